@@ -1,0 +1,212 @@
+import { type Static, Type } from '@sinclair/typebox'
+import { defaultScopeCatalogue } from './domain/scope-catalogue.ts'
+
+const seconds = (value: number, description: string) =>
+  Type.Integer({ default: value, minimum: 1, description })
+const bytes = (value: number, description: string) =>
+  Type.Integer({ default: value, minimum: 64, description })
+const count = (value: number, description: string) =>
+  Type.Integer({ default: value, minimum: 1, description })
+const closed = { additionalProperties: false } as const
+
+const ScopeEntry = Type.Object(
+  {
+    name: Type.String({
+      pattern: '^[\\x21\\x23-\\x5b\\x5d-\\x7e]+$',
+      description: 'The scope value, RFC 6749 §3.3.',
+    }),
+    group: Type.String({ minLength: 1, description: 'The area it belongs to, one row on the consent page.' }),
+    access: Type.Union([Type.Literal('identity'), Type.Literal('read'), Type.Literal('write')], {
+      description: 'Its column on the consent page; identity scopes stand by themselves.',
+    }),
+    description: Type.String({ minLength: 1, description: 'The sentence a person reads when asked for it.' }),
+    claims: Type.Optional(Type.Array(Type.String(), { description: 'Claims it opens at UserInfo.' })),
+  },
+  closed,
+)
+
+const ResourceEntry = Type.Object(
+  {
+    identifier: Type.String({
+      minLength: 1,
+      description: 'The absolute URI clients send as `resource`, RFC 8707 §2.',
+    }),
+    name: Type.String({ minLength: 1, description: 'What people call it.' }),
+    scopes: Type.Array(Type.String(), { description: 'The scopes this resource understands.' }),
+    tokenFormat: Type.Union([Type.Literal('opaque'), Type.Literal('jwt')], {
+      default: 'opaque',
+      description: 'opaque: looked up, revocable at once. jwt: RFC 9068, verified without a look-up.',
+    }),
+    accessTokenSeconds: Type.Optional(
+      Type.Integer({
+        minimum: 1,
+        description: 'Lifetime of its access tokens; absent: lifetimes.accessTokenSeconds.',
+      }),
+    ),
+  },
+  closed,
+)
+
+/** Every option there is. Names carry their units; the README's table is made from this. */
+export const ConfigSchema = Type.Object(
+  {
+    issuer: Type.String({
+      default: 'http://localhost:9400',
+      description: 'The public base URL; every public URL derives from it. http only on loopback.',
+    }),
+    host: Type.String({ default: '127.0.0.1', description: 'The address to listen on.' }),
+    port: Type.Integer({
+      default: 9400,
+      minimum: 0,
+      maximum: 65535,
+      description: 'The port to listen on; 0 takes a free one.',
+    }),
+    data: Type.String({ default: './data', description: 'The folder of the SQLite database.' }),
+    store: Type.Optional(
+      Type.String({ description: 'sqlite:<file> or postgres://…; absent: lychgate.db in the data folder.' }),
+    ),
+    secret: Type.Optional(
+      Type.String({
+        minLength: 32,
+        description:
+          'Encrypts the private keys at rest. At least 32 characters. `serve` refuses to start without it.',
+      }),
+    ),
+    logLevel: Type.Union(
+      [
+        Type.Literal('fatal'),
+        Type.Literal('error'),
+        Type.Literal('warn'),
+        Type.Literal('info'),
+        Type.Literal('debug'),
+        Type.Literal('silent'),
+      ],
+      {
+        default: 'info',
+        description: 'What is worth a log line.',
+      },
+    ),
+    trustProxy: Type.Array(Type.String(), {
+      default: [],
+      description: 'Addresses or CIDR ranges whose X-Forwarded-For is believed, for rate limits only.',
+    }),
+    rateLimits: Type.Union([Type.Literal('on'), Type.Literal('off')], {
+      default: 'on',
+      description:
+        'Request rate limits; off is accepted on a loopback issuer only. The throttle on failed sign-ins stays on.',
+    }),
+    service: Type.Object(
+      {
+        name: Type.String({
+          default: 'Lychgate',
+          minLength: 1,
+          description: 'What people know this service as.',
+        }),
+        documentation: Type.Optional(Type.String({ description: 'URL of the developer documentation.' })),
+        policy: Type.Optional(Type.String({ description: 'URL of the privacy policy.' })),
+        terms: Type.Optional(Type.String({ description: 'URL of the terms of service.' })),
+      },
+      { ...closed, default: {} },
+    ),
+    lifetimes: Type.Object(
+      {
+        codeSeconds: Type.Integer({
+          default: 60,
+          minimum: 1,
+          maximum: 600,
+          description: 'An authorization code.',
+        }),
+        accessTokenSeconds: seconds(3600, 'An access token.'),
+        refreshTokenIdleSeconds: seconds(2_592_000, 'A refresh token that is not used.'),
+        refreshTokenAbsoluteSeconds: seconds(7_776_000, 'All refresh tokens of one approval.'),
+        refreshReuseSeconds: Type.Integer({
+          default: 10,
+          minimum: 0,
+          description: 'For how long a just rotated refresh token gets the same successor again; 0: never.',
+        }),
+        idTokenSeconds: seconds(3600, 'An ID Token.'),
+        sessionIdleSeconds: seconds(43_200, 'A login that is not used.'),
+        sessionAbsoluteSeconds: seconds(604_800, 'A login, whatever happens.'),
+        interactionSeconds: seconds(1800, 'A pending authorization request.'),
+        unusedClientSeconds: seconds(
+          2_592_000,
+          'A self-registered client that is never used; then it is removed.',
+        ),
+        metadataCacheSeconds: seconds(300, 'How long the metadata documents and keys may be cached.'),
+      },
+      { ...closed, default: {} },
+    ),
+    registration: Type.Object(
+      {
+        loopbackHosts: Type.Array(Type.Union([Type.Literal('localhost')]), {
+          default: [],
+          description: 'Host names accepted in redirect URIs beside 127.0.0.1 and [::1].',
+        }),
+        foreignRedirects: Type.Union([Type.Literal('refuse'), Type.Literal('drop')], {
+          default: 'refuse',
+          description:
+            'What a redirect URI that is not loopback does to the registration: refuse all of it, or drop that entry.',
+        }),
+      },
+      { ...closed, default: {} },
+    ),
+    scopes: Type.Array(ScopeEntry, {
+      default: defaultScopeCatalogue,
+      description: 'The scope catalogue; given, it replaces the shipped one of 38 names.',
+    }),
+    resources: Type.Array(ResourceEntry, {
+      default: [],
+      description: "APIs besides the service's own, which is always one.",
+    }),
+    limits: Type.Object(
+      {
+        tokenBodyBytes: bytes(
+          16_384,
+          'A form body: token, revocation, introspection, UserInfo, authorization, pages.',
+        ),
+        registrationBodyBytes: bytes(65_536, 'A registration body.'),
+        parameters: count(100, 'Parameters in one request.'),
+        parameterBytes: bytes(8192, 'One parameter value.'),
+        redirectUris: count(50, 'Redirect URIs of one client.'),
+        jsonDepth: count(10, 'Nesting of a JSON body.'),
+      },
+      { ...closed, default: {} },
+    ),
+    requestsPerMinute: Type.Object(
+      {
+        registration: count(30, 'Registrations from one address prefix (/24 or /64).'),
+        token: count(600, 'Token, revocation and introspection requests from one address prefix, each.'),
+        signIn: count(60, 'Sign-in attempts from one address prefix.'),
+      },
+      { ...closed, default: {} },
+    ),
+    signInThrottle: Type.Object(
+      {
+        failuresPerAccountAndPrefix: count(
+          10,
+          'Failed sign-ins to one account from one address prefix in a window.',
+        ),
+        failuresPerPrefix: count(100, 'Failed sign-ins from one address prefix in a window.'),
+        failuresPerAccount: count(
+          100,
+          'Failed sign-ins to one account from browsers that never signed in to it, in a window.',
+        ),
+        windowSeconds: seconds(900, 'The window, from its first failure.'),
+      },
+      { ...closed, default: {} },
+    ),
+    passwordQueue: count(32, 'Password checks that may wait; beyond it sign-in answers 503.'),
+    sweepSeconds: seconds(60, 'How often expired records are deleted.'),
+    drainSeconds: Type.Integer({
+      default: 1,
+      minimum: 0,
+      maximum: 60,
+      description: 'After SIGTERM, how long kept-alive connections are told to leave before they are closed.',
+    }),
+  },
+  closed,
+)
+
+export type Config = Static<typeof ConfigSchema> & { readonly mode: 'dev' | 'serve' }
+export type ScopeEntry = Static<typeof ScopeEntry>
+export type ResourceEntry = Static<typeof ResourceEntry>

@@ -1,0 +1,78 @@
+import type { OAuthError } from './errors.ts'
+import type {
+  Account,
+  Client,
+  Consent,
+  Grant,
+  Hash,
+  Interaction,
+  Seconds,
+  Session,
+  StoredKey,
+  Throttle,
+} from './model.ts'
+
+/** Every change of state there is. An adapter's switch over `op` ends in `satisfies never`. */
+export type Write =
+  | { readonly op: 'insertClient'; readonly client: Client }
+  | { readonly op: 'updateClient'; readonly client: Client }
+  | { readonly op: 'touchClient'; readonly clientId: string; readonly at: Seconds }
+  /** Its grants, codes and tokens die with it. */
+  | { readonly op: 'deleteClient'; readonly clientId: string }
+  | { readonly op: 'insertAccount'; readonly account: Account }
+  | { readonly op: 'updateAccount'; readonly account: Account }
+  /** Its sessions, consents, grants and tokens die with it. */
+  | { readonly op: 'deleteAccount'; readonly accountId: string }
+  | { readonly op: 'insertSession'; readonly session: Session }
+  | { readonly op: 'extendSession'; readonly sessionId: Hash; readonly idleExpiresAt: Seconds }
+  | { readonly op: 'deleteSession'; readonly sessionId: Hash }
+  | { readonly op: 'deleteSessionsOf'; readonly accountId: string }
+  | { readonly op: 'insertInteraction'; readonly interaction: Interaction }
+  | { readonly op: 'updateInteraction'; readonly interaction: Interaction }
+  | { readonly op: 'deleteInteraction'; readonly interactionId: string }
+  /** Inserts, or replaces the consent of the same account and client. */
+  | { readonly op: 'putConsent'; readonly consent: Consent }
+  | { readonly op: 'insertGrant'; readonly grant: Grant }
+  | {
+      readonly op: 'redeemGrant'
+      readonly grantId: string
+      readonly at: Seconds
+      readonly refreshExpiresAt?: Seconds
+      readonly expiresAt: Seconds
+    }
+  /** Raises `seq` by one from `fromSeq`. */
+  | {
+      readonly op: 'rotateGrant'
+      readonly grantId: string
+      readonly fromSeq: number
+      readonly at: Seconds
+      readonly refreshExpiresAt: Seconds
+      readonly expiresAt: Seconds
+    }
+  | { readonly op: 'revokeGrant'; readonly grantId: string; readonly at: Seconds }
+  | {
+      readonly op: 'revokeAccessToken'
+      readonly grantId: string
+      readonly tokenId: string
+      readonly expiresAt: Seconds
+    }
+  | { readonly op: 'insertKey'; readonly key: StoredKey }
+  | { readonly op: 'updateKey'; readonly key: StoredKey }
+  | { readonly op: 'deleteKey'; readonly keyId: string }
+  | { readonly op: 'putThrottle'; readonly throttle: Throttle }
+  | { readonly op: 'deleteThrottle'; readonly key: string }
+
+/** What a decide function returns: a result, or a refusal that must be recorded; either way with its writes. */
+export type Decision<T> =
+  | { readonly result: T; readonly writes: readonly Write[] }
+  | { readonly refusal: OAuthError; readonly writes: readonly Write[] }
+
+/** The decision to go ahead: the writes are committed, then `result` is returned. */
+export function accept<T>(result: T, ...writes: readonly Write[]): Decision<T> {
+  return { result, writes }
+}
+
+/** The decision to refuse and remember it: the writes are committed, then `refusal` is thrown. */
+export function refuse(refusal: OAuthError, ...writes: readonly Write[]): Decision<never> {
+  return { refusal, writes }
+}

@@ -1,0 +1,65 @@
+/** Error codes this server sends, each with the document that registers it and its HTTP status in a JSON answer. */
+export const errorStatus = {
+  // RFC 6749 §4.1.2.1 and §5.2
+  invalid_request: 400,
+  invalid_client: 401,
+  invalid_grant: 400,
+  unauthorized_client: 400,
+  unsupported_grant_type: 400,
+  unsupported_response_type: 400,
+  invalid_scope: 400,
+  access_denied: 403,
+  server_error: 500,
+  temporarily_unavailable: 503,
+  // RFC 6750 §3.1
+  invalid_token: 401,
+  insufficient_scope: 403,
+  // RFC 7591 §3.2.2
+  invalid_redirect_uri: 400,
+  invalid_client_metadata: 400,
+  // RFC 8707 §2
+  invalid_target: 400,
+  // OpenID Connect Core §3.1.2.6
+  login_required: 400,
+  consent_required: 400,
+  interaction_required: 400,
+  account_selection_required: 400,
+  request_not_supported: 400,
+  request_uri_not_supported: 400,
+  registration_not_supported: 400,
+} as const
+
+export type OAuthErrorCode = keyof typeof errorStatus
+
+/** What the log and `lychgate explain` learn about a refusal; never a secret. */
+export interface RefusalDetail {
+  /** Ledger id of the rule that refused. */
+  readonly rule?: string
+  readonly stored?: string | number | readonly string[] | undefined
+  readonly received?: string | number | readonly string[] | undefined
+  /** Overrides the status of the code, for 405, 413, 415, 429 and the 400 form of `invalid_client`. */
+  readonly status?: number
+  /** Extra response headers, such as `allow`, `retry-after` or `www-authenticate`. */
+  readonly headers?: Readonly<Record<string, string>>
+  readonly cause?: unknown
+}
+
+/**
+ * The one way to refuse. `message` is the public `error_description`: lower case, no final stop, names the
+ * parameter, never echoes input, and stays within %x20-21 / %x23-5B / %x5D-7E (RFC 6749 §5.2).
+ */
+export class OAuthError extends Error {
+  readonly code: OAuthErrorCode
+  readonly detail: RefusalDetail
+
+  constructor(code: OAuthErrorCode, description: string, detail: RefusalDetail = {}) {
+    super(description, detail.cause === undefined ? undefined : { cause: detail.cause })
+    this.name = 'OAuthError'
+    this.code = code
+    this.detail = detail
+  }
+
+  get status(): number {
+    return this.detail.status ?? errorStatus[this.code]
+  }
+}

@@ -1,0 +1,122 @@
+import { createHmac, timingSafeEqual } from 'node:crypto'
+import type { Grant, Scope, Seconds } from './model.ts'
+
+/**
+ * Sealed handles: what a code, a refresh token and an access token are. A handle says which grant it belongs to and
+ * carries two tags: one by a key of the key ring, checked before any look-up, so garbage never reaches the
+ * database; one by the grant's own secret, checked against the row. A leaked database alone, or a leaked key alone,
+ * forges nothing. Nothing of a handle is stored, and the same contents always give the same handle.
+ *
+ *     prefix · base64url( kind 1 · key 1 · grant 12 · seq 4 · issuedAt 4 · expiresAt 4 · narrowing n · key tag 16 · grant tag 16 )
+ */
+export type HandleKind = 'code' | 'refresh' | 'access'
+
+export interface Handle {
+  readonly kind: HandleKind
+  readonly grantId: string
+  /** The `seq` of the grant when it was issued. */
+  readonly seq: number
+  readonly issuedAt: Seconds
+  readonly expiresAt: Seconds
+  /** An access token that may do less than its grant. */
+  readonly narrowing?: { readonly scope: Scope; readonly resource: readonly string[] }
+}
+
+/** A handle whose key tag is genuine; `handleBelongsTo` still has to be asked with the row. */
+export interface OpenedHandle extends Handle {
+  /** Names one access token, for its revocation: the key tag, base64url. */
+  readonly tokenId: string
+  readonly signed: Buffer
+  readonly grantTag: Buffer
+}
+
+/** A symmetric key of the key ring; `id` is one byte. */
+export interface HandleKey {
+  readonly id: number
+  readonly secret: Buffer
+}
+
+/** The keys handles are made and read with; `current` seals. */
+export interface HandleKeys {
+  readonly current: HandleKey
+  find(id: number): HandleKey | undefined
+}
+
+/** Scannable prefixes: a leaked secret names its kind. */
+export const handlePrefix: Readonly<Record<HandleKind, string>> = {
+  code: 'lyc_code_',
+  refresh: 'lyc_refresh_',
+  access: 'lyc_access_',
+}
+
+const kindByte: Readonly<Record<HandleKind, number>> = { code: 1, refresh: 2, access: 3 }
+const headBytes = 26
+const tagBytes = 16
+/** Longest accepted handle, in characters: longer text is not worth decoding. */
+const longestHandle = 8192
+
+/** The text a client receives for these contents. Deterministic. */
+export function sealHandle(handle: Handle, key: HandleKey, grantSecret: string): string {
+  const narrowing =
+    handle.narrowing &&
+    Buffer.from(`${handle.narrowing.scope.join(' ')}\n${handle.narrowing.resource.join(' ')}`)
+  const bytes = Buffer.alloc(headBytes + (narrowing?.length ?? 0) + 2 * tagBytes)
+  bytes[0] = kindByte[handle.kind]
+  bytes[1] = key.id
+  bytes.write(handle.grantId, 2, 12, 'base64url')
+  bytes.writeUInt32BE(handle.seq, 14)
+  bytes.writeUInt32BE(handle.issuedAt, 18)
+  bytes.writeUInt32BE(handle.expiresAt, 22)
+  if (narrowing) narrowing.copy(bytes, headBytes)
+  const signed = bytes.subarray(0, bytes.length - 2 * tagBytes)
+  tag(key.secret, signed).copy(bytes, signed.length)
+  tag(Buffer.from(grantSecret, 'base64url'), signed).copy(bytes, signed.length + tagBytes)
+  return handlePrefix[handle.kind] + bytes.toString('base64url')
+}
+
+/** The contents of a handle of one of these kinds, if it was sealed by one of these keys; otherwise undefined. */
+export function openHandle(
+  keys: HandleKeys,
+  text: string,
+  ...kinds: readonly HandleKind[]
+): OpenedHandle | undefined {
+  const kind = kinds.find((candidate) => text.startsWith(handlePrefix[candidate]))
+  if (kind === undefined || text.length > longestHandle) return undefined
+  const encoded = text.slice(handlePrefix[kind].length)
+  const bytes = Buffer.from(encoded, 'base64url')
+  // A decoder that skips foreign characters would accept many spellings of one token: only the canonical one is ours.
+  if (bytes.length < headBytes + 2 * tagBytes || bytes.toString('base64url') !== encoded) return undefined
+  const key = keys.find(bytes[1] as number)
+  const signed = bytes.subarray(0, bytes.length - 2 * tagBytes)
+  const keyTag = bytes.subarray(signed.length, signed.length + tagBytes)
+  if (bytes[0] !== kindByte[kind] || !key || !timingSafeEqual(tag(key.secret, signed), keyTag))
+    return undefined
+  const [scope, resource] = signed.subarray(headBytes).toString().split('\n')
+  return {
+    kind,
+    grantId: signed.toString('base64url', 2, 14),
+    seq: signed.readUInt32BE(14),
+    issuedAt: signed.readUInt32BE(18),
+    expiresAt: signed.readUInt32BE(22),
+    ...(resource !== undefined && { narrowing: { scope: words(scope), resource: words(resource) } }),
+    tokenId: keyTag.toString('base64url'),
+    signed,
+    grantTag: bytes.subarray(signed.length + tagBytes),
+  }
+}
+
+/** Whether an opened handle was made with this grant's own secret. Constant time. */
+export function handleBelongsTo(handle: OpenedHandle, grant: Grant): boolean {
+  return (
+    handle.grantId === grant.id &&
+    timingSafeEqual(tag(Buffer.from(grant.secret, 'base64url'), handle.signed), handle.grantTag)
+  )
+}
+
+function words(text: string | undefined): readonly string[] {
+  return text ? text.split(' ') : []
+}
+
+function tag(secret: Buffer, signed: Buffer): Buffer {
+  return createHmac('sha256', secret).update(signed).digest().subarray(0, tagBytes)
+}

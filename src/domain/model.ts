@@ -1,0 +1,201 @@
+/** Integer seconds since the epoch for instants (`…At`, exclusive), integer seconds for durations (`…Seconds`). */
+export type Seconds = number
+
+/** A list of scope names, RFC 6749 §3.3, in the order they were asked for and without repetition. */
+export type Scope = readonly string[]
+
+/** SHA-256 of a secret, base64url without padding: the only form in which secrets are stored. */
+export type Hash = string
+
+export type SigningAlgorithm = 'RS256' | 'ES256' | 'EdDSA'
+export type ClientAuthenticationMethod = 'none' | 'client_secret_post' | 'client_secret_basic'
+export type GrantType = 'authorization_code' | 'refresh_token'
+
+/** How a client came to be: it registered itself (RFC 7591), or an operator added it. */
+export type ClientOrigin = 'registered' | 'integration' | 'resource-server'
+
+/** A client, RFC 6749 §2, with the metadata of RFC 7591 §2 that this server understands. */
+export interface Client {
+  readonly id: string
+  readonly origin: ClientOrigin
+  readonly issuedAt: Seconds
+  /** The last time it was used, to the day; a registered client unused for long is swept. */
+  readonly usedAt: Seconds
+  readonly name?: string
+  /** `client_name#fr` and its like, RFC 7591 §2.2, by the full member name. */
+  readonly localized: Readonly<Record<string, string>>
+  readonly applicationType: 'native' | 'web'
+  /** Exactly as registered, never normalised. */
+  readonly redirectUris: readonly string[]
+  readonly postLogoutRedirectUris: readonly string[]
+  readonly authenticationMethod: ClientAuthenticationMethod
+  readonly secretHash?: Hash
+  readonly grantTypes: readonly GrantType[]
+  /** The ceiling of what it may ask for; absent: every scope of the catalogue. */
+  readonly scope?: Scope
+  readonly contacts: readonly string[]
+  readonly clientUri?: string
+  readonly logoUri?: string
+  readonly policyUri?: string
+  readonly tosUri?: string
+  readonly softwareId?: string
+  readonly softwareVersion?: string
+  readonly idTokenSignedResponseAlg: SigningAlgorithm
+  readonly defaultMaxAgeSeconds?: Seconds
+  readonly requireAuthTime: boolean
+  /** RFC 7592: hash of the registration access token. */
+  readonly registrationTokenHash?: Hash
+  /** Integrations only: PKCE may be left out, for the OpenID basic certification plan. */
+  readonly pkceOptional: boolean
+  /** Integrations only: `remember` asks for new scopes only, `skip` never asks (first party). */
+  readonly consent: 'always' | 'remember' | 'skip'
+  /** Resource servers only: the resource identifiers whose tokens it may introspect, RFC 7662 §4. */
+  readonly introspects: readonly string[]
+}
+
+/** Standard claims of a person, OpenID Connect Core §5.1, under their wire names. */
+export type AccountClaims = Readonly<
+  Record<string, string | number | boolean | Readonly<Record<string, string>>>
+>
+
+/** An End-User. `id` is the `sub` of OpenID Connect: never reassigned. */
+export interface Account {
+  readonly id: string
+  /** Canonical: trimmed, NFKC, lower case. Unique. */
+  readonly username: string
+  /** Canonical e-mail address, also a way to sign in. Unique. */
+  readonly email?: string
+  /** PHC string, argon2id. */
+  readonly passwordHash: string
+  readonly claims: AccountClaims
+  /** Made by the development server; a production server refuses to start with such a person. */
+  readonly seeded: boolean
+  readonly createdAt: Seconds
+  readonly updatedAt: Seconds
+}
+
+/** A browser's login. The cookie holds a secret; `id` is its hash. */
+export interface Session {
+  readonly id: Hash
+  readonly accountId: string
+  readonly authenticatedAt: Seconds
+  /** RFC 8176 authentication method references. */
+  readonly methods: readonly string[]
+  readonly createdAt: Seconds
+  /** Moves forward with use, never past `expiresAt`. */
+  readonly idleExpiresAt: Seconds
+  readonly expiresAt: Seconds
+}
+
+/** The `claims` parameter as far as this server acts on it, OpenID Connect Core §5.5. */
+export interface ClaimsRequest {
+  readonly userinfo: readonly string[]
+  readonly idToken: readonly string[]
+}
+
+/** A validated authorization request, RFC 6749 §4.1.1. Stored once; the browser only ever holds a handle to it. */
+export interface AuthorizationRequest {
+  readonly clientId: string
+  readonly redirectUri: string
+  /** False when the client left `redirect_uri` out and its only registered one is used. */
+  readonly redirectUriSent: boolean
+  readonly responseMode: 'query' | 'form_post'
+  readonly state?: string
+  readonly scope: Scope
+  readonly resource: readonly string[]
+  readonly codeChallenge?: string
+  readonly nonce?: string
+  readonly prompt: readonly string[]
+  readonly maxAgeSeconds?: Seconds
+  readonly loginHint?: string
+  /** The only person whose answer counts, from `id_token_hint` or `claims`. */
+  readonly requiredSub?: string
+  readonly claims: ClaimsRequest
+  readonly uiLocales: readonly string[]
+}
+
+/** One pending authorization request in one browser. */
+export interface Interaction {
+  readonly id: string
+  /** Hash of the browser cookie that may continue it. */
+  readonly browserHash: Hash
+  readonly request: AuthorizationRequest
+  /** The session made or confirmed for this very request: satisfies `prompt=login` and `max_age`. */
+  readonly authenticatedSessionId?: Hash
+  /** The person chose an account, `prompt=select_account`. */
+  readonly accountChosen: boolean
+  readonly createdAt: Seconds
+  readonly expiresAt: Seconds
+}
+
+/** What a person allowed an integration, remembered; the key is account and client. */
+export interface Consent {
+  readonly accountId: string
+  readonly clientId: string
+  readonly scope: Scope
+  readonly resource: readonly string[]
+  readonly grantedAt: Seconds
+}
+
+/**
+ * One approval, from the authorization code to the last refresh token: see grant.ts for its states.
+ * `seq` 0: a code is out. `seq` n > 0: refresh token n is the current one.
+ */
+export interface Grant {
+  /** 16 base64url characters, 12 bytes, ordered by time. */
+  readonly id: string
+  /** Per-grant key of its handles: 22 base64url characters, 16 bytes. */
+  readonly secret: string
+  readonly clientId: string
+  readonly accountId: string
+  /** The login this approval came from. */
+  readonly sessionId?: Hash
+  readonly scope: Scope
+  readonly resource: readonly string[]
+  readonly redirectUri: string
+  readonly redirectUriSent: boolean
+  readonly codeChallenge?: string
+  readonly nonce?: string
+  readonly authenticatedAt: Seconds
+  readonly methods: readonly string[]
+  /** `auth_time` was asked for and is owed in every ID Token. */
+  readonly authTimeOwed: boolean
+  readonly claims: ClaimsRequest
+  readonly approvedAt: Seconds
+  readonly codeExpiresAt: Seconds
+  readonly seq: number
+  /** When `seq` last rose: redemption or the last rotation. */
+  readonly rotatedAt?: Seconds
+  /** End of the current refresh token (idle and absolute limits applied). */
+  readonly refreshExpiresAt?: Seconds
+  /** No refresh token lives beyond this. */
+  readonly absoluteExpiresAt: Seconds
+  /** Nothing of this grant can be alive from here on; the row may be swept. */
+  readonly expiresAt: Seconds
+  readonly revokedAt?: Seconds
+  /** Token ids (see handle.ts) of single revoked access tokens that have not expired. */
+  readonly revokedTokens: readonly string[]
+}
+
+/** A key of the key ring. The private part is encrypted by the operator's secret. */
+export interface StoredKey {
+  readonly id: string
+  readonly kind: 'signing' | 'handle'
+  readonly algorithm: SigningAlgorithm | 'HS256'
+  /** JSON of the public JWK; absent for handle keys. */
+  readonly publicJwk?: string
+  /** AES-256-GCM of the private key, base64url of nonce, tag and ciphertext. */
+  readonly sealedPrivate: string
+  readonly createdAt: Seconds
+  /** It signs from here on; it is published before. */
+  readonly activeAt: Seconds
+  /** It neither signs nor verifies from here on. */
+  readonly retiredAt?: Seconds
+}
+
+/** Failed sign-ins counted against one bucket (account and address prefix, see sign-in-throttle.ts). */
+export interface Throttle {
+  readonly key: string
+  readonly failures: number
+  readonly expiresAt: Seconds
+}

@@ -1,0 +1,30 @@
+import { hash, timingSafeEqual } from 'node:crypto'
+import type { Hash } from './model.ts'
+
+/** Random secrets that are looked up or compared, by kind; their prefix makes a leak scannable. */
+export const secretPrefix = {
+  clientSecret: 'lyc_secret_',
+  registration: 'lyc_registration_',
+  session: 'lyc_session_',
+  browser: 'lyc_browser_',
+} as const
+
+/** Entropy of every secret: 256 bits. */
+export const secretBytes = 32
+
+/** The text of a secret of this kind from `secretBytes` fresh random bytes. */
+export function mintSecret(kind: keyof typeof secretPrefix, fresh: Buffer): string {
+  return secretPrefix[kind] + fresh.toString('base64url')
+}
+
+/** The form in which a secret is stored. Fast on purpose: these secrets are random, not chosen by people. */
+export function hashSecret(secret: string): Hash {
+  return hash('sha256', secret, 'base64url')
+}
+
+/** Whether `secret` is the one that was hashed. Constant time. */
+export function secretMatches(secret: string, stored: Hash | undefined): boolean {
+  const given = Buffer.from(hashSecret(secret))
+  const expected = Buffer.from(stored ?? hashSecret(''))
+  return given.length === expected.length && timingSafeEqual(given, expected) && stored !== undefined
+}

@@ -1,0 +1,125 @@
+import type { Seconds } from '../domain/model.ts'
+
+/** What each server-rendered page shows. Values are plain text: the templates escape them. */
+export interface Pages {
+  login: LoginPage
+  'select-account': SelectAccountPage
+  consent: ConsentPage
+  logout: LogoutPage
+  'signed-out': SignedOutPage
+  'form-post': FormPostPage
+  error: ErrorPage
+  home: HomePage
+}
+
+export interface LoginPage {
+  /** Where the form posts to. */
+  readonly action: string
+  /** Opaque form fields that must come back: interaction handle and CSRF token. */
+  readonly hidden: Readonly<Record<string, string>>
+  /** The client's name, or undefined when it has none. */
+  readonly clientName?: string
+  /** `login_hint`, or what was typed before. */
+  readonly username?: string
+  /** What went wrong with the last attempt, in a sentence for people. */
+  readonly problem?: string
+  /** The person is signed in and has to prove it again. */
+  readonly again: boolean
+}
+
+export interface SelectAccountPage {
+  readonly action: string
+  readonly hidden: Readonly<Record<string, string>>
+  readonly clientName?: string
+  /** Signed in in this browser now. */
+  readonly account: { readonly name: string; readonly username: string }
+}
+
+/** One row of the consent table. */
+export interface ConsentArea {
+  readonly group: string
+  readonly read?: ConsentScope
+  readonly write?: ConsentScope
+}
+
+export interface ConsentScope {
+  /** The scope name: the value of its checkbox `scope`. */
+  readonly name: string
+  readonly description: string
+  readonly checked: boolean
+  /** Cannot be unticked (openid). */
+  readonly required: boolean
+}
+
+export interface ConsentPage {
+  readonly action: string
+  readonly hidden: Readonly<Record<string, string>>
+  /** GET this to see the same page with only read access ticked; absent when nothing can be changed anyway. */
+  readonly onlyReadUrl?: string
+  readonly allUrl?: string
+  readonly account: { readonly name: string; readonly username: string }
+  /** Switch account: a link to the sign-in page of this interaction. */
+  readonly switchUrl: string
+  readonly client: {
+    readonly name?: string
+    readonly id: string
+    /** The client registered itself: its name is self-asserted, RFC 7591 §5. */
+    readonly selfRegistered: boolean
+    /** "4 seconds ago", "3 days ago". */
+    readonly registeredAgo: string
+    /** Where the person is sent back to, as shown. */
+    readonly redirectUri: string
+    readonly redirectHost: string
+    /** The redirect goes to this very computer. */
+    readonly loopback: boolean
+    /** http(s) links, to be shown with their host; never fetched. */
+    readonly links: readonly { readonly label: string; readonly url: string; readonly host: string }[]
+  }
+  /** Who the access is for, when it is not only the service itself. */
+  readonly resources: readonly { readonly name: string; readonly identifier: string }[]
+  /** openid, profile, email and their like. */
+  readonly identity: readonly ConsentScope[]
+  readonly areas: readonly ConsentArea[]
+  /** "90 days", or undefined when nothing outlives the access token. */
+  readonly accessLasts?: string
+}
+
+export interface LogoutPage {
+  readonly action: string
+  readonly hidden: Readonly<Record<string, string>>
+  /** Absent: nobody is signed in in this browser. */
+  readonly account?: { readonly name: string; readonly username: string }
+  readonly clientName?: string
+}
+
+export interface SignedOutPage {
+  readonly clientName?: string
+}
+
+/** OAuth 2.0 Form Post Response Mode: posted by script, or by the button where there is none. */
+export interface FormPostPage {
+  readonly redirectUri: string
+  readonly redirectHost: string
+  readonly members: readonly { readonly name: string; readonly value: string }[]
+}
+
+export interface ErrorPage {
+  readonly status: number
+  /** A short sentence for people. */
+  readonly title: string
+  /** What the person can do now. */
+  readonly advice: string
+  /** For the developer of the client: OAuth error code and description. */
+  readonly code: string
+  readonly description: string
+  readonly requestId: string
+  /** Present when going there can help, with its label. */
+  readonly link?: { readonly url: string; readonly label: string }
+  /** Seconds after which trying again makes sense. */
+  readonly retryAfterSeconds?: Seconds
+}
+
+export interface HomePage {
+  readonly issuer: string
+  readonly links: readonly { readonly label: string; readonly url: string }[]
+}

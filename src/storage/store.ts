@@ -1,0 +1,81 @@
+import type { Decision, Write } from '../domain/decision.ts'
+import type {
+  Account,
+  Client,
+  Consent,
+  Grant,
+  Interaction,
+  Seconds,
+  Session,
+  StoredKey,
+  Throttle,
+} from '../domain/model.ts'
+
+/**
+ * The record kinds and what their key is. A grant is found only while its client and its account exist:
+ * removing either kills all their tokens at once.
+ */
+export interface Records {
+  /** By client id. */
+  client: Client
+  /** By account id. */
+  account: Account
+  /** By canonical user name or e-mail address. */
+  accountByLogin: Account
+  /** By the hash of the cookie. */
+  session: Session
+  interaction: Interaction
+  /** By `consentKey(accountId, clientId)`. */
+  consent: Consent
+  grant: Grant
+  throttle: Throttle
+  key: StoredKey
+}
+
+export type RecordKind = keyof Records
+export type ListableKind = 'client' | 'account' | 'key'
+
+/** The key of a remembered consent. */
+export function consentKey(accountId: string, clientId: string): string {
+  return `${accountId} ${clientId}`
+}
+
+/** A store that cannot answer now (locked, full, unreachable): 503 with `Retry-After`, never a wrong 200. */
+export class StoreUnavailable extends Error {
+  constructor(cause: unknown) {
+    super('the store is unavailable', { cause })
+    this.name = 'StoreUnavailable'
+  }
+}
+
+/** An insert met a record that has the same unique key (a taken user name, say). Nothing was written. */
+export class RecordExists extends Error {
+  constructor(cause: unknown) {
+    super('a record with this key exists', { cause })
+    this.name = 'RecordExists'
+  }
+}
+
+/** Where all state lives. A resolved promise means committed and on disk. */
+export interface Store {
+  find<K extends RecordKind>(kind: K, key: string): Promise<Records[K] | undefined>
+  /** Every record of the kind, oldest first. For operators' commands, not for requests. */
+  list<K extends ListableKind>(kind: K): Promise<readonly Records[K][]>
+  /**
+   * Loads the record, lets `decide` judge it, and commits its writes, all in one transaction. `decide` must be
+   * synchronous and pure: it may run more than once. What it throws is thrown, with nothing written; a refusal
+   * it returns is thrown after its writes are committed.
+   */
+  transact<K extends RecordKind, T>(
+    kind: K,
+    key: string,
+    decide: (record: Records[K] | undefined) => Decision<T>,
+  ): Promise<T>
+  /** Commits all writes or none. */
+  write(...writes: readonly Write[]): Promise<void>
+  /** Deletes some of what expired before `now` (and registered clients unused since `clientsUnusedSince`), a small batch a call; returns how many rows went. */
+  sweep(now: Seconds, clientsUnusedSince: Seconds): Promise<number>
+  /** Resolves when the store answers; throws StoreUnavailable otherwise. */
+  ping(): Promise<void>
+  close(): Promise<void>
+}

@@ -1,0 +1,22 @@
+import { randomBytes } from 'node:crypto'
+import type { Clock, RandomSource } from './deps.ts'
+
+/** The machine's clock. */
+export const systemClock: Clock = () => Math.floor(Date.now() / 1000)
+
+const poolBytes = 4096
+let pool = randomBytes(poolBytes)
+let used = 0
+
+/** The operating system's randomness, drawn in pages: one system call serves many secrets. */
+export const systemRandom: RandomSource = (size) => {
+  if (size > poolBytes / 8) return randomBytes(size)
+  if (used + size > poolBytes) {
+    pool = randomBytes(poolBytes)
+    used = 0
+  }
+  const bytes = Buffer.from(pool.subarray(used, used + size))
+  pool.fill(0, used, used + size)
+  used += size
+  return bytes
+}
