@@ -1,0 +1,86 @@
+import { hash, timingSafeEqual } from 'node:crypto'
+import { OAuthError } from './errors.ts'
+
+/**
+ * The `code_challenge` of an authorization request, RFC 7636 §4.3; S256 is the only method.
+ * @param optional Whether the client may leave PKCE out; what it does send is judged all the same.
+ * @throws {OAuthError} `invalid_request`
+ */
+export function requireCodeChallenge(
+  request: {
+    readonly codeChallenge: string | undefined
+    readonly codeChallengeMethod: string | undefined
+  },
+  { optional }: { readonly optional: boolean },
+): string | undefined {
+  const { codeChallenge, codeChallengeMethod } = request
+  if (codeChallenge === undefined && codeChallengeMethod === undefined && optional) return undefined
+  if (codeChallenge === undefined) {
+    throw new OAuthError('invalid_request', 'code_challenge is missing', {
+      rule: 'rfc7636-4.4.1-challenge-required',
+    })
+  }
+  // RFC 7636 §4.3: a missing method means plain, so it must not be read as S256.
+  if (codeChallengeMethod === undefined) {
+    throw new OAuthError('invalid_request', 'code_challenge_method is missing; it must be S256', {
+      rule: 'rfc7636-4.3-method-default-plain',
+    })
+  }
+  if (codeChallengeMethod !== 'S256') {
+    throw new OAuthError('invalid_request', 'code_challenge_method must be S256', {
+      rule: 'rfc7636-4.4.1-method-unsupported',
+      received: codeChallengeMethod,
+    })
+  }
+  if (!isCodeChallenge(codeChallenge)) {
+    throw new OAuthError('invalid_request', 'code_challenge must be 43 characters of unpadded base64url', {
+      rule: 'rfc7636-4.2-challenge-syntax',
+      received: codeChallenge.length,
+    })
+  }
+  return codeChallenge
+}
+
+/**
+ * Proves that the redeemer of a code made its authorization request, RFC 7636 §4.6. Constant time. A verifier
+ * where no challenge was made is refused too: an attacker may have removed the challenge, RFC 9700 §2.1.1.
+ * @throws {OAuthError} `invalid_grant`
+ */
+export function verifyCodeVerifier(
+  codeVerifier: string | undefined,
+  codeChallenge: string | undefined,
+): void {
+  if (codeVerifier === undefined && codeChallenge === undefined) return
+  if (codeChallenge === undefined) {
+    throw new OAuthError(
+      'invalid_grant',
+      'code_verifier was sent, but the authorization request had no code_challenge',
+      { rule: 'rfc9700-2.1.1-downgrade' },
+    )
+  }
+  if (codeVerifier === undefined) {
+    throw new OAuthError('invalid_grant', 'code_verifier is missing', {
+      rule: 'rfc7636-4.5-verifier-required',
+    })
+  }
+  if (!/^[A-Za-z0-9\-._~]{43,128}$/.test(codeVerifier)) {
+    throw new OAuthError(
+      'invalid_grant',
+      'code_verifier must be 43 to 128 letters, digits, hyphens, dots, underscores or tildes',
+      { rule: 'rfc7636-4.1-verifier-syntax', received: codeVerifier.length },
+    )
+  }
+  const computed = Buffer.from(hash('sha256', codeVerifier, 'base64url'))
+  const stored = Buffer.from(codeChallenge)
+  if (computed.length !== stored.length || !timingSafeEqual(computed, stored)) {
+    throw new OAuthError('invalid_grant', 'code_verifier does not match the code_challenge', {
+      rule: 'rfc7636-4.6-mismatch-invalid-grant',
+    })
+  }
+}
+
+// The last of 43 characters carries 4 bits only: an S256 challenge has one spelling, any other can never be matched.
+function isCodeChallenge(text: string): boolean {
+  const bytes = Buffer.from(text, 'base64url')
+  return text.length === 43 && bytes.length === 32 && bytes.toString('base64url') === text
+}

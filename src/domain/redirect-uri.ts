@@ -1,0 +1,60 @@
+/** Longest redirect URI that is looked at, in characters. */
+const longestUri = 2048
+
+// RFC 3986 §3.3 and §3.4 as they are written: no space, control character, backslash, fragment or non-ASCII, and
+// every percent sign followed by two hexadecimal digits.
+const pathAndQuery = String.raw`/(?:[\w.~!$&'()*+,;=:@/-]|%[0-9A-Fa-f]{2})*(?:\?(?:[\w.~!$&'()*+,;=:@/?-]|%[0-9A-Fa-f]{2})*)?`
+
+const loopbackForm = new RegExp(
+  String.raw`^http://(?<host>127\.0\.0\.1|\[::1\]|localhost)(?::(?<port>[1-9]\d{0,4}))?(?<rest>${pathAndQuery})$`,
+)
+const httpsForm = new RegExp(
+  String.raw`^https://(?:[\w.-]+|\[[0-9A-Fa-f:.]+\])(?::(?<port>[1-9]\d{0,4}))?${pathAndQuery}$`,
+)
+
+/** The literals of RFC 8252 §7.3. */
+const loopbackLiterals: readonly string[] = ['127.0.0.1', '[::1]']
+
+/**
+ * Whether the text is `http://127.0.0.1[:port]/path` or `http://[::1][:port]/path`, RFC 8252 §7.3. The text itself
+ * decides: a URL parser would turn `127.1`, `0x7f.1` and `2130706433` into the same host.
+ * @param extraHosts Host names accepted beside the literals, RFC 8252 §8.3; `localhost` is the only one there is.
+ */
+export function isLoopbackRedirect(uri: string, extraHosts: readonly string[] = []): boolean {
+  const redirect = splitLoopback(uri)
+  return redirect !== undefined && [...loopbackLiterals, ...extraHosts].includes(redirect.host)
+}
+
+/** Whether the text is an absolute https URI with a path and without userinfo and fragment, RFC 6749 §3.1.2. */
+export function isHttpsRedirect(uri: string): boolean {
+  const match = uri.length <= longestUri ? httpsForm.exec(uri) : null
+  return match !== null && isPort(match.groups?.['port'])
+}
+
+/**
+ * Whether a requested redirect URI is the registered one: by simple string comparison, RFC 6749 §3.1.2.3.
+ * @param anyPort For native clients: the port of a loopback redirect, and nothing else of it, may differ or be
+ * missing on either side, RFC 8252 §7.3. `localhost` is included, RFC 9700 §2.1: whether such a redirect is
+ * accepted at all was decided at registration.
+ */
+export function redirectUriMatches(
+  registered: string,
+  requested: string,
+  { anyPort }: { readonly anyPort: boolean },
+): boolean {
+  if (registered === requested) return true
+  if (!anyPort) return false
+  const [expected, given] = [splitLoopback(registered), splitLoopback(requested)]
+  if (expected === undefined || given === undefined) return false
+  return expected.host === given.host && expected.rest === given.rest
+}
+
+function splitLoopback(uri: string): { readonly host: string; readonly rest: string } | undefined {
+  const { host, port, rest } = (uri.length <= longestUri && loopbackForm.exec(uri)?.groups) || {}
+  if (host === undefined || rest === undefined || !isPort(port)) return undefined
+  return { host, rest }
+}
+
+function isPort(text: string | undefined): boolean {
+  return text === undefined || Number(text) <= 65535
+}

@@ -1,0 +1,121 @@
+import t from 'tap'
+import { requireCodeChallenge, verifyCodeVerifier } from '../../src/domain/pkce.ts'
+
+// RFC 7636 appendix B.
+const codeVerifier = 'dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk'
+const codeChallenge = 'E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM'
+const required = { optional: false }
+const optional = { optional: true }
+
+t.test('an S256 challenge is taken as it is', async (t) => {
+  const request = { codeChallenge, codeChallengeMethod: 'S256' }
+  t.equal(requireCodeChallenge(request, required), codeChallenge)
+  t.equal(requireCodeChallenge(request, optional), codeChallenge)
+})
+
+t.test('a missing challenge is refused unless the client may leave PKCE out', async (t) => {
+  const absent = { codeChallenge: undefined, codeChallengeMethod: undefined }
+  t.throws(() => requireCodeChallenge(absent, required), {
+    code: 'invalid_request',
+    message: /code_challenge is missing/,
+    detail: { rule: 'rfc7636-4.4.1-challenge-required' },
+  })
+  t.equal(requireCodeChallenge(absent, optional), undefined)
+})
+
+t.test('a method without a challenge is refused, also where PKCE is optional', async (t) => {
+  for (const policy of [required, optional]) {
+    t.throws(() => requireCodeChallenge({ codeChallenge: undefined, codeChallengeMethod: 'S256' }, policy), {
+      code: 'invalid_request',
+      message: /code_challenge is missing/,
+    })
+  }
+})
+
+t.test('a missing or other method is refused by name, also where PKCE is optional', async (t) => {
+  for (const codeChallengeMethod of [undefined, 'plain', 's256', 'S512', 'S256 ']) {
+    for (const policy of [required, optional]) {
+      t.throws(
+        () => requireCodeChallenge({ codeChallenge, codeChallengeMethod }, policy),
+        {
+          code: 'invalid_request',
+          message: /code_challenge_method .*S256/,
+          detail: {
+            rule: codeChallengeMethod
+              ? 'rfc7636-4.4.1-method-unsupported'
+              : 'rfc7636-4.3-method-default-plain',
+          },
+        },
+        `method ${codeChallengeMethod}`,
+      )
+    }
+  }
+})
+
+t.test('a challenge that is not 32 bytes in canonical base64url is refused', async (t) => {
+  const malformed = [
+    codeChallenge.slice(1),
+    `${codeChallenge}A`,
+    `${codeChallenge}=`,
+    codeChallenge.replace('-', '+'),
+    codeChallenge.replace('E', ' '),
+    codeChallenge.replace('E', '~'),
+    `${codeChallenge.slice(0, -1)}N`,
+    'A'.repeat(128),
+    '',
+  ]
+  for (const text of malformed) {
+    t.throws(
+      () => requireCodeChallenge({ codeChallenge: text, codeChallengeMethod: 'S256' }, required),
+      {
+        code: 'invalid_request',
+        message: /code_challenge /,
+        detail: { rule: 'rfc7636-4.2-challenge-syntax' },
+      },
+      text,
+    )
+  }
+})
+
+t.test('the verifier of appendix B proves its challenge', async (t) => {
+  t.doesNotThrow(() => verifyCodeVerifier(codeVerifier, codeChallenge))
+})
+
+t.test('neither verifier nor challenge is nothing to prove', async (t) => {
+  t.doesNotThrow(() => verifyCodeVerifier(undefined, undefined))
+})
+
+t.test('every other verifier is invalid_grant, by the rule it breaks', async (t) => {
+  const refused: [string | undefined, string][] = [
+    [undefined, 'rfc7636-4.5-verifier-required'],
+    [codeVerifier.slice(1), 'rfc7636-4.1-verifier-syntax'],
+    ['a'.repeat(42), 'rfc7636-4.1-verifier-syntax'],
+    ['a'.repeat(129), 'rfc7636-4.1-verifier-syntax'],
+    [`${codeVerifier}+`, 'rfc7636-4.1-verifier-syntax'],
+    [`${codeVerifier}=`, 'rfc7636-4.1-verifier-syntax'],
+    [`${codeVerifier}\n`, 'rfc7636-4.1-verifier-syntax'],
+    [codeVerifier.replace('d', 'e'), 'rfc7636-4.6-mismatch-invalid-grant'],
+    [codeVerifier.toUpperCase(), 'rfc7636-4.6-mismatch-invalid-grant'],
+    [codeChallenge, 'rfc7636-4.6-mismatch-invalid-grant'],
+    ['a'.repeat(43), 'rfc7636-4.6-mismatch-invalid-grant'],
+    ['~._-'.repeat(32), 'rfc7636-4.6-mismatch-invalid-grant'],
+  ]
+  for (const [verifier, rule] of refused) {
+    t.throws(
+      () => verifyCodeVerifier(verifier, codeChallenge),
+      { code: 'invalid_grant', message: /code_verifier/, detail: { rule } },
+      verifier ?? 'missing',
+    )
+  }
+})
+
+t.test('a stored challenge of another length is a mismatch, not a fault', async (t) => {
+  t.throws(() => verifyCodeVerifier(codeVerifier, 'short'), { code: 'invalid_grant' })
+})
+
+t.test('a verifier where no challenge was made is refused', async (t) => {
+  t.throws(() => verifyCodeVerifier(codeVerifier, undefined), {
+    code: 'invalid_grant',
+    detail: { rule: 'rfc9700-2.1.1-downgrade' },
+  })
+})
