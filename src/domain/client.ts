@@ -1,0 +1,148 @@
+import { parseBearer } from './bearer.ts'
+import { type JsonObject, refusal } from './client-members.ts'
+import { parseClientMetadata, type RegistrationPolicy } from './client-metadata.ts'
+import { OAuthError } from './errors.ts'
+import type { Client, ClientAuthenticationMethod, Seconds } from './model.ts'
+import { hashSecret, mintSecret, secretMatches } from './secret.ts'
+
+/** Random bytes of one registration: 16 for the identifier, `secretBytes` for each secret. */
+export interface FreshRegistration {
+  readonly clientId: Buffer
+  readonly clientSecret: Buffer
+  readonly registrationToken: Buffer
+}
+
+/** A client just registered, with the secrets that are told once and stored only as hashes. */
+export interface Registration {
+  readonly client: Client
+  readonly clientSecret?: string
+  readonly registrationToken: string
+}
+
+/** RFC 7592 §2.2: what the server told must not come back in an update. */
+const toldMembers = [
+  'registration_access_token',
+  'registration_client_uri',
+  'client_secret_expires_at',
+  'client_id_issued_at',
+] as const
+
+/**
+ * Registers a client, RFC 7591 §3.2.1. Its identifier is the server's choice, and so is what it left out: `none` as
+ * the authentication method (every redirect is loopback, RFC 8252 §8.4) and both grant types.
+ * @throws {OAuthError} `invalid_redirect_uri`, `invalid_client_metadata`
+ */
+export function registerClient(
+  metadata: JsonObject,
+  policy: RegistrationPolicy,
+  fresh: FreshRegistration,
+  now: Seconds,
+): Registration {
+  const { authenticationMethod = 'none', ...said } = parseClientMetadata(metadata, policy)
+  const registrationToken = mintSecret('registration', fresh.registrationToken)
+  const client: Client = {
+    ...said,
+    id: `client_${fresh.clientId.toString('base64url')}`,
+    origin: 'registered',
+    issuedAt: now,
+    usedAt: now,
+    authenticationMethod,
+    registrationTokenHash: hashSecret(registrationToken),
+    pkceOptional: false,
+    consent: 'always',
+    introspects: [],
+  }
+  if (authenticationMethod === 'none') return { client, registrationToken }
+  const clientSecret = mintSecret('clientSecret', fresh.clientSecret)
+  return { client: { ...client, secretHash: hashSecret(clientSecret) }, clientSecret, registrationToken }
+}
+
+/**
+ * The client after an update, RFC 7592 §2.2: all its metadata is replaced, what is left out falls back to its
+ * default. The client secret and the registration access token stay; an authentication method left out stays too,
+ * because its default would turn a confidential client into a public one.
+ * @throws {OAuthError} `invalid_redirect_uri`, `invalid_client_metadata`
+ */
+export function updateClient(client: Client, metadata: JsonObject, policy: RegistrationPolicy): Client {
+  const told = toldMembers.find((name) => (metadata[name] ?? undefined) !== undefined)
+  if (told !== undefined) {
+    throw refusal(`${told} must not be in an update`, { rule: 'rfc7592-2.2-forbidden-members' })
+  }
+  if (metadata['client_id'] !== client.id) {
+    throw refusal('client_id must be the one of this client', { rule: 'rfc7592-2.2-client-id-must-match' })
+  }
+  assertOwnSecret(client, metadata['client_secret'] ?? undefined)
+  const { authenticationMethod = client.authenticationMethod, ...said } = parseClientMetadata(
+    metadata,
+    policy,
+  )
+  assertSameType(client, authenticationMethod)
+  return {
+    ...said,
+    id: client.id,
+    origin: client.origin,
+    issuedAt: client.issuedAt,
+    usedAt: client.usedAt,
+    authenticationMethod,
+    ...(client.secretHash !== undefined && { secretHash: client.secretHash }),
+    ...(client.registrationTokenHash !== undefined && {
+      registrationTokenHash: client.registrationTokenHash,
+    }),
+    pkceOptional: client.pkceOptional,
+    consent: client.consent,
+    introspects: client.introspects,
+  }
+}
+
+/**
+ * The registration access token of a request, RFC 7592 §2, from its Authorization header.
+ * @throws {OAuthError} `invalid_token`
+ */
+export function requireRegistrationToken(header: string | undefined): string {
+  const credentials = parseBearer(header)
+  if (credentials.kind === 'token') return credentials.token
+  if (credentials.kind === 'malformed') throw wrongToken('rfc7592-2-bearer-required')
+  // RFC 6750 §3.1: a request without any authentication is told the scheme, not an error.
+  throw new OAuthError('invalid_token', 'the registration access token is missing', {
+    rule: 'rfc7592-2-bearer-required',
+    headers: { 'www-authenticate': 'Bearer realm="client configuration"' },
+  })
+}
+
+/**
+ * Proves the right to manage a client, RFC 7592 §2: it registered itself and this is its registration access token.
+ * An unknown client looks like a wrong token, RFC 7592 §5.
+ * @throws {OAuthError} `invalid_token`
+ */
+export function assertMayConfigure(
+  client: Client | undefined,
+  registrationToken: string,
+): asserts client is Client {
+  const own = client?.origin === 'registered' ? client.registrationTokenHash : undefined
+  if (secretMatches(registrationToken, own)) return
+  throw wrongToken(client === undefined ? 'rfc7592-5-no-404' : 'rfc7592-2-bearer-required')
+}
+
+function wrongToken(rule: string): OAuthError {
+  return new OAuthError('invalid_token', 'the registration access token is not valid', {
+    rule,
+    headers: { 'www-authenticate': 'Bearer error="invalid_token"' },
+  })
+}
+
+function assertOwnSecret(client: Client, clientSecret: unknown): void {
+  if (clientSecret === undefined) return
+  if (typeof clientSecret === 'string' && secretMatches(clientSecret, client.secretHash)) return
+  throw refusal('client_secret must be the current one of this client', {
+    rule: 'rfc7592-2.2-secret-not-overwritten',
+  })
+}
+
+function assertSameType(client: Client, authenticationMethod: ClientAuthenticationMethod): void {
+  if ((authenticationMethod === 'none') === (client.authenticationMethod === 'none')) return
+  throw refusal('token_endpoint_auth_method cannot change between none and a client secret', {
+    rule: 'rfc6749-2.1-type-recorded',
+    stored: client.authenticationMethod,
+    received: authenticationMethod,
+  })
+}
