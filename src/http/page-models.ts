@@ -82,6 +82,8 @@ export interface ConsentPage {
   readonly areas: readonly ConsentArea[]
   /** "90 days", or undefined when nothing outlives the access token. */
   readonly accessLasts?: string
+  /** The person's own page, where access is taken back; absent when there is none. */
+  readonly accountUrl?: string
 }
 
 export interface LogoutPage {

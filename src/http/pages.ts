@@ -1,0 +1,177 @@
+/**
+ * The server-rendered pages: how they look and the headers they carry. What a page shows is decided by whoever
+ * calls `reply.page`; where its form may lead beyond this server is the caller's `formAction`.
+ */
+import { hash } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import fastifyView from '@fastify/view'
+import { Eta } from 'eta'
+import type { FastifyInstance, FastifyReply } from 'fastify'
+import fp from 'fastify-plugin'
+import type { Config } from '../config.ts'
+import type { Seconds } from '../domain/model.ts'
+import type { Pages } from './page-models.ts'
+
+/** What the pages need to know of the installation. */
+export interface PagesOptions {
+  readonly config: Pick<Config, 'service' | 'issuer'>
+  /** Path of the issuer, '' for none: assets are served below it. */
+  readonly prefix: string
+}
+
+/** How one page is sent. */
+export interface PageOptions {
+  /** 200 when absent. */
+  readonly status?: number
+  /** Where the form's POST may end besides this server: a CSP source, see `formActionSource`. */
+  readonly formAction?: string
+}
+
+declare module 'fastify' {
+  interface FastifyReply {
+    /** Sends a page as HTML with the headers every page carries, RFC 6749 §10.13 and RFC 9700 §4.16. */
+    page<K extends keyof Pages>(name: K, model: Pages[K], options?: PageOptions): FastifyReply
+  }
+}
+
+interface Asset {
+  readonly path: string
+  readonly type: string
+  readonly body: Buffer
+  readonly version: string
+}
+
+const viewsFolder = new URL('../../views/', import.meta.url)
+const partials = ['layout', 'hidden', 'account', 'scopes'] as const
+const pageNames: Readonly<Record<keyof Pages, true>> = {
+  login: true,
+  'select-account': true,
+  consent: true,
+  logout: true,
+  'signed-out': true,
+  'form-post': true,
+  error: true,
+  home: true,
+}
+
+/** RFC 6749 §10.13, RFC 9700 §4.2.4 and RFC 9700 §4.16: no page is cached, framed, sniffed or named to another server. */
+const pageHeaders = {
+  'content-type': 'text/html; charset=utf-8',
+  'cache-control': 'no-store',
+  'x-frame-options': 'DENY',
+  'referrer-policy': 'no-referrer',
+  'x-content-type-options': 'nosniff',
+  'cross-origin-opener-policy': 'same-origin',
+  'permissions-policy': 'camera=(), geolocation=(), microphone=(), payment=(), usb=()',
+} as const
+
+/**
+ * The CSP source that lets a form's POST end at this redirect URI: its origin, or the bare scheme where CSP has no
+ * syntax for the host, as for the IPv6 literal of RFC 8252 §7.3.
+ */
+export function formActionSource(redirectUri: string): string {
+  const { origin, protocol, hostname } = new URL(redirectUri)
+  // A URL's host may hold characters that mean something in a policy, such as `*` and `;`.
+  const spellable = /^https?:$/.test(protocol) && /^[\w.-]+$/.test(hostname)
+  return spellable ? origin : protocol
+}
+
+/** Decorates `reply.page` and serves the stylesheet, the icon and the one script from memory, RFC 9700 §4.2.4. */
+export const pages = fp<PagesOptions>(
+  async (app, { config, prefix }) => {
+    const style = readAsset(prefix, 'style.css', 'text/css; charset=utf-8')
+    const formPost = readAsset(prefix, 'form-post.js', 'text/javascript; charset=utf-8')
+    const icon = readAsset(prefix, 'icon.svg', 'image/svg+xml')
+    for (const asset of [style, formPost, icon]) serveAsset(app, asset)
+
+    const site = {
+      name: config.service.name,
+      links: serviceLinks(config.service),
+      style: versioned(style),
+      formPost: versioned(formPost),
+      icon: versioned(icon),
+    }
+    await app.register(fastifyView, { engine: { eta: loadTemplates() } })
+    app.decorateReply('page', function (this: FastifyReply, name, model, options = {}) {
+      const script = name === 'form-post' ? "'self'" : "'none'"
+      this.code(options.status ?? 200)
+        .headers(pageHeaders)
+        .header('content-security-policy', contentSecurityPolicy(script, options.formAction))
+      this.viewAsync(`@${name}.eta`, { page: model, site, shorten, inWords }).then(
+        (html) => void this.send(html),
+        (error: unknown) => void this.send(error),
+      )
+      return this
+    })
+  },
+  { name: 'pages', fastify: '5.x' },
+)
+
+/** Compiled once, at start: a missing template stops the server instead of a person. */
+function loadTemplates(): Eta {
+  const eta = new Eta({ autoEscape: true })
+  for (const name of [...partials, ...Object.keys(pageNames)])
+    eta.loadTemplate(`@${name}.eta`, readFileSync(new URL(`${name}.eta`, viewsFolder), 'utf8'))
+  return eta
+}
+
+function contentSecurityPolicy(script: string, formAction: string | undefined): string {
+  return [
+    "default-src 'none'",
+    `script-src ${script}`,
+    "style-src 'self'",
+    "img-src 'self'",
+    // Browsers apply it to the redirect that answers the POST as well.
+    `form-action 'self'${formAction === undefined ? '' : ` ${formAction}`}`,
+    "frame-ancestors 'none'",
+    "base-uri 'none'",
+  ].join('; ')
+}
+
+function readAsset(prefix: string, name: string, type: string): Asset {
+  const body = readFileSync(new URL(name, viewsFolder))
+  return {
+    path: `${prefix}/assets/${name}`,
+    type,
+    body,
+    version: hash('sha256', body, 'base64url').slice(0, 16),
+  }
+}
+
+function versioned(asset: Asset): string {
+  return `${asset.path}?v=${asset.version}`
+}
+
+function serveAsset(app: FastifyInstance, asset: Asset): void {
+  const etag = `"${asset.version}"`
+  app.get<{ Querystring: { v?: string } }>(asset.path, async (request, reply) => {
+    // Another version's address must not keep this content: during an upgrade it would stay wrong for a year.
+    const lasting = request.query.v === asset.version
+    reply
+      .header('cache-control', lasting ? 'public, max-age=31536000, immutable' : 'no-cache')
+      .header('etag', etag)
+      .header('x-content-type-options', 'nosniff')
+      .header('cross-origin-resource-policy', 'same-origin')
+    if (request.headers['if-none-match'] === etag) return reply.code(304).send()
+    return reply.type(asset.type).send(asset.body)
+  })
+}
+
+function serviceLinks(service: Config['service']): readonly { label: string; url: string }[] {
+  return [
+    { label: 'Documentation', url: service.documentation },
+    { label: 'Privacy', url: service.policy },
+    { label: 'Terms', url: service.terms },
+  ].flatMap(({ label, url }) => (url === undefined ? [] : [{ label, url }]))
+}
+
+/** Foreign text for a running sentence; the whole of it belongs in a place of its own. */
+function shorten(text: string, length = 60): string {
+  const characters = [...text]
+  return characters.length > length ? `${characters.slice(0, length - 1).join('')}…` : text
+}
+
+function inWords(seconds: Seconds): string {
+  const [count, unit] = seconds < 60 ? [seconds, 'second'] : [Math.ceil(seconds / 60), 'minute']
+  return `${count} ${unit}${count === 1 ? '' : 's'}`
+}

@@ -1,0 +1,149 @@
+/** What only a real browser shows about the pages: `node test/browser/pages.ts`. */
+
+import formbody from '@fastify/formbody'
+import chromium from '@sparticuz/chromium'
+import Fastify, { type FastifyInstance } from 'fastify'
+import { type Page, chromium as playwright } from 'playwright-core'
+import t, { type Test } from 'tap'
+import { formActionSource, pages } from '../../src/http/pages.ts'
+import { ordinary } from '../http/page-samples.ts'
+import { sampleConfig } from '../http/read-page.ts'
+
+// Not the package's own list of arguments: it switches off web security, and the policies with it.
+const browser = await playwright.launch({
+  executablePath: await chromium.executablePath(),
+  args: ['--no-sandbox', '--headless=shell', '--use-gl=angle', '--use-angle=swiftshader'],
+})
+t.teardown(() => browser.close())
+
+/** A client's loopback listener; it says how it was called. */
+async function listenAsClient(t: Test, host: string): Promise<string> {
+  const client = Fastify()
+  await client.register(formbody)
+  client.route({
+    method: ['GET', 'POST'],
+    url: '/callback',
+    handler: async (request) => ({ method: request.method, query: request.query, body: request.body ?? {} }),
+  })
+  t.teardown(() => client.close())
+  return `${await client.listen({ port: 0, host })}/callback`
+}
+
+interface Posted {
+  readonly body: unknown
+  readonly headers: Readonly<Record<string, string | string[] | undefined>>
+}
+
+/** A server whose consent page redirects to the client after its POST. */
+async function listenAsServer(
+  t: Test,
+  redirectUri: string,
+  formAction: string | undefined,
+): Promise<{ address: string; posted: Posted[] }> {
+  const posted: Posted[] = []
+  const app: FastifyInstance = Fastify()
+  await app.register(formbody)
+  await app.register(pages, { config: sampleConfig, prefix: '' })
+  const options = formAction === undefined ? {} : { formAction }
+  app.get('/consent', async (_request, reply) => reply.page('consent', ordinary.consent.model, options))
+  app.post('/consent', async (request, reply) => {
+    posted.push({ body: request.body, headers: request.headers })
+    return reply.redirect(`${redirectUri}?code=abc`, 303)
+  })
+  app.get('/form-post', async (_request, reply) => {
+    const model = { redirectUri, redirectHost: 'client', members: [{ name: 'code', value: 'a"b&c' }] }
+    return reply.page('form-post', model, options)
+  })
+  t.teardown(() => app.close())
+  return { address: await app.listen({ port: 0, host: '127.0.0.1' }), posted }
+}
+
+async function open(t: Test, address: string, javaScriptEnabled = false): Promise<Page> {
+  const context = await browser.newContext({ javaScriptEnabled })
+  t.teardown(() => context.close())
+  const page = await context.newPage()
+  await page.goto(address)
+  return page
+}
+
+for (const host of ['127.0.0.1', '::1']) {
+  t.test(`the redirect after the consent POST reaches a client on ${host}`, async (t) => {
+    const redirectUri = await listenAsClient(t, host)
+    const { address } = await listenAsServer(t, redirectUri, formActionSource(redirectUri))
+    const page = await open(t, `${address}/consent`)
+    await page.getByRole('button', { name: 'Allow', exact: true }).click()
+    await page.waitForURL(`${redirectUri}?code=abc`, { timeout: 5000 })
+  })
+
+  t.test(`the form_post page posts itself to a client on ${host}`, async (t) => {
+    const redirectUri = await listenAsClient(t, host)
+    const { address } = await listenAsServer(t, redirectUri, formActionSource(redirectUri))
+    const page = await open(t, `${address}/form-post`, true)
+    await page.waitForURL(redirectUri, { timeout: 5000 })
+    t.match(await page.locator('body').textContent(), '"method":"POST"')
+    t.match(await page.locator('body').textContent(), '"code":"a\\"b&c"')
+  })
+}
+
+t.test('without the client named in form-action the browser blocks the redirect', async (t) => {
+  const redirectUri = await listenAsClient(t, '127.0.0.1')
+  const { address } = await listenAsServer(t, redirectUri, undefined)
+  const page = await open(t, `${address}/consent`)
+  await page.getByRole('button', { name: 'Allow', exact: true }).click()
+  await page.waitForTimeout(500)
+  t.notOk(page.url().startsWith(redirectUri))
+})
+
+t.test('a form_post page waits for its button in a browser without script', async (t) => {
+  const redirectUri = await listenAsClient(t, '127.0.0.1')
+  const { address } = await listenAsServer(t, redirectUri, formActionSource(redirectUri))
+  const page = await open(t, `${address}/form-post`)
+  await page.getByRole('button', { name: 'Continue' }).click()
+  await page.waitForURL(redirectUri, { timeout: 5000 })
+})
+
+t.test('Enter in a checkbox of the consent page decides nothing', async (t) => {
+  const redirectUri = await listenAsClient(t, '127.0.0.1')
+  const { address, posted } = await listenAsServer(t, redirectUri, formActionSource(redirectUri))
+  const page = await open(t, `${address}/consent`)
+  await page.getByRole('checkbox', { name: 'Read: Courses' }).press('Enter')
+  await page.waitForTimeout(500)
+  t.equal(page.url(), `${address}/consent`)
+  t.same(posted, [])
+})
+
+t.test('the consent form submits what is ticked, and the decision', async (t) => {
+  const redirectUri = await listenAsClient(t, '127.0.0.1')
+  const { address, posted } = await listenAsServer(t, redirectUri, formActionSource(redirectUri))
+  const page = await open(t, `${address}/consent`)
+  await page.getByRole('checkbox', { name: 'Change: Courses' }).uncheck()
+  await page.getByRole('button', { name: 'Deny' }).click()
+  await page.waitForURL(`${redirectUri}?code=abc`, { timeout: 5000 })
+  t.same(posted[0]?.body, {
+    interaction: 'lyi_3vQ8',
+    csrf_token: 'nQ2Vd0',
+    scope: [
+      'profile',
+      'courses:read',
+      'students:read',
+      'students:write',
+      'orders:read',
+      'coupons:read',
+      'coupons:write',
+      'storage:write',
+    ],
+    decision: 'deny',
+  })
+})
+
+t.test(
+  'a page that sends no referrer posts with Origin null, so only Sec-Fetch-Site tells where from',
+  async (t) => {
+    const redirectUri = await listenAsClient(t, '127.0.0.1')
+    const { address, posted } = await listenAsServer(t, redirectUri, formActionSource(redirectUri))
+    const page = await open(t, `${address}/consent`)
+    await page.getByRole('button', { name: 'Allow', exact: true }).click()
+    await page.waitForURL(`${redirectUri}?code=abc`, { timeout: 5000 })
+    t.match(posted[0]?.headers, { origin: 'null', 'sec-fetch-site': 'same-origin' })
+  },
+)

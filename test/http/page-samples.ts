@@ -1,0 +1,271 @@
+import { defaultScopeCatalogue } from '../../src/domain/scope-catalogue.ts'
+import type { ConsentArea, ConsentScope, Pages } from '../../src/http/page-models.ts'
+
+/** A page with a model, under a name of its own. */
+export type Sample = { [K in keyof Pages]: { readonly page: K; readonly model: Pages[K] } }[keyof Pages]
+
+const hidden = { interaction: 'lyi_3vQ8', csrf_token: 'nQ2Vd0' }
+const account = { name: 'Alice Example', username: 'alice' }
+
+function askFor(names: readonly string[]): Pick<Pages['consent'], 'identity' | 'areas'> {
+  const identity: ConsentScope[] = []
+  const areas = new Map<string, ConsentArea>()
+  for (const { name, group, access, description } of defaultScopeCatalogue) {
+    if (!names.includes(name)) continue
+    const scope = { name, description, checked: true, required: name === 'openid' }
+    if (access === 'identity') identity.push(scope)
+    else areas.set(group, { ...areas.get(group), group, [access]: scope })
+  }
+  return { identity, areas: [...areas.values()] }
+}
+
+const everyScope = defaultScopeCatalogue.map(({ name }) => name)
+
+const consent: Pages['consent'] = {
+  action: '/consent',
+  hidden,
+  onlyReadUrl: '/consent?interaction=lyi_3vQ8&ticked=read',
+  allUrl: '/consent?interaction=lyi_3vQ8&ticked=all',
+  account,
+  switchUrl: '/login?interaction=lyi_3vQ8',
+  client: {
+    name: 'Course Sync CLI',
+    id: 'c_9Jp2bXqR7sTf',
+    selfRegistered: true,
+    registeredAgo: '4 seconds ago',
+    redirectUri: 'http://127.0.0.1:51004/callback',
+    redirectHost: '127.0.0.1:51004',
+    loopback: true,
+    links: [],
+  },
+  resources: [],
+  ...askFor([
+    'openid',
+    'profile',
+    'courses:read',
+    'courses:write',
+    'students:read',
+    'students:write',
+    'orders:read',
+    'coupons:read',
+    'coupons:write',
+    'storage:write',
+  ]),
+  accessLasts: '90 days',
+}
+
+/** Every page as people normally see it, and its variants. */
+export const ordinary = {
+  login: { page: 'login', model: { action: '/login', hidden, clientName: 'Course Sync CLI', again: false } },
+  'login-problem': {
+    page: 'login',
+    model: {
+      action: '/login',
+      hidden,
+      clientName: 'Course Sync CLI',
+      username: 'alice',
+      problem: 'That name and password do not belong together. Check both and try again.',
+      again: false,
+    },
+  },
+  'login-again': { page: 'login', model: { action: '/login', hidden, username: 'alice', again: true } },
+  'select-account': {
+    page: 'select-account',
+    model: { action: '/select-account', hidden, clientName: 'Course Sync CLI', account },
+  },
+  consent: { page: 'consent', model: consent },
+  'consent-everything': {
+    page: 'consent',
+    model: {
+      ...consent,
+      ...askFor(everyScope),
+      client: {
+        ...consent.client,
+        links: [
+          { label: 'Website', url: 'https://coursesync.example/', host: 'coursesync.example' },
+          {
+            label: 'Privacy policy',
+            url: 'https://legal.coursesync.example/privacy',
+            host: 'legal.coursesync.example',
+          },
+        ],
+      },
+      resources: [
+        { name: 'Riverside School API', identifier: 'https://api.riverside.example/v1' },
+        { name: 'Video archive', identifier: 'https://video.riverside.example/' },
+      ],
+      accountUrl: '/account',
+    },
+  },
+  'consent-identity': {
+    page: 'consent',
+    model: {
+      action: '/consent',
+      hidden,
+      account,
+      switchUrl: '/login?interaction=lyi_3vQ8',
+      client: {
+        ...consent.client,
+        name: 'Parents’ Portal',
+        selfRegistered: false,
+        registeredAgo: '3 months ago',
+        redirectUri: 'https://portal.riverside.example/oidc/callback',
+        redirectHost: 'portal.riverside.example',
+        loopback: false,
+      },
+      resources: [],
+      ...askFor(['openid', 'profile', 'email']),
+    },
+  },
+  logout: {
+    page: 'logout',
+    model: { action: '/oauth/logout', hidden, account, clientName: 'Course Sync CLI' },
+  },
+  'logout-nobody': { page: 'logout', model: { action: '/oauth/logout', hidden } },
+  'signed-out': { page: 'signed-out', model: { clientName: 'Course Sync CLI' } },
+  'form-post': {
+    page: 'form-post',
+    model: {
+      redirectUri: 'https://portal.riverside.example/oidc/callback',
+      redirectHost: 'portal.riverside.example',
+      members: [
+        { name: 'code', value: 'lyc_code_AbC' },
+        { name: 'state', value: 'xyz' },
+      ],
+    },
+  },
+  error: {
+    page: 'error',
+    model: {
+      status: 400,
+      title: 'This app sent you here the wrong way',
+      advice:
+        'Nothing was shared. Close this page and start again from the app; if it happens again, tell whoever makes it.',
+      code: 'invalid_request',
+      description: 'redirect_uri is not one of those the client registered',
+      requestId: 'req-4f2a91c07b',
+    },
+  },
+  'error-later': {
+    page: 'error',
+    model: {
+      status: 429,
+      title: 'Too many attempts',
+      advice: 'Wait a little before the next one.',
+      code: 'temporarily_unavailable',
+      description: 'too many requests',
+      requestId: 'req-4f2a91c07c',
+      retryAfterSeconds: 90,
+      link: { url: '/login', label: 'Back to sign-in' },
+    },
+  },
+  home: {
+    page: 'home',
+    model: {
+      issuer: 'https://id.riverside.example',
+      links: [
+        { label: 'Server metadata', url: '/.well-known/oauth-authorization-server' },
+        { label: 'API description', url: '/openapi.json' },
+      ],
+    },
+  },
+} as const satisfies Readonly<Record<string, Sample>>
+
+/** Text that ends an attribute, starts an element, turns the writing direction and never breaks. */
+export const hostileText = `"'><script>alert(1)</script><img src=//evil.test onerror=alert(1)>&lt;\u202E‮moc.elgoog 💥Z̸̛͇̫̮͒̈́͌͐a̶̢̛͙̫͗l̷̰͐${'W'.repeat(420)}`
+
+const hostileScope = { name: hostileText, description: hostileText, checked: true, required: false }
+const hostileAccount = { name: hostileText, username: hostileText }
+const hostileHidden = { [hostileText]: hostileText }
+
+/** Every page with hostile text in every place that takes text. */
+export const hostile = {
+  'hostile-login': {
+    page: 'login',
+    model: {
+      action: hostileText,
+      hidden: hostileHidden,
+      clientName: hostileText,
+      username: hostileText,
+      problem: hostileText,
+      again: true,
+    },
+  },
+  'hostile-select-account': {
+    page: 'select-account',
+    model: { action: hostileText, hidden: hostileHidden, clientName: hostileText, account: hostileAccount },
+  },
+  'hostile-consent': {
+    page: 'consent',
+    model: {
+      action: hostileText,
+      hidden: hostileHidden,
+      onlyReadUrl: `/${hostileText}`,
+      allUrl: `/${hostileText}`,
+      account: hostileAccount,
+      switchUrl: `/${hostileText}`,
+      client: {
+        name: hostileText,
+        id: hostileText,
+        selfRegistered: true,
+        registeredAgo: hostileText,
+        redirectUri: hostileText,
+        redirectHost: hostileText,
+        loopback: false,
+        links: [
+          { label: hostileText, url: `https://evil.test/${hostileText}`, host: hostileText },
+          { label: 'Website', url: 'javascript:alert(1)', host: 'evil.test' },
+        ],
+      },
+      resources: [{ name: hostileText, identifier: hostileText }],
+      identity: [hostileScope],
+      areas: [{ group: hostileText, read: hostileScope, write: { ...hostileScope, description: 'other' } }],
+      accessLasts: hostileText,
+      accountUrl: `/${hostileText}`,
+    },
+  },
+  'hostile-consent-nameless': {
+    page: 'consent',
+    model: {
+      ...consent,
+      client: {
+        id: 'c_9Jp2bXqR7sTf',
+        selfRegistered: true,
+        registeredAgo: '1 minute ago',
+        redirectUri: 'http://[::1]:51004/callback',
+        redirectHost: '[::1]:51004',
+        loopback: true,
+        links: [],
+      },
+    },
+  },
+  'hostile-logout': {
+    page: 'logout',
+    model: { action: hostileText, hidden: hostileHidden, account: hostileAccount, clientName: hostileText },
+  },
+  'hostile-signed-out': { page: 'signed-out', model: { clientName: hostileText } },
+  'hostile-form-post': {
+    page: 'form-post',
+    model: {
+      redirectUri: `https://evil.test/?q=${hostileText}`,
+      redirectHost: hostileText,
+      members: [{ name: hostileText, value: hostileText }],
+    },
+  },
+  'hostile-error': {
+    page: 'error',
+    model: {
+      status: 400,
+      title: hostileText,
+      advice: hostileText,
+      code: hostileText,
+      description: hostileText,
+      requestId: hostileText,
+      link: { url: `/${hostileText}`, label: hostileText },
+    },
+  },
+  'hostile-home': {
+    page: 'home',
+    model: { issuer: hostileText, links: [{ label: hostileText, url: `/${hostileText}` }] },
+  },
+} as const satisfies Readonly<Record<string, Sample>>

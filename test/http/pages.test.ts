@@ -1,0 +1,223 @@
+import t from 'tap'
+import { formActionSource } from '../../src/http/pages.ts'
+import { hostile, hostileText, ordinary } from './page-samples.ts'
+import { buildSamples, parseElements, sampleConfig, textOf } from './read-page.ts'
+
+const samples = { ...ordinary, ...hostile }
+const names = Object.keys(samples)
+const app = await buildSamples(samples)
+t.teardown(() => app.close())
+
+const elementNames =
+  'a bdi body button caption code dd details div dl dt footer form h1 h2 head header html input label li link main meta p path script section small span strong summary svg table tbody td th thead title tr ul'
+
+async function html(name: string): Promise<string> {
+  return (await app.inject(`/${name}`)).body
+}
+
+t.test(
+  '[rfc6749-10.14-sanitise] hostile text in any place never becomes an element or an attribute',
+  async (t) => {
+    const known = new Set(elementNames.split(' '))
+    for (const name of names) {
+      for (const { name: element, attributes } of parseElements(await html(name))) {
+        t.ok(known.has(element), `${name}: <${element}>`)
+        t.notOk(
+          [...attributes.keys()].some((key) => /^on|^style$|^srcdoc$|^formaction$/.test(key)),
+          name,
+        )
+      }
+    }
+  },
+)
+
+t.test('hostile text comes back from a hidden field and a value as it went in', async (t) => {
+  const inputs = parseElements(await html('hostile-login')).filter(({ name }) => name === 'input')
+  t.equal(inputs[0]?.attributes.get('name'), hostileText)
+  t.equal(inputs[0]?.attributes.get('value'), hostileText)
+  t.equal(
+    inputs.find(({ attributes }) => attributes.get('id') === 'username')?.attributes.get('value'),
+    hostileText,
+  )
+})
+
+t.test('a link that is not http or https is not shown', async (t) => {
+  t.notMatch(await html('hostile-consent'), /javascript:/)
+})
+
+t.test('only the form_post page has a script, and it is a file', async (t) => {
+  for (const name of names) {
+    const scripts = parseElements(await html(name)).filter((element) => element.name === 'script')
+    t.equal(scripts.length, name.endsWith('form-post') ? 1 : 0, name)
+    for (const script of scripts) t.match(script.attributes.get('src'), /^\/assets\/form-post\.js\?v=/)
+  }
+})
+
+t.test(
+  '[rfc9700-4.2.4-no-third-party-content] [rfc7591-5-display-uri-origin] pages load nothing from elsewhere and link only where the client or the operator says',
+  async (t) => {
+    const { documentation, policy, terms } = sampleConfig.service
+    for (const name of names) {
+      const { model } = samples[name as keyof typeof samples]
+      const links: readonly { url: string }[] = 'client' in model ? model.client.links : []
+      const named = new Set([documentation, policy, terms, ...links.map(({ url }) => url)])
+      for (const { name: element, attributes } of parseElements(await html(name))) {
+        const [src, href] = [attributes.get('src'), attributes.get('href')]
+        if (src !== undefined) t.match(src, /^\/assets\//, `${name}: ${src}`)
+        if (href === undefined) continue
+        if (element !== 'a') t.match(href, /^\/assets\//, `${name}: ${href}`)
+        else if (!named.has(href)) t.match(href, /^\/(?!\/)/, `${name}: ${href}`)
+        else t.match(attributes.get('rel'), 'noopener noreferrer', `${name}: ${href}`)
+      }
+    }
+  },
+)
+
+t.test('a link of the client shows its host and passes nothing on', async (t) => {
+  const document = await html('consent-everything')
+  const link = parseElements(document).find(({ attributes }) =>
+    attributes.get('href')?.startsWith('https://legal.coursesync.example/'),
+  )
+  t.equal(link?.attributes.get('rel'), 'noopener noreferrer nofollow')
+  t.match(textOf(document), 'Privacy policy legal.coursesync.example')
+})
+
+t.test(
+  '[rfc6749-10.13-frame-protection] [rfc9700-4.16-csp] every page carries the protecting headers',
+  async (t) => {
+    for (const name of names) {
+      const { headers, statusCode } = await app.inject(`/${name}`)
+      t.equal(statusCode, 200, name)
+      t.match(headers, {
+        'content-type': 'text/html; charset=utf-8',
+        'cache-control': 'no-store',
+        'x-frame-options': 'DENY',
+        'referrer-policy': 'no-referrer',
+        'x-content-type-options': 'nosniff',
+        'cross-origin-opener-policy': 'same-origin',
+        'permissions-policy': /camera=\(\)/,
+      })
+      if (name.endsWith('form-post')) continue
+      t.equal(
+        headers['content-security-policy'],
+        "default-src 'none'; script-src 'none'; style-src 'self'; img-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'",
+      )
+    }
+  },
+)
+
+t.test('the form_post page may run its script and post to the client, nothing more', async (t) => {
+  const { headers } = await app.inject('/form-post')
+  t.equal(
+    headers['content-security-policy'],
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; form-action 'self' https://portal.riverside.example; frame-ancestors 'none'; base-uri 'none'",
+  )
+})
+
+t.test('a form_post page has every member as a field and a button that is no field', async (t) => {
+  const elements = parseElements(await html('form-post'))
+  const form = elements.find(({ name }) => name === 'form')
+  t.equal(form?.attributes.get('action'), 'https://portal.riverside.example/oidc/callback')
+  t.equal(form?.attributes.get('method'), 'post')
+  t.same(
+    elements
+      .filter(({ name }) => name === 'input')
+      .map(({ attributes }) => [attributes.get('name'), attributes.get('value')]),
+    [
+      ['code', 'lyc_code_AbC'],
+      ['state', 'xyz'],
+    ],
+  )
+  t.same(
+    elements.filter(({ name }) => name === 'button').map(({ attributes }) => attributes.has('name')),
+    [false],
+  )
+})
+
+t.test(
+  'formActionSource names exactly the origin, or the scheme where a policy cannot spell the host',
+  async (t) => {
+    for (const [redirectUri, source] of [
+      ['http://127.0.0.1:51004/callback?a=b', 'http://127.0.0.1:51004'],
+      ['http://127.0.0.1/callback', 'http://127.0.0.1'],
+      ['http://localhost:8080/', 'http://localhost:8080'],
+      ['https://portal.riverside.example:443/cb', 'https://portal.riverside.example'],
+      ['http://[::1]:51004/callback', 'http:'],
+      ['https://[2001:db8::1]/callback', 'https:'],
+      ['com.example.app:/callback', 'com.example.app:'],
+      ['https://a;sandbox.example/cb', 'https:'],
+      ['https://*.example/cb', 'https:'],
+      ['https://user:secret@portal.riverside.example/cb', 'https://portal.riverside.example'],
+    ] as const)
+      t.equal(formActionSource(redirectUri), source, redirectUri)
+  },
+)
+
+t.test('the status given is the status sent', async (t) => {
+  const app = await buildSamples({})
+  t.teardown(() => app.close())
+  app.get('/', async (_request, reply) => reply.page('error', ordinary.error.model, { status: 400 }))
+  t.equal((await app.inject('/')).statusCode, 400)
+})
+
+t.test('a page that cannot be rendered is a 500, not an unanswered request', async (t) => {
+  const app = await buildSamples({})
+  t.teardown(() => app.close())
+  // @ts-expect-error a model with a member missing
+  app.get('/', async (_request, reply) => reply.page('home', { issuer: 'x' }))
+  t.equal((await app.inject('/')).statusCode, 500)
+})
+
+t.test('the stylesheet is small, typed, and kept for good under the address of its contents', async (t) => {
+  const [, address] = (await html('login')).match(/rel="stylesheet" href="([^"]+)"/) ?? []
+  const { statusCode, headers, body } = await app.inject(address ?? '')
+  t.equal(statusCode, 200)
+  t.match(headers, {
+    'content-type': 'text/css; charset=utf-8',
+    'cache-control': 'public, max-age=31536000, immutable',
+    'x-content-type-options': 'nosniff',
+  })
+  t.ok(Buffer.byteLength(body) < 12_288, `${Buffer.byteLength(body)} bytes`)
+  t.notMatch(body, /@import|url\(/)
+  const again = await app.inject({
+    url: address ?? '',
+    headers: { 'if-none-match': String(headers['etag']) },
+  })
+  t.equal(again.statusCode, 304)
+  t.equal(again.body, '')
+})
+
+t.test('another version of an asset is served but not kept', async (t) => {
+  for (const url of [
+    '/assets/style.css',
+    '/assets/style.css?v=older',
+    '/assets/form-post.js',
+    '/assets/icon.svg',
+  ])
+    t.match(await app.inject(url), { statusCode: 200, headers: { 'cache-control': 'no-cache' } })
+})
+
+t.test('below an issuer with a path the assets are below it too', async (t) => {
+  const app = await buildSamples(ordinary, '/id')
+  t.teardown(() => app.close())
+  const [, address] = (await app.inject('/login')).body.match(/rel="stylesheet" href="([^"]+)"/) ?? []
+  t.match(address, /^\/id\/assets\/style\.css\?v=/)
+  t.equal((await app.inject(address ?? '')).statusCode, 200)
+  t.equal((await app.inject('/assets/style.css')).statusCode, 404)
+})
+
+t.test(
+  'the name of the installation is on every page, escaped, and links that are not configured are not there',
+  async (t) => {
+    const app = await buildSamples(ordinary, '', {
+      issuer: 'http://localhost:9400',
+      service: { name: 'A & <B>' },
+    })
+    t.teardown(() => app.close())
+    for (const name of Object.keys(ordinary)) {
+      const { body } = await app.inject(`/${name}`)
+      t.match(body, '<span>A &amp; &lt;B&gt;</span>', name)
+      t.notMatch(body, '<footer', name)
+    }
+  },
+)

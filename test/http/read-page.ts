@@ -1,0 +1,75 @@
+import Fastify, { type FastifyInstance } from 'fastify'
+import { formActionSource, pages } from '../../src/http/pages.ts'
+import type { Sample } from './page-samples.ts'
+
+/** The installation the samples are shown in. */
+export const sampleConfig = {
+  issuer: 'https://id.riverside.example',
+  service: {
+    name: 'Riverside School',
+    documentation: 'https://docs.riverside.example/api',
+    policy: 'https://riverside.example/privacy',
+    terms: 'https://riverside.example/terms',
+  },
+}
+
+/** A bare Fastify with the pages, and one route for each sample. */
+export async function buildSamples(
+  samples: Readonly<Record<string, Sample>>,
+  prefix = '',
+  config: Parameters<typeof pages>[1]['config'] = sampleConfig,
+): Promise<FastifyInstance> {
+  const app = Fastify()
+  await app.register(pages, { config, prefix })
+  for (const [name, { page, model }] of Object.entries(samples))
+    app.get(`/${name}`, async (_request, reply) =>
+      reply.page(
+        page,
+        model,
+        page === 'form-post' ? { formAction: formActionSource(model.redirectUri) } : {},
+      ),
+    )
+  return app
+}
+
+/** A start tag. */
+export interface Element {
+  readonly name: string
+  readonly attributes: ReadonlyMap<string, string>
+}
+
+/** The start tags of a document; all else that begins with `<` has to be an end tag, so nothing is overlooked. */
+export function parseElements(text: string): readonly Element[] {
+  const elements: Element[] = []
+  const rest = text
+    .replace('<!doctype html>', '')
+    .replaceAll(
+      /<([a-z][a-z0-9]*)((?:\s+[^\s"'<>=/]+(?:="[^"<>]*")?)*)\s*\/?>/g,
+      (_tag, name, attributes) => {
+        const pairs = [...String(attributes).matchAll(/([^\s"'<>=/]+)(?:="([^"]*)")?/g)]
+        elements.push({
+          name,
+          attributes: new Map(pairs.map(([, key, value]) => [String(key), decodeEntities(value ?? '')])),
+        })
+        return ''
+      },
+    )
+    .replaceAll(/<\/[a-z][a-z0-9]*>/g, '')
+  if (/[<>]/.test(rest)) throw new Error(`markup that is no tag: ${rest.match(/.{0,40}[<>].{0,40}/)?.[0]}`)
+  return elements
+}
+
+/** Text as it was before it was escaped. */
+export function decodeEntities(text: string): string {
+  return text
+    .replaceAll('&quot;', '"')
+    .replaceAll('&#39;', "'")
+    .replaceAll('&lt;', '<')
+    .replaceAll('&gt;', '>')
+    .replaceAll('&amp;', '&')
+}
+
+/** What a person reads. */
+export function textOf(document: string): string {
+  return decodeEntities(document.replaceAll(/<[^>]*>/g, '')).replaceAll(/\s+/g, ' ')
+}
