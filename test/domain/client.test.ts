@@ -36,7 +36,7 @@ function shown(value: unknown): string {
   return encodeURI(String(JSON.stringify(value)))
 }
 
-t.test('a registration with redirect URIs alone gets every default', async (t) => {
+t.test('[rfc7592-5-token-entropy] a registration with redirect URIs alone gets every default', async (t) => {
   const { client, clientSecret, registrationToken } = register({})
   t.match(client.id, /^client_[\w-]{22}$/)
   t.equal(clientSecret, undefined)

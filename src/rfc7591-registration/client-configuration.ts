@@ -1,0 +1,58 @@
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import type { Deps } from '../deps.ts'
+import { assertMayConfigure, requireRegistrationToken, updateClient } from '../domain/client.ts'
+import { accept } from '../domain/decision.ts'
+import { clientInformation, registrationPolicy } from './client-information.ts'
+import { requireJsonObject } from './json-object.ts'
+import { deleteRoute, readRoute, updateRoute } from './schema.ts'
+
+/** RFC 7592: a client that registered itself reads, replaces and deletes its registration. */
+export const clientConfiguration: FastifyPluginAsyncTypebox<Pick<Deps, 'config' | 'store' | 'keys'>> = async (
+  app,
+  { config, store, keys },
+) => {
+  app.get('/api/oauth/register/:client_id', { schema: readRoute }, async ({ params, headers }) => {
+    const token = requireRegistrationToken(headers.authorization)
+    const client = await store.find('client', clientKey(params.client_id))
+    assertMayConfigure(client, token)
+    return clientInformation(config, client, token)
+  })
+
+  app.put(
+    '/api/oauth/register/:client_id',
+    {
+      bodyLimit: config.limits.registrationBodyBytes,
+      config: { unreadableBody: 'invalid_client_metadata' },
+      schema: updateRoute,
+    },
+    async ({ params, headers, body }) => {
+      const token = requireRegistrationToken(headers.authorization)
+      const policy = registrationPolicy({ config, keys })
+      const updated = await store.transact('client', clientKey(params.client_id), (client) => {
+        assertMayConfigure(client, token)
+        const replaced = updateClient(client, requireJsonObject(body, config.limits.jsonDepth), policy)
+        return accept(replaced, { op: 'updateClient', client: replaced })
+      })
+      return clientInformation(config, updated, token)
+    },
+  )
+
+  app.delete(
+    '/api/oauth/register/:client_id',
+    { schema: deleteRoute },
+    async ({ params, headers }, reply) => {
+      const token = requireRegistrationToken(headers.authorization)
+      await store.transact('client', clientKey(params.client_id), (client) => {
+        assertMayConfigure(client, token)
+        return accept(undefined, { op: 'deleteClient', clientId: client.id })
+      })
+      return reply.code(204).send()
+    },
+  )
+}
+
+// An identifier this server cannot have issued, one with a NUL say, never reaches the database; nothing has the
+// empty one.
+function clientKey(clientId: string): string {
+  return /^[\w-]+$/.test(clientId) ? clientId : ''
+}

@@ -1,0 +1,23 @@
+import type { Deps } from '../deps.ts'
+import { clientMetadata, type RegistrationPolicy } from '../domain/client-metadata.ts'
+import type { Client } from '../domain/model.ts'
+
+/** What the configuration and the current keys allow at registration, RFC 7591 §2. */
+export function registrationPolicy({ config, keys }: Pick<Deps, 'config' | 'keys'>): RegistrationPolicy {
+  return {
+    ...config.registration,
+    redirectUris: config.limits.redirectUris,
+    scopes: config.scopes.map(({ name }) => name),
+    algorithms: keys.algorithms,
+  }
+}
+
+/** The client information response, RFC 7591 §3.2.1 and RFC 7592 §3, without the client secret. */
+export function clientInformation(config: Deps['config'], client: Client, registrationToken: string) {
+  const catalogue = config.scopes.map(({ name }) => name)
+  return {
+    ...clientMetadata(client, catalogue),
+    registration_client_uri: `${config.issuer}/api/oauth/register/${client.id}`,
+    registration_access_token: registrationToken,
+  }
+}

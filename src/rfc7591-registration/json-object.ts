@@ -1,0 +1,36 @@
+import type { JsonObject } from '../domain/client-members.ts'
+import { OAuthError } from '../domain/errors.ts'
+
+/**
+ * A request body that is a JSON object, RFC 7591 §3.1, and not nested deeper than allowed.
+ * @param depth How many objects and arrays may stand inside each other, the body itself included.
+ * @throws {OAuthError} `invalid_client_metadata`
+ */
+export function requireJsonObject(body: unknown, depth: number): JsonObject {
+  if (!isJsonObject(body)) {
+    throw new OAuthError('invalid_client_metadata', 'the body must be a JSON object', {
+      rule: 'rfc7591-3-post-json',
+    })
+  }
+  if (isDeeperThan(depth, body)) {
+    throw new OAuthError('invalid_client_metadata', `the body is nested deeper than ${depth} levels`, {
+      rule: 'rfc7591-3-post-json',
+    })
+  }
+  return body
+}
+
+function isJsonObject(value: unknown): value is JsonObject {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+// Level by level: recursion would let a sender choose how deep our stack goes.
+function isDeeperThan(depth: number, body: unknown): boolean {
+  let level = [body]
+  for (let depthLeft = depth; level.length > 0; depthLeft--) {
+    const containers = level.filter((value) => typeof value === 'object' && value !== null)
+    if (depthLeft === 0) return containers.length > 0
+    level = containers.flatMap((container): unknown[] => Object.values(container))
+  }
+  return false
+}

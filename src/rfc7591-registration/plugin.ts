@@ -1,0 +1,59 @@
+/**
+ * RFC 7591 registration, and RFC 7592 for the clients that came by it. What may be registered, and who may change it,
+ * is decided in domain/client.ts; clients added by an operator cannot be reached here. The rate limit is the
+ * application's.
+ */
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import type { FastifyInstance } from 'fastify'
+import type { Deps } from '../deps.ts'
+import { registerClient } from '../domain/client.ts'
+import { secretBytes } from '../domain/secret.ts'
+import { clientConfiguration } from './client-configuration.ts'
+import { clientInformation, registrationPolicy } from './client-information.ts'
+import { requireJsonObject } from './json-object.ts'
+import { registerRoute } from './schema.ts'
+
+/** The client registration endpoint, RFC 7591 §3, and the client configuration endpoint, RFC 7592 §2. */
+export const registration: FastifyPluginAsyncTypebox<
+  Pick<Deps, 'config' | 'store' | 'keys' | 'clock' | 'random'>
+> = async (app, { config, store, keys, clock, random }) => {
+  acceptOnlyJson(app)
+  // The schemas document. The domain judges every member, so that each gets the exact code of RFC 7591 §3.2.2.
+  app.setValidatorCompiler(() => () => true)
+  app.advertise({ registration_endpoint: `${config.issuer}/api/oauth/register` })
+  await app.register(clientConfiguration, { config, store, keys })
+
+  app.post(
+    '/api/oauth/register',
+    {
+      bodyLimit: config.limits.registrationBodyBytes,
+      config: { unreadableBody: 'invalid_client_metadata' },
+      schema: registerRoute,
+    },
+    async ({ body }, reply) => {
+      const metadata = requireJsonObject(body, config.limits.jsonDepth)
+      const fresh = {
+        clientId: random(16),
+        clientSecret: random(secretBytes),
+        registrationToken: random(secretBytes),
+      }
+      const policy = registrationPolicy({ config, keys })
+      const { client, clientSecret, registrationToken } = registerClient(metadata, policy, fresh, clock())
+      await store.write({ op: 'insertClient', client })
+      return reply.code(201).send({
+        ...clientInformation(config, client, registrationToken),
+        ...(clientSecret !== undefined && { client_secret: clientSecret }),
+      })
+    },
+  )
+}
+
+// Another content type is answered 415 and read by nobody, whatever parsers the application has. An empty body is not
+// an error of its own: clients send the content type with DELETE too.
+function acceptOnlyJson(app: FastifyInstance): void {
+  const parse = app.getDefaultJsonParser('error', 'error')
+  app.removeAllContentTypeParsers()
+  app.addContentTypeParser<string>('application/json', { parseAs: 'string' }, (request, body, done) =>
+    body === '' ? done(null, undefined) : parse(request, body, done),
+  )
+}

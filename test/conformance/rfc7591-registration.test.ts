@@ -1,0 +1,593 @@
+import t from 'tap'
+import { ask, assertRefused, type Json, loopback, registrationAt } from '../helpers/registration.ts'
+import { alice, startServer } from '../helpers/server.ts'
+
+const { issuer, deps } = await startServer(t)
+const { endpoint, post, register, configure, authorize, mayAuthorize, tokenError, firstPage } =
+  registrationAt(issuer)
+
+t.test('[seed-2-reg-client-name] the client name is kept and shown escaped', async (t) => {
+  const client = await register({ client_name: 'Zed CLI' })
+  t.equal(client['client_name'], 'Zed CLI')
+  t.match(await firstPage(client['client_id']), 'Zed CLI')
+  const hostile = await register({ client_name: '<b>Zed</b>' })
+  const page = await firstPage(hostile['client_id'])
+  t.match(page, '&lt;b&gt;Zed&lt;/b&gt;')
+  t.notMatch(page, '<b>Zed')
+})
+
+t.test('[seed-2-reg-application-type-native] application_type native is echoed', async (t) => {
+  t.equal((await register({ application_type: 'native' }))['application_type'], 'native')
+})
+
+t.test('[seed-2-reg-redirect-uris-array] redirect_uris is a non-empty array of strings', async (t) => {
+  for (const redirectUris of ['http://127.0.0.1:1/cb', [], [1], [null], {}, 5]) {
+    const answer = await post({ redirect_uris: redirectUris })
+    assertRefused(t, answer, 'invalid_redirect_uri', JSON.stringify(redirectUris))
+  }
+})
+
+t.test('[seed-2-reg-loopback-accepted] a loopback redirect URI is accepted', async (t) => {
+  const client = await register({ redirect_uris: ['http://127.0.0.1:53999/callback'] })
+  t.type(client['client_id'], 'string')
+})
+
+t.test('[seed-2-reg-auth-none] a public client gets no secret', async (t) => {
+  const client = await register({ token_endpoint_auth_method: 'none' })
+  t.notOk('client_secret' in client)
+  t.equal(client['token_endpoint_auth_method'], 'none')
+})
+
+t.test('[seed-2-reg-auth-post] a confidential client gets a secret', async (t) => {
+  const client = await register({ token_endpoint_auth_method: 'client_secret_post' })
+  t.type(client['client_secret'], 'string')
+  t.not(client['client_secret'], '')
+  const { client_id, client_secret } = client
+  t.equal(await tokenError({ client_id, client_secret }), 'invalid_grant')
+})
+
+t.test('[seed-2-reg-auth-other] other authentication methods are refused, HTTP Basic works', async (t) => {
+  for (const method of ['private_key_jwt', 'tls_client_auth', 'client_secret_jwt', 'foo', 5]) {
+    const answer = await post({ redirect_uris: [loopback], token_endpoint_auth_method: method })
+    assertRefused(t, answer, 'invalid_client_metadata', String(method))
+  }
+  const client = await register({ token_endpoint_auth_method: 'client_secret_basic' })
+  t.equal(await tokenError({}, [client['client_id'], client['client_secret']]), 'invalid_grant')
+  t.equal(await tokenError({}, [client['client_id'], 'wrong']), 'invalid_client')
+})
+
+t.test(
+  '[seed-2-reg-response-client-id] the client_id of the answer works at the authorization endpoint',
+  async (t) => {
+    const client = await register()
+    t.type(client['client_id'], 'string')
+    t.ok(await mayAuthorize(client['client_id']))
+  },
+)
+
+t.test('[seed-4-register-path] a form body is refused', async (t) => {
+  const answer = await ask(endpoint, {
+    method: 'POST',
+    body: new URLSearchParams({ client_name: 'x', redirect_uris: loopback }),
+  })
+  t.match(answer, { status: 415, body: { error: /^[a-z_]+$/ } })
+  for (const type of [
+    'text/plain',
+    'application/x-www-form-urlencoded',
+    'application/jsonx',
+    'multipart/form-data',
+  ]) {
+    const { status } = await post({ redirect_uris: [loopback] }, { 'content-type': type })
+    t.equal(status, 415, type)
+  }
+})
+
+t.test('[seed-5-registration-open] no authorization is needed', async (t) => {
+  t.equal((await post({ redirect_uris: [loopback] })).status, 201)
+})
+
+t.test(
+  '[seed-5-registration-loopback-only] one foreign redirect URI refuses the whole request',
+  async (t) => {
+    for (const foreign of ['https://x.example/cb', 'com.app:/cb', 'http://x.example/cb']) {
+      assertRefused(t, await post({ redirect_uris: [foreign] }), 'invalid_redirect_uri', foreign)
+      const mixed = await post({ redirect_uris: [loopback, foreign] })
+      assertRefused(t, mixed, 'invalid_redirect_uri', foreign)
+      t.match(mixed.body['error_description'], /redirect_uris\[1\]/)
+    }
+  },
+)
+
+t.test('[seed-7-https-redirect-refused] an https redirect URI is refused', async (t) => {
+  const answer = await post({ redirect_uris: ['https://app.example/cb'] })
+  assertRefused(t, answer, 'invalid_redirect_uri', 'https')
+})
+
+t.test('[rfc6749-2.1-type-recorded] the registered type counts, not how a request looks', async (t) => {
+  const open = await register({ token_endpoint_auth_method: 'none' })
+  const secretive = await register({ token_endpoint_auth_method: 'client_secret_post' })
+  t.equal(await tokenError({ client_id: secretive['client_id'] }), 'invalid_client')
+  const promoted = await tokenError({ client_id: open['client_id'], client_secret: 'made up' })
+  t.match(promoted, /^invalid_(client|grant|request)$/)
+  const read = await configure(open, 'GET')
+  t.equal(read.body['token_endpoint_auth_method'], 'none')
+  t.notOk('client_secret_expires_at' in read.body)
+})
+
+t.test(
+  '[rfc6749-2.2-client-id-unique] [rfc6749-A-visible-ascii] [cimd-6.9-no-https-prefix] 100 equal registrations are 100 clients',
+  async (t) => {
+    const ids = new Set<unknown>()
+    for (let count = 0; count < 100; count++) {
+      const client = await register({ client_name: 'Same', token_endpoint_auth_method: 'client_secret_post' })
+      ids.add(client['client_id'])
+      t.match(client['client_id'], /^[\x20-\x7e]+$/)
+      t.notMatch(client['client_id'], /^https:/)
+      t.match(client['client_secret'], /^[\x20-\x7e]+$/)
+    }
+    t.equal(ids.size, 100)
+  },
+)
+
+t.test('[rfc6749-3.1.2-redirect-absolute] a relative redirect URI is refused', async (t) => {
+  for (const uri of ['/cb', '127.0.0.1:80/cb', '//127.0.0.1/cb']) {
+    assertRefused(t, await post({ redirect_uris: [uri] }), 'invalid_redirect_uri', uri)
+  }
+})
+
+t.test('[rfc6749-3.1.2-redirect-no-fragment] a redirect URI with a fragment is refused', async (t) => {
+  const { client_id: clientId } = await register({ redirect_uris: ['http://127.0.0.1:1/cb'] })
+  for (const uri of ['http://127.0.0.1:1/cb#x', 'http://127.0.0.1:1/cb#']) {
+    assertRefused(t, await post({ redirect_uris: [uri] }), 'invalid_redirect_uri', uri)
+    const { status, headers } = await authorize(clientId, { redirect_uri: uri })
+    t.equal(status, 400)
+    t.equal(headers.get('location'), null)
+  }
+})
+
+t.test(
+  '[rfc6749-3.1.2.2-public-must-register] [rfc6749-3.1.2.2-all-register] every client registers a redirect URI',
+  async (t) => {
+    for (const method of ['none', 'client_secret_post', 'client_secret_basic']) {
+      for (const grantTypes of [undefined, ['authorization_code']]) {
+        const answer = await post({ token_endpoint_auth_method: method, grant_types: grantTypes })
+        assertRefused(t, answer, 'invalid_redirect_uri', method)
+      }
+    }
+  },
+)
+
+t.test('[rfc6749-3.1.2.2-multiple-uris] each of several redirect URIs works', async (t) => {
+  const uris = ['http://127.0.0.1:1/one', 'http://127.0.0.1:1/two']
+  const client = await register({ redirect_uris: uris })
+  for (const uri of uris) t.ok(await mayAuthorize(client['client_id'], uri))
+  t.notOk(await mayAuthorize(client['client_id'], 'http://127.0.0.1:1/three'))
+})
+
+t.test(
+  '[rfc6749-10.1-no-shared-native-secret] [rfc7591-3.2.1-secret-unique] no two registrations share a secret',
+  async (t) => {
+    const metadata = {
+      client_name: 'Same',
+      application_type: 'native',
+      token_endpoint_auth_method: 'client_secret_post',
+    }
+    const secrets = [await register(metadata), await register(metadata)].map(
+      (client) => client['client_secret'],
+    )
+    t.type(secrets[0], 'string')
+    t.not(secrets[0], secrets[1])
+    t.notOk('client_secret' in (await register({ token_endpoint_auth_method: 'none' })))
+  },
+)
+
+t.test('[rfc8252-8.3-localhost-not-recommended] localhost is refused', async (t) => {
+  assertRefused(
+    t,
+    await post({ redirect_uris: ['http://localhost:1/cb'] }),
+    'invalid_redirect_uri',
+    'localhost',
+  )
+})
+
+t.test('[rfc8252-8.4-native-public] a native client is what it registered as', async (t) => {
+  const open = await register({ application_type: 'native', token_endpoint_auth_method: 'none' })
+  t.equal(await tokenError({ client_id: open['client_id'] }), 'invalid_grant')
+  const { client_id, client_secret } = await register({
+    application_type: 'native',
+    token_endpoint_auth_method: 'client_secret_post',
+  })
+  t.equal(await tokenError({ client_id, client_secret }), 'invalid_grant')
+  t.equal(await tokenError({ client_id, client_secret: 'wrong' }), 'invalid_client')
+  t.equal(await tokenError({ client_id }), 'invalid_client')
+})
+
+t.test('[rfc8252-8.4-complete-uri] nothing in a redirect URI is a pattern', async (t) => {
+  assertRefused(t, await post({ redirect_uris: ['http://127.0.0.1:*/cb'] }), 'invalid_redirect_uri', 'port')
+  const client = await register({ redirect_uris: ['http://127.0.0.1:1/*'] })
+  t.ok(await mayAuthorize(client['client_id'], 'http://127.0.0.1:1/*'))
+  t.notOk(await mayAuthorize(client['client_id'], 'http://127.0.0.1:1/cb'))
+})
+
+t.test('[oauth21-2.3.1-complete-uri-all] a redirect URI without a path is refused', async (t) => {
+  for (const uri of ['http://127.0.0.1', 'http://127.0.0.1:80', 'http://[::1]:80']) {
+    const answer = await post({ redirect_uris: [uri], token_endpoint_auth_method: 'client_secret_post' })
+    assertRefused(t, answer, 'invalid_redirect_uri', uri)
+  }
+})
+
+t.test(
+  '[rfc8252-8.4-private-scheme-period] [mcp-security-redirects] private-use schemes are refused',
+  async (t) => {
+    for (const uri of ['myapp:/cb', 'com.example.app:/cb', 'vscode://cb', 'urn:ietf:wg:oauth:2.0:oob']) {
+      assertRefused(t, await post({ redirect_uris: [uri] }), 'invalid_redirect_uri', uri)
+    }
+  },
+)
+
+t.test(
+  '[rfc7591-2-auth-method-default] a method left out is none, in the answer and at the token endpoint',
+  async (t) => {
+    const client = await register()
+    t.equal(client['token_endpoint_auth_method'], 'none')
+    t.notOk('client_secret' in client)
+    t.equal(await tokenError({ client_id: client['client_id'] }), 'invalid_grant')
+  },
+)
+
+t.test(
+  '[rfc7591-2-grant-types-default] grant types left out include refresh_token, and the answer says so',
+  async (t) => {
+    t.strictSame((await register())['grant_types'], ['authorization_code', 'refresh_token'])
+    const codeOnly = await register({ grant_types: ['authorization_code'] })
+    t.strictSame(codeOnly['grant_types'], ['authorization_code'])
+    const refresh = (client: Json) =>
+      tokenError({ grant_type: 'refresh_token', refresh_token: 'none', client_id: client['client_id'] })
+    t.not(await refresh(await register()), 'unauthorized_client')
+    t.equal(await refresh(codeOnly), 'unauthorized_client')
+  },
+)
+
+t.test('[rfc7591-2-response-types-default] the response type left out is code', async (t) => {
+  t.strictSame((await register())['response_types'], ['code'])
+})
+
+t.test('[rfc7591-2-unknown-metadata-ignored] unknown members are ignored and not echoed', async (t) => {
+  const client = await register({
+    foo: 'bar',
+    backchannel_logout_uri: 'https://x.example/',
+    nested: { a: [1] },
+  })
+  for (const name of ['foo', 'backchannel_logout_uri', 'nested']) t.notOk(name in client, name)
+})
+
+t.test('[rfc7591-2.3-software-statement-precedence] a software statement has no effect', async (t) => {
+  const payload = btoa(JSON.stringify({ client_name: 'Trusted' })).replaceAll('=', '')
+  const client = await register({ client_name: 'Own', software_statement: `e30.${payload}.c2ln` })
+  t.equal(client['client_name'], 'Own')
+  t.notOk('software_statement' in client)
+})
+
+t.test('[rfc7591-2-jwks-exclusive] jwks beside jwks_uri is refused', async (t) => {
+  const answer = await post({
+    redirect_uris: [loopback],
+    jwks: { keys: [] },
+    jwks_uri: 'https://app.example/jwks',
+  })
+  assertRefused(t, answer, 'invalid_client_metadata', 'both')
+})
+
+t.test('[rfc7591-2-scope-string] scope is the most a client may ask for', async (t) => {
+  const client = await register({ scope: 'openid courses:read' })
+  t.equal(client['scope'], 'openid courses:read')
+  const wider = await authorize(client['client_id'], { scope: 'openid courses:write' })
+  t.match(wider.headers.get('location'), /[?&]error=invalid_scope(&|$)/)
+  const within = await authorize(client['client_id'], { scope: 'courses:read' })
+  t.notMatch(within.headers.get('location'), 'error=')
+  const unlimited = await register()
+  t.match(unlimited['scope'], /(^| )courses:write( |$)/)
+  for (const scope of [['openid'], 5, 'open"id']) {
+    assertRefused(
+      t,
+      await post({ redirect_uris: [loopback], scope }),
+      'invalid_client_metadata',
+      String(scope),
+    )
+  }
+})
+
+t.test('[rfc7591-2-uri-members-valid] URI members are absolute http or https', async (t) => {
+  for (const name of ['client_uri', 'logo_uri', 'tos_uri', 'policy_uri', 'jwks_uri']) {
+    for (const uri of ['javascript:alert(1)', 'data:text/html,x', '/relative', 'ftp://x.example/', 5]) {
+      const answer = await post({ redirect_uris: [loopback], [name]: uri })
+      assertRefused(t, answer, 'invalid_client_metadata', `${name} ${uri}`)
+    }
+  }
+})
+
+t.test(
+  '[rfc7591-2.1-grant-response-consistency] grant types that do not go with code are refused',
+  async (t) => {
+    for (const metadata of [
+      { grant_types: ['refresh_token'], response_types: ['code'] },
+      { grant_types: ['refresh_token'] },
+      { grant_types: ['implicit'], response_types: ['token'] },
+      { grant_types: ['authorization_code'], response_types: ['code', 'token'] },
+      { grant_types: ['client_credentials'] },
+      { grant_types: ['authorization_code', 'password'] },
+    ]) {
+      const answer = await post({ redirect_uris: [loopback], ...metadata })
+      assertRefused(t, answer, 'invalid_client_metadata', JSON.stringify(metadata))
+    }
+  },
+)
+
+t.test(
+  '[rfc7591-2.2-language-tags] names in other languages are kept, the untagged one is shown',
+  async (t) => {
+    const client = await register({ client_name: 'The Name', 'client_name#fr': 'Le Nom' })
+    t.equal(client['client_name'], 'The Name')
+    t.equal(client['client_name#fr'], 'Le Nom')
+    const page = await firstPage(client['client_id'])
+    t.match(page, 'The Name')
+    t.notMatch(page, 'Le Nom')
+  },
+)
+
+t.test('[rfc7591-3-post-json] only POST of a JSON object registers', async (t) => {
+  t.equal((await post({ redirect_uris: [loopback] })).status, 201)
+  t.equal(
+    (await post({ redirect_uris: [loopback] }, { 'content-type': 'application/json; charset=UTF-8' })).status,
+    201,
+  )
+  t.match(await ask(endpoint), { status: 405, body: { error: /./ } })
+  const nested = `${'['.repeat(5000)}${']'.repeat(5000)}`
+  const bodies = [
+    '[]',
+    `[{"redirect_uris":["${loopback}"]}]`,
+    '{"redirect_uris":',
+    '',
+    'null',
+    '"x"',
+    '5',
+    nested,
+  ]
+  bodies.push(`{"redirect_uris":["${loopback}"],"x":${nested}}`)
+  for (const body of bodies) {
+    assertRefused(t, await post(body), 'invalid_client_metadata', body.slice(0, 40))
+  }
+})
+
+t.test('a body of 60 kilobytes is read, one beyond the limit is not', async (t) => {
+  t.equal((await post({ redirect_uris: [loopback], x: 'x'.repeat(60_000) })).status, 201)
+  const answer = await post({ redirect_uris: [loopback], x: 'x'.repeat(70_000) })
+  t.match(answer, { status: 413, body: { error: 'invalid_client_metadata' } })
+})
+
+t.test('more redirect URIs than allowed are refused', async (t) => {
+  const uris = Array.from({ length: 51 }, (_, at) => `http://127.0.0.1/${at}`)
+  t.equal((await post({ redirect_uris: uris.slice(1) })).status, 201)
+  assertRefused(t, await post({ redirect_uris: uris }), 'invalid_redirect_uri', '51')
+})
+
+t.test('[rfc7591-3.2.1-created-201] success is 201 with a JSON object that nobody caches', async (t) => {
+  const { status, headers, body } = await post({ redirect_uris: [loopback] })
+  t.equal(status, 201)
+  t.match(headers.get('content-type'), /^application\/json/)
+  t.type(body, Object)
+  t.equal(headers.get('cache-control'), 'no-store')
+  t.equal(headers.get('pragma'), 'no-cache')
+})
+
+t.test('[rfc7591-3.2.1-client-id-server-chosen] a client_id in the request is ignored', async (t) => {
+  const client = await register({ client_id: 'admin' })
+  t.not(client['client_id'], 'admin')
+  t.match(client['client_id'], /^client_[\w-]{22}$/)
+})
+
+t.test('[rfc9700-2.6-client-id-not-chosen] a client cannot take the identifier of a person', async (t) => {
+  const account = await deps.store.find('accountByLogin', alice.username)
+  t.ok(account?.id)
+  t.notMatch(account?.id, /^client_/)
+  const client = await register({ client_id: account?.id })
+  t.match(client['client_id'], /^client_/)
+})
+
+t.test('[rfc7591-3.2.1-secret-expires-at] client_secret_expires_at goes with a secret', async (t) => {
+  const confidential = await register({ token_endpoint_auth_method: 'client_secret_post' })
+  t.equal(confidential['client_secret_expires_at'], 0)
+  t.notOk('client_secret_expires_at' in (await register()))
+})
+
+t.test('[rfc7591-3.2.1-issued-at-number] client_id_issued_at is the time in seconds', async (t) => {
+  const issuedAt = (await register())['client_id_issued_at']
+  t.ok(typeof issuedAt === 'number' && Number.isInteger(issuedAt))
+  t.ok(Math.abs(Number(issuedAt) - Date.now() / 1000) < 60)
+})
+
+t.test('[rfc7591-3.2.1-all-metadata-returned] the answer has everything that is registered', async (t) => {
+  const sent = {
+    redirect_uris: ['http://127.0.0.1:7777/cb', 'http://[::1]/cb'],
+    client_name: 'All of it',
+    client_uri: 'https://app.example/',
+    logo_uri: 'https://app.example/logo.png',
+    tos_uri: 'https://app.example/tos',
+    policy_uri: 'https://app.example/policy',
+    contacts: ['dev@app.example'],
+    software_id: '4f6e',
+    software_version: '1.0',
+    scope: 'openid courses:read',
+    grant_types: ['authorization_code', 'refresh_token'],
+    response_types: ['code'],
+    token_endpoint_auth_method: 'client_secret_post',
+    application_type: 'native',
+    id_token_signed_response_alg: 'ES256',
+    subject_type: 'public',
+    default_max_age: 3600,
+    require_auth_time: true,
+    post_logout_redirect_uris: ['http://127.0.0.1:7777/out'],
+  }
+  t.match(await register(sent), sent)
+  const defaults = await register()
+  t.match(defaults, {
+    redirect_uris: [loopback],
+    grant_types: ['authorization_code', 'refresh_token'],
+    response_types: ['code'],
+    token_endpoint_auth_method: 'none',
+    application_type: 'native',
+    id_token_signed_response_alg: 'RS256',
+    scope: /(^| )openid( |$)/,
+  })
+  t.notOk(Object.values(defaults).includes(null))
+})
+
+t.test(
+  '[rfc7591-3.2.2-error-400-json] [rfc7591-3.2.2-invalid-client-metadata] any other bad member is invalid_client_metadata',
+  async (t) => {
+    for (const metadata of [
+      { grant_types: 'x' },
+      { client_name: 5 },
+      { application_type: 'foo' },
+      { contacts: 'me' },
+      { client_name: 'a\u202eb' },
+      { client_name: 'a\u0000b' },
+      { default_max_age: '10' },
+      { require_auth_time: 'yes' },
+      { response_types: 'code' },
+      { jwks: [] },
+      { post_logout_redirect_uris: ['https://app.example/'] },
+    ]) {
+      const answer = await post({ redirect_uris: [loopback], ...metadata })
+      assertRefused(t, answer, 'invalid_client_metadata', JSON.stringify(metadata))
+    }
+  },
+)
+
+t.test('[rfc7591-3.2.2-invalid-redirect-uri] a bad redirect URI is invalid_redirect_uri', async (t) => {
+  for (const uri of [
+    'http://127.1/cb',
+    'http://2130706433/cb',
+    'http://127.0.0.1@x.example/cb',
+    'http://127.0.0.2/',
+  ]) {
+    assertRefused(t, await post({ redirect_uris: [uri] }), 'invalid_redirect_uri', uri)
+  }
+})
+
+t.test(
+  '[rfc7591-5-redirects-required] [rfc9700-2.1-no-http-redirects] redirects off this computer are refused',
+  async (t) => {
+    for (const uri of [
+      'http://evil.example/cb',
+      'http://app.example/cb',
+      'javascript:alert(1)',
+      'data:text/html,x',
+      'file:///etc/passwd',
+    ]) {
+      assertRefused(t, await post({ redirect_uris: [uri] }), 'invalid_redirect_uri', uri)
+    }
+  },
+)
+
+t.test('[oidc-core-16.19-secret-entropy] a secret has at least 32 bytes', async (t) => {
+  const { client_secret: secret } = await register({ token_endpoint_auth_method: 'client_secret_post' })
+  const random = String(secret).split('_').slice(2).join('_')
+  t.ok(Buffer.from(random, 'base64url').length >= 32)
+})
+
+t.test(
+  '[oidc-reg-2-application-type-default] application_type is native for loopback redirects',
+  async (t) => {
+    t.equal((await register())['application_type'], 'native')
+    t.equal((await register({ application_type: 'web' }))['application_type'], 'native')
+  },
+)
+
+t.test('[oidc-reg-2-native-redirects] a native client has no redirect off this computer', async (t) => {
+  for (const uri of ['https://x/cb', 'http://x/cb']) {
+    const answer = await post({ application_type: 'native', redirect_uris: [uri] })
+    assertRefused(t, answer, 'invalid_redirect_uri', uri)
+  }
+})
+
+t.test('[oidc-reg-2-application-type-values] application_type is native or web', async (t) => {
+  const answer = await post({ redirect_uris: [loopback], application_type: 'desktop' })
+  assertRefused(t, answer, 'invalid_client_metadata', 'desktop')
+})
+
+t.test('an ID Token algorithm that the server does not have is refused', async (t) => {
+  for (const algorithm of ['XYZ', 'none', 'HS256']) {
+    const answer = await post({ redirect_uris: [loopback], id_token_signed_response_alg: algorithm })
+    assertRefused(t, answer, 'invalid_client_metadata', algorithm)
+  }
+})
+
+t.test('[oidc-reg-2-subject-type] subject_type is public', async (t) => {
+  const answer = await post({ redirect_uris: [loopback], subject_type: 'pairwise' })
+  assertRefused(t, answer, 'invalid_client_metadata', 'pairwise')
+})
+
+t.test('[oidc-reg-3.2-redirect-uris-never-replaced] redirect URIs come back as they were sent', async (t) => {
+  const uris = ['http://127.0.0.1:8080/A/b?x=%20', 'http://127.0.0.1:80/a/../b', 'http://[::1]/%7e']
+  t.strictSame((await register({ redirect_uris: uris }))['redirect_uris'], uris)
+})
+
+t.test('[oidc-reg-3-cors] pages of other origins may register', async (t) => {
+  const { status, headers } = await ask(endpoint, {
+    method: 'OPTIONS',
+    headers: {
+      origin: 'https://app.example',
+      'access-control-request-method': 'POST',
+      'access-control-request-headers': 'content-type',
+    },
+  })
+  t.ok(status >= 200 && status < 300)
+  t.equal(headers.get('access-control-allow-origin'), '*')
+  t.match(headers.get('access-control-allow-methods'), 'POST')
+  t.match(headers.get('access-control-allow-headers'), /content-type/i)
+})
+
+t.test('[oidc-rpl-3.1-registration] post_logout_redirect_uris follow the loopback rule', async (t) => {
+  const uris = ['http://127.0.0.1:1/out']
+  t.strictSame((await register({ post_logout_redirect_uris: uris }))['post_logout_redirect_uris'], uris)
+  const answer = await post({
+    redirect_uris: [loopback],
+    post_logout_redirect_uris: ['https://app.example/out'],
+  })
+  assertRefused(t, answer, 'invalid_client_metadata', 'https')
+})
+
+t.test('[rfc7523-2.2-registration] private_key_jwt without keys is refused', async (t) => {
+  const answer = await post({ redirect_uris: [loopback], token_endpoint_auth_method: 'private_key_jwt' })
+  assertRefused(t, answer, 'invalid_client_metadata', 'private_key_jwt')
+})
+
+t.test('a server that drops foreign redirects keeps and echoes the loopback ones', async (t) => {
+  const lenient = await startServer(t, {
+    issuerPath: '/t',
+    registration: { foreignRedirects: 'drop', loopbackHosts: ['localhost'] },
+  })
+  const client = registrationAt(lenient.issuer)
+  // What an editor registers that runs on the desktop and in the browser.
+  const registered = await client.register({
+    client_name: 'Editor',
+    grant_types: ['authorization_code', 'refresh_token'],
+    response_types: ['code'],
+    redirect_uris: [
+      'https://editor.example/redirect',
+      'http://127.0.0.1/',
+      'http://localhost:33418/',
+      'http://127.0.0.1:33418/',
+    ],
+    token_endpoint_auth_method: 'none',
+    application_type: 'native',
+  })
+  const kept = ['http://127.0.0.1/', 'http://localhost:33418/', 'http://127.0.0.1:33418/']
+  t.strictSame(registered['redirect_uris'], kept)
+  t.equal((await client.configure(registered, 'GET')).status, 200, 'below an issuer with a path')
+  t.ok(await client.mayAuthorize(registered['client_id'], 'http://127.0.0.1:5000/'))
+  t.ok(await client.mayAuthorize(registered['client_id'], 'http://localhost:5000/'))
+  t.notOk(await client.mayAuthorize(registered['client_id'], 'https://editor.example/redirect'))
+  const foreign = await client.post({ redirect_uris: ['https://editor.example/redirect'] })
+  assertRefused(t, foreign, 'invalid_redirect_uri', 'nothing is left')
+})

@@ -1,0 +1,182 @@
+import t from 'tap'
+import { ask, assertRefused, loopback, registrationAt } from '../helpers/registration.ts'
+import { startServer } from '../helpers/server.ts'
+
+const { issuer, advance } = await startServer(t)
+const { endpoint, register, configure, authorize, mayAuthorize, tokenError } = registrationAt(issuer)
+
+t.test(
+  '[oidc-reg-3.2-management-pair] [rfc7592-3-response-members] both management members are in every answer',
+  async (t) => {
+    const client = await register()
+    t.equal(client['registration_client_uri'], `${endpoint}/${client['client_id']}`)
+    const read = await configure(client, 'GET')
+    const update = { client_id: client['client_id'], redirect_uris: [loopback] }
+    const updated = await configure(client, 'PUT', update)
+    for (const { status, body } of [read, updated]) {
+      t.equal(status, 200)
+      t.equal(body['registration_client_uri'], client['registration_client_uri'])
+      t.equal(body['registration_access_token'], client['registration_access_token'])
+    }
+  },
+)
+
+t.test('[rfc7592-2-bearer-required] the registration access token is required', async (t) => {
+  const client = await register()
+  const other = await register()
+  for (const method of ['GET', 'PUT', 'DELETE']) {
+    const body = method === 'PUT' ? { client_id: client['client_id'], redirect_uris: [loopback] } : undefined
+    for (const token of ['wrong', other['registration_access_token'], client['client_id']]) {
+      const wrong = await configure(client, method, body, token)
+      t.match(wrong, { status: 401, body: { error: 'invalid_token' } }, `${method} ${token}`)
+      t.match(wrong.headers.get('www-authenticate'), /^Bearer error="invalid_token"/)
+    }
+  }
+  for (const authorization of ['', 'Basic YTpi']) {
+    const uri = String(client['registration_client_uri'])
+    const missing = await ask(uri, authorization ? { headers: { authorization } } : {})
+    t.equal(missing.status, 401)
+    t.match(missing.headers.get('www-authenticate'), /^Bearer /)
+    t.notMatch(missing.headers.get('www-authenticate'), 'error=')
+  }
+  t.equal((await configure(client, 'GET')).status, 200, 'the client is untouched')
+})
+
+t.test('[rfc7592-2-unsupported-method] another method is 405', async (t) => {
+  const { status, headers } = await configure(await register(), 'PATCH', {})
+  t.equal(status, 405)
+  t.match(headers.get('allow'), 'PUT')
+})
+
+t.test('[rfc7592-2.1-read-ok] [rfc7592-3-all-metadata] reading gives what was registered', async (t) => {
+  const client = await register({
+    client_name: 'Reader',
+    'client_name#fr': 'Lecteur',
+    token_endpoint_auth_method: 'client_secret_basic',
+    scope: 'openid',
+    contacts: ['a@b.example'],
+  })
+  const { status, headers, body } = await configure(client, 'GET')
+  t.equal(status, 200)
+  t.match(headers.get('content-type'), /^application\/json/)
+  t.equal(headers.get('cache-control'), 'no-store')
+  const { client_secret: _secret, ...registered } = client
+  t.strictSame(body, registered)
+})
+
+t.test(
+  '[rfc7592-2.1-client-gone-401] [rfc7592-2.3-delete-204] a deleted client is gone for good',
+  async (t) => {
+    const client = await register({ token_endpoint_auth_method: 'client_secret_post' })
+    const { client_id, client_secret } = client
+    t.equal(await tokenError({ client_id, client_secret }), 'invalid_grant')
+    const deleted = await configure(client, 'DELETE')
+    t.equal(deleted.status, 204)
+    t.equal(deleted.body['text'], '')
+    t.match(await configure(client, 'GET'), { status: 401, body: { error: 'invalid_token' } })
+    t.equal((await configure(client, 'DELETE')).status, 401)
+    const { status, headers } = await authorize(client_id)
+    t.equal(status, 400)
+    t.equal(headers.get('location'), null)
+    t.equal(await tokenError({ client_id, client_secret }), 'invalid_client')
+  },
+)
+
+t.test('a DELETE with a content type and no body is a DELETE', async (t) => {
+  const client = await register()
+  const { status } = await ask(String(client['registration_client_uri']), {
+    method: 'DELETE',
+    headers: {
+      authorization: `Bearer ${client['registration_access_token']}`,
+      'content-type': 'application/json',
+    },
+  })
+  t.equal(status, 204)
+})
+
+t.test('[rfc7592-2.2-put-replaces] a member left out of an update is gone', async (t) => {
+  const client = await register({ client_name: 'Before', scope: 'openid', contacts: ['a@b.example'] })
+  const update = {
+    client_id: client['client_id'],
+    redirect_uris: [loopback],
+    tos_uri: 'https://app.example/tos',
+  }
+  const { status, body } = await configure(client, 'PUT', update)
+  t.equal(status, 200)
+  for (const answer of [body, (await configure(client, 'GET')).body]) {
+    t.notOk('client_name' in answer)
+    t.notOk('contacts' in answer)
+    t.match(answer['scope'], 'courses:write')
+    t.equal(answer['tos_uri'], 'https://app.example/tos')
+  }
+})
+
+t.test('[rfc7592-2.2-forbidden-members] an update must not contain what the server told', async (t) => {
+  const client = await register({ client_name: 'Kept' })
+  for (const name of [
+    'registration_access_token',
+    'registration_client_uri',
+    'client_secret_expires_at',
+    'client_id_issued_at',
+  ]) {
+    const update = { client_id: client['client_id'], redirect_uris: [loopback], [name]: client[name] ?? 0 }
+    assertRefused(t, await configure(client, 'PUT', update), 'invalid_client_metadata', name)
+  }
+  t.equal((await configure(client, 'GET')).body['client_name'], 'Kept')
+})
+
+t.test('[rfc7592-2.2-client-id-must-match] an update names its own client', async (t) => {
+  const client = await register({ client_name: 'Kept' })
+  for (const clientId of [undefined, 'other', (await register())['client_id']]) {
+    const answer = await configure(client, 'PUT', { client_id: clientId, redirect_uris: [loopback] })
+    assertRefused(t, answer, 'invalid_client_metadata', String(clientId))
+  }
+  t.equal((await configure(client, 'GET')).body['client_name'], 'Kept')
+})
+
+t.test('[rfc7592-2.2-secret-not-overwritten] a client cannot choose its secret', async (t) => {
+  const client = await register({ token_endpoint_auth_method: 'client_secret_post' })
+  const { client_id, client_secret } = client
+  const update = { client_id, redirect_uris: [loopback], client_secret: 'chosen' }
+  assertRefused(t, await configure(client, 'PUT', update), 'invalid_client_metadata', 'other secret')
+  t.equal(await tokenError({ client_id, client_secret }), 'invalid_grant')
+  t.equal(await tokenError({ client_id, client_secret: 'chosen' }), 'invalid_client')
+  const same = await configure(client, 'PUT', { client_id, redirect_uris: [loopback], client_secret })
+  t.equal(same.status, 200)
+  t.equal(same.body['token_endpoint_auth_method'], 'client_secret_post')
+  t.equal(await tokenError({ client_id, client_secret }), 'invalid_grant')
+})
+
+t.test('[rfc7592-2.2-update-ok] new redirect URIs work, old ones do not', async (t) => {
+  const client = await register()
+  const uri = 'http://127.0.0.1:7777/new'
+  const update = { client_id: client['client_id'], redirect_uris: [uri] }
+  t.match(await configure(client, 'PUT', update), { status: 200, body: { redirect_uris: [uri] } })
+  t.ok(await mayAuthorize(client['client_id'], uri))
+  t.notOk(await mayAuthorize(client['client_id'], loopback))
+  const foreign = { ...update, redirect_uris: ['https://app.example/cb'] }
+  assertRefused(t, await configure(client, 'PUT', foreign), 'invalid_redirect_uri', 'https')
+  t.ok(await mayAuthorize(client['client_id'], uri))
+})
+
+t.test('[rfc7592-5-no-404] an unknown client looks like a wrong token', async (t) => {
+  const client = await register()
+  const wrong = await configure(client, 'GET', undefined, 'wrong')
+  for (const clientId of ['client_AAAAAAAAAAAAAAAAAAAAAA', 'x', '%00', '%F0%9F%92%A9', "'--"]) {
+    const unknown = await ask(`${endpoint}/${clientId}`, {
+      headers: { authorization: `Bearer ${client['registration_access_token']}` },
+    })
+    t.equal(unknown.status, 401, clientId)
+    t.strictSame(unknown.body, wrong.body)
+    t.equal(unknown.headers.get('www-authenticate'), wrong.headers.get('www-authenticate'))
+  }
+})
+
+t.test(
+  '[rfc7592-5-token-not-expiring] the registration access token lives as long as the client',
+  async (t) => {
+    const client = await register()
+    advance(29 * 86_400)
+    t.match(await configure(client, 'GET'), { status: 200, body: { client_id: client['client_id'] } })
+  },
+)

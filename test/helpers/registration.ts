@@ -1,0 +1,129 @@
+import type { Test } from 'tap'
+
+/** A JSON object off the wire. */
+export type Json = Record<string, unknown>
+
+export interface Answer {
+  readonly status: number
+  readonly headers: Headers
+  /** The JSON object, or `{ text }` of anything else. */
+  readonly body: Json
+}
+
+export const loopback = 'http://127.0.0.1:7777/cb'
+// RFC 7636 appendix B.
+const codeChallenge = 'E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM'
+const codeVerifier = 'dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk'
+
+/** One request, redirects not followed. */
+export async function ask(url: string, init: RequestInit = {}): Promise<Answer> {
+  const response = await fetch(url, { redirect: 'manual', ...init })
+  const text = await response.text()
+  const isJson = response.headers.get('content-type')?.startsWith('application/json')
+  return { status: response.status, headers: response.headers, body: isJson ? JSON.parse(text) : { text } }
+}
+
+/** An error of RFC 7591 §3.2.2, and nothing that looks like a client. */
+export function assertRefused(t: Test, answer: Answer, error: string, about: string): void {
+  t.match(
+    answer,
+    { status: 400, body: { error, error_description: /^[\x20\x21\x23-\x5b\x5d-\x7e]+$/ } },
+    about,
+  )
+  t.match(answer.headers.get('content-type'), /^application\/json/)
+  t.equal(answer.body['client_id'], undefined)
+}
+
+/** A client developer's view of the server at this issuer, by the wire alone. */
+export function registrationAt(issuer: string) {
+  const endpoint = `${issuer}/api/oauth/register`
+
+  /** Sends a registration; a string goes out as it is. */
+  function post(body: unknown, headers: Record<string, string> = {}): Promise<Answer> {
+    return ask(endpoint, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', ...headers },
+      body: typeof body === 'string' ? body : JSON.stringify(body),
+    })
+  }
+
+  /** Registers a client that must be accepted. */
+  async function register(metadata: Json = {}): Promise<Json> {
+    const { status, body } = await post({ redirect_uris: [loopback], ...metadata })
+    if (status === 201) return body
+    throw new Error(`${status} ${JSON.stringify(body)} for ${JSON.stringify(metadata)}`)
+  }
+
+  /** Calls the client configuration endpoint of a registered client. */
+  function configure(
+    client: Json,
+    method: string,
+    body?: Json,
+    token = client['registration_access_token'],
+  ): Promise<Answer> {
+    return ask(String(client['registration_client_uri']), {
+      method,
+      headers: {
+        authorization: `Bearer ${token}`,
+        ...(body && { 'content-type': 'application/json' }),
+      },
+      ...(body && { body: JSON.stringify(body) }),
+    })
+  }
+
+  function authorize(clientId: unknown, parameters: Record<string, string> = {}): Promise<Answer> {
+    const query = new URLSearchParams({
+      response_type: 'code',
+      client_id: String(clientId),
+      redirect_uri: loopback,
+      scope: 'openid',
+      code_challenge: codeChallenge,
+      code_challenge_method: 'S256',
+      state: 'abc',
+      ...parameters,
+    })
+    return ask(`${issuer}/oauth/authorize?${query}`)
+  }
+
+  /** Whether the authorization endpoint goes on with the request instead of refusing it. */
+  async function mayAuthorize(clientId: unknown, redirectUri = loopback): Promise<boolean> {
+    const { status, headers } = await authorize(clientId, { redirect_uri: redirectUri })
+    return status >= 300 && status < 400 && !headers.get('location')?.includes('error=')
+  }
+
+  /** The error of redeeming a code that does not exist: `invalid_grant` tells that the client was accepted. */
+  async function tokenError(members: Readonly<Json>, basic?: readonly unknown[]): Promise<unknown> {
+    const form = {
+      grant_type: 'authorization_code',
+      code: 'no such code',
+      redirect_uri: loopback,
+      code_verifier: codeVerifier,
+      ...members,
+    }
+    const { body } = await ask(`${issuer}/api/oauth/token`, {
+      method: 'POST',
+      headers: basic ? { authorization: `Basic ${btoa(basic.join(':'))}` } : {},
+      body: new URLSearchParams(
+        Object.entries(form).map(([name, value]): [string, string] => [name, String(value)]),
+      ),
+    })
+    return body['error']
+  }
+
+  /** The first page a person sees when a client sends them here. */
+  async function firstPage(clientId: unknown): Promise<string> {
+    const cookies = new Map<string, string>()
+    let answer = await authorize(clientId)
+    for (let hops = 0; hops < 5 && answer.status >= 300 && answer.status < 400; hops++) {
+      for (const cookie of answer.headers.getSetCookie()) {
+        const [name = '', value = ''] = (cookie.split(';')[0] ?? '').split('=')
+        cookies.set(name, value)
+      }
+      const cookie = [...cookies].map(([name, value]) => `${name}=${value}`).join('; ')
+      answer = await ask(new URL(answer.headers.get('location') ?? '', issuer).href, { headers: { cookie } })
+    }
+    return String(answer.body['text'])
+  }
+
+  return { endpoint, post, register, configure, authorize, mayAuthorize, tokenError, firstPage }
+}
