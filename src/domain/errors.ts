@@ -41,6 +41,12 @@ export interface RefusalDetail {
   readonly status?: number
   /** Extra response headers, such as `allow`, `retry-after` or `www-authenticate`. */
   readonly headers?: Readonly<Record<string, string>>
+  /** What an error page tells the person instead of the general words. */
+  readonly page?: {
+    readonly title: string
+    readonly advice: string
+    readonly link?: { readonly url: string; readonly label: string }
+  }
   readonly cause?: unknown
 }
 
@@ -61,5 +67,10 @@ export class OAuthError extends Error {
 
   get status(): number {
     return this.detail.status ?? errorStatus[this.code]
+  }
+
+  /** Any Fastify application answers with these when the error is thrown in it. */
+  get headers(): Readonly<Record<string, string>> {
+    return this.detail.headers ?? {}
   }
 }

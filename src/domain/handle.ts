@@ -105,6 +105,13 @@ export function openHandle(
   }
 }
 
+/** The id of an access token just sealed, the same `openHandle` will find. */
+export function tokenIdOf(text: string): string {
+  return Buffer.from(text.slice(handlePrefix.access.length), 'base64url')
+    .subarray(-2 * tagBytes, -tagBytes)
+    .toString('base64url')
+}
+
 /** Whether an opened handle was made with this grant's own secret. Constant time. */
 export function handleBelongsTo(handle: OpenedHandle, grant: Grant): boolean {
   return (

@@ -1,0 +1,71 @@
+import type { Decision } from './decision.ts'
+import { OAuthError } from './errors.ts'
+import { type GrantLifetimes, redeemGrant } from './grant.ts'
+import { handleBelongsTo, type OpenedHandle } from './handle.ts'
+import type { Client, Grant, Seconds } from './model.ts'
+import { verifyCodeVerifier } from './pkce.ts'
+import { type Access, narrowAccess, type Resources } from './resource.ts'
+
+/** A token request of grant type `authorization_code`, RFC 6749 §4.1.3. */
+export interface CodeRedemption {
+  readonly handle: OpenedHandle
+  readonly client: Client
+  readonly redirectUri: string | undefined
+  readonly codeVerifier: string | undefined
+  readonly resource: readonly string[]
+}
+
+/** A grant and what the access token issued from it now may do. */
+export interface Issued {
+  readonly grant: Grant
+  readonly access: Access
+}
+
+/**
+ * Redeems an authorization code, RFC 6749 §4.1.3 and RFC 7636 §4.6. A second, otherwise valid use revokes the grant,
+ * RFC 6749 §4.1.2; a failed one leaves the code as it was.
+ * @throws {OAuthError} `invalid_grant` or `invalid_target`, for every refusal that leaves the grant untouched.
+ */
+export function redeemCode(
+  grant: Grant | undefined,
+  redemption: CodeRedemption,
+  resources: Resources,
+  lifetimes: GrantLifetimes,
+  now: Seconds,
+): Decision<Issued> {
+  const { handle, client, redirectUri, codeVerifier } = redemption
+  if (grant === undefined || !handleBelongsTo(handle, grant)) {
+    throw new OAuthError('invalid_grant', 'the code is unknown', { rule: 'rfc6749-4.1.3-code-valid' })
+  }
+  if (grant.clientId !== client.id) {
+    throw new OAuthError('invalid_grant', 'the code was issued to another client', {
+      rule: 'rfc6749-4.1.3-code-issued-to-client',
+      stored: grant.clientId,
+      received: client.id,
+    })
+  }
+  assertSameRedirectUri(grant, redirectUri)
+  verifyCodeVerifier(codeVerifier, grant.codeChallenge)
+  const access = narrowAccess(grant, grant.scope, redemption.resource, resources)
+  const issue = {
+    accessTokenSeconds: access.seconds,
+    refreshable: client.grantTypes.includes('refresh_token'),
+  }
+  const decision = redeemGrant(grant, issue, lifetimes, now)
+  return 'refusal' in decision
+    ? decision
+    : { result: { grant: decision.result, access }, writes: decision.writes }
+}
+
+function assertSameRedirectUri(grant: Grant, redirectUri: string | undefined): void {
+  if (redirectUri === undefined && !grant.redirectUriSent) return
+  if (redirectUri === grant.redirectUri) return
+  throw new OAuthError('invalid_grant', 'redirect_uri differs from the one of the authorization request', {
+    rule:
+      redirectUri === undefined
+        ? 'rfc6749-4.1.3-redirect-uri-required'
+        : 'rfc6749-4.1.3-redirect-uri-identical',
+    stored: grant.redirectUri,
+    received: redirectUri,
+  })
+}

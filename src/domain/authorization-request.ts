@@ -1,0 +1,206 @@
+import { parseClaims } from './claims-request.ts'
+import { OAuthError } from './errors.ts'
+import type { AuthorizationRequest, Client, Scope, Seconds } from './model.ts'
+import { assertNoneRepeated, every, type Parameters, single } from './parameters.ts'
+import { requireCodeChallenge } from './pkce.ts'
+import { isLoopbackRedirect, redirectUriMatches } from './redirect-uri.ts'
+import { parseResource, type Resources, requireScopeAt } from './resource.ts'
+import { parseScope } from './scope.ts'
+import { defaultScope } from './scope-catalogue.ts'
+
+/** What an authorization request is judged against. */
+export interface AuthorizationPolicy {
+  /** Names of the scope catalogue. */
+  readonly scopes: ReadonlySet<string>
+  readonly resources: Resources
+}
+
+/** Where the answer goes, proven: from here on refusals are redirects, RFC 6749 §4.1.2.1. */
+export interface ProvenRedirect {
+  readonly redirectUri: string
+  readonly redirectUriSent: boolean
+  readonly responseMode: 'query' | 'form_post'
+  readonly state?: string
+}
+
+/**
+ * Phase one: who asks and where the answer goes, RFC 6749 §3.1.2.3. Refusals are for the person, on a page.
+ * @throws {OAuthError} `invalid_request`
+ */
+export function resolveRedirectUri(parameters: Parameters, client: Client): ProvenRedirect {
+  const requested = single(parameters, 'redirect_uri')
+  const redirectUri = requested ?? onlyRedirectUri(client, parameters)
+  const anyPort = client.applicationType === 'native'
+  if (!client.redirectUris.some((registered) => redirectUriMatches(registered, redirectUri, { anyPort }))) {
+    throw new OAuthError('invalid_request', 'redirect_uri is not registered for this client', {
+      rule: 'rfc6749-3.1.2.3-simple-string-match',
+      stored: client.redirectUris,
+      received: redirectUri,
+    })
+  }
+  const responseMode = single(parameters, 'response_mode') ?? 'query'
+  if (responseMode !== 'query' && responseMode !== 'form_post') {
+    throw new OAuthError('invalid_request', 'response_mode must be query or form_post', {
+      rule: 'oidc-core-3.1.2.6-bad-response-mode',
+      received: responseMode,
+    })
+  }
+  // A repeated state is an error told by redirect, without any state.
+  const state = parameters['state']
+  return {
+    redirectUri,
+    redirectUriSent: requested !== undefined,
+    responseMode,
+    ...(typeof state === 'string' && { state }),
+  }
+}
+
+/**
+ * Phase two: everything else of an authorization request, RFC 6749 §4.1.1, RFC 7636 §4.3, RFC 8707 §2 and OpenID
+ * Connect Core §3.1.2.1. Refusals are redirects.
+ * @param hintedSub The person the `id_token_hint` is about, verified by the caller.
+ */
+export function parseAuthorizationRequest(
+  parameters: Parameters,
+  client: Client,
+  proven: ProvenRedirect,
+  policy: AuthorizationPolicy,
+  hintedSub: string | undefined,
+): AuthorizationRequest {
+  assertNoneRepeated(parameters)
+  assertSupported(parameters)
+  assertCodeFlow(parameters, client)
+  const codeChallenge = requireCodeChallenge(
+    {
+      codeChallenge: single(parameters, 'code_challenge'),
+      codeChallengeMethod: single(parameters, 'code_challenge_method'),
+    },
+    { optional: client.pkceOptional },
+  )
+  const resource = parseResource(every(parameters, 'resource'), policy.resources)
+  const scope = requestedScope(single(parameters, 'scope'), client, policy)
+  requireScopeAt(scope, resource, policy.resources)
+  const { claims, authTime, sub } = parseClaims(single(parameters, 'claims'))
+  const maxAgeSeconds = maxAge(single(parameters, 'max_age')) ?? client.defaultMaxAgeSeconds
+  const requiredSub = hintedSub ?? sub
+  const optional = { codeChallenge, maxAgeSeconds, requiredSub, nonce: single(parameters, 'nonce') }
+  if (hintedSub !== undefined && sub !== undefined && hintedSub !== sub) {
+    throw new OAuthError('login_required', 'id_token_hint and claims ask for different people')
+  }
+  return {
+    clientId: client.id,
+    ...proven,
+    scope,
+    resource,
+    prompt: prompt(single(parameters, 'prompt')),
+    claims: authTime ? { ...claims, idToken: [...new Set([...claims.idToken, 'auth_time'])] } : claims,
+    uiLocales: single(parameters, 'ui_locales')?.split(' ').filter(Boolean).slice(0, 20) ?? [],
+    ...present({ ...optional, loginHint: single(parameters, 'login_hint')?.slice(0, 256) }),
+  }
+}
+
+/** Whether the ID Token owes `auth_time`, OpenID Connect Core §2. */
+export function owesAuthTime(request: AuthorizationRequest, client: Client): boolean {
+  return (
+    client.requireAuthTime ||
+    request.maxAgeSeconds !== undefined ||
+    request.claims.idToken.includes('auth_time')
+  )
+}
+
+function onlyRedirectUri(client: Client, parameters: Parameters): string {
+  const [only, ...others] = client.redirectUris
+  const openid = typeof parameters['scope'] === 'string' && parameters['scope'].split(' ').includes('openid')
+  // The port of a loopback redirect is chosen per request, so a registered one says nothing about this request.
+  if (only !== undefined && others.length === 0 && !openid && !isLoopbackRedirect(only, ['localhost']))
+    return only
+  throw new OAuthError('invalid_request', 'redirect_uri is missing', {
+    rule: openid ? 'oidc-core-3.1.2.1-redirect-uri-required' : 'rfc6749-3.1.2.3-required-when-ambiguous',
+    stored: client.redirectUris,
+  })
+}
+
+function assertSupported(parameters: Parameters): void {
+  const unsupported = { request: 'request_not_supported', request_uri: 'request_uri_not_supported' } as const
+  for (const name of ['request', 'request_uri'] as const) {
+    if (parameters[name] === undefined) continue
+    throw new OAuthError(unsupported[name], `${name} is not supported; send the parameters themselves`)
+  }
+  if (parameters['registration'] === undefined) return
+  throw new OAuthError(
+    'registration_not_supported',
+    'registration is not supported; use the registration endpoint',
+  )
+}
+
+function assertCodeFlow(parameters: Parameters, client: Client): void {
+  const responseType = single(parameters, 'response_type')
+  if (responseType === undefined) {
+    throw new OAuthError('invalid_request', 'response_type is missing', {
+      rule: 'rfc6749-3.1.1-response-type-missing',
+    })
+  }
+  if (responseType !== 'code') {
+    throw new OAuthError('unsupported_response_type', 'response_type must be code', {
+      rule: 'rfc6749-3.1.1-response-type-unknown',
+      received: responseType,
+    })
+  }
+  if (client.grantTypes.includes('authorization_code')) return
+  throw new OAuthError(
+    'unauthorized_client',
+    'this client is not registered for the authorization_code grant',
+    {
+      rule: 'rfc6749-4.1.2.1-unauthorized-client',
+      stored: client.grantTypes,
+    },
+  )
+}
+
+function requestedScope(text: string | undefined, client: Client, policy: AuthorizationPolicy): Scope {
+  const mayHave = (name: string) => policy.scopes.has(name) && (client.scope?.includes(name) ?? true)
+  if (text === undefined) {
+    const scope = defaultScope.filter(mayHave)
+    if (scope.length > 0) return scope
+    throw new OAuthError('invalid_scope', 'scope is missing and this client has no default one', {
+      rule: 'rfc6749-3.3-scope-omitted',
+      stored: client.scope,
+    })
+  }
+  const scope = parseScope(text)
+  const refused = scope.find((name) => !mayHave(name))
+  if (refused !== undefined) {
+    throw new OAuthError('invalid_scope', 'scope has a value that is unknown or not open to this client', {
+      rule: 'rfc6749-4.1.2.1-invalid-scope',
+      stored: client.scope,
+      received: refused,
+    })
+  }
+  if (scope.length > 0) return scope
+  throw new OAuthError('invalid_scope', 'scope names nothing', { rule: 'rfc6749-4.1.2.1-invalid-scope' })
+}
+
+function prompt(text: string | undefined): readonly string[] {
+  const values = text?.split(' ').filter(Boolean) ?? []
+  if (values.includes('none') && values.length > 1) {
+    throw new OAuthError('invalid_request', 'prompt none stands alone', {
+      rule: 'oidc-core-3.1.2.1-prompt-none-exclusive',
+    })
+  }
+  return values.filter((value) => ['none', 'login', 'consent', 'select_account'].includes(value))
+}
+
+function maxAge(text: string | undefined): Seconds | undefined {
+  if (text === undefined) return undefined
+  if (/^[0-9]{1,10}$/.test(text)) return Number(text)
+  throw new OAuthError('invalid_request', 'max_age must be a number of seconds', {
+    rule: 'oidc-core-3.1.2.1-max-age',
+  })
+}
+
+/** Leaves out members that are undefined. */
+function present<T extends object>(members: T): { [K in keyof T]?: Exclude<T[K], undefined> } {
+  return Object.fromEntries(Object.entries(members).filter(([, value]) => value !== undefined)) as {
+    [K in keyof T]?: Exclude<T[K], undefined>
+  } // Object.fromEntries forgets the names it was given.
+}

@@ -1,0 +1,63 @@
+import { OAuthError } from './errors.ts'
+import type { Scope } from './model.ts'
+
+/** The Authorization header as far as bearer tokens go, RFC 6750 §2.1. */
+export type BearerCredentials =
+  | { readonly kind: 'absent' }
+  | { readonly kind: 'malformed' }
+  | { readonly kind: 'token'; readonly token: string }
+
+/** Longest token worth looking at, in characters. */
+const longestToken = 8192
+
+/**
+ * Reads the Authorization header, RFC 6750 §2.1. Another scheme, or none, is the absence of a bearer token; `Bearer`
+ * with anything but one b64token is a malformed one.
+ */
+export function parseBearer(header: string | undefined): BearerCredentials {
+  if (header === undefined || !/^bearer(?:\s|$)/i.test(header)) return { kind: 'absent' }
+  const token = /^bearer +([A-Za-z0-9\-._~+/]+=*) *$/i.exec(header)?.[1]
+  if (token === undefined || token.length > longestToken) return { kind: 'malformed' }
+  return { kind: 'token', token }
+}
+
+/** A challenge of the Bearer scheme, RFC 6750 §3 and RFC 9728 §5.1. */
+export interface BearerChallenge {
+  readonly resourceMetadata: string
+  readonly error?: 'invalid_request' | 'invalid_token' | 'insufficient_scope'
+  readonly description?: string
+  /** Every scope the operation needs. */
+  readonly scope?: Scope
+}
+
+/** The value of `WWW-Authenticate`. Members are our own text within the allowed characters: nothing is escaped. */
+export function bearerChallenge({ error, description, scope, resourceMetadata }: BearerChallenge): string {
+  const members = [
+    error && `error="${error}"`,
+    description && `error_description="${description}"`,
+    scope && scope.length > 0 && `scope="${scope.join(' ')}"`,
+    `resource_metadata="${resourceMetadata}"`,
+  ]
+  return `Bearer ${members.filter(Boolean).join(', ')}`
+}
+
+/** The refusal of a bearer token, RFC 6750 §3.1, with its challenge. */
+export function bearerRefusal(
+  error: 'invalid_request' | 'invalid_token' | 'insufficient_scope',
+  description: string,
+  resourceMetadata: string,
+  detail: { readonly rule: string; readonly scope?: Scope; readonly stored?: Scope },
+): OAuthError {
+  const challenge = bearerChallenge({
+    error,
+    description,
+    resourceMetadata,
+    ...(detail.scope && { scope: detail.scope }),
+  })
+  return new OAuthError(error, description, {
+    rule: detail.rule,
+    stored: detail.stored,
+    received: detail.scope,
+    headers: { 'www-authenticate': challenge },
+  })
+}

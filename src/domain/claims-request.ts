@@ -1,0 +1,67 @@
+import { OAuthError } from './errors.ts'
+import type { ClaimsRequest } from './model.ts'
+
+/** What the `claims` parameter asked for, OpenID Connect Core §5.5. */
+export interface ParsedClaims {
+  readonly claims: ClaimsRequest
+  /** `auth_time` as an essential claim of the ID Token. */
+  readonly authTime: boolean
+  /** The person the ID Token or UserInfo must be about. */
+  readonly sub?: string
+}
+
+/** Most claims a request may name in one place. */
+const mostClaims = 100
+
+/**
+ * Reads the `claims` parameter, OpenID Connect Core §5.5. Claims this server does not know are left to be ignored
+ * where they would be returned.
+ * @throws {OAuthError} `invalid_request` when it is not a JSON object of objects.
+ */
+export function parseClaims(text: string | undefined): ParsedClaims {
+  if (text === undefined) return { claims: { userinfo: [], idToken: [] }, authTime: false }
+  const request = parseObject(text)
+  const userinfo = section(request['userinfo'])
+  const idToken = section(request['id_token'])
+  const sub = requiredValue(idToken['sub']) ?? requiredValue(userinfo['sub'])
+  return {
+    claims: { userinfo: Object.keys(userinfo), idToken: Object.keys(idToken) },
+    authTime: idToken['auth_time'] !== undefined,
+    ...(sub !== undefined && { sub }),
+  }
+}
+
+function parseObject(text: string): Readonly<Record<string, unknown>> {
+  let parsed: unknown
+  try {
+    parsed = JSON.parse(text)
+  } catch {
+    throw malformed()
+  }
+  if (!isObject(parsed)) throw malformed()
+  return parsed
+}
+
+function section(value: unknown): Readonly<Record<string, unknown>> {
+  if (value === undefined || value === null) return {}
+  if (!isObject(value) || Object.keys(value).length > mostClaims) throw malformed()
+  for (const member of Object.values(value)) {
+    if (member !== null && !isObject(member)) throw malformed()
+  }
+  return value
+}
+
+function requiredValue(member: unknown): string | undefined {
+  if (!isObject(member)) return undefined
+  return typeof member['value'] === 'string' ? member['value'] : undefined
+}
+
+function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+function malformed(): OAuthError {
+  return new OAuthError('invalid_request', 'claims must be a JSON object as OpenID Connect Core 5.5 has it', {
+    rule: 'oidc-core-5.5-claims-unsupported-ok',
+  })
+}

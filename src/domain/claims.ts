@@ -1,0 +1,51 @@
+import type { Account, AccountClaims, ClaimsRequest, Scope } from './model.ts'
+import type { CatalogueScope } from './scope-catalogue.ts'
+
+/** Which claims each scope opens, OpenID Connect Core §5.4. */
+export type ScopeClaims = ReadonlyMap<string, readonly string[]>
+
+/** The claims of the catalogue's scopes. */
+export function indexScopeClaims(catalogue: readonly CatalogueScope[]): ScopeClaims {
+  return new Map(catalogue.flatMap(({ name, claims }) => (claims ? [[name, claims] as const] : [])))
+}
+
+/** Every claim that some scope opens, in the order of the catalogue. */
+export function claimNames(scopeClaims: ScopeClaims): readonly string[] {
+  return [...new Set([...scopeClaims.values()].flat())]
+}
+
+/**
+ * What UserInfo says, OpenID Connect Core §5.3.2: `sub` always, then the claims its scope opens and those asked for
+ * by the `claims` parameter. A claim without a value is left out.
+ */
+export function userInfo(
+  account: Account,
+  scope: Scope,
+  requested: ClaimsRequest,
+  scopeClaims: ScopeClaims,
+): { readonly sub: string; readonly [claim: string]: unknown } {
+  const names = scope.flatMap((name) => scopeClaims.get(name) ?? [])
+  return { sub: account.id, ...pick(account.claims, [...names, ...known(requested.userinfo, scopeClaims)]) }
+}
+
+/** The claims of a person that the `claims` parameter wants in the ID Token, OpenID Connect Core §5.5. */
+export function idTokenClaims(
+  account: Account | undefined,
+  requested: ClaimsRequest,
+  scopeClaims: ScopeClaims,
+): Readonly<Record<string, unknown>> {
+  return account ? pick(account.claims, known(requested.idToken, scopeClaims)) : {}
+}
+
+function known(names: readonly string[], scopeClaims: ScopeClaims): readonly string[] {
+  const opened = claimNames(scopeClaims)
+  return names.filter((name) => opened.includes(name))
+}
+
+function pick(claims: AccountClaims, names: readonly string[]): Readonly<Record<string, unknown>> {
+  const picked: Record<string, unknown> = {}
+  for (const name of names) {
+    if (Object.hasOwn(claims, name) && claims[name] !== '') picked[name] = claims[name]
+  }
+  return picked
+}

@@ -1,0 +1,110 @@
+import { OAuthError } from './errors.ts'
+import type { Client } from './model.ts'
+import { type Parameters, single } from './parameters.ts'
+import { secretMatches } from './secret.ts'
+
+/** Who a request says it comes from, before it is believed. */
+export interface ClientCredentials {
+  readonly method: 'none' | 'client_secret_post' | 'client_secret_basic'
+  readonly clientId: string
+  readonly clientSecret?: string
+}
+
+/** How a failed authentication is told: introspection always answers 401, RFC 7662 §2.3. */
+export interface AuthenticationRealm {
+  readonly alwaysUnauthorized: boolean
+}
+
+const basicChallenge = { 'www-authenticate': 'Basic realm="lychgate"' }
+
+/**
+ * Reads the credentials of a request, RFC 6749 §2.3.1: HTTP Basic, or form fields, never both, never the query.
+ * @throws {OAuthError} `invalid_request` for two methods at once or no client_id, `invalid_client` for a broken header.
+ */
+export function parseClientCredentials(
+  authorization: string | undefined,
+  parameters: Parameters,
+  realm: AuthenticationRealm,
+): ClientCredentials {
+  const clientId = single(parameters, 'client_id')
+  const clientSecret = single(parameters, 'client_secret')
+  if (authorization !== undefined) {
+    const basic = parseBasic(authorization)
+    if (clientSecret !== undefined) {
+      throw new OAuthError(
+        'invalid_request',
+        'the client authenticates by header and by client_secret at once',
+        {
+          rule: 'rfc6749-2.3-one-auth-method',
+        },
+      )
+    }
+    if (clientId !== undefined && clientId !== basic.clientId) {
+      throw new OAuthError('invalid_request', 'client_id differs from the one in the Authorization header', {
+        rule: 'rfc6749-2.3-one-auth-method',
+        stored: basic.clientId,
+        received: clientId,
+      })
+    }
+    return basic
+  }
+  if (clientId === undefined) {
+    throw new OAuthError('invalid_client', 'client_id is missing', {
+      rule: 'rfc6749-3.2.1-public-sends-client-id',
+      status: realm.alwaysUnauthorized ? 401 : 400,
+      ...(realm.alwaysUnauthorized && { headers: basicChallenge }),
+    })
+  }
+  if (clientSecret === undefined) return { method: 'none', clientId }
+  return { method: 'client_secret_post', clientId, clientSecret }
+}
+
+/**
+ * Believes the credentials or refuses, RFC 6749 §2.3: only the registered method counts. An unknown client, a wrong
+ * secret and a wrong method look alike.
+ * @throws {OAuthError} `invalid_client`
+ */
+export function authenticateClient(
+  client: Client | undefined,
+  credentials: ClientCredentials,
+  realm: AuthenticationRealm,
+): Client {
+  const { method, clientSecret } = credentials
+  // The comparison is made whether or not there is such a client, so that time does not tell.
+  const secretIsRight = clientSecret !== undefined && secretMatches(clientSecret, client?.secretHash)
+  const proven = client?.authenticationMethod === 'none' ? method === 'none' : secretIsRight
+  if (client !== undefined && client.authenticationMethod === method && proven) return client
+  const byHeader = method === 'client_secret_basic'
+  throw new OAuthError('invalid_client', 'client authentication failed', {
+    rule:
+      client === undefined
+        ? 'rfc6749-5.2-invalid-client-400-or-401'
+        : 'oidc-core-9-registered-method-enforced',
+    stored: client?.authenticationMethod,
+    received: method,
+    // A 401 obliges to a challenge, and clients read any challenge at the token endpoint as an answer to theirs.
+    status: byHeader || realm.alwaysUnauthorized ? 401 : 400,
+    ...((byHeader || realm.alwaysUnauthorized) && { headers: basicChallenge }),
+  })
+}
+
+function parseBasic(authorization: string): ClientCredentials & { readonly clientSecret: string } {
+  const encoded = /^basic +([A-Za-z0-9+/]+={0,2}) *$/i.exec(authorization)?.[1]
+  const decoded = encoded === undefined ? '' : Buffer.from(encoded, 'base64').toString()
+  const colon = decoded.indexOf(':')
+  const clientId = colon < 0 ? undefined : formDecode(decoded.slice(0, colon))
+  const clientSecret = colon < 0 ? undefined : formDecode(decoded.slice(colon + 1))
+  if (clientId && clientSecret !== undefined) return { method: 'client_secret_basic', clientId, clientSecret }
+  throw new OAuthError('invalid_client', 'the Authorization header is not valid HTTP Basic', {
+    rule: 'rfc6749-2.3.1-basic-form-decoding',
+    headers: basicChallenge,
+  })
+}
+
+function formDecode(text: string): string | undefined {
+  try {
+    return decodeURIComponent(text.replaceAll('+', ' '))
+  } catch {
+    return undefined
+  }
+}

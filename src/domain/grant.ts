@@ -1,0 +1,197 @@
+import { accept, type Decision, refuse } from './decision.ts'
+import { OAuthError } from './errors.ts'
+import type { AuthorizationRequest, Grant, Scope, Seconds, Session } from './model.ts'
+
+/**
+ * The state machine of one approval. One row, from the code to the last refresh token.
+ *
+ *     state      meaning                          redeem          refresh(current)  refresh(older)      revoke
+ *     approved   a code is out, seq 0             → active        –                 –                   → revoked
+ *     active     seq n > 0, token n is current    → revoked (1)   → active, n + 1   → revoked (2)       → revoked
+ *     revoked    nothing of it lives              refused         refused           refused             refused
+ *     expired    time ended it                    refused (3)     refused           refused             → revoked
+ *
+ * (1) a second use of a code, RFC 6749 §4.1.2. (2) reuse of a rotated token, RFC 9700 §4.14.2, unless it is the
+ * one just rotated, asked for again in time, while its successor is unused: then the same successor is given again.
+ * (3) a code redeemed before revokes the grant even when it has expired meanwhile.
+ */
+export type GrantState = 'approved' | 'active' | 'revoked' | 'expired'
+
+/** How long the parts of a grant live. */
+export interface GrantLifetimes {
+  readonly codeSeconds: Seconds
+  readonly refreshTokenIdleSeconds: Seconds
+  readonly refreshTokenAbsoluteSeconds: Seconds
+  readonly refreshReuseSeconds: Seconds
+}
+
+/** What is issued along with a transition. */
+export interface Issue {
+  /** Lifetime of the access token issued now: the grant lives at least as long. */
+  readonly accessTokenSeconds: Seconds
+  /** Whether the client gets a refresh token. */
+  readonly refreshable: boolean
+}
+
+/** The state of a grant at this moment. */
+export function grantState(grant: Grant, now: Seconds): GrantState {
+  if (grant.revokedAt !== undefined) return 'revoked'
+  if (grant.seq === 0) return now >= grant.codeExpiresAt ? 'expired' : 'approved'
+  return now >= grant.expiresAt ? 'expired' : 'active'
+}
+
+/**
+ * The record of a person's approval, RFC 6749 §4.1.2: a code may be issued for it.
+ * @param scope What the person left of the request.
+ */
+export function approveGrant(
+  request: AuthorizationRequest,
+  session: Session,
+  scope: Scope,
+  fresh: { readonly grantId: string; readonly grantSecret: string; readonly authTimeOwed: boolean },
+  lifetimes: GrantLifetimes,
+  now: Seconds,
+): Grant {
+  return {
+    id: fresh.grantId,
+    secret: fresh.grantSecret,
+    clientId: request.clientId,
+    accountId: session.accountId,
+    sessionId: session.id,
+    scope,
+    resource: request.resource,
+    redirectUri: request.redirectUri,
+    redirectUriSent: request.redirectUriSent,
+    ...(request.codeChallenge !== undefined && { codeChallenge: request.codeChallenge }),
+    ...(request.nonce !== undefined && { nonce: request.nonce }),
+    authenticatedAt: session.authenticatedAt,
+    methods: session.methods,
+    authTimeOwed: fresh.authTimeOwed,
+    claims: request.claims,
+    approvedAt: now,
+    codeExpiresAt: now + lifetimes.codeSeconds,
+    seq: 0,
+    absoluteExpiresAt: now + lifetimes.refreshTokenAbsoluteSeconds,
+    expiresAt: now + lifetimes.codeSeconds,
+    revokedTokens: [],
+  }
+}
+
+/** 12 bytes ordered by time: rows are inserted side by side. `fresh` is 8 random bytes. */
+export function mintGrantId(fresh: Buffer, now: Seconds): string {
+  const bytes = Buffer.alloc(12)
+  bytes.writeUInt32BE(now)
+  fresh.copy(bytes, 4, 0, 8)
+  return bytes.toString('base64url')
+}
+
+/**
+ * approved → active. A second use is refused and revokes the grant, RFC 6749 §4.1.2.
+ * @throws {OAuthError} `invalid_grant` when the code has expired or the grant was revoked.
+ */
+export function redeemGrant(
+  grant: Grant,
+  issue: Issue,
+  lifetimes: GrantLifetimes,
+  now: Seconds,
+): Decision<Grant> {
+  if (grant.revokedAt !== undefined) throw gone('rfc6749-4.1.2-code-replay-revokes')
+  if (grant.seq > 0) {
+    const replayed = new OAuthError(
+      'invalid_grant',
+      'the code was already redeemed; what was issued from it is revoked now',
+      {
+        rule: 'rfc6749-4.1.2-code-replay-revokes',
+        stored: `redeemed, seq ${grant.seq}`,
+      },
+    )
+    return refuse(replayed, { op: 'revokeGrant', grantId: grant.id, at: now })
+  }
+  if (now >= grant.codeExpiresAt) {
+    throw new OAuthError('invalid_grant', 'the code has expired', {
+      rule: 'rfc6749-4.1.2-code-short-lived',
+      stored: grant.codeExpiresAt,
+      received: now,
+    })
+  }
+  const active = { ...grant, seq: 1, rotatedAt: now, ...ends(grant, issue, lifetimes, now) }
+  return accept(active, {
+    op: 'redeemGrant',
+    grantId: grant.id,
+    at: now,
+    expiresAt: active.expiresAt,
+    ...(active.refreshExpiresAt !== undefined && { refreshExpiresAt: active.refreshExpiresAt }),
+  })
+}
+
+/**
+ * active → active, one step on, RFC 9700 §4.14.2. The result's `seq` is the number of the refresh token to give out:
+ * the next one, or again the one given out before when this is the retry of a lost answer.
+ * @param seq The number in the refresh token presented.
+ * @throws {OAuthError} `invalid_grant` when the token has expired or the grant was revoked.
+ */
+export function rotateGrant(
+  grant: Grant,
+  seq: number,
+  issue: Issue,
+  lifetimes: GrantLifetimes,
+  now: Seconds,
+): Decision<Grant> {
+  if (grant.revokedAt !== undefined) throw gone('rfc6749-6-invalid-refresh')
+  if (now >= (grant.refreshExpiresAt ?? 0)) {
+    throw new OAuthError('invalid_grant', 'the refresh token has expired', {
+      rule: 'rfc9700-4.14.2-inactive-expiry',
+      stored: grant.refreshExpiresAt,
+      received: now,
+    })
+  }
+  if (seq === grant.seq) {
+    const rotated = { ...grant, seq: seq + 1, rotatedAt: now, ...ends(grant, issue, lifetimes, now) }
+    const { refreshExpiresAt = now, expiresAt } = rotated
+    return accept(rotated, {
+      op: 'rotateGrant',
+      grantId: grant.id,
+      fromSeq: seq,
+      at: now,
+      refreshExpiresAt,
+      expiresAt,
+    })
+  }
+  if (seq === grant.seq - 1 && isRetry(grant, lifetimes, now)) return accept(grant)
+  const reused = new OAuthError(
+    'invalid_grant',
+    'the refresh token was used before; the grant is revoked now',
+    {
+      rule: 'rfc9700-4.14.2-reuse-revokes-family',
+      stored: `seq ${grant.seq}`,
+      received: `seq ${seq}`,
+    },
+  )
+  return refuse(reused, { op: 'revokeGrant', grantId: grant.id, at: now })
+}
+
+/** any → revoked: the code, the refresh token and every access token at once. Revoking twice changes nothing. */
+export function revokeGrant(grant: Grant, now: Seconds): Decision<void> {
+  if (grant.revokedAt !== undefined) return accept(undefined)
+  return accept(undefined, { op: 'revokeGrant', grantId: grant.id, at: now })
+}
+
+function isRetry(grant: Grant, lifetimes: GrantLifetimes, now: Seconds): boolean {
+  return now < (grant.rotatedAt ?? 0) + lifetimes.refreshReuseSeconds
+}
+
+function ends(
+  grant: Grant,
+  issue: Issue,
+  lifetimes: GrantLifetimes,
+  now: Seconds,
+): { readonly refreshExpiresAt?: Seconds; readonly expiresAt: Seconds } {
+  const accessEnds = Math.max(now + issue.accessTokenSeconds, grant.seq > 0 ? grant.expiresAt : 0)
+  if (!issue.refreshable) return { expiresAt: accessEnds }
+  const refreshExpiresAt = Math.min(now + lifetimes.refreshTokenIdleSeconds, grant.absoluteExpiresAt)
+  return { refreshExpiresAt, expiresAt: Math.max(refreshExpiresAt, accessEnds) }
+}
+
+function gone(rule: string): OAuthError {
+  return new OAuthError('invalid_grant', 'the grant was revoked', { rule })
+}

@@ -1,0 +1,41 @@
+import { hash } from 'node:crypto'
+import type { Grant, Seconds, SigningAlgorithm } from './model.ts'
+
+/** What an ID Token is made from. */
+export interface IdTokenFacts {
+  readonly issuer: string
+  readonly grant: Grant
+  readonly accessToken: string
+  readonly algorithm: SigningAlgorithm
+  readonly idTokenSeconds: Seconds
+  /** Claims of the person that were asked for in the ID Token. */
+  readonly requested: Readonly<Record<string, unknown>>
+  /** The first one after approval, not one from a refresh. */
+  readonly first: boolean
+}
+
+/**
+ * The claims of an ID Token, OpenID Connect Core §2, and after a refresh §12.2: the same iss, sub, aud and auth_time,
+ * a new iat, and no nonce.
+ */
+export function idTokenPayload(facts: IdTokenFacts, now: Seconds): Readonly<Record<string, unknown>> {
+  const { grant, first } = facts
+  return {
+    ...facts.requested,
+    iss: facts.issuer,
+    sub: grant.accountId,
+    aud: grant.clientId,
+    exp: now + facts.idTokenSeconds,
+    iat: now,
+    ...(grant.authTimeOwed && { auth_time: grant.authenticatedAt }),
+    ...(grant.methods.length > 0 && { amr: grant.methods }),
+    ...(first && grant.nonce !== undefined && { nonce: grant.nonce }),
+    at_hash: accessTokenHash(facts.accessToken, facts.algorithm),
+  }
+}
+
+/** Left half of the hash of the algorithm over the access token, OpenID Connect Core §3.1.3.6. Ed25519 hashes with SHA-512. */
+export function accessTokenHash(accessToken: string, algorithm: SigningAlgorithm): string {
+  const digest = hash(algorithm === 'EdDSA' ? 'sha512' : 'sha256', accessToken, 'buffer')
+  return digest.subarray(0, digest.length / 2).toString('base64url')
+}

@@ -1,0 +1,166 @@
+import { accept, type Decision } from './decision.ts'
+import { OAuthError } from './errors.ts'
+import type { Client, ClientAuthenticationMethod, Scope, Seconds, SigningAlgorithm } from './model.ts'
+import { isHttpsRedirect, isLoopbackRedirect } from './redirect-uri.ts'
+import { hashSecret, mintSecret } from './secret.ts'
+
+/** What an operator asks for: a client with any https callback, or a resource server. */
+export interface IntegrationRequest {
+  readonly name: string
+  readonly redirectUris: readonly string[]
+  readonly postLogoutRedirectUris: readonly string[]
+  readonly authenticationMethod: ClientAuthenticationMethod
+  readonly pkce: 'required' | 'optional'
+  /** Absent: remembered, but always asked of a client anybody on the computer can pose as. */
+  readonly consent?: Client['consent'] | undefined
+  readonly scope?: Scope | undefined
+  readonly idTokenSignedResponseAlg: SigningAlgorithm
+  /** Makes a resource server that may introspect tokens meant for these resources. */
+  readonly introspects: readonly string[]
+}
+
+/** What this server knows, for a request to stay within. */
+export interface Known {
+  readonly scopes: readonly string[]
+  /** Resource identifiers, the issuer among them. */
+  readonly resources: readonly string[]
+}
+
+/** Random bytes: 16 for the id, 32 for the secret. */
+export interface FreshClient {
+  readonly id: Buffer
+  readonly secret: Buffer
+}
+
+/**
+ * A client that an operator vouches for, RFC 6749 §2, and its secret if it has one.
+ * @throws {OAuthError} `invalid_redirect_uri` or `invalid_client_metadata`.
+ */
+export function addIntegration(
+  request: IntegrationRequest,
+  known: Known,
+  fresh: FreshClient,
+  now: Seconds,
+): { readonly client: Client; readonly secret: string | undefined } {
+  const isResourceServer = request.introspects.length > 0
+  const isConfidential = request.authenticationMethod !== 'none'
+  requireName(request.name)
+  requireRedirectUris(request, isResourceServer)
+  requirePolicy(request, isResourceServer, isConfidential)
+  requireKnown(request, known)
+  const secret = isConfidential ? mintSecret('clientSecret', fresh.secret) : undefined
+  const client: Client = {
+    id: `client_${fresh.id.toString('base64url')}`,
+    origin: isResourceServer ? 'resource-server' : 'integration',
+    issuedAt: now,
+    usedAt: now,
+    name: request.name,
+    localized: {},
+    // The port of a loopback redirect is free for native clients only, RFC 8252 §7.3.
+    applicationType: request.redirectUris.some(isLoopback) ? 'native' : 'web',
+    redirectUris: request.redirectUris,
+    postLogoutRedirectUris: request.postLogoutRedirectUris,
+    authenticationMethod: request.authenticationMethod,
+    ...(secret !== undefined && { secretHash: hashSecret(secret) }),
+    grantTypes: isResourceServer ? [] : ['authorization_code', 'refresh_token'],
+    ...(request.scope !== undefined && { scope: request.scope }),
+    contacts: [],
+    idTokenSignedResponseAlg: request.idTokenSignedResponseAlg,
+    requireAuthTime: false,
+    pkceOptional: request.pkce === 'optional',
+    consent: request.consent ?? (isAssured(request) ? 'remember' : 'always'),
+    introspects: request.introspects,
+  }
+  return { client, secret }
+}
+
+/**
+ * Replaces a client's secret: the old one is dead at once.
+ * @param fresh 32 random bytes.
+ * @throws {OAuthError} `invalid_client` for an unknown client, `invalid_client_metadata` for a public one.
+ */
+export function rotateClientSecret(client: Client | undefined, fresh: Buffer): Decision<string> {
+  if (client === undefined) throw new OAuthError('invalid_client', 'no client has this id')
+  if (client.authenticationMethod === 'none') {
+    throw new OAuthError('invalid_client_metadata', 'a public client has no secret')
+  }
+  const secret = mintSecret('clientSecret', fresh)
+  return accept(secret, { op: 'updateClient', client: { ...client, secretHash: hashSecret(secret) } })
+}
+
+function requireName(name: string): void {
+  if (name.trim() === '' || [...name].length > 200 || /[\p{C}\p{Zl}\p{Zp}]/u.test(name)) {
+    throw new OAuthError(
+      'invalid_client_metadata',
+      'name must have 1 to 200 characters, none of them invisible',
+    )
+  }
+}
+
+function requireRedirectUris(
+  { redirectUris, postLogoutRedirectUris }: IntegrationRequest,
+  isResourceServer: boolean,
+): void {
+  if (isResourceServer && redirectUris.length + postLogoutRedirectUris.length > 0) {
+    throw new OAuthError('invalid_redirect_uri', 'a resource server has no redirect URIs')
+  }
+  if (!isResourceServer && redirectUris.length === 0) {
+    throw new OAuthError('invalid_redirect_uri', 'redirect-uri is missing')
+  }
+  for (const [name, uris] of Object.entries({ redirectUris, postLogoutRedirectUris })) {
+    const wrong = uris.findIndex((uri) => !isHttpsRedirect(uri) && !isLoopback(uri))
+    if (wrong < 0) continue
+    const flag = name === 'redirectUris' ? 'redirect-uri' : 'post-logout-redirect-uri'
+    throw new OAuthError(
+      'invalid_redirect_uri',
+      `${flag} ${wrong + 1} must be an https or http loopback URI with a path and without a fragment`,
+    )
+  }
+}
+
+function requirePolicy(
+  request: IntegrationRequest,
+  isResourceServer: boolean,
+  isConfidential: boolean,
+): void {
+  if (isResourceServer && !isConfidential) {
+    throw new OAuthError(
+      'invalid_client_metadata',
+      'auth must not be none: introspection needs a secret, RFC 7662 section 2.1',
+    )
+  }
+  if (request.pkce === 'optional' && !isConfidential) {
+    throw new OAuthError('invalid_client_metadata', 'pkce may be optional for a confidential client only')
+  }
+  if (request.consent !== undefined && request.consent !== 'always' && !isAssured(request)) {
+    throw new OAuthError(
+      'invalid_client_metadata',
+      'consent must be always for a public client with a loopback redirect URI',
+      { rule: 'rfc8252-8.6-no-automatic-approval' },
+    )
+  }
+}
+
+function requireKnown(request: IntegrationRequest, known: Known): void {
+  if (request.scope?.some((name) => !known.scopes.includes(name))) {
+    throw new OAuthError(
+      'invalid_client_metadata',
+      'scope names something that is not in the scope catalogue',
+    )
+  }
+  if (request.introspects.some((identifier) => !known.resources.includes(identifier))) {
+    throw new OAuthError(
+      'invalid_client_metadata',
+      'resource must be the issuer or one of the configured resources',
+    )
+  }
+}
+
+/** Whether the identity of the client is assured, RFC 8252 §8.6: by its secret, or by the owner of its https callbacks. */
+function isAssured({ authenticationMethod, redirectUris }: IntegrationRequest): boolean {
+  return authenticationMethod !== 'none' || redirectUris.every(isHttpsRedirect)
+}
+
+function isLoopback(uri: string): boolean {
+  return isLoopbackRedirect(uri, ['localhost'])
+}

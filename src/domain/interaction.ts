@@ -1,0 +1,83 @@
+import { OAuthError, type OAuthErrorCode } from './errors.ts'
+import type { AuthorizationRequest, Client, Consent, Interaction, Scope, Seconds, Session } from './model.ts'
+
+/** What has to happen next for a pending authorization request. */
+export type Step = 'login' | 'select_account' | 'consent' | 'respond' | 'refuse'
+
+/** What the person has done so far for this very request. */
+export type Progress = Pick<Interaction, 'authenticatedSessionId' | 'accountChosen'>
+
+/** The state of a request that no person has answered anything to yet. */
+export const untouched: Progress = { accountChosen: false }
+
+/**
+ * The one place that decides how an authorization request goes on, OpenID Connect Core §3.1.2.3 and §3.1.2.4.
+ * `respond` means a code may be issued without asking; `refuse` that the wrong person signed in.
+ */
+export function nextStep(
+  request: AuthorizationRequest,
+  progress: Progress,
+  client: Client,
+  session: Session | undefined,
+  consent: Consent | undefined,
+  now: Seconds,
+): Step {
+  if (session === undefined) return 'login'
+  const authenticatedHere = progress.authenticatedSessionId === session.id
+  if (!authenticatedHere && mustAuthenticate(request, session, now)) return 'login'
+  if (request.requiredSub !== undefined && request.requiredSub !== session.accountId) {
+    return authenticatedHere ? 'refuse' : 'login'
+  }
+  if (request.prompt.includes('select_account') && !progress.accountChosen && !authenticatedHere)
+    return 'select_account'
+  return needsConsent(request, client, consent) ? 'consent' : 'respond'
+}
+
+/** The scopes the person still has to decide about: for an integration that is remembered only the new ones. */
+export function newScope(request: AuthorizationRequest, consent: Consent | undefined): Scope {
+  return request.scope.filter((name) => !consent?.scope.includes(name))
+}
+
+/** How `prompt=none` answers when a step would need the person, OpenID Connect Core §3.1.2.6. */
+export function refusalOfSilence(step: Exclude<Step, 'respond'>): OAuthError {
+  const codes: Readonly<Record<typeof step, OAuthErrorCode>> = {
+    login: 'login_required',
+    refuse: 'login_required',
+    select_account: 'account_selection_required',
+    consent: 'consent_required',
+  }
+  return new OAuthError(codes[step], 'the request allows no page to be shown, and one is needed', {
+    rule: 'oidc-core-3.1.2.1-prompt-none',
+    stored: step,
+  })
+}
+
+/** The refusal of a request that asked for another person than the one who signed in. */
+export function wrongPerson(request: AuthorizationRequest, session: Session | undefined): OAuthError {
+  return new OAuthError('login_required', 'another person signed in than the one the request asks for', {
+    rule: 'oidc-core-3.1.2.2-specific-sub',
+    stored: session?.accountId,
+    received: request.requiredSub,
+  })
+}
+
+/** What the person leaves of the requested scope, RFC 6749 §3.3; openid is the sign-in itself and stays. May be nothing. */
+export function narrowByPerson(request: AuthorizationRequest, ticked: readonly string[]): Scope {
+  return request.scope.filter((name) => name === 'openid' || ticked.includes(name))
+}
+
+function mustAuthenticate(request: AuthorizationRequest, session: Session, now: Seconds): boolean {
+  if (request.prompt.includes('login')) return true
+  const maxAge = request.maxAgeSeconds
+  // max_age=0 is prompt=login: no login is zero seconds old once the browser is back.
+  return maxAge !== undefined && (maxAge === 0 || now - session.authenticatedAt > maxAge)
+}
+
+function needsConsent(request: AuthorizationRequest, client: Client, consent: Consent | undefined): boolean {
+  if (request.prompt.includes('consent')) return true
+  // RFC 8252 §8.6: the identity of a client that registered itself is not assured, so it asks every time.
+  if (client.origin !== 'integration' || client.consent === 'always') return true
+  if (client.consent === 'skip') return false
+  const resourceIsNew = request.resource.some((identifier) => !consent?.resource.includes(identifier))
+  return consent === undefined || resourceIsNew || newScope(request, consent).length > 0
+}

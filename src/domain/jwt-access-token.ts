@@ -1,0 +1,58 @@
+import type { TokenFacts } from './access-token.ts'
+import type { Grant, Seconds } from './model.ts'
+import type { Access } from './resource.ts'
+import { formatScope } from './scope.ts'
+
+/**
+ * The claims of a JWT access token, RFC 9068 §2.2. `jti` names the grant and the token, so that introspection finds
+ * a revocation; whoever verifies without a look-up learns of it at `exp`.
+ */
+export function jwtAccessTokenPayload(
+  issuer: string,
+  grant: Grant,
+  access: Access,
+  tokenId: string,
+  now: Seconds,
+): Readonly<Record<string, unknown>> {
+  const [audience, ...others] = access.resource
+  return {
+    iss: issuer,
+    sub: grant.accountId,
+    aud: others.length === 0 ? audience : access.resource,
+    client_id: grant.clientId,
+    scope: formatScope(access.scope),
+    iat: now,
+    exp: now + access.seconds,
+    auth_time: grant.authenticatedAt,
+    jti: `${grant.id}.${tokenId}`,
+  }
+}
+
+/** The grant a verified JWT access token belongs to. */
+export function grantIdOfJwt(claims: Readonly<Record<string, unknown>>): string | undefined {
+  const { jti } = claims
+  return typeof jti === 'string' ? /^([\w-]{16})\.[\w-]{22}$/.exec(jti)?.[1] : undefined
+}
+
+/** As verifyAccessToken, for the claims of a JWT whose signature, type and issuer were verified; RFC 9068 §4. */
+export function verifyJwtAccessToken(
+  claims: Readonly<Record<string, unknown>>,
+  grant: Grant | undefined,
+  now: Seconds,
+): TokenFacts | undefined {
+  const { exp, iat, scope, aud, jti } = claims
+  if (grant === undefined || grant.revokedAt !== undefined || grantIdOfJwt(claims) !== grant.id)
+    return undefined
+  if (typeof exp !== 'number' || typeof iat !== 'number' || now >= exp) return undefined
+  const tokenId = String(jti).slice(grant.id.length + 1)
+  if (grant.revokedTokens.includes(tokenId)) return undefined
+  return {
+    kind: 'access',
+    grant,
+    scope: typeof scope === 'string' && scope !== '' ? scope.split(' ') : [],
+    resource: [aud].flat().map(String),
+    issuedAt: iat,
+    expiresAt: exp,
+    tokenId,
+  }
+}

@@ -1,0 +1,60 @@
+import { OAuthError } from './errors.ts'
+import type { Client } from './model.ts'
+import { type Parameters, single } from './parameters.ts'
+import { redirectUriMatches } from './redirect-uri.ts'
+
+/** A request to sign out, OpenID Connect RP-Initiated Logout §2. */
+export interface LogoutRequest {
+  /** The person the client's ID Token is about. */
+  readonly sub?: string
+  readonly client?: Client
+  /** Where to go afterwards, proven. */
+  readonly redirectUri?: string
+  readonly state?: string
+}
+
+/**
+ * Judges a request to sign out, OpenID Connect RP-Initiated Logout §2 and §3: the person is sent on only to a URI the
+ * client registered, and only for a client that showed an ID Token of ours.
+ * @param hinted The claims of the `id_token_hint` once its signature and issuer were verified; expiry does not count.
+ * @throws {OAuthError} `invalid_request`
+ */
+export function parseLogoutRequest(
+  parameters: Parameters,
+  hinted: Readonly<Record<string, unknown>> | undefined,
+  client: Client | undefined,
+): LogoutRequest {
+  if (single(parameters, 'id_token_hint') !== undefined && hinted === undefined) {
+    throw new OAuthError('invalid_request', 'id_token_hint is not an ID Token of this server')
+  }
+  const clientId = single(parameters, 'client_id')
+  if (clientId !== undefined && hinted !== undefined && hinted['aud'] !== clientId) {
+    throw new OAuthError('invalid_request', 'client_id is not the client of id_token_hint')
+  }
+  const redirectUri = single(parameters, 'post_logout_redirect_uri')
+  const state = single(parameters, 'state')
+  if (redirectUri !== undefined) assertRegistered(redirectUri, hinted, client)
+  return {
+    ...(typeof hinted?.['sub'] === 'string' && { sub: hinted['sub'] }),
+    ...(client && { client }),
+    ...(redirectUri !== undefined && { redirectUri }),
+    ...(state !== undefined && { state }),
+  }
+}
+
+function assertRegistered(redirectUri: string, hinted: object | undefined, client: Client | undefined): void {
+  if (hinted === undefined || client === undefined) {
+    throw new OAuthError('invalid_request', 'post_logout_redirect_uri needs an id_token_hint')
+  }
+  const anyPort = client.applicationType === 'native'
+  if (
+    client.postLogoutRedirectUris.some((registered) =>
+      redirectUriMatches(registered, redirectUri, { anyPort }),
+    )
+  )
+    return
+  throw new OAuthError('invalid_request', 'post_logout_redirect_uri is not registered for this client', {
+    stored: client.postLogoutRedirectUris,
+    received: redirectUri,
+  })
+}

@@ -1,0 +1,100 @@
+import { OAuthError } from './errors.ts'
+
+/**
+ * The parameters of one request: names to their value, or to all values where one is repeated. A parameter sent
+ * without a value counts as not sent, RFC 6749 §3.1 and §3.2.
+ */
+export type Parameters = Readonly<Record<string, string | readonly string[] | undefined>>
+
+export interface ParameterLimits {
+  readonly parameters: number
+  readonly parameterBytes: number
+}
+
+/**
+ * Reads `application/x-www-form-urlencoded`, RFC 6749 appendix B: UTF-8, `+` is a space.
+ * @throws {OAuthError} `invalid_request` for a broken percent-encoding, bytes that are not UTF-8, NUL, or too much.
+ */
+export function parseParameters(text: string, limits: ParameterLimits): Parameters {
+  const parameters: Record<string, string | string[]> = Object.create(null)
+  if (text === '') return parameters
+  const pairs = text.split('&', limits.parameters + 1)
+  if (pairs.length > limits.parameters)
+    throw new OAuthError('invalid_request', 'the request has too many parameters')
+  for (const pair of pairs) {
+    const split = pair.indexOf('=')
+    const name = decode(split < 0 ? pair : pair.slice(0, split))
+    const value = decode(split < 0 ? '' : pair.slice(split + 1))
+    if (Buffer.byteLength(value) > limits.parameterBytes) {
+      throw new OAuthError('invalid_request', 'a parameter value is too long')
+    }
+    if (value === '') continue
+    const earlier = parameters[name]
+    if (earlier === undefined) parameters[name] = value
+    else if (typeof earlier === 'string') parameters[name] = [earlier, value]
+    else earlier.push(value)
+  }
+  return parameters
+}
+
+/**
+ * The value of a parameter that may come once.
+ * @throws {OAuthError} `invalid_request` when it is repeated, RFC 6749 §3.1.
+ */
+export function single(parameters: Parameters, name: string): string | undefined {
+  const value = parameters[name]
+  if (value === undefined || typeof value === 'string') return value
+  throw new OAuthError('invalid_request', `${name} must not be repeated`, {
+    rule: 'rfc6749-3.1-no-duplicate-request-params',
+  })
+}
+
+/** All values of a parameter that may come more than once. */
+export function every(parameters: Parameters, name: string): readonly string[] {
+  const value = parameters[name]
+  if (value === undefined) return []
+  return typeof value === 'string' ? [value] : value
+}
+
+/** The parameters as a query string again. */
+export function formatParameters(parameters: Parameters): string {
+  const query = new URLSearchParams()
+  for (const name of Object.keys(parameters))
+    for (const value of every(parameters, name)) query.append(name, value)
+  return query.toString()
+}
+
+/**
+ * Refuses any repeated parameter, RFC 6749 §3.1 and §3.2; `resource` alone may repeat, RFC 8707 §2.
+ * @throws {OAuthError} `invalid_request`
+ */
+export function assertNoneRepeated(parameters: Parameters): void {
+  for (const name in parameters) {
+    if (name === 'resource' || typeof parameters[name] === 'string') continue
+    const known = /^[a-z_]{1,40}$/.test(name) ? name : 'a parameter'
+    throw new OAuthError('invalid_request', `${known} must not be repeated`, {
+      rule: 'rfc6749-3.1-no-duplicate-request-params',
+    })
+  }
+}
+
+function decode(text: string): string {
+  if (!/[%+]/.test(text)) {
+    if (/[^\x21-\x7e]/.test(text)) throw malformed()
+    return text
+  }
+  let decoded: string
+  try {
+    decoded = decodeURIComponent(text.replaceAll('+', ' '))
+  } catch {
+    throw malformed()
+  }
+  if (decoded.includes('\0')) throw malformed()
+  return decoded
+}
+
+function malformed(): OAuthError {
+  return new OAuthError('invalid_request', 'the parameters are not form-urlencoded UTF-8', {
+    rule: 'rfc6749-B-form-encoding',
+  })
+}

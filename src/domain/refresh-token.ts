@@ -1,0 +1,61 @@
+import type { Issued } from './authorization-code.ts'
+import type { Decision } from './decision.ts'
+import { OAuthError } from './errors.ts'
+import { type GrantLifetimes, rotateGrant } from './grant.ts'
+import { handleBelongsTo, type OpenedHandle } from './handle.ts'
+import type { Client, Grant, Scope, Seconds } from './model.ts'
+import { narrowAccess, type Resources } from './resource.ts'
+import { parseScope } from './scope.ts'
+
+/** A token request of grant type `refresh_token`, RFC 6749 §6. */
+export interface RefreshRequest {
+  readonly handle: OpenedHandle
+  readonly client: Client
+  readonly scope: string | undefined
+  readonly resource: readonly string[]
+}
+
+/**
+ * Rotates a refresh token, RFC 6749 §6 and RFC 9700 §4.14.2. Everything is validated before anything changes; reuse
+ * of a rotated token revokes the grant.
+ * @throws {OAuthError} `invalid_grant`, `invalid_scope` or `invalid_target`, with the token still usable.
+ */
+export function refresh(
+  grant: Grant | undefined,
+  request: RefreshRequest,
+  resources: Resources,
+  lifetimes: GrantLifetimes,
+  now: Seconds,
+): Decision<Issued> {
+  const { handle, client } = request
+  if (grant === undefined || !handleBelongsTo(handle, grant)) {
+    throw new OAuthError('invalid_grant', 'the refresh token is unknown', {
+      rule: 'rfc6749-6-invalid-refresh',
+    })
+  }
+  if (grant.clientId !== client.id) {
+    throw new OAuthError('invalid_grant', 'the refresh token was issued to another client', {
+      rule: 'rfc6749-6-bound-to-client',
+      stored: grant.clientId,
+      received: client.id,
+    })
+  }
+  const access = narrowAccess(grant, narrowedScope(grant, request.scope), request.resource, resources)
+  const issue = { accessTokenSeconds: access.seconds, refreshable: true }
+  const decision = rotateGrant(grant, handle.seq, issue, lifetimes, now)
+  return 'refusal' in decision
+    ? decision
+    : { result: { grant: decision.result, access }, writes: decision.writes }
+}
+
+function narrowedScope(grant: Grant, requested: string | undefined): Scope {
+  if (requested === undefined) return grant.scope
+  const scope = parseScope(requested)
+  const beyond = scope.find((name) => !grant.scope.includes(name))
+  if (beyond === undefined) return scope
+  throw new OAuthError('invalid_scope', 'scope goes beyond what the person granted', {
+    rule: 'rfc6749-6-scope-exceed',
+    stored: grant.scope,
+    received: beyond,
+  })
+}

@@ -1,0 +1,125 @@
+import { OAuthError } from './errors.ts'
+import type { Grant, Scope, Seconds } from './model.ts'
+
+/** An API tokens can be meant for, RFC 8707 §2. The service's own API is always one. */
+export interface Resource {
+  readonly identifier: string
+  readonly name: string
+  readonly scopes: ReadonlySet<string>
+  readonly tokenFormat: 'opaque' | 'jwt'
+  readonly accessTokenSeconds: Seconds
+}
+
+/** The resources of this server; `own` is the service's API, the default audience. */
+export interface Resources {
+  readonly own: Resource
+  /** By identifier, and by its spelling with a slash where the path is empty, RFC 3986 §6.2.3. */
+  find(identifier: string): Resource | undefined
+}
+
+/** What an access token may do, and where. */
+export interface Access {
+  readonly scope: Scope
+  readonly resource: readonly string[]
+  readonly tokenFormat: 'opaque' | 'jwt'
+  readonly seconds: Seconds
+}
+
+/** Looks resources up by the identifiers clients send. */
+export function indexResources(own: Resource, others: readonly Resource[]): Resources {
+  const index = new Map<string, Resource>()
+  for (const resource of [own, ...others]) {
+    index.set(resource.identifier, resource)
+    // URL parsers add the slash of an empty path: the MCP SDK sends it so.
+    if (/^[a-z][a-z0-9+.-]*:\/\/[^/?#]+$/.test(resource.identifier))
+      index.set(`${resource.identifier}/`, resource)
+  }
+  return { own, find: (identifier) => index.get(identifier) }
+}
+
+/**
+ * The identifiers of the requested resources, RFC 8707 §2; the service's own API when none was requested.
+ * @throws {OAuthError} `invalid_target` for anything but an absolute URI without fragment that this server knows.
+ */
+export function parseResource(requested: readonly string[], resources: Resources): readonly string[] {
+  if (requested.length === 0) return [resources.own.identifier]
+  const identifiers = new Set<string>()
+  for (const text of requested) {
+    if (!/^[a-z][a-z0-9+.-]*:[^\s#]+$/i.test(text)) {
+      throw new OAuthError('invalid_target', 'resource must be an absolute URI without a fragment', {
+        rule: 'rfc8707-2-absolute-no-fragment',
+        received: text,
+      })
+    }
+    const resource = resources.find(text)
+    if (resource === undefined) {
+      throw new OAuthError('invalid_target', 'resource is not an API of this server', {
+        rule: 'rfc8707-2-unknown-invalid-target',
+        received: text,
+      })
+    }
+    identifiers.add(resource.identifier)
+  }
+  return [...identifiers]
+}
+
+/** The members of `scope` that at least one of these resources understands, RFC 8707 §2.2. */
+export function scopeAt(scope: Scope, identifiers: readonly string[], resources: Resources): Scope {
+  return scope.filter((name) => identifiers.some((id) => resources.find(id)?.scopes.has(name)))
+}
+
+/**
+ * As `scopeAt`, for a request that would be pointless with nothing left.
+ * @throws {OAuthError} `invalid_target`
+ */
+export function requireScopeAt(scope: Scope, identifiers: readonly string[], resources: Resources): Scope {
+  const understood = scopeAt(scope, identifiers, resources)
+  if (understood.length > 0) return understood
+  throw new OAuthError('invalid_target', 'no requested scope is understood by the requested resource', {
+    rule: 'rfc8707-2.2-invalid-combination',
+    stored: identifiers,
+    received: scope,
+  })
+}
+
+/**
+ * What the access token of this token request is for: a subset of the grant's resources, RFC 8707 §2.2, and the part
+ * of its scope they understand.
+ * @param scope The scope asked for, already part of the grant's.
+ * @throws {OAuthError} `invalid_target` for a resource the grant does not reach, or tokens no single format fits.
+ */
+export function narrowAccess(
+  grant: Grant,
+  scope: Scope,
+  requested: readonly string[],
+  resources: Resources,
+): Access {
+  const identifiers = requested.length === 0 ? grant.resource : parseResource(requested, resources)
+  for (const identifier of identifiers) {
+    if (grant.resource.includes(identifier)) continue
+    throw new OAuthError('invalid_target', 'resource is not part of the grant', {
+      rule: 'rfc8707-2.2-not-granted',
+      stored: grant.resource,
+      received: identifier,
+    })
+  }
+  const reached = identifiers
+    .map((identifier) => resources.find(identifier))
+    .filter((resource) => resource !== undefined)
+  if (reached.length === 0) {
+    throw new OAuthError('invalid_target', 'the resource of the grant is no longer an API of this server')
+  }
+  const tokenFormat = reached.some((resource) => resource.tokenFormat === 'jwt') ? 'jwt' : 'opaque'
+  if (tokenFormat === 'jwt' && reached.length > 1) {
+    throw new OAuthError('invalid_target', 'name one resource at a time: these take tokens of their own', {
+      rule: 'rfc8707-2.2-subset-at-token',
+      stored: identifiers,
+    })
+  }
+  return {
+    scope: requireScopeAt(scope, identifiers, resources),
+    resource: reached.map((resource) => resource.identifier),
+    tokenFormat,
+    seconds: Math.min(...reached.map((resource) => resource.accessTokenSeconds)),
+  }
+}

@@ -1,0 +1,55 @@
+import { accept, type Decision } from './decision.ts'
+import { OAuthError } from './errors.ts'
+import { revokeGrant } from './grant.ts'
+import { handleBelongsTo, type OpenedHandle } from './handle.ts'
+import { verifyJwtAccessToken } from './jwt-access-token.ts'
+import type { Client, Grant, Seconds } from './model.ts'
+
+/**
+ * What revoking a token reaches, RFC 7009 §2.1: a refresh token (any of the family) ends the whole grant,
+ * an access token only itself. An unknown or dead token is no error, RFC 7009 §2.2.
+ * @throws {OAuthError} `invalid_grant` for a token issued to another client, which survives.
+ */
+export function revokeToken(
+  handle: OpenedHandle,
+  grant: Grant | undefined,
+  client: Client,
+  now: Seconds,
+): Decision<void> {
+  if (grant === undefined || !handleBelongsTo(handle, grant)) return accept(undefined)
+  assertIssuedTo(grant, client.id)
+  return handle.kind === 'access'
+    ? revokeOne(grant, handle.tokenId, handle.expiresAt, now)
+    : revokeGrant(grant, now)
+}
+
+/**
+ * The same for a JWT access token with a verified signature: introspection refuses it from here on, and resources
+ * that verify it alone do at its end.
+ * @throws {OAuthError} `invalid_grant` for a token issued to another client.
+ */
+export function revokeJwt(
+  claims: Readonly<Record<string, unknown>>,
+  grant: Grant | undefined,
+  clientId: string,
+  now: Seconds,
+): Decision<void> {
+  if (grant === undefined) return accept(undefined)
+  assertIssuedTo(grant, clientId)
+  const token = verifyJwtAccessToken(claims, grant, now)
+  return token === undefined ? accept(undefined) : revokeOne(grant, token.tokenId, token.expiresAt, now)
+}
+
+function revokeOne(grant: Grant, tokenId: string, expiresAt: Seconds, now: Seconds): Decision<void> {
+  if (now >= expiresAt || grant.revokedTokens.includes(tokenId)) return accept(undefined)
+  return accept(undefined, { op: 'revokeAccessToken', grantId: grant.id, tokenId, expiresAt })
+}
+
+function assertIssuedTo(grant: Grant, clientId: string): void {
+  if (grant.clientId === clientId) return
+  throw new OAuthError('invalid_grant', 'the token was issued to another client', {
+    rule: 'rfc7009-2.1-issued-to-client',
+    stored: grant.clientId,
+    received: clientId,
+  })
+}

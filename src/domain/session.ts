@@ -1,0 +1,34 @@
+import type { Seconds, Session } from './model.ts'
+
+export interface SessionLifetimes {
+  readonly sessionIdleSeconds: Seconds
+  readonly sessionAbsoluteSeconds: Seconds
+}
+
+/** Whether a login still counts. */
+export function isSessionLive(session: Session, now: Seconds): boolean {
+  return now < session.idleExpiresAt && now < session.expiresAt
+}
+
+/** A login that begins now. `id` is the hash of a fresh secret: a sign-in never continues an old session's identifier. */
+export function beginSession(
+  id: string,
+  accountId: string,
+  methods: readonly string[],
+  lifetimes: SessionLifetimes,
+  now: Seconds,
+): Session {
+  const expiresAt = now + lifetimes.sessionAbsoluteSeconds
+  const idleExpiresAt = Math.min(now + lifetimes.sessionIdleSeconds, expiresAt)
+  return { id, accountId, authenticatedAt: now, methods, createdAt: now, idleExpiresAt, expiresAt }
+}
+
+/** The new idle end of a session in use, or undefined while moving it is not worth a write. */
+export function extendedIdleEnd(
+  session: Session,
+  lifetimes: SessionLifetimes,
+  now: Seconds,
+): Seconds | undefined {
+  const end = Math.min(now + lifetimes.sessionIdleSeconds, session.expiresAt)
+  return end - session.idleExpiresAt > lifetimes.sessionIdleSeconds / 20 ? end : undefined
+}
