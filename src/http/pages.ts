@@ -144,7 +144,7 @@ function versioned(asset: Asset): string {
 
 function serveAsset(app: FastifyInstance, asset: Asset): void {
   const etag = `"${asset.version}"`
-  app.get<{ Querystring: { v?: string } }>(asset.path, async (request, reply) => {
+  app.get<{ Querystring: { v?: string } }>(asset.path, { schema: { hide: true } }, async (request, reply) => {
     // Another version's address must not keep this content: during an upgrade it would stay wrong for a year.
     const lasting = request.query.v === asset.version
     reply

@@ -1,0 +1,93 @@
+import cookie, { type CookieSerializeOptions } from '@fastify/cookie'
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import fp from 'fastify-plugin'
+import type { AppDeps } from '../deps.ts'
+import { type Device, openDevice, sealDevice } from '../domain/device.ts'
+import type { Seconds, Session } from '../domain/model.ts'
+import { hashSecret, mintSecret, secretBytes } from '../domain/secret.ts'
+import { extendedIdleEnd, isSessionLive } from '../domain/session.ts'
+
+declare module 'fastify' {
+  interface FastifyInstance {
+    readonly browser: Browser
+  }
+}
+
+/** What the server knows of a browser: three cookies, each a handle and nothing more. */
+export interface Browser {
+  /** The live login of this browser; its idle end moves with use. */
+  session(request: FastifyRequest, now: Seconds): Promise<Session | undefined>
+  hasSessionCookie(request: FastifyRequest): boolean
+  /** A fresh session secret and the id it is stored under; `keepSession` puts it into the browser. */
+  mintSession(): { readonly secret: string; readonly id: string }
+  keepSession(reply: FastifyReply, secret: string): void
+  dropSession(reply: FastifyReply): void
+  /** The secret pending requests and CSRF tokens of this browser are bound to. */
+  secret(request: FastifyRequest): string | undefined
+  /** The same, made now when there is none. */
+  ensureSecret(request: FastifyRequest, reply: FastifyReply): string
+  /** A token only a page of ours in this browser can know for this purpose. */
+  csrfToken(secret: string, ...purpose: readonly string[]): string
+  device(request: FastifyRequest): Device | undefined
+  keepDevice(reply: FastifyReply, accountId: string): void
+}
+
+const deviceDays = 180
+
+/** Decorates `app.browser`. On https the cookies carry the `__Host-` prefix. */
+export const browser = fp<AppDeps>(
+  async (app, { config, service, store, random, keys }) => {
+    await app.register(cookie)
+    const name = (kind: string) => `${service.https ? '__Host-' : ''}lychgate_${kind}`
+    const options: CookieSerializeOptions = {
+      path: '/',
+      httpOnly: true,
+      sameSite: 'lax',
+      secure: service.https,
+    }
+    const secretIn = (request: FastifyRequest, kind: 'session' | 'browser') => {
+      const value = request.cookies[name(kind)]
+      return value !== undefined && /^lyc_[a-z]+_[\w-]{43}$/.test(value) ? value : undefined
+    }
+
+    const live = async (request: FastifyRequest, now: Seconds) => {
+      const secret = secretIn(request, 'session')
+      if (secret === undefined) return undefined
+      const session = await store.find('session', hashSecret(secret))
+      if (session === undefined || !isSessionLive(session, now)) return undefined
+      const idleExpiresAt = extendedIdleEnd(session, config.lifetimes, now)
+      if (idleExpiresAt !== undefined)
+        await store.write({ op: 'extendSession', sessionId: session.id, idleExpiresAt })
+      return session
+    }
+
+    app.decorate('browser', {
+      session: live,
+      hasSessionCookie: (request) => secretIn(request, 'session') !== undefined,
+      mintSession: () => {
+        const secret = mintSecret('session', random(secretBytes))
+        return { secret, id: hashSecret(secret) }
+      },
+      keepSession: (reply, secret) => void reply.setCookie(name('session'), secret, options),
+      dropSession: (reply) => void reply.clearCookie(name('session'), options),
+      secret: (request) => secretIn(request, 'browser'),
+      ensureSecret: (request, reply) => {
+        const known = secretIn(request, 'browser')
+        if (known !== undefined) return known
+        const secret = mintSecret('browser', random(secretBytes))
+        reply.setCookie(name('browser'), secret, options)
+        return secret
+      },
+      csrfToken: (secret, ...purpose) => hashSecret([secret, ...purpose].join(' ')),
+      device: (request) => openDevice(request.cookies[name('device')], keys.handles.current.secret),
+      keepDevice: (reply, accountId) => {
+        const value = sealDevice(
+          { accountId, nonce: random(16).toString('base64url') },
+          keys.handles.current.secret,
+        )
+        reply.setCookie(name('device'), value, { ...options, maxAge: deviceDays * 86_400 })
+      },
+    })
+  },
+  { name: 'browser' },
+)

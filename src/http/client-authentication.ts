@@ -1,0 +1,59 @@
+import type { FastifyRequest, preHandlerAsyncHookHandler } from 'fastify'
+import fp from 'fastify-plugin'
+import type { Clock } from '../deps.ts'
+import {
+  type AuthenticationRealm,
+  authenticateClient,
+  parseClientCredentials,
+} from '../domain/client-authentication.ts'
+import type { Client, Seconds } from '../domain/model.ts'
+import type { Store } from '../storage/store.ts'
+import { parametersOf } from './parameters.ts'
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** The authenticated client, once `requireClient` has run. */
+    client: Client | undefined
+  }
+}
+
+/** Adds `request.client`. */
+export const clientAuthentication = fp(
+  async (app) => {
+    app.decorateRequest('client', undefined)
+  },
+  { name: 'client-authentication' },
+)
+
+/** Authenticates the client of a form request, RFC 6749 §2.3, or refuses with `invalid_client`. */
+export function requireClient(
+  store: Store,
+  clock: Clock,
+  realm: AuthenticationRealm = { alwaysUnauthorized: false },
+): preHandlerAsyncHookHandler {
+  return async (request) => {
+    const credentials = parseClientCredentials(
+      request.headers.authorization,
+      parametersOf(request.body),
+      realm,
+    )
+    const client = authenticateClient(await store.find('client', credentials.clientId), credentials, realm)
+    request.client = client
+    const at = dueUse(client, clock())
+    if (at !== undefined) await store.write({ op: 'touchClient', clientId: client.id, at })
+  }
+}
+
+/** The client `requireClient` put on the request. */
+export function clientOf(request: FastifyRequest): Client {
+  if (request.client === undefined) throw new Error('requireClient has not run on this route')
+  return request.client
+}
+
+/** When to note this use: the first one, which tells a used registration from an abandoned one, then once a day. */
+function dueUse(client: Client, now: Seconds): Seconds | undefined {
+  if (client.usedAt <= client.issuedAt) return Math.max(now, client.issuedAt + 1)
+  return now - client.usedAt >= secondsPerDay ? now : undefined
+}
+
+const secondsPerDay = 86_400

@@ -1,0 +1,37 @@
+import { hash } from 'node:crypto'
+import type { FastifyInstance, FastifySchema } from 'fastify'
+
+/** A public document that is written once and served many times. */
+export interface Document {
+  /** The content; the same object again means nothing changed. */
+  readonly content: () => object
+  readonly maxAgeSeconds: number
+  readonly schema?: FastifySchema
+}
+
+/** Serves a JSON document at these paths from memory, with `ETag`, `max-age` and 304, RFC 9110 §8.8.3 and §13.1.2. */
+export function serveDocument(app: FastifyInstance, paths: readonly string[], document: Document): void {
+  let written: { readonly content: object; readonly body: Buffer; readonly etag: string } | undefined
+  const write = () => {
+    const content = document.content()
+    if (written?.content === content) return written
+    const body = Buffer.from(JSON.stringify(content))
+    written = { content, body, etag: `"${hash('sha256', body, 'base64url').slice(0, 22)}"` }
+    return written
+  }
+  for (const [index, url] of paths.entries()) {
+    const schema = index === 0 ? document.schema : { ...document.schema, hide: true }
+    app.get(url, { ...(schema && { schema }) }, async (request, reply) => {
+      const { body, etag } = write()
+      reply.header('cache-control', `public, max-age=${document.maxAgeSeconds}`).removeHeader('pragma')
+      reply.header('etag', etag)
+      if (matches(request.headers['if-none-match'], etag)) return reply.code(304).send()
+      return reply.header('content-type', 'application/json; charset=utf-8').send(body)
+    })
+  }
+}
+
+function matches(header: string | undefined, etag: string): boolean {
+  if (header === undefined) return false
+  return header.split(',').some((candidate) => ['*', etag].includes(candidate.trim().replace(/^W\//, '')))
+}

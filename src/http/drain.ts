@@ -1,0 +1,26 @@
+import { setTimeout as wait } from 'node:timers/promises'
+import fp from 'fastify-plugin'
+
+declare module 'fastify' {
+  interface FastifyInstance {
+    /** Readiness turns false and every answer tells its connection to close; resolves when clients had time to leave. */
+    drain(): Promise<void>
+    readonly isDraining: () => boolean
+  }
+}
+
+/** A quiet end: closing a listener drops idle kept-alive connections at once, and with them a request on the wire. */
+export const drain = fp<{ seconds: number }>(
+  async (app, { seconds }) => {
+    let draining = false
+    app.decorate('isDraining', () => draining)
+    app.decorate('drain', async () => {
+      draining = true
+      await wait(seconds * 1000)
+    })
+    app.addHook('onSend', async (_request, reply) => {
+      if (draining) reply.header('connection', 'close')
+    })
+  },
+  { name: 'drain' },
+)

@@ -1,0 +1,91 @@
+import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import fp from 'fastify-plugin'
+import { OAuthError } from '../domain/errors.ts'
+import { StoreUnavailable } from '../storage/store.ts'
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** Why this request was refused, for its log line. */
+    refusal: OAuthError | undefined
+  }
+  interface FastifyContextConfig {
+    /** The error code of a body this endpoint cannot read; `invalid_request` unless its RFC says otherwise. */
+    unreadableBody?: 'invalid_client_metadata'
+  }
+}
+
+/**
+ * The one mapper from any error to the wire form of RFC 6749 §5.2. Pages put their own presentation on top with
+ * `toOAuthError`.
+ */
+export const errorMapper = fp(
+  async (app) => {
+    app.decorateRequest('refusal', undefined)
+    app.setErrorHandler((error, request, reply) => sendError(toOAuthError(error, request), request, reply))
+  },
+  { name: 'error-mapper' },
+)
+
+/** Any error as the refusal the client learns. What is not ours becomes `server_error`, and its cause stays in the log. */
+export function toOAuthError(error: unknown, request: FastifyRequest): OAuthError {
+  if (error instanceof OAuthError) return error
+  if (error instanceof StoreUnavailable) {
+    return new OAuthError(
+      'temporarily_unavailable',
+      'the server cannot reach its storage now; try again shortly',
+      {
+        headers: { 'retry-after': '1' },
+        cause: error,
+      },
+    )
+  }
+  const { code, statusCode, validation } = error as Partial<FastifyError>
+  const unreadable = request.routeOptions.config?.unreadableBody ?? 'invalid_request'
+  if (validation)
+    return new OAuthError(unreadable, `${validated(error)} is missing or malformed`, { cause: error })
+  switch (code) {
+    case 'FST_ERR_CTP_BODY_TOO_LARGE':
+      return new OAuthError(unreadable, 'the body is too large', { status: 413 })
+    case 'FST_ERR_CTP_INVALID_MEDIA_TYPE':
+    case 'FST_ERR_CTP_EMPTY_TYPE':
+      return new OAuthError(unreadable, 'the Content-Type is not accepted here', { status: 415 })
+    case 'FST_ERR_CTP_EMPTY_JSON_BODY':
+    case 'FST_ERR_CTP_INVALID_JSON_BODY':
+      return new OAuthError(unreadable, 'the body is not valid JSON')
+  }
+  if (statusCode !== undefined && statusCode >= 400 && statusCode < 500) {
+    return new OAuthError(unreadable, 'the request is malformed', { status: statusCode, cause: error })
+  }
+  return new OAuthError('server_error', 'the server failed; the request id is in its log', { cause: error })
+}
+
+/** Sends a refusal as JSON and leaves it for the log line. */
+export function sendError(refusal: OAuthError, request: FastifyRequest, reply: FastifyReply): FastifyReply {
+  request.refusal = refusal
+  return reply
+    .code(refusal.status)
+    .headers(refusal.detail.headers ?? {})
+    .header('content-type', 'application/json; charset=utf-8')
+    .header('cache-control', 'no-store')
+    .serializer(JSON.stringify)
+    .send({ error: refusal.code, error_description: refusal.message })
+}
+
+/** What to answer for a path or a method that is not served. */
+export function notFound(app: FastifyInstance, request: FastifyRequest): OAuthError {
+  const path = request.url.split('?', 1)[0] ?? ''
+  const allowed = app.methodsOf(path)
+  if (allowed.length === 0)
+    return new OAuthError('invalid_request', 'there is nothing at this path', { status: 404 })
+  return new OAuthError('invalid_request', 'this method is not allowed here', {
+    status: 405,
+    headers: { allow: allowed.join(', ') },
+  })
+}
+
+function validated(error: unknown): string {
+  const { validation, validationContext = 'request' } = error as FastifyError
+  const path =
+    validation?.[0]?.instancePath.slice(1) || String(validation?.[0]?.params?.['missingProperty'] ?? '')
+  return /^[a-z_]{1,40}$/.test(path) ? path : `the ${validationContext}`
+}

@@ -1,0 +1,43 @@
+import cors from '@fastify/cors'
+import helmet from '@fastify/helmet'
+import fp from 'fastify-plugin'
+
+/** Headers of every answer. Answers are not cached unless their endpoint says otherwise, RFC 6749 §5.1. */
+export const securityHeaders = fp<{ https: boolean }>(
+  async (app, { https }) => {
+    await app.register(helmet, {
+      contentSecurityPolicy: {
+        useDefaults: false,
+        directives: { defaultSrc: ["'none'"], frameAncestors: ["'none'"] },
+      },
+      frameguard: { action: 'deny' },
+      hsts: https ? { maxAge: 31_536_000, includeSubDomains: false } : false,
+      // The protocol is called from pages of other origins, and its answers carry no ambient authority.
+      crossOriginResourcePolicy: false,
+      originAgentCluster: false,
+      dnsPrefetchControl: false,
+      ieNoOpen: false,
+      xssFilter: false,
+      permittedCrossDomainPolicies: false,
+    })
+    app.addHook('onRequest', async (_request, reply) => {
+      reply.header('cache-control', 'no-store').header('pragma', 'no-cache')
+    })
+  },
+  { name: 'security-headers' },
+)
+
+/** Lets pages of any origin call these endpoints, never with cookies. Not for the authorization endpoint, RFC 9700 §2.6. */
+export const anyOrigin = fp(
+  async (app) => {
+    await app.register(cors, {
+      origin: '*',
+      methods: ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'],
+      allowedHeaders: ['Authorization', 'Content-Type'],
+      exposedHeaders: ['WWW-Authenticate', 'Retry-After'],
+      maxAge: 600,
+      strictPreflight: false,
+    })
+  },
+  { name: 'any-origin' },
+)

@@ -1,0 +1,39 @@
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import fp from 'fastify-plugin'
+
+/** One line a request: what was asked, what came of it, and why it was refused. Never a query, a body or a header. */
+export const requestLog = fp(
+  async (app) => {
+    app.addHook('onResponse', async (request, reply) => {
+      const line = describe(request, reply)
+      if (reply.statusCode >= 500) request.log.error({ ...line, cause: causeOf(request) }, 'failed')
+      else request.log.info(line, request.refusal ? 'refused' : 'answered')
+    })
+  },
+  { name: 'request-log', dependencies: ['error-mapper', 'client-authentication'] },
+)
+
+function describe(request: FastifyRequest, reply: FastifyReply) {
+  const { refusal } = request
+  return {
+    method: request.method,
+    path: request.url.split('?', 1)[0],
+    status: reply.statusCode,
+    ms: Math.round(reply.elapsedTime * 10) / 10,
+    ...(request.client && { client: request.client.id }),
+    ...(refusal && {
+      error: refusal.code,
+      why: refusal.message,
+      rule: refusal.detail.rule,
+      stored: refusal.detail.stored,
+      received: refusal.detail.received,
+    }),
+  }
+}
+
+function causeOf(request: FastifyRequest) {
+  const cause = request.refusal?.detail.cause
+  return cause instanceof Error
+    ? { message: cause.message, stack: cause.stack, from: String(cause.cause ?? '') }
+    : cause
+}

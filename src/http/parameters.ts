@@ -1,0 +1,56 @@
+import formbody from '@fastify/formbody'
+import type { FastifyRequest } from 'fastify'
+import fp from 'fastify-plugin'
+import type { Config } from '../config.ts'
+import type { OAuthError } from '../domain/errors.ts'
+import {
+  assertNoneRepeated,
+  type ParameterLimits,
+  type Parameters,
+  parseParameters,
+} from '../domain/parameters.ts'
+
+/** Parameters that could not be read: a parser must not throw, so the refusal waits for whoever asks. */
+class Unreadable {
+  readonly refusal: OAuthError
+  constructor(refusal: OAuthError) {
+    this.refusal = refusal
+  }
+}
+
+/** Our reading of query strings and form bodies, for Fastify's parser options. */
+export function parameterParser(limits: ParameterLimits): (text: string) => Record<string, unknown> {
+  return (text) => {
+    try {
+      return parseParameters(text, limits) as Record<string, unknown> // readonly falls away at Fastify's border
+    } catch (refusal) {
+      return new Unreadable(refusal as OAuthError) as unknown as Record<string, unknown> // parseParameters throws nothing else
+    }
+  }
+}
+
+/**
+ * The parameters of a parsed query or form body.
+ * @throws {OAuthError} `invalid_request` when they could not be read.
+ */
+export function parametersOf(parsed: unknown): Parameters {
+  if (parsed instanceof Unreadable) throw parsed.refusal
+  return (parsed ?? {}) as Parameters // the only other thing the parser returns
+}
+
+/** Refuses a form that could not be read or repeats a parameter, RFC 6749 §3.2; before any schema sees it. */
+export async function assertForm(request: FastifyRequest): Promise<void> {
+  assertNoneRepeated(parametersOf(request.body))
+}
+
+/** Form bodies and nothing else: JSON, multipart and plain text are answered 415. */
+export const formBodies = fp<{ config: Pick<Config, 'limits'> }>(
+  async (app, { config }) => {
+    app.removeAllContentTypeParsers()
+    await app.register(formbody, {
+      parser: parameterParser(config.limits),
+      bodyLimit: config.limits.tokenBodyBytes,
+    })
+  },
+  { name: 'form-bodies' },
+)

@@ -1,0 +1,37 @@
+import rateLimit from '@fastify/rate-limit'
+import fp from 'fastify-plugin'
+import type { Config } from '../config.ts'
+import { addressPrefix } from '../domain/address-prefix.ts'
+import { OAuthError } from '../domain/errors.ts'
+
+/**
+ * Request rate limits by address prefix, RFC 6749 §2.3.1 and RFC 7009 §5. The table says which endpoint counts as
+ * what; the throttle on failed sign-ins is another thing and always on.
+ */
+export const rateLimits = fp<{ config: Pick<Config, 'rateLimits' | 'requestsPerMinute'>; prefix: string }>(
+  async (app, { config, prefix }) => {
+    if (config.rateLimits === 'off') return
+    const { registration, token, signIn } = config.requestsPerMinute
+    const limits = new Map([
+      [`POST ${prefix}/api/oauth/register`, registration],
+      [`POST ${prefix}/api/oauth/token`, token],
+      [`POST ${prefix}/api/oauth/revoke`, token],
+      [`POST ${prefix}/api/oauth/introspect`, token],
+      [`POST ${prefix}/login`, signIn],
+    ])
+    app.addHook('onRoute', (route) => {
+      const max = limits.get(`${[route.method].flat()[0]} ${route.url}`)
+      if (max !== undefined) route.config = { ...route.config, rateLimit: { max, timeWindow: '1 minute' } }
+    })
+    await app.register(rateLimit, {
+      global: false,
+      keyGenerator: (request) => addressPrefix(request.ip),
+      errorResponseBuilder: (_request, { ttl }) =>
+        new OAuthError('temporarily_unavailable', 'too many requests from this network; slow down', {
+          status: 429,
+          headers: { 'retry-after': String(Math.ceil(ttl / 1000)) },
+        }),
+    })
+  },
+  { name: 'rate-limits' },
+)

@@ -1,0 +1,57 @@
+import { randomUUID } from 'node:crypto'
+import type { Socket } from 'node:net'
+import { type FastifyServerOptions, LogController } from 'fastify'
+import type { Config } from '../config.ts'
+import { sendError, toOAuthError } from './errors.ts'
+
+/** How Fastify is set up: strict parsing, strict schemas, slow clients cut off, and logs that keep secrets out. */
+export function serverOptions(
+  config: Config,
+  parseParameters: (text: string) => Record<string, unknown>,
+  logTo: { write(line: string): void } | undefined,
+): FastifyServerOptions {
+  return {
+    logger: {
+      level: config.logLevel,
+      ...(logTo && { stream: logTo }),
+    },
+    logController: new LogController({ disableRequestLogging: true }),
+    genReqId: () => randomUUID(),
+    trustProxy: config.trustProxy.length > 0 ? config.trustProxy : false,
+    bodyLimit: config.limits.tokenBodyBytes,
+    connectionTimeout: 60_000,
+    requestTimeout: 30_000,
+    keepAliveTimeout: 65_000,
+    // Requests on kept-alive connections are answered to the end; drain.ts tells them to leave.
+    return503OnClosing: false,
+    exposeHeadRoutes: true,
+    routerOptions: { querystringParser: parseParameters, maxParamLength: 200 },
+    // Coercion would turn "x" into ["x"] and 5 into "5", and accept what RFC 7591 wants refused.
+    ajv: { customOptions: { coerceTypes: false, removeAdditional: false, useDefaults: false } },
+    frameworkErrors: (error, request, reply) => void sendError(toOAuthError(error, request), request, reply),
+    clientErrorHandler: refuseMalformedHttp,
+  }
+}
+
+/** HTTP that Node cannot parse gets the OAuth form too. */
+function refuseMalformedHttp(error: NodeJS.ErrnoException, socket: Socket): void {
+  if (error.code === 'ECONNRESET' || !socket.writable) {
+    socket.destroy()
+    return
+  }
+  const tooLarge = error.code === 'HPE_HEADER_OVERFLOW'
+  const timeout = error.code === 'ERR_HTTP_REQUEST_TIMEOUT'
+  const status = tooLarge
+    ? '431 Request Header Fields Too Large'
+    : timeout
+      ? '408 Request Timeout'
+      : '400 Bad Request'
+  const body = JSON.stringify({
+    error: 'invalid_request',
+    error_description: tooLarge
+      ? 'the request line and headers are too large'
+      : 'the request is not valid HTTP',
+  })
+  const head = `HTTP/1.1 ${status}\r\ncontent-type: application/json; charset=utf-8\r\ncache-control: no-store\r\n`
+  socket.end(`${head}content-length: ${Buffer.byteLength(body)}\r\nconnection: close\r\n\r\n${body}`)
+}
