@@ -1,6 +1,8 @@
 import type { Config } from './config.ts'
 import type { Seconds } from './domain/model.ts'
 import type { KeyRing } from './keys/key-ring.ts'
+import type { PasswordCheck } from './passwords.ts'
+import type { Service } from './service.ts'
 import type { Store } from './storage/store.ts'
 
 /** The current time in whole seconds since the epoch. */
@@ -16,4 +18,10 @@ export interface Deps {
   readonly keys: KeyRing
   readonly clock: Clock
   readonly random: RandomSource
+}
+
+/** Deps, and what buildApp works out from them once. */
+export interface AppDeps extends Deps {
+  readonly service: Service
+  readonly checkPassword: PasswordCheck
 }

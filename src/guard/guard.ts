@@ -1,0 +1,111 @@
+import type { FastifyRequest, preHandlerAsyncHookHandler } from 'fastify'
+import fp from 'fastify-plugin'
+import { type BearerCredentials, bearerChallenge, bearerRefusal, parseBearer } from '../domain/bearer.ts'
+import { OAuthError } from '../domain/errors.ts'
+import type { ClaimsRequest, Scope } from '../domain/model.ts'
+
+export { introspectedBy } from './introspected-by.ts'
+
+/** Who is calling, and what the token lets them do. */
+export interface Access {
+  readonly sub: string
+  readonly clientId: string
+  readonly scope: Scope
+  readonly audience: readonly string[]
+  /** Claims asked for one by one, OpenID Connect Core §5.5; known only to the authorization server itself. */
+  readonly requestedClaims?: ClaimsRequest
+}
+
+/** Finds out what a token is worth; undefined for one that is not alive. */
+export type VerifyToken = (token: string) => Promise<Access | undefined>
+
+export interface GuardOptions {
+  readonly verifyToken: VerifyToken
+  /** The identifier of this API: a token whose audience lacks it is refused, RFC 9700 §2.3. */
+  readonly resource: string
+  /** Where the metadata of this API is: every challenge points there, RFC 9728 §5.1. */
+  readonly resourceMetadata: string
+  /** What a call without a token is: served as anonymous, or answered 401 with a bare challenge, RFC 6750 §3.1. */
+  readonly anonymous: 'allow' | 'challenge'
+  /** Also accept `access_token` as a field of a form body, RFC 6750 §2.2. Off unless said otherwise. */
+  readonly formToken?: boolean
+}
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** Undefined for an anonymous caller. */
+    access: Access | undefined
+  }
+  interface FastifyInstance {
+    /** A preHandler: the caller's token must hold every one of these scopes; a caller without a token follows `anonymous`. */
+    requireScope(...scope: readonly string[]): preHandlerAsyncHookHandler
+  }
+}
+
+/**
+ * Guards an API with bearer tokens, RFC 6750. A bad token is refused and never falls back to anonymous; another
+ * authentication scheme, and a token in the query, are no token. Refusals are thrown with `statusCode` and `headers`,
+ * so that any Fastify application answers them rightly.
+ */
+export const guard = fp<GuardOptions>(
+  async (app, options) => {
+    app.decorateRequest('access', undefined)
+    app.decorate('requireScope', (...scope: readonly string[]) => async (request: FastifyRequest) => {
+      request.access = await accessOf(request, scope, options)
+    })
+  },
+  { name: 'guard', fastify: '5.x' },
+)
+
+async function accessOf(
+  request: FastifyRequest,
+  needed: Scope,
+  options: GuardOptions,
+): Promise<Access | undefined> {
+  const { verifyToken, resource, resourceMetadata, anonymous } = options
+  const credentials = credentialsOf(request, options)
+  if (credentials.kind === 'absent') {
+    if (anonymous === 'allow') return undefined
+    throw new OAuthError('invalid_token', 'this needs an access token', {
+      rule: 'rfc6750-3.1-no-error-without-credentials',
+      headers: { 'www-authenticate': bearerChallenge({ resourceMetadata }) },
+    })
+  }
+  const access = credentials.kind === 'token' ? await verifyToken(credentials.token) : undefined
+  if (access === undefined || !access.audience.includes(resource)) {
+    throw bearerRefusal(
+      'invalid_token',
+      'the access token is malformed, expired, revoked or not for this API',
+      resourceMetadata,
+      {
+        rule: access === undefined ? 'rfc6750-3.1-invalid-token-401' : 'rfc9700-2.3-rs-checks-audience',
+      },
+    )
+  }
+  if (needed.every((name) => access.scope.includes(name))) return access
+  throw bearerRefusal('insufficient_scope', 'the access token lacks a scope this needs', resourceMetadata, {
+    rule: 'rfc6750-3.1-insufficient-scope-403',
+    scope: needed,
+    stored: access.scope,
+  })
+}
+
+/** RFC 6750 §2: one token, by one method. */
+function credentialsOf(request: FastifyRequest, options: GuardOptions): BearerCredentials {
+  const { rawHeaders } = request.raw
+  const headers = rawHeaders.filter(
+    (name, index) => index % 2 === 0 && name.toLowerCase() === 'authorization',
+  ).length
+  const field = options.formToken ? formField(request) : undefined
+  if (headers > 1 || (headers === 1 && field !== undefined)) {
+    throw bearerRefusal('invalid_request', 'send one access token, by one method', options.resourceMetadata, {
+      rule: 'rfc6750-2-one-method',
+    })
+  }
+  return parseBearer(field === undefined ? request.headers.authorization : `Bearer ${field}`)
+}
+
+function formField({ body }: FastifyRequest): string | undefined {
+  if (typeof body !== 'object' || body === null || !('access_token' in body)) return undefined
+  return typeof body.access_token === 'string' ? body.access_token : undefined
+}

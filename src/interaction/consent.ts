@@ -1,0 +1,144 @@
+import type { FastifyInstance, FastifyReply } from 'fastify'
+import type { AppDeps } from '../deps.ts'
+import { layOutScope } from '../domain/consent-areas.ts'
+import type { Write } from '../domain/decision.ts'
+import { inWords } from '../domain/durations.ts'
+import { OAuthError } from '../domain/errors.ts'
+import { narrowByPerson } from '../domain/interaction.ts'
+import type { Account, Client, Scope, Seconds, Session } from '../domain/model.ts'
+import { every, single } from '../domain/parameters.ts'
+import { isLoopbackRedirect } from '../domain/redirect-uri.ts'
+import type { CatalogueScope } from '../domain/scope-catalogue.ts'
+import type { ConsentPage } from '../http/page-models.ts'
+import { parametersOf } from '../http/parameters.ts'
+import { ended, forged, formActionOf, type GoOn, type Pending, pendingLoader } from './pending.ts'
+
+/**
+ * Consent, RFC 6749 §10.2 and §4.1.1: the person sees who asks for what, narrows it, and decides. What is granted
+ * comes from the stored request; the form only takes away.
+ */
+export function consentPage(app: FastifyInstance, deps: AppDeps, goOn: GoOn): void {
+  const { config, service, store, clock } = deps
+  const load = pendingLoader(app, deps)
+  const action = `${service.prefix}/consent`
+
+  app.get('/consent', { schema: { hide: true } }, async (request, reply) => {
+    const query = parametersOf(request.query)
+    const now = clock()
+    const pending = await load(request, single(query, 'interaction'), now)
+    const { session } = pending
+    if (pending.step !== 'consent' || session === undefined) return goOn(pending, reply)
+    const account = await store.find('account', session.accountId)
+    if (account === undefined) throw ended()
+    return show(pending, session, account, single(query, 'only') === 'read', now, reply)
+  })
+
+  app.post('/consent', { schema: { hide: true } }, async (request, reply) => {
+    const form = parametersOf(request.body)
+    const now = clock()
+    const pending = await load(request, single(form, 'interaction'), now)
+    const { interaction, client, session } = pending
+    if (pending.step !== 'consent' || session === undefined) return goOn(pending, reply)
+    if (single(form, 'csrf') !== csrfOf(pending, session)) throw forged(pageUrl(pending))
+    const approved = single(form, 'decision') === 'approve'
+    const scope = approved ? narrowByPerson(interaction.request, every(form, 'scope')) : []
+    if (scope.length === 0) {
+      await store.write({ op: 'deleteInteraction', interactionId: interaction.id })
+      return reply.authorizationError(interaction.request, denied())
+    }
+    const { grant, code } = app.approve(interaction.request, client, session, scope, now)
+    const writes: readonly Write[] = [
+      { op: 'deleteInteraction', interactionId: interaction.id },
+      { op: 'insertGrant', grant },
+      ...remember(pending, session, scope, now),
+    ]
+    // Twice pressed, in two tabs: one of them finds the request answered.
+    await store.transact('interaction', interaction.id, (current) => {
+      if (current === undefined) throw ended()
+      return { result: undefined, writes }
+    })
+    return reply.authorizationResponse(interaction.request, { code })
+  })
+
+  const show = (
+    pending: Pending,
+    session: Session,
+    account: Account,
+    onlyRead: boolean,
+    now: Seconds,
+    reply: FastifyReply,
+  ) => {
+    const { interaction, client } = pending
+    const isChecked = ({ access }: CatalogueScope) => !onlyRead || access !== 'write'
+    const { identity, areas } = layOutScope(interaction.request.scope, config.scopes, isChecked)
+    const canChange = areas.some(({ write }) => write !== undefined)
+    const outlives = client.grantTypes.includes('refresh_token')
+    const model: ConsentPage = {
+      action,
+      hidden: { interaction: interaction.id, csrf: csrfOf(pending, session) },
+      ...(canChange && !onlyRead && { onlyReadUrl: `${pageUrl(pending)}&only=read` }),
+      ...(canChange && onlyRead && { allUrl: pageUrl(pending) }),
+      account: { name: String(account.claims['name'] ?? account.username), username: account.username },
+      switchUrl: `${service.prefix}/login?interaction=${interaction.id}&switch=1`,
+      client: describeClient(client, interaction.request.redirectUri, now),
+      resources: foreignResources(interaction.request.resource),
+      identity,
+      areas,
+      ...(outlives && { accessLasts: inWords(config.lifetimes.refreshTokenAbsoluteSeconds) }),
+    }
+    return reply.page('consent', model, formActionOf(pending))
+  }
+
+  const foreignResources = (identifiers: readonly string[]) =>
+    identifiers.every((identifier) => identifier === service.resources.own.identifier)
+      ? []
+      : identifiers.map((identifier) => ({
+          identifier,
+          name: service.resources.find(identifier)?.name ?? identifier,
+        }))
+
+  const pageUrl = ({ interaction }: Pending) => `${action}?interaction=${interaction.id}`
+  /** Bound to the login too: a page shown to one person cannot be answered as another. */
+  const csrfOf = ({ browserSecret, interaction }: Pending, session: Session) =>
+    app.browser.csrfToken(browserSecret, 'consent', interaction.id, session.id)
+}
+
+/** An integration's consent is kept and grows; a client that registered itself asks every time, RFC 8252 §8.6. */
+function remember(
+  { client, consent, interaction }: Pending,
+  session: Session,
+  scope: Scope,
+  now: Seconds,
+): readonly Write[] {
+  if (client.origin !== 'integration' || client.consent !== 'remember') return []
+  const kept = {
+    accountId: session.accountId,
+    clientId: client.id,
+    scope: [...new Set([...(consent?.scope ?? []), ...scope])],
+    resource: [...new Set([...(consent?.resource ?? []), ...interaction.request.resource])],
+    grantedAt: now,
+  }
+  return [{ op: 'putConsent', consent: kept }]
+}
+
+function denied(): OAuthError {
+  return new OAuthError('access_denied', 'the person refused', { rule: 'rfc6749-4.1.2.1-access-denied' })
+}
+
+function describeClient(client: Client, redirectUri: string, now: Seconds): ConsentPage['client'] {
+  const links = [
+    { label: 'Website', url: client.clientUri },
+    { label: 'Privacy policy', url: client.policyUri },
+    { label: 'Terms', url: client.tosUri },
+  ].flatMap(({ label, url }) => (url === undefined ? [] : [{ label, url, host: new URL(url).host }]))
+  return {
+    ...(client.name !== undefined && { name: client.name }),
+    id: client.id,
+    selfRegistered: client.origin === 'registered',
+    registeredAgo: `${inWords(Math.max(1, now - client.issuedAt))} ago`,
+    redirectUri,
+    redirectHost: new URL(redirectUri).host,
+    loopback: isLoopbackRedirect(redirectUri, ['localhost']),
+    links,
+  }
+}

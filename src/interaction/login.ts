@@ -1,0 +1,146 @@
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { AppDeps } from '../deps.ts'
+import { accept } from '../domain/decision.ts'
+import { OAuthError } from '../domain/errors.ts'
+import type { Account, Seconds } from '../domain/model.ts'
+import { single } from '../domain/parameters.ts'
+import { beginSession } from '../domain/session.ts'
+import { assertForm, parametersOf } from '../http/parameters.ts'
+import { ended, forged, formActionOf, type GoOn, type Pending, pendingLoader } from './pending.ts'
+import { passwordSignIn } from './sign-in.ts'
+
+/** Sign-in and the choice of an account, OpenID Connect Core §3.1.2.3. */
+export function loginPage(app: FastifyInstance, deps: AppDeps, goOn: GoOn): void {
+  const { config, service, store, clock } = deps
+  const load = pendingLoader(app, deps)
+  const signIn = passwordSignIn(app, deps)
+  const action = `${service.prefix}/login`
+
+  app.get('/login', { schema: { hide: true } }, async (request, reply) => {
+    const query = parametersOf(request.query)
+    const pending = await load(request, single(query, 'interaction'), clock())
+    const switching = single(query, 'switch') !== undefined
+    if (pending.step !== 'login' && pending.step !== 'select_account' && !switching)
+      return goOn(pending, reply)
+    if (pending.step === 'select_account' && !switching) return showAccounts(pending, reply)
+    return showLogin(pending, reply, { username: pending.interaction.request.loginHint })
+  })
+
+  app.post('/login', { schema: { hide: true }, preValidation: assertForm }, async (request, reply) => {
+    const form = parametersOf(request.body)
+    const now = clock()
+    const pending = await load(request, single(form, 'interaction'), now)
+    if (single(form, 'csrf') !== csrfOf(pending)) throw forged(pageUrl(pending))
+    const decision = single(form, 'decision')
+    if (decision === 'continue') return continueWithSession(pending, reply)
+    if (decision === 'switch') return reply.redirect(`${pageUrl(pending)}&switch=1`, 303)
+    const [username, password] = [single(form, 'username') ?? '', single(form, 'password') ?? '']
+    const account = await attempt(pending, request, reply, { username, password }, now)
+    if (account === undefined) return reply
+    await replaceSession(pending, account, reply, now)
+    return reply.redirect(nextUrl(pending), 303)
+  })
+
+  /** The account, or undefined after the page was shown again with what is wrong. */
+  const attempt = async (
+    pending: Pending,
+    request: FastifyRequest,
+    reply: FastifyReply,
+    { username, password }: { readonly username: string; readonly password: string },
+    now: Seconds,
+  ): Promise<Account | undefined> => {
+    try {
+      const account = await signIn(request, reply, username, password, now)
+      if (account === undefined) showLogin(pending, reply, { username, problem: wrongPassword, status: 400 })
+      return account
+    } catch (error) {
+      if (!(error instanceof OAuthError) || error.status !== 429) throw error
+      request.refusal = error
+      const minutes = Math.ceil(Number(error.headers['retry-after']) / 60)
+      const problem = `Too many failed attempts. Try again in ${minutes === 1 ? 'a minute' : `${minutes} minutes`}; the app you came from keeps waiting.`
+      reply.headers(error.headers)
+      showLogin(pending, reply, { username, problem, status: 429 })
+      return undefined
+    }
+  }
+
+  /** A new session identifier at every sign-in; the old session of this browser ends. */
+  const replaceSession = async (
+    pending: Pending,
+    account: Account,
+    reply: FastifyReply,
+    now: Seconds,
+  ): Promise<void> => {
+    const { secret, id } = app.browser.mintSession()
+    const session = beginSession(id, account.id, ['pwd'], config.lifetimes, now)
+    const old = pending.session
+    await store.transact('interaction', pending.interaction.id, (current) => {
+      if (current === undefined) throw ended()
+      const interaction = { ...current, authenticatedSessionId: id, accountChosen: true }
+      const writes = [
+        { op: 'insertSession', session },
+        { op: 'updateInteraction', interaction },
+      ] as const
+      return accept(
+        undefined,
+        ...writes,
+        ...(old ? [{ op: 'deleteSession', sessionId: old.id } as const] : []),
+      )
+    })
+    app.browser.keepSession(reply, secret)
+  }
+
+  const continueWithSession = async (pending: Pending, reply: FastifyReply) => {
+    if (pending.session === undefined) return reply.redirect(pageUrl(pending), 303)
+    await store.transact('interaction', pending.interaction.id, (current) => {
+      if (current === undefined) throw ended()
+      return accept(undefined, { op: 'updateInteraction', interaction: { ...current, accountChosen: true } })
+    })
+    return reply.redirect(nextUrl(pending), 303)
+  }
+
+  const nextUrl = ({ interaction }: Pending) => `${service.prefix}/consent?interaction=${interaction.id}`
+  const pageUrl = ({ interaction }: Pending) => `${action}?interaction=${interaction.id}`
+  const csrfOf = ({ browserSecret, interaction }: Pending) =>
+    app.browser.csrfToken(browserSecret, 'login', interaction.id)
+  const hiddenOf = (pending: Pending) => ({ interaction: pending.interaction.id, csrf: csrfOf(pending) })
+  const nameOf = ({ client }: Pending) => (client.name === undefined ? {} : { clientName: client.name })
+
+  const showLogin = (
+    pending: Pending,
+    reply: FastifyReply,
+    shown: { readonly username: string | undefined; readonly problem?: string; readonly status?: number },
+  ) => {
+    const { username, problem, status = 200 } = shown
+    const model = {
+      action,
+      hidden: hiddenOf(pending),
+      ...nameOf(pending),
+      ...(username !== undefined && { username }),
+      ...(problem !== undefined && { problem }),
+      again: mustConfirm(pending),
+    }
+    return reply.page('login', model, { status, ...formActionOf(pending) })
+  }
+
+  const showAccounts = async (pending: Pending, reply: FastifyReply) => {
+    const account = pending.session && (await store.find('account', pending.session.accountId))
+    if (account === undefined) return showLogin(pending, reply, { username: undefined })
+    const name = String(account.claims['name'] ?? account.username)
+    const model = {
+      action,
+      hidden: hiddenOf(pending),
+      ...nameOf(pending),
+      account: { name, username: account.username },
+    }
+    return reply.page('select-account', model, formActionOf(pending))
+  }
+}
+
+/** Somebody is signed in and has to prove it again, rather than somebody else being asked for. */
+function mustConfirm({ session, step, interaction }: Pending): boolean {
+  const { requiredSub } = interaction.request
+  return step === 'login' && session !== undefined && (requiredSub ?? session.accountId) === session.accountId
+}
+
+const wrongPassword = 'That user name and password do not belong together. Check both and try again.'

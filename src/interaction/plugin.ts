@@ -1,0 +1,64 @@
+import type { FastifyPluginAsync, FastifyReply, FastifyRequest } from 'fastify'
+import type { AppDeps } from '../deps.ts'
+import { OAuthError } from '../domain/errors.ts'
+import { wrongPerson } from '../domain/interaction.ts'
+import { formBodies } from '../http/parameters.ts'
+import { consentPage } from './consent.ts'
+import { loginPage } from './login.ts'
+import { ended, type Pending } from './pending.ts'
+
+/**
+ * The pages between an authorization request and its answer. domain/interaction.ts says which comes next; each GET
+ * goes where it says, each POST returns there.
+ */
+export const interaction: FastifyPluginAsync<AppDeps> = async (app, deps) => {
+  const { config, service, store, clock } = deps
+  await app.register(formBodies, { config })
+  app.addHook('preValidation', assertSameSite)
+
+  /** Goes where the pending request stands now: to a page, or to the client with the answer. */
+  const goOn = async (pending: Pending, reply: FastifyReply) => {
+    const { interaction, client, session, step } = pending
+    const { id } = interaction
+    if (step === 'refuse') {
+      await store.write({ op: 'deleteInteraction', interactionId: id })
+      return reply.authorizationError(interaction.request, wrongPerson(interaction.request, session))
+    }
+    if (step === 'respond' && session !== undefined) {
+      const { grant, code } = app.approve(
+        interaction.request,
+        client,
+        session,
+        interaction.request.scope,
+        clock(),
+      )
+      await store.transact('interaction', id, (current) => {
+        if (current === undefined) throw ended()
+        const writes = [
+          { op: 'insertGrant', grant },
+          { op: 'deleteInteraction', interactionId: id },
+        ] as const
+        return { result: undefined, writes }
+      })
+      return reply.authorizationResponse(interaction.request, { code })
+    }
+    return reply.redirect(
+      `${service.prefix}/${step === 'consent' ? 'consent' : 'login'}?interaction=${id}`,
+      303,
+    )
+  }
+
+  loginPage(app, deps, goOn)
+  consentPage(app, deps, goOn)
+}
+
+/** Browsers say where a request comes from: a form of another site is refused before it is read, RFC 6749 §10.12. */
+async function assertSameSite(request: FastifyRequest): Promise<void> {
+  const site = request.headers['sec-fetch-site']
+  if (request.method !== 'POST' || site === undefined || site === 'same-origin' || site === 'none') return
+  throw new OAuthError('access_denied', 'the form was sent by another site', {
+    rule: 'rfc6749-10.12-csrf-approval',
+    status: 403,
+    received: site,
+  })
+}

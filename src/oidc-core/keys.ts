@@ -1,0 +1,21 @@
+import type { FastifyPluginAsync } from 'fastify'
+import type { AppDeps } from '../deps.ts'
+import { serveDocument } from '../http/document.ts'
+
+/** OpenID Connect Core §10.1: the public keys ID Tokens verify with, and what a client may expect of them. */
+export const publishedKeys: FastifyPluginAsync<Pick<AppDeps, 'config' | 'service' | 'keys'>> = async (
+  app,
+  { config, service, keys },
+) => {
+  app.advertise({
+    jwks_uri: `${service.issuer}/api/oauth/jwks`,
+    subject_types_supported: ['public'],
+    id_token_signing_alg_values_supported: keys.algorithms,
+    claim_types_supported: ['normal'],
+  })
+  serveDocument(app, ['/api/oauth/jwks'], {
+    content: () => keys.jwks(),
+    maxAgeSeconds: config.lifetimes.metadataCacheSeconds,
+    schema: { operationId: 'jwks', tags: ['discovery'], summary: 'Public signing keys, RFC 7517' },
+  })
+}

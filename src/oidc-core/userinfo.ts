@@ -1,0 +1,81 @@
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import { Type } from '@sinclair/typebox'
+import type { FastifyRequest } from 'fastify'
+import type { AppDeps } from '../deps.ts'
+import { claimNames, userInfo as describe } from '../domain/claims.ts'
+import { OAuthError } from '../domain/errors.ts'
+import { assertForm, formBodies } from '../http/parameters.ts'
+import { ErrorResponse } from '../http/schema.ts'
+
+const UserInfoResponse = Type.Object(
+  { sub: Type.String() },
+  {
+    additionalProperties: true,
+    description: 'The claims the scope and the claims parameter open, OpenID Connect Core §5.1.',
+  },
+)
+
+/**
+ * OpenID Connect Core §5.3: UserInfo, by GET and by POST with the token in the header or the form. Registered where
+ * the guard challenges anonymous callers: there is nobody to tell about without a token.
+ */
+export const userInfo: FastifyPluginAsyncTypebox<Pick<AppDeps, 'config' | 'service' | 'store'>> = async (
+  app,
+  { config, service, store },
+) => {
+  app.advertise({
+    userinfo_endpoint: `${service.issuer}/api/oauth/userinfo`,
+    claims_supported: [
+      'sub',
+      'iss',
+      'aud',
+      'exp',
+      'iat',
+      'auth_time',
+      'nonce',
+      'amr',
+      ...claimNames(service.scopeClaims),
+    ],
+  })
+  await app.register(formBodies, { config })
+  const answer = async ({ access }: FastifyRequest) => {
+    if (access === undefined) throw new Error('requireScope has not run on this route')
+    const account = await store.find('account', access.sub)
+    if (account === undefined) throw new OAuthError('invalid_token', 'the person of this token is gone')
+    const requested = access.requestedClaims ?? { userinfo: [], idToken: [] }
+    return describe(account, access.scope, requested, service.scopeClaims)
+  }
+  const schema = {
+    tags: ['api'],
+    security: [{ bearer: [] }],
+    response: {
+      200: UserInfoResponse,
+      400: ErrorResponse,
+      401: ErrorResponse,
+      403: ErrorResponse,
+      503: ErrorResponse,
+    },
+  }
+  app.get(
+    '/api/oauth/userinfo',
+    {
+      schema: { ...schema, operationId: 'userInfo', summary: 'Claims about the person' },
+      preHandler: app.requireScope('openid'),
+    },
+    answer,
+  )
+  app.post(
+    '/api/oauth/userinfo',
+    {
+      schema: {
+        ...schema,
+        operationId: 'userInfoByPost',
+        summary: 'Claims about the person, by POST',
+        consumes: ['application/x-www-form-urlencoded'],
+      },
+      preValidation: assertForm,
+      preHandler: app.requireScope('openid'),
+    },
+    answer,
+  )
+}

@@ -1,0 +1,91 @@
+import type { FastifyPluginAsync, FastifyReply, FastifyRequest } from 'fastify'
+import type { AppDeps } from '../deps.ts'
+import { type LogoutRequest, parseLogoutRequest } from '../domain/logout.ts'
+import type { Client, Session } from '../domain/model.ts'
+import { assertNoneRepeated, formatParameters, type Parameters, single } from '../domain/parameters.ts'
+import { formBodies, parametersOf } from '../http/parameters.ts'
+
+/**
+ * OpenID Connect RP-Initiated Logout 1.0: sign-out, asked for by a client or by the person. Without an ID Token of the
+ * person signed in here, the person confirms; without one at all, nobody is sent anywhere.
+ */
+export const logout: FastifyPluginAsync<AppDeps> = async (app, { config, service, store, keys, clock }) => {
+  const action = `${service.prefix}/oauth/logout`
+  app.advertise({ end_session_endpoint: `${service.issuer}/oauth/logout` })
+  await app.register(formBodies, { config })
+
+  const answer = async (request: FastifyRequest, reply: FastifyReply, parameters: Parameters) => {
+    assertNoneRepeated(parameters)
+    if (request.method === 'POST' && !app.browser.hasSessionCookie(request)) {
+      // Browsers withhold our cookies from a POST of another site; a GET of ours brings them.
+      return reply.redirect(`${action}?${formatParameters(parameters)}`, 303)
+    }
+    const wanted = await logoutRequest(parameters)
+    const session = await app.browser.session(request, clock())
+    if (single(parameters, 'decision') === 'stay') return reply.redirect(`${service.prefix}/`, 303)
+    if (session !== undefined && !isMeant(wanted, session) && !isConfirmed(request, parameters, session)) {
+      return confirm(request, reply, parameters, session, wanted.client)
+    }
+    if (session !== undefined) await store.write({ op: 'deleteSession', sessionId: session.id })
+    app.browser.dropSession(reply)
+    const { redirectUri, state, client } = wanted
+    if (redirectUri === undefined)
+      return reply.page('signed-out', client?.name ? { clientName: client.name } : {})
+    const query =
+      state === undefined ? '' : `${redirectUri.includes('?') ? '&' : '?'}${new URLSearchParams({ state })}`
+    return reply
+      .code(303)
+      .header('location', redirectUri + query)
+      .send()
+  }
+
+  const logoutRequest = async (parameters: Parameters): Promise<LogoutRequest> => {
+    const hint = single(parameters, 'id_token_hint')
+    const claims = hint === undefined ? undefined : await keys.verify(hint, 'JWT')
+    const hinted = claims?.['iss'] === service.issuer ? claims : undefined
+    const clientId = single(parameters, 'client_id') ?? hinted?.['aud']
+    const client = typeof clientId === 'string' ? await store.find('client', clientId) : undefined
+    return parseLogoutRequest(parameters, hinted, client)
+  }
+
+  const isConfirmed = (request: FastifyRequest, parameters: Parameters, session: Session) => {
+    const secret = app.browser.secret(request)
+    if (secret === undefined || request.method !== 'POST') return false
+    return single(parameters, 'csrf') === app.browser.csrfToken(secret, 'logout', session.id)
+  }
+
+  const confirm = async (
+    request: FastifyRequest,
+    reply: FastifyReply,
+    parameters: Parameters,
+    session: Session,
+    client: Client | undefined,
+  ) => {
+    const secret = app.browser.ensureSecret(request, reply)
+    const account = await store.find('account', session.accountId)
+    const kept = ['id_token_hint', 'client_id', 'post_logout_redirect_uri', 'state'].flatMap((name) => {
+      const value = single(parameters, name)
+      return value === undefined ? [] : [[name, value] as const]
+    })
+    return reply.page('logout', {
+      action,
+      hidden: { ...Object.fromEntries(kept), csrf: app.browser.csrfToken(secret, 'logout', session.id) },
+      ...(account && {
+        account: { name: String(account.claims['name'] ?? account.username), username: account.username },
+      }),
+      ...(client?.name !== undefined && { clientName: client.name }),
+    })
+  }
+
+  app.get('/oauth/logout', { schema: { hide: true } }, (request, reply) =>
+    answer(request, reply, parametersOf(request.query)),
+  )
+  app.post('/oauth/logout', { schema: { hide: true } }, (request, reply) =>
+    answer(request, reply, parametersOf(request.body)),
+  )
+}
+
+/** The ID Token shows that the client speaks for the person signed in here. */
+function isMeant({ sub }: LogoutRequest, session: Session): boolean {
+  return sub === session.accountId
+}

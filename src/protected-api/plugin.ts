@@ -1,0 +1,54 @@
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import { type Static, Type } from '@sinclair/typebox'
+import type { AppDeps } from '../deps.ts'
+import { ErrorResponse } from '../http/schema.ts'
+
+const Answer = Type.Object(
+  {
+    area: Type.String(),
+    operation: Type.Union([Type.Literal('read'), Type.Literal('write')]),
+    caller: Type.Union([Type.Literal('anonymous'), Type.Literal('person')]),
+    sub: Type.Optional(Type.String()),
+    client_id: Type.Optional(Type.String()),
+    scope: Type.Optional(Type.String()),
+  },
+  { title: 'Caller', description: 'Who is calling, and with which scope.', additionalProperties: false },
+)
+
+const methods = { read: ['GET'], write: ['POST', 'PUT', 'PATCH', 'DELETE'] } as const
+
+/**
+ * The API of the service specification, §5: one resource for each area of the scope catalogue. It has no business
+ * data; it says who is calling and with which scope. Registered where the guard serves callers without a token.
+ */
+export const protectedApi: FastifyPluginAsyncTypebox<Pick<AppDeps, 'config'>> = async (app, { config }) => {
+  for (const { name } of config.scopes) {
+    const [, area, operation] = /^([a-z0-9_-]+):(read|write)$/.exec(name) ?? []
+    if (area === undefined || (operation !== 'read' && operation !== 'write')) continue
+    for (const method of methods[operation]) {
+      app.route({
+        method,
+        url: `/api/${area}`,
+        schema: {
+          operationId: `${method.toLowerCase()}_${area}`,
+          tags: ['api'],
+          summary: `${operation === 'read' ? 'Read' : 'Change'} ${area}: needs ${name}, or is served as anonymous`,
+          security: [{}, { bearer: [] }],
+          response: {
+            200: Answer,
+            400: ErrorResponse,
+            401: ErrorResponse,
+            403: ErrorResponse,
+            503: ErrorResponse,
+          },
+        },
+        preHandler: app.requireScope(name),
+        handler: async ({ access }): Promise<Static<typeof Answer>> => {
+          if (access === undefined) return { area, operation, caller: 'anonymous' }
+          const { sub, clientId, scope } = access
+          return { area, operation, caller: 'person', sub, client_id: clientId, scope: scope.join(' ') }
+        },
+      })
+    }
+  }
+}

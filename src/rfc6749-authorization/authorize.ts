@@ -1,0 +1,156 @@
+import type { FastifyPluginAsync, FastifyReply, FastifyRequest } from 'fastify'
+import type { AppDeps } from '../deps.ts'
+import {
+  type ProvenRedirect,
+  parseAuthorizationRequest,
+  resolveRedirectUri,
+} from '../domain/authorization-request.ts'
+import { OAuthError } from '../domain/errors.ts'
+import { nextStep, refusalOfSilence, untouched } from '../domain/interaction.ts'
+import type { AuthorizationRequest, Client, Consent, Session } from '../domain/model.ts'
+import { formatParameters, type Parameters, single } from '../domain/parameters.ts'
+import { hashSecret } from '../domain/secret.ts'
+import { toOAuthError } from '../http/errors.ts'
+import { formBodies, parametersOf } from '../http/parameters.ts'
+import { consentKey } from '../storage/store.ts'
+import { AuthorizationParameters } from './schema.ts'
+
+/**
+ * RFC 6749 §3.1 and §4.1.1: the authorization endpoint. Until the client and its redirect URI are proven a refusal is
+ * a page; from there on it is a redirect. What the person has to do is decided by domain/interaction.ts and shown by
+ * the interaction pages.
+ */
+export const authorize: FastifyPluginAsync<AppDeps> = async (
+  app,
+  { config, service, store, keys, clock, random },
+) => {
+  app.advertise({
+    authorization_endpoint: `${service.issuer}/oauth/authorize`,
+    response_types_supported: ['code'],
+    response_modes_supported: ['query', 'form_post'],
+    code_challenge_methods_supported: ['S256'],
+    prompt_values_supported: ['none', 'login', 'consent', 'select_account'],
+    claims_parameter_supported: true,
+    request_parameter_supported: false,
+    request_uri_parameter_supported: false,
+  })
+  await app.register(formBodies, { config })
+
+  const answer = async (request: FastifyRequest, reply: FastifyReply, parameters: Parameters) => {
+    const client = await provenClient(parameters)
+    const redirect = resolveRedirectUri(parameters, client)
+    try {
+      const hintedSub = await subOfHint(parameters)
+      const parsed = parseAuthorizationRequest(parameters, client, redirect, service, hintedSub)
+      if (request.method === 'POST' && !app.browser.hasSessionCookie(request)) {
+        const again = `${service.prefix}/oauth/authorize?${formatParameters(parameters)}`
+        // Browsers withhold our cookies from a POST of another site; a GET of ours brings them.
+        if (again.length < longestUrl) return reply.redirect(again, 303)
+      }
+      return await begin(request, reply, client, parsed, redirect)
+    } catch (error) {
+      return reply.authorizationError(redirect, toOAuthError(error, request))
+    }
+  }
+
+  const begin = async (
+    request: FastifyRequest,
+    reply: FastifyReply,
+    client: Client,
+    parsed: AuthorizationRequest,
+    redirect: ProvenRedirect,
+  ) => {
+    const now = clock()
+    const session = await app.browser.session(request, now)
+    const step = nextStep(parsed, untouched, client, session, await consentOf(client, session), now)
+    if (step === 'respond' && session !== undefined) {
+      const { grant, code } = app.approve(parsed, client, session, parsed.scope, now)
+      await store.write({ op: 'insertGrant', grant })
+      return reply.authorizationResponse(redirect, { code })
+    }
+    if (step !== 'respond' && parsed.prompt.includes('none')) throw refusalOfSilence(step)
+    const interaction = {
+      id: random(16).toString('base64url'),
+      browserHash: hashSecret(app.browser.ensureSecret(request, reply)),
+      request: parsed,
+      ...untouched,
+      createdAt: now,
+      expiresAt: now + config.lifetimes.interactionSeconds,
+    }
+    await store.write({ op: 'insertInteraction', interaction })
+    const page = step === 'consent' ? 'consent' : 'login'
+    return reply.redirect(`${service.prefix}/${page}?interaction=${interaction.id}`, 303)
+  }
+
+  const provenClient = async (parameters: Parameters): Promise<Client> => {
+    const clientId = single(parameters, 'client_id')
+    if (clientId === undefined) throw new OAuthError('invalid_request', 'client_id is missing')
+    const client = await store.find('client', clientId)
+    if (client !== undefined) return client
+    throw new OAuthError('invalid_client', 'client_id is not known here', {
+      rule: 'rfc6749-4.1.2.1-client-error-page',
+      status: 400,
+      received: clientId.slice(0, 100),
+    })
+  }
+
+  /** OpenID Connect Core §3.1.2.2: our signature and issuer count, the expiry does not. */
+  const subOfHint = async (parameters: Parameters): Promise<string | undefined> => {
+    const hint = parameters['id_token_hint']
+    if (typeof hint !== 'string') return undefined
+    const claims = await keys.verify(hint, 'JWT')
+    if (claims?.['iss'] === service.issuer && typeof claims['sub'] === 'string') return claims['sub']
+    throw new OAuthError('invalid_request', 'id_token_hint is not an ID Token of this server', {
+      rule: 'oidc-core-3.1.2.2-hint-issuer',
+    })
+  }
+
+  const consentOf = async (client: Client, session: Session | undefined): Promise<Consent | undefined> => {
+    if (client.origin !== 'integration' || session === undefined) return undefined
+    return store.find('consent', consentKey(session.accountId, client.id))
+  }
+
+  const schema = {
+    tags: ['authorization'],
+    description:
+      'Answers by redirect once the client and its redirect URI are proven, and by a page before that.',
+    response: {
+      303: {
+        description:
+          'To the sign-in or consent page, or to the redirect URI with code or error, state and iss.',
+        type: 'null',
+      },
+    },
+  } as const
+  app.get(
+    '/oauth/authorize',
+    {
+      attachValidation: true,
+      schema: {
+        ...schema,
+        operationId: 'authorize',
+        summary: 'Authorization request',
+        querystring: AuthorizationParameters,
+      },
+    },
+    (request, reply) => answer(request, reply, parametersOf(request.query)),
+  )
+  app.post(
+    '/oauth/authorize',
+    {
+      attachValidation: true,
+      schema: {
+        ...schema,
+        operationId: 'authorizeByForm',
+        summary: 'Authorization request as a form',
+        consumes: [form],
+        body: AuthorizationParameters,
+      },
+    },
+    (request, reply) => answer(request, reply, parametersOf(request.body)),
+  )
+}
+
+const form = 'application/x-www-form-urlencoded'
+/** Node refuses request heads over 16 KiB; cookies need room too. */
+const longestUrl = 8000

@@ -1,0 +1,34 @@
+import type { FastifyPluginAsync } from 'fastify'
+import type { AppDeps } from '../../deps.ts'
+import { redeemCode } from '../../domain/authorization-code.ts'
+import { OAuthError } from '../../domain/errors.ts'
+import { openHandle } from '../../domain/handle.ts'
+import { every } from '../../domain/parameters.ts'
+import { tokenIssuer } from './token-issuer.ts'
+
+/** RFC 6749 §4.1.3: the grant type `authorization_code`. */
+export const authorizationCodeGrant: FastifyPluginAsync<AppDeps> = async (app, deps) => {
+  const { config, service, store, keys, clock } = deps
+  const issueTokens = tokenIssuer(deps)
+  app.addGrantType('authorization_code', async (client, parameters) => {
+    if (parameters.code === undefined) {
+      throw new OAuthError('invalid_request', 'code is missing', { rule: 'rfc6749-4.1.3-code-required' })
+    }
+    const handle = openHandle(keys.handles, parameters.code, 'code')
+    if (handle === undefined) {
+      throw new OAuthError('invalid_grant', 'the code is unknown', { rule: 'rfc6749-4.1.3-code-valid' })
+    }
+    const now = clock()
+    const redemption = {
+      handle,
+      client,
+      redirectUri: parameters.redirect_uri,
+      codeVerifier: parameters.code_verifier,
+      resource: every(parameters, 'resource'),
+    }
+    const issued = await store.transact('grant', handle.grantId, (grant) =>
+      redeemCode(grant, redemption, service.resources, config.lifetimes, now),
+    )
+    return issueTokens(issued, client, true, now)
+  })
+}

@@ -1,0 +1,32 @@
+import type { FastifyPluginAsync } from 'fastify'
+import type { AppDeps } from '../../deps.ts'
+import { OAuthError } from '../../domain/errors.ts'
+import { openHandle } from '../../domain/handle.ts'
+import { every } from '../../domain/parameters.ts'
+import { refresh } from '../../domain/refresh-token.ts'
+import { tokenIssuer } from './token-issuer.ts'
+
+/** RFC 6749 §6: the grant type `refresh_token`, with rotation on every use (RFC 9700 §4.14.2). */
+export const refreshTokenGrant: FastifyPluginAsync<AppDeps> = async (app, deps) => {
+  const { config, service, store, keys, clock } = deps
+  const issueTokens = tokenIssuer(deps)
+  app.addGrantType('refresh_token', async (client, parameters) => {
+    if (parameters.refresh_token === undefined) {
+      throw new OAuthError('invalid_request', 'refresh_token is missing', {
+        rule: 'rfc6749-6-missing-refresh-param',
+      })
+    }
+    const handle = openHandle(keys.handles, parameters.refresh_token, 'refresh')
+    if (handle === undefined) {
+      throw new OAuthError('invalid_grant', 'the refresh token is unknown', {
+        rule: 'rfc6749-6-invalid-refresh',
+      })
+    }
+    const now = clock()
+    const request = { handle, client, scope: parameters.scope, resource: every(parameters, 'resource') }
+    const issued = await store.transact('grant', handle.grantId, (grant) =>
+      refresh(grant, request, service.resources, config.lifetimes, now),
+    )
+    return issueTokens(issued, client, false, now)
+  })
+}

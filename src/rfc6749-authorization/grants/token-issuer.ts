@@ -1,0 +1,82 @@
+import type { AppDeps } from '../../deps.ts'
+import type { Issued } from '../../domain/authorization-code.ts'
+import { idTokenClaims } from '../../domain/claims.ts'
+import { sealHandle, tokenIdOf } from '../../domain/handle.ts'
+import { idTokenPayload } from '../../domain/id-token.ts'
+import { jwtAccessTokenPayload } from '../../domain/jwt-access-token.ts'
+import type { Client, Grant, Seconds } from '../../domain/model.ts'
+import { type Access, scopeAt } from '../../domain/resource.ts'
+import { formatScope } from '../../domain/scope.ts'
+import type { TokenAnswer } from '../token.ts'
+
+/**
+ * Turns a committed grant into the tokens of one answer, RFC 6749 §5.1. It runs after the commit and stores nothing:
+ * handles are derived from the grant, and an answer that is lost costs a retry.
+ */
+export function tokenIssuer(deps: Pick<AppDeps, 'config' | 'service' | 'store' | 'keys'>) {
+  const { config, service, keys } = deps
+
+  return async (
+    { grant, access }: Issued,
+    client: Client,
+    first: boolean,
+    now: Seconds,
+  ): Promise<TokenAnswer> => {
+    const accessToken = await sealAccessToken(grant, access, now)
+    const refreshToken = client.grantTypes.includes('refresh_token') ? sealRefreshToken(grant) : undefined
+    const idToken = grant.scope.includes('openid')
+      ? await signIdToken(grant, client, accessToken, first, now)
+      : undefined
+    return {
+      access_token: accessToken,
+      token_type: 'Bearer',
+      expires_in: access.seconds,
+      ...(refreshToken !== undefined && { refresh_token: refreshToken }),
+      scope: formatScope(access.scope),
+      ...(idToken !== undefined && { id_token: idToken }),
+    }
+  }
+
+  async function sealAccessToken(grant: Grant, access: Access, now: Seconds): Promise<string> {
+    const expiresAt = now + access.seconds
+    const narrowing = isWhole(grant, access) ? undefined : { scope: access.scope, resource: access.resource }
+    const contents = { kind: 'access', grantId: grant.id, seq: grant.seq, issuedAt: now, expiresAt } as const
+    const handle = sealHandle(
+      { ...contents, ...(narrowing && { narrowing }) },
+      keys.handles.current,
+      grant.secret,
+    )
+    if (access.tokenFormat === 'opaque') return handle
+    const claims = jwtAccessTokenPayload(service.issuer, grant, access, tokenIdOf(handle), now)
+    return keys.sign('RS256', 'at+jwt', claims)
+  }
+
+  /** Whether the token may do all its grant may: then it need not say so. */
+  function isWhole(grant: Grant, access: Access): boolean {
+    const whole = scopeAt(grant.scope, grant.resource, service.resources)
+    return access.resource.length === grant.resource.length && access.scope.length === whole.length
+  }
+
+  function sealRefreshToken(grant: Grant): string {
+    const { rotatedAt = 0, refreshExpiresAt = 0 } = grant
+    const contents = { grantId: grant.id, seq: grant.seq, issuedAt: rotatedAt, expiresAt: refreshExpiresAt }
+    return sealHandle({ kind: 'refresh', ...contents }, keys.handles.current, grant.secret)
+  }
+
+  async function signIdToken(
+    grant: Grant,
+    client: Client,
+    accessToken: string,
+    first: boolean,
+    now: Seconds,
+  ): Promise<string> {
+    const algorithm = client.idTokenSignedResponseAlg
+    const account =
+      grant.claims.idToken.length > 0 ? await deps.store.find('account', grant.accountId) : undefined
+    const requested = idTokenClaims(account, grant.claims, service.scopeClaims)
+    const { issuer } = service
+    const { idTokenSeconds } = config.lifetimes
+    const facts = { issuer, grant, accessToken, algorithm, idTokenSeconds, requested, first }
+    return keys.sign(algorithm, 'JWT', idTokenPayload(facts, now))
+  }
+}

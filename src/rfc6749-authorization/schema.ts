@@ -1,0 +1,59 @@
+import { Type } from '@sinclair/typebox'
+
+const text = (description: string) => Type.Optional(Type.String({ description }))
+
+/** RFC 6749 §4.1.1, RFC 7636 §4.3, RFC 8707 §2 and OpenID Connect Core §3.1.2.1. What is missing or wrong is judged by the domain. */
+export const AuthorizationParameters = Type.Object({
+  response_type: text('code'),
+  client_id: text('The client identifier issued at registration.'),
+  redirect_uri: text('A registered redirect URI; the port of a loopback one is free.'),
+  scope: text('Scope names separated by spaces.'),
+  state: text('Returned unchanged.'),
+  code_challenge: text('S256 challenge of the verifier, RFC 7636 §4.2.'),
+  code_challenge_method: text('S256'),
+  resource: Type.Optional(
+    Type.Union([Type.String(), Type.Array(Type.String())], {
+      description: 'The APIs the tokens are for, RFC 8707.',
+    }),
+  ),
+  response_mode: text('query (default) or form_post.'),
+  nonce: text('Returned in the ID Token.'),
+  prompt: text('none, login, consent, select_account.'),
+  max_age: text('Seconds since the last sign-in that are acceptable.'),
+  login_hint: text('Fills the sign-in page in.'),
+  id_token_hint: text('An ID Token about the person the answer must be for.'),
+  claims: text('Claims asked for one by one, as JSON.'),
+  ui_locales: text('Languages, by preference.'),
+  display: text('Accepted and ignored.'),
+  acr_values: text('Accepted; answered when it can be.'),
+})
+
+/** RFC 6749 §4.1.3 and §6. */
+export const TokenRequest = Type.Object({
+  grant_type: text('authorization_code or refresh_token.'),
+  code: text('authorization_code: the code.'),
+  redirect_uri: text('authorization_code: the redirect URI of the authorization request.'),
+  code_verifier: text('authorization_code: the PKCE verifier.'),
+  refresh_token: text('refresh_token: the current refresh token.'),
+  scope: text('refresh_token: a part of the granted scope.'),
+  resource: Type.Optional(
+    Type.Union([Type.String(), Type.Array(Type.String())], {
+      description: 'A part of the granted resources, RFC 8707.',
+    }),
+  ),
+  client_id: text('Required unless the client authenticates with HTTP Basic.'),
+  client_secret: text('Clients registered with client_secret_post.'),
+})
+
+/** RFC 6749 §5.1 and OpenID Connect Core §3.1.3.3. */
+export const TokenResponse = Type.Object(
+  {
+    access_token: Type.String(),
+    token_type: Type.Literal('Bearer'),
+    expires_in: Type.Integer({ description: 'Seconds.' }),
+    refresh_token: Type.Optional(Type.String()),
+    scope: Type.String(),
+    id_token: Type.Optional(Type.String()),
+  },
+  { title: 'Tokens', description: 'What the client gets, RFC 6749 §5.1.', additionalProperties: false },
+)

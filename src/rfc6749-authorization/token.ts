@@ -1,0 +1,102 @@
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import type { Static } from '@sinclair/typebox'
+import fp from 'fastify-plugin'
+import type { AppDeps } from '../deps.ts'
+import { OAuthError } from '../domain/errors.ts'
+import type { Client, GrantType } from '../domain/model.ts'
+import { clientOf, requireClient } from '../http/client-authentication.ts'
+import { assertForm, formBodies } from '../http/parameters.ts'
+import { ErrorResponse } from '../http/schema.ts'
+import { TokenRequest, TokenResponse } from './schema.ts'
+
+export type TokenParameters = Static<typeof TokenRequest>
+export type TokenAnswer = Static<typeof TokenResponse>
+
+/** Does what one grant type asks for an authenticated client that is registered for it. */
+export type GrantHandler = (client: Client, parameters: TokenParameters) => Promise<TokenAnswer>
+
+declare module 'fastify' {
+  interface FastifyInstance {
+    /** Adds a grant type to the token endpoint and to the metadata. */
+    addGrantType(name: GrantType, redeem: GrantHandler): void
+    readonly grantTypes: ReadonlyMap<string, GrantHandler>
+  }
+}
+
+/** The extension point of the token endpoint: what is not added here is `unsupported_grant_type`. */
+export const grantTypes = fp(
+  async (app) => {
+    const handlers = new Map<string, GrantHandler>()
+    app.decorate('grantTypes', handlers)
+    app.decorate('addGrantType', (name: GrantType, redeem: GrantHandler) => {
+      handlers.set(name, redeem)
+      app.advertise({ grant_types_supported: [name] })
+    })
+  },
+  { name: 'grant-types', dependencies: ['metadata'] },
+)
+
+/**
+ * RFC 6749 §3.2: the token endpoint. It owns what every grant type shares (form, client authentication, whether the
+ * client may use the grant type); a grant type only does what is its own.
+ */
+export const token: FastifyPluginAsyncTypebox<
+  Pick<AppDeps, 'config' | 'service' | 'store' | 'clock'>
+> = async (app, { config, service, store, clock }) => {
+  app.advertise({
+    token_endpoint: `${service.issuer}/api/oauth/token`,
+    token_endpoint_auth_methods_supported: ['none', 'client_secret_post', 'client_secret_basic'],
+  })
+  await app.register(formBodies, { config })
+  app.post(
+    '/api/oauth/token',
+    {
+      schema: {
+        operationId: 'token',
+        tags: ['tokens'],
+        summary: 'Exchange a code, or refresh',
+        consumes: ['application/x-www-form-urlencoded'],
+        body: TokenRequest,
+        response: {
+          200: TokenResponse,
+          400: ErrorResponse,
+          401: ErrorResponse,
+          429: ErrorResponse,
+          503: ErrorResponse,
+        },
+      },
+      preValidation: assertForm,
+      preHandler: requireClient(store, clock),
+    },
+    async (request) => {
+      const client = clientOf(request)
+      const redeem = grantHandler(app.grantTypes, request.body.grant_type, client)
+      return redeem(client, request.body)
+    },
+  )
+}
+
+function grantHandler(
+  handlers: ReadonlyMap<string, GrantHandler>,
+  grantType: string | undefined,
+  client: Client,
+): GrantHandler {
+  if (grantType === undefined) {
+    throw new OAuthError('invalid_request', 'grant_type is missing', {
+      rule: 'rfc6749-4.1.3-grant-type-required',
+    })
+  }
+  const redeem = handlers.get(grantType)
+  if (redeem === undefined) {
+    throw new OAuthError('unsupported_grant_type', 'grant_type is not one this server offers', {
+      rule: 'rfc6749-5.2-unsupported-grant-type',
+      received: grantType,
+    })
+  }
+  if (client.grantTypes.some((name) => name === grantType)) return redeem
+  throw new OAuthError('unauthorized_client', 'this client is not registered for this grant_type', {
+    rule: 'rfc6749-5.2-unauthorized-client',
+    stored: client.grantTypes,
+    received: grantType,
+  })
+}

@@ -1,0 +1,72 @@
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import { Type } from '@sinclair/typebox'
+import type { AppDeps } from '../deps.ts'
+import { OAuthError } from '../domain/errors.ts'
+import { openHandle } from '../domain/handle.ts'
+import { grantIdOfJwt } from '../domain/jwt-access-token.ts'
+import { revokeJwt, revokeToken } from '../domain/revocation.ts'
+import { clientOf, requireClient } from '../http/client-authentication.ts'
+import { assertForm, formBodies } from '../http/parameters.ts'
+import { ErrorResponse } from '../http/schema.ts'
+
+const RevocationRequest = Type.Object({
+  token: Type.Optional(Type.String({ description: 'The access or refresh token.' })),
+  token_type_hint: Type.Optional(
+    Type.String({ description: 'Accepted and not needed: every kind is found.' }),
+  ),
+  client_id: Type.Optional(Type.String()),
+  client_secret: Type.Optional(Type.String()),
+})
+
+/** RFC 7009. Owns the endpoint; what a revocation reaches is decided in domain/revocation.ts. */
+export const revocation: FastifyPluginAsyncTypebox<
+  Pick<AppDeps, 'config' | 'service' | 'store' | 'keys' | 'clock'>
+> = async (app, { config, service, store, keys, clock }) => {
+  app.advertise({
+    revocation_endpoint: `${service.issuer}/api/oauth/revoke`,
+    revocation_endpoint_auth_methods_supported: ['none', 'client_secret_post', 'client_secret_basic'],
+  })
+  await app.register(formBodies, { config })
+  app.post(
+    '/api/oauth/revoke',
+    {
+      schema: {
+        operationId: 'revoke',
+        tags: ['tokens'],
+        summary: 'Revoke a token',
+        consumes: ['application/x-www-form-urlencoded'],
+        body: RevocationRequest,
+        response: {
+          200: Type.Unsafe<undefined>({
+            type: 'null',
+            description: 'The token is dead, or was never alive.',
+          }),
+          400: ErrorResponse,
+          401: ErrorResponse,
+          429: ErrorResponse,
+          503: ErrorResponse,
+        },
+      },
+      preValidation: assertForm,
+      preHandler: requireClient(store, clock),
+    },
+    async (request, reply) => {
+      const { token } = request.body
+      if (token === undefined) {
+        throw new OAuthError('invalid_request', 'token is missing', { rule: 'rfc7009-2.1-token-required' })
+      }
+      const [client, now] = [clientOf(request), clock()]
+      const handle = openHandle(keys.handles, token, 'access', 'refresh')
+      if (handle)
+        await store.transact('grant', handle.grantId, (grant) => revokeToken(handle, grant, client, now))
+      else await revokeSigned(token, client.id, now)
+      return reply.code(200).send()
+    },
+  )
+
+  const revokeSigned = async (token: string, clientId: string, now: number) => {
+    const claims = await keys.verify(token, 'at+jwt')
+    const grantId = claims && grantIdOfJwt(claims)
+    if (grantId) await store.transact('grant', grantId, (grant) => revokeJwt(claims, grant, clientId, now))
+  }
+}

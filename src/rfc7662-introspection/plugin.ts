@@ -1,0 +1,98 @@
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import { type Static, Type } from '@sinclair/typebox'
+import type { AppDeps } from '../deps.ts'
+import type { TokenFacts } from '../domain/access-token.ts'
+import { OAuthError } from '../domain/errors.ts'
+import { mayIntrospect } from '../domain/introspection.ts'
+import { formatScope } from '../domain/scope.ts'
+import { clientOf, requireClient } from '../http/client-authentication.ts'
+import { assertForm, formBodies } from '../http/parameters.ts'
+import { ErrorResponse } from '../http/schema.ts'
+import { tokenReader } from '../http/token-reader.ts'
+
+const IntrospectionRequest = Type.Object({
+  token: Type.Optional(Type.String({ description: 'The access or refresh token.' })),
+  token_type_hint: Type.Optional(
+    Type.String({ description: 'Accepted and not needed: every kind is found.' }),
+  ),
+  client_id: Type.Optional(Type.String()),
+  client_secret: Type.Optional(Type.String()),
+})
+
+const IntrospectionResponse = Type.Object(
+  {
+    active: Type.Boolean(),
+    scope: Type.Optional(Type.String()),
+    client_id: Type.Optional(Type.String()),
+    username: Type.Optional(Type.String()),
+    token_type: Type.Optional(Type.String()),
+    exp: Type.Optional(Type.Integer()),
+    iat: Type.Optional(Type.Integer()),
+    sub: Type.Optional(Type.String()),
+    aud: Type.Optional(Type.Union([Type.String(), Type.Array(Type.String())])),
+    iss: Type.Optional(Type.String()),
+    jti: Type.Optional(Type.String()),
+  },
+  { title: 'Introspection', description: 'What a token is worth, RFC 7662 §2.2.', additionalProperties: false },
+)
+
+/** RFC 7662. Owns the endpoint; who may learn what is decided in domain/introspection.ts. */
+export const introspection: FastifyPluginAsyncTypebox<
+  Pick<AppDeps, 'config' | 'service' | 'store' | 'keys' | 'clock'>
+> = async (app, deps) => {
+  const { config, service, store, clock } = deps
+  app.advertise({
+    introspection_endpoint: `${service.issuer}/api/oauth/introspect`,
+    introspection_endpoint_auth_methods_supported: ['none', 'client_secret_post', 'client_secret_basic'],
+  })
+  await app.register(formBodies, { config })
+  const readToken = tokenReader(deps)
+
+  app.post(
+    '/api/oauth/introspect',
+    {
+      schema: {
+        operationId: 'introspect',
+        tags: ['tokens'],
+        summary: 'Ask what a token is worth',
+        consumes: ['application/x-www-form-urlencoded'],
+        body: IntrospectionRequest,
+        response: {
+          200: IntrospectionResponse,
+          400: ErrorResponse,
+          401: ErrorResponse,
+          429: ErrorResponse,
+          503: ErrorResponse,
+        },
+      },
+      preValidation: assertForm,
+      preHandler: requireClient(store, clock, { alwaysUnauthorized: true }),
+    },
+    async (request) => {
+      const { token } = request.body
+      if (token === undefined) {
+        throw new OAuthError('invalid_request', 'token is missing', { rule: 'rfc7662-2.1-token-required' })
+      }
+      const facts = await readToken(token, clock())
+      const mayKnow = facts !== undefined && mayIntrospect(clientOf(request), facts, service.resources)
+      return mayKnow ? describe(facts, service.issuer) : { active: false }
+    },
+  )
+}
+
+/** RFC 7662 §2.2. A refresh token has no token_type: it is not one to call an API with. */
+function describe(facts: TokenFacts, issuer: string): Static<typeof IntrospectionResponse> {
+  const [audience, ...others] = facts.resource
+  return {
+    active: true,
+    scope: formatScope(facts.scope),
+    client_id: facts.grant.clientId,
+    ...(facts.kind === 'access' && { token_type: 'Bearer' }),
+    exp: facts.expiresAt,
+    iat: facts.issuedAt,
+    sub: facts.grant.accountId,
+    aud: audience !== undefined && others.length === 0 ? audience : [...facts.resource],
+    iss: issuer,
+    jti: facts.tokenId,
+  }
+}

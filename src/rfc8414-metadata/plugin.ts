@@ -1,0 +1,82 @@
+import type { FastifyPluginAsync } from 'fastify'
+import fp from 'fastify-plugin'
+import type { AppDeps } from '../deps.ts'
+import { serveDocument } from '../http/document.ts'
+import { wellKnownUrl } from '../service.ts'
+
+declare module 'fastify' {
+  interface FastifyInstance {
+    /** Adds members to the metadata documents; arrays of the same name are joined. */
+    advertise(members: Readonly<Record<string, unknown>>): void
+    /** The members advertised so far. */
+    readonly advertised: () => Readonly<Record<string, unknown>>
+  }
+}
+
+/** The extension point: each endpoint advertises itself, so the metadata cannot promise what is not registered. */
+export const metadata = fp(
+  async (app) => {
+    let members: Readonly<Record<string, unknown>> = {}
+    app.decorate('advertised', () => members)
+    app.decorate('advertise', (more: Readonly<Record<string, unknown>>) => {
+      const joined = Object.entries(more).map(([name, value]) => {
+        const known = members[name]
+        return [
+          name,
+          Array.isArray(known) && Array.isArray(value) ? [...new Set([...known, ...value])] : value,
+        ]
+      })
+      members = { ...members, ...Object.fromEntries(joined) }
+    })
+  },
+  { name: 'metadata' },
+)
+
+/**
+ * RFC 8414 and OpenID Connect Discovery. One document for both, since they must agree; what stands in it belongs to
+ * whoever advertised it. Registered last, at the root: an issuer's path comes after the well-known string, RFC 8414
+ * §3.1, and for OpenID Connect also before it. The appended RFC 8414 form is what "relative to the base URL" means.
+ */
+export const metadataDocuments: FastifyPluginAsync<Pick<AppDeps, 'config' | 'service'>> = async (
+  app,
+  { config, service },
+) => {
+  const { issuer, prefix } = service
+  const { documentation, policy, terms } = config.service
+  const scopes = config.scopes.map(({ name }) => name)
+  let content: object | undefined
+  const build = () => ({
+    issuer,
+    ...app.advertised(),
+    scopes_supported: scopes,
+    ...(documentation && { service_documentation: documentation }),
+    ...(policy && { op_policy_uri: policy }),
+    ...(terms && { op_tos_uri: terms }),
+  })
+  const document = {
+    content: () => {
+      content ??= build()
+      return content
+    },
+    maxAgeSeconds: config.lifetimes.metadataCacheSeconds,
+  }
+  const pathsOf = (name: string) => [
+    ...new Set([new URL(wellKnownUrl(issuer, name)).pathname, `${prefix}/.well-known/${name}`]),
+  ]
+  serveDocument(app, pathsOf('oauth-authorization-server'), {
+    ...document,
+    schema: {
+      operationId: 'authorizationServerMetadata',
+      tags: ['discovery'],
+      summary: 'Authorization server metadata, RFC 8414',
+    },
+  })
+  serveDocument(app, pathsOf('openid-configuration'), {
+    ...document,
+    schema: {
+      operationId: 'openidConfiguration',
+      tags: ['discovery'],
+      summary: 'OpenID Connect discovery document',
+    },
+  })
+}

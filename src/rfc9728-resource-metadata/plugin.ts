@@ -1,0 +1,45 @@
+import type { FastifyPluginAsync } from 'fastify'
+import type { AppDeps } from '../deps.ts'
+import { serveDocument } from '../http/document.ts'
+import { wellKnownUrl } from '../service.ts'
+
+/**
+ * RFC 9728: the metadata of the service's own API and of every configured resource that lives on the issuer's
+ * origin, each at its path-inserted place. Resources elsewhere publish their own.
+ */
+export const resourceMetadata: FastifyPluginAsync<Pick<AppDeps, 'config' | 'service'>> = async (
+  app,
+  { config, service },
+) => {
+  const { origin } = new URL(service.issuer)
+  const own = service.resources.own
+  for (const resource of service.allResources.filter(({ identifier }) => isBelow(identifier, origin))) {
+    const content = {
+      resource: resource.identifier,
+      authorization_servers: [service.issuer],
+      ...(resource.scopes.size > 0 && { scopes_supported: [...resource.scopes] }),
+      bearer_methods_supported: ['header'],
+      resource_name: resource.name,
+      ...(config.service.documentation && { resource_documentation: config.service.documentation }),
+      ...(config.service.policy && { resource_policy_uri: config.service.policy }),
+      ...(config.service.terms && { resource_tos_uri: config.service.terms }),
+    }
+    const { pathname } = new URL(wellKnownUrl(resource.identifier, 'oauth-protected-resource'))
+    const paths =
+      resource === own ? [pathname, `${service.prefix}/.well-known/oauth-protected-resource`] : [pathname]
+    serveDocument(app, [...new Set(paths)], {
+      content: () => content,
+      maxAgeSeconds: config.lifetimes.metadataCacheSeconds,
+      schema: {
+        tags: ['discovery'],
+        summary: 'Protected resource metadata, RFC 9728',
+        ...(resource === own && { operationId: 'protectedResourceMetadata' }),
+      },
+    })
+  }
+  app.advertise({ protected_resources: service.allResources.map(({ identifier }) => identifier) })
+}
+
+function isBelow(identifier: string, origin: string): boolean {
+  return URL.canParse(identifier) && new URL(identifier).origin === origin
+}

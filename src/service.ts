@@ -1,0 +1,54 @@
+import type { Config } from './config.ts'
+import { indexScopeClaims, type ScopeClaims } from './domain/claims.ts'
+import { indexResources, type Resource, type Resources } from './domain/resource.ts'
+
+/** What the configuration makes of this service, worked out once at start-up. */
+export interface Service {
+  readonly issuer: string
+  /** The path of the issuer, '' when it has none: every endpoint lives below it. */
+  readonly prefix: string
+  readonly https: boolean
+  readonly scopes: ReadonlySet<string>
+  readonly scopeClaims: ScopeClaims
+  readonly resources: Resources
+  /** Own API first. */
+  readonly allResources: readonly Resource[]
+  /** Where the metadata of the service's own API is, RFC 9728 §3.1: every challenge points there. */
+  readonly resourceMetadataUrl: string
+}
+
+/** The service a configuration describes. */
+export function describeService(config: Config): Service {
+  const url = new URL(config.issuer)
+  const prefix = url.pathname === '/' ? '' : url.pathname
+  const own: Resource = {
+    identifier: config.issuer,
+    name: config.service.name,
+    scopes: new Set(config.scopes.map(({ name }) => name)),
+    tokenFormat: 'opaque',
+    accessTokenSeconds: config.lifetimes.accessTokenSeconds,
+  }
+  const others = config.resources.map((entry) => ({
+    identifier: entry.identifier,
+    name: entry.name,
+    scopes: new Set(entry.scopes),
+    tokenFormat: entry.tokenFormat,
+    accessTokenSeconds: entry.accessTokenSeconds ?? config.lifetimes.accessTokenSeconds,
+  }))
+  return {
+    issuer: config.issuer,
+    prefix,
+    https: url.protocol === 'https:',
+    scopes: own.scopes,
+    scopeClaims: indexScopeClaims(config.scopes),
+    resources: indexResources(own, others),
+    allResources: [own, ...others],
+    resourceMetadataUrl: wellKnownUrl(config.issuer, 'oauth-protected-resource'),
+  }
+}
+
+/** A well-known URL with its string inserted between host and path, RFC 8414 §3.1 and RFC 9728 §3.1. */
+export function wellKnownUrl(identifier: string, name: string): string {
+  const { origin, pathname, search } = new URL(identifier)
+  return `${origin}/.well-known/${name}${pathname === '/' ? '' : pathname}${search}`
+}

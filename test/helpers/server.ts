@@ -1,0 +1,118 @@
+import type { FastifyInstance } from 'fastify'
+import { buildApp } from '../../src/app.ts'
+import type { Config } from '../../src/config.ts'
+import type { Deps } from '../../src/deps.ts'
+import { createAccount } from '../../src/domain/account.ts'
+import { loadKeyRing } from '../../src/keys/key-ring.ts'
+import { loadConfig } from '../../src/load-config.ts'
+import { hashPassword } from '../../src/passwords.ts'
+import { openStore } from '../../src/storage/open.ts'
+import { systemRandom } from '../../src/system.ts'
+import { freePort } from './free-port.ts'
+
+/** What a test needs of tap's `t`. */
+interface Test {
+  teardown(end: () => unknown): unknown
+}
+
+/** Parts of the configuration, one level deep; `store` is the database, in memory unless said otherwise. */
+export type ServerOptions = {
+  readonly [K in keyof Config]?: Config[K] extends object ? Partial<Config[K]> : Config[K]
+} & {
+  /** Path of the issuer, such as `/t`. */
+  readonly issuerPath?: string
+}
+
+export interface TestServer {
+  readonly issuer: string
+  readonly origin: string
+  readonly app: FastifyInstance
+  readonly deps: Deps
+  /** Moves the server's clock forward. */
+  advance(seconds: number): void
+  /** The server's time, in seconds. */
+  now(): number
+  /** Everything logged so far. */
+  readonly log: string[]
+  close(): Promise<void>
+}
+
+export const alice = { username: 'alice', password: 'alice-in-tests' }
+export const bob = { username: 'bob', password: 'bob-in-tests' }
+
+const everyClaim = {
+  name: 'Alice Ångström',
+  family_name: 'Ångström',
+  given_name: 'Alice',
+  middle_name: 'Maria',
+  nickname: 'Ali',
+  profile: 'https://people.example/alice',
+  picture: 'https://people.example/alice.png',
+  website: 'https://alice.example',
+  gender: 'female',
+  birthdate: '1990-04-01',
+  zoneinfo: 'Europe/Stockholm',
+  locale: 'sv-SE',
+}
+
+/** A real server: the whole application over a real SQLite store, listening on a free port, with alice and bob. */
+export async function startServer(t: Test, options: ServerOptions = {}): Promise<TestServer> {
+  const port = await freePort()
+  const origin = `http://localhost:${port}`
+  const issuer = origin + (options.issuerPath ?? '')
+  const config = testConfig(issuer, port, options)
+  const store = await openStore(options.store ?? 'sqlite::memory:')
+  let skew = 0
+  const clock = () => Math.floor(Date.now() / 1000) + skew
+  const keys = await loadKeyRing({ store, secret: config.secret ?? '', clock, random: systemRandom })
+  const deps: Deps = { config, store, keys, clock, random: systemRandom }
+  await addPeople(deps)
+  const log: string[] = []
+  const app = await buildApp(deps, { logTo: { write: (line) => void log.push(line) } })
+  await app.listen({ port, host: 'localhost' })
+  let closed = false
+  const close = async () => {
+    if (closed) return
+    closed = true
+    await app.close()
+    await store.close()
+  }
+  t.teardown(close)
+  const advance = (seconds: number) => {
+    skew += seconds
+  }
+  return { issuer, origin, app, deps, log, close, now: clock, advance }
+}
+
+function testConfig(issuer: string, port: number, { issuerPath: _path, ...config }: ServerOptions): Config {
+  const loaded = loadConfig({
+    mode: 'serve',
+    flags: { issuer, port: String(port), secret: 'a secret for tests that is long enough' },
+  })
+  const merged = Object.entries(config).map(([name, part]) => {
+    const whole = loaded[name as keyof Config]
+    const isObject =
+      typeof part === 'object' && part !== null && !Array.isArray(part) && typeof whole === 'object'
+    return [name, isObject ? { ...whole, ...part } : part]
+  })
+  return { ...loaded, rateLimits: 'off', ...Object.fromEntries(merged) }
+}
+
+/** One hash a process is enough: argon2id takes its time on purpose. */
+const hashes = new Map<string, Promise<string>>()
+
+async function addPeople({ store, clock }: Deps): Promise<void> {
+  if (await store.find('accountByLogin', alice.username)) return
+  for (const { username, password } of [alice, bob]) {
+    const hash = hashes.get(password) ?? hashPassword(password, systemRandom)
+    hashes.set(password, hash)
+    const person = {
+      username,
+      email: `${username}@example.test`,
+      emailVerified: true,
+      passwordHash: await hash,
+      claims: username === 'alice' ? everyClaim : { name: 'Bob' },
+    }
+    await store.write({ op: 'insertAccount', account: createAccount(person, systemRandom(16), clock()) })
+  }
+}
