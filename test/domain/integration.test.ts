@@ -1,0 +1,148 @@
+import t from 'tap'
+import { addIntegration, type IntegrationRequest, rotateClientSecret } from '../../src/domain/integration.ts'
+import { secretMatches } from '../../src/domain/secret.ts'
+
+const fresh = { id: Buffer.alloc(16, 1), secret: Buffer.alloc(32, 2) }
+const known = {
+  scopes: ['openid', 'courses:read'],
+  resources: ['https://auth.example.com', 'https://api.example.com'],
+}
+const web: IntegrationRequest = {
+  name: 'Course app',
+  redirectUris: ['https://app.example.com/callback'],
+  postLogoutRedirectUris: [],
+  authenticationMethod: 'client_secret_basic',
+  pkce: 'required',
+  idTokenSignedResponseAlg: 'RS256',
+  introspects: [],
+}
+const loopback = { ...web, redirectUris: ['http://127.0.0.1/callback'] }
+const api = { ...web, redirectUris: [], introspects: ['https://api.example.com'] }
+
+t.test('an integration is a web client with a secret', async (t) => {
+  const { client, secret } = addIntegration(web, known, fresh, 50)
+  t.match(client, {
+    id: `client_${fresh.id.toString('base64url')}`,
+    origin: 'integration',
+    issuedAt: 50,
+    usedAt: 50,
+    applicationType: 'web',
+    grantTypes: ['authorization_code', 'refresh_token'],
+    consent: 'remember',
+    pkceOptional: false,
+    introspects: [],
+  })
+  t.equal(client.scope, undefined)
+  t.equal(secret, `lyc_secret_${fresh.secret.toString('base64url')}`)
+  t.ok(secretMatches(String(secret), client.secretHash))
+})
+
+t.test('a public integration has no secret', async (t) => {
+  const { client, secret } = addIntegration({ ...web, authenticationMethod: 'none' }, known, fresh, 50)
+  t.equal(secret, undefined)
+  t.notOk('secretHash' in client)
+  t.equal(client.consent, 'remember', 'its https callback assures who it is')
+})
+
+t.test('a client with loopback redirects is native', async (t) => {
+  for (const uri of ['http://127.0.0.1:7777/cb', 'http://[::1]/cb', 'http://localhost/cb']) {
+    t.equal(
+      addIntegration({ ...web, redirectUris: [uri] }, known, fresh, 50).client.applicationType,
+      'native',
+    )
+  }
+})
+
+t.test('a public client on loopback is asked about every time', async (t) => {
+  const request = { ...loopback, authenticationMethod: 'none' } as const
+  t.equal(addIntegration(request, known, fresh, 50).client.consent, 'always')
+  for (const consent of ['remember', 'skip'] as const) {
+    t.throws(() => addIntegration({ ...request, consent }, known, fresh, 50), {
+      code: 'invalid_client_metadata',
+      message: 'consent must be always for a public client with a loopback redirect URI',
+    })
+    t.equal(
+      addIntegration({ ...loopback, consent }, known, fresh, 50).client.consent,
+      consent,
+      'with a secret',
+    )
+  }
+})
+
+t.test('a resource server has resources, a secret and no way to get tokens', async (t) => {
+  const { client, secret } = addIntegration(api, known, fresh, 50)
+  t.match(client, {
+    origin: 'resource-server',
+    grantTypes: [],
+    redirectUris: [],
+    introspects: api.introspects,
+  })
+  t.ok(secretMatches(String(secret), client.secretHash))
+})
+
+const refused: [string, IntegrationRequest, string, RegExp][] = [
+  ['no name', { ...web, name: ' ' }, 'invalid_client_metadata', /^name /],
+  ['a name that turns the text around', { ...web, name: 'a\u202eb' }, 'invalid_client_metadata', /^name /],
+  ['a long name', { ...web, name: 'x'.repeat(201) }, 'invalid_client_metadata', /^name /],
+  ['no redirect URI', { ...web, redirectUris: [] }, 'invalid_redirect_uri', /^redirect-uri is missing/],
+  [
+    'http',
+    { ...web, redirectUris: ['https://a.example/', 'http://a.example/'] },
+    'invalid_redirect_uri',
+    /^redirect-uri 2 /,
+  ],
+  [
+    'a fragment',
+    { ...web, redirectUris: ['https://a.example/#x'] },
+    'invalid_redirect_uri',
+    /^redirect-uri 1 /,
+  ],
+  ['a scheme of its own', { ...web, redirectUris: ['app:/cb'] }, 'invalid_redirect_uri', /^redirect-uri 1 /],
+  ['127.1', { ...web, redirectUris: ['http://127.1/cb'] }, 'invalid_redirect_uri', /^redirect-uri 1 /],
+  [
+    'a foreign logout',
+    { ...web, postLogoutRedirectUris: ['http://a.example/'] },
+    'invalid_redirect_uri',
+    /^post-logout-redirect-uri 1 /,
+  ],
+  [
+    'optional PKCE without a secret',
+    { ...web, authenticationMethod: 'none', pkce: 'optional' },
+    'invalid_client_metadata',
+    /^pkce /,
+  ],
+  ['a public resource server', { ...api, authenticationMethod: 'none' }, 'invalid_client_metadata', /^auth /],
+  [
+    'a resource server with a callback',
+    { ...api, redirectUris: web.redirectUris },
+    'invalid_redirect_uri',
+    /^a resource server /,
+  ],
+  ['an unknown scope', { ...web, scope: ['openid', 'nope'] }, 'invalid_client_metadata', /^scope /],
+  [
+    'an unknown resource',
+    { ...api, introspects: ['https://other.example'] },
+    'invalid_client_metadata',
+    /^resource /,
+  ],
+]
+for (const [what, request, code, message] of refused) {
+  t.test(`${what} is refused`, async (t) => {
+    t.throws(() => addIntegration(request, known, fresh, 50), { name: 'OAuthError', code, message })
+  })
+}
+
+t.test('only a client with a secret can have it rotated', async (t) => {
+  const { client } = addIntegration(web, known, fresh, 50)
+  const decision = rotateClientSecret(client, Buffer.alloc(32, 3))
+  const secret = `lyc_secret_${Buffer.alloc(32, 3).toString('base64url')}`
+  t.match(decision, {
+    result: secret,
+    writes: [{ op: 'updateClient', client: { id: client.id, name: client.name } }],
+  })
+  const [write] = decision.writes
+  t.ok(write?.op === 'updateClient' && secretMatches(secret, write.client.secretHash))
+  const open = addIntegration({ ...web, authenticationMethod: 'none' }, known, fresh, 50).client
+  t.throws(() => rotateClientSecret(open, fresh.secret), { message: 'a public client has no secret' })
+  t.throws(() => rotateClientSecret(undefined, fresh.secret), { message: 'no client has this id' })
+})
