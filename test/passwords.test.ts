@@ -1,0 +1,84 @@
+import { argon2Sync } from 'node:crypto'
+import t from 'tap'
+import {
+  createPasswordQueue,
+  decoyHash,
+  hashPassword,
+  isAcceptablePassword,
+  PasswordQueueFull,
+  verifyPassword,
+} from '../src/passwords.ts'
+import { seededRandom } from './helpers/clock.ts'
+
+const password = 'correct horse'
+
+t.test('a hash is a PHC string of argon2id with 19 MiB, two passes and a salt of its own', async (t) => {
+  const random = seededRandom()
+  const [one, other] = await Promise.all([hashPassword(password, random), hashPassword(password, random)])
+  t.match(one, /^\$argon2id\$v=19\$m=19456,t=2,p=1\$[\w+/]{22}\$[\w+/]{43}$/)
+  t.not(one, other)
+})
+
+t.test('a password is verified exactly as typed', async (t) => {
+  const phc = await hashPassword(' Pässword ', seededRandom())
+  t.ok(await verifyPassword(' Pässword ', phc))
+  for (const wrong of ['Pässword', ' pässword ', ' Pa\u0308ssword ', ' Pässword', '']) {
+    t.notOk(await verifyPassword(wrong, phc), JSON.stringify(wrong))
+  }
+})
+
+t.test('a hash of another cost is verified at that cost', async (t) => {
+  const [salt, parameters] = [Buffer.from('0123456789abcdef'), { memory: 64, passes: 3, parallelism: 2 }]
+  const tag = argon2Sync('argon2id', { ...parameters, message: password, nonce: salt, tagLength: 24 })
+  const phc = `$argon2id$v=19$m=64,t=3,p=2$${salt.toString('base64').replaceAll('=', '')}$${tag.toString('base64')}`
+  t.ok(await verifyPassword(password, phc))
+  t.notOk(await verifyPassword(password, phc.replace('t=3', 't=2')))
+})
+
+const malformed = [
+  '',
+  'password',
+  '$argon2i$v=19$m=19456,t=2,p=1$AAAAAAAAAAAAAAAAAAAAAA$AAAAAAAAAAAAAAAAAAAAAAAA',
+  '$argon2id$v=19$m=0,t=2,p=1$AAAAAAAAAAAAAAAAAAAAAA$AAAAAAAAAAAAAAAAAAAAAAAA',
+  '$argon2id$v=19$m=7,t=1,p=1$AAAAAAAAAAAAAAAAAAAAAA$AAAAAAAAAAAAAAAAAAAAAAAA',
+  '$argon2id$v=19$m=9999999,t=1,p=1$AAAAAAAAAAAAAAAAAAAAAA$AAAAAAAAAAAAAAAAAAAAAAAA',
+]
+for (const phc of malformed) {
+  t.test(`${phc || 'no text'} is nobody's hash`, async (t) => {
+    t.equal(await verifyPassword('', phc), false)
+  })
+}
+
+t.test('an unknown person costs a whole check and is refused', async (t) => {
+  t.match(decoyHash, /^\$argon2id\$v=19\$m=19456,t=2,p=1\$[\w+/]{22}\$[\w+/]{43}$/)
+  const check = createPasswordQueue(8)
+  const phc = await hashPassword(password, seededRandom())
+  t.equal(await check(password, phc), true)
+  t.equal(await check(password, undefined), false)
+  const time = async (hash: string | undefined) => {
+    const start = performance.now()
+    for (let i = 0; i < 3; i++) await check('wrong password', hash)
+    return performance.now() - start
+  }
+  const [known, unknown] = [await time(phc), await time(undefined)]
+  // A skipped derivation takes microseconds: a third leaves room for a busy machine.
+  t.ok(unknown > known / 3, `${unknown} against ${known} ms`)
+})
+
+t.test('a full queue refuses at once, and those who wait are served', async (t) => {
+  const check = createPasswordQueue(2, 1)
+  const phc = await hashPassword(password, seededRandom())
+  const accepted = [check(password, phc), check('wrong password', phc), check(password, phc)]
+  await t.rejects(check(password, phc), PasswordQueueFull)
+  t.same(await Promise.all(accepted), [true, false, true])
+  t.equal(await check(password, phc), true, 'there is room again')
+})
+
+t.test('a new password has 8 to 256 characters, not bytes', async (t) => {
+  t.same(
+    ['1234567', '12345678', '😀'.repeat(7), '😀'.repeat(8), 'x'.repeat(256), 'x'.repeat(257)].map(
+      isAcceptablePassword,
+    ),
+    [false, true, false, true, true, false],
+  )
+})
