@@ -1,0 +1,98 @@
+import type { TSchema } from '@sinclair/typebox'
+import { ConfigSchema } from './config.ts'
+
+/** One option as an operator sees it: where it stands in the file, its variable, and what is allowed. */
+export interface ConfigOption {
+  /** `lifetimes.codeSeconds`; members of a list entry are written `resources[].identifier`. */
+  readonly path: string
+  /** Absent for options that only the file can carry. */
+  readonly variable?: string
+  readonly schema: TSchema
+}
+
+/** Settings that may hold a password: each has a variable ending in `_FILE`, and no message shows their value. */
+export const confidentialPaths: readonly string[] = ['store', 'secret']
+
+/** Every option of ConfigSchema in its order, sections and list entries resolved to their members. */
+export function configOptions(): readonly ConfigOption[] {
+  return optionsOf(ConfigSchema, '')
+}
+
+/** The environment variable of an option: `lifetimes.codeSeconds` is LYCHGATE_LIFETIMES_CODE_SECONDS. */
+export function variableOf(path: string): string {
+  return `LYCHGATE_${path
+    .replaceAll('.', '_')
+    .replace(/[A-Z]/g, (letter) => `_${letter}`)
+    .toUpperCase()}`
+}
+
+/** The schema a path of the file leads to, list positions included; undefined where there is none. */
+export function schemaAt(path: readonly string[]): TSchema | undefined {
+  let schema: TSchema | undefined = ConfigSchema
+  for (const name of path) {
+    schema = schema?.type === 'array' ? schema.items : schema?.properties?.[name]
+  }
+  return schema
+}
+
+/** What a schema demands, as the end of a sentence: `must be an integer from 1 to 600`. */
+export function demandOf(schema: TSchema): string {
+  if (schema.anyOf) return `must be ${alternatives(schema.anyOf.map((one: TSchema) => String(one.const)))}`
+  if (schema.const !== undefined) return `must be ${schema.const}`
+  if (schema.type === 'array') return 'must be a list'
+  if (schema.type === 'object') return 'must be a section of named options'
+  if (schema.type === 'integer') return `must be an integer${range(schema)}`
+  if (schema.pattern) return 'must be text of printable ASCII without spaces, quotes and backslashes'
+  if (schema.minLength > 1) return `must be text of at least ${schema.minLength} characters`
+  return schema.minLength === 1 ? 'must be text, and not empty' : 'must be text'
+}
+
+/** The candidate that differs in the fewest letters, when few enough to be a slip of the hand. */
+export function nearest(name: string, candidates: readonly string[]): string | undefined {
+  const ranked = candidates
+    .map((candidate) => ({ candidate, distance: editDistance(name.toLowerCase(), candidate.toLowerCase()) }))
+    .sort((one, other) => one.distance - other.distance)
+  const best = ranked[0]
+  return best && best.distance <= Math.max(2, name.length / 3) ? best.candidate : undefined
+}
+
+function optionsOf(section: TSchema, prefix: string): ConfigOption[] {
+  const members: [string, TSchema][] = Object.entries(section.properties)
+  return members.flatMap(([name, schema]) => {
+    const path = prefix + name
+    if (schema.type === 'object') return optionsOf(schema, `${path}.`)
+    if (schema.type === 'array' && schema.items.type === 'object') {
+      return [{ path, schema }, ...optionsOf(schema.items, `${path}[].`)]
+    }
+    // A variable cannot say which list entry it is for.
+    return [path.includes('[]') ? { path, schema } : { path, schema, variable: variableOf(path) }]
+  })
+}
+
+function range({ minimum, maximum }: TSchema): string {
+  if (minimum !== undefined && maximum !== undefined) return ` from ${minimum} to ${maximum}`
+  return minimum === undefined ? '' : ` of at least ${minimum}`
+}
+
+function alternatives(names: readonly string[]): string {
+  const last = names.at(-1) ?? ''
+  return names.length < 2 ? last : `${names.slice(0, -1).join(', ')} or ${last}`
+}
+
+/** Levenshtein's distance, one row at a time. */
+function editDistance(one: string, other: string): number {
+  let row = Array.from({ length: other.length + 1 }, (_, index) => index)
+  for (let i = 1; i <= one.length; i++) {
+    const next = [i]
+    for (let j = 1; j <= other.length; j++) {
+      const replaced = at(row, j - 1) + (one[i - 1] === other[j - 1] ? 0 : 1)
+      next.push(Math.min(replaced, at(row, j) + 1, at(next, j - 1) + 1))
+    }
+    row = next
+  }
+  return at(row, other.length)
+}
+
+function at(row: readonly number[], index: number): number {
+  return row[index] ?? 0
+}

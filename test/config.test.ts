@@ -1,0 +1,329 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import t, { type Test } from 'tap'
+import { configTable, withConfigTable } from '../scripts/config-table.ts'
+import { configOptions, nearest, variableOf } from '../src/config-options.ts'
+import { ConfigError, type ConfigSources, loadConfig, storeUrl } from '../src/load-config.ts'
+
+const secret = 's'.repeat(32)
+
+function fileOf(t: Test, text: string): string {
+  const folder = mkdtempSync(join(tmpdir(), 'lychgate-config-'))
+  t.teardown(() => rmSync(folder, { recursive: true }))
+  const file = join(folder, 'lychgate.yaml')
+  writeFileSync(file, text)
+  return file
+}
+
+function refusalOf(sources: Partial<ConfigSources>): string {
+  try {
+    loadConfig({ mode: 'dev', ...sources })
+  } catch (error) {
+    if (error instanceof ConfigError) return error.message
+    throw error
+  }
+  return 'accepted'
+}
+
+t.test('without any setting a development server has every default', async (t) => {
+  const config = loadConfig({ mode: 'dev' })
+  t.match(config, {
+    mode: 'dev',
+    issuer: 'http://localhost:9400',
+    host: '127.0.0.1',
+    port: 9400,
+    lifetimes: { codeSeconds: 60, accessTokenSeconds: 3600 },
+    registration: { loopbackHosts: [], foreignRedirects: 'refuse' },
+    rateLimits: 'on',
+  })
+  t.equal(config.scopes.length, 38)
+  t.equal(config.secret, undefined)
+  t.equal(storeUrl(config), 'sqlite:./data/lychgate.db')
+})
+
+t.test('flags win over variables, variables over the file, the file over defaults', async (t) => {
+  const file = fileOf(
+    t,
+    'port: 1001\nhost: 0.0.0.1\ndata: /from/file\nlifetimes:\n  codeSeconds: 30\n  idTokenSeconds: 31\n',
+  )
+  const environment = {
+    LYCHGATE_PORT: '1002',
+    LYCHGATE_HOST: '0.0.0.2',
+    LYCHGATE_LIFETIMES_CODE_SECONDS: '20',
+    UNRELATED: 'x',
+  }
+  const config = loadConfig({ mode: 'dev', flags: { port: '1003', issuer: undefined }, environment, file })
+  t.match(config, { port: 1003, host: '0.0.0.2', data: '/from/file', logLevel: 'info' })
+  t.match(config.lifetimes, { codeSeconds: 20, idTokenSeconds: 31, accessTokenSeconds: 3600 })
+})
+
+t.test('LYCHGATE_CONFIG names the file, and --config wins over it', async (t) => {
+  const [one, other] = [fileOf(t, 'port: 1\n'), fileOf(t, 'port: 2\n')]
+  const environment = { LYCHGATE_CONFIG: one }
+  t.equal(loadConfig({ mode: 'dev', environment }).port, 1)
+  t.equal(loadConfig({ mode: 'dev', environment, file: other }).port, 2)
+})
+
+t.test('every option outside lists has a variable of its own, derived from its path', async (t) => {
+  t.equal(variableOf('issuer'), 'LYCHGATE_ISSUER')
+  t.equal(variableOf('lifetimes.codeSeconds'), 'LYCHGATE_LIFETIMES_CODE_SECONDS')
+  t.equal(variableOf('rateLimits'), 'LYCHGATE_RATE_LIMITS')
+  const variables = configOptions().flatMap(({ variable }) => variable ?? [])
+  t.equal(new Set(variables).size, variables.length)
+  const environment = {
+    LYCHGATE_SERVICE_NAME: 'School',
+    LYCHGATE_RATE_LIMITS: 'off',
+    LYCHGATE_TRUST_PROXY: '10.0.0.0/8, ::1',
+    LYCHGATE_REGISTRATION_LOOPBACK_HOSTS: 'localhost',
+    LYCHGATE_DRAIN_SECONDS: '0',
+  }
+  t.match(loadConfig({ mode: 'dev', environment }), {
+    service: { name: 'School' },
+    rateLimits: 'off',
+    trustProxy: ['10.0.0.0/8', '::1'],
+    registration: { loopbackHosts: ['localhost'] },
+    drainSeconds: 0,
+  })
+})
+
+t.test('an empty variable is an absent one', async (t) => {
+  const environment = {
+    LYCHGATE_PORT: '',
+    LYCHGATE_SECRET: '',
+    LYCHGATE_SECRET_FILE: '',
+    LYCHGATE_CONFIG: '',
+  }
+  t.match(loadConfig({ mode: 'dev', environment }), { port: 9400, secret: undefined })
+})
+
+t.test('secret and store are read from files, without the line break that ends them', async (t) => {
+  const environment = {
+    LYCHGATE_SECRET_FILE: fileOf(t, `${secret}\r\n`),
+    LYCHGATE_STORE_FILE: fileOf(t, 'postgres://u:p@db/lychgate\n'),
+  }
+  const config = loadConfig({ mode: 'dev', environment })
+  t.equal(config.secret, secret)
+  t.equal(storeUrl(config), 'postgres://u:p@db/lychgate')
+})
+
+t.test('a development server on another port is another issuer, unless its issuer is given', async (t) => {
+  t.equal(loadConfig({ mode: 'dev', flags: { port: '9500' } }).issuer, 'http://localhost:9500')
+  t.equal(loadConfig({ mode: 'dev', environment: { LYCHGATE_PORT: '80' } }).issuer, 'http://localhost')
+  const flags = { port: '9500', issuer: 'http://127.0.0.1:9500' }
+  t.equal(loadConfig({ mode: 'dev', flags }).issuer, 'http://127.0.0.1:9500')
+  const environment = { LYCHGATE_SECRET: secret, LYCHGATE_PORT: '9500' }
+  t.equal(loadConfig({ mode: 'serve', environment }).issuer, 'http://localhost:9400')
+})
+
+t.test('list entries of the file get their defaults', async (t) => {
+  const file = fileOf(
+    t,
+    'resources:\n  - identifier: https://api.example.com\n    name: API\n    scopes: [openid]\nscopes:\n  - {name: openid, group: You, access: identity, description: Who you are}\n',
+  )
+  const { resources, scopes } = loadConfig({ mode: 'dev', file })
+  t.same(resources, [
+    { identifier: 'https://api.example.com', name: 'API', scopes: ['openid'], tokenFormat: 'opaque' },
+  ])
+  t.equal(scopes.length, 1)
+})
+
+const refusedVariables: [Record<string, string>, string][] = [
+  [{ LYCHGATE_ISUER: 'x' }, 'LYCHGATE_ISUER: there is no such setting; did you mean LYCHGATE_ISSUER?'],
+  [{ LYCHGATE_XYZZY_PLUGH: 'x' }, 'LYCHGATE_XYZZY_PLUGH: there is no such setting'],
+  [{ LYCHGATE_SCOPES: 'x' }, 'LYCHGATE_SCOPES: scopes is a list that only the configuration file can carry'],
+  [{ LYCHGATE_PORT: '70000' }, 'port (LYCHGATE_PORT): must be an integer from 0 to 65535, not 70000'],
+  [{ LYCHGATE_PORT: '94oo' }, 'port (LYCHGATE_PORT): must be an integer from 0 to 65535, not "94oo"'],
+  [
+    { LYCHGATE_LOG_LEVEL: 'loud' },
+    'logLevel (LYCHGATE_LOG_LEVEL): must be fatal, error, warn, info, debug or silent, not "loud"',
+  ],
+  [{ LYCHGATE_SECRET: 'short' }, 'secret (LYCHGATE_SECRET): must be text of at least 32 characters'],
+  [
+    { LYCHGATE_REGISTRATION_LOOPBACK_HOSTS: 'example' },
+    'registration.loopbackHosts.0 (LYCHGATE_REGISTRATION_LOOPBACK_HOSTS): must be localhost, not "example"',
+  ],
+  [{ LYCHGATE_SECRET_FILE: '/nowhere' }, 'LYCHGATE_SECRET_FILE: cannot read /nowhere (ENOENT)'],
+  [
+    { LYCHGATE_SECRET_FILE: '/nowhere', LYCHGATE_SECRET: secret },
+    'LYCHGATE_SECRET_FILE: LYCHGATE_SECRET is set as well; keep one of them',
+  ],
+  [{ LYCHGATE_CONFIG: '/nowhere.yaml' }, 'config: cannot read /nowhere.yaml (ENOENT)'],
+]
+for (const [environment, line] of refusedVariables) {
+  t.test(`the environment ${Object.keys(environment)} is refused: ${line}`, async (t) => {
+    t.equal(refusalOf({ environment }), line)
+  })
+}
+
+const refusedFiles: [string, string][] = [
+  ['isuer: x', 'isuer (FILE): there is no such setting; did you mean issuer?'],
+  [
+    'lifetimes: {codeSecond: 5}',
+    'lifetimes.codeSecond (FILE): there is no such setting; did you mean codeSeconds?',
+  ],
+  ['"a/b\\nc": 1', 'a/b c (FILE): there is no such setting'],
+  ['lifetimes:', 'lifetimes (FILE): must be a section of named options'],
+  [
+    'lifetimes: {codeSeconds: 601}',
+    'lifetimes.codeSeconds (FILE): must be an integer from 1 to 600, not 601',
+  ],
+  ['port: "9400"', 'port (FILE): must be an integer from 0 to 65535, not "9400"'],
+  ['service: {name: ""}', 'service.name (FILE): must be text, and not empty, not ""'],
+  ['secret: 12345', 'secret (FILE): must be text of at least 32 characters'],
+  ['trustProxy: 10.0.0.1', 'trustProxy (FILE): must be a list, not "10.0.0.1"'],
+  ['resources: [{identifier: "https://x.example", scopes: []}]', 'resources.0.name (FILE): is missing'],
+  ['a: [', 'FILE: not valid YAML: '],
+  ['port: 1\nport: 2', 'FILE: not valid YAML: Map keys must be unique'],
+  ['port: !env PORT', 'FILE: not valid YAML: Unresolved tag: !env'],
+  ['- port', 'FILE: must be a YAML mapping of options'],
+]
+for (const [text, line] of refusedFiles) {
+  t.test(`the file ${JSON.stringify(text)} is refused: ${line}`, async (t) => {
+    const file = fileOf(t, text)
+    const refusal = refusalOf({ file }).replaceAll(file, 'FILE')
+    t.equal(line.includes('YAML') ? refusal.slice(0, line.length) : refusal, line)
+    t.notMatch(refusal, /\n/, 'one line')
+  })
+}
+
+t.test('a value from a variable inside a broken section leaves the refusal to the file', async (t) => {
+  const environment = { LYCHGATE_LIFETIMES_CODE_SECONDS: '5' }
+  t.match(refusalOf({ file: fileOf(t, 'lifetimes: soon'), environment }), /^lifetimes \(.*must be a section/)
+})
+
+t.test('a wrong flag is named as a flag', async (t) => {
+  t.equal(refusalOf({ flags: { port: 'x' } }), 'port (--port): must be an integer from 0 to 65535, not "x"')
+})
+
+t.test('no refusal shows the secret or the address of the store', async (t) => {
+  const refusal = refusalOf({ environment: { LYCHGATE_STORE: 'mysql://u:hunter2@db' } })
+  t.equal(refusal, 'store: must be sqlite:<file> or postgres://<user>@<host>/<database>')
+  t.notMatch(refusalOf({ environment: { LYCHGATE_SECRET: 'hunter2' } }), /hunter2/)
+})
+
+const canonical =
+  'issuer: must be written without user name, query, fragment and trailing slash, in lower case: '
+const issuers: [string, string][] = [
+  ['https://auth.example.com', 'accepted'],
+  ['https://auth.example.com:8443/tenant', 'accepted'],
+  ['http://127.0.0.1:9400', 'accepted'],
+  ['http://[::1]:9400', 'accepted'],
+  ['https://auth.example.com/', `${canonical}https://auth.example.com`],
+  ['https://auth.example.com/t/', `${canonical}https://auth.example.com/t`],
+  ['HTTPS://Auth.example.com', `${canonical}https://auth.example.com`],
+  ['https://auth.example.com:443', `${canonical}https://auth.example.com`],
+  ['https://auth.example.com?x', `${canonical}https://auth.example.com`],
+  ['https://auth.example.com#x', `${canonical}https://auth.example.com`],
+  ['https://u:p@auth.example.com', `${canonical}https://auth.example.com`],
+  ['https://auth.example.com/a/../b', `${canonical}https://auth.example.com/b`],
+  ['http://127.1:9400', `${canonical}http://127.0.0.1:9400`],
+  [
+    'http://auth.example.com/t',
+    'issuer: http is accepted on localhost, 127.0.0.1 and [::1] only; write https://auth.example.com/t',
+  ],
+  ['auth.example.com', 'issuer: must be an absolute http or https URL, such as https://auth.example.com'],
+  [
+    'ftp://auth.example.com',
+    'issuer: must be an absolute http or https URL, such as https://auth.example.com',
+  ],
+]
+for (const [issuer, line] of issuers) {
+  t.test(`the issuer ${issuer} is ${line}`, async (t) => {
+    t.equal(refusalOf({ flags: { issuer } }), line)
+  })
+}
+
+const inconsistent: [string, string][] = [
+  ['issuer: https://a.example\nrateLimits: off', 'rateLimits: off is accepted on a loopback issuer only'],
+  ['trustProxy: [localhost]', 'trustProxy.0: must be an IP address or CIDR range'],
+  ['trustProxy: ["::1/128", 10.0.0.0/33]', 'trustProxy.1: must be an IP address or CIDR range'],
+  ['trustProxy: [10.0.0.0/8/8]', 'trustProxy.0: must be an IP address or CIDR range'],
+  ['trustProxy: [10.0.0.0/x]', 'trustProxy.0: must be an IP address or CIDR range'],
+  ['service: {policy: "javascript:alert(1)"}', 'service.policy: must be an absolute http or https URL'],
+  [
+    'lifetimes: {idTokenSeconds: 400000000}',
+    'lifetimes.idTokenSeconds: must be at most 315576000 (ten years)',
+  ],
+  [
+    'lifetimes: {refreshTokenIdleSeconds: 7776001}',
+    'lifetimes.refreshTokenIdleSeconds: must not exceed lifetimes.refreshTokenAbsoluteSeconds',
+  ],
+  [
+    'lifetimes: {sessionIdleSeconds: 604801}',
+    'lifetimes.sessionIdleSeconds: must not exceed lifetimes.sessionAbsoluteSeconds',
+  ],
+  [
+    'lifetimes: {accessTokenSeconds: 2592001}',
+    'lifetimes.accessTokenSeconds: must not exceed lifetimes.refreshTokenIdleSeconds',
+  ],
+  [
+    'resources: [{identifier: "https://x.example", name: X, scopes: [], accessTokenSeconds: 2592001}]',
+    'resources.0.accessTokenSeconds: must not exceed lifetimes.refreshTokenIdleSeconds',
+  ],
+  ['scopes: []', 'scopes: openid is missing from the catalogue'],
+  [
+    'scopes: [{name: a, group: g, access: read, description: d}, {name: a, group: g, access: read, description: d}]',
+    'scopes.1.name: a is listed twice',
+  ],
+  [
+    'resources: [{identifier: "https://x.example#f", name: X, scopes: []}]',
+    'resources.0.identifier: must be an absolute URI without a fragment',
+  ],
+  [
+    'resources: [{identifier: "x.example", name: X, scopes: []}]',
+    'resources.0.identifier: must be an absolute URI without a fragment',
+  ],
+  [
+    'resources: [{identifier: "https://x.example/a b", name: X, scopes: []}]',
+    'resources.0.identifier: must be an absolute URI without a fragment',
+  ],
+  [
+    'resources: [{identifier: "http://localhost:9400/", name: X, scopes: []}]',
+    'resources.0.identifier: is the issuer itself, which is always a resource; remove the entry',
+  ],
+  [
+    'resources: [{identifier: "https://x.example", name: X, scopes: []}, {identifier: "https://x.example/", name: Y, scopes: []}]',
+    'resources.1.identifier: https://x.example/ is listed twice',
+  ],
+  [
+    'resources: [{identifier: "urn:x:y", name: X, scopes: [openid, nope]}]',
+    'resources.0.scopes.1: nope is not in the scope catalogue',
+  ],
+]
+for (const [text, line] of inconsistent) {
+  t.test(`the file ${JSON.stringify(text).slice(0, 70)} is inconsistent: ${line}`, async (t) => {
+    t.equal(refusalOf({ file: fileOf(t, text) }).slice(0, line.length), line)
+  })
+}
+
+t.test('a production server needs a secret', async (t) => {
+  t.match(refusalOf({ mode: 'serve' }), /^secret: is missing; set LYCHGATE_SECRET or LYCHGATE_SECRET_FILE/)
+  const environment = { LYCHGATE_SECRET: secret }
+  t.equal(loadConfig({ mode: 'serve', environment, flags: { issuer: 'https://a.example' } }).mode, 'serve')
+})
+
+t.test('only a near name is suggested', async (t) => {
+  t.equal(nearest('prot', ['port', 'host']), 'port')
+  t.equal(nearest('LIFETIME', ['lifetimes', 'limits']), 'lifetimes')
+  t.equal(nearest('entirely', ['port', 'host']), undefined)
+  t.equal(nearest('port', []), undefined)
+})
+
+t.test('the table has a row for every option, and replaces what is between its markers only', async (t) => {
+  const table = configTable()
+  t.match(
+    table,
+    '| `lifetimes.codeSeconds` | `LYCHGATE_LIFETIMES_CODE_SECONDS` | `60` | An authorization code. |',
+  )
+  t.match(table, /\| `scopes` \| file only \| 38 entries \|/)
+  t.match(table, /\| `resources\[\]\.identifier` \| file only \| {2}\|/)
+  t.equal(table.split('\n').length, configOptions().length + 2)
+  const text = 'before\n<!-- config:start -->\nold\n<!-- config:end -->\nafter\n'
+  const renewed = withConfigTable(text)
+  t.equal(renewed, `before\n<!-- config:start -->\n${table}\n<!-- config:end -->\nafter\n`)
+  t.equal(withConfigTable(renewed), renewed)
+  t.throws(() => withConfigTable('no markers'), {
+    message: 'README.md has no <!-- config:start --> … <!-- config:end -->',
+  })
+})
