@@ -1,0 +1,53 @@
+import { ConfigError } from '../config-error.ts'
+import { OAuthError } from '../domain/errors.ts'
+
+/** Exit codes of the command line, those of sysexits.h where it has one. */
+export const exitCode = { ok: 0, failed: 1, usage: 64, config: 78 } as const
+
+/** A command that was understood and could not be done; the message is one line for the person who typed it. */
+export class CommandFailed extends Error {
+  constructor(line: string, options?: ErrorOptions) {
+    super(line, options)
+    this.name = 'CommandFailed'
+  }
+}
+
+/** Says on stderr why the process ends, in one line unless it is our own mistake, and returns the exit code. */
+export function reportFailure(error: unknown): number {
+  const line = expectedLine(error)
+  process.stderr.write(`lychgate: ${line ?? unexpected(error)}\n`)
+  return error instanceof ConfigError ? exitCode.config : exitCode.failed
+}
+
+function expectedLine(error: unknown): string | undefined {
+  if (error instanceof ConfigError || error instanceof CommandFailed) return error.message
+  if (error instanceof OAuthError) return error.message
+  if (!(error instanceof Error)) return undefined
+  // Named, not imported: their modules load a database driver or jose.
+  if (error.name === 'StoreUnavailable')
+    return `${error.message}; is another process writing, or the disk full?`
+  return isSystemFault(error) ? systemLine(error) : undefined
+}
+
+/** A fault of the operating system carries its whole story in its members. */
+interface SystemFault extends NodeJS.ErrnoException {
+  readonly address?: string
+  readonly port?: number
+}
+
+function isSystemFault(error: Error): error is SystemFault {
+  return 'syscall' in error
+}
+
+function systemLine(error: SystemFault): string {
+  const { code, address, port, path } = error
+  if (code === 'EADDRINUSE') {
+    return `port ${port} on ${address} is in use; choose another with --port or LYCHGATE_PORT`
+  }
+  if (port !== undefined) return `cannot listen on ${address} port ${port} (${code})`
+  return path === undefined ? error.message : `cannot use ${path} (${code})`
+}
+
+function unexpected(error: unknown): string {
+  return error instanceof Error ? (error.stack ?? error.message) : String(error)
+}

@@ -1,0 +1,26 @@
+/** One JSON document on standard output. */
+export function printJson(value: unknown): void {
+  process.stdout.write(`${JSON.stringify(value, undefined, 2)}\n`)
+}
+
+/** One line a member, names aligned; lists are joined, absent and empty members left out. */
+export function printMembers(members: Readonly<Record<string, unknown>>): void {
+  const lines = Object.entries(members).filter(([, value]) => value !== undefined && `${value}` !== '')
+  const width = Math.max(...lines.map(([name]) => name.length))
+  for (const [name, value] of lines) {
+    process.stdout.write(`${name.padEnd(width)}  ${Array.isArray(value) ? value.join(' ') : value}\n`)
+  }
+}
+
+/** One line a row, columns aligned; nothing at all for no rows. */
+export function printColumns(rows: readonly (readonly string[])[]): void {
+  const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)))
+  for (const row of rows) {
+    process.stdout.write(
+      `${row
+        .map((cell, column) => cell.padEnd(widths[column] ?? 0))
+        .join('  ')
+        .trimEnd()}\n`,
+    )
+  }
+}

@@ -1,0 +1,59 @@
+import { createInterface, type Interface } from 'node:readline'
+import { Writable } from 'node:stream'
+import { text } from 'node:stream/consumers'
+import { isAcceptablePassword } from '../passwords.ts'
+import { CommandFailed } from './failure.ts'
+
+/**
+ * A new password, exactly as typed: asked twice without echo on a terminal, else the first line of standard input.
+ * Never an argument: those show in process lists and shell histories.
+ */
+export async function readNewPassword(): Promise<string> {
+  const password = process.stdin.isTTY ? await askTwice() : await firstLine()
+  if (isAcceptablePassword(password)) return password
+  throw new CommandFailed('the password must have 8 to 256 characters')
+}
+
+/** Asks before something is lost; without a terminal nobody is there to ask. */
+export async function confirm(question: string): Promise<boolean> {
+  if (!process.stdin.isTTY) return true
+  const answer = await ask(`${question} [y/N] `, process.stderr)
+  return /^y(es)?$/i.test(answer.trim())
+}
+
+async function askTwice(): Promise<string> {
+  const password = await askSecretly('Password: ')
+  if (password !== (await askSecretly('The same again: ')))
+    throw new CommandFailed('the two passwords differ')
+  return password
+}
+
+async function firstLine(): Promise<string> {
+  const [line = ''] = (await text(process.stdin)).split(/\r?\n/, 1)
+  return line
+}
+
+async function askSecretly(question: string): Promise<string> {
+  // readline edits the line as usual and writes its echo to nowhere.
+  const nowhere = new Writable({ write: (_chunk, _encoding, done) => done() })
+  process.stderr.write(question)
+  try {
+    return await ask('', nowhere)
+  } finally {
+    process.stderr.write('\n')
+  }
+}
+
+function ask(question: string, output: NodeJS.WritableStream): Promise<string> {
+  const prompt: Interface = createInterface({ input: process.stdin, output, terminal: true, historySize: 0 })
+  return new Promise((resolve, reject) => {
+    const giveUp = () => reject(new CommandFailed('nothing was changed'))
+    prompt.once('SIGINT', () => prompt.close())
+    prompt.once('close', giveUp)
+    prompt.question(question, (answer) => {
+      prompt.off('close', giveUp)
+      prompt.close()
+      resolve(answer)
+    })
+  })
+}

@@ -1,0 +1,79 @@
+import { createServer } from 'node:net'
+import closeWithGrace from 'close-with-grace'
+import type { Config } from '../config.ts'
+import { ConfigError } from '../config-error.ts'
+import type { Clock, RandomSource } from '../deps.ts'
+import { loadKeyRing, WrongSecret } from '../keys/key-ring.ts'
+import type { Store } from '../storage/store.ts'
+import { systemClock, systemRandom } from '../system.ts'
+import { openConfiguredStore } from './open.ts'
+
+/** What a kind of server does with its store before the first request. */
+export type Preparation = (store: Store, clock: Clock, random: RandomSource) => Promise<void>
+
+/** Serves until a signal comes, then leaves quietly: answers what is on the wire, closes, ends with 0. */
+export async function runServer(
+  config: Config & { readonly secret: string },
+  prepare: Preparation,
+): Promise<void> {
+  const store = await openConfiguredStore(config)
+  try {
+    const [clock, random] = [systemClock, systemRandom]
+    const keys = await openKeyRing(store, config.secret)
+    await prepare(store, clock, random)
+    const { buildApp } = await import('../app.ts')
+    const app = await buildApp({ config, store, keys, clock, random })
+    await app.listen({ port: config.port, host: listeningHost(config) }).catch(async (error: unknown) => {
+      await app.close()
+      throw error
+    })
+    closeWithGrace({ delay: (config.drainSeconds + 10) * 1000 }, async ({ err }) => {
+      if (err) app.log.fatal({ err }, 'stopped by an unexpected error')
+      await app.drain()
+      await app.close()
+      await store.close()
+    })
+  } catch (error) {
+    await store.close()
+    throw error
+  }
+}
+
+/** A port that is free on every address `localhost` stands for. */
+export async function findFreePort(): Promise<number> {
+  for (;;) {
+    const port = await tryPort('127.0.0.1', 0)
+    if (port !== undefined && (await tryPort('::1', port)) !== undefined) return port
+  }
+}
+
+/** Browsers and Node resolve localhost to either family: Fastify listens on both when told so. */
+function listeningHost({ host, issuer }: Config): string {
+  return host === '127.0.0.1' && new URL(issuer).hostname === 'localhost' ? 'localhost' : host
+}
+
+async function openKeyRing(store: Store, secret: string) {
+  try {
+    return await loadKeyRing({ store, secret, clock: systemClock, random: systemRandom })
+  } catch (cause) {
+    if (cause instanceof WrongSecret) throw new ConfigError(`secret: ${cause.message}`, { cause })
+    throw cause
+  }
+}
+
+/** The port if it could be bound; undefined if somebody has it. A machine without this address has nobody there. */
+function tryPort(host: string, port: number): Promise<number | undefined> {
+  return new Promise((resolve, reject) => {
+    const server = createServer()
+    server.once('error', (error: NodeJS.ErrnoException) => {
+      if (error.code === 'EADDRINUSE') resolve(undefined)
+      else if (error.code === 'EADDRNOTAVAIL' || error.code === 'EAFNOSUPPORT') resolve(port)
+      else reject(error)
+    })
+    server.listen({ host, port, exclusive: true }, () => {
+      const address = server.address()
+      const bound = typeof address === 'object' && address ? address.port : port
+      server.close(() => resolve(bound))
+    })
+  })
+}

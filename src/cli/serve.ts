@@ -1,0 +1,32 @@
+import { ConfigError } from '../config-error.ts'
+import { loadConfig } from '../load-config.ts'
+import type { Store } from '../storage/store.ts'
+import { readDevSecret } from './dev-secret.ts'
+import type { LocationFlags } from './open.ts'
+import { runServer } from './run-server.ts'
+
+/** Flags of the commands that start a server, by option path. */
+export interface ServerFlags extends LocationFlags {
+  readonly issuer?: string
+  readonly host?: string
+  readonly port?: string
+}
+
+/** `lychgate serve`: the server for real people. It refuses whatever belongs to development. */
+export async function serve({ config: file, ...flags }: ServerFlags): Promise<void> {
+  const config = loadConfig({ mode: 'serve', flags: { ...flags }, environment: process.env, file })
+  // loadConfig demands one of `serve`; the type does not know.
+  const { secret = '' } = config
+  if (secret === readDevSecret(config.data)) {
+    throw new ConfigError('secret: is the one of the development server in this data folder; make a new one')
+  }
+  await runServer({ ...config, secret }, refuseDevelopmentPeople)
+}
+
+async function refuseDevelopmentPeople(store: Store): Promise<void> {
+  const [person] = (await store.list('account')).filter(({ seeded }) => seeded)
+  if (person === undefined) return
+  throw new ConfigError(
+    `store: ${person.username} was made by the development server and has a known password; lychgate user remove ${person.username}`,
+  )
+}

@@ -1,0 +1,82 @@
+import { readFileSync } from 'node:fs'
+import { Command, CommanderError } from 'commander'
+import { addClientCommands } from './cli/client.ts'
+import { exitCode, reportFailure } from './cli/failure.ts'
+import { addLocationFlags } from './cli/open.ts'
+import type { ServerFlags } from './cli/serve.ts'
+import { addUserCommands } from './cli/user.ts'
+
+const examples = `
+Examples:
+  lychgate dev                                       a server to develop against, ready in a second
+  lychgate dev --port 9500
+  lychgate serve --config lychgate.yaml --data /var/lib/lychgate
+  lychgate client add --name 'Course app' --redirect-uri https://app.example.com/callback
+  lychgate user add carol --email carol@example.com
+
+Every option has a variable, too: issuer is LYCHGATE_ISSUER, lifetimes.codeSeconds is
+LYCHGATE_LIFETIMES_CODE_SECONDS. Flags win over variables, variables over the file.
+Exit codes: 0 done, 1 refused or failed, 64 wrong usage, 78 wrong configuration.
+`
+
+/** Runs one command line and returns the exit code; a server goes on until a signal ends it. */
+export async function main(argv: readonly string[]): Promise<number> {
+  process.stdout.on('error', ignoreClosedPipe)
+  try {
+    await commandLine().parseAsync([...argv])
+    return exitCode.ok
+  } catch (error) {
+    // Commander has said already what it had to say.
+    if (error instanceof CommanderError) return error.exitCode === 0 ? exitCode.ok : exitCode.usage
+    return reportFailure(error)
+  }
+}
+
+function commandLine(): Command {
+  const program = new Command('lychgate')
+    .description('An OAuth 2.0 and OpenID Connect server.')
+    .version(version())
+    .exitOverride()
+    .configureOutput({ outputError: (text, write) => write(oneLine(text)) })
+    .showHelpAfterError('(--help shows what there is)')
+    .addHelpText('after', examples)
+  const dev = program
+    .command('dev')
+    .description('start a development server on localhost, with two people to sign in as')
+  addServerFlags(dev).action(async (flags: ServerFlags) => (await import('./cli/dev.ts')).dev(flags))
+  const serve = program
+    .command('serve')
+    .description('start the server for real people; it needs LYCHGATE_SECRET')
+  addServerFlags(serve).action(async (flags: ServerFlags) => (await import('./cli/serve.ts')).serve(flags))
+  addClientCommands(program)
+  addUserCommands(program)
+  return program
+}
+
+function addServerFlags(command: Command): Command {
+  return addLocationFlags(command)
+    .option('--issuer <url>', 'the public base URL (LYCHGATE_ISSUER)')
+    .option('--host <address>', 'the address to listen on (LYCHGATE_HOST)')
+    .option('--port <number>', 'the port to listen on, 0 for a free one (LYCHGATE_PORT)')
+}
+
+/** Commander puts its suggestion on a line of its own. */
+function oneLine(text: string): string {
+  return `lychgate: ${text
+    .replace(/^error: /, '')
+    .trim()
+    .replaceAll('\n', ' ')}\n`
+}
+
+/** `lychgate client list | head` ends the reader first; that is no failure of ours. */
+function ignoreClosedPipe(error: NodeJS.ErrnoException): void {
+  if (error.code !== 'EPIPE') throw error
+}
+
+function version(): string {
+  // `as`: our own package.json.
+  const manifest = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as {
+    version: string
+  }
+  return manifest.version
+}

@@ -1,0 +1,163 @@
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import t, { type Test } from 'tap'
+import { secretMatches } from '../../src/domain/secret.ts'
+import { openStore } from '../../src/storage/open.ts'
+import { newFolder, run } from './run.ts'
+
+async function storedClient(t: Test, data: string, clientId: string) {
+  const store = await openStore(`sqlite:${data}/lychgate.db`)
+  t.teardown(() => store.close())
+  return await store.find('client', clientId)
+}
+
+async function add(data: string, ...flags: string[]) {
+  const result = await run(['client', 'add', '--data', data, '--json', ...flags])
+  return { ...result, client: result.code === 0 ? JSON.parse(result.stdout) : undefined }
+}
+
+t.test('an integration has a fresh id and a secret that is stored as its hash', async (t) => {
+  const data = newFolder(t)
+  const { client } = await add(
+    data,
+    '--name',
+    'Course app',
+    '--redirect-uri',
+    'https://app.example.com/callback',
+  )
+  t.match(client, {
+    client_id: /^client_[\w-]{22}$/,
+    client_secret: /^lyc_secret_[\w-]{43}$/,
+    client_name: 'Course app',
+    redirect_uris: ['https://app.example.com/callback'],
+    token_endpoint_auth_method: 'client_secret_basic',
+    application_type: 'web',
+  })
+  const stored = await storedClient(t, data, client.client_id)
+  t.match(stored, { origin: 'integration', consent: 'remember', pkceOptional: false, introspects: [] })
+  t.ok(secretMatches(client.client_secret, stored?.secretHash))
+})
+
+t.test('every flag reaches the client', async (t) => {
+  const data = newFolder(t)
+  const { client } = await add(
+    data,
+    ...[
+      '--name',
+      'First party',
+      '--redirect-uri',
+      'https://a.example/1',
+      '--redirect-uri',
+      'https://a.example/2',
+    ],
+    ...[
+      '--post-logout-redirect-uri',
+      'https://a.example/bye',
+      '--auth',
+      'client_secret_post',
+      '--pkce',
+      'optional',
+    ],
+    ...['--consent', 'skip', '--scope', 'openid courses:read', '--id-token-alg', 'ES256'],
+  )
+  t.match(await storedClient(t, data, client.client_id), {
+    redirectUris: ['https://a.example/1', 'https://a.example/2'],
+    postLogoutRedirectUris: ['https://a.example/bye'],
+    authenticationMethod: 'client_secret_post',
+    pkceOptional: true,
+    consent: 'skip',
+    scope: ['openid', 'courses:read'],
+    idTokenSignedResponseAlg: 'ES256',
+  })
+})
+
+t.test('a resource server needs no redirect URI and has no grant type', async (t) => {
+  const data = newFolder(t)
+  const file = join(data, 'lychgate.yaml')
+  writeFileSync(file, 'resources: [{identifier: "https://api.example.com", name: API, scopes: [openid]}]\n')
+  const flags = [
+    '--name',
+    'API',
+    '--resource',
+    'https://api.example.com',
+    '--resource',
+    'http://localhost:9400',
+  ]
+  const { client } = await add(data, ...flags, '--config', file)
+  t.match(await storedClient(t, data, client.client_id), {
+    origin: 'resource-server',
+    grantTypes: [],
+    redirectUris: [],
+    introspects: ['https://api.example.com', 'http://localhost:9400'],
+  })
+  const unknown = await add(data, ...flags)
+  t.match(unknown, {
+    code: 1,
+    stderr: /^lychgate: resource must be the issuer or one of the configured[^\n]*\n$/,
+  })
+})
+
+t.test('a refused client is one line, ends with 1 and is not added', async (t) => {
+  const data = newFolder(t)
+  const result = await add(data, '--name', 'x', '--redirect-uri', 'http://a.example/callback')
+  t.match(result, { code: 1, stdout: '', stderr: /^lychgate: redirect-uri 1 must be an https or [^\n]*\n$/ })
+  t.match(await run(['client', 'list', '--data', data]), { code: 0, stdout: '' })
+})
+
+t.test('list and show say everything but the secret', async (t) => {
+  const data = newFolder(t)
+  const { client } = await add(
+    data,
+    '--name',
+    'Course app',
+    '--redirect-uri',
+    'https://app.example.com/callback',
+  )
+  const id = client.client_id
+  const list = await run(['client', 'list', '--data', data])
+  t.equal(list.stdout, `${id}  integration  client_secret_basic  Course app\n`)
+  const show = await run(['client', 'show', id, '--data', data])
+  t.match(show.stdout, /^client_name +Course app$/m)
+  t.match(show.stdout, /^consent +remember$/m)
+  const json = await run(['client', 'show', id, '--data', data, '--json'])
+  t.match(JSON.parse(json.stdout), { client_id: id, origin: 'integration', pkce: 'required' })
+  const listed = await run(['client', 'list', '--data', data, '--json'])
+  t.same(JSON.parse(listed.stdout), [JSON.parse(json.stdout)])
+  const hash = (await storedClient(t, data, id))?.secretHash ?? ''
+  for (const { stdout } of [list, show, json, listed]) {
+    t.notOk(stdout.includes(hash) || stdout.includes(client.client_secret))
+  }
+})
+
+t.test('a rotated secret is the only one that works', async (t) => {
+  const data = newFolder(t)
+  const { client } = await add(
+    data,
+    '--name',
+    'Course app',
+    '--redirect-uri',
+    'https://app.example.com/callback',
+  )
+  const rotated = await run(['client', 'rotate-secret', client.client_id, '--data', data, '--json'])
+  const { client_secret: secret } = JSON.parse(rotated.stdout)
+  const stored = await storedClient(t, data, client.client_id)
+  t.ok(secretMatches(secret, stored?.secretHash))
+  t.notOk(secretMatches(client.client_secret, stored?.secretHash))
+})
+
+t.test('a removed client is gone, and nobody can be removed twice', async (t) => {
+  const data = newFolder(t)
+  const { client } = await add(
+    data,
+    '--name',
+    'Course app',
+    '--redirect-uri',
+    'https://app.example.com/callback',
+  )
+  const remove = ['client', 'remove', client.client_id, '--data', data]
+  t.match(await run([...remove, '--yes']), { code: 0, stdout: `removed  ${client.client_id}\n` })
+  t.equal(await storedClient(t, data, client.client_id), undefined)
+  for (const args of [remove, ['client', 'show', 'client_x', '--data', data]]) {
+    t.match(await run(args), { code: 1, stdout: '', stderr: 'lychgate: no client has this id\n' })
+  }
+})

@@ -1,0 +1,59 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
+import { fileURLToPath } from 'node:url'
+import type { Test } from 'tap'
+
+export const entry = fileURLToPath(new URL('../../src/lychgate.js', import.meta.url))
+
+/** How a process ended. */
+export interface Ended {
+  readonly code: number | null
+  readonly stdout: string
+  readonly stderr: string
+}
+
+/** What a process is started with; nothing of the surrounding LYCHGATE_ variables reaches it. */
+export interface Surroundings {
+  readonly environment?: Readonly<Record<string, string>>
+  readonly input?: string
+}
+
+/** An empty data folder that goes with the test. */
+export function newFolder(t: Test): string {
+  const folder = mkdtempSync(join(tmpdir(), 'lychgate-cli-'))
+  t.teardown(() => rmSync(folder, { recursive: true, force: true }))
+  return folder
+}
+
+/** Starts `lychgate …` as a process of its own. */
+export function start(
+  args: readonly string[],
+  environment: Readonly<Record<string, string>> = {},
+): ChildProcess {
+  const inherited = Object.entries(process.env).filter(([name]) => !name.startsWith('LYCHGATE_'))
+  return spawn(process.execPath, [entry, ...args], {
+    env: { ...Object.fromEntries(inherited), ...environment },
+  })
+}
+
+/** Runs `lychgate …` to its end. */
+export async function run(
+  args: readonly string[],
+  { environment, input }: Surroundings = {},
+): Promise<Ended> {
+  const child = start(args, environment)
+  child.stdin?.end(input ?? '')
+  return await ended(child)
+}
+
+/** Waits for the end of a process. */
+export async function ended(child: ChildProcess): Promise<Ended> {
+  const { stdout, stderr } = child
+  if (!stdout || !stderr) throw new Error('the process has no pipes')
+  const exit = new Promise<number | null>((resolve) => child.once('exit', (code) => resolve(code)))
+  const [code, out, err] = await Promise.all([exit, text(stdout), text(stderr)])
+  return { code, stdout: out, stderr: err }
+}

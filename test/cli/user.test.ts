@@ -1,0 +1,131 @@
+import t, { type Test } from 'tap'
+import { verifyPassword } from '../../src/passwords.ts'
+import { openStore } from '../../src/storage/open.ts'
+import type { Store } from '../../src/storage/store.ts'
+import { newFolder, run } from './run.ts'
+
+async function opened(t: Test, data: string): Promise<Store> {
+  const store = await openStore(`sqlite:${data}/lychgate.db`)
+  t.teardown(() => store.close())
+  return store
+}
+
+const password = ' päss word 1 '
+
+t.test(
+  'a person is added with the password of the first line of standard input, exactly as it is',
+  async (t) => {
+    const data = newFolder(t)
+    const args = ['user', 'add', ' Carol ', '--data', data, '--json']
+    const flags = [
+      '--email',
+      'Carol@Example.com',
+      '--name',
+      'Carol Cooper',
+      '--given-name',
+      'Carol',
+      '--locale',
+      '',
+    ]
+    const result = await run([...args, ...flags], { input: `${password}\r\nmore\n` })
+    t.equal(result.code, 0, result.stderr)
+    t.match(JSON.parse(result.stdout), {
+      sub: /^person_[\w-]{22}$/,
+      username: 'carol',
+      seeded: false,
+      claims: {
+        name: 'Carol Cooper',
+        given_name: 'Carol',
+        email: 'carol@example.com',
+        email_verified: false,
+      },
+    })
+    t.notMatch(result.stdout, /argon2|locale/)
+    const account = await (await opened(t, data)).find('accountByLogin', 'carol@example.com')
+    t.ok(await verifyPassword(password, account?.passwordHash ?? ''))
+  },
+)
+
+t.test('ids of people and of clients are disjoint', async (t) => {
+  const data = newFolder(t)
+  const user = await run(['user', 'add', 'client_x', '--data', data, '--json'], { input: 'long enough' })
+  const flags = ['--name', 'person_x', '--redirect-uri', 'https://a.example/b']
+  const client = await run(['client', 'add', '--data', data, '--json', ...flags])
+  t.match(JSON.parse(user.stdout).sub, /^person_/)
+  t.match(JSON.parse(client.stdout).client_id, /^client_/)
+})
+
+t.test('a refused person is one line, ends with 1 and is not added', async (t) => {
+  const data = newFolder(t)
+  const cases: [string[], string, string][] = [
+    [['dora'], 'short', 'the password must have 8 to 256 characters'],
+    [['dora'], '', 'the password must have 8 to 256 characters'],
+    [['do ra'], 'long enough', 'username must have 1 to 128 characters, none of them invisible or a space'],
+    [['dora', '--email', 'dora'], 'long enough', 'email must be an e-mail address'],
+  ]
+  for (const [args, input, line] of cases) {
+    const result = await run(['user', 'add', ...args, '--data', data], { input })
+    t.match(result, { code: 1, stdout: '', stderr: `lychgate: ${line}\n` })
+  }
+  t.same(await (await opened(t, data)).list('account'), [])
+})
+
+t.test('a user name or e-mail address belongs to one person', async (t) => {
+  const data = newFolder(t)
+  const input = 'long enough'
+  t.equal((await run(['user', 'add', 'erin', '--email', 'e@example.com', '--data', data], { input })).code, 0)
+  for (const args of [['ERIN'], ['other', '--email', 'E@example.com']]) {
+    const result = await run(['user', 'add', ...args, '--data', data], { input })
+    t.match(result, { code: 1, stderr: 'lychgate: the user name or e-mail address is taken\n' })
+  }
+  const list = await run(['user', 'list', '--data', data])
+  t.match(list.stdout, /^person_[\w-]{22} {2}erin {2}e@example\.com\n$/)
+})
+
+t.test('a new password ends the sessions of the person and of nobody else', async (t) => {
+  const data = newFolder(t)
+  for (const name of ['frank', 'grace'])
+    await run(['user', 'add', name, '--data', data], { input: 'long enough' })
+  const store = await opened(t, data)
+  const [frank, grace] = await Promise.all(
+    ['frank', 'grace'].map((name) => store.find('accountByLogin', name)),
+  )
+  for (const account of [frank, grace]) {
+    const times = { authenticatedAt: 1, createdAt: 1, idleExpiresAt: 4_000_000_000, expiresAt: 4_000_000_000 }
+    const session = {
+      id: `session of ${account?.username}`,
+      accountId: account?.id ?? '',
+      methods: ['pwd'],
+      ...times,
+    }
+    await store.write({ op: 'insertSession', session })
+  }
+  const result = await run(['user', 'set-password', 'Frank', '--data', data], { input: 'another one' })
+  t.match(result, { code: 0, stdout: 'changed  frank\n' })
+  const changed = await store.find('accountByLogin', 'frank')
+  t.ok(await verifyPassword('another one', changed?.passwordHash ?? ''))
+  t.equal(await store.find('session', 'session of frank'), undefined)
+  t.match(await store.find('session', 'session of grace'), { accountId: grace?.id })
+})
+
+t.test('a person who is removed and added again is somebody else', async (t) => {
+  const data = newFolder(t)
+  const add = async () => {
+    const { stdout } = await run(['user', 'add', 'heidi', '--data', data, '--json'], { input: 'long enough' })
+    return JSON.parse(stdout).sub
+  }
+  const first = await add()
+  t.match(await run(['user', 'remove', 'heidi', '--data', data]), { code: 0, stdout: 'removed  heidi\n' })
+  t.match(await run(['user', 'list', '--data', data]), { code: 0, stdout: '' })
+  const second = await add()
+  t.not(second, first)
+  for (const sub of [first, second]) t.ok(typeof sub === 'string' && sub.length <= 255)
+})
+
+t.test('nobody unknown can be removed or given a password', async (t) => {
+  const data = newFolder(t)
+  for (const args of [['remove'], ['set-password']]) {
+    const result = await run(['user', ...args, 'nobody', '--data', data], { input: 'long enough' })
+    t.match(result, { code: 1, stderr: 'lychgate: nobody has this user name\n' })
+  }
+})
