@@ -1,0 +1,32 @@
+/**
+ * Runs tap over the test files given, or all of them, and ends with `N passed, M failed`.
+ * The raw TAP goes to .tap/results.tap.
+ */
+import { spawnSync } from 'node:child_process'
+import { mkdirSync, readFileSync, rmSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+
+const results = fileURLToPath(new URL('../.tap/results.tap', import.meta.url))
+mkdirSync(new URL('../.tap/', import.meta.url), { recursive: true })
+rmSync(results, { force: true })
+const { status } = spawnSync(
+  'tap',
+  ['--reporter=terse', `--output-file=${results}`, ...process.argv.slice(2)],
+  {
+    stdio: 'inherit',
+  },
+)
+const { pass, fail } = totals()
+process.stdout.write(`\n${pass} passed, ${fail} failed\n`)
+process.exit(status === 0 && fail === 0 && pass > 0 ? 0 : 1)
+
+/**
+ * Counts tests: the points one level below their file. A file that fails without a failing test (it crashed, timed
+ * out or left something open) counts as one failure.
+ */
+function totals(): { pass: number; fail: number } {
+  const lines = readFileSync(results, 'utf8').split('\n')
+  const count = (pattern: RegExp) => lines.filter((line) => pattern.test(line)).length
+  const failedTests = count(/^ {4}not ok /)
+  return { pass: count(/^ {4}ok /), fail: failedTests || count(/^not ok /) || (status === 0 ? 0 : 1) }
+}
