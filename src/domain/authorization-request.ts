@@ -3,6 +3,7 @@ import { OAuthError } from './errors.ts'
 import type { AuthorizationRequest, Client, Scope, Seconds } from './model.ts'
 import { assertNoneRepeated, every, type Parameters, single } from './parameters.ts'
 import { requireCodeChallenge } from './pkce.ts'
+import { present } from './present.ts'
 import { isLoopbackRedirect, redirectUriMatches } from './redirect-uri.ts'
 import { parseResource, type Resources, requireScopeAt } from './resource.ts'
 import { parseScope } from './scope.ts'
@@ -196,11 +197,4 @@ function maxAge(text: string | undefined): Seconds | undefined {
   throw new OAuthError('invalid_request', 'max_age must be a number of seconds', {
     rule: 'oidc-core-3.1.2.1-max-age',
   })
-}
-
-/** Leaves out members that are undefined. */
-function present<T extends object>(members: T): { [K in keyof T]?: Exclude<T[K], undefined> } {
-  return Object.fromEntries(Object.entries(members).filter(([, value]) => value !== undefined)) as {
-    [K in keyof T]?: Exclude<T[K], undefined>
-  } // Object.fromEntries forgets the names it was given.
 }

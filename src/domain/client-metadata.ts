@@ -11,6 +11,7 @@ import {
 } from './client-members.ts'
 import { OAuthError } from './errors.ts'
 import type { Client, ClientAuthenticationMethod, GrantType, Scope, SigningAlgorithm } from './model.ts'
+import { present } from './present.ts'
 import { isLoopbackRedirect } from './redirect-uri.ts'
 import { formatScope, isScope, narrowScope, parseScope } from './scope.ts'
 
@@ -276,10 +277,4 @@ function isLanguageTag(tag: string): boolean {
   } catch {
     return false
   }
-}
-
-function present<T extends object>(members: T): { [K in keyof T]?: Exclude<T[K], undefined> } {
-  return Object.fromEntries(Object.entries(members).filter(([, value]) => value !== undefined)) as {
-    [K in keyof T]?: Exclude<T[K], undefined>
-  } // Object.fromEntries forgets the names it was given.
 }

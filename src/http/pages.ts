@@ -148,6 +148,7 @@ function serveAsset(app: FastifyInstance, asset: Asset): void {
     // Another version's address must not keep this content: during an upgrade it would stay wrong for a year.
     const lasting = request.query.v === asset.version
     reply
+      .removeHeader('pragma')
       .header('cache-control', lasting ? 'public, max-age=31536000, immutable' : 'no-cache')
       .header('etag', etag)
       .header('x-content-type-options', 'nosniff')
