@@ -24,9 +24,10 @@ export async function serve({ config: file, ...flags }: ServerFlags): Promise<vo
 }
 
 async function refuseDevelopmentPeople(store: Store): Promise<void> {
-  const [person] = (await store.list('account')).filter(({ seeded }) => seeded)
-  if (person === undefined) return
+  const people = (await store.list('account')).filter(({ seeded }) => seeded).map(({ username }) => username)
+  const [first] = people.sort()
+  if (first === undefined) return
   throw new ConfigError(
-    `store: ${person.username} was made by the development server and has a known password; lychgate user remove ${person.username}`,
+    `store: made by the development server, with known passwords: ${people.join(', ')}; lychgate user remove ${first}`,
   )
 }

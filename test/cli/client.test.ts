@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { secretMatches } from '../../src/domain/secret.ts'
 import { openStore } from '../../src/storage/open.ts'
-import { newFolder, run } from './run.ts'
+import { newFolder, run } from '../helpers/command.ts'
 
 async function storedClient(t: Test, data: string, clientId: string) {
   const store = await openStore(`sqlite:${data}/lychgate.db`)

@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
-import { entry, newFolder, run } from './run.ts'
+import { entry, newFolder, run } from '../helpers/command.ts'
 
 t.test('--help lists every command with examples, --version says the version; both end with 0', async (t) => {
   const help = await run(['--help'])

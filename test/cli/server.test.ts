@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { openStore } from '../../src/storage/open.ts'
-import { type Ended, ended, newFolder, run, start } from './run.ts'
+import { type Ended, ended, newFolder, run, start } from '../helpers/command.ts'
 
 const secret = 'the secret of this test, long enough'
 
@@ -177,7 +177,7 @@ t.test('a production server refuses development people until they are removed', 
     t.match(await run(['serve', '--data', data, '--port', port], { environment }), {
       code: 78,
       stdout: '',
-      stderr: new RegExp(`^lychgate: store: ${name} was made by [^\\n]*; lychgate user remove ${name}\\n$`),
+      stderr: new RegExp(`^lychgate: store: made by [^\\n]*; lychgate user remove ${name}\\n$`),
     })
     t.equal((await run(['user', 'remove', name, '--data', data])).code, 0)
   }

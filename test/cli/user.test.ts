@@ -2,7 +2,7 @@ import t, { type Test } from 'tap'
 import { verifyPassword } from '../../src/passwords.ts'
 import { openStore } from '../../src/storage/open.ts'
 import type { Store } from '../../src/storage/store.ts'
-import { newFolder, run } from './run.ts'
+import { newFolder, run } from '../helpers/command.ts'
 
 async function opened(t: Test, data: string): Promise<Store> {
   const store = await openStore(`sqlite:${data}/lychgate.db`)
