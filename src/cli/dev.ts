@@ -6,6 +6,7 @@ import { loadConfig } from '../load-config.ts'
 import { systemRandom } from '../system.ts'
 import { keepDevSecret } from './dev-secret.ts'
 import { makeFolder } from './open.ts'
+import { readableLog } from './readable-log.ts'
 import { findFreePort, runServer } from './run-server.ts'
 import { developmentPeople, seedPeople } from './seed.ts'
 import type { ServerFlags } from './serve.ts'
@@ -22,7 +23,7 @@ export async function dev({ config: file, ...flags }: ServerFlags): Promise<void
   }
   makeFolder(config.data)
   const secret = config.secret ?? keepDevSecret(config.data, systemRandom)
-  await runServer({ ...config, secret }, seedPeople)
+  await runServer({ ...config, secret }, seedPeople, { logTo: readableLog(process.stdout) })
   process.stdout.write(banner(config))
 }
 

@@ -1,5 +1,6 @@
 import { createServer } from 'node:net'
 import closeWithGrace from 'close-with-grace'
+import type { AppOptions } from '../app.ts'
 import type { Config } from '../config.ts'
 import { ConfigError } from '../config-error.ts'
 import type { Clock, RandomSource } from '../deps.ts'
@@ -15,6 +16,7 @@ export type Preparation = (store: Store, clock: Clock, random: RandomSource) => 
 export async function runServer(
   config: Config & { readonly secret: string },
   prepare: Preparation,
+  options: AppOptions = {},
 ): Promise<void> {
   const store = await openConfiguredStore(config)
   try {
@@ -22,7 +24,7 @@ export async function runServer(
     const keys = await openKeyRing(store, config.secret)
     await prepare(store, clock, random)
     const { buildApp } = await import('../app.ts')
-    const app = await buildApp({ config, store, keys, clock, random })
+    const app = await buildApp({ config, store, keys, clock, random }, options)
     await app.listen({ port: config.port, host: listeningHost(config) }).catch(async (error: unknown) => {
       await app.close()
       throw error

@@ -17,7 +17,7 @@ function describe(request: FastifyRequest, reply: FastifyReply) {
   const { refusal } = request
   return {
     method: request.method,
-    path: request.url.split('?', 1)[0],
+    path: withoutSecrets(request.url.split('?', 1)[0] ?? ''),
     status: reply.statusCode,
     ms: Math.round(reply.elapsedTime * 10) / 10,
     ...(request.client && { client: request.client.id }),
@@ -36,4 +36,9 @@ function causeOf(request: FastifyRequest) {
   return cause instanceof Error
     ? { message: cause.message, stack: cause.stack, from: String(cause.cause ?? '') }
     : cause
+}
+
+/** A secret pasted into a path keeps its prefix, which says what it was. */
+function withoutSecrets(path: string): string {
+  return path.replaceAll(/(lyc_[a-z]+_)[\w-]+/g, '$1…')
 }

@@ -1,0 +1,66 @@
+/** What a developer wants of a log line. */
+interface Line {
+  readonly level: number
+  readonly time: number
+  readonly msg: string
+  readonly reqId?: string
+  readonly method?: string
+  readonly path?: string
+  readonly status?: number
+  readonly ms?: number
+  readonly error?: string
+  readonly why?: string
+  readonly rule?: string
+  readonly stored?: unknown
+  readonly received?: unknown
+  readonly err?: { readonly stack?: string }
+  readonly cause?: { readonly stack?: string }
+}
+
+const warning = 40
+
+/**
+ * Writes the server's log lines for people: one line a request, and below a refusal what was stored and what was
+ * received. Made for `lychgate dev`; a production server writes JSON.
+ */
+export function readableLog(output: { write(text: string): unknown }): { write(line: string): void } {
+  return {
+    write(line) {
+      // `as`: pino writes these lines.
+      const text = describe(JSON.parse(line) as Line)
+      if (text !== undefined) output.write(`${text}\n`)
+    },
+  }
+}
+
+function describe(line: Line): string | undefined {
+  const { level, time, msg, method, path, status, ms } = line
+  if (method !== undefined)
+    return [`${clock(time)} ${status} ${method} ${path} ${ms} ms`, ...refusal(line)].join('\n')
+  // Where it listens is in the banner.
+  if (level < warning) return undefined
+  return [`${clock(time)} ${msg}`, ...indented(line.err?.stack)].join('\n')
+}
+
+function refusal({ error, why, rule, stored, received, cause, reqId }: Line): readonly string[] {
+  if (error === undefined) return []
+  return [
+    `         ${error}: ${why}${rule === undefined ? '' : `  [${rule}]`}`,
+    ...(stored === undefined ? [] : [`         stored    ${show(stored)}`]),
+    ...(received === undefined ? [] : [`         received  ${show(received)}`]),
+    ...(cause === undefined ? [] : [`         request   ${reqId}`, ...indented(cause.stack)]),
+  ]
+}
+
+function show(value: unknown): string {
+  return Array.isArray(value) ? value.join(' ') : String(value)
+}
+
+function indented(stack: string | undefined): readonly string[] {
+  return stack?.split('\n').map((line) => `         ${line}`) ?? []
+}
+
+/** Local time of day: log lines are read while they are written. */
+function clock(milliseconds: number): string {
+  return new Intl.DateTimeFormat('en-GB', { timeStyle: 'medium' }).format(milliseconds)
+}
