@@ -1,0 +1,41 @@
+import { spawnSync } from 'node:child_process'
+import { cpSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
+import { join, relative } from 'node:path'
+
+/*
+ * Fails when a schema says something its migrations do not: `drizzle-kit generate` must have nothing to add. It works
+ * on a copy, so the tree stays as it is.
+ */
+const dialects = [
+  { dialect: 'sqlite', folder: 'sqlite' },
+  { dialect: 'postgresql', folder: 'postgres' },
+] as const
+
+const root = join(import.meta.dirname, '../..')
+
+/** What drizzle-kit would change, or undefined when schema and migrations agree. */
+function drift(dialect: string, folder: string): string | undefined {
+  // Inside the project, because drizzle-kit takes its paths from there.
+  const copy = mkdtempSync(join(root, 'drizzle', '.check-'))
+  try {
+    cpSync(join(root, 'drizzle', folder), copy, { recursive: true })
+    const before = readdirSync(copy).length
+    const options = [`--dialect=${dialect}`, `--schema=./src/storage/${folder}/schema.ts`]
+    const run = spawnSync('drizzle-kit', ['generate', ...options, `--out=./${relative(root, copy)}`], {
+      cwd: root,
+      encoding: 'utf8',
+      // Without a terminal its questions about renames are an error, not a wait.
+      stdio: ['ignore', 'pipe', 'pipe'],
+    })
+    if (run.status === 0 && readdirSync(copy).length === before) return undefined
+    return `${run.stdout ?? ''}${run.stderr ?? ''}${run.error ?? ''}`
+  } finally {
+    rmSync(copy, { recursive: true, force: true })
+  }
+}
+
+for (const { dialect, folder } of dialects) {
+  const changes = drift(dialect, folder)
+  console.log(`${folder}: ${changes === undefined ? 'schema and migrations agree' : `drift\n${changes}`}`)
+  if (changes !== undefined) process.exitCode = 1
+}

@@ -1,0 +1,66 @@
+import { drizzle } from 'drizzle-orm/node-postgres/driver'
+import { migrate } from 'drizzle-orm/node-postgres/migrator'
+import pg from 'pg'
+import { assertNotNewer } from '../migrations.ts'
+
+/** No request waits longer than this for a connection or a lock; then it is told to come back. */
+const waitMilliseconds = 2000
+const statementMilliseconds = 5000
+/** Any constant: held while migrating, so that servers starting together do it once. */
+const migrationLock = 0x6c796368
+
+/**
+ * A pool of connections to a migrated database.
+ * @throws {Error} with one line for the operator, without the URL.
+ */
+export async function openPool(url: string, migrations: string): Promise<pg.Pool> {
+  const pool = new pg.Pool({
+    connectionString: url,
+    application_name: 'lychgate',
+    connectionTimeoutMillis: waitMilliseconds,
+    lock_timeout: waitMilliseconds,
+    statement_timeout: statementMilliseconds,
+    idle_in_transaction_session_timeout: 2 * statementMilliseconds,
+    onConnect: prepareConnection,
+  })
+  // A lost connection also fails the query that uses it; without a listener the process would end.
+  pool.on('error', () => undefined)
+  try {
+    await applyMigrations(pool, migrations)
+    return pool
+  } catch (fault) {
+    await pool.end()
+    const reason =
+      fault instanceof Error ? fault.message || String('code' in fault && fault.code) : String(fault)
+    throw new Error(`the PostgreSQL database cannot be used: ${reason}`, { cause: fault })
+  }
+}
+
+async function prepareConnection(client: pg.ClientBase): Promise<void> {
+  client.on('error', () => undefined)
+  // A commit that is not on disk when it is acknowledged could come undone.
+  await client.query(
+    "select set_config('synchronous_commit', 'on', false) where current_setting('synchronous_commit') = 'off'",
+  )
+}
+
+async function applyMigrations(pool: pg.Pool, migrations: string): Promise<void> {
+  const client = await pool.connect()
+  try {
+    await client.query('set statement_timeout = 0')
+    await client.query('set lock_timeout = 0')
+    await client.query('select pg_advisory_lock($1)', [migrationLock])
+    assertNotNewer(migrations, await appliedMigrations(client))
+    await migrate(drizzle(client), { migrationsFolder: migrations })
+  } finally {
+    // Ends the connection, and with it the lock and the settings.
+    client.release(true)
+  }
+}
+
+async function appliedMigrations(client: pg.PoolClient): Promise<readonly number[]> {
+  const table = await client.query("select to_regclass('drizzle.__drizzle_migrations') is not null as found")
+  if (!table.rows[0]?.found) return []
+  const applied = await client.query('select created_at from drizzle.__drizzle_migrations')
+  return applied.rows.map((row) => Number(row.created_at))
+}

@@ -1,0 +1,217 @@
+import { hash } from 'node:crypto'
+import { drizzle, type NodePgDatabase } from 'drizzle-orm/node-postgres/driver'
+import type pg from 'pg'
+import type { Write } from '../../domain/decision.ts'
+import type { Seconds } from '../../domain/model.ts'
+import { migrationsFolder } from '../migrations.ts'
+import {
+  consentOfKey,
+  grantKey,
+  throttleKey,
+  toAccount,
+  toClient,
+  toConsent,
+  toGrant,
+  toInteraction,
+  toKey,
+  toSession,
+  toThrottle,
+} from '../rows.ts'
+import { stepsOf } from '../steps.ts'
+import { type ListableKind, type RecordKind, type Records, type Store, StoreUnavailable } from '../store.ts'
+import { grantsPerSlice, judgeSlice, rowsPerKind, slicesPerSweep, walkStart } from '../sweep.ts'
+import { isConflict, translate } from './faults.ts'
+import { openPool } from './open-pool.ts'
+import { prepareLists, prepareLoads, prepareSweep, prepareWrites } from './statements.ts'
+
+type Loads = { readonly [K in RecordKind]: (key: string) => Promise<Records[K] | undefined> }
+type Lists = { readonly [K in ListableKind]: () => Promise<readonly Records[K][]> }
+
+/** How often a transaction that lost against another is tried in all. */
+const attempts = 5
+
+/** The store in a PostgreSQL database: one transaction a decision, under a lock on the key it decides about. */
+export async function openPostgresStore(url: string, migrations?: string): Promise<Store> {
+  const pool = await openPool(url, migrationsFolder('postgres', migrations))
+  const connectionOf = connections()
+  const sweepBatch = sweeper()
+
+  async function withConnection<T>(
+    work: (connection: Connection, client: pg.PoolClient) => Promise<T>,
+  ): Promise<T> {
+    const client = await pool.connect().catch((fault) => {
+      throw new StoreUnavailable(fault)
+    })
+    let broken: boolean | Error = true
+    try {
+      const result = await work(connectionOf(client), client)
+      broken = false
+      return result
+    } catch (fault) {
+      const error = translate(fault)
+      broken = error instanceof StoreUnavailable
+      throw error
+    } finally {
+      client.release(broken)
+    }
+  }
+
+  async function inTransaction<T>(begin: string, work: (connection: Connection) => Promise<T>): Promise<T> {
+    for (let attempt = 1; ; attempt++) {
+      try {
+        return await withConnection((connection, client) =>
+          transaction(client, begin, () => work(connection)),
+        )
+      } catch (fault) {
+        if (!isConflict(fault)) throw fault
+        if (attempt === attempts) throw new StoreUnavailable(fault)
+      }
+    }
+  }
+
+  return {
+    find: (kind, key) => withConnection(({ find }) => find[kind](key)),
+    list: (kind) => withConnection(({ list }) => list[kind]()),
+    transact: async (kind, key, decide) => {
+      const decision = await inTransaction(beginLocked(kind, key), async ({ transact, apply }) => {
+        const decided = decide(await transact[kind](key))
+        await apply(decided.writes)
+        return decided
+      })
+      if ('refusal' in decision) throw decision.refusal
+      return decision.result
+    },
+    write: (...writes) => inTransaction('begin', ({ apply }) => apply(writes)),
+    sweep: (now, since) => inTransaction('begin', ({ sweep }) => sweepBatch(sweep, now, since)),
+    ping: () => withConnection(async (_, client) => void (await client.query('select 1'))),
+    close: async () => {
+      if (!pool.ending) await pool.end()
+    },
+  }
+}
+
+/**
+ * Decisions about one key wait for each other, also while there is no row to lock. The lock is taken before the read,
+ * so that the read's snapshot shows everything earlier decisions wrote, in other tables too.
+ */
+function beginLocked(kind: RecordKind, key: string): string {
+  const lock = hash('sha256', `${kind} ${key}`, 'buffer').readBigInt64BE()
+  return `begin; select pg_advisory_xact_lock(${lock})`
+}
+
+async function transaction<T>(client: pg.PoolClient, begin: string, work: () => Promise<T>): Promise<T> {
+  try {
+    await client.query(begin)
+    const result = await work()
+    await client.query('commit')
+    return result
+  } catch (fault) {
+    // A connection on which even this fails is not used again: `fault` says why.
+    await client.query('rollback').catch(() => undefined)
+    throw fault
+  }
+}
+
+type Connection = ReturnType<typeof connectionOn>
+
+/** Prepared statements belong to a connection of the pool: made at its first use, forgotten with it. */
+function connections(): (client: pg.PoolClient) => Connection {
+  const known = new WeakMap<pg.PoolClient, Connection>()
+  return (client) => {
+    const connection = known.get(client) ?? connectionOn(drizzle(client))
+    known.set(client, connection)
+    return connection
+  }
+}
+
+function connectionOn(db: NodePgDatabase) {
+  return {
+    find: loadsOf(prepareLoads(db, 'find')),
+    transact: loadsOf(prepareLoads(db, 'transact')),
+    list: listsOf(prepareLists(db)),
+    apply: applier(prepareWrites(db)),
+    sweep: prepareSweep(db),
+  }
+}
+
+function loadsOf(loads: ReturnType<typeof prepareLoads>): Loads {
+  return {
+    client: (key) => first(text(key) && loads.client.execute({ key }), toClient),
+    account: (key) => first(text(key) && loads.account.execute({ key }), toAccount),
+    accountByLogin: (key) => first(text(key) && loads.accountByLogin.execute({ key }), toAccount),
+    session: (key) => first(text(key) && loads.session.execute({ key }), toSession),
+    interaction: (key) => first(text(key) && loads.interaction.execute({ key }), toInteraction),
+    consent: (key) => first(text(key) && loads.consent.execute(consentOfKey(key)), toConsent),
+    grant: (id) => {
+      const key = grantKey(id)
+      return first(key && loads.grant.execute({ key }), toGrant)
+    },
+    throttle: (key) => first(loads.throttle.execute({ key: throttleKey(key) }), toThrottle),
+    key: (key) => first(text(key) && loads.key.execute({ key }), toKey),
+  }
+}
+
+/** No text in PostgreSQL contains U+0000; asking for one is an error there, and a record not found here. */
+function text(key: string): true | undefined {
+  return key.includes('\0') ? undefined : true
+}
+
+async function first<Row, T>(
+  rows: Promise<Row[]> | undefined,
+  toRecord: (row: Row) => T,
+): Promise<T | undefined> {
+  const row = (await rows)?.[0]
+  return row === undefined ? undefined : toRecord(row)
+}
+
+function listsOf(lists: ReturnType<typeof prepareLists>): Lists {
+  return {
+    client: async () => (await lists.client.execute()).map(toClient),
+    account: async () => (await lists.account.execute()).map(toAccount),
+    key: async () => (await lists.key.execute()).map(toKey),
+  }
+}
+
+function applier(statements: ReturnType<typeof prepareWrites>): (writes: readonly Write[]) => Promise<void> {
+  return async (writes) => {
+    for (const step of writes.flatMap(stepsOf)) {
+      const { rowCount } = await statements[step.statement].execute({ ...step.values })
+      if (step.exact && rowCount !== 1)
+        throw new Error(`${step.statement} met no row: its decision was not made here`)
+    }
+  }
+}
+
+type Sweep = ReturnType<typeof prepareSweep>
+
+/** The sweep; it remembers how far in the grants it has come. */
+function sweeper(): (statements: Sweep, now: Seconds, since: Seconds) => Promise<number> {
+  let after = walkStart
+
+  async function sweepGrants(statements: Sweep, now: Seconds): Promise<number> {
+    let deleted = 0
+    for (let count = 0; count < slicesPerSweep && deleted < rowsPerKind; count++) {
+      const slice = await statements.sliceOfGrants.execute({ after, limit: grantsPerSlice })
+      const verdict = judgeSlice(slice, now, rowsPerKind - deleted)
+      if (verdict.expired.length > 0) {
+        deleted += (await statements.grants.execute({ ids: verdict.expired })).rowCount ?? 0
+      }
+      after = verdict.after
+      if (after === walkStart) break
+    }
+    return deleted
+  }
+
+  return async (statements, now, since) => {
+    const bound = { now, limit: rowsPerKind }
+    const results = [
+      await statements.interactions.execute(bound),
+      await statements.sessions.execute(bound),
+      await statements.throttles.execute(bound),
+      await statements.revokedAccessTokens.execute(bound),
+      await statements.clients.execute({ since, limit: rowsPerKind }),
+    ]
+    const deleted = results.reduce((sum, { rowCount }) => sum + (rowCount ?? 0), 0)
+    return deleted + (await sweepGrants(statements, now))
+  }
+}

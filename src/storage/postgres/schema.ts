@@ -1,0 +1,148 @@
+import { bigint, boolean, customType, index, pgTable, primaryKey, text } from 'drizzle-orm/pg-core'
+import { sql } from 'drizzle-orm/sql'
+import type { Client, StoredKey } from '../../domain/model.ts'
+
+/*
+ * The tables of sqlite/schema.ts in PostgreSQL's dialect: same tables, same columns, same JavaScript types, so that
+ * rows.ts serves both. A test compares them.
+ */
+const bytes = customType<{ data: Buffer }>({ dataType: () => 'bytea' })
+const bool = boolean
+const integer = (name: string) => bigint(name, { mode: 'number' })
+
+export const clients = pgTable(
+  'clients',
+  {
+    id: text('id').primaryKey(),
+    origin: text('origin').$type<Client['origin']>().notNull(),
+    issuedAt: integer('issued_at').notNull(),
+    usedAt: integer('used_at').notNull(),
+    /** JSON of every other member. */
+    metadata: text('metadata').notNull(),
+  },
+  (table) => [
+    // Holds only what the sweep looks for: the first use takes a client out of it.
+    index('clients_never_used').on(table.issuedAt).where(sql`origin = 'registered' and used_at = issued_at`),
+  ],
+)
+
+export const accounts = pgTable('accounts', {
+  id: text('id').primaryKey(),
+  username: text('username').notNull().unique('accounts_username'),
+  email: text('email').unique('accounts_email'),
+  passwordHash: text('password_hash').notNull(),
+  claims: text('claims').notNull(),
+  seeded: bool('seeded').notNull(),
+  createdAt: integer('created_at').notNull(),
+  updatedAt: integer('updated_at').notNull(),
+})
+
+export const sessions = pgTable(
+  'sessions',
+  {
+    id: text('id').primaryKey(),
+    accountId: text('account_id').notNull(),
+    authenticatedAt: integer('authenticated_at').notNull(),
+    methods: text('methods').notNull(),
+    createdAt: integer('created_at').notNull(),
+    idleExpiresAt: integer('idle_expires_at').notNull(),
+    expiresAt: integer('expires_at').notNull(),
+  },
+  (table) => [
+    index('sessions_account_id').on(table.accountId),
+    // The idle end never lies behind the absolute one, so it alone decides when the row can go.
+    index('sessions_idle_expires_at').on(table.idleExpiresAt),
+  ],
+)
+
+export const interactions = pgTable(
+  'interactions',
+  {
+    id: text('id').primaryKey(),
+    browserHash: text('browser_hash').notNull(),
+    request: text('request').notNull(),
+    authenticatedSessionId: text('authenticated_session_id'),
+    accountChosen: bool('account_chosen').notNull(),
+    createdAt: integer('created_at').notNull(),
+    expiresAt: integer('expires_at').notNull(),
+  },
+  (table) => [index('interactions_expires_at').on(table.expiresAt)],
+)
+
+export const consents = pgTable(
+  'consents',
+  {
+    accountId: text('account_id').notNull(),
+    clientId: text('client_id').notNull(),
+    scope: text('scope').notNull(),
+    resource: text('resource').notNull(),
+    grantedAt: integer('granted_at').notNull(),
+  },
+  (table) => [
+    primaryKey({ columns: [table.accountId, table.clientId] }),
+    index('consents_client_id').on(table.clientId),
+  ],
+)
+
+/** The hot table: one row an approval, no index but its key, absent members NULL. */
+export const grants = pgTable('grants', {
+  id: bytes('id').primaryKey(),
+  secret: bytes('secret').notNull(),
+  clientId: text('client_id').notNull(),
+  accountId: text('account_id').notNull(),
+  sessionId: bytes('session_id'),
+  scope: text('scope').notNull(),
+  resource: text('resource').notNull(),
+  redirectUri: text('redirect_uri').notNull(),
+  redirectUriSent: bool('redirect_uri_sent').notNull(),
+  codeChallenge: bytes('code_challenge'),
+  /** Bytes, because a client may send what PostgreSQL refuses in text (U+0000). */
+  nonce: bytes('nonce'),
+  authenticatedAt: integer('authenticated_at').notNull(),
+  methods: text('methods').notNull(),
+  authTimeOwed: bool('auth_time_owed').notNull(),
+  claims: text('claims'),
+  approvedAt: integer('approved_at').notNull(),
+  codeExpiresAt: integer('code_expires_at').notNull(),
+  seq: integer('seq').notNull(),
+  rotatedAt: integer('rotated_at'),
+  refreshExpiresAt: integer('refresh_expires_at'),
+  absoluteExpiresAt: integer('absolute_expires_at').notNull(),
+  expiresAt: integer('expires_at').notNull(),
+  revokedAt: integer('revoked_at'),
+})
+
+export const revokedAccessTokens = pgTable(
+  'revoked_access_tokens',
+  {
+    grantId: bytes('grant_id').notNull(),
+    tokenId: text('token_id').notNull(),
+    expiresAt: integer('expires_at').notNull(),
+  },
+  (table) => [
+    primaryKey({ columns: [table.grantId, table.tokenId] }),
+    index('revoked_access_tokens_expires_at').on(table.expiresAt),
+  ],
+)
+
+export const keys = pgTable('keys', {
+  id: text('id').primaryKey(),
+  kind: text('kind').$type<StoredKey['kind']>().notNull(),
+  algorithm: text('algorithm').$type<StoredKey['algorithm']>().notNull(),
+  publicJwk: text('public_jwk'),
+  sealedPrivate: text('sealed_private').notNull(),
+  createdAt: integer('created_at').notNull(),
+  activeAt: integer('active_at').notNull(),
+  retiredAt: integer('retired_at'),
+})
+
+export const throttles = pgTable(
+  'throttles',
+  {
+    /** Bytes, because it may contain what somebody typed. */
+    key: bytes('key').primaryKey(),
+    failures: integer('failures').notNull(),
+    expiresAt: integer('expires_at').notNull(),
+  },
+  (table) => [index('throttles_expires_at').on(table.expiresAt)],
+)

@@ -1,0 +1,207 @@
+import type { NodePgDatabase } from 'drizzle-orm/node-postgres/driver'
+import type { PgColumn, PgTable } from 'drizzle-orm/pg-core'
+import type { PgInsertValue, PgUpdateSetSource } from 'drizzle-orm/pg-core/query-builders'
+import { and, asc, desc, eq, gt, inArray, isNull, lte, or, type Placeholder, sql } from 'drizzle-orm/sql'
+import { getTableColumns } from 'drizzle-orm/utils'
+import type { WriteStatement } from '../steps.ts'
+import {
+  accounts,
+  clients,
+  consents,
+  grants,
+  interactions,
+  keys,
+  revokedAccessTokens,
+  sessions,
+  throttles,
+} from './schema.ts'
+
+const value = sql.placeholder
+
+/** A select that can still be told to lock what it finds; `for` changes the query itself. */
+interface Lockable<P> {
+  for(strength: 'update', config: { of: PgTable }): unknown
+  prepare(name: string): P
+}
+
+/** A prepared statement that changes rows. */
+export interface Change {
+  execute(values: Record<string, unknown>): Promise<{ readonly rowCount: number | null }>
+}
+
+/** The reads of `find` and of `transact`, prepared on this connection; the latter's lock the row they find. */
+export function prepareLoads(db: NodePgDatabase, purpose: 'find' | 'transact') {
+  function ready<P>(name: string, table: PgTable, query: Lockable<P>): P {
+    if (purpose === 'transact') query.for('update', { of: table })
+    return query.prepare(`${purpose}_${name}`)
+  }
+  const is = (column: PgColumn) => eq(column, value('key'))
+  const isConsent = and(eq(consents.accountId, value('accountId')), eq(consents.clientId, value('clientId')))
+  const byLogin = db
+    .select()
+    .from(accounts)
+    .where(or(is(accounts.username), is(accounts.email)))
+  const revokedTokens = sql<string | null>`(select string_agg(${revokedAccessTokens.tokenId}, ' ')
+    from ${revokedAccessTokens} where ${revokedAccessTokens.grantId} = ${grants.id})`
+  const grant = db
+    .select({ ...getTableColumns(grants), revokedTokens })
+    .from(grants)
+    .innerJoin(clients, eq(clients.id, grants.clientId))
+    .innerJoin(accounts, eq(accounts.id, grants.accountId))
+  return {
+    client: ready('client', clients, db.select().from(clients).where(is(clients.id))),
+    account: ready('account', accounts, db.select().from(accounts).where(is(accounts.id))),
+    // A user name goes before an equal e-mail address of somebody else.
+    accountByLogin: ready('login', accounts, byLogin.orderBy(desc(is(accounts.username))).limit(1)),
+    session: ready('session', sessions, db.select().from(sessions).where(is(sessions.id))),
+    interaction: ready(
+      'interaction',
+      interactions,
+      db.select().from(interactions).where(is(interactions.id)),
+    ),
+    consent: ready('consent', consents, db.select().from(consents).where(isConsent)),
+    // One statement and no `now`: an id of an expired token does no harm until it is swept.
+    grant: ready('grant', grants, grant.where(is(grants.id))),
+    throttle: ready('throttle', throttles, db.select().from(throttles).where(is(throttles.key))),
+    key: ready('key', keys, db.select().from(keys).where(is(keys.id))),
+  }
+}
+
+/** The lists, prepared on this connection. */
+export function prepareLists(db: NodePgDatabase) {
+  return {
+    client: db.select().from(clients).orderBy(asc(clients.issuedAt), asc(clients.id)).prepare('list_client'),
+    account: db
+      .select()
+      .from(accounts)
+      .orderBy(asc(accounts.createdAt), asc(accounts.id))
+      .prepare('list_account'),
+    key: db.select().from(keys).orderBy(asc(keys.createdAt), asc(keys.id)).prepare('list_key'),
+  }
+}
+
+/** Every write, prepared on this connection. */
+export function prepareWrites(db: NodePgDatabase): Readonly<Record<WriteStatement, Change>> {
+  const insert = <T extends PgTable>(table: T) => db.insert(table).values(row(table))
+  const update = <T extends PgTable>(table: T, id: PgColumn) =>
+    db
+      .update(table)
+      .set(settings(table))
+      .where(eq(id, value('id')))
+  const remove = (table: PgTable, column: PgColumn, name: string) =>
+    db.delete(table).where(eq(column, value(name)))
+  const living = and(eq(grants.id, value('id')), isNull(grants.revokedAt))
+  const setting = (name: string) => sql`${value(name)}`
+  const statements: Record<WriteStatement, { prepare(name: string): Change }> = {
+    insertClient: insert(clients),
+    updateClient: update(clients, clients.id),
+    touchClient: db
+      .update(clients)
+      .set({ usedAt: sql`greatest(${value('at')}, ${clients.issuedAt} + 1)` })
+      .where(eq(clients.id, value('id'))),
+    deleteClientRow: remove(clients, clients.id, 'id'),
+    deleteConsentsOfClient: remove(consents, consents.clientId, 'clientId'),
+    insertAccount: insert(accounts),
+    updateAccount: update(accounts, accounts.id),
+    deleteAccountRow: remove(accounts, accounts.id, 'id'),
+    deleteConsentsOfAccount: remove(consents, consents.accountId, 'accountId'),
+    insertSession: insert(sessions),
+    extendSession: db
+      .update(sessions)
+      .set({ idleExpiresAt: setting('idleExpiresAt') })
+      .where(eq(sessions.id, value('id'))),
+    deleteSession: remove(sessions, sessions.id, 'id'),
+    deleteSessionsOf: remove(sessions, sessions.accountId, 'accountId'),
+    insertInteraction: insert(interactions),
+    updateInteraction: update(interactions, interactions.id),
+    deleteInteraction: remove(interactions, interactions.id, 'id'),
+    putConsent: insert(consents).onConflictDoUpdate({
+      target: [consents.accountId, consents.clientId],
+      set: settings(consents),
+    }),
+    insertGrant: insert(grants),
+    rotateGrant: db
+      .update(grants)
+      .set({
+        seq: sql`${grants.seq} + 1`,
+        rotatedAt: setting('at'),
+        refreshExpiresAt: setting('refreshExpiresAt'),
+        expiresAt: setting('expiresAt'),
+      })
+      .where(and(living, eq(grants.seq, value('fromSeq')))),
+    revokeGrant: db
+      .update(grants)
+      .set({ revokedAt: setting('at') })
+      .where(living),
+    revokeAccessToken: insert(revokedAccessTokens).onConflictDoNothing(),
+    insertKey: insert(keys),
+    updateKey: update(keys, keys.id),
+    deleteKey: remove(keys, keys.id, 'id'),
+    putThrottle: insert(throttles).onConflictDoUpdate({ target: throttles.key, set: settings(throttles) }),
+    deleteThrottle: remove(throttles, throttles.key, 'key'),
+  }
+  const prepared = Object.entries(statements).map(([name, statement]) => [name, statement.prepare(name)])
+  // Same names as in the table above.
+  return Object.fromEntries(prepared) as Record<WriteStatement, Change>
+}
+
+/** What the sweep runs: deletions bounded by `limit`, and a slice of the grants in the order of their key. */
+export function prepareSweep(db: NodePgDatabase) {
+  const expired = (table: PgTable, key: PgColumn, expiresAt: PgColumn) =>
+    db.delete(table).where(
+      inArray(
+        key,
+        db
+          .select({ key })
+          .from(table)
+          .where(lte(expiresAt, value('now')))
+          .limit(value('limit')),
+      ),
+    )
+  const unused = db
+    .select({ id: clients.id })
+    .from(clients)
+    .where(sql`origin = 'registered' and used_at = issued_at and ${clients.issuedAt} < ${value('since')}`)
+    .limit(value('limit'))
+  const tokens = revokedAccessTokens
+  return {
+    interactions: expired(interactions, interactions.id, interactions.expiresAt).prepare(
+      'sweep_interactions',
+    ),
+    sessions: expired(sessions, sessions.id, sessions.idleExpiresAt).prepare('sweep_sessions'),
+    throttles: expired(throttles, throttles.key, throttles.expiresAt).prepare('sweep_throttles'),
+    revokedAccessTokens: db
+      .delete(tokens)
+      .where(
+        sql`(grant_id, token_id) in (select grant_id, token_id from ${tokens}
+          where expires_at <= ${value('now')} limit ${value('limit')})`,
+      )
+      .prepare('sweep_revoked'),
+    clients: db.delete(clients).where(inArray(clients.id, unused)).prepare('sweep_clients'),
+    sliceOfGrants: db
+      .select({ id: grants.id, expiresAt: grants.expiresAt })
+      .from(grants)
+      .where(gt(grants.id, value('after')))
+      .orderBy(asc(grants.id))
+      .limit(value('limit'))
+      .prepare('sweep_slice'),
+    grants: db
+      .delete(grants)
+      .where(sql`${grants.id} = any(${value('ids')})`)
+      .prepare('sweep_grants'),
+  }
+}
+
+/** A placeholder for every column, named after its member. */
+function row<T extends PgTable>(table: T): PgInsertValue<T> {
+  const placeholders: Record<string, Placeholder> = {}
+  for (const member of Object.keys(getTableColumns(table))) placeholders[member] = value(member)
+  // The loop names exactly the columns of T; the compiler cannot follow it.
+  return placeholders as PgInsertValue<T>
+}
+
+/** The same, for an update. */
+function settings<T extends PgTable>(table: T): PgUpdateSetSource<T> {
+  // Drizzle takes placeholders in `set` as in `values`, though its types leave them out.
+  return row(table) as PgUpdateSetSource<T>
+}

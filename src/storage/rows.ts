@@ -1,0 +1,218 @@
+import type {
+  Account,
+  AuthorizationRequest,
+  Client,
+  Consent,
+  Grant,
+  Interaction,
+  Session,
+  StoredKey,
+  Throttle,
+} from '../domain/model.ts'
+import type * as table from './sqlite/schema.ts'
+
+/*
+ * Row ↔ record, for both adapters. This is where null stops: an absent member is NULL in a row and is not there at
+ * all in a record. Lists are one text separated by spaces, which none of their items can contain.
+ */
+
+export type ClientRow = typeof table.clients.$inferSelect
+export type AccountRow = typeof table.accounts.$inferSelect
+export type SessionRow = typeof table.sessions.$inferSelect
+export type InteractionRow = typeof table.interactions.$inferSelect
+export type ConsentRow = typeof table.consents.$inferSelect
+export type GrantRow = typeof table.grants.$inferSelect
+/** A grant as it is read: with the ids of its revoked access tokens, joined by spaces. */
+export type FoundGrantRow = GrantRow & { readonly revokedTokens: string | null }
+export type KeyRow = typeof table.keys.$inferSelect
+export type ThrottleRow = typeof table.throttles.$inferSelect
+
+/** The row of a client. */
+export function clientRow({ id, origin, issuedAt, usedAt, ...metadata }: Client): ClientRow {
+  return { id, origin, issuedAt, usedAt, metadata: JSON.stringify(metadata) }
+}
+
+/** The client of a row. */
+export function toClient({ id, origin, issuedAt, usedAt, metadata }: ClientRow): Client {
+  return { id, origin, issuedAt, usedAt, ...(JSON.parse(metadata) as Omit<Client, keyof ClientRow>) }
+}
+
+/** The row of an account. */
+export function accountRow(account: Account): AccountRow {
+  return { ...account, email: account.email ?? null, claims: JSON.stringify(account.claims) }
+}
+
+/** The account of a row. */
+export function toAccount({ email, claims, ...row }: AccountRow): Account {
+  return { ...row, claims: JSON.parse(claims) as Account['claims'], ...present({ email }) }
+}
+
+/** The row of a session. */
+export function sessionRow(session: Session): SessionRow {
+  return { ...session, methods: joined(session.methods) }
+}
+
+/** The session of a row. */
+export function toSession(row: SessionRow): Session {
+  return { ...row, methods: words(row.methods) }
+}
+
+/** The row of an interaction. */
+export function interactionRow(interaction: Interaction): InteractionRow {
+  return {
+    ...interaction,
+    request: JSON.stringify(interaction.request),
+    authenticatedSessionId: interaction.authenticatedSessionId ?? null,
+  }
+}
+
+/** The interaction of a row. */
+export function toInteraction({ request, authenticatedSessionId, ...row }: InteractionRow): Interaction {
+  return {
+    ...row,
+    request: JSON.parse(request) as AuthorizationRequest,
+    ...present({ authenticatedSessionId }),
+  }
+}
+
+/** The row of a remembered consent. */
+export function consentRow(consent: Consent): ConsentRow {
+  return { ...consent, scope: joined(consent.scope), resource: joined(consent.resource) }
+}
+
+/** The remembered consent of a row. */
+export function toConsent(row: ConsentRow): Consent {
+  return { ...row, scope: words(row.scope), resource: words(row.resource) }
+}
+
+/** The two halves of `consentKey(accountId, clientId)`. */
+export function consentOfKey(key: string): { readonly accountId: string; readonly clientId: string } {
+  const at = key.indexOf(' ')
+  return { accountId: key.slice(0, at), clientId: key.slice(at + 1) }
+}
+
+/** The row of a grant; its revoked access tokens are rows of their own. */
+export function grantRow({ revokedTokens: _, ...grant }: Grant): GrantRow {
+  const { userinfo, idToken } = grant.claims
+  return {
+    ...grant,
+    id: packed(grant.id, 12),
+    secret: packed(grant.secret, 16),
+    sessionId: grant.sessionId === undefined ? null : packedHash(grant.sessionId),
+    scope: joined(grant.scope),
+    resource: joined(grant.resource),
+    codeChallenge: grant.codeChallenge === undefined ? null : packedHash(grant.codeChallenge),
+    nonce: grant.nonce === undefined ? null : Buffer.from(grant.nonce),
+    methods: joined(grant.methods),
+    claims: userinfo.length + idToken.length === 0 ? null : JSON.stringify([userinfo, idToken]),
+    rotatedAt: grant.rotatedAt ?? null,
+    refreshExpiresAt: grant.refreshExpiresAt ?? null,
+    revokedAt: grant.revokedAt ?? null,
+  }
+}
+
+/** The grant of a row. */
+export function toGrant(row: FoundGrantRow): Grant {
+  const [userinfo, idToken] = (row.claims === null ? [[], []] : JSON.parse(row.claims)) as [
+    string[],
+    string[],
+  ]
+  return {
+    id: row.id.toString('base64url'),
+    secret: row.secret.toString('base64url'),
+    clientId: row.clientId,
+    accountId: row.accountId,
+    scope: words(row.scope),
+    resource: words(row.resource),
+    redirectUri: row.redirectUri,
+    redirectUriSent: row.redirectUriSent,
+    authenticatedAt: row.authenticatedAt,
+    methods: words(row.methods),
+    authTimeOwed: row.authTimeOwed,
+    claims: { userinfo, idToken },
+    approvedAt: row.approvedAt,
+    codeExpiresAt: row.codeExpiresAt,
+    seq: row.seq,
+    absoluteExpiresAt: row.absoluteExpiresAt,
+    expiresAt: row.expiresAt,
+    revokedTokens: words(row.revokedTokens ?? ''),
+    // One by one, not through `present`: this is the hot read.
+    ...(row.sessionId && { sessionId: unpackedHash(row.sessionId) }),
+    ...(row.codeChallenge && { codeChallenge: unpackedHash(row.codeChallenge) }),
+    ...(row.nonce && { nonce: row.nonce.toString() }),
+    ...(row.rotatedAt !== null && { rotatedAt: row.rotatedAt }),
+    ...(row.refreshExpiresAt !== null && { refreshExpiresAt: row.refreshExpiresAt }),
+    ...(row.revokedAt !== null && { revokedAt: row.revokedAt }),
+  }
+}
+
+/** The primary key of a grant, or undefined for a text that cannot be one. */
+export function grantKey(id: string): Buffer | undefined {
+  const bytes = Buffer.from(id, 'base64url')
+  return bytes.length === 12 && bytes.toString('base64url') === id ? bytes : undefined
+}
+
+/** The row of a key of the key ring. */
+export function keyRow(key: StoredKey): KeyRow {
+  return { ...key, publicJwk: key.publicJwk ?? null, retiredAt: key.retiredAt ?? null }
+}
+
+/** The key of a row. */
+export function toKey({ publicJwk, retiredAt, ...row }: KeyRow): StoredKey {
+  return { ...row, ...present({ publicJwk, retiredAt }) }
+}
+
+/** The primary key of a throttle. */
+export function throttleKey(key: string): Buffer {
+  return Buffer.from(key)
+}
+
+/** The row of a throttle. */
+export function throttleRow(throttle: Throttle): ThrottleRow {
+  return { ...throttle, key: throttleKey(throttle.key) }
+}
+
+/** The throttle of a row. */
+export function toThrottle(row: ThrottleRow): Throttle {
+  return { ...row, key: row.key.toString() }
+}
+
+/** The members that are not null. */
+function present<T extends object>(members: T): { [K in keyof T]?: NonNullable<T[K]> } {
+  return Object.fromEntries(Object.entries(members).filter(([, value]) => value !== null)) as {
+    [K in keyof T]?: NonNullable<T[K]>
+  }
+}
+
+function words(text: string): readonly string[] {
+  return text === '' ? [] : text.split(' ')
+}
+
+function joined(list: readonly string[]): string {
+  return list.join(' ')
+}
+
+/** Half the size of the text. Another text of the same bytes is refused: it would come back different. */
+function packed(text: string, size: number): Buffer {
+  const bytes = Buffer.from(text, 'base64url')
+  if (bytes.length !== size || bytes.toString('base64url') !== text) {
+    throw new TypeError(`not ${size} bytes of base64url`)
+  }
+  return bytes
+}
+
+/**
+ * A SHA-256 in base64url becomes its 32 bytes. Any other text (a code challenge nobody hashed, say) stays as it is;
+ * it cannot be taken for a hash, because a code challenge has 43 characters or more, RFC 7636 §4.2.
+ */
+function packedHash(text: string): Buffer {
+  const bytes = Buffer.from(text, 'base64url')
+  if (bytes.length === 32 && bytes.toString('base64url') === text) return bytes
+  const characters = Buffer.from(text)
+  if (characters.length === 32) throw new TypeError('neither a hash nor longer than one')
+  return characters
+}
+
+function unpackedHash(bytes: Buffer): string {
+  return bytes.toString(bytes.length === 32 ? 'base64url' : 'utf8')
+}

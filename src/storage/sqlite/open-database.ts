@@ -1,0 +1,121 @@
+import { closeSync, existsSync, openSync, statSync } from 'node:fs'
+import { setTimeout } from 'node:timers/promises'
+import Database from 'better-sqlite3'
+import { drizzle } from 'drizzle-orm/better-sqlite3/driver'
+import { migrate } from 'drizzle-orm/better-sqlite3/migrator'
+import { DrizzleError } from 'drizzle-orm/errors'
+import { assertNotNewer, knownMigrations } from '../migrations.ts'
+
+/** Older ones can corrupt a WAL database that two connections checkpoint. */
+const oldestSqlite = '3.51.3'
+/** While a statement waits for a lock, the whole process waits. */
+const busyMilliseconds = 100
+/** How long opening waits for other processes that open the same file, or migrate it. */
+const openMilliseconds = 5000
+
+/**
+ * An open, migrated database file with every setting the store relies on.
+ * @throws {Error} with one line for the operator; a file that is refused is left as it is.
+ */
+export async function openDatabase(file: string, migrations: string): Promise<Database.Database> {
+  const deadline = performance.now() + openMilliseconds
+  for (;;) {
+    try {
+      return openNow(file, migrations)
+    } catch (fault) {
+      if (isBusy(fault) && performance.now() < deadline) {
+        await setTimeout(busyMilliseconds / 2)
+        continue
+      }
+      const reason = fault instanceof Error ? fault.message : String(fault)
+      throw new Error(`the database file ${file} cannot be used: ${reason}`, { cause: fault })
+    }
+  }
+}
+
+function isBusy(fault: unknown): boolean {
+  // Drizzle's migrator wraps what the database says.
+  const error = fault instanceof DrizzleError ? fault.cause : fault
+  return error instanceof Database.SqliteError && error.code.startsWith('SQLITE_BUSY')
+}
+
+function openNow(file: string, migrations: string): Database.Database {
+  const isFile = file !== ':memory:'
+  if (isFile && existsSync(file) && statSync(file).size > 0) inspect(file, migrations)
+  // Nobody else on the machine may read it; the journal files inherit this.
+  else if (isFile) closeSync(openSync(file, 'a', 0o600))
+  const client = new Database(file, { timeout: busyMilliseconds })
+  try {
+    assertSqliteVersion(client)
+    // FULL: the last commits survive a power loss. An acknowledged redemption must not come undone.
+    for (const setting of [
+      'journal_mode = WAL',
+      'synchronous = FULL',
+      'foreign_keys = ON',
+      'mmap_size = 0',
+    ]) {
+      client.pragma(setting)
+    }
+    applyMigrations(client, migrations)
+    return client
+  } catch (fault) {
+    client.close()
+    throw fault
+  }
+}
+
+/** @throws {Error} when the running SQLite is older than the oldest safe one. */
+export function assertSqliteVersion(client: Database.Database, oldest = oldestSqlite): void {
+  const version = String(client.prepare('select sqlite_version()').pluck().get())
+  const [found, required] = [version, oldest].map((text) => text.split('.').map(Number))
+  for (const [index, part] of (required ?? []).entries()) {
+    const other = found?.[index] ?? 0
+    if (other > part) return
+    if (other < part) throw new Error(`SQLite ${version} is too old: ${oldest} or newer is required`)
+  }
+}
+
+/** Looks at an existing file through a connection that cannot write. */
+function inspect(file: string, migrations: string): void {
+  const client = new Database(file, { readonly: true, timeout: busyMilliseconds })
+  try {
+    if (wasNotClosed(file)) assertSound(client)
+    const tables = client.prepare("select name from sqlite_schema where type = 'table'").pluck().all()
+    if (tables.length === 0) return
+    if (!tables.includes('__drizzle_migrations')) throw new Error('it belongs to another program')
+    assertNotNewer(migrations, appliedMigrations(client))
+  } finally {
+    client.close()
+  }
+}
+
+/** The last connection to close removes the journal: one that is left tells of a crash (or of a running server). */
+function wasNotClosed(file: string): boolean {
+  const journal = `${file}-wal`
+  return existsSync(journal) && statSync(journal).size > 0
+}
+
+function assertSound(client: Database.Database): void {
+  const verdict = client.pragma('quick_check(1)', { simple: true })
+  if (verdict !== 'ok') throw new Error('it is damaged')
+}
+
+function appliedMigrations(client: Database.Database): readonly number[] {
+  return client.prepare('select created_at from __drizzle_migrations').pluck().all().map(Number)
+}
+
+function isMigrated(client: Database.Database, migrations: string): boolean {
+  const isTable = client.prepare("select 1 from sqlite_schema where name = '__drizzle_migrations'").get()
+  const applied = new Set(isTable ? appliedMigrations(client) : [])
+  return [...knownMigrations(migrations)].every((instant) => applied.has(instant))
+}
+
+function applyMigrations(client: Database.Database, migrations: string): void {
+  if (isMigrated(client, migrations)) return
+  try {
+    migrate(drizzle(client), { migrationsFolder: migrations })
+  } catch (fault) {
+    // Two processes that start at once both see an empty file; the slower one finds the work done.
+    if (!isMigrated(client, migrations)) throw fault
+  }
+}

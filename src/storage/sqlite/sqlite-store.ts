@@ -1,0 +1,177 @@
+import Database from 'better-sqlite3'
+import { drizzle } from 'drizzle-orm/better-sqlite3/driver'
+import type { Write } from '../../domain/decision.ts'
+import type { Seconds } from '../../domain/model.ts'
+import { migrationsFolder } from '../migrations.ts'
+import {
+  consentOfKey,
+  grantKey,
+  throttleKey,
+  toAccount,
+  toClient,
+  toConsent,
+  toGrant,
+  toInteraction,
+  toKey,
+  toSession,
+  toThrottle,
+} from '../rows.ts'
+import { stepsOf } from '../steps.ts'
+import {
+  type ListableKind,
+  RecordExists,
+  type RecordKind,
+  type Records,
+  type Store,
+  StoreUnavailable,
+} from '../store.ts'
+import { grantsPerSlice, judgeSlice, rowsPerKind, slicesPerSweep, walkStart } from '../sweep.ts'
+import { GroupCommit, type Outcome } from './group-commit.ts'
+import { openDatabase } from './open-database.ts'
+import { prepareReads, prepareSweep, prepareWrites } from './statements.ts'
+
+type Loads = { readonly [K in RecordKind]: (key: string) => Records[K] | undefined }
+type Lists = { readonly [K in ListableKind]: () => readonly Records[K][] }
+
+/** The store in one SQLite file (or `:memory:`), written to by this connection in group commits. */
+export async function openSqliteStore(file: string, migrations?: string): Promise<Store> {
+  const client = await openDatabase(file, migrationsFolder('sqlite', migrations))
+  const db = drizzle(client)
+  const reads = prepareReads(db)
+  const [load, lists] = [loadsOf(reads), listsOf(reads)]
+  const apply = applier(prepareWrites(db))
+  const sweepBatch = sweeper(prepareSweep(db))
+  const commits = new GroupCommit(transactionsOf(client))
+
+  /** A read outside the batches: it sees what is committed, and nothing waits for it. */
+  async function read<T>(work: () => T): Promise<T> {
+    try {
+      return work()
+    } catch (fault) {
+      throw translate(fault)
+    }
+  }
+
+  return {
+    find: (kind, key) => read(() => load[kind](key)),
+    list: (kind) => read(() => lists[kind]()),
+    transact: (kind, key, decide) =>
+      commits.submit(() => {
+        const record = load[kind](key)
+        const decision = attempt(() => decide(record))
+        if ('rejection' in decision) return decision
+        apply(decision.result.writes)
+        return 'refusal' in decision.result ? { rejection: decision.result.refusal } : decision.result
+      }),
+    write: (...writes) => commits.submit(() => ({ result: apply(writes) })),
+    sweep: (now, clientsUnusedSince) =>
+      commits.submit(() => ({ result: sweepBatch(now, clientsUnusedSince) })),
+    ping: () => read(() => void load.key('')),
+    close: async () => {
+      commits.close()
+      client.close()
+    },
+  }
+}
+
+/** What `work` throws is the caller's, not the database's: it must not undo the batch. */
+function attempt<T>(work: () => T): Outcome<T> {
+  try {
+    return { result: work() }
+  } catch (rejection) {
+    return { rejection }
+  }
+}
+
+function loadsOf(reads: ReturnType<typeof prepareReads>): Loads {
+  return {
+    client: (key) => mapped(reads.client.get({ key }), toClient),
+    account: (key) => mapped(reads.account.get({ key }), toAccount),
+    accountByLogin: (key) => mapped(reads.accountByLogin.get({ key }), toAccount),
+    session: (key) => mapped(reads.session.get({ key }), toSession),
+    interaction: (key) => mapped(reads.interaction.get({ key }), toInteraction),
+    consent: (key) => mapped(reads.consent.get(consentOfKey(key)), toConsent),
+    grant: (id) => {
+      const key = grantKey(id)
+      return key && mapped(reads.grant.get({ key }), toGrant)
+    },
+    throttle: (key) => mapped(reads.throttle.get({ key: throttleKey(key) }), toThrottle),
+    key: (key) => mapped(reads.key.get({ key }), toKey),
+  }
+}
+
+function listsOf(reads: ReturnType<typeof prepareReads>): Lists {
+  return {
+    client: () => reads.clients.all().map(toClient),
+    account: () => reads.accounts.all().map(toAccount),
+    key: () => reads.keys.all().map(toKey),
+  }
+}
+
+function mapped<Row, T>(row: Row | undefined, toRecord: (row: Row) => T): T | undefined {
+  return row === undefined ? undefined : toRecord(row)
+}
+
+function applier(statements: ReturnType<typeof prepareWrites>): (writes: readonly Write[]) => void {
+  return (writes) => {
+    for (const step of writes.flatMap(stepsOf)) {
+      const { changes } = statements[step.statement].run(step.values)
+      if (step.exact && changes !== 1)
+        throw new Error(`${step.statement} met no row: its decision was not made here`)
+    }
+  }
+}
+
+/** The sweep; it remembers how far in the grants it has come. */
+function sweeper(statements: ReturnType<typeof prepareSweep>): (now: Seconds, since: Seconds) => number {
+  let after = walkStart
+
+  function sweepGrants(now: Seconds): number {
+    let deleted = 0
+    for (let count = 0; count < slicesPerSweep && deleted < rowsPerKind; count++) {
+      const slice = statements.sliceOfGrants.all({ after, limit: grantsPerSlice })
+      const verdict = judgeSlice(slice, now, rowsPerKind - deleted)
+      for (const id of verdict.expired) deleted += statements.grant.run({ id }).changes
+      after = verdict.after
+      if (after === walkStart) break
+    }
+    return deleted
+  }
+
+  return (now, since) => {
+    const bound = { now, limit: rowsPerKind }
+    return (
+      statements.interactions.run(bound).changes +
+      statements.sessions.run(bound).changes +
+      statements.throttles.run(bound).changes +
+      statements.revokedAccessTokens.run(bound).changes +
+      statements.clients.run({ since, limit: rowsPerKind }).changes +
+      sweepGrants(now)
+    )
+  }
+}
+
+function transactionsOf(client: Database.Database) {
+  const [begin, commit, rollback] = ['begin immediate', 'commit', 'rollback'].map((text) =>
+    client.prepare(text),
+  )
+  return {
+    begin: () => void begin?.run(),
+    commit: () => void commit?.run(),
+    rollback: () => void (client.inTransaction && rollback?.run()),
+    translate,
+  }
+}
+
+/** Locked, full, unreadable, or closed: nothing the caller did, and worth trying again. */
+const unavailable = /^SQLITE_(BUSY|LOCKED|FULL|IOERR|CANTOPEN|READONLY|PROTOCOL|NOMEM|CORRUPT|NOTADB)/
+const exists = /^SQLITE_CONSTRAINT_(UNIQUE|PRIMARYKEY|ROWID)$/
+
+function translate(fault: unknown): unknown {
+  if (fault instanceof Database.SqliteError && unavailable.test(fault.code))
+    return new StoreUnavailable(fault)
+  if (fault instanceof Database.SqliteError && exists.test(fault.code)) return new RecordExists(fault)
+  if (fault instanceof TypeError && fault.message.includes('connection is not open'))
+    return new StoreUnavailable(fault)
+  return fault
+}

@@ -1,0 +1,228 @@
+import type { RunResult } from 'better-sqlite3'
+import type { BetterSQLite3Database } from 'drizzle-orm/better-sqlite3/driver'
+import { and, asc, desc, eq, gt, inArray, isNull, lte, or, type Placeholder, sql } from 'drizzle-orm/sql'
+import type { SQLiteColumn, SQLiteTable } from 'drizzle-orm/sqlite-core'
+import type { SQLiteInsertValue, SQLiteUpdateSetSource } from 'drizzle-orm/sqlite-core/query-builders'
+import { getTableColumns } from 'drizzle-orm/utils'
+import type { WriteStatement } from '../steps.ts'
+import {
+  accounts,
+  clients,
+  consents,
+  grants,
+  interactions,
+  keys,
+  revokedAccessTokens,
+  sessions,
+  throttles,
+} from './schema.ts'
+
+const value = sql.placeholder
+
+/** A prepared statement that changes rows. */
+export interface Change {
+  run(values: Readonly<Record<string, unknown>>): RunResult
+}
+
+/** Every read, prepared: building a query costs twenty times what running it does. */
+export function prepareReads(db: BetterSQLite3Database) {
+  const { id: clientId } = clients
+  const byLogin = or(eq(accounts.username, value('key')), eq(accounts.email, value('key')))
+  const allClients = db.select({ id: clientId }).from(clients)
+  const allAccounts = db.select({ id: accounts.id }).from(accounts)
+  const revokedTokens = sql<string | null>`(select group_concat(${revokedAccessTokens.tokenId}, ' ')
+    from ${revokedAccessTokens} where ${revokedAccessTokens.grantId} = ${grants.id})`
+  return {
+    client: db
+      .select()
+      .from(clients)
+      .where(eq(clientId, value('key')))
+      .prepare(),
+    clients: db.select().from(clients).orderBy(asc(clients.issuedAt), asc(clientId)).prepare(),
+    account: db
+      .select()
+      .from(accounts)
+      .where(eq(accounts.id, value('key')))
+      .prepare(),
+    accounts: db.select().from(accounts).orderBy(asc(accounts.createdAt), asc(accounts.id)).prepare(),
+    // A user name goes before an equal e-mail address of somebody else.
+    accountByLogin: db
+      .select()
+      .from(accounts)
+      .where(byLogin)
+      .orderBy(desc(eq(accounts.username, value('key'))))
+      .limit(1)
+      .prepare(),
+    session: db
+      .select()
+      .from(sessions)
+      .where(eq(sessions.id, value('key')))
+      .prepare(),
+    interaction: db
+      .select()
+      .from(interactions)
+      .where(eq(interactions.id, value('key')))
+      .prepare(),
+    consent: db
+      .select()
+      .from(consents)
+      .where(and(eq(consents.accountId, value('accountId')), eq(consents.clientId, value('clientId'))))
+      .prepare(),
+    // No `now`: the id of an expired token does no harm until it is swept. The joins are written as `in`, which
+    // measured 7 µs where `inner join` takes 24.
+    grant: db
+      .select({ ...getTableColumns(grants), revokedTokens })
+      .from(grants)
+      .where(
+        and(
+          eq(grants.id, value('key')),
+          inArray(grants.clientId, allClients),
+          inArray(grants.accountId, allAccounts),
+        ),
+      )
+      .prepare(),
+    throttle: db
+      .select()
+      .from(throttles)
+      .where(eq(throttles.key, value('key')))
+      .prepare(),
+    key: db
+      .select()
+      .from(keys)
+      .where(eq(keys.id, value('key')))
+      .prepare(),
+    keys: db.select().from(keys).orderBy(asc(keys.createdAt), asc(keys.id)).prepare(),
+  }
+}
+
+/** Every write, prepared. */
+export function prepareWrites(db: BetterSQLite3Database): Readonly<Record<WriteStatement, Change>> {
+  const insert = <T extends SQLiteTable>(table: T) => db.insert(table).values(row(table))
+  const update = <T extends SQLiteTable>(table: T, id: SQLiteColumn) =>
+    db
+      .update(table)
+      .set(settings(table))
+      .where(eq(id, value('id')))
+      .prepare()
+  const remove = (table: SQLiteTable, column: SQLiteColumn, name: string) =>
+    db
+      .delete(table)
+      .where(eq(column, value(name)))
+      .prepare()
+  const living = and(eq(grants.id, value('id')), isNull(grants.revokedAt))
+  return {
+    insertClient: insert(clients).prepare(),
+    updateClient: update(clients, clients.id),
+    touchClient: db
+      .update(clients)
+      .set({ usedAt: sql`max(${value('at')}, ${clients.issuedAt} + 1)` })
+      .where(eq(clients.id, value('id')))
+      .prepare(),
+    deleteClientRow: remove(clients, clients.id, 'id'),
+    deleteConsentsOfClient: remove(consents, consents.clientId, 'clientId'),
+    insertAccount: insert(accounts).prepare(),
+    updateAccount: update(accounts, accounts.id),
+    deleteAccountRow: remove(accounts, accounts.id, 'id'),
+    deleteConsentsOfAccount: remove(consents, consents.accountId, 'accountId'),
+    insertSession: insert(sessions).prepare(),
+    extendSession: db
+      .update(sessions)
+      .set({ idleExpiresAt: sql`${value('idleExpiresAt')}` })
+      .where(eq(sessions.id, value('id')))
+      .prepare(),
+    deleteSession: remove(sessions, sessions.id, 'id'),
+    deleteSessionsOf: remove(sessions, sessions.accountId, 'accountId'),
+    insertInteraction: insert(interactions).prepare(),
+    updateInteraction: update(interactions, interactions.id),
+    deleteInteraction: remove(interactions, interactions.id, 'id'),
+    putConsent: insert(consents)
+      .onConflictDoUpdate({ target: [consents.accountId, consents.clientId], set: settings(consents) })
+      .prepare(),
+    insertGrant: insert(grants).prepare(),
+    rotateGrant: db
+      .update(grants)
+      .set({
+        seq: sql`${grants.seq} + 1`,
+        rotatedAt: sql`${value('at')}`,
+        refreshExpiresAt: sql`${value('refreshExpiresAt')}`,
+        expiresAt: sql`${value('expiresAt')}`,
+      })
+      .where(and(living, eq(grants.seq, value('fromSeq'))))
+      .prepare(),
+    revokeGrant: db
+      .update(grants)
+      .set({ revokedAt: sql`${value('at')}` })
+      .where(living)
+      .prepare(),
+    revokeAccessToken: insert(revokedAccessTokens).onConflictDoNothing().prepare(),
+    insertKey: insert(keys).prepare(),
+    updateKey: update(keys, keys.id),
+    deleteKey: remove(keys, keys.id, 'id'),
+    putThrottle: insert(throttles)
+      .onConflictDoUpdate({ target: throttles.key, set: settings(throttles) })
+      .prepare(),
+    deleteThrottle: remove(throttles, throttles.key, 'key'),
+  }
+}
+
+/** What the sweep runs: deletions bounded by `limit`, and a slice of the grants in the order of their key. */
+export function prepareSweep(db: BetterSQLite3Database) {
+  const expired = (table: SQLiteTable, key: SQLiteColumn, expiresAt: SQLiteColumn) =>
+    db
+      .delete(table)
+      .where(
+        inArray(
+          key,
+          db
+            .select({ key })
+            .from(table)
+            .where(lte(expiresAt, value('now')))
+            .limit(value('limit')),
+        ),
+      )
+      .prepare()
+  const unused = db
+    .select({ id: clients.id })
+    .from(clients)
+    .where(sql`origin = 'registered' and used_at = issued_at and ${clients.issuedAt} < ${value('since')}`)
+    .limit(value('limit'))
+  const tokens = revokedAccessTokens
+  return {
+    interactions: expired(interactions, interactions.id, interactions.expiresAt),
+    sessions: expired(sessions, sessions.id, sessions.idleExpiresAt),
+    throttles: expired(throttles, throttles.key, throttles.expiresAt),
+    revokedAccessTokens: db
+      .delete(tokens)
+      .where(
+        sql`(grant_id, token_id) in (select grant_id, token_id from ${tokens}
+          where expires_at <= ${value('now')} limit ${value('limit')})`,
+      )
+      .prepare(),
+    clients: db.delete(clients).where(inArray(clients.id, unused)).prepare(),
+    sliceOfGrants: db
+      .select({ id: grants.id, expiresAt: grants.expiresAt })
+      .from(grants)
+      .where(gt(grants.id, value('after')))
+      .orderBy(asc(grants.id))
+      .limit(value('limit'))
+      .prepare(),
+    grant: db
+      .delete(grants)
+      .where(eq(grants.id, value('id')))
+      .prepare(),
+  }
+}
+
+/** A placeholder for every column, named after its member. */
+function row<T extends SQLiteTable>(table: T): SQLiteInsertValue<T> {
+  const placeholders: Record<string, Placeholder> = {}
+  for (const member of Object.keys(getTableColumns(table))) placeholders[member] = value(member)
+  // The loop names exactly the columns of T; the compiler cannot follow it.
+  return placeholders as SQLiteInsertValue<T>
+}
+
+/** The same, for an update. */
+function settings<T extends SQLiteTable>(table: T): SQLiteUpdateSetSource<T> {
+  // Drizzle takes placeholders in `set` as in `values`, though its types leave them out.
+  return row(table) as SQLiteUpdateSetSource<T>
+}

@@ -1,0 +1,122 @@
+import type { Write } from '../domain/decision.ts'
+import {
+  accountRow,
+  clientRow,
+  consentRow,
+  grantKey,
+  grantRow,
+  interactionRow,
+  keyRow,
+  sessionRow,
+  throttleKey,
+  throttleRow,
+} from './rows.ts'
+
+/**
+ * The prepared statements of an adapter that write: one for each `op`, and what a removal takes along.
+ * Redeeming is the rotation from `seq` 0.
+ */
+export type WriteStatement =
+  | Exclude<Write['op'], 'deleteClient' | 'deleteAccount' | 'redeemGrant'>
+  | 'deleteClientRow'
+  | 'deleteConsentsOfClient'
+  | 'deleteAccountRow'
+  | 'deleteConsentsOfAccount'
+
+/** One run of a prepared statement. */
+export interface Step {
+  readonly statement: WriteStatement
+  readonly values: Readonly<Record<string, unknown>>
+  /** It follows from what was read in this transaction; if it meets no row, the transaction must not commit. */
+  readonly exact?: true
+}
+
+/** What a write means in statements, for both adapters. */
+export function stepsOf(write: Write): readonly Step[] {
+  switch (write.op) {
+    case 'insertClient':
+    case 'updateClient':
+      return [{ statement: write.op, values: { ...clientRow(write.client) } }]
+    case 'touchClient':
+      return [{ statement: write.op, values: { id: write.clientId, at: write.at } }]
+    case 'deleteClient':
+      return [
+        { statement: 'deleteConsentsOfClient', values: { clientId: write.clientId } },
+        { statement: 'deleteClientRow', values: { id: write.clientId } },
+      ]
+    case 'insertAccount':
+    case 'updateAccount':
+      return [{ statement: write.op, values: { ...accountRow(write.account) } }]
+    case 'deleteAccount':
+      return [
+        { statement: 'deleteSessionsOf', values: { accountId: write.accountId } },
+        { statement: 'deleteConsentsOfAccount', values: { accountId: write.accountId } },
+        { statement: 'deleteAccountRow', values: { id: write.accountId } },
+      ]
+    case 'insertSession':
+      return [{ statement: write.op, values: { ...sessionRow(write.session) } }]
+    case 'extendSession':
+      return [{ statement: write.op, values: { id: write.sessionId, idleExpiresAt: write.idleExpiresAt } }]
+    case 'deleteSession':
+      return [{ statement: write.op, values: { id: write.sessionId } }]
+    case 'deleteSessionsOf':
+      return [{ statement: write.op, values: { accountId: write.accountId } }]
+    case 'insertInteraction':
+    case 'updateInteraction':
+      return [{ statement: write.op, values: { ...interactionRow(write.interaction) } }]
+    case 'deleteInteraction':
+      return [{ statement: write.op, values: { id: write.interactionId } }]
+    case 'putConsent':
+      return [{ statement: write.op, values: { ...consentRow(write.consent) } }]
+    case 'insertGrant':
+      return insertGrant(write)
+    case 'redeemGrant':
+    case 'rotateGrant':
+      return [{ statement: 'rotateGrant', values: transition(write), exact: true }]
+    case 'revokeGrant':
+      return [{ statement: write.op, values: { id: grantIdOf(write), at: write.at } }]
+    case 'revokeAccessToken':
+      return [{ statement: write.op, values: revokedRow(grantIdOf(write), write.tokenId, write.expiresAt) }]
+    case 'insertKey':
+    case 'updateKey':
+      return [{ statement: write.op, values: { ...keyRow(write.key) } }]
+    case 'deleteKey':
+      return [{ statement: write.op, values: { id: write.keyId } }]
+    case 'putThrottle':
+      return [{ statement: write.op, values: { ...throttleRow(write.throttle) } }]
+    case 'deleteThrottle':
+      return [{ statement: write.op, values: { key: throttleKey(write.key) } }]
+    default:
+      throw new TypeError(`no statement for ${(write satisfies never as Write).op}`)
+  }
+}
+
+function insertGrant({ grant }: Extract<Write, { op: 'insertGrant' }>): readonly Step[] {
+  const row = grantRow(grant)
+  return [
+    { statement: 'insertGrant', values: { ...row } },
+    ...grant.revokedTokens.map((tokenId): Step => {
+      return { statement: 'revokeAccessToken', values: revokedRow(row.id, tokenId, grant.expiresAt) }
+    }),
+  ]
+}
+
+function revokedRow(grantId: Buffer, tokenId: string, expiresAt: number) {
+  return { grantId, tokenId, expiresAt }
+}
+
+function transition(write: Extract<Write, { op: 'redeemGrant' | 'rotateGrant' }>) {
+  return {
+    id: grantIdOf(write),
+    fromSeq: write.op === 'redeemGrant' ? 0 : write.fromSeq,
+    at: write.at,
+    refreshExpiresAt: write.refreshExpiresAt ?? null,
+    expiresAt: write.expiresAt,
+  }
+}
+
+function grantIdOf({ grantId }: { readonly grantId: string }): Buffer {
+  const key = grantKey(grantId)
+  if (key === undefined) throw new TypeError('not the id of a grant')
+  return key
+}

@@ -1,0 +1,95 @@
+import Database from 'better-sqlite3'
+import t, { type Test } from 'tap'
+import { GroupCommit } from '../../src/storage/sqlite/group-commit.ts'
+import { StoreUnavailable } from '../../src/storage/store.ts'
+
+/** A group commit over a real file, a count of its transactions, and another connection to look from. */
+function open(t: Test) {
+  const file = `${t.testdir()}/group.db`
+  const [client, outside] = [new Database(file, { timeout: 50 }), new Database(file, { timeout: 0 })]
+  client.pragma('journal_mode = WAL')
+  client.exec('create table numbers (n integer primary key check (n >= 0)) strict')
+  t.teardown(() => [client, outside].map((connection) => connection.close()))
+  const count = { begun: 0, committed: 0 }
+  const commits = new GroupCommit({
+    begin() {
+      count.begun++
+      client.exec('begin immediate')
+    },
+    commit() {
+      client.exec('commit')
+      count.committed++
+    },
+    rollback: () => void (client.inTransaction && client.exec('rollback')),
+    translate: (fault) =>
+      fault instanceof Database.SqliteError && fault.code === 'SQLITE_BUSY'
+        ? new StoreUnavailable(fault)
+        : fault,
+  })
+  const insert = client.prepare('insert into numbers values (?)')
+  const add = (n: number) => commits.submit(() => ({ result: insert.run(n).changes }))
+  const visible = () => outside.prepare('select n from numbers order by n').pluck().all()
+  return { commits, count, add, visible, outside }
+}
+
+t.test('jobs of one turn share a transaction, at most 256 each', async (t) => {
+  const { add, count, visible } = open(t)
+  await Promise.all(Array.from({ length: 300 }, (_, n) => add(n)))
+  t.strictSame(count, { begun: 2, committed: 2 })
+  t.equal(visible().length, 300)
+})
+
+t.test('jobs of callbacks of one event-loop phase share a transaction', async (t) => {
+  const { add, count } = open(t)
+  const jobs: Promise<number>[] = []
+  await new Promise<void>((resolve) => {
+    // Microtasks run between the two, as they do between two sockets.
+    setImmediate(() => jobs.push(add(1)))
+    setImmediate(() => resolve(void jobs.push(add(2))))
+  })
+  await Promise.all(jobs)
+  t.equal(count.committed, 1)
+})
+
+t.test('a promise settles only when its commit is visible to others', async (t) => {
+  const { add, visible, commits } = open(t)
+  const first = add(1).then(() => t.strictSame(visible(), [1, 2]))
+  const second = add(2)
+  const refused = commits.submit(() => ({ rejection: new Error('refused') }))
+  await t.rejects(
+    refused.catch((error: unknown) => {
+      t.strictSame(visible(), [1, 2])
+      throw error
+    }),
+    { message: 'refused' },
+  )
+  await Promise.all([first, second])
+})
+
+t.test('a fault rolls the batch back, and each job runs again alone', async (t) => {
+  const { add, count, visible } = open(t)
+  const outcomes = await Promise.allSettled([add(1), add(-1), add(2)])
+  t.match(outcomes, [{ value: 1 }, { reason: { code: 'SQLITE_CONSTRAINT_CHECK' } }, { value: 1 }])
+  t.strictSame(count, { begun: 4, committed: 2 })
+  t.strictSame(visible(), [1, 2])
+})
+
+t.test('a database that is locked is asked once for the whole batch', async (t) => {
+  const { add, count, visible, outside } = open(t)
+  outside.exec('begin immediate')
+  const outcomes = await Promise.allSettled([add(1), add(2), add(3)])
+  for (const outcome of outcomes) t.match(outcome, { reason: StoreUnavailable })
+  t.equal(count.begun, 1)
+  outside.exec('rollback')
+  await add(4)
+  t.strictSame(visible(), [4])
+})
+
+t.test('closing commits what is queued and refuses what comes later', async (t) => {
+  const { add, commits, visible } = open(t)
+  const queued = add(1)
+  commits.close()
+  t.strictSame(visible(), [1])
+  await t.rejects(add(2), StoreUnavailable)
+  t.equal(await queued, 1)
+})

@@ -1,0 +1,157 @@
+import pg from 'pg'
+import t, { type Test } from 'tap'
+import { accept } from '../../src/domain/decision.ts'
+import { openStore } from '../../src/storage/open.ts'
+import { StoreUnavailable } from '../../src/storage/store.ts'
+import { startPostgres } from './postgres-server.ts'
+import * as sample from './samples.ts'
+import { storeSuite } from './store.suite.ts'
+
+const server = await startPostgres(t)
+
+async function open(t: Test, url: string) {
+  const store = await openStore(url)
+  t.teardown(() => store.close())
+  return store
+}
+
+async function connect(t: Test, url: string): Promise<pg.Client> {
+  const client = new pg.Client(url)
+  client.on('error', () => undefined)
+  await client.connect()
+  t.teardown(() => client.end())
+  return client
+}
+
+t.test('the store in PostgreSQL', async (t) => {
+  storeSuite(t, async (t) => open(t, await server.createDatabase()))
+})
+
+t.test('what was written is there after closing and opening again', async (t) => {
+  const url = await server.createDatabase()
+  const store = await openStore(url)
+  await store.write({ op: 'insertClient', client: sample.fullClient })
+  await store.close()
+  await t.resolves(store.close())
+  await t.rejects(store.find('client', sample.fullClient.id), StoreUnavailable)
+  t.strictSame(await (await open(t, url)).find('client', sample.fullClient.id), sample.fullClient)
+})
+
+t.test('servers that open a new database at once all work', async (t) => {
+  const url = await server.createDatabase()
+  const stores = await Promise.all(Array.from({ length: 4 }, () => open(t, url)))
+  await stores[0]?.write({ op: 'insertKey', key: sample.key })
+  for (const store of stores) t.strictSame(await store.list('key'), [sample.key])
+})
+
+t.test('decisions of two servers about one key wait for each other', async (t) => {
+  const url = await server.createDatabase()
+  const stores = [await open(t, url), await open(t, url)]
+  const { key } = sample.throttle
+  const counts = Array.from({ length: 20 }, (_, n) =>
+    stores[n % 2]?.transact('throttle', key, (throttle) => {
+      const failures = (throttle?.failures ?? 0) + 1
+      return accept(failures, { op: 'putThrottle', throttle: { key, failures, expiresAt: 2000 } })
+    }),
+  )
+  t.strictSame(new Set(await Promise.all(counts)).size, 20)
+})
+
+t.test('a commit waits for the disk even where the server would not', async (t) => {
+  const url = await server.createDatabase()
+  const operator = await connect(t, url)
+  await operator.query(`alter database ${new URL(url).pathname.slice(1)} set synchronous_commit = off`)
+  const store = await open(t, url)
+  await operator.query(`create function noted() returns trigger language plpgsql as $$ begin
+    insert into keys select current_setting('synchronous_commit'), 'handle', 'HS256', null, '', 1, 1, null; return new; end $$`)
+  await operator.query('create trigger noted after insert on clients for each row execute function noted()')
+  await store.write({ op: 'insertClient', client: sample.client })
+  t.equal((await store.list('key'))[0]?.id, 'on')
+})
+
+t.test('a transaction that loses a deadlock is run again', async (t) => {
+  const url = await server.createDatabase()
+  const store = await open(t, url)
+  await store.write(...['a', 'b'].map((id) => ({ op: 'insertKey', key: { ...sample.key, id } }) as const))
+  const other = await connect(t, url)
+  await other.query("set deadlock_timeout = '60s'")
+  await other.query("begin; update keys set created_at = 5 where id = 'b'")
+  let runs = 0
+  const decided = store.transact('key', 'a', () => {
+    runs++
+    return accept(runs, { op: 'deleteKey', keyId: 'b' })
+  })
+  await waitForLock(other)
+  const blocked = other.query("update keys set created_at = 5 where id = 'a'; commit")
+  t.equal(await decided, 2)
+  await blocked
+  t.strictSame(await store.list('key'), [{ ...sample.key, id: 'a', createdAt: 5 }])
+})
+
+/** Resolves when some transaction waits for a lock. */
+async function waitForLock(client: pg.Client): Promise<void> {
+  for (;;) {
+    const waiting = await client.query('select 1 from pg_locks where not granted')
+    if (waiting.rowCount) return
+    await new Promise((resolve) => setTimeout(resolve, 20))
+  }
+}
+
+t.test('a row that stays locked is StoreUnavailable in bounded time, and it recovers', async (t) => {
+  const url = await server.createDatabase()
+  const store = await open(t, url)
+  await store.write({ op: 'insertKey', key: sample.key })
+  const other = await connect(t, url)
+  await other.query('begin; lock table keys in access exclusive mode')
+  const started = performance.now()
+  await t.rejects(store.write({ op: 'deleteKey', keyId: sample.key.id }), StoreUnavailable)
+  t.ok(performance.now() - started < 5000)
+  await other.query('rollback')
+  await store.write({ op: 'deleteKey', keyId: sample.key.id })
+  t.strictSame(await store.list('key'), [])
+})
+
+t.test('a database made by a newer version is refused', async (t) => {
+  const url = await server.createDatabase()
+  await (await openStore(url)).close()
+  const future = await connect(t, url)
+  await future.query(
+    "insert into drizzle.__drizzle_migrations (hash, created_at) values ('later', 9999999999999)",
+  )
+  await t.rejects(openStore(url), { message: /newer version of Lychgate; it was left as it is$/ })
+})
+
+t.test('a password that is wrong is refused in one line that does not contain it', async (t) => {
+  const url = (await server.createDatabase()).replace(':test@', ':secret-word@')
+  const fault = await openStore(url).catch((error: unknown) => error)
+  t.match(fault, { message: /^the PostgreSQL database cannot be used: password authentication failed/ })
+  t.notMatch(fault, { message: /secret-word|\n/ })
+})
+
+t.test('a fault of the database never carries the values it was given', async (t) => {
+  const store = await open(t, await server.createDatabase())
+  await store.write({ op: 'insertKey', key: sample.key })
+  const fault = await store.write({ op: 'insertKey', key: sample.key }).catch((error: unknown) => error)
+  t.notMatch(JSON.stringify(fault, Object.getOwnPropertyNames(Object(fault))), sample.key.sealedPrivate)
+  const unsent = store.write({
+    op: 'insertKey',
+    key: { ...sample.key, id: 'nul \0', sealedPrivate: 'sealed' },
+  })
+  t.notMatch(await unsent.catch(String), /sealed|nul/)
+})
+
+t.test('while the server is away everything is StoreUnavailable, and it recovers', async (t) => {
+  const store = await open(t, await server.createDatabase())
+  await store.write({ op: 'insertKey', key: sample.key })
+  await server.stop()
+  await t.rejects(store.find('key', sample.key.id), StoreUnavailable)
+  await t.rejects(store.ping(), StoreUnavailable)
+  await t.rejects(store.write({ op: 'deleteKey', keyId: sample.key.id }), StoreUnavailable)
+  await t.rejects(
+    store.transact('key', sample.key.id, () => accept(1)),
+    StoreUnavailable,
+  )
+  await server.start()
+  await t.resolves(store.ping())
+  t.strictSame(await store.list('key'), [sample.key])
+})

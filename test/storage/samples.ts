@@ -1,0 +1,226 @@
+import type {
+  Account,
+  Client,
+  Consent,
+  Grant,
+  Interaction,
+  Session,
+  StoredKey,
+  Throttle,
+} from '../../src/domain/model.ts'
+
+/** Base64url of `size` bytes that tell `n` apart. */
+export function bytes(n: number, size: number): string {
+  const buffer = Buffer.alloc(size, n % 256)
+  buffer.writeUInt32BE(n)
+  return buffer.toString('base64url')
+}
+
+/** The grant id number `n`; ids of higher numbers sort after. */
+export const grantId = (n: number) => bytes(n, 12)
+/** A SHA-256, as far as its form goes. */
+export const digest = (n: number) => bytes(n, 32)
+
+export const client: Client = {
+  id: 'client-1',
+  origin: 'registered',
+  issuedAt: 1000,
+  usedAt: 1000,
+  localized: {},
+  applicationType: 'native',
+  redirectUris: ['http://127.0.0.1/callback'],
+  postLogoutRedirectUris: [],
+  authenticationMethod: 'none',
+  grantTypes: ['authorization_code', 'refresh_token'],
+  contacts: [],
+  idTokenSignedResponseAlg: 'RS256',
+  requireAuthTime: false,
+  pkceOptional: false,
+  consent: 'always',
+  introspects: [],
+}
+
+export const fullClient: Client = {
+  ...client,
+  id: 'client-2',
+  origin: 'integration',
+  issuedAt: 900,
+  usedAt: 4_000_000_000,
+  name: 'Læsning “ok” 日本',
+  localized: { 'client_name#fr': 'Lecture' },
+  applicationType: 'web',
+  redirectUris: ['https://a.example/cb', 'https://b.example/cb?x=1'],
+  postLogoutRedirectUris: ['https://a.example/out'],
+  authenticationMethod: 'client_secret_basic',
+  secretHash: digest(1),
+  scope: ['openid', 'profile'],
+  contacts: ['ops@a.example'],
+  clientUri: 'https://a.example',
+  logoUri: 'https://a.example/logo',
+  policyUri: 'https://a.example/policy',
+  tosUri: 'https://a.example/tos',
+  softwareId: 'software',
+  softwareVersion: '1.0',
+  defaultMaxAgeSeconds: 0,
+  requireAuthTime: true,
+  registrationTokenHash: digest(2),
+  pkceOptional: true,
+  consent: 'remember',
+  introspects: ['https://api.example'],
+}
+
+export const account: Account = {
+  id: 'account-1',
+  username: 'ada',
+  passwordHash: '$argon2id$v=19$m=19456,t=2,p=1$c2FsdA$aGFzaA',
+  claims: {},
+  seeded: false,
+  createdAt: 1000,
+  updatedAt: 1000,
+}
+
+export const fullAccount: Account = {
+  ...account,
+  id: 'account-2',
+  username: 'grace',
+  email: 'grace@example.org',
+  claims: { name: 'Grace', email_verified: true, updated_at: 7, address: { country: 'NL' } },
+  seeded: true,
+  createdAt: 900,
+  updatedAt: 4_000_000_000,
+}
+
+export const session: Session = {
+  id: digest(3),
+  accountId: account.id,
+  authenticatedAt: 1000,
+  methods: [],
+  createdAt: 1000,
+  idleExpiresAt: 2000,
+  expiresAt: 4_000_000_000,
+}
+
+export const fullSession: Session = { ...session, id: digest(4), methods: ['pwd', 'otp'] }
+
+export const interaction: Interaction = {
+  id: 'interaction-1',
+  browserHash: digest(5),
+  request: {
+    clientId: client.id,
+    redirectUri: 'http://127.0.0.1:5000/callback',
+    redirectUriSent: false,
+    responseMode: 'query',
+    scope: [],
+    resource: [],
+    prompt: [],
+    claims: { userinfo: [], idToken: [] },
+    uiLocales: [],
+  },
+  accountChosen: false,
+  createdAt: 1000,
+  expiresAt: 2000,
+}
+
+export const fullInteraction: Interaction = {
+  ...interaction,
+  id: 'interaction-2',
+  request: {
+    ...interaction.request,
+    redirectUriSent: true,
+    responseMode: 'form_post',
+    state: 'a "state" with \0, \\ and 日本',
+    scope: ['openid', 'email'],
+    resource: ['https://api.example'],
+    codeChallenge: digest(6),
+    nonce: 'nonce',
+    prompt: ['login', 'consent'],
+    maxAgeSeconds: 0,
+    loginHint: 'ada',
+    requiredSub: account.id,
+    claims: { userinfo: ['name'], idToken: ['auth_time'] },
+    uiLocales: ['fr', 'en'],
+  },
+  authenticatedSessionId: session.id,
+  accountChosen: true,
+  expiresAt: 4_000_000_000,
+}
+
+export const consent: Consent = {
+  accountId: account.id,
+  clientId: client.id,
+  scope: [],
+  resource: [],
+  grantedAt: 1000,
+}
+
+export const fullConsent: Consent = {
+  ...consent,
+  clientId: fullClient.id,
+  scope: ['openid', 'email'],
+  resource: ['https://api.example', 'https://b.example'],
+}
+
+export const grant: Grant = {
+  id: grantId(1),
+  secret: bytes(1, 16),
+  clientId: client.id,
+  accountId: account.id,
+  scope: [],
+  resource: [],
+  redirectUri: 'http://127.0.0.1:5000/callback',
+  redirectUriSent: false,
+  authenticatedAt: 1000,
+  methods: [],
+  authTimeOwed: false,
+  claims: { userinfo: [], idToken: [] },
+  approvedAt: 1000,
+  codeExpiresAt: 1060,
+  seq: 0,
+  absoluteExpiresAt: 9000,
+  expiresAt: 1060,
+  revokedTokens: [],
+}
+
+export const fullGrant: Grant = {
+  ...grant,
+  id: grantId(2),
+  secret: bytes(2, 16),
+  sessionId: digest(7),
+  scope: ['openid', 'email'],
+  resource: ['https://api.example', 'https://b.example'],
+  redirectUriSent: true,
+  codeChallenge: digest(8),
+  nonce: 'nonce with \0 and 日本',
+  methods: ['pwd', 'otp'],
+  authTimeOwed: true,
+  claims: { userinfo: ['name', 'email'], idToken: ['auth_time'] },
+  seq: 7,
+  rotatedAt: 1030,
+  refreshExpiresAt: 4_000_000_000,
+  absoluteExpiresAt: 4_000_000_001,
+  expiresAt: 4_000_000_002,
+  revokedAt: 1040,
+  revokedTokens: [bytes(3, 16)],
+}
+
+export const key: StoredKey = {
+  id: 'key-1',
+  kind: 'handle',
+  algorithm: 'HS256',
+  sealedPrivate: 'c2VhbGVk',
+  createdAt: 1000,
+  activeAt: 1000,
+}
+
+export const fullKey: StoredKey = {
+  ...key,
+  id: 'key-2',
+  kind: 'signing',
+  algorithm: 'ES256',
+  publicJwk: '{"kty":"EC"}',
+  createdAt: 900,
+  activeAt: 1100,
+  retiredAt: 4_000_000_000,
+}
+
+export const throttle: Throttle = { key: 'ada \0 192.0.2.0/24', failures: 1, expiresAt: 2000 }

@@ -1,0 +1,239 @@
+import { execFile } from 'node:child_process'
+import {
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  statSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs'
+import { promisify } from 'node:util'
+import Database from 'better-sqlite3'
+import t, { type Test } from 'tap'
+import { accept } from '../../src/domain/decision.ts'
+import { migrationsFolder } from '../../src/storage/migrations.ts'
+import { openStore } from '../../src/storage/open.ts'
+import { assertSqliteVersion, openDatabase } from '../../src/storage/sqlite/open-database.ts'
+import { StoreUnavailable } from '../../src/storage/store.ts'
+import * as sample from './samples.ts'
+import { storeSuite } from './store.suite.ts'
+
+async function open(t: Test, file: string) {
+  const store = await openStore(`sqlite:${file}`)
+  t.teardown(() => store.close())
+  return store
+}
+
+/** A file that a store has made, filled and closed. */
+async function closedFile(t: Test): Promise<string> {
+  const file = `${t.testdir()}/lychgate.db`
+  const store = await openStore(`sqlite:${file}`)
+  await store.write(
+    { op: 'insertClient', client: sample.client },
+    { op: 'insertAccount', account: sample.fullAccount },
+  )
+  await store.close()
+  return file
+}
+
+/** Another program's connection to the file. */
+function neighbour(t: Test, file: string): Database.Database {
+  const connection = new Database(file)
+  t.teardown(() => connection.close())
+  return connection
+}
+
+t.test('the store in memory', async (t) => storeSuite(t, (t) => open(t, ':memory:')))
+
+t.test('the store in a file', async (t) => storeSuite(t, (t) => open(t, `${t.testdir()}/lychgate.db`)))
+
+t.test('what was written is there after closing and opening again', async (t) => {
+  const store = await open(t, await closedFile(t))
+  t.strictSame(await store.find('client', sample.client.id), sample.client)
+  t.strictSame(await store.find('account', sample.fullAccount.id), sample.fullAccount)
+})
+
+t.test('a file is readable by its owner only', async (t) => {
+  t.equal(statSync(await closedFile(t)).mode & 0o077, 0)
+})
+
+t.test('every table is strict, and those read by their key alone have no second tree', async (t) => {
+  const tables = neighbour(t, await closedFile(t)).pragma('table_list') as {
+    name: string
+    strict: number
+    wr: number
+  }[] // The columns PRAGMA table_list documents.
+  const own = tables.filter(({ name }) => !/^(sqlite_|__drizzle)/.test(name))
+  t.equal(own.length, 9)
+  t.strictSame(
+    own.filter(({ strict }) => strict !== 1),
+    [],
+  )
+  const keyed = own.filter(({ wr }) => wr === 1).map(({ name }) => name)
+  t.strictSame(keyed.sort(), ['consents', 'grants', 'revoked_access_tokens', 'throttles'])
+})
+
+t.test('a connection waits for the disk at a commit, and for a lock only shortly', async (t) => {
+  const connection = await openDatabase(await closedFile(t), migrationsFolder('sqlite'))
+  t.teardown(() => connection.close())
+  const settings = { journal_mode: 'wal', synchronous: 2, foreign_keys: 1, mmap_size: 0, busy_timeout: 100 }
+  for (const [name, value] of Object.entries(settings)) {
+    t.equal(connection.pragma(name, { simple: true }), value, name)
+  }
+})
+
+t.test('writes that were queued when the store is closed are kept, later ones refused', async (t) => {
+  const file = await closedFile(t)
+  const store = await openStore(`sqlite:${file}`)
+  const queued = store.write({ op: 'insertKey', key: sample.key })
+  await store.close()
+  await queued
+  await t.rejects(store.write({ op: 'insertKey', key: sample.fullKey }), StoreUnavailable)
+  await t.rejects(store.find('key', sample.key.id), StoreUnavailable)
+  await t.rejects(store.ping(), StoreUnavailable)
+  await t.resolves(store.close())
+  t.strictSame(await (await open(t, file)).list('key'), [sample.key])
+})
+
+t.test('a locked database is StoreUnavailable in bounded time, reads go on, and it recovers', async (t) => {
+  const file = await closedFile(t)
+  const store = await open(t, file)
+  const other = neighbour(t, file)
+  other.exec('begin immediate')
+  const writes = Array.from({ length: 40 }, (_, n) =>
+    store.transact('client', 'x', () =>
+      accept(n, { op: 'insertKey', key: { ...sample.key, id: `key ${n}` } }),
+    ),
+  )
+  const started = performance.now()
+  const outcomes = await Promise.allSettled(writes)
+  t.ok(performance.now() - started < 1000, 'all 40 are told after one wait')
+  for (const outcome of outcomes) t.match(outcome, { status: 'rejected', reason: StoreUnavailable })
+  t.strictSame(await store.find('client', sample.client.id), sample.client)
+  other.exec('rollback')
+  t.strictSame(await store.list('key'), [])
+  await store.write({ op: 'insertKey', key: sample.key })
+  t.strictSame(await store.list('key'), [sample.key])
+})
+
+t.test('a decision that throws does not make what ran beside it run again', async (t) => {
+  const store = await open(t, ':memory:')
+  let runs = 0
+  const beside = store.transact('key', 'x', () => accept(++runs))
+  const throwing = store.transact('key', 'x', () => {
+    throw new Error('refused')
+  })
+  await t.rejects(throwing, { message: 'refused' })
+  t.equal(await beside, 1)
+  t.equal(runs, 1)
+})
+
+t.test('two stores on one file see what the other committed', async (t) => {
+  const file = await closedFile(t)
+  const [first, second] = [await open(t, file), await open(t, file)]
+  await first.write({ op: 'insertKey', key: sample.key })
+  t.strictSame(await second.find('key', sample.key.id), sample.key)
+})
+
+t.test('processes that open a new file at once all work', async (t) => {
+  const file = `${t.testdir()}/new.db`
+  const module = JSON.stringify(new URL('../../src/storage/open.ts', import.meta.url))
+  const script = `const { openStore } = await import(${module}); await (await openStore('sqlite:' + process.argv[1])).ping()`
+  const run = promisify(execFile)
+  const processes = Array.from({ length: 3 }, () => run('node', ['--input-type=module', '-e', script, file]))
+  for (const { stderr } of await Promise.all(processes)) t.equal(stderr, '')
+  t.strictSame(await (await open(t, file)).list('key'), [])
+})
+
+t.test('a file that cannot be used is refused in one line and left as it is', async (t) => {
+  const good = readFileSync(await closedFile(t))
+  async function refuses(name: string, content: Buffer, message: RegExp): Promise<void> {
+    const file = `${t.testdirName}/${name}`
+    writeFileSync(file, content)
+    const fault = await openStore(`sqlite:${file}`).catch((error: unknown) => error)
+    t.match(fault, { message }, name)
+    t.notMatch(fault, { message: /\n/ }, `${name}: one line`)
+    t.ok(readFileSync(file).equals(content), `${name}: untouched`)
+  }
+  await refuses(
+    'text.db',
+    Buffer.from('not a database, but long enough to look at'.repeat(40)),
+    /not a database/,
+  )
+  await refuses('cut.db', good.subarray(0, good.length / 2), /malformed/)
+  await refuses(
+    'schema.db',
+    Buffer.concat([good.subarray(0, 100), Buffer.alloc(4000, 0xff), good.subarray(4100)]),
+    /malformed/,
+  )
+  const foreign = new Database(':memory:')
+  foreign.exec('create table recipes (name text)')
+  await refuses('foreign.db', foreign.serialize(), /another program/)
+})
+
+t.test('a file made by a newer version is refused and left as it is', async (t) => {
+  const file = await closedFile(t)
+  const future = new Database(file)
+  future.exec("insert into __drizzle_migrations (hash, created_at) values ('later', 9999999999999)")
+  future.close()
+  const content = readFileSync(file)
+  await t.rejects(openStore(`sqlite:${file}`), {
+    message: /newer version of Lychgate; it was left as it is$/,
+  })
+  t.ok(readFileSync(file).equals(content))
+})
+
+t.test('after an unclean stop the committed writes are there', async (t) => {
+  const file = await closedFile(t)
+  const store = await open(t, file)
+  await store.write({ op: 'insertKey', key: sample.key })
+  // What a killed process leaves: the file and its journal.
+  const crashed = `${t.testdirName}/crashed.db`
+  for (const suffix of ['', '-wal']) copyFileSync(file + suffix, crashed + suffix)
+  t.strictSame(await (await open(t, crashed)).list('key'), [sample.key])
+})
+
+t.test('damage found after an unclean stop is refused', async (t) => {
+  const file = await closedFile(t)
+  const store = await open(t, file)
+  await store.write({ op: 'insertKey', key: sample.key })
+  const crashed = `${t.testdirName}/crashed.db`
+  for (const suffix of ['', '-wal']) copyFileSync(file + suffix, crashed + suffix)
+  const content = readFileSync(crashed)
+  // A page of the accounts that nothing has to read at opening.
+  const at = content.indexOf('grace@example.org')
+  content.fill(0xff, at - (at % 4096), at - (at % 4096) + 100)
+  writeFileSync(crashed, content)
+  await t.rejects(openStore(`sqlite:${crashed}`), { message: /damaged/ })
+})
+
+t.test('a place where no file can be is refused in one line', async (t) => {
+  const folder = t.testdir({ file: '' })
+  await t.rejects(openStore(`sqlite:${folder}/missing/lychgate.db`), { message: /cannot be used: ENOENT/ })
+  t.notOk(existsSync(`${folder}/missing`))
+  mkdirSync(`${folder}/folder.db`)
+  await t.rejects(openStore(`sqlite:${folder}/folder.db`), { message: /folder\.db cannot be used/ })
+})
+
+t.test('an empty file becomes a database', async (t) => {
+  const file = `${t.testdir({ 'empty.db': '' })}/empty.db`
+  truncateSync(file)
+  await t.resolves((await open(t, file)).ping())
+})
+
+t.test('an old SQLite is refused', async (t) => {
+  const connection = neighbour(t, ':memory:')
+  t.doesNotThrow(() => assertSqliteVersion(connection))
+  t.throws(() => assertSqliteVersion(connection, '3.999.0'), { message: /is too old: 3\.999\.0 or newer/ })
+  t.throws(() => assertSqliteVersion(connection, '4.0.0'))
+  t.doesNotThrow(() => assertSqliteVersion(connection, '2.999.999'))
+})
+
+t.test('a URL of another kind is refused without repeating it', async (t) => {
+  for (const url of ['mysql://user:secret@host/db', 'lychgate.db', 'sqlite:', '']) {
+    const fault = await openStore(url).catch((error: unknown) => error)
+    t.match(fault, { message: /^the database URL must be sqlite:<file>/ })
+    t.notMatch(fault, { message: /secret/ })
+  }
+})
