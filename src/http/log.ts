@@ -6,7 +6,9 @@ export const requestLog = fp(
   async (app) => {
     app.addHook('onResponse', async (request, reply) => {
       const line = describe(request, reply)
-      if (reply.statusCode >= 500) request.log.error({ ...line, cause: causeOf(request) }, 'failed')
+      // A failure of ours may have been told to a client by redirect.
+      const failed = reply.statusCode >= 500 || (request.refusal?.status ?? 0) >= 500
+      if (failed) request.log.error({ ...line, cause: causeOf(request) }, 'failed')
       else request.log.info(line, request.refusal ? 'refused' : 'answered')
     })
   },

@@ -11,6 +11,7 @@ import { isLoopbackRedirect } from '../domain/redirect-uri.ts'
 import type { CatalogueScope } from '../domain/scope-catalogue.ts'
 import type { ConsentPage } from '../http/page-models.ts'
 import { parametersOf } from '../http/parameters.ts'
+import { codeIssuer } from './issue-code.ts'
 import { ended, forged, formActionOf, type GoOn, type Pending, pendingLoader } from './pending.ts'
 
 /**
@@ -20,6 +21,7 @@ import { ended, forged, formActionOf, type GoOn, type Pending, pendingLoader } f
 export function consentPage(app: FastifyInstance, deps: AppDeps, goOn: GoOn): void {
   const { config, service, store, clock } = deps
   const load = pendingLoader(app, deps)
+  const issueCode = codeIssuer(app, deps)
   const action = `${service.prefix}/consent`
 
   app.get('/consent', { schema: { hide: true } }, async (request, reply) => {
@@ -37,7 +39,7 @@ export function consentPage(app: FastifyInstance, deps: AppDeps, goOn: GoOn): vo
     const form = parametersOf(request.body)
     const now = clock()
     const pending = await load(request, single(form, 'interaction'), now)
-    const { interaction, client, session } = pending
+    const { interaction, session } = pending
     if (pending.step !== 'consent' || session === undefined) return goOn(pending, reply)
     if (single(form, 'csrf') !== csrfOf(pending, session)) throw forged(pageUrl(pending))
     const approved = single(form, 'decision') === 'approve'
@@ -46,18 +48,8 @@ export function consentPage(app: FastifyInstance, deps: AppDeps, goOn: GoOn): vo
       await store.write({ op: 'deleteInteraction', interactionId: interaction.id })
       return reply.authorizationError(interaction.request, denied())
     }
-    const { grant, code } = app.approve(interaction.request, client, session, scope, now)
-    const writes: readonly Write[] = [
-      { op: 'deleteInteraction', interactionId: interaction.id },
-      { op: 'insertGrant', grant },
-      ...remember(pending, session, scope, now),
-    ]
-    // Twice pressed, in two tabs: one of them finds the request answered.
-    await store.transact('interaction', interaction.id, (current) => {
-      if (current === undefined) throw ended()
-      return { result: undefined, writes }
-    })
-    return reply.authorizationResponse(interaction.request, { code })
+    const agreement = { session, scope, writes: remember(pending, session, scope, now) }
+    return issueCode(pending, agreement, now, reply)
   })
 
   const show = (

@@ -4,8 +4,9 @@ import { OAuthError } from '../domain/errors.ts'
 import { wrongPerson } from '../domain/interaction.ts'
 import { formBodies } from '../http/parameters.ts'
 import { consentPage } from './consent.ts'
+import { codeIssuer } from './issue-code.ts'
 import { loginPage } from './login.ts'
-import { ended, type Pending } from './pending.ts'
+import type { Pending } from './pending.ts'
 
 /**
  * The pages between an authorization request and its answer. domain/interaction.ts says which comes next; each GET
@@ -15,32 +16,18 @@ export const interaction: FastifyPluginAsync<AppDeps> = async (app, deps) => {
   const { config, service, store, clock } = deps
   await app.register(formBodies, { config })
   app.addHook('preValidation', assertSameSite)
+  const issueCode = codeIssuer(app, deps)
 
   /** Goes where the pending request stands now: to a page, or to the client with the answer. */
   const goOn = async (pending: Pending, reply: FastifyReply) => {
-    const { interaction, client, session, step } = pending
+    const { interaction, session, step } = pending
     const { id } = interaction
     if (step === 'refuse') {
       await store.write({ op: 'deleteInteraction', interactionId: id })
       return reply.authorizationError(interaction.request, wrongPerson(interaction.request, session))
     }
     if (step === 'respond' && session !== undefined) {
-      const { grant, code } = app.approve(
-        interaction.request,
-        client,
-        session,
-        interaction.request.scope,
-        clock(),
-      )
-      await store.transact('interaction', id, (current) => {
-        if (current === undefined) throw ended()
-        const writes = [
-          { op: 'insertGrant', grant },
-          { op: 'deleteInteraction', interactionId: id },
-        ] as const
-        return { result: undefined, writes }
-      })
-      return reply.authorizationResponse(interaction.request, { code })
+      return issueCode(pending, { session, scope: interaction.request.scope }, clock(), reply)
     }
     return reply.redirect(
       `${service.prefix}/${step === 'consent' ? 'consent' : 'login'}?interaction=${id}`,

@@ -1,0 +1,45 @@
+import type { FastifyInstance, FastifyReply } from 'fastify'
+import type { AppDeps } from '../deps.ts'
+import type { Write } from '../domain/decision.ts'
+import { OAuthError } from '../domain/errors.ts'
+import type { Scope, Seconds, Session } from '../domain/model.ts'
+import { toOAuthError } from '../http/errors.ts'
+import { ended, type Pending } from './pending.ts'
+
+/** What was agreed to, by the person or by what they agreed to before. */
+export interface Agreement {
+  readonly session: Session
+  readonly scope: Scope
+  /** Written with the grant, or not at all. */
+  readonly writes?: readonly Write[]
+}
+
+/** Answers a pending request with a code, RFC 6749 §4.1.2; only once, however often and in how many tabs it is asked for. */
+export function codeIssuer(app: FastifyInstance, { store }: Pick<AppDeps, 'store'>) {
+  return async (
+    { interaction, client }: Pending,
+    { session, scope, writes = [] }: Agreement,
+    now: Seconds,
+    reply: FastifyReply,
+  ): Promise<FastifyReply> => {
+    const { grant, code } = app.approve(interaction.request, client, session, scope, now)
+    try {
+      await store.transact('interaction', interaction.id, (current) => {
+        if (current === undefined) throw ended()
+        return {
+          result: undefined,
+          writes: [
+            { op: 'deleteInteraction', interactionId: interaction.id },
+            { op: 'insertGrant', grant },
+            ...writes,
+          ],
+        }
+      })
+    } catch (error) {
+      if (error instanceof OAuthError) throw error
+      // The person has done their part: a failure of ours is for the client to learn, RFC 6749 §4.1.2.1.
+      return reply.authorizationError(interaction.request, toOAuthError(error, reply.request))
+    }
+    return reply.authorizationResponse(interaction.request, { code })
+  }
+}
