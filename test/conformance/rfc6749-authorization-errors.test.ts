@@ -1,0 +1,320 @@
+import t from 'tap'
+import { assertErrorPage, assertErrorRedirect, callback, integrate } from '../helpers/authorization.ts'
+import { authorizationUrl, authorize, type Fields, redirectUri, register } from '../helpers/flow.ts'
+import { startServer } from '../helpers/server.ts'
+import { UserAgent } from '../helpers/user-agent.ts'
+
+const server = await startServer(t)
+const client = await register(server)
+
+t.test(
+  '[rfc6749-4.1.2.1-client-error-page] a client_id that is missing, unknown or repeated is told on a page',
+  async (t) => {
+    const rows: readonly (readonly [Fields, string])[] = [
+      [{ client_id: undefined }, 'invalid_request'],
+      [{ client_id: '' }, 'invalid_request'],
+      [{ client_id: 'nope' }, 'invalid_client'],
+      [{ client_id: client.id.toUpperCase() }, 'invalid_client'],
+      [{ client_id: [client.id, client.id] }, 'invalid_request'],
+      [{ client_id: '"><script>evil()</script>' }, 'invalid_client'],
+      [{ client_id: `${client.id}\u0000` }, 'invalid_request'],
+      [{ client_id: 'x'.repeat(9000) }, 'invalid_request'],
+    ]
+    for (const [fields, error] of rows)
+      await assertErrorPage(
+        t,
+        await authorize(server, client, fields),
+        error,
+        JSON.stringify(fields).slice(0, 60),
+      )
+  },
+)
+
+t.test(
+  '[seed-4-authorize-redirect-uri] [rfc6749-3.1.2.3-simple-string-match] [rfc6749-3.1.2.4-invalid-not-redirected] a redirect_uri that is not the registered one, character for character, is told on a page',
+  async (t) => {
+    const path = 'http://127.0.0.1:51004/callback'
+    const wrong = [
+      'http://127.0.0.1:51004/callback/',
+      'http://127.0.0.1:51004/CALLBACK',
+      'http://127.0.0.1:51004/a/../callback',
+      'http://127.0.0.1:51004/c%61llback',
+      'http://127.0.0.1:51004//callback',
+      'http://127.0.0.1:51004/callback?extra=1',
+      'http://127.0.0.1:51004/callback?',
+      'http://127.0.0.1:51004/callback#f',
+      'http://user@127.0.0.1:51004/callback',
+      'http://127.0.0.1:51004@evil.example/callback',
+      'http://127.0.0.1.evil.example:51004/callback',
+      'http://127.0.0.1:51004\\@evil.example/callback',
+      'HTTP://127.0.0.1:51004/callback',
+      ' http://127.0.0.1:51004/callback',
+      'http://127.0.0.1:51004/callback\n',
+      'https://evil.example/callback',
+      '//evil.example/callback',
+      'javascript:alert(1)',
+      '/callback',
+    ]
+    t.equal((await authorize(server, client, { redirect_uri: path })).status, 303)
+    for (const redirect of wrong) {
+      // A fault of the rest of the request must not open a way back.
+      for (const scope of ['openid', 'nonsense'])
+        await assertErrorPage(
+          t,
+          await authorize(server, client, { redirect_uri: redirect, scope }),
+          'invalid_request',
+          redirect,
+        )
+    }
+  },
+)
+
+t.test(
+  '[rfc6749-3.1.2.3-required-when-ambiguous] with several registered URIs a request that names none is told on a page',
+  async (t) => {
+    const several = await register(server, {
+      redirect_uris: ['http://127.0.0.1/one', 'http://127.0.0.1/two'],
+    })
+    for (const redirect of [undefined, ''])
+      await assertErrorPage(
+        t,
+        await authorize(server, several, { redirect_uri: redirect, scope: 'profile' }),
+        'invalid_request',
+      )
+    for (const path of ['one', 'two']) {
+      const { status } = await authorize(server, several, { redirect_uri: `http://127.0.0.1/${path}` })
+      t.equal(status, 303)
+    }
+  },
+)
+
+t.test(
+  '[rfc6749-3.1.2.3-omitted-single] the only URI of an integration is used when none is named; that of a loopback client is not, for its port',
+  async (t) => {
+    const portal = await integrate(server)
+    const response = await authorize(server, portal, {
+      redirect_uri: undefined,
+      scope: 'profile',
+      state: 's',
+      response_type: 'x',
+    })
+    assertErrorRedirect(t, server, response, 'unsupported_response_type', { to: callback, state: 's' })
+    await assertErrorPage(
+      t,
+      await authorize(server, client, { redirect_uri: undefined, scope: 'profile' }),
+      'invalid_request',
+    )
+  },
+)
+
+t.test(
+  '[oidc-core-3.1.2.1-redirect-uri-required] an openid request without redirect_uri is told on a page, also where one URI is registered',
+  async (t) => {
+    const portal = await integrate(server)
+    for (const who of [client, portal]) {
+      for (const scope of ['openid', 'profile openid'])
+        await assertErrorPage(
+          t,
+          await authorize(server, who, { redirect_uri: undefined, scope }),
+          'invalid_request',
+        )
+    }
+  },
+)
+
+t.test(
+  '[oidc-core-3.1.2.6-bad-response-mode] an unknown response_mode is a 400 page and no redirect',
+  async (t) => {
+    for (const mode of ['foo', 'fragment', 'query.jwt', 'Query', 'web_message'])
+      await assertErrorPage(
+        t,
+        await authorize(server, client, { response_mode: mode }),
+        'invalid_request',
+        mode,
+      )
+    t.equal((await authorize(server, client, { response_mode: 'query' })).status, 303)
+  },
+)
+
+t.test(
+  '[rfc6749-4.1.2.1-other-errors-redirect] [rfc6749-3.1.1-response-type-missing] [rfc6749-3.1.1-response-type-unknown] [rfc6749-4.1.1-validate-request] every other fault is told to the client at once, and asks nobody to sign in',
+  async (t) => {
+    const rows: readonly (readonly [Fields, string, RegExp])[] = [
+      [{ response_type: undefined }, 'invalid_request', /response_type/],
+      [{ response_type: '' }, 'invalid_request', /response_type/],
+      [{ response_type: 'foo' }, 'unsupported_response_type', /response_type/],
+      [{ response_type: 'Code' }, 'unsupported_response_type', /response_type/],
+      [{ response_type: 'code code' }, 'unsupported_response_type', /response_type/],
+      [{ scope: 'courses:delete' }, 'invalid_scope', /scope/],
+      [{ code_challenge: undefined }, 'invalid_request', /code_challenge/],
+      [{ resource: 'https://other.example' }, 'invalid_target', /resource/],
+      [{ max_age: 'soon' }, 'invalid_request', /max_age/],
+      [{ max_age: '-1' }, 'invalid_request', /max_age/],
+      [{ max_age: '1.5' }, 'invalid_request', /max_age/],
+      [{ prompt: 'none login' }, 'invalid_request', /prompt/],
+      [{ claims: '{' }, 'invalid_request', /claims/],
+      [{ id_token_hint: 'x' }, 'invalid_request', /id_token_hint/],
+    ]
+    for (const [fields, error, named] of rows) {
+      const message = JSON.stringify(fields)
+      const response = await authorize(server, client, fields)
+      t.match(assertErrorRedirect(t, server, response, error, { message }), named, message)
+    }
+  },
+)
+
+t.test(
+  '[seed-4-authorize-response-type] [rfc9700-2.1.2-no-implicit] no response type puts a token into the answer',
+  async (t) => {
+    for (const type of ['token', 'id_token', 'id_token token', 'code token', 'code id_token', 'none']) {
+      const response = await authorize(server, client, { response_type: type, nonce: 'n' })
+      t.notMatch(response.headers.get('location'), /#|access_token|id_token=/)
+      assertErrorRedirect(t, server, response, 'unsupported_response_type', { message: type })
+    }
+  },
+)
+
+t.test(
+  '[rfc6749-3.1-no-duplicate-request-params] a repeated parameter is told to the client, a repeated redirect_uri on a page',
+  async (t) => {
+    const once: Readonly<Record<string, string>> = {
+      response_type: 'code',
+      scope: 'openid',
+      code_challenge: 'c'.repeat(43),
+      code_challenge_method: 'S256',
+      nonce: 'n',
+      prompt: 'login',
+      max_age: '10',
+      login_hint: 'alice',
+      id_token_hint: 'x',
+      claims: '{}',
+      display: 'page',
+      something_else: 'x',
+    }
+    for (const [name, value] of Object.entries(once)) {
+      const response = await authorize(server, client, { [name]: [value, value] })
+      t.match(assertErrorRedirect(t, server, response, 'invalid_request', { message: name }), name)
+    }
+    const twoStates = await authorize(server, client, { state: ['one', 'two'] })
+    t.match(assertErrorRedirect(t, server, twoStates, 'invalid_request', { state: '' }), 'state')
+    for (const redirect of [redirectUri, 'https://evil.example/'])
+      await assertErrorPage(
+        t,
+        await authorize(server, client, { redirect_uri: [redirectUri, redirect] }),
+        'invalid_request',
+      )
+  },
+)
+
+t.test('[rfc6749-4.1.2.1-state-on-error] an error has the state exactly as it came, or none', async (t) => {
+  for (const state of [
+    'a b+c%26é&x',
+    'x'.repeat(2000),
+    '{"a":["b"]}',
+    '<script>',
+    '-._~',
+    '\r\nSet-Cookie: a=b',
+    '漢字🙂',
+  ]) {
+    const response = await authorize(server, client, { scope: 'nonsense', state })
+    assertErrorRedirect(t, server, response, 'invalid_scope', { state, message: state.slice(0, 20) })
+    t.equal(response.headers.get('set-cookie'), null)
+  }
+  for (const state of [undefined, ''])
+    assertErrorRedirect(
+      t,
+      server,
+      await authorize(server, client, { scope: 'nonsense', state }),
+      'invalid_scope',
+      { state: '' },
+    )
+})
+
+t.test(
+  '[rfc6749-4.1.2.1-error-charset] [oidc-core-3.1.2.6-error-params-only] an error has nothing of the request in it, and no member of its own making',
+  async (t) => {
+    const hostile = '"\\\r\né<script>alert(1)</script>'
+    const names = ['response_type', 'scope', 'code_challenge', 'code_challenge_method', 'resource']
+    for (const name of [
+      ...names,
+      'prompt',
+      'max_age',
+      'claims',
+      'id_token_hint',
+      'request',
+      'request_uri',
+      'registration',
+      hostile,
+    ]) {
+      const response = await authorize(server, client, {
+        [name]: name === 'prompt' ? `none ${hostile}` : hostile,
+        ...(name === hostile && { [name]: ['a', 'b'] }),
+      })
+      const { error = '' } = Object.fromEntries(new URL(response.headers.get('location') ?? '').searchParams)
+      t.match(error, /^[a-z_]+$/, name)
+      t.notMatch(assertErrorRedirect(t, server, response, error, { message: name }), /alert|script/i)
+    }
+  },
+)
+
+t.test(
+  '[rfc6749-4.1.2.1-unauthorized-client] a client without the authorization_code grant gets unauthorized_client',
+  async (t) => {
+    const portal = await integrate(server, {}, { grantTypes: ['refresh_token'] })
+    const response = await authorize(server, portal)
+    assertErrorRedirect(t, server, response, 'unauthorized_client', { to: callback })
+  },
+)
+
+t.test(
+  '[oidc-core-6.1-request-unsupported] [oidc-core-6.2-request-uri-unsupported] [oidc-core-3.1.2.6-registration-not-supported] request, request_uri and registration are refused by name, and no URL is fetched',
+  async (t) => {
+    let fetched = 0
+    const { createServer } = await import('node:http')
+    const stranger = createServer((_request, response) => {
+      fetched += 1
+      response.end()
+    })
+    await new Promise<void>((resolve) => stranger.listen(0, '127.0.0.1', resolve))
+    t.teardown(() => stranger.close())
+    const address = stranger.address() as { port: number }
+    const rows: readonly (readonly [Fields, string])[] = [
+      [{ request: 'eyJhbGciOiJub25lIn0.e30.' }, 'request_not_supported'],
+      [{ request_uri: `http://127.0.0.1:${address.port}/object` }, 'request_uri_not_supported'],
+      [{ request_uri: 'urn:ietf:params:oauth:request_uri:x' }, 'request_uri_not_supported'],
+      [{ registration: '{}' }, 'registration_not_supported'],
+    ]
+    for (const [fields, error] of rows)
+      assertErrorRedirect(t, server, await authorize(server, client, fields), error, { message: error })
+    const unregistered = await authorize(server, client, {
+      request: 'x',
+      redirect_uri: 'https://evil.example/',
+    })
+    await assertErrorPage(t, unregistered, 'invalid_request')
+    t.equal(fetched, 0)
+  },
+)
+
+t.test('parameters that cannot be read are told on a page', async (t) => {
+  const url = authorizationUrl(server, client)
+  for (const broken of ['&x=%', '&x=%ff', '&x=%00', '&x=1'.repeat(101)])
+    await assertErrorPage(
+      t,
+      await fetch(url + broken, { redirect: 'manual' }),
+      'invalid_request',
+      broken.slice(0, 9),
+    )
+  const json = await fetch(`${server.issuer}/oauth/authorize`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ client_id: client.id }),
+  })
+  t.equal(json.status, 415)
+  t.match(json.headers.get('content-type'), 'text/html')
+})
+
+t.test('a prompt=none that is refused leaves the browser without a pending request', async (t) => {
+  const agent = new UserAgent(server.issuer)
+  assertErrorRedirect(t, server, await authorize(server, client, { prompt: 'none' }, agent), 'login_required')
+  t.equal(agent.cookies.size, 0)
+})

@@ -1,0 +1,320 @@
+import t from 'tap'
+import {
+  ask,
+  assertErrorRedirect,
+  bodyOf,
+  callback,
+  integrate,
+  pageOf,
+  place,
+  sentAway,
+  signedIn,
+  title,
+} from '../helpers/authorization.ts'
+import {
+  authorizationUrl,
+  authorize,
+  exchange,
+  type Fields,
+  obtainCode,
+  obtainTokens,
+  register,
+  signInAndApprove,
+  type TestClient,
+} from '../helpers/flow.ts'
+import { startServer } from '../helpers/server.ts'
+
+const server = await startServer(t)
+const client = await register(server)
+const person = await signedIn(server, client)
+/** An integration that never asks, so that a signed-in browser gets its answer at once. */
+const firstParty = await integrate(server, { consent: 'skip' })
+
+/** The scope of the tokens at the end of a flow. */
+async function granted(fields: Fields, who: TestClient = client): Promise<readonly string[]> {
+  const { scope } = await obtainTokens(server, who, { fields, agent: person })
+  return scope.split(' ').sort()
+}
+
+t.test(
+  '[seed-4-authorize-path] [rfc6749-3.1-get-supported] [rfc6749-3.1-owner-authenticated-first] a GET by an unknown browser leads to the sign-in page and never to a code',
+  async (t) => {
+    const landing = await ask(server, client)
+    t.equal(place(landing), '/login')
+    t.equal(pageOf(landing).status, 200)
+    t.match(title(pageOf(landing)), 'Sign in')
+    // Also where nothing would be asked of a person who is signed in.
+    t.equal(place(await ask(server, firstParty)), '/login')
+  },
+)
+
+t.test(
+  '[seed-5-approval-required] a person who is signed in is asked, and only the answer makes a code',
+  async (t) => {
+    const landing = await ask(server, client, {}, person)
+    t.equal(place(landing), '/consent')
+    t.equal(pageOf(landing).status, 200)
+    t.notMatch(pageOf(landing).html, /lyc_|code=/)
+    t.match(sentAway(await person.submit(pageOf(landing), { decision: 'approve' })), { code: /./ })
+  },
+)
+
+t.test(
+  '[seed-4-authorize-redirect-params] [rfc6749-4.1.2-code-in-query] approval redirects with code, state and iss in the query and nothing else',
+  async (t) => {
+    const page = pageOf(await ask(server, client, { state: 'xyz' }, person))
+    const landing = await person.submit(page, { decision: 'approve' })
+    const { code = '', ...rest } = sentAway(landing)
+    t.same(rest, { state: 'xyz', iss: server.issuer })
+    t.match(code, /^[\w-]{22,}$/)
+    t.match(landing, { status: 303 })
+    t.equal(landing.at === 'redirect' && landing.location.hash, '')
+    t.equal((await exchange(server, client, code)).status, 200)
+  },
+)
+
+t.test(
+  '[rfc6749-4.1.2.1-access-denied] deny tells the client access_denied, and the answered page is worth nothing more',
+  async (t) => {
+    const page = pageOf(await ask(server, client, {}, person))
+    const { error_description: description, ...rest } = sentAway(
+      await person.submit(page, { decision: 'deny' }),
+    )
+    t.same(rest, { error: 'access_denied', state: 'a-state', iss: server.issuer })
+    t.equal(typeof description, 'string')
+    const again = await person.submit(page, { decision: 'approve' })
+    t.match(title(pageOf(again)), 'already used')
+  },
+)
+
+t.test(
+  '[seed-4-authorize-scope-list] [rfc6749-3.3-scope-order-irrelevant] a scope is a set: encoded as + or %20, in any order, repeated',
+  async (t) => {
+    const wanted = ['courses:read', 'openid', 'profile']
+    for (const scope of [
+      'openid profile courses:read',
+      'courses:read profile openid profile',
+      ' openid  profile courses:read ',
+    ])
+      t.same(await granted({ scope }), wanted, scope)
+    const spaced = authorizationUrl(server, client, { scope: 'openid profile courses:read' }).replaceAll(
+      '+',
+      '%20',
+    )
+    t.match(spaced, 'openid%20profile%20courses')
+    const location = await signInAndApprove(person, await person.open(spaced))
+    const response = await exchange(server, client, location.searchParams.get('code') ?? '')
+    const { scope } = (await response.json()) as { scope: string }
+    t.same(scope.split(' ').sort(), wanted)
+  },
+)
+
+t.test(
+  '[rfc6749-4.1.2.1-invalid-scope] [rfc6749-3.3-scope-case-sensitive] [rfc6749-3.3-scope-syntax] [oidc-core-14-space-delimiter] a scope that is unknown, in other case or malformed is invalid_scope',
+  async (t) => {
+    const wrong = [
+      'courses:delete',
+      'openid courses:delete',
+      'Courses:Read',
+      'OPENID',
+      'openid "profile"',
+      'openid\\profile',
+      'openid\tprofile',
+      'openid\nprofile',
+      'openid,profile',
+      'openid\u00a0profile',
+      '   ',
+    ]
+    for (const scope of wrong) {
+      const response = await authorize(server, client, { scope }, person)
+      assertErrorRedirect(t, server, response, 'invalid_scope', { message: JSON.stringify(scope) })
+    }
+  },
+)
+
+t.test('[seed-5-scope-asymmetry] scopes that the table does not have do not exist', async (t) => {
+  for (const name of ['analytics:write', 'orders:write', 'comments:write', 'forms:write', 'storage:read']) {
+    const response = await authorize(server, client, { scope: `openid ${name}` }, person)
+    assertErrorRedirect(t, server, response, 'invalid_scope', { message: name })
+  }
+  for (const name of ['analytics:read', 'orders:read', 'comments:read', 'forms:read', 'storage:write'])
+    t.equal(place(await ask(server, client, { scope: name }, person)), '/consent', name)
+})
+
+t.test(
+  '[rfc6749-3.3-scope-omitted] without scope the default is openid profile email, as far as the client may have them',
+  async (t) => {
+    const whole = ['email', 'openid', 'profile']
+    t.same(await granted({ scope: undefined }), whole)
+    const limited = await register(server, { scope: 'profile courses:read' })
+    t.same(await granted({ scope: undefined }, limited), ['profile'])
+    const nothingLeft = await register(server, { scope: 'courses:read' })
+    assertErrorRedirect(
+      t,
+      server,
+      await authorize(server, nothingLeft, { scope: undefined }),
+      'invalid_scope',
+    )
+  },
+)
+
+t.test('[rfc6749-3.1-empty-as-omitted] a parameter without a value is one that was not sent', async (t) => {
+  t.same(await granted({ scope: '' }), ['email', 'openid', 'profile'])
+  const page = pageOf(
+    await ask(
+      server,
+      client,
+      { state: '', prompt: '', max_age: '', claims: '', resource: '', response_mode: '', nonce: '' },
+      person,
+    ),
+  )
+  const answer = sentAway(await person.submit(page, { decision: 'approve' }))
+  t.same(Object.keys(answer).sort(), ['code', 'iss'])
+  const unproven = await authorize(server, client, { code_challenge: '' })
+  t.match(assertErrorRedirect(t, server, unproven, 'invalid_request'), 'code_challenge is missing')
+})
+
+t.test('[rfc6749-3.1-ignore-unknown] unknown parameters change nothing', async (t) => {
+  const code = await obtainCode(server, client, {
+    fields: { foo: 'bar', utm: '1', 'x[y]': '{}' },
+    agent: person,
+  })
+  t.equal((await exchange(server, client, code)).status, 200)
+})
+
+t.test(
+  '[rfc6749-3.1.2-redirect-query-retained] [rfc6749-3.1-no-duplicate-response-params] a query of the redirect URI is kept as it is, and the answer appended',
+  async (t) => {
+    for (const query of ['?foo=bar', '?foo=b%20a+r&x=%c3%a9', '?', '?a=1&']) {
+      const redirectUri = `http://127.0.0.1:51004/cb${query}`
+      const own = await register(server, { redirect_uris: [redirectUri] })
+      const response = await authorize(server, own, { scope: 'nonsense' })
+      const error = response.headers.get('location') ?? ''
+      const page = pageOf(await ask(server, own, {}, person))
+      const body = bodyOf(page, { decision: 'approve' })
+      const approved = await person.send(`${server.issuer}/consent`, { method: 'POST', body })
+      const success = approved.headers.get('location') ?? ''
+      for (const [location, members] of [
+        [error, ['error', 'iss']],
+        [success, ['code', 'iss']],
+      ] as const) {
+        t.equal(location.startsWith(redirectUri), true, location)
+        t.equal(location.split('?').length, 2, 'one question mark')
+        t.notMatch(location, /&&|\?&/)
+        const { searchParams } = new URL(location)
+        for (const member of members) t.equal(searchParams.getAll(member).length, 1, member)
+        t.same(searchParams.getAll('state'), ['a-state'])
+      }
+    }
+  },
+)
+
+t.test(
+  '[rfc6749-4.1.2-state-exact] [oidc-core-14-no-normalisation] state comes back character for character',
+  async (t) => {
+    for (const state of [
+      'a b+c%26é&x',
+      '-._~'.repeat(32),
+      'e\u0301 \u00e9',
+      '%00%0a',
+      '"quoted" \\ {"j":1}',
+      '🙂',
+      'x'.repeat(4000),
+    ]) {
+      const landing = await ask(server, firstParty, { state }, person)
+      t.equal(sentAway(landing)['state'], state)
+    }
+  },
+)
+
+t.test(
+  '[rfc6749-10.2-no-silent-reapproval] [rfc8252-8.6-no-automatic-approval] a client that registered itself is asked about every time, whatever it is',
+  async (t) => {
+    const confidential = await register(server, { token_endpoint_auth_method: 'client_secret_post' })
+    for (const who of [client, confidential]) {
+      for (const round of [1, 2]) {
+        const landing = await ask(server, who, {}, person)
+        t.equal(place(landing), '/consent', `round ${round}`)
+        sentAway(await person.submit(pageOf(landing), { decision: 'approve' }))
+      }
+      const silent = await authorize(server, who, { prompt: 'none' }, person)
+      assertErrorRedirect(t, server, silent, 'consent_required')
+    }
+  },
+)
+
+t.test(
+  '[seed-5-https-client-out-of-band] a client with an https callback, added by the operator, works like any other',
+  async (t) => {
+    const portal = await integrate(server)
+    const page = pageOf(await ask(server, portal, {}, person))
+    t.match(page.html, 'added this app')
+    const landing = await person.submit(page, { decision: 'approve' })
+    t.equal(place(landing), `sent to ${new URL(callback).origin}`)
+    const response = await exchange(server, portal, sentAway(landing)['code'] ?? '')
+    t.equal(response.status, 200)
+    t.match(await response.json(), { access_token: /./, refresh_token: /./, id_token: /./ })
+  },
+)
+
+t.test(
+  '[rfc6749-4.1.2.1-server-error] [rfc6749-4.1.2.1-temporarily-unavailable] a failure while the code is made is told to the client by redirect',
+  async (t) => {
+    const { StoreUnavailable } = await import('../../src/storage/store.ts')
+    const { store } = server.deps
+    const { write, transact } = store
+    t.teardown(() => Object.assign(store, { write, transact }))
+    const faults = [
+      [new Error('a disk of glass'), 'server_error'],
+      [new StoreUnavailable('locked'), 'temporarily_unavailable'],
+    ] as const
+    for (const [fault, error] of faults) {
+      const page = pageOf(await ask(server, client, {}, person))
+      const fail = () => Promise.reject(fault)
+      Object.assign(store, { write: fail, transact: fail })
+      const atOnce = await authorize(server, firstParty, {}, person)
+      t.notMatch(assertErrorRedirect(t, server, atOnce, error, { to: callback }), 'glass')
+      const { error_description: description, ...afterConsent } = sentAway(
+        await person.submit(page, { decision: 'approve' }),
+      )
+      t.same(afterConsent, { error, state: 'a-state', iss: server.issuer })
+      t.notMatch(description, 'glass')
+      Object.assign(store, { write, transact })
+    }
+    t.match(server.log.join(''), 'a disk of glass')
+    t.match(sentAway(await ask(server, firstParty, {}, person)), { code: /./ })
+  },
+)
+
+t.test('two answers given at once to one consent page make one code', async (t) => {
+  const page = pageOf(await ask(server, client, {}, person))
+  const landings = await Promise.all([1, 2, 3, 4].map(() => person.submit(page, { decision: 'approve' })))
+  t.equal(landings.filter(({ at }) => at === 'redirect').length, 1)
+  for (const landing of landings) if (landing.at === 'page') t.equal(landing.page.status, 400)
+})
+
+t.test('the person narrows the scope on the consent page, and cannot widen it', async (t) => {
+  const fields = { scope: 'openid profile courses:read courses:write' }
+  const grantedAfter = async (scope: readonly string[]) => {
+    const code = await obtainCode(server, client, { fields, agent: person, scope })
+    return (await exchange(server, client, code)).json()
+  }
+  t.match(await grantedAfter(['courses:read']), { scope: 'openid courses:read' })
+  t.match(await grantedAfter([]), { scope: 'openid' })
+  const page = pageOf(await ask(server, client, { scope: 'courses:read' }, person))
+  const body = bodyOf(page, {
+    decision: 'approve',
+    redirect_uri: 'https://evil.example/',
+    state: 'other',
+  })
+  for (const more of ['students:write', 'openid']) body.append('scope', more)
+  const answer = sentAway(await person.open(`${server.issuer}/consent`, { method: 'POST', body }))
+  t.equal(answer['state'], 'a-state')
+  const tokens = await exchange(server, client, answer['code'] ?? '')
+  t.match(await tokens.json(), { scope: 'courses:read' })
+})
+
+t.test('unticking everything is a refusal', async (t) => {
+  const page = pageOf(await ask(server, client, { scope: 'courses:read' }, person))
+  t.match(sentAway(await person.submit(page, { decision: 'approve', scope: [] })), { error: 'access_denied' })
+})

@@ -1,0 +1,135 @@
+import { randomBytes } from 'node:crypto'
+import type { Test } from 'tap'
+import { addIntegration, type IntegrationRequest } from '../../src/domain/integration.ts'
+import type { Client } from '../../src/domain/model.ts'
+import { authorizationUrl, type Fields, type TestClient } from './flow.ts'
+import { alice, type TestServer } from './server.ts'
+import { type Landing, type Page, UserAgent } from './user-agent.ts'
+
+export const callback = 'https://portal.example/callback'
+
+/** A client an operator added: confidential, with an https callback and remembered consent unless said otherwise. */
+export async function integrate(
+  server: TestServer,
+  request: Partial<IntegrationRequest> = {},
+  members: Partial<Client> = {},
+): Promise<TestClient> {
+  const whole: IntegrationRequest = {
+    name: 'Portal',
+    redirectUris: [callback],
+    postLogoutRedirectUris: [],
+    authenticationMethod: 'client_secret_basic',
+    pkce: 'required',
+    idTokenSignedResponseAlg: 'RS256',
+    introspects: [],
+    ...request,
+  }
+  const { config, store, clock } = server.deps
+  const known = { scopes: config.scopes.map(({ name }) => name), resources: [config.issuer] }
+  const fresh = { id: randomBytes(16), secret: randomBytes(32) }
+  const { client, secret } = addIntegration(whole, known, fresh, clock())
+  await store.write({ op: 'insertClient', client: { ...client, ...members } })
+  const [redirectUri = ''] = client.redirectUris
+  return {
+    id: client.id,
+    method: client.authenticationMethod,
+    redirectUri,
+    ...(secret !== undefined && { secret }),
+  }
+}
+
+/** The page a browser ended at. */
+export function pageOf(landing: Landing): Page {
+  if (landing.at === 'page') return landing.page
+  throw new Error(`sent away to ${landing.location}`)
+}
+
+/** The parameters a browser was sent away with. */
+export function sentAway(landing: Landing): Record<string, string> {
+  if (landing.at === 'redirect') return Object.fromEntries(landing.location.searchParams)
+  throw new Error(`stays at ${landing.page.url}: ${landing.page.status} ${title(landing.page)}`)
+}
+
+/** What a page is: the path it is served at. */
+export function place(landing: Landing): string {
+  return landing.at === 'page' ? new URL(landing.page.url).pathname : `sent to ${landing.location.origin}`
+}
+
+/** The heading of a page. */
+export function title(page: Page): string {
+  return /<h1>([\s\S]*?)<\/h1>/.exec(page.html)?.[1]?.replaceAll(/<[^>]*>/g, '') ?? ''
+}
+
+/** The scopes a consent page lets the person untick. */
+export function offeredScope(page: Page): readonly string[] {
+  return page.forms.flatMap(({ fields }) =>
+    fields.filter(({ name }) => name === 'scope').map(({ value }) => value),
+  )
+}
+
+/** Opens an authorization request in a browser. */
+export function ask(
+  server: TestServer,
+  client: TestClient,
+  fields: Fields = {},
+  agent = new UserAgent(server.issuer),
+): Promise<Landing> {
+  return agent.open(authorizationUrl(server, client, fields))
+}
+
+/** A browser somebody has signed in with; the client's request is left pending. */
+export async function signedIn(server: TestServer, client: TestClient, person = alice): Promise<UserAgent> {
+  const agent = new UserAgent(server.issuer)
+  await agent.submit(pageOf(await ask(server, client, {}, agent)), person)
+  return agent
+}
+
+/** A refusal on a page for the person, RFC 6749 §4.1.2.1: nothing leads away and nothing is left pending. */
+export async function assertErrorPage(
+  t: Test,
+  response: Response,
+  error: string,
+  message = '',
+): Promise<string> {
+  const html = await response.text()
+  t.equal(response.status, 400, message)
+  t.match(response.headers.get('content-type'), /^text\/html/, message)
+  t.equal(response.headers.get('location'), null, message)
+  t.notMatch(html, /http-equiv|<script|<form|127\.0\.0\.1|evil/i, message)
+  t.match(html, `<code>${error}</code>`, message)
+  t.same(response.headers.getSetCookie(), [], message)
+  return html
+}
+
+/**
+ * A refusal told to the client, RFC 6749 §4.1.2.1: by redirect, with state and iss, with nothing else, and with nothing
+ * left pending. Gives its description.
+ */
+export function assertErrorRedirect(
+  t: Test,
+  server: TestServer,
+  response: Response,
+  error: string,
+  {
+    to = 'http://127.0.0.1:51004/callback',
+    state = 'a-state',
+    message = '',
+  }: { readonly to?: string; readonly state?: string | undefined; readonly message?: string } = {},
+): string {
+  const location = response.headers.get('location') ?? 'http://no.location'
+  const { error_description: description = '', ...rest } = Object.fromEntries(new URL(location).searchParams)
+  t.equal(response.status, 303, message)
+  t.equal(location.startsWith(`${to}?`), true, `${message} goes to ${to}`)
+  t.same(rest, { error, ...(state !== '' && { state }), iss: server.deps.config.issuer }, message)
+  t.match(description, /^[\x20\x21\x23-\x5b\x5d-\x7e]+$/, message)
+  t.same(response.headers.getSetCookie(), [], message)
+  return description
+}
+
+/** What the form of a page would send, unchanged but for what is added. */
+export function bodyOf(page: Page, added: Readonly<Record<string, string>> = {}): URLSearchParams {
+  const body = new URLSearchParams()
+  for (const { name, value } of page.forms[0]?.fields ?? []) body.append(name, value)
+  for (const [name, value] of Object.entries(added)) body.append(name, value)
+  return body
+}
