@@ -1,15 +1,9 @@
 import type { Config } from './config.ts'
-import type { Seconds } from './domain/model.ts'
 import type { KeyRing } from './keys/key-ring.ts'
 import type { PasswordCheck } from './passwords.ts'
 import type { Service } from './service.ts'
 import type { Store } from './storage/store.ts'
-
-/** The current time in whole seconds since the epoch. */
-export type Clock = () => Seconds
-
-/** `size` fresh random bytes from a cryptographic source. */
-export type RandomSource = (size: number) => Buffer
+import type { Clock, RandomSource } from './system.ts'
 
 /** Everything the application needs from outside; a plugin takes `Pick<Deps, …>`, which says what it can touch. */
 export interface Deps {

@@ -1,6 +1,6 @@
 import { type Argon2Parameters, argon2, timingSafeEqual } from 'node:crypto'
 import { availableParallelism } from 'node:os'
-import type { RandomSource } from './deps.ts'
+import type { RandomSource } from './system.ts'
 
 /** Whether the password is that of the hash; for an undefined hash false, after the same time. */
 export type PasswordCheck = (password: string, phc: string | undefined) => Promise<boolean>

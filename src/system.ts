@@ -1,5 +1,11 @@
 import { randomBytes } from 'node:crypto'
-import type { Clock, RandomSource } from './deps.ts'
+import type { Seconds } from './domain/model.ts'
+
+/** The current time in whole seconds since the epoch. */
+export type Clock = () => Seconds
+
+/** `size` fresh random bytes from a cryptographic source. */
+export type RandomSource = (size: number) => Buffer
 
 /** The machine's clock. */
 export const systemClock: Clock = () => Math.floor(Date.now() / 1000)

@@ -1,6 +1,6 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import type { RandomSource } from '../deps.ts'
+import type { RandomSource } from '../system.ts'
 
 /** The secret of a development server: made once, kept beside its database, readable by this user alone. */
 export function keepDevSecret(data: string, random: RandomSource): string {

@@ -1,8 +1,8 @@
-import type { Clock, RandomSource } from '../deps.ts'
 import { createAccount } from '../domain/account.ts'
 import type { AccountClaims } from '../domain/model.ts'
 import { hashPassword } from '../passwords.ts'
 import { RecordExists, type Store } from '../storage/store.ts'
+import type { Clock, RandomSource } from '../system.ts'
 
 /** A person of the development server. Their passwords are public knowledge. */
 export interface DevelopmentPerson {

@@ -1,6 +1,5 @@
 import type { FastifyRequest, preHandlerAsyncHookHandler } from 'fastify'
 import fp from 'fastify-plugin'
-import type { Clock } from '../deps.ts'
 import {
   type AuthenticationRealm,
   authenticateClient,
@@ -8,6 +7,7 @@ import {
 } from '../domain/client-authentication.ts'
 import type { Client, Seconds } from '../domain/model.ts'
 import type { Store } from '../storage/store.ts'
+import type { Clock } from '../system.ts'
 import { parametersOf } from './parameters.ts'
 
 declare module 'fastify' {

@@ -1,8 +1,8 @@
 import { compactVerify, decodeProtectedHeader, SignJWT } from 'jose'
-import type { Clock, RandomSource } from '../deps.ts'
 import type { HandleKeys } from '../domain/handle.ts'
 import type { SigningAlgorithm, StoredKey } from '../domain/model.ts'
 import { RecordExists, type Store } from '../storage/store.ts'
+import type { Clock, RandomSource } from '../system.ts'
 import { type KeyMaking, makeHandleKey, makeSigningKey, signingAlgorithms } from './make-keys.ts'
 import {
   activeKey,

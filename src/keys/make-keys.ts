@@ -1,6 +1,6 @@
 import { calculateJwkThumbprint, exportJWK, generateKeyPair } from 'jose'
-import type { RandomSource } from '../deps.ts'
 import type { Seconds, SigningAlgorithm, StoredKey } from '../domain/model.ts'
+import type { RandomSource } from '../system.ts'
 import { seal } from './seal.ts'
 
 /** Every algorithm there is a signing key for, RFC 7518 §3.1 and RFC 8037 §3.1. */

@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto'
-import type { Clock, RandomSource } from '../../src/deps.ts'
+import type { Clock, RandomSource } from '../../src/system.ts'
 
 /** A clock that stands still until it is moved. */
 export interface TestClock extends Clock {
