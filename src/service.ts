@@ -1,6 +1,7 @@
 import type { Config } from './config.ts'
 import { indexScopeClaims, type ScopeClaims } from './domain/claims.ts'
 import { indexResources, type Resource, type Resources } from './domain/resource.ts'
+import { wellKnownUrl } from './domain/well-known.ts'
 
 /** What the configuration makes of this service, worked out once at start-up. */
 export interface Service {
@@ -45,10 +46,4 @@ export function describeService(config: Config): Service {
     allResources: [own, ...others],
     resourceMetadataUrl: wellKnownUrl(config.issuer, 'oauth-protected-resource'),
   }
-}
-
-/** A well-known URL with its string inserted between host and path, RFC 8414 §3.1 and RFC 9728 §3.1. */
-export function wellKnownUrl(identifier: string, name: string): string {
-  const { origin, pathname, search } = new URL(identifier)
-  return `${origin}/.well-known/${name}${pathname === '/' ? '' : pathname}${search}`
 }

@@ -1,10 +1,18 @@
+/**
+ * What other Fastify applications import as `lychgate/guard`: the guard, two ways to verify a token, and the metadata
+ * its challenges point to. Nothing here needs the authorization server in the same process.
+ */
 import type { FastifyRequest, preHandlerAsyncHookHandler } from 'fastify'
 import fp from 'fastify-plugin'
 import { type BearerCredentials, bearerChallenge, bearerRefusal, parseBearer } from '../domain/bearer.ts'
 import { OAuthError } from '../domain/errors.ts'
 import type { ClaimsRequest, Scope } from '../domain/model.ts'
+import { wellKnownUrl } from '../domain/well-known.ts'
+import { sendError } from '../http/errors.ts'
 
-export { introspectedBy } from './introspected-by.ts'
+export { type IntrospectionOptions, introspectedBy } from './introspected-by.ts'
+export { protectedResourceMetadata, type ResourceMetadataOptions } from './resource-metadata.ts'
+export { type SignatureOptions, signedBy } from './signed-by.ts'
 
 /** Who is calling, and what the token lets them do. */
 export interface Access {
@@ -16,15 +24,18 @@ export interface Access {
   readonly requestedClaims?: ClaimsRequest
 }
 
-/** Finds out what a token is worth; undefined for one that is not alive. */
+/**
+ * Finds out what a token is worth; undefined for one that is not alive. What it throws is answered as an error of the
+ * server: an `OAuthError` as it says, anything else by the application.
+ */
 export type VerifyToken = (token: string) => Promise<Access | undefined>
 
 export interface GuardOptions {
   readonly verifyToken: VerifyToken
   /** The identifier of this API: a token whose audience lacks it is refused, RFC 9700 §2.3. */
   readonly resource: string
-  /** Where the metadata of this API is: every challenge points there, RFC 9728 §5.1. */
-  readonly resourceMetadata: string
+  /** Where the metadata of this API is: every challenge points there, RFC 9728 §5.1. Absent: at its well-known place. */
+  readonly resourceMetadata?: string
   /** What a call without a token is: served as anonymous, or answered 401 with a bare challenge, RFC 6750 §3.1. */
   readonly anonymous: 'allow' | 'challenge'
   /** Also accept `access_token` as a field of a form body, RFC 6750 §2.2. Off unless said otherwise. */
@@ -44,23 +55,33 @@ declare module 'fastify' {
 
 /**
  * Guards an API with bearer tokens, RFC 6750. A bad token is refused and never falls back to anonymous; another
- * authentication scheme, and a token in the query, are no token. Refusals are thrown with `statusCode` and `headers`,
- * so that any Fastify application answers them rightly.
+ * authentication scheme, and a token in the query, are no token. Refusals are answered here, with their challenge and
+ * `{ error, error_description }`, whatever error handler the application has.
  */
 export const guard = fp<GuardOptions>(
   async (app, options) => {
+    const { resource, resourceMetadata = wellKnownUrl(resource, 'oauth-protected-resource') } = options
+    const checks = { ...options, resourceMetadata }
     app.decorateRequest('access', undefined)
-    app.decorate('requireScope', (...scope: readonly string[]) => async (request: FastifyRequest) => {
-      request.access = await accessOf(request, scope, options)
+    app.decorate('requireScope', (...scope: readonly string[]) => async (request, reply) => {
+      try {
+        request.access = await accessOf(request, scope, checks)
+      } catch (error) {
+        if (!(error instanceof OAuthError)) throw error
+        if (error.status >= 500) request.log.error({ err: error }, 'an access token could not be verified')
+        return sendError(error, request, reply)
+      }
     })
   },
   { name: 'guard', fastify: '5.x' },
 )
 
+type Checks = GuardOptions & { readonly resourceMetadata: string }
+
 async function accessOf(
   request: FastifyRequest,
   needed: Scope,
-  options: GuardOptions,
+  options: Checks,
 ): Promise<Access | undefined> {
   const { verifyToken, resource, resourceMetadata, anonymous } = options
   const credentials = credentialsOf(request, options)
@@ -91,7 +112,7 @@ async function accessOf(
 }
 
 /** RFC 6750 §2: one token, by one method. */
-function credentialsOf(request: FastifyRequest, options: GuardOptions): BearerCredentials {
+function credentialsOf(request: FastifyRequest, options: Checks): BearerCredentials {
   const { rawHeaders } = request.raw
   const headers = rawHeaders.filter(
     (name, index) => index % 2 === 0 && name.toLowerCase() === 'authorization',

@@ -1,3 +1,4 @@
+import { cannotVerify } from './cannot-verify.ts'
 import type { VerifyToken } from './guard.ts'
 
 export interface IntrospectionOptions {
@@ -6,32 +7,21 @@ export interface IntrospectionOptions {
   /** A resource server's credentials, HTTP Basic: `lychgate client add --resource <uri>`. */
   readonly clientId: string
   readonly clientSecret: string
-  /** How long to wait for an answer, in milliseconds. */
+  /** How long to wait for an answer, in milliseconds; 5000 unless said otherwise. */
   readonly timeoutMilliseconds?: number
 }
 
 /**
- * Verifies tokens by asking the authorization server, RFC 7662 §2: opaque and JWT alike, and revoked ones are refused
- * at once.
- * @throws when the authorization server does not answer: then nobody is let in, and nobody is anonymous.
+ * Verifies tokens by asking the authorization server at every call, RFC 7662 §2: opaque and JWT alike, and revoked
+ * ones are refused at once.
+ * @throws {OAuthError} `temporarily_unavailable` when the authorization server gives no answer.
  */
 export function introspectedBy(options: IntrospectionOptions): VerifyToken {
-  const credentials = [options.clientId, options.clientSecret].map(encodeURIComponent).join(':')
-  const headers = {
-    authorization: `Basic ${Buffer.from(credentials).toString('base64')}`,
-    accept: 'application/json',
-  }
   return async (token) => {
-    const response = await fetch(options.endpoint, {
-      method: 'POST',
-      headers,
-      body: new URLSearchParams({ token }),
-      redirect: 'error',
-      signal: AbortSignal.timeout(options.timeoutMilliseconds ?? 5000),
+    const answer = await introspect(token, options).catch((cause: unknown) => {
+      throw cannotVerify(cause)
     })
-    if (!response.ok) throw new Error(`introspection answered ${response.status}`)
-    const answer: unknown = await response.json()
-    if (!isActive(answer)) return undefined
+    if (!isAccessToken(answer)) return undefined
     return {
       sub: answer.sub,
       clientId: answer.client_id,
@@ -41,7 +31,23 @@ export function introspectedBy(options: IntrospectionOptions): VerifyToken {
   }
 }
 
-interface ActiveToken {
+async function introspect(token: string, options: IntrospectionOptions): Promise<unknown> {
+  const credentials = [options.clientId, options.clientSecret].map(encodeURIComponent).join(':')
+  const response = await fetch(options.endpoint, {
+    method: 'POST',
+    headers: {
+      authorization: `Basic ${Buffer.from(credentials).toString('base64')}`,
+      accept: 'application/json',
+    },
+    body: new URLSearchParams({ token }),
+    redirect: 'error',
+    signal: AbortSignal.timeout(options.timeoutMilliseconds ?? 5000),
+  })
+  if (!response.ok) throw new Error(`introspection answered ${response.status}`)
+  return response.json()
+}
+
+interface ActiveAccessToken {
   readonly active: true
   readonly token_type: string
   readonly sub: string
@@ -51,8 +57,10 @@ interface ActiveToken {
 }
 
 /** A refresh token is active too, and has no token_type: it opens nothing. */
-function isActive(answer: unknown): answer is ActiveToken {
+function isAccessToken(answer: unknown): answer is ActiveAccessToken {
   if (typeof answer !== 'object' || answer === null) return false
-  const { active, token_type: tokenType, sub, client_id: clientId } = answer as Partial<ActiveToken>
-  return active === true && tokenType === 'Bearer' && typeof sub === 'string' && typeof clientId === 'string'
+  // `as`: every member that matters is looked at below.
+  const { active, token_type: type, sub, client_id: clientId } = answer as Partial<ActiveAccessToken>
+  const isBearer = typeof type === 'string' && type.toLowerCase() === 'bearer'
+  return active === true && isBearer && typeof sub === 'string' && typeof clientId === 'string'
 }

@@ -1,8 +1,8 @@
 import type { FastifyPluginAsync } from 'fastify'
 import fp from 'fastify-plugin'
 import type { AppDeps } from '../deps.ts'
+import { wellKnownUrl } from '../domain/well-known.ts'
 import { serveDocument } from '../http/document.ts'
-import { wellKnownUrl } from '../service.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {

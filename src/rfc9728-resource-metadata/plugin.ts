@@ -1,7 +1,7 @@
 import type { FastifyPluginAsync } from 'fastify'
 import type { AppDeps } from '../deps.ts'
+import { wellKnownUrl } from '../domain/well-known.ts'
 import { serveDocument } from '../http/document.ts'
-import { wellKnownUrl } from '../service.ts'
 
 /**
  * RFC 9728: the metadata of the service's own API and of every configured resource that lives on the issuer's
