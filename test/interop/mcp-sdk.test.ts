@@ -1,0 +1,176 @@
+/** The MCP TypeScript SDK's own `auth()`, as any MCP client runs it: from the URL of an API to a token that works there. */
+import {
+  auth,
+  extractWWWAuthenticateParams,
+  type OAuthClientProvider,
+} from '@modelcontextprotocol/sdk/client/auth.js'
+import type {
+  OAuthClientInformationMixed,
+  OAuthClientMetadata,
+  OAuthTokens,
+} from '@modelcontextprotocol/sdk/shared/auth.js'
+import Fastify from 'fastify'
+import t, { type Test } from 'tap'
+import { guard, protectedResourceMetadata, signedBy } from '../../src/guard/guard.ts'
+import { freePort } from '../helpers/free-port.ts'
+import { newPerson } from '../helpers/person.ts'
+import { startServer } from '../helpers/server.ts'
+
+const signed = `http://127.0.0.1:${await freePort()}`
+const server = await startServer(t, {
+  resources: [
+    { identifier: signed, name: 'Notes', scopes: ['courses:read', 'courses:write'], tokenFormat: 'jwt' },
+  ],
+})
+const person = newPerson(server)
+const api = `${server.issuer}/api/courses`
+
+/** What an MCP client keeps; the SDK reads and writes it. */
+class Provider implements OAuthClientProvider {
+  readonly redirectUrl = 'http://127.0.0.1:33418/callback'
+  readonly clientMetadata: OAuthClientMetadata
+  readonly invalidated: string[] = []
+  client: OAuthClientInformationMixed | undefined
+  kept: OAuthTokens | undefined
+  verifier = ''
+  /** Where the SDK sent the browser last. */
+  sentTo: URL | undefined
+
+  constructor(metadata: Partial<OAuthClientMetadata> = {}) {
+    this.clientMetadata = {
+      client_name: 'MCP client',
+      redirect_uris: [this.redirectUrl],
+      grant_types: ['authorization_code', 'refresh_token'],
+      response_types: ['code'],
+      token_endpoint_auth_method: 'none',
+      ...metadata,
+    }
+  }
+  state = () => 'a state'
+  clientInformation = () => this.client
+  saveClientInformation(client: OAuthClientInformationMixed) {
+    this.client = client
+  }
+  tokens = () => this.kept
+  saveTokens(tokens: OAuthTokens) {
+    this.kept = tokens
+  }
+  redirectToAuthorization(url: URL) {
+    this.sentTo = url
+  }
+  saveCodeVerifier(verifier: string) {
+    this.verifier = verifier
+  }
+  codeVerifier = () => this.verifier
+  invalidateCredentials(scope: string) {
+    this.invalidated.push(scope)
+    if (scope === 'all') this.client = undefined
+    this.kept = undefined
+  }
+}
+
+/** The whole of a first connection: authorization in the person's browser, and the exchange. */
+async function connect(t: Test, provider: Provider, options: Parameters<typeof auth>[1]): Promise<void> {
+  t.equal(await auth(provider, options), 'REDIRECT')
+  if (provider.sentTo === undefined) throw new Error('the SDK sent the browser nowhere')
+  const answer = await person.approve(provider.sentTo)
+  t.equal(answer.searchParams.get('state'), 'a state')
+  const authorizationCode = answer.searchParams.get('code') ?? ''
+  t.equal(await auth(provider, { ...options, authorizationCode }), 'AUTHORIZED')
+}
+
+async function call(
+  url: string,
+  { kept }: Provider,
+): Promise<{ status: number; body: Record<string, unknown> }> {
+  const response = await fetch(url, { headers: { authorization: `Bearer ${kept?.access_token}` } })
+  return { status: response.status, body: (await response.json()) as Record<string, unknown> }
+}
+
+for (const method of ['none', 'client_secret_post', 'client_secret_basic']) {
+  t.test(
+    `[mcp-discovery-prm-authorization-servers] a client with ${method} goes from the URL of the API to a token with all 38 scopes`,
+    async (t) => {
+      const provider = new Provider({ token_endpoint_auth_method: method })
+      await connect(t, provider, { serverUrl: api })
+      t.match(provider.client, { client_id: String, token_endpoint_auth_method: method })
+      t.equal(provider.sentTo?.searchParams.get('scope')?.split(' ').length, 38)
+      t.equal(provider.sentTo?.searchParams.get('resource'), server.issuer)
+      t.equal((await call(api, provider)).body['caller'], 'person')
+      t.equal(String((await call(api, provider)).body['scope']).split(' ').length, 38)
+    },
+  )
+}
+
+t.test('[mcp-security-refresh-rotation] a refresh rotates the tokens, and the new ones work', async (t) => {
+  const provider = new Provider()
+  await connect(t, provider, { serverUrl: api })
+  const { kept: before } = provider
+  t.equal(await auth(provider, { serverUrl: api }), 'AUTHORIZED')
+  t.type(provider.kept?.refresh_token, 'string')
+  t.not(provider.kept?.refresh_token, before?.refresh_token)
+  t.not(provider.kept?.access_token, before?.access_token)
+  t.equal((await call(api, provider)).status, 200)
+  t.equal(await auth(provider, { serverUrl: api }), 'AUTHORIZED', 'and again')
+})
+
+t.test('a dead refresh token makes the client ask the person again, as the same client', async (t) => {
+  const provider = new Provider()
+  await connect(t, provider, { serverUrl: api })
+  const { client, kept } = provider
+  await fetch(`${server.issuer}/api/oauth/revoke`, {
+    method: 'POST',
+    body: new URLSearchParams({ token: kept?.refresh_token ?? '', client_id: client?.client_id ?? '' }),
+  })
+  t.equal((await call(api, provider)).status, 401)
+  await connect(t, provider, { serverUrl: api })
+  t.same(provider.invalidated, ['tokens'])
+  t.equal(provider.client?.client_id, client?.client_id)
+  t.equal((await call(api, provider)).status, 200)
+})
+
+t.test('a client the server no longer knows registers anew', async (t) => {
+  const provider = new Provider()
+  await connect(t, provider, { serverUrl: api })
+  const { client_id: clientId = '' } = provider.client ?? {}
+  await server.deps.store.write({ op: 'deleteClient', clientId })
+  await connect(t, provider, { serverUrl: api })
+  t.same(provider.invalidated, ['all'])
+  t.not(provider.client?.client_id, clientId)
+  t.equal((await call(api, provider)).status, 200)
+})
+
+t.test(
+  'the challenge of an API elsewhere leads the client to its metadata, here, and back with a token',
+  async (t) => {
+    const app = Fastify()
+    await app.register(protectedResourceMetadata, {
+      resource: signed,
+      authorizationServers: [server.issuer],
+      scopes: ['courses:read', 'courses:write'],
+      name: 'Notes',
+    })
+    const verifyToken = signedBy({ issuer: server.issuer, jwksUri: `${server.issuer}/api/oauth/jwks` })
+    await app.register(guard, { resource: signed, verifyToken, anonymous: 'challenge' })
+    app.get('/mcp', { preHandler: app.requireScope('courses:read') }, async ({ access }) => access)
+    await app.listen({ port: Number(new URL(signed).port), host: '127.0.0.1' })
+    t.teardown(() => app.close())
+
+    const challenge = await fetch(`${signed}/mcp`)
+    t.equal(challenge.status, 401)
+    const { resourceMetadataUrl } = extractWWWAuthenticateParams(challenge)
+    t.equal(resourceMetadataUrl?.href, `${signed}/.well-known/oauth-protected-resource`)
+
+    const provider = new Provider()
+    const options = { serverUrl: `${signed}/mcp`, ...(resourceMetadataUrl && { resourceMetadataUrl }) }
+    await connect(t, provider, options)
+    t.equal(provider.sentTo?.searchParams.get('resource'), signed)
+    t.match(await call(`${signed}/mcp`, provider), {
+      status: 200,
+      body: { clientId: provider.client?.client_id, scope: ['courses:read', 'courses:write'] },
+    })
+    t.equal((await call(api, provider)).status, 401, 'a token for the one is no token for the other')
+    t.equal(await auth(provider, options), 'AUTHORIZED', 'refreshed, with the resource')
+    t.equal((await call(`${signed}/mcp`, provider)).status, 200)
+  },
+)
