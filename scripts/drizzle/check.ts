@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process'
-import { cpSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
+import { cpSync, mkdtempSync, rmSync } from 'node:fs'
 import { join, relative } from 'node:path'
 
 /*
@@ -19,15 +19,14 @@ function drift(dialect: string, folder: string): string | undefined {
   const copy = mkdtempSync(join(root, 'drizzle', '.check-'))
   try {
     cpSync(join(root, 'drizzle', folder), copy, { recursive: true })
-    const before = readdirSync(copy).length
     const options = [`--dialect=${dialect}`, `--schema=./src/storage/${folder}/schema.ts`]
     const run = spawnSync('drizzle-kit', ['generate', ...options, `--out=./${relative(root, copy)}`], {
       cwd: root,
       encoding: 'utf8',
-      // Without a terminal its questions about renames are an error, not a wait.
       stdio: ['ignore', 'pipe', 'pipe'],
     })
-    if (run.status === 0 && readdirSync(copy).length === before) return undefined
+    // Only these words will do: without a terminal to ask about a rename it stops, writes nothing, and exits with 0.
+    if (run.status === 0 && run.stdout.includes('No schema changes')) return undefined
     return `${run.stdout ?? ''}${run.stderr ?? ''}${run.error ?? ''}`
   } finally {
     rmSync(copy, { recursive: true, force: true })

@@ -1,0 +1,294 @@
+import type { Test } from 'tap'
+import { accept, refuse, type Write } from '../../src/domain/decision.ts'
+import { OAuthError } from '../../src/domain/errors.ts'
+import type { Grant } from '../../src/domain/model.ts'
+import { consentKey, RecordExists, type Store } from '../../src/storage/store.ts'
+import * as sample from './samples.ts'
+import { grantOwners, insertGrant, type OpenEmpty } from './store.suite.ts'
+
+const lifetimes = { refreshExpiresAt: 3000, expiresAt: 4000 }
+
+/** Part of the suite: the transitions of a grant. */
+export function grantWrites(t: Test, openEmpty: OpenEmpty): void {
+  const { id } = sample.grant
+  const redeem: Write = { op: 'redeemGrant', grantId: id, at: 1010, ...lifetimes }
+  const rotate = (fromSeq: number): Write => ({
+    op: 'rotateGrant',
+    grantId: id,
+    fromSeq,
+    at: 1020,
+    ...lifetimes,
+  })
+
+  t.test('redeeming and rotating raise seq by one and move the ends', async (t) => {
+    const store = await openEmpty(t)
+    await store.write(...grantOwners, insertGrant, redeem)
+    t.strictSame(await store.find('grant', id), { ...sample.grant, seq: 1, rotatedAt: 1010, ...lifetimes })
+    await store.write(rotate(1), rotate(2))
+    t.strictSame(await store.find('grant', id), { ...sample.grant, seq: 3, rotatedAt: 1020, ...lifetimes })
+  })
+
+  t.test('redeeming without a refresh token leaves its end unset', async (t) => {
+    const store = await openEmpty(t)
+    await store.write(...grantOwners, insertGrant, {
+      op: 'redeemGrant',
+      grantId: id,
+      at: 1010,
+      expiresAt: 2000,
+    })
+    t.strictSame(await store.find('grant', id), { ...sample.grant, seq: 1, rotatedAt: 1010, expiresAt: 2000 })
+  })
+
+  t.test(
+    'a redemption or rotation that does not fit the row is refused, with all its siblings',
+    async (t) => {
+      const store = await openEmpty(t)
+      await store.write(...grantOwners, insertGrant, redeem)
+      for (const misfit of [redeem, rotate(0), rotate(2)]) {
+        await t.rejects(store.write({ op: 'putThrottle', throttle: sample.throttle }, misfit), /met no row/)
+      }
+      await store.write({ op: 'revokeGrant', grantId: id, at: 1015 })
+      await t.rejects(store.write({ op: 'putThrottle', throttle: sample.throttle }, rotate(1)), /met no row/)
+      t.equal(await store.find('throttle', sample.throttle.key), undefined)
+      t.match(await store.find('grant', id), { seq: 1, rotatedAt: 1010, revokedAt: 1015 })
+    },
+  )
+
+  t.test('a revocation is visible at once, and a later one does not move it', async (t) => {
+    const store = await openEmpty(t)
+    await store.write(...grantOwners, insertGrant)
+    await store.write({ op: 'revokeGrant', grantId: id, at: 1015 })
+    t.strictSame(await store.find('grant', id), { ...sample.grant, revokedAt: 1015 })
+    await store.write({ op: 'revokeGrant', grantId: id, at: 1016 })
+    t.equal((await store.find('grant', id))?.revokedAt, 1015)
+  })
+
+  t.test('revoked access tokens are listed with their grant only, each once', async (t) => {
+    const store = await openEmpty(t)
+    const [first, second] = [sample.bytes(5, 16), sample.bytes(6, 16)]
+    await store.write(...grantOwners, insertGrant, { op: 'insertGrant', grant: sample.fullGrant })
+    for (const tokenId of [first, second, first]) {
+      await store.write({ op: 'revokeAccessToken', grantId: id, tokenId, expiresAt: 2000 })
+    }
+    t.strictSame(new Set((await store.find('grant', id))?.revokedTokens), new Set([first, second]))
+    t.equal((await store.find('grant', id))?.revokedTokens.length, 2)
+    t.strictSame(
+      (await store.find('grant', sample.fullGrant.id))?.revokedTokens,
+      sample.fullGrant.revokedTokens,
+    )
+  })
+
+  t.test('an id that is not one of a grant cannot be written', async (t) => {
+    const store = await openEmpty(t)
+    await t.rejects(store.write({ op: 'insertGrant', grant: { ...sample.grant, id: 'short' } }), TypeError)
+    await t.rejects(store.write({ op: 'revokeGrant', grantId: `${id}A`, at: 1 }), TypeError)
+  })
+}
+
+/** Part of the suite: decisions and their writes. */
+export function transactions(t: Test, openEmpty: OpenEmpty): void {
+  const refusal = new OAuthError('invalid_grant', 'the code was already redeemed')
+
+  t.test('a decision sees the record, and its writes are there when its result is', async (t) => {
+    const store = await openEmpty(t)
+    await store.write(...grantOwners, insertGrant)
+    const seen = await store.transact('grant', sample.grant.id, (grant) =>
+      accept(grant, { op: 'revokeGrant', grantId: sample.grant.id, at: 1015 }),
+    )
+    t.strictSame(seen, sample.grant)
+    t.equal((await store.find('grant', sample.grant.id))?.revokedAt, 1015)
+  })
+
+  t.test('every kind can be decided about, present or absent', async (t) => {
+    const store = await openEmpty(t)
+    const seen = (kind: Parameters<Store['find']>[0], key: string) =>
+      store.transact(kind, key, (record) => accept(record !== undefined))
+    const keys = {
+      client: sample.client.id,
+      account: sample.account.id,
+      accountByLogin: sample.account.username,
+      session: sample.session.id,
+      interaction: sample.interaction.id,
+      consent: consentKey(sample.account.id, sample.client.id),
+      grant: sample.grant.id,
+      throttle: sample.throttle.key,
+      key: sample.key.id,
+    }
+    const kinds = Object.keys(keys) as (keyof typeof keys)[] // The literal above has no other members.
+    for (const kind of kinds) t.equal(await seen(kind, keys[kind]), false, kind)
+    await store.write(...grantOwners, insertGrant, { op: 'insertSession', session: sample.session })
+    await store.write(
+      { op: 'insertInteraction', interaction: sample.interaction },
+      { op: 'insertKey', key: sample.key },
+    )
+    await store.write(
+      { op: 'putConsent', consent: sample.consent },
+      { op: 'putThrottle', throttle: sample.throttle },
+    )
+    for (const kind of kinds) t.equal(await seen(kind, keys[kind]), true, kind)
+  })
+
+  t.test('a decision that throws writes nothing and rejects with what it threw', async (t) => {
+    const store = await openEmpty(t)
+    await store.write(...grantOwners, insertGrant)
+    const decided = store.transact('grant', sample.grant.id, () => {
+      throw refusal
+    })
+    t.equal(await decided.catch((error: unknown) => error), refusal)
+    t.strictSame(await store.find('grant', sample.grant.id), sample.grant)
+  })
+
+  t.test('a refusal that is returned is thrown after its writes are committed', async (t) => {
+    const store = await openEmpty(t)
+    await store.write(...grantOwners, insertGrant)
+    const decided = store.transact('grant', sample.grant.id, () =>
+      refuse(refusal, { op: 'revokeGrant', grantId: sample.grant.id, at: 1015 }),
+    )
+    t.equal(await decided.catch((error: unknown) => error), refusal)
+    t.equal((await store.find('grant', sample.grant.id))?.revokedAt, 1015)
+  })
+
+  t.test('a job that faults in the database fails alone: what ran beside it is committed', async (t) => {
+    const store = await openEmpty(t)
+    await store.write({ op: 'insertClient', client: sample.client })
+    const insert = (id: string) => store.write({ op: 'insertClient', client: { ...sample.client, id } })
+    const throwing = store.transact('client', 'x', () => {
+      throw refusal
+    })
+    const outcomes = await Promise.allSettled([
+      insert('a'),
+      insert(sample.client.id),
+      insert('b'),
+      throwing,
+      insert('c'),
+    ])
+    t.strictSame(
+      outcomes.map(({ status }) => status),
+      ['fulfilled', 'rejected', 'fulfilled', 'rejected', 'fulfilled'],
+    )
+    t.match(outcomes[1], { reason: RecordExists })
+    t.match(outcomes[3], { reason: refusal })
+    for (const id of ['a', 'b', 'c']) t.ok(await store.find('client', id), id)
+  })
+}
+
+/** Part of the suite: decisions at the same time. */
+export function concurrency(t: Test, openEmpty: OpenEmpty): void {
+  const { id } = sample.grant
+
+  function redeem(grant: Grant | undefined) {
+    if (grant?.seq !== 0) throw new OAuthError('invalid_grant', 'the code was already redeemed')
+    return accept('won', { op: 'redeemGrant', grantId: id, at: 1010, ...lifetimes })
+  }
+
+  t.test('of 50 redemptions at once exactly one wins', async (t) => {
+    const store = await openEmpty(t)
+    await store.write(...grantOwners, insertGrant)
+    const outcomes = await Promise.allSettled(
+      Array.from({ length: 50 }, () => store.transact('grant', id, redeem)),
+    )
+    t.equal(outcomes.filter(({ status }) => status === 'fulfilled').length, 1)
+    for (const outcome of outcomes) if (outcome.status === 'rejected') t.match(outcome.reason, OAuthError)
+    t.equal((await store.find('grant', id))?.seq, 1)
+  })
+
+  t.test('40 failures counted at once in a bucket that did not exist are 40', async (t) => {
+    const store = await openEmpty(t)
+    const { key } = sample.throttle
+    const count = () =>
+      store.transact('throttle', key, (throttle) => {
+        const failures = (throttle?.failures ?? 0) + 1
+        return accept(failures, { op: 'putThrottle', throttle: { key, failures, expiresAt: 2000 } })
+      })
+    const counted = await Promise.all(Array.from({ length: 40 }, count))
+    t.equal((await store.find('throttle', key))?.failures, 40)
+    t.strictSame(new Set(counted).size, 40)
+  })
+
+  t.test('300 writes at once are all there', async (t) => {
+    const store = await openEmpty(t)
+    const ids = Array.from({ length: 300 }, (_, n) => `client ${n}`)
+    await Promise.all(ids.map((id) => store.write({ op: 'insertClient', client: { ...sample.client, id } })))
+    t.equal((await store.list('client')).length, 300)
+  })
+
+  t.test('a revocation beside a rotation is never undone', async (t) => {
+    const store = await openEmpty(t)
+    await store.write(...grantOwners, insertGrant)
+    await Promise.allSettled([
+      store.transact('grant', id, redeem),
+      store.write({ op: 'revokeGrant', grantId: id, at: 1015 }),
+      store.transact('grant', id, redeem),
+    ])
+    t.equal((await store.find('grant', id))?.revokedAt, 1015)
+  })
+}
+
+/** Part of the suite: the sweep. */
+export function sweeps(t: Test, openEmpty: OpenEmpty): void {
+  /** The store with records that end at 2000, and some that do not. */
+  async function filled(t: Test): Promise<Store> {
+    const store = await openEmpty(t)
+    const used = { ...sample.client, id: 'used', usedAt: 1001 }
+    await store.write({ op: 'insertClient', client: used }, { op: 'insertClient', client: sample.fullClient })
+    await store.write(...grantOwners, insertGrant, { op: 'insertGrant', grant: sample.fullGrant })
+    await store.write(
+      { op: 'insertSession', session: sample.session },
+      { op: 'putThrottle', throttle: sample.throttle },
+    )
+    await store.write({ op: 'insertInteraction', interaction: sample.interaction })
+    await store.write({ op: 'insertInteraction', interaction: sample.fullInteraction })
+    const tokenId = sample.bytes(5, 16)
+    await store.write({ op: 'revokeAccessToken', grantId: sample.fullGrant.id, tokenId, expiresAt: 2000 })
+    return store
+  }
+
+  t.test('before anything has expired nothing goes', async (t) => {
+    const store = await filled(t)
+    t.equal(await store.sweep(1059, 1000), 0)
+    t.equal(await store.sweep(1060, 1000), 1, 'the grant whose code expired at 1060')
+    t.equal(await store.sweep(1999, 1000), 0)
+    t.ok(await store.find('session', sample.session.id))
+  })
+
+  t.test('what has expired goes, and nothing else', async (t) => {
+    const store = await filled(t)
+    t.equal(await store.sweep(2000, 1000), 5)
+    t.equal(await store.find('grant', sample.grant.id), undefined)
+    t.equal(await store.find('session', sample.session.id), undefined)
+    t.equal(await store.find('throttle', sample.throttle.key), undefined)
+    t.equal(await store.find('interaction', sample.interaction.id), undefined)
+    t.strictSame(await store.find('interaction', sample.fullInteraction.id), sample.fullInteraction)
+    t.strictSame(await store.find('grant', sample.fullGrant.id), sample.fullGrant)
+    t.equal(await store.sweep(2000, 1000), 0)
+  })
+
+  t.test('a registered client that was never used goes, a used or an added one stays', async (t) => {
+    const store = await filled(t)
+    t.equal(await store.sweep(1000, 1001), 1)
+    t.equal(await store.find('client', sample.client.id), undefined)
+    t.ok(await store.find('client', 'used'))
+    t.ok(await store.find('client', sample.fullClient.id))
+  })
+
+  t.test('expired grants behind thousands of living ones are reached, a bounded batch a call', async (t) => {
+    const store = await openEmpty(t)
+    await store.write(...grantOwners)
+    const insert = (n: number): Write => {
+      const expiresAt = n < 4200 ? 9000 : 2000
+      return { op: 'insertGrant', grant: { ...sample.grant, id: sample.grantId(n), expiresAt } }
+    }
+    await store.write(...Array.from({ length: 4400 }, (_, n) => insert(n)))
+    const batches: number[] = []
+    for (let call = 0; call < 5; call++) batches.push(await store.sweep(2000, 0))
+    t.equal(batches[0], 0, 'the first walk meets living grants only')
+    t.equal(
+      batches.reduce((sum, count) => sum + count),
+      200,
+    )
+    t.ok(Math.max(...batches) < 200, 'no call takes them all')
+    t.ok(await store.find('grant', sample.grantId(4199)))
+    t.equal(await store.find('grant', sample.grantId(4200)), undefined)
+    t.equal(await store.find('grant', sample.grantId(4399)), undefined)
+  })
+}

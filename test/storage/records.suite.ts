@@ -1,0 +1,248 @@
+import type { Test } from 'tap'
+import { accept, type Write } from '../../src/domain/decision.ts'
+import { consentKey, RecordExists } from '../../src/storage/store.ts'
+import * as sample from './samples.ts'
+import { grantOwners, insertGrant, type OpenEmpty } from './store.suite.ts'
+
+/** Part of the suite: records come back as they were written. */
+export function roundTrips(t: Test, openEmpty: OpenEmpty): void {
+  t.test(
+    'every record comes back exactly as it was written, with and without its optional members',
+    async (t) => {
+      const store = await openEmpty(t)
+      for (const record of [sample.client, sample.fullClient]) {
+        await store.write({ op: 'insertClient', client: record })
+        t.strictSame(await store.find('client', record.id), record)
+      }
+      for (const record of [sample.account, sample.fullAccount]) {
+        await store.write({ op: 'insertAccount', account: record })
+        t.strictSame(await store.find('account', record.id), record)
+        t.strictSame(await store.find('accountByLogin', record.username), record)
+      }
+      for (const record of [sample.session, sample.fullSession]) {
+        await store.write({ op: 'insertSession', session: record })
+        t.strictSame(await store.find('session', record.id), record)
+      }
+      for (const record of [sample.interaction, sample.fullInteraction]) {
+        await store.write({ op: 'insertInteraction', interaction: record })
+        t.strictSame(await store.find('interaction', record.id), record)
+      }
+      for (const record of [sample.consent, sample.fullConsent]) {
+        await store.write({ op: 'putConsent', consent: record })
+        t.strictSame(await store.find('consent', consentKey(record.accountId, record.clientId)), record)
+      }
+      for (const record of [sample.grant, sample.fullGrant]) {
+        await store.write({ op: 'insertGrant', grant: record })
+        t.strictSame(await store.find('grant', record.id), record)
+      }
+      for (const record of [sample.key, sample.fullKey]) {
+        await store.write({ op: 'insertKey', key: record })
+        t.strictSame(await store.find('key', record.id), record)
+      }
+      await store.write({ op: 'putThrottle', throttle: sample.throttle })
+      t.strictSame(await store.find('throttle', sample.throttle.key), sample.throttle)
+    },
+  )
+
+  t.test('a code challenge that is not a canonical SHA-256 comes back character for character', async (t) => {
+    const store = await openEmpty(t)
+    await store.write(...grantOwners)
+    for (const [n, codeChallenge] of [`${'A'.repeat(42)}B`, '~'.repeat(43), 'x'.repeat(128)].entries()) {
+      await store.write({
+        op: 'insertGrant',
+        grant: { ...sample.grant, id: sample.grantId(n), codeChallenge },
+      })
+      t.equal((await store.find('grant', sample.grantId(n)))?.codeChallenge, codeChallenge)
+    }
+  })
+
+  t.test('what was never written is undefined, whatever the key looks like', async (t) => {
+    const store = await openEmpty(t)
+    for (const key of ['', 'nothing', sample.grantId(1), 'nul \0 nul', '€'.repeat(3000)]) {
+      for (const kind of ['client', 'account', 'accountByLogin', 'session', 'interaction'] as const) {
+        t.equal(await store.find(kind, key), undefined, JSON.stringify([kind, key.slice(0, 20)]))
+      }
+      for (const kind of ['consent', 'grant', 'throttle', 'key'] as const) {
+        t.equal(await store.find(kind, key), undefined, JSON.stringify([kind, key.slice(0, 20)]))
+      }
+    }
+  })
+
+  t.test('lists are complete and oldest first', async (t) => {
+    const store = await openEmpty(t)
+    await store.write(...grantOwners, { op: 'insertKey', key: sample.key })
+    await store.write({ op: 'insertClient', client: sample.fullClient })
+    await store.write(
+      { op: 'insertAccount', account: sample.fullAccount },
+      { op: 'insertKey', key: sample.fullKey },
+    )
+    t.strictSame(await store.list('client'), [sample.fullClient, sample.client])
+    t.strictSame(await store.list('account'), [sample.fullAccount, sample.account])
+    t.strictSame(await store.list('key'), [sample.fullKey, sample.key])
+  })
+
+  t.test('a store that is open answers a ping', async (t) => {
+    const store = await openEmpty(t)
+    await t.resolves(store.ping())
+  })
+}
+
+/** Part of the suite: updates. */
+export function replacements(t: Test, openEmpty: OpenEmpty): void {
+  t.test('an update replaces every member, and unsets those that are absent now', async (t) => {
+    const store = await openEmpty(t)
+    const client = { ...sample.client, id: sample.fullClient.id }
+    const account = { ...sample.account, id: sample.fullAccount.id }
+    const interaction = { ...sample.interaction, id: sample.fullInteraction.id }
+    const key = { ...sample.key, id: sample.fullKey.id }
+    await store.write(
+      { op: 'insertClient', client: sample.fullClient },
+      { op: 'insertAccount', account: sample.fullAccount },
+      { op: 'insertInteraction', interaction: sample.fullInteraction },
+      { op: 'insertKey', key: sample.fullKey },
+      { op: 'updateClient', client },
+      { op: 'updateAccount', account },
+      { op: 'updateInteraction', interaction },
+      { op: 'updateKey', key },
+    )
+    t.strictSame(await store.find('client', client.id), client)
+    t.strictSame(await store.find('account', account.id), account)
+    t.strictSame(await store.find('interaction', interaction.id), interaction)
+    t.strictSame(await store.find('key', key.id), key)
+  })
+
+  t.test('putting a consent or a throttle again replaces it', async (t) => {
+    const store = await openEmpty(t)
+    const consent = { ...sample.fullConsent, scope: ['openid'], grantedAt: 1500 }
+    const throttle = { ...sample.throttle, failures: 9, expiresAt: 2500 }
+    await store.write({ op: 'putConsent', consent: sample.fullConsent }, { op: 'putConsent', consent })
+    await store.write({ op: 'putThrottle', throttle: sample.throttle }, { op: 'putThrottle', throttle })
+    t.strictSame(await store.find('consent', consentKey(consent.accountId, consent.clientId)), consent)
+    t.strictSame(await store.find('throttle', throttle.key), throttle)
+  })
+
+  t.test('extending a session moves its idle end only', async (t) => {
+    const store = await openEmpty(t)
+    await store.write({ op: 'insertSession', session: sample.session })
+    await store.write({ op: 'extendSession', sessionId: sample.session.id, idleExpiresAt: 2500 })
+    t.strictSame(await store.find('session', sample.session.id), { ...sample.session, idleExpiresAt: 2500 })
+  })
+
+  t.test('touching a client counts as a use even within the second of its registration', async (t) => {
+    const store = await openEmpty(t)
+    await store.write({ op: 'insertClient', client: sample.client })
+    await store.write({ op: 'touchClient', clientId: sample.client.id, at: sample.client.issuedAt })
+    t.equal((await store.find('client', sample.client.id))?.usedAt, sample.client.issuedAt + 1)
+    await store.write({ op: 'touchClient', clientId: sample.client.id, at: 5000 })
+    t.strictSame(await store.find('client', sample.client.id), { ...sample.client, usedAt: 5000 })
+  })
+}
+
+/** Part of the suite: unique keys. */
+export function uniqueness(t: Test, openEmpty: OpenEmpty): void {
+  t.test(
+    'a second account with the same user name or e-mail address is refused with RecordExists',
+    async (t) => {
+      const store = await openEmpty(t)
+      await store.write({ op: 'insertAccount', account: sample.fullAccount })
+      const sameName = { ...sample.account, username: sample.fullAccount.username }
+      const sameEmail = { ...sample.account, email: 'grace@example.org' }
+      await t.rejects(store.write({ op: 'insertAccount', account: sameName }), RecordExists)
+      await t.rejects(store.write({ op: 'insertAccount', account: sameEmail }), RecordExists)
+      t.equal(await store.find('account', sample.account.id), undefined)
+      await store.write({ op: 'insertAccount', account: sample.account })
+      await t.rejects(store.write({ op: 'updateAccount', account: sameEmail }), RecordExists)
+      t.strictSame(await store.find('account', sample.account.id), sample.account)
+    },
+  )
+
+  t.test('any number of accounts have no e-mail address', async (t) => {
+    const store = await openEmpty(t)
+    await store.write({ op: 'insertAccount', account: sample.account })
+    await t.resolves(
+      store.write({ op: 'insertAccount', account: { ...sample.account, id: 'x', username: 'x' } }),
+    )
+  })
+
+  t.test('an account signs in by its e-mail address, unless that is the user name of another', async (t) => {
+    const store = await openEmpty(t)
+    await store.write({ op: 'insertAccount', account: sample.fullAccount })
+    t.strictSame(await store.find('accountByLogin', 'grace@example.org'), sample.fullAccount)
+    const namesake = { ...sample.account, username: 'grace@example.org' }
+    await store.write({ op: 'insertAccount', account: namesake })
+    t.strictSame(await store.find('accountByLogin', 'grace@example.org'), namesake)
+  })
+
+  t.test('a refused write leaves nothing of its siblings', async (t) => {
+    const store = await openEmpty(t)
+    await store.write({ op: 'insertClient', client: sample.client })
+    const writes: Write[] = [
+      { op: 'insertAccount', account: sample.account },
+      { op: 'insertClient', client: sample.client },
+    ]
+    await t.rejects(store.write(...writes), RecordExists)
+    t.equal(await store.find('account', sample.account.id), undefined)
+  })
+}
+
+/** Part of the suite: deletions and what they take along. */
+export function removals(t: Test, openEmpty: OpenEmpty): void {
+  t.test('removing a client makes its grants unfindable and forgets its consents', async (t) => {
+    const store = await openEmpty(t)
+    await store.write(...grantOwners, insertGrant, { op: 'putConsent', consent: sample.consent })
+    await store.write({ op: 'putConsent', consent: sample.fullConsent })
+    await store.write({ op: 'deleteClient', clientId: sample.client.id })
+    t.equal(await store.find('client', sample.client.id), undefined)
+    t.equal(await store.find('grant', sample.grant.id), undefined)
+    await store.transact('grant', sample.grant.id, (grant) => accept(t.equal(grant, undefined)))
+    t.equal(await store.find('consent', consentKey(sample.account.id, sample.client.id)), undefined)
+    t.ok(await store.find('consent', consentKey(sample.account.id, sample.fullClient.id)))
+  })
+
+  t.test('removing an account makes its grants unfindable and ends its sessions and consents', async (t) => {
+    const store = await openEmpty(t)
+    const other = { ...sample.fullSession, accountId: sample.fullAccount.id }
+    await store.write(...grantOwners, insertGrant, { op: 'putConsent', consent: sample.consent })
+    await store.write(
+      { op: 'insertSession', session: sample.session },
+      { op: 'insertSession', session: other },
+    )
+    await store.write({ op: 'deleteAccount', accountId: sample.account.id })
+    t.equal(await store.find('account', sample.account.id), undefined)
+    t.equal(await store.find('grant', sample.grant.id), undefined)
+    t.equal(await store.find('consent', consentKey(sample.account.id, sample.client.id)), undefined)
+    t.equal(await store.find('session', sample.session.id), undefined)
+    t.strictSame(await store.find('session', other.id), other)
+  })
+
+  t.test('a deletion removes the record it names and no other', async (t) => {
+    const store = await openEmpty(t)
+    const second = { ...sample.throttle, key: 'second' }
+    await store.write(
+      { op: 'insertSession', session: sample.session },
+      { op: 'putThrottle', throttle: sample.throttle },
+    )
+    await store.write(
+      { op: 'insertSession', session: sample.fullSession },
+      { op: 'putThrottle', throttle: second },
+    )
+    await store.write(
+      { op: 'insertInteraction', interaction: sample.interaction },
+      { op: 'insertKey', key: sample.key },
+    )
+    await store.write({ op: 'deleteInteraction', interactionId: sample.interaction.id })
+    await store.write(
+      { op: 'deleteKey', keyId: sample.key.id },
+      { op: 'deleteThrottle', key: sample.throttle.key },
+    )
+    await store.write({ op: 'deleteSession', sessionId: sample.session.id })
+    t.equal(await store.find('interaction', sample.interaction.id), undefined)
+    t.equal(await store.find('key', sample.key.id), undefined)
+    t.equal(await store.find('throttle', sample.throttle.key), undefined)
+    t.equal(await store.find('session', sample.session.id), undefined)
+    t.ok(await store.find('throttle', 'second'))
+    t.ok(await store.find('session', sample.fullSession.id))
+    await store.write({ op: 'deleteSessionsOf', accountId: sample.account.id })
+    t.equal(await store.find('session', sample.fullSession.id), undefined)
+  })
+}
