@@ -1,0 +1,147 @@
+import t from 'tap'
+import {
+  ask,
+  assertErrorRedirect,
+  callback,
+  integrate,
+  sentAway,
+  signedIn,
+} from '../helpers/authorization.ts'
+import { authorize, exchange, type Fields, obtainCode, pkce, register } from '../helpers/flow.ts'
+import { startServer } from '../helpers/server.ts'
+
+const server = await startServer(t)
+const client = await register(server)
+const confidential = await register(server, { token_endpoint_auth_method: 'client_secret_post' })
+const native = await register(server, { application_type: 'native' })
+const person = await signedIn(server, client)
+const verifier = 'v'.repeat(43)
+
+t.test(
+  '[seed-4-authorize-code-challenge] [rfc7636-4.4.1-challenge-required] [rfc8252-8.1-native-pkce-required] [oauth21-4.1.1-pkce-for-all] no client goes without code_challenge',
+  async (t) => {
+    const portal = await integrate(server)
+    for (const who of [client, native, confidential, portal]) {
+      for (const fields of [
+        { code_challenge: undefined },
+        { code_challenge: undefined, code_challenge_method: undefined },
+        { code_challenge: undefined, code_challenge_method: undefined, nonce: 'a-nonce' },
+      ]) {
+        const response = await authorize(server, who, fields)
+        const description = assertErrorRedirect(t, server, response, 'invalid_request', {
+          to: who.redirectUri,
+        })
+        t.match(description, 'code_challenge')
+      }
+    }
+  },
+)
+
+t.test(
+  '[seed-4-authorize-ccm] [rfc7636-4.3-method-default-plain] [rfc7636-4.4.1-method-unsupported] the only method is S256, and a missing one is not taken for it',
+  async (t) => {
+    for (const method of ['plain', 's256', 'S512', 'sha256', 'S256 ', 'none', undefined, '']) {
+      // A plain challenge of 43 characters looks like any other.
+      for (const challenge of [pkce(verifier).challenge, verifier]) {
+        const fields = { code_challenge_method: method, code_challenge: challenge }
+        const response = await authorize(server, client, fields)
+        const description = assertErrorRedirect(t, server, response, 'invalid_request', {
+          message: method ?? 'none',
+        })
+        t.match(description, /code_challenge_method.*S256/)
+      }
+    }
+  },
+)
+
+t.test('[rfc7636-4.2-challenge-syntax] a challenge is 43 characters of unpadded base64url', async (t) => {
+  const { challenge } = pkce(verifier)
+  const wrong = [
+    challenge.slice(0, 42),
+    `${challenge}=`,
+    `${challenge}A`,
+    'a'.repeat(129),
+    'a'.repeat(128),
+    `${challenge.slice(0, 20)} ${challenge.slice(21)}`,
+    `${challenge.slice(0, 20)}+${challenge.slice(21)}`,
+    `${challenge.slice(0, 20)}é${challenge.slice(21)}`,
+    `${challenge}\n`,
+  ]
+  for (const text of wrong) {
+    const response = await authorize(server, client, { code_challenge: text })
+    t.match(assertErrorRedirect(t, server, response, 'invalid_request', { message: text }), 'code_challenge')
+  }
+})
+
+t.test('[rfc7636-4.2-s256-mandatory] the example of appendix B redeems', async (t) => {
+  const fields = { code_challenge: 'E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM' }
+  const code = await obtainCode(server, client, { agent: person, fields })
+  const right = { code_verifier: 'dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk' }
+  t.equal((await exchange(server, client, code, { code_verifier: fields.code_challenge })).status, 400)
+  t.equal((await exchange(server, client, code, right)).status, 200)
+})
+
+t.test(
+  '[rfc7636-4.4-bound-to-code] a code redeems with its own verifier and no other, and a wrong one leaves it alive',
+  async (t) => {
+    const [one, other] = [pkce(), pkce()]
+    const codes: string[] = []
+    for (const { challenge } of [one, other])
+      codes.push(await obtainCode(server, client, { agent: person, fields: { code_challenge: challenge } }))
+    const [first = '', second = ''] = codes
+    for (const [code, { verifier }] of [
+      [first, other],
+      [second, one],
+    ] as const) {
+      const crossed = await exchange(server, client, code, { code_verifier: verifier })
+      t.equal(crossed.status, 400)
+      t.match(await crossed.json(), { error: 'invalid_grant' })
+    }
+    t.equal((await exchange(server, client, first, { code_verifier: one.verifier })).status, 200)
+    t.equal((await exchange(server, client, second, { code_verifier: other.verifier })).status, 200)
+  },
+)
+
+t.test('[rfc7636-4.4-challenge-not-exposed] a code does not contain its challenge', async (t) => {
+  const { challenge } = pkce()
+  const code = await obtainCode(server, client, { agent: person, fields: { code_challenge: challenge } })
+  const digest = Buffer.from(challenge, 'base64url').toString('latin1')
+  for (const text of [code, ...code.split(/[._]/)]) {
+    const decoded = Buffer.from(text, 'base64url').toString('latin1')
+    for (const secret of [challenge, digest]) {
+      t.notOk(text.includes(secret))
+      t.notOk(decoded.includes(secret))
+    }
+  }
+})
+
+t.test(
+  '[rfc9700-2.1.1-pkce-supported] a challenge sent by a client that need not send one is enforced, and none is made up',
+  async (t) => {
+    const exempt = await integrate(server, { pkce: 'optional', consent: 'skip' })
+    const codeWith = async (fields: Fields) =>
+      sentAway(await ask(server, exempt, fields, person))['code'] ?? ''
+    const none = { code_challenge: undefined, code_challenge_method: undefined }
+    for (const [who, code] of [
+      [exempt, await codeWith({})],
+      [confidential, await obtainCode(server, confidential, { agent: person })],
+    ] as const) {
+      const without = await exchange(server, who, code, { code_verifier: undefined })
+      t.equal(without.status, 400)
+      t.match(await without.json(), { error: 'invalid_grant' })
+      t.equal((await exchange(server, who, code)).status, 200)
+    }
+    const bare = await codeWith(none)
+    const downgraded = await exchange(server, exempt, bare)
+    t.equal(downgraded.status, 400, 'a verifier without a challenge')
+    t.equal((await exchange(server, exempt, bare, { code_verifier: undefined })).status, 200)
+    for (const fields of [
+      { code_challenge: undefined },
+      { code_challenge_method: 'plain' },
+      { code_challenge: 'short' },
+    ])
+      assertErrorRedirect(t, server, await authorize(server, exempt, fields), 'invalid_request', {
+        to: callback,
+      })
+  },
+)

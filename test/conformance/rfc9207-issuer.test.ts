@@ -1,0 +1,90 @@
+import t from 'tap'
+import { ask, assertErrorPage, integrate, pageOf, sentAway, signedIn } from '../helpers/authorization.ts'
+import { answerOf, authorize, type Fields, register } from '../helpers/flow.ts'
+import { startServer } from '../helpers/server.ts'
+
+const server = await startServer(t)
+const below = await startServer(t, { issuerPath: '/tenant' })
+const https = await startServer(t, { issuer: 'https://id.example/t' })
+
+const parties = []
+for (const each of [server, below, https]) {
+  // The listener of an https issuer stands behind a proxy, at the path of the issuer.
+  const reached = each === https ? { ...each, issuer: `${each.origin}/t` } : each
+  const client = await register(reached)
+  parties.push({ reached, client, person: await signedIn(reached, client), issuer: each.deps.config.issuer })
+}
+
+for (const { reached, client, person, issuer } of parties) {
+  const { protocol, pathname } = new URL(issuer)
+  t.test(
+    `[rfc9207-2-iss-on-success] [rfc9207-2-iss-value] a code comes with iss, the very text of the metadata: ${protocol}//…${pathname}`,
+    async (t) => {
+      const page = pageOf(await ask(reached, client, {}, person))
+      const answer = sentAway(await person.submit(page, { decision: 'approve' }))
+      t.match(answer, { code: /./ })
+      t.equal(answer['iss'], issuer)
+      const metadata = await fetch(
+        `${reached.origin}/.well-known/oauth-authorization-server${pathname.replace(/\/$/, '')}`,
+        { headers: { 'x-forwarded-host': 'evil.example', 'x-forwarded-proto': 'https' } },
+      )
+      t.match(await metadata.json(), {
+        issuer: answer['iss'],
+        authorization_response_iss_parameter_supported: true,
+      })
+    },
+  )
+
+  t.test(`[rfc9207-2-iss-on-error] every error redirect has iss: ${protocol}//…${pathname}`, async (t) => {
+    const rows: readonly (readonly [Fields, string])[] = [
+      [{ scope: 'nonsense' }, 'invalid_scope'],
+      [{ code_challenge: undefined }, 'invalid_request'],
+      [{ response_type: 'token' }, 'unsupported_response_type'],
+      [{ resource: 'https://other.example' }, 'invalid_target'],
+      [{ prompt: 'none' }, 'login_required'],
+      [{ request: 'x' }, 'request_not_supported'],
+    ]
+    for (const [fields, error] of rows)
+      t.match(answerOf(await authorize(reached, client, fields)), {
+        error,
+        iss: issuer,
+        state: 'a-state',
+      })
+    t.match(answerOf(await authorize(reached, client, { prompt: 'none' }, person)), {
+      error: 'consent_required',
+      iss: issuer,
+    })
+    const page = pageOf(await ask(reached, client, {}, person))
+    t.match(sentAway(await person.submit(page, { decision: 'deny' })), {
+      error: 'access_denied',
+      iss: issuer,
+    })
+  })
+}
+
+t.test('the issuer of an answer does not follow the headers of a request', async (t) => {
+  const client = await integrate(server)
+  const forged = {
+    host: 'evil.example',
+    'x-forwarded-host': 'evil.example',
+    'x-forwarded-proto': 'https',
+    forwarded: 'host=evil.example',
+  }
+  const response = await server.app.inject({
+    url: `/oauth/authorize?${new URLSearchParams({ client_id: client.id, redirect_uri: client.redirectUri })}`,
+    headers: forged,
+  })
+  const location = new URL(String(response.headers.location))
+  t.equal(location.searchParams.get('iss'), server.issuer)
+  t.equal(location.searchParams.getAll('iss').length, 1)
+})
+
+t.test('an error page has no iss, for there is nobody to tell', async (t) => {
+  const client = await register(server)
+  const html = await assertErrorPage(
+    t,
+    await authorize(server, client, { client_id: 'nobody' }),
+    'invalid_client',
+  )
+  t.notMatch(html, 'iss=')
+})
