@@ -1,3 +1,11 @@
+const loopbackPrefixes = ['127.0.0.0/24', '0:0:0:0::/64']
+
+/** A network for people, seen from another one: where somebody is who did something. */
+export function prefixInWords(prefix: string, seenFrom: string): string {
+  if (loopbackPrefixes.includes(prefix)) return 'from this computer'
+  return prefix === seenFrom ? 'from the network you are on' : `from the network ${prefix}`
+}
+
 /**
  * The network an address belongs to, for counting: /24 of IPv4, /64 of IPv6. One household or one attacker can
  * easily hold all addresses below it.

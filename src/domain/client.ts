@@ -12,6 +12,12 @@ export interface FreshRegistration {
   readonly registrationToken: Buffer
 }
 
+/** When a registration came, and from which network. */
+export interface RegistrationOccasion {
+  readonly now: Seconds
+  readonly from: string
+}
+
 /** A client just registered, with the secrets that are told once and stored only as hashes. */
 export interface Registration {
   readonly client: Client
@@ -36,7 +42,7 @@ export function registerClient(
   metadata: JsonObject,
   policy: RegistrationPolicy,
   fresh: FreshRegistration,
-  now: Seconds,
+  { now, from }: RegistrationOccasion,
 ): Registration {
   const { authenticationMethod = 'none', ...said } = parseClientMetadata(metadata, policy)
   const registrationToken = mintSecret('registration', fresh.registrationToken)
@@ -46,6 +52,7 @@ export function registerClient(
     origin: 'registered',
     issuedAt: now,
     usedAt: now,
+    registeredFrom: from,
     authenticationMethod,
     registrationTokenHash: hashSecret(registrationToken),
     pkceOptional: false,
@@ -83,6 +90,7 @@ export function updateClient(client: Client, metadata: JsonObject, policy: Regis
     origin: client.origin,
     issuedAt: client.issuedAt,
     usedAt: client.usedAt,
+    ...(client.registeredFrom !== undefined && { registeredFrom: client.registeredFrom }),
     authenticationMethod,
     ...(client.secretHash !== undefined && { secretHash: client.secretHash }),
     ...(client.registrationTokenHash !== undefined && {

@@ -21,6 +21,8 @@ export interface Client {
   readonly issuedAt: Seconds
   /** The last time it was used, to the day; a registered client unused for long is swept. */
   readonly usedAt: Seconds
+  /** The network a client registered itself from, see address-prefix.ts: shown to the person who is asked. */
+  readonly registeredFrom?: string
   readonly name?: string
   /** `client_name#fr` and its like, RFC 7591 §2.2, by the full member name. */
   readonly localized: Readonly<Record<string, string>>

@@ -67,6 +67,8 @@ export interface ConsentPage {
     readonly selfRegistered: boolean
     /** "4 seconds ago", "3 days ago". */
     readonly registeredAgo: string
+    /** "from this computer", "from the network 203.0.113.0/24"; absent when it is not known. */
+    readonly registeredFrom?: string
     /** Where the person is sent back to, as shown. */
     readonly redirectUri: string
     readonly redirectHost: string

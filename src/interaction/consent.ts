@@ -1,11 +1,12 @@
 import type { FastifyInstance, FastifyReply } from 'fastify'
 import type { AppDeps } from '../deps.ts'
+import { addressPrefix, prefixInWords } from '../domain/address-prefix.ts'
 import { layOutScope } from '../domain/consent-areas.ts'
 import type { Write } from '../domain/decision.ts'
 import { inWords } from '../domain/durations.ts'
 import { OAuthError } from '../domain/errors.ts'
 import { narrowByPerson } from '../domain/interaction.ts'
-import type { Account, Client, Scope, Seconds, Session } from '../domain/model.ts'
+import type { Account, Scope, Seconds, Session } from '../domain/model.ts'
 import { every, single } from '../domain/parameters.ts'
 import { isLoopbackRedirect } from '../domain/redirect-uri.ts'
 import type { CatalogueScope } from '../domain/scope-catalogue.ts'
@@ -72,7 +73,7 @@ export function consentPage(app: FastifyInstance, deps: AppDeps, goOn: GoOn): vo
       ...(canChange && onlyRead && { allUrl: pageUrl(pending) }),
       account: { name: String(account.claims['name'] ?? account.username), username: account.username },
       switchUrl: `${service.prefix}/login?interaction=${interaction.id}&switch=1`,
-      client: describeClient(client, interaction.request.redirectUri, now),
+      client: describeClient(pending, addressPrefix(reply.request.ip), now),
       resources: foreignResources(interaction.request.resource),
       identity,
       areas,
@@ -117,7 +118,12 @@ function denied(): OAuthError {
   return new OAuthError('access_denied', 'the person refused', { rule: 'rfc6749-4.1.2.1-access-denied' })
 }
 
-function describeClient(client: Client, redirectUri: string, now: Seconds): ConsentPage['client'] {
+function describeClient(
+  { client, interaction }: Pending,
+  seenFrom: string,
+  now: Seconds,
+): ConsentPage['client'] {
+  const { redirectUri } = interaction.request
   const links = [
     { label: 'Website', url: client.clientUri },
     { label: 'Privacy policy', url: client.policyUri },
@@ -128,6 +134,9 @@ function describeClient(client: Client, redirectUri: string, now: Seconds): Cons
     id: client.id,
     selfRegistered: client.origin === 'registered',
     registeredAgo: `${inWords(Math.max(1, now - client.issuedAt))} ago`,
+    ...(client.registeredFrom !== undefined && {
+      registeredFrom: prefixInWords(client.registeredFrom, seenFrom),
+    }),
     redirectUri,
     redirectHost: new URL(redirectUri).host,
     loopback: isLoopbackRedirect(redirectUri, ['localhost']),

@@ -6,6 +6,7 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { FastifyInstance } from 'fastify'
 import type { Deps } from '../deps.ts'
+import { addressPrefix } from '../domain/address-prefix.ts'
 import { registerClient } from '../domain/client.ts'
 import { secretBytes } from '../domain/secret.ts'
 import { clientConfiguration } from './client-configuration.ts'
@@ -30,7 +31,7 @@ export const registration: FastifyPluginAsyncTypebox<
       config: { unreadableBody: 'invalid_client_metadata' },
       schema: registerRoute,
     },
-    async ({ body }, reply) => {
+    async ({ body, ip }, reply) => {
       const metadata = requireJsonObject(body, config.limits.jsonDepth)
       const fresh = {
         clientId: random(16),
@@ -38,7 +39,10 @@ export const registration: FastifyPluginAsyncTypebox<
         registrationToken: random(secretBytes),
       }
       const policy = registrationPolicy({ config, keys })
-      const { client, clientSecret, registrationToken } = registerClient(metadata, policy, fresh, clock())
+      const { client, clientSecret, registrationToken } = registerClient(metadata, policy, fresh, {
+        now: clock(),
+        from: addressPrefix(ip),
+      })
       await store.write({ op: 'insertClient', client })
       return reply.code(201).send({
         ...clientInformation(config, client, registrationToken),

@@ -28,7 +28,10 @@ function fresh(): FreshRegistration {
 }
 
 function register(metadata: JsonObject, changes: Partial<RegistrationPolicy> = {}) {
-  return registerClient({ redirect_uris: loopback, ...metadata }, { ...policy, ...changes }, fresh(), now)
+  return registerClient({ redirect_uris: loopback, ...metadata }, { ...policy, ...changes }, fresh(), {
+    now,
+    from: '192.0.2.0/24',
+  })
 }
 
 // Line separators in a test title would break the report.
@@ -49,6 +52,7 @@ t.test('[rfc7592-5-token-entropy] a registration with redirect URIs alone gets e
       origin: 'registered',
       issuedAt: now,
       usedAt: now,
+      registeredFrom: '192.0.2.0/24',
       localized: {},
       applicationType: 'native',
       redirectUris: loopback,
@@ -100,7 +104,7 @@ t.test('every member that is understood comes back as it was sent', async (t) =>
     default_max_age: 0,
     require_auth_time: true,
   }
-  const { client } = registerClient(sent, policy, fresh(), now)
+  const { client } = registerClient(sent, policy, fresh(), { now, from: '192.0.2.0/24' })
   t.strictSame(clientMetadata(client, catalogue), {
     client_id: client.id,
     client_id_issued_at: now,

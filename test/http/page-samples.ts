@@ -33,6 +33,7 @@ const consent: Pages['consent'] = {
     id: 'c_9Jp2bXqR7sTf',
     selfRegistered: true,
     registeredAgo: '4 seconds ago',
+    registeredFrom: 'from this computer',
     redirectUri: 'http://127.0.0.1:51004/callback',
     redirectHost: '127.0.0.1:51004',
     loopback: true,
