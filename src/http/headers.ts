@@ -1,6 +1,7 @@
 import cors from '@fastify/cors'
 import helmet from '@fastify/helmet'
 import fp from 'fastify-plugin'
+import { notFound } from './errors.ts'
 
 /** Headers of every answer. Answers are not cached unless their endpoint says otherwise, RFC 6749 §5.1. */
 export const securityHeaders = fp<{ https: boolean }>(
@@ -30,6 +31,16 @@ export const securityHeaders = fp<{ https: boolean }>(
 /** Lets pages of any origin call these endpoints, never with cookies. Not for the authorization endpoint, RFC 9700 §2.6. */
 export const anyOrigin = fp(
   async (app) => {
+    const answered = new Set<string>()
+    app.addHook('onRoute', ({ url, method }) => {
+      if (method === 'OPTIONS' || answered.has(url)) return
+      answered.add(url)
+      app.options(url, { schema: { hide: true } }, async (_request, reply) => reply.code(204).send())
+    })
+    // The route that cors adds for every path would answer for the pages too, which no other origin may call.
+    app.addHook('onRequest', async (request) => {
+      if (request.routeOptions.url === '*') throw notFound(app, request)
+    })
     await app.register(cors, {
       origin: '*',
       methods: ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'],
