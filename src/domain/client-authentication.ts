@@ -1,3 +1,4 @@
+import { parseBearer } from './bearer.ts'
 import { OAuthError } from './errors.ts'
 import type { Client } from './model.ts'
 import { type Parameters, single } from './parameters.ts'
@@ -29,6 +30,7 @@ export function parseClientCredentials(
   const clientId = single(parameters, 'client_id')
   const clientSecret = single(parameters, 'client_secret')
   if (authorization !== undefined) {
+    if (realm.alwaysUnauthorized && parseBearer(authorization).kind !== 'absent') throw bearerRefused()
     const basic = parseBasic(authorization)
     if (clientSecret !== undefined) {
       throw new OAuthError(
@@ -98,6 +100,14 @@ function parseBasic(authorization: string): ClientCredentials & { readonly clien
   throw new OAuthError('invalid_client', 'the Authorization header is not valid HTTP Basic', {
     rule: 'rfc6749-2.3.1-basic-form-decoding',
     headers: basicChallenge,
+  })
+}
+
+/** Introspection may be called with a bearer token, RFC 7662 §2.3; here none authorizes it, and the answer is RFC 6750's. */
+function bearerRefused(): OAuthError {
+  return new OAuthError('invalid_token', 'no access token authorizes this call', {
+    rule: 'rfc7662-2.3-bad-bearer-401',
+    headers: { 'www-authenticate': 'Bearer error="invalid_token"' },
   })
 }
 
