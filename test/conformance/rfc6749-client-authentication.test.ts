@@ -1,0 +1,269 @@
+import { mock } from 'node:test'
+import t from 'tap'
+import { hashSecret } from '../../src/domain/secret.ts'
+import {
+  exchange,
+  type Fields,
+  obtainCode,
+  obtainTokens,
+  post,
+  refresh,
+  register,
+  type TestClient,
+} from '../helpers/flow.ts'
+import { UserAgent } from '../helpers/user-agent.ts'
+import { addClient, assertRefused, challengeOf, isAlive, json, startFlow } from '../helpers/wire.ts'
+
+const { server, agent } = await startFlow(t)
+const byPost = await register(server, { token_endpoint_auth_method: 'client_secret_post' })
+const byBasic = await register(server, { token_endpoint_auth_method: 'client_secret_basic' })
+const open = await register(server)
+const code = (of: TestClient) => obtainCode(server, of, { agent })
+const path = '/api/oauth/token'
+
+/** An exchange with credentials of the test's choosing. */
+function redeem(of: TestClient, redeemable: string, fields: Fields, authorization?: string) {
+  const all = {
+    grant_type: 'authorization_code',
+    code: redeemable,
+    redirect_uri: of.redirectUri,
+    code_verifier: 'v'.repeat(43),
+    ...fields,
+  }
+  return post(server, path, all, authorization === undefined ? {} : { authorization })
+}
+
+function basic(...parts: readonly (string | undefined)[]): string {
+  return `Basic ${Buffer.from(parts.join(':')).toString('base64')}`
+}
+
+t.test(
+  '[seed-4-token-secret-form-field] [oauth21-2.4.1-secret-post-mandatory] [rfc6749-4.1.3-authenticate-when-included] [rfc6749-2.2-client-id-not-credential] [rfc6749-3.2.1-confidential-must-authenticate] [rfc6749-5.2-invalid-client-400-or-401] a secret in the form is needed and checked, and a failure leaves the code',
+  async (t) => {
+    const redeemable = await code(byPost)
+    const { id: client_id, secret: client_secret } = byPost
+    for (const wrong of [undefined, '', 'wrong', `${client_secret}x`, byBasic.secret]) {
+      const response = await redeem(byPost, redeemable, { client_id, client_secret: wrong })
+      t.equal(response.headers.get('www-authenticate'), null, 'no challenge where no header was tried')
+      await assertRefused(t, response, 'invalid_client', 400, `secret ${wrong?.slice(0, 5)}`)
+    }
+    const accepted = await json(await redeem(byPost, redeemable, { client_id, client_secret }))
+    t.type(accepted['access_token'], 'string')
+
+    const refresh_token = String(accepted['refresh_token'])
+    const refreshing = { grant_type: 'refresh_token', refresh_token, client_id }
+    await assertRefused(t, await post(server, path, refreshing), 'invalid_client')
+    t.equal((await post(server, path, { ...refreshing, client_secret })).status, 200)
+  },
+)
+
+t.test('[rfc6749-5.2-invalid-client-400-or-401] an unknown client looks like a wrong secret', async (t) => {
+  const unknown = { client_id: 'client_nobody' }
+  const fields = { client_id: byPost.id, client_secret: 'wrong' }
+  const answers = [
+    await redeem(byPost, 'x', { ...unknown, client_secret: 'wrong' }),
+    await redeem(byPost, 'x', unknown),
+    await redeem(byPost, 'x', fields),
+  ]
+  const bodies = await Promise.all(answers.map(json))
+  t.strictSame(bodies[0], bodies[1])
+  t.strictSame(bodies[1], bodies[2])
+  t.strictSame([...new Set(answers.map(({ status }) => status))], [400])
+})
+
+t.test(
+  '[rfc6749-2.3.1-basic-supported] [rfc6749-5.2-invalid-client-header-401] HTTP Basic works for a client registered so, and its failure is 401 with a Basic challenge',
+  async (t) => {
+    const redeemable = await code(byBasic)
+    const wrong = [
+      basic(byBasic.id, 'wrong'),
+      basic(byBasic.id, ''),
+      basic('client_nobody', byBasic.secret),
+      basic(byPost.id, byPost.secret),
+      basic(byBasic.id),
+      basic('', byBasic.secret),
+      basic(byBasic.id, `${byBasic.secret}%`),
+      'Basic',
+      'Basic !!!',
+      `Basic ${byBasic.id}:${byBasic.secret}`,
+      `Bearer ${byBasic.secret}`,
+      'Digest x',
+    ]
+    for (const authorization of wrong) {
+      const response = await redeem(byBasic, redeemable, {}, authorization)
+      t.equal(challengeOf(response).scheme, 'Basic')
+      await assertRefused(t, response, 'invalid_client', 401, authorization)
+    }
+    const fine = `bAsIc ${basic(byBasic.id, byBasic.secret).slice(6)}`
+    const accepted = await redeem(byBasic, redeemable, { client_id: byBasic.id }, fine)
+    t.equal(accepted.status, 200)
+    t.equal(accepted.headers.get('www-authenticate'), null)
+  },
+)
+
+t.test(
+  '[rfc6749-2.3.1-basic-form-decoding] [rfc6749-B-form-encoding] both halves of Basic, and a secret in the form, are form-decoded',
+  async (t) => {
+    const secret = 'a:b%c+d e&f=g é£€ %41'
+    // A secret nobody would be given here, and another server's clients bring along.
+    for (const known of [
+      await addClient(server),
+      await addClient(server, { authenticationMethod: 'client_secret_post' }),
+    ]) {
+      const stored = await server.deps.store.find('client', known.id)
+      if (stored === undefined) throw new Error('the client is stored')
+      await server.deps.store.write({
+        op: 'updateClient',
+        client: { ...stored, secretHash: hashSecret(secret) },
+      })
+      const redeemable = await code(known)
+      const encoded = new URLSearchParams({ '': secret }).toString().slice(1)
+      if (known.method === 'client_secret_basic') {
+        await assertRefused(
+          t,
+          await redeem(known, redeemable, {}, basic(known.id, secret)),
+          'invalid_client',
+          401,
+        )
+        const percent = await redeem(
+          known,
+          redeemable,
+          {},
+          basic(encodeURIComponent(known.id), encodeURIComponent('wrong')),
+        )
+        t.equal(percent.status, 401)
+        t.match(encoded, /\+.*%2B|%2B.*\+/, 'spaces travel as + and + as %2B')
+        t.equal((await redeem(known, redeemable, {}, basic(known.id, encoded))).status, 200)
+      } else {
+        t.equal((await redeem(known, redeemable, { client_id: known.id, client_secret: secret })).status, 200)
+      }
+    }
+  },
+)
+
+t.test('[rfc6749-2.3-one-auth-method] two methods at once are refused, and the code stays', async (t) => {
+  const redeemable = await code(byBasic)
+  const authorization = basic(byBasic.id, byBasic.secret)
+  const both = { client_id: byBasic.id, client_secret: byBasic.secret }
+  await assertRefused(t, await redeem(byBasic, redeemable, both, authorization), 'invalid_request')
+  await assertRefused(
+    t,
+    await redeem(byBasic, redeemable, { client_id: open.id }, authorization),
+    'invalid_request',
+  )
+  t.equal((await redeem(byBasic, redeemable, {}, authorization)).status, 200)
+})
+
+t.test('[rfc6749-2.3.1-secret-not-in-uri] credentials in the query are not read', async (t) => {
+  const redeemable = await code(byPost)
+  const { id: client_id, secret: client_secret = '' } = byPost
+  const query = new URLSearchParams({ client_id, client_secret })
+  const fields = new URLSearchParams({
+    grant_type: 'authorization_code',
+    code: redeemable,
+    redirect_uri: byPost.redirectUri,
+    code_verifier: 'v'.repeat(43),
+  })
+  const url = `${server.issuer}${path}?${query}`
+  await assertRefused(t, await fetch(url, { method: 'POST', body: fields }), 'invalid_client')
+  fields.set('client_id', client_id)
+  await assertRefused(t, await fetch(url, { method: 'POST', body: fields }), 'invalid_client')
+  t.equal((await redeem(byPost, redeemable, { client_id, client_secret })).status, 200)
+})
+
+t.test(
+  '[oidc-core-9-registered-method-enforced] [rfc6749-2.3-public-auth-not-trusted] only the registered method counts',
+  async (t) => {
+    const [postCode, basicCode, openCode] = [await code(byPost), await code(byBasic), await code(open)]
+    const inForm = { client_id: byBasic.id, client_secret: byBasic.secret }
+    await assertRefused(
+      t,
+      await redeem(byPost, postCode, {}, basic(byPost.id, byPost.secret)),
+      'invalid_client',
+      401,
+    )
+    await assertRefused(t, await redeem(byBasic, basicCode, inForm), 'invalid_client')
+    const invented = { client_id: open.id, client_secret: 'anything' }
+    await assertRefused(t, await redeem(open, openCode, invented), 'invalid_client')
+    await assertRefused(t, await redeem(open, openCode, {}, basic(open.id, '')), 'invalid_client', 401)
+    t.equal((await exchange(server, byPost, postCode)).status, 200)
+    t.equal((await exchange(server, byBasic, basicCode)).status, 200)
+    t.equal((await exchange(server, open, openCode)).status, 200)
+  },
+)
+
+t.test(
+  '[rfc8252-8.5-shared-secret-not-proof] a native client an operator adds as public has no secret, needs PKCE and asks every time',
+  async (t) => {
+    const native = await addClient(server, {
+      authenticationMethod: 'none',
+      redirectUris: ['http://127.0.0.1/callback'],
+      consent: undefined,
+    })
+    t.notOk('secret' in native)
+    await obtainTokens(server, native, { agent })
+    const silent = await agent.open(
+      `${server.issuer}/oauth/authorize?${new URLSearchParams({
+        response_type: 'code',
+        client_id: native.id,
+        redirect_uri: native.redirectUri,
+        scope: 'openid',
+      })}`,
+    )
+    if (silent.at !== 'redirect') throw new Error('a redirect was expected')
+    t.equal(silent.location.searchParams.get('error'), 'invalid_request', 'PKCE is needed')
+    const again = await agent.open(
+      `${server.issuer}/oauth/authorize?${new URLSearchParams({
+        response_type: 'code',
+        client_id: native.id,
+        redirect_uri: native.redirectUri,
+        scope: 'openid',
+        code_challenge: 'E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM',
+        code_challenge_method: 'S256',
+      })}`,
+    )
+    t.equal(again.at, 'page', 'the person is asked again')
+  },
+)
+
+t.test('a deleted client and a deleted person take every token with them at once', async (t) => {
+  const gone = await register(server)
+  const { access_token: access, refresh_token: token } = await obtainTokens(server, gone, { agent })
+  t.ok(await isAlive(server, access))
+  await server.deps.store.write({ op: 'deleteClient', clientId: gone.id })
+  t.notOk(await isAlive(server, access))
+  await assertRefused(t, await refresh(server, gone, token), 'invalid_client')
+
+  const bob = { username: 'bob', password: 'bob-in-tests' }
+  const theirs = { agent: new UserAgent(server.issuer), person: bob }
+  const tokens = await obtainTokens(server, open, theirs)
+  const account = await server.deps.store.find('accountByLogin', 'bob')
+  await server.deps.store.write({ op: 'deleteAccount', accountId: account?.id ?? '' })
+  t.notOk(await isAlive(server, tokens.access_token))
+  await assertRefused(t, await refresh(server, open, tokens.refresh_token), 'invalid_grant')
+})
+
+t.test(
+  '[rfc6749-2.3.1-brute-force] [rfc7009-5-abuse-countermeasures] guessing secrets and tokens is slowed down, and the right ones work later',
+  async (t) => {
+    const few = { registration: 30, token: 5, signIn: 60 }
+    const limited = await startFlow(t, { rateLimits: 'on', requestsPerMinute: few })
+    const guessed = await register(limited.server, { token_endpoint_auth_method: 'client_secret_post' })
+    const tokens = await obtainTokens(limited.server, guessed, { agent: limited.agent })
+    mock.timers.enable({ apis: ['Date'], now: Date.now() })
+    t.teardown(() => mock.timers.reset())
+    for (const endpoint of [path, '/api/oauth/revoke', '/api/oauth/introspect']) {
+      const guess = () =>
+        post(limited.server, endpoint, { client_id: guessed.id, client_secret: 'guess', token: 'x' })
+      const statuses = new Set<number>()
+      for (let guesses = 0; guesses < few.token; guesses += 1) statuses.add((await guess()).status)
+      t.ok(!statuses.has(200) && !statuses.has(500), `${endpoint} refuses guesses`)
+      const slowed = await guess()
+      const wait = Number(slowed.headers.get('retry-after'))
+      t.ok(wait > 0 && wait <= 60, `${endpoint}: Retry-After`)
+      await assertRefused(t, slowed, 'temporarily_unavailable', 429, endpoint)
+    }
+    mock.timers.tick(61_000)
+    t.equal((await refresh(limited.server, guessed, tokens.refresh_token)).status, 200)
+  },
+)

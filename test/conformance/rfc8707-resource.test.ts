@@ -1,0 +1,183 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import t from 'tap'
+import {
+  authorizationUrl,
+  callApi,
+  exchange,
+  type Fields,
+  obtainCode,
+  refresh,
+  type Tokens,
+} from '../helpers/flow.ts'
+import { startServer } from '../helpers/server.ts'
+import { assertRefused, introspect, json, startFlow } from '../helpers/wire.ts'
+
+const lessons = 'https://lessons.example/api'
+const events = 'https://events.example'
+const library = 'https://library.example/api'
+const archive = 'urn:example:archive'
+const { server, client, agent, tokens } = await startFlow(t, {
+  resources: [
+    { identifier: lessons, name: 'Lessons', scopes: ['courses:read'], tokenFormat: 'opaque' },
+    {
+      identifier: events,
+      name: 'Events',
+      scopes: ['events:read'],
+      tokenFormat: 'opaque',
+      accessTokenSeconds: 300,
+    },
+    { identifier: library, name: 'Library', scopes: ['pages:read'], tokenFormat: 'jwt' },
+    {
+      identifier: archive,
+      name: 'Archive',
+      scopes: ['posts:read'],
+      tokenFormat: 'jwt',
+      accessTokenSeconds: 120,
+    },
+  ],
+})
+
+async function audienceOf(token: string): Promise<unknown> {
+  return (await introspect(server, client, token))['aud']
+}
+
+t.test(
+  '[seed-2-resource-param-binds] [seed-4-token-resource] [rfc8707-2-audience-restrict] [rfc8707-2-aud-mapping] [rfc8707-2.1-applies-to-grant] a resource of the authorization request binds the token: introspection shows it, other APIs refuse it',
+  async (t) => {
+    const bound = await tokens({ scope: 'courses:read', resource: lessons })
+    t.equal(await audienceOf(bound.access_token), lessons)
+    const call = await callApi(server, '/api/courses', bound.access_token)
+    await assertRefused(t, call, 'invalid_token', 401)
+    const later = (await (await refresh(server, client, bound.refresh_token)).json()) as Tokens
+    t.equal(await audienceOf(later.access_token), lessons)
+    await assertRefused(t, await callApi(server, '/api/courses', later.access_token), 'invalid_token', 401)
+  },
+)
+
+t.test('without a resource the audience is the service, and tokens open its API', async (t) => {
+  const { access_token: token } = await tokens({ scope: 'courses:read' })
+  t.equal(await audienceOf(token), server.issuer)
+  t.equal((await callApi(server, '/api/courses', token)).status, 200)
+})
+
+t.test('the slash URL parsers add to the issuer means the issuer, in every request', async (t) => {
+  const resource = new URL(server.issuer).href
+  t.ok(resource.endsWith('/'))
+  const fields = { scope: 'openid courses:read', resource }
+  const code = await obtainCode(server, client, { agent, fields })
+  const first = (await (await exchange(server, client, code, { resource })).json()) as Tokens
+  t.equal(await audienceOf(first.access_token), server.issuer)
+  t.equal((await callApi(server, '/api/courses', first.access_token)).status, 200)
+  const second = (await (await refresh(server, client, first.refresh_token, { resource })).json()) as Tokens
+  t.equal((await callApi(server, '/api/courses', second.access_token)).status, 200)
+  const third = (await (
+    await refresh(server, client, second.refresh_token, { resource: events })
+  ).json()) as Tokens
+  t.match(third, { error: 'invalid_target' })
+})
+
+t.test(
+  '[rfc8707-2.2-subset-at-token] [rfc8707-2.2-downscope] each token request takes a part of the resources, the grant keeps them all',
+  async (t) => {
+    const fields = { scope: 'courses:read events:read', resource: [lessons, events] }
+    const code = await obtainCode(server, client, { agent, fields })
+    const first = (await (await exchange(server, client, code, { resource: lessons })).json()) as Tokens
+    t.match(first, { scope: 'courses:read', expires_in: 3600 })
+    t.match(await introspect(server, client, first.access_token), { aud: lessons, scope: 'courses:read' })
+    const other = (await (
+      await refresh(server, client, first.refresh_token, { resource: events })
+    ).json()) as Tokens
+    t.match(other, { scope: 'events:read', expires_in: 300 })
+    t.match(await introspect(server, client, other.access_token), { aud: events, scope: 'events:read' })
+    const both = (await (await refresh(server, client, other.refresh_token)).json()) as Tokens
+    t.match(both, { scope: 'courses:read events:read', expires_in: 300 })
+    t.strictSame(await audienceOf(both.access_token), [lessons, events])
+    const named = await refresh(server, client, both.refresh_token, { resource: [events, lessons] })
+    t.equal(named.status, 200)
+  },
+)
+
+t.test(
+  '[rfc8707-2.2-not-granted] [rfc8707-2.2-invalid-combination] a resource outside the grant or without any of its scopes is invalid_target, and nothing is used up',
+  async (t) => {
+    const code = await obtainCode(server, client, {
+      agent,
+      fields: { scope: 'courses:read', resource: lessons },
+    })
+    const refused: Fields[string][] = [
+      events,
+      [lessons, events],
+      server.issuer,
+      'https://unknown.example',
+      'not a uri',
+      `${lessons}#fragment`,
+      '/api',
+      `${lessons}/`,
+    ]
+    for (const resource of refused) {
+      const response = await exchange(server, client, code, { resource })
+      await assertRefused(t, response, 'invalid_target', 400, String(resource))
+    }
+    const first = (await (await exchange(server, client, code)).json()) as Tokens
+    for (const resource of refused) {
+      const response = await refresh(server, client, first.refresh_token, { resource })
+      await assertRefused(t, response, 'invalid_target', 400, String(resource))
+    }
+    t.equal((await refresh(server, client, first.refresh_token)).status, 200)
+    const both = await tokens({ scope: 'courses:read events:read', resource: [lessons, events] })
+    const pointless = { resource: lessons, scope: 'events:read' }
+    await assertRefused(t, await refresh(server, client, both.refresh_token, pointless), 'invalid_target')
+    t.equal((await refresh(server, client, both.refresh_token)).status, 200)
+  },
+)
+
+t.test(
+  '[rfc8707-2.2-invalid-combination] an authorization request whose scope no resource knows is refused',
+  async (t) => {
+    const landing = await agent.open(
+      authorizationUrl(server, client, { scope: 'events:read', resource: lessons }),
+    )
+    if (landing.at !== 'redirect') throw new Error('a redirect was expected')
+    t.equal(landing.location.searchParams.get('error'), 'invalid_target')
+  },
+)
+
+t.test('resources with tokens of their own are served one at a time', async (t) => {
+  const fields = { scope: 'courses:read pages:read posts:read', resource: [lessons, library, archive] }
+  const code = await obtainCode(server, client, { agent, fields })
+  await assertRefused(t, await exchange(server, client, code), 'invalid_target')
+  await assertRefused(
+    t,
+    await exchange(server, client, code, { resource: [library, archive] }),
+    'invalid_target',
+  )
+  const first = await json(await exchange(server, client, code, { resource: library }))
+  t.match(first, { scope: 'pages:read', expires_in: 3600 })
+  t.match(first['access_token'], /^eyJ/)
+  const second = await json(
+    await refresh(server, client, String(first['refresh_token']), { resource: archive }),
+  )
+  t.match(second, { scope: 'posts:read', expires_in: 120 })
+  t.equal(await audienceOf(String(second['access_token'])), archive)
+  const third = await json(
+    await refresh(server, client, String(second['refresh_token']), { resource: lessons }),
+  )
+  t.match(third['access_token'], /^lyc_access_/)
+})
+
+t.test('a resource the operator took away gives no more tokens', async (t) => {
+  const folder = mkdtempSync(join(tmpdir(), 'lychgate-'))
+  t.teardown(() => rmSync(folder, { recursive: true }))
+  const store = `sqlite:${join(folder, 'lychgate.db')}`
+  const resources = server.deps.config.resources
+  const before = await startFlow(t, { store, resources })
+  const { refresh_token: token } = await before.tokens({ scope: 'courses:read', resource: lessons })
+  await before.server.close()
+  const after = await startServer(t, { store })
+  await assertRefused(t, await refresh(after, before.client, token), 'invalid_target')
+  await after.close()
+  const again = await startServer(t, { store, resources })
+  t.equal((await refresh(again, before.client, token)).status, 200)
+})
