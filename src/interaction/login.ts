@@ -54,12 +54,10 @@ export function loginPage(app: FastifyInstance, deps: AppDeps, goOn: GoOn): void
       if (account === undefined) showLogin(pending, reply, { username, problem: wrongPassword, status: 400 })
       return account
     } catch (error) {
-      if (!(error instanceof OAuthError) || error.status !== 429) throw error
+      if (!(error instanceof OAuthError) || error.code !== 'temporarily_unavailable') throw error
       request.refusal = error
-      const minutes = Math.ceil(Number(error.headers['retry-after']) / 60)
-      const problem = `Too many failed attempts. Try again in ${minutes === 1 ? 'a minute' : `${minutes} minutes`}; the app you came from keeps waiting.`
       reply.headers(error.headers)
-      showLogin(pending, reply, { username, problem, status: 429 })
+      showLogin(pending, reply, { username, problem: comeBack(error), status: error.status })
       return undefined
     }
   }
@@ -141,6 +139,12 @@ export function loginPage(app: FastifyInstance, deps: AppDeps, goOn: GoOn): void
 function mustConfirm({ session, step, interaction }: Pending): boolean {
   const { requiredSub } = interaction.request
   return step === 'login' && session !== undefined && (requiredSub ?? session.accountId) === session.accountId
+}
+
+function comeBack({ status, headers }: OAuthError): string {
+  if (status !== 429) return 'Too many people are signing in at this moment. Try again in a few seconds.'
+  const minutes = Math.ceil(Number(headers['retry-after']) / 60)
+  return `Too many failed attempts. Try again in ${minutes === 1 ? 'a minute' : `${minutes} minutes`}; the app you came from keeps waiting.`
 }
 
 const wrongPassword = 'That user name and password do not belong together. Check both and try again.'

@@ -2,8 +2,10 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { AppDeps } from '../deps.ts'
 import { canonicalLogin } from '../domain/account.ts'
 import { addressPrefix } from '../domain/address-prefix.ts'
+import { OAuthError } from '../domain/errors.ts'
 import type { Account, Seconds } from '../domain/model.ts'
-import { bucketsOf, countAttempt, refundAttempt } from '../domain/sign-in-throttle.ts'
+import { type Bucket, bucketsOf, countAttempt, refundAttempt } from '../domain/sign-in-throttle.ts'
+import { PasswordQueueFull } from '../passwords.ts'
 
 /**
  * Checks a user name and password, counted and throttled. An unknown person takes as long as a wrong password, and
@@ -23,16 +25,37 @@ export function passwordSignIn(app: FastifyInstance, { config, store, checkPassw
     const device = app.browser.device(request)
     const known = device !== undefined && device.accountId === account?.id ? device.nonce : undefined
     // An alias counts as the account it leads to; a name nobody has counts too, or the throttle would tell.
-    const counted = account?.id ?? login ?? ''
-    const buckets = bucketsOf(counted, addressPrefix(request.ip), known, config.signInThrottle)
-    for (const bucket of buckets) {
-      await store.transact('throttle', bucket.key, (throttle) =>
-        countAttempt(throttle, bucket, config.signInThrottle, now),
-      )
+    const name = account?.id ?? login ?? ''
+    const buckets = bucketsOf(name, addressPrefix(request.ip), known, config.signInThrottle)
+    const counted: Bucket[] = []
+    const refund = async () => {
+      for (const { key } of counted) await store.transact('throttle', key, refundAttempt)
     }
-    if (!(await checkPassword(password, account?.passwordHash)) || account === undefined) return undefined
-    for (const { key } of buckets) await store.transact('throttle', key, refundAttempt)
+    let isRight: boolean
+    try {
+      for (const bucket of buckets) {
+        await store.transact('throttle', bucket.key, (throttle) =>
+          countAttempt(throttle, bucket, config.signInThrottle, now),
+        )
+        counted.push(bucket)
+      }
+      isRight = await checkPassword(password, account?.passwordHash)
+    } catch (error) {
+      // An attempt nobody looked at has not failed.
+      await refund()
+      throw error instanceof PasswordQueueFull ? busy(error) : error
+    }
+    if (!isRight || account === undefined) return undefined
+    await refund()
     app.browser.keepDevice(reply, account.id)
     return account
   }
+}
+
+function busy(cause: PasswordQueueFull): OAuthError {
+  const headers = { 'retry-after': '2' }
+  return new OAuthError('temporarily_unavailable', 'too many sign-ins are waiting; try again shortly', {
+    headers,
+    cause,
+  })
 }
