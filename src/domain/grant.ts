@@ -186,10 +186,12 @@ function ends(
   lifetimes: GrantLifetimes,
   now: Seconds,
 ): { readonly refreshExpiresAt?: Seconds; readonly expiresAt: Seconds } {
-  const accessEnds = Math.max(now + issue.accessTokenSeconds, grant.seq > 0 ? grant.expiresAt : 0)
-  if (!issue.refreshable) return { expiresAt: accessEnds }
+  const earlier = grant.seq > 0 ? grant.expiresAt : 0
+  if (!issue.refreshable) return { expiresAt: Math.max(now + issue.accessTokenSeconds, earlier) }
   const refreshExpiresAt = Math.min(now + lifetimes.refreshTokenIdleSeconds, grant.absoluteExpiresAt)
-  return { refreshExpiresAt, expiresAt: Math.max(refreshExpiresAt, accessEnds) }
+  // A retry within the window is given an access token of its own: the row must not end before it.
+  const accessEnds = now + lifetimes.refreshReuseSeconds + issue.accessTokenSeconds
+  return { refreshExpiresAt, expiresAt: Math.max(refreshExpiresAt, accessEnds, earlier) }
 }
 
 function gone(rule: string): OAuthError {

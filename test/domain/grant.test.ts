@@ -1,0 +1,201 @@
+import t from 'tap'
+import {
+  approveGrant,
+  grantState,
+  mintGrantId,
+  redeemGrant,
+  revokeGrant,
+  rotateGrant,
+} from '../../src/domain/grant.ts'
+import {
+  active,
+  approved,
+  approvedAt,
+  authorizationRequest,
+  bytesOf,
+  lifetimes,
+  session,
+} from '../helpers/samples.ts'
+
+const issue = { accessTokenSeconds: 100, refreshable: true }
+const once = { accessTokenSeconds: 100, refreshable: false }
+
+t.test('an approval keeps what was asked, who agreed and when everything ends', async (t) => {
+  const fresh = { grantId: approved.id, grantSecret: approved.secret, authTimeOwed: true }
+  const request = { ...authorizationRequest, nonce: 'n', redirectUriSent: false }
+  const grant = approveGrant(request, session, ['openid'], fresh, lifetimes, approvedAt)
+  t.strictSame(grant, {
+    id: approved.id,
+    secret: approved.secret,
+    clientId: request.clientId,
+    accountId: session.accountId,
+    sessionId: session.id,
+    scope: ['openid'],
+    resource: request.resource,
+    redirectUri: request.redirectUri,
+    redirectUriSent: false,
+    codeChallenge: request.codeChallenge,
+    nonce: 'n',
+    authenticatedAt: session.authenticatedAt,
+    methods: ['pwd'],
+    authTimeOwed: true,
+    claims: { userinfo: [], idToken: [] },
+    approvedAt,
+    codeExpiresAt: approvedAt + 60,
+    seq: 0,
+    absoluteExpiresAt: approvedAt + 3000,
+    expiresAt: approvedAt + 60,
+    revokedTokens: [],
+  })
+})
+
+t.test('a grant id is 16 characters, ordered by time', async (t) => {
+  const ids = [1, 2, 256, 70_000].map((now) => mintGrantId(Buffer.alloc(8, 255 - (now % 255)), now))
+  for (const id of ids) t.match(id, /^[\w-]{16}$/)
+  const bytes = ids.map((id) => Buffer.from(id, 'base64url'))
+  t.strictSame([...bytes].sort(Buffer.compare), bytes)
+  t.not(mintGrantId(Buffer.alloc(8, 1), 5), mintGrantId(Buffer.alloc(8, 2), 5))
+})
+
+t.test('the state of a grant follows from its row and the time', async (t) => {
+  const ends = approvedAt + 1000
+  const rows: [string, Parameters<typeof grantState>][] = [
+    ['approved', [approved, approvedAt]],
+    ['approved', [approved, approvedAt + 59]],
+    ['expired', [approved, approvedAt + 60]],
+    ['active', [active(), approvedAt + 60]],
+    ['active', [active(), ends - 1]],
+    ['expired', [active(), ends]],
+    ['revoked', [active(1, { revokedAt: approvedAt }), approvedAt]],
+    ['revoked', [{ ...approved, revokedAt: approvedAt }, ends]],
+  ]
+  for (const [state, given] of rows) t.equal(grantState(...given), state)
+})
+
+t.test('redeeming activates the grant, up to and without the end of the code', async (t) => {
+  for (const now of [approvedAt, approvedAt + 59]) {
+    const refreshExpiresAt = now + 1000
+    t.match(redeemGrant(approved, issue, lifetimes, now), {
+      result: { seq: 1, rotatedAt: now, refreshExpiresAt, expiresAt: refreshExpiresAt },
+      writes: [
+        { op: 'redeemGrant', grantId: approved.id, at: now, refreshExpiresAt, expiresAt: refreshExpiresAt },
+      ],
+    })
+  }
+  for (const now of [approvedAt + 60, approvedAt + 61, approvedAt + 9999]) {
+    t.throws(() => redeemGrant(approved, issue, lifetimes, now), {
+      code: 'invalid_grant',
+      message: /code has expired/,
+    })
+  }
+})
+
+t.test('a grant without refresh tokens ends with its access token', async (t) => {
+  const decision = redeemGrant(approved, once, lifetimes, approvedAt)
+  t.match(decision, { result: { expiresAt: approvedAt + 100 } })
+  t.notHas('result' in decision && decision.result, { refreshExpiresAt: Number })
+  t.notHas(decision.writes[0], { refreshExpiresAt: Number })
+})
+
+t.test('a second use of a code is a refusal with a revocation, also after the code expired', async (t) => {
+  for (const now of [approvedAt, approvedAt + 59, approvedAt + 60, approvedAt + 9999]) {
+    for (const seq of [1, 2, 9]) {
+      const decision = redeemGrant(active(seq), issue, lifetimes, now)
+      t.match(decision, {
+        refusal: { code: 'invalid_grant', detail: { rule: 'rfc6749-4.1.2-code-replay-revokes' } },
+      })
+      t.strictSame(decision.writes, [{ op: 'revokeGrant', grantId: approved.id, at: now }])
+    }
+  }
+})
+
+t.test('a revoked grant refuses everything and is written to no more', async (t) => {
+  for (const grant of [
+    { ...approved, revokedAt: approvedAt },
+    active(1, { revokedAt: approvedAt }),
+    active(3, { revokedAt: approvedAt }),
+  ]) {
+    t.throws(() => redeemGrant(grant, issue, lifetimes, approvedAt), { code: 'invalid_grant' })
+    for (const seq of [0, 1, 2, 3]) {
+      t.throws(() => rotateGrant(grant, seq, issue, lifetimes, approvedAt), { code: 'invalid_grant' })
+    }
+    t.strictSame(revokeGrant(grant, approvedAt), { result: undefined, writes: [] })
+  }
+})
+
+t.test(
+  'the current refresh token raises seq by one and moves the idle end, never past the absolute',
+  async (t) => {
+    const rows = [
+      { now: approvedAt + 1, ends: approvedAt + 1001 },
+      { now: approvedAt + 999, ends: approvedAt + 1999 },
+      { now: approvedAt + 2500, ends: approvedAt + 3000 },
+    ]
+    for (const { now, ends } of rows) {
+      const grant = active(4, { refreshExpiresAt: now + 1, expiresAt: now + 1 })
+      const expiresAt = Math.max(ends, now + 110)
+      t.match(rotateGrant(grant, 4, issue, lifetimes, now), {
+        result: { seq: 5, rotatedAt: now, refreshExpiresAt: ends, expiresAt },
+        writes: [
+          { op: 'rotateGrant', grantId: grant.id, fromSeq: 4, at: now, refreshExpiresAt: ends, expiresAt },
+        ],
+      })
+    }
+  },
+)
+
+t.test('the grant outlives every access token it has issued', async (t) => {
+  const grant = active(1, { refreshExpiresAt: approvedAt + 3000, expiresAt: approvedAt + 3400 })
+  const decision = rotateGrant(grant, 1, issue, lifetimes, approvedAt + 2990)
+  t.match(decision, { result: { refreshExpiresAt: approvedAt + 3000, expiresAt: approvedAt + 3400 } })
+})
+
+t.test('an expired refresh token is refused without a write, whichever it is', async (t) => {
+  for (const seq of [1, 2, 3]) {
+    for (const now of [approvedAt + 1000, approvedAt + 1001, approvedAt + 99_999]) {
+      t.throws(() => rotateGrant(active(3), seq, issue, lifetimes, now), {
+        code: 'invalid_grant',
+        message: /refresh token has expired/,
+      })
+    }
+  }
+  t.throws(() => rotateGrant(active(1, { refreshExpiresAt: 0 }), 1, issue, lifetimes, approvedAt))
+})
+
+t.test(
+  'the token just rotated gets the same grant again within the window, and nothing is written',
+  async (t) => {
+    const grant = active(3, { rotatedAt: approvedAt + 100 })
+    for (const now of [approvedAt + 100, approvedAt + 109]) {
+      t.strictSame(rotateGrant(grant, 2, issue, lifetimes, now), { result: grant, writes: [] })
+    }
+  },
+)
+
+t.test('any other reuse is a refusal with a revocation', async (t) => {
+  const grant = active(3, { rotatedAt: approvedAt + 100 })
+  const never = { ...lifetimes, refreshReuseSeconds: 0 }
+  const rows = [
+    { seq: 2, now: approvedAt + 110, with: lifetimes },
+    { seq: 1, now: approvedAt + 100, with: lifetimes },
+    { seq: 0, now: approvedAt + 100, with: lifetimes },
+    { seq: 2, now: approvedAt + 100, with: never },
+    // One nobody has been given: only a forged row could make it, and it opens nothing.
+    { seq: 4, now: approvedAt + 100, with: lifetimes },
+  ]
+  for (const row of rows) {
+    const decision = rotateGrant(grant, row.seq, issue, row.with, row.now)
+    t.match(decision, {
+      refusal: { code: 'invalid_grant', detail: { rule: 'rfc9700-4.14.2-reuse-revokes-family' } },
+    })
+    t.strictSame(decision.writes, [{ op: 'revokeGrant', grantId: grant.id, at: row.now }])
+  }
+})
+
+t.test('revoking is one write', async (t) => {
+  for (const grant of [approved, active(), active(5)]) {
+    t.strictSame(revokeGrant(grant, approvedAt + 7).writes, [
+      { op: 'revokeGrant', grantId: bytesOf('grant', 12), at: approvedAt + 7 },
+    ])
+  }
+})

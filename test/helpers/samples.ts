@@ -1,0 +1,188 @@
+import { hash } from 'node:crypto'
+import type { GrantLifetimes } from '../../src/domain/grant.ts'
+import {
+  type Handle,
+  type HandleKey,
+  type HandleKeys,
+  type OpenedHandle,
+  openHandle,
+  sealHandle,
+} from '../../src/domain/handle.ts'
+import type { AuthorizationRequest, Client, Grant, Interaction, Session } from '../../src/domain/model.ts'
+import { indexResources, type Resource } from '../../src/domain/resource.ts'
+
+/** Base64url of `size` bytes that nobody can confuse with those of another name. */
+export function bytesOf(name: string, size: number): string {
+  return hash('sha256', name, 'buffer').subarray(0, size).toString('base64url')
+}
+
+export const lifetimes: GrantLifetimes = {
+  codeSeconds: 60,
+  refreshTokenIdleSeconds: 1000,
+  refreshTokenAbsoluteSeconds: 3000,
+  refreshReuseSeconds: 10,
+}
+
+export const codeVerifier = 'v'.repeat(43)
+export const redirectUri = 'http://127.0.0.1:51004/callback'
+
+export const publicClient: Client = {
+  id: 'client-1',
+  origin: 'registered',
+  issuedAt: 1000,
+  usedAt: 1000,
+  localized: {},
+  applicationType: 'native',
+  redirectUris: [redirectUri],
+  postLogoutRedirectUris: [],
+  authenticationMethod: 'none',
+  grantTypes: ['authorization_code', 'refresh_token'],
+  contacts: [],
+  idTokenSignedResponseAlg: 'RS256',
+  requireAuthTime: false,
+  pkceOptional: false,
+  consent: 'always',
+  introspects: [],
+}
+
+export const otherClient: Client = { ...publicClient, id: 'client-2' }
+
+/** An integration that was proven to be who it is. */
+export const integration: Client = {
+  ...publicClient,
+  id: 'integration-1',
+  origin: 'integration',
+  applicationType: 'web',
+  redirectUris: ['https://app.example/cb'],
+  consent: 'remember',
+}
+
+export const ownApi: Resource = {
+  identifier: 'https://auth.example',
+  name: 'Own',
+  scopes: new Set(['openid', 'courses:read', 'courses:write']),
+  tokenFormat: 'opaque',
+  accessTokenSeconds: 100,
+}
+export const otherApi: Resource = {
+  identifier: 'https://api.example/v1',
+  name: 'Other',
+  scopes: new Set(['courses:read']),
+  tokenFormat: 'opaque',
+  accessTokenSeconds: 40,
+}
+export const signedApi: Resource = {
+  identifier: 'https://signed.example',
+  name: 'Signed',
+  scopes: new Set(['courses:read']),
+  tokenFormat: 'jwt',
+  accessTokenSeconds: 50,
+}
+export const resources = indexResources(ownApi, [otherApi, signedApi])
+
+export const approvedAt = 10_000
+
+/** A grant with its code out. */
+export const approved: Grant = {
+  id: bytesOf('grant', 12),
+  secret: bytesOf('grant secret', 16),
+  clientId: publicClient.id,
+  accountId: 'alice',
+  sessionId: bytesOf('session', 32),
+  scope: ['openid', 'courses:read', 'courses:write'],
+  resource: [ownApi.identifier],
+  redirectUri,
+  redirectUriSent: true,
+  codeChallenge: hash('sha256', codeVerifier, 'base64url'),
+  authenticatedAt: approvedAt - 5,
+  methods: ['pwd'],
+  authTimeOwed: false,
+  claims: { userinfo: [], idToken: [] },
+  approvedAt,
+  codeExpiresAt: approvedAt + lifetimes.codeSeconds,
+  seq: 0,
+  absoluteExpiresAt: approvedAt + lifetimes.refreshTokenAbsoluteSeconds,
+  expiresAt: approvedAt + lifetimes.codeSeconds,
+  revokedTokens: [],
+}
+
+/** The same once its code was redeemed at `approvedAt` and refresh token `seq` is the current one. */
+export function active(seq = 1, changes: Partial<Grant> = {}): Grant {
+  return {
+    ...approved,
+    seq,
+    rotatedAt: approvedAt,
+    refreshExpiresAt: approvedAt + lifetimes.refreshTokenIdleSeconds,
+    expiresAt: approvedAt + lifetimes.refreshTokenIdleSeconds,
+    ...changes,
+  }
+}
+
+export const handleKey: HandleKey = { id: 7, secret: Buffer.alloc(32, 7) }
+export const handleKeys: HandleKeys = keysOf(handleKey)
+
+/** A key ring of these keys; the first one seals. */
+export function keysOf(current: HandleKey, ...others: readonly HandleKey[]): HandleKeys {
+  return { current, find: (id) => [current, ...others].find((key) => key.id === id) }
+}
+
+/** The contents of a handle of this grant. */
+export function contentsOf(grant: Grant, kind: Handle['kind'], changes: Partial<Handle> = {}): Handle {
+  const issuedAt = kind === 'code' ? grant.approvedAt : (grant.rotatedAt ?? grant.approvedAt)
+  const ends = {
+    code: grant.codeExpiresAt,
+    refresh: grant.refreshExpiresAt ?? 0,
+    access: issuedAt + ownApi.accessTokenSeconds,
+  }
+  return { kind, grantId: grant.id, seq: grant.seq, issuedAt, expiresAt: ends[kind], ...changes }
+}
+
+/** A genuine handle of this grant, opened. */
+export function opened(grant: Grant, kind: Handle['kind'], changes: Partial<Handle> = {}): OpenedHandle {
+  const handle = openHandle(
+    handleKeys,
+    sealHandle(contentsOf(grant, kind, changes), handleKey, grant.secret),
+    kind,
+  )
+  if (handle === undefined) throw new Error('the sample handle does not open')
+  return handle
+}
+
+export const session: Session = {
+  id: bytesOf('session', 32),
+  accountId: 'alice',
+  authenticatedAt: approvedAt - 5,
+  methods: ['pwd'],
+  createdAt: approvedAt - 5,
+  idleExpiresAt: approvedAt + 500,
+  expiresAt: approvedAt + 5000,
+}
+
+export const authorizationRequest: AuthorizationRequest = {
+  clientId: publicClient.id,
+  redirectUri,
+  redirectUriSent: true,
+  responseMode: 'query',
+  state: 'a-state',
+  scope: ['openid', 'courses:read'],
+  resource: [ownApi.identifier],
+  codeChallenge: hash('sha256', codeVerifier, 'base64url'),
+  prompt: [],
+  claims: { userinfo: [], idToken: [] },
+  uiLocales: [],
+}
+
+export const interaction: Interaction = {
+  id: 'interaction-1',
+  browserHash: bytesOf('browser', 32),
+  request: authorizationRequest,
+  accountChosen: false,
+  createdAt: approvedAt,
+  expiresAt: approvedAt + 600,
+}
+
+/** The result of a decision to go ahead, and a clear failure otherwise. */
+export function resultOf<T>(decision: { readonly result: T } | { readonly refusal: Error }): T {
+  if ('refusal' in decision) throw decision.refusal
+  return decision.result
+}
