@@ -113,7 +113,9 @@ function bearerRefused(): OAuthError {
 
 function formDecode(text: string): string | undefined {
   try {
-    return decodeURIComponent(text.replaceAll('+', ' '))
+    const decoded = decodeURIComponent(text.replaceAll('+', ' '))
+    // No credential has it, and PostgreSQL has no text with it.
+    return decoded.includes('\0') ? undefined : decoded
   } catch {
     return undefined
   }

@@ -79,10 +79,9 @@ export function assertNoneRepeated(parameters: Parameters): void {
 }
 
 function decode(text: string): string {
-  if (!/[%+]/.test(text)) {
-    if (/[^\x21-\x7e]/.test(text)) throw malformed()
-    return text
-  }
+  // Encoded text is printable ASCII; bytes that are not UTF-8 have become other characters before they come here.
+  if (/[^\x21-\x7e]/.test(text)) throw malformed()
+  if (!/[%+]/.test(text)) return text
   let decoded: string
   try {
     decoded = decodeURIComponent(text.replaceAll('+', ' '))

@@ -1,0 +1,138 @@
+import t from 'tap'
+import { authenticateClient, parseClientCredentials } from '../../src/domain/client-authentication.ts'
+import type { Client, ClientAuthenticationMethod } from '../../src/domain/model.ts'
+import { parseParameters } from '../../src/domain/parameters.ts'
+import { hashSecret } from '../../src/domain/secret.ts'
+import { publicClient } from '../helpers/samples.ts'
+
+const [token, introspection] = [{ alwaysUnauthorized: false }, { alwaysUnauthorized: true }]
+const basic = (text: string | Buffer) => `Basic ${Buffer.from(text).toString('base64')}`
+const parse = (authorization: string | undefined, form = '', realm = token) =>
+  parseClientCredentials(
+    authorization,
+    parseParameters(form, { parameters: 100, parameterBytes: 8192 }),
+    realm,
+  )
+
+t.test('credentials come from the form', async (t) => {
+  t.strictSame(parse(undefined, 'client_id=a'), { method: 'none', clientId: 'a' })
+  t.strictSame(parse(undefined, 'client_id=a&client_secret='), { method: 'none', clientId: 'a' })
+  t.strictSame(parse(undefined, 'client_id=a&client_secret=s'), {
+    method: 'client_secret_post',
+    clientId: 'a',
+    clientSecret: 's',
+  })
+})
+
+t.test('or from the header: split at the first colon, then form-decoded', async (t) => {
+  const rows: [header: string, clientId: string, clientSecret: string][] = [
+    [basic('a:s'), 'a', 's'],
+    [basic('a:s').replace('Basic', 'bAsIc'), 'a', 's'],
+    [basic('a:s').replace('Basic ', 'Basic   '), 'a', 's'],
+    [basic('a:b:c'), 'a', 'b:c'],
+    [basic('a%3Ab:%25%2B+%C3%A9'), 'a:b', '%+ é'],
+    [basic('a:'), 'a', ''],
+    [basic('a:s').replace(/=+$/, ''), 'a', 's'],
+  ]
+  for (const [header, clientId, clientSecret] of rows) {
+    t.strictSame(parse(header), { method: 'client_secret_basic', clientId, clientSecret }, header)
+    t.match(parse(header, `client_id=${encodeURIComponent(clientId)}`), { clientId })
+  }
+})
+
+t.test('a broken header is invalid_client with a Basic challenge', async (t) => {
+  for (const header of [
+    '',
+    'Basic',
+    'Basic ',
+    'Basic *',
+    'Bearer abc',
+    'Digest a',
+    basic('nocolon'),
+    basic(':s'),
+    basic('%zz:s'),
+    basic('a:%'),
+    basic('a:%FF'),
+    basic('a%00:s'),
+    basic('a:s\0'),
+    `${basic('a:s')}, ${basic('b:s')}`,
+  ]) {
+    t.throws(
+      () => parse(header),
+      { code: 'invalid_client', status: 401, headers: { 'www-authenticate': /^Basic realm=/ } },
+      JSON.stringify(header),
+    )
+  }
+})
+
+t.test('two methods at once are invalid_request', async (t) => {
+  t.throws(() => parse(basic('a:s'), 'client_id=a&client_secret=s'), { code: 'invalid_request', status: 400 })
+  t.throws(() => parse(basic('a:s'), 'client_secret=s'), { code: 'invalid_request' })
+  t.throws(() => parse(basic('a:s'), 'client_id=b'), { code: 'invalid_request' })
+  t.throws(() => parse(undefined, 'client_id=a&client_id=b'), { code: 'invalid_request' })
+  t.throws(() => parse(undefined, 'client_id=a&client_secret=s&client_secret=s'), { code: 'invalid_request' })
+})
+
+t.test('no client_id is invalid_client, 401 only where the endpoint always says so', async (t) => {
+  t.throws(() => parse(undefined), { code: 'invalid_client', status: 400 })
+  t.throws(() => parse(undefined, 'client_secret=s', introspection), {
+    code: 'invalid_client',
+    status: 401,
+    headers: { 'www-authenticate': /^Basic/ },
+  })
+})
+
+const secret = 'lyc_secret_x'
+const clientWith = (authenticationMethod: ClientAuthenticationMethod): Client => ({
+  ...publicClient,
+  authenticationMethod,
+  ...(authenticationMethod !== 'none' && { secretHash: hashSecret(secret) }),
+})
+const methods = ['none', 'client_secret_post', 'client_secret_basic'] as const
+
+t.test('only the registered method with the right secret counts', async (t) => {
+  for (const registered of methods) {
+    for (const method of methods) {
+      for (const clientSecret of [undefined, '', 'wrong', secret]) {
+        const client = clientWith(registered)
+        const given = { method, clientId: client.id, ...(clientSecret !== undefined && { clientSecret }) }
+        // A credential without a secret cannot come by another method than `none`, nor one with it by `none`.
+        if ((method === 'none') !== (clientSecret === undefined)) continue
+        const isRight = method === registered && (method === 'none' || clientSecret === secret)
+        const about = `${registered}, by ${method} with ${clientSecret}`
+        if (isRight) t.equal(authenticateClient(client, given, token), client, about)
+        else t.throws(() => authenticateClient(client, given, token), { code: 'invalid_client' }, about)
+      }
+    }
+  }
+})
+
+t.test('an unknown client, a wrong secret and a wrong method look alike', async (t) => {
+  const refusal = (client: Client | undefined, method: ClientAuthenticationMethod, realm = token) => {
+    try {
+      authenticateClient(client, { method, clientId: 'a', clientSecret: 'wrong' }, realm)
+    } catch (error) {
+      const { code, message, status, headers } = error as {
+        code: string
+        message: string
+        status: number
+        headers: object
+      }
+      return { code, message, status, headers }
+    }
+    throw new Error('accepted')
+  }
+  for (const method of ['client_secret_post', 'client_secret_basic'] as const) {
+    const [unknown, known, other] = [undefined, clientWith(method), clientWith('none')].map((client) =>
+      refusal(client, method),
+    )
+    t.strictSame(unknown, known)
+    t.strictSame(unknown, other)
+    t.equal(unknown?.status, method === 'client_secret_basic' ? 401 : 400)
+    t.equal('www-authenticate' in (unknown?.headers ?? {}), method === 'client_secret_basic')
+    t.match(refusal(undefined, method, introspection), {
+      status: 401,
+      headers: { 'www-authenticate': /^Basic/ },
+    })
+  }
+})
