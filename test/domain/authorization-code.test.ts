@@ -1,0 +1,103 @@
+import t from 'tap'
+import { redeemCode } from '../../src/domain/authorization-code.ts'
+import { openHandle, sealHandle } from '../../src/domain/handle.ts'
+import type { Client } from '../../src/domain/model.ts'
+import {
+  active,
+  approved,
+  approvedAt,
+  bytesOf,
+  codeVerifier,
+  contentsOf,
+  handleKey,
+  handleKeys,
+  lifetimes,
+  opened,
+  otherApi,
+  otherClient,
+  ownApi,
+  publicClient,
+  redirectUri,
+  resources,
+  resultOf,
+} from '../helpers/samples.ts'
+
+const redemption = {
+  handle: opened(approved, 'code'),
+  client: publicClient,
+  redirectUri,
+  codeVerifier,
+  resource: [],
+}
+type Changes = Partial<Parameters<typeof redeemCode>[1]>
+const redeem = (grant: Parameters<typeof redeemCode>[0], changes: Changes = {}, now = approvedAt) =>
+  redeemCode(grant, { ...redemption, ...changes }, resources, lifetimes, now)
+
+t.test('a code is redeemed for what was granted', async (t) => {
+  const { grant, access } = resultOf(redeem(approved))
+  t.match(grant, { seq: 1, scope: approved.scope })
+  t.match(access, {
+    scope: approved.scope,
+    resource: [ownApi.identifier],
+    tokenFormat: 'opaque',
+    seconds: 100,
+  })
+})
+
+const forgedByKey = openHandle(
+  handleKeys,
+  sealHandle(contentsOf(approved, 'code'), handleKey, bytesOf('x', 16)),
+  'code',
+)
+const wrong: Readonly<Record<string, [Changes, code: string]>> = {
+  'another client': [{ client: otherClient }, 'invalid_grant'],
+  'no redirect URI': [{ redirectUri: undefined }, 'invalid_grant'],
+  'another port': [{ redirectUri: 'http://127.0.0.1:51005/callback' }, 'invalid_grant'],
+  'no verifier': [{ codeVerifier: undefined }, 'invalid_grant'],
+  'a wrong verifier': [{ codeVerifier: 'w'.repeat(43) }, 'invalid_grant'],
+  'a short verifier': [{ codeVerifier: 'v' }, 'invalid_grant'],
+  'an unknown resource': [{ resource: ['https://nowhere.example'] }, 'invalid_target'],
+  'a resource that was not granted': [{ resource: [otherApi.identifier] }, 'invalid_target'],
+  'a handle sealed without the row': [{ handle: forgedByKey ?? redemption.handle }, 'invalid_grant'],
+}
+
+t.test(
+  'a failed redemption throws, so that nothing is written, before and after the redemption',
+  async (t) => {
+    t.ok(forgedByKey)
+    for (const [about, [changes, code]] of Object.entries(wrong)) {
+      for (const grant of [approved, active(), active(4)]) {
+        t.throws(() => redeem(grant, changes), { code }, about)
+      }
+    }
+    t.throws(() => redeem(undefined), { code: 'invalid_grant' })
+    t.throws(() => redeem({ ...approved, id: bytesOf('another', 12) }), { code: 'invalid_grant' })
+  },
+)
+
+t.test('only an otherwise valid replay revokes the grant', async (t) => {
+  t.match(redeem(active()), {
+    refusal: { code: 'invalid_grant' },
+    writes: [{ op: 'revokeGrant', at: approvedAt }],
+  })
+})
+
+t.test('the redirect URI may be left out exactly when the authorization request left it out', async (t) => {
+  const implied = { ...approved, redirectUriSent: false }
+  t.ok(resultOf(redeem(implied, { redirectUri: undefined })))
+  t.ok(resultOf(redeem(implied)))
+  t.throws(() => redeem(implied, { redirectUri: 'http://127.0.0.1:1/callback' }), { code: 'invalid_grant' })
+})
+
+t.test('a verifier where no challenge was made is refused', async (t) => {
+  const { codeChallenge: _, ...unproven } = approved
+  t.throws(() => redeem(unproven), { code: 'invalid_grant' })
+  t.ok(resultOf(redeem(unproven, { codeVerifier: undefined })))
+})
+
+t.test('a client that may not refresh gets a grant that ends with its access token', async (t) => {
+  const client: Client = { ...publicClient, grantTypes: ['authorization_code'] }
+  const { grant } = resultOf(redeem(approved, { client }))
+  t.equal(grant.refreshExpiresAt, undefined)
+  t.equal(grant.expiresAt, approvedAt + 100)
+})

@@ -1,0 +1,67 @@
+import t from 'tap'
+import { bearerChallenge, bearerRefusal, parseBearer } from '../../src/domain/bearer.ts'
+
+t.test('no header, and another scheme, are the absence of a token', async (t) => {
+  for (const header of [
+    undefined,
+    '',
+    'Basic YTpi',
+    'Bearerx abc',
+    'DPoP abc',
+    ' Bearer abc',
+    'Bear er x',
+    '\0Bearer a',
+  ]) {
+    t.strictSame(parseBearer(header), { kind: 'absent' }, JSON.stringify(header))
+  }
+})
+
+t.test('the scheme is read without regard to case, and spaces around the token', async (t) => {
+  for (const header of ['Bearer a.b-c_d~e+f/g==', 'bearer a.b-c_d~e+f/g==', 'BEARER   a.b-c_d~e+f/g==  ']) {
+    t.strictSame(parseBearer(header), { kind: 'token', token: 'a.b-c_d~e+f/g==' }, header)
+  }
+})
+
+t.test('Bearer with anything but one b64token is malformed', async (t) => {
+  for (const header of [
+    'Bearer',
+    'Bearer ',
+    'bearer\t',
+    'Bearer\tabc',
+    'Bearer a b',
+    'Bearer a,b',
+    'Bearer "a"',
+    'Bearer a=b',
+    'Bearer =',
+    'Bearer é',
+    'Bearer a\0',
+    'Bearer a\n',
+    `Bearer ${'a'.repeat(8193)}`,
+  ]) {
+    t.strictSame(parseBearer(header), { kind: 'malformed' }, JSON.stringify(header.slice(0, 20)))
+  }
+  t.match(parseBearer(`Bearer ${'a'.repeat(8192)}`), { kind: 'token' })
+})
+
+t.test('a very long header is judged at once', async (t) => {
+  const started = performance.now()
+  parseBearer(`Bearer ${' '.repeat(20_000)}a${'='.repeat(20_000)} ${' '.repeat(20_000)}x`)
+  t.ok(performance.now() - started < 200)
+})
+
+t.test('a challenge has each member once, the error first', async (t) => {
+  const resourceMetadata = 'https://a.example/.well-known/oauth-protected-resource'
+  t.equal(bearerChallenge({ resourceMetadata }), `Bearer resource_metadata="${resourceMetadata}"`)
+  t.equal(bearerChallenge({ resourceMetadata, scope: [] }), `Bearer resource_metadata="${resourceMetadata}"`)
+  const refusal = bearerRefusal('insufficient_scope', 'not enough', resourceMetadata, {
+    rule: 'x',
+    scope: ['a', 'b'],
+  })
+  t.match(refusal, { code: 'insufficient_scope', status: 403 })
+  t.equal(
+    refusal.headers['www-authenticate'],
+    `Bearer error="insufficient_scope", error_description="not enough", scope="a b", resource_metadata="${resourceMetadata}"`,
+  )
+  t.equal(bearerRefusal('invalid_token', 'x', resourceMetadata, { rule: 'x' }).status, 401)
+  t.equal(bearerRefusal('invalid_request', 'x', resourceMetadata, { rule: 'x' }).status, 400)
+})

@@ -1,0 +1,111 @@
+import t from 'tap'
+import { claimNames, idTokenClaims, indexScopeClaims, userInfo } from '../../src/domain/claims.ts'
+import { parseClaims } from '../../src/domain/claims-request.ts'
+import type { Account } from '../../src/domain/model.ts'
+import { defaultScopeCatalogue } from '../../src/domain/scope-catalogue.ts'
+
+const scopeClaims = indexScopeClaims(defaultScopeCatalogue)
+const nothing = { userinfo: [], idToken: [] }
+const account: Account = {
+  id: 'sub-1',
+  username: 'alice',
+  passwordHash: '$argon2id$',
+  claims: {
+    name: 'Alice',
+    nickname: '',
+    email: 'a@example.test',
+    email_verified: false,
+    updated_at: 0,
+    secret: 'x',
+  },
+  seeded: false,
+  createdAt: 1,
+  updatedAt: 1,
+}
+
+t.test('UserInfo says sub, and the claims of the scope that have a value', async (t) => {
+  t.strictSame(userInfo(account, [], nothing, scopeClaims), { sub: 'sub-1' })
+  t.strictSame(userInfo(account, ['openid', 'courses:read'], nothing, scopeClaims), { sub: 'sub-1' })
+  t.strictSame(userInfo(account, ['openid', 'profile'], nothing, scopeClaims), {
+    sub: 'sub-1',
+    name: 'Alice',
+    updated_at: 0,
+  })
+  t.strictSame(userInfo(account, ['email'], nothing, scopeClaims), {
+    sub: 'sub-1',
+    email: 'a@example.test',
+    email_verified: false,
+  })
+})
+
+t.test('the claims parameter opens single claims, of those the catalogue knows', async (t) => {
+  const requested = {
+    userinfo: ['name', 'secret', 'passwordHash', '__proto__', 'constructor'],
+    idToken: ['email'],
+  }
+  t.strictSame(userInfo(account, ['openid'], requested, scopeClaims), { sub: 'sub-1', name: 'Alice' })
+  t.strictSame(idTokenClaims(account, requested, scopeClaims), { email: 'a@example.test' })
+  t.strictSame(idTokenClaims(undefined, requested, scopeClaims), {})
+  t.strictSame(idTokenClaims(account, { userinfo: ['name'], idToken: ['iss', 'secret'] }, scopeClaims), {})
+})
+
+t.test('no claim of a person replaces sub', async (t) => {
+  const impostor = { ...account, claims: { ...account.claims, sub: 'another' } }
+  const open = new Map([['profile', ['sub', 'name']]])
+  t.equal(
+    userInfo({ ...impostor, id: 'sub-1' }, ['openid'], { userinfo: ['sub'], idToken: [] }, scopeClaims).sub,
+    'sub-1',
+  )
+  t.strictSame(claimNames(open), ['sub', 'name'])
+})
+
+t.test('the claims the catalogue opens are listed once', async (t) => {
+  const names = claimNames(scopeClaims)
+  t.equal(new Set(names).size, names.length)
+  t.ok(['name', 'email', 'email_verified'].every((name) => names.includes(name)))
+})
+
+t.test('the claims parameter is read as far as this server acts on it', async (t) => {
+  t.strictSame(parseClaims(undefined), { claims: nothing, authTime: false })
+  t.strictSame(parseClaims('{}'), { claims: nothing, authTime: false })
+  t.strictSame(parseClaims('{"userinfo":{"name":null},"id_token":{"auth_time":{"essential":true},"x":{}}}'), {
+    claims: { userinfo: ['name'], idToken: ['auth_time', 'x'] },
+    authTime: true,
+  })
+  t.strictSame(parseClaims('{"userinfo":null,"other":5}'), { claims: nothing, authTime: false })
+  t.equal(parseClaims('{"id_token":{"sub":{"value":"a"}}}').sub, 'a')
+  t.equal(parseClaims('{"userinfo":{"sub":{"value":"a"}}}').sub, 'a')
+  for (const member of ['{"values":["a"]}', 'null', '{"value":5}', '{}']) {
+    t.notHas(parseClaims(`{"id_token":{"sub":${member}}}`), { sub: String })
+  }
+})
+
+t.test('anything but an object of objects is refused', async (t) => {
+  const many = JSON.stringify({
+    userinfo: Object.fromEntries(Array.from({ length: 101 }, (_, n) => [`c${n}`, null])),
+  })
+  for (const text of [
+    '',
+    '{',
+    'null',
+    '[]',
+    '"x"',
+    '5',
+    '{"userinfo":[]}',
+    '{"userinfo":"x"}',
+    '{"id_token":5}',
+    '{"userinfo":{"name":true}}',
+    '{"userinfo":{"name":["x"]}}',
+    many,
+  ]) {
+    t.throws(() => parseClaims(text), { code: 'invalid_request' }, text.slice(0, 40))
+  }
+})
+
+t.test('a claim called __proto__ changes no object', async (t) => {
+  const { claims } = parseClaims(
+    '{"userinfo":{"__proto__":{"value":"x"}},"__proto__":{"id_token":{"a":null}}}',
+  )
+  t.strictSame(claims, { userinfo: ['__proto__'], idToken: [] })
+  t.notHas({}, { value: 'x' })
+})

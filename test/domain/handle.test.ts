@@ -1,0 +1,191 @@
+import fc from 'fast-check'
+import t from 'tap'
+import {
+  type Handle,
+  type HandleKind,
+  handleBelongsTo,
+  handlePrefix,
+  openHandle,
+  sealHandle,
+  tokenIdOf,
+} from '../../src/domain/handle.ts'
+import { active, bytesOf, contentsOf, handleKey, handleKeys, keysOf } from '../helpers/samples.ts'
+
+const kinds: readonly HandleKind[] = ['code', 'refresh', 'access']
+const grant = active(3)
+const narrowing = { scope: ['courses:read'], resource: ['https://api.example/v1', 'https://auth.example'] }
+
+const samples: readonly Handle[] = [
+  ...kinds.map((kind) => contentsOf(grant, kind)),
+  contentsOf(grant, 'access', { narrowing }),
+  contentsOf(grant, 'access', { narrowing: { scope: [], resource: ['urn:a'] } }),
+]
+const seal = (handle: Handle) => sealHandle(handle, handleKey, grant.secret)
+/** Whether the text is worth anything to whoever holds the row. */
+const isGenuine = (text: string, kind: HandleKind) => {
+  const handle = openHandle(handleKeys, text, kind)
+  return handle !== undefined && handleBelongsTo(handle, grant)
+}
+
+t.test('what is sealed opens to the same contents, and to the same text again', async (t) => {
+  for (const handle of samples) {
+    const text = seal(handle)
+    t.match(openHandle(handleKeys, text, handle.kind), handle)
+    t.ok(isGenuine(text, handle.kind))
+    t.equal(seal({ ...handle }), text)
+    t.match(text, new RegExp(`^${handlePrefix[handle.kind]}[\\w-]{78,}$`))
+  }
+})
+
+t.test('every field of a handle makes another handle', async (t) => {
+  const handle = contentsOf(grant, 'access')
+  const variants: readonly Handle[] = [
+    handle,
+    { ...handle, kind: 'refresh' },
+    { ...handle, grantId: bytesOf('another', 12) },
+    { ...handle, seq: handle.seq + 1 },
+    { ...handle, issuedAt: handle.issuedAt + 1 },
+    { ...handle, expiresAt: handle.expiresAt + 1 },
+    { ...handle, narrowing },
+    { ...handle, narrowing: { ...narrowing, scope: [] } },
+  ]
+  const texts = variants.map(seal).map((text) => text.replace(/^lyc_[a-z]+_/, ''))
+  t.equal(new Set(texts).size, variants.length)
+})
+
+t.test('a handle opens only as the kind it is, also with the prefix of another kind', async (t) => {
+  for (const kind of kinds) {
+    const text = seal(contentsOf(grant, kind))
+    t.equal(openHandle(handleKeys, text, ...kinds)?.kind, kind)
+    for (const other of kinds.filter((each) => each !== kind)) {
+      t.equal(openHandle(handleKeys, text, other), undefined)
+      const renamed = handlePrefix[other] + text.slice(handlePrefix[kind].length)
+      t.equal(openHandle(handleKeys, renamed, ...kinds), undefined, `${kind} as ${other}`)
+    }
+    t.equal(openHandle(handleKeys, text.slice(handlePrefix[kind].length), ...kinds), undefined)
+    t.equal(openHandle(handleKeys, text.toUpperCase(), ...kinds), undefined)
+    t.equal(openHandle(handleKeys, text), undefined, 'no kind asked for')
+  }
+})
+
+t.test('a handle with any bit of any byte flipped is worth nothing', async (t) => {
+  for (const handle of samples) {
+    const prefix = handlePrefix[handle.kind]
+    const bytes = Buffer.from(seal(handle).slice(prefix.length), 'base64url')
+    for (let at = 0; at < bytes.length; at += 1) {
+      for (let bit = 0; bit < 8; bit += 1) {
+        const flipped = Buffer.from(bytes)
+        flipped[at] = (bytes[at] ?? 0) ^ (1 << bit)
+        const text = prefix + flipped.toString('base64url')
+        if (isGenuine(text, handle.kind)) t.fail(`byte ${at} bit ${bit} of ${handle.kind}`)
+        // Only the grant's own tag waits for the row; everything before it never reaches the database.
+        const isOpened = openHandle(handleKeys, text, handle.kind) !== undefined
+        if (isOpened !== at >= bytes.length - 16) t.fail(`byte ${at} is checked at the wrong time`)
+      }
+    }
+  }
+  t.pass('every one refused')
+})
+
+t.test('a truncated or extended handle is worth nothing', async (t) => {
+  for (const handle of samples) {
+    const text = seal(handle)
+    for (let length = 0; length < text.length; length += 1) {
+      if (isGenuine(text.slice(0, length), handle.kind)) t.fail(`${length} of ${text.length} characters`)
+    }
+    for (const more of ['A', 'AA', 'AAAA', '=', '==', ' ', '\n', '\0', '.', text]) {
+      t.notOk(isGenuine(text + more, handle.kind), JSON.stringify(more))
+      t.notOk(isGenuine(more + text, handle.kind), JSON.stringify(more))
+    }
+  }
+})
+
+t.test('another spelling of the same bytes is worth nothing', async (t) => {
+  for (const handle of samples) {
+    const prefix = handlePrefix[handle.kind]
+    const encoded = seal(handle).slice(prefix.length)
+    const bytes = Buffer.from(encoded, 'base64url')
+    const spellings = [
+      `${encoded.slice(0, 10)} ${encoded.slice(10)}`,
+      `${encoded.slice(0, 10)}\n${encoded.slice(10)}`,
+      `${encoded.slice(0, 10)}*${encoded.slice(10)}`,
+      `${encoded}=`,
+      `${encoded}==`,
+      bytes.toString('base64').padEnd(encoded.length + 1, '='),
+      bytes.toString('hex'),
+      bytes.toString('latin1'),
+    ]
+    for (const [at, spelling] of spellings.entries()) {
+      t.notOk(isGenuine(prefix + spelling, handle.kind), `spelling ${at}`)
+    }
+    // The last character carries bits that decoding drops.
+    const last = encoded.slice(-1)
+    for (const other of 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_') {
+      if (other !== last && isGenuine(prefix + encoded.slice(0, -1) + other, handle.kind)) t.fail(other)
+    }
+  }
+})
+
+t.test('text of any kind is no handle and no error', async (t) => {
+  const text = fc.oneof(
+    fc.string({ unit: 'binary', maxLength: 200 }),
+    fc.string({ unit: fc.constantFrom(...'ABCz09-_+/='), maxLength: 300 }),
+    fc.uint8Array({ maxLength: 200 }).map((bytes) => Buffer.from(bytes).toString('base64url')),
+    fc.constantFrom('', '__proto__', 'undefined', 'null', 'A'.repeat(9000), 'A'.repeat(8180)),
+  )
+  t.doesNotThrow(() =>
+    fc.assert(
+      fc.property(fc.constantFrom('', ...Object.values(handlePrefix)), text, (prefix, rest) => {
+        return openHandle(handleKeys, prefix + rest, ...kinds) === undefined
+      }),
+      { seed: 6749, numRuns: 2000 },
+    ),
+  )
+})
+
+t.test('a genuine handle longer than any this server makes is not decoded', async (t) => {
+  const long = seal(contentsOf(grant, 'access', { narrowing: { scope: ['s'.repeat(7000)], resource: [] } }))
+  t.ok(long.length > 8192)
+  t.equal(openHandle(handleKeys, long, 'access'), undefined)
+})
+
+t.test('a handle of an older key opens while that key is kept, and no longer', async (t) => {
+  const [old, fresh] = [handleKey, { id: 8, secret: Buffer.alloc(32, 8) }]
+  const text = sealHandle(contentsOf(grant, 'refresh'), old, grant.secret)
+  t.ok(openHandle(keysOf(fresh, old), text, 'refresh'))
+  t.equal(openHandle(keysOf(fresh), text, 'refresh'), undefined)
+  t.equal(openHandle(keysOf({ ...fresh, id: old.id }), text, 'refresh'), undefined, 'the id is no proof')
+})
+
+t.test('the row alone forges nothing: without the key the handle does not open', async (t) => {
+  for (const handle of samples) {
+    for (const guess of [Buffer.alloc(32), Buffer.alloc(0), Buffer.from(grant.secret, 'base64url')]) {
+      const forged = sealHandle(handle, { id: handleKey.id, secret: guess }, grant.secret)
+      t.equal(openHandle(handleKeys, forged, handle.kind), undefined)
+    }
+  }
+})
+
+t.test('the key alone forges nothing: the handle opens and belongs to no grant', async (t) => {
+  for (const handle of samples) {
+    for (const guess of ['', bytesOf('guess', 16), handleKey.secret.toString('base64url')]) {
+      const forged = openHandle(handleKeys, sealHandle(handle, handleKey, guess), handle.kind)
+      t.ok(forged && !handleBelongsTo(forged, grant))
+    }
+  }
+})
+
+t.test('a handle belongs to its own grant only', async (t) => {
+  const handle = openHandle(handleKeys, seal(contentsOf(grant, 'code')), 'code')
+  t.ok(handle && handleBelongsTo(handle, grant))
+  t.notOk(handle && handleBelongsTo(handle, { ...grant, id: bytesOf('another', 12) }))
+  t.notOk(handle && handleBelongsTo(handle, { ...grant, secret: bytesOf('another', 16) }))
+})
+
+t.test('an access token is named the same when it is sealed and when it is opened', async (t) => {
+  for (const handle of samples.filter(({ kind }) => kind === 'access')) {
+    const text = seal(handle)
+    t.equal(tokenIdOf(text), openHandle(handleKeys, text, 'access')?.tokenId)
+    t.match(tokenIdOf(text), /^[\w-]{22}$/)
+  }
+})

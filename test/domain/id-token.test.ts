@@ -1,0 +1,116 @@
+import t from 'tap'
+import { accessTokenHash, idTokenPayload } from '../../src/domain/id-token.ts'
+import {
+  grantIdOfJwt,
+  jwtAccessTokenPayload,
+  verifyJwtAccessToken,
+} from '../../src/domain/jwt-access-token.ts'
+import { active, approvedAt, bytesOf, signedApi } from '../helpers/samples.ts'
+
+const grant = active(1, { nonce: 'n-1' })
+const facts = {
+  issuer: 'https://auth.example',
+  grant,
+  accessToken: 'jHkWEdUXMU1BwAsC4vtUsZwnNvTIxEl0z9K3vx5KF0Y',
+  algorithm: 'RS256' as const,
+  idTokenSeconds: 300,
+  requested: {},
+  first: true,
+}
+
+t.test('an ID Token says who, by whom, for whom and when', async (t) => {
+  t.strictSame(idTokenPayload(facts, approvedAt), {
+    iss: 'https://auth.example',
+    sub: 'alice',
+    aud: 'client-1',
+    exp: approvedAt + 300,
+    iat: approvedAt,
+    amr: ['pwd'],
+    nonce: 'n-1',
+    at_hash: '77QmUPtjPfzWtF2AnpK9RQ',
+  })
+})
+
+t.test('auth_time only when owed, nonce only in the first, nothing without a value', async (t) => {
+  t.equal(
+    idTokenPayload({ ...facts, grant: { ...grant, authTimeOwed: true } }, 1)['auth_time'],
+    approvedAt - 5,
+  )
+  t.notHas(idTokenPayload({ ...facts, first: false }, 1), { nonce: String })
+  const { nonce: _, ...without } = grant
+  t.notHas(idTokenPayload({ ...facts, grant: { ...without, methods: [] } }, 1), { nonce: String, amr: Array })
+})
+
+t.test('claims asked for never replace what the token is about', async (t) => {
+  const requested = { sub: 'bob', iss: 'https://evil.example', aud: 'x', exp: 0, nonce: 'x', name: 'Alice' }
+  t.match(idTokenPayload({ ...facts, requested }, approvedAt), {
+    sub: 'alice',
+    iss: 'https://auth.example',
+    aud: 'client-1',
+    exp: approvedAt + 300,
+    nonce: 'n-1',
+    name: 'Alice',
+  })
+})
+
+t.test('at_hash is the left half of the hash of the algorithm', async (t) => {
+  t.equal(accessTokenHash(facts.accessToken, 'RS256'), '77QmUPtjPfzWtF2AnpK9RQ')
+  t.equal(accessTokenHash(facts.accessToken, 'ES256'), '77QmUPtjPfzWtF2AnpK9RQ')
+  t.equal(Buffer.from(accessTokenHash(facts.accessToken, 'EdDSA'), 'base64url').length, 32)
+})
+
+const tokenId = bytesOf('token', 16)
+const access = {
+  scope: ['courses:read'],
+  resource: [signedApi.identifier],
+  tokenFormat: 'jwt' as const,
+  seconds: 50,
+}
+const claims = jwtAccessTokenPayload('https://auth.example', grant, access, tokenId, approvedAt)
+
+t.test('a JWT access token names its grant and itself', async (t) => {
+  t.strictSame(claims, {
+    iss: 'https://auth.example',
+    sub: 'alice',
+    aud: 'https://signed.example',
+    client_id: 'client-1',
+    scope: 'courses:read',
+    iat: approvedAt,
+    exp: approvedAt + 50,
+    auth_time: approvedAt - 5,
+    jti: `${grant.id}.${tokenId}`,
+  })
+  t.equal(grantIdOfJwt(claims), grant.id)
+  const two = { ...access, resource: ['https://a.example', 'https://b.example'] }
+  t.strictSame(jwtAccessTokenPayload('i', grant, two, tokenId, 1)['aud'], two.resource)
+  for (const jti of [
+    undefined,
+    5,
+    '',
+    grant.id,
+    `${grant.id}.`,
+    `${grant.id}.${tokenId}x`,
+    ` ${claims['jti']}`,
+  ]) {
+    t.equal(grantIdOfJwt({ jti }), undefined)
+  }
+})
+
+t.test('it lives as long as its grant, its time and its name do', async (t) => {
+  t.match(verifyJwtAccessToken(claims, grant, approvedAt + 49), {
+    kind: 'access',
+    scope: ['courses:read'],
+    resource: ['https://signed.example'],
+    expiresAt: approvedAt + 50,
+    tokenId,
+  })
+  t.strictSame(verifyJwtAccessToken({ ...claims, scope: '' }, grant, approvedAt)?.scope, [])
+  t.equal(verifyJwtAccessToken(claims, undefined, approvedAt), undefined)
+  t.equal(verifyJwtAccessToken(claims, grant, approvedAt + 50), undefined)
+  t.equal(verifyJwtAccessToken(claims, { ...grant, revokedAt: 1 }, approvedAt), undefined)
+  t.equal(verifyJwtAccessToken(claims, { ...grant, revokedTokens: [tokenId] }, approvedAt), undefined)
+  t.equal(verifyJwtAccessToken(claims, { ...grant, id: bytesOf('x', 12) }, approvedAt), undefined)
+  for (const changes of [{ exp: '1' }, { exp: undefined }, { iat: null }, { jti: 'x' }]) {
+    t.equal(verifyJwtAccessToken({ ...claims, ...changes }, grant, approvedAt), undefined)
+  }
+})

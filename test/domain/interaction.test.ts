@@ -1,0 +1,130 @@
+import t from 'tap'
+import { layOutScope } from '../../src/domain/consent-areas.ts'
+import {
+  narrowByPerson,
+  newScope,
+  nextStep,
+  refusalOfSilence,
+  untouched,
+  wrongPerson,
+} from '../../src/domain/interaction.ts'
+import type { AuthorizationRequest, Client, Consent } from '../../src/domain/model.ts'
+import { defaultScopeCatalogue } from '../../src/domain/scope-catalogue.ts'
+import { approvedAt, authorizationRequest, integration, publicClient, session } from '../helpers/samples.ts'
+
+const consent: Consent = {
+  accountId: 'alice',
+  clientId: integration.id,
+  scope: authorizationRequest.scope,
+  resource: authorizationRequest.resource,
+  grantedAt: 1,
+}
+const ask = (changes: Partial<AuthorizationRequest>): AuthorizationRequest => ({
+  ...authorizationRequest,
+  ...changes,
+})
+const here = { authenticatedSessionId: session.id, accountChosen: true }
+const chosen = { accountChosen: true }
+const [noone, someone] = [undefined, session]
+const [none, login, select, again] = [['none'], ['login'], ['select_account'], ['consent']]
+
+type Row = readonly [
+  step: string,
+  request: Partial<AuthorizationRequest>,
+  progress: Parameters<typeof nextStep>[1],
+  client: Client,
+  session: typeof session | undefined,
+  consent?: Consent,
+]
+const skip: Client = { ...integration, consent: 'skip' }
+const always: Client = { ...integration, consent: 'always' }
+const rows: readonly Row[] = [
+  // Nobody is signed in.
+  ['login', {}, untouched, publicClient, noone],
+  ['login', { prompt: none }, untouched, skip, noone],
+  ['login', { prompt: select }, untouched, skip, noone],
+  // A client that registered itself asks every time, whatever was kept.
+  ['consent', {}, untouched, publicClient, someone],
+  ['consent', {}, untouched, publicClient, someone, consent],
+  ['consent', {}, untouched, { ...publicClient, consent: 'skip' }, someone, consent],
+  // An integration, by its policy.
+  ['respond', {}, untouched, skip, someone],
+  ['consent', {}, untouched, always, someone, consent],
+  ['consent', {}, untouched, integration, someone],
+  ['respond', {}, untouched, integration, someone, consent],
+  ['consent', { scope: ['openid', 'email'] }, untouched, integration, someone, consent],
+  ['respond', { scope: ['openid'] }, untouched, integration, someone, consent],
+  ['consent', { resource: ['https://api.example/v1'] }, untouched, integration, someone, consent],
+  ['consent', { prompt: again }, untouched, integration, someone, consent],
+  ['consent', { prompt: again }, here, skip, someone],
+  // Signing in again.
+  ['login', { prompt: login }, untouched, skip, someone],
+  ['respond', { prompt: login }, here, skip, someone],
+  ['login', { prompt: login }, { ...here, authenticatedSessionId: 'another' }, skip, someone],
+  ['login', { maxAgeSeconds: 0 }, untouched, skip, someone],
+  ['respond', { maxAgeSeconds: 0 }, here, skip, someone],
+  ['login', { maxAgeSeconds: 4 }, untouched, skip, someone],
+  ['respond', { maxAgeSeconds: 5 }, untouched, skip, someone],
+  ['respond', { maxAgeSeconds: 4 }, here, skip, someone],
+  // A certain person is asked for.
+  ['respond', { requiredSub: 'alice' }, untouched, skip, someone],
+  ['login', { requiredSub: 'bob' }, untouched, skip, someone],
+  ['refuse', { requiredSub: 'bob' }, here, skip, someone],
+  ['refuse', { requiredSub: 'bob', prompt: login }, here, skip, someone],
+  // Choosing an account.
+  ['select_account', { prompt: select }, untouched, skip, someone],
+  ['respond', { prompt: select }, chosen, skip, someone],
+  ['respond', { prompt: select }, { ...here, accountChosen: false }, skip, someone],
+  ['login', { prompt: ['login', 'select_account'] }, untouched, skip, someone],
+]
+
+t.test('the next step follows from the request, the browser, the client and what is kept', async (t) => {
+  for (const [step, request, progress, client, who, kept] of rows) {
+    const about = JSON.stringify([request, progress, client.consent, who?.accountId, kept?.scope])
+    t.equal(nextStep(ask(request), progress, client, who, kept, approvedAt), step, about)
+  }
+})
+
+t.test('only what is not remembered is new', async (t) => {
+  t.strictSame(newScope(ask({}), undefined), ['openid', 'courses:read'])
+  t.strictSame(newScope(ask({ scope: ['openid', 'email'] }), consent), ['email'])
+})
+
+t.test('a request that allows no page is told which page it would take', async (t) => {
+  const rows = {
+    login: 'login_required',
+    refuse: 'login_required',
+    select_account: 'account_selection_required',
+    consent: 'consent_required',
+  } as const
+  for (const step of ['login', 'refuse', 'select_account', 'consent'] as const) {
+    t.equal(refusalOfSilence(step).code, rows[step])
+  }
+  t.equal(wrongPerson(ask({ requiredSub: 'bob' }), session).code, 'login_required')
+})
+
+t.test('the person takes away from the request and never adds to it', async (t) => {
+  const request = ask({ scope: ['openid', 'courses:read', 'courses:write'] })
+  t.strictSame(narrowByPerson(request, ['courses:read']), ['openid', 'courses:read'])
+  t.strictSame(narrowByPerson(request, []), ['openid'])
+  t.strictSame(narrowByPerson(request, ['email', 'account:write', 'courses:write']), [
+    'openid',
+    'courses:write',
+  ])
+  t.strictSame(narrowByPerson(ask({ scope: ['courses:read'] }), ['openid']), [])
+})
+
+t.test('the consent page has every requested scope once, read beside write', async (t) => {
+  const all = defaultScopeCatalogue.map(({ name }) => name)
+  const { identity, areas } = layOutScope(all, defaultScopeCatalogue, ({ access }) => access !== 'write')
+  const shown = [...identity, ...areas.flatMap(({ read, write }) => [read ?? [], write ?? []].flat())]
+  t.strictSame(shown.map(({ name }) => name).sort(), [...all].sort())
+  t.equal(new Set(areas.map(({ group }) => group)).size, areas.length)
+  for (const { read, write } of areas) t.ok(read?.checked !== false && write?.checked !== true)
+  const [openid] = identity
+  t.match(openid, { name: 'openid', checked: true, required: true })
+  t.strictSame(
+    layOutScope(['nonsense'], defaultScopeCatalogue, () => true),
+    { identity: [], areas: [] },
+  )
+})

@@ -1,0 +1,107 @@
+import t from 'tap'
+import { verifyAccessToken, verifyRefreshToken } from '../../src/domain/access-token.ts'
+import type { Handle } from '../../src/domain/handle.ts'
+import type { Grant } from '../../src/domain/model.ts'
+import { refresh } from '../../src/domain/refresh-token.ts'
+import {
+  active,
+  approved,
+  approvedAt,
+  bytesOf,
+  lifetimes,
+  opened,
+  otherApi,
+  otherClient,
+  ownApi,
+  publicClient,
+  resources,
+  resultOf,
+} from '../helpers/samples.ts'
+
+type Changes = Partial<Parameters<typeof refresh>[1]>
+const grant = active(2)
+const request = { handle: opened(grant, 'refresh'), client: publicClient, scope: undefined, resource: [] }
+const ask = (row: Grant | undefined, changes: Changes = {}, now = approvedAt + 50) =>
+  refresh(row, { ...request, ...changes }, resources, lifetimes, now)
+
+t.test('a refresh rotates, and without a scope gives the whole grant again', async (t) => {
+  const { grant: rotated, access } = resultOf(ask(grant))
+  t.match(rotated, { seq: 3, scope: grant.scope, resource: grant.resource })
+  t.strictSame(access.scope, grant.scope)
+})
+
+t.test('a narrower scope is the access token’s alone', async (t) => {
+  const { grant: rotated, access } = resultOf(ask(grant, { scope: 'courses:read' }))
+  t.strictSame(access.scope, ['courses:read'])
+  t.strictSame(rotated.scope, grant.scope)
+  const next = { handle: opened(rotated, 'refresh') }
+  t.strictSame(resultOf(ask(rotated, next)).access.scope, grant.scope)
+})
+
+t.test('what is refused leaves the token usable: it throws, and nothing is written', async (t) => {
+  const rows: [string, Changes, string][] = [
+    ['another client', { client: otherClient }, 'invalid_grant'],
+    ['a wider scope', { scope: 'courses:read profile' }, 'invalid_scope'],
+    ['a malformed scope', { scope: '"' }, 'invalid_scope'],
+    ['an unknown resource', { resource: ['https://nowhere.example'] }, 'invalid_target'],
+    ['a resource beyond the grant', { resource: [otherApi.identifier] }, 'invalid_target'],
+    ['a scope no resource knows', { scope: ' ' }, 'invalid_target'],
+  ]
+  for (const [about, changes, code] of rows) t.throws(() => ask(grant, changes), { code }, about)
+  t.throws(() => ask(undefined), { code: 'invalid_grant' })
+  t.throws(() => ask({ ...grant, secret: bytesOf('x', 16) }), { code: 'invalid_grant' })
+})
+
+t.test('a stranger who has a used token cannot revoke with it', async (t) => {
+  const old = { handle: opened(active(1), 'refresh') }
+  t.throws(() => ask(active(5), { ...old, client: otherClient }), { code: 'invalid_grant' })
+  t.throws(() => ask(active(5), { ...old, scope: 'profile' }), { code: 'invalid_scope' })
+  t.match(ask(active(5), old), { writes: [{ op: 'revokeGrant' }] })
+})
+
+t.test('a live access token says what it may do', async (t) => {
+  const facts = (changes: Partial<Handle>, row: Grant | undefined = grant, now = approvedAt + 50) =>
+    verifyAccessToken(opened(grant, 'access', changes), row, resources, now)
+  t.match(facts({}), {
+    kind: 'access',
+    scope: grant.scope,
+    resource: [ownApi.identifier],
+    issuedAt: approvedAt,
+    expiresAt: approvedAt + 100,
+  })
+  const narrowing = { scope: ['courses:read'], resource: [otherApi.identifier] }
+  t.match(facts({ narrowing }), narrowing)
+  t.ok(facts({ seq: 1 }), 'one from before the rotation lives on')
+  t.ok(facts({}, grant, approvedAt + 99))
+})
+
+t.test('a dead one says nothing', async (t) => {
+  const handle = opened(grant, 'access')
+  const verify = (row: Grant | undefined, now = approvedAt + 50) =>
+    verifyAccessToken(handle, row, resources, now)
+  t.equal(verify(undefined), undefined)
+  t.equal(verify(grant, approvedAt + 100), undefined)
+  t.equal(verify({ ...grant, revokedAt: 1 }), undefined)
+  t.equal(verify({ ...grant, revokedTokens: ['x', handle.tokenId] }), undefined)
+  t.equal(verify({ ...grant, secret: bytesOf('x', 16) }), undefined)
+  t.equal(verify({ ...grant, seq: 1 }), undefined, 'from a future the database has lost')
+  t.ok(verify({ ...grant, revokedTokens: ['x'] }))
+})
+
+t.test('a token is good for its own kind of use only', async (t) => {
+  for (const kind of ['code', 'refresh'] as const) {
+    t.equal(verifyAccessToken(opened(grant, kind), grant, resources, approvedAt + 1), undefined)
+  }
+  for (const kind of ['code', 'access'] as const) {
+    t.equal(verifyRefreshToken(opened(grant, kind), grant, approvedAt + 1), undefined)
+  }
+})
+
+t.test('only the current refresh token is live', async (t) => {
+  const live = (handle: Parameters<typeof verifyRefreshToken>[0], row: Grant, now = approvedAt + 1) =>
+    verifyRefreshToken(handle, row, now)
+  t.match(live(opened(grant, 'refresh'), grant), { kind: 'refresh', scope: approved.scope })
+  t.equal(live(opened(active(1), 'refresh'), grant), undefined)
+  t.equal(live(opened(grant, 'refresh'), grant, approvedAt + 1000), undefined)
+  t.equal(live(opened(grant, 'refresh'), { ...grant, revokedAt: 1 }), undefined)
+})

@@ -1,0 +1,95 @@
+import t from 'tap'
+import type { TokenFacts } from '../../src/domain/access-token.ts'
+import { mayIntrospect } from '../../src/domain/introspection.ts'
+import { revokeJwt, revokeToken } from '../../src/domain/revocation.ts'
+import {
+  active,
+  approvedAt,
+  bytesOf,
+  integration,
+  opened,
+  otherApi,
+  otherClient,
+  ownApi,
+  publicClient,
+  resources,
+} from '../helpers/samples.ts'
+
+const grant = active(3)
+const at = approvedAt + 5
+const nothing = { result: undefined, writes: [] }
+
+t.test('a refresh token of any age ends the grant', async (t) => {
+  for (const seq of [1, 2, 3]) {
+    const handle = opened(active(seq), 'refresh')
+    t.strictSame(revokeToken(handle, grant, publicClient, at).writes, [
+      { op: 'revokeGrant', grantId: grant.id, at },
+    ])
+  }
+})
+
+t.test('an access token ends only itself', async (t) => {
+  const handle = opened(grant, 'access')
+  t.strictSame(revokeToken(handle, grant, publicClient, at).writes, [
+    { op: 'revokeAccessToken', grantId: grant.id, tokenId: handle.tokenId, expiresAt: handle.expiresAt },
+  ])
+})
+
+t.test('a dead or unknown token is no error and no write', async (t) => {
+  const [access, refreshToken] = [opened(grant, 'access'), opened(grant, 'refresh')]
+  t.strictSame(revokeToken(access, undefined, publicClient, at), nothing)
+  t.strictSame(revokeToken(access, { ...grant, secret: bytesOf('x', 16) }, publicClient, at), nothing)
+  t.strictSame(revokeToken(access, grant, publicClient, access.expiresAt), nothing)
+  t.strictSame(revokeToken(access, { ...grant, revokedTokens: [access.tokenId] }, publicClient, at), nothing)
+  t.strictSame(revokeToken(refreshToken, { ...grant, revokedAt: 1 }, publicClient, at), nothing)
+})
+
+t.test('the token of another client is refused and survives', async (t) => {
+  for (const kind of ['access', 'refresh'] as const) {
+    t.throws(() => revokeToken(opened(grant, kind), grant, otherClient, at), {
+      code: 'invalid_grant',
+      status: 400,
+    })
+  }
+  t.throws(() => revokeJwt(claims, grant, otherClient.id, at), { code: 'invalid_grant' })
+})
+
+const tokenId = bytesOf('token', 16)
+const claims = {
+  jti: `${grant.id}.${tokenId}`,
+  iat: approvedAt,
+  exp: approvedAt + 50,
+  aud: 'x',
+  scope: 'a b',
+}
+
+t.test('a signed access token is revoked by its name', async (t) => {
+  t.strictSame(revokeJwt(claims, grant, publicClient.id, at).writes, [
+    { op: 'revokeAccessToken', grantId: grant.id, tokenId, expiresAt: approvedAt + 50 },
+  ])
+  t.strictSame(revokeJwt(claims, undefined, publicClient.id, at), nothing)
+  t.strictSame(revokeJwt(claims, grant, publicClient.id, approvedAt + 50), nothing)
+  t.strictSame(revokeJwt(claims, { ...grant, revokedTokens: [tokenId] }, publicClient.id, at), nothing)
+  t.strictSame(revokeJwt({ ...claims, jti: 'x' }, grant, publicClient.id, at), nothing)
+})
+
+t.test('a token is told about to its client and to the resource servers it is meant for', async (t) => {
+  const token = (kind: TokenFacts['kind'], resource = [otherApi.identifier]): TokenFacts => {
+    const times = { issuedAt: approvedAt, expiresAt: approvedAt + 50 }
+    return { kind, grant, scope: ['courses:read'], resource, tokenId, ...times }
+  }
+  const server = (...introspects: string[]) => ({
+    ...integration,
+    origin: 'resource-server' as const,
+    introspects,
+  })
+  t.ok(mayIntrospect(publicClient, token('access'), resources))
+  t.ok(mayIntrospect(publicClient, token('refresh'), resources))
+  t.notOk(mayIntrospect(otherClient, token('access'), resources))
+  t.notOk(mayIntrospect(integration, token('access'), resources))
+  t.ok(mayIntrospect(server(otherApi.identifier), token('access'), resources))
+  t.notOk(mayIntrospect(server(otherApi.identifier), token('refresh'), resources))
+  t.notOk(mayIntrospect(server(ownApi.identifier), token('access'), resources))
+  t.ok(mayIntrospect(server('https://auth.example/'), token('access', [ownApi.identifier]), resources))
+  t.notOk(mayIntrospect(server(), token('access', []), resources))
+})

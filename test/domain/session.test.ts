@@ -1,0 +1,57 @@
+import t from 'tap'
+import { inWords } from '../../src/domain/durations.ts'
+import { beginSession, extendedIdleEnd, isSessionLive } from '../../src/domain/session.ts'
+
+const lifetimes = { sessionIdleSeconds: 100, sessionAbsoluteSeconds: 1000 }
+
+t.test('a login begins now, with both of its ends', async (t) => {
+  t.strictSame(beginSession('id', 'alice', ['pwd'], lifetimes, 5000), {
+    id: 'id',
+    accountId: 'alice',
+    authenticatedAt: 5000,
+    methods: ['pwd'],
+    createdAt: 5000,
+    idleExpiresAt: 5100,
+    expiresAt: 6000,
+  })
+  const short = { sessionIdleSeconds: 100, sessionAbsoluteSeconds: 30 }
+  t.match(beginSession('id', 'alice', [], short, 5000), { idleExpiresAt: 5030, expiresAt: 5030 })
+})
+
+t.test('a login lives until the first of its ends, and not at it', async (t) => {
+  const session = beginSession('id', 'alice', [], lifetimes, 5000)
+  t.ok(isSessionLive(session, 5099))
+  t.notOk(isSessionLive(session, 5100))
+  const used = { ...session, idleExpiresAt: 9000 }
+  t.ok(isSessionLive(used, 5999))
+  t.notOk(isSessionLive(used, 6000))
+})
+
+t.test('use moves the idle end, when it is worth a write, and never past the absolute one', async (t) => {
+  const session = beginSession('id', 'alice', [], lifetimes, 5000)
+  const rows: [now: number, end: number | undefined][] = [
+    [5000, undefined],
+    [5005, undefined],
+    [5006, 5106],
+    [5099, 5199],
+  ]
+  for (const [now, end] of rows) t.equal(extendedIdleEnd(session, lifetimes, now), end, `at ${now}`)
+  const late = { ...session, idleExpiresAt: 5990 }
+  t.equal(extendedIdleEnd(late, lifetimes, 5980), 6000)
+  t.equal(extendedIdleEnd({ ...late, idleExpiresAt: 6000 }, lifetimes, 5980), undefined)
+})
+
+t.test('a duration is told in its largest unit', async (t) => {
+  const rows: [number, string][] = [
+    [0, '0 seconds'],
+    [1, '1 second'],
+    [59, '59 seconds'],
+    [60, '1 minute'],
+    [3599, '59 minutes'],
+    [3600, '1 hour'],
+    [86_399, '23 hours'],
+    [86_400, '1 day'],
+    [7_776_000, '90 days'],
+  ]
+  for (const [seconds, words] of rows) t.equal(inWords(seconds), words)
+})
