@@ -8,8 +8,8 @@
 import { mkdirSync, readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { join } from 'node:path'
-import chromium from '@sparticuz/chromium'
-import { type Browser, chromium as playwright } from 'playwright-core'
+import type { Browser } from 'playwright-core'
+import { launchBrowser } from '../helpers/chromium.ts'
 import { hostile, ordinary } from '../http/page-samples.ts'
 import { buildSamples } from '../http/read-page.ts'
 
@@ -28,11 +28,7 @@ const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.mi
 const samples = { ...ordinary, ...hostile }
 const app = await buildSamples(samples)
 const address = await app.listen({ port: 0, host: '127.0.0.1' })
-// Not the package's own list of arguments: it switches off web security, and the policies with it.
-const browser = await playwright.launch({
-  executablePath: await chromium.executablePath(),
-  args: ['--no-sandbox', '--headless=shell', '--use-gl=angle', '--use-angle=swiftshader'],
-})
+const browser = await launchBrowser()
 
 let problems = 0
 for (const colorScheme of ['light', 'dark'] as const)

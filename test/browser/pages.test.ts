@@ -1,19 +1,15 @@
-/** What only a real browser shows about the pages: `node test/browser/pages.ts`. */
+/** What only a real browser shows about the pages, each by itself. */
 
 import formbody from '@fastify/formbody'
-import chromium from '@sparticuz/chromium'
 import Fastify, { type FastifyInstance } from 'fastify'
-import { type Page, chromium as playwright } from 'playwright-core'
+import type { Page } from 'playwright-core'
 import t, { type Test } from 'tap'
 import { formActionSource, pages } from '../../src/http/pages.ts'
+import { launchBrowser } from '../helpers/chromium.ts'
 import { ordinary } from '../http/page-samples.ts'
 import { sampleConfig } from '../http/read-page.ts'
 
-// Not the package's own list of arguments: it switches off web security, and the policies with it.
-const browser = await playwright.launch({
-  executablePath: await chromium.executablePath(),
-  args: ['--no-sandbox', '--headless=shell', '--use-gl=angle', '--use-angle=swiftshader'],
-})
+const browser = await launchBrowser()
 t.teardown(() => browser.close())
 
 /** A client's loopback listener; it says how it was called. */

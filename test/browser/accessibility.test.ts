@@ -1,0 +1,107 @@
+/** axe-core judges the pages of the real server, as a person meets them. */
+import { readFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import type { Page } from 'playwright-core'
+import t, { type Test } from 'tap'
+import { defaultScopeCatalogue } from '../../src/domain/scope-catalogue.ts'
+import { launchBrowser } from '../helpers/chromium.ts'
+import { alice, startServer } from '../helpers/server.ts'
+import { startLoopbackClient } from './loopback-client.ts'
+
+interface Violation {
+  readonly id: string
+  readonly nodes: readonly { readonly html: string }[]
+}
+
+const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
+const server = await startServer(t, {
+  service: { name: 'Riverside School', documentation: 'https://docs.riverside.example/api' },
+})
+const client = await startLoopbackClient(t, server)
+const everything = client.url({ scope: defaultScopeCatalogue.map(({ name }) => name).join(' ') })
+const browser = await launchBrowser()
+t.teardown(() => browser.close())
+
+const looks = [
+  { width: 320, colorScheme: 'dark' },
+  { width: 900, colorScheme: 'light' },
+] as const
+
+/** Nothing that axe finds, nothing blocked by a policy, nothing wider than the window, in any look. */
+async function assertAccessible(t: Test, page: Page): Promise<void> {
+  for (const { width, colorScheme } of looks) {
+    await page.setViewportSize({ width, height: 800 })
+    await page.emulateMedia({ colorScheme })
+    await page.evaluate("document.querySelectorAll('details').forEach((it) => { it.open = true })")
+    const { violations } = await page.evaluate<{ violations: readonly Violation[] }>(`${axe}; axe.run()`)
+    const found = violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html).join(' | ')}`)
+    t.same(found, [], `${await page.title()}, ${width} ${colorScheme}`)
+    const overhang = await page.evaluate<number>('document.documentElement.scrollWidth - innerWidth')
+    t.ok(overhang <= 0, `${overhang} px wider than ${width}`)
+  }
+}
+
+async function open(t: Test, url: string): Promise<Page> {
+  const context = await browser.newContext()
+  t.teardown(() => context.close())
+  context.setDefaultTimeout(5000)
+  const page = await context.newPage()
+  page.on('console', (message) => {
+    // A refused page is an error to the console too.
+    if (message.type() === 'error' && !/status of 4\d\d/.test(message.text())) t.fail(message.text())
+  })
+  await page.goto(url)
+  return page
+}
+
+async function signIn(page: Page, password = alice.password): Promise<void> {
+  await page.getByLabel('E-mail or user name').fill(alice.username)
+  await page.getByLabel('Password').fill(password)
+  await page.getByRole('button', { name: 'Sign in' }).click()
+}
+
+t.test('the sign-in page is accessible, with and without a problem', async (t) => {
+  const page = await open(t, everything)
+  await assertAccessible(t, page)
+  await signIn(page, 'not the password')
+  await page.getByRole('alert').waitFor()
+  await assertAccessible(t, page)
+})
+
+t.test('the consent page is accessible with all 38 scopes', async (t) => {
+  const page = await open(t, everything)
+  await signIn(page)
+  await page.getByRole('button', { name: 'Deny' }).waitFor()
+  t.equal(await page.getByRole('checkbox', { includeHidden: true }).count(), 38)
+  await assertAccessible(t, page)
+  t.equal(await page.getByRole('checkbox').count(), 38, 'each of them can be reached')
+})
+
+t.test('the pages to choose an account and to sign out are accessible', async (t) => {
+  const page = await open(t, everything)
+  await signIn(page)
+  await page.getByRole('button', { name: 'Deny' }).waitFor()
+  await page.goto(client.url({ prompt: 'select_account' }))
+  await page.getByRole('heading', { name: 'Choose an account' }).waitFor()
+  await assertAccessible(t, page)
+  await page.goto(`${server.issuer}/oauth/logout`)
+  await page.getByRole('heading', { name: 'Sign out of Riverside School?' }).waitFor()
+  await assertAccessible(t, page)
+  await page.getByRole('button', { name: 'Sign out' }).click()
+  await page.getByRole('heading', { name: 'You are signed out' }).waitFor()
+  await assertAccessible(t, page)
+})
+
+t.test('the pages that refuse are accessible', async (t) => {
+  const page = await open(t, `${server.issuer}/oauth/authorize?client_id=nobody`)
+  await page.getByRole('heading', { name: 'This request cannot be continued' }).waitFor()
+  await assertAccessible(t, page)
+  await page.goto(`${server.issuer}/nothing/here`)
+  await page.getByRole('heading', { name: 'There is no such page' }).waitFor()
+  await assertAccessible(t, page)
+})
+
+t.test('the home page is accessible', async (t) => {
+  const page = await open(t, `${server.issuer}/`)
+  await assertAccessible(t, page)
+})

@@ -1,0 +1,52 @@
+import formbody from '@fastify/formbody'
+import Fastify from 'fastify'
+import { authorizationUrl, type Fields, register, type TestClient } from '../helpers/flow.ts'
+import type { TestServer } from '../helpers/server.ts'
+
+/** What a teardown needs of tap's `t`. */
+interface Test {
+  teardown(end: () => unknown): unknown
+}
+
+/** How the browser came back. */
+export interface Call {
+  readonly method: string
+  readonly parameters: Readonly<Record<string, string>>
+}
+
+/** A program on this computer that opens a browser and waits on a loopback port. */
+export interface LoopbackClient extends TestClient {
+  /** Every time the browser came back so far. */
+  readonly calls: readonly Call[]
+  /** The address to open; the state is `a-state` and the verifier 43 times `v`. */
+  url(fields?: Fields): string
+}
+
+/** Registers a client at the server, listening on this loopback address. */
+export async function startLoopbackClient(
+  t: Test,
+  server: TestServer,
+  { host = '127.0.0.1', name = 'Course Sync CLI' } = {},
+): Promise<LoopbackClient> {
+  const calls: Call[] = []
+  const app = Fastify()
+  await app.register(formbody)
+  app.route({
+    method: ['GET', 'POST'],
+    url: '/callback',
+    handler: async ({ method, query, body }, reply) => {
+      calls.push({ method, parameters: { ...(query as object), ...(body as object) } })
+      return reply
+        .type('text/html')
+        .send('<!doctype html><title>Back</title><h1>You may close this page</h1>')
+    },
+  })
+  t.teardown(() => app.close())
+  const redirectUri = `${await app.listen({ port: 0, host })}/callback`
+  const client = await register(server, { client_name: name, redirect_uris: [redirectUri] })
+  return {
+    ...client,
+    calls,
+    url: (fields = {}) => authorizationUrl(server, client, { scope: 'openid profile', ...fields }),
+  }
+}

@@ -1,0 +1,57 @@
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import chromium, { inflate } from '@sparticuz/chromium'
+import { type Browser, chromium as playwright } from 'playwright-core'
+
+const packageFolder = join(dirname(fileURLToPath(import.meta.resolve('@sparticuz/chromium'))), '..')
+
+/** The package's own names folders of other machines. */
+const fontConfiguration = '<fontconfig><dir prefix="relative">fonts</dir></fontconfig>\n'
+
+/**
+ * A real Chromium that comes from npm alone: its program, the libraries it links (NSS and NSPR among them) and its
+ * fonts, so that it is the same on every machine.
+ */
+export async function launchBrowser(): Promise<Browser> {
+  const folder = await unpacked()
+  return playwright.launch({
+    executablePath: join(folder, 'chromium'),
+    env: {
+      ...process.env,
+      LD_LIBRARY_PATH: join(folder, 'al2023', 'lib'),
+      FONTCONFIG_FILE: join(folder, 'fonts.conf'),
+    },
+    // Not the package's own list of arguments: it switches off web security, and the policies with it.
+    args: ['--no-sandbox', '--headless=shell', '--use-gl=angle', '--use-angle=swiftshader'],
+  })
+}
+
+/**
+ * The folder Chromium is unpacked to, once for each version. The package unpacks in place, and a second process would
+ * start the half-written program: so everybody unpacks in a folder of their own, and the first to be ready wins.
+ */
+async function unpacked(): Promise<string> {
+  const { version } = JSON.parse(readFileSync(join(packageFolder, 'package.json'), 'utf8'))
+  const cache = join(packageFolder, '..', '..', '.cache')
+  const folder = join(cache, `chromium-${version}`)
+  if (existsSync(folder)) return folder
+  mkdirSync(cache, { recursive: true })
+  const own = mkdtempSync(join(cache, 'chromium-'))
+  const { TMPDIR: before } = process.env
+  try {
+    // The package unpacks to the folder for temporary files, wherever that is now.
+    process.env['TMPDIR'] = own
+    await chromium.executablePath()
+    await inflate(join(packageFolder, 'bin', 'al2023.tar.br'))
+    writeFileSync(join(own, 'fonts.conf'), fontConfiguration)
+    renameSync(own, folder)
+  } catch (error) {
+    if (!existsSync(folder)) throw error
+  } finally {
+    if (before === undefined) delete process.env['TMPDIR']
+    else process.env['TMPDIR'] = before
+    rmSync(own, { recursive: true, force: true })
+  }
+  return folder
+}
