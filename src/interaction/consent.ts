@@ -13,7 +13,7 @@ import type { CatalogueScope } from '../domain/scope-catalogue.ts'
 import type { ConsentPage } from '../http/page-models.ts'
 import { parametersOf } from '../http/parameters.ts'
 import { codeIssuer } from './issue-code.ts'
-import { ended, forged, formActionOf, type GoOn, type Pending, pendingLoader } from './pending.ts'
+import { ended, forged, formActionOf, type GoOn, type Pending, pendingLoader, takeAway } from './pending.ts'
 
 /**
  * Consent, RFC 6749 §10.2 and §4.1.1: the person sees who asks for what, narrows it, and decides. What is granted
@@ -46,7 +46,7 @@ export function consentPage(app: FastifyInstance, deps: AppDeps, goOn: GoOn): vo
     const approved = single(form, 'decision') === 'approve'
     const scope = approved ? narrowByPerson(interaction.request, every(form, 'scope')) : []
     if (scope.length === 0) {
-      await store.write({ op: 'deleteInteraction', interactionId: interaction.id })
+      await takeAway(deps, pending)
       return reply.authorizationError(interaction.request, denied())
     }
     const agreement = { session, scope, writes: remember(pending, session, scope, now) }
@@ -104,10 +104,12 @@ function remember(
   now: Seconds,
 ): readonly Write[] {
   if (client.origin !== 'integration' || client.consent !== 'remember') return []
+  // What was unticked now is not allowed any more, whatever was remembered of it.
+  const notAsked = consent?.scope.filter((name) => !interaction.request.scope.includes(name)) ?? []
   const kept = {
     accountId: session.accountId,
     clientId: client.id,
-    scope: [...new Set([...(consent?.scope ?? []), ...scope])],
+    scope: [...notAsked, ...scope],
     resource: [...new Set([...(consent?.resource ?? []), ...interaction.request.resource])],
     grantedAt: now,
   }
