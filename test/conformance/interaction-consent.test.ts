@@ -1,0 +1,270 @@
+import t from 'tap'
+import { defaultScopeCatalogue } from '../../src/domain/scope-catalogue.ts'
+import {
+  ask,
+  assertErrorRedirect,
+  bodyOf,
+  integrate,
+  offeredScope,
+  pageOf,
+  place,
+  sentAway,
+  signedIn,
+  title,
+} from '../helpers/authorization.ts'
+import { authorize, exchange, register } from '../helpers/flow.ts'
+import { bob, startServer } from '../helpers/server.ts'
+import { type Page, UserAgent } from '../helpers/user-agent.ts'
+
+const notes = 'https://notes.example/api'
+const server = await startServer(t, {
+  resources: [{ identifier: notes, name: 'Notes', scopes: ['courses:read'], tokenFormat: 'opaque' }],
+})
+const client = await register(server)
+const person = await signedIn(server, client)
+
+const consentPage = async (fields = {}, agent = person, who = client) =>
+  pageOf(await ask(server, who, fields, agent))
+
+/** A form posted to the consent page as it is, with no help from a browser. */
+function forge(page: Page, agent: UserAgent, changes: Record<string, string | undefined>, headers = {}) {
+  const body = bodyOf(page, { decision: 'approve' })
+  for (const [name, value] of Object.entries(changes))
+    if (value === undefined) body.delete(name)
+    else body.set(name, value)
+  return agent.send(`${server.issuer}/consent`, { method: 'POST', body, headers })
+}
+
+t.test(
+  '[rfc6749-10.2-consent-information] the page names the client, where it leads, every scope in words, and for how long',
+  async (t) => {
+    const named = await register(server, { client_name: 'Zed CLI' })
+    const every = defaultScopeCatalogue.map(({ name }) => name)
+    const page = await consentPage({ scope: every.join(' ') }, person, named)
+    t.equal(title(page), 'Allow Zed CLI to use your account?')
+    t.match(page.html, '127.0.0.1:51004')
+    for (const { description, name } of defaultScopeCatalogue) t.match(page.html, description, name)
+    t.same(
+      offeredScope(page),
+      every.filter((name) => name !== 'openid'),
+    )
+    t.match(page.html, 'Access lasts 90 days at most')
+    const brief = await register(server, { grant_types: ['authorization_code'] })
+    t.match((await consentPage({}, person, brief)).html, 'Access ends by itself after a short time')
+    const limited = await consentPage({ scope: 'courses:read' })
+    t.same(offeredScope(limited), ['courses:read'])
+    t.notMatch(limited.html, 'Students')
+  },
+)
+
+t.test(
+  '[rfc7591-5-self-asserted] the page of a client that registered itself says that nobody checked it; that of an integration does not',
+  async (t) => {
+    const page = await consentPage()
+    t.match(page.html, 'This app named itself.')
+    t.match(page.html, /registered automatically \d+ \w+ ago from .+ and nobody has checked who made it/)
+    t.match(page.html, 'a program on this computer')
+    const portal = await consentPage({}, person, await integrate(server))
+    t.notMatch(portal.html, /named itself|nobody has checked/)
+    t.match(portal.html, 'portal.example')
+  },
+)
+
+t.test(
+  'links of the client are shown with their host and pass nothing on; its logo is not fetched',
+  async (t) => {
+    const linked = await register(server, {
+      client_uri: 'https://client.example/',
+      policy_uri: 'https://client.example/privacy',
+      tos_uri: 'https://terms.example/tos',
+      logo_uri: 'https://client.example/logo.png',
+    })
+    const { html } = await consentPage({}, person, linked)
+    for (const url of [
+      'https://client.example/',
+      'https://client.example/privacy',
+      'https://terms.example/tos',
+    ])
+      t.match(html, new RegExp(`<a href="${url}" rel="noopener noreferrer nofollow">`))
+    t.match(html, 'terms.example</bdi>')
+    t.notMatch(html, 'logo.png')
+  },
+)
+
+t.test(
+  '[rfc6749-10.14-sanitise] [seed-2-reg-client-name] what a client sends is shown as text and splits nothing',
+  async (t) => {
+    const hostile = '<script>alert(1)</script>"\'&amp;'
+    const named = await register(server, { client_name: hostile })
+    const fields = {
+      state: `"><script>alert(2)</script>\r\nX-Injected: 1`,
+      nonce: '<script>',
+      login_hint: hostile,
+    }
+    const login = pageOf(await ask(server, named, fields))
+    const consent = await consentPage(fields, person, named)
+    const unproven = await authorize(server, named, {
+      redirect_uri: 'http://x/<script>alert(3)</script>',
+      client_id: named.id,
+    })
+    const pages = [login, consent, { html: await unproven.text(), headers: unproven.headers }]
+    for (const { html, headers } of pages) {
+      t.notMatch(html, '<script')
+      t.equal(headers.get('x-injected'), null)
+    }
+    t.match(consent.html, '&lt;script&gt;alert(1)&lt;/script&gt;&quot;&#39;&amp;amp;')
+    const answer = await forge(consent, person, {})
+    t.equal(answer.headers.get('x-injected'), null)
+    t.match(answer.headers.get('location'), 'state=%22%3E%3Cscript%3E')
+  },
+)
+
+t.test(
+  '[rfc6749-10.12-csrf-approval] a forged answer grants nothing, and the page still works',
+  async (t) => {
+    const page = await consentPage()
+    const { csrf = '' } = Object.fromEntries(bodyOf(page))
+    const other = Object.fromEntries(bodyOf(await consentPage()))['csrf'] ?? ''
+    const stranger = await signedIn(server, client, bob)
+    const refusals = [
+      [await forge(page, person, { csrf: undefined }), 403],
+      [await forge(page, person, { csrf: '' }), 403],
+      [await forge(page, person, { csrf: 'wrong' }), 403],
+      [await forge(page, person, { csrf: csrf.slice(0, -1) }), 403],
+      [await forge(page, person, { csrf: other }), 403],
+      [await forge(page, person, { interaction: undefined }), 400],
+      [await forge(page, stranger, {}), 400],
+      [await forge(page, new UserAgent(server.issuer), {}), 400],
+      [await forge(page, person, {}, { 'sec-fetch-site': 'cross-site' }), 403],
+      [await forge(page, person, {}, { 'sec-fetch-site': 'same-site' }), 403],
+    ] as const
+    for (const [response, status] of refusals) {
+      t.equal(response.status, status)
+      t.equal(response.headers.get('location'), null)
+      t.match(response.headers.get('content-type'), 'text/html')
+    }
+    const answered = await forge(page, person, {}, { 'sec-fetch-site': 'same-origin' })
+    t.match(answered.headers.get('location'), 'code=')
+  },
+)
+
+t.test('[rfc6749-10.12-csrf-approval] a forged sign-in signs nobody in', async (t) => {
+  const agent = new UserAgent(server.issuer)
+  const page = pageOf(await ask(server, client, {}, agent))
+  const post = (csrf: string | undefined, headers = {}) => {
+    const body = bodyOf(page)
+    body.set('username', 'alice')
+    body.set('password', 'alice-in-tests')
+    if (csrf !== undefined) body.set('csrf', csrf)
+    return agent.send(`${server.issuer}/login`, { method: 'POST', body, headers })
+  }
+  for (const response of [
+    await post(''),
+    await post('x'),
+    await post(undefined, { 'sec-fetch-site': 'cross-site' }),
+  ]) {
+    t.equal(response.status, 403)
+    t.equal(agent.cookies.has('lychgate_session'), false)
+  }
+  t.equal((await post(undefined)).status, 303)
+})
+
+t.test('[rfc6749-10.12-csrf-approval] a page shown to alice cannot be answered as bob', async (t) => {
+  const agent = await signedIn(server, client)
+  const shownToAlice = await consentPage({}, agent)
+  const login = pageOf(await agent.open(shownToAlice.url.replace('/consent', '/login').concat('&switch=1')))
+  const shownToBob = pageOf(await agent.submit(login, bob))
+  const answered = pageOf(await agent.submit(shownToAlice, { decision: 'approve' }))
+  t.equal(answered.status, 403)
+  t.match(title(answered), 'out of date')
+  t.match(answered.html, `href="/consent?interaction=${bodyOf(shownToAlice).get('interaction')}"`)
+  t.match(sentAway(await agent.submit(shownToBob, { decision: 'approve' })), { code: /./ })
+})
+
+t.test('a consent page is worth nothing in another browser, and nothing once it was answered', async (t) => {
+  const page = await consentPage()
+  const stranger = await signedIn(server, client)
+  for (const landing of [await stranger.open(page.url), await stranger.submit(page, { decision: 'approve' })])
+    t.match(title(pageOf(landing)), 'already used, or it has expired')
+  t.match(sentAway(await person.submit(page, { decision: 'approve' })), { code: /./ })
+  for (const landing of [
+    await person.open(page.url),
+    await person.submit(page, { decision: 'approve' }),
+    await person.submit(page, { decision: 'deny' }),
+  ]) {
+    t.equal(pageOf(landing).status, 400)
+    t.match(title(pageOf(landing)), 'already used, or it has expired')
+  }
+})
+
+t.test(
+  'an integration is remembered: only new scopes and resources ask again, then it answers silently',
+  async (t) => {
+    const portal = await integrate(server)
+    const silent = (scope: string, resource?: string) =>
+      authorize(server, portal, { scope, prompt: 'none', resource }, person)
+    assertErrorRedirect(t, server, await silent('openid courses:read'), 'consent_required', {
+      to: portal.redirectUri,
+    })
+    const first = await consentPage({ scope: 'openid courses:read' }, person, portal)
+    const { code = '' } = sentAway(await person.submit(first, { decision: 'approve' }))
+    t.equal((await exchange(server, portal, code)).status, 200)
+    t.match(sentAway(await ask(server, portal, { scope: 'courses:read openid' }, person)), { code: /./ })
+    t.match((await silent('openid')).headers.get('location'), 'code=')
+
+    assertErrorRedirect(t, server, await silent('openid courses:write'), 'consent_required', {
+      to: portal.redirectUri,
+    })
+    const more = await consentPage({ scope: 'openid courses:write' }, person, portal)
+    t.ok(offeredScope(more).includes('courses:write'))
+    sentAway(await person.submit(more, { decision: 'approve' }))
+    t.match(
+      (await silent('openid courses:read courses:write')).headers.get('location'),
+      'code=',
+      'consent grows',
+    )
+
+    assertErrorRedirect(t, server, await silent('courses:read', notes), 'consent_required', {
+      to: portal.redirectUri,
+    })
+    const elsewhere = await consentPage({ scope: 'courses:read', resource: notes }, person, portal)
+    t.match(elsewhere.html, /Notes[\s\S]*notes\.example/)
+    sentAway(await person.submit(elsewhere, { decision: 'approve' }))
+    t.match((await silent('courses:read', notes)).headers.get('location'), 'code=')
+
+    const another = await signedIn(server, client, bob)
+    t.equal(place(await ask(server, portal, {}, another)), '/consent', 'another person is asked')
+    t.equal(
+      place(await ask(server, await integrate(server), {}, person)),
+      '/consent',
+      'another client is asked about',
+    )
+  },
+)
+
+t.test(
+  'what the person unticked or denied is not remembered, also where it was allowed before',
+  async (t) => {
+    const portal = await integrate(server)
+    const fields = { scope: 'openid courses:read courses:write' }
+    sentAway(await person.submit(await consentPage(fields, person, portal), { decision: 'deny' }))
+    t.equal(place(await ask(server, portal, fields, person)), '/consent')
+    sentAway(await person.submit(await consentPage(fields, person, portal), { decision: 'approve' }))
+    t.match(sentAway(await ask(server, portal, fields, person)), { code: /./ })
+    const again = await consentPage({ ...fields, prompt: 'consent' }, person, portal)
+    const { code = '' } = sentAway(
+      await person.submit(again, { decision: 'approve', scope: ['courses:read'] }),
+    )
+    t.match(await (await exchange(server, portal, code)).json(), { scope: 'openid courses:read' })
+    t.equal(place(await ask(server, portal, fields, person)), '/consent')
+    t.match(sentAway(await ask(server, portal, { scope: 'openid courses:read' }, person)), { code: /./ })
+  },
+)
+
+t.test('Only read unticks what changes anything', async (t) => {
+  const page = await consentPage({ scope: 'openid courses:read courses:write pages:write' })
+  const link = /href="([^"]*only=read)"/.exec(page.html)?.[1]?.replaceAll('&amp;', '&') ?? ''
+  const reading = pageOf(await person.open(new URL(link, server.issuer).href))
+  const { code = '' } = sentAway(await person.submit(reading, { decision: 'approve' }))
+  t.match(await (await exchange(server, client, code)).json(), { scope: 'openid courses:read' })
+})

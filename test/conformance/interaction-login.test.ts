@@ -1,0 +1,230 @@
+import t from 'tap'
+import { ask, bodyOf, integrate, pageOf, place, sentAway, signedIn, title } from '../helpers/authorization.ts'
+import { claimsOf, exchange, register } from '../helpers/flow.ts'
+import { alice, bob, startServer } from '../helpers/server.ts'
+import { type Page, UserAgent } from '../helpers/user-agent.ts'
+
+const server = await startServer(t)
+const client = await register(server)
+const firstParty = await integrate(server, { consent: 'skip' })
+
+async function loginPage(agent = new UserAgent(server.issuer)): Promise<{ agent: UserAgent; page: Page }> {
+  return { agent, page: pageOf(await ask(server, firstParty, {}, agent)) }
+}
+
+function interactionOf(page: Page): string {
+  return new URL(page.url).searchParams.get('interaction') ?? ''
+}
+
+t.test('a wrong password says so, keeps the name and the pending request, and starts no login', async (t) => {
+  const { agent, page } = await loginPage()
+  const failed = pageOf(await agent.submit(page, { username: 'Alice', password: 'wrong' }))
+  t.equal(failed.status, 400)
+  t.match(failed.html, 'That user name and password do not belong together')
+  t.equal(failed.forms[0]?.fields.find(({ name }) => name === 'username')?.value, 'Alice')
+  t.notMatch(failed.html, 'value="wrong"')
+  t.equal(agent.cookies.has('lychgate_session'), false)
+  t.match(sentAway(await agent.submit(failed, alice)), { code: /./, state: 'a-state' })
+})
+
+t.test('a name nobody has looks like a wrong password', async (t) => {
+  const shown = async (username: string) => {
+    const { agent, page } = await loginPage()
+    const failed = pageOf(await agent.submit(page, { username, password: 'wrong' }))
+    const { csrf = '', interaction = '' } = Object.fromEntries(bodyOf(failed))
+    const html = [csrf, interaction, username].reduce((text, each) => text.replaceAll(each, '…'), failed.html)
+    return {
+      html,
+      status: failed.status,
+      cookies: [...agent.cookies.keys()],
+      headers: [...failed.headers.keys()],
+    }
+  }
+  const wrong = await shown('alice')
+  for (const name of ['nobody', 'nobody@nowhere.example']) t.same(await shown(name), wrong)
+  for (const name of ['', ' ', 'x'.repeat(300), 'a\u200bb', "' or 1=1 --"]) {
+    const { agent, page } = await loginPage()
+    t.equal(
+      pageOf(await agent.submit(page, { username: name, password: 'wrong' })).status,
+      400,
+      name.slice(0, 9),
+    )
+  }
+})
+
+t.test('people sign in with their e-mail address, and in any case', async (t) => {
+  for (const username of ['alice@example.test', 'ALICE', ' Alice@Example.TEST ']) {
+    const { agent, page } = await loginPage()
+    t.match(sentAway(await agent.submit(page, { ...alice, username })), { code: /./ }, username)
+  }
+})
+
+t.test('a password counts exactly as typed', async (t) => {
+  for (const password of [
+    ` ${alice.password}`,
+    `${alice.password} `,
+    alice.password.toUpperCase(),
+    '',
+    'x'.repeat(4000),
+  ]) {
+    const { agent, page } = await loginPage()
+    t.equal(pageOf(await agent.submit(page, { username: 'alice', password })).status, 400)
+  }
+})
+
+t.test('every sign-in makes a new session, and the old one is dead', async (t) => {
+  const { agent, page } = await loginPage()
+  agent.cookies.set('lychgate_session', `lyc_session_${'A'.repeat(43)}`)
+  await agent.submit(page, alice)
+  const first = agent.cookies.get('lychgate_session') ?? ''
+  t.match(first, /^lyc_[a-z]+_[\w-]{43}$/)
+  t.not(first, `lyc_session_${'A'.repeat(43)}`, 'a planted session is not taken over')
+  const again = pageOf(await ask(server, firstParty, { prompt: 'login' }, agent))
+  await agent.submit(again, alice)
+  const second = agent.cookies.get('lychgate_session') ?? ''
+  t.not(second, first)
+  const alive = async (session: string) => {
+    const browser = new UserAgent(server.issuer)
+    browser.cookies.set('lychgate_session', session)
+    return 'code' in sentAway(await ask(server, firstParty, { prompt: 'none' }, browser))
+  }
+  t.equal(await alive(second), true)
+  t.equal(await alive(first), false)
+  t.equal(await alive(second.slice(0, -2)), false)
+})
+
+t.test('a login ends after its idle time, moved by use, and after its absolute time', async (t) => {
+  const brief = await startServer(t, { lifetimes: { sessionIdleSeconds: 100, sessionAbsoluteSeconds: 250 } })
+  const own = await integrate(brief, { consent: 'skip' })
+  const silent = async (agent: UserAgent) => sentAway(await ask(brief, own, { prompt: 'none' }, agent))
+  const [used, idle] = [await signedIn(brief, own), await signedIn(brief, own)]
+  for (const wait of [80, 80]) {
+    brief.advance(wait)
+    t.match(await silent(used), { code: /./ })
+  }
+  t.match(await silent(idle), { error: 'login_required' })
+  brief.advance(80)
+  t.match(await silent(used), { code: /./ })
+  brief.advance(20)
+  t.match(await silent(used), { error: 'login_required' })
+})
+
+t.test('cookies are HttpOnly, SameSite=Lax, for the whole site, and hold nothing but handles', async (t) => {
+  for (const [at, prefix, secure] of [
+    [server, '', false],
+    [await startServer(t, { issuer: 'https://id.example' }), '__Host-', true],
+  ] as const) {
+    const own = await register(at)
+    const agent = new UserAgent(at.issuer)
+    const set: string[] = []
+    const send = agent.send.bind(agent)
+    agent.send = async (url, init) => {
+      const response = await send(url, init)
+      set.push(...response.headers.getSetCookie())
+      return response
+    }
+    await agent.submit(pageOf(await ask(at, own, {}, agent)), alice)
+    t.same(
+      [...agent.cookies.keys()].sort(),
+      ['browser', 'device', 'session'].map((kind) => `${prefix}lychgate_${kind}`),
+    )
+    for (const cookie of set) {
+      t.match(cookie, /; Path=\/(;|$)/)
+      t.match(cookie, '; HttpOnly')
+      t.match(cookie, '; SameSite=Lax')
+      t.equal(/; Secure/.test(cookie), secure)
+      t.notMatch(cookie, /Domain=|alice/i)
+    }
+  }
+})
+
+t.test('a login page is worth nothing in another browser', async (t) => {
+  const { agent, page } = await loginPage()
+  const stranger = new UserAgent(server.issuer)
+  const without = pageOf(await stranger.open(page.url))
+  t.equal(without.status, 400)
+  t.match(title(without), 'did not send our cookie')
+  await ask(server, client, {}, stranger)
+  for (const landing of [await stranger.open(page.url), await stranger.submit(page, alice)]) {
+    t.equal(pageOf(landing).status, 400)
+    t.match(title(pageOf(landing)), 'already used, or it has expired')
+  }
+  t.equal(stranger.cookies.has('lychgate_session'), false)
+  t.match(sentAway(await agent.submit(page, alice)), { code: /./ }, 'it still works where it belongs')
+})
+
+t.test('a login page that was used says so, in a second tab and after going back', async (t) => {
+  const { agent, page } = await loginPage()
+  const [tab, other] = [page, pageOf(await agent.open(page.url))]
+  t.match(sentAway(await agent.submit(tab, alice)), { code: /./ })
+  for (const landing of [await agent.open(page.url), await agent.submit(other, alice)]) {
+    t.equal(pageOf(landing).status, 400)
+    t.match(title(pageOf(landing)), 'already used, or it has expired')
+    t.match(pageOf(landing).html, 'Go back to the app you came from')
+  }
+})
+
+t.test('two requests in two tabs of one browser are both answered', async (t) => {
+  const agent = new UserAgent(server.issuer)
+  const [one, two] = [
+    pageOf(await ask(server, firstParty, { state: 'one' }, agent)),
+    pageOf(await ask(server, firstParty, { state: 'two' }, agent)),
+  ]
+  t.match(sentAway(await agent.submit(two, alice)), { code: /./, state: 'two' })
+  t.match(sentAway(await agent.open(one.url)), { code: /./, state: 'one' })
+})
+
+t.test('a pending request expires', async (t) => {
+  const { agent, page } = await loginPage()
+  server.advance(1799)
+  t.equal(place(await agent.open(page.url)), '/login')
+  server.advance(1)
+  for (const landing of [await agent.open(page.url), await agent.submit(page, alice)]) {
+    t.equal(pageOf(landing).status, 400)
+    t.match(title(pageOf(landing)), 'it has expired')
+  }
+  t.equal(agent.cookies.has('lychgate_session'), false)
+})
+
+t.test('Switch on the consent page signs somebody else in, and the code is theirs', async (t) => {
+  const agent = await signedIn(server, client)
+  const consent = pageOf(await ask(server, client, {}, agent))
+  const link = /href="([^"]*switch=1[^"]*)"/.exec(consent.html)?.[1]?.replaceAll('&amp;', '&') ?? ''
+  const login = pageOf(await agent.open(new URL(link, server.issuer).href))
+  t.notMatch(login.html, 'Confirm that it is you')
+  const asBob = pageOf(await agent.submit(login, bob))
+  t.match(asBob.html, '<bdi>bob</bdi>')
+  t.notMatch(asBob.html, 'alice')
+  const { code = '' } = sentAway(await agent.submit(asBob, { decision: 'approve' }))
+  const tokens = (await (await exchange(server, client, code)).json()) as { id_token: string }
+  t.equal(claimsOf(tokens.id_token)['sub'], (await server.deps.store.find('accountByLogin', 'bob'))?.id)
+})
+
+t.test(
+  '[rfc6749-10.15-no-open-redirector] no parameter of the pages leads away from the server',
+  async (t) => {
+    const { agent, page } = await loginPage()
+    const evil = 'https://evil.example/'
+    for (const name of [
+      'return_to',
+      'continue',
+      'redirect',
+      'redirect_uri',
+      'next',
+      'url',
+      'post_logout_redirect_uri',
+      'ReturnUrl',
+    ]) {
+      for (const value of [evil, '//evil.example/']) {
+        for (const path of ['/login', '/consent', '/oauth/logout', '/']) {
+          const query = new URLSearchParams({ interaction: interactionOf(page), [name]: value })
+          const response = await agent.send(`${server.issuer}${path}?${query}`)
+          t.notMatch(response.headers.get('location') ?? '', 'evil', `${path} ${name}`)
+          t.notMatch(await response.text(), `href="${value}`)
+        }
+      }
+    }
+    const landing = await agent.submit(page, { ...alice, redirect_uri: evil, return_to: evil })
+    t.equal(landing.at === 'redirect' && landing.location.host, 'portal.example')
+  },
+)
