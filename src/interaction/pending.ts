@@ -1,5 +1,6 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { AppDeps } from '../deps.ts'
+import { accept } from '../domain/decision.ts'
 import { OAuthError } from '../domain/errors.ts'
 import { nextStep, type Step } from '../domain/interaction.ts'
 import type { Client, Consent, Interaction, Seconds, Session } from '../domain/model.ts'
@@ -44,6 +45,14 @@ export function pendingLoader(app: FastifyInstance, { store }: Pick<AppDeps, 'st
     const step = nextStep(interaction.request, interaction, client, session, consent, now)
     return { interaction, client, session, consent, step, browserSecret }
   }
+}
+
+/** Takes a pending request away to refuse it; of two tabs that answer it, one finds it gone. */
+export function takeAway({ store }: Pick<AppDeps, 'store'>, { interaction }: Pending): Promise<void> {
+  return store.transact('interaction', interaction.id, (current) => {
+    if (current === undefined) throw ended()
+    return accept(undefined, { op: 'deleteInteraction', interactionId: interaction.id })
+  })
 }
 
 /** The request is gone: answered already, expired, or of another browser. */

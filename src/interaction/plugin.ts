@@ -6,14 +6,14 @@ import { formBodies } from '../http/parameters.ts'
 import { consentPage } from './consent.ts'
 import { codeIssuer } from './issue-code.ts'
 import { loginPage } from './login.ts'
-import type { Pending } from './pending.ts'
+import { type Pending, takeAway } from './pending.ts'
 
 /**
  * The pages between an authorization request and its answer. domain/interaction.ts says which comes next; each GET
  * goes where it says, each POST returns there.
  */
 export const interaction: FastifyPluginAsync<AppDeps> = async (app, deps) => {
-  const { config, service, store, clock } = deps
+  const { config, service, clock } = deps
   await app.register(formBodies, { config })
   app.addHook('preValidation', assertSameSite)
   const issueCode = codeIssuer(app, deps)
@@ -23,7 +23,7 @@ export const interaction: FastifyPluginAsync<AppDeps> = async (app, deps) => {
     const { interaction, session, step } = pending
     const { id } = interaction
     if (step === 'refuse') {
-      await store.write({ op: 'deleteInteraction', interactionId: id })
+      await takeAway(deps, pending)
       return reply.authorizationError(interaction.request, wrongPerson(interaction.request, session))
     }
     if (step === 'respond' && session !== undefined) {

@@ -57,7 +57,7 @@ const everyClaim = {
 
 /** A real server: the whole application over a real SQLite store, listening on a free port, with alice and bob. */
 export async function startServer(t: Test, options: ServerOptions = {}): Promise<TestServer> {
-  const port = await freePort()
+  const port = options.port ?? (await freePort())
   const origin = `http://localhost:${port}`
   const issuer = origin + (options.issuerPath ?? '')
   const config = testConfig(issuer, port, options)
