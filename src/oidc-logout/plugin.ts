@@ -1,8 +1,9 @@
 import type { FastifyPluginAsync, FastifyReply, FastifyRequest } from 'fastify'
 import type { AppDeps } from '../deps.ts'
 import { type LogoutRequest, parseLogoutRequest } from '../domain/logout.ts'
-import type { Client, Session } from '../domain/model.ts'
+import type { Session } from '../domain/model.ts'
 import { assertNoneRepeated, formatParameters, type Parameters, single } from '../domain/parameters.ts'
+import { formActionSource } from '../http/pages.ts'
 import { formBodies, parametersOf } from '../http/parameters.ts'
 
 /**
@@ -24,7 +25,7 @@ export const logout: FastifyPluginAsync<AppDeps> = async (app, { config, service
     const session = await app.browser.session(request, clock())
     if (single(parameters, 'decision') === 'stay') return reply.redirect(`${service.prefix}/`, 303)
     if (session !== undefined && !isMeant(wanted, session) && !isConfirmed(request, parameters, session)) {
-      return confirm(request, reply, parameters, session, wanted.client)
+      return confirm(request, reply, parameters, session, wanted)
     }
     if (session !== undefined) await store.write({ op: 'deleteSession', sessionId: session.id })
     app.browser.dropSession(reply)
@@ -59,7 +60,7 @@ export const logout: FastifyPluginAsync<AppDeps> = async (app, { config, service
     reply: FastifyReply,
     parameters: Parameters,
     session: Session,
-    client: Client | undefined,
+    { client, redirectUri }: LogoutRequest,
   ) => {
     const secret = app.browser.ensureSecret(request, reply)
     const account = await store.find('account', session.accountId)
@@ -67,14 +68,19 @@ export const logout: FastifyPluginAsync<AppDeps> = async (app, { config, service
       const value = single(parameters, name)
       return value === undefined ? [] : [[name, value] as const]
     })
-    return reply.page('logout', {
+    const model = {
       action,
       hidden: { ...Object.fromEntries(kept), csrf: app.browser.csrfToken(secret, 'logout', session.id) },
       ...(account && {
         account: { name: String(account.claims['name'] ?? account.username), username: account.username },
       }),
       ...(client?.name !== undefined && { clientName: client.name }),
-    })
+    }
+    return reply.page(
+      'logout',
+      model,
+      redirectUri === undefined ? {} : { formAction: formActionSource(redirectUri) },
+    )
   }
 
   app.get('/oauth/logout', { schema: { hide: true } }, (request, reply) =>

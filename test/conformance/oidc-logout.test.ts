@@ -1,0 +1,179 @@
+import t from 'tap'
+import { ask, bodyOf, integrate, pageOf, place, sentAway, signedIn, title } from '../helpers/authorization.ts'
+import { exchange, type Fields, register } from '../helpers/flow.ts'
+import { alice, bob, startServer } from '../helpers/server.ts'
+import { type Landing, UserAgent } from '../helpers/user-agent.ts'
+
+const goodbye = 'https://portal.example/goodbye'
+const server = await startServer(t)
+const client = await register(server, {
+  post_logout_redirect_uris: ['http://127.0.0.1:51004/bye'],
+  client_name: 'Zed CLI',
+})
+const portal = await integrate(server, {
+  consent: 'skip',
+  postLogoutRedirectUris: [goodbye, `${goodbye}?from=here`],
+})
+const hintOf = async (person = alice) => {
+  const agent = await signedIn(server, client, person)
+  const { code = '' } = sentAway(await ask(server, portal, {}, agent))
+  return ((await (await exchange(server, portal, code)).json()) as { id_token: string }).id_token
+}
+const [hint, bobsHint] = [await hintOf(), await hintOf(bob)]
+
+type Method = 'GET' | 'POST'
+
+function signOut(agent: UserAgent, fields: Fields = {}, method: Method = 'GET'): Promise<Landing> {
+  const url = `${server.issuer}/oauth/logout`
+  const body = new URLSearchParams(
+    Object.entries(fields).map(([name, value]): [string, string] => [name, String(value)]),
+  )
+  return method === 'GET' ? agent.open(`${url}?${body}`) : agent.open(url, { method, body })
+}
+
+/** Whether somebody is signed in in this browser. */
+async function isSignedIn(agent: UserAgent): Promise<boolean> {
+  return 'code' in sentAway(await ask(server, portal, { prompt: 'none' }, agent))
+}
+
+t.test(
+  '[oidc-rpl-2-ask-user] [oidc-rpl-2-logout-on-yes] [oidc-rpl-2-get-and-post] [oidc-rpl-6-csrf] without a hint the person is asked, and only yes ends the login',
+  async (t) => {
+    for (const method of ['GET', 'POST'] as const) {
+      const agent = await signedIn(server, client)
+      const page = pageOf(await signOut(agent, {}, method))
+      t.equal(title(page), 'Sign out of Lychgate?')
+      t.match(page.html, 'alice')
+      t.equal(await isSignedIn(agent), true)
+      t.equal(place(await agent.submit(page, { decision: 'stay' })), '/')
+      t.equal(await isSignedIn(agent), true)
+      const session = agent.cookies.get('lychgate_session') ?? ''
+      const done = pageOf(await agent.submit(page, { decision: 'logout' }))
+      t.equal(title(done), 'You are signed out')
+      t.equal(agent.cookies.has('lychgate_session'), false)
+      agent.cookies.set('lychgate_session', session)
+      t.equal(await isSignedIn(agent), false, 'the session is dead, not only its cookie')
+    }
+  },
+)
+
+t.test('a forged confirmation ends no login', async (t) => {
+  const agent = await signedIn(server, client)
+  const page = pageOf(await signOut(agent))
+  const other = pageOf(await signOut(await signedIn(server, client)))
+  const tokens = [undefined, '', 'x', bodyOf(other).get('csrf') ?? '']
+  for (const csrf of tokens) {
+    const fields = { decision: 'logout', ...(csrf !== undefined && { csrf }) }
+    t.match(title(pageOf(await signOut(agent, fields, 'POST'))), 'Sign out of')
+  }
+  const right = { decision: 'logout', csrf: bodyOf(page).get('csrf') ?? '' }
+  t.match(title(pageOf(await signOut(agent, right))), 'Sign out of', 'not by GET')
+  t.equal(await isSignedIn(agent), true)
+})
+
+t.test(
+  '[oidc-rpl-2-ask-user-normally] [oidc-rpl-2-state-returned] with an ID Token of the person signed in the login ends at once, and the browser goes back to the client',
+  async (t) => {
+    for (const method of ['GET', 'POST'] as const) {
+      for (const [uri, state, expected] of [
+        [goodbye, 'x y&z', `${goodbye}?state=x+y%26z`],
+        [goodbye, undefined, goodbye],
+        [`${goodbye}?from=here`, 's', `${goodbye}?from=here&state=s`],
+      ] as const) {
+        const agent = await signedIn(server, client)
+        const fields = {
+          id_token_hint: hint,
+          post_logout_redirect_uri: uri,
+          ...(state !== undefined && { state }),
+        }
+        const landing = await signOut(agent, fields, method)
+        t.equal(landing.at === 'redirect' && landing.location.href, expected)
+        t.match(landing, { status: 303 })
+        t.equal(await isSignedIn(agent), false)
+      }
+    }
+    const agent = await signedIn(server, client)
+    const stays = pageOf(await signOut(agent, { id_token_hint: hint, state: 'lost', ui_locales: 'xx' }))
+    t.equal(title(stays), 'You are signed out')
+    t.match(stays.html, 'Portal')
+  },
+)
+
+t.test(
+  '[oidc-rpl-2-ask-user] an ID Token of somebody else asks, and yes goes back to the client',
+  async (t) => {
+    const agent = await signedIn(server, client)
+    const fields = { id_token_hint: bobsHint, post_logout_redirect_uri: goodbye, state: 's' }
+    const page = pageOf(await signOut(agent, fields))
+    t.equal(title(page), 'Sign out of Lychgate?')
+    t.match(page.html, 'Portal')
+    t.equal(await isSignedIn(agent), true)
+    // Browsers apply form-action to the redirect that answers the form.
+    t.match(page.headers.get('content-security-policy'), "form-action 'self' https://portal.example;")
+    const landing = await agent.submit(page, { decision: 'logout' })
+    t.equal(landing.at === 'redirect' && landing.location.href, `${goodbye}?state=s`)
+    t.equal(await isSignedIn(agent), false)
+  },
+)
+
+t.test(
+  '[oidc-rpl-3-registered-redirect] [oidc-rpl-3-no-hint-no-redirect] [oidc-rpl-4-errors-stay] [oidc-rpl-2-hint-validated] [oidc-rpl-2-client-id-match] a request with anything wrong in it is a page, and ends no login',
+  async (t) => {
+    const agent = await signedIn(server, client)
+    const [header = '', claims = '', signature = ''] = hint.split('.')
+    const encode = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url')
+    const rows: readonly Fields[] = [
+      { id_token_hint: hint, post_logout_redirect_uri: `${goodbye}/more` },
+      { id_token_hint: hint, post_logout_redirect_uri: `${goodbye}?x=1` },
+      { id_token_hint: hint, post_logout_redirect_uri: 'https://evil.example/' },
+      { id_token_hint: hint, post_logout_redirect_uri: portal.redirectUri },
+      { post_logout_redirect_uri: goodbye },
+      { post_logout_redirect_uri: goodbye, client_id: portal.id },
+      { id_token_hint: hint, client_id: client.id, post_logout_redirect_uri: goodbye },
+      { id_token_hint: hint, client_id: client.id },
+      {
+        id_token_hint: `${header}.${claims}.${signature.slice(0, -4)}AAAA`,
+        post_logout_redirect_uri: goodbye,
+      },
+      { id_token_hint: `${encode({ alg: 'none' })}.${claims}.`, post_logout_redirect_uri: goodbye },
+      { id_token_hint: 'garbage' },
+    ]
+    for (const fields of rows) {
+      for (const method of ['GET', 'POST'] as const) {
+        const page = pageOf(await signOut(agent, fields, method))
+        t.equal(page.status, 400, JSON.stringify(fields))
+        t.notMatch(page.html, /evil|http-equiv|<script/)
+      }
+    }
+    const twice = await agent.send(
+      `${server.issuer}/oauth/logout?id_token_hint=${hint}&id_token_hint=${hint}`,
+    )
+    t.equal(twice.status, 400)
+    t.equal(await isSignedIn(agent), true)
+  },
+)
+
+t.test('[oidc-rpl-4-idempotent] signing out where nobody is signed in is no error', async (t) => {
+  const agent = new UserAgent(server.issuer)
+  t.equal(title(pageOf(await signOut(agent))), 'You are signed out')
+  const landing = await signOut(agent, { id_token_hint: hint, post_logout_redirect_uri: goodbye, state: 's' })
+  t.equal(landing.at === 'redirect' && landing.location.href, `${goodbye}?state=s`)
+})
+
+t.test('a loopback client is sent back to any port it listens on', async (t) => {
+  const agent = await signedIn(server, client)
+  const page = pageOf(await ask(server, client, {}, agent))
+  const { code = '' } = sentAway(await agent.submit(page, { decision: 'approve' }))
+  const { id_token: own } = (await (await exchange(server, client, code)).json()) as { id_token: string }
+  const fields = { id_token_hint: own, post_logout_redirect_uri: 'http://127.0.0.1:7000/bye' }
+  const landing = await signOut(agent, fields)
+  t.equal(landing.at === 'redirect' && landing.location.href, 'http://127.0.0.1:7000/bye')
+})
+
+t.test('[oidc-rpl-2-hint-validated] an expired ID Token still counts', async (t) => {
+  server.advance(4000)
+  const agent = await signedIn(server, client)
+  const landing = await signOut(agent, { id_token_hint: hint, post_logout_redirect_uri: goodbye })
+  t.equal(landing.at === 'redirect' && landing.location.href, goodbye)
+  t.equal(await isSignedIn(agent), false)
+})
