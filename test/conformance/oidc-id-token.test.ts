@@ -1,0 +1,227 @@
+import { createHash } from 'node:crypto'
+import { createRemoteJWKSet, decodeJwt, decodeProtectedHeader, jwtVerify } from 'jose'
+import t from 'tap'
+import { createAccount } from '../../src/domain/account.ts'
+import {
+  answerOf,
+  authorizationUrl,
+  claimsOf,
+  exchange,
+  obtainCode,
+  obtainTokens,
+  refresh,
+  register,
+  signInAndApprove,
+  type Tokens,
+} from '../helpers/flow.ts'
+import { alice, bob } from '../helpers/server.ts'
+import { UserAgent } from '../helpers/user-agent.ts'
+import { addClient, challengeOf, json, startFlow } from '../helpers/wire.ts'
+
+const { server, client, agent, tokens } = await startFlow(t)
+const keys = createRemoteJWKSet(new URL(`${server.issuer}/api/oauth/jwks`))
+const profile = ['name', 'given_name', 'email', 'email_verified', 'preferred_username', 'picture']
+
+t.test(
+  '[oidc-core-2-iss] [oidc-core-2-aud] [oidc-core-2-exp-iat] [oidc-core-2-azp] [oidc-core-2-acr-amr] [oidc-core-2-null-claims-omitted] [oidc-core-3.1.3.3-id-token-returned] [oidc-core-5.4-claims-at-userinfo] an ID Token says who signed in, for whom and when, and nothing of the profile',
+  async (t) => {
+    const code = await obtainCode(server, client, { agent, fields: { scope: 'openid profile email' } })
+    const response = await exchange(server, client, code)
+    t.equal(response.headers.get('cache-control'), 'no-store')
+    const { id_token: idToken, token_type: type } = (await response.json()) as Tokens
+    t.equal(type.toLowerCase(), 'bearer')
+    t.equal(idToken.split('.').length, 3)
+    const claims = decodeJwt(idToken)
+    t.strictSame(Object.keys(claims).sort(), ['amr', 'at_hash', 'aud', 'exp', 'iat', 'iss', 'sub'])
+    const metadata = await json(await fetch(`${server.issuer}/.well-known/openid-configuration`))
+    t.equal(claims.iss, metadata['issuer'])
+    t.equal(claims.aud, client.id)
+    const { iat = 0, exp = 0 } = claims
+    t.ok(Number.isInteger(iat) && Math.abs(server.now() - iat) <= 5)
+    t.equal(exp, iat + server.deps.config.lifetimes.idTokenSeconds)
+    t.strictSame(claims['amr'], ['pwd'])
+    for (const name of profile) t.notOk(name in claims, name)
+    t.notOk(Object.values(claims).includes(null))
+  },
+)
+
+t.test(
+  '[oidc-core-2-signed] [oidc-core-2-no-key-headers] [oidc-core-15.1-rs256] [oidc-core-10.1-published-key] [oidc-core-3.1.3.6-at-hash] [oidc-reg-2-id-token-alg] every algorithm a client may choose is used, verifies with the published keys and hashes the access token',
+  async (t) => {
+    const half = (name: string, text: string) => {
+      const digest = createHash(name).update(text).digest()
+      return digest.subarray(0, digest.length / 2).toString('base64url')
+    }
+    const table: [string | undefined, string, string][] = [
+      [undefined, 'RS256', 'sha256'],
+      ['RS256', 'RS256', 'sha256'],
+      ['ES256', 'ES256', 'sha256'],
+      ['EdDSA', 'EdDSA', 'sha512'],
+    ]
+    const jwks = (await json(await fetch(`${server.issuer}/api/oauth/jwks`))) as {
+      keys: Record<string, string>[]
+    }
+    for (const [chosen, alg, hash] of table) {
+      const own = await register(server, chosen ? { id_token_signed_response_alg: chosen } : {})
+      const { id_token: idToken, access_token: accessToken } = await tokens({}, own)
+      const header = decodeProtectedHeader(idToken)
+      t.strictSame(Object.keys(header).sort(), ['alg', 'kid', 'typ'])
+      t.equal(header.alg, alg)
+      const published = jwks.keys.filter(({ kid }) => kid === header.kid)
+      t.match(published, [{ alg, use: 'sig' }])
+      t.equal(published.length, 1)
+      const { payload } = await jwtVerify(idToken, keys, { issuer: server.issuer, audience: own.id })
+      t.equal(payload['at_hash'], half(hash, accessToken), alg)
+    }
+    const metadata = await json(await fetch(`${server.issuer}/.well-known/openid-configuration`))
+    t.strictSame(metadata['id_token_signing_alg_values_supported'], ['RS256', 'ES256', 'EdDSA'])
+  },
+)
+
+t.test(
+  '[oidc-core-10.1-no-symmetric-public] [oidc-reg-2-id-token-alg] no client gets HS256, none or an unknown algorithm',
+  async (t) => {
+    for (const alg of ['HS256', 'none', 'XYZ', 'PS256']) {
+      for (const method of ['none', 'client_secret_basic']) {
+        const response = await fetch(`${server.issuer}/api/oauth/register`, {
+          method: 'POST',
+          headers: { 'content-type': 'application/json' },
+          body: JSON.stringify({
+            redirect_uris: [client.redirectUri],
+            token_endpoint_auth_method: method,
+            id_token_signed_response_alg: alg,
+          }),
+        })
+        t.equal(response.status, 400, alg)
+        t.equal((await json(response))['error'], 'invalid_client_metadata', alg)
+      }
+    }
+  },
+)
+
+t.test(
+  '[seed-5-scope-openid] [oidc-core-3.1.3.2-code-from-oidc] without openid there is no ID Token',
+  async (t) => {
+    const plain = await tokens({ scope: 'courses:read' })
+    t.notOk('id_token' in plain)
+    const refreshed = await json(await refresh(server, client, plain.refresh_token))
+    t.notOk('id_token' in refreshed)
+    t.ok('id_token' in (await tokens({ scope: 'courses:read openid' })))
+  },
+)
+
+t.test('[oidc-core-2-nonce] the nonce comes back unmodified, and none is invented', async (t) => {
+  for (const nonce of ['a b%+é', '"\\<script>', 'n'.repeat(512)]) {
+    t.equal(claimsOf((await tokens({ nonce })).id_token)['nonce'], nonce)
+  }
+  t.notOk('nonce' in claimsOf((await tokens()).id_token))
+})
+
+t.test(
+  '[oidc-core-2-auth-time-when-required] [oidc-reg-2-require-auth-time] auth_time is there when it is owed',
+  async (t) => {
+    const own = new UserAgent(server.issuer)
+    const before = server.now()
+    await obtainTokens(server, client, { agent: own })
+    const after = server.now()
+    server.advance(100)
+    const demanding = await register(server, { require_auth_time: true })
+    const essential = JSON.stringify({ id_token: { auth_time: { essential: true } } })
+    const owed = [
+      await obtainTokens(server, client, { agent: own, fields: { max_age: '1000' } }),
+      await obtainTokens(server, client, { agent: own, fields: { claims: essential } }),
+      await obtainTokens(server, demanding, { agent: own }),
+    ]
+    for (const { id_token: idToken } of owed) {
+      const { auth_time: authTime, iat } = claimsOf(idToken)
+      t.ok(Number.isInteger(authTime) && Number(authTime) <= Number(iat))
+      t.ok(
+        Number(authTime) >= before && Number(authTime) <= after,
+        'the time of the sign-in, not of the approval',
+      )
+    }
+    t.notOk('auth_time' in claimsOf((await obtainTokens(server, client, { agent: own })).id_token))
+  },
+)
+
+t.test(
+  '[oidc-core-12.2-refresh-id-token] [oidc-core-12.2-refresh-nonce] a refresh gives an ID Token of the same sign-in without a nonce',
+  async (t) => {
+    const fields = { nonce: 'n-1', max_age: '100000' }
+    const first = await tokens(fields)
+    server.advance(3000)
+    const second = (await (await refresh(server, client, first.refresh_token)).json()) as Tokens
+    const [one, two] = [claimsOf(first.id_token), claimsOf(second.id_token)]
+    for (const name of ['iss', 'sub', 'aud', 'auth_time', 'amr']) t.strictSame(two[name], one[name], name)
+    t.ok(Number(two['iat']) >= Number(one['iat']) + 3000)
+    t.notOk('nonce' in two)
+    const digest = createHash('sha256').update(second.access_token).digest().subarray(0, 16)
+    t.equal(two['at_hash'], digest.toString('base64url'))
+    const { payload } = await jwtVerify(second.id_token, keys, { currentDate: new Date(server.now() * 1000) })
+    t.equal(payload.sub, one['sub'])
+  },
+)
+
+t.test(
+  '[oidc-core-2-sub] [oidc-core-8-subject-types] a sub belongs to one person, everywhere and for ever',
+  async (t) => {
+    const one = String(claimsOf((await tokens()).id_token)['sub'])
+    t.match(one, /^[\x21-\x7e]{1,255}$/)
+    const elsewhere = await addClient(server)
+    t.equal(claimsOf((await tokens({}, elsewhere)).id_token)['sub'], one, 'another client sees the same')
+    const theirs = await obtainTokens(server, client, { person: bob })
+    const two = claimsOf(theirs.id_token)['sub']
+    t.not(two, one)
+    const { store, clock } = server.deps
+    const account = await store.find('accountByLogin', 'bob')
+    if (account === undefined) throw new Error('bob is there')
+    await store.write({ op: 'deleteAccount', accountId: account.id })
+    const again = createAccount(
+      { username: 'bob', passwordHash: account.passwordHash },
+      server.deps.random(16),
+      clock(),
+    )
+    await store.write({ op: 'insertAccount', account: again })
+    const reborn = await obtainTokens(server, client, { person: bob })
+    t.not(claimsOf(reborn.id_token)['sub'], two)
+  },
+)
+
+t.test(
+  '[oidc-core-3.1.2.2-specific-sub] a request about one person never gives tokens of another',
+  async (t) => {
+    const aliceSub = claimsOf((await tokens()).id_token)['sub']
+    const theirs = new UserAgent(server.issuer)
+    await obtainTokens(server, client, { agent: theirs, person: bob })
+    const claims = JSON.stringify({ id_token: { sub: { value: aliceSub } } })
+    const silent = await theirs.send(authorizationUrl(server, client, { claims, prompt: 'none' }))
+    t.match(answerOf(silent), { error: 'login_required' })
+    t.notOk('code' in answerOf(silent))
+    const landing = await theirs.open(authorizationUrl(server, client, { claims }))
+    const end = await signInAndApprove(theirs, landing, { person: bob })
+    t.equal(end.searchParams.get('error'), 'login_required')
+    t.equal(end.searchParams.get('code'), null)
+    const right = await theirs.open(authorizationUrl(server, client, { claims }))
+    const code = (await signInAndApprove(theirs, right, { person: alice })).searchParams.get('code')
+    const body = (await (await exchange(server, client, String(code))).json()) as Tokens
+    t.equal(claimsOf(body.id_token)['sub'], aliceSub)
+  },
+)
+
+t.test('the claims parameter puts what it names into the ID Token, and no more', async (t) => {
+  const claims = JSON.stringify({
+    id_token: { name: null, email: { essential: true }, unknown: null, iss: { value: 'x' } },
+    userinfo: { nickname: null },
+  })
+  const issued = claimsOf((await tokens({ claims })).id_token)
+  t.match(issued, { name: 'Alice Ångström', email: 'alice@example.test', iss: server.issuer })
+  for (const name of ['nickname', 'unknown', 'given_name']) t.notOk(name in issued, name)
+})
+
+t.test('an ID Token is no access token', async (t) => {
+  const { id_token: idToken } = await tokens()
+  const headers = { authorization: `Bearer ${idToken}` }
+  const response = await fetch(`${server.issuer}/api/oauth/userinfo`, { headers })
+  t.equal(response.status, 401)
+  t.equal(challengeOf(response).params['error'], 'invalid_token')
+})

@@ -1,0 +1,228 @@
+import t from 'tap'
+import { callApi, claimsOf, obtainTokens, refresh, register, type Tokens } from '../helpers/flow.ts'
+import { bob } from '../helpers/server.ts'
+import { UserAgent } from '../helpers/user-agent.ts'
+import { assertRefused, challengeOf, json, startFlow } from '../helpers/wire.ts'
+
+const lessons = 'https://lessons.example/api'
+const { server, client, tokens } = await startFlow(t, {
+  resources: [{ identifier: lessons, name: 'Lessons', scopes: ['openid', 'profile'], tokenFormat: 'opaque' }],
+})
+const path = '/api/oauth/userinfo'
+const url = server.issuer + path
+const profile = {
+  name: 'Alice Ångström',
+  family_name: 'Ångström',
+  given_name: 'Alice',
+  middle_name: 'Maria',
+  nickname: 'Ali',
+  preferred_username: 'alice',
+  profile: 'https://people.example/alice',
+  picture: 'https://people.example/alice.png',
+  website: 'https://alice.example',
+  gender: 'female',
+  birthdate: '1990-04-01',
+  zoneinfo: 'Europe/Stockholm',
+  locale: 'sv-SE',
+}
+
+async function claims(token: string): Promise<Record<string, unknown>> {
+  const response = await callApi(server, path, token)
+  if (response.status !== 200) throw new Error(`UserInfo answered ${response.status}`)
+  return json(response)
+}
+
+t.test(
+  '[seed-4-userinfo-get] [oidc-core-5.3.2-sub-always] [oidc-core-5.3.2-content-type] [seed-5-scope-profile] [oidc-core-5.4-profile-claims] the profile scope opens exactly the profile claims',
+  async (t) => {
+    const { access_token: token, id_token: idToken } = await tokens({ scope: 'openid profile' })
+    const response = await callApi(server, path, token)
+    t.equal(response.status, 200)
+    t.match(response.headers.get('content-type'), /^application\/json/)
+    t.equal(response.headers.get('cache-control'), 'no-store')
+    const { sub, updated_at: updatedAt, ...rest } = await json(response)
+    t.equal(sub, claimsOf(idToken)['sub'])
+    t.ok(Number.isInteger(updatedAt))
+    t.strictSame(rest, profile)
+    const only = await tokens()
+    t.strictSame(await claims(only.access_token), { sub })
+  },
+)
+
+t.test(
+  '[seed-5-scope-email] [oidc-core-5.4-email-claims] [oidc-core-5.1-claim-types] [oidc-core-5.1-email-syntax] [oidc-core-5.4-claims-at-userinfo] the email scope opens the address, and every claim has its type',
+  async (t) => {
+    const { access_token: token, id_token: idToken } = await tokens({ scope: 'openid email' })
+    const { sub, ...rest } = await claims(token)
+    t.strictSame(rest, { email: 'alice@example.test', email_verified: true })
+    t.notOk('email' in claimsOf(idToken))
+    const all = await claims((await tokens({ scope: 'openid profile email' })).access_token)
+    t.strictSame(
+      Object.keys(all).sort(),
+      [...Object.keys(profile), 'sub', 'updated_at', 'email', 'email_verified'].sort(),
+    )
+    for (const name of [...Object.keys(profile), 'email', 'sub']) t.type(all[name], 'string', name)
+    t.type(all['email_verified'], 'boolean')
+    t.type(all['updated_at'], 'number')
+    t.match(all['email'], /^[^@\s]+@[^@\s]+$/)
+    t.match(all['birthdate'], /^\d{4}(-\d\d-\d\d)?$/)
+    t.match(Intl.getCanonicalLocales(String(all['locale'])), ['sv-SE'])
+    t.equal(sub, all['sub'])
+  },
+)
+
+t.test('[oidc-core-5.4-address-phone] address and phone are no scopes here', async (t) => {
+  for (const scope of ['openid address', 'openid phone']) {
+    const agent = new UserAgent(server.issuer)
+    await t.rejects(obtainTokens(server, client, { agent, fields: { scope } }), /invalid_scope/)
+  }
+})
+
+t.test(
+  '[oidc-core-5.3.2-empty-claims-omitted] [oidc-core-5.3.2-missing-claim-no-error] a claim without value is left out',
+  async (t) => {
+    const agent = new UserAgent(server.issuer)
+    const fields = { scope: 'openid profile email' }
+    const { access_token: token } = await obtainTokens(server, client, { agent, person: bob, fields })
+    t.strictSame(Object.keys(await claims(token)).sort(), [
+      'email',
+      'email_verified',
+      'name',
+      'preferred_username',
+      'sub',
+      'updated_at',
+    ])
+    const account = await server.deps.store.find('accountByLogin', 'bob')
+    if (account === undefined) throw new Error('bob is there')
+    const { email: _email, ...person } = account
+    const bare = { name: 'Bob', nickname: '', preferred_username: 'bob', updated_at: 1 }
+    await server.deps.store.write({ op: 'updateAccount', account: { ...person, claims: bare } })
+    t.strictSame(Object.keys(await claims(token)).sort(), ['name', 'preferred_username', 'sub', 'updated_at'])
+  },
+)
+
+t.test(
+  '[oidc-core-5.3-get-and-post] [oidc-core-5.3-post-body-token] the token comes in the header by GET or POST, or in a form',
+  async (t) => {
+    const { access_token: token } = await tokens({ scope: 'openid profile' })
+    const expected = await claims(token)
+    const authorization = `Bearer ${token}`
+    const form = { 'content-type': 'application/x-www-form-urlencoded' }
+    const ways: RequestInit[] = [
+      { method: 'POST', headers: { authorization } },
+      { method: 'POST', headers: { authorization, ...form }, body: '' },
+      { method: 'POST', headers: { authorization, ...form }, body: 'foo=bar' },
+      { method: 'POST', headers: form, body: String(new URLSearchParams({ access_token: token })) },
+    ]
+    for (const init of ways) {
+      const response = await fetch(url, init)
+      t.equal(response.status, 200, JSON.stringify(init).slice(0, 80))
+      t.strictSame(await json(response), expected)
+    }
+  },
+)
+
+t.test(
+  '[rfc6750-2-one-method] [rfc6750-3.1-invalid-request-400] a token in the header and in the form at once is refused',
+  async (t) => {
+    const { access_token: token } = await tokens()
+    const body = new URLSearchParams({ access_token: token })
+    const headers = { authorization: `Bearer ${token}` }
+    const both = await fetch(url, { method: 'POST', headers, body })
+    t.equal(challengeOf(both).params['error'], 'invalid_request')
+    await assertRefused(t, both, 'invalid_request')
+    const twice = new URLSearchParams([...body, ...body])
+    await assertRefused(t, await fetch(url, { method: 'POST', body: twice }), 'invalid_request')
+  },
+)
+
+t.test(
+  '[rfc6750-2.2-form-conditions] [rfc6750-2.3-query-discouraged] a token in JSON, in a query or in another form is no token',
+  async (t) => {
+    const { access_token: token } = await tokens()
+    const json = { 'content-type': 'application/json' }
+    const asJson = await fetch(url, {
+      method: 'POST',
+      headers: json,
+      body: JSON.stringify({ access_token: token }),
+    })
+    await assertRefused(t, asJson, 'invalid_request', 415)
+    const multipart = new FormData()
+    multipart.append('access_token', token)
+    await assertRefused(t, await fetch(url, { method: 'POST', body: multipart }), 'invalid_request', 415)
+    for (const method of ['GET', 'POST']) {
+      const response = await fetch(`${url}?access_token=${token}`, { method })
+      t.equal(response.status, 401)
+      t.notOk('error' in challengeOf(response).params, 'it counts as none')
+    }
+  },
+)
+
+t.test(
+  '[rfc6750-3.1-no-error-without-credentials] [rfc6750-3-challenge-on-refusal] without a token the challenge is bare',
+  async (t) => {
+    const absent = [{}, { authorization: 'Basic YTpi' }, { authorization: '' }]
+    for (const headers of absent) {
+      const response = await fetch(url, { headers })
+      t.equal(response.status, 401)
+      const { scheme, params } = challengeOf(response)
+      t.equal(scheme, 'Bearer')
+      t.strictSame(params, { resource_metadata: `${server.issuer}/.well-known/oauth-protected-resource` })
+    }
+  },
+)
+
+t.test('[oidc-core-5.3-requires-openid] a token without openid is not enough', async (t) => {
+  const { access_token: token, refresh_token: refreshToken } = await tokens({ scope: 'profile openid' })
+  const narrowed = (await (
+    await refresh(server, client, refreshToken, { scope: 'profile' })
+  ).json()) as Tokens
+  const plain = await tokens({ scope: 'profile email' })
+  for (const each of [narrowed, plain]) {
+    const response = await callApi(server, path, each.access_token)
+    t.match(challengeOf(response), {
+      scheme: 'Bearer',
+      params: { error: 'insufficient_scope', scope: 'openid' },
+    })
+    await assertRefused(t, response, 'insufficient_scope', 403)
+  }
+  t.equal((await callApi(server, path, token)).status, 200)
+})
+
+t.test('[oidc-core-5.3.3-error] a token that is not alive, or for another API, is refused', async (t) => {
+  const elsewhere = await tokens({ scope: 'openid profile', resource: lessons })
+  const { refresh_token: refreshToken } = await tokens()
+  for (const token of ['garbage', refreshToken, elsewhere.access_token]) {
+    for (const method of ['GET', 'POST']) {
+      const response = await callApi(server, path, token, { method })
+      t.match(challengeOf(response), { scheme: 'Bearer', params: { error: 'invalid_token' } })
+      await assertRefused(t, response, 'invalid_token', 401)
+    }
+    const inForm = await fetch(url, { method: 'POST', body: new URLSearchParams({ access_token: token }) })
+    await assertRefused(t, inForm, 'invalid_token', 401)
+  }
+})
+
+t.test('the claims parameter opens single claims at UserInfo, also after a refresh', async (t) => {
+  const asked = {
+    userinfo: { nickname: null, email: { essential: true }, unknown: null },
+    id_token: { name: null },
+  }
+  const issued = await tokens({ claims: JSON.stringify(asked) })
+  const expected = { nickname: 'Ali', email: 'alice@example.test' }
+  const { sub, ...rest } = await claims(issued.access_token)
+  t.strictSame(rest, expected)
+  const later = (await (await refresh(server, client, issued.refresh_token)).json()) as Tokens
+  t.strictSame(await claims(later.access_token), { sub, ...expected })
+})
+
+t.test('UserInfo follows the account, and ends with it', async (t) => {
+  const own = await register(server)
+  const agent = new UserAgent(server.issuer)
+  const { access_token: token } = await obtainTokens(server, own, { agent, person: bob })
+  const account = await server.deps.store.find('accountByLogin', 'bob')
+  await server.deps.store.write({ op: 'deleteAccount', accountId: account?.id ?? '' })
+  const response = await callApi(server, path, token)
+  t.equal(challengeOf(response).params['error'], 'invalid_token')
+  await assertRefused(t, response, 'invalid_token', 401)
+})

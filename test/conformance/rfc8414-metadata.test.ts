@@ -1,0 +1,258 @@
+import t from 'tap'
+import { authorize, callApi, exchange, obtainCode, postAs, refresh, register } from '../helpers/flow.ts'
+import { assertRefused, type Json, json, startFlow } from '../helpers/wire.ts'
+
+const { server, client, agent } = await startFlow(t)
+const { issuer } = server
+const authorizationServer = `${issuer}/.well-known/oauth-authorization-server`
+const openidConfiguration = `${issuer}/.well-known/openid-configuration`
+const metadata = await json(await fetch(authorizationServer))
+
+t.test(
+  '[seed-4-asm-path] [seed-4-oidc-path] [mcp-overview-discovery-either] [rfc8414-3.1-get] [rfc8414-3.2-ok-json] [rfc8414-3.3-issuer-identical] [oidc-disc-4.2-response] [oidc-disc-4.3-issuer-exact] [rfc9068-4-consistent-metadata] both documents are JSON for everybody, and say the same',
+  async (t) => {
+    for (const url of [authorizationServer, openidConfiguration]) {
+      const response = await fetch(url)
+      t.equal(response.status, 200)
+      t.match(response.headers.get('content-type'), /^application\/json/)
+      const body = await json(response)
+      t.strictSame(body, metadata)
+      t.equal(body['issuer'], issuer)
+      t.equal(`${body['issuer']}/.well-known/${url.split('/').at(-1)}`, url)
+      const head = await fetch(url, { method: 'HEAD' })
+      t.equal(head.status, 200)
+      t.equal(head.headers.get('content-length'), response.headers.get('content-length'))
+      t.equal(await head.text(), '')
+      const posted = await fetch(url, { method: 'POST' })
+      t.match(posted.headers.get('allow'), /GET/)
+      await assertRefused(t, posted, 'invalid_request', 405)
+    }
+  },
+)
+
+t.test(
+  '[rfc8414-2-authorization-endpoint] [rfc8414-2-token-endpoint] [rfc8414-2-revocation-endpoint] [rfc8414-2-introspection-endpoint] [rfc8414-2-jwks-uri] [seed-4-asm-registration-endpoint] [oidc-disc-3-registration-endpoint] [oidc-disc-3-userinfo-endpoint] [rfc6749-3.1-no-fragment-endpoint] every endpoint is where the service specification has it, and answers',
+  async (t) => {
+    const endpoints: [string, string, string][] = [
+      ['authorization_endpoint', '/oauth/authorize', 'GET'],
+      ['token_endpoint', '/api/oauth/token', 'POST'],
+      ['registration_endpoint', '/api/oauth/register', 'POST'],
+      ['userinfo_endpoint', '/api/oauth/userinfo', 'GET'],
+      ['revocation_endpoint', '/api/oauth/revoke', 'POST'],
+      ['introspection_endpoint', '/api/oauth/introspect', 'POST'],
+      ['jwks_uri', '/api/oauth/jwks', 'GET'],
+      ['end_session_endpoint', '/oauth/logout', 'GET'],
+    ]
+    for (const [name, path, method] of endpoints) {
+      const url = String(metadata[name])
+      t.equal(url, issuer + path, name)
+      t.equal(new URL(url).hash, '', name)
+      const { status } = await fetch(url, { method, redirect: 'manual' })
+      t.ok(status < 500 && status !== 404 && status !== 405, `${name} ${status}`)
+    }
+    const advertised = Object.keys(metadata).filter((name) => /_endpoint$|_uri$/.test(name))
+    t.strictSame(advertised.sort(), endpoints.map(([name]) => name).sort(), 'and there are no others')
+  },
+)
+
+t.test(
+  '[seed-4-asm-complete] [seed-5-scope-table] [rfc8414-2-response-types] [rfc8414-2-response-modes-default] [rfc8414-2-grant-types-default] [rfc8414-2-auth-methods-default] [rfc8414-2-code-challenge-methods] [seed-5-pkce-s256-only] [mcp-discovery-pkce-in-oidc-document] [oidc-disc-3-response-types] [oidc-disc-3-subject-types] [oidc-disc-3-id-token-algs] [oidc-disc-3-grant-types] [oidc-disc-3-auth-methods] [oidc-disc-3-scopes-openid] [rfc9207-2.3-flag] what can be chosen is listed as it is',
+  async (t) => {
+    const methods = ['none', 'client_secret_post', 'client_secret_basic']
+    const oidc = await json(await fetch(openidConfiguration))
+    for (const document of [metadata, oidc]) {
+      t.match(document, {
+        response_types_supported: ['code'],
+        response_modes_supported: ['query', 'form_post'],
+        grant_types_supported: ['authorization_code', 'refresh_token'],
+        code_challenge_methods_supported: ['S256'],
+        token_endpoint_auth_methods_supported: methods,
+        revocation_endpoint_auth_methods_supported: methods,
+        introspection_endpoint_auth_methods_supported: methods,
+        subject_types_supported: ['public'],
+        id_token_signing_alg_values_supported: ['RS256', 'ES256', 'EdDSA'],
+        authorization_response_iss_parameter_supported: true,
+      })
+      const lists = Object.entries(document).filter(([name]) => name.endsWith('_supported'))
+      for (const [name, list] of lists) {
+        if (typeof list !== 'boolean') t.ok(Array.isArray(list) && list.length > 0, name)
+      }
+      const lengths = [
+        'response_types',
+        'response_modes',
+        'grant_types',
+        'code_challenge_methods',
+        'subject_types',
+      ]
+      t.strictSame(
+        lengths.map((name) => (document[`${name}_supported`] as string[]).length),
+        [1, 2, 2, 1, 1],
+      )
+      t.equal((document['token_endpoint_auth_methods_supported'] as string[]).length, 3)
+    }
+    t.strictSame([...(metadata['scopes_supported'] as string[])].sort(), specifiedScopes())
+  },
+)
+
+t.test(
+  '[seed-4-asm-complete] [rfc8414-2-auth-methods-default] [rfc8414-2-revocation-endpoint] [rfc8414-2-introspection-endpoint] each listed authentication method and grant type works where it is listed',
+  async (t) => {
+    for (const method of metadata['token_endpoint_auth_methods_supported'] as string[]) {
+      const own = await register(server, { token_endpoint_auth_method: method })
+      t.equal(own.method, method)
+      const response = await exchange(server, own, await obtainCode(server, own, { agent }))
+      t.equal(response.status, 200, method)
+      const first = await json(response)
+      t.equal((await refresh(server, own, String(first['refresh_token']))).status, 200, method)
+      const token = String(first['access_token'])
+      const described = await postAs(server, own, '/api/oauth/introspect', { token })
+      t.match(await json(described), { active: true }, method)
+      t.equal((await postAs(server, own, '/api/oauth/revoke', { token })).status, 200, method)
+    }
+  },
+)
+
+t.test(
+  '[seed-5-no-agent-auth] [seed-4-asm-cimd-flag] [cimd-5-advertise] nothing is promised that is not offered',
+  async (t) => {
+    for (const document of [
+      metadata,
+      await json(await fetch(`${issuer}/.well-known/oauth-protected-resource`)),
+    ]) {
+      for (const name of ['agent_auth', 'identity_endpoint', 'register_uri', 'claim_uri'])
+        t.notOk(name in document, name)
+    }
+    const jwtBearer = {
+      grant_type: 'urn:ietf:params:oauth:grant-type:jwt-bearer',
+      assertion: 'eyJhbGciOiJub25lIn0.e30.',
+    }
+    await assertRefused(
+      t,
+      await postAs(server, client, '/api/oauth/token', jwtBearer),
+      'unsupported_grant_type',
+    )
+    t.not(metadata['client_id_metadata_document_supported'], true)
+    const url = { ...client, id: 'https://client.example/metadata.json' }
+    const page = await authorize(server, url)
+    t.equal(page.status, 400, 'a URL is an unknown client')
+    t.equal(page.headers.get('location'), null)
+    await assertRefused(t, await exchange(server, url, 'x'), 'invalid_client')
+  },
+)
+
+t.test(
+  '[oidc-disc-3-request-uri-default-true] [oidc-disc-3-request-param] [oidc-disc-3-claims-supported] [oidc-disc-3-optional-lists] flags and claims match the behaviour',
+  async (t) => {
+    t.match(metadata, {
+      request_uri_parameter_supported: false,
+      request_parameter_supported: false,
+      claims_parameter_supported: true,
+      claim_types_supported: ['normal'],
+    })
+    for (const name of ['request', 'request_uri']) {
+      const response = await authorize(server, client, { [name]: 'x' })
+      const error = new URL(response.headers.get('location') ?? '').searchParams.get('error')
+      t.equal(error, `${name}_not_supported`)
+    }
+    const claims = metadata['claims_supported'] as string[]
+    for (const name of ['sub', 'iss', 'auth_time', 'name', 'email', 'email_verified', 'updated_at']) {
+      t.ok(claims.includes(name), name)
+    }
+    for (const prompt of metadata['prompt_values_supported'] as string[]) {
+      const response = await authorize(server, client, { prompt })
+      const error = new URL(response.headers.get('location') ?? '', issuer).searchParams.get('error')
+      t.equal(error, prompt === 'none' ? 'login_required' : null, prompt)
+    }
+    for (const name of ['display_values_supported', 'acr_values_supported', 'ui_locales_supported']) {
+      t.notOk(name in metadata, `${name} is not promised`)
+    }
+  },
+)
+
+t.test(
+  '[rfc8414-3.2-no-empty-arrays] [oidc-core-13.3-no-null-members] no answer has an empty list or a null in it',
+  async (t) => {
+    const answers: Json[] = [
+      metadata,
+      await json(await fetch(`${issuer}/.well-known/oauth-protected-resource`)),
+    ]
+    for (const document of answers) {
+      for (const [name, value] of Object.entries(document))
+        t.ok(!Array.isArray(value) || value.length > 0, name)
+    }
+    const code = await obtainCode(server, client, { agent, fields: { scope: 'openid profile email' } })
+    const tokens = await json(await exchange(server, client, code))
+    const token = String(tokens['access_token'])
+    const body = JSON.stringify({ redirect_uris: [client.redirectUri] })
+    const headers = { 'content-type': 'application/json' }
+    answers.push(
+      tokens,
+      await json(await callApi(server, '/api/oauth/userinfo', token)),
+      await json(await callApi(server, '/api/courses')),
+      await json(await postAs(server, client, '/api/oauth/introspect', { token })),
+      await json(await fetch(`${issuer}/api/oauth/register`, { method: 'POST', headers, body })),
+    )
+    for (const answer of answers) t.notMatch(JSON.stringify(answer), /:null|""/)
+  },
+)
+
+t.test(
+  '[rfc9728-7.10-caching] [oidc-core-10.2.1-jwks-cache] documents may be cached, and are not sent again unchanged',
+  async (t) => {
+    const paths = [
+      '/.well-known/oauth-authorization-server',
+      '/.well-known/openid-configuration',
+      '/.well-known/oauth-protected-resource',
+      '/api/oauth/jwks',
+      '/openapi.json',
+    ]
+    const { metadataCacheSeconds } = server.deps.config.lifetimes
+    for (const path of paths) {
+      const response = await fetch(issuer + path)
+      t.match(response.headers.get('cache-control'), `max-age=${metadataCacheSeconds}`, path)
+      t.equal(response.headers.get('pragma'), null, path)
+      const etag = response.headers.get('etag') ?? ''
+      t.match(etag, /^"[\w-]{22}"$/, path)
+      for (const candidate of [etag, `W/${etag}`, `"other", ${etag}`, '*']) {
+        const unchanged = await fetch(issuer + path, { headers: { 'if-none-match': candidate } })
+        t.equal(unchanged.status, 304, `${path} ${candidate}`)
+        t.equal(unchanged.headers.get('etag'), etag)
+        t.match(unchanged.headers.get('cache-control'), 'max-age=')
+        t.equal(await unchanged.text(), '')
+      }
+      const changed = await fetch(issuer + path, { headers: { 'if-none-match': '"other"' } })
+      t.equal(changed.status, 200, path)
+    }
+  },
+)
+
+t.test('[seed-4-openapi] the API description is OpenAPI and names every advertised endpoint', async (t) => {
+  const response = await fetch(`${issuer}/openapi.json`)
+  t.equal(response.status, 200)
+  t.match(response.headers.get('content-type'), /^application\/json/)
+  const description = (await json(response)) as { openapi: string; servers: unknown; paths: Json }
+  t.match(description.openapi, /^3\.1\./)
+  t.strictSame(description.servers, [{ url: issuer }])
+  for (const [name, url] of Object.entries(metadata)) {
+    if (name.endsWith('_endpoint') && name !== 'end_session_endpoint') {
+      t.ok(String(url).slice(issuer.length) in description.paths, name)
+    }
+  }
+})
+
+/** The scope table of the service specification. */
+function specifiedScopes(): string[] {
+  const both = `courses students members curriculum school appearance events membership_plans coupons posts
+    subscriptions digital_products lecturers pages account`
+  const read = 'analytics orders comments forms'
+  const write = 'storage'
+  const words = (text: string) => text.split(/\s+/)
+  return [
+    'openid',
+    'profile',
+    'email',
+    ...words(both).flatMap((area) => [`${area}:read`, `${area}:write`]),
+    ...words(read).map((area) => `${area}:read`),
+    ...words(write).map((area) => `${area}:write`),
+  ].sort()
+}
