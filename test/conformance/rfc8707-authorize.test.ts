@@ -1,0 +1,86 @@
+import t from 'tap'
+import { ask, assertErrorRedirect, pageOf, sentAway, signedIn } from '../helpers/authorization.ts'
+import { authorize, exchange, postAs, register } from '../helpers/flow.ts'
+import { startServer } from '../helpers/server.ts'
+
+const notes = 'https://notes.example/api'
+const server = await startServer(t, {
+  resources: [{ identifier: notes, name: 'Notes', scopes: ['courses:read'], tokenFormat: 'opaque' }],
+})
+const client = await register(server, { token_endpoint_auth_method: 'client_secret_post' })
+const person = await signedIn(server, client)
+
+/** The audience of the access token of a request with these resources. */
+async function audience(
+  resource: string | readonly string[] | undefined,
+  scope = 'courses:read',
+): Promise<unknown> {
+  const page = pageOf(await ask(server, client, { resource, scope }, person))
+  const { code = '' } = sentAway(await person.submit(page, { decision: 'approve' }))
+  const { access_token: token } = (await (await exchange(server, client, code)).json()) as {
+    access_token: string
+  }
+  const answer = (await (await postAs(server, client, '/api/oauth/introspect', { token })).json()) as {
+    aud: unknown
+  }
+  return answer.aud
+}
+
+t.test(
+  '[rfc8707-2-absolute-no-fragment] a resource that is not an absolute URI without fragment is invalid_target, here and at the token endpoint',
+  async (t) => {
+    for (const resource of [
+      '/api',
+      'notes',
+      'https://h/#f',
+      `${notes}#`,
+      'https://',
+      '//notes.example/api',
+      ' ',
+    ]) {
+      const response = await authorize(server, client, { resource }, person)
+      assertErrorRedirect(t, server, response, 'invalid_target', { message: resource })
+    }
+    const page = pageOf(await ask(server, client, { resource: notes, scope: 'courses:read' }, person))
+    const { code = '' } = sentAway(await person.submit(page, { decision: 'approve' }))
+    for (const resource of ['/api', 'https://h/#f']) {
+      const response = await exchange(server, client, code, { resource })
+      t.equal(response.status, 400)
+      t.match(await response.json(), { error: 'invalid_target' })
+    }
+    t.equal((await exchange(server, client, code)).status, 200, 'the code is alive')
+  },
+)
+
+t.test(
+  '[rfc8707-2-unknown-invalid-target] a resource that is not an API of this server is invalid_target',
+  async (t) => {
+    for (const resource of [
+      'https://other.example',
+      `${notes}/`,
+      notes.toUpperCase(),
+      `${server.issuer}/api`,
+      [notes, 'https://other.example'],
+    ]) {
+      const response = await authorize(server, client, { resource, scope: 'courses:read' }, person)
+      assertErrorRedirect(t, server, response, 'invalid_target', { message: String(resource) })
+    }
+    const nothingLeft = await authorize(server, client, { resource: notes, scope: 'students:read' }, person)
+    assertErrorRedirect(t, server, nothingLeft, 'invalid_target')
+  },
+)
+
+t.test('[rfc8707-2-repeatable] several resources are all bound', async (t) => {
+  t.same(await audience([notes, server.issuer]), [notes, server.issuer])
+  t.same(await audience([notes, notes]), notes)
+})
+
+t.test(
+  '[rfc8707-2.1-omitted-default] without resource the token is for the API of the service',
+  async (t) => {
+    t.same(await audience(undefined), server.issuer)
+    t.same(await audience(''), server.issuer)
+    t.same(await audience(notes), notes)
+    t.same(await audience(`${server.issuer}/`), server.issuer, 'as URL parsers write it')
+  },
+)
