@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
+import type { Server } from 'node:http'
 import type { Socket } from 'node:net'
-import { type FastifyServerOptions, LogController } from 'fastify'
+import { type FastifyHttpOptions, LogController } from 'fastify'
 import type { Config } from '../config.ts'
 import { sendError, toOAuthError } from './errors.ts'
 
@@ -9,7 +10,7 @@ export function serverOptions(
   config: Config,
   parseParameters: (text: string) => Record<string, unknown>,
   logTo: { write(line: string): void } | undefined,
-): FastifyServerOptions {
+): FastifyHttpOptions<Server> {
   return {
     logger: {
       level: config.logLevel,
@@ -19,8 +20,10 @@ export function serverOptions(
     genReqId: () => randomUUID(),
     trustProxy: config.trustProxy.length > 0 ? config.trustProxy : false,
     bodyLimit: config.limits.tokenBodyBytes,
-    connectionTimeout: 60_000,
+    // A slow client holds a connection for as long as these say, give or take the interval they are looked at.
+    http: { headersTimeout: 10_000, connectionsCheckingInterval: 1000 },
     requestTimeout: 30_000,
+    connectionTimeout: 60_000,
     keepAliveTimeout: 65_000,
     // Requests on kept-alive connections are answered to the end; drain.ts tells them to leave.
     return503OnClosing: false,
@@ -39,19 +42,22 @@ function refuseMalformedHttp(error: NodeJS.ErrnoException, socket: Socket): void
     socket.destroy()
     return
   }
-  const tooLarge = error.code === 'HPE_HEADER_OVERFLOW'
-  const timeout = error.code === 'ERR_HTTP_REQUEST_TIMEOUT'
-  const status = tooLarge
-    ? '431 Request Header Fields Too Large'
-    : timeout
-      ? '408 Request Timeout'
-      : '400 Bad Request'
-  const body = JSON.stringify({
-    error: 'invalid_request',
-    error_description: tooLarge
-      ? 'the request line and headers are too large'
-      : 'the request is not valid HTTP',
-  })
+  const { status, description } = malformedHttp[error.code ?? ''] ?? {
+    status: '400 Bad Request',
+    description: 'the request is not valid HTTP',
+  }
+  const body = JSON.stringify({ error: 'invalid_request', error_description: description })
   const head = `HTTP/1.1 ${status}\r\ncontent-type: application/json; charset=utf-8\r\ncache-control: no-store\r\n`
   socket.end(`${head}content-length: ${Buffer.byteLength(body)}\r\nconnection: close\r\n\r\n${body}`)
+}
+
+const malformedHttp: Readonly<Record<string, { readonly status: string; readonly description: string }>> = {
+  HPE_HEADER_OVERFLOW: {
+    status: '431 Request Header Fields Too Large',
+    description: 'the request line and headers are too large',
+  },
+  ERR_HTTP_REQUEST_TIMEOUT: {
+    status: '408 Request Timeout',
+    description: 'the request took too long to arrive',
+  },
 }

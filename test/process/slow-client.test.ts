@@ -1,0 +1,70 @@
+import { connect, type Socket } from 'node:net'
+import t from 'tap'
+import { startServer } from '../helpers/server.ts'
+
+const server = await startServer(t)
+const { server: http } = server.app
+const listening = http.address()
+if (listening === null || typeof listening === 'string') throw new Error('it listens on no port')
+const { address: host, port } = listening
+
+/** What a connection got until it was closed, and after how many milliseconds that was. */
+function talk(begin: (socket: Socket) => void): Promise<{ text: string; after: number }> {
+  return new Promise((resolve) => {
+    const started = performance.now()
+    const socket = connect({ host, port })
+    let text = ''
+    socket.setEncoding('latin1')
+    socket.on('data', (chunk) => {
+      text += chunk
+    })
+    socket.on('error', () => {})
+    socket.on('close', () => resolve({ text, after: performance.now() - started }))
+    socket.on('connect', () => begin(socket))
+  })
+}
+
+/** Sends one more byte every 100 milliseconds for as long as it may. */
+function drip(socket: Socket, text: string): void {
+  socket.write(text)
+  const timer = setInterval(() => socket.write('a'), 100)
+  socket.on('close', () => clearInterval(timer))
+}
+
+const overdue = /^HTTP\/1\.1 408 .*content-type: application\/json.*"error":"invalid_request".*too long/s
+
+t.test('headers have 10 seconds, a request 30, and both are looked at every second', async (t) => {
+  t.equal(http.headersTimeout, 10_000)
+  t.equal(http.requestTimeout, 30_000)
+  // The same limits in short: only how often they are looked at cannot be changed any more.
+  http.headersTimeout = 300
+  http.requestTimeout = 600
+})
+
+t.test('a client that sends its headers byte by byte is cut off', async (t) => {
+  const { text, after } = await talk((socket) =>
+    drip(socket, 'GET /livez HTTP/1.1\r\nHost: localhost\r\nX-Slow: '),
+  )
+  t.match(text, overdue)
+  t.ok(after < 2500, `after ${Math.round(after)} ms`)
+})
+
+t.test('a client that says nothing is cut off', async (t) => {
+  const { after } = await talk(() => {})
+  t.ok(after < 2500, `after ${Math.round(after)} ms`)
+})
+
+t.test('a client that sends its body byte by byte is cut off', async (t) => {
+  const form = 'Content-Type: application/x-www-form-urlencoded\r\nContent-Length: 5000'
+  const request = `POST /api/oauth/token HTTP/1.1\r\nHost: localhost\r\n${form}\r\n\r\nclient_id=`
+  const { text, after } = await talk((socket) => drip(socket, request))
+  t.match(text, overdue)
+  t.ok(after < 2500, `after ${Math.round(after)} ms`)
+})
+
+t.test('a quick client beside them is served', async (t) => {
+  const slow = talk((socket) => drip(socket, 'GET / HTTP/1.1\r\nX: '))
+  t.equal((await fetch(`${server.issuer}/livez`)).status, 200)
+  await slow
+  t.equal((await fetch(`${server.issuer}/livez`)).status, 200)
+})
