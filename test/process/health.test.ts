@@ -1,0 +1,79 @@
+import Database from 'better-sqlite3'
+import t from 'tap'
+import { exchange, register } from '../helpers/flow.ts'
+import { startServer } from '../helpers/server.ts'
+
+const answer = async (url: string) => {
+  const response = await fetch(url)
+  return {
+    status: response.status,
+    headers: Object.fromEntries(response.headers),
+    body: await response.json(),
+  }
+}
+
+t.test('a server that runs is live and ready, and nobody caches it', async (t) => {
+  const { issuer } = await startServer(t)
+  t.match(await answer(`${issuer}/livez`), {
+    status: 200,
+    headers: { 'cache-control': 'no-store' },
+    body: { status: 'live' },
+  })
+  t.match(await answer(`${issuer}/readyz`), {
+    status: 200,
+    headers: { 'cache-control': 'no-store' },
+    body: { status: 'ready' },
+  })
+})
+
+t.test('health is at the root, also when the issuer has a path', async (t) => {
+  const { origin } = await startServer(t, { issuerPath: '/t' })
+  t.equal((await fetch(`${origin}/livez`)).status, 200)
+  t.equal((await fetch(`${origin}/readyz`)).status, 200)
+})
+
+t.test('health checks leave no line in the log', async (t) => {
+  const server = await startServer(t)
+  await fetch(`${server.issuer}/livez`)
+  await fetch(`${server.issuer}/readyz`)
+  t.strictSame(
+    server.log.filter((line) => /livez|readyz/.test(line)),
+    [],
+  )
+})
+
+t.test(
+  '[rfc7009-2.2.1-unavailable-503] with a database somebody else has locked it is live, not ready, answers 503, and recovers',
+  async (t) => {
+    const file = `${t.testdir()}/lychgate.db`
+    const server = await startServer(t, { store: `sqlite:${file}` })
+    const client = await register(server)
+    const other = new Database(file)
+    t.teardown(() => other.close())
+    other.exec('begin immediate')
+
+    t.equal((await fetch(`${server.issuer}/livez`)).status, 200)
+    const unavailable = {
+      status: 503,
+      headers: { 'retry-after': '1', 'content-type': /^application\/json/ },
+      body: { error: 'temporarily_unavailable', error_description: String },
+    }
+    t.match(await answer(`${server.issuer}/readyz`), unavailable)
+    for (const path of ['token', 'revoke'] as const) {
+      const body = new URLSearchParams({
+        client_id: client.id,
+        token: 'x',
+        grant_type: 'refresh_token',
+        refresh_token: 'x',
+      })
+      const response = await fetch(`${server.issuer}/api/oauth/${path}`, { method: 'POST', body })
+      t.equal(response.status, 503, path)
+      t.match(await response.json(), { error: 'temporarily_unavailable' })
+    }
+    t.equal((await fetch(`${server.issuer}/api/oauth/jwks`)).status, 200, 'what needs no write is served')
+
+    other.exec('rollback')
+    t.equal((await fetch(`${server.issuer}/readyz`)).status, 200)
+    t.equal((await exchange(server, client, 'x')).status, 400)
+  },
+)
