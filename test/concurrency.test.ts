@@ -113,7 +113,7 @@ t.test(
 )
 
 t.test(
-  '[rfc7009-2.1-refresh-kills-access] a revocation beside refreshes leaves nothing alive, whichever comes first',
+  '[rfc7009-2.1-refresh-cascades] [rfc7009-2.1-immediate] a revocation beside refreshes leaves nothing alive, whichever comes first',
   async (t) => {
     const started = await start(t)
     const { server, client, agent } = started

@@ -1,0 +1,128 @@
+import { connect, type Socket } from 'node:net'
+import t from 'tap'
+import { newFolder } from '../helpers/command.ts'
+import { startProcess } from '../helpers/process.ts'
+
+/** A connection that is kept alive, and what came over it. */
+class Connection {
+  received = ''
+  isClosed = false
+  readonly #socket: Socket
+
+  constructor(issuer: string) {
+    const { hostname, port } = new URL(issuer)
+    this.#socket = connect({ host: hostname, port: Number(port) })
+    this.#socket.setEncoding('latin1')
+    this.#socket.on('data', (chunk) => {
+      this.received += chunk
+    })
+    this.#socket.on('close', () => {
+      this.isClosed = true
+    })
+    this.#socket.on('error', () => {
+      this.isClosed = true
+    })
+  }
+
+  send(text: string): void {
+    this.#socket.write(text)
+  }
+
+  async until(condition: () => boolean): Promise<boolean> {
+    for (let waited = 0; waited < 300; waited += 1) {
+      if (condition()) return true
+      await new Promise((resolve) => setTimeout(resolve, 10))
+    }
+    return false
+  }
+
+  /** The status of the last answer. */
+  get status(): string | undefined {
+    return this.received
+      .match(/HTTP\/1\.1 (\d+)/g)
+      ?.at(-1)
+      ?.slice(-3)
+  }
+}
+
+const get = (path: string) => `GET ${path} HTTP/1.1\r\nHost: localhost\r\n\r\n`
+const tokenRequest = 'grant_type=refresh_token&refresh_token=x&client_id=x'
+const head = `POST /api/oauth/token HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: ${tokenRequest.length}\r\n\r\n`
+
+t.test(
+  'after SIGTERM every request on the wire is answered, kept-alive connections are told to leave, and the process ends with 0',
+  async (t) => {
+    const running = await startProcess(t, newFolder(t), {
+      LYCHGATE_DRAIN_SECONDS: '1',
+      LYCHGATE_LOG_LEVEL: 'fatal',
+    })
+    const { issuer } = running.server
+    const [idle, half, late] = [new Connection(issuer), new Connection(issuer), new Connection(issuer)]
+    for (const connection of [idle, half, late]) {
+      connection.send(get('/livez'))
+      t.ok(await connection.until(() => connection.status === '200'))
+      t.notMatch(connection.received, /connection: close/i)
+      connection.received = ''
+    }
+    half.send(head + tokenRequest.slice(0, 20))
+    await new Promise((resolve) => setTimeout(resolve, 100))
+
+    const end = running.stop('SIGTERM')
+    await new Promise((resolve) => setTimeout(resolve, 200))
+    t.notOk(idle.isClosed, 'an idle connection is left alone while others may still be using theirs')
+    half.send(tokenRequest.slice(20))
+    t.ok(await half.until(() => half.status === '400'), 'a request begun before is answered')
+    t.match(half.received, /invalid_client/)
+    t.match(half.received, /connection: close/i)
+    late.send(get('/readyz'))
+    t.ok(await late.until(() => late.status === '503'), 'not ready for more')
+    t.match(late.received, /retry-after: 1/i)
+    t.match(late.received, /connection: close/i)
+    const fresh = await fetch(`${issuer}/.well-known/openid-configuration`)
+    t.equal(fresh.status, 200, 'a new request is answered while draining')
+    t.equal(fresh.headers.get('connection'), 'close')
+
+    const { code, stderr } = await end
+    t.strictSame({ code, stderr }, { code: 0, stderr: '' })
+    t.ok(await idle.until(() => idle.isClosed))
+    await t.rejects(fetch(`${issuer}/livez`), 'nobody listens any more')
+  },
+)
+
+t.test('a request under way when draining ends is answered before the process ends', async (t) => {
+  const running = await startProcess(t, newFolder(t), { LYCHGATE_LOG_LEVEL: 'fatal' })
+  const connection = new Connection(running.server.issuer)
+  connection.send(head + tokenRequest.slice(0, 20))
+  await new Promise((resolve) => setTimeout(resolve, 100))
+  const end = running.stop('SIGTERM')
+  await new Promise((resolve) => setTimeout(resolve, 300))
+  t.equal(running.child.exitCode, null)
+  connection.send(tokenRequest.slice(20))
+  t.ok(await connection.until(() => connection.status === '400'))
+  t.match(await end, { code: 0 })
+})
+
+t.test('under load, SIGTERM loses no answer', async (t) => {
+  const running = await startProcess(t, newFolder(t), {
+    LYCHGATE_DRAIN_SECONDS: '1',
+    LYCHGATE_LOG_LEVEL: 'fatal',
+  })
+  const { issuer } = running.server
+  let [isOver, answered] = [false, 0]
+  const worker = async () => {
+    while (!isOver) {
+      const answer = await fetch(`${issuer}/api/courses`)
+      t.equal(answer.status, 200)
+      await answer.text()
+      answered += 1
+    }
+  }
+  const load = Promise.all([worker(), worker(), worker(), worker()])
+  await new Promise((resolve) => setTimeout(resolve, 200))
+  const end = running.stop('SIGTERM')
+  await new Promise((resolve) => setTimeout(resolve, 700))
+  isOver = true
+  await t.resolves(load)
+  t.ok(answered > 20)
+  t.match(await end, { code: 0 })
+})
