@@ -1,0 +1,46 @@
+import { createRemoteJWKSet, type JSONWebKeySet, jwtVerify } from 'jose'
+import t from 'tap'
+import { register } from '../helpers/flow.ts'
+import { assertRefused, json, startFlow } from '../helpers/wire.ts'
+
+const { server, tokens } = await startFlow(t)
+const url = `${server.issuer}/api/oauth/jwks`
+
+async function published(): Promise<JSONWebKeySet> {
+  return (await (await fetch(url)).json()) as JSONWebKeySet
+}
+
+t.test(
+  '[oidc-disc-3-jwks-uri] [rfc8414-2-jwks-uri] [oidc-core-10.1-kty-use] [oidc-core-15.2-bare-keys] the key set holds bare public signing keys, each with its own kid',
+  async (t) => {
+    const response = await fetch(url)
+    t.equal(response.status, 200)
+    t.match(response.headers.get('content-type'), /^application\/json/)
+    const metadata = await json(await fetch(`${server.issuer}/.well-known/openid-configuration`))
+    t.equal(metadata['jwks_uri'], url)
+    const { keys } = await published()
+    t.strictSame(keys.map(({ alg }) => alg).sort(), ['ES256', 'EdDSA', 'RS256'])
+    t.equal(new Set(keys.map(({ kid }) => kid)).size, keys.length)
+    const members = { RSA: ['n', 'e'], EC: ['crv', 'x', 'y'], OKP: ['crv', 'x'] }
+    for (const key of keys) {
+      const kty = key.kty as keyof typeof members
+      t.strictSame(Object.keys(key).sort(), ['alg', 'kid', 'kty', 'use', ...members[kty]].sort(), kty)
+      t.equal(key.use, 'sig')
+    }
+    await assertRefused(t, await fetch(url, { method: 'POST' }), 'invalid_request', 405)
+  },
+)
+
+t.test(
+  '[oidc-core-10.1-published-key] the kid of an ID Token finds the one key it verifies with',
+  async (t) => {
+    const { keys } = await published()
+    for (const alg of ['RS256', 'ES256', 'EdDSA']) {
+      const client = await register(server, { id_token_signed_response_alg: alg })
+      const { id_token: idToken } = await tokens({}, client)
+      const { protectedHeader } = await jwtVerify(idToken, createRemoteJWKSet(new URL(url)))
+      t.equal(keys.filter(({ kid }) => kid === protectedHeader.kid).length, 1)
+      t.equal(keys.find(({ kid }) => kid === protectedHeader.kid)?.alg, alg)
+    }
+  },
+)
