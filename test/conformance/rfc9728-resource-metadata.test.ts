@@ -81,7 +81,7 @@ t.test(
     const issuer = `${origin}/t`
     const lessons = `${origin}/lessons`
     const elsewhere = 'https://elsewhere.example/api'
-    const rest = { scopes: ['courses:read'], tokenFormat: 'opaque' } as const
+    const rest = { scopes: ['courses:read'], tokenFormat: 'opaque' as const }
     const own = await startServer(t, {
       issuer,
       resources: [
