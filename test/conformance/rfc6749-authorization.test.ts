@@ -288,6 +288,19 @@ t.test(
 
 t.test('two answers given at once to one consent page make one code', async (t) => {
   const page = pageOf(await ask(server, client, {}, person))
+  const { store } = server.deps
+  const { transact } = store
+  t.teardown(() => Object.assign(store, { transact }))
+  // All of them have found the request pending before any of them answers it.
+  const arrived = Promise.withResolvers<void>()
+  let count = 0
+  const together = async (...parameters: unknown[]) => {
+    count += 1
+    if (count === 4) arrived.resolve()
+    await arrived.promise
+    return Reflect.apply(transact, store, parameters)
+  }
+  Object.assign(store, { transact: together })
   const landings = await Promise.all([1, 2, 3, 4].map(() => person.submit(page, { decision: 'approve' })))
   t.equal(landings.filter(({ at }) => at === 'redirect').length, 1)
   for (const landing of landings) if (landing.at === 'page') t.equal(landing.page.status, 400)
