@@ -176,9 +176,9 @@ t.test('two requests in two tabs of one browser are both answered', async (t) =>
 
 t.test('a pending request expires', async (t) => {
   const { agent, page } = await loginPage()
-  server.advance(1799)
+  server.advance(1780)
   t.equal(place(await agent.open(page.url)), '/login')
-  server.advance(1)
+  server.advance(20)
   for (const landing of [await agent.open(page.url), await agent.submit(page, alice)]) {
     t.equal(pageOf(landing).status, 400)
     t.match(title(pageOf(landing)), 'it has expired')

@@ -1,5 +1,5 @@
 import t, { type Test } from 'tap'
-import { ask, pageOf, place, signedIn, title } from '../helpers/authorization.ts'
+import { ask, bodyOf, pageOf, place, signedIn, title } from '../helpers/authorization.ts'
 import { register, type TestClient } from '../helpers/flow.ts'
 import { alice, bob, startServer, type TestServer } from '../helpers/server.ts'
 import { type Landing, type Page, UserAgent } from '../helpers/user-agent.ts'
@@ -20,6 +20,9 @@ const narrow = await startServer(t, { passwordQueue: 1 })
 const narrowClient = await register(narrow)
 const limited = await startServer(t, { rateLimits: 'on', requestsPerMinute: { signIn: 4 } })
 const limitedClient = await register(limited)
+
+const proxied = await startServer(t, { signInThrottle: limits, trustProxy: ['127.0.0.1', '::1'] })
+const proxiedClient = await register(proxied)
 
 /** A sign-in page in a browser, and a way to answer it. */
 async function door(at: TestServer, who: TestClient, agent = new UserAgent(at.issuer)) {
@@ -62,9 +65,7 @@ t.test(
     for (const [index, spelling] of spellings.entries()) {
       const { agent, page } = await door(server, client)
       for (const name of ['x-forwarded-for', 'forwarded', 'x-real-ip', 'client-ip', 'true-client-ip']) {
-        const body = new URLSearchParams(
-          page.forms[0]?.fields.map(({ name, value }): [string, string] => [name, value]),
-        )
+        const body = bodyOf(page)
         body.set('username', spelling)
         body.set('password', alice.password)
         const address = `203.0.${index}.7`
@@ -100,6 +101,20 @@ t.test('of 40 guesses at once only as many are looked at as the limit allows', a
   const statuses = landings.map(statusOf)
   t.equal(statuses.filter((status) => status === 400).length, 10)
   t.equal(statuses.filter((status) => status === 429).length, 30)
+})
+
+t.test('behind a proxy that is trusted the address it names counts, by its network', async (t) => {
+  const attempt = async (address: string) => {
+    const { agent, page } = await door(proxied, proxiedClient)
+    const body = bodyOf(page)
+    body.set('username', 'alice')
+    body.set('password', 'wrong')
+    const headers = { 'x-forwarded-for': `198.51.100.1, ${address}` }
+    return (await agent.send(`${proxied.issuer}/login`, { method: 'POST', body, headers })).status
+  }
+  for (const address of ['203.0.113.7', '203.0.113.8', '203.0.113.9']) t.equal(await attempt(address), 400)
+  t.equal(await attempt('203.0.113.10'), 429, 'the same network')
+  t.equal(await attempt('203.0.112.10'), 400, 'another network')
 })
 
 t.test('a name nobody has is throttled like any other', async (t) => {
