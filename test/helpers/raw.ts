@@ -1,0 +1,133 @@
+import { hash } from 'node:crypto'
+import { connect } from 'node:net'
+import Database from 'better-sqlite3'
+import type { Test } from 'tap'
+import type { TestServer } from './server.ts'
+
+/** An answer as it came over the wire. */
+export interface RawAnswer {
+  readonly status: number
+  readonly headers: Readonly<Record<string, string>>
+  readonly body: string
+  /** Everything received. */
+  readonly text: string
+}
+
+export interface RawRequest {
+  readonly method?: string
+  readonly path: string
+  /** Sent as they are, in this order; Host and Connection come by themselves unless they are here. */
+  readonly headers?: readonly (readonly [name: string, value: string])[]
+  /** Its Content-Length comes by itself, unless a header says how long it is. */
+  readonly body?: string | Buffer
+}
+
+/** The request as bytes: no client library between the test and the wire corrects anything. */
+export function bytesOfRequest({ method = 'GET', path, headers = [], body = '' }: RawRequest): Buffer {
+  const content = Buffer.from(body)
+  const has = (name: string) => headers.some(([each]) => each.toLowerCase() === name)
+  const lines = [
+    `${method} ${path} HTTP/1.1`,
+    ...(has('host') ? [] : ['Host: localhost']),
+    ...(has('connection') ? [] : ['Connection: close']),
+    ...headers.map(([name, value]) => `${name}: ${value}`),
+    ...(content.length === 0 || has('content-length') || has('transfer-encoding')
+      ? []
+      : [`Content-Length: ${content.length}`]),
+  ]
+  return Buffer.concat([Buffer.from(`${lines.join('\r\n')}\r\n\r\n`, 'latin1'), content])
+}
+
+/** Sends these bytes and reads until the server closes, or says no more for two seconds. */
+export function sendBytes(server: TestServer, ...parts: readonly (string | Buffer)[]): Promise<RawAnswer> {
+  const { port } = new URL(server.origin)
+  return new Promise((resolve) => {
+    const chunks: Buffer[] = []
+    const socket = connect({ host: 'localhost', port: Number(port) })
+    const end = () => {
+      socket.destroy()
+      resolve(readAnswer(Buffer.concat(chunks).toString('latin1')))
+    }
+    socket.setTimeout(2000, end)
+    socket.on('data', (chunk) => chunks.push(chunk))
+    // The server may refuse before it has read everything: what it said counts.
+    socket.on('error', () => {})
+    socket.on('close', end)
+    socket.on('connect', () => {
+      for (const part of parts) socket.write(typeof part === 'string' ? Buffer.from(part, 'latin1') : part)
+    })
+  })
+}
+
+export function send(server: TestServer, request: RawRequest): Promise<RawAnswer> {
+  return sendBytes(server, bytesOfRequest(request))
+}
+
+function readAnswer(text: string): RawAnswer {
+  const split = text.indexOf('\r\n\r\n')
+  const [statusLine = '', ...lines] = text.slice(0, Math.max(split, 0)).split('\r\n')
+  const headers = Object.fromEntries(
+    lines.map((line) => [line.slice(0, line.indexOf(':')).toLowerCase(), line.slice(line.indexOf(':') + 2)]),
+  )
+  const rest = Buffer.from(split < 0 ? '' : text.slice(split + 4), 'latin1').toString()
+  const body = headers['transfer-encoding'] === 'chunked' ? unchunk(rest) : rest
+  return { status: Number(statusLine.split(' ')[1] ?? 0), headers, body, text }
+}
+
+function unchunk(text: string): string {
+  return text.replace(/^[0-9a-f]+\r\n/i, '').replace(/\r\n[0-9a-f]+\r\n(?:\r\n)?$/i, '')
+}
+
+/** What is wrong with an answer as a refusal in the form of RFC 6749 §5.2; undefined when it is one. */
+export function faultOfRefusal({ status, headers, body, text }: RawAnswer): string | undefined {
+  if (!(status >= 400 && status < 500)) return `status ${status}: ${text.slice(0, 200)}`
+  if (!headers['content-type']?.startsWith('application/json')) return `not JSON: ${text.slice(0, 300)}`
+  if (headers['cache-control'] !== 'no-store') return 'may be cached'
+  const members: unknown = JSON.parse(body)
+  if (typeof members !== 'object' || members === null) return `not an object: ${body}`
+  if (Object.keys(members).sort().join() !== 'error,error_description') return `foreign form: ${body}`
+  const { error, error_description: description } = members as Record<string, unknown>
+  if (typeof error !== 'string' || !/^[a-z_]+$/.test(error)) return `error: ${body}`
+  if (typeof description !== 'string' || !/^[\x20\x21\x23-\x5b\x5d-\x7e]+$/.test(description)) {
+    return `description: ${body}`
+  }
+  return undefined
+}
+
+/** What is wrong with an answer as an error page; undefined when it is one. */
+export function faultOfPage({ status, headers, body, text }: RawAnswer): string | undefined {
+  if (!(status >= 400 && status < 500)) return `status ${status}: ${text.slice(0, 200)}`
+  if (!headers['content-type']?.startsWith('text/html')) return `not HTML: ${text.slice(0, 300)}`
+  if (headers['location'] !== undefined) return `it redirects to ${headers['location']}`
+  return /<!doctype html>/i.test(body) && !body.includes('"statusCode"') ? undefined : `no page: ${body}`
+}
+
+/** Asserts that every one of these requests is refused with this status, in this form. */
+export async function assertAllRefused(
+  t: Test,
+  server: TestServer,
+  requests: Readonly<Record<string, RawRequest>>,
+  form: 'json' | 'page',
+  status: number,
+): Promise<void> {
+  for (const [about, request] of Object.entries(requests)) {
+    const answer = await send(server, request)
+    t.equal((form === 'json' ? faultOfRefusal : faultOfPage)(answer), undefined, about)
+    t.equal(answer.status, status, `${about}: status`)
+  }
+}
+
+/** A digest of every row of every table: the same as long as nothing is written. */
+export function contentsOfDatabase(file: string): string {
+  const database = new Database(file, { readonly: true })
+  try {
+    const tables = database
+      .prepare("select name from sqlite_schema where type = 'table' order by name")
+      .pluck()
+      .all()
+    const rows = tables.map((table) => database.prepare(`select * from "${table}"`).raw().all())
+    return hash('sha256', JSON.stringify(rows))
+  } finally {
+    database.close()
+  }
+}
