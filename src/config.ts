@@ -63,7 +63,9 @@ export const ConfigSchema = Type.Object(
     }),
     data: Type.String({ default: './data', description: 'The folder of the SQLite database.' }),
     store: Type.Optional(
-      Type.String({ description: 'A SQLite file as sqlite:FILE, or postgres://…; absent: lychgate.db in the data folder.' }),
+      Type.String({
+        description: 'A SQLite file as sqlite:FILE, or postgres://…; absent: lychgate.db in the data folder.',
+      }),
     ),
     secret: Type.Optional(
       Type.String({

@@ -51,11 +51,14 @@ export function parseClientCredentials(
     return basic
   }
   if (clientId === undefined) {
-    throw new OAuthError('invalid_client', 'client_id is missing', {
-      rule: 'rfc6749-3.2.1-public-sends-client-id',
-      status: realm.alwaysUnauthorized ? 401 : 400,
-      ...(realm.alwaysUnauthorized && { headers: basicChallenge }),
-    })
+    throw new OAuthError(
+      realm.alwaysUnauthorized ? 'invalid_client' : 'invalid_request',
+      'client_id is missing',
+      {
+        rule: 'rfc6749-3.2.1-public-sends-client-id',
+        ...(realm.alwaysUnauthorized && { headers: basicChallenge }),
+      },
+    )
   }
   if (clientSecret === undefined) return { method: 'none', clientId }
   return { method: 'client_secret_post', clientId, clientSecret }

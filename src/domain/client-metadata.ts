@@ -12,7 +12,7 @@ import {
 import { OAuthError } from './errors.ts'
 import type { Client, ClientAuthenticationMethod, GrantType, Scope, SigningAlgorithm } from './model.ts'
 import { present } from './present.ts'
-import { isLoopbackRedirect } from './redirect-uri.ts'
+import { hasResponseParameter, isLoopbackRedirect } from './redirect-uri.ts'
 import { formatScope, isScope, narrowScope, parseScope } from './scope.ts'
 
 /** What open registration allows. */
@@ -174,6 +174,13 @@ function loopbackOnly(
   }
   const accepted = uris.filter((uri) => isLoopbackRedirect(uri, policy.loopbackHosts))
   const foreign = uris.findIndex((uri) => !isLoopbackRedirect(uri, policy.loopbackHosts))
+  const doubled = uris.findIndex(hasResponseParameter)
+  if (doubled >= 0) {
+    throw new OAuthError(code, `${member}[${doubled}] has a query parameter that the answer uses`, {
+      rule: 'rfc6749-3.1-no-duplicate-response-params',
+      received: uris[doubled],
+    })
+  }
   if (foreign < 0 || policy.foreignRedirects === 'drop') return accepted
   throw new OAuthError(code, `${member}[${foreign}] is not of the form ${loopbackForm(policy)}`, {
     rule: 'seed-5-registration-loopback-only',

@@ -1,7 +1,7 @@
 import { accept, type Decision } from './decision.ts'
 import { OAuthError } from './errors.ts'
 import type { Client, ClientAuthenticationMethod, Scope, Seconds, SigningAlgorithm } from './model.ts'
-import { isHttpsRedirect, isLoopbackRedirect } from './redirect-uri.ts'
+import { hasResponseParameter, isHttpsRedirect, isLoopbackRedirect } from './redirect-uri.ts'
 import { hashSecret, mintSecret } from './secret.ts'
 
 /** What an operator asks for: a client with any https callback, or a resource server. */
@@ -108,9 +108,16 @@ function requireRedirectUris(
     throw new OAuthError('invalid_redirect_uri', 'redirect-uri is missing')
   }
   for (const [name, uris] of Object.entries({ redirectUris, postLogoutRedirectUris })) {
+    const flag = name === 'redirectUris' ? 'redirect-uri' : 'post-logout-redirect-uri'
+    const doubled = uris.findIndex(hasResponseParameter)
+    if (doubled >= 0) {
+      throw new OAuthError(
+        'invalid_redirect_uri',
+        `${flag} ${doubled + 1} has a query parameter that the answer uses`,
+      )
+    }
     const wrong = uris.findIndex((uri) => !isHttpsRedirect(uri) && !isLoopback(uri))
     if (wrong < 0) continue
-    const flag = name === 'redirectUris' ? 'redirect-uri' : 'post-logout-redirect-uri'
     throw new OAuthError(
       'invalid_redirect_uri',
       `${flag} ${wrong + 1} must be an https or http loopback URI with a path and without a fragment`,

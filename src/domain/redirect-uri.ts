@@ -49,6 +49,24 @@ export function redirectUriMatches(
   return expected.host === given.host && expected.rest === given.rest
 }
 
+/**
+ * Whether the query of a redirect URI already has a parameter of the answer: with it that one would come twice, which
+ * RFC 6749 §3.1 forbids.
+ */
+export function hasResponseParameter(uri: string): boolean {
+  const query = uri.split('?').slice(1).join('?')
+  return [...new URLSearchParams(query).keys()].some((name) => responseParameters.includes(name))
+}
+
+const responseParameters: readonly string[] = [
+  'code',
+  'state',
+  'iss',
+  'error',
+  'error_description',
+  'error_uri',
+]
+
 function splitLoopback(uri: string): { readonly host: string; readonly rest: string } | undefined {
   const { host, port, rest } = (uri.length <= longestUri && loopbackForm.exec(uri)?.groups) || {}
   if (host === undefined || rest === undefined || !isPort(port)) return undefined

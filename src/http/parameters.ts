@@ -38,6 +38,9 @@ export function parametersOf(parsed: unknown): Parameters {
   return (parsed ?? {}) as Parameters // the only other thing the parser returns
 }
 
+/** The longest URL to redirect a browser to: Node refuses request heads over 16 KiB, and cookies need room too. */
+export const longestUrl = 8000
+
 /** Refuses a form that could not be read or repeats a parameter, RFC 6749 §3.2; before any schema sees it. */
 export async function assertForm(request: FastifyRequest): Promise<void> {
   assertNoneRepeated(parametersOf(request.body))

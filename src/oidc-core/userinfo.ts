@@ -2,8 +2,8 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { Type } from '@sinclair/typebox'
 import type { FastifyRequest } from 'fastify'
 import type { AppDeps } from '../deps.ts'
+import { bearerRefusal } from '../domain/bearer.ts'
 import { claimNames, userInfo as describe } from '../domain/claims.ts'
-import { OAuthError } from '../domain/errors.ts'
 import { assertForm, formBodies } from '../http/parameters.ts'
 import { ErrorResponse } from '../http/schema.ts'
 
@@ -41,7 +41,11 @@ export const userInfo: FastifyPluginAsyncTypebox<Pick<AppDeps, 'config' | 'servi
   const answer = async ({ access }: FastifyRequest) => {
     if (access === undefined) throw new Error('requireScope has not run on this route')
     const account = await store.find('account', access.sub)
-    if (account === undefined) throw new OAuthError('invalid_token', 'the person of this token is gone')
+    if (account === undefined) {
+      throw bearerRefusal('invalid_token', 'the person of this token is gone', service.resourceMetadataUrl, {
+        rule: 'oidc-core-5.3.3-error',
+      })
+    }
     const requested = access.requestedClaims ?? { userinfo: [], idToken: [] }
     return describe(account, access.scope, requested, service.scopeClaims)
   }

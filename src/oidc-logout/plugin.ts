@@ -4,7 +4,7 @@ import { type LogoutRequest, parseLogoutRequest } from '../domain/logout.ts'
 import type { Session } from '../domain/model.ts'
 import { assertNoneRepeated, formatParameters, type Parameters, single } from '../domain/parameters.ts'
 import { formActionSource } from '../http/pages.ts'
-import { formBodies, parametersOf } from '../http/parameters.ts'
+import { formBodies, longestUrl, parametersOf } from '../http/parameters.ts'
 
 /**
  * OpenID Connect RP-Initiated Logout 1.0: sign-out, asked for by a client or by the person. Without an ID Token of the
@@ -18,8 +18,9 @@ export const logout: FastifyPluginAsync<AppDeps> = async (app, { config, service
   const answer = async (request: FastifyRequest, reply: FastifyReply, parameters: Parameters) => {
     assertNoneRepeated(parameters)
     if (request.method === 'POST' && !app.browser.hasSessionCookie(request)) {
+      const again = `${action}?${formatParameters(parameters)}`
       // Browsers withhold our cookies from a POST of another site; a GET of ours brings them.
-      return reply.redirect(`${action}?${formatParameters(parameters)}`, 303)
+      if (again.length < longestUrl) return reply.redirect(again, 303)
     }
     const wanted = await logoutRequest(parameters)
     const session = await app.browser.session(request, clock())

@@ -11,7 +11,7 @@ import type { AuthorizationRequest, Client, Consent, Session } from '../domain/m
 import { formatParameters, type Parameters, single } from '../domain/parameters.ts'
 import { hashSecret } from '../domain/secret.ts'
 import { toOAuthError } from '../http/errors.ts'
-import { formBodies, parametersOf } from '../http/parameters.ts'
+import { formBodies, longestUrl, parametersOf } from '../http/parameters.ts'
 import { consentKey } from '../storage/store.ts'
 import { AuthorizationParameters } from './schema.ts'
 
@@ -152,5 +152,3 @@ export const authorize: FastifyPluginAsync<AppDeps> = async (
 }
 
 const form = 'application/x-www-form-urlencoded'
-/** Node refuses request heads over 16 KiB; cookies need room too. */
-const longestUrl = 8000

@@ -33,7 +33,11 @@ const IntrospectionResponse = Type.Object(
     iss: Type.Optional(Type.String()),
     jti: Type.Optional(Type.String()),
   },
-  { title: 'Introspection', description: 'What a token is worth, RFC 7662 §2.2.', additionalProperties: false },
+  {
+    title: 'Introspection',
+    description: 'What a token is worth, RFC 7662 §2.2.',
+    additionalProperties: false,
+  },
 )
 
 /** RFC 7662. Owns the endpoint; who may learn what is decided in domain/introspection.ts. */

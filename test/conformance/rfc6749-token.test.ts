@@ -84,7 +84,7 @@ t.test(
       code: 'invalid_request',
       redirect_uri: 'invalid_grant',
       code_verifier: 'invalid_grant',
-      client_id: 'invalid_client',
+      client_id: 'invalid_request',
     }
     for (const [name, error] of Object.entries(missing)) {
       for (const value of [undefined, '']) {

@@ -112,7 +112,13 @@ t.test(
       ]
       for (const fields of asNobody) {
         const response = await post(server, path, { token, ...fields })
-        await assertRefused(t, response, 'invalid_client', 400, JSON.stringify(fields))
+        await assertRefused(
+          t,
+          response,
+          fields['client_id'] ? 'invalid_client' : 'invalid_request',
+          400,
+          JSON.stringify(fields),
+        )
       }
       const authorization = `Basic ${btoa(`${caller.id}:wrong`)}`
       const byHeader = await post(server, path, { token }, { authorization })
@@ -123,7 +129,7 @@ t.test(
       t.notOk(await isAlive(server, token), caller.method)
     }
     const { access_token: token } = await tokens()
-    await assertRefused(t, await post(server, path, { token }), 'invalid_client')
+    await assertRefused(t, await post(server, path, { token }), 'invalid_request')
     await assertRefused(t, await post(server, path, { token, client_id: 'client_nobody' }), 'invalid_client')
     t.ok(await isAlive(server, token))
   },

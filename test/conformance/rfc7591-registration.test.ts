@@ -591,3 +591,14 @@ t.test('a server that drops foreign redirects keeps and echoes the loopback ones
   const foreign = await client.post({ redirect_uris: ['https://editor.example/redirect'] })
   assertRefused(t, foreign, 'invalid_redirect_uri', 'nothing is left')
 })
+
+t.test(
+  '[rfc6749-3.1-no-duplicate-response-params] a redirect URI that has a parameter of the answer is refused',
+  async (t) => {
+    for (const query of ['code=1', 'a=b&state=x', 'iss', '%73tate=x', 'error=no']) {
+      const answer = await post({ redirect_uris: [loopback, `${loopback}?${query}`] })
+      assertRefused(t, answer, 'invalid_redirect_uri', query)
+    }
+    await register({ redirect_uris: [`${loopback}?states=1&codex=2`] })
+  },
+)

@@ -73,14 +73,17 @@ t.test('two methods at once are invalid_request', async (t) => {
   t.throws(() => parse(undefined, 'client_id=a&client_secret=s&client_secret=s'), { code: 'invalid_request' })
 })
 
-t.test('no client_id is invalid_client, 401 only where the endpoint always says so', async (t) => {
-  t.throws(() => parse(undefined), { code: 'invalid_client', status: 400 })
-  t.throws(() => parse(undefined, 'client_secret=s', introspection), {
-    code: 'invalid_client',
-    status: 401,
-    headers: { 'www-authenticate': /^Basic/ },
-  })
-})
+t.test(
+  'no client_id is a missing parameter, and no client where the endpoint always answers 401',
+  async (t) => {
+    t.throws(() => parse(undefined), { code: 'invalid_request', status: 400 })
+    t.throws(() => parse(undefined, 'client_secret=s', introspection), {
+      code: 'invalid_client',
+      status: 401,
+      headers: { 'www-authenticate': /^Basic/ },
+    })
+  },
+)
 
 const secret = 'lyc_secret_x'
 const clientWith = (authenticationMethod: ClientAuthenticationMethod): Client => ({

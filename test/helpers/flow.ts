@@ -1,6 +1,11 @@
 import { createHash, randomBytes } from 'node:crypto'
-import { alice, type TestServer } from './server.ts'
+import { alice } from './server.ts'
 import { type Landing, type Page, UserAgent } from './user-agent.ts'
+
+/** A server as far as its clients know it. */
+export interface Issuer {
+  readonly issuer: string
+}
 
 /** A client as a test knows it. */
 export interface TestClient {
@@ -30,10 +35,7 @@ export function pkce(verifier = randomBytes(32).toString('base64url')) {
 }
 
 /** Registers a client over HTTP; a public loopback one unless the metadata says otherwise. */
-export async function register(
-  server: TestServer,
-  metadata: Record<string, unknown> = {},
-): Promise<TestClient> {
+export async function register(server: Issuer, metadata: Record<string, unknown> = {}): Promise<TestClient> {
   const response = await fetch(`${server.issuer}/api/oauth/register`, {
     method: 'POST',
     headers: { 'content-type': 'application/json' },
@@ -48,7 +50,7 @@ export async function register(
 }
 
 /** The URL of an authorization request; a value of undefined leaves the parameter out. */
-export function authorizationUrl(server: TestServer, client: TestClient, fields: Fields = {}): string {
+export function authorizationUrl(server: Issuer, client: TestClient, fields: Fields = {}): string {
   const query = form({
     response_type: 'code',
     client_id: client.id,
@@ -64,7 +66,7 @@ export function authorizationUrl(server: TestServer, client: TestClient, fields:
 
 /** An authorization request sent by a fresh browser without following: the endpoint's own answer. */
 export function authorize(
-  server: TestServer,
+  server: Issuer,
   client: TestClient,
   fields: Fields = {},
   agent = new UserAgent(server.issuer),
@@ -117,7 +119,7 @@ export interface CodeOptions {
 
 /** The code of a whole authorization with sign-in and consent. The verifier is 43 times `v` unless fields say otherwise. */
 export async function obtainCode(
-  server: TestServer,
+  server: Issuer,
   client: TestClient,
   options: CodeOptions = {},
 ): Promise<string> {
@@ -130,12 +132,12 @@ export async function obtainCode(
 }
 
 /** A POST of form fields to an endpoint below the issuer. */
-export function post(server: TestServer, path: string, fields: Fields, headers: Record<string, string> = {}) {
+export function post(server: Issuer, path: string, fields: Fields, headers: Record<string, string> = {}) {
   return fetch(server.issuer + path, { method: 'POST', body: form(fields), headers, redirect: 'manual' })
 }
 
 /** The same as this client: with its secret, by its method. */
-export function postAs(server: TestServer, client: TestClient, path: string, fields: Fields) {
+export function postAs(server: Issuer, client: TestClient, path: string, fields: Fields) {
   const { id, secret = '', method } = client
   if (method === 'client_secret_basic') {
     const authorization = `Basic ${Buffer.from(`${encodeURIComponent(id)}:${encodeURIComponent(secret)}`).toString('base64')}`
@@ -150,7 +152,7 @@ export function postAs(server: TestServer, client: TestClient, path: string, fie
 
 /** The token endpoint's answer to a code; fields override or (undefined) leave out. */
 export function exchange(
-  server: TestServer,
+  server: Issuer,
   client: TestClient,
   code: string,
   fields: Fields = {},
@@ -165,7 +167,7 @@ export function exchange(
 }
 
 export function refresh(
-  server: TestServer,
+  server: Issuer,
   client: TestClient,
   token: string,
   fields: Fields = {},
@@ -179,7 +181,7 @@ export function refresh(
 
 /** Tokens of a whole flow. */
 export async function obtainTokens(
-  server: TestServer,
+  server: Issuer,
   client: TestClient,
   options: CodeOptions = {},
 ): Promise<Tokens> {
@@ -190,7 +192,7 @@ export async function obtainTokens(
 
 /** A call with a bearer token, to a path below the issuer. */
 export function callApi(
-  server: TestServer,
+  server: Issuer,
   path: string,
   token?: string,
   init: RequestInit = {},

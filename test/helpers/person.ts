@@ -1,5 +1,5 @@
-import { signInAndApprove } from './flow.ts'
-import { alice, type TestServer } from './server.ts'
+import { type Issuer, signInAndApprove } from './flow.ts'
+import { alice } from './server.ts'
 import { type Page, UserAgent } from './user-agent.ts'
 
 /** A person with a browser in which they are signed in, whatever a client sends them. */
@@ -13,14 +13,14 @@ export interface Person {
   deny(url: URL | string): Promise<URL>
 }
 
-/** Alice, before she signs in; her browser stays the same from one request to the next. */
-export function newPerson(server: TestServer): Person {
+/** Somebody before they sign in; their browser stays the same from one request to the next. */
+export function newPerson(server: Issuer, credentials = alice): Person {
   const agent = new UserAgent(server.issuer)
 
   async function consentPage(url: URL | string): Promise<Page> {
     let landing = await agent.open(String(url))
     if (landing.at === 'page' && fieldNames(landing.page).includes('password')) {
-      landing = await agent.submit(landing.page, alice)
+      landing = await agent.submit(landing.page, credentials)
     }
     if (landing.at === 'page' && decisionsOf(landing.page).includes('approve')) return landing.page
     throw new Error(
@@ -31,7 +31,10 @@ export function newPerson(server: TestServer): Person {
   return {
     agent,
     async approve(url, scope) {
-      return signInAndApprove(agent, await agent.open(String(url)), { ...(scope && { scope }) })
+      return signInAndApprove(agent, await agent.open(String(url)), {
+        person: credentials,
+        ...(scope && { scope }),
+      })
     },
     async approveByPost(url) {
       const landing = await agent.submit(await consentPage(url), { decision: 'approve' })

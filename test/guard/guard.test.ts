@@ -1,0 +1,230 @@
+/** The guard in an application of somebody else, on another address, with tokens it has to ask about. */
+import { once } from 'node:events'
+import { createServer, type RequestListener } from 'node:http'
+import { connect } from 'node:net'
+import { text } from 'node:stream/consumers'
+import Fastify from 'fastify'
+import t, { type Test } from 'tap'
+import { introspectedBy, protectedResourceMetadata } from '../../src/guard/guard.ts'
+import { type Fields, obtainTokens, post, register } from '../helpers/flow.ts'
+import { freePort } from '../helpers/free-port.ts'
+import { addResourceServer, callAt, startApi } from '../helpers/guarded-api.ts'
+import { newPerson } from '../helpers/person.ts'
+import { startServer } from '../helpers/server.ts'
+
+const [notes, other] = [`http://127.0.0.1:${await freePort()}`, 'https://other.example/api']
+const scopes = ['courses:read', 'courses:write']
+const server = await startServer(t, {
+  resources: [notes, other].map((identifier) => ({
+    identifier,
+    name: 'Notes',
+    scopes,
+    tokenFormat: 'opaque' as const,
+  })),
+})
+const client = await register(server)
+const { agent } = newPerson(server)
+const credentials = await addResourceServer(server, notes)
+const verifyToken = introspectedBy(credentials)
+await startApi(t, notes, { verifyToken, anonymous: 'allow' })
+
+const tokens = (fields: Fields = {}) =>
+  obtainTokens(server, client, {
+    agent,
+    fields: { scope: 'openid courses:read', resource: notes, ...fields },
+  })
+const metadataUrl = (resource: string) => `${resource}/.well-known/oauth-protected-resource`
+
+/** A port nobody else has, with the same guard set up another way. */
+async function another(t: Test, options: Partial<Parameters<typeof startApi>[2]>): Promise<string> {
+  const resource = `http://127.0.0.1:${await freePort()}`
+  await startApi(t, resource, { verifyToken, anonymous: 'allow', ...options })
+  return resource
+}
+
+t.test('[seed-2-resource-param-binds] [seed-5-bearer-api-calls] a token for this API opens it', async (t) => {
+  const { access_token: token } = await tokens()
+  const { status, body } = await callAt(`${notes}/read`, token)
+  t.equal(status, 200)
+  t.match(body['caller'], { clientId: client.id, sub: String, scope: ['courses:read'], audience: [notes] })
+  t.equal((await callAt(`${server.issuer}/api/courses`, token)).status, 401, 'and no other')
+})
+
+for (const [about, fields] of [
+  ['the API of the server', { resource: undefined }],
+  ['another API', { resource: other }],
+] as const) {
+  t.test(`[rfc9700-2.3-rs-checks-audience] a token for ${about} is refused`, async (t) => {
+    const answer = await callAt(`${notes}/read`, (await tokens(fields)).access_token)
+    t.match(answer, { status: 401, challenge: /error="invalid_token"/, body: { error: 'invalid_token' } })
+  })
+}
+
+t.test('the guard checks the audience itself, whoever verified the token', async (t) => {
+  const access = { sub: 'alice', clientId: 'x', scope: scopes, audience: [other] }
+  const resource = await another(t, { verifyToken: async () => access })
+  t.match(await callAt(`${resource}/read`, 'token'), { status: 401, body: { error: 'invalid_token' } })
+})
+
+t.test('no token is an anonymous caller, as are another scheme and a token in the query', async (t) => {
+  const { access_token: token } = await tokens()
+  for (const answer of [
+    await callAt(`${notes}/read`),
+    await callAt(`${notes}/read`, undefined, { authorization: 'Basic YTpi' }),
+    await callAt(`${notes}/read?access_token=${token}`),
+  ]) {
+    t.match(answer, { status: 200, challenge: null, body: { caller: 'anonymous' } })
+  }
+})
+
+t.test(
+  'where anonymous callers are challenged, the challenge has no error and leads to the metadata',
+  async (t) => {
+    const resource = await another(t, { anonymous: 'challenge' })
+    const answer = await callAt(`${resource}/read`)
+    t.equal(answer.status, 401)
+    t.equal(answer.challenge, `Bearer resource_metadata="${metadataUrl(resource)}"`)
+    t.match(await callAt(metadataUrl(resource)), { status: 200, body: { resource } })
+  },
+)
+
+t.test('[rfc6750-3.1-insufficient-scope-403] the challenge names every scope that is needed', async (t) => {
+  const { access_token: token } = await tokens()
+  const answer = await callAt(`${notes}/both`, token)
+  t.match(answer, { status: 403, body: { error: 'insufficient_scope', error_description: String } })
+  t.match(answer.challenge, /^Bearer error="insufficient_scope", .*scope="courses:read courses:write", /)
+  t.ok(answer.challenge?.endsWith(`resource_metadata="${metadataUrl(notes)}"`))
+  t.equal((await callAt(`${notes}/read`, token)).status, 200)
+})
+
+const bad = [
+  ['garbage', async () => 'garbage'],
+  ['nothing', async () => ''],
+  ['a refresh token', async () => (await tokens()).refresh_token],
+  ['an ID Token', async () => (await tokens()).id_token],
+] as const
+for (const [about, make] of bad) {
+  t.test(
+    `[rfc6750-3.1-invalid-token-401] ${about} is no access token, and nobody is anonymous with it`,
+    async (t) => {
+      const answer = await callAt(`${notes}/read`, await make())
+      t.equal(answer.status, 401)
+      t.same(Object.keys(answer.body), ['error', 'error_description'])
+      t.match(answer.body, { error: 'invalid_token', error_description: /^[\x20\x21\x23-\x5b\x5d-\x7e]+$/ })
+      t.match(
+        answer.challenge,
+        /^Bearer error="invalid_token", error_description="[^"]+", resource_metadata="[^"]+"$/,
+      )
+      t.equal(answer.headers.get('cache-control'), 'no-store')
+    },
+  )
+}
+
+t.test('an application that has an error handler of its own answers refusals alike', async (t) => {
+  const resource = await another(t, {
+    setUp: (app) => void app.setErrorHandler((_error, _request, reply) => reply.code(418).send('oops')),
+  })
+  t.match(await callAt(`${resource}/read`, 'garbage'), { status: 401, body: { error: 'invalid_token' } })
+})
+
+t.test('a revoked token is refused by the very next call', async (t) => {
+  const { access_token: token } = await tokens()
+  t.equal((await callAt(`${notes}/read`, token)).status, 200)
+  t.equal((await post(server, '/api/oauth/revoke', { token, client_id: client.id })).status, 200)
+  t.equal((await callAt(`${notes}/read`, token)).status, 401)
+})
+
+t.test('a resource server learns nothing of tokens meant for another API', async (t) => {
+  const { access_token: token } = await tokens({ resource: other })
+  t.equal(await verifyToken(token), undefined)
+})
+
+t.test('[rfc6750-3.1-invalid-request-400] two Authorization headers are refused', async (t) => {
+  const { access_token: token } = await tokens()
+  const { hostname, port } = new URL(notes)
+  const socket = connect(Number(port), hostname)
+  const header = `authorization: Bearer ${token}\r\n`
+  socket.end(`GET /read HTTP/1.1\r\nhost: ${hostname}\r\nconnection: close\r\n${header}${header}\r\n`)
+  const answer = await text(socket)
+  t.match(answer, /^HTTP\/1\.1 400 /)
+  t.match(answer, /"error":"invalid_request"/)
+})
+
+/** An authorization server that does not do what it should. */
+async function startBroken(t: Test, answer: RequestListener): Promise<string> {
+  const broken = createServer(answer).listen(0, '127.0.0.1')
+  await once(broken, 'listening')
+  t.teardown(() => {
+    broken.closeAllConnections()
+    broken.close()
+  })
+  const address = broken.address()
+  return `http://127.0.0.1:${typeof address === 'object' && address ? address.port : 0}`
+}
+
+const failures: readonly [string, RequestListener][] = [
+  ['fails', (_request, response) => response.writeHead(500).end()],
+  ['answers something else', (_request, response) => response.end('<html>')],
+  ['redirects', (_request, response) => response.writeHead(307, { location: 'https://x.example' }).end()],
+  ['does not answer', () => {}],
+  ['hangs up', (_request, response) => response.destroy()],
+]
+for (const [about, answer] of failures) {
+  t.test(`when the authorization server ${about} the API answers 503, and nobody is anonymous`, async (t) => {
+    const endpoint = await startBroken(t, answer)
+    const asking = introspectedBy({ ...credentials, endpoint, timeoutMilliseconds: 200 })
+    const resource = await another(t, { verifyToken: asking })
+    const { access_token: token } = await tokens()
+    const refused = await callAt(`${resource}/read`, token)
+    t.match(refused, { status: 503, challenge: null, body: { error: 'temporarily_unavailable' } })
+    t.equal(refused.headers.get('retry-after'), '1')
+    t.match(await callAt(`${resource}/read`), { status: 200, body: { caller: 'anonymous' } })
+  })
+}
+
+t.test('wrong credentials of the resource server are its own problem: 503', async (t) => {
+  const resource = await another(t, {
+    verifyToken: introspectedBy({ ...credentials, clientSecret: 'wrong' }),
+  })
+  t.match(await callAt(`${resource}/read`, (await tokens()).access_token), { status: 503 })
+})
+
+t.test(
+  'whatever else a verifier throws is answered by the application, and nobody is anonymous',
+  async (t) => {
+    const verifyToken = () => Promise.reject(new Error('secret detail'))
+    const answer = await callAt(`${await another(t, { verifyToken })}/read`, 'token')
+    t.equal(answer.status, 500)
+    t.equal(answer.body['caller'], undefined)
+  },
+)
+
+t.test(
+  '[rfc9728-3-path-insertion] an API with a path publishes its metadata behind the well-known string',
+  async (t) => {
+    const app = Fastify()
+    t.teardown(() => app.close())
+    const resource = 'https://api.example/v1'
+    const options = { resource, authorizationServers: [server.issuer] }
+    await app.register(protectedResourceMetadata, options)
+    const answer = await app.inject('/.well-known/oauth-protected-resource/v1')
+    t.equal(answer.statusCode, 200)
+    t.match(answer.headers, {
+      'content-type': /^application\/json/,
+      'cache-control': 'public, max-age=300',
+      'access-control-allow-origin': '*',
+    })
+    t.same(answer.json(), {
+      resource,
+      authorization_servers: [server.issuer],
+      bearer_methods_supported: ['header'],
+    })
+    const etag = String(answer.headers.etag)
+    const again = await app.inject({ url: answer.raw.req.url ?? '', headers: { 'if-none-match': etag } })
+    t.equal(again.statusCode, 304)
+    await t.rejects(
+      async () => void (await Fastify().register(protectedResourceMetadata, { ...options, prefix: '/x' })),
+      { message: /without a prefix/ },
+    )
+  },
+)
