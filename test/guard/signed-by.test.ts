@@ -56,7 +56,7 @@ const claims = {
   sub: 'alice',
   client_id: 'a client',
   iat: now,
-  exp: now + 60,
+  exp: now + 600,
   jti: '1',
   scope: 'a b',
 }
