@@ -33,9 +33,15 @@ export function nextStep(
   return needsConsent(request, client, consent) ? 'consent' : 'respond'
 }
 
-/** The scopes the person still has to decide about: for an integration that is remembered only the new ones. */
-export function newScope(request: AuthorizationRequest, consent: Consent | undefined): Scope {
-  return request.scope.filter((name) => !consent?.scope.includes(name))
+/** The scopes the person is asked about: where consent is remembered only the new ones, unless there is a new resource to use them at. */
+export function askedScope(
+  request: AuthorizationRequest,
+  client: Client,
+  consent: Consent | undefined,
+): Scope {
+  const isRemembered = client.consent === 'remember' && !request.prompt.includes('consent')
+  const fresh = isRemembered && !hasNewResource(request, consent) ? newScope(request, consent) : []
+  return fresh.length > 0 ? fresh : request.scope
 }
 
 /** How `prompt=none` answers when a step would need the person, OpenID Connect Core §3.1.2.6. */
@@ -61,9 +67,16 @@ export function wrongPerson(request: AuthorizationRequest, session: Session | un
   })
 }
 
-/** What the person leaves of the requested scope, RFC 6749 §3.3; openid is the sign-in itself and stays. May be nothing. */
-export function narrowByPerson(request: AuthorizationRequest, ticked: readonly string[]): Scope {
-  return request.scope.filter((name) => name === 'openid' || ticked.includes(name))
+/**
+ * What the person leaves of the requested scope, RFC 6749 §3.3; openid is the sign-in itself and stays. May be nothing.
+ * @param asked What they were asked about; the rest they allowed before.
+ */
+export function narrowByPerson(
+  request: AuthorizationRequest,
+  asked: Scope,
+  ticked: readonly string[],
+): Scope {
+  return request.scope.filter((name) => name === 'openid' || !asked.includes(name) || ticked.includes(name))
 }
 
 function mustAuthenticate(request: AuthorizationRequest, session: Session, now: Seconds): boolean {
@@ -78,6 +91,13 @@ function needsConsent(request: AuthorizationRequest, client: Client, consent: Co
   // RFC 8252 §8.6: the identity of a client that registered itself is not assured, so it asks every time.
   if (client.origin !== 'integration' || client.consent === 'always') return true
   if (client.consent === 'skip') return false
-  const resourceIsNew = request.resource.some((identifier) => !consent?.resource.includes(identifier))
-  return consent === undefined || resourceIsNew || newScope(request, consent).length > 0
+  return consent === undefined || hasNewResource(request, consent) || newScope(request, consent).length > 0
+}
+
+function hasNewResource(request: AuthorizationRequest, consent: Consent | undefined): boolean {
+  return request.resource.some((identifier) => !consent?.resource.includes(identifier))
+}
+
+function newScope(request: AuthorizationRequest, consent: Consent | undefined): Scope {
+  return request.scope.filter((name) => !consent?.scope.includes(name))
 }

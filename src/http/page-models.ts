@@ -82,6 +82,8 @@ export interface ConsentPage {
   /** openid, profile, email and their like. */
   readonly identity: readonly ConsentScope[]
   readonly areas: readonly ConsentArea[]
+  /** The rest was allowed before and stays allowed. */
+  readonly onlyNew: boolean
   /** "90 days", or undefined when nothing outlives the access token. */
   readonly accessLasts?: string
   /** The person's own page, where access is taken back; absent when there is none. */

@@ -5,7 +5,7 @@ import { layOutScope } from '../domain/consent-areas.ts'
 import type { Write } from '../domain/decision.ts'
 import { inWords } from '../domain/durations.ts'
 import { OAuthError } from '../domain/errors.ts'
-import { narrowByPerson } from '../domain/interaction.ts'
+import { askedScope, narrowByPerson } from '../domain/interaction.ts'
 import type { Account, Scope, Seconds, Session } from '../domain/model.ts'
 import { every, single } from '../domain/parameters.ts'
 import { isLoopbackRedirect } from '../domain/redirect-uri.ts'
@@ -44,7 +44,7 @@ export function consentPage(app: FastifyInstance, deps: AppDeps, goOn: GoOn): vo
     if (pending.step !== 'consent' || session === undefined) return goOn(pending, reply)
     if (single(form, 'csrf') !== csrfOf(pending, session)) throw forged(pageUrl(pending))
     const approved = single(form, 'decision') === 'approve'
-    const scope = approved ? narrowByPerson(interaction.request, every(form, 'scope')) : []
+    const scope = approved ? narrowByPerson(interaction.request, askedOf(pending), every(form, 'scope')) : []
     if (scope.length === 0) {
       await takeAway(deps, pending)
       return reply.authorizationError(interaction.request, denied())
@@ -63,7 +63,8 @@ export function consentPage(app: FastifyInstance, deps: AppDeps, goOn: GoOn): vo
   ) => {
     const { interaction, client } = pending
     const isChecked = ({ access }: CatalogueScope) => !onlyRead || access !== 'write'
-    const { identity, areas } = layOutScope(interaction.request.scope, config.scopes, isChecked)
+    const asked = askedOf(pending)
+    const { identity, areas } = layOutScope(asked, config.scopes, isChecked)
     const canChange = areas.some(({ write }) => write !== undefined)
     const outlives = client.grantTypes.includes('refresh_token')
     const model: ConsentPage = {
@@ -77,6 +78,7 @@ export function consentPage(app: FastifyInstance, deps: AppDeps, goOn: GoOn): vo
       resources: foreignResources(interaction.request.resource),
       identity,
       areas,
+      onlyNew: asked.length < interaction.request.scope.length,
       ...(outlives && { accessLasts: inWords(config.lifetimes.refreshTokenAbsoluteSeconds) }),
     }
     return reply.page('consent', model, formActionOf(pending))
@@ -94,6 +96,10 @@ export function consentPage(app: FastifyInstance, deps: AppDeps, goOn: GoOn): vo
   /** Bound to the login too: a page shown to one person cannot be answered as another. */
   const csrfOf = ({ browserSecret, interaction }: Pending, session: Session) =>
     app.browser.csrfToken(browserSecret, 'consent', interaction.id, session.id)
+}
+
+function askedOf({ interaction, client, consent }: Pending): Scope {
+  return askedScope(interaction.request, client, consent)
 }
 
 /** An integration's consent is kept and grows; a client that registered itself asks every time, RFC 8252 §8.6. */

@@ -216,8 +216,11 @@ t.test(
       to: portal.redirectUri,
     })
     const more = await consentPage({ scope: 'openid courses:write' }, person, portal)
-    t.ok(offeredScope(more).includes('courses:write'))
-    sentAway(await person.submit(more, { decision: 'approve' }))
+    t.strictSame(offeredScope(more), ['courses:write'], 'what was allowed before is not asked again')
+    const grown = sentAway(await person.submit(more, { decision: 'approve' }))
+    t.match(await (await exchange(server, portal, grown['code'] ?? '')).json(), {
+      scope: 'openid courses:write',
+    })
     t.match(
       (await silent('openid courses:read courses:write')).headers.get('location'),
       'code=',

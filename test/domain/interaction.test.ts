@@ -1,8 +1,8 @@
 import t from 'tap'
 import { layOutScope } from '../../src/domain/consent-areas.ts'
 import {
+  askedScope,
   narrowByPerson,
-  newScope,
   nextStep,
   refusalOfSilence,
   untouched,
@@ -85,9 +85,16 @@ t.test('the next step follows from the request, the browser, the client and what
   }
 })
 
-t.test('only what is not remembered is new', async (t) => {
-  t.strictSame(newScope(ask({}), undefined), ['openid', 'courses:read'])
-  t.strictSame(newScope(ask({ scope: ['openid', 'email'] }), consent), ['email'])
+t.test('only what is not remembered is asked about, or all of it where nothing is remembered', async (t) => {
+  const more = ask({ scope: ['openid', 'email'] })
+  t.strictSame(askedScope(ask({}), integration, undefined), ['openid', 'courses:read'])
+  t.strictSame(askedScope(more, integration, consent), ['email'])
+  t.strictSame(askedScope(more, always, consent), ['openid', 'email'])
+  t.strictSame(askedScope({ ...more, prompt: ['consent'] }, integration, consent), ['openid', 'email'])
+  t.strictSame(askedScope({ ...more, resource: ['https://new.example'] }, integration, consent), [
+    'openid',
+    'email',
+  ])
 })
 
 t.test('a request that allows no page is told which page it would take', async (t) => {
@@ -105,13 +112,13 @@ t.test('a request that allows no page is told which page it would take', async (
 
 t.test('the person takes away from the request and never adds to it', async (t) => {
   const request = ask({ scope: ['openid', 'courses:read', 'courses:write'] })
-  t.strictSame(narrowByPerson(request, ['courses:read']), ['openid', 'courses:read'])
-  t.strictSame(narrowByPerson(request, []), ['openid'])
-  t.strictSame(narrowByPerson(request, ['email', 'account:write', 'courses:write']), [
+  t.strictSame(narrowByPerson(request, request.scope, ['courses:read']), ['openid', 'courses:read'])
+  t.strictSame(narrowByPerson(request, request.scope, []), ['openid'])
+  t.strictSame(narrowByPerson(request, request.scope, ['email', 'account:write', 'courses:write']), [
     'openid',
     'courses:write',
   ])
-  t.strictSame(narrowByPerson(ask({ scope: ['courses:read'] }), ['openid']), [])
+  t.strictSame(narrowByPerson(ask({ scope: ['courses:read'] }), ['courses:read'], ['openid']), [])
 })
 
 t.test('the consent page has every requested scope once, read beside write', async (t) => {

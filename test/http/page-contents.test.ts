@@ -15,7 +15,7 @@ t.test(
     const text = textOf(await html('consent'))
     t.match(
       text,
-      'This app named itself. It registered automatically 4 seconds ago and nobody has checked who made it.',
+      'This app named itself. It registered automatically 4 seconds ago from this computer and nobody has checked who made it.',
     )
     t.match(text, 'You will be sent back to 127.0.0.1:51004, a program on this computer.')
     const assured = textOf(await html('consent-identity'))

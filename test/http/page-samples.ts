@@ -7,7 +7,7 @@ export type Sample = { [K in keyof Pages]: { readonly page: K; readonly model: P
 const hidden = { interaction: 'lyi_3vQ8', csrf_token: 'nQ2Vd0' }
 const account = { name: 'Alice Example', username: 'alice' }
 
-function askFor(names: readonly string[]): Pick<Pages['consent'], 'identity' | 'areas'> {
+function askFor(names: readonly string[]): Pick<Pages['consent'], 'identity' | 'areas' | 'onlyNew'> {
   const identity: ConsentScope[] = []
   const areas = new Map<string, ConsentArea>()
   for (const { name, group, access, description } of defaultScopeCatalogue) {
@@ -16,7 +16,7 @@ function askFor(names: readonly string[]): Pick<Pages['consent'], 'identity' | '
     if (access === 'identity') identity.push(scope)
     else areas.set(group, { ...areas.get(group), group, [access]: scope })
   }
-  return { identity, areas: [...areas.values()] }
+  return { identity, areas: [...areas.values()], onlyNew: false }
 }
 
 const everyScope = defaultScopeCatalogue.map(({ name }) => name)
@@ -220,6 +220,7 @@ export const hostile = {
       },
       resources: [{ name: hostileText, identifier: hostileText }],
       identity: [hostileScope],
+      onlyNew: true,
       areas: [{ group: hostileText, read: hostileScope, write: { ...hostileScope, description: 'other' } }],
       accessLasts: hostileText,
       accountUrl: `/${hostileText}`,
