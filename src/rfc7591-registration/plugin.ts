@@ -8,6 +8,7 @@ import type { FastifyInstance } from 'fastify'
 import type { Deps } from '../deps.ts'
 import { addressPrefix } from '../domain/address-prefix.ts'
 import { registerClient } from '../domain/client.ts'
+import { OAuthError } from '../domain/errors.ts'
 import { secretBytes } from '../domain/secret.ts'
 import { clientConfiguration } from './client-configuration.ts'
 import { clientInformation, registrationPolicy } from './client-information.ts'
@@ -57,7 +58,21 @@ export const registration: FastifyPluginAsyncTypebox<
 function acceptOnlyJson(app: FastifyInstance): void {
   const parse = app.getDefaultJsonParser('error', 'error')
   app.removeAllContentTypeParsers()
-  app.addContentTypeParser<string>('application/json', { parseAs: 'string' }, (request, body, done) =>
-    body === '' ? done(null, undefined) : parse(request, body, done),
-  )
+  app.addContentTypeParser<Buffer>('application/json', { parseAs: 'buffer' }, (request, body, done) => {
+    if (body.length === 0) return done(null, undefined)
+    const text = decoded(body)
+    if (text === undefined) return done(new OAuthError('invalid_client_metadata', 'the body is not UTF-8'))
+    return parse(request, text, done)
+  })
+}
+
+const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
+
+/** Exact: a decoder that replaces what it cannot read would keep another name than the client sent, RFC 8259 §8.1. */
+function decoded(body: Buffer): string | undefined {
+  try {
+    return utf8.decode(body)
+  } catch {
+    return undefined
+  }
 }
