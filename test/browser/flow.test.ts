@@ -124,7 +124,7 @@ t.test('form_post reaches the listener as a POST that the browser sends by itsel
   t.type((await tokensOf(client)).access_token, 'string')
 })
 
-t.test('[rfc8252-7.3-ipv6-literal] the redirect reaches a listener on [::1]', async (t) => {
+t.test('the redirect reaches a listener on [::1]', async (t) => {
   const client = await startLoopbackClient(t, server, { host: '::1' })
   t.match(client.redirectUri, /^http:\/\/\[::1\]:\d+\/callback$/)
   const { page, blocked } = await open(t, client.url())

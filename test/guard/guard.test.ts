@@ -150,28 +150,57 @@ t.test('[rfc6750-3.1-invalid-request-400] two Authorization headers are refused'
   t.match(answer, /"error":"invalid_request"/)
 })
 
-/** An authorization server that does not do what it should. */
-async function startBroken(t: Test, answer: RequestListener): Promise<string> {
-  const broken = createServer(answer).listen(0, '127.0.0.1')
-  await once(broken, 'listening')
+/** An authorization server that answers as it likes. */
+async function startAnswering(t: Test, answer: RequestListener): Promise<string> {
+  const site = createServer(answer).listen(0, '127.0.0.1')
+  await once(site, 'listening')
   t.teardown(() => {
-    broken.closeAllConnections()
-    broken.close()
+    site.closeAllConnections()
+    site.close()
   })
-  const address = broken.address()
+  const address = site.address()
   return `http://127.0.0.1:${typeof address === 'object' && address ? address.port : 0}`
 }
 
+const active = { active: true, token_type: 'Bearer', sub: 'alice', client_id: 'x', scope: 'courses:read' }
+
+const answers: readonly [string, number, unknown][] = [
+  ['is complete', 200, active],
+  ['writes the token type in lower case', 200, { ...active, token_type: 'bearer' }],
+  ['has no token type, as for a refresh token', 401, { ...active, token_type: undefined }],
+  ['has another token type', 401, { ...active, token_type: 'DPoP' }],
+  ['has a person that is a number', 401, { ...active, sub: 7 }],
+  ['names no client', 401, { ...active, client_id: undefined }],
+  ['is active in words', 401, { ...active, active: 'true' }],
+  ['is null', 401, null],
+  ['names no audience', 401, { ...active, aud: undefined }],
+]
+for (const [about, status, answer] of answers) {
+  t.test(`an introspection that ${about} opens the API with ${status}`, async (t) => {
+    const resource = `http://127.0.0.1:${await freePort()}`
+    const body = JSON.stringify(answer === null ? null : { aud: resource, ...(answer as object) })
+    const endpoint = await startAnswering(t, (_request, response) => response.end(body))
+    const verifyToken = introspectedBy({ ...credentials, endpoint })
+    await startApi(t, resource, { verifyToken, anonymous: 'allow' })
+    t.equal((await callAt(`${resource}/read`, 'token')).status, status)
+  })
+}
+
+/** Answers well, but only somewhere else: a token is not sent on to another address. */
+const redirecting: RequestListener = ({ url }, response) => {
+  if (url === '/elsewhere') response.end(JSON.stringify({ ...active, aud: 'anything' }))
+  else response.writeHead(307, { location: '/elsewhere' }).end()
+}
 const failures: readonly [string, RequestListener][] = [
   ['fails', (_request, response) => response.writeHead(500).end()],
   ['answers something else', (_request, response) => response.end('<html>')],
-  ['redirects', (_request, response) => response.writeHead(307, { location: 'https://x.example' }).end()],
+  ['redirects', redirecting],
   ['does not answer', () => {}],
   ['hangs up', (_request, response) => response.destroy()],
 ]
 for (const [about, answer] of failures) {
   t.test(`when the authorization server ${about} the API answers 503, and nobody is anonymous`, async (t) => {
-    const endpoint = await startBroken(t, answer)
+    const endpoint = await startAnswering(t, answer)
     const asking = introspectedBy({ ...credentials, endpoint, timeoutMilliseconds: 200 })
     const resource = await another(t, { verifyToken: asking })
     const { access_token: token } = await tokens()
