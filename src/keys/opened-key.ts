@@ -51,15 +51,20 @@ export function isRetired({ retiredAt }: KeyTerm, now: Seconds): boolean {
   return retiredAt !== undefined && now >= retiredAt
 }
 
-/** The key that acts now: the one that became active last. */
+/**
+ * The key that acts now: the one that became active last. A clock that was set back behind them all gets the oldest:
+ * a server with keys never stands without one.
+ */
 export function activeKey<K extends { readonly term: KeyTerm }>(
   keys: readonly K[],
   now: Seconds,
 ): K | undefined {
-  const candidates = keys.filter(({ term }) => term.activeAt <= now && !isRetired(term, now))
-  return candidates.sort(
-    // The id settles ties the same way in every process.
-    ({ term: one }, { term: other }) =>
-      other.activeAt - one.activeAt || other.createdAt - one.createdAt || (one.id < other.id ? -1 : 1),
-  )[0]
+  const newestFirst = keys
+    .filter(({ term }) => !isRetired(term, now))
+    .sort(
+      // The id settles ties the same way in every process.
+      ({ term: one }, { term: other }) =>
+        other.activeAt - one.activeAt || other.createdAt - one.createdAt || (one.id < other.id ? -1 : 1),
+    )
+  return newestFirst.find(({ term }) => term.activeAt <= now) ?? newestFirst.at(-1)
 }

@@ -59,6 +59,18 @@ t.test('the JWK Set has public members only, each key named by its thumbprint', 
   t.equal(Buffer.from(String(keys.find(({ alg }) => alg === 'RS256')?.['n']), 'base64url').length, 256)
 })
 
+t.test('a clock set back behind the making of the keys still finds them, and makes no others', async (t) => {
+  const store = await emptyStore(t)
+  const clock = testClock()
+  const before = await loadKeyRing({ store, secret, clock, random: seededRandom() })
+  clock.advance(-2_592_000)
+  const jws = await before.sign('RS256', 'JWT', claims)
+  t.match(await before.verify(jws, 'JWT'), claims)
+  t.equal(before.handles.current.id, 1)
+  const restarted = await loadKeyRing({ store, secret, clock, random: seededRandom('later') })
+  t.same(restarted.jwks(), before.jwks())
+})
+
 t.test('the same store and secret give the same keys again', async (t) => {
   const store = await emptyStore(t)
   const first = await loadKeyRing({ store, secret, clock: testClock(), random: seededRandom('one') })
