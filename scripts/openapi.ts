@@ -5,8 +5,8 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import swagger from '@fastify/swagger'
 import { buildApp } from '../src/app.ts'
+import { loadConfig } from '../src/config/load.ts'
 import { loadKeyRing } from '../src/keys/key-ring.ts'
-import { loadConfig } from '../src/load-config.ts'
 import { openStore } from '../src/storage/open.ts'
 import { systemClock, systemRandom } from '../src/system.ts'
 

@@ -1,4 +1,4 @@
-import type { Config } from './config.ts'
+import type { Config } from './config/schema.ts'
 import type { KeyRing } from './keys/key-ring.ts'
 import type { PasswordCheck } from './passwords.ts'
 import type { Service } from './service.ts'

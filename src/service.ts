@@ -1,4 +1,4 @@
-import type { Config } from './config.ts'
+import type { Config } from './config/schema.ts'
 import { indexScopeClaims, type ScopeClaims } from './domain/claims.ts'
 import { indexResources, type Resource, type Resources } from './domain/resource.ts'
 import { wellKnownUrl } from './domain/well-known.ts'

@@ -1,5 +1,5 @@
 import type { Command } from 'commander'
-import type { Config } from '../config.ts'
+import type { Config } from '../config/schema.ts'
 import { clientMetadata } from '../domain/client-metadata.ts'
 import { accept } from '../domain/decision.ts'
 import { rotateClientSecret } from '../domain/integration.ts'

@@ -1,4 +1,4 @@
-import { ConfigError } from '../config-error.ts'
+import { ConfigError } from '../config/error.ts'
 import { OAuthError } from '../domain/errors.ts'
 
 /** Exit codes of the command line, those of sysexits.h where it has one. */

@@ -1,8 +1,8 @@
 import { accessSync, chmodSync, constants, mkdirSync, statSync } from 'node:fs'
 import type { Command } from 'commander'
-import type { Config } from '../config.ts'
-import { ConfigError } from '../config-error.ts'
-import { loadConfig, storeUrl } from '../load-config.ts'
+import { ConfigError } from '../config/error.ts'
+import { loadConfig, storeUrl } from '../config/load.ts'
+import type { Config } from '../config/schema.ts'
 import type { Store } from '../storage/store.ts'
 import { CommandFailed } from './failure.ts'
 

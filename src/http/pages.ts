@@ -8,7 +8,7 @@ import fastifyView from '@fastify/view'
 import { Eta } from 'eta'
 import type { FastifyInstance, FastifyReply } from 'fastify'
 import fp from 'fastify-plugin'
-import type { Config } from '../config.ts'
+import type { Config } from '../config/schema.ts'
 import type { Seconds } from '../domain/model.ts'
 import type { Pages } from './page-models.ts'
 

@@ -1,7 +1,7 @@
 import formbody from '@fastify/formbody'
 import type { FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
-import type { Config } from '../config.ts'
+import type { Config } from '../config/schema.ts'
 import type { OAuthError } from '../domain/errors.ts'
 import {
   assertNoneRepeated,

@@ -1,6 +1,6 @@
 import rateLimit from '@fastify/rate-limit'
 import fp from 'fastify-plugin'
-import type { Config } from '../config.ts'
+import type { Config } from '../config/schema.ts'
 import { addressPrefix } from '../domain/address-prefix.ts'
 import { OAuthError } from '../domain/errors.ts'
 

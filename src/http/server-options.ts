@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import type { Server } from 'node:http'
 import type { Socket } from 'node:net'
 import { type FastifyHttpOptions, LogController } from 'fastify'
-import type { Config } from '../config.ts'
+import type { Config } from '../config/schema.ts'
 import { sendError, toOAuthError } from './errors.ts'
 
 /** How Fastify is set up: strict parsing, strict schemas, slow clients cut off, and logs that keep secrets out. */

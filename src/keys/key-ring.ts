@@ -74,8 +74,7 @@ async function completeKeys(
   const all = await store.list('key')
   const kept = all.filter((key) => !isRetired(key, making.now))
   for (const key of kept) unseal(key.sealedPrivate, key.id, making.sealingKey)
-  const isMissing = (algorithm: StoredKey['algorithm']) =>
-    !kept.some((key) => key.algorithm === algorithm && key.activeAt <= making.now)
+  const isMissing = (algorithm: StoredKey['algorithm']) => !kept.some((key) => key.algorithm === algorithm)
   const made = await Promise.all(
     signingAlgorithms.filter(isMissing).map((algorithm) => makeSigningKey(algorithm, making)),
   )
@@ -102,6 +101,13 @@ function createKeyRing(
       clock(),
     )
   const isKept = ({ term }: { readonly term: KeyTerm }) => !isRetired(term, clock())
+  let published: { readonly keys: readonly PublicJwk[] } = { keys: [] }
+  const publish = () => {
+    const kept = signingKeys.filter(isKept)
+    // As time goes on keys only drop out: as many as before are the same ones, and whoever serves them need not write them anew.
+    if (kept.length !== published.keys.length) published = { keys: kept.map(({ publicJwk }) => publicJwk) }
+    return published
+  }
   return {
     handles: {
       get current() {
@@ -112,7 +118,7 @@ function createKeyRing(
     get algorithms() {
       return signingAlgorithms.filter((algorithm) => byAlgorithm(algorithm) !== undefined)
     },
-    jwks: () => ({ keys: signingKeys.filter(isKept).map(({ publicJwk }) => publicJwk) }),
+    jwks: publish,
     async sign(algorithm, type, claims) {
       const { term, privateKey } = required(byAlgorithm(algorithm), algorithm)
       const header = { alg: algorithm, kid: term.id, typ: type }

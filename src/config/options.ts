@@ -1,5 +1,5 @@
 import type { TSchema } from '@sinclair/typebox'
-import { ConfigSchema } from './config.ts'
+import { ConfigSchema } from './schema.ts'
 
 /** One option as an operator sees it: where it stands in the file, its variable, and what is allowed. */
 export interface ConfigOption {

@@ -2,19 +2,12 @@ import { readFileSync } from 'node:fs'
 import type { TSchema } from '@sinclair/typebox'
 import { Value } from '@sinclair/typebox/value'
 import { parseDocument } from 'yaml'
-import { type Config, ConfigSchema } from './config.ts'
-import { assertConsistent } from './config-checks.ts'
-import { ConfigError } from './config-error.ts'
-import {
-  confidentialPaths,
-  configOptions,
-  demandOf,
-  nearest,
-  schemaAt,
-  variableOf,
-} from './config-options.ts'
+import { assertConsistent } from './checks.ts'
+import { ConfigError } from './error.ts'
+import { confidentialPaths, configOptions, demandOf, nearest, schemaAt, variableOf } from './options.ts'
+import { type Config, ConfigSchema } from './schema.ts'
 
-export { ConfigError } from './config-error.ts'
+export { ConfigError } from './error.ts'
 
 /** Where settings come from, the strongest first: flags, environment, file; the rest are defaults. */
 export interface ConfigSources {

@@ -1,6 +1,6 @@
 import { BlockList, isIP } from 'node:net'
-import type { Config, ResourceEntry } from './config.ts'
-import { ConfigError } from './config-error.ts'
+import { ConfigError } from './error.ts'
+import type { Config, ResourceEntry } from './schema.ts'
 
 const loopbackHosts: readonly string[] = ['localhost', '127.0.0.1', '[::1]']
 /** Handles carry instants as 32 bits (handle.ts): ten years keep clear of their end in 2106. */

@@ -1,5 +1,5 @@
 import { type Static, Type } from '@sinclair/typebox'
-import { defaultScopeCatalogue } from './domain/scope-catalogue.ts'
+import { defaultScopeCatalogue } from '../domain/scope-catalogue.ts'
 
 const seconds = (value: number, description: string) =>
   Type.Integer({ default: value, minimum: 1, description })

@@ -2,9 +2,9 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
-import { configTable, withConfigTable } from '../scripts/config-table.ts'
-import { configOptions, nearest, variableOf } from '../src/config-options.ts'
-import { ConfigError, type ConfigSources, loadConfig, storeUrl } from '../src/load-config.ts'
+import { configTable, withConfigTable } from '../../scripts/config-table.ts'
+import { ConfigError, type ConfigSources, loadConfig, storeUrl } from '../../src/config/load.ts'
+import { configOptions, nearest, variableOf } from '../../src/config/options.ts'
 
 const secret = 's'.repeat(32)
 
