@@ -63,6 +63,8 @@ const rows: readonly Row[] = [
   ['login', { prompt: login }, { ...here, authenticatedSessionId: 'another' }, skip, someone],
   ['login', { maxAgeSeconds: 0 }, untouched, skip, someone],
   ['respond', { maxAgeSeconds: 0 }, here, skip, someone],
+  ['login', { maxAgeSeconds: 0 }, untouched, skip, { ...session, authenticatedAt: approvedAt }],
+  ['respond', { maxAgeSeconds: 1 }, untouched, skip, { ...session, authenticatedAt: approvedAt }],
   ['login', { maxAgeSeconds: 4 }, untouched, skip, someone],
   ['respond', { maxAgeSeconds: 5 }, untouched, skip, someone],
   ['respond', { maxAgeSeconds: 4 }, here, skip, someone],

@@ -1,9 +1,11 @@
 import t from 'tap'
+import { authorizationUrl, register } from '../helpers/flow.ts'
 import { bytesOfRequest, contentsOfDatabase, faultOfRefusal, send, sendBytes } from '../helpers/raw.ts'
 import { startServer } from '../helpers/server.ts'
 
 const file = `${t.testdir()}/lychgate.db`
 const server = await startServer(t, { store: `sqlite:${file}` })
+const client = await register(server)
 const before = contentsOfDatabase(file)
 t.afterEach(() => {
   if (contentsOfDatabase(file) !== before) throw new Error('something was written')
@@ -123,19 +125,20 @@ t.test('an offer to speak another protocol is passed over', async (t) => {
 t.test('[rfc9700-4.13-proxy-headers] no header decides what the server calls itself', async (t) => {
   const path = '/.well-known/openid-configuration'
   const plain = (await send(server, { path })).body
-  for (const request of [
-    { path, headers: [['Host', 'evil.example']] as const },
-    {
-      path,
-      headers: [
-        ['X-Forwarded-Host', 'evil.example'],
-        ['X-Forwarded-Proto', 'https'],
-      ] as const,
-    },
-    { path, headers: [['Forwarded', 'host=evil.example;proto=https']] as const },
-    { path: `http://evil.example${path}`, headers: [['Host', 'evil.example']] as const },
-  ]) {
-    t.equal((await send(server, request)).body, plain)
+  const { pathname, search } = new URL(authorizationUrl(server, client, { prompt: 'none' }))
+  const redirect = (await send(server, { path: pathname + search })).headers['location']
+  t.match(redirect, `iss=${encodeURIComponent(server.issuer)}`)
+  for (const headers of [
+    [['Host', 'evil.example']],
+    [
+      ['X-Forwarded-Host', 'evil.example'],
+      ['X-Forwarded-Proto', 'https'],
+    ],
+    [['Forwarded', 'host=evil.example;proto=https']],
+  ] as const) {
+    t.equal((await send(server, { path, headers })).body, plain)
+    t.equal((await send(server, { path: pathname + search, headers })).headers['location'], redirect)
+    t.equal((await send(server, { path: `http://evil.example${path}`, headers })).body, plain)
   }
   const away = await send(server, {
     path: '/nowhere',
