@@ -165,7 +165,7 @@ t.test('[rfc6749-2.3.1-secret-not-in-uri] credentials in the query are not read'
     code_verifier: 'v'.repeat(43),
   })
   const url = `${server.issuer}${path}?${query}`
-  await assertRefused(t, await fetch(url, { method: 'POST', body: fields }), 'invalid_client')
+  await assertRefused(t, await fetch(url, { method: 'POST', body: fields }), 'invalid_request')
   fields.set('client_id', client_id)
   await assertRefused(t, await fetch(url, { method: 'POST', body: fields }), 'invalid_client')
   t.equal((await redeem(byPost, redeemable, { client_id, client_secret })).status, 200)

@@ -117,10 +117,10 @@ t.test(
     const server = await startServer(t)
     const client = await register(server)
     const refused: [Response, string, number][] = [
-      [await post(server, '/api/oauth/token', {}), 'invalid_client', 400],
+      [await post(server, '/api/oauth/token', { client_id: 'nobody' }), 'invalid_client', 400],
       [await post(server, '/api/oauth/token', { client_id: client.id }), 'invalid_request', 400],
       [await exchange(server, client, 'x'), 'invalid_grant', 400],
-      [await post(server, '/api/oauth/revoke', {}), 'invalid_client', 400],
+      [await post(server, '/api/oauth/revoke', {}), 'invalid_request', 400],
       [await post(server, '/api/oauth/introspect', {}), 'invalid_client', 401],
       [
         await fetch(`${server.issuer}/api/oauth/register`, { method: 'POST' }),

@@ -1,0 +1,55 @@
+import t from 'tap'
+import { readableLog } from '../../src/cli/readable-log.ts'
+
+const time = 1_795_170_614_000
+
+t.test(
+  'a developer reads one line a request, and below a refusal what was stored and received',
+  async (t) => {
+    t.match(
+      written({
+        level: 30,
+        time,
+        method: 'GET',
+        path: '/api/courses',
+        status: 200,
+        ms: 1.5,
+        msg: 'answered',
+      }),
+      /^\d\d:\d\d:\d\d 200 GET \/api\/courses 1\.5 ms\n$/,
+    )
+    const refused = written({
+      ...{ level: 30, time, method: 'POST', path: '/api/oauth/token', status: 400, ms: 2, msg: 'refused' },
+      ...{
+        error: 'invalid_scope',
+        why: 'scope goes beyond what the person granted',
+        rule: 'rfc6749-6-scope-exceed',
+      },
+      ...{ stored: ['openid', 'courses:read'], received: 'courses:write' },
+    })
+    t.match(refused, 'invalid_scope: scope goes beyond what the person granted  [rfc6749-6-scope-exceed]')
+    t.match(refused, /stored {4}openid courses:read\n.*received {2}courses:write/)
+  },
+)
+
+t.test('a failure comes with the request id and where it happened', async (t) => {
+  const failed = written({
+    ...{ level: 50, time, method: 'GET', path: '/x', status: 500, ms: 2, msg: 'failed', reqId: 'abc' },
+    ...{ error: 'server_error', why: 'the server failed', cause: { stack: 'Error: no\n    at x.ts:1' } },
+  })
+  t.match(failed, /request {3}abc\n *Error: no\n *at x\.ts:1/)
+  t.match(
+    written({ level: 40, time, msg: 'sweeping failed', err: { stack: 'Error: full' } }),
+    /sweeping failed\n *Error: full/,
+  )
+})
+
+t.test('what the banner says already is not said again', async (t) => {
+  t.equal(written({ level: 30, time, msg: 'Server listening at http://127.0.0.1:9400' }), '')
+})
+
+function written(line: object): string {
+  let text = ''
+  readableLog({ write: (more) => (text += more) }).write(JSON.stringify(line))
+  return text
+}

@@ -1,0 +1,37 @@
+import { setTimeout as wait } from 'node:timers/promises'
+import t from 'tap'
+import { authorize, obtainTokens, refresh, register } from '../helpers/flow.ts'
+import { startServer } from '../helpers/server.ts'
+
+const month = 2_592_000
+
+t.test(
+  '[rfc7591-5-expire-unused] a registration never used is removed after its time, a used one stays',
+  async (t) => {
+    const server = await startServer(t, { sweepSeconds: 1 })
+    const [unused, used] = [await register(server), await register(server)]
+    const { refresh_token: token } = await obtainTokens(server, used)
+    server.advance(month - 60)
+    await wait(1500)
+    t.equal((await authorize(server, unused)).status, 303, 'still there')
+    const { refresh_token: kept } = (await (await refresh(server, used, token)).json()) as {
+      refresh_token: string
+    }
+    server.advance(120)
+    await until(async () => (await authorize(server, unused)).status === 400)
+    t.equal((await authorize(server, unused)).status, 400, 'unknown')
+    t.equal((await authorize(server, used)).status, 303)
+    t.equal((await refresh(server, used, kept)).status, 200, 'and its grant lives')
+  },
+)
+
+t.test('a sweep that fails is told in the log and tried again', async (t) => {
+  const server = await startServer(t, { sweepSeconds: 1 })
+  await server.deps.store.close()
+  await until(() => Promise.resolve(server.log.filter((line) => line.includes('sweeping failed')).length > 1))
+  t.match(server.log.filter((line) => line.includes('sweeping failed'))[0], '"level":40')
+})
+
+async function until(isSo: () => Promise<boolean>): Promise<void> {
+  for (let attempt = 0; attempt < 100 && !(await isSo()); attempt += 1) await wait(100)
+}
