@@ -1,5 +1,6 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
+import type { RefusalDetail } from '../domain/errors.ts'
 
 /** One line a request: what was asked, what came of it, and why it was refused. Never a query, a body or a header. */
 export const requestLog = fp(
@@ -19,7 +20,7 @@ function describe(request: FastifyRequest, reply: FastifyReply) {
   const { refusal } = request
   return {
     method: request.method,
-    path: withoutSecrets(request.url.split('?', 1)[0] ?? ''),
+    path: withoutSecrets(request.url).replace(/\?…$/, ''),
     status: reply.statusCode,
     ms: Math.round(reply.elapsedTime * 10) / 10,
     ...(request.client && { client: request.client.id }),
@@ -27,8 +28,8 @@ function describe(request: FastifyRequest, reply: FastifyReply) {
       error: refusal.code,
       why: refusal.message,
       rule: refusal.detail.rule,
-      stored: refusal.detail.stored,
-      received: refusal.detail.received,
+      stored: redacted(refusal.detail.stored),
+      received: redacted(refusal.detail.received),
     }),
   }
 }
@@ -40,7 +41,12 @@ function causeOf(request: FastifyRequest) {
     : cause
 }
 
-/** A secret pasted into a path keeps its prefix, which says what it was. */
-function withoutSecrets(path: string): string {
-  return path.replaceAll(/(lyc_[a-z]+_)[\w-]+/g, '$1…')
+function redacted(value: RefusalDetail['stored']): unknown {
+  if (typeof value === 'string') return withoutSecrets(value)
+  return Array.isArray(value) ? value.map(withoutSecrets) : value
+}
+
+/** A secret keeps its prefix, which says what it was; of a query only its presence is told. */
+function withoutSecrets(text: string): string {
+  return text.replace(/\?.*$/s, '?…').replaceAll(/(lyc_[a-z]+_)[\w-]+/g, '$1…')
 }

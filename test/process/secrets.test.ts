@@ -126,6 +126,11 @@ t.test('a whole flow with every kind of secret, the wrong ones too', async (t) =
       .status,
     303,
   )
+  const elsewhere = `${client.redirectUri}?session=${keep('query of a foreign redirect', 'a-session-of-the-client')}`
+  t.equal(
+    (await agent.send(authorizationUrl(server, client, { ...fields, redirect_uri: elsewhere }))).status,
+    400,
+  )
   t.equal((await postAs(server, client, '/api/oauth/revoke', { token: next.access_token })).status, 200)
   keep('open code', await obtainCode(server, client, { agent, fields }))
   t.equal(
