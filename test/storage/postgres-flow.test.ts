@@ -1,0 +1,62 @@
+import t from 'tap'
+import {
+  callApi,
+  exchange,
+  obtainCode,
+  obtainTokens,
+  postAs,
+  refresh,
+  register,
+  type Tokens,
+} from '../helpers/flow.ts'
+import { startServer } from '../helpers/server.ts'
+import { UserAgent } from '../helpers/user-agent.ts'
+import { startPostgres } from './postgres-server.ts'
+
+const postgres = await startPostgres(t)
+const server = await startServer(t, { store: await postgres.createDatabase() })
+const client = await register(server)
+const agent = new UserAgent(server.issuer)
+const fifty = <T>(make: () => Promise<T>) => Promise.all(Array.from({ length: 50 }, make))
+
+t.test('the whole flow runs over PostgreSQL, from registration to revocation', async (t) => {
+  const tokens = await obtainTokens(server, client, {
+    agent,
+    fields: { scope: 'openid profile courses:read' },
+  })
+  t.match(await (await callApi(server, '/api/oauth/userinfo', tokens.access_token)).json(), {
+    name: /^Alice/,
+  })
+  t.equal((await callApi(server, '/api/courses', tokens.access_token)).status, 200)
+  const next = (await (await refresh(server, client, tokens.refresh_token)).json()) as Tokens
+  const introspected = await postAs(server, client, '/api/oauth/introspect', { token: next.access_token })
+  t.match(await introspected.json(), { active: true, client_id: client.id })
+  t.equal((await postAs(server, client, '/api/oauth/revoke', { token: next.access_token })).status, 200)
+  t.equal((await callApi(server, '/api/courses', next.access_token)).status, 401)
+  t.equal((await callApi(server, '/api/courses', tokens.access_token)).status, 200, 'the other one lives')
+  t.equal((await postAs(server, client, '/api/oauth/revoke', { token: next.refresh_token })).status, 200)
+  t.equal((await callApi(server, '/api/courses', tokens.access_token)).status, 401)
+})
+
+t.test('of 50 redemptions at once one wins, and as the others were replays its tokens die', async (t) => {
+  const code = await obtainCode(server, client, { agent })
+  const answers = await fifty(() => exchange(server, client, code))
+  const winners = answers.filter(({ status }) => status === 200)
+  t.equal(winners.length, 1)
+  t.equal(answers.filter(({ status }) => status === 400).length, 49)
+  for (const winner of winners) {
+    const { access_token: token } = (await winner.json()) as Tokens
+    t.equal((await callApi(server, '/api/courses', token)).status, 401)
+  }
+})
+
+t.test('50 refreshes of one token at once get one successor', async (t) => {
+  const { refresh_token: token } = await obtainTokens(server, client, { agent })
+  const answers = await fifty(() => refresh(server, client, token))
+  t.strictSame(new Set(answers.map(({ status }) => status)), new Set([200]))
+  const successors = await Promise.all(
+    answers.map(async (answer) => ((await answer.json()) as Tokens).refresh_token),
+  )
+  t.equal(new Set(successors).size, 1)
+  t.equal((await refresh(server, client, successors[0] ?? '')).status, 200)
+})
