@@ -18,6 +18,7 @@ interface Line {
 }
 
 const warning = 40
+const timeOfDay = new Intl.DateTimeFormat('en-GB', { timeStyle: 'medium' })
 
 /**
  * Writes the server's log lines for people: one line a request, and below a refusal what was stored and what was
@@ -62,5 +63,5 @@ function indented(stack: string | undefined): readonly string[] {
 
 /** Local time of day: log lines are read while they are written. */
 function clock(milliseconds: number): string {
-  return new Intl.DateTimeFormat('en-GB', { timeStyle: 'medium' }).format(milliseconds)
+  return timeOfDay.format(milliseconds)
 }
