@@ -11,18 +11,18 @@ export interface Device {
 }
 
 /** The cookie's value. `nonce` is 16 fresh random bytes, base64url. */
-export function sealDevice(device: Device, secret: Buffer): string {
+export function sealDevice(device: Device, secret: string): string {
   return `${device.accountId}.${device.nonce}.${tag(device, secret).toString('base64url')}`
 }
 
 /** The device of a cookie value, if it is genuine. */
-export function openDevice(value: string | undefined, secret: Buffer): Device | undefined {
+export function openDevice(value: string | undefined, secret: string): Device | undefined {
   const [, accountId, nonce, mac] = /^([\w-]{1,64})\.([\w-]{22})\.([\w-]{43})$/.exec(value ?? '') ?? []
   if (accountId === undefined || nonce === undefined || mac === undefined) return undefined
   const device = { accountId, nonce }
   return timingSafeEqual(tag(device, secret), Buffer.from(mac, 'base64url')) ? device : undefined
 }
 
-function tag({ accountId, nonce }: Device, secret: Buffer): Buffer {
+function tag({ accountId, nonce }: Device, secret: string): Buffer {
   return createHmac('sha256', secret).update(`device ${accountId} ${nonce}`).digest()
 }

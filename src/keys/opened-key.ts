@@ -42,7 +42,7 @@ export async function openSigningKey(
 
 /** Opens a stored handle key. @throws {WrongSecret} */
 export function openHandleKey(stored: StoredKey, sealingKey: Buffer): OpenedHandleKey {
-  const secret = unseal(stored.sealedPrivate, stored.id, sealingKey)
+  const secret = unseal(stored.sealedPrivate, stored.id, sealingKey).toString('base64url')
   return { term: stored, handleKey: { id: Number(stored.id), secret } }
 }
 

@@ -150,7 +150,7 @@ t.test('a genuine handle longer than any this server makes is not decoded', asyn
 })
 
 t.test('a handle of an older key opens while that key is kept, and no longer', async (t) => {
-  const [old, fresh] = [handleKey, { id: 8, secret: Buffer.alloc(32, 8) }]
+  const [old, fresh] = [handleKey, { id: 8, secret: bytesOf('another key', 32) }]
   const text = sealHandle(contentsOf(grant, 'refresh'), old, grant.secret)
   t.ok(openHandle(keysOf(fresh, old), text, 'refresh'))
   t.equal(openHandle(keysOf(fresh), text, 'refresh'), undefined)
@@ -159,7 +159,7 @@ t.test('a handle of an older key opens while that key is kept, and no longer', a
 
 t.test('the row alone forges nothing: without the key the handle does not open', async (t) => {
   for (const handle of samples) {
-    for (const guess of [Buffer.alloc(32), Buffer.alloc(0), Buffer.from(grant.secret, 'base64url')]) {
+    for (const guess of ['', 'A'.repeat(43), grant.secret]) {
       const forged = sealHandle(handle, { id: handleKey.id, secret: guess }, grant.secret)
       t.equal(openHandle(handleKeys, forged, handle.kind), undefined)
     }
@@ -168,7 +168,7 @@ t.test('the row alone forges nothing: without the key the handle does not open',
 
 t.test('the key alone forges nothing: the handle opens and belongs to no grant', async (t) => {
   for (const handle of samples) {
-    for (const guess of ['', bytesOf('guess', 16), handleKey.secret.toString('base64url')]) {
+    for (const guess of ['', bytesOf('guess', 16), handleKey.secret]) {
       const forged = openHandle(handleKeys, sealHandle(handle, handleKey, guess), handle.kind)
       t.ok(forged && !handleBelongsTo(forged, grant))
     }

@@ -118,7 +118,7 @@ export function active(seq = 1, changes: Partial<Grant> = {}): Grant {
   }
 }
 
-export const handleKey: HandleKey = { id: 7, secret: Buffer.alloc(32, 7) }
+export const handleKey: HandleKey = { id: 7, secret: Buffer.alloc(32, 7).toString('base64url') }
 export const handleKeys: HandleKeys = keysOf(handleKey)
 
 /** A key ring of these keys; the first one seals. */
