@@ -1,0 +1,16 @@
+/**
+ * Keeps one line in package-lock.json that npm forgets: better-sqlite3 brings its binaries along and says `"gypfile":
+ * false`, but `npm ci` looks for that in the lockfile only, and without it wants Python and a compiler. `--check`
+ * fails when the line is missing; without it the line is written. Run it after `npm install`.
+ */
+import { readFileSync, writeFileSync } from 'node:fs'
+
+const file = new URL('../package-lock.json', import.meta.url)
+const text = readFileSync(file, 'utf8')
+const entry = /("node_modules\/better-sqlite3": \{\n)( +)(?! |"gypfile")/
+if (process.argv.includes('--check')) {
+  if (!entry.test(text)) process.exit(0)
+  process.stderr.write('package-lock.json: better-sqlite3 would be compiled; run npm run lockfile\n')
+  process.exit(1)
+}
+writeFileSync(file, text.replace(entry, '$1$2"gypfile": false,\n$2'))
