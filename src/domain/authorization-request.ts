@@ -1,6 +1,7 @@
+import { narrowClaims, type ScopeClaims, scopeOfClaims } from './claims.ts'
 import { parseClaims } from './claims-request.ts'
 import { OAuthError } from './errors.ts'
-import type { AuthorizationRequest, Client, Scope, Seconds } from './model.ts'
+import type { AuthorizationRequest, ClaimsRequest, Client, Scope, Seconds } from './model.ts'
 import { assertNoneRepeated, every, type Parameters, single } from './parameters.ts'
 import { requireCodeChallenge } from './pkce.ts'
 import { present } from './present.ts'
@@ -13,6 +14,7 @@ import { defaultScope } from './scope-catalogue.ts'
 export interface AuthorizationPolicy {
   /** Names of the scope catalogue. */
   readonly scopes: ReadonlySet<string>
+  readonly scopeClaims: ScopeClaims
   readonly resources: Resources
 }
 
@@ -81,7 +83,7 @@ export function parseAuthorizationRequest(
   const resource = parseResource(every(parameters, 'resource'), policy.resources)
   const scope = requestedScope(single(parameters, 'scope'), client, policy)
   requireScopeAt(scope, resource, policy.resources)
-  const { claims, authTime, sub } = parseClaims(single(parameters, 'claims'))
+  const { claims, sub } = parseClaims(single(parameters, 'claims'))
   const maxAgeSeconds = maxAge(single(parameters, 'max_age')) ?? client.defaultMaxAgeSeconds
   const requiredSub = hintedSub ?? sub
   const optional = { codeChallenge, maxAgeSeconds, requiredSub, nonce: single(parameters, 'nonce') }
@@ -94,7 +96,7 @@ export function parseAuthorizationRequest(
     scope,
     resource,
     prompt: prompt(single(parameters, 'prompt')),
-    claims: authTime ? { ...claims, idToken: [...new Set([...claims.idToken, 'auth_time'])] } : claims,
+    ...reachOfClaims(claims, scope, client, policy),
     uiLocales: single(parameters, 'ui_locales')?.split(' ').filter(Boolean).slice(0, 20) ?? [],
     ...present({ ...optional, loginHint: single(parameters, 'login_hint')?.slice(0, 256) }),
   }
@@ -159,9 +161,9 @@ function assertCodeFlow(parameters: Parameters, client: Client): void {
 }
 
 function requestedScope(text: string | undefined, client: Client, policy: AuthorizationPolicy): Scope {
-  const mayHave = (name: string) => policy.scopes.has(name) && (client.scope?.includes(name) ?? true)
+  const isOpen = (name: string) => mayHave(name, client, policy)
   if (text === undefined) {
-    const scope = defaultScope.filter(mayHave)
+    const scope = defaultScope.filter(isOpen)
     if (scope.length > 0) return scope
     throw new OAuthError('invalid_scope', 'scope is missing and this client has no default one', {
       rule: 'rfc6749-3.3-scope-omitted',
@@ -169,7 +171,7 @@ function requestedScope(text: string | undefined, client: Client, policy: Author
     })
   }
   const scope = parseScope(text)
-  const refused = scope.find((name) => !mayHave(name))
+  const refused = scope.find((name) => !isOpen(name))
   if (refused !== undefined) {
     throw new OAuthError('invalid_scope', 'scope has a value that is unknown or not open to this client', {
       rule: 'rfc6749-4.1.2.1-invalid-scope',
@@ -179,6 +181,27 @@ function requestedScope(text: string | undefined, client: Client, policy: Author
   }
   if (scope.length > 0) return scope
   throw new OAuthError('invalid_scope', 'scope names nothing', { rule: 'rfc6749-4.1.2.1-invalid-scope' })
+}
+
+/** Claims asked for one by one are personal data like those of a scope: they need that scope from client and person. */
+function reachOfClaims(
+  claims: ClaimsRequest,
+  scope: Scope,
+  client: Client,
+  policy: AuthorizationPolicy,
+): Pick<AuthorizationRequest, 'claims' | 'claimScope'> {
+  if (claims.userinfo.length + claims.idToken.length === 0) return { claims }
+  const within = new Map([...policy.scopeClaims].filter(([name]) => mayHave(name, client, policy)))
+  // UserInfo and ID Token, where claims go, are for openid alone.
+  const claimScope = scope.includes('openid') ? scopeOfClaims(claims, scope, within) : []
+  return {
+    claims: narrowClaims(claims, [...scope, ...claimScope], within),
+    ...(claimScope.length > 0 && { claimScope }),
+  }
+}
+
+function mayHave(name: string, client: Client, policy: AuthorizationPolicy): boolean {
+  return policy.scopes.has(name) && (client.scope?.includes(name) ?? true)
 }
 
 function prompt(text: string | undefined): readonly string[] {

@@ -4,8 +4,6 @@ import type { ClaimsRequest } from './model.ts'
 /** What the `claims` parameter asked for, OpenID Connect Core §5.5. */
 export interface ParsedClaims {
   readonly claims: ClaimsRequest
-  /** `auth_time` as an essential claim of the ID Token. */
-  readonly authTime: boolean
   /** The person the ID Token or UserInfo must be about. */
   readonly sub?: string
 }
@@ -19,14 +17,13 @@ const mostClaims = 100
  * @throws {OAuthError} `invalid_request` when it is not a JSON object of objects.
  */
 export function parseClaims(text: string | undefined): ParsedClaims {
-  if (text === undefined) return { claims: { userinfo: [], idToken: [] }, authTime: false }
+  if (text === undefined) return { claims: { userinfo: [], idToken: [] } }
   const request = parseObject(text)
   const userinfo = section(request['userinfo'])
   const idToken = section(request['id_token'])
   const sub = requiredValue(idToken['sub']) ?? requiredValue(userinfo['sub'])
   return {
     claims: { userinfo: Object.keys(userinfo), idToken: Object.keys(idToken) },
-    authTime: idToken['auth_time'] !== undefined,
     ...(sub !== undefined && { sub }),
   }
 }

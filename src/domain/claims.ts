@@ -37,6 +37,29 @@ export function idTokenClaims(
   return account ? pick(account.claims, known(requested.idToken, scopeClaims)) : {}
 }
 
+/**
+ * The scopes that open claims asked for one by one and not opened by `scope`, so that a person can be asked about them.
+ * @param scopeClaims Of the scopes the client may have.
+ */
+export function scopeOfClaims(requested: ClaimsRequest, scope: Scope, scopeClaims: ScopeClaims): Scope {
+  const names = [...requested.userinfo, ...requested.idToken].flatMap((claim) => {
+    const openers = [...scopeClaims].flatMap(([name, claims]) => (claims.includes(claim) ? [name] : []))
+    return openers.some((name) => scope.includes(name)) ? [] : openers.slice(0, 1)
+  })
+  return [...new Set(names)]
+}
+
+/** The claims asked for one by one that these scopes open; `auth_time` is about the sign-in and needs none. */
+export function narrowClaims(
+  requested: ClaimsRequest,
+  scope: Scope,
+  scopeClaims: ScopeClaims,
+): ClaimsRequest {
+  const opened = scope.flatMap((name) => scopeClaims.get(name) ?? [])
+  const isOpened = (claim: string) => claim === 'auth_time' || opened.includes(claim)
+  return { userinfo: requested.userinfo.filter(isOpened), idToken: requested.idToken.filter(isOpened) }
+}
+
 function known(names: readonly string[], scopeClaims: ScopeClaims): readonly string[] {
   const opened = claimNames(scopeClaims)
   return names.filter((name) => opened.includes(name))

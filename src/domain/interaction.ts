@@ -41,7 +41,12 @@ export function askedScope(
 ): Scope {
   const isRemembered = client.consent === 'remember' && !request.prompt.includes('consent')
   const fresh = isRemembered && !hasNewResource(request, consent) ? newScope(request, consent) : []
-  return fresh.length > 0 ? fresh : request.scope
+  return fresh.length > 0 ? fresh : wantedScope(request)
+}
+
+/** Everything the person's consent is needed for: the requested scope, and that of claims asked for one by one. */
+export function wantedScope(request: AuthorizationRequest): Scope {
+  return request.claimScope === undefined ? request.scope : [...request.scope, ...request.claimScope]
 }
 
 /** How `prompt=none` answers when a step would need the person, OpenID Connect Core §3.1.2.6. */
@@ -68,7 +73,7 @@ export function wrongPerson(request: AuthorizationRequest, session: Session | un
 }
 
 /**
- * What the person leaves of the requested scope, RFC 6749 §3.3; openid is the sign-in itself and stays. May be nothing.
+ * What the person leaves of the wanted scope, RFC 6749 §3.3; openid is the sign-in itself and stays. May be nothing.
  * @param asked What they were asked about; the rest they allowed before.
  */
 export function narrowByPerson(
@@ -76,7 +81,9 @@ export function narrowByPerson(
   asked: Scope,
   ticked: readonly string[],
 ): Scope {
-  return request.scope.filter((name) => name === 'openid' || !asked.includes(name) || ticked.includes(name))
+  return wantedScope(request).filter(
+    (name) => name === 'openid' || !asked.includes(name) || ticked.includes(name),
+  )
 }
 
 function mustAuthenticate(request: AuthorizationRequest, session: Session, now: Seconds): boolean {
@@ -99,5 +106,5 @@ function hasNewResource(request: AuthorizationRequest, consent: Consent | undefi
 }
 
 function newScope(request: AuthorizationRequest, consent: Consent | undefined): Scope {
-  return request.scope.filter((name) => !consent?.scope.includes(name))
+  return wantedScope(request).filter((name) => !consent?.scope.includes(name))
 }

@@ -113,6 +113,8 @@ export interface AuthorizationRequest {
   /** The only person whose answer counts, from `id_token_hint` or `claims`. */
   readonly requiredSub?: string
   readonly claims: ClaimsRequest
+  /** Scopes nobody asked for by name that open some of `claims`: the person is asked about these too. */
+  readonly claimScope?: Scope
   readonly uiLocales: readonly string[]
 }
 

@@ -1,14 +1,16 @@
 import type { FastifyInstance, FastifyReply } from 'fastify'
 import type { AppDeps } from '../deps.ts'
 import { addressPrefix, prefixInWords } from '../domain/address-prefix.ts'
+import { narrowClaims } from '../domain/claims.ts'
 import { layOutScope } from '../domain/consent-areas.ts'
 import type { Write } from '../domain/decision.ts'
 import { inWords } from '../domain/durations.ts'
 import { OAuthError } from '../domain/errors.ts'
-import { askedScope, narrowByPerson } from '../domain/interaction.ts'
+import { askedScope, narrowByPerson, wantedScope } from '../domain/interaction.ts'
 import type { Account, Scope, Seconds, Session } from '../domain/model.ts'
 import { every, single } from '../domain/parameters.ts'
 import { isLoopbackRedirect } from '../domain/redirect-uri.ts'
+import { narrowScope } from '../domain/scope.ts'
 import type { CatalogueScope } from '../domain/scope-catalogue.ts'
 import type { ConsentPage } from '../http/page-models.ts'
 import { parametersOf } from '../http/parameters.ts'
@@ -44,12 +46,16 @@ export function consentPage(app: FastifyInstance, deps: AppDeps, goOn: GoOn): vo
     if (pending.step !== 'consent' || session === undefined) return goOn(pending, reply)
     if (single(form, 'csrf') !== csrfOf(pending, session)) throw forged(pageUrl(pending))
     const approved = single(form, 'decision') === 'approve'
-    const scope = approved ? narrowByPerson(interaction.request, askedOf(pending), every(form, 'scope')) : []
+    const allowed = approved
+      ? narrowByPerson(interaction.request, askedOf(pending), every(form, 'scope'))
+      : []
+    const scope = narrowScope(interaction.request.scope, allowed)
     if (scope.length === 0) {
       await takeAway(deps, pending)
       return reply.authorizationError(interaction.request, denied())
     }
-    const agreement = { session, scope, writes: remember(pending, session, scope, now) }
+    const claims = narrowClaims(interaction.request.claims, allowed, service.scopeClaims)
+    const agreement = { session, scope, claims, writes: remember(pending, session, allowed, now) }
     return issueCode(pending, agreement, now, reply)
   })
 
@@ -78,7 +84,7 @@ export function consentPage(app: FastifyInstance, deps: AppDeps, goOn: GoOn): vo
       resources: foreignResources(interaction.request.resource),
       identity,
       areas,
-      onlyNew: asked.length < interaction.request.scope.length,
+      onlyNew: asked.length < wantedScope(interaction.request).length,
       ...(outlives && { accessLasts: inWords(config.lifetimes.refreshTokenAbsoluteSeconds) }),
     }
     return reply.page('consent', model, formActionOf(pending))
@@ -106,16 +112,16 @@ function askedOf({ interaction, client, consent }: Pending): Scope {
 function remember(
   { client, consent, interaction }: Pending,
   session: Session,
-  scope: Scope,
+  allowed: Scope,
   now: Seconds,
 ): readonly Write[] {
   if (client.origin !== 'integration' || client.consent !== 'remember') return []
   // What was unticked now is not allowed any more, whatever was remembered of it.
-  const notAsked = consent?.scope.filter((name) => !interaction.request.scope.includes(name)) ?? []
+  const notAsked = consent?.scope.filter((name) => !wantedScope(interaction.request).includes(name)) ?? []
   const kept = {
     accountId: session.accountId,
     clientId: client.id,
-    scope: [...notAsked, ...scope],
+    scope: [...notAsked, ...allowed],
     resource: [...new Set([...(consent?.resource ?? []), ...interaction.request.resource])],
     grantedAt: now,
   }

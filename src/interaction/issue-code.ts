@@ -2,7 +2,7 @@ import type { FastifyInstance, FastifyReply } from 'fastify'
 import type { AppDeps } from '../deps.ts'
 import type { Write } from '../domain/decision.ts'
 import { OAuthError } from '../domain/errors.ts'
-import type { Scope, Seconds, Session } from '../domain/model.ts'
+import type { ClaimsRequest, Scope, Seconds, Session } from '../domain/model.ts'
 import { toOAuthError } from '../http/errors.ts'
 import { ended, type Pending } from './pending.ts'
 
@@ -10,6 +10,8 @@ import { ended, type Pending } from './pending.ts'
 export interface Agreement {
   readonly session: Session
   readonly scope: Scope
+  /** Absent: all that were asked for one by one. */
+  readonly claims?: ClaimsRequest
   /** Written with the grant, or not at all. */
   readonly writes?: readonly Write[]
 }
@@ -18,11 +20,11 @@ export interface Agreement {
 export function codeIssuer(app: FastifyInstance, { store }: Pick<AppDeps, 'store'>) {
   return async (
     { interaction, client }: Pending,
-    { session, scope, writes = [] }: Agreement,
+    { session, scope, claims = interaction.request.claims, writes = [] }: Agreement,
     now: Seconds,
     reply: FastifyReply,
   ): Promise<FastifyReply> => {
-    const { grant, code } = app.approve(interaction.request, client, session, scope, now)
+    const { grant, code } = app.approve({ ...interaction.request, claims }, client, session, scope, now)
     try {
       await store.transact('interaction', interaction.id, (current) => {
         if (current === undefined) throw ended()

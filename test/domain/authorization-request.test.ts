@@ -4,8 +4,10 @@ import {
   parseAuthorizationRequest,
   resolveRedirectUri,
 } from '../../src/domain/authorization-request.ts'
+import { indexScopeClaims } from '../../src/domain/claims.ts'
 import type { Client } from '../../src/domain/model.ts'
 import { type Parameters, parseParameters } from '../../src/domain/parameters.ts'
+import { defaultScopeCatalogue } from '../../src/domain/scope-catalogue.ts'
 import {
   authorizationRequest,
   integration,
@@ -15,7 +17,11 @@ import {
   resources,
 } from '../helpers/samples.ts'
 
-const policy = { scopes: new Set(['openid', 'profile', 'email', 'courses:read', 'courses:write']), resources }
+const policy = {
+  scopes: new Set(['openid', 'profile', 'email', 'courses:read', 'courses:write']),
+  scopeClaims: indexScopeClaims(defaultScopeCatalogue),
+  resources,
+}
 const own = { ...ownApi, scopes: policy.scopes }
 const wide = {
   ...policy,

@@ -66,13 +66,12 @@ t.test('the claims the catalogue opens are listed once', async (t) => {
 })
 
 t.test('the claims parameter is read as far as this server acts on it', async (t) => {
-  t.strictSame(parseClaims(undefined), { claims: nothing, authTime: false })
-  t.strictSame(parseClaims('{}'), { claims: nothing, authTime: false })
+  t.strictSame(parseClaims(undefined), { claims: nothing })
+  t.strictSame(parseClaims('{}'), { claims: nothing })
   t.strictSame(parseClaims('{"userinfo":{"name":null},"id_token":{"auth_time":{"essential":true},"x":{}}}'), {
     claims: { userinfo: ['name'], idToken: ['auth_time', 'x'] },
-    authTime: true,
   })
-  t.strictSame(parseClaims('{"userinfo":null,"other":5}'), { claims: nothing, authTime: false })
+  t.strictSame(parseClaims('{"userinfo":null,"other":5}'), { claims: nothing })
   t.equal(parseClaims('{"id_token":{"sub":{"value":"a"}}}').sub, 'a')
   t.equal(parseClaims('{"userinfo":{"sub":{"value":"a"}}}').sub, 'a')
   for (const member of ['{"values":["a"]}', 'null', '{"value":5}', '{}']) {

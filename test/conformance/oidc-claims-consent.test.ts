@@ -1,0 +1,66 @@
+import t from 'tap'
+import { ask, integrate, offeredScope, pageOf, place, sentAway, signedIn } from '../helpers/authorization.ts'
+import { authorizationUrl, callApi, claimsOf, exchange, register, type Tokens } from '../helpers/flow.ts'
+import { startServer } from '../helpers/server.ts'
+import type { Landing } from '../helpers/user-agent.ts'
+
+// Claims asked for one by one, OpenID Connect Core §5.5, are the same personal data a scope would open.
+const server = await startServer(t)
+const client = await register(server)
+const person = await signedIn(server, client)
+const claims = JSON.stringify({
+  userinfo: { email: { essential: true }, nickname: null },
+  id_token: { gender: null, auth_time: { essential: true } },
+})
+
+/** What a client learns with the code it was sent away with. */
+async function learnt(landing: Landing, who = client) {
+  const answer = await exchange(server, who, String(sentAway(landing)['code']))
+  const { scope, access_token: token, id_token: idToken } = (await answer.json()) as Tokens
+  const told = (await (await callApi(server, '/api/oauth/userinfo', token)).json()) as object
+  return { scope, told: Object.keys(told).sort(), idToken: claimsOf(idToken) }
+}
+
+t.test('the person is asked about claims as about the scopes that open them', async (t) => {
+  const page = pageOf(await ask(server, client, { scope: 'openid', claims }, person))
+  t.same(offeredScope(page), ['profile', 'email'])
+  const all = await learnt(await person.submit(page, { decision: 'approve' }))
+  t.equal(all.scope, 'openid', 'what was asked for by name')
+  t.same(all.told, ['email', 'nickname', 'sub'])
+  t.match(all.idToken, { gender: 'female', auth_time: Number })
+})
+
+t.test('a claim whose scope the person unticks is not told anywhere', async (t) => {
+  const page = pageOf(await ask(server, client, { scope: 'openid', claims }, person))
+  const some = await learnt(await person.submit(page, { decision: 'approve', scope: ['email'] }))
+  t.same(some.told, ['email', 'sub'])
+  t.notOk('gender' in some.idToken)
+  t.match(some.idToken, { auth_time: Number })
+  const both = pageOf(await ask(server, client, { scope: 'openid email', claims }, person))
+  const none = await learnt(await person.submit(both, { decision: 'approve', scope: [] }))
+  t.equal(none.scope, 'openid')
+  t.same(none.told, ['sub'], 'asked for twice, refused once')
+})
+
+t.test('a claim beyond the scope a client registered for is left out, without an error', async (t) => {
+  const modest = await register(server, { scope: 'openid email' })
+  const page = pageOf(await ask(server, modest, { scope: 'openid', claims }, person))
+  t.same(offeredScope(page), ['email'])
+  const some = await learnt(await person.submit(page, { decision: 'approve' }), modest)
+  t.same(some.told, ['email', 'sub'])
+  t.notOk('gender' in some.idToken)
+})
+
+t.test('a remembered consent covers no claim that was not on its page', async (t) => {
+  const portal = await integrate(server)
+  const plain = pageOf(await ask(server, portal, { scope: 'openid' }, person))
+  await person.submit(plain, { decision: 'approve' })
+  const silent = authorizationUrl(server, portal, { scope: 'openid', claims, prompt: 'none' })
+  t.equal(sentAway(await person.open(silent))['error'], 'consent_required')
+  const page = pageOf(await ask(server, portal, { scope: 'openid', claims }, person))
+  t.same(offeredScope(page), ['profile', 'email'])
+  const agreed = await learnt(await person.submit(page, { decision: 'approve' }), portal)
+  t.same(agreed.told, ['email', 'nickname', 'sub'])
+  t.same((await learnt(await person.open(silent), portal)).told, ['email', 'nickname', 'sub'], 'and is kept')
+  t.equal(place(await ask(server, portal, { scope: 'openid' }, person)), 'sent to https://portal.example')
+})
