@@ -43,9 +43,11 @@ export function consentPage(app: FastifyInstance, deps: AppDeps, goOn: GoOn): vo
     const now = clock()
     const pending = await load(request, single(form, 'interaction'), now)
     const { interaction, session } = pending
-    if (pending.step !== 'consent' || session === undefined) return goOn(pending, reply)
-    if (single(form, 'csrf') !== csrfOf(pending, session)) throw forged(pageUrl(pending))
     const approved = single(form, 'decision') === 'approve'
+    // A refusal counts even where the same was allowed in another tab meanwhile.
+    const isOver = approved && pending.step !== 'consent'
+    if (session === undefined || isOver) return goOn(pending, reply)
+    if (single(form, 'csrf') !== csrfOf(pending, session)) throw forged(pageUrl(pending))
     const allowed = approved
       ? narrowByPerson(interaction.request, askedOf(pending), every(form, 'scope'))
       : []

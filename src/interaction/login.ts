@@ -30,8 +30,10 @@ export function loginPage(app: FastifyInstance, deps: AppDeps, goOn: GoOn): void
     const form = parametersOf(request.body)
     const now = clock()
     const pending = await load(request, single(form, 'interaction'), now)
-    if (single(form, 'csrf') !== csrfOf(pending)) throw forged(pageUrl(pending))
     const decision = single(form, 'decision')
+    const chooses = decision === 'continue' || decision === 'switch'
+    const csrf = chooses ? csrfOfChoice(pending) : csrfOf(pending)
+    if (single(form, 'csrf') !== csrf) throw forged(pageUrl(pending))
     if (decision === 'continue') return continueWithSession(pending, reply)
     if (decision === 'switch') return reply.redirect(`${pageUrl(pending)}&switch=1`, 303)
     const [username, password] = [single(form, 'username') ?? '', single(form, 'password') ?? '']
@@ -101,6 +103,9 @@ export function loginPage(app: FastifyInstance, deps: AppDeps, goOn: GoOn): void
   const pageUrl = ({ interaction }: Pending) => `${action}?interaction=${interaction.id}`
   const csrfOf = ({ browserSecret, interaction }: Pending) =>
     app.browser.csrfToken(browserSecret, 'login', interaction.id)
+  /** Bound to the login too: the account on the page is the one that is chosen. */
+  const csrfOfChoice = ({ browserSecret, interaction, session }: Pending) =>
+    app.browser.csrfToken(browserSecret, 'account', interaction.id, session?.id ?? '')
   const hiddenOf = (pending: Pending) => ({ interaction: pending.interaction.id, csrf: csrfOf(pending) })
   const nameOf = ({ client }: Pending) => (client.name === undefined ? {} : { clientName: client.name })
 
@@ -127,7 +132,7 @@ export function loginPage(app: FastifyInstance, deps: AppDeps, goOn: GoOn): void
     const name = String(account.claims['name'] ?? account.username)
     const model = {
       action,
-      hidden: hiddenOf(pending),
+      hidden: { interaction: pending.interaction.id, csrf: csrfOfChoice(pending) },
       ...nameOf(pending),
       account: { name, username: account.username },
     }
