@@ -5,9 +5,8 @@ import {
   authenticateClient,
   parseClientCredentials,
 } from '../domain/client-authentication.ts'
-import type { Client, Seconds } from '../domain/model.ts'
+import type { Client } from '../domain/model.ts'
 import type { Store } from '../storage/store.ts'
-import type { Clock } from '../system.ts'
 import { parametersOf } from './parameters.ts'
 
 declare module 'fastify' {
@@ -28,7 +27,6 @@ export const clientAuthentication = fp(
 /** Authenticates the client of a form request, RFC 6749 §2.3, or refuses with `invalid_client`. */
 export function requireClient(
   store: Store,
-  clock: Clock,
   realm: AuthenticationRealm = { alwaysUnauthorized: false },
 ): preHandlerAsyncHookHandler {
   return async (request) => {
@@ -37,10 +35,7 @@ export function requireClient(
       parametersOf(request.body),
       realm,
     )
-    const client = authenticateClient(await store.find('client', credentials.clientId), credentials, realm)
-    request.client = client
-    const at = dueUse(client, clock())
-    if (at !== undefined) await store.write({ op: 'touchClient', clientId: client.id, at })
+    request.client = authenticateClient(await store.find('client', credentials.clientId), credentials, realm)
   }
 }
 
@@ -49,11 +44,3 @@ export function clientOf(request: FastifyRequest): Client {
   if (request.client === undefined) throw new Error('requireClient has not run on this route')
   return request.client
 }
-
-/** When to note this use: the first one, which tells a used registration from an abandoned one, then once a day. */
-function dueUse(client: Client, now: Seconds): Seconds | undefined {
-  if (client.usedAt <= client.issuedAt) return Math.max(now, client.issuedAt + 1)
-  return now - client.usedAt >= secondsPerDay ? now : undefined
-}
-
-const secondsPerDay = 86_400

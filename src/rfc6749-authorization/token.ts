@@ -40,9 +40,10 @@ export const grantTypes = fp(
  * RFC 6749 §3.2: the token endpoint. It owns what every grant type shares (form, client authentication, whether the
  * client may use the grant type); a grant type only does what is its own.
  */
-export const token: FastifyPluginAsyncTypebox<
-  Pick<AppDeps, 'config' | 'service' | 'store' | 'clock'>
-> = async (app, { config, service, store, clock }) => {
+export const token: FastifyPluginAsyncTypebox<Pick<AppDeps, 'config' | 'service' | 'store'>> = async (
+  app,
+  { config, service, store },
+) => {
   app.advertise({
     token_endpoint: `${service.issuer}/api/oauth/token`,
     token_endpoint_auth_methods_supported: ['none', 'client_secret_post', 'client_secret_basic'],
@@ -66,7 +67,7 @@ export const token: FastifyPluginAsyncTypebox<
         },
       },
       preValidation: assertForm,
-      preHandler: requireClient(store, clock),
+      preHandler: requireClient(store),
     },
     async (request) => {
       const client = clientOf(request)

@@ -48,7 +48,7 @@ export const revocation: FastifyPluginAsyncTypebox<
         },
       },
       preValidation: assertForm,
-      preHandler: requireClient(store, clock),
+      preHandler: requireClient(store),
     },
     async (request, reply) => {
       const { token } = request.body

@@ -70,7 +70,7 @@ export const introspection: FastifyPluginAsyncTypebox<
         },
       },
       preValidation: assertForm,
-      preHandler: requireClient(store, clock, { alwaysUnauthorized: true }),
+      preHandler: requireClient(store, { alwaysUnauthorized: true }),
     },
     async (request) => {
       const { token } = request.body

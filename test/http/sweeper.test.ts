@@ -1,6 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import t from 'tap'
-import { authorize, obtainTokens, refresh, register } from '../helpers/flow.ts'
+import { authorize, exchange, obtainCode, obtainTokens, postAs, refresh, register } from '../helpers/flow.ts'
 import { startServer } from '../helpers/server.ts'
 
 const month = 2_592_000
@@ -22,6 +22,29 @@ t.test(
     t.equal((await authorize(server, unused)).status, 400, 'unknown')
     t.equal((await authorize(server, used)).status, 303)
     t.equal((await refresh(server, used, kept)).status, 200, 'and its grant lives')
+  },
+)
+
+t.test(
+  '[rfc7591-5-expire-unused] a registration that was only named or authenticated, or refused tokens, was not used',
+  async (t) => {
+    const server = await startServer(t, { sweepSeconds: 1 })
+    const clients = [
+      await register(server),
+      await register(server, { token_endpoint_auth_method: 'client_secret_basic' }),
+    ]
+    for (const client of clients) {
+      const code = await obtainCode(server, client)
+      t.equal((await exchange(server, client, code, { code_verifier: 'w'.repeat(43) })).status, 400)
+      t.equal((await refresh(server, client, 'lyc_refresh_unknown')).status, 400)
+      for (const path of ['/api/oauth/revoke', '/api/oauth/introspect'])
+        t.equal((await postAs(server, client, path, { token: 'unknown' })).status, 200, path)
+    }
+    server.advance(month + 60)
+    for (const client of clients) {
+      await until(async () => (await authorize(server, client)).status === 400)
+      t.equal((await authorize(server, client)).status, 400, 'unknown')
+    }
   },
 )
 

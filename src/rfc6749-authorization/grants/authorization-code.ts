@@ -1,6 +1,7 @@
 import type { FastifyPluginAsync } from 'fastify'
 import type { AppDeps } from '../../deps.ts'
 import { redeemCode } from '../../domain/authorization-code.ts'
+import { noteUse } from '../../domain/client-use.ts'
 import { OAuthError } from '../../domain/errors.ts'
 import { openHandle } from '../../domain/handle.ts'
 import { every } from '../../domain/parameters.ts'
@@ -27,7 +28,7 @@ export const authorizationCodeGrant: FastifyPluginAsync<AppDeps> = async (app, d
       resource: every(parameters, 'resource'),
     }
     const issued = await store.transact('grant', handle.grantId, (grant) =>
-      redeemCode(grant, redemption, service.resources, config.lifetimes, now),
+      noteUse(redeemCode(grant, redemption, service.resources, config.lifetimes, now), client, now),
     )
     return issueTokens(issued, client, true, now)
   })

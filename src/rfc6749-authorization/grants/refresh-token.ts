@@ -1,5 +1,6 @@
 import type { FastifyPluginAsync } from 'fastify'
 import type { AppDeps } from '../../deps.ts'
+import { noteUse } from '../../domain/client-use.ts'
 import { OAuthError } from '../../domain/errors.ts'
 import { openHandle } from '../../domain/handle.ts'
 import { every } from '../../domain/parameters.ts'
@@ -25,7 +26,7 @@ export const refreshTokenGrant: FastifyPluginAsync<AppDeps> = async (app, deps) 
     const now = clock()
     const request = { handle, client, scope: parameters.scope, resource: every(parameters, 'resource') }
     const issued = await store.transact('grant', handle.grantId, (grant) =>
-      refresh(grant, request, service.resources, config.lifetimes, now),
+      noteUse(refresh(grant, request, service.resources, config.lifetimes, now), client, now),
     )
     return issueTokens(issued, client, false, now)
   })
