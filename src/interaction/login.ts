@@ -39,7 +39,8 @@ export function loginPage(app: FastifyInstance, deps: AppDeps, goOn: GoOn): void
     const [username, password] = [single(form, 'username') ?? '', single(form, 'password') ?? '']
     const account = await attempt(pending, request, reply, { username, password }, now)
     if (account === undefined) return reply
-    await replaceSession(pending, account, reply, now)
+    const isKept = await replaceSession(pending, account, reply, now)
+    if (!isKept) return showLogin(pending, reply, { username, problem: wrongPassword, status: 400 })
     return reply.redirect(nextUrl(pending), 303)
   })
 
@@ -64,13 +65,16 @@ export function loginPage(app: FastifyInstance, deps: AppDeps, goOn: GoOn): void
     }
   }
 
-  /** A new session identifier at every sign-in; the old session of this browser ends. */
+  /**
+   * A new session identifier at every sign-in; the old session of this browser ends. False, and no session, when the
+   * password was changed after it was checked: that ended every session, and this one would outlive it.
+   */
   const replaceSession = async (
     pending: Pending,
     account: Account,
     reply: FastifyReply,
     now: Seconds,
-  ): Promise<void> => {
+  ): Promise<boolean> => {
     const { secret, id } = app.browser.mintSession()
     const session = beginSession(id, account.id, ['pwd'], config.lifetimes, now)
     const old = pending.session
@@ -87,7 +91,13 @@ export function loginPage(app: FastifyInstance, deps: AppDeps, goOn: GoOn): void
         ...(old ? [{ op: 'deleteSession', sessionId: old.id } as const] : []),
       )
     })
-    app.browser.keepSession(reply, secret)
+    const isKept = await store.transact('account', account.id, (current) =>
+      current?.passwordHash === account.passwordHash
+        ? accept(true)
+        : accept(false, { op: 'deleteSession', sessionId: id }),
+    )
+    if (isKept) app.browser.keepSession(reply, secret)
+    return isKept
   }
 
   const continueWithSession = async (pending: Pending, reply: FastifyReply) => {

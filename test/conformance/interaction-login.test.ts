@@ -1,4 +1,9 @@
+import { availableParallelism } from 'node:os'
+import { setTimeout as wait } from 'node:timers/promises'
 import t from 'tap'
+import { changePassword } from '../../src/domain/account.ts'
+import { hashPassword } from '../../src/passwords.ts'
+import { systemRandom } from '../../src/system.ts'
 import { ask, bodyOf, integrate, pageOf, place, sentAway, signedIn, title } from '../helpers/authorization.ts'
 import { claimsOf, exchange, register } from '../helpers/flow.ts'
 import { alice, bob, startServer } from '../helpers/server.ts'
@@ -184,6 +189,32 @@ t.test('a pending request expires', async (t) => {
     t.match(title(pageOf(landing)), 'it has expired')
   }
   t.equal(agent.cookies.has('lychgate_session'), false)
+})
+
+t.test('a sign-in that was under way when the password changed comes to nothing', async (t) => {
+  const own = await startServer(t)
+  const portal = await integrate(own, { consent: 'skip' })
+  const open = async (agent: UserAgent) => ({ agent, page: pageOf(await ask(own, portal, {}, agent)) })
+  const others = await Promise.all(
+    Array.from({ length: 2 * availableParallelism() }, () => open(new UserAgent(own.issuer))),
+  )
+  const { agent, page } = await open(new UserAgent(own.issuer))
+  const { store } = own.deps
+  const passwordHash = await hashPassword('another password', systemRandom)
+  const person = await store.find('accountByLogin', 'alice')
+  if (person === undefined) throw new Error('alice is there')
+  // Passwords are checked a few at a time: hers waits behind these, with her old hash read already.
+  const crowd = others.map((other, index) =>
+    other.agent.submit(other.page, { username: `nobody${index}`, password: 'wrong' }),
+  )
+  const late = agent.submit(page, alice)
+  await wait(30)
+  await store.transact('account', person.id, () => changePassword(person, passwordHash, own.now()))
+  t.equal(pageOf(await late).status, 400)
+  await Promise.all(crowd)
+  t.equal(agent.cookies.has('lychgate_session'), false)
+  t.equal(place(await agent.open(page.url)), '/login')
+  t.ok('code' in sentAway(await agent.submit(page, { username: 'alice', password: 'another password' })))
 })
 
 t.test('Switch on the consent page signs somebody else in, and the code is theirs', async (t) => {
