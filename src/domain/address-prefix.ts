@@ -1,8 +1,12 @@
 const loopbackPrefixes = ['127.0.0.0/24', '0:0:0:0::/64']
 
-/** A network for people, seen from another one: where somebody is who did something. */
-export function prefixInWords(prefix: string, seenFrom: string): string {
-  if (loopbackPrefixes.includes(prefix)) return 'from this computer'
+/**
+ * A network for people, seen from another one: where somebody is who did something; undefined when that is not known.
+ * @param isLocal Whether the service is for this computer alone. To any other, loopback is a proxy nobody told it of,
+ * and everybody comes from there.
+ */
+export function prefixInWords(prefix: string, seenFrom: string, isLocal: boolean): string | undefined {
+  if (loopbackPrefixes.includes(prefix)) return isLocal ? 'from this computer' : undefined
   return prefix === seenFrom ? 'from the network you are on' : `from the network ${prefix}`
 }
 
@@ -11,7 +15,8 @@ export function prefixInWords(prefix: string, seenFrom: string): string {
  * easily hold all addresses below it.
  */
 export function addressPrefix(address: string): string {
-  const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(address)?.[1] ?? address
+  const bare = withoutPort(address)
+  const mapped = mappedAddress(bare) ?? bare
   if (!mapped.includes(':')) return `${mapped.split('.').slice(0, 3).join('.')}.0/24`
   const [head = '', tail] = (mapped.split('%')[0] ?? '').toLowerCase().split('::')
   const first = head === '' ? [] : head.split(':')
@@ -20,4 +25,20 @@ export function addressPrefix(address: string): string {
     tail === undefined ? [] : new Array<string>(Math.max(0, 8 - first.length - last.length)).fill('0')
   const groups = [...first, ...gap, ...last].slice(0, 4).map((group) => group.replace(/^0+(?=.)/, ''))
   return `${groups.join(':')}::/64`
+}
+
+/** Some proxies forward the port too; each connection has another one. */
+function withoutPort(address: string): string {
+  const [, version4, version6] = /^(?:([\d.]+):\d+|\[(.*)\](?::\d+)?)$/.exec(address) ?? []
+  return version4 ?? version6 ?? address
+}
+
+/** The IPv4 address in an IPv4-mapped one, RFC 4291 §2.5.5.2, written either way. */
+function mappedAddress(address: string): string | undefined {
+  const mapped = /^(?:::|(?:0{1,4}:){5})ffff:(?:([\d.]+)|([0-9a-f]{1,4}):([0-9a-f]{1,4}))$/i.exec(address)
+  const [, dotted, high = '', low = ''] = mapped ?? []
+  if (mapped === null || dotted !== undefined) return dotted
+  return [high, low]
+    .flatMap((group) => [Number.parseInt(group, 16) >> 8, Number.parseInt(group, 16) & 255])
+    .join('.')
 }

@@ -82,7 +82,7 @@ export function consentPage(app: FastifyInstance, deps: AppDeps, goOn: GoOn): vo
       ...(canChange && onlyRead && { allUrl: pageUrl(pending) }),
       account: { name: String(account.claims['name'] ?? account.username), username: account.username },
       switchUrl: `${service.prefix}/login?interaction=${interaction.id}&switch=1`,
-      client: describeClient(pending, addressPrefix(reply.request.ip), now),
+      client: describeClient(pending, registeredFrom(pending, reply), now),
       resources: foreignResources(interaction.request.resource),
       identity,
       areas,
@@ -91,6 +91,11 @@ export function consentPage(app: FastifyInstance, deps: AppDeps, goOn: GoOn): vo
     }
     return reply.page('consent', model, formActionOf(pending))
   }
+
+  const registeredFrom = ({ client }: Pending, { request }: FastifyReply) =>
+    client.registeredFrom === undefined
+      ? undefined
+      : prefixInWords(client.registeredFrom, addressPrefix(request.ip), !service.https)
 
   const foreignResources = (identifiers: readonly string[]) =>
     identifiers.every((identifier) => identifier === service.resources.own.identifier)
@@ -136,7 +141,7 @@ function denied(): OAuthError {
 
 function describeClient(
   { client, interaction }: Pending,
-  seenFrom: string,
+  registeredFrom: string | undefined,
   now: Seconds,
 ): ConsentPage['client'] {
   const { redirectUri } = interaction.request
@@ -150,9 +155,7 @@ function describeClient(
     id: client.id,
     selfRegistered: client.origin === 'registered',
     registeredAgo: `${inWords(Math.max(1, now - client.issuedAt))} ago`,
-    ...(client.registeredFrom !== undefined && {
-      registeredFrom: prefixInWords(client.registeredFrom, seenFrom),
-    }),
+    ...(registeredFrom !== undefined && { registeredFrom }),
     redirectUri,
     redirectHost: new URL(redirectUri).host,
     loopback: isLoopbackRedirect(redirectUri, ['localhost']),

@@ -71,6 +71,27 @@ t.test(
 )
 
 t.test(
+  'where a client registered from is told only where it is known: loopback is a proxy to a public service',
+  async (t) => {
+    const behind = await startServer(t, { issuer: 'https://id.example' })
+    const silent = await register(behind)
+    const silentPage = pageOf(await ask(behind, silent, {}, await signedIn(behind, silent)))
+    t.match(silentPage.html, /registered automatically \d+ \w+ ago and nobody has checked who made it/)
+    const told = await startServer(t, { issuer: 'https://id.example', trustProxy: ['127.0.0.1', '::1'] })
+    const { client_id: id } = (await (
+      await fetch(`${told.issuer}/api/oauth/register`, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json', 'x-forwarded-for': '203.0.113.9:51004' },
+        body: JSON.stringify({ redirect_uris: [client.redirectUri] }),
+      })
+    ).json()) as { client_id: string }
+    const known = { ...client, id }
+    const page = pageOf(await ask(told, known, {}, await signedIn(told, known)))
+    t.match(page.html, /automatically \d+ \w+ ago from the network 203\.0\.113\.0\/24 as/)
+  },
+)
+
+t.test(
   'links of the client are shown with their host and pass nothing on; its logo is not fetched',
   async (t) => {
     const linked = await register(server, {
