@@ -29,7 +29,7 @@ export function readableLog(output: { write(text: string): unknown }): { write(l
     write(line) {
       // `as`: pino writes these lines.
       const text = describe(JSON.parse(line) as Line)
-      if (text !== undefined) output.write(`${text}\n`)
+      if (text !== undefined) output.write(`${visible(text)}\n`)
     },
   }
 }
@@ -54,11 +54,17 @@ function refusal({ error, why, rule, stored, received, cause, reqId }: Line): re
 }
 
 function show(value: unknown): string {
-  return Array.isArray(value) ? value.join(' ') : String(value)
+  // On one line: what was sent must not look like a line of ours.
+  return (Array.isArray(value) ? value.join(' ') : String(value)).replaceAll('\n', '\ufffd')
 }
 
 function indented(stack: string | undefined): readonly string[] {
   return stack?.split('\n').map((line) => `         ${line}`) ?? []
+}
+
+/** What anybody sent may hold characters that command a terminal, or turn the direction of what follows. */
+function visible(text: string): string {
+  return text.replaceAll(/[^\P{C}\n]/gu, '\ufffd')
 }
 
 /** Local time of day: log lines are read while they are written. */

@@ -44,6 +44,20 @@ t.test('a failure comes with the request id and where it happened', async (t) =>
   )
 })
 
+t.test('nothing that was sent commands the terminal', async (t) => {
+  const refused = written({
+    ...{ level: 30, time, method: 'POST', path: '/\u009b2J', status: 400, ms: 2, msg: 'refused' },
+    ...{
+      error: 'unsupported_grant_type',
+      why: 'no',
+      received: '\u001b]0;owned\u0007\u202eabc\n12:00:00 200',
+    },
+  })
+  t.match(refused, 'received  \ufffd]0;owned\ufffd\ufffdabc\ufffd12:00:00 200\n')
+  t.notMatch(refused, /[^\P{C}\n]/u)
+  t.equal(refused.split('\n').length, 4, 'three lines and the end')
+})
+
 t.test('what the banner says already is not said again', async (t) => {
   t.equal(written({ level: 30, time, msg: 'Server listening at http://127.0.0.1:9400' }), '')
 })
