@@ -46,7 +46,10 @@ export function countAttempt(
   limits: ThrottleLimits,
   now: Seconds,
 ): Decision<void> {
-  const current = throttle !== undefined && now < throttle.expiresAt ? throttle : undefined
+  // A window that ends later than one beginning now was opened by a clock that ran ahead: it would lock people out.
+  const lastEnd = now + limits.windowSeconds
+  const isOpen = throttle !== undefined && now < throttle.expiresAt && throttle.expiresAt <= lastEnd
+  const current = isOpen ? throttle : undefined
   if (current !== undefined && current.failures >= bucket.limit) {
     throw new OAuthError('temporarily_unavailable', 'too many failed sign-ins; try again later', {
       status: 429,
@@ -54,7 +57,7 @@ export function countAttempt(
     })
   }
   const failures = (current?.failures ?? 0) + 1
-  const expiresAt = current?.expiresAt ?? now + limits.windowSeconds
+  const expiresAt = current?.expiresAt ?? lastEnd
   return accept(undefined, { op: 'putThrottle', throttle: { key: bucket.key, failures, expiresAt } })
 }
 

@@ -60,6 +60,14 @@ t.test('an attempt that did not fail is taken back, the last one with its row', 
   ])
 })
 
+t.test('a clock that ran ahead locks nobody out after it was set right', async (t) => {
+  const full = { key: 'k', failures: 3, expiresAt: 1000 }
+  t.throws(() => countAttempt(full, bucket, limits, 100), { code: 'temporarily_unavailable', status: 429 })
+  t.strictSame(countAttempt(full, bucket, limits, 99).writes, [
+    { op: 'putThrottle', throttle: { key: 'k', failures: 1, expiresAt: 999 } },
+  ])
+})
+
 t.test('an address counts as its network', async (t) => {
   const rows: [string, string][] = [
     ['192.0.2.7', '192.0.2.0/24'],
