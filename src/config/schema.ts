@@ -177,6 +177,7 @@ export const ConfigSchema = Type.Object(
     requestsPerMinute: Type.Object(
       {
         registration: count(30, 'Registrations from one address prefix (/24 or /64).'),
+        authorization: count(300, 'Authorization requests from one address prefix, by each method.'),
         token: count(600, 'Token, revocation and introspection requests from one address prefix, each.'),
         signIn: count(60, 'Sign-in attempts from one address prefix.'),
       },

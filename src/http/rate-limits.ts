@@ -11,9 +11,13 @@ import { OAuthError } from '../domain/errors.ts'
 export const rateLimits = fp<{ config: Pick<Config, 'rateLimits' | 'requestsPerMinute'>; prefix: string }>(
   async (app, { config, prefix }) => {
     if (config.rateLimits === 'off') return
-    const { registration, token, signIn } = config.requestsPerMinute
+    const { registration, authorization, token, signIn } = config.requestsPerMinute
     const limits = new Map([
       [`POST ${prefix}/api/oauth/register`, registration],
+      // Each request leaves a pending one behind, a HEAD request too.
+      [`GET ${prefix}/oauth/authorize`, authorization],
+      [`HEAD ${prefix}/oauth/authorize`, authorization],
+      [`POST ${prefix}/oauth/authorize`, authorization],
       [`POST ${prefix}/api/oauth/token`, token],
       [`POST ${prefix}/api/oauth/revoke`, token],
       [`POST ${prefix}/api/oauth/introspect`, token],
