@@ -177,7 +177,8 @@ export function revokeGrant(grant: Grant, now: Seconds): Decision<void> {
 }
 
 function isRetry(grant: Grant, lifetimes: GrantLifetimes, now: Seconds): boolean {
-  return now < (grant.rotatedAt ?? 0) + lifetimes.refreshReuseSeconds
+  // As far before as after: a clock that was set back must not leave the window open for as long.
+  return Math.abs(now - (grant.rotatedAt ?? 0)) < lifetimes.refreshReuseSeconds
 }
 
 function ends(

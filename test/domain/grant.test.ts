@@ -166,7 +166,7 @@ t.test(
   'the token just rotated gets the same grant again within the window, and nothing is written',
   async (t) => {
     const grant = active(3, { rotatedAt: approvedAt + 100 })
-    for (const now of [approvedAt + 100, approvedAt + 109]) {
+    for (const now of [approvedAt + 91, approvedAt + 100, approvedAt + 109]) {
       t.strictSame(rotateGrant(grant, 2, issue, lifetimes, now), { result: grant, writes: [] })
     }
   },
@@ -177,6 +177,7 @@ t.test('any other reuse is a refusal with a revocation', async (t) => {
   const never = { ...lifetimes, refreshReuseSeconds: 0 }
   const rows = [
     { seq: 2, now: approvedAt + 110, with: lifetimes },
+    { seq: 2, now: approvedAt + 90, with: lifetimes },
     { seq: 1, now: approvedAt + 100, with: lifetimes },
     { seq: 0, now: approvedAt + 100, with: lifetimes },
     { seq: 2, now: approvedAt + 100, with: never },
