@@ -28,7 +28,8 @@ export function isLoopbackRedirect(uri: string, extraHosts: readonly string[] = 
 /** Whether the text is an absolute https URI with a path and without userinfo and fragment, RFC 6749 §3.1.2. */
 export function isHttpsRedirect(uri: string): boolean {
   const match = uri.length <= longestUri ? httpsForm.exec(uri) : null
-  return match !== null && isPort(match.groups?.['port'])
+  // A host such as 999.0.0.1 has the form of one, and no browser goes there.
+  return match !== null && isPort(match.groups?.['port']) && URL.canParse(uri)
 }
 
 /**

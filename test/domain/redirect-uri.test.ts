@@ -143,6 +143,8 @@ t.test('an https redirect is absolute, with a host and a path', async (t) => {
     'https://app.example:0/cb',
     'https://app.example:65536/cb',
     'https://app.example:/cb',
+    'https://999.0.0.1/cb',
+    'https://[::::]/cb',
     'https://app.example/cb#',
     'https://app.example/cb#x',
     'https://app.example\\cb',
