@@ -22,8 +22,7 @@ CREATE TABLE "clients" (
 CREATE TABLE "consents" (
 	"account_id" text NOT NULL,
 	"client_id" text NOT NULL,
-	"scope" text NOT NULL,
-	"resource" text NOT NULL,
+	"allowed" text NOT NULL,
 	"granted_at" bigint NOT NULL,
 	CONSTRAINT "consents_account_id_client_id_pk" PRIMARY KEY("account_id","client_id")
 );

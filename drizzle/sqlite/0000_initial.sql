@@ -23,8 +23,7 @@ CREATE INDEX `clients_never_used` ON `clients` (`issued_at`) WHERE origin = 'reg
 CREATE TABLE `consents` (
 	`account_id` text NOT NULL,
 	`client_id` text NOT NULL,
-	`scope` text NOT NULL,
-	`resource` text NOT NULL,
+	`allowed` text NOT NULL,
 	`granted_at` integer NOT NULL,
 	PRIMARY KEY(`account_id`, `client_id`)
 ) STRICT, WITHOUT ROWID;

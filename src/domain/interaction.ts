@@ -33,14 +33,14 @@ export function nextStep(
   return needsConsent(request, client, consent) ? 'consent' : 'respond'
 }
 
-/** The scopes the person is asked about: where consent is remembered only the new ones, unless there is a new resource to use them at. */
+/** The scopes the person is asked about: where consent is remembered only what is new at one of the resources. */
 export function askedScope(
   request: AuthorizationRequest,
   client: Client,
   consent: Consent | undefined,
 ): Scope {
   const isRemembered = client.consent === 'remember' && !request.prompt.includes('consent')
-  const fresh = isRemembered && !hasNewResource(request, consent) ? newScope(request, consent) : []
+  const fresh = isRemembered ? newScope(request, consent) : []
   return fresh.length > 0 ? fresh : wantedScope(request)
 }
 
@@ -86,6 +86,26 @@ export function narrowByPerson(
   )
 }
 
+/**
+ * What is remembered after this answer: what was allowed at each requested resource, and what stood before and was not
+ * wanted now. What was unticked now is not allowed any more, whatever was remembered of it.
+ */
+export function rememberConsent(
+  request: AuthorizationRequest,
+  accountId: string,
+  allowed: Scope,
+  before: Consent | undefined,
+  now: Seconds,
+): Consent {
+  const wanted = wantedScope(request)
+  const here = request.resource.map((resource) => {
+    const kept = allowedAt(resource, before).filter((name) => !wanted.includes(name))
+    return { resource, scope: [...kept, ...allowed] }
+  })
+  const elsewhere = before?.allowed.filter(({ resource }) => !request.resource.includes(resource)) ?? []
+  return { accountId, clientId: request.clientId, allowed: [...elsewhere, ...here], grantedAt: now }
+}
+
 function mustAuthenticate(request: AuthorizationRequest, session: Session, now: Seconds): boolean {
   if (request.prompt.includes('login')) return true
   const maxAge = request.maxAgeSeconds
@@ -98,13 +118,15 @@ function needsConsent(request: AuthorizationRequest, client: Client, consent: Co
   // RFC 8252 §8.6: the identity of a client that registered itself is not assured, so it asks every time.
   if (client.origin !== 'integration' || client.consent === 'always') return true
   if (client.consent === 'skip') return false
-  return consent === undefined || hasNewResource(request, consent) || newScope(request, consent).length > 0
-}
-
-function hasNewResource(request: AuthorizationRequest, consent: Consent | undefined): boolean {
-  return request.resource.some((identifier) => !consent?.resource.includes(identifier))
+  return newScope(request, consent).length > 0
 }
 
 function newScope(request: AuthorizationRequest, consent: Consent | undefined): Scope {
-  return wantedScope(request).filter((name) => !consent?.scope.includes(name))
+  const isAllowed = (name: string) =>
+    request.resource.every((resource) => allowedAt(resource, consent).includes(name))
+  return wantedScope(request).filter((name) => !isAllowed(name))
+}
+
+function allowedAt(resource: string, consent: Consent | undefined): Scope {
+  return consent?.allowed.find((entry) => entry.resource === resource)?.scope ?? []
 }

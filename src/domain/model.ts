@@ -136,9 +136,14 @@ export interface Interaction {
 export interface Consent {
   readonly accountId: string
   readonly clientId: string
-  readonly scope: Scope
-  readonly resource: readonly string[]
+  /** Scope by resource: what is allowed at one API says nothing about another. */
+  readonly allowed: readonly AllowedScope[]
   readonly grantedAt: Seconds
+}
+
+export interface AllowedScope {
+  readonly resource: string
+  readonly scope: Scope
 }
 
 /**

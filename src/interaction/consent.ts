@@ -6,7 +6,7 @@ import { layOutScope } from '../domain/consent-areas.ts'
 import type { Write } from '../domain/decision.ts'
 import { inWords } from '../domain/durations.ts'
 import { OAuthError } from '../domain/errors.ts'
-import { askedScope, narrowByPerson, wantedScope } from '../domain/interaction.ts'
+import { askedScope, narrowByPerson, rememberConsent, wantedScope } from '../domain/interaction.ts'
 import type { Account, Scope, Seconds, Session } from '../domain/model.ts'
 import { every, single } from '../domain/parameters.ts'
 import { isLoopbackRedirect } from '../domain/redirect-uri.ts'
@@ -123,15 +123,7 @@ function remember(
   now: Seconds,
 ): readonly Write[] {
   if (client.origin !== 'integration' || client.consent !== 'remember') return []
-  // What was unticked now is not allowed any more, whatever was remembered of it.
-  const notAsked = consent?.scope.filter((name) => !wantedScope(interaction.request).includes(name)) ?? []
-  const kept = {
-    accountId: session.accountId,
-    clientId: client.id,
-    scope: [...notAsked, ...allowed],
-    resource: [...new Set([...(consent?.resource ?? []), ...interaction.request.resource])],
-    grantedAt: now,
-  }
+  const kept = rememberConsent(interaction.request, session.accountId, allowed, consent, now)
   return [{ op: 'putConsent', consent: kept }]
 }
 

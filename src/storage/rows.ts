@@ -77,12 +77,12 @@ export function toInteraction({ request, authenticatedSessionId, ...row }: Inter
 
 /** The row of a remembered consent. */
 export function consentRow(consent: Consent): ConsentRow {
-  return { ...consent, scope: joined(consent.scope), resource: joined(consent.resource) }
+  return { ...consent, allowed: JSON.stringify(consent.allowed) }
 }
 
 /** The remembered consent of a row. */
 export function toConsent(row: ConsentRow): Consent {
-  return { ...row, scope: words(row.scope), resource: words(row.resource) }
+  return { ...row, allowed: JSON.parse(row.allowed) as Consent['allowed'] }
 }
 
 /** The two halves of `consentKey(accountId, clientId)`. */

@@ -18,7 +18,7 @@ import { type Page, UserAgent } from '../helpers/user-agent.ts'
 
 const notes = 'https://notes.example/api'
 const server = await startServer(t, {
-  resources: [{ identifier: notes, name: 'Notes', scopes: ['courses:read'], tokenFormat: 'opaque' }],
+  resources: [{ identifier: notes, name: 'Notes', scopes: ['courses:read', 'courses:write'], tokenFormat: 'opaque' }],
 })
 const client = await register(server)
 const person = await signedIn(server, client)
@@ -255,6 +255,9 @@ t.test(
     t.match(elsewhere.html, /Notes[\s\S]*notes\.example/)
     sentAway(await person.submit(elsewhere, { decision: 'approve' }))
     t.match((await silent('courses:read', notes)).headers.get('location'), 'code=')
+    assertErrorRedirect(t, server, await silent('courses:write', notes), 'consent_required', {
+      to: portal.redirectUri,
+    })
 
     const another = await signedIn(server, client, bob)
     t.equal(place(await ask(server, portal, {}, another)), '/consent', 'another person is asked')

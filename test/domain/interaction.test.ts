@@ -5,6 +5,7 @@ import {
   narrowByPerson,
   nextStep,
   refusalOfSilence,
+  rememberConsent,
   untouched,
   wrongPerson,
 } from '../../src/domain/interaction.ts'
@@ -15,8 +16,7 @@ import { approvedAt, authorizationRequest, integration, publicClient, session } 
 const consent: Consent = {
   accountId: 'alice',
   clientId: integration.id,
-  scope: authorizationRequest.scope,
-  resource: authorizationRequest.resource,
+  allowed: authorizationRequest.resource.map((resource) => ({ resource, scope: authorizationRequest.scope })),
   grantedAt: 1,
 }
 const ask = (changes: Partial<AuthorizationRequest>): AuthorizationRequest => ({
@@ -82,7 +82,7 @@ const rows: readonly Row[] = [
 
 t.test('the next step follows from the request, the browser, the client and what is kept', async (t) => {
   for (const [step, request, progress, client, who, kept] of rows) {
-    const about = JSON.stringify([request, progress, client.consent, who?.accountId, kept?.scope])
+    const about = JSON.stringify([request, progress, client.consent, who?.accountId, kept?.allowed])
     t.equal(nextStep(ask(request), progress, client, who, kept, approvedAt), step, about)
   }
 })
@@ -96,6 +96,24 @@ t.test('only what is not remembered is asked about, or all of it where nothing i
   t.strictSame(askedScope({ ...more, resource: ['https://new.example'] }, integration, consent), [
     'openid',
     'email',
+  ])
+})
+
+t.test('what is allowed at one resource says nothing about another', async (t) => {
+  const [one, two] = ['https://one.example', 'https://two.example']
+  const at = (resource: readonly string[], scope: readonly string[]) => ask({ resource, scope })
+  const first = rememberConsent(at([one], ['a']), 'alice', ['a'], undefined, 1)
+  const both = rememberConsent(at([two], ['b']), 'alice', ['b'], first, 2)
+  t.strictSame(both.allowed, [
+    { resource: one, scope: ['a'] },
+    { resource: two, scope: ['b'] },
+  ])
+  t.strictSame(askedScope(at([one], ['a', 'b']), integration, both), ['b'])
+  t.strictSame(askedScope(at([one, two], ['a', 'b']), integration, both), ['a', 'b'])
+  const untick = rememberConsent(at([one], ['a', 'c']), 'alice', ['c'], both, 3)
+  t.strictSame(untick.allowed, [
+    { resource: two, scope: ['b'] },
+    { resource: one, scope: ['c'] },
   ])
 })
 

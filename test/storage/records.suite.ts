@@ -113,7 +113,7 @@ export function replacements(t: Test, openEmpty: OpenEmpty): void {
 
   t.test('putting a consent or a throttle again replaces it', async (t) => {
     const store = await openEmpty(t)
-    const consent = { ...sample.fullConsent, scope: ['openid'], grantedAt: 1500 }
+    const consent = { ...sample.fullConsent, allowed: [], grantedAt: 1500 }
     const throttle = { ...sample.throttle, failures: 9, expiresAt: 2500 }
     await store.write({ op: 'putConsent', consent: sample.fullConsent }, { op: 'putConsent', consent })
     await store.write({ op: 'putThrottle', throttle: sample.throttle }, { op: 'putThrottle', throttle })

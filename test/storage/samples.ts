@@ -148,16 +148,17 @@ export const fullInteraction: Interaction = {
 export const consent: Consent = {
   accountId: account.id,
   clientId: client.id,
-  scope: [],
-  resource: [],
+  allowed: [],
   grantedAt: 1000,
 }
 
 export const fullConsent: Consent = {
   ...consent,
   clientId: fullClient.id,
-  scope: ['openid', 'email'],
-  resource: ['https://api.example', 'https://b.example'],
+  allowed: [
+    { resource: 'https://api.example', scope: ['openid', 'email'] },
+    { resource: 'https://b.example', scope: [] },
+  ],
 }
 
 export const grant: Grant = {

@@ -74,8 +74,7 @@ export const consents = pgTable(
   {
     accountId: text('account_id').notNull(),
     clientId: text('client_id').notNull(),
-    scope: text('scope').notNull(),
-    resource: text('resource').notNull(),
+    allowed: text('allowed').notNull(),
     grantedAt: integer('granted_at').notNull(),
   },
   (table) => [

@@ -78,8 +78,7 @@ export const consents = sqliteTable(
   {
     accountId: text('account_id').notNull(),
     clientId: text('client_id').notNull(),
-    scope: text('scope').notNull(),
-    resource: text('resource').notNull(),
+    allowed: text('allowed').notNull(),
     grantedAt: integer('granted_at').notNull(),
   },
   (table) => [
