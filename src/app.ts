@@ -1,7 +1,7 @@
 import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox'
 import Fastify, { type FastifyInstance } from 'fastify'
 import type { AppDeps, Deps } from './deps.ts'
-import { type Access, guard } from './guard/guard.ts'
+import { type Access, guard, type Refused } from './guard/guard.ts'
 import { browser } from './http/browser.ts'
 import { clientAuthentication } from './http/client-authentication.ts'
 import { drain } from './http/drain.ts'
@@ -97,9 +97,10 @@ export async function buildApp(given: Deps, options: AppOptions = {}): Promise<F
     await scope.register(apiDescription, { ...deps, prefix })
 
     const readToken = tokenReader(deps)
-    const verifyToken = async (text: string): Promise<Access | undefined> => {
+    const verifyToken = async (text: string): Promise<Access | Refused> => {
       const facts = await readToken(text, deps.clock())
-      if (facts?.kind !== 'access') return undefined
+      if (facts.kind === 'dead') return { refused: facts.why }
+      if (facts.kind === 'refresh') return { refused: 'it is a refresh token' }
       const { grant, scope, resource: audience } = facts
       return {
         sub: grant.accountId,

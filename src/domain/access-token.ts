@@ -52,6 +52,19 @@ export function verifyRefreshToken(
   }
 }
 
+/** Why a token of ours is not alive, in words for the log; asked once it is clear that it is not. */
+export function whyNotAlive(
+  { expiresAt, tokenId }: { readonly expiresAt: Seconds; readonly tokenId: string },
+  grant: Grant | undefined,
+  now: Seconds,
+): string {
+  if (grant === undefined) return 'its grant is gone'
+  if (grant.revokedAt !== undefined) return `its grant was revoked at ${grant.revokedAt}`
+  if (now >= expiresAt) return `it expired at ${expiresAt}`
+  if (grant.revokedTokens.includes(tokenId)) return 'it was revoked by itself'
+  return 'its grant does not know it'
+}
+
 function isLive(handle: OpenedHandle, grant: Grant | undefined, now: Seconds): grant is Grant {
   return (
     grant !== undefined &&

@@ -1,4 +1,4 @@
-import { OAuthError } from './errors.ts'
+import { OAuthError, type RefusalDetail } from './errors.ts'
 import type { Scope } from './model.ts'
 
 /** The Authorization header as far as bearer tokens go, RFC 6750 §2.1. */
@@ -46,7 +46,11 @@ export function bearerRefusal(
   error: 'invalid_request' | 'invalid_token' | 'insufficient_scope',
   description: string,
   resourceMetadata: string,
-  detail: { readonly rule: string; readonly scope?: Scope; readonly stored?: Scope },
+  detail: {
+    readonly rule: string
+    /** What the operation needs: told to the client, too. */
+    readonly scope?: Scope
+  } & Pick<RefusalDetail, 'stored' | 'received'>,
 ): OAuthError {
   const challenge = bearerChallenge({
     error,
@@ -57,7 +61,7 @@ export function bearerRefusal(
   return new OAuthError(error, description, {
     rule: detail.rule,
     stored: detail.stored,
-    received: detail.scope,
+    received: detail.scope ?? detail.received,
     headers: { 'www-authenticate': challenge },
   })
 }

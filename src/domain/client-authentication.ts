@@ -80,13 +80,12 @@ export function authenticateClient(
   const proven = client?.authenticationMethod === 'none' ? method === 'none' : secretIsRight
   if (client !== undefined && client.authenticationMethod === method && proven) return client
   const byHeader = method === 'client_secret_basic'
+  const isWrongMethod = client !== undefined && client.authenticationMethod !== method
   throw new OAuthError('invalid_client', 'client authentication failed', {
-    rule:
-      client === undefined
-        ? 'rfc6749-5.2-invalid-client-400-or-401'
-        : 'oidc-core-9-registered-method-enforced',
-    stored: client?.authenticationMethod,
-    received: method,
+    rule: isWrongMethod ? 'oidc-core-9-registered-method-enforced' : 'rfc6749-5.2-invalid-client-400-or-401',
+    // The answer does not tell these apart; the log of the operator does.
+    stored: client?.authenticationMethod ?? 'no client with this client_id',
+    received: isWrongMethod || client === undefined ? method : `${method}, with another secret`,
     // A 401 obliges to a challenge, and clients read any challenge at the token endpoint as an answer to theirs.
     status: byHeader || realm.alwaysUnauthorized ? 401 : 400,
     ...((byHeader || realm.alwaysUnauthorized) && { headers: basicChallenge }),

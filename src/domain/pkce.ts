@@ -16,7 +16,7 @@ export function requireCodeChallenge(
   const { codeChallenge, codeChallengeMethod } = request
   if (codeChallenge === undefined && codeChallengeMethod === undefined && optional) return undefined
   if (codeChallenge === undefined) {
-    throw new OAuthError('invalid_request', 'code_challenge is missing', {
+    throw new OAuthError('invalid_request', 'code_challenge is missing; PKCE is required, with S256', {
       rule: 'rfc7636-4.4.1-challenge-required',
     })
   }
@@ -35,7 +35,7 @@ export function requireCodeChallenge(
   if (!isCodeChallenge(codeChallenge)) {
     throw new OAuthError('invalid_request', 'code_challenge must be 43 characters of unpadded base64url', {
       rule: 'rfc7636-4.2-challenge-syntax',
-      received: codeChallenge.length,
+      received: `${codeChallenge.length} characters`,
     })
   }
   return codeChallenge
@@ -67,7 +67,7 @@ export function verifyCodeVerifier(
     throw new OAuthError(
       'invalid_grant',
       'code_verifier must be 43 to 128 letters, digits, hyphens, dots, underscores or tildes',
-      { rule: 'rfc7636-4.1-verifier-syntax', received: codeVerifier.length },
+      { rule: 'rfc7636-4.1-verifier-syntax', received: `${codeVerifier.length} characters` },
     )
   }
   const computed = Buffer.from(hash('sha256', codeVerifier, 'base64url'))

@@ -24,11 +24,16 @@ export interface Access {
   readonly requestedClaims?: ClaimsRequest
 }
 
+/** A token that is not alive, and why: for the log alone, the caller is not told. */
+export interface Refused {
+  readonly refused: string
+}
+
 /**
- * Finds out what a token is worth; undefined for one that is not alive. What it throws is answered as an error of the
+ * Finds out what a token is worth; `Refused` or undefined for one that is not alive. What it throws is answered as an error of the
  * server: an `OAuthError` as it says, anything else by the application.
  */
-export type VerifyToken = (token: string) => Promise<Access | undefined>
+export type VerifyToken = (token: string) => Promise<Access | Refused | undefined>
 
 export interface GuardOptions {
   readonly verifyToken: VerifyToken
@@ -93,15 +98,12 @@ async function accessOf(
     })
   }
   const access = credentials.kind === 'token' ? await verifyToken(credentials.token) : undefined
-  if (access === undefined || !access.audience.includes(resource)) {
-    throw bearerRefusal(
-      'invalid_token',
-      'the access token is malformed, expired, revoked or not for this API',
-      resourceMetadata,
-      {
-        rule: access === undefined ? 'rfc6750-3.1-invalid-token-401' : 'rfc9700-2.3-rs-checks-audience',
-      },
-    )
+  if (access === undefined || 'refused' in access) {
+    throw invalidToken(resourceMetadata, { rule: 'rfc6750-3.1-invalid-token-401', stored: access?.refused })
+  }
+  if (!access.audience.includes(resource)) {
+    const rule = 'rfc9700-2.3-rs-checks-audience'
+    throw invalidToken(resourceMetadata, { rule, stored: access.audience, received: resource })
   }
   if (needed.every((name) => access.scope.includes(name))) return access
   throw bearerRefusal('insufficient_scope', 'the access token lacks a scope this needs', resourceMetadata, {
@@ -109,6 +111,12 @@ async function accessOf(
     scope: needed,
     stored: access.scope,
   })
+}
+
+/** One answer for every bad token, RFC 6750 §3.1; the detail is for the log. */
+function invalidToken(resourceMetadata: string, detail: Parameters<typeof bearerRefusal>[3]): OAuthError {
+  const description = 'the access token is malformed, expired, revoked or not for this API'
+  return bearerRefusal('invalid_token', description, resourceMetadata, detail)
 }
 
 /** RFC 6750 §2: one token, by one method. */

@@ -48,7 +48,7 @@ export function toOAuthError(error: unknown, request: FastifyRequest): OAuthErro
       return new OAuthError(unreadable, 'the body is too large', { status: 413 })
     case 'FST_ERR_CTP_INVALID_MEDIA_TYPE':
     case 'FST_ERR_CTP_EMPTY_TYPE':
-      return new OAuthError(unreadable, 'the Content-Type is not accepted here', { status: 415 })
+      return new OAuthError(unreadable, acceptedHere(request), { status: 415 })
     case 'FST_ERR_CTP_EMPTY_JSON_BODY':
     case 'FST_ERR_CTP_INVALID_JSON_BODY':
       return new OAuthError(unreadable, 'the body is not valid JSON')
@@ -81,6 +81,15 @@ export function notFound(app: FastifyInstance, request: FastifyRequest): OAuthEr
     status: 405,
     headers: { allow: allowed.join(', ') },
   })
+}
+
+/** The commonest mistake of all is JSON where a form belongs: say what does. */
+function acceptedHere({ server }: FastifyRequest): string {
+  const types = ['application/x-www-form-urlencoded', 'application/json']
+  const accepted = types.filter((type) => server.hasContentTypeParser(type))
+  return accepted.length > 0
+    ? `the Content-Type must be ${accepted.join(' or ')}`
+    : 'the Content-Type is not accepted here'
 }
 
 function validated(error: unknown): string {

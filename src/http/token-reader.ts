@@ -1,11 +1,22 @@
 import type { AppDeps } from '../deps.ts'
-import { type TokenFacts, verifyAccessToken, verifyRefreshToken } from '../domain/access-token.ts'
+import {
+  type TokenFacts,
+  verifyAccessToken,
+  verifyRefreshToken,
+  whyNotAlive,
+} from '../domain/access-token.ts'
 import { openHandle } from '../domain/handle.ts'
 import { grantIdOfJwt, verifyJwtAccessToken } from '../domain/jwt-access-token.ts'
 import type { Seconds } from '../domain/model.ts'
 
-/** Finds out what a token is worth now; undefined for anything that is not alive. */
-export type TokenReader = (token: string, now: Seconds) => Promise<TokenFacts | undefined>
+/** A token that opens nothing, and why: for the log alone, the answer never tells. */
+export interface DeadToken {
+  readonly kind: 'dead'
+  readonly why: string
+}
+
+/** Finds out what a token is worth now. */
+export type TokenReader = (token: string, now: Seconds) => Promise<TokenFacts | DeadToken>
 
 /** A reader of every kind of token this server issues: authenticated first, then at most one point read. */
 export function tokenReader({
@@ -15,16 +26,30 @@ export function tokenReader({
 }: Pick<AppDeps, 'keys' | 'store' | 'service'>): TokenReader {
   return async (token, now) => {
     const handle = openHandle(keys.handles, token, 'access', 'refresh')
-    if (handle?.kind === 'access') {
-      return verifyAccessToken(handle, await store.find('grant', handle.grantId), service.resources, now)
+    if (handle !== undefined) {
+      const grant = await store.find('grant', handle.grantId)
+      const facts =
+        handle.kind === 'access'
+          ? verifyAccessToken(handle, grant, service.resources, now)
+          : verifyRefreshToken(handle, grant, now)
+      return facts ?? dead(whyNotAlive(handle, grant, now))
     }
-    if (handle !== undefined)
-      return verifyRefreshToken(handle, await store.find('grant', handle.grantId), now)
     const claims = looksSigned(token) ? await keys.verify(token, 'at+jwt') : undefined
     const grantId = claims && grantIdOfJwt(claims)
-    if (claims === undefined || grantId === undefined || claims['iss'] !== service.issuer) return undefined
-    return verifyJwtAccessToken(claims, await store.find('grant', grantId), now)
+    if (claims === undefined || grantId === undefined || claims['iss'] !== service.issuer) {
+      return dead('no access token of this server reads like this')
+    }
+    const grant = await store.find('grant', grantId)
+    return verifyJwtAccessToken(claims, grant, now) ?? dead(whyNotAlive(factsOf(claims), grant, now))
   }
+}
+
+function dead(why: string): DeadToken {
+  return { kind: 'dead', why }
+}
+
+function factsOf({ exp, jti }: Readonly<Record<string, unknown>>) {
+  return { expiresAt: Number(exp), tokenId: String(jti).split('.')[1] ?? '' }
 }
 
 function looksSigned(token: string): boolean {

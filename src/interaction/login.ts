@@ -23,7 +23,9 @@ export function loginPage(app: FastifyInstance, deps: AppDeps, goOn: GoOn): void
     if (pending.step !== 'login' && pending.step !== 'select_account' && !switching)
       return goOn(pending, reply)
     if (pending.step === 'select_account' && !switching) return showAccounts(pending, reply)
-    return showLogin(pending, reply, { username: pending.interaction.request.loginHint })
+    const { loginHint } = pending.interaction.request
+    const asked = loginHint ?? (switching ? undefined : await nameToConfirm(pending))
+    return showLogin(pending, reply, { username: asked })
   })
 
   app.post('/login', { schema: { hide: true }, preValidation: assertForm }, async (request, reply) => {
@@ -54,7 +56,10 @@ export function loginPage(app: FastifyInstance, deps: AppDeps, goOn: GoOn): void
   ): Promise<Account | undefined> => {
     try {
       const account = await signIn(request, reply, username, password, now)
-      if (account === undefined) showLogin(pending, reply, { username, problem: wrongPassword, status: 400 })
+      if (account === undefined) {
+        request.refusal = notSignedIn()
+        showLogin(pending, reply, { username, problem: wrongPassword, status: request.refusal.status })
+      }
       return account
     } catch (error) {
       if (!(error instanceof OAuthError) || error.code !== 'temporarily_unavailable') throw error
@@ -109,6 +114,12 @@ export function loginPage(app: FastifyInstance, deps: AppDeps, goOn: GoOn): void
     return reply.redirect(nextUrl(pending), 303)
   }
 
+  /** Whoever has to prove it again should not have to type who they are; they still may. */
+  const nameToConfirm = async (pending: Pending): Promise<string | undefined> => {
+    if (pending.session === undefined || !mustConfirm(pending)) return undefined
+    return (await store.find('account', pending.session.accountId))?.username
+  }
+
   const nextUrl = ({ interaction }: Pending) => `${service.prefix}/consent?interaction=${interaction.id}`
   const pageUrl = ({ interaction }: Pending) => `${action}?interaction=${interaction.id}`
   const csrfOf = ({ browserSecret, interaction }: Pending) =>
@@ -154,6 +165,13 @@ export function loginPage(app: FastifyInstance, deps: AppDeps, goOn: GoOn): void
 function mustConfirm({ session, step, interaction }: Pending): boolean {
   const { requiredSub } = interaction.request
   return step === 'login' && session !== undefined && (requiredSub ?? session.accountId) === session.accountId
+}
+
+/** For the log: the page has its own words. */
+function notSignedIn(): OAuthError {
+  return new OAuthError('access_denied', 'the user name and the password do not belong together', {
+    status: 400,
+  })
 }
 
 function comeBack({ status, headers }: OAuthError): string {

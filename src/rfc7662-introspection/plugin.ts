@@ -78,7 +78,7 @@ export const introspection: FastifyPluginAsyncTypebox<
         throw new OAuthError('invalid_request', 'token is missing', { rule: 'rfc7662-2.1-token-required' })
       }
       const facts = await readToken(token, clock())
-      const mayKnow = facts !== undefined && mayIntrospect(clientOf(request), facts, service.resources)
+      const mayKnow = facts.kind !== 'dead' && mayIntrospect(clientOf(request), facts, service.resources)
       return mayKnow ? describe(facts, service.issuer) : { active: false }
     },
   )

@@ -98,6 +98,29 @@ t.test('every sign-in makes a new session, and the old one is dead', async (t) =
   t.equal(await alive(second.slice(0, -2)), false)
 })
 
+t.test('who has to prove it again finds their name filled in, and may still be somebody else', async (t) => {
+  const agent = await signedIn(server, firstParty)
+  const again = pageOf(await ask(server, firstParty, { prompt: 'login' }, agent))
+  t.match(again.forms[0]?.fields, [
+    { name: 'interaction' },
+    { name: 'csrf' },
+    { name: 'username', value: 'alice' },
+  ])
+  const hinted = pageOf(await ask(server, firstParty, { prompt: 'login', login_hint: 'bob' }, agent))
+  t.equal(
+    hinted.forms[0]?.fields.find(({ name }) => name === 'username')?.value,
+    'bob',
+    'the hint of the client wins',
+  )
+  t.match(sentAway(await agent.submit(again, bob)), { code: /./ })
+  const { page } = await loginPage()
+  t.equal(
+    page.forms[0]?.fields.find(({ name }) => name === 'username')?.value,
+    '',
+    'a stranger finds nothing',
+  )
+})
+
 t.test('a login ends after its idle time, moved by use, and after its absolute time', async (t) => {
   const brief = await startServer(t, { lifetimes: { sessionIdleSeconds: 100, sessionAbsoluteSeconds: 250 } })
   const own = await integrate(brief, { consent: 'skip' })

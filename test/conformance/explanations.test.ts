@@ -1,0 +1,168 @@
+/** What a developer reads when something is refused: the answer names what to do, the log line says why. */
+import { setTimeout } from 'node:timers/promises'
+import t, { type Test } from 'tap'
+import {
+  callApi,
+  exchange,
+  obtainCode,
+  obtainTokens,
+  pkce,
+  post,
+  redirectUri,
+  refresh,
+  register,
+  type Tokens,
+} from '../helpers/flow.ts'
+import { newPerson } from '../helpers/person.ts'
+import { startServer } from '../helpers/server.ts'
+
+const other = 'https://api.example/other'
+const jwt = 'https://api.example/jwt'
+const scopes = ['courses:read']
+const server = await startServer(t, {
+  resources: [
+    { identifier: other, name: 'Other', scopes, tokenFormat: 'opaque' },
+    { identifier: jwt, name: 'Signed', scopes, tokenFormat: 'jwt' },
+  ],
+})
+const client = await register(server)
+const { agent } = newPerson(server)
+const scope = 'openid courses:read'
+
+interface Line {
+  readonly path: string
+  readonly msg: string
+  readonly status: number
+  readonly why?: string
+  readonly stored?: unknown
+  readonly received?: unknown
+}
+
+let seen = 0
+
+/** The line of the last request: it is written when the answer is out, which may be a moment after it is here. */
+async function lastLine(status: number): Promise<string> {
+  for (let attempt = 0; attempt < 200; attempt += 1) {
+    const line = server.log.slice(seen).at(-1)
+    if (line !== undefined && (JSON.parse(line) as Line).status === status) {
+      seen = server.log.length
+      return line
+    }
+    await setTimeout(5)
+  }
+  throw new Error(`no line with status ${status} after line ${seen}`)
+}
+
+async function refused(response: Response, status: number): Promise<{ answer: string; line: Line }> {
+  const answer = ((await response.json()) as { error_description: string }).error_description
+  return { answer, line: JSON.parse(await lastLine(status)) as Line }
+}
+
+const tokens = (fields: Record<string, string> = {}): Promise<Tokens> =>
+  obtainTokens(server, client, { agent, fields: { scope, ...fields } })
+
+async function assertWhy(t: Test, token: string, why: unknown): Promise<void> {
+  const { answer, line } = await refused(await callApi(server, '/api/courses', token), 401)
+  t.equal(answer, 'the access token is malformed, expired, revoked or not for this API', 'one answer for all')
+  t.match(line, { path: '/api/courses', msg: 'refused', stored: why })
+  t.notOk(JSON.stringify(line).includes(token))
+}
+
+t.test('JSON where a form belongs is told which Content-Type does, and the other way round', async (t) => {
+  const headers = { 'content-type': 'application/json' }
+  const form = new URLSearchParams({ client_name: 'x' })
+  const wrong: readonly [string, RequestInit, string][] = [
+    ['/api/oauth/token', { headers, body: '{"grant_type":"x"}' }, 'application/x-www-form-urlencoded'],
+    ['/api/oauth/revoke', { headers, body: '{"token":"x"}' }, 'application/x-www-form-urlencoded'],
+    ['/api/oauth/introspect', { headers, body: '{"token":"x"}' }, 'application/x-www-form-urlencoded'],
+    ['/api/oauth/register', { body: form }, 'application/json'],
+  ]
+  for (const [path, init, type] of wrong) {
+    const answer = await fetch(server.issuer + path, { method: 'POST', ...init })
+    t.equal((await refused(answer, 415)).answer, `the Content-Type must be ${type}`, path)
+  }
+})
+
+t.test('the log says why an access token is not accepted, the answer does not', async (t) => {
+  const once = await tokens()
+  await post(server, '/api/oauth/revoke', { token: once.access_token, client_id: client.id })
+  await assertWhy(t, once.access_token, 'it was revoked by itself')
+  await post(server, '/api/oauth/revoke', { token: once.refresh_token, client_id: client.id })
+  await assertWhy(t, once.access_token, /^its grant was revoked at \d+$/)
+
+  const live = await tokens()
+  await assertWhy(t, live.refresh_token, 'it is a refresh token')
+  await assertWhy(t, live.id_token, 'no access token of this server reads like this')
+  await assertWhy(t, 'garbage', 'no access token of this server reads like this')
+
+  const foreign = await tokens({ resource: other })
+  await assertWhy(t, foreign.access_token, [other])
+  const signed = await tokens({ resource: jwt })
+  await assertWhy(t, signed.access_token, [jwt])
+  const now = server.now()
+  server.advance(3600)
+  await assertWhy(t, foreign.access_token, `it expired at ${now + 3600}`)
+  await assertWhy(t, signed.access_token, /^it expired at \d+$/)
+})
+
+t.test('the log tells an unknown client, a wrong secret and a wrong method apart', async (t) => {
+  const confidential = await register(server, { token_endpoint_auth_method: 'client_secret_post' })
+  const byForm = { ...client, secret: 'x', method: 'client_secret_post' }
+  const without = { grant_type: 'authorization_code', client_id: confidential.id }
+  const attempts: readonly [() => Promise<Response>, Partial<Line>][] = [
+    [
+      () => exchange(server, { ...confidential, id: 'client_unknown' }, 'code'),
+      { stored: 'no client with this client_id', received: 'client_secret_post' },
+    ],
+    [
+      () => exchange(server, { ...confidential, secret: 'wrong' }, 'code'),
+      { stored: 'client_secret_post', received: 'client_secret_post, with another secret' },
+    ],
+    [() => post(server, '/api/oauth/token', without), { stored: 'client_secret_post', received: 'none' }],
+    [() => exchange(server, byForm, 'code'), { stored: 'none', received: 'client_secret_post' }],
+  ]
+  for (const [send, expected] of attempts) {
+    const { answer, line } = await refused(await send(), 400)
+    t.equal(answer, 'client authentication failed')
+    t.match(line, expected)
+  }
+})
+
+t.test('a verifier that is too short is told what one looks like, and the code stays good', async (t) => {
+  const { agent: person } = newPerson(server)
+  const { verifier, challenge } = pkce()
+  const code = await obtainCode(server, client, {
+    agent: person,
+    fields: { scope, code_challenge: challenge },
+  })
+  const { answer, line } = await refused(await exchange(server, client, code, { code_verifier: 'abc' }), 400)
+  t.match(answer, /^code_verifier must be 43 to 128 /)
+  t.equal(line.received, '3 characters')
+  const redeemed = await exchange(server, client, code, { code_verifier: verifier })
+  t.equal(redeemed.status, 200)
+  const { refresh_token: token } = (await redeemed.json()) as Tokens
+  t.equal((await refresh(server, client, token)).status, 200)
+})
+
+t.test('a wrong password leaves a log line that says so, and neither name nor password', async (t) => {
+  const { agent: person } = newPerson(server)
+  const url = `${server.issuer}/oauth/authorize?${new URLSearchParams({
+    response_type: 'code',
+    client_id: client.id,
+    redirect_uri: redirectUri,
+    scope,
+    code_challenge: pkce().challenge,
+    code_challenge_method: 'S256',
+  })}`
+  const landing = await person.open(url)
+  if (landing.at !== 'page') throw new Error('no sign-in page')
+  const again = await person.submit(landing.page, { username: 'alice-the-wrong', password: 'wrong-password' })
+  t.match(again, { at: 'page', page: { status: 400 } })
+  const line = await lastLine(400)
+  t.match(JSON.parse(line), {
+    msg: 'refused',
+    path: '/login',
+    why: 'the user name and the password do not belong together',
+  })
+  t.notMatch(line, /alice-the-wrong|wrong-password/)
+})
