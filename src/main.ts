@@ -16,6 +16,7 @@ Examples:
 
 Every option has a variable, too: issuer is LYCHGATE_ISSUER, lifetimes.codeSeconds is
 LYCHGATE_LIFETIMES_CODE_SECONDS. Flags win over variables, variables over the file.
+The README has the table of all options.
 Exit codes: 0 done, 1 refused or failed, 64 wrong usage, 78 wrong configuration.
 `
 

@@ -1,8 +1,8 @@
 import { type Command, Option } from 'commander'
-import { clientMetadata } from '../domain/client-metadata.ts'
 import { addIntegration, type IntegrationRequest } from '../domain/integration.ts'
 import { parseScope } from '../domain/scope.ts'
 import { systemClock, systemRandom } from '../system.ts'
+import { describeClient } from './client-description.ts'
 import { addLocationFlags, type LocationFlags, withStore } from './open.ts'
 import { printJson, printMembers } from './print.ts'
 
@@ -73,8 +73,15 @@ async function clientAdd(flags: ClientAddFlags): Promise<void> {
     const { client, secret } = addIntegration(requestOf(flags), { scopes, resources }, fresh, systemClock())
     await store.write({ op: 'insertClient', client })
     const credentials = { client_id: client.id, ...(secret !== undefined && { client_secret: secret }) }
-    if (flags.json) return printJson({ ...clientMetadata(client, scopes), ...credentials })
-    printMembers({ ...credentials, client_name: client.name, redirect_uris: client.redirectUris })
+    if (flags.json) return printJson({ ...describeClient(client, config), ...credentials })
+    const { name, redirectUris, introspects, authenticationMethod } = client
+    printMembers({
+      ...credentials,
+      client_name: name,
+      redirect_uris: redirectUris,
+      introspects,
+      token_endpoint_auth_method: authenticationMethod,
+    })
     if (secret !== undefined)
       process.stdout.write('\nKeep the secret now: it is stored as a hash and never shown again.\n')
   })

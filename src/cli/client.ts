@@ -1,11 +1,10 @@
 import type { Command } from 'commander'
-import type { Config } from '../config/schema.ts'
-import { clientMetadata } from '../domain/client-metadata.ts'
 import { accept } from '../domain/decision.ts'
 import { rotateClientSecret } from '../domain/integration.ts'
 import type { Client } from '../domain/model.ts'
 import { systemRandom } from '../system.ts'
 import { addClientAddCommand } from './client-add.ts'
+import { describeClient } from './client-description.ts'
 import { CommandFailed } from './failure.ts'
 import { addLocationFlags, type LocationFlags, withStore } from './open.ts'
 import { printColumns, printJson, printMembers } from './print.ts'
@@ -37,7 +36,7 @@ export function addClientCommands(program: Command): void {
 async function clientList(flags: ClientFlags): Promise<void> {
   await withStore(flags, async (store, config) => {
     const clients = await store.list('client')
-    if (flags.json) return printJson(clients.map((client) => describe(client, config)))
+    if (flags.json) return printJson(clients.map((client) => describeClient(client, config)))
     printColumns(
       clients.map(({ id, origin, authenticationMethod, name = '' }) => [
         id,
@@ -51,7 +50,7 @@ async function clientList(flags: ClientFlags): Promise<void> {
 
 async function clientShow(clientId: string, flags: ClientFlags): Promise<void> {
   await withStore(flags, async (store, config) => {
-    const description = describe(requireClient(await store.find('client', clientId)), config)
+    const description = describeClient(requireClient(await store.find('client', clientId)), config)
     if (flags.json) printJson(description)
     else printMembers(description)
   })
@@ -84,19 +83,4 @@ async function clientRotateSecret(clientId: string, flags: ClientFlags): Promise
 function requireClient(client: Client | undefined): Client {
   if (client === undefined) throw new CommandFailed('no client has this id')
   return client
-}
-
-/** RFC 7591 §3.2.1 members, and those that only an operator sets. */
-function describe(client: Client, config: Config) {
-  const metadata = clientMetadata(
-    client,
-    config.scopes.map(({ name }) => name),
-  )
-  return {
-    ...metadata,
-    origin: client.origin,
-    pkce: client.pkceOptional ? 'optional' : 'required',
-    consent: client.consent,
-    ...(client.introspects.length > 0 && { introspects: client.introspects }),
-  }
 }

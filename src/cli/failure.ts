@@ -33,6 +33,7 @@ function expectedLine(error: unknown): string | undefined {
 interface SystemFault extends NodeJS.ErrnoException {
   readonly address?: string
   readonly port?: number
+  readonly hostname?: string
 }
 
 function isSystemFault(error: Error): error is SystemFault {
@@ -40,11 +41,13 @@ function isSystemFault(error: Error): error is SystemFault {
 }
 
 function systemLine(error: SystemFault): string {
-  const { code, address, port, path } = error
+  const { code, address, port, path, hostname } = error
   if (code === 'EADDRINUSE') {
     return `port ${port} on ${address} is in use; choose another with --port or LYCHGATE_PORT`
   }
   if (port !== undefined) return `cannot listen on ${address} port ${port} (${code})`
+  if (hostname !== undefined)
+    return `${hostname} has no address (${code}); name one with --host or LYCHGATE_HOST`
   return path === undefined ? error.message : `cannot use ${path} (${code})`
 }
 

@@ -29,6 +29,7 @@ export async function runServer(
       await app.close()
       throw error
     })
+    app.log.info({ issuer: config.issuer }, 'ready')
     closeWithGrace({ delay: (config.drainSeconds + 10) * 1000 }, async ({ err }) => {
       if (err) app.log.fatal({ err }, 'stopped by an unexpected error')
       await app.drain()

@@ -158,7 +158,7 @@ function requireKnown(request: IntegrationRequest, known: Known): void {
   if (request.introspects.some((identifier) => !known.resources.includes(identifier))) {
     throw new OAuthError(
       'invalid_client_metadata',
-      'resource must be the issuer or one of the configured resources',
+      'resource must be the issuer or an identifier that the configuration has under resources',
     )
   }
 }

@@ -84,6 +84,12 @@ t.test('a resource server needs no redirect URI and has no grant type', async (t
     'http://localhost:9400',
   ]
   const { client } = await add(data, ...flags, '--config', file)
+  t.match(client, {
+    introspects: ['https://api.example.com', 'http://localhost:9400'],
+    client_secret: /^lyc_secret_/,
+  })
+  const readable = await run(['client', 'add', ...flags, '--data', data, '--config', file])
+  t.match(readable.stdout, /^introspects +https:\/\/api\.example\.com http:\/\/localhost:9400$/m)
   t.match(await storedClient(t, data, client.client_id), {
     origin: 'resource-server',
     grantTypes: [],
@@ -93,7 +99,7 @@ t.test('a resource server needs no redirect URI and has no grant type', async (t
   const unknown = await add(data, ...flags)
   t.match(unknown, {
     code: 1,
-    stderr: /^lychgate: resource must be the issuer or one of the configured[^\n]*\n$/,
+    stderr: /^lychgate: resource must be the issuer or an identifier that the configuration[^\n]*\n$/,
   })
 })
 
