@@ -3,6 +3,12 @@ import type { Seconds } from '../domain/model.ts'
 /** A sweep deletes at most this many rows of each of the six kinds that expire: a flood of one starves no other. */
 export const rowsPerKind = 80
 
+/**
+ * Revocations of single access tokens stay a day longer than their tokens: swept by a clock that ran ahead, they would
+ * let tokens live again once it is set right.
+ */
+export const revocationGraceSeconds: Seconds = 86_400
+
 /** Grants are walked in the order of their key, so that the hot table needs no index on its end. */
 export const grantsPerSlice = 500
 /** The most a sweep walks before it lets requests go on. */

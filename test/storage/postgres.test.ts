@@ -83,7 +83,8 @@ t.test('a transaction that loses a deadlock is run again', async (t) => {
   })
   await waitForLock(other)
   const blocked = other.query("update keys set created_at = 5 where id = 'a'; commit")
-  t.equal(await decided, 2)
+  // Twice as a rule; more when the second run gets to the row before the other transaction wakes up.
+  t.ok((await decided) >= 2)
   await blocked
   t.strictSame(await store.list('key'), [{ ...sample.key, id: 'a', createdAt: 5 }])
 })

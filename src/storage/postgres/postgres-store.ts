@@ -19,7 +19,14 @@ import {
 } from '../rows.ts'
 import { stepsOf } from '../steps.ts'
 import { type ListableKind, type RecordKind, type Records, type Store, StoreUnavailable } from '../store.ts'
-import { grantsPerSlice, judgeSlice, rowsPerKind, slicesPerSweep, walkStart } from '../sweep.ts'
+import {
+  grantsPerSlice,
+  judgeSlice,
+  revocationGraceSeconds,
+  rowsPerKind,
+  slicesPerSweep,
+  walkStart,
+} from '../sweep.ts'
 import { isConflict, translate } from './faults.ts'
 import { openPool } from './open-pool.ts'
 import { prepareLists, prepareLoads, prepareSweep, prepareWrites } from './statements.ts'
@@ -208,7 +215,7 @@ function sweeper(): (statements: Sweep, now: Seconds, since: Seconds) => Promise
       await statements.interactions.execute(bound),
       await statements.sessions.execute(bound),
       await statements.throttles.execute(bound),
-      await statements.revokedAccessTokens.execute(bound),
+      await statements.revokedAccessTokens.execute({ ...bound, now: now - revocationGraceSeconds }),
       await statements.clients.execute({ since, limit: rowsPerKind }),
     ]
     const deleted = results.reduce((sum, { rowCount }) => sum + (rowCount ?? 0), 0)

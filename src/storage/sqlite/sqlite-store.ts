@@ -25,7 +25,14 @@ import {
   type Store,
   StoreUnavailable,
 } from '../store.ts'
-import { grantsPerSlice, judgeSlice, rowsPerKind, slicesPerSweep, walkStart } from '../sweep.ts'
+import {
+  grantsPerSlice,
+  judgeSlice,
+  revocationGraceSeconds,
+  rowsPerKind,
+  slicesPerSweep,
+  walkStart,
+} from '../sweep.ts'
 import { GroupCommit, type Outcome } from './group-commit.ts'
 import { openDatabase } from './open-database.ts'
 import { prepareReads, prepareSweep, prepareWrites } from './statements.ts'
@@ -145,7 +152,7 @@ function sweeper(statements: ReturnType<typeof prepareSweep>): (now: Seconds, si
       statements.interactions.run(bound).changes +
       statements.sessions.run(bound).changes +
       statements.throttles.run(bound).changes +
-      statements.revokedAccessTokens.run(bound).changes +
+      statements.revokedAccessTokens.run({ ...bound, now: now - revocationGraceSeconds }).changes +
       statements.clients.run({ since, limit: rowsPerKind }).changes +
       sweepGrants(now)
     )
