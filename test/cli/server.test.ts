@@ -161,7 +161,9 @@ t.test(
     const server = await running(t, ['serve', '--data', data], environment)
     const discovery = await answering(`http://127.0.0.1:${port}/.well-known/openid-configuration`)
     t.match(await discovery.json(), { issuer: 'https://auth.example.com' })
-    t.match(await server.stop('SIGTERM'), { code: 0 })
+    const { code, stdout } = await server.stop('SIGTERM')
+    t.equal(code, 0)
+    t.match(stdout, /"issuer":"https:\/\/auth\.example\.com","msg":"ready"/, 'the log says it, too')
     const people = await run(['user', 'list', '--data', data])
     t.match(people, { code: 0, stdout: '' }, 'nobody is seeded')
   },
