@@ -157,6 +157,7 @@ t.test(
       LYCHGATE_SECRET: secret,
       LYCHGATE_ISSUER: 'https://auth.example.com',
       LYCHGATE_PORT: `${port}`,
+      LYCHGATE_LOG_LEVEL: 'info',
     }
     const server = await running(t, ['serve', '--data', data], environment)
     const discovery = await answering(`http://127.0.0.1:${port}/.well-known/openid-configuration`)
