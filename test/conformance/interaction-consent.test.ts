@@ -18,7 +18,9 @@ import { type Page, UserAgent } from '../helpers/user-agent.ts'
 
 const notes = 'https://notes.example/api'
 const server = await startServer(t, {
-  resources: [{ identifier: notes, name: 'Notes', scopes: ['courses:read', 'courses:write'], tokenFormat: 'opaque' }],
+  resources: [
+    { identifier: notes, name: 'Notes', scopes: ['courses:read', 'courses:write'], tokenFormat: 'opaque' },
+  ],
 })
 const client = await register(server)
 const person = await signedIn(server, client)
