@@ -14,9 +14,12 @@ export async function readNewPassword(): Promise<string> {
   throw new CommandFailed('the password must have 8 to 256 characters')
 }
 
-/** Asks before something is lost; without a terminal nobody is there to ask. */
+/**
+ * Asks before something is lost.
+ * @throws {CommandFailed} without a terminal: a script says `--yes`, so that none removes anything by mistake.
+ */
 export async function confirm(question: string): Promise<boolean> {
-  if (!process.stdin.isTTY) return true
+  if (!process.stdin.isTTY) throw new CommandFailed('nobody is here to ask; say --yes')
   const answer = await ask(`${question} [y/N] `, process.stderr)
   return /^y(es)?$/i.test(answer.trim())
 }

@@ -182,7 +182,7 @@ t.test('a production server refuses development people until they are removed', 
       stdout: '',
       stderr: new RegExp(`^lychgate: store: made by [^\\n]*; lychgate user remove ${name}\\n$`),
     })
-    t.equal((await run(['user', 'remove', name, '--data', data])).code, 0)
+    t.equal((await run(['user', 'remove', name, '--yes', '--data', data])).code, 0)
   }
   const server = await running(t, ['serve', '--data', data, '--port', port], environment)
   t.equal((await answering(`http://127.0.0.1:${port}/.well-known/openid-configuration`)).status, 200)

@@ -115,7 +115,9 @@ t.test('a person who is removed and added again is somebody else', async (t) => 
     return JSON.parse(stdout).sub
   }
   const first = await add()
-  t.match(await run(['user', 'remove', 'heidi', '--data', data]), { code: 0, stdout: 'removed  heidi\n' })
+  const remove = ['user', 'remove', 'heidi', '--data', data]
+  t.match(await run(remove), { code: 1, stderr: 'lychgate: nobody is here to ask; say --yes\n' })
+  t.match(await run([...remove, '--yes']), { code: 0, stdout: 'removed  heidi\n' })
   t.match(await run(['user', 'list', '--data', data]), { code: 0, stdout: '' })
   const second = await add()
   t.not(second, first)
