@@ -18,7 +18,11 @@ interface Discovered {
   readonly introspection_endpoint: string
 }
 
-const discovery = await fetch(`${issuer}/.well-known/openid-configuration`)
+const discovery = await fetch(`${issuer}/.well-known/openid-configuration`).catch(() => undefined)
+if (!discovery?.ok) {
+  process.stderr.write(`no authorization server answers at ${issuer}: start it first\n`)
+  process.exit(1)
+}
 // `as`: it is our own authorization server, and these two members are required of it.
 const discovered = (await discovery.json()) as Discovered
 
