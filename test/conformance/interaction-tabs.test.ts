@@ -38,3 +38,13 @@ t.test('an account chosen in one tab is not another one that signed in in a seco
   t.match(again.html, 'bob')
   t.equal(place(await person.submit(again, { decision: 'continue' })), 'sent to https://portal.example')
 })
+
+t.test('the sign-in page chooses no account: only the page that shows one does', async (t) => {
+  const portal = await integrate(server, { consent: 'skip' })
+  const person = await signedIn(server, await integrate(server))
+  const login = pageOf(await ask(server, portal, { prompt: 'login' }, person))
+  const chosen = pageOf(await person.submit(login, { decision: 'continue' }))
+  t.equal(chosen.status, 403)
+  t.equal(title(chosen), 'This page is out of date')
+  t.ok('code' in sentAway(await person.submit(login, bob)), 'the page still works')
+})

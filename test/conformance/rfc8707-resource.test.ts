@@ -17,6 +17,7 @@ import { assertRefused, introspect, json, startFlow } from '../helpers/wire.ts'
 const lessons = 'https://lessons.example/api'
 const events = 'https://events.example'
 const library = 'https://library.example/api'
+const seminars = 'https://seminars.example/api'
 const archive = 'urn:example:archive'
 const { server, client, agent, tokens } = await startFlow(t, {
   resources: [
@@ -28,6 +29,7 @@ const { server, client, agent, tokens } = await startFlow(t, {
       tokenFormat: 'opaque',
       accessTokenSeconds: 300,
     },
+    { identifier: seminars, name: 'Seminars', scopes: ['courses:read'], tokenFormat: 'opaque' },
     { identifier: library, name: 'Library', scopes: ['pages:read'], tokenFormat: 'jwt' },
     {
       identifier: archive,
@@ -96,6 +98,22 @@ t.test(
     t.strictSame(await audienceOf(both.access_token), [lessons, events])
     const named = await refresh(server, client, both.refresh_token, { resource: [events, lessons] })
     t.equal(named.status, 200)
+  },
+)
+
+t.test(
+  '[rfc8707-2-audience-restrict] [rfc8707-2.2-subset-at-token] a token for one of two resources is for that one, though both know its whole scope',
+  async (t) => {
+    const fields = { scope: 'courses:read', resource: [lessons, seminars] }
+    const code = await obtainCode(server, client, { agent, fields })
+    const first = (await (await exchange(server, client, code, { resource: lessons })).json()) as Tokens
+    t.equal(first.scope, 'courses:read')
+    t.equal(await audienceOf(first.access_token), lessons)
+    const other = await refresh(server, client, first.refresh_token, { resource: seminars })
+    const second = (await other.json()) as Tokens
+    t.equal(await audienceOf(second.access_token), seminars)
+    const whole = (await (await refresh(server, client, second.refresh_token)).json()) as Tokens
+    t.strictSame(await audienceOf(whole.access_token), [lessons, seminars])
   },
 )
 

@@ -21,7 +21,10 @@ const narrowClient = await register(narrow)
 const limited = await startServer(t, { rateLimits: 'on', requestsPerMinute: { signIn: 4 } })
 const limitedClient = await register(limited)
 
-const proxied = await startServer(t, { signInThrottle: limits, trustProxy: ['127.0.0.1', '::1'] })
+const proxied = await startServer(t, {
+  signInThrottle: { ...limits, failuresPerAccount: 5 },
+  trustProxy: ['127.0.0.1', '::1'],
+})
 const proxiedClient = await register(proxied)
 
 /** A sign-in page in a browser, and a way to answer it. */
@@ -95,6 +98,25 @@ t.test(
   },
 )
 
+t.test('a device cookie that was made up, altered or is of another account opens no new count', async (t) => {
+  const genuine = (await signedIn(server, client, bob)).cookies.get('lychgate_device') ?? ''
+  const [account = '', nonce = '', mac = ''] = genuine.split('.')
+  t.match(genuine, /^person_[\w-]+\.[\w-]{22}\.[\w-]{43}$/)
+  const sub = (await server.deps.store.find('accountByLogin', 'alice'))?.id ?? ''
+  const cookies = [
+    `${sub}.${nonce}.${mac}`,
+    `${sub}.${'A'.repeat(22)}.${'A'.repeat(43)}`,
+    `${sub}.${nonce}.${mac.slice(0, -1)}`,
+    `${account}.${nonce}.${mac}`,
+    sub,
+  ]
+  for (const cookie of cookies) {
+    const { agent, knock } = await door(server, client)
+    agent.cookies.set('lychgate_device', cookie)
+    t.equal(statusOf(await knock('alice', alice.password)), 429, cookie)
+  }
+})
+
 t.test('of 40 guesses at once only as many are looked at as the limit allows', async (t) => {
   const doors = await Promise.all(Array.from({ length: 40 }, () => door(wide, wideClient)))
   const landings = await Promise.all(doors.map(({ knock }, index) => knock('bob', `guess ${index}`)))
@@ -115,6 +137,8 @@ t.test('behind a proxy that is trusted the address it names counts, by its netwo
   for (const address of ['203.0.113.7', '203.0.113.8', '203.0.113.9']) t.equal(await attempt(address), 400)
   t.equal(await attempt('203.0.113.10'), 429, 'the same network')
   t.equal(await attempt('203.0.112.10'), 400, 'another network')
+  t.equal(await attempt('203.0.111.10'), 400, 'the fifth for this account')
+  t.equal(await attempt('203.0.110.10'), 429, 'guesses from everywhere count together')
 })
 
 t.test('a name nobody has is throttled like any other', async (t) => {

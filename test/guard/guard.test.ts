@@ -3,7 +3,8 @@ import { once } from 'node:events'
 import { createServer, type RequestListener } from 'node:http'
 import { connect } from 'node:net'
 import { text } from 'node:stream/consumers'
-import Fastify from 'fastify'
+import formbody from '@fastify/formbody'
+import Fastify, { type FastifyInstance } from 'fastify'
 import t, { type Test } from 'tap'
 import { introspectedBy, protectedResourceMetadata } from '../../src/guard/guard.ts'
 import { type Fields, obtainTokens, post, register } from '../helpers/flow.ts'
@@ -74,6 +75,21 @@ t.test('no token is an anonymous caller, as are another scheme and a token in th
     await callAt(`${notes}/read?access_token=${token}`),
   ]) {
     t.match(answer, { status: 200, challenge: null, body: { caller: 'anonymous' } })
+  }
+})
+
+t.test('[rfc6750-2.2-form-conditions] a token in a body is read only where formToken says so', async (t) => {
+  const setUp = (app: FastifyInstance) => void app.register(formbody)
+  const { access_token: token } = await tokens()
+  for (const formToken of [undefined, true]) {
+    const resource = await another(t, {
+      setUp,
+      verifyToken: async () => ({ sub: 'alice', clientId: 'x', scope: scopes, audience: [resource] }),
+      ...(formToken && { formToken }),
+    })
+    const body = new URLSearchParams({ access_token: token })
+    const answer = await (await fetch(`${resource}/read`, { method: 'POST', body })).json()
+    t.match(answer, { caller: formToken ? { sub: 'alice' } : 'anonymous' })
   }
 })
 

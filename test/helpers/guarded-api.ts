@@ -35,7 +35,7 @@ export interface ApiOptions extends Omit<GuardOptions, 'resource'> {
 
 /**
  * An application of somebody else behind the guard, listening at its own identifier: `/read` needs `courses:read`,
- * `/both` needs `courses:write` too; both answer who is calling.
+ * `/both` needs `courses:write` too; each answers who is calling.
  */
 export async function startApi(
   t: Test,
@@ -53,6 +53,7 @@ export async function startApi(
   await app.register(guard, { resource, ...options })
   const caller = async ({ access }: { readonly access: unknown }) => ({ caller: access ?? 'anonymous' })
   app.get('/read', { preHandler: app.requireScope('courses:read') }, caller)
+  app.post('/read', { preHandler: app.requireScope('courses:read') }, caller)
   app.get('/both', { preHandler: app.requireScope('courses:read', 'courses:write') }, caller)
   t.teardown(() => app.close())
   const { hostname, port } = new URL(resource)

@@ -1,0 +1,84 @@
+/** What is sent in another place than its own is not read: one kind of token for another, a query for the body. */
+import t from 'tap'
+import { callApi, exchange, obtainCode, post, postAs, refresh } from '../helpers/flow.ts'
+import { assertRefused, introspect, isAlive, json, startFlow } from '../helpers/wire.ts'
+
+const { server, client, agent, tokens } = await startFlow(t)
+const code = () => obtainCode(server, client, { agent })
+
+t.test(
+  '[rfc6749-6-invalid-refresh] a code is no refresh token, neither before it is redeemed nor after',
+  async (t) => {
+    const once = await code()
+    await assertRefused(t, await refresh(server, client, once), 'invalid_grant')
+    const asRefreshToken = once.replace('code', 'refresh')
+    await assertRefused(t, await refresh(server, client, asRefreshToken), 'invalid_grant')
+    const first = await json(await exchange(server, client, once))
+    t.type(first['refresh_token'], 'string', 'the code was not used up')
+    await assertRefused(t, await refresh(server, client, once), 'invalid_grant')
+    await assertRefused(t, await refresh(server, client, asRefreshToken), 'invalid_grant')
+    t.ok(await isAlive(server, String(first['access_token'])), 'and nothing was revoked')
+    t.equal((await refresh(server, client, String(first['refresh_token']))).status, 200)
+  },
+)
+
+t.test('[rfc6749-4.1.3-code-valid] no other token is a code, and none dies of the attempt', async (t) => {
+  const { access_token: access, refresh_token: token, id_token: idToken } = await tokens()
+  for (const other of [
+    token,
+    access,
+    idToken,
+    token.replace('refresh', 'code'),
+    access.replace('access', 'code'),
+  ]) {
+    await assertRefused(t, await exchange(server, client, other), 'invalid_grant')
+  }
+  t.ok(await isAlive(server, access))
+  t.equal((await refresh(server, client, token)).status, 200)
+})
+
+t.test('a parameter in the query of the token endpoint is not read, beside a good form', async (t) => {
+  const redeemable = await code()
+  const fields = { redirect_uri: client.redirectUri, client_id: client.id, code_verifier: 'v'.repeat(43) }
+  const path = `/api/oauth/token?${new URLSearchParams({ code: redeemable })}`
+  const inQuery = await post(server, path, { grant_type: 'authorization_code', ...fields })
+  await assertRefused(t, inQuery, 'invalid_request')
+  const kept = await json(await exchange(server, client, redeemable))
+  t.type(kept['access_token'], 'string', 'the code was not used up')
+  const query = new URLSearchParams({ refresh_token: String(kept['refresh_token']) })
+  const again = await postAs(server, client, `/api/oauth/token?${query}`, { grant_type: 'refresh_token' })
+  await assertRefused(t, again, 'invalid_request')
+  const type = await postAs(server, client, '/api/oauth/token?grant_type=refresh_token', {
+    refresh_token: String(kept['refresh_token']),
+  })
+  await assertRefused(t, type, 'invalid_request')
+})
+
+t.test(
+  '[rfc7009-2.1-token-required] [rfc7662-2.1-token-required] a token in the query is neither revoked nor told about',
+  async (t) => {
+    const { access_token: token } = await tokens({ scope: 'openid courses:read' })
+    for (const path of ['/api/oauth/revoke', '/api/oauth/introspect']) {
+      const answer = await postAs(server, client, `${path}?${new URLSearchParams({ token })}`, {})
+      await assertRefused(t, answer, 'invalid_request', 400, path)
+    }
+    t.equal((await introspect(server, client, token))['active'], true)
+  },
+)
+
+t.test(
+  '[rfc6750-2.2-form-conditions] an API without form tokens reads none from a body: its sender stays anonymous',
+  async (t) => {
+    const { access_token: token } = await tokens({ scope: 'openid courses:write' })
+    const init = {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ access_token: token }),
+    }
+    const response = await callApi(server, '/api/courses', undefined, init)
+    t.equal(response.status, 200)
+    t.match(await json(response), { caller: 'anonymous' })
+    const both = await callApi(server, '/api/courses', token, init)
+    t.match(await json(both), { caller: 'person' }, 'and the token of the header counts alone')
+  },
+)
