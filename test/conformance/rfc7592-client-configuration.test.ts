@@ -147,6 +147,30 @@ t.test('[rfc7592-2.2-secret-not-overwritten] a client cannot choose its secret',
   t.equal(await tokenError({ client_id, client_secret }), 'invalid_grant')
 })
 
+t.test(
+  '[rfc6749-2.1-type-recorded] an update makes a confidential client neither public nor a public one confidential',
+  async (t) => {
+    const confidential = await register({ token_endpoint_auth_method: 'client_secret_post' })
+    const open = await register()
+    for (const [client, method] of [
+      [confidential, 'none'],
+      [open, 'client_secret_post'],
+      [open, 'client_secret_basic'],
+    ] as const) {
+      const update = {
+        client_id: client['client_id'],
+        redirect_uris: [loopback],
+        token_endpoint_auth_method: method,
+      }
+      assertRefused(t, await configure(client, 'PUT', update), 'invalid_client_metadata', method)
+    }
+    const { client_id, client_secret } = confidential
+    t.equal(await tokenError({ client_id }), 'invalid_client', 'its secret is still asked for')
+    t.equal(await tokenError({ client_id, client_secret }), 'invalid_grant')
+    t.equal(await tokenError({ client_id: open['client_id'] }), 'invalid_grant')
+  },
+)
+
 t.test('[rfc7592-2.2-update-ok] new redirect URIs work, old ones do not', async (t) => {
   const client = await register()
   const uri = 'http://127.0.0.1:7777/new'

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { authorizationUrl, authorize, post, register } from '../helpers/flow.ts'
+import { authorizationUrl, authorize, post, redirectUri, register } from '../helpers/flow.ts'
 import { startServer } from '../helpers/server.ts'
 
 t.test('nobody can fill the store with authorization requests that no person answers', async (t) => {
@@ -20,6 +20,31 @@ t.test('nobody can fill the store with authorization requests that no person ans
     t.same(slowed.headers.getSetCookie(), [])
   }
   t.equal((await post(server, '/api/oauth/token', { client_id: client.id })).status, 400, 'others go on')
+})
+
+t.test('registrations are counted by network, and another network goes on', async (t) => {
+  const server = await startServer(t, {
+    rateLimits: 'on',
+    requestsPerMinute: { registration: 2 },
+    trustProxy: ['127.0.0.1', '::1'],
+  })
+  const from = (address: string) =>
+    fetch(`${server.issuer}/api/oauth/register`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', 'x-forwarded-for': address },
+      body: JSON.stringify({ redirect_uris: [redirectUri] }),
+    })
+  for (const address of ['203.0.113.1', '203.0.113.2']) t.equal((await from(address)).status, 201)
+  const slowed = await from('203.0.113.3')
+  t.equal(slowed.status, 429)
+  t.match(await slowed.json(), { error: 'temporarily_unavailable' })
+  const wait = Number(slowed.headers.get('retry-after'))
+  t.ok(wait > 0 && wait <= 60, `Retry-After ${wait}`)
+  t.equal((await server.deps.store.list('client')).length, 2, 'nothing was registered')
+  t.equal((await from('203.0.112.3')).status, 201, 'another /24')
+  for (const address of ['2001:db8::1', '2001:db8::ffff:2']) t.equal((await from(address)).status, 201)
+  t.equal((await from('2001:db8:0:0:9::3')).status, 429, 'the same /64')
+  t.equal((await from('2001:db8:0:1::3')).status, 201, 'another /64')
 })
 
 t.test('without limits, on a computer of one person, nothing is slowed down', async (t) => {

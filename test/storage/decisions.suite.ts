@@ -278,7 +278,12 @@ export function sweeps(t: Test, openEmpty: OpenEmpty): void {
 
   t.test('a registered client that was never used goes, a used or an added one stays', async (t) => {
     const store = await filled(t)
+    const added = (['integration', 'resource-server'] as const).map((origin) => {
+      return { ...sample.client, id: origin, origin }
+    })
+    for (const client of added) await store.write({ op: 'insertClient', client })
     t.equal(await store.sweep(1000, 1001), 1)
+    for (const { id } of added) t.ok(await store.find('client', id), id)
     t.equal(await store.find('client', sample.client.id), undefined)
     t.ok(await store.find('client', 'used'))
     t.ok(await store.find('client', sample.fullClient.id))

@@ -11,12 +11,14 @@ function open(t: Test) {
   client.exec('create table numbers (n integer primary key check (n >= 0)) strict')
   t.teardown(() => [client, outside].map((connection) => connection.close()))
   const count = { begun: 0, committed: 0 }
+  const disk = { isFull: false }
   const commits = new GroupCommit({
     begin() {
       count.begun++
       client.exec('begin immediate')
     },
     commit() {
+      if (disk.isFull) throw new StoreUnavailable('the disk is full')
       client.exec('commit')
       count.committed++
     },
@@ -29,7 +31,7 @@ function open(t: Test) {
   const insert = client.prepare('insert into numbers values (?)')
   const add = (n: number) => commits.submit(() => ({ result: insert.run(n).changes }))
   const visible = () => outside.prepare('select n from numbers order by n').pluck().all()
-  return { commits, count, add, visible, outside }
+  return { commits, count, add, visible, outside, disk }
 }
 
 t.test('jobs of one turn share a transaction, at most 256 each', async (t) => {
@@ -83,6 +85,18 @@ t.test('a database that is locked is asked once for the whole batch', async (t) 
   outside.exec('rollback')
   await add(4)
   t.strictSame(visible(), [4])
+})
+
+t.test('when the commit itself fails nobody is told that it succeeded', async (t) => {
+  const { add, commits, visible, disk } = open(t)
+  disk.isFull = true
+  const refused = commits.submit(() => ({ rejection: new Error('a refusal that was not recorded') }))
+  for (const outcome of await Promise.allSettled([add(1), refused, add(2)]))
+    t.match(outcome, { status: 'rejected', reason: StoreUnavailable })
+  t.strictSame(visible(), [])
+  disk.isFull = false
+  await add(3)
+  t.strictSame(visible(), [3])
 })
 
 t.test('closing commits what is queued and refuses what comes later', async (t) => {
