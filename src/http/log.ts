@@ -46,7 +46,7 @@ function redacted(value: RefusalDetail['stored']): unknown {
   return Array.isArray(value) ? value.map(withoutSecrets) : value
 }
 
-/** A secret keeps its prefix, which says what it was; of a query only its presence is told. */
+/** A secret keeps its prefix, which says what it was, a JWT the one they all have; of a query only its presence is told. */
 function withoutSecrets(text: string): string {
-  return text.replace(/\?.*$/s, '?…').replaceAll(/(lyc_[a-z]+_)[\w-]+/g, '$1…')
+  return text.replace(/\?.*$/s, '?…').replaceAll(/(lyc_[a-z]+_|\beyJ)[\w.-]+/g, '$1…')
 }

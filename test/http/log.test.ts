@@ -11,7 +11,11 @@ const agent = new UserAgent(server.issuer)
 t.test(
   '[rfc9700-4.9.2-rs-token-hygiene] a secret that was sent in a wrong place is in no log line, only what kind it was',
   async (t) => {
-    const { access_token: access, refresh_token: token } = await obtainTokens(server, client, { agent })
+    const {
+      access_token: access,
+      refresh_token: token,
+      id_token: idToken,
+    } = await obtainTokens(server, client, { agent })
     const from = server.log.length
     const open = (path: string) => fetch(server.issuer + path, { redirect: 'manual' })
     const statuses = [
@@ -29,14 +33,16 @@ t.test(
       await post(server, '/api/oauth/token', { client_id: access, grant_type: 'refresh_token' }),
       await refresh(server, client, token, { scope: access }),
       await exchange(server, client, token),
+      await open(`/api/${idToken}`),
+      await post(server, '/api/oauth/token', { client_id: client.id, grant_type: idToken }),
     ].map(({ status }) => status)
-    t.same(statuses, [404, 404, 401, 400, 303, 303, 303, 400, 400, 400, 400, 400])
+    t.same(statuses, [404, 404, 401, 400, 303, 303, 303, 400, 400, 400, 400, 400, 404, 400])
     for (let attempt = 0; attempt < 100 && server.log.length < from + statuses.length; attempt += 1)
       await wait(10)
     const lines = server.log.slice(from)
     t.equal(lines.length, statuses.length, 'one line a request')
     for (const line of lines) {
-      for (const secret of [access, token]) {
+      for (const secret of [access, token, idToken]) {
         t.notOk(line.includes(secret), line)
         t.notOk(line.includes(secret.slice(-20)), line)
       }
