@@ -76,6 +76,10 @@ t.test('[oidc-core-5.4-address-phone] address and phone are no scopes here', asy
     const agent = new UserAgent(server.issuer)
     await t.rejects(obtainTokens(server, client, { agent, fields: { scope } }), /invalid_scope/)
   }
+  const metadata = await json(await fetch(`${server.issuer}/.well-known/openid-configuration`))
+  const offered = ['scopes_supported', 'claims_supported'].flatMap((name) => metadata[name])
+  t.ok(offered.includes('profile'))
+  for (const name of ['address', 'phone', 'phone_number']) t.notOk(offered.includes(name), name)
 })
 
 t.test(

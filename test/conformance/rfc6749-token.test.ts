@@ -20,8 +20,19 @@ t.test(
     t.match(body['access_token'], /^lyc_access_[\w-]{22,}$/)
     t.match(body['refresh_token'], /^lyc_refresh_[\w-]{22,}$/)
     const refreshed = await refresh(server, client, String(body['refresh_token']))
-    t.equal(refreshed.headers.get('cache-control'), 'no-store')
-    t.equal(refreshed.headers.get('pragma'), 'no-cache')
+    const registered = await fetch(`${server.issuer}/api/oauth/register`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({
+        redirect_uris: [client.redirectUri],
+        token_endpoint_auth_method: 'client_secret_post',
+      }),
+    })
+    t.type((await json(registered))['client_secret'], 'string')
+    for (const { headers } of [refreshed, registered]) {
+      t.equal(headers.get('cache-control'), 'no-store')
+      t.equal(headers.get('pragma'), 'no-cache')
+    }
   },
 )
 
@@ -142,6 +153,9 @@ t.test(
       const fields = { grant_type: type, client_id: client.id, username: 'alice', password: 'alice-in-tests' }
       await assertRefused(t, await post(server, path, fields), 'unsupported_grant_type', 400, type)
     }
+    const metadata = await fetch(`${server.issuer}/.well-known/oauth-authorization-server`)
+    const { grant_types_supported: offered } = await json(metadata)
+    t.strictSame(offered, ['authorization_code', 'refresh_token'])
   },
 )
 

@@ -102,7 +102,7 @@ t.test(
 )
 
 t.test(
-  '[rfc8707-2-audience-restrict] [rfc8707-2.2-subset-at-token] a token for one of two resources is for that one, though both know its whole scope',
+  '[rfc8707-2.2-subset-at-token] a token for one of two resources is for that one, though both know its whole scope',
   async (t) => {
     const fields = { scope: 'courses:read', resource: [lessons, seminars] }
     const code = await obtainCode(server, client, { agent, fields })
