@@ -183,12 +183,18 @@ t.test('[oidc-core-5.3-requires-openid] a token without openid is not enough', a
   ).json()) as Tokens
   const plain = await tokens({ scope: 'profile email' })
   for (const each of [narrowed, plain]) {
-    const response = await callApi(server, path, each.access_token)
-    t.match(challengeOf(response), {
-      scheme: 'Bearer',
-      params: { error: 'insufficient_scope', scope: 'openid' },
-    })
-    await assertRefused(t, response, 'insufficient_scope', 403)
+    const body = new URLSearchParams({ access_token: each.access_token })
+    for (const response of [
+      await callApi(server, path, each.access_token),
+      await callApi(server, path, each.access_token, { method: 'POST' }),
+      await fetch(url, { method: 'POST', body }),
+    ]) {
+      t.match(challengeOf(response), {
+        scheme: 'Bearer',
+        params: { error: 'insufficient_scope', scope: 'openid' },
+      })
+      await assertRefused(t, response, 'insufficient_scope', 403)
+    }
   }
   t.equal((await callApi(server, path, token)).status, 200)
 })
