@@ -1,6 +1,6 @@
 import Database from 'better-sqlite3'
 import t from 'tap'
-import { exchange, register } from '../helpers/flow.ts'
+import { callApi, obtainTokens, postAs, refresh, register } from '../helpers/flow.ts'
 import { startServer } from '../helpers/server.ts'
 
 const answer = async (url: string) => {
@@ -48,6 +48,7 @@ t.test(
     const file = `${t.testdir()}/lychgate.db`
     const server = await startServer(t, { store: `sqlite:${file}` })
     const client = await register(server)
+    const { access_token: access, refresh_token: token } = await obtainTokens(server, client)
     const other = new Database(file)
     t.teardown(() => other.close())
     other.exec('begin immediate')
@@ -59,21 +60,26 @@ t.test(
       body: { error: 'temporarily_unavailable', error_description: String },
     }
     t.match(await answer(`${server.issuer}/readyz`), unavailable)
-    for (const path of ['token', 'revoke'] as const) {
-      const body = new URLSearchParams({
-        client_id: client.id,
-        token: 'x',
-        grant_type: 'refresh_token',
-        refresh_token: 'x',
-      })
-      const response = await fetch(`${server.issuer}/api/oauth/${path}`, { method: 'POST', body })
-      t.equal(response.status, 503, path)
+    const refused = [
+      await refresh(server, client, token),
+      await postAs(server, client, '/api/oauth/revoke', { token }),
+    ]
+    for (const response of refused) {
+      t.equal(response.status, 503, response.url)
+      t.equal(response.headers.get('retry-after'), '1')
       t.match(await response.json(), { error: 'temporarily_unavailable' })
     }
+    t.equal(
+      (await callApi(server, '/api/oauth/userinfo', access)).status,
+      200,
+      'and so are reads: the token lives',
+    )
     t.equal((await fetch(`${server.issuer}/api/oauth/jwks`)).status, 200, 'what needs no write is served')
 
     other.exec('rollback')
     t.equal((await fetch(`${server.issuer}/readyz`)).status, 200)
-    t.equal((await exchange(server, client, 'x')).status, 400)
+    t.equal((await refresh(server, client, token)).status, 200, 'the refused rotation did not happen')
+    t.equal((await postAs(server, client, '/api/oauth/revoke', { token })).status, 200)
+    t.equal((await callApi(server, '/api/oauth/userinfo', access)).status, 401)
   },
 )
