@@ -22,6 +22,11 @@ export function hashSecret(secret: string): Hash {
   return hash('sha256', secret, 'base64url')
 }
 
+/** Whether two texts are the same, where one of them is secret. Constant time. */
+export function isSameText(given: string | undefined, expected: string): boolean {
+  return given !== undefined && secretMatches(given, hashSecret(expected))
+}
+
 /** Whether `secret` is the one that was hashed. Constant time. */
 export function secretMatches(secret: string, stored: Hash | undefined): boolean {
   const given = Buffer.from(hashSecret(secret))

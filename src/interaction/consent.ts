@@ -12,6 +12,7 @@ import { every, single } from '../domain/parameters.ts'
 import { isLoopbackRedirect } from '../domain/redirect-uri.ts'
 import { narrowScope } from '../domain/scope.ts'
 import type { CatalogueScope } from '../domain/scope-catalogue.ts'
+import { isSameText } from '../domain/secret.ts'
 import type { ConsentPage } from '../http/page-models.ts'
 import { parametersOf } from '../http/parameters.ts'
 import { codeIssuer } from './issue-code.ts'
@@ -47,7 +48,7 @@ export function consentPage(app: FastifyInstance, deps: AppDeps, goOn: GoOn): vo
     // A refusal counts even where the same was allowed in another tab meanwhile.
     const isOver = approved && pending.step !== 'consent'
     if (session === undefined || isOver) return goOn(pending, reply)
-    if (single(form, 'csrf') !== csrfOf(pending, session)) throw forged(pageUrl(pending))
+    if (!isSameText(single(form, 'csrf'), csrfOf(pending, session))) throw forged(pageUrl(pending))
     const allowed = approved
       ? narrowByPerson(interaction.request, askedOf(pending), every(form, 'scope'))
       : []

@@ -4,6 +4,7 @@ import { accept } from '../domain/decision.ts'
 import { OAuthError } from '../domain/errors.ts'
 import type { Account, Seconds } from '../domain/model.ts'
 import { single } from '../domain/parameters.ts'
+import { isSameText } from '../domain/secret.ts'
 import { beginSession } from '../domain/session.ts'
 import { assertForm, parametersOf } from '../http/parameters.ts'
 import { ended, forged, formActionOf, type GoOn, type Pending, pendingLoader } from './pending.ts'
@@ -35,7 +36,7 @@ export function loginPage(app: FastifyInstance, deps: AppDeps, goOn: GoOn): void
     const decision = single(form, 'decision')
     const chooses = decision === 'continue' || decision === 'switch'
     const csrf = chooses ? csrfOfChoice(pending) : csrfOf(pending)
-    if (single(form, 'csrf') !== csrf) throw forged(pageUrl(pending))
+    if (!isSameText(single(form, 'csrf'), csrf)) throw forged(pageUrl(pending))
     if (decision === 'continue') return continueWithSession(pending, reply)
     if (decision === 'switch') return reply.redirect(`${pageUrl(pending)}&switch=1`, 303)
     const [username, password] = [single(form, 'username') ?? '', single(form, 'password') ?? '']

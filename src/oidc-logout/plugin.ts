@@ -3,6 +3,7 @@ import type { AppDeps } from '../deps.ts'
 import { type LogoutRequest, parseLogoutRequest } from '../domain/logout.ts'
 import type { Session } from '../domain/model.ts'
 import { assertNoneRepeated, formatParameters, type Parameters, single } from '../domain/parameters.ts'
+import { isSameText } from '../domain/secret.ts'
 import { formActionSource } from '../http/pages.ts'
 import { formBodies, longestUrl, parametersOf } from '../http/parameters.ts'
 
@@ -53,7 +54,7 @@ export const logout: FastifyPluginAsync<AppDeps> = async (app, { config, service
   const isConfirmed = (request: FastifyRequest, parameters: Parameters, session: Session) => {
     const secret = app.browser.secret(request)
     if (secret === undefined || request.method !== 'POST') return false
-    return single(parameters, 'csrf') === app.browser.csrfToken(secret, 'logout', session.id)
+    return isSameText(single(parameters, 'csrf'), app.browser.csrfToken(secret, 'logout', session.id))
   }
 
   const confirm = async (

@@ -1,6 +1,13 @@
 import t from 'tap'
 import { openDevice, sealDevice } from '../../src/domain/device.ts'
-import { hashSecret, mintSecret, secretBytes, secretMatches, secretPrefix } from '../../src/domain/secret.ts'
+import {
+  hashSecret,
+  isSameText,
+  mintSecret,
+  secretBytes,
+  secretMatches,
+  secretPrefix,
+} from '../../src/domain/secret.ts'
 
 t.test('a secret has 256 bits and names its kind', async (t) => {
   t.equal(secretBytes, 32)
@@ -24,6 +31,11 @@ t.test('only the very secret matches its hash', async (t) => {
   }
   t.notOk(secretMatches(secret, ''))
   t.notOk(secretMatches(secret, `${stored}=`))
+})
+
+t.test('two texts are the same to the last character, and an absent one is none', async (t) => {
+  t.ok(isSameText('token', 'token'))
+  for (const other of [undefined, '', 'toke', 'tokem', 'token ', 'TOKEN']) t.notOk(isSameText(other, 'token'))
 })
 
 t.test('nothing matches where no secret is stored, not even the empty one', async (t) => {
