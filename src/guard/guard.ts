@@ -6,34 +6,15 @@ import type { FastifyRequest, preHandlerAsyncHookHandler } from 'fastify'
 import fp from 'fastify-plugin'
 import { type BearerCredentials, bearerChallenge, bearerRefusal, parseBearer } from '../domain/bearer.ts'
 import { OAuthError } from '../domain/errors.ts'
-import type { ClaimsRequest, Scope } from '../domain/model.ts'
+import type { Scope } from '../domain/model.ts'
 import { wellKnownUrl } from '../domain/well-known.ts'
 import { sendError } from '../http/errors.ts'
+import type { Access, VerifyToken } from './access.ts'
 
+export type { Access, Refused, VerifyToken } from './access.ts'
 export { type IntrospectionOptions, introspectedBy } from './introspected-by.ts'
 export { protectedResourceMetadata, type ResourceMetadataOptions } from './resource-metadata.ts'
 export { type SignatureOptions, signedBy } from './signed-by.ts'
-
-/** Who is calling, and what the token lets them do. */
-export interface Access {
-  readonly sub: string
-  readonly clientId: string
-  readonly scope: Scope
-  readonly audience: readonly string[]
-  /** Claims asked for one by one, OpenID Connect Core §5.5; known only to the authorization server itself. */
-  readonly requestedClaims?: ClaimsRequest
-}
-
-/** A token that is not alive, and why: for the log alone, the caller is not told. */
-export interface Refused {
-  readonly refused: string
-}
-
-/**
- * Finds out what a token is worth; `Refused` or undefined for one that is not alive. What it throws is answered as an error of the
- * server: an `OAuthError` as it says, anything else by the application.
- */
-export type VerifyToken = (token: string) => Promise<Access | Refused | undefined>
 
 export interface GuardOptions {
   readonly verifyToken: VerifyToken

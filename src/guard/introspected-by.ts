@@ -1,5 +1,5 @@
+import type { VerifyToken } from './access.ts'
 import { cannotVerify } from './cannot-verify.ts'
-import type { VerifyToken } from './guard.ts'
 
 export interface IntrospectionOptions {
   /** The authorization server's `introspection_endpoint`. */

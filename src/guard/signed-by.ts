@@ -1,7 +1,7 @@
 import { createRemoteJWKSet, errors, type JWTVerifyGetKey, jwtVerify } from 'jose'
 import { OAuthError } from '../domain/errors.ts'
+import type { VerifyToken } from './access.ts'
 import { cannotVerify } from './cannot-verify.ts'
-import type { VerifyToken } from './guard.ts'
 
 export interface SignatureOptions {
   /** The authorization server's `issuer`, character for character. */

@@ -11,20 +11,12 @@ import {
   type OpenedHandleKey,
   openHandleKey,
   openSigningKey,
+  type PublicJwk,
   type SigningKey,
 } from './opened-key.ts'
 import { deriveSealingKey, unseal } from './seal.ts'
 
 export { WrongSecret } from './seal.ts'
-
-/** A public key as it is published, RFC 7517. */
-export interface PublicJwk {
-  readonly kid: string
-  readonly kty: string
-  readonly alg: SigningAlgorithm
-  readonly use: 'sig'
-  readonly [member: string]: unknown
-}
 
 /** The server's keys, ready to use. */
 export interface KeyRing {

@@ -1,8 +1,16 @@
 import { importJWK, type JWK } from 'jose'
 import type { HandleKey } from '../domain/handle.ts'
 import type { Seconds, SigningAlgorithm, StoredKey } from '../domain/model.ts'
-import type { PublicJwk } from './key-ring.ts'
 import { unseal } from './seal.ts'
+
+/** A public key as it is published, RFC 7517. */
+export interface PublicJwk {
+  readonly kid: string
+  readonly kty: string
+  readonly alg: SigningAlgorithm
+  readonly use: 'sig'
+  readonly [member: string]: unknown
+}
 
 type ImportedKey = Awaited<ReturnType<typeof importJWK>>
 

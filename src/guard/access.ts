@@ -1,0 +1,22 @@
+import type { ClaimsRequest, Scope } from '../domain/model.ts'
+
+/** Who is calling, and what the token lets them do. */
+export interface Access {
+  readonly sub: string
+  readonly clientId: string
+  readonly scope: Scope
+  readonly audience: readonly string[]
+  /** Claims asked for one by one, OpenID Connect Core §5.5; known only to the authorization server itself. */
+  readonly requestedClaims?: ClaimsRequest
+}
+
+/** A token that is not alive, and why: for the log alone, the caller is not told. */
+export interface Refused {
+  readonly refused: string
+}
+
+/**
+ * Finds out what a token is worth; `Refused` or undefined for one that is not alive. What it throws is answered as an
+ * error of the server: an `OAuthError` as it says, anything else by the application.
+ */
+export type VerifyToken = (token: string) => Promise<Access | Refused | undefined>
