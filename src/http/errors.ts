@@ -56,7 +56,9 @@ export function toOAuthError(error: unknown, request: FastifyRequest): OAuthErro
   if (statusCode !== undefined && statusCode >= 400 && statusCode < 500) {
     return new OAuthError(unreadable, 'the request is malformed', { status: statusCode, cause: error })
   }
-  return new OAuthError('server_error', 'the server failed; the request id is in its log', { cause: error })
+  return new OAuthError('server_error', 'the server failed; its log has the cause under this x-request-id', {
+    cause: error,
+  })
 }
 
 /** Sends a refusal as JSON and leaves it for the log line. */
@@ -64,7 +66,8 @@ export function sendError(refusal: OAuthError, request: FastifyRequest, reply: F
   request.refusal = refusal
   return reply
     .code(refusal.status)
-    .headers(refusal.detail.headers ?? {})
+    .headers(refusal.headers)
+    .header('x-request-id', request.id)
     .header('content-type', 'application/json; charset=utf-8')
     .header('cache-control', 'no-store')
     .serializer(JSON.stringify)

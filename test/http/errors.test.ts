@@ -22,6 +22,8 @@ t.test('a failure of ours is told without its cause, which stays in the log', as
     await assertRefused(t, response, error, status)
     t.notMatch(text, /glass|sand|unavailable_|at .*\.ts/)
     t.equal(response.headers.has('retry-after'), status === 503)
+    const line = server.log.find((one) => one.includes(`"reqId":"${response.headers.get('x-request-id')}"`))
+    t.match(line, status === 503 ? 'a disk of sand' : 'a disk of glass', 'the answer names its line')
   }
   Object.assign(store, { find })
   await assertRefused(t, await send(), 'unsupported_grant_type')
