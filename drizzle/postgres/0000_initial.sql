@@ -32,7 +32,6 @@ CREATE TABLE "grants" (
 	"secret" "bytea" NOT NULL,
 	"client_id" text NOT NULL,
 	"account_id" text NOT NULL,
-	"session_id" "bytea",
 	"scope" text NOT NULL,
 	"resource" text NOT NULL,
 	"redirect_uri" text NOT NULL,

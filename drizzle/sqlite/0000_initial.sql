@@ -34,7 +34,6 @@ CREATE TABLE `grants` (
 	`secret` blob NOT NULL,
 	`client_id` text NOT NULL,
 	`account_id` text NOT NULL,
-	`session_id` blob,
 	`scope` text NOT NULL,
 	`resource` text NOT NULL,
 	`redirect_uri` text NOT NULL,

@@ -97,7 +97,6 @@ export function parseAuthorizationRequest(
     resource,
     prompt: prompt(single(parameters, 'prompt')),
     ...reachOfClaims(claims, scope, client, policy),
-    uiLocales: single(parameters, 'ui_locales')?.split(' ').filter(Boolean).slice(0, 20) ?? [],
     ...present({ ...optional, loginHint: single(parameters, 'login_hint')?.slice(0, 256) }),
   }
 }

@@ -22,7 +22,6 @@ export const errorStatus = {
   // OpenID Connect Core §3.1.2.6
   login_required: 400,
   consent_required: 400,
-  interaction_required: 400,
   account_selection_required: 400,
   request_not_supported: 400,
   request_uri_not_supported: 400,

@@ -2,7 +2,7 @@ import { accept, type Decision, refuse } from './decision.ts'
 import { OAuthError } from './errors.ts'
 import type { AuthorizationRequest, Grant, Scope, Seconds, Session } from './model.ts'
 
-/**
+/*
  * The state machine of one approval. One row, from the code to the last refresh token.
  *
  *     state      meaning                          redeem          refresh(current)  refresh(older)      revoke
@@ -15,7 +15,6 @@ import type { AuthorizationRequest, Grant, Scope, Seconds, Session } from './mod
  * one just rotated, asked for again in time, while its successor is unused: then the same successor is given again.
  * (3) a code redeemed before revokes the grant even when it has expired meanwhile.
  */
-export type GrantState = 'approved' | 'active' | 'revoked' | 'expired'
 
 /** How long the parts of a grant live. */
 export interface GrantLifetimes {
@@ -31,13 +30,6 @@ export interface Issue {
   readonly accessTokenSeconds: Seconds
   /** Whether the client gets a refresh token. */
   readonly refreshable: boolean
-}
-
-/** The state of a grant at this moment. */
-export function grantState(grant: Grant, now: Seconds): GrantState {
-  if (grant.revokedAt !== undefined) return 'revoked'
-  if (grant.seq === 0) return now >= grant.codeExpiresAt ? 'expired' : 'approved'
-  return now >= grant.expiresAt ? 'expired' : 'active'
 }
 
 /**
@@ -57,7 +49,6 @@ export function approveGrant(
     secret: fresh.grantSecret,
     clientId: request.clientId,
     accountId: session.accountId,
-    sessionId: session.id,
     scope,
     resource: request.resource,
     redirectUri: request.redirectUri,

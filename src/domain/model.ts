@@ -115,7 +115,6 @@ export interface AuthorizationRequest {
   readonly claims: ClaimsRequest
   /** Scopes nobody asked for by name that open some of `claims`: the person is asked about these too. */
   readonly claimScope?: Scope
-  readonly uiLocales: readonly string[]
 }
 
 /** One pending authorization request in one browser. */
@@ -157,8 +156,6 @@ export interface Grant {
   readonly secret: string
   readonly clientId: string
   readonly accountId: string
-  /** The login this approval came from. */
-  readonly sessionId?: Hash
   readonly scope: Scope
   readonly resource: readonly string[]
   readonly redirectUri: string

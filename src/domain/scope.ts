@@ -24,11 +24,6 @@ export function formatScope(scope: Scope): string {
   return scope.join(' ')
 }
 
-/** Whether every name of `scope` is among those of `allowed`. Case counts, RFC 6749 §3.3. */
-export function isSubsetOf(scope: Scope, allowed: Scope): boolean {
-  return scope.every((name) => allowed.includes(name))
-}
-
 /** The names of `scope` that `allowed` has, in the order of `scope`, RFC 6749 §3.3. */
 export function narrowScope(scope: Scope, allowed: Scope): Scope {
   return scope.filter((name) => allowed.includes(name))

@@ -98,7 +98,6 @@ export function grantRow({ revokedTokens: _, ...grant }: Grant): GrantRow {
     ...grant,
     id: packed(grant.id, 12),
     secret: packed(grant.secret, 16),
-    sessionId: grant.sessionId === undefined ? null : packedHash(grant.sessionId),
     scope: joined(grant.scope),
     resource: joined(grant.resource),
     codeChallenge: grant.codeChallenge === undefined ? null : packedHash(grant.codeChallenge),
@@ -137,7 +136,6 @@ export function toGrant(row: FoundGrantRow): Grant {
     expiresAt: row.expiresAt,
     revokedTokens: words(row.revokedTokens ?? ''),
     // One by one, not through `present`: this is the hot read.
-    ...(row.sessionId && { sessionId: unpackedHash(row.sessionId) }),
     ...(row.codeChallenge && { codeChallenge: unpackedHash(row.codeChallenge) }),
     ...(row.nonce && { nonce: row.nonce.toString() }),
     ...(row.rotatedAt !== null && { rotatedAt: row.rotatedAt }),

@@ -88,7 +88,6 @@ export const approved: Grant = {
   secret: bytesOf('grant secret', 16),
   clientId: publicClient.id,
   accountId: 'alice',
-  sessionId: bytesOf('session', 32),
   scope: ['openid', 'courses:read', 'courses:write'],
   resource: [ownApi.identifier],
   redirectUri,
@@ -169,7 +168,6 @@ export const authorizationRequest: AuthorizationRequest = {
   codeChallenge: hash('sha256', codeVerifier, 'base64url'),
   prompt: [],
   claims: { userinfo: [], idToken: [] },
-  uiLocales: [],
 }
 
 export const interaction: Interaction = {

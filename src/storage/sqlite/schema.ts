@@ -93,7 +93,6 @@ export const grants = sqliteTable('grants', {
   secret: bytes('secret').notNull(),
   clientId: text('client_id').notNull(),
   accountId: text('account_id').notNull(),
-  sessionId: bytes('session_id'),
   scope: text('scope').notNull(),
   resource: text('resource').notNull(),
   redirectUri: text('redirect_uri').notNull(),

@@ -87,7 +87,6 @@ t.test(
       resource: [server.issuer],
       prompt: [],
       claims: { userinfo: [], idToken: [] },
-      uiLocales: [],
     }
     const session: Session = {
       id: 'x',
