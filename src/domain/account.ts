@@ -49,17 +49,21 @@ export function createAccount(person: NewAccount, fresh: Buffer, now: Seconds): 
     throw new OAuthError(
       'invalid_request',
       'username must have 1 to 128 characters, none of them invisible or a space',
+      { rule: 'lychgate-account-username' },
     )
   }
   const email = person.email === undefined ? undefined : canonicalEmail(person.email)
   if (person.email !== undefined && email === undefined) {
-    throw new OAuthError('invalid_request', 'email must be an e-mail address')
+    throw new OAuthError('invalid_request', 'email must be an e-mail address', {
+      rule: 'oidc-core-5.1-email-syntax',
+    })
   }
   // Both are ways to sign in: nobody may take another person's address as a user name.
   if (username.includes('@') && username !== email) {
     throw new OAuthError(
       'invalid_request',
       'username may be an e-mail address only if it is the email of the same person',
+      { rule: 'lychgate-account-username' },
     )
   }
   return {

@@ -88,7 +88,11 @@ export function parseAuthorizationRequest(
   const requiredSub = hintedSub ?? sub
   const optional = { codeChallenge, maxAgeSeconds, requiredSub, nonce: single(parameters, 'nonce') }
   if (hintedSub !== undefined && sub !== undefined && hintedSub !== sub) {
-    throw new OAuthError('login_required', 'id_token_hint and claims ask for different people')
+    throw new OAuthError('login_required', 'id_token_hint and claims ask for different people', {
+      rule: 'oidc-core-3.1.2.2-specific-sub',
+      stored: hintedSub,
+      received: sub,
+    })
   }
   return {
     clientId: client.id,
@@ -123,15 +127,25 @@ function onlyRedirectUri(client: Client, parameters: Parameters): string {
 }
 
 function assertSupported(parameters: Parameters): void {
-  const unsupported = { request: 'request_not_supported', request_uri: 'request_uri_not_supported' } as const
-  for (const name of ['request', 'request_uri'] as const) {
-    if (parameters[name] === undefined) continue
-    throw new OAuthError(unsupported[name], `${name} is not supported; send the parameters themselves`)
+  if (parameters['request'] !== undefined) {
+    throw new OAuthError(
+      'request_not_supported',
+      'request is not supported; send the parameters themselves',
+      { rule: 'oidc-core-6.1-request-unsupported' },
+    )
+  }
+  if (parameters['request_uri'] !== undefined) {
+    throw new OAuthError(
+      'request_uri_not_supported',
+      'request_uri is not supported; send the parameters themselves',
+      { rule: 'oidc-core-6.2-request-uri-unsupported' },
+    )
   }
   if (parameters['registration'] === undefined) return
   throw new OAuthError(
     'registration_not_supported',
     'registration is not supported; use the registration endpoint',
+    { rule: 'oidc-core-3.1.2.6-registration-not-supported' },
   )
 }
 

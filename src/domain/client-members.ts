@@ -12,7 +12,7 @@ const longestSeconds = 2_147_483_647
 const deceptive = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\u115f\u1160\u3164\uffa0]|\u034f/u
 
 /** The refusal of a member of client metadata, RFC 7591 §3.2.2. */
-export function refusal(description: string, detail: RefusalDetail = {}): OAuthError {
+export function refusal(description: string, detail: Partial<RefusalDetail> = {}): OAuthError {
   return new OAuthError('invalid_client_metadata', description, {
     rule: 'rfc7591-3.2.2-invalid-client-metadata',
     ...detail,

@@ -169,6 +169,7 @@ function loopbackOnly(
 ): readonly string[] {
   if (uris.length > policy.redirectUris) {
     throw new OAuthError(code, `${member} has more than ${policy.redirectUris} entries`, {
+      rule: 'lychgate-limits-redirect-uris',
       received: uris.length,
     })
   }

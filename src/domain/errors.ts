@@ -32,8 +32,8 @@ export type OAuthErrorCode = keyof typeof errorStatus
 
 /** What the log and `lychgate explain` learn about a refusal; never a secret. */
 export interface RefusalDetail {
-  /** Ledger id of the rule that refused. */
-  readonly rule?: string
+  /** The rule that refused: an id of the requirement ledger, or `lychgate-…` for a rule of this server alone. */
+  readonly rule: string
   readonly stored?: string | number | readonly string[] | undefined
   readonly received?: string | number | readonly string[] | undefined
   /** Overrides the status of the code, for 405, 413, 415, 429 and the 400 form of `invalid_client`. */
@@ -57,7 +57,7 @@ export class OAuthError extends Error {
   readonly code: OAuthErrorCode
   readonly detail: RefusalDetail
 
-  constructor(code: OAuthErrorCode, description: string, detail: RefusalDetail = {}) {
+  constructor(code: OAuthErrorCode, description: string, detail: RefusalDetail) {
     super(description, detail.cause === undefined ? undefined : { cause: detail.cause })
     this.name = 'OAuthError'
     this.code = code

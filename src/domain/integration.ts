@@ -80,9 +80,14 @@ export function addIntegration(
  * @throws {OAuthError} `invalid_client` for an unknown client, `invalid_client_metadata` for a public one.
  */
 export function rotateClientSecret(client: Client | undefined, fresh: Buffer): Decision<string> {
-  if (client === undefined) throw new OAuthError('invalid_client', 'no client has this id')
+  if (client === undefined)
+    throw new OAuthError('invalid_client', 'no client has this id', {
+      rule: 'lychgate-integration-known',
+    })
   if (client.authenticationMethod === 'none') {
-    throw new OAuthError('invalid_client_metadata', 'a public client has no secret')
+    throw new OAuthError('invalid_client_metadata', 'a public client has no secret', {
+      rule: 'rfc8252-8.5-shared-secret-not-proof',
+    })
   }
   const secret = mintSecret('clientSecret', fresh)
   return accept(secret, { op: 'updateClient', client: { ...client, secretHash: hashSecret(secret) } })
@@ -93,6 +98,7 @@ function requireName(name: string): void {
     throw new OAuthError(
       'invalid_client_metadata',
       'name must have 1 to 200 characters, none of them invisible',
+      { rule: 'lychgate-integration-name' },
     )
   }
 }
@@ -102,10 +108,14 @@ function requireRedirectUris(
   isResourceServer: boolean,
 ): void {
   if (isResourceServer && redirectUris.length + postLogoutRedirectUris.length > 0) {
-    throw new OAuthError('invalid_redirect_uri', 'a resource server has no redirect URIs')
+    throw new OAuthError('invalid_redirect_uri', 'a resource server has no redirect URIs', {
+      rule: 'lychgate-integration-resource-server',
+    })
   }
   if (!isResourceServer && redirectUris.length === 0) {
-    throw new OAuthError('invalid_redirect_uri', 'redirect-uri is missing')
+    throw new OAuthError('invalid_redirect_uri', 'redirect-uri is missing', {
+      rule: 'rfc6749-3.1.2.2-all-register',
+    })
   }
   for (const [name, uris] of Object.entries({ redirectUris, postLogoutRedirectUris })) {
     const flag = name === 'redirectUris' ? 'redirect-uri' : 'post-logout-redirect-uri'
@@ -114,6 +124,7 @@ function requireRedirectUris(
       throw new OAuthError(
         'invalid_redirect_uri',
         `${flag} ${doubled + 1} has a query parameter that the answer uses`,
+        { rule: 'rfc6749-3.1-no-duplicate-response-params' },
       )
     }
     const wrong = uris.findIndex((uri) => !isHttpsRedirect(uri) && !isLoopback(uri))
@@ -121,6 +132,7 @@ function requireRedirectUris(
     throw new OAuthError(
       'invalid_redirect_uri',
       `${flag} ${wrong + 1} must be an https or http loopback URI with a path and without a fragment`,
+      { rule: 'rfc9700-2.1-no-http-redirects' },
     )
   }
 }
@@ -134,10 +146,13 @@ function requirePolicy(
     throw new OAuthError(
       'invalid_client_metadata',
       'auth must not be none: introspection needs a secret, RFC 7662 section 2.1',
+      { rule: 'rfc7662-2.1-caller-authorised' },
     )
   }
   if (request.pkce === 'optional' && !isConfidential) {
-    throw new OAuthError('invalid_client_metadata', 'pkce may be optional for a confidential client only')
+    throw new OAuthError('invalid_client_metadata', 'pkce may be optional for a confidential client only', {
+      rule: 'rfc8252-8.1-native-pkce-required',
+    })
   }
   if (request.consent !== undefined && request.consent !== 'always' && !isAssured(request)) {
     throw new OAuthError(
@@ -153,12 +168,14 @@ function requireKnown(request: IntegrationRequest, known: Known): void {
     throw new OAuthError(
       'invalid_client_metadata',
       'scope names something that is not in the scope catalogue',
+      { rule: 'rfc7591-2-scope-string' },
     )
   }
   if (request.introspects.some((identifier) => !known.resources.includes(identifier))) {
     throw new OAuthError(
       'invalid_client_metadata',
       'resource must be the issuer or an identifier that the configuration has under resources',
+      { rule: 'rfc8707-2-unknown-invalid-target' },
     )
   }
 }

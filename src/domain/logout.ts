@@ -25,11 +25,17 @@ export function parseLogoutRequest(
   client: Client | undefined,
 ): LogoutRequest {
   if (single(parameters, 'id_token_hint') !== undefined && hinted === undefined) {
-    throw new OAuthError('invalid_request', 'id_token_hint is not an ID Token of this server')
+    throw new OAuthError('invalid_request', 'id_token_hint is not an ID Token of this server', {
+      rule: 'oidc-rpl-2-hint-validated',
+    })
   }
   const clientId = single(parameters, 'client_id')
   if (clientId !== undefined && hinted !== undefined && hinted['aud'] !== clientId) {
-    throw new OAuthError('invalid_request', 'client_id is not the client of id_token_hint')
+    throw new OAuthError('invalid_request', 'client_id is not the client of id_token_hint', {
+      rule: 'oidc-rpl-2-client-id-match',
+      stored: String(hinted['aud']),
+      received: clientId,
+    })
   }
   const redirectUri = single(parameters, 'post_logout_redirect_uri')
   const state = single(parameters, 'state')
@@ -44,7 +50,10 @@ export function parseLogoutRequest(
 
 function assertRegistered(redirectUri: string, hinted: object | undefined, client: Client | undefined): void {
   if (hinted === undefined || client === undefined) {
-    throw new OAuthError('invalid_request', 'post_logout_redirect_uri needs an id_token_hint')
+    throw new OAuthError('invalid_request', 'post_logout_redirect_uri needs an id_token_hint', {
+      rule: 'oidc-rpl-3-no-hint-no-redirect',
+      received: redirectUri,
+    })
   }
   const anyPort = client.applicationType === 'native'
   if (
@@ -54,6 +63,7 @@ function assertRegistered(redirectUri: string, hinted: object | undefined, clien
   )
     return
   throw new OAuthError('invalid_request', 'post_logout_redirect_uri is not registered for this client', {
+    rule: 'oidc-rpl-3-registered-redirect',
     stored: client.postLogoutRedirectUris,
     received: redirectUri,
   })

@@ -20,13 +20,20 @@ export function parseParameters(text: string, limits: ParameterLimits): Paramete
   if (text === '') return parameters
   const pairs = text.split('&', limits.parameters + 1)
   if (pairs.length > limits.parameters)
-    throw new OAuthError('invalid_request', 'the request has too many parameters')
+    throw new OAuthError('invalid_request', 'the request has too many parameters', {
+      rule: 'lychgate-limits-parameters',
+      stored: limits.parameters,
+    })
   for (const pair of pairs) {
     const split = pair.indexOf('=')
     const name = decode(split < 0 ? pair : pair.slice(0, split))
     const value = decode(split < 0 ? '' : pair.slice(split + 1))
     if (Buffer.byteLength(value) > limits.parameterBytes) {
-      throw new OAuthError('invalid_request', 'a parameter value is too long')
+      throw new OAuthError('invalid_request', 'a parameter value is too long', {
+        rule: 'lychgate-limits-parameter-bytes',
+        stored: limits.parameterBytes,
+        received: Buffer.byteLength(value),
+      })
     }
     if (value === '') continue
     const earlier = parameters[name]

@@ -107,7 +107,10 @@ export function narrowAccess(
     .map((identifier) => resources.find(identifier))
     .filter((resource) => resource !== undefined)
   if (reached.length === 0) {
-    throw new OAuthError('invalid_target', 'the resource of the grant is no longer an API of this server')
+    throw new OAuthError('invalid_target', 'the resource of the grant is no longer an API of this server', {
+      rule: 'rfc8707-2-unknown-invalid-target',
+      stored: identifiers,
+    })
   }
   const tokenFormat = reached.some((resource) => resource.tokenFormat === 'jwt') ? 'jwt' : 'opaque'
   if (tokenFormat === 'jwt' && reached.length > 1) {

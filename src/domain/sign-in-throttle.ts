@@ -52,6 +52,7 @@ export function countAttempt(
   const current = isOpen ? throttle : undefined
   if (current !== undefined && current.failures >= bucket.limit) {
     throw new OAuthError('temporarily_unavailable', 'too many failed sign-ins; try again later', {
+      rule: 'lychgate-sign-in-throttle',
       status: 429,
       headers: { 'retry-after': String(current.expiresAt - now) },
     })

@@ -5,6 +5,6 @@ export function cannotVerify(cause: unknown): OAuthError {
   return new OAuthError(
     'temporarily_unavailable',
     'the access token cannot be verified now; try again shortly',
-    { headers: { 'retry-after': '1' }, cause },
+    { rule: 'lychgate-token-verifiable', headers: { 'retry-after': '1' }, cause },
   )
 }

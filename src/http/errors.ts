@@ -34,6 +34,7 @@ export function toOAuthError(error: unknown, request: FastifyRequest): OAuthErro
       'temporarily_unavailable',
       'the server cannot reach its storage now; try again shortly',
       {
+        rule: 'lychgate-storage-available',
         headers: { 'retry-after': '1' },
         cause: error,
       },
@@ -42,21 +43,36 @@ export function toOAuthError(error: unknown, request: FastifyRequest): OAuthErro
   const { code, statusCode, validation } = error as Partial<FastifyError>
   const unreadable = request.routeOptions.config?.unreadableBody ?? 'invalid_request'
   if (validation)
-    return new OAuthError(unreadable, `${validated(error)} is missing or malformed`, { cause: error })
+    return new OAuthError(unreadable, `${validated(error)} is missing or malformed`, {
+      rule: 'lychgate-request-well-formed',
+      cause: error,
+    })
   switch (code) {
     case 'FST_ERR_CTP_BODY_TOO_LARGE':
-      return new OAuthError(unreadable, 'the body is too large', { status: 413 })
+      return new OAuthError(unreadable, 'the body is too large', {
+        rule: 'lychgate-limits-body-bytes',
+        status: 413,
+      })
     case 'FST_ERR_CTP_INVALID_MEDIA_TYPE':
     case 'FST_ERR_CTP_EMPTY_TYPE':
-      return new OAuthError(unreadable, acceptedHere(request), { status: 415 })
+      return new OAuthError(unreadable, acceptedHere(request), {
+        rule: 'lychgate-content-type',
+        status: 415,
+        received: contentTypeOf(request),
+      })
     case 'FST_ERR_CTP_EMPTY_JSON_BODY':
     case 'FST_ERR_CTP_INVALID_JSON_BODY':
-      return new OAuthError(unreadable, 'the body is not valid JSON')
+      return new OAuthError(unreadable, 'the body is not valid JSON', { rule: 'rfc7591-3-post-json' })
   }
   if (statusCode !== undefined && statusCode >= 400 && statusCode < 500) {
-    return new OAuthError(unreadable, 'the request is malformed', { status: statusCode, cause: error })
+    return new OAuthError(unreadable, 'the request is malformed', {
+      rule: 'lychgate-request-well-formed',
+      status: statusCode,
+      cause: error,
+    })
   }
   return new OAuthError('server_error', 'the server failed; its log has the cause under this x-request-id', {
+    rule: 'rfc6749-4.1.2.1-server-error',
     cause: error,
   })
 }
@@ -79,8 +95,12 @@ export function notFound(app: FastifyInstance, request: FastifyRequest): OAuthEr
   const path = request.url.split('?', 1)[0] ?? ''
   const allowed = app.methodsOf(path)
   if (allowed.length === 0)
-    return new OAuthError('invalid_request', 'there is nothing at this path', { status: 404 })
+    return new OAuthError('invalid_request', 'there is nothing at this path', {
+      rule: 'lychgate-path',
+      status: 404,
+    })
   return new OAuthError('invalid_request', 'this method is not allowed here', {
+    rule: 'lychgate-method',
     status: 405,
     headers: { allow: allowed.join(', ') },
   })
@@ -93,6 +113,10 @@ function acceptedHere({ server }: FastifyRequest): string {
   return accepted.length > 0
     ? `the Content-Type must be ${accepted.join(' or ')}`
     : 'the Content-Type is not accepted here'
+}
+
+function contentTypeOf({ headers }: FastifyRequest): string | undefined {
+  return headers['content-type']?.slice(0, 100)
 }
 
 function validated(error: unknown): string {

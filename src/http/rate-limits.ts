@@ -32,6 +32,7 @@ export const rateLimits = fp<{ config: Pick<Config, 'rateLimits' | 'requestsPerM
       keyGenerator: (request) => addressPrefix(request.ip),
       errorResponseBuilder: (_request, { ttl }) =>
         new OAuthError('temporarily_unavailable', 'too many requests from this network; slow down', {
+          rule: 'lychgate-rate-limit',
           status: 429,
           headers: { 'retry-after': String(Math.ceil(ttl / 1000)) },
         }),

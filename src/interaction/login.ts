@@ -171,6 +171,7 @@ function mustConfirm({ session, step, interaction }: Pending): boolean {
 /** For the log: the page has its own words. */
 function notSignedIn(): OAuthError {
   return new OAuthError('access_denied', 'the user name and the password do not belong together', {
+    rule: 'lychgate-password',
     status: 400,
   })
 }

@@ -58,6 +58,7 @@ export function takeAway({ store }: Pick<AppDeps, 'store'>, { interaction }: Pen
 /** The request is gone: answered already, expired, or of another browser. */
 export function ended(): OAuthError {
   return new OAuthError('invalid_request', 'the authorization request has expired or was answered already', {
+    rule: 'lychgate-interaction-open',
     page: {
       title: 'This page was already used, or it has expired',
       advice: 'Nothing was changed. Go back to the app you came from and start again there.',
@@ -81,6 +82,7 @@ export function forged(pageUrl: string): OAuthError {
 
 function noCookies(): OAuthError {
   return new OAuthError('invalid_request', 'the browser sent no cookie', {
+    rule: 'rfc6749-10.12-csrf-approval',
     page: {
       title: 'This browser did not send our cookie',
       advice: 'Allow cookies for this site, then go back to the app you came from and start again there.',

@@ -55,6 +55,7 @@ export function passwordSignIn(app: FastifyInstance, { config, store, checkPassw
 function busy(cause: PasswordQueueFull): OAuthError {
   const headers = { 'retry-after': '2' }
   return new OAuthError('temporarily_unavailable', 'too many sign-ins are waiting; try again shortly', {
+    rule: 'lychgate-password-queue',
     headers,
     cause,
   })

@@ -84,7 +84,11 @@ export const authorize: FastifyPluginAsync<AppDeps> = async (
 
   const provenClient = async (parameters: Parameters): Promise<Client> => {
     const clientId = single(parameters, 'client_id')
-    if (clientId === undefined) throw new OAuthError('invalid_request', 'client_id is missing')
+    if (clientId === undefined) {
+      throw new OAuthError('invalid_request', 'client_id is missing', {
+        rule: 'rfc6749-4.1.2.1-client-error-page',
+      })
+    }
     const client = await store.find('client', clientId)
     if (client !== undefined) return client
     throw new OAuthError('invalid_client', 'client_id is not known here', {

@@ -61,7 +61,11 @@ function acceptOnlyJson(app: FastifyInstance): void {
   app.addContentTypeParser<Buffer>('application/json', { parseAs: 'buffer' }, (request, body, done) => {
     if (body.length === 0) return done(null, undefined)
     const text = decoded(body)
-    if (text === undefined) return done(new OAuthError('invalid_client_metadata', 'the body is not UTF-8'))
+    if (text === undefined) {
+      return done(
+        new OAuthError('invalid_client_metadata', 'the body is not UTF-8', { rule: 'rfc7591-3-post-json' }),
+      )
+    }
     return parse(request, text, done)
   })
 }

@@ -87,7 +87,9 @@ export function grantWrites(t: Test, openEmpty: OpenEmpty): void {
 
 /** Part of the suite: decisions and their writes. */
 export function transactions(t: Test, openEmpty: OpenEmpty): void {
-  const refusal = new OAuthError('invalid_grant', 'the code was already redeemed')
+  const refusal = new OAuthError('invalid_grant', 'the code was already redeemed', {
+    rule: 'rfc6749-4.1.2-code-replay-revokes',
+  })
 
   t.test('a decision sees the record, and its writes are there when its result is', async (t) => {
     const store = await openEmpty(t)
@@ -177,7 +179,10 @@ export function concurrency(t: Test, openEmpty: OpenEmpty): void {
   const { id } = sample.grant
 
   function redeem(grant: Grant | undefined) {
-    if (grant?.seq !== 0) throw new OAuthError('invalid_grant', 'the code was already redeemed')
+    if (grant?.seq !== 0)
+      throw new OAuthError('invalid_grant', 'the code was already redeemed', {
+        rule: 'rfc6749-4.1.2-code-replay-revokes',
+      })
     return accept('won', { op: 'redeemGrant', grantId: id, at: 1010, ...lifetimes })
   }
 
