@@ -23,15 +23,22 @@ export async function ask(url: string, init: RequestInit = {}): Promise<Answer> 
   return { status: response.status, headers: response.headers, body: isJson ? JSON.parse(text) : { text } }
 }
 
-/** An error of RFC 7591 §3.2.2, and nothing that looks like a client. */
+/** An error of RFC 7591 §3.2.2, never cached, and nothing else in it: no client, no secret. */
 export function assertRefused(t: Test, answer: Answer, error: string, about: string): void {
-  t.match(
-    answer,
-    { status: 400, body: { error, error_description: /^[\x20\x21\x23-\x5b\x5d-\x7e]+$/ } },
-    about,
-  )
-  t.match(answer.headers.get('content-type'), /^application\/json/)
-  t.equal(answer.body['client_id'], undefined)
+  t.equal(answer.status, 400, about)
+  t.match(answer.headers.get('content-type'), /^application\/json/, about)
+  t.equal(answer.headers.get('cache-control'), 'no-store', about)
+  t.strictSame(Object.keys(answer.body).sort(), ['error', 'error_description'], about)
+  t.equal(answer.body['error'], error, about)
+  t.match(answer.body['error_description'], /^[\x20\x21\x23-\x5b\x5d-\x7e]+$/, about)
+}
+
+/** An error page of the authorization endpoint: the person is sent nowhere. */
+export function assertNotSentAway(t: Test, { status, headers, body }: Answer, about: string): void {
+  t.equal(status, 400, about)
+  t.match(headers.get('content-type'), /^text\/html/, about)
+  t.equal(headers.get('location'), null, about)
+  t.match(body['text'], '<h1>', about)
 }
 
 /** A client developer's view of the server at this issuer, by the wire alone. */
