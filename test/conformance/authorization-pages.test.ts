@@ -8,6 +8,12 @@ const server = await startServer(t)
 const client = await register(server)
 const portal = await integrate(server)
 const v6 = await register(server, { redirect_uris: ['http://[::1]/cb'] })
+const registeredLinks = {
+  client_uri: 'https://client.example/',
+  policy_uri: 'https://client.example/privacy',
+  tos_uri: 'https://terms.example/tos',
+}
+const linked = await register(server, { ...registeredLinks, logo_uri: 'https://client.example/logo.png' })
 const person = await signedIn(server, client)
 
 /** Every page a person can meet, each with the source its form may lead to. */
@@ -32,6 +38,7 @@ async function everyPage(): Promise<Readonly<Record<string, readonly [Page, stri
       await open({ redirect_uri: 'http://127.0.0.1:7777/callback' }, person),
       "'self' http://127.0.0.1:7777",
     ],
+    'consent for a client with links': [await open({}, person, linked), local],
     'account choice': [await open({ prompt: 'select_account' }, person), local],
     form_post: [await open({ response_mode: 'form_post', prompt: 'none' }), local],
     error: [await open({ client_id: 'nobody' }), own],
@@ -96,13 +103,21 @@ t.test(
 )
 
 t.test(
-  '[rfc9700-4.2.4-no-third-party-content] pages load nothing from elsewhere and link to nothing but what the client registered',
+  '[rfc9700-4.2.4-no-third-party-content] [rfc7591-5-display-uri-origin] pages load nothing from elsewhere, no logo either, and link to nothing but what the client registered',
   async (t) => {
     for (const [name, [page]] of Object.entries(pages)) {
-      const loaded = [...page.html.matchAll(/<(\w+)\b[^>]*\s(?:src|href)="([^"]*)"/g)]
-      t.ok(loaded.length > 0, name)
-      for (const [, tag, url = ''] of loaded)
-        t.equal(new URL(url, server.issuer).origin, server.origin, `${name}: ${tag} ${url}`)
+      const named = [...page.html.matchAll(/<(\w+)\b[^>]*\s(?:src|href)="([^"]*)"[^>]*>/g)]
+      t.ok(named.length > 0, name)
+      const foreign = named.filter(([, , url = '']) => new URL(url, server.issuer).origin !== server.origin)
+      t.strictSame(
+        foreign.map(([, tag, url]) => [tag, url]),
+        name === 'consent for a client with links'
+          ? Object.values(registeredLinks).map((url) => ['a', url])
+          : [],
+        name,
+      )
+      for (const [link] of foreign) t.match(link, ' rel="noopener noreferrer nofollow"', name)
+      t.notMatch(page.html, /logo\.png|<img/, name)
       t.notMatch(page.html, /<(iframe|object|embed|base|style)\b|\sstyle=|\son\w+=|url\(/, name)
       for (const [, url = ''] of page.html.matchAll(/<(?:link|script)[^>]*\s(?:src|href)="([^"]*)"/g))
         t.equal((await fetch(server.issuer + url)).status, 200, url)

@@ -65,10 +65,10 @@ t.test(
     const page = await consentPage()
     t.match(page.html, 'This app named itself.')
     t.match(page.html, /registered automatically \d+ \w+ ago from .+ and nobody has checked who made it/)
-    t.match(page.html, 'a program on this computer')
+    t.match(page.html, /sent back to <bdi class="host">127\.0\.0\.1:51004<\/bdi>, a program on this computer/)
     const portal = await consentPage({}, person, await integrate(server))
     t.notMatch(portal.html, /named itself|nobody has checked/)
-    t.match(portal.html, 'portal.example')
+    t.match(portal.html, /sent back to <bdi class="host">portal\.example<\/bdi>\./)
   },
 )
 

@@ -1,8 +1,14 @@
 import t from 'tap'
-import { ask, assertRefused, loopback, registrationAt } from '../helpers/registration.ts'
+import { hashSecret } from '../../src/domain/secret.ts'
+import { integrate } from '../helpers/authorization.ts'
+import { exchange, obtainCode, obtainTokens, refresh } from '../helpers/flow.ts'
+import { ask, assertNotSentAway, assertRefused, loopback, registrationAt } from '../helpers/registration.ts'
 import { startServer } from '../helpers/server.ts'
+import { UserAgent } from '../helpers/user-agent.ts'
+import { isAlive, json } from '../helpers/wire.ts'
 
-const { issuer, advance } = await startServer(t)
+const server = await startServer(t)
+const { issuer, advance, deps } = server
 const { endpoint, register, configure, authorize, mayAuthorize, tokenError } = registrationAt(issuer)
 
 t.test(
@@ -10,6 +16,7 @@ t.test(
   async (t) => {
     const client = await register()
     t.equal(client['registration_client_uri'], `${endpoint}/${client['client_id']}`)
+    t.type(client['registration_access_token'], 'string')
     const read = await configure(client, 'GET')
     const update = { client_id: client['client_id'], redirect_uris: [loopback] }
     const updated = await configure(client, 'PUT', update)
@@ -22,30 +29,46 @@ t.test(
 )
 
 t.test('[rfc7592-2-bearer-required] the registration access token is required', async (t) => {
-  const client = await register()
+  const client = await register({ client_name: 'Kept' })
   const other = await register()
+  const { body: before } = await configure(client, 'GET')
   for (const method of ['GET', 'PUT', 'DELETE']) {
     const body = method === 'PUT' ? { client_id: client['client_id'], redirect_uris: [loopback] } : undefined
     for (const token of ['wrong', other['registration_access_token'], client['client_id']]) {
       const wrong = await configure(client, method, body, token)
-      t.match(wrong, { status: 401, body: { error: 'invalid_token' } }, `${method} ${token}`)
+      t.equal(wrong.status, 401, `${method} ${token}`)
+      t.equal(wrong.body['error'], 'invalid_token')
+      t.strictSame(Object.keys(wrong.body).sort(), ['error', 'error_description'])
       t.match(wrong.headers.get('www-authenticate'), /^Bearer error="invalid_token"/)
     }
+    for (const authorization of ['', 'Basic YTpi']) {
+      const missing = await ask(String(client['registration_client_uri']), {
+        method,
+        headers: {
+          ...(authorization && { authorization }),
+          ...(body && { 'content-type': 'application/json' }),
+        },
+        ...(body && { body: JSON.stringify(body) }),
+      })
+      t.equal(missing.status, 401, `${method} ${authorization}`)
+      t.match(missing.headers.get('www-authenticate'), /^Bearer /)
+      t.notMatch(missing.headers.get('www-authenticate'), 'error=')
+    }
   }
-  for (const authorization of ['', 'Basic YTpi']) {
-    const uri = String(client['registration_client_uri'])
-    const missing = await ask(uri, authorization ? { headers: { authorization } } : {})
-    t.equal(missing.status, 401)
-    t.match(missing.headers.get('www-authenticate'), /^Bearer /)
-    t.notMatch(missing.headers.get('www-authenticate'), 'error=')
-  }
-  t.equal((await configure(client, 'GET')).status, 200, 'the client is untouched')
+  const after = await configure(client, 'GET')
+  t.equal(after.status, 200)
+  t.strictSame(after.body, before, 'the client is untouched')
 })
 
 t.test('[rfc7592-2-unsupported-method] another method is 405', async (t) => {
-  const { status, headers } = await configure(await register(), 'PATCH', {})
-  t.equal(status, 405)
-  t.match(headers.get('allow'), 'PUT')
+  const client = await register()
+  for (const method of ['PATCH', 'POST']) {
+    const { status, headers, body } = await configure(client, method, {})
+    t.equal(status, 405, method)
+    t.strictSame(headers.get('allow')?.split(', '), ['DELETE', 'GET', 'HEAD', 'OPTIONS', 'PUT'])
+    t.equal(body['error'], 'invalid_request')
+  }
+  t.equal((await configure(client, 'GET')).status, 200)
 })
 
 t.test('[rfc7592-2.1-read-ok] [rfc7592-3-all-metadata] reading gives what was registered', async (t) => {
@@ -75,12 +98,23 @@ t.test(
     t.equal(deleted.body['text'], '')
     t.match(await configure(client, 'GET'), { status: 401, body: { error: 'invalid_token' } })
     t.equal((await configure(client, 'DELETE')).status, 401)
-    const { status, headers } = await authorize(client_id)
-    t.equal(status, 400)
-    t.equal(headers.get('location'), null)
+    assertNotSentAway(t, await authorize(client_id), 'the client is unknown')
     t.equal(await tokenError({ client_id, client_secret }), 'invalid_client')
   },
 )
+
+t.test('[rfc7592-2.3-delete-204] what was granted to a deleted client dies with it', async (t) => {
+  const client = await register()
+  const own = { id: String(client['client_id']), method: 'none', redirectUri: loopback }
+  const agent = new UserAgent(issuer)
+  const tokens = await obtainTokens(server, own, { agent })
+  const code = await obtainCode(server, own, { agent })
+  t.ok(await isAlive(server, tokens.access_token))
+  t.equal((await configure(client, 'DELETE')).status, 204)
+  t.notOk(await isAlive(server, tokens.access_token))
+  for (const answer of [await refresh(server, own, tokens.refresh_token), await exchange(server, own, code)])
+    t.equal((await json(answer))['error'], 'invalid_client')
+})
 
 t.test('a DELETE with a content type and no body is a DELETE', async (t) => {
   const client = await register()
@@ -106,7 +140,7 @@ t.test('[rfc7592-2.2-put-replaces] a member left out of an update is gone', asyn
   for (const answer of [body, (await configure(client, 'GET')).body]) {
     t.notOk('client_name' in answer)
     t.notOk('contacts' in answer)
-    t.match(answer['scope'], 'courses:write')
+    t.equal(answer['scope'], deps.config.scopes.map(({ name }) => name).join(' '))
     t.equal(answer['tos_uri'], 'https://app.example/tos')
   }
 })
@@ -175,9 +209,11 @@ t.test('[rfc7592-2.2-update-ok] new redirect URIs work, old ones do not', async 
   const client = await register()
   const uri = 'http://127.0.0.1:7777/new'
   const update = { client_id: client['client_id'], redirect_uris: [uri] }
-  t.match(await configure(client, 'PUT', update), { status: 200, body: { redirect_uris: [uri] } })
+  const { status, body } = await configure(client, 'PUT', update)
+  t.equal(status, 200)
+  t.strictSame(body['redirect_uris'], [uri])
   t.ok(await mayAuthorize(client['client_id'], uri))
-  t.notOk(await mayAuthorize(client['client_id'], loopback))
+  assertNotSentAway(t, await authorize(client['client_id'], { redirect_uri: loopback }), 'the old one')
   const foreign = { ...update, redirect_uris: ['https://app.example/cb'] }
   assertRefused(t, await configure(client, 'PUT', foreign), 'invalid_redirect_uri', 'https')
   t.ok(await mayAuthorize(client['client_id'], uri))
@@ -186,6 +222,8 @@ t.test('[rfc7592-2.2-update-ok] new redirect URIs work, old ones do not', async 
 t.test('[rfc7592-5-no-404] an unknown client looks like a wrong token', async (t) => {
   const client = await register()
   const wrong = await configure(client, 'GET', undefined, 'wrong')
+  t.equal(wrong.status, 401)
+  t.equal(wrong.body['error'], 'invalid_token')
   for (const clientId of ['client_AAAAAAAAAAAAAAAAAAAAAA', 'x', '%00', '%F0%9F%92%A9', "'--"]) {
     const unknown = await ask(`${endpoint}/${clientId}`, {
       headers: { authorization: `Bearer ${client['registration_access_token']}` },
@@ -200,7 +238,47 @@ t.test(
   '[rfc7592-5-token-not-expiring] the registration access token lives as long as the client',
   async (t) => {
     const client = await register()
-    advance(29 * 86_400)
-    t.match(await configure(client, 'GET'), { status: 200, body: { client_id: client['client_id'] } })
+    const own = { id: String(client['client_id']), method: 'none', redirectUri: loopback }
+    for (const month of [1, 2, 3, 4]) {
+      advance(29 * 86_400)
+      const { status, body } = await configure(client, 'GET')
+      t.equal(status, 200, `after ${month} times 29 days`)
+      t.equal(body['client_id'], client['client_id'])
+      await obtainTokens(server, own)
+    }
   },
 )
+
+t.test(
+  '[rfc7592-5-token-entropy] a registration access token has 256 random bits, and only its hash is stored',
+  async (t) => {
+    const tokens = new Set<string>()
+    for (let count = 0; count < 20; count += 1) {
+      const { client_id: id, registration_access_token: token } = await register()
+      t.match(token, /^lyc_registration_[\w-]{43}$/)
+      tokens.add(String(token))
+      const stored = await deps.store.find('client', String(id))
+      t.equal(stored?.registrationTokenHash, hashSecret(String(token)))
+      t.notOk(JSON.stringify(stored).includes(String(token).slice('lyc_registration_'.length)))
+    }
+    t.equal(tokens.size, 20)
+  },
+)
+
+t.test('a client that an operator added cannot be configured, whatever token comes', async (t) => {
+  const registered = await register()
+  const token = 'lyc_registration_of-somebody'
+  const portal = await integrate(server, {}, { registrationTokenHash: hashSecret(token) })
+  const { client_id } = registered
+  const uri = `${endpoint}/${portal.id}`
+  for (const bearer of [token, portal.secret, registered['registration_access_token'], client_id]) {
+    for (const method of ['GET', 'PUT', 'DELETE']) {
+      const body = method === 'PUT' ? { client_id: portal.id, redirect_uris: [loopback] } : undefined
+      const answer = await configure({ registration_client_uri: uri }, method, body, bearer)
+      t.equal(answer.status, 401, `${method} ${bearer}`)
+      t.equal(answer.body['error'], 'invalid_token')
+      t.match(answer.headers.get('www-authenticate'), /^Bearer error="invalid_token"/)
+    }
+  }
+  t.ok(await mayAuthorize(portal.id, portal.redirectUri), 'it is there, with its own callback')
+})

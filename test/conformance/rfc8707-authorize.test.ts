@@ -1,7 +1,8 @@
 import t from 'tap'
 import { ask, assertErrorRedirect, pageOf, sentAway, signedIn } from '../helpers/authorization.ts'
-import { authorize, exchange, postAs, register } from '../helpers/flow.ts'
+import { authorize, exchange, postAs, refresh, register, type Tokens } from '../helpers/flow.ts'
 import { startServer } from '../helpers/server.ts'
+import { assertRefused } from '../helpers/wire.ts'
 
 const notes = 'https://notes.example/api'
 const server = await startServer(t, {
@@ -45,10 +46,13 @@ t.test(
     const { code = '' } = sentAway(await person.submit(page, { decision: 'approve' }))
     for (const resource of ['/api', 'https://h/#f']) {
       const response = await exchange(server, client, code, { resource })
-      t.equal(response.status, 400)
-      t.match(await response.json(), { error: 'invalid_target' })
+      await assertRefused(t, response, 'invalid_target', 400, resource)
     }
-    t.equal((await exchange(server, client, code)).status, 200, 'the code is alive')
+    const tokens = (await (await exchange(server, client, code)).json()) as Tokens
+    t.type(tokens.access_token, 'string', 'the code is alive')
+    const again = await refresh(server, client, tokens.refresh_token, { resource: 'https://h/#f' })
+    await assertRefused(t, again, 'invalid_target', 400, 'at a refresh')
+    t.equal((await refresh(server, client, tokens.refresh_token)).status, 200)
   },
 )
 

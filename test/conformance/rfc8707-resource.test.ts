@@ -159,6 +159,7 @@ t.test(
     )
     if (landing.at !== 'redirect') throw new Error('a redirect was expected')
     t.equal(landing.location.searchParams.get('error'), 'invalid_target')
+    t.equal(landing.location.searchParams.get('code'), null)
   },
 )
 
