@@ -1,10 +1,10 @@
-import type { TokenFacts } from './access-token.ts'
+import type { Ending, TokenFacts } from './access-token.ts'
 import type { Grant, Seconds } from './model.ts'
 import type { Access } from './resource.ts'
 import { formatScope } from './scope.ts'
 
 /**
- * The claims of a JWT access token, RFC 9068 §2.2. `jti` names the grant and the token, so that introspection finds
+ * The claims of a JWT access token, RFC 9068 §2.2: no personal data but who it is and how they signed in. `jti` names the grant and the token, so that introspection finds
  * a revocation; whoever verifies without a look-up learns of it at `exp`.
  */
 export function jwtAccessTokenPayload(
@@ -24,14 +24,25 @@ export function jwtAccessTokenPayload(
     iat: now,
     exp: now + access.seconds,
     auth_time: grant.authenticatedAt,
-    jti: `${grant.id}.${tokenId}`,
+    ...(grant.methods.length > 0 && { amr: grant.methods }),
+    jti: jtiOf(grant, tokenId),
   }
+}
+
+/** The identifier of a token: the same in a JWT and in its introspection, RFC 7662 §2.2. */
+export function jtiOf({ id }: Pick<Grant, 'id'>, tokenId: string): string {
+  return `${id}.${tokenId}`
 }
 
 /** The grant a verified JWT access token belongs to. */
 export function grantIdOfJwt(claims: Readonly<Record<string, unknown>>): string | undefined {
   const { jti } = claims
   return typeof jti === 'string' ? /^([\w-]{16})\.[\w-]{22}$/.exec(jti)?.[1] : undefined
+}
+
+/** What `whyInactive` asks about, of the claims of a JWT access token of ours. */
+export function endingOf({ exp, jti }: Readonly<Record<string, unknown>>): Ending {
+  return { kind: 'access', seq: 0, expiresAt: Number(exp), tokenId: String(jti).split('.')[1] ?? '' }
 }
 
 /** As verifyAccessToken, for the claims of a JWT whose signature, type and issuer were verified; RFC 9068 §4. */

@@ -4,6 +4,7 @@ import type { AppDeps } from '../deps.ts'
 import type { TokenFacts } from '../domain/access-token.ts'
 import { OAuthError } from '../domain/errors.ts'
 import { mayIntrospect } from '../domain/introspection.ts'
+import { jtiOf } from '../domain/jwt-access-token.ts'
 import { formatScope } from '../domain/scope.ts'
 import { clientOf, requireClient } from '../http/client-authentication.ts'
 import { assertForm, formBodies } from '../http/parameters.ts'
@@ -97,6 +98,6 @@ function describe(facts: TokenFacts, issuer: string): Static<typeof Introspectio
     sub: facts.grant.accountId,
     aud: audience !== undefined && others.length === 0 ? audience : [...facts.resource],
     iss: issuer,
-    jti: facts.tokenId,
+    jti: jtiOf(facts.grant, facts.tokenId),
   }
 }
