@@ -1,0 +1,225 @@
+import t, { type Test } from 'tap'
+import { ask, assertNotSentAway, assertRefused, loopback, registrationAt } from '../helpers/registration.ts'
+import { startServer } from '../helpers/server.ts'
+
+// What the service specification and RFC 6749 §2 and §3.1.2 ask of registration.
+const { issuer, deps } = await startServer(t)
+const { endpoint, post, register, configure, authorize, mayAuthorize, tokenError, firstPage } =
+  registrationAt(issuer)
+
+/** Asserts that no client came to be. */
+async function assertNothingStored(t: Test, refused: () => Promise<void>): Promise<void> {
+  const clients = async () => (await deps.store.list('client')).map(({ id }) => id)
+  const before = await clients()
+  await refused()
+  t.strictSame(await clients(), before, 'nothing is stored')
+}
+
+t.test('[seed-2-reg-client-name] the client name is kept and shown escaped', async (t) => {
+  const client = await register({ client_name: 'Zed CLI' })
+  t.equal(client['client_name'], 'Zed CLI')
+  t.match(await firstPage(client['client_id']), 'Zed CLI')
+  const hostile = await register({ client_name: '<b>Zed</b>' })
+  const page = await firstPage(hostile['client_id'])
+  t.match(page, '&lt;b&gt;Zed&lt;/b&gt;')
+  t.notMatch(page, '<b>Zed')
+})
+
+t.test('[seed-2-reg-application-type-native] application_type native is echoed', async (t) => {
+  const { status, body } = await post({ application_type: 'native', redirect_uris: [loopback] })
+  t.equal(status, 201)
+  t.equal(body['application_type'], 'native')
+})
+
+t.test('[seed-2-reg-redirect-uris-array] redirect_uris is a non-empty array of strings', async (t) => {
+  await assertNothingStored(t, async () => {
+    for (const redirectUris of ['http://127.0.0.1:1/cb', [], [1], [loopback, 1], [null], {}, 5]) {
+      const answer = await post({ redirect_uris: redirectUris })
+      assertRefused(t, answer, 'invalid_redirect_uri', JSON.stringify(redirectUris))
+    }
+  })
+})
+
+t.test('[seed-2-reg-loopback-accepted] a loopback redirect URI is accepted', async (t) => {
+  const client = await register({ redirect_uris: ['http://127.0.0.1:53999/callback'] })
+  t.type(client['client_id'], 'string')
+})
+
+t.test('[seed-2-reg-auth-none] a public client gets no secret', async (t) => {
+  const client = await register({ token_endpoint_auth_method: 'none' })
+  t.notOk('client_secret' in client)
+  t.equal(client['token_endpoint_auth_method'], 'none')
+})
+
+t.test('[seed-2-reg-auth-post] a confidential client gets a secret', async (t) => {
+  const client = await register({ token_endpoint_auth_method: 'client_secret_post' })
+  t.type(client['client_secret'], 'string')
+  t.not(client['client_secret'], '')
+  const { client_id, client_secret } = client
+  t.equal(await tokenError({ client_id, client_secret }), 'invalid_grant')
+})
+
+t.test('[seed-2-reg-auth-other] other authentication methods are refused, HTTP Basic works', async (t) => {
+  await assertNothingStored(t, async () => {
+    for (const method of ['private_key_jwt', 'tls_client_auth', 'client_secret_jwt', 'foo', '', 5]) {
+      const answer = await post({ redirect_uris: [loopback], token_endpoint_auth_method: method })
+      assertRefused(t, answer, 'invalid_client_metadata', String(method))
+    }
+  })
+  const client = await register({ token_endpoint_auth_method: 'client_secret_basic' })
+  t.equal(await tokenError({}, [client['client_id'], client['client_secret']]), 'invalid_grant')
+  t.equal(await tokenError({}, [client['client_id'], 'wrong']), 'invalid_client')
+})
+
+t.test(
+  '[seed-2-reg-response-client-id] the client_id of the answer works at the authorization endpoint',
+  async (t) => {
+    const client = await register()
+    t.type(client['client_id'], 'string')
+    t.ok(await mayAuthorize(client['client_id']))
+  },
+)
+
+t.test('[seed-4-register-path] a JSON body registers, the same fields as a form do not', async (t) => {
+  t.equal(endpoint, `${issuer}/api/oauth/register`)
+  const fields = { client_name: 'x', redirect_uris: [loopback] }
+  const { status, headers, body } = await post(fields)
+  t.equal(status, 201)
+  t.match(headers.get('content-type'), /^application\/json/)
+  t.type(body['client_id'], 'string')
+  await assertNothingStored(t, async () => {
+    const form = new URLSearchParams({ client_name: 'x', redirect_uris: loopback })
+    const answers = [await ask(endpoint, { method: 'POST', body: form })]
+    for (const type of [
+      'text/plain',
+      'application/x-www-form-urlencoded',
+      'application/jsonx',
+      'multipart/form-data',
+    ])
+      answers.push(await post(fields, { 'content-type': type }))
+    for (const answer of answers) {
+      t.equal(answer.status, 415)
+      t.strictSame(Object.keys(answer.body).sort(), ['error', 'error_description'])
+      t.equal(answer.body['error'], 'invalid_client_metadata')
+    }
+  })
+})
+
+t.test('[seed-5-registration-open] no authorization is needed', async (t) => {
+  t.equal((await post({ redirect_uris: [loopback] })).status, 201)
+})
+
+t.test(
+  '[seed-5-registration-loopback-only] one foreign redirect URI refuses the whole request',
+  async (t) => {
+    await assertNothingStored(t, async () => {
+      for (const foreign of ['https://x.example/cb', 'com.app:/cb', 'http://x.example/cb']) {
+        assertRefused(t, await post({ redirect_uris: [foreign] }), 'invalid_redirect_uri', foreign)
+        const mixed = await post({ redirect_uris: [loopback, foreign] })
+        assertRefused(t, mixed, 'invalid_redirect_uri', foreign)
+        t.match(mixed.body['error_description'], /redirect_uris\[1\]/)
+      }
+    })
+  },
+)
+
+t.test('[seed-7-https-redirect-refused] an https redirect URI is refused', async (t) => {
+  await assertNothingStored(t, async () => {
+    const answer = await post({ redirect_uris: ['https://app.example/cb'] })
+    assertRefused(t, answer, 'invalid_redirect_uri', 'https')
+  })
+})
+
+t.test('[rfc6749-2.1-type-recorded] the registered type counts, not how a request looks', async (t) => {
+  const open = await register({ token_endpoint_auth_method: 'none' })
+  const secretive = await register({ token_endpoint_auth_method: 'client_secret_post' })
+  t.equal(await tokenError({ client_id: secretive['client_id'] }), 'invalid_client')
+  const { client_id } = open
+  for (const promoted of [
+    await tokenError({ client_id, client_secret: 'made up' }),
+    await tokenError({}, [client_id, 'made up']),
+  ])
+    t.equal(promoted, 'invalid_client')
+  t.equal(await tokenError({ client_id }), 'invalid_grant', 'as what it registered it is known')
+  const read = await configure(open, 'GET')
+  t.equal(read.body['token_endpoint_auth_method'], 'none')
+  t.notOk('client_secret_expires_at' in read.body)
+})
+
+t.test(
+  '[rfc6749-2.2-client-id-unique] [rfc6749-A-visible-ascii] [cimd-6.9-no-https-prefix] 100 equal registrations are 100 clients',
+  async (t) => {
+    const ids = new Set<unknown>()
+    for (let count = 0; count < 100; count++) {
+      const client = await register({ client_name: 'Same', token_endpoint_auth_method: 'client_secret_post' })
+      ids.add(client['client_id'])
+      t.match(client['client_id'], /^[\x20-\x7e]+$/)
+      t.notMatch(client['client_id'], /^https:/)
+      t.match(client['client_secret'], /^[\x20-\x7e]+$/)
+    }
+    t.equal(ids.size, 100)
+  },
+)
+
+t.test('[rfc6749-3.1.2-redirect-absolute] a relative redirect URI is refused', async (t) => {
+  await assertNothingStored(t, async () => {
+    for (const uri of ['/cb', '127.0.0.1:80/cb', '//127.0.0.1/cb'])
+      assertRefused(t, await post({ redirect_uris: [uri] }), 'invalid_redirect_uri', uri)
+  })
+})
+
+t.test('[rfc6749-3.1.2-redirect-no-fragment] a redirect URI with a fragment is refused', async (t) => {
+  const { client_id: clientId } = await register({ redirect_uris: ['http://127.0.0.1:1/cb'] })
+  for (const uri of ['http://127.0.0.1:1/cb#x', 'http://127.0.0.1:1/cb#']) {
+    assertRefused(t, await post({ redirect_uris: [uri] }), 'invalid_redirect_uri', uri)
+    assertNotSentAway(t, await authorize(clientId, { redirect_uri: uri }), uri)
+  }
+})
+
+t.test(
+  '[rfc6749-3.1.2.2-public-must-register] [rfc6749-3.1.2.2-all-register] every client registers a redirect URI',
+  async (t) => {
+    for (const method of ['none', 'client_secret_post', 'client_secret_basic']) {
+      for (const grantTypes of [undefined, ['authorization_code']]) {
+        const answer = await post({ token_endpoint_auth_method: method, grant_types: grantTypes })
+        assertRefused(t, answer, 'invalid_redirect_uri', method)
+      }
+    }
+  },
+)
+
+t.test('[rfc6749-3.1.2.2-multiple-uris] each of several redirect URIs works', async (t) => {
+  const uris = ['http://127.0.0.1:1/one', 'http://127.0.0.1:1/two']
+  const client = await register({ redirect_uris: uris })
+  for (const uri of uris) t.ok(await mayAuthorize(client['client_id'], uri))
+  const third = 'http://127.0.0.1:1/three'
+  assertNotSentAway(t, await authorize(client['client_id'], { redirect_uri: third }), third)
+})
+
+t.test(
+  '[rfc6749-10.1-no-shared-native-secret] [rfc7591-3.2.1-secret-unique] no two registrations share a secret',
+  async (t) => {
+    const metadata = {
+      client_name: 'Same',
+      application_type: 'native',
+      token_endpoint_auth_method: 'client_secret_post',
+    }
+    const secrets = [await register(metadata), await register(metadata)].map(
+      (client) => client['client_secret'],
+    )
+    t.type(secrets[0], 'string')
+    t.not(secrets[0], secrets[1])
+    t.notOk('client_secret' in (await register({ token_endpoint_auth_method: 'none' })))
+  },
+)
+
+t.test(
+  '[rfc6749-3.1-no-duplicate-response-params] a redirect URI that has a parameter of the answer is refused',
+  async (t) => {
+    for (const query of ['code=1', 'a=b&state=x', 'iss', '%73tate=x', 'error=no']) {
+      const answer = await post({ redirect_uris: [loopback, `${loopback}?${query}`] })
+      assertRefused(t, answer, 'invalid_redirect_uri', query)
+    }
+    await register({ redirect_uris: [`${loopback}?states=1&codex=2`] })
+  },
+)
