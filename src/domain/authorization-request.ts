@@ -1,3 +1,4 @@
+import { requireContextClass } from './authentication-context.ts'
 import { narrowClaims, type ScopeClaims, scopeOfClaims } from './claims.ts'
 import { parseClaims } from './claims-request.ts'
 import { OAuthError } from './errors.ts'
@@ -83,7 +84,8 @@ export function parseAuthorizationRequest(
   const resource = parseResource(every(parameters, 'resource'), policy.resources)
   const scope = requestedScope(single(parameters, 'scope'), client, policy)
   requireScopeAt(scope, resource, policy.resources)
-  const { claims, sub } = parseClaims(single(parameters, 'claims'))
+  const { claims, sub, acr } = parseClaims(single(parameters, 'claims'))
+  requireContextClass(acr)
   const maxAgeSeconds = maxAge(single(parameters, 'max_age')) ?? client.defaultMaxAgeSeconds
   const requiredSub = hintedSub ?? sub
   const optional = { codeChallenge, maxAgeSeconds, requiredSub, nonce: single(parameters, 'nonce') }

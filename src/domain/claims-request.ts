@@ -6,6 +6,8 @@ export interface ParsedClaims {
   readonly claims: ClaimsRequest
   /** The person the ID Token or UserInfo must be about. */
   readonly sub?: string
+  /** The authentication context classes one of which the sign-in must have. */
+  readonly acr?: readonly string[]
 }
 
 /** Most claims a request may name in one place. */
@@ -22,9 +24,11 @@ export function parseClaims(text: string | undefined): ParsedClaims {
   const userinfo = section(request['userinfo'])
   const idToken = section(request['id_token'])
   const sub = requiredValue(idToken['sub']) ?? requiredValue(userinfo['sub'])
+  const acr = essentialValues(idToken['acr'])
   return {
     claims: { userinfo: Object.keys(userinfo), idToken: Object.keys(idToken) },
     ...(sub !== undefined && { sub }),
+    ...(acr !== undefined && { acr }),
   }
 }
 
@@ -51,6 +55,14 @@ function section(value: unknown): Readonly<Record<string, unknown>> {
 function requiredValue(member: unknown): string | undefined {
   if (!isObject(member)) return undefined
   return typeof member['value'] === 'string' ? member['value'] : undefined
+}
+
+/** One `value` or several `values` of an essential claim; an essential one without any only asks for the claim. */
+function essentialValues(member: unknown): readonly string[] | undefined {
+  if (!isObject(member) || member['essential'] !== true) return undefined
+  const { value, values } = member
+  if (value === undefined && values === undefined) return undefined
+  return [value, values].flat().filter((each) => typeof each === 'string')
 }
 
 function isObject(value: unknown): value is Readonly<Record<string, unknown>> {

@@ -26,6 +26,8 @@ export const errorStatus = {
   request_not_supported: 400,
   request_uri_not_supported: 400,
   registration_not_supported: 400,
+  // OpenID Connect Core Unmet Authentication Requirements 1.0
+  unmet_authentication_requirements: 400,
 } as const
 
 export type OAuthErrorCode = keyof typeof errorStatus

@@ -1,4 +1,5 @@
 import { hash } from 'node:crypto'
+import { contextClassOf } from './authentication-context.ts'
 import type { Grant, Seconds, SigningAlgorithm } from './model.ts'
 
 /** What an ID Token is made from. */
@@ -20,6 +21,7 @@ export interface IdTokenFacts {
  */
 export function idTokenPayload(facts: IdTokenFacts, now: Seconds): Readonly<Record<string, unknown>> {
   const { grant, first } = facts
+  const acr = contextClassOf(grant.methods)
   return {
     ...facts.requested,
     iss: facts.issuer,
@@ -28,6 +30,7 @@ export function idTokenPayload(facts: IdTokenFacts, now: Seconds): Readonly<Reco
     exp: now + facts.idTokenSeconds,
     iat: now,
     ...(grant.authTimeOwed && { auth_time: grant.authenticatedAt }),
+    ...(acr !== undefined && { acr }),
     ...(grant.methods.length > 0 && { amr: grant.methods }),
     ...(first && grant.nonce !== undefined && { nonce: grant.nonce }),
     at_hash: accessTokenHash(facts.accessToken, facts.algorithm),

@@ -1,5 +1,6 @@
 import type { FastifyPluginAsync } from 'fastify'
 import type { AppDeps } from '../deps.ts'
+import { contextClasses } from '../domain/authentication-context.ts'
 import { serveDocument } from '../http/document.ts'
 
 /** OpenID Connect Core §10.1: the public keys ID Tokens verify with, and what a client may expect of them. */
@@ -12,6 +13,7 @@ export const publishedKeys: FastifyPluginAsync<Pick<AppDeps, 'config' | 'service
     subject_types_supported: ['public'],
     id_token_signing_alg_values_supported: keys.algorithms,
     claim_types_supported: ['normal'],
+    acr_values_supported: contextClasses,
   })
   serveDocument(app, ['/api/oauth/jwks'], {
     content: () => keys.jwks(),

@@ -33,6 +33,7 @@ export const userInfo: FastifyPluginAsyncTypebox<Pick<AppDeps, 'config' | 'servi
       'iat',
       'auth_time',
       'nonce',
+      'acr',
       'amr',
       ...claimNames(service.scopeClaims),
     ],

@@ -25,7 +25,7 @@ export const AuthorizationParameters = Type.Object({
   claims: text('Claims asked for one by one, as JSON.'),
   ui_locales: text('Languages, by preference.'),
   display: text('Accepted and ignored.'),
-  acr_values: text('Accepted; answered when it can be.'),
+  acr_values: text('A wish: acr in the ID Token says what the sign-in was.'),
 })
 
 /** RFC 6749 §4.1.3 and §6. */

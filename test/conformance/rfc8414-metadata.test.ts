@@ -31,7 +31,7 @@ t.test(
 )
 
 t.test(
-  '[rfc8414-2-authorization-endpoint] [rfc8414-2-token-endpoint] [rfc8414-2-revocation-endpoint] [rfc8414-2-introspection-endpoint] [rfc8414-2-jwks-uri] [seed-4-asm-registration-endpoint] [oidc-disc-3-registration-endpoint] [oidc-disc-3-userinfo-endpoint] [rfc6749-3.1-no-fragment-endpoint] every endpoint is where the service specification has it, and answers',
+  '[seed-4-asm-complete] [rfc8414-2-authorization-endpoint] [rfc8414-2-token-endpoint] [rfc8414-2-revocation-endpoint] [rfc8414-2-introspection-endpoint] [rfc8414-2-jwks-uri] [seed-4-asm-registration-endpoint] [oidc-disc-3-registration-endpoint] [oidc-disc-3-userinfo-endpoint] [rfc6749-3.1-no-fragment-endpoint] every endpoint is where the service specification has it, and answers',
   async (t) => {
     const endpoints: [string, string, string][] = [
       ['authorization_endpoint', '/oauth/authorize', 'GET'],
@@ -61,7 +61,7 @@ t.test(
     const methods = ['none', 'client_secret_post', 'client_secret_basic']
     const oidc = await json(await fetch(openidConfiguration))
     for (const document of [metadata, oidc]) {
-      t.match(document, {
+      const chosen = {
         response_types_supported: ['code'],
         response_modes_supported: ['query', 'form_post'],
         grant_types_supported: ['authorization_code', 'refresh_token'],
@@ -72,25 +72,14 @@ t.test(
         subject_types_supported: ['public'],
         id_token_signing_alg_values_supported: ['RS256', 'ES256', 'EdDSA'],
         authorization_response_iss_parameter_supported: true,
-      })
+      }
+      for (const [name, value] of Object.entries(chosen)) t.strictSame(document[name], value, name)
       const lists = Object.entries(document).filter(([name]) => name.endsWith('_supported'))
       for (const [name, list] of lists) {
         if (typeof list !== 'boolean') t.ok(Array.isArray(list) && list.length > 0, name)
       }
-      const lengths = [
-        'response_types',
-        'response_modes',
-        'grant_types',
-        'code_challenge_methods',
-        'subject_types',
-      ]
-      t.strictSame(
-        lengths.map((name) => (document[`${name}_supported`] as string[]).length),
-        [1, 2, 2, 1, 1],
-      )
-      t.equal((document['token_endpoint_auth_methods_supported'] as string[]).length, 3)
+      t.strictSame([...(document['scopes_supported'] as string[])].sort(), specifiedScopes())
     }
-    t.strictSame([...(metadata['scopes_supported'] as string[])].sort(), specifiedScopes())
   },
 )
 
@@ -163,7 +152,7 @@ t.test(
       const error = new URL(response.headers.get('location') ?? '', issuer).searchParams.get('error')
       t.equal(error, prompt === 'none' ? 'login_required' : null, prompt)
     }
-    for (const name of ['display_values_supported', 'acr_values_supported', 'ui_locales_supported']) {
+    for (const name of ['display_values_supported', 'ui_locales_supported', 'claims_locales_supported']) {
       t.notOk(name in metadata, `${name} is not promised`)
     }
   },

@@ -74,6 +74,13 @@ t.test('the claims parameter is read as far as this server acts on it', async (t
   t.strictSame(parseClaims('{"userinfo":null,"other":5}'), { claims: nothing })
   t.equal(parseClaims('{"id_token":{"sub":{"value":"a"}}}').sub, 'a')
   t.equal(parseClaims('{"userinfo":{"sub":{"value":"a"}}}').sub, 'a')
+  t.strictSame(parseClaims('{"id_token":{"acr":{"essential":true,"value":"a","values":["b",1]}}}').acr, [
+    'a',
+    'b',
+  ])
+  for (const member of ['{"value":"a"}', '{"essential":true}', '{"essential":1,"value":"a"}', 'null']) {
+    t.notOk('acr' in parseClaims(`{"id_token":{"acr":${member}}}`), member)
+  }
   for (const member of ['{"values":["a"]}', 'null', '{"value":5}', '{}']) {
     t.notHas(parseClaims(`{"id_token":{"sub":${member}}}`), { sub: String })
   }

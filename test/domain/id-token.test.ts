@@ -25,6 +25,7 @@ t.test('an ID Token says who, by whom, for whom and when', async (t) => {
     aud: 'client-1',
     exp: approvedAt + 300,
     iat: approvedAt,
+    acr: 'urn:oasis:names:tc:SAML:2.0:ac:classes:PasswordProtectedTransport',
     amr: ['pwd'],
     nonce: 'n-1',
     at_hash: '77QmUPtjPfzWtF2AnpK9RQ',

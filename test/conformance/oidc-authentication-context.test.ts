@@ -1,0 +1,60 @@
+import t from 'tap'
+import { ask, assertErrorRedirect, integrate, sentAway, signedIn } from '../helpers/authorization.ts'
+import { authorize, claimsOf, exchange, refresh, type Tokens } from '../helpers/flow.ts'
+import { startServer } from '../helpers/server.ts'
+import { json } from '../helpers/wire.ts'
+
+// OpenID Connect Core §5.5.1.1: a context class is a wish, unless it is essential.
+const server = await startServer(t)
+const portal = await integrate(server, { consent: 'skip' })
+const person = await signedIn(server, portal)
+const metadata = await json(await fetch(`${server.issuer}/.well-known/openid-configuration`))
+const offered = metadata['acr_values_supported'] as string[]
+const acr = (member: object) => JSON.stringify({ id_token: { acr: member } })
+
+t.test('a password sign-in has one class, in the first ID Token and in refreshed ones', async (t) => {
+  t.strictSame(offered, ['urn:oasis:names:tc:SAML:2.0:ac:classes:PasswordProtectedTransport'])
+  t.ok((metadata['claims_supported'] as string[]).includes('acr'))
+  const { code } = sentAway(await ask(server, portal, { acr_values: offered[0] }, person))
+  const tokens = (await (await exchange(server, portal, String(code))).json()) as Tokens
+  const later = (await (await refresh(server, portal, tokens.refresh_token)).json()) as Tokens
+  for (const { id_token: idToken } of [tokens, later]) t.equal(claimsOf(idToken)['acr'], offered[0])
+})
+
+t.test('an essential class that is offered, and any that is only wished for, ends with a code', async (t) => {
+  const wishes = [
+    acr({ essential: true }),
+    acr({ essential: true, value: offered[0] }),
+    acr({ essential: true, values: ['urn:example:gold', offered[0]] }),
+    acr({ values: ['urn:example:gold'] }),
+    acr({ essential: false, value: 'urn:example:gold' }),
+  ]
+  for (const claims of wishes) {
+    const { code } = sentAway(await ask(server, portal, { claims }, person))
+    const tokens = (await (await exchange(server, portal, String(code))).json()) as Tokens
+    t.equal(claimsOf(tokens.id_token)['acr'], offered[0], claims)
+  }
+})
+
+t.test(
+  'an essential class that no sign-in can have is refused, and nobody is asked to sign in',
+  async (t) => {
+    const demands = [
+      { essential: true, value: 'urn:example:gold' },
+      { essential: true, values: ['urn:example:gold', 'urn:example:silver'] },
+      { essential: true, values: [] },
+      { essential: true, value: 1 },
+    ]
+    for (const demand of demands) {
+      for (const fields of [{ claims: acr(demand) }, { claims: acr(demand), prompt: 'none' }]) {
+        for (const agent of [person, undefined]) {
+          const response = await authorize(server, portal, fields, agent)
+          assertErrorRedirect(t, server, response, 'unmet_authentication_requirements', {
+            to: portal.redirectUri,
+            message: JSON.stringify(demand),
+          })
+        }
+      }
+    }
+  },
+)
