@@ -130,6 +130,9 @@ t.test(
       redirect_uri: 'http://x/<script>alert(3)</script>',
       client_id: named.id,
     })
+    const scoped = await authorize(server, named, { scope: '<script>alert(4)</script>' }, person)
+    t.match(scoped.headers.get('location'), /[?&]error=invalid_scope&/)
+    t.notMatch(decodeURIComponent(scoped.headers.get('location') ?? ''), /<|alert/)
     const pages = [login, consent, { html: await unproven.text(), headers: unproven.headers }]
     for (const { html, headers } of pages) {
       t.notMatch(html, '<script')

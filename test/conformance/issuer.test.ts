@@ -1,6 +1,7 @@
 import { createRemoteJWKSet, jwtVerify } from 'jose'
 import t from 'tap'
 import { ConfigError, loadConfig } from '../../src/config/load.ts'
+import { newFolder, run } from '../helpers/command.ts'
 import {
   authorizationUrl,
   callApi,
@@ -9,6 +10,7 @@ import {
   signInAndApprove,
   type Tokens,
 } from '../helpers/flow.ts'
+import { freePort } from '../helpers/free-port.ts'
 import { startServer } from '../helpers/server.ts'
 import { UserAgent } from '../helpers/user-agent.ts'
 import { challengeOf, json } from '../helpers/wire.ts'
@@ -53,6 +55,13 @@ t.test('[rfc6749-10.9-tls] an http issuer is accepted on loopback only, and http
   for (const issuer of ['http://id.example.com', 'http://10.0.0.1', 'http://localhost.example.com']) {
     t.throws(() => loadConfig({ mode: 'serve', flags: { issuer, secret } }), ConfigError, issuer)
   }
+  const data = newFolder(t)
+  const port = await freePort()
+  const serve = ['serve', '--issuer', 'http://id.example.com', '--port', String(port), '--data', data]
+  const { code, stderr } = await run(serve, { environment: { LYCHGATE_SECRET: secret } })
+  t.equal(code, 78, 'the process does not start')
+  t.match(stderr, /^lychgate: issuer: http is accepted on [^\n]*\n$/)
+  await t.rejects(fetch(`http://127.0.0.1:${port}/livez`), 'and nobody listens')
   t.equal(loadConfig({ mode: 'serve', flags: { issuer: https, secret } }).issuer, https)
   const strict = await fetch(`${proxied.origin}/livez`)
   t.match(strict.headers.get('strict-transport-security'), /max-age=\d{7,}/)
@@ -159,6 +168,8 @@ for (const issuerPath of ['', '/t', '/a/b']) {
       )
       const issuer = String((resource['authorization_servers'] as string[])[0])
       const metadata = await json(await fetch(`${issuer}/.well-known/openid-configuration`))
+      const inserted = `${server.origin}/.well-known/oauth-authorization-server${issuerPath}`
+      t.equal((await json(await fetch(inserted)))['issuer'], metadata['issuer'])
       const endpoint = (name: string) => String(metadata[name])
       const redirectUri = 'http://127.0.0.1:53001/callback'
       const headers = { 'content-type': 'application/json' }

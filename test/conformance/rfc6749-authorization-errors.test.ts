@@ -179,7 +179,7 @@ t.test(
 )
 
 t.test(
-  '[rfc6749-3.1-no-duplicate-request-params] a repeated parameter is told to the client, a repeated redirect_uri on a page',
+  '[rfc6749-3.1-no-duplicate-request-params] a repeated parameter is told to the client, a repeated client_id or redirect_uri on a page',
   async (t) => {
     const once: Readonly<Record<string, string>> = {
       response_type: 'code',
@@ -201,12 +201,13 @@ t.test(
     }
     const twoStates = await authorize(server, client, { state: ['one', 'two'] })
     t.match(assertErrorRedirect(t, server, twoStates, 'invalid_request', { state: '' }), 'state')
-    for (const redirect of [redirectUri, 'https://evil.example/'])
-      await assertErrorPage(
-        t,
-        await authorize(server, client, { redirect_uri: [redirectUri, redirect] }),
-        'invalid_request',
-      )
+    const onPage: readonly Fields[] = [
+      { redirect_uri: [redirectUri, redirectUri] },
+      { redirect_uri: [redirectUri, 'https://evil.example/'] },
+      { client_id: [client.id, client.id] },
+    ]
+    for (const fields of onPage)
+      await assertErrorPage(t, await authorize(server, client, fields), 'invalid_request')
   },
 )
 

@@ -80,6 +80,10 @@ t.test(
     const { access_token: old } = await tokens()
     server.advance(server.deps.config.lifetimes.accessTokenSeconds)
     t.equal((await revoke(old)).status, 200)
+    const { refresh_token: unused } = await tokens()
+    server.advance(server.deps.config.lifetimes.refreshTokenIdleSeconds)
+    t.equal((await revoke(unused)).status, 200)
+    await assertRefused(t, await refresh(server, client, unused), 'invalid_grant')
   },
 )
 

@@ -1,6 +1,7 @@
 /** What is sent in another place than its own is not read: one kind of token for another, a query for the body. */
 import t from 'tap'
 import { callApi, exchange, obtainCode, post, postAs, refresh } from '../helpers/flow.ts'
+import { send } from '../helpers/raw.ts'
 import { assertRefused, introspect, isAlive, json, startFlow } from '../helpers/wire.ts'
 
 const { server, client, agent, tokens } = await startFlow(t)
@@ -82,3 +83,18 @@ t.test(
     t.match(await json(both), { caller: 'person' }, 'and the token of the header counts alone')
   },
 )
+
+t.test('[rfc6750-2.2-form-conditions] a form in the body of a GET request is not read', async (t) => {
+  const { access_token: token } = await tokens({ scope: 'openid courses:read' })
+  const form = {
+    headers: [['Content-Type', 'application/x-www-form-urlencoded']] as const,
+    body: `access_token=${token}`,
+  }
+  const info = await send(server, { path: '/api/oauth/userinfo', ...form })
+  t.equal(info.status, 401)
+  t.match(info.headers['www-authenticate'], /^Bearer resource_metadata="[^"]+"$/, 'as without a token')
+  const posted = await send(server, { method: 'POST', path: '/api/oauth/userinfo', ...form })
+  t.equal(posted.status, 200, 'by POST it is')
+  const area = await send(server, { path: '/api/courses', ...form })
+  t.notMatch(area.body, 'person')
+})
