@@ -12,7 +12,8 @@ export interface SignatureOptions {
 
 /**
  * Verifies JWT access tokens by their signature, RFC 9068 §4, without asking the authorization server: `typ`, `iss`,
- * `exp`, and the algorithm the key was published for; the guard checks `aud`. A revoked token works until `exp`.
+ * `exp`, and the algorithm the key was published for; the guard checks `aud`. A revoked token works until `exp`, by
+ * the clock of this process: the leeway §4 allows is not given, an API that is out of step should set its clock.
  * @throws {OAuthError} `temporarily_unavailable` when there are no keys to verify with.
  */
 export function signedBy({ issuer, jwksUri }: SignatureOptions): VerifyToken {
