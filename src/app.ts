@@ -16,6 +16,7 @@ import { errorPage, showErrorsAsPages } from './http/page-errors.ts'
 import { pages } from './http/pages.ts'
 import { parameterParser } from './http/parameters.ts'
 import { rateLimits } from './http/rate-limits.ts'
+import { refusalRecord } from './http/refusal-record.ts'
 import { serverOptions } from './http/server-options.ts'
 import { sweeper } from './http/sweeper.ts'
 import { tokenReader } from './http/token-reader.ts'
@@ -65,6 +66,7 @@ export async function buildApp(given: Deps, options: AppOptions = {}): Promise<F
   await app.register(errorMapper)
   await app.register(clientAuthentication)
   await app.register(requestLog)
+  await app.register(refusalRecord, deps)
   await app.register(drain, { seconds: config.drainSeconds })
   await app.register(securityHeaders, { https })
   await app.register(rateLimits, { config, prefix })
@@ -128,7 +130,7 @@ export async function buildApp(given: Deps, options: AppOptions = {}): Promise<F
   app.setNotFoundHandler((request, reply) => {
     const refusal = notFound(app, request)
     const fromBrowser = request.headers.accept?.includes('text/html') ?? false
-    return fromBrowser ? errorPage(refusal, request, reply) : sendError(refusal, request, reply)
+    return fromBrowser ? errorPage(refusal, reply) : sendError(refusal, reply)
   })
   app.log.debug({ issuer }, 'composed')
   return app

@@ -199,6 +199,11 @@ export const ConfigSchema = Type.Object(
       { ...closed, default: {} },
     ),
     passwordQueue: count(32, 'Password checks that may wait; beyond it sign-in answers 503.'),
+    refusalsKept: Type.Integer({
+      default: 100_000,
+      minimum: 0,
+      description: 'Refused requests that `lychgate explain` can look up, the newest; 0: none.',
+    }),
     sweepSeconds: seconds(60, 'How often expired records are deleted.'),
     drainSeconds: Type.Integer({
       default: 1,

@@ -52,17 +52,58 @@ export function verifyRefreshToken(
   }
 }
 
-/** Why a token of ours is not alive, in words for the log; asked once it is clear that it is not. */
-export function whyNotAlive(
-  { expiresAt, tokenId }: { readonly expiresAt: Seconds; readonly tokenId: string },
-  grant: Grant | undefined,
-  now: Seconds,
-): string {
-  if (grant === undefined) return 'its grant is gone'
-  if (grant.revokedAt !== undefined) return `its grant was revoked at ${grant.revokedAt}`
-  if (now >= expiresAt) return `it expired at ${expiresAt}`
-  if (grant.revokedTokens.includes(tokenId)) return 'it was revoked by itself'
-  return 'its grant does not know it'
+/** Why something of ours works no more: the rule, and what the store knows. */
+export interface Inactivity {
+  readonly rule: string
+  readonly why: string
+}
+
+/** A token or code as far as its end goes: an opened handle, or the claims of a JWT. */
+export type Ending = Pick<OpenedHandle, 'kind' | 'seq' | 'expiresAt' | 'tokenId'>
+
+const endOfTime = {
+  access: 'rfc6750-5.3-short-lived',
+  refresh: 'rfc9700-4.14.2-inactive-expiry',
+  code: 'rfc6749-4.1.2-code-short-lived',
+} as const
+
+/**
+ * Why a genuine token or code of ours does nothing now, for the log and `lychgate explain`; undefined when nothing
+ * in the store speaks against it.
+ */
+export function whyInactive(token: Ending, grant: Grant | undefined, now: Seconds): Inactivity | undefined {
+  const { kind, seq, expiresAt, tokenId } = token
+  const expired = now >= expiresAt && { rule: endOfTime[kind], why: `it expired at ${expiresAt}` }
+  if (grant === undefined) {
+    const gone = { rule: 'lychgate-grant-exists', why: 'its client or its person was removed' }
+    return expired ? { ...expired, why: `${expired.why}, and its grant is gone` } : gone
+  }
+  if (grant.revokedAt !== undefined) {
+    return {
+      rule: grant.revokedBy ?? 'rfc7009-2.1-immediate',
+      why: `its grant was revoked at ${grant.revokedAt}`,
+    }
+  }
+  if (expired) return expired
+  if (grant.revokedTokens.includes(tokenId)) {
+    return { rule: 'rfc7009-2-access-revocation', why: 'it was revoked by itself' }
+  }
+  if (seq > grant.seq) {
+    return {
+      rule: 'lychgate-grant-exists',
+      why: `it is number ${seq} of a grant that is at ${grant.seq}: was the database restored from a backup?`,
+    }
+  }
+  if (kind === 'code' && grant.seq > 0) {
+    return { rule: 'rfc6749-4.1.2-code-single-use', why: `it was redeemed; the grant is at ${grant.seq}` }
+  }
+  if (kind === 'refresh' && seq < grant.seq) {
+    return {
+      rule: 'rfc9700-4.14.2-reuse-revokes-family',
+      why: `it was used: it is number ${seq}, and since ${grant.rotatedAt} the current one is ${grant.seq}`,
+    }
+  }
+  return undefined
 }
 
 function isLive(handle: OpenedHandle, grant: Grant | undefined, now: Seconds): grant is Grant {

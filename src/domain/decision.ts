@@ -6,6 +6,7 @@ import type {
   Grant,
   Hash,
   Interaction,
+  RefusalRecord,
   Seconds,
   Session,
   StoredKey,
@@ -49,7 +50,8 @@ export type Write =
       readonly refreshExpiresAt: Seconds
       readonly expiresAt: Seconds
     }
-  | { readonly op: 'revokeGrant'; readonly grantId: string; readonly at: Seconds }
+  /** `rule`: why, for `lychgate explain`. */
+  | { readonly op: 'revokeGrant'; readonly grantId: string; readonly at: Seconds; readonly rule: string }
   | {
       readonly op: 'revokeAccessToken'
       readonly grantId: string
@@ -61,6 +63,7 @@ export type Write =
   | { readonly op: 'deleteKey'; readonly keyId: string }
   | { readonly op: 'putThrottle'; readonly throttle: Throttle }
   | { readonly op: 'deleteThrottle'; readonly key: string }
+  | { readonly op: 'insertRefusal'; readonly refusal: RefusalRecord }
 
 /** What a decide function returns: a result, or a refusal that must be recorded; either way with its writes. */
 export type Decision<T> =

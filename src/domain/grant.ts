@@ -1,4 +1,4 @@
-import { accept, type Decision, refuse } from './decision.ts'
+import { accept, type Decision, refuse, type Write } from './decision.ts'
 import { OAuthError } from './errors.ts'
 import type { AuthorizationRequest, Grant, Scope, Seconds, Session } from './model.ts'
 
@@ -86,7 +86,7 @@ export function redeemGrant(
   lifetimes: GrantLifetimes,
   now: Seconds,
 ): Decision<Grant> {
-  if (grant.revokedAt !== undefined) throw gone('rfc6749-4.1.2-code-replay-revokes')
+  if (grant.revokedAt !== undefined) throw gone(grant, 'rfc6749-4.1.2-code-replay-revokes')
   if (grant.seq > 0) {
     const replayed = new OAuthError(
       'invalid_grant',
@@ -96,7 +96,7 @@ export function redeemGrant(
         stored: `redeemed, seq ${grant.seq}`,
       },
     )
-    return refuse(replayed, { op: 'revokeGrant', grantId: grant.id, at: now })
+    return refuse(replayed, revocation(grant, 'rfc6749-4.1.2-code-replay-revokes', now))
   }
   if (now >= grant.codeExpiresAt) {
     throw new OAuthError('invalid_grant', 'the code has expired', {
@@ -128,7 +128,7 @@ export function rotateGrant(
   lifetimes: GrantLifetimes,
   now: Seconds,
 ): Decision<Grant> {
-  if (grant.revokedAt !== undefined) throw gone('rfc6749-6-invalid-refresh')
+  if (grant.revokedAt !== undefined) throw gone(grant, 'rfc6749-6-invalid-refresh')
   if (now >= (grant.refreshExpiresAt ?? 0)) {
     throw new OAuthError('invalid_grant', 'the refresh token has expired', {
       rule: 'rfc9700-4.14.2-inactive-expiry',
@@ -158,13 +158,19 @@ export function rotateGrant(
       received: `seq ${seq}`,
     },
   )
-  return refuse(reused, { op: 'revokeGrant', grantId: grant.id, at: now })
+  return refuse(reused, revocation(grant, 'rfc9700-4.14.2-reuse-revokes-family', now))
 }
 
-/** any → revoked: the code, the refresh token and every access token at once. Revoking twice changes nothing. */
-export function revokeGrant(grant: Grant, now: Seconds): Decision<void> {
-  if (grant.revokedAt !== undefined) return accept(undefined)
-  return accept(undefined, { op: 'revokeGrant', grantId: grant.id, at: now })
+/**
+ * any → revoked: the code, the refresh token and every access token at once. Revoking twice changes nothing.
+ * @param rule Why, for `lychgate explain`.
+ */
+export function revokeGrant(grant: Grant, rule: string, now: Seconds): Decision<void> {
+  return grant.revokedAt === undefined ? accept(undefined, revocation(grant, rule, now)) : accept(undefined)
+}
+
+function revocation(grant: Grant, rule: string, now: Seconds): Write {
+  return { op: 'revokeGrant', grantId: grant.id, at: now, rule }
 }
 
 function isRetry(grant: Grant, lifetimes: GrantLifetimes, now: Seconds): boolean {
@@ -186,6 +192,7 @@ function ends(
   return { refreshExpiresAt, expiresAt: Math.max(refreshExpiresAt, accessEnds, earlier) }
 }
 
-function gone(rule: string): OAuthError {
-  return new OAuthError('invalid_grant', 'the grant was revoked', { rule })
+function gone({ revokedAt, revokedBy }: Grant, rule: string): OAuthError {
+  const stored = `revoked at ${revokedAt} by ${revokedBy}`
+  return new OAuthError('invalid_grant', 'the grant was revoked', { rule, stored })
 }

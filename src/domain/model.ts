@@ -179,6 +179,8 @@ export interface Grant {
   /** Nothing of this grant can be alive from here on; the row may be swept. */
   readonly expiresAt: Seconds
   readonly revokedAt?: Seconds
+  /** The rule by which it was revoked, an id of the requirement ledger. */
+  readonly revokedBy?: string
   /** Token ids (see handle.ts) of single revoked access tokens that have not expired. */
   readonly revokedTokens: readonly string[]
 }
@@ -197,6 +199,25 @@ export interface StoredKey {
   readonly activeAt: Seconds
   /** It neither signs nor verifies from here on. */
   readonly retiredAt?: Seconds
+}
+
+/** A refused request as `lychgate explain` shows it: what its log line says. */
+export interface RefusalRecord {
+  /** The request id the client was told. */
+  readonly id: string
+  readonly at: Seconds
+  readonly method: string
+  readonly path: string
+  /** The HTTP status of the answer. */
+  readonly status: number
+  readonly error: string
+  /** The public `error_description`. */
+  readonly why: string
+  readonly rule: string
+  readonly stored?: string | number | readonly string[]
+  readonly received?: string | number | readonly string[]
+  /** The client, where it was known or authenticated. */
+  readonly client?: string
 }
 
 /** Failed sign-ins counted against one bucket (account and address prefix, see sign-in-throttle.ts). */

@@ -20,7 +20,7 @@ export function revokeToken(
   assertIssuedTo(grant, client.id)
   return handle.kind === 'access'
     ? revokeOne(grant, handle.tokenId, handle.expiresAt, now)
-    : revokeGrant(grant, now)
+    : revokeGrant(grant, 'rfc7009-2.1-refresh-cascades', now)
 }
 
 /**

@@ -55,7 +55,7 @@ export const guard = fp<GuardOptions>(
       } catch (error) {
         if (!(error instanceof OAuthError)) throw error
         if (error.status >= 500) request.log.error({ err: error }, 'an access token could not be verified')
-        return sendError(error, request, reply)
+        return sendError(error, reply)
       }
     })
   },

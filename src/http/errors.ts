@@ -21,7 +21,7 @@ declare module 'fastify' {
 export const errorMapper = fp(
   async (app) => {
     app.decorateRequest('refusal', undefined)
-    app.setErrorHandler((error, request, reply) => sendError(toOAuthError(error, request), request, reply))
+    app.setErrorHandler((error, request, reply) => sendError(toOAuthError(error, request), reply))
   },
   { name: 'error-mapper' },
 )
@@ -77,13 +77,18 @@ export function toOAuthError(error: unknown, request: FastifyRequest): OAuthErro
   })
 }
 
+/** Leaves a refusal for the log line and for `lychgate explain`, under the request id its answer tells. */
+export function noteRefusal(refusal: OAuthError, reply: FastifyReply): void {
+  reply.request.refusal = refusal
+  reply.header('x-request-id', reply.request.id)
+}
+
 /** Sends a refusal as JSON and leaves it for the log line. */
-export function sendError(refusal: OAuthError, request: FastifyRequest, reply: FastifyReply): FastifyReply {
-  request.refusal = refusal
+export function sendError(refusal: OAuthError, reply: FastifyReply): FastifyReply {
+  noteRefusal(refusal, reply)
   return reply
     .code(refusal.status)
     .headers(refusal.headers)
-    .header('x-request-id', request.id)
     .header('content-type', 'application/json; charset=utf-8')
     .header('cache-control', 'no-store')
     .serializer(JSON.stringify)

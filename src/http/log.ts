@@ -1,6 +1,8 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
-import type { RefusalDetail } from '../domain/errors.ts'
+import type { OAuthError, RefusalDetail } from '../domain/errors.ts'
+
+type Told = NonNullable<RefusalDetail['stored']>
 
 /** One line a request: what was asked, what came of it, and why it was refused. Never a query, a body or a header. */
 export const requestLog = fp(
@@ -17,20 +19,32 @@ export const requestLog = fp(
 )
 
 function describe(request: FastifyRequest, reply: FastifyReply) {
-  const { refusal } = request
+  return {
+    ...exchangeOf(request, reply),
+    ms: Math.round(reply.elapsedTime * 10) / 10,
+    ...(request.refusal && reasonOf(request.refusal)),
+  }
+}
+
+/** A request and the status of its answer, as the log tells them. */
+export function exchangeOf(request: FastifyRequest, reply: FastifyReply) {
   return {
     method: request.method,
     path: withoutSecrets(request.url).replace(/\?…$/, ''),
     status: reply.statusCode,
-    ms: Math.round(reply.elapsedTime * 10) / 10,
     ...(request.client && { client: request.client.id }),
-    ...(refusal && {
-      error: refusal.code,
-      why: refusal.message,
-      rule: refusal.detail.rule,
-      stored: redacted(refusal.detail.stored),
-      received: redacted(refusal.detail.received),
-    }),
+  }
+}
+
+/** Why a request was refused, as the log tells it: nothing in it is a secret. */
+export function reasonOf({ code, message, detail }: OAuthError) {
+  const { rule, stored, received } = detail
+  return {
+    error: code,
+    why: message,
+    rule,
+    ...(stored !== undefined && { stored: redacted(stored) }),
+    ...(received !== undefined && { received: redacted(received) }),
   }
 }
 
@@ -41,9 +55,9 @@ function causeOf(request: FastifyRequest) {
     : cause
 }
 
-function redacted(value: RefusalDetail['stored']): unknown {
+function redacted(value: Told): Told {
   if (typeof value === 'string') return withoutSecrets(value)
-  return Array.isArray(value) ? value.map(withoutSecrets) : value
+  return typeof value === 'number' ? value : value.map(withoutSecrets)
 }
 
 /** A secret keeps its prefix, which says what it was, a JWT the one they all have; of a query only its presence is told. */

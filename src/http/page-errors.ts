@@ -1,15 +1,15 @@
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { FastifyInstance, FastifyReply } from 'fastify'
 import type { OAuthError } from '../domain/errors.ts'
-import { toOAuthError } from './errors.ts'
+import { noteRefusal, toOAuthError } from './errors.ts'
 
 /** Makes every refusal in this scope a page for the person, RFC 6749 §4.1.2.1: never a redirect. */
 export function showErrorsAsPages(app: FastifyInstance): void {
-  app.setErrorHandler((error, request, reply) => errorPage(toOAuthError(error, request), request, reply))
+  app.setErrorHandler((error, request, reply) => errorPage(toOAuthError(error, request), reply))
 }
 
 /** The error page of a refusal, left for the log line too. */
-export function errorPage(refusal: OAuthError, request: FastifyRequest, reply: FastifyReply): FastifyReply {
-  request.refusal = refusal
+export function errorPage(refusal: OAuthError, reply: FastifyReply): FastifyReply {
+  noteRefusal(refusal, reply)
   const { status, detail } = refusal
   const { title, advice, link } = detail.page ?? generalWords(status)
   const retryAfter = Number(refusal.headers['retry-after'])
@@ -20,7 +20,7 @@ export function errorPage(refusal: OAuthError, request: FastifyRequest, reply: F
     advice,
     code: refusal.code,
     description: refusal.message,
-    requestId: request.id,
+    requestId: reply.request.id,
     ...(link && { link }),
     ...(retryAfter > 0 && { retryAfterSeconds: retryAfter }),
   }

@@ -31,7 +31,7 @@ export function serverOptions(
     routerOptions: { querystringParser: parseParameters, maxParamLength: 200 },
     // Coercion would turn "x" into ["x"] and 5 into "5", and accept what RFC 7591 wants refused.
     ajv: { customOptions: { coerceTypes: false, removeAdditional: false, useDefaults: false } },
-    frameworkErrors: (error, request, reply) => void sendError(toOAuthError(error, request), request, reply),
+    frameworkErrors: (error, request, reply) => void sendError(toOAuthError(error, request), reply),
     clientErrorHandler: refuseMalformedHttp,
   }
 }

@@ -10,7 +10,7 @@ export const sweeper: FastifyPluginAsync<Pick<AppDeps, 'config' | 'store' | 'clo
   const sweep = async () => {
     try {
       const now = clock()
-      const swept = await store.sweep(now, now - config.lifetimes.unusedClientSeconds)
+      const swept = await store.sweep(now, now - config.lifetimes.unusedClientSeconds, config.refusalsKept)
       if (swept > 0) app.log.debug({ swept }, 'swept expired records')
       schedule(swept > 0 ? pauseMilliseconds : config.sweepSeconds * 1000)
     } catch (error) {

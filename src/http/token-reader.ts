@@ -1,13 +1,14 @@
 import type { AppDeps } from '../deps.ts'
 import {
+  type Ending,
   type TokenFacts,
   verifyAccessToken,
   verifyRefreshToken,
-  whyNotAlive,
+  whyInactive,
 } from '../domain/access-token.ts'
 import { openHandle } from '../domain/handle.ts'
-import { grantIdOfJwt, verifyJwtAccessToken } from '../domain/jwt-access-token.ts'
-import type { Seconds } from '../domain/model.ts'
+import { endingOf, grantIdOfJwt, verifyJwtAccessToken } from '../domain/jwt-access-token.ts'
+import type { Grant, Seconds } from '../domain/model.ts'
 
 /** A token that opens nothing, and why: for the log alone, the answer never tells. */
 export interface DeadToken {
@@ -32,24 +33,23 @@ export function tokenReader({
         handle.kind === 'access'
           ? verifyAccessToken(handle, grant, service.resources, now)
           : verifyRefreshToken(handle, grant, now)
-      return facts ?? dead(whyNotAlive(handle, grant, now))
+      return facts ?? dead(handle, grant, now)
     }
     const claims = looksSigned(token) ? await keys.verify(token, 'at+jwt') : undefined
     const grantId = claims && grantIdOfJwt(claims)
     if (claims === undefined || grantId === undefined || claims['iss'] !== service.issuer) {
-      return dead('no access token of this server reads like this')
+      return foreign
     }
     const grant = await store.find('grant', grantId)
-    return verifyJwtAccessToken(claims, grant, now) ?? dead(whyNotAlive(factsOf(claims), grant, now))
+    return verifyJwtAccessToken(claims, grant, now) ?? dead(endingOf(claims), grant, now)
   }
 }
 
-function dead(why: string): DeadToken {
-  return { kind: 'dead', why }
-}
+const foreign: DeadToken = { kind: 'dead', why: 'no access token of this server reads like this' }
 
-function factsOf({ exp, jti }: Readonly<Record<string, unknown>>) {
-  return { expiresAt: Number(exp), tokenId: String(jti).split('.')[1] ?? '' }
+function dead(token: Ending, grant: Grant | undefined, now: Seconds): DeadToken {
+  const { why } = whyInactive(token, grant, now) ?? { why: 'its grant does not know it' }
+  return { kind: 'dead', why }
 }
 
 function looksSigned(token: string): boolean {

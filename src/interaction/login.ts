@@ -6,6 +6,7 @@ import type { Account, Seconds } from '../domain/model.ts'
 import { single } from '../domain/parameters.ts'
 import { isSameText } from '../domain/secret.ts'
 import { beginSession } from '../domain/session.ts'
+import { noteRefusal } from '../http/errors.ts'
 import { assertForm, parametersOf } from '../http/parameters.ts'
 import { ended, forged, formActionOf, type GoOn, type Pending, pendingLoader } from './pending.ts'
 import { passwordSignIn } from './sign-in.ts'
@@ -58,13 +59,14 @@ export function loginPage(app: FastifyInstance, deps: AppDeps, goOn: GoOn): void
     try {
       const account = await signIn(request, reply, username, password, now)
       if (account === undefined) {
-        request.refusal = notSignedIn()
-        showLogin(pending, reply, { username, problem: wrongPassword, status: request.refusal.status })
+        const refusal = notSignedIn()
+        noteRefusal(refusal, reply)
+        showLogin(pending, reply, { username, problem: wrongPassword, status: refusal.status })
       }
       return account
     } catch (error) {
       if (!(error instanceof OAuthError) || error.code !== 'temporarily_unavailable') throw error
-      request.refusal = error
+      noteRefusal(error, reply)
       reply.headers(error.headers)
       showLogin(pending, reply, { username, problem: comeBack(error), status: error.status })
       return undefined

@@ -3,6 +3,7 @@ import fp from 'fastify-plugin'
 import type { AppDeps } from '../deps.ts'
 import type { ProvenRedirect } from '../domain/authorization-request.ts'
 import type { OAuthError } from '../domain/errors.ts'
+import { noteRefusal } from '../http/errors.ts'
 import { formActionSource } from '../http/pages.ts'
 
 declare module 'fastify' {
@@ -28,7 +29,7 @@ export const issuerIdentification = fp<Pick<AppDeps, 'service'>>(
       return answer(this, redirect, { ...members, ...state, iss: service.issuer })
     })
     app.decorateReply('authorizationError', function (redirect, refusal) {
-      this.request.refusal = refusal
+      noteRefusal(refusal, this)
       return this.authorizationResponse(redirect, { error: refusal.code, error_description: refusal.message })
     })
   },

@@ -5,6 +5,7 @@ import type {
   Consent,
   Grant,
   Interaction,
+  RefusalRecord,
   Session,
   StoredKey,
   Throttle,
@@ -26,6 +27,7 @@ export type GrantRow = typeof table.grants.$inferSelect
 export type FoundGrantRow = GrantRow & { readonly revokedTokens: string | null }
 export type KeyRow = typeof table.keys.$inferSelect
 export type ThrottleRow = typeof table.throttles.$inferSelect
+export type RefusalRow = Omit<typeof table.refusals.$inferSelect, 'seq'>
 
 /** The row of a client. */
 export function clientRow({ id, origin, issuedAt, usedAt, ...metadata }: Client): ClientRow {
@@ -107,6 +109,7 @@ export function grantRow({ revokedTokens: _, ...grant }: Grant): GrantRow {
     rotatedAt: grant.rotatedAt ?? null,
     refreshExpiresAt: grant.refreshExpiresAt ?? null,
     revokedAt: grant.revokedAt ?? null,
+    revokedBy: grant.revokedBy ?? null,
   }
 }
 
@@ -141,6 +144,7 @@ export function toGrant(row: FoundGrantRow): Grant {
     ...(row.rotatedAt !== null && { rotatedAt: row.rotatedAt }),
     ...(row.refreshExpiresAt !== null && { refreshExpiresAt: row.refreshExpiresAt }),
     ...(row.revokedAt !== null && { revokedAt: row.revokedAt }),
+    ...(row.revokedBy !== null && { revokedBy: row.revokedBy }),
   }
 }
 
@@ -173,6 +177,16 @@ export function throttleRow(throttle: Throttle): ThrottleRow {
 /** The throttle of a row. */
 export function toThrottle(row: ThrottleRow): Throttle {
   return { ...row, key: row.key.toString() }
+}
+
+/** The row of a refusal; the database numbers it. */
+export function refusalRow({ id, at, ...facts }: RefusalRecord): RefusalRow {
+  return { id, at, facts: JSON.stringify(facts) }
+}
+
+/** The refusal of a row. */
+export function toRefusal({ id, at, facts }: RefusalRow): RefusalRecord {
+  return { id, at, ...(JSON.parse(facts) as Omit<RefusalRecord, 'id' | 'at'>) }
 }
 
 /** The members that are not null. */

@@ -7,6 +7,7 @@ import {
   grantRow,
   interactionRow,
   keyRow,
+  refusalRow,
   sessionRow,
   throttleKey,
   throttleRow,
@@ -74,7 +75,7 @@ export function stepsOf(write: Write): readonly Step[] {
     case 'rotateGrant':
       return [{ statement: 'rotateGrant', values: transition(write), exact: true }]
     case 'revokeGrant':
-      return [{ statement: write.op, values: { id: grantIdOf(write), at: write.at } }]
+      return [{ statement: write.op, values: { id: grantIdOf(write), at: write.at, by: write.rule } }]
     case 'revokeAccessToken':
       return [{ statement: write.op, values: revokedRow(grantIdOf(write), write.tokenId, write.expiresAt) }]
     case 'insertKey':
@@ -86,6 +87,8 @@ export function stepsOf(write: Write): readonly Step[] {
       return [{ statement: write.op, values: { ...throttleRow(write.throttle) } }]
     case 'deleteThrottle':
       return [{ statement: write.op, values: { key: throttleKey(write.key) } }]
+    case 'insertRefusal':
+      return [{ statement: write.op, values: { ...refusalRow(write.refusal) } }]
     default:
       throw new TypeError(`no statement for ${(write satisfies never as Write).op}`)
   }

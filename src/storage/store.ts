@@ -5,6 +5,7 @@ import type {
   Consent,
   Grant,
   Interaction,
+  RefusalRecord,
   Seconds,
   Session,
   StoredKey,
@@ -29,6 +30,8 @@ export interface Records {
   consent: Consent
   grant: Grant
   throttle: Throttle
+  /** By request id. */
+  refusal: RefusalRecord
   key: StoredKey
 }
 
@@ -73,8 +76,11 @@ export interface Store {
   ): Promise<T>
   /** Commits all writes or none. */
   write(...writes: readonly Write[]): Promise<void>
-  /** Deletes some of what expired before `now` (and registered clients unused since `clientsUnusedSince`), a small batch a call; returns how many rows went. */
-  sweep(now: Seconds, clientsUnusedSince: Seconds): Promise<number>
+  /**
+   * Deletes some of what expired before `now`, of the registered clients unused since `clientsUnusedSince`, and of the
+   * refusals but the last `refusalsKept`: a small batch a call; returns how many rows went.
+   */
+  sweep(now: Seconds, clientsUnusedSince: Seconds, refusalsKept: number): Promise<number>
   /** Resolves when the store answers; throws StoreUnavailable otherwise. */
   ping(): Promise<void>
   close(): Promise<void>

@@ -11,6 +11,8 @@ import {
 } from '../helpers/samples.ts'
 
 const issue = { accessTokenSeconds: 100, refreshable: true }
+/** Why a grant is revoked here. */
+const rule = 'rfc7009-2.1-refresh-cascades'
 const once = { accessTokenSeconds: 100, refreshable: false }
 
 t.test('an approval keeps what was asked, who agreed and when everything ends', async (t) => {
@@ -81,7 +83,9 @@ t.test('a second use of a code is a refusal with a revocation, also after the co
       t.match(decision, {
         refusal: { code: 'invalid_grant', detail: { rule: 'rfc6749-4.1.2-code-replay-revokes' } },
       })
-      t.strictSame(decision.writes, [{ op: 'revokeGrant', grantId: approved.id, at: now }])
+      t.strictSame(decision.writes, [
+        { op: 'revokeGrant', grantId: approved.id, at: now, rule: 'rfc6749-4.1.2-code-replay-revokes' },
+      ])
     }
   }
 })
@@ -96,7 +100,7 @@ t.test('a revoked grant refuses everything and is written to no more', async (t)
     for (const seq of [0, 1, 2, 3]) {
       t.throws(() => rotateGrant(grant, seq, issue, lifetimes, approvedAt), { code: 'invalid_grant' })
     }
-    t.strictSame(revokeGrant(grant, approvedAt), { result: undefined, writes: [] })
+    t.strictSame(revokeGrant(grant, rule, approvedAt), { result: undefined, writes: [] })
   }
 })
 
@@ -166,14 +170,16 @@ t.test('any other reuse is a refusal with a revocation', async (t) => {
     t.match(decision, {
       refusal: { code: 'invalid_grant', detail: { rule: 'rfc9700-4.14.2-reuse-revokes-family' } },
     })
-    t.strictSame(decision.writes, [{ op: 'revokeGrant', grantId: grant.id, at: row.now }])
+    t.strictSame(decision.writes, [
+      { op: 'revokeGrant', grantId: grant.id, at: row.now, rule: 'rfc9700-4.14.2-reuse-revokes-family' },
+    ])
   }
 })
 
 t.test('revoking is one write', async (t) => {
   for (const grant of [approved, active(), active(5)]) {
-    t.strictSame(revokeGrant(grant, approvedAt + 7).writes, [
-      { op: 'revokeGrant', grantId: bytesOf('grant', 12), at: approvedAt + 7 },
+    t.strictSame(revokeGrant(grant, rule, approvedAt + 7).writes, [
+      { op: 'revokeGrant', grantId: bytesOf('grant', 12), at: approvedAt + 7, rule },
     ])
   }
 })

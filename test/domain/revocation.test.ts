@@ -23,7 +23,7 @@ t.test('a refresh token of any age ends the grant', async (t) => {
   for (const seq of [1, 2, 3]) {
     const handle = opened(active(seq), 'refresh')
     t.strictSame(revokeToken(handle, grant, publicClient, at).writes, [
-      { op: 'revokeGrant', grantId: grant.id, at },
+      { op: 'revokeGrant', grantId: grant.id, at, rule: 'rfc7009-2.1-refresh-cascades' },
     ])
   }
 })

@@ -8,6 +8,9 @@ import { grantOwners, insertGrant, type OpenEmpty } from './store.suite.ts'
 
 const lifetimes = { refreshExpiresAt: 3000, expiresAt: 4000 }
 
+/** Why a grant is revoked here. */
+const rule = 'rfc7009-2.1-refresh-cascades'
+
 /** Part of the suite: the transitions of a grant. */
 export function grantWrites(t: Test, openEmpty: OpenEmpty): void {
   const { id } = sample.grant
@@ -47,19 +50,19 @@ export function grantWrites(t: Test, openEmpty: OpenEmpty): void {
       for (const misfit of [redeem, rotate(0), rotate(2)]) {
         await t.rejects(store.write({ op: 'putThrottle', throttle: sample.throttle }, misfit), /met no row/)
       }
-      await store.write({ op: 'revokeGrant', grantId: id, at: 1015 })
+      await store.write({ op: 'revokeGrant', grantId: id, at: 1015, rule })
       await t.rejects(store.write({ op: 'putThrottle', throttle: sample.throttle }, rotate(1)), /met no row/)
       t.equal(await store.find('throttle', sample.throttle.key), undefined)
-      t.match(await store.find('grant', id), { seq: 1, rotatedAt: 1010, revokedAt: 1015 })
+      t.match(await store.find('grant', id), { seq: 1, rotatedAt: 1010, revokedAt: 1015, revokedBy: rule })
     },
   )
 
   t.test('a revocation is visible at once, and a later one does not move it', async (t) => {
     const store = await openEmpty(t)
     await store.write(...grantOwners, insertGrant)
-    await store.write({ op: 'revokeGrant', grantId: id, at: 1015 })
-    t.strictSame(await store.find('grant', id), { ...sample.grant, revokedAt: 1015 })
-    await store.write({ op: 'revokeGrant', grantId: id, at: 1016 })
+    await store.write({ op: 'revokeGrant', grantId: id, at: 1015, rule })
+    t.strictSame(await store.find('grant', id), { ...sample.grant, revokedAt: 1015, revokedBy: rule })
+    await store.write({ op: 'revokeGrant', grantId: id, at: 1016, rule })
     t.equal((await store.find('grant', id))?.revokedAt, 1015)
   })
 
@@ -81,7 +84,7 @@ export function grantWrites(t: Test, openEmpty: OpenEmpty): void {
   t.test('an id that is not one of a grant cannot be written', async (t) => {
     const store = await openEmpty(t)
     await t.rejects(store.write({ op: 'insertGrant', grant: { ...sample.grant, id: 'short' } }), TypeError)
-    await t.rejects(store.write({ op: 'revokeGrant', grantId: `${id}A`, at: 1 }), TypeError)
+    await t.rejects(store.write({ op: 'revokeGrant', grantId: `${id}A`, at: 1, rule }), TypeError)
   })
 }
 
@@ -95,7 +98,7 @@ export function transactions(t: Test, openEmpty: OpenEmpty): void {
     const store = await openEmpty(t)
     await store.write(...grantOwners, insertGrant)
     const seen = await store.transact('grant', sample.grant.id, (grant) =>
-      accept(grant, { op: 'revokeGrant', grantId: sample.grant.id, at: 1015 }),
+      accept(grant, { op: 'revokeGrant', grantId: sample.grant.id, at: 1015, rule }),
     )
     t.strictSame(seen, sample.grant)
     t.equal((await store.find('grant', sample.grant.id))?.revokedAt, 1015)
@@ -115,6 +118,7 @@ export function transactions(t: Test, openEmpty: OpenEmpty): void {
       grant: sample.grant.id,
       throttle: sample.throttle.key,
       key: sample.key.id,
+      refusal: sample.refusal.id,
     }
     const kinds = Object.keys(keys) as (keyof typeof keys)[] // The literal above has no other members.
     for (const kind of kinds) t.equal(await seen(kind, keys[kind]), false, kind)
@@ -126,6 +130,7 @@ export function transactions(t: Test, openEmpty: OpenEmpty): void {
     await store.write(
       { op: 'putConsent', consent: sample.consent },
       { op: 'putThrottle', throttle: sample.throttle },
+      { op: 'insertRefusal', refusal: sample.refusal },
     )
     for (const kind of kinds) t.equal(await seen(kind, keys[kind]), true, kind)
   })
@@ -144,7 +149,7 @@ export function transactions(t: Test, openEmpty: OpenEmpty): void {
     const store = await openEmpty(t)
     await store.write(...grantOwners, insertGrant)
     const decided = store.transact('grant', sample.grant.id, () =>
-      refuse(refusal, { op: 'revokeGrant', grantId: sample.grant.id, at: 1015 }),
+      refuse(refusal, { op: 'revokeGrant', grantId: sample.grant.id, at: 1015, rule }),
     )
     t.equal(await decided.catch((error: unknown) => error), refusal)
     t.equal((await store.find('grant', sample.grant.id))?.revokedAt, 1015)
@@ -222,7 +227,7 @@ export function concurrency(t: Test, openEmpty: OpenEmpty): void {
     await store.write(...grantOwners, insertGrant)
     await Promise.allSettled([
       store.transact('grant', id, redeem),
-      store.write({ op: 'revokeGrant', grantId: id, at: 1015 }),
+      store.write({ op: 'revokeGrant', grantId: id, at: 1015, rule }),
       store.transact('grant', id, redeem),
     ])
     t.equal((await store.find('grant', id))?.revokedAt, 1015)
@@ -250,15 +255,15 @@ export function sweeps(t: Test, openEmpty: OpenEmpty): void {
 
   t.test('before anything has expired nothing goes', async (t) => {
     const store = await filled(t)
-    t.equal(await store.sweep(1059, 1000), 0)
-    t.equal(await store.sweep(1060, 1000), 1, 'the grant whose code expired at 1060')
-    t.equal(await store.sweep(1999, 1000), 0)
+    t.equal(await store.sweep(1059, 1000, 100), 0)
+    t.equal(await store.sweep(1060, 1000, 100), 1, 'the grant whose code expired at 1060')
+    t.equal(await store.sweep(1999, 1000, 100), 0)
     t.ok(await store.find('session', sample.session.id))
   })
 
   t.test('what has expired goes, and nothing else', async (t) => {
     const store = await filled(t)
-    t.equal(await store.sweep(2000, 1000), 4)
+    t.equal(await store.sweep(2000, 1000, 100), 4)
     t.equal(await store.find('grant', sample.grant.id), undefined)
     t.equal(await store.find('session', sample.session.id), undefined)
     t.equal(await store.find('throttle', sample.throttle.key), undefined)
@@ -268,16 +273,16 @@ export function sweeps(t: Test, openEmpty: OpenEmpty): void {
       id: sample.fullGrant.id,
       seq: sample.fullGrant.seq,
     })
-    t.equal(await store.sweep(2000, 1000), 0)
+    t.equal(await store.sweep(2000, 1000, 100), 0)
   })
 
   t.test('a revocation outlives its token by a day, against a clock that ran ahead', async (t) => {
     const store = await filled(t)
     const isRevoked = async () =>
       (await store.find('grant', sample.fullGrant.id))?.revokedTokens.includes(sample.bytes(5, 16))
-    while ((await store.sweep(2000 + 86_399, 1000)) > 0);
+    while ((await store.sweep(2000 + 86_399, 1000, 100)) > 0);
     t.equal(await isRevoked(), true)
-    while ((await store.sweep(2000 + 86_400, 1000)) > 0);
+    while ((await store.sweep(2000 + 86_400, 1000, 100)) > 0);
     t.equal(await isRevoked(), false)
   })
 
@@ -287,11 +292,28 @@ export function sweeps(t: Test, openEmpty: OpenEmpty): void {
       return { ...sample.client, id: origin, origin }
     })
     for (const client of added) await store.write({ op: 'insertClient', client })
-    t.equal(await store.sweep(1000, 1001), 1)
+    t.equal(await store.sweep(1000, 1001, 100), 1)
     for (const { id } of added) t.ok(await store.find('client', id), id)
     t.equal(await store.find('client', sample.client.id), undefined)
     t.ok(await store.find('client', 'used'))
     t.ok(await store.find('client', sample.fullClient.id))
+  })
+
+  t.test('the last refusals stay and older ones go, whatever their time', async (t) => {
+    const store = await openEmpty(t)
+    for (let n = 0; n < 12; n++) {
+      await store.write({
+        op: 'insertRefusal',
+        refusal: { ...sample.refusal, id: `request-${n}`, at: 100 - n },
+      })
+    }
+    t.equal(await store.sweep(9000, 0, 12), 0)
+    t.equal(await store.sweep(9000, 0, 5), 7)
+    t.equal(await store.find('refusal', 'request-6'), undefined)
+    t.equal((await store.find('refusal', 'request-7'))?.at, 93)
+    await store.write({ op: 'insertRefusal', refusal: { ...sample.refusal, id: 'another' } })
+    t.equal(await store.sweep(9000, 0, 5), 1)
+    t.equal(await store.sweep(9000, 0, 0), 5, 'none are kept')
   })
 
   t.test('expired grants behind thousands of living ones are reached, a bounded batch a call', async (t) => {
@@ -303,7 +325,7 @@ export function sweeps(t: Test, openEmpty: OpenEmpty): void {
     }
     await store.write(...Array.from({ length: 4400 }, (_, n) => insert(n)))
     const batches: number[] = []
-    for (let call = 0; call < 5; call++) batches.push(await store.sweep(2000, 0))
+    for (let call = 0; call < 5; call++) batches.push(await store.sweep(2000, 0, 100))
     t.equal(batches[0], 0, 'the first walk meets living grants only')
     t.equal(
       batches.reduce((sum, count) => sum + count),

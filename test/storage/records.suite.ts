@@ -39,6 +39,10 @@ export function roundTrips(t: Test, openEmpty: OpenEmpty): void {
         await store.write({ op: 'insertKey', key: record })
         t.strictSame(await store.find('key', record.id), record)
       }
+      for (const record of [sample.refusal, sample.fullRefusal]) {
+        await store.write({ op: 'insertRefusal', refusal: record })
+        t.strictSame(await store.find('refusal', record.id), record)
+      }
       await store.write({ op: 'putThrottle', throttle: sample.throttle })
       t.strictSame(await store.find('throttle', sample.throttle.key), sample.throttle)
     },
@@ -62,7 +66,7 @@ export function roundTrips(t: Test, openEmpty: OpenEmpty): void {
       for (const kind of ['client', 'account', 'accountByLogin', 'session', 'interaction'] as const) {
         t.equal(await store.find(kind, key), undefined, JSON.stringify([kind, key.slice(0, 20)]))
       }
-      for (const kind of ['consent', 'grant', 'throttle', 'key'] as const) {
+      for (const kind of ['consent', 'grant', 'throttle', 'key', 'refusal'] as const) {
         t.equal(await store.find(kind, key), undefined, JSON.stringify([kind, key.slice(0, 20)]))
       }
     }

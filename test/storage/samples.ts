@@ -4,6 +4,7 @@ import type {
   Consent,
   Grant,
   Interaction,
+  RefusalRecord,
   Session,
   StoredKey,
   Throttle,
@@ -198,6 +199,7 @@ export const fullGrant: Grant = {
   absoluteExpiresAt: 4_000_000_001,
   expiresAt: 4_000_000_002,
   revokedAt: 1040,
+  revokedBy: 'rfc6749-4.1.2-code-replay-revokes',
   revokedTokens: [bytes(3, 16)],
 }
 
@@ -222,3 +224,22 @@ export const fullKey: StoredKey = {
 }
 
 export const throttle: Throttle = { key: 'ada \0 192.0.2.0/24', failures: 1, expiresAt: 2000 }
+
+export const refusal: RefusalRecord = {
+  id: 'request-1',
+  at: 1000,
+  method: 'POST',
+  path: '/api/oauth/token',
+  status: 400,
+  error: 'invalid_grant',
+  why: 'the code has expired',
+  rule: 'rfc6749-4.1.2-code-short-lived',
+}
+
+export const fullRefusal: RefusalRecord = {
+  ...refusal,
+  id: 'request-2',
+  stored: ['a', 'b with \0 and 日本'],
+  received: 1060,
+  client: 'client_1',
+}

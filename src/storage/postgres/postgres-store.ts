@@ -14,6 +14,7 @@ import {
   toGrant,
   toInteraction,
   toKey,
+  toRefusal,
   toSession,
   toThrottle,
 } from '../rows.ts'
@@ -89,7 +90,7 @@ export async function openPostgresStore(url: string, migrations?: string): Promi
       return decision.result
     },
     write: (...writes) => inTransaction('begin', ({ apply }) => apply(writes)),
-    sweep: (now, since) => inTransaction('begin', ({ sweep }) => sweepBatch(sweep, now, since)),
+    sweep: (...bounds) => inTransaction('begin', ({ sweep }) => sweepBatch(sweep, ...bounds)),
     ping: () => withConnection(async (_, client) => void (await client.query('select 1'))),
     close: async () => {
       if (!pool.ending) await pool.end()
@@ -155,6 +156,7 @@ function loadsOf(loads: ReturnType<typeof prepareLoads>): Loads {
     },
     throttle: (key) => first(loads.throttle.execute({ key: throttleKey(key) }), toThrottle),
     key: (key) => first(text(key) && loads.key.execute({ key }), toKey),
+    refusal: (key) => first(text(key) && loads.refusal.execute({ key }), toRefusal),
   }
 }
 
@@ -192,7 +194,7 @@ function applier(statements: ReturnType<typeof prepareWrites>): (writes: readonl
 type Sweep = ReturnType<typeof prepareSweep>
 
 /** The sweep; it remembers how far in the grants it has come. */
-function sweeper(): (statements: Sweep, now: Seconds, since: Seconds) => Promise<number> {
+function sweeper(): (statements: Sweep, now: Seconds, since: Seconds, kept: number) => Promise<number> {
   let after = walkStart
 
   async function sweepGrants(statements: Sweep, now: Seconds): Promise<number> {
@@ -209,7 +211,7 @@ function sweeper(): (statements: Sweep, now: Seconds, since: Seconds) => Promise
     return deleted
   }
 
-  return async (statements, now, since) => {
+  return async (statements, now, since, kept) => {
     const bound = { now, limit: rowsPerKind }
     const results = [
       await statements.interactions.execute(bound),
@@ -217,6 +219,7 @@ function sweeper(): (statements: Sweep, now: Seconds, since: Seconds) => Promise
       await statements.throttles.execute(bound),
       await statements.revokedAccessTokens.execute({ ...bound, now: now - revocationGraceSeconds }),
       await statements.clients.execute({ since, limit: rowsPerKind }),
+      await statements.refusals.execute({ kept, limit: rowsPerKind }),
     ]
     const deleted = results.reduce((sum, { rowCount }) => sum + (rowCount ?? 0), 0)
     return deleted + (await sweepGrants(statements, now))

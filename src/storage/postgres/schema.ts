@@ -1,4 +1,4 @@
-import { bigint, boolean, customType, index, pgTable, primaryKey, text } from 'drizzle-orm/pg-core'
+import { bigint, bigserial, boolean, customType, index, pgTable, primaryKey, text } from 'drizzle-orm/pg-core'
 import { sql } from 'drizzle-orm/sql'
 import type { Client, StoredKey } from '../../domain/model.ts'
 
@@ -108,6 +108,7 @@ export const grants = pgTable('grants', {
   absoluteExpiresAt: integer('absolute_expires_at').notNull(),
   expiresAt: integer('expires_at').notNull(),
   revokedAt: integer('revoked_at'),
+  revokedBy: text('revoked_by'),
 })
 
 export const revokedAccessTokens = pgTable(
@@ -144,3 +145,12 @@ export const throttles = pgTable(
   },
   (table) => [index('throttles_expires_at').on(table.expiresAt)],
 )
+
+/** A ring: the sweep keeps the last so many by their number. */
+export const refusals = pgTable('refusals', {
+  seq: bigserial('seq', { mode: 'number' }).primaryKey(),
+  id: text('id').notNull().unique('refusals_id'),
+  at: integer('at').notNull(),
+  /** JSON of every other member. */
+  facts: text('facts').notNull(),
+})

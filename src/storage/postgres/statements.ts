@@ -11,6 +11,7 @@ import {
   grants,
   interactions,
   keys,
+  refusals,
   revokedAccessTokens,
   sessions,
   throttles,
@@ -64,6 +65,7 @@ export function prepareLoads(db: NodePgDatabase, purpose: 'find' | 'transact') {
     grant: ready('grant', grants, grant.where(is(grants.id))),
     throttle: ready('throttle', throttles, db.select().from(throttles).where(is(throttles.key))),
     key: ready('key', keys, db.select().from(keys).where(is(keys.id))),
+    refusal: ready('refusal', refusals, db.select().from(refusals).where(is(refusals.id))),
   }
 }
 
@@ -131,7 +133,7 @@ export function prepareWrites(db: NodePgDatabase): Readonly<Record<WriteStatemen
       .where(and(living, eq(grants.seq, value('fromSeq')))),
     revokeGrant: db
       .update(grants)
-      .set({ revokedAt: setting('at') })
+      .set({ revokedAt: setting('at'), revokedBy: setting('by') })
       .where(living),
     revokeAccessToken: insert(revokedAccessTokens).onConflictDoNothing(),
     insertKey: insert(keys),
@@ -139,6 +141,7 @@ export function prepareWrites(db: NodePgDatabase): Readonly<Record<WriteStatemen
     deleteKey: remove(keys, keys.id, 'id'),
     putThrottle: insert(throttles).onConflictDoUpdate({ target: throttles.key, set: settings(throttles) }),
     deleteThrottle: remove(throttles, throttles.key, 'key'),
+    insertRefusal: db.insert(refusals).values({ id: value('id'), at: value('at'), facts: value('facts') }),
   }
   const prepared = Object.entries(statements).map(([name, statement]) => [name, statement.prepare(name)])
   // Same names as in the table above.
@@ -163,6 +166,11 @@ export function prepareSweep(db: NodePgDatabase) {
     .from(clients)
     .where(sql`origin = 'registered' and used_at = issued_at and ${clients.issuedAt} < ${value('since')}`)
     .limit(value('limit'))
+  const oldest = db
+    .select({ seq: refusals.seq })
+    .from(refusals)
+    .where(sql`${refusals.seq} <= (select max(seq) from ${refusals}) - ${value('kept')}`)
+    .limit(value('limit'))
   const tokens = revokedAccessTokens
   return {
     interactions: expired(interactions, interactions.id, interactions.expiresAt).prepare(
@@ -178,6 +186,7 @@ export function prepareSweep(db: NodePgDatabase) {
       )
       .prepare('sweep_revoked'),
     clients: db.delete(clients).where(inArray(clients.id, unused)).prepare('sweep_clients'),
+    refusals: db.delete(refusals).where(inArray(refusals.seq, oldest)).prepare('sweep_refusals'),
     sliceOfGrants: db
       .select({ id: grants.id, expiresAt: grants.expiresAt })
       .from(grants)

@@ -112,6 +112,7 @@ export const grants = sqliteTable('grants', {
   absoluteExpiresAt: integer('absolute_expires_at').notNull(),
   expiresAt: integer('expires_at').notNull(),
   revokedAt: integer('revoked_at'),
+  revokedBy: text('revoked_by'),
 })
 
 export const revokedAccessTokens = sqliteTable(
@@ -148,3 +149,12 @@ export const throttles = sqliteTable(
   },
   (table) => [index('throttles_expires_at').on(table.expiresAt)],
 )
+
+/** A ring: the sweep keeps the last so many by their number. */
+export const refusals = sqliteTable('refusals', {
+  seq: integer('seq').primaryKey(),
+  id: text('id').notNull().unique('refusals_id'),
+  at: integer('at').notNull(),
+  /** JSON of every other member. */
+  facts: text('facts').notNull(),
+})

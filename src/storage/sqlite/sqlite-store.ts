@@ -13,6 +13,7 @@ import {
   toGrant,
   toInteraction,
   toKey,
+  toRefusal,
   toSession,
   toThrottle,
 } from '../rows.ts'
@@ -71,8 +72,7 @@ export async function openSqliteStore(file: string, migrations?: string): Promis
         return 'refusal' in decision.result ? { rejection: decision.result.refusal } : decision.result
       }),
     write: (...writes) => commits.submit(() => ({ result: apply(writes) })),
-    sweep: (now, clientsUnusedSince) =>
-      commits.submit(() => ({ result: sweepBatch(now, clientsUnusedSince) })),
+    sweep: (...bounds) => commits.submit(() => ({ result: sweepBatch(...bounds) })),
     // Through the write lock: a server that can read and not write is not ready, and hardly any request only reads.
     ping: () => commits.submit(() => ({ result: void load.key('') })),
     close: async () => {
@@ -105,6 +105,7 @@ function loadsOf(reads: ReturnType<typeof prepareReads>): Loads {
     },
     throttle: (key) => mapped(reads.throttle.get({ key: throttleKey(key) }), toThrottle),
     key: (key) => mapped(reads.key.get({ key }), toKey),
+    refusal: (key) => mapped(reads.refusal.get({ key }), toRefusal),
   }
 }
 
@@ -131,7 +132,9 @@ function applier(statements: ReturnType<typeof prepareWrites>): (writes: readonl
 }
 
 /** The sweep; it remembers how far in the grants it has come. */
-function sweeper(statements: ReturnType<typeof prepareSweep>): (now: Seconds, since: Seconds) => number {
+function sweeper(
+  statements: ReturnType<typeof prepareSweep>,
+): (now: Seconds, since: Seconds, kept: number) => number {
   let after = walkStart
 
   function sweepGrants(now: Seconds): number {
@@ -146,7 +149,7 @@ function sweeper(statements: ReturnType<typeof prepareSweep>): (now: Seconds, si
     return deleted
   }
 
-  return (now, since) => {
+  return (now, since, kept) => {
     const bound = { now, limit: rowsPerKind }
     return (
       statements.interactions.run(bound).changes +
@@ -154,6 +157,7 @@ function sweeper(statements: ReturnType<typeof prepareSweep>): (now: Seconds, si
       statements.throttles.run(bound).changes +
       statements.revokedAccessTokens.run({ ...bound, now: now - revocationGraceSeconds }).changes +
       statements.clients.run({ since, limit: rowsPerKind }).changes +
+      statements.refusals.run({ kept, limit: rowsPerKind }).changes +
       sweepGrants(now)
     )
   }

@@ -12,6 +12,7 @@ import {
   grants,
   interactions,
   keys,
+  refusals,
   revokedAccessTokens,
   sessions,
   throttles,
@@ -91,6 +92,11 @@ export function prepareReads(db: BetterSQLite3Database) {
       .from(keys)
       .where(eq(keys.id, value('key')))
       .prepare(),
+    refusal: db
+      .select()
+      .from(refusals)
+      .where(eq(refusals.id, value('key')))
+      .prepare(),
     keys: db.select().from(keys).orderBy(asc(keys.createdAt), asc(keys.id)).prepare(),
   }
 }
@@ -151,7 +157,7 @@ export function prepareWrites(db: BetterSQLite3Database): Readonly<Record<WriteS
       .prepare(),
     revokeGrant: db
       .update(grants)
-      .set({ revokedAt: sql`${value('at')}` })
+      .set({ revokedAt: sql`${value('at')}`, revokedBy: sql`${value('by')}` })
       .where(living)
       .prepare(),
     revokeAccessToken: insert(revokedAccessTokens).onConflictDoNothing().prepare(),
@@ -162,6 +168,10 @@ export function prepareWrites(db: BetterSQLite3Database): Readonly<Record<WriteS
       .onConflictDoUpdate({ target: throttles.key, set: settings(throttles) })
       .prepare(),
     deleteThrottle: remove(throttles, throttles.key, 'key'),
+    insertRefusal: db
+      .insert(refusals)
+      .values({ id: value('id'), at: value('at'), facts: value('facts') })
+      .prepare(),
   }
 }
 
@@ -186,6 +196,11 @@ export function prepareSweep(db: BetterSQLite3Database) {
     .from(clients)
     .where(sql`origin = 'registered' and used_at = issued_at and ${clients.issuedAt} < ${value('since')}`)
     .limit(value('limit'))
+  const oldest = db
+    .select({ seq: refusals.seq })
+    .from(refusals)
+    .where(sql`${refusals.seq} <= (select max(seq) from ${refusals}) - ${value('kept')}`)
+    .limit(value('limit'))
   const tokens = revokedAccessTokens
   return {
     interactions: expired(interactions, interactions.id, interactions.expiresAt),
@@ -199,6 +214,7 @@ export function prepareSweep(db: BetterSQLite3Database) {
       )
       .prepare(),
     clients: db.delete(clients).where(inArray(clients.id, unused)).prepare(),
+    refusals: db.delete(refusals).where(inArray(refusals.seq, oldest)).prepare(),
     sliceOfGrants: db
       .select({ id: grants.id, expiresAt: grants.expiresAt })
       .from(grants)

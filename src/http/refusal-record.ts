@@ -1,0 +1,40 @@
+import fp from 'fastify-plugin'
+import type { AppDeps } from '../deps.ts'
+import type { RefusalRecord } from '../domain/model.ts'
+import { exchangeOf, reasonOf } from './log.ts'
+
+/** How long refusals are gathered before one commit takes them all. */
+const gatherMilliseconds = 200
+/** More than these in that time are a flood: the log has every one of them, the store does not. */
+const mostAtOnce = 100
+
+/**
+ * Keeps refused requests for `lychgate explain`, by the request id the client was told. Nobody waits for it: they are
+ * written a moment later, together, and a server that is killed may lose the last fifth of a second of them.
+ */
+export const refusalRecord = fp<Pick<AppDeps, 'config' | 'store' | 'clock'>>(
+  async (app, { config, store, clock }) => {
+    if (config.refusalsKept === 0) return
+    let gathered: RefusalRecord[] = []
+    let timer: NodeJS.Timeout | undefined
+    const keep = async () => {
+      const refusals = gathered
+      gathered = []
+      timer = undefined
+      await store
+        .write(...refusals.map((refusal) => ({ op: 'insertRefusal', refusal }) as const))
+        .catch((error: unknown) => app.log.warn({ err: error }, 'refusals were not kept for explain'))
+    }
+    app.addHook('onResponse', async (request, reply) => {
+      if (request.refusal === undefined || gathered.length >= mostAtOnce) return
+      const reason = reasonOf(request.refusal)
+      gathered.push({ id: request.id, at: clock(), ...exchangeOf(request, reply), ...reason })
+      timer ??= setTimeout(() => void keep(), gatherMilliseconds).unref()
+    })
+    app.addHook('onClose', async () => {
+      clearTimeout(timer)
+      if (gathered.length > 0) await keep()
+    })
+  },
+  { name: 'refusal-record', dependencies: ['request-log'] },
+)
