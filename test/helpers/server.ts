@@ -53,6 +53,9 @@ const everyClaim = {
   birthdate: '1990-04-01',
   zoneinfo: 'Europe/Stockholm',
   locale: 'sv-SE',
+  phone_number: '+46855512345',
+  phone_number_verified: true,
+  address: { street_address: 'Storgatan 1', locality: 'Uppsala', postal_code: '753 31', country: 'Sweden' },
 }
 
 /** A real server: the whole application over a real SQLite store, listening on a free port, with alice and bob. */

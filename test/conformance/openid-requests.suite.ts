@@ -1,0 +1,139 @@
+/** The modules of the OpenID Foundation's basic plan about what a request may carry. */
+import t from 'tap'
+import { assertErrorPage } from '../helpers/authorization.ts'
+import { type Fields, pkce } from '../helpers/flow.ts'
+import type { Suite } from '../helpers/openid-suite.ts'
+import { UserAgent } from '../helpers/user-agent.ts'
+
+export function requestModules({ server, metadata, client, ...suite }: Suite): void {
+  const accepted: readonly (readonly [string, Fields])[] = [
+    ['[oidc-core-3.1.2.1-display-accepted] oidcc-display-page', { display: 'page' }],
+    ['[oidc-core-3.1.2.1-display-accepted] oidcc-display-popup', { display: 'popup' }],
+    [
+      '[rfc6749-3.1-ignore-unknown-params] oidcc-ensure-request-with-unknown-parameter-succeeds',
+      { extra: 'foobar' },
+    ],
+    ['[oidc-core-3.1.2.1-ui-locales] oidcc-ui-locales', { ui_locales: 'se' }],
+    ['[oidc-core-5.2-claims-locales] oidcc-claims-locales', { claims_locales: 'se' }],
+  ]
+  for (const [module, fields] of accepted) {
+    t.test(`${module}: the parameter changes nothing`, async (t) => {
+      const { pages, claims } = await suite.signIn(t, fields)
+      t.notOk(pages.some((path) => !['/login', '/consent'].includes(path)))
+      t.strictSame(Object.keys(claims), Object.keys((await suite.signIn(t)).claims))
+    })
+  }
+
+  t.test('[oidc-core-3.1.2.1-login-hint] oidcc-login-hint: the hint is accepted and filled in', async (t) => {
+    const query = suite.requestOf({ login_hint: 'bob@example.com' }, client)
+    const agent = new UserAgent(server.issuer)
+    const landing = await agent.open(suite.urlOf(query))
+    if (landing.at === 'redirect') throw new Error(`sent away to ${landing.location}`)
+    const typed = landing.page.forms[0]?.fields.find(({ name }) => name === 'username')
+    t.equal(typed?.value, 'bob@example.com')
+    await suite.checkedSignIn(t, query, await suite.finish(t, agent, landing))
+  })
+
+  t.test(
+    '[oidc-core-3.1.2.1-acr-values] [oidc-core-2-acr-amr] oidcc-ensure-request-with-acr-values-succeeds: of the classes that are offered the one that was met comes back',
+    async (t) => {
+      const offered = metadata['acr_values_supported'] as string[]
+      t.ok(offered.length > 0)
+      const { claims } = await suite.signIn(t, { acr_values: offered.join(' ') })
+      t.ok(offered.includes(String(claims['acr'])))
+      t.strictSame(claims['amr'], ['pwd'])
+      const other = await suite.signIn(t, { acr_values: '1 2' })
+      t.equal(other.claims['acr'], claims['acr'], 'what cannot be met is a wish, and nothing is pretended')
+    },
+  )
+
+  t.test(
+    '[oidc-core-5.5-claims-unsupported-ok] oidcc-claims-essential: an essential claim is told by UserInfo, and not in the ID Token',
+    async (t) => {
+      const claims = JSON.stringify({ userinfo: { name: { essential: true } } })
+      const login = await suite.signIn(t, { claims })
+      t.match(await suite.userInfo(t, login), { name: 'Alice Ångström' })
+      t.notOk('name' in login.claims)
+    },
+  )
+
+  t.test(
+    '[rfc6749-3.1.2.3-simple-string-match] oidcc-ensure-registered-redirect-uri: an unregistered redirect URI is told on a page',
+    async (t) => {
+      const query = suite.requestOf({ redirect_uri: `${client.redirectUri}/other` }, client)
+      await assertErrorPage(t, await new UserAgent(server.issuer).send(suite.urlOf(query)), 'invalid_request')
+    },
+  )
+
+  t.test(
+    '[oidc-core-3.1.2.1-get-and-post] oidcc-ensure-post-request-succeeds: the request comes as a form too',
+    async (t) => {
+      const query = suite.requestOf({}, client)
+      const agent = new UserAgent(server.issuer)
+      const endpoint = String(metadata['authorization_endpoint'])
+      const landing = await agent.open(endpoint, { method: 'POST', body: query })
+      await suite.checkedSignIn(t, query, await suite.finish(t, agent, landing))
+      // This one comes with the session cookie and is answered as it is.
+      const silent = suite.requestOf({}, client)
+      const answer = await suite.finish(
+        t,
+        agent,
+        await agent.open(endpoint, { method: 'POST', body: silent }),
+      )
+      t.strictSame(answer.pages, [])
+      await suite.checkedSignIn(t, silent, answer)
+    },
+  )
+
+  t.test(
+    '[oidc-core-6.1-request-unsupported] oidcc-unsigned-request-object-supported-correctly-or-rejected-as-unsupported: a request object is never ignored',
+    async (t) => {
+      const inside = {
+        ...Object.fromEntries(suite.requestOf({}, client)),
+        iss: client.id,
+        aud: server.issuer,
+      }
+      const { members, pages } = await suite.authorize(t, { request: unsigned(inside), state: undefined })
+      const { error_description: description, ...rest } = members
+      t.strictSame(rest, { error: 'request_not_supported', iss: server.issuer })
+      t.match(description, /^request /)
+      t.strictSame(pages, [])
+      t.equal(metadata['request_parameter_supported'], false)
+    },
+  )
+
+  t.test(
+    '[oidc-core-6.1-request-unsupported] oidcc-ensure-request-object-with-redirect-uri: a request object lends no redirect URI',
+    async (t) => {
+      const inside = {
+        ...Object.fromEntries(suite.requestOf({}, client)),
+        iss: client.id,
+        aud: server.issuer,
+      }
+      const query = suite.requestOf(
+        { redirect_uri: `${client.redirectUri}/other`, request: unsigned(inside) },
+        client,
+      )
+      await assertErrorPage(t, await new UserAgent(server.issuer).send(suite.urlOf(query)), 'invalid_request')
+    },
+  )
+
+  t.test(
+    '[rfc7636-4.6-verify-s256] oidcc-ensure-request-with-valid-pkce-succeeds: who may leave PKCE out may use it, and then it counts',
+    async (t) => {
+      const { verifier, challenge } = pkce()
+      const query = suite.requestOf({ code_challenge: challenge, code_challenge_method: 'S256' }, client)
+      const agent = new UserAgent(server.issuer)
+      const answer = await suite.finish(t, agent, await agent.open(suite.urlOf(query)))
+      const wrong = await suite.redeem(answer.members['code'], { code_verifier: 'w'.repeat(43) })
+      t.match(await wrong.json(), { error: 'invalid_grant' })
+      await suite.checkedSignIn(t, query, answer, client, { code_verifier: verifier })
+    },
+  )
+}
+
+/** A request object of `alg` none. */
+function unsigned(claims: Readonly<Record<string, string>>): string {
+  const encode = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url')
+  return `${encode({ alg: 'none' })}.${encode(claims)}.`
+}
