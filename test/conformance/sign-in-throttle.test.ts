@@ -212,3 +212,39 @@ t.test('when the window is over the right password works again, on the page that
   server.advance(limits.windowSeconds)
   t.equal(place(await knock('alice', alice.password)), '/consent')
 })
+
+t.test(
+  'the window of failed attempts runs from the first of them, and each window starts from nothing',
+  async (t) => {
+    const own = await startServer(t, { signInThrottle: limits })
+    const ownClient = await register(own)
+    const { knock } = await door(own, ownClient)
+    for (const seconds of [400, 400, 0]) {
+      t.equal(statusOf(await knock('alice', 'wrong')), 400)
+      own.advance(seconds)
+    }
+    const early = pageOf(await knock('alice', alice.password))
+    assertThrottled(t, early)
+    t.ok(Number(early.headers.get('retry-after')) <= 100, 'from the first')
+    own.advance(90)
+    t.equal(statusOf(await knock('alice', alice.password)), 429)
+    own.advance(10)
+    for (let attempt = 0; attempt < 3; attempt += 1) t.equal(statusOf(await knock('alice', 'wrong')), 400)
+    const again = pageOf(await knock('alice', alice.password))
+    assertThrottled(t, again)
+    t.ok(Number(again.headers.get('retry-after')) > 890, 'a whole window')
+  },
+)
+
+t.test('a window opened by a clock that ran ahead locks nobody out once it is set right', async (t) => {
+  const own = await startServer(t, { signInThrottle: limits })
+  const ownClient = await register(own)
+  const ahead = 100_000
+  own.advance(ahead)
+  const early = await door(own, ownClient)
+  for (let attempt = 0; attempt < 3; attempt += 1) t.equal(statusOf(await early.knock('alice', 'wrong')), 400)
+  assertThrottled(t, pageOf(await early.knock('alice', alice.password)))
+  own.advance(-ahead)
+  const { knock } = await door(own, ownClient)
+  t.equal(place(await knock('alice', alice.password)), '/consent')
+})

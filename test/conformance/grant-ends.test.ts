@@ -1,0 +1,112 @@
+/** A grant lasts as long as anything that was issued from it, and is deleted then: the sweeper runs all the time here. */
+import { setTimeout as wait } from 'node:timers/promises'
+import t, { type Test } from 'tap'
+import { openHandle } from '../../src/domain/handle.ts'
+import { exchange, obtainCode, refresh, register, type TestClient, type Tokens } from '../helpers/flow.ts'
+import { assertRefused, introspect, isAlive, startFlow } from '../helpers/wire.ts'
+
+const [idle, absolute, access, brief] = [100, 250, 3600, 60]
+const short = 'https://short.example/api'
+
+// Refresh tokens end long before access tokens do.
+const { server, client, agent } = await startFlow(t, {
+  sweepSeconds: 1,
+  lifetimes: { refreshTokenIdleSeconds: idle, refreshTokenAbsoluteSeconds: absolute },
+  resources: [
+    {
+      identifier: short,
+      name: 'Short',
+      scopes: ['pages:read'],
+      tokenFormat: 'opaque',
+      accessTokenSeconds: brief,
+    },
+  ],
+})
+const code = (of: TestClient = client, fields = {}) => obtainCode(server, of, { agent, fields })
+
+async function tokensFrom(response: Promise<Response>): Promise<Tokens> {
+  const answer = await response
+  if (answer.status !== 200) throw new Error(`${answer.status} ${await answer.text()}`)
+  return (await answer.json()) as Tokens
+}
+
+/** Whether the grant this was issued from is still there. */
+async function isStored(token: string): Promise<boolean> {
+  const handle = openHandle(server.deps.keys.handles, token, 'code', 'access', 'refresh')
+  if (handle === undefined) throw new Error('no token of this server')
+  return (await server.deps.store.find('grant', handle.grantId)) !== undefined
+}
+
+/** Moves on, and waits until the sweeper has been there: a code nobody redeems has gone. */
+async function sleep(t: Test, seconds: number): Promise<void> {
+  const left = await code()
+  server.advance(seconds)
+  for (let attempt = 0; attempt < 200 && (await isStored(left)); attempt += 1) await wait(50)
+  t.notOk(await isStored(left), 'the sweeper was there')
+}
+
+t.test(
+  '[rfc6749-5.1-expires-in-number] [rfc9700-4.14.2-inactive-expiry] refresh tokens end with the approval, its access tokens at their own time',
+  async (t) => {
+    let latest = await tokensFrom(exchange(server, client, await code()))
+    for (const _round of [1, 2, 3]) {
+      server.advance(80)
+      latest = await tokensFrom(refresh(server, client, latest.refresh_token))
+    }
+    t.equal(latest.expires_in, access)
+    const { exp, iat } = await introspect(server, client, latest.refresh_token)
+    t.ok(Number(exp) - Number(iat) <= absolute - 240, 'the end of the approval, not the idle time')
+    await sleep(t, idle)
+    await assertRefused(t, await refresh(server, client, latest.refresh_token), 'invalid_grant')
+    t.ok(await isAlive(server, latest.access_token))
+    server.advance(access - idle - 20)
+    t.ok(await isAlive(server, latest.access_token), 'to its end')
+    await sleep(t, 60)
+    t.notOk(await isAlive(server, latest.access_token))
+    t.notOk(await isStored(latest.access_token), 'nothing is kept of it')
+  },
+)
+
+t.test(
+  '[rfc6749-5.1-expires-in-number] a shorter token issued later takes nothing from a longer one',
+  async (t) => {
+    const fields = { scope: 'openid pages:read', resource: [server.issuer, short] }
+    const approved = await code(client, fields)
+    const long = await tokensFrom(exchange(server, client, approved, { resource: server.issuer }))
+    t.equal(long.expires_in, access)
+    const later = await tokensFrom(refresh(server, client, long.refresh_token, { resource: short }))
+    t.equal(later.expires_in, brief)
+    await sleep(t, access - 20)
+    t.ok(await isAlive(server, long.access_token))
+    t.strictSame(await introspect(server, client, later.access_token), { active: false })
+  },
+)
+
+t.test(
+  '[rfc6749-5.1-expires-in-number] the token given to the retry of a refresh lives its whole time too',
+  async (t) => {
+    const first = await tokensFrom(exchange(server, client, await code()))
+    const second = await tokensFrom(refresh(server, client, first.refresh_token))
+    server.advance(7)
+    const retried = await tokensFrom(refresh(server, client, first.refresh_token))
+    await sleep(t, access - 4)
+    t.notOk(await isAlive(server, second.access_token))
+    t.ok(await isAlive(server, retried.access_token))
+  },
+)
+
+t.test(
+  '[rfc6749-5.1-expires-in-number] without refresh tokens the access token still outlives its code',
+  async (t) => {
+    const once = await register(server, { grant_types: ['authorization_code'] })
+    const { access_token: token, expires_in: seconds } = await tokensFrom(
+      exchange(server, once, await code(once)),
+    )
+    t.equal(seconds, access)
+    await sleep(t, access - 20)
+    t.ok(await isAlive(server, token))
+    await sleep(t, 60)
+    t.notOk(await isAlive(server, token))
+    t.notOk(await isStored(token))
+  },
+)
