@@ -1,14 +1,17 @@
 /**
  * Runs tap over the test files given, or all of them, and ends with `N passed, M failed`.
- * The raw TAP goes to .tap/results.tap.
+ * The raw TAP goes to .tap/results.tap, and what it was a run of beside it.
  */
 import { spawnSync } from 'node:child_process'
-import { mkdirSync, readFileSync, rmSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, rmSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
+import { fingerprint, recordFile, resultsFile, writeRunRecord } from './requirements/run-record.ts'
 
-const results = fileURLToPath(new URL('../.tap/results.tap', import.meta.url))
+const root = fileURLToPath(new URL('..', import.meta.url))
+const results = resultsFile(root)
 mkdirSync(new URL('../.tap/', import.meta.url), { recursive: true })
-rmSync(results, { force: true })
+for (const file of [results, recordFile(root)]) rmSync(file, { force: true })
+const files = fingerprint(root)
 const { status } = spawnSync(
   'tap',
   ['--reporter=terse', `--output-file=${results}`, ...process.argv.slice(2)],
@@ -16,6 +19,7 @@ const { status } = spawnSync(
     stdio: 'inherit',
   },
 )
+if (existsSync(results)) writeRunRecord(root, files)
 const { pass, fail } = totals()
 process.stdout.write(`\n${pass} passed, ${fail} failed\n`)
 process.exit(status === 0 && fail === 0 && pass > 0 ? 0 : 1)

@@ -1,0 +1,71 @@
+import { createHash } from 'node:crypto'
+import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { join, relative } from 'node:path'
+
+/** What a run depends on. The ledger is not in it: a clause may be corrected without running the tests again. */
+const inputs = ['drizzle', 'examples', 'openapi', 'package-lock.json', 'src', 'test', 'views']
+const ledger = 'test/requirements'
+
+/** The files a run depends on, each with a digest of its contents. */
+export type Fingerprint = Readonly<Record<string, string>>
+
+/** The files that a run of the tests in this folder would read, as they are now. */
+export function fingerprint(root: string): Fingerprint {
+  const files = inputs
+    .flatMap((input) => filesOf(root, input))
+    .filter((file) => !file.startsWith(`${ledger}/`))
+  return Object.fromEntries(files.sort().map((file) => [file, digest(join(root, file))]))
+}
+
+/** Where a run of all tests leaves its TAP. */
+export function resultsFile(root: string): string {
+  return join(root, '.tap/results.tap')
+}
+
+/** Where a finished run says what it ran on. */
+export function recordFile(root: string): string {
+  return join(root, '.tap/run.json')
+}
+
+/** Writes down that the results in this folder come from a run that began with these files. */
+export function writeRunRecord(root: string, files: Fingerprint): void {
+  const record = { results: digest(resultsFile(root)), files }
+  writeFileSync(recordFile(root), `${JSON.stringify(record, null, 1)}\n`)
+}
+
+/**
+ * Why the results in this folder say nothing about the files in it, or undefined when they do. Contents are compared,
+ * not times: a checkout sets times, and a run may take longer than the next edit.
+ */
+export function whyStale(root: string): string | undefined {
+  if (!existsSync(resultsFile(root))) return 'there are no results'
+  if (!existsSync(recordFile(root))) return 'the last run was not finished'
+  const record = JSON.parse(readFileSync(recordFile(root), 'utf8'))
+  if (record.results !== digest(resultsFile(root)))
+    return 'the results are not those of the last finished run'
+  const [then, now]: [Fingerprint, Fingerprint] = [record.files, fingerprint(root)]
+  const changed = [...new Set([...Object.keys(then), ...Object.keys(now)])]
+    .filter((file) => then[file] !== now[file])
+    .sort()
+  if (changed.length === 0) return undefined
+  const more = changed.length > 5 ? ` and ${changed.length - 5} more` : ''
+  return `changed since the tests began: ${changed.slice(0, 5).join(', ')}${more}`
+}
+
+/** The test files a run of everything has to have run. */
+export function testFiles(root: string): readonly string[] {
+  return filesOf(root, 'test').filter((file) => file.endsWith('.test.ts'))
+}
+
+function filesOf(root: string, path: string): readonly string[] {
+  const whole = join(root, path)
+  if (!existsSync(whole)) return []
+  if (statSync(whole).isFile()) return [path]
+  return readdirSync(whole, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => relative(root, join(entry.parentPath, entry.name)))
+}
+
+function digest(file: string): string {
+  return createHash('sha256').update(readFileSync(file)).digest('hex').slice(0, 16)
+}

@@ -1,0 +1,300 @@
+/** The real command on a made-up checkout: its ledger, its sources, its tests and what a run of them left. */
+import { spawnSync } from 'node:child_process'
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import t, { type Test } from 'tap'
+import { fingerprint, writeRunRecord } from '../../scripts/requirements/run-record.ts'
+
+const script = new URL('../../scripts/requirements.ts', import.meta.url).pathname
+const page = 'docs/conformance.md'
+const overHttp = 'test/conformance/rfc1.test.ts'
+
+const must = {
+  id: 'rfc1-2.1-greets',
+  spec: 'RFC 1',
+  section: '2.1',
+  level: 'MUST',
+  party: 'AS',
+  endpoint: 'token',
+  tier: 1,
+  statement: 'The server <greets> | is polite.',
+  check: 'GET / -> 200',
+  source: ['src/greeting.ts'],
+}
+const may = { ...must, id: 'rfc1-3-smiles', section: '3', level: 'MAY' }
+
+interface Checkout {
+  readonly rows?: readonly object[]
+  /** The lines below each test file; a file that is not here did not run. */
+  readonly ran?: Readonly<Record<string, readonly string[]>>
+  /** Further files, written before the run. */
+  readonly files?: Readonly<Record<string, string>>
+}
+
+const passing = (title: string) => [
+  `# Subtest: ${title}`,
+  '    ok 1 - it is so',
+  '    1..1',
+  `ok 1 - ${title} # time=1ms`,
+]
+const greets = { [overHttp]: passing('[rfc1-2.1-greets] a caller is greeted') }
+
+function checkout(t: Test, { rows = [must], ran = greets, files = {} }: Checkout): string {
+  const root = t.testdir({ '.tap': {}, test: { requirements: {} }, src: { 'greeting.ts': '' } })
+  const write = (path: string, text: string) => {
+    mkdirSync(dirname(join(root, path)), { recursive: true })
+    writeFileSync(join(root, path), text)
+  }
+  write('test/requirements/rfc1.jsonl', rows.map((row) => `${JSON.stringify(row)}\n`).join(''))
+  for (const file of Object.keys(ran)) write(file, 'a test')
+  for (const [path, text] of Object.entries(files)) write(path, text)
+  const subtests = Object.entries(ran).map(([file, lines], index) =>
+    [
+      `# Subtest: ${file}`,
+      ...lines.map((line) => `    ${line}`),
+      `ok ${index + 1} - ${file} # time=2ms`,
+    ].join('\n'),
+  )
+  write('.tap/results.tap', `TAP version 14\n${subtests.join('\n')}\n`)
+  writeRunRecord(root, fingerprint(root))
+  return root
+}
+
+function run(root: string, ...flags: readonly string[]) {
+  return spawnSync(process.execPath, [script, '--root', root, ...flags], { encoding: 'utf8' })
+}
+
+/** Runs it where something is wrong: it says so, and writes nothing. */
+function fails(t: Test, made: Checkout, problem: RegExp): void {
+  const root = checkout(t, made)
+  const { status, stderr } = run(root)
+  t.equal(status, 1)
+  t.match(stderr, problem)
+  t.equal(stderr.trim().split('\n').length, 1, 'and nothing else')
+  t.notOk(existsSync(join(root, page)))
+}
+
+t.test('a proven clause is counted and told with its test and its source', async (t) => {
+  const root = checkout(t, {})
+  const { status, stdout, stderr } = run(root)
+  t.equal(stderr, '')
+  t.equal(status, 0)
+  t.match(stdout, /^RFC 1 +1 +1 +0 +0 +0 +0$/m)
+  const written = readFileSync(join(root, page), 'utf8')
+  const [row] = written.split('\n').filter((line) => line.includes('rfc1-2.1-greets'))
+  t.match(row, '[conformance/rfc1.test.ts](../test/conformance/rfc1.test.ts) a caller is greeted |')
+  t.match(row, '[greeting.ts](../src/greeting.ts)')
+  t.match(row, String.raw`The server \<greets\> \| is polite.`)
+  t.equal(run(root, '--check').status, 0)
+})
+
+t.test('--check fails on a page that is not the one it would write, and does not touch it', async (t) => {
+  const root = checkout(t, {})
+  t.match(run(root, '--check'), { status: 1, stderr: /run npm run requirements/ })
+  run(root)
+  writeFileSync(join(root, page), 'by hand')
+  t.match(run(root, '--check'), { status: 1, stderr: /run npm run requirements/ })
+  t.equal(readFileSync(join(root, page), 'utf8'), 'by hand')
+})
+
+t.test('--json says the same to machines', async (t) => {
+  const proven = JSON.parse(run(checkout(t, {}), '--json').stdout)
+  t.match(proven, {
+    documents: [{ document: 'RFC 1', clauses: 1, states: { 'over HTTP': 1, unproven: 0 } }],
+    total: { clauses: 1 },
+    clauses: [
+      {
+        id: 'rfc1-2.1-greets',
+        state: 'over HTTP',
+        proofs: [{ file: overHttp, title: 'a caller is greeted' }],
+        source: ['src/greeting.ts'],
+      },
+    ],
+  })
+  t.strictSame(proven.problems, [])
+  const { status, stdout } = run(checkout(t, { ran: {} }), '--json')
+  t.equal(status, 1)
+  t.match(JSON.parse(stdout).problems, [/no passing test/])
+})
+
+t.test('what is wrong with a proof fails it', async (t) => {
+  const title = '[rfc1-2.1-greets] a caller is greeted'
+  const at = (file: string, lines: readonly string[]) => ({ ran: { ...greets, [file]: lines } })
+  const another = 'test/conformance/another.test.ts'
+  t.test('an id that no ledger has', async (t) => {
+    fails(
+      t,
+      at(another, passing('[rfc1-2.1-greats] a caller')),
+      /^rfc1-2\.1-greats: is in no ledger: .*another/,
+    )
+  })
+  t.test('an id that no ledger has, as the rule of a refusal', async (t) => {
+    const source = "throw { rule: 'lychgate-own' }; throw { rule: 'rfc1-9-gone' }"
+    fails(t, { files: { 'src/refusal.ts': source } }, /^rfc1-9-gone: .*src\/refusal\.ts/)
+  })
+  t.test('an id that no ledger has, chosen by a condition', async (t) => {
+    const source = "const rule = early ? 'rfc1-2.1-greets' : 'rfc1-2.1-greats'"
+    fails(t, { files: { 'src/refusal.ts': source } }, /^rfc1-2\.1-greats: .*src\/refusal\.ts/)
+  })
+  t.test('a failed test', async (t) => {
+    const diagnostic = ['  ---', `  ok 1 - ${title}`, '  ...']
+    const lines = [
+      `# Subtest: ${title}`,
+      '    not ok 1 - it is so',
+      '    1..1',
+      `not ok 1 - ${title}`,
+      ...diagnostic,
+    ]
+    fails(t, at(another, lines), /^rfc1-2\.1-greets: its proof failed: .*another/)
+  })
+  t.test('a skipped test', async (t) => {
+    fails(t, at(another, [`ok 1 - ${title} # SKIP not today`]), /its proof was skipped/)
+  })
+  t.test('a test still to do', async (t) => {
+    fails(t, at(another, [`ok 1 - ${title} # TODO`]), /its proof was skipped/)
+  })
+  t.test('a test with a skipped part', async (t) => {
+    const lines = [
+      `# Subtest: ${title}`,
+      '    ok 1 - a',
+      '    ok 2 - b # SKIP',
+      '    1..2',
+      `ok 1 - ${title}`,
+    ]
+    fails(t, at(another, lines), /its proof was skipped, in whole or in part/)
+  })
+  t.test('a test that asserts nothing', async (t) => {
+    fails(
+      t,
+      at(another, [`# Subtest: ${title}`, '    1..0', `ok 1 - ${title} # time=1ms`]),
+      /asserts nothing/,
+    )
+  })
+  t.test('a test that is only white-box', async (t) => {
+    fails(t, { ran: { 'test/domain/a.test.ts': passing(title) } }, /can be seen over HTTP/)
+  })
+})
+
+t.test('what is wrong with a row fails it', async (t) => {
+  const wrong: Readonly<Record<string, readonly [Checkout, RegExp]>> = {
+    'a MUST that nothing proves': [
+      { rows: [must, { ...must, id: 'rfc1-2.1-bows' }] },
+      /^rfc1-2\.1-bows: no passing/,
+    ],
+    'a MUST NOT that nothing proves': [
+      { rows: [must, { ...must, id: 'rfc1-2.1-bows', level: 'MUST NOT' }] },
+      /^rfc1-2\.1-bows: no passing/,
+    ],
+    'declined and proven': [{ rows: [{ ...must, declined: 'no' }] }, /is declined, and .* proves it/],
+    'planned and proven': [{ rows: [{ ...must, planned: 'later' }] }, /is planned, and .* proves it/],
+    'declined and planned': [
+      { rows: [must, { ...may, declined: 'no', planned: 'yes' }] },
+      /^rfc1-3-smiles: is both/,
+    ],
+    'in the ledger twice': [{ rows: [must, { ...must }] }, /is in the ledger twice/],
+    'a source that is not there': [
+      { rows: [{ ...must, source: ['src/gone.ts'] }] },
+      /there is no src\/gone\.ts/,
+    ],
+    'proven without a source': [{ rows: [{ ...must, source: undefined }] }, /names no source/],
+    'of another document': [
+      { rows: [must, { ...may, spec: 'RFC 2' }] },
+      /^rfc1-3-smiles: is of another document/,
+    ],
+    'a member that means nothing': [
+      { rows: [must, { ...may, proven: true }] },
+      /^test\/requirements\/rfc1\.jsonl:2: proven/,
+    ],
+  }
+  for (const [name, [made, problem]] of Object.entries(wrong))
+    t.test(name, async (t) => fails(t, made, problem))
+})
+
+t.test('a clause may be declined, planned, white-box, or a MAY that nothing proves', async (t) => {
+  const rows = [
+    { ...must, id: 'rfc1-2.1-declined', declined: 'greetings are for people' },
+    { ...must, id: 'rfc1-2.1-planned', planned: 'the hall' },
+    { ...must, id: 'rfc1-2.1-inside', check: 'white-box: it means it' },
+    may,
+  ]
+  const root = checkout(t, {
+    rows,
+    ran: { 'test/domain/a.test.ts': passing('[rfc1-2.1-inside] it means it') },
+  })
+  const { status, stdout, stderr } = run(root)
+  t.equal(stderr, '')
+  t.equal(status, 0)
+  t.match(stdout, /^RFC 1 +4 +0 +1 +1 +1 +1$/m)
+  const written = readFileSync(join(root, page), 'utf8')
+  t.match(written, /rfc1-2\.1-declined .*\*\*declined\*\* \| greetings are for people/)
+  t.match(written, /rfc1-2\.1-planned .* planned \| the hall/)
+})
+
+t.test('titles are read as TAP escapes them, with all their ids, however deep they are', async (t) => {
+  const title = String.raw`[rfc1-2.1-greets] [rfc1-3-smiles] a \# in \\ a title`
+  const lines = [
+    '# Subtest: with a server',
+    ...passing(title).map((line) => `    ${line}`),
+    '    1..1',
+    'ok 1 - with a server',
+  ]
+  const root = checkout(t, { rows: [must, may], ran: { [overHttp]: lines } })
+  t.equal(run(root).status, 0)
+  const { clauses } = JSON.parse(run(root, '--json').stdout)
+  for (const { state, proofs } of clauses) {
+    t.equal(state, 'over HTTP')
+    t.strictSame(proofs, [{ file: overHttp, title: String.raw`a # in \ a title` }])
+  }
+})
+
+t.test('results that do not belong to the files are refused', async (t) => {
+  const refusals: Readonly<Record<string, readonly [(root: string) => void, RegExp]>> = {
+    'there are none': [
+      (root) => rmSync(join(root, '.tap/results.tap')),
+      /^there are no results; run npm test/,
+    ],
+    'an unfinished run': [(root) => rmSync(join(root, '.tap/run.json')), /^the last run was not finished/],
+    'results of another run': [
+      (root) => writeFileSync(join(root, '.tap/results.tap'), 'TAP version 14\n'),
+      /^the results are not those/,
+    ],
+    'a source changed': [
+      (root) => writeFileSync(join(root, 'src/greeting.ts'), 'changed'),
+      /^changed since the tests began: src\/greeting\.ts;/,
+    ],
+    'a test is new': [
+      (root) => writeFileSync(join(root, 'test/new.test.ts'), 'new'),
+      /^changed since the tests began: test\/new\.test\.ts;/,
+    ],
+  }
+  for (const [name, [change, problem]] of Object.entries(refusals)) {
+    t.test(name, async (t) => {
+      const root = checkout(t, {})
+      change(root)
+      const { status, stderr } = run(root)
+      t.equal(status, 1)
+      t.match(stderr, problem)
+      t.notOk(existsSync(join(root, page)))
+    })
+  }
+  t.test('a run of some tests only', async (t) => {
+    fails(
+      t,
+      { files: { 'test/left/out.test.ts': 'a test' } },
+      /^the last run left out 1 test files \(test\/left\/out\.test\.ts\)/,
+    )
+  })
+  t.test('a row corrected since is no reason to run again', async (t) => {
+    const root = checkout(t, {})
+    writeFileSync(
+      join(root, 'test/requirements/rfc1.jsonl'),
+      JSON.stringify({ ...must, check: 'GET / -> 204' }),
+    )
+    t.equal(run(root).status, 0)
+  })
+})
+
+t.test('--help says how to use it, and so does an option that does not exist', async (t) => {
+  t.match(run(checkout(t, {}), '--help'), { status: 0, stdout: /--check.*--json/s })
+  t.match(run(checkout(t, {}), '--wrong'), { status: 2, stderr: /--wrong.*--check/s })
+})
