@@ -210,7 +210,8 @@ for (const issuerPath of ['', '/t', '/a/b']) {
       t.equal(payload.iss, metadata['issuer'])
       const call = (token: string) =>
         fetch(`${resource['resource']}/api/courses`, { headers: { authorization: `Bearer ${token}` } })
-      t.match(await json(await call(tokens.access_token)), { caller: 'person', sub: payload.sub })
+      const { caller, sub } = await json(await call(tokens.access_token))
+      t.strictSame([caller, sub], ['person', payload.sub])
       const person = await fetch(endpoint('userinfo_endpoint'), {
         headers: { authorization: `Bearer ${tokens.access_token}` },
       })

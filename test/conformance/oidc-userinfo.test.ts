@@ -56,6 +56,9 @@ t.test(
     const { sub, ...rest } = await claims(token)
     t.strictSame(rest, { email: 'alice@example.test', email_verified: true })
     t.notOk('email' in claimsOf(idToken))
+    const without = await claims((await tokens({ scope: 'openid profile' })).access_token)
+    t.ok('name' in without)
+    for (const name of ['email', 'email_verified']) t.notOk(name in without, name)
     const all = await claims((await tokens({ scope: 'openid profile email' })).access_token)
     t.strictSame(
       Object.keys(all).sort(),

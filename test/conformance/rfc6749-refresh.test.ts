@@ -55,7 +55,7 @@ t.test(
     t.equal((await callApi(server, '/api/courses', narrowed.access_token)).status, 200)
     const write = await callApi(server, '/api/courses', narrowed.access_token, { method: 'POST' })
     t.equal(write.status, 403)
-    t.match(await introspect(server, client, narrowed.access_token), { active: true, scope: 'courses:read' })
+    t.equal((await introspect(server, client, narrowed.access_token))['scope'], 'courses:read')
     const whole = await refreshed(narrowed.refresh_token)
     t.equal(whole.scope, 'openid courses:read courses:write')
     const again = await callApi(server, '/api/courses', whole.access_token, { method: 'POST' })
