@@ -99,12 +99,15 @@ t.test('[rfc7591-2-response-types-default] the response type left out is code', 
 
 t.test('[rfc7591-2-unknown-metadata-ignored] unknown members are ignored and not echoed', async (t) => {
   const client = await register({
-    foo: 'bar',
+    foo: 'of-foo',
     backchannel_logout_uri: 'https://x.example/',
     nested: { a: [1] },
   })
   const { body: stored } = await configure(client, 'GET')
   t.equal(stored['client_id'], client['client_id'])
+  const record = JSON.stringify(await deps.store.find('client', String(client['client_id'])))
+  t.match(record, 'redirectUris', 'the record of the client')
+  t.notMatch(record, /of-foo|x\.example|nested/)
   for (const name of ['foo', 'backchannel_logout_uri', 'nested']) {
     t.notOk(name in client, name)
     t.notOk(name in stored, name)
@@ -192,7 +195,11 @@ t.test('[rfc7591-3-post-json] only POST of a JSON object registers', async (t) =
     (await post({ redirect_uris: [loopback] }, { 'content-type': 'application/json; charset=UTF-8' })).status,
     201,
   )
-  t.match(await ask(endpoint), { status: 405, body: { error: /./ } })
+  for (const method of ['GET', 'PUT', 'DELETE']) {
+    const { status, body } = await ask(endpoint, { method })
+    t.equal(status, 405, method)
+    t.equal(body['error'], 'invalid_request', method)
+  }
   const nested = `${'['.repeat(5000)}${']'.repeat(5000)}`
   const bodies = [
     '[]',

@@ -175,7 +175,8 @@ t.test(
     const { access_token: token } = await tokens()
     for (const bearer of [token, 'garbage']) {
       const response = await post(server, path, { token }, { authorization: `Bearer ${bearer}` })
-      t.match(challengeOf(response), { scheme: 'Bearer', params: { error: 'invalid_token' } })
+      const { scheme, params } = challengeOf(response)
+      t.strictSame([scheme, params['error']], ['Bearer', 'invalid_token'])
       await assertRefused(t, response, 'invalid_token', 401)
     }
   },
