@@ -44,7 +44,7 @@ export function requireCodeChallenge(
 /**
  * Proves that the redeemer of a code made its authorization request, RFC 7636 §4.6. Constant time. A verifier
  * where no challenge was made is refused too: an attacker may have removed the challenge, RFC 9700 §2.1.1.
- * @throws {OAuthError} `invalid_grant`
+ * @throws {OAuthError} `invalid_grant`; `invalid_request` for a verifier without a challenge, OAuth 2.1 §3.2.4.
  */
 export function verifyCodeVerifier(
   codeVerifier: string | undefined,
@@ -53,7 +53,7 @@ export function verifyCodeVerifier(
   if (codeVerifier === undefined && codeChallenge === undefined) return
   if (codeChallenge === undefined) {
     throw new OAuthError(
-      'invalid_grant',
+      'invalid_request',
       'code_verifier was sent, but the authorization request had no code_challenge',
       { rule: 'rfc9700-2.1.1-downgrade' },
     )

@@ -141,7 +141,7 @@ t.test(
     }
     const bare = await codeWith(none)
     const downgraded = await exchange(server, exempt, bare)
-    await assertRefused(t, downgraded, 'invalid_grant', 400, 'a verifier without a challenge')
+    await assertRefused(t, downgraded, 'invalid_request', 400, 'a verifier without a challenge')
     t.equal((await exchange(server, exempt, bare, { code_verifier: undefined })).status, 200)
     for (const fields of [
       { code_challenge: undefined },

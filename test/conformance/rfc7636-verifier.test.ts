@@ -52,12 +52,12 @@ t.test('[rfc7636-4.6-verify-s256] the example of RFC 7636 appendix B works', asy
 })
 
 t.test(
-  '[rfc9700-2.1.1-downgrade] a verifier is refused where the authorization request had no challenge',
+  '[rfc9700-2.1.1-downgrade] [oauth21-3.2.4-verifier-without-challenge] a verifier is refused where the authorization request had no challenge',
   async (t) => {
     const exempt = await addClient(server, { pkce: 'optional' })
     const without = { code_challenge: undefined, code_challenge_method: undefined }
     const code = await obtainCode(server, exempt, { agent, fields: without })
-    await assertRefused(t, await exchange(server, exempt, code), 'invalid_grant')
+    await assertRefused(t, await exchange(server, exempt, code), 'invalid_request')
     t.equal((await exchange(server, exempt, code, { code_verifier: undefined })).status, 200)
   },
 )

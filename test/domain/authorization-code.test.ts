@@ -91,7 +91,7 @@ t.test('the redirect URI may be left out exactly when the authorization request 
 
 t.test('a verifier where no challenge was made is refused', async (t) => {
   const { codeChallenge: _, ...unproven } = approved
-  t.throws(() => redeem(unproven), { code: 'invalid_grant' })
+  t.throws(() => redeem(unproven), { code: 'invalid_request' })
   t.ok(resultOf(redeem(unproven, { codeVerifier: undefined })))
 })
 

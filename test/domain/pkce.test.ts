@@ -115,7 +115,7 @@ t.test('a stored challenge of another length is a mismatch, not a fault', async 
 
 t.test('a verifier where no challenge was made is refused', async (t) => {
   t.throws(() => verifyCodeVerifier(codeVerifier, undefined), {
-    code: 'invalid_grant',
+    code: 'invalid_request',
     detail: { rule: 'rfc9700-2.1.1-downgrade' },
   })
 })
