@@ -16,9 +16,13 @@ const longestToken = 8192
  */
 export function parseBearer(header: string | undefined): BearerCredentials {
   if (header === undefined || !/^bearer(?:\s|$)/i.test(header)) return { kind: 'absent' }
-  const token = /^bearer +([A-Za-z0-9\-._~+/]+=*) *$/i.exec(header)?.[1]
-  if (token === undefined || token.length > longestToken) return { kind: 'malformed' }
-  return { kind: 'token', token }
+  return parseBearerField(/^bearer +(\S+) *$/i.exec(header)?.[1] ?? '')
+}
+
+/** Reads a token sent as a field of a form, RFC 6750 §2.2: one b64token and nothing around it. */
+export function parseBearerField(token: string): BearerCredentials {
+  const isToken = token.length <= longestToken && /^[A-Za-z0-9\-._~+/]+=*$/.test(token)
+  return isToken ? { kind: 'token', token } : { kind: 'malformed' }
 }
 
 /** A challenge of the Bearer scheme, RFC 6750 §3 and RFC 9728 §5.1. */

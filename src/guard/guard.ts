@@ -4,7 +4,13 @@
  */
 import type { FastifyRequest, preHandlerAsyncHookHandler } from 'fastify'
 import fp from 'fastify-plugin'
-import { type BearerCredentials, bearerChallenge, bearerRefusal, parseBearer } from '../domain/bearer.ts'
+import {
+  type BearerCredentials,
+  bearerChallenge,
+  bearerRefusal,
+  parseBearer,
+  parseBearerField,
+} from '../domain/bearer.ts'
 import { OAuthError } from '../domain/errors.ts'
 import type { Scope } from '../domain/model.ts'
 import { wellKnownUrl } from '../domain/well-known.ts'
@@ -112,7 +118,7 @@ function credentialsOf(request: FastifyRequest, options: Checks): BearerCredenti
       rule: 'rfc6750-2-one-method',
     })
   }
-  return parseBearer(field === undefined ? request.headers.authorization : `Bearer ${field}`)
+  return field === undefined ? parseBearer(request.headers.authorization) : parseBearerField(field)
 }
 
 function formField({ body }: FastifyRequest): string | undefined {

@@ -31,10 +31,17 @@ export function serverOptions(
     routerOptions: { querystringParser: parseParameters, maxParamLength: 200 },
     // Coercion would turn "x" into ["x"] and 5 into "5", and accept what RFC 7591 wants refused.
     ajv: { customOptions: { coerceTypes: false, removeAdditional: false, useDefaults: false } },
-    frameworkErrors: (error, request, reply) => void sendError(toOAuthError(error, request), reply),
+    frameworkErrors: (error, request, reply) =>
+      void sendError(toOAuthError(error, request), reply.headers(earlyHeaders)),
     clientErrorHandler: refuseMalformedHttp,
   }
 }
+
+/** What refusals carry that come too early for the hooks of headers.ts. */
+const earlyHeaders = {
+  'x-content-type-options': 'nosniff',
+  'content-security-policy': "default-src 'none';frame-ancestors 'none'",
+} as const
 
 /** HTTP that Node cannot parse gets the OAuth form too. */
 function refuseMalformedHttp(error: NodeJS.ErrnoException, socket: Socket): void {
@@ -47,8 +54,15 @@ function refuseMalformedHttp(error: NodeJS.ErrnoException, socket: Socket): void
     description: 'the request is not valid HTTP',
   }
   const body = JSON.stringify({ error: 'invalid_request', error_description: description })
-  const head = `HTTP/1.1 ${status}\r\ncontent-type: application/json; charset=utf-8\r\ncache-control: no-store\r\n`
-  socket.end(`${head}content-length: ${Buffer.byteLength(body)}\r\nconnection: close\r\n\r\n${body}`)
+  const headers = {
+    'content-type': 'application/json; charset=utf-8',
+    'cache-control': 'no-store',
+    ...earlyHeaders,
+    'content-length': Buffer.byteLength(body),
+    connection: 'close',
+  }
+  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`)
+  socket.end(`HTTP/1.1 ${status}\r\n${lines.join('')}\r\n${body}`)
 }
 
 const malformedHttp: Readonly<Record<string, { readonly status: string; readonly description: string }>> = {
