@@ -1,11 +1,13 @@
 import type { Ending, TokenFacts } from './access-token.ts'
+import { contextClassOf } from './authentication-context.ts'
 import type { Grant, Seconds } from './model.ts'
 import type { Access } from './resource.ts'
 import { formatScope } from './scope.ts'
 
 /**
- * The claims of a JWT access token, RFC 9068 §2.2: no personal data but who it is and how they signed in. `jti` names the grant and the token, so that introspection finds
- * a revocation; whoever verifies without a look-up learns of it at `exp`.
+ * The claims of a JWT access token, RFC 9068 §2.2: of the person only who it is and how they signed in. `jti` names the
+ * grant and the token, so that introspection finds a revocation; whoever verifies without a look-up learns of it at
+ * `exp`.
  */
 export function jwtAccessTokenPayload(
   issuer: string,
@@ -15,6 +17,7 @@ export function jwtAccessTokenPayload(
   now: Seconds,
 ): Readonly<Record<string, unknown>> {
   const [audience, ...others] = access.resource
+  const acr = contextClassOf(grant.methods)
   return {
     iss: issuer,
     sub: grant.accountId,
@@ -24,6 +27,7 @@ export function jwtAccessTokenPayload(
     iat: now,
     exp: now + access.seconds,
     auth_time: grant.authenticatedAt,
+    ...(acr !== undefined && { acr }),
     ...(grant.methods.length > 0 && { amr: grant.methods }),
     jti: jtiOf(grant, tokenId),
   }

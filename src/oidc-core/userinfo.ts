@@ -35,6 +35,7 @@ export const userInfo: FastifyPluginAsyncTypebox<Pick<AppDeps, 'config' | 'servi
       'nonce',
       'acr',
       'amr',
+      'at_hash',
       ...claimNames(service.scopeClaims),
     ],
   })

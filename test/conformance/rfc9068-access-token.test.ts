@@ -61,6 +61,7 @@ t.test(
       aud: library,
       client_id: client.id,
       scope: both.scope,
+      acr: [metadata['acr_values_supported']].flat()[0],
       amr: ['pwd'],
     })
     const person = await server.deps.store.find('accountByLogin', alice.username)
@@ -99,7 +100,7 @@ t.test(
     t.equal(two['scope'], 'pages:read')
     t.ok((two.iat ?? 0) >= (one.iat ?? 0) + 30, 'issued later')
     t.type(one['auth_time'], 'number')
-    t.strictSame([two['auth_time'], two['amr']], [one['auth_time'], one['amr']])
+    for (const name of ['auth_time', 'acr', 'amr']) t.strictSame(two[name], one[name], name)
     const names = await Promise.all(Array.from({ length: 5 }, () => tokens(both)))
     const ids = await Promise.all(
       names.map(async ({ access_token: token }) => (await verified(token)).payload.jti),
@@ -162,7 +163,7 @@ t.test(
     const { access_token: token } = await tokens(fields)
     const { payload } = await verified(token)
     t.equal(payload['scope'], 'email pages:read', 'it may read the address, and does not have it')
-    const known = ['iss', 'sub', 'aud', 'client_id', 'scope', 'iat', 'exp', 'auth_time', 'amr', 'jti']
+    const known = ['iss', 'sub', 'aud', 'client_id', 'scope', 'iat', 'exp', 'auth_time', 'acr', 'amr', 'jti']
     t.strictSame(Object.keys(payload).sort(), known.sort())
     t.notMatch(JSON.stringify(payload), /alice|@/i)
   },
@@ -170,7 +171,7 @@ t.test(
 
 t.test('introspection tells of a JWT what it says itself, to its client and to its API', async (t) => {
   const { access_token: token } = await tokens(both)
-  const { auth_time: _time, amr: _methods, ...claims } = (await verified(token)).payload
+  const { auth_time: _time, acr: _class, amr: _methods, ...claims } = (await verified(token)).payload
   for (const caller of [client, resourceServer]) {
     t.strictSame(await introspect(server, caller, token), { active: true, token_type: 'Bearer', ...claims })
   }
