@@ -1,0 +1,92 @@
+/**
+ * Everything the metadata documents promise is used, and one thing of each kind that they do not. The documents lead:
+ * an entry that nothing here knows how to use fails, so nobody promises more without its proof.
+ */
+import t from 'tap'
+import { freePort } from '../helpers/free-port.ts'
+import { json } from '../helpers/wire.ts'
+import { choicePromises } from './metadata-truth/choices.ts'
+import { assertNoOtherEndpoint, endpointPromises } from './metadata-truth/endpoints.ts'
+import { peoplePromises } from './metadata-truth/people.ts'
+import { keep, unproven } from './metadata-truth/promise.ts'
+import { protectedResources, resourcePromises } from './metadata-truth/resource.ts'
+import { openSubject } from './metadata-truth/subject.ts'
+
+const promises = {
+  ...endpointPromises,
+  ...choicePromises,
+  ...peoplePromises,
+  protected_resources: protectedResources,
+}
+
+const scenes = await Promise.all(
+  ['', '/t'].map(async (issuerPath) => {
+    const port = await freePort()
+    const lessons = `http://localhost:${port}/lessons`
+    const rest = { scopes: ['courses:read'], name: 'Lessons' }
+    const options = {
+      port,
+      issuerPath,
+      service: {
+        name: 'School',
+        documentation: 'https://docs.example/',
+        policy: 'https://school.example/policy',
+        terms: 'https://school.example/terms',
+      },
+      resources: [
+        { identifier: lessons, tokenFormat: 'opaque' as const, ...rest },
+        { identifier: 'https://library.example/api', tokenFormat: 'jwt' as const, ...rest },
+      ],
+    }
+    const place = (issuer: string) =>
+      issuerPath === ''
+        ? `${issuer}/.well-known/oauth-authorization-server`
+        : `${new URL(issuer).origin}/.well-known/openid-configuration${issuerPath}`
+    return { issuerPath, subject: await openSubject(t, place, options) }
+  }),
+)
+
+for (const { issuerPath, subject } of scenes) {
+  const { server, document } = subject
+  const at = (name: string) => fetch(`${server.origin}/.well-known/${name}${issuerPath}`)
+
+  t.test(
+    `[rfc9068-4-consistent-metadata] both documents of an issuer at '${issuerPath}/' say the same`,
+    async (t) => {
+      for (const name of ['oauth-authorization-server', 'openid-configuration']) {
+        t.strictSame(await json(await at(name)), document, name)
+      }
+    },
+  )
+
+  t.test(
+    `[seed-4-asm-complete] [rfc8414-2-auth-methods-default] [rfc8414-2-revocation-endpoint] [rfc8414-2-introspection-endpoint] [rfc9728-4-protected-resources] whatever the metadata of an issuer at '${issuerPath}/' promises is so`,
+    async (t) => {
+      await keep(t, subject, document, promises)
+      await assertNoOtherEndpoint(t, subject)
+    },
+  )
+
+  t.test(
+    `[rfc9728-2-authorization-servers] [rfc9728-2-scopes-supported] [rfc9728-2-bearer-methods] whatever the metadata of the API of an issuer at '${issuerPath}/' promises is so`,
+    async (t) => {
+      await keep(t, subject, await json(await at('oauth-protected-resource')), resourcePromises)
+    },
+  )
+}
+
+t.test('a promise that nothing here knows how to use is noticed', async (t) => {
+  const more = {
+    ...scenes[0]?.subject.document,
+    device_authorization_endpoint: 'https://id.example/device',
+    grant_types_supported: ['authorization_code', 'password'],
+    request_parameter_supported: true,
+    claims_supported: ['sub', 'toString'],
+  }
+  t.strictSame(unproven(more, promises).toSorted(), [
+    'claims_supported: toString',
+    'device_authorization_endpoint',
+    'grant_types_supported: password',
+    'request_parameter_supported: true',
+  ])
+})

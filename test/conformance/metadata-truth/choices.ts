@@ -1,0 +1,259 @@
+import { createRemoteJWKSet, decodeProtectedHeader, jwtVerify } from 'jose'
+import type { Test } from 'tap'
+import { answerOf, redirectUri } from '../../helpers/flow.ts'
+import { type Landing, UserAgent } from '../../helpers/user-agent.ts'
+import { assertRefused, json } from '../../helpers/wire.ts'
+import type { Exercise, Promises } from './promise.ts'
+import {
+  addressOf,
+  approveAt,
+  askAt,
+  codeOf,
+  newClient,
+  redeemAt,
+  refusalOf,
+  registerAt,
+  requestUrl,
+  type Subject,
+  send,
+  tokensOf,
+  userInfoAt,
+} from './subject.ts'
+
+const issuer: Exercise<unknown> = async (t, subject, value) => {
+  t.equal(value, subject.server.deps.config.issuer)
+  const { origin, pathname } = new URL(String(value))
+  const path = pathname === '/' ? '' : pathname
+  for (const place of [
+    `${origin}/.well-known/oauth-authorization-server${path}`,
+    `${value}/.well-known/openid-configuration`,
+  ]) {
+    t.equal((await json(await fetch(place)))['issuer'], value, place)
+  }
+  t.equal((await approveAt(subject, subject.client))['iss'], value)
+}
+
+/** The answer to a signed-in person's approval, in a browser. */
+async function answered(subject: Subject, mode: string): Promise<Landing> {
+  return subject.agent.open(
+    requestUrl(subject, subject.firstParty, { response_mode: mode, state: 'a-state' }),
+  )
+}
+
+const modes: Promises[string] = {
+  each: {
+    query: async (t, subject) => {
+      const landing = await answered(subject, 'query')
+      if (landing.at !== 'redirect') return void t.fail('the person is sent away')
+      t.match(Object.fromEntries(landing.location.searchParams), { code: String, state: 'a-state' })
+      t.equal(landing.location.hash, '')
+    },
+    form_post: async (t, subject) => {
+      const landing = await answered(subject, 'form_post')
+      if (landing.at !== 'page') return void t.fail('a page posts the answer')
+      const [form] = landing.page.forms
+      t.match(form, { method: 'post', action: subject.firstParty.redirectUri })
+      const fields = Object.fromEntries(form?.fields.map(({ name, value }) => [name, value]) ?? [])
+      t.match(fields, { code: String, state: 'a-state', iss: subject.server.issuer })
+    },
+  },
+  unlisted: async (t, subject, listed) => {
+    for (const mode of ['fragment', 'query.jwt', 'web_message', 'x']) {
+      t.notOk(listed.includes(mode), mode)
+      const response = await askAt(subject, subject.firstParty, { response_mode: mode })
+      t.equal(response.status, 400, mode)
+      t.equal(response.headers.get('location'), null, mode)
+    }
+  },
+}
+
+const responseTypes: Promises[string] = {
+  each: {
+    code: async (t, subject) => {
+      const answer = await approveAt(subject, subject.client, { response_type: 'code' })
+      t.strictSame(Object.keys(answer).sort(), ['code', 'iss', 'state'])
+    },
+  },
+  unlisted: async (t, subject, listed) => {
+    for (const type of ['token', 'id_token', 'code id_token', 'code token', 'none', 'x']) {
+      t.notOk(listed.includes(type), type)
+      const response = await askAt(subject, subject.client, { response_type: type, nonce: 'n' })
+      t.equal(refusalOf(response)['error'], 'unsupported_response_type', type)
+      const registered = await registerAt(subject, { response_types: [type] })
+      await assertRefused(t, registered, 'invalid_client_metadata', 400, type)
+    }
+  },
+}
+
+const grantTypes: Promises[string] = {
+  each: {
+    authorization_code: async (t, subject) => {
+      const own = await newClient(subject, { grant_types: ['authorization_code'] })
+      const response = await redeemAt(subject, own, await codeOf(subject, own))
+      t.equal(response.status, 200)
+      t.match(await json(response), { access_token: String })
+    },
+    refresh_token: async (t, subject) => {
+      const { refresh_token: token } = await tokensOf(subject, subject.client)
+      const fields = { grant_type: 'refresh_token', refresh_token: token }
+      const response = await send(subject, 'token_endpoint', subject.client, fields)
+      t.equal(response.status, 200)
+      const { access_token: access } = await json(response)
+      t.equal((await userInfoAt(subject, String(access))).status, 200)
+    },
+  },
+  unlisted: async (t, subject, listed) => {
+    const others = [
+      'client_credentials',
+      'password',
+      'implicit',
+      'urn:ietf:params:oauth:grant-type:jwt-bearer',
+      'urn:ietf:params:oauth:grant-type:device_code',
+      'urn:ietf:params:oauth:grant-type:token-exchange',
+    ]
+    for (const type of others) {
+      t.notOk(listed.includes(type), type)
+      const fields = { grant_type: type, username: 'alice', password: 'x', assertion: 'x', device_code: 'x' }
+      const response = await send(subject, 'token_endpoint', subject.client, fields)
+      await assertRefused(t, response, 'unsupported_grant_type', 400, type)
+      const registered = await registerAt(subject, { grant_types: ['authorization_code', type] })
+      await assertRefused(t, registered, 'invalid_client_metadata', 400, type)
+    }
+  },
+}
+
+const challengeMethods: Promises[string] = {
+  each: {
+    S256: async (t, subject) => {
+      const code = await codeOf(subject, subject.client, { code_challenge_method: 'S256' })
+      const wrong = await redeemAt(subject, subject.client, code, { code_verifier: 'w'.repeat(43) })
+      await assertRefused(t, wrong, 'invalid_grant')
+      t.equal((await redeemAt(subject, subject.client, code)).status, 200)
+    },
+  },
+  unlisted: async (t, subject, listed) => {
+    for (const method of ['plain', 's256', 'S512', undefined]) {
+      const about = method ?? 'plain, which is what none means'
+      t.notOk(method !== undefined && listed.includes(method), about)
+      const response = await askAt(subject, subject.client, { code_challenge_method: method })
+      t.equal(refusalOf(response)['error'], 'invalid_request', about)
+    }
+  },
+}
+
+/** What alice's browser gets from a client that is never asked about, where nothing would need a page. */
+const prompted = (subject: Subject, prompt: string) =>
+  subject.agent.open(requestUrl(subject, subject.firstParty, { prompt }))
+
+/** A prompt that ends at a page of its own. */
+const showing =
+  (prompt: string, page: RegExp): Exercise =>
+  async (t, subject) => {
+    t.match(await prompted(subject, prompt), { at: 'page', page: { status: 200, html: page } })
+  }
+
+const prompts: Promises[string] = {
+  each: {
+    none: async (t, subject) => {
+      const nobody = new UserAgent(subject.server.origin)
+      const silent = await askAt(subject, subject.client, { prompt: 'none' }, nobody)
+      t.equal(refusalOf(silent)['error'], 'login_required')
+      const unasked = await askAt(subject, subject.client, { prompt: 'none' })
+      t.equal(refusalOf(unasked)['error'], 'consent_required')
+      t.type(answerOf(await askAt(subject, subject.firstParty, { prompt: 'none' }))['code'], 'string')
+    },
+    login: showing('login', /name="password"/),
+    consent: showing('consent', /name="decision" value="approve"/),
+    select_account: showing('select_account', /name="decision" value="switch"/),
+  },
+  unlisted: async (t, subject, listed) => {
+    for (const prompt of ['create', 'x']) {
+      t.notOk(listed.includes(prompt), prompt)
+      const landing = await prompted(subject, prompt)
+      if (landing.at !== 'redirect') return void t.fail(`${prompt} is ignored, and has no page`)
+      t.ok(landing.location.searchParams.has('code'), `${prompt} is ignored`)
+    }
+  },
+}
+
+const algorithm: Exercise = async (t, subject, name) => {
+  const own = await newClient(subject, { id_token_signed_response_alg: name })
+  const { id_token: idToken } = await tokensOf(subject, own)
+  t.equal(decodeProtectedHeader(idToken).alg, name)
+  const keys = createRemoteJWKSet(new URL(addressOf(subject, 'jwks_uri')))
+  const { payload } = await jwtVerify(idToken, keys, { algorithms: [name], audience: own.id })
+  t.equal(payload.iss, subject.document['issuer'])
+}
+
+const subjects: Promises[string] = {
+  each: {
+    public: async (t, subject) => {
+      const own = await newClient(subject, { subject_type: 'public' })
+      const subs = [own, subject.client].map(async (client) => {
+        const { access_token: token } = await tokensOf(subject, client)
+        return (await json(await userInfoAt(subject, token)))['sub']
+      })
+      const [one, two] = [await subs[0], await subs[1]]
+      t.type(one, 'string')
+      t.equal(one, two, 'a person is the same to every client')
+    },
+  },
+  unlisted: async (t, subject, listed) => {
+    t.notOk(listed.includes('pairwise'))
+    await assertRefused(t, await registerAt(subject, { subject_type: 'pairwise' }), 'invalid_client_metadata')
+  },
+}
+
+/** A parameter this server says it does not read: the error has a name of its own. */
+const notSupported =
+  (parameter: string): Exercise<boolean> =>
+  async (t, subject) => {
+    for (const value of ['eyJhbGciOiJub25lIn0.e30.', 'https://client.example/request']) {
+      const response = await askAt(subject, subject.client, { [parameter]: value })
+      t.equal(refusalOf(response)['error'], `${parameter}_not_supported`)
+    }
+  }
+
+/** A link for people, as the operator has it. */
+const link =
+  (name: 'documentation' | 'policy' | 'terms'): Exercise<unknown> =>
+  async (t, { server }, value) => {
+    t.equal(value, server.deps.config.service[name])
+    t.match(new URL(String(value)).protocol, /^https?:$/)
+  }
+
+/** Everything the documents let a client choose, and what else there is to know about the server. */
+export const choicePromises: Promises = {
+  issuer: { value: issuer },
+  response_types_supported: responseTypes,
+  response_modes_supported: modes,
+  grant_types_supported: grantTypes,
+  code_challenge_methods_supported: challengeMethods,
+  prompt_values_supported: prompts,
+  id_token_signing_alg_values_supported: {
+    every: algorithm,
+    unlisted: async (t, subject, listed) => {
+      for (const name of ['none', 'HS256', 'PS256', 'RS512', 'ES384']) {
+        t.notOk(listed.includes(name), name)
+        const response = await registerAt(subject, { id_token_signed_response_alg: name })
+        await assertRefused(t, response, 'invalid_client_metadata', 400, name)
+      }
+    },
+  },
+  subject_types_supported: subjects,
+  request_parameter_supported: { flag: { false: notSupported('request') } },
+  request_uri_parameter_supported: { flag: { false: notSupported('request_uri') } },
+  authorization_response_iss_parameter_supported: { flag: { true: issAlways } },
+  service_documentation: { value: link('documentation') },
+  op_policy_uri: { value: link('policy') },
+  op_tos_uri: { value: link('terms') },
+}
+
+async function issAlways(t: Test, subject: Subject): Promise<void> {
+  const { issuer: own } = subject.document
+  t.equal((await approveAt(subject, subject.client))['iss'], own)
+  const refused = refusalOf(await askAt(subject, subject.client, { prompt: 'none' }))
+  t.strictSame([refused['error'], refused['iss']], ['consent_required', own])
+  const page = await askAt(subject, { ...subject.client, redirectUri: `${redirectUri}/other` })
+  t.equal(page.headers.get('location'), null, 'and nothing goes where nobody is known')
+}

@@ -1,0 +1,194 @@
+import type { Test } from 'tap'
+import { claimsOf, signInAndApprove } from '../../helpers/flow.ts'
+import { alice } from '../../helpers/server.ts'
+import { type Json, json } from '../../helpers/wire.ts'
+import type { Exercise, Promises } from './promise.ts'
+import {
+  approveAt,
+  askAt,
+  introspectAt,
+  redeemAt,
+  refusalOf,
+  registerAt,
+  requestUrl,
+  type Subject,
+  tokensOf,
+  userInfoAt,
+} from './subject.ts'
+
+const scope: Exercise = async (t, subject, name) => {
+  const landing = await subject.agent.open(requestUrl(subject, subject.client, { scope: name }))
+  if (landing.at !== 'page') return void t.fail('the person is asked')
+  const entry = subject.server.deps.config.scopes.find((each) => each.name === name)
+  t.match(landing.page.html, `name="scope" value="${name}"`, 'the consent page asks for it')
+  t.match(
+    landing.page.html,
+    `<small>${entry?.description}</small>`.slice(entry?.access === 'identity' ? 7 : 0, -8),
+  )
+  const { searchParams } = await signInAndApprove(subject.agent, landing)
+  const response = await redeemAt(subject, subject.client, searchParams.get('code') ?? '')
+  const { access_token: token, scope: granted, id_token: idToken } = await json(response)
+  t.equal(granted, name, 'the answer has it')
+  t.equal((await introspectAt(subject, subject.client, String(token)))['scope'], name)
+  t.equal(idToken !== undefined, name === 'openid', 'an ID Token is what openid is for')
+}
+
+async function unknownScope(t: Test, subject: Subject, listed: readonly string[]): Promise<void> {
+  for (const name of ['offline_access', 'phone', 'address', 'courses:delete', 'OPENID', 'x']) {
+    t.notOk(listed.includes(name), name)
+    for (const asked of [name, `openid ${name}`]) {
+      t.equal(
+        refusalOf(await askAt(subject, subject.client, { scope: asked }))['error'],
+        'invalid_scope',
+        asked,
+      )
+    }
+    const registered = await registerAt(subject, { scope: `openid ${name}` })
+    t.match(await json(registered), { scope: /^openid$/ }, 'and nobody is registered for it')
+  }
+}
+
+/** What is said about alice when one claim is asked for by name, everywhere at once. */
+async function askFor(subject: Subject, claim: string, fields: Record<string, string> = {}) {
+  const claims = JSON.stringify({ userinfo: { [claim]: null }, id_token: { [claim]: null } })
+  const { access_token: token, id_token: idToken } = await tokensOf(subject, subject.client, {
+    claims,
+    ...fields,
+  })
+  const atUserInfo = await json(await userInfoAt(subject, token))
+  return { atUserInfo, inIdToken: claimsOf(idToken) as Json, token }
+}
+
+/** A claim about the ID Token itself. */
+const aboutToken =
+  (value: (subject: Subject) => unknown, fields: Record<string, string> = {}): Exercise =>
+  async (t, subject, claim) => {
+    const { inIdToken, atUserInfo } = await askFor(subject, claim, fields)
+    const expected = value(subject)
+    if (expected instanceof RegExp) t.match(inIdToken[claim], expected)
+    else t.strictSame(inIdToken[claim], expected)
+    t.strictSame(Object.keys(atUserInfo), ['sub'], 'UserInfo is about the person alone')
+  }
+
+/** A claim about the person: UserInfo and the ID Token have it when it is asked for, and no other. */
+const aboutPerson: Exercise = async (t, subject, claim) => {
+  const account = await subject.server.deps.store.find('accountByLogin', alice.username)
+  const value = account?.claims[claim]
+  t.ok(value !== undefined && value !== '', 'alice has a value')
+  const { inIdToken, atUserInfo } = await askFor(subject, claim)
+  t.strictSame(atUserInfo, { sub: account?.id, [claim]: value })
+  t.strictSame(inIdToken[claim], value)
+}
+
+const personalClaims = [
+  'name',
+  'family_name',
+  'given_name',
+  'middle_name',
+  'nickname',
+  'preferred_username',
+  'profile',
+  'picture',
+  'website',
+  'gender',
+  'birthdate',
+  'zoneinfo',
+  'locale',
+  'updated_at',
+  'email',
+  'email_verified',
+]
+
+/** Seconds since the epoch, in this century. */
+const seconds = /^[1-9]\d{9}$/
+
+/** Whatever is told about alice, with everything asked for, is a claim the document has. */
+async function nothingElse(t: Test, subject: Subject, listed: readonly string[]): Promise<void> {
+  const everything = (subject.document['scopes_supported'] as string[]).join(' ')
+  const fields = { scope: everything, nonce: 'n', max_age: '10000' }
+  for (const claim of ['phone_number', 'address', 'sid', 'x']) {
+    t.notOk(listed.includes(claim), claim)
+    const { atUserInfo, inIdToken } = await askFor(subject, claim, fields)
+    t.notOk(claim in atUserInfo || claim in inIdToken, `${claim} is not told`)
+    for (const told of [...Object.keys(atUserInfo), ...Object.keys(inIdToken)]) {
+      t.ok(listed.includes(told), `${told} is listed`)
+    }
+  }
+}
+
+/** The claims parameter asks for one claim, in one place, beyond what the scope opens. */
+async function claimsParameter(t: Test, subject: Subject): Promise<void> {
+  const at = async (claims: object) => {
+    const tokens = await tokensOf(subject, subject.client, { claims: JSON.stringify(claims) })
+    const atUserInfo = await json(await userInfoAt(subject, tokens.access_token))
+    return [atUserInfo['nickname'], claimsOf(tokens.id_token)['nickname']]
+  }
+  t.strictSame(await at({ userinfo: { nickname: null } }), ['Ali', undefined])
+  t.strictSame(await at({ id_token: { nickname: { essential: true } } }), [undefined, 'Ali'])
+  t.strictSame(await at({}), [undefined, undefined])
+  const malformed = await askAt(subject, subject.client, { claims: 'nickname' })
+  t.equal(refusalOf(malformed)['error'], 'invalid_request')
+}
+
+/** The answer to a client that insists on a way of signing in, OpenID Connect Core §5.5.1.1. */
+const essentially = (subject: Subject, value: string) =>
+  approveAt(subject, subject.client, {
+    claims: JSON.stringify({ id_token: { acr: { essential: true, values: [value] } } }),
+  })
+
+const contextClass: Exercise = async (t, subject, value) => {
+  const { code } = await essentially(subject, value)
+  const response = await redeemAt(subject, subject.client, String(code))
+  t.equal(claimsOf(String((await json(response))['id_token']))['acr'], value)
+}
+
+/** Every scope and claim the documents have. */
+export const peoplePromises: Promises = {
+  scopes_supported: { every: scope, unlisted: unknownScope },
+  claims_parameter_supported: { flag: { true: claimsParameter } },
+  acr_values_supported: {
+    every: contextClass,
+    unlisted: async (t, subject, listed) => {
+      t.notOk(listed.includes('phr'))
+      t.not((await essentially(subject, 'phr'))['error'], undefined)
+    },
+  },
+  claim_types_supported: {
+    each: {
+      normal: async (t, subject) => {
+        const { access_token: token } = await tokensOf(subject, subject.client, { scope: 'openid email' })
+        t.match(await json(await userInfoAt(subject, token)), { email: 'alice@example.test' })
+      },
+    },
+    unlisted: async (t, subject, listed) => {
+      t.notOk(listed.includes('aggregated') || listed.includes('distributed'))
+      const { access_token: token } = await tokensOf(subject, subject.client, {
+        scope: 'openid profile email',
+      })
+      t.notMatch(Object.keys(await json(await userInfoAt(subject, token))).join(' '), /_claim_/)
+    },
+  },
+  claims_supported: {
+    each: {
+      ...Object.fromEntries(personalClaims.map((name) => [name, aboutPerson])),
+      sub: async (t, subject) => {
+        const { inIdToken, atUserInfo } = await askFor(subject, 'x')
+        t.type(inIdToken['sub'], 'string')
+        t.strictSame(atUserInfo, { sub: inIdToken['sub'] })
+      },
+      iss: aboutToken(({ document }) => document['issuer']),
+      aud: aboutToken(({ client }) => client.id),
+      exp: aboutToken(() => seconds),
+      iat: aboutToken(() => seconds),
+      auth_time: aboutToken(() => seconds),
+      nonce: aboutToken(() => 'a nonce', { nonce: 'a nonce' }),
+      acr: async (t, subject) => {
+        const { inIdToken } = await askFor(subject, 'acr')
+        t.ok([subject.document['acr_values_supported']].flat().includes(inIdToken['acr']))
+      },
+      amr: aboutToken(() => ['pwd']),
+      at_hash: aboutToken(() => /^[\w-]{22}$/),
+    },
+    unlisted: nothingElse,
+  },
+}
