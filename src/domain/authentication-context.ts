@@ -23,6 +23,6 @@ export function requireContextClass(wanted: readonly string[] | undefined): void
   throw new OAuthError(
     'unmet_authentication_requirements',
     'claims asks for an acr that no sign-in here can have',
-    { rule: 'lychgate-essential-acr', stored: contextClasses, received: wanted },
+    { rule: 'oidc-core-5.5.1.1-acr-essential', stored: contextClasses, received: wanted },
   )
 }

@@ -71,6 +71,6 @@ function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
 
 function malformed(): OAuthError {
   return new OAuthError('invalid_request', 'claims must be a JSON object as OpenID Connect Core 5.5 has it', {
-    rule: 'oidc-core-5.5-claims-unsupported-ok',
+    rule: 'oidc-core-5.5-claims-malformed',
   })
 }

@@ -12,32 +12,38 @@ const metadata = await json(await fetch(`${server.issuer}/.well-known/openid-con
 const offered = metadata['acr_values_supported'] as string[]
 const acr = (member: object) => JSON.stringify({ id_token: { acr: member } })
 
-t.test('a password sign-in has one class, in the first ID Token and in refreshed ones', async (t) => {
-  t.strictSame(offered, ['urn:oasis:names:tc:SAML:2.0:ac:classes:PasswordProtectedTransport'])
-  t.ok((metadata['claims_supported'] as string[]).includes('acr'))
-  const { code } = sentAway(await ask(server, portal, { acr_values: offered[0] }, person))
-  const tokens = (await (await exchange(server, portal, String(code))).json()) as Tokens
-  const later = (await (await refresh(server, portal, tokens.refresh_token)).json()) as Tokens
-  for (const { id_token: idToken } of [tokens, later]) t.equal(claimsOf(idToken)['acr'], offered[0])
-})
-
-t.test('an essential class that is offered, and any that is only wished for, ends with a code', async (t) => {
-  const wishes = [
-    acr({ essential: true }),
-    acr({ essential: true, value: offered[0] }),
-    acr({ essential: true, values: ['urn:example:gold', offered[0]] }),
-    acr({ values: ['urn:example:gold'] }),
-    acr({ essential: false, value: 'urn:example:gold' }),
-  ]
-  for (const claims of wishes) {
-    const { code } = sentAway(await ask(server, portal, { claims }, person))
+t.test(
+  '[oidc-core-2-acr-amr] [oidc-disc-3-optional-lists] a password sign-in has one class, in the first ID Token and in refreshed ones',
+  async (t) => {
+    t.strictSame(offered, ['urn:oasis:names:tc:SAML:2.0:ac:classes:PasswordProtectedTransport'])
+    t.ok((metadata['claims_supported'] as string[]).includes('acr'))
+    const { code } = sentAway(await ask(server, portal, { acr_values: offered[0] }, person))
     const tokens = (await (await exchange(server, portal, String(code))).json()) as Tokens
-    t.equal(claimsOf(tokens.id_token)['acr'], offered[0], claims)
-  }
-})
+    const later = (await (await refresh(server, portal, tokens.refresh_token)).json()) as Tokens
+    for (const { id_token: idToken } of [tokens, later]) t.equal(claimsOf(idToken)['acr'], offered[0])
+  },
+)
 
 t.test(
-  'an essential class that no sign-in can have is refused, and nobody is asked to sign in',
+  '[oidc-core-5.5.1.1-acr-essential] an essential class that is offered, and any that is only wished for, ends with a code',
+  async (t) => {
+    const wishes = [
+      acr({ essential: true }),
+      acr({ essential: true, value: offered[0] }),
+      acr({ essential: true, values: ['urn:example:gold', offered[0]] }),
+      acr({ values: ['urn:example:gold'] }),
+      acr({ essential: false, value: 'urn:example:gold' }),
+    ]
+    for (const claims of wishes) {
+      const { code } = sentAway(await ask(server, portal, { claims }, person))
+      const tokens = (await (await exchange(server, portal, String(code))).json()) as Tokens
+      t.equal(claimsOf(tokens.id_token)['acr'], offered[0], claims)
+    }
+  },
+)
+
+t.test(
+  '[oidc-core-5.5.1.1-acr-essential] an essential class that no sign-in can have is refused, and nobody is asked to sign in',
   async (t) => {
     const demands = [
       { essential: true, value: 'urn:example:gold' },

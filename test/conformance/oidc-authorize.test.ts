@@ -143,6 +143,9 @@ t.test(
     assertErrorRedirect(t, server, nobody, 'login_required')
     const unasked = await authorize(server, client, { prompt: 'none' }, person)
     assertErrorRedirect(t, server, unasked, 'consent_required')
+    const remembering = await integrate(server)
+    const first = await authorize(server, remembering, { prompt: 'none' }, person)
+    assertErrorRedirect(t, server, first, 'consent_required', { to: remembering.redirectUri })
     const silent = await authorize(server, firstParty, { prompt: 'none' }, person)
     t.equal(silent.status, 303)
     t.match(answerOf(silent), { code: /./, iss: server.issuer })
@@ -244,6 +247,7 @@ t.test(
       firstParty,
       sentAway(await ask(server, firstParty, { max_age: '10000' }, agent))['code'],
     )
+    t.type(first['auth_time'], 'number')
     t.equal(kept['auth_time'], first['auth_time'])
     const landing = await ask(server, firstParty, { max_age: '1' }, agent)
     t.equal(place(landing), '/login')
@@ -281,7 +285,7 @@ t.test('[oidc-reg-2-require-auth-time] require_auth_time puts auth_time into eve
 })
 
 t.test(
-  '[oidc-core-5.5-claims-unsupported-ok] the claims parameter is served, and one that is not JSON of the right form refused',
+  '[oidc-core-5.5-claims-unsupported-ok] [oidc-core-5.5-claims-malformed] the claims parameter is served, and one that is not JSON of the right form refused',
   async (t) => {
     for (const claims of [
       '{"userinfo":{"name":null}}',

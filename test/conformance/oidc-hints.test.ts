@@ -37,7 +37,7 @@ t.test(
 )
 
 t.test(
-  '[oidc-core-3.1.2.1-id-token-hint-match] another person who is signed in is asked to let the person of the hint sign in',
+  '[oidc-core-3.1.2.1-id-token-hint-match] [oidc-core-3.1.2.2-specific-sub] another person who is signed in is asked to let the person of the hint sign in',
   async (t) => {
     const request = { id_token_hint: hint }
     const agent = await signedIn(server, client, bob)
@@ -84,18 +84,21 @@ t.test('[oidc-core-3.1.2.2-hint-issuer] a hint that this server did not sign is 
   }
 })
 
-t.test('a sub asked for by the claims parameter is the only person who is answered', async (t) => {
-  for (const place of ['id_token', 'userinfo']) {
-    const claims = JSON.stringify({ [place]: { sub: { value: sub } } })
-    t.match(sentAway(await ask(server, firstParty, { ...silent, claims }, asAlice)), { code: /./ })
-    const response = await authorize(server, firstParty, { ...silent, claims }, asBob)
-    assertErrorRedirect(t, server, response, 'login_required', { to: firstParty.redirectUri })
-  }
-  const two = { id_token_hint: hint, claims: '{"id_token":{"sub":{"value":"somebody"}}}' }
-  assertErrorRedirect(t, server, await authorize(server, firstParty, two, asAlice), 'login_required', {
-    to: firstParty.redirectUri,
-  })
-})
+t.test(
+  '[oidc-core-3.1.2.2-specific-sub] a sub asked for by the claims parameter is the only person who is answered',
+  async (t) => {
+    for (const place of ['id_token', 'userinfo']) {
+      const claims = JSON.stringify({ [place]: { sub: { value: sub } } })
+      t.match(sentAway(await ask(server, firstParty, { ...silent, claims }, asAlice)), { code: /./ })
+      const response = await authorize(server, firstParty, { ...silent, claims }, asBob)
+      assertErrorRedirect(t, server, response, 'login_required', { to: firstParty.redirectUri })
+    }
+    const two = { id_token_hint: hint, claims: '{"id_token":{"sub":{"value":"somebody"}}}' }
+    assertErrorRedirect(t, server, await authorize(server, firstParty, two, asAlice), 'login_required', {
+      to: firstParty.redirectUri,
+    })
+  },
+)
 
 t.test(
   '[oidc-core-3.1.2.1-login-hint] login_hint is filled in as text, and an unknown one changes nothing',

@@ -57,19 +57,25 @@ t.test(
   },
 )
 
-t.test('a forged confirmation ends no login', async (t) => {
-  const agent = await signedIn(server, client)
-  const page = pageOf(await signOut(agent))
-  const other = pageOf(await signOut(await signedIn(server, client)))
-  const tokens = [undefined, '', 'x', bodyOf(other).get('csrf') ?? '']
-  for (const csrf of tokens) {
-    const fields = { decision: 'logout', ...(csrf !== undefined && { csrf }) }
-    t.match(title(pageOf(await signOut(agent, fields, 'POST'))), 'Sign out of')
-  }
-  const right = { decision: 'logout', csrf: bodyOf(page).get('csrf') ?? '' }
-  t.match(title(pageOf(await signOut(agent, right))), 'Sign out of', 'not by GET')
-  t.equal(await isSignedIn(agent), true)
-})
+t.test(
+  '[oidc-rpl-6-csrf] neither a picture on a page of another site nor a forged confirmation ends a login',
+  async (t) => {
+    const agent = await signedIn(server, client)
+    const page = pageOf(await signOut(agent))
+    const other = pageOf(await signOut(await signedIn(server, client)))
+    const picture = { 'sec-fetch-site': 'cross-site', 'sec-fetch-mode': 'no-cors', 'sec-fetch-dest': 'image' }
+    await agent.send(`${server.issuer}/oauth/logout`, { headers: picture })
+    t.equal(await isSignedIn(agent), true)
+    const tokens = [undefined, '', 'x', bodyOf(other).get('csrf') ?? '']
+    for (const csrf of tokens) {
+      const fields = { decision: 'logout', ...(csrf !== undefined && { csrf }) }
+      t.match(title(pageOf(await signOut(agent, fields, 'POST'))), 'Sign out of')
+    }
+    const right = { decision: 'logout', csrf: bodyOf(page).get('csrf') ?? '' }
+    t.match(title(pageOf(await signOut(agent, right))), 'Sign out of', 'not by GET')
+    t.equal(await isSignedIn(agent), true)
+  },
+)
 
 t.test(
   '[oidc-rpl-2-ask-user-normally] [oidc-rpl-2-state-returned] with an ID Token of the person signed in the login ends at once, and the browser goes back to the client',

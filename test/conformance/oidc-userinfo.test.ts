@@ -50,7 +50,7 @@ t.test(
 )
 
 t.test(
-  '[seed-5-scope-email] [oidc-core-5.4-email-claims] [oidc-core-5.1-claim-types] [oidc-core-5.1-email-syntax] [oidc-core-5.4-claims-at-userinfo] the email scope opens the address, and every claim has its type',
+  '[seed-5-scope-email] [oidc-core-5.4-email-claims] [oidc-core-5.4-claims-at-userinfo] the email scope opens the address, and every claim has its type',
   async (t) => {
     const { access_token: token, id_token: idToken } = await tokens({ scope: 'openid email' })
     const { sub, ...rest } = await claims(token)
@@ -216,18 +216,22 @@ t.test('[oidc-core-5.3.3-error] a token that is not alive, or for another API, i
   }
 })
 
-t.test('the claims parameter opens single claims at UserInfo, also after a refresh', async (t) => {
-  const asked = {
-    userinfo: { nickname: null, email: { essential: true }, unknown: null },
-    id_token: { name: null },
-  }
-  const issued = await tokens({ claims: JSON.stringify(asked) })
-  const expected = { nickname: 'Ali', email: 'alice@example.test' }
-  const { sub, ...rest } = await claims(issued.access_token)
-  t.strictSame(rest, expected)
-  const later = (await (await refresh(server, client, issued.refresh_token)).json()) as Tokens
-  t.strictSame(await claims(later.access_token), { sub, ...expected })
-})
+t.test(
+  '[oidc-core-5.5-claims-merge] the claims parameter opens single claims at UserInfo, also after a refresh',
+  async (t) => {
+    const asked = {
+      userinfo: { nickname: null, email: { essential: true }, unknown: null },
+      id_token: { name: null },
+      something_else: { family_name: null },
+    }
+    const issued = await tokens({ claims: JSON.stringify(asked) })
+    const expected = { nickname: 'Ali', email: 'alice@example.test' }
+    const { sub, ...rest } = await claims(issued.access_token)
+    t.strictSame(rest, expected)
+    const later = (await (await refresh(server, client, issued.refresh_token)).json()) as Tokens
+    t.strictSame(await claims(later.access_token), { sub, ...expected })
+  },
+)
 
 t.test('UserInfo follows the account, and ends with it', async (t) => {
   const own = await register(server)

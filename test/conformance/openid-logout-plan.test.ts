@@ -50,7 +50,7 @@ async function assertAsks(t: Test, fields: Readonly<Record<string, string>>) {
 }
 
 t.test(
-  '[oidc-rpl-2.1-metadata] oidcc-rp-initiated-logout-discovery-endpoint-verification: end_session_endpoint is published',
+  'oidcc-rp-initiated-logout-discovery-endpoint-verification: end_session_endpoint is published',
   async (t) => {
     t.equal(metadata['end_session_endpoint'], `${server.issuer}/oauth/logout`)
     t.equal((await fetch(String(metadata['end_session_endpoint']))).status, 200)

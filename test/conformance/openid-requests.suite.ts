@@ -48,7 +48,7 @@ export function requestModules({ server, metadata, client, ...suite }: Suite): v
   )
 
   t.test(
-    '[oidc-core-5.5-claims-unsupported-ok] oidcc-claims-essential: an essential claim is told by UserInfo, and not in the ID Token',
+    '[oidc-core-5.5-claims-unsupported-ok] [oidc-core-5.5-claims-merge] oidcc-claims-essential: an essential claim is told by UserInfo, and not in the ID Token',
     async (t) => {
       const claims = JSON.stringify({ userinfo: { name: { essential: true } } })
       const login = await suite.signIn(t, { claims })

@@ -391,6 +391,8 @@ t.test(
   async (t) => {
     t.equal((await register())['application_type'], 'native')
     t.equal((await register({ application_type: 'web' }))['application_type'], 'native')
+    const { client_id: id } = await register()
+    t.ok(await mayAuthorize(id, loopback.replace('7777', '51999')), 'so its port is free')
   },
 )
 
@@ -416,6 +418,7 @@ t.test('an ID Token algorithm that the server does not have is refused', async (
 t.test('[oidc-reg-2-subject-type] subject_type is public', async (t) => {
   const answer = await post({ redirect_uris: [loopback], subject_type: 'pairwise' })
   assertRefused(t, answer, 'invalid_client_metadata', 'pairwise')
+  await register({ subject_type: 'public' })
 })
 
 t.test('[oidc-reg-3.2-redirect-uris-never-replaced] redirect URIs come back as they were sent', async (t) => {
