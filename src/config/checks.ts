@@ -25,7 +25,11 @@ export function assertConsistent(config: Config): void {
   }
 }
 
-/** RFC 8414 §2: clients compare the issuer character by character, so there is one way to write it. */
+/**
+ * RFC 8414 §2, RFC 8414 §3.3 and OpenID Connect Discovery §3: clients compare the issuer character by character, so
+ * there is one way to write it, without a fragment that the endpoints could take over, RFC 6749 §3.1. It is a
+ * resource too, RFC 9728 §1.2. RFC 6749 §10.9: https, except where nothing leaves this computer.
+ */
 function assertIssuer(issuer: string): void {
   const url = URL.parse(issuer)
   if (url === null || !/^https?:$/.test(url.protocol)) {

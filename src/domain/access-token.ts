@@ -13,7 +13,10 @@ export interface TokenFacts {
   readonly tokenId: string
 }
 
-/** The facts of an access token that lives now, RFC 6750 §3.1; undefined for one that is expired, revoked or foreign. */
+/**
+ * The facts of an access token that lives now, RFC 6750 §3.1 and RFC 6750 §5.2; undefined for one that is expired,
+ * revoked or foreign.
+ */
 export function verifyAccessToken(
   handle: OpenedHandle,
   grant: Grant | undefined,

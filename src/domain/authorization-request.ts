@@ -107,7 +107,7 @@ export function parseAuthorizationRequest(
   }
 }
 
-/** Whether the ID Token owes `auth_time`, OpenID Connect Core §2. */
+/** Whether the ID Token owes `auth_time`, OpenID Connect Core §2 and OpenID Connect Registration §2. */
 export function owesAuthTime(request: AuthorizationRequest, client: Client): boolean {
   return (
     client.requireAuthTime ||

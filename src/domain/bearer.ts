@@ -11,8 +11,8 @@ export type BearerCredentials =
 const longestToken = 8192
 
 /**
- * Reads the Authorization header, RFC 6750 §2.1. Another scheme, or none, is the absence of a bearer token; `Bearer`
- * with anything but one b64token is a malformed one.
+ * Reads the Authorization header, RFC 6750 §2.1, whatever the case of the scheme, OAuth 2.1 §5.1.1. Another scheme,
+ * or none, is the absence of a bearer token; `Bearer` with anything but one b64token is a malformed one.
  */
 export function parseBearer(header: string | undefined): BearerCredentials {
   if (header === undefined || !/^bearer(?:\s|$)/i.test(header)) return { kind: 'absent' }

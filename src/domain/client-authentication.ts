@@ -19,8 +19,10 @@ export interface AuthenticationRealm {
 const basicChallenge = { 'www-authenticate': 'Basic realm="lychgate"' }
 
 /**
- * Reads the credentials of a request, RFC 6749 §2.3.1: HTTP Basic, or form fields, never both, never the query.
- * @throws {OAuthError} `invalid_request` for two methods at once or no client_id, `invalid_client` for a broken header.
+ * Reads the credentials of a request, RFC 6749 §2.3.1: HTTP Basic, or form fields (OAuth 2.1 §2.4.1), never both,
+ * never the query. A public client says who it is, RFC 6749 §3.2.1 and RFC 7009 §5.
+ * @throws {OAuthError} `invalid_request` for two methods at once or no client_id, `invalid_client` for a broken
+ * header.
  */
 export function parseClientCredentials(
   authorization: string | undefined,
@@ -65,7 +67,8 @@ export function parseClientCredentials(
 }
 
 /**
- * Believes the credentials or refuses, RFC 6749 §2.3: only the registered method counts. An unknown client, a wrong
+ * Believes the credentials or refuses, RFC 6749 §2.3: only the registered method counts, and a client_id alone is no
+ * credential, RFC 6749 §2.2. What is sent is checked whatever the grant, RFC 6749 §3.2.1. An unknown client, a wrong
  * secret and a wrong method look alike.
  * @throws {OAuthError} `invalid_client`
  */
@@ -86,7 +89,8 @@ export function authenticateClient(
     // The answer does not tell these apart; the log of the operator does.
     stored: client?.authenticationMethod ?? 'no client with this client_id',
     received: isWrongMethod || client === undefined ? method : `${method}, with another secret`,
-    // A 401 obliges to a challenge, and clients read any challenge at the token endpoint as an answer to theirs.
+    // RFC 6749 §5.2: a 401 obliges to a challenge, and clients read any challenge at the token endpoint as an answer
+    // to theirs.
     status: byHeader || realm.alwaysUnauthorized ? 401 : 400,
     ...((byHeader || realm.alwaysUnauthorized) && { headers: basicChallenge }),
   })

@@ -72,9 +72,10 @@ const readLocalizable: Readonly<Record<string, (members: JsonObject, name: strin
 }
 
 /**
- * Reads the metadata of a client that registers itself, RFC 7591 §2. A member that is null, or an empty text, counts
- * as absent; one that this server does not understand is ignored.
- * @throws {OAuthError} `invalid_redirect_uri` for `redirect_uris`, `invalid_client_metadata` for everything else.
+ * Reads the metadata of a client that registers itself, RFC 7591 §2 and OpenID Connect Registration §2. A member that
+ * is null, or an empty text, counts as absent; one that this server does not understand is ignored.
+ * @throws {OAuthError} `invalid_redirect_uri` for `redirect_uris`, `invalid_client_metadata` for everything else,
+ * RFC 7591 §3.2.2.
  */
 export function parseClientMetadata(members: JsonObject, policy: RegistrationPolicy): ClientMetadata {
   const redirectUris = readRedirectUris(members, policy)
@@ -136,6 +137,7 @@ export function clientMetadata(client: Client, catalogue: Scope) {
   }
 }
 
+// RFC 7591 §5: they are required. OpenID Connect Registration §3.2: they are kept as they were sent, or refused.
 function readRedirectUris(members: JsonObject, policy: RegistrationPolicy): readonly string[] {
   const uris = members['redirect_uris'] ?? undefined
   if (!isTextList(uris) || uris.length === 0) {

@@ -33,7 +33,8 @@ export interface Issue {
 }
 
 /**
- * The record of a person's approval, RFC 6749 §4.1.2: a code may be issued for it.
+ * The record of a person's approval, RFC 6749 §4.1.2: a code may be issued for it, bound to the redirect URI and to
+ * the challenge, RFC 7636 §4.4.
  * @param scope What the person left of the request.
  */
 export function approveGrant(
@@ -116,8 +117,8 @@ export function redeemGrant(
 }
 
 /**
- * active → active, one step on, RFC 9700 §4.14.2. The result's `seq` is the number of the refresh token to give out:
- * the next one, or again the one given out before when this is the retry of a lost answer.
+ * active → active, one step on, RFC 9700 §2.2.2 and RFC 9700 §4.14.2. The result's `seq` is the number of the refresh
+ * token to give out: the next one, or again the one given out before when this is the retry of a lost answer.
  * @param seq The number in the refresh token presented.
  * @throws {OAuthError} `invalid_grant` when the token has expired or the grant was revoked.
  */

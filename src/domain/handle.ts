@@ -2,10 +2,11 @@ import { createHmac, timingSafeEqual } from 'node:crypto'
 import type { Grant, Scope, Seconds } from './model.ts'
 
 /**
- * Sealed handles: what a code, a refresh token and an access token are. A handle says which grant it belongs to and
- * carries two tags: one by a key of the key ring, checked before any look-up, so garbage never reaches the
- * database; one by the grant's own secret, checked against the row. A leaked database alone, or a leaked key alone,
- * forges nothing. Nothing of a handle is stored, and the same contents always give the same handle.
+ * Sealed handles: what a code, a refresh token and an access token are, RFC 6749 §10.3 and RFC 6749 §10.10. A handle
+ * says which grant it belongs to and carries two tags: one by a key of the key ring, checked before any look-up, so
+ * garbage never reaches the database; one by the grant's own secret, checked against the row. A leaked database
+ * alone, or a leaked key alone, forges nothing. Nothing of a handle is stored, the same contents always give the same
+ * handle, and it tells nothing of the request, not its code_challenge either, RFC 7636 §4.4.
  *
  *     prefix · base64url( kind 1 · key 1 · grant 12 · seq 4 · issuedAt 4 · expiresAt 4 · narrowing n · key tag 16 · grant tag 16 )
  */

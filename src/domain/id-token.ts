@@ -16,8 +16,8 @@ export interface IdTokenFacts {
 }
 
 /**
- * The claims of an ID Token, OpenID Connect Core §2, and after a refresh §12.2: the same iss, sub, aud and auth_time,
- * a new iat, and no nonce.
+ * The claims of an ID Token, OpenID Connect Core §2, and after a refresh OpenID Connect Core §12.2: the same iss,
+ * sub, aud and auth_time, a new iat, and no nonce.
  */
 export function idTokenPayload(facts: IdTokenFacts, now: Seconds): Readonly<Record<string, unknown>> {
   const { grant, first } = facts

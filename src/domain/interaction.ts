@@ -11,8 +11,9 @@ export type Progress = Pick<Interaction, 'authenticatedSessionId' | 'accountChos
 export const untouched: Progress = { accountChosen: false }
 
 /**
- * The one place that decides how an authorization request goes on, OpenID Connect Core §3.1.2.3 and §3.1.2.4.
- * `respond` means a code may be issued without asking; `refuse` that the wrong person signed in.
+ * The one place that decides how an authorization request goes on, OpenID Connect Core §3.1.2.3 and §3.1.2.4: nothing
+ * is granted before somebody signed in, RFC 6749 §3.1. `respond` means a code may be issued without asking; `refuse`
+ * that the wrong person signed in.
  */
 export function nextStep(
   request: AuthorizationRequest,
@@ -106,6 +107,7 @@ export function rememberConsent(
   return { accountId, clientId: request.clientId, allowed: [...elsewhere, ...here], grantedAt: now }
 }
 
+// OpenID Connect Core §3.1.2.1: a session is not enough for prompt=login, nor one that is older than max_age.
 function mustAuthenticate(request: AuthorizationRequest, session: Session, now: Seconds): boolean {
   if (request.prompt.includes('login')) return true
   const maxAge = request.maxAgeSeconds

@@ -15,7 +15,7 @@ export interface LogoutRequest {
 
 /**
  * Judges a request to sign out, OpenID Connect RP-Initiated Logout §2 and §3: the person is sent on only to a URI the
- * client registered, and only for a client that showed an ID Token of ours.
+ * client registered, and only for a client that showed an ID Token of ours; never anywhere else, RFC 6749 §10.15.
  * @param hinted The claims of the `id_token_hint` once its signature and issuer were verified; expiry does not count.
  * @throws {OAuthError} `invalid_request`
  */

@@ -2,7 +2,8 @@ import { hash, timingSafeEqual } from 'node:crypto'
 import { OAuthError } from './errors.ts'
 
 /**
- * The `code_challenge` of an authorization request, RFC 7636 §4.3; S256 is the only method.
+ * The `code_challenge` of an authorization request, RFC 7636 §4.2 and RFC 7636 §4.3; S256 is the only method, and
+ * every client needs one, OAuth 2.1 §4.1.1.
  * @param optional Whether the client may leave PKCE out; what it does send is judged all the same.
  * @throws {OAuthError} `invalid_request`
  */

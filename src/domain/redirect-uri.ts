@@ -16,8 +16,10 @@ const httpsForm = new RegExp(
 const loopbackLiterals: readonly string[] = ['127.0.0.1', '[::1]']
 
 /**
- * Whether the text is `http://127.0.0.1[:port]/path` or `http://[::1][:port]/path`, RFC 8252 §7.3. The text itself
- * decides: a URL parser would turn `127.1`, `0x7f.1` and `2130706433` into the same host.
+ * Whether the text is `http://127.0.0.1[:port]/path` or `http://[::1][:port]/path`, RFC 8252 §7.3. It is a whole URI
+ * with its path, RFC 8252 §8.4, and nothing else is for native clients, OpenID Connect Registration §2. The text
+ * itself decides, as OpenID Connect Core §14 compares texts: a URL parser would turn `127.1`, `0x7f.1` and
+ * `2130706433` into the same host.
  * @param extraHosts Host names accepted beside the literals, RFC 8252 §8.3; `localhost` is the only one there is.
  */
 export function isLoopbackRedirect(uri: string, extraHosts: readonly string[] = []): boolean {

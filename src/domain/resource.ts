@@ -38,7 +38,8 @@ export function indexResources(own: Resource, others: readonly Resource[]): Reso
 }
 
 /**
- * The identifiers of the requested resources, RFC 8707 §2; the service's own API when none was requested.
+ * The identifiers of the requested resources, RFC 8707 §2; the service's own API when none was requested,
+ * RFC 8707 §2.1.
  * @throws {OAuthError} `invalid_target` for anything but an absolute URI without fragment that this server knows.
  */
 export function parseResource(requested: readonly string[], resources: Resources): readonly string[] {

@@ -7,7 +7,8 @@ export function isScope(text: string): boolean {
 }
 
 /**
- * Reads a scope, RFC 6749 §3.3: names in the order given, repetition removed, nothing when there is no name.
+ * Reads a scope, RFC 6749 §3.3 and OpenID Connect Core §14: names in the order given, repetition removed, nothing
+ * when there is no name.
  * @throws {OAuthError} `invalid_scope`
  */
 export function parseScope(text: string): Scope {

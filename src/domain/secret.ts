@@ -9,7 +9,7 @@ export const secretPrefix = {
   browser: 'lyc_browser_',
 } as const
 
-/** Entropy of every secret: 256 bits. */
+/** Entropy of every secret: 256 bits, RFC 6749 §10.10. */
 export const secretBytes = 32
 
 /** The text of a secret of this kind from `secretBytes` fresh random bytes. */
@@ -17,7 +17,10 @@ export function mintSecret(kind: keyof typeof secretPrefix, fresh: Buffer): stri
   return secretPrefix[kind] + fresh.toString('base64url')
 }
 
-/** The form in which a secret is stored. Fast on purpose: these secrets are random, not chosen by people. */
+/**
+ * The form in which a secret is stored, RFC 6749 §10.3. Fast on purpose: these secrets are random, not chosen by
+ * people.
+ */
 export function hashSecret(secret: string): Hash {
   return hash('sha256', secret, 'base64url')
 }

@@ -47,8 +47,8 @@ declare module 'fastify' {
 
 /**
  * Guards an API with bearer tokens, RFC 6750. A bad token is refused and never falls back to anonymous; another
- * authentication scheme, and a token in the query, are no token. Refusals are answered here, with their challenge and
- * `{ error, error_description }`, whatever error handler the application has.
+ * authentication scheme, and a token in the query (OAuth 2.1 §5.1), are no token. Refusals are answered here, with
+ * their challenge and `{ error, error_description }`, whatever error handler the application has.
  */
 export const guard = fp<GuardOptions>(
   async (app, options) => {

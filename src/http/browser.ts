@@ -13,7 +13,10 @@ declare module 'fastify' {
   }
 }
 
-/** What the server knows of a browser: three cookies, each a handle and nothing more. */
+/**
+ * What the server knows of a browser: three cookies, each a handle and nothing more; none is a bearer token,
+ * RFC 6750 §5.3.
+ */
 export interface Browser {
   /** The live login of this browser; its idle end moves with use. */
   session(request: FastifyRequest, now: Seconds): Promise<Session | undefined>

@@ -9,7 +9,10 @@ export interface Document {
   readonly schema?: FastifySchema
 }
 
-/** Serves a JSON document at these paths from memory, with `ETag`, `max-age` and 304, RFC 9110 §8.8.3 and §13.1.2. */
+/**
+ * Serves a JSON document at these paths from memory, as RFC 8414 §3.2, RFC 9728 §3.2 and
+ * OpenID Connect Discovery §4.2 have it, with `ETag`, `max-age` and 304, RFC 9110 §8.8.3 and §13.1.2.
+ */
 export function serveDocument(app: FastifyInstance, paths: readonly string[], document: Document): void {
   let written: { readonly content: object; readonly body: Buffer; readonly etag: string } | undefined
   const write = () => {

@@ -4,7 +4,10 @@ import type { OAuthError, RefusalDetail } from '../domain/errors.ts'
 
 type Told = NonNullable<RefusalDetail['stored']>
 
-/** One line a request: what was asked, what came of it, and why it was refused. Never a query, a body or a header. */
+/**
+ * One line a request: what was asked, what came of it, and why it was refused. Never a query, a body or a header,
+ * RFC 9700 §4.9.2.
+ */
 export const requestLog = fp(
   async (app) => {
     app.addHook('onResponse', async (request, reply) => {

@@ -2,7 +2,9 @@ import type { FastifyInstance, FastifyReply } from 'fastify'
 import type { OAuthError } from '../domain/errors.ts'
 import { noteRefusal, toOAuthError } from './errors.ts'
 
-/** Makes every refusal in this scope a page for the person, RFC 6749 §4.1.2.1: never a redirect. */
+/**
+ * Makes every refusal in this scope a page for the person, RFC 6749 §4.1.2.1 and RFC 6749 §3.1.2.4: never a redirect.
+ */
 export function showErrorsAsPages(app: FastifyInstance): void {
   app.setErrorHandler((error, request, reply) => errorPage(toOAuthError(error, request), reply))
 }

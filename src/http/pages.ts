@@ -107,7 +107,10 @@ export const pages = fp<PagesOptions>(
   { name: 'pages', fastify: '5.x' },
 )
 
-/** Compiled once, at start: a missing template stops the server instead of a person. */
+/**
+ * Compiled once, at start, and everything they show is escaped, RFC 6749 §10.14: a missing template stops the server
+ * instead of a person.
+ */
 function loadTemplates(): Eta {
   const eta = new Eta({ autoEscape: true })
   for (const name of [...partials, ...Object.keys(pageNames)])

@@ -18,6 +18,7 @@ export function serverOptions(
     },
     logController: new LogController({ disableRequestLogging: true }),
     genReqId: () => randomUUID(),
+    // RFC 9700 §4.13: forwarded headers count only from the proxies that are configured.
     trustProxy: config.trustProxy.length > 0 ? config.trustProxy : false,
     bodyLimit: config.limits.tokenBodyBytes,
     // A slow client holds a connection for as long as these say, give or take the interval they are looked at.

@@ -19,7 +19,10 @@ export interface DeadToken {
 /** Finds out what a token is worth now. */
 export type TokenReader = (token: string, now: Seconds) => Promise<TokenFacts | DeadToken>
 
-/** A reader of every kind of token this server issues: authenticated first, then at most one point read. */
+/**
+ * A reader of every kind of token this server issues, whatever a hint says, RFC 7662 §2.1: authenticated first, then
+ * at most one point read.
+ */
 export function tokenReader({
   keys,
   store,

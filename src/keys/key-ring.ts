@@ -26,7 +26,10 @@ export interface KeyRing {
   readonly algorithms: readonly SigningAlgorithm[]
   /** The JWK Set of every published signing key, RFC 7517 §5: public members only. */
   jwks(): { readonly keys: readonly PublicJwk[] }
-  /** A compact JWS over the claims by the active key of this algorithm; the header is alg, kid and typ only. */
+  /**
+   * A compact JWS over the claims by the active key of this algorithm, OpenID Connect Core §2; the header is alg, kid
+   * and typ only.
+   */
   sign(
     algorithm: SigningAlgorithm,
     type: 'JWT' | 'at+jwt',

@@ -3,7 +3,10 @@ import type { AppDeps } from '../deps.ts'
 import { contextClasses } from '../domain/authentication-context.ts'
 import { serveDocument } from '../http/document.ts'
 
-/** OpenID Connect Core §10.1: the public keys ID Tokens verify with, and what a client may expect of them. */
+/**
+ * OpenID Connect Core §10.1: the public keys ID Tokens verify with, and what a client may expect of them: subjects
+ * are public, OpenID Connect Core §8.
+ */
 export const publishedKeys: FastifyPluginAsync<Pick<AppDeps, 'config' | 'service' | 'keys'>> = async (
   app,
   { config, service, keys },

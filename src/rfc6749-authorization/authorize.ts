@@ -16,9 +16,9 @@ import { consentKey } from '../storage/store.ts'
 import { AuthorizationParameters } from './schema.ts'
 
 /**
- * RFC 6749 §3.1 and §4.1.1: the authorization endpoint. Until the client and its redirect URI are proven a refusal is
- * a page; from there on it is a redirect. What the person has to do is decided by domain/interaction.ts and shown by
- * the interaction pages.
+ * RFC 6749 §3.1, RFC 6749 §4.1.1 and OpenID Connect Core §3.1.2.1: the authorization endpoint. Until the client and
+ * its redirect URI are proven a refusal is a page, RFC 6749 §3.1.2.4 and RFC 6749 §10.15; from there on it is a
+ * redirect. What the person has to do is decided by domain/interaction.ts and shown by the interaction pages.
  */
 export const authorize: FastifyPluginAsync<AppDeps> = async (
   app,

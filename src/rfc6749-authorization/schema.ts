@@ -2,7 +2,11 @@ import { Type } from '@sinclair/typebox'
 
 const text = (description: string) => Type.Optional(Type.String({ description }))
 
-/** RFC 6749 §4.1.1, RFC 7636 §4.3, RFC 8707 §2 and OpenID Connect Core §3.1.2.1. What is missing or wrong is judged by the domain. */
+/**
+ * RFC 6749 §4.1.1, RFC 7636 §4.3, RFC 8707 §2 and OpenID Connect Core §3.1.2.1. What is missing or wrong is judged by
+ * the domain. What is not here is ignored, RFC 6749 §3.1, and so is what is here only to be described,
+ * OpenID Connect Core §15.1 and OpenID Connect Core §5.2.
+ */
 export const AuthorizationParameters = Type.Object({
   response_type: text('code'),
   client_id: text('The client identifier issued at registration.'),
@@ -28,7 +32,7 @@ export const AuthorizationParameters = Type.Object({
   acr_values: text('A wish: acr in the ID Token says what the sign-in was.'),
 })
 
-/** RFC 6749 §4.1.3 and §6. */
+/** RFC 6749 §4.1.3 and §6; what is not here is ignored, RFC 6749 §3.2. */
 export const TokenRequest = Type.Object({
   grant_type: text('authorization_code or refresh_token.'),
   code: text('authorization_code: the code.'),

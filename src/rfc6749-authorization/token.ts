@@ -23,7 +23,10 @@ declare module 'fastify' {
   }
 }
 
-/** The extension point of the token endpoint: what is not added here is `unsupported_grant_type`. */
+/**
+ * The extension point of the token endpoint: what is not added here, as the password grant (RFC 9700 §2.4), is
+ * `unsupported_grant_type`.
+ */
 export const grantTypes = fp(
   async (app) => {
     const handlers = new Map<string, GrantHandler>()

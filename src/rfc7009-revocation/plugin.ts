@@ -18,7 +18,11 @@ const RevocationRequest = Type.Object({
   client_secret: Type.Optional(Type.String()),
 })
 
-/** RFC 7009. Owns the endpoint; what a revocation reaches is decided in domain/revocation.ts. */
+/**
+ * RFC 7009 §2. Owns the endpoint; what a revocation reaches is decided in domain/revocation.ts. Every kind of token
+ * is found whatever `token_type_hint` says, RFC 7009 §2.1 and RFC 7009 §2.2, and can be revoked: there is no use for
+ * the error of RFC 7009 §2.2.1.
+ */
 export const revocation: FastifyPluginAsyncTypebox<
   Pick<AppDeps, 'config' | 'service' | 'store' | 'keys' | 'clock'>
 > = async (app, { config, service, store, keys, clock }) => {

@@ -12,7 +12,10 @@ export function registrationPolicy({ config, keys }: Pick<Deps, 'config' | 'keys
   }
 }
 
-/** The client information response, RFC 7591 §3.2.1 and RFC 7592 §3, without the client secret. */
+/**
+ * The client information response, RFC 7591 §3.2.1, RFC 7592 §3 and OpenID Connect Registration §3.2, without the
+ * client secret.
+ */
 export function clientInformation(config: Deps['config'], client: Client, registrationToken: string) {
   const catalogue = config.scopes.map(({ name }) => name)
   return {

@@ -15,7 +15,10 @@ import { clientInformation, registrationPolicy } from './client-information.ts'
 import { requireJsonObject } from './json-object.ts'
 import { registerRoute } from './schema.ts'
 
-/** The client registration endpoint, RFC 7591 §3, and the client configuration endpoint, RFC 7592 §2. */
+/**
+ * The client registration endpoint, RFC 7591 §3 and RFC 7591 §3.2.1, and the client configuration endpoint,
+ * RFC 7592 §2.
+ */
 export const registration: FastifyPluginAsyncTypebox<
   Pick<Deps, 'config' | 'store' | 'keys' | 'clock' | 'random'>
 > = async (app, { config, store, keys, clock, random }) => {

@@ -41,7 +41,7 @@ const IntrospectionResponse = Type.Object(
   },
 )
 
-/** RFC 7662. Owns the endpoint; who may learn what is decided in domain/introspection.ts. */
+/** RFC 7662 §2.1. Owns the endpoint; who may learn what is decided in domain/introspection.ts. */
 export const introspection: FastifyPluginAsyncTypebox<
   Pick<AppDeps, 'config' | 'service' | 'store' | 'keys' | 'clock'>
 > = async (app, deps) => {

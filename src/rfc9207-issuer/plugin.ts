@@ -20,7 +20,10 @@ export type AuthorizationResponse =
   | { readonly code: string }
   | { readonly error: string; readonly error_description: string }
 
-/** RFC 9207: `iss` on every answer of the authorization endpoint, success and error alike. */
+/**
+ * RFC 9207 §2: `iss` on every answer of the authorization endpoint, success and error alike, and RFC 9207 §2.3: the
+ * metadata says so.
+ */
 export const issuerIdentification = fp<Pick<AppDeps, 'service'>>(
   async (app, { service }) => {
     app.advertise({ authorization_response_iss_parameter_supported: true })
@@ -47,7 +50,7 @@ function answer(
     const page = { redirectUri, redirectHost: new URL(redirectUri).host, members: fields }
     return reply.page('form-post', page, { formAction: formActionSource(redirectUri) })
   }
-  // Appended to the text as registered: parsing and writing it anew would change it.
+  // RFC 6749 §3.1.2: appended to the text as registered; parsing and writing it anew would change it.
   const separator = !redirectUri.includes('?') ? '?' : /[?&]$/.test(redirectUri) ? '' : '&'
   const location = `${redirectUri}${separator}${new URLSearchParams(members)}`
   // 303, so that no browser repeats a POST with credentials in it, RFC 9700 §4.12.

@@ -4,8 +4,9 @@ import { wellKnownUrl } from '../domain/well-known.ts'
 import { serveDocument } from '../http/document.ts'
 
 /**
- * RFC 9728: the metadata of the service's own API and of every configured resource that lives on the issuer's
- * origin, each at its path-inserted place. Resources elsewhere publish their own.
+ * RFC 9728 §2 and RFC 9728 §3: the metadata of the service's own API and of every configured resource that lives on
+ * the issuer's origin, each at its path-inserted place, RFC 9728 §3.3, and without what has no value, RFC 9728 §3.2.
+ * Resources elsewhere publish their own.
  */
 export const resourceMetadata: FastifyPluginAsync<Pick<AppDeps, 'config' | 'service'>> = async (
   app,
