@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { Command, CommanderError } from 'commander'
 import { addClientCommands } from './cli/client.ts'
+import { addExplainCommand } from './cli/explain.ts'
 import { exitCode, reportFailure } from './cli/failure.ts'
 import { addLocationFlags } from './cli/open.ts'
 import type { ServerFlags } from './cli/serve.ts'
@@ -13,6 +14,7 @@ Examples:
   lychgate serve --config lychgate.yaml --data /var/lib/lychgate
   lychgate client add --name 'Course app' --redirect-uri https://app.example.com/callback
   lychgate user add carol --email carol@example.com
+  lychgate explain - < token.txt                     why is this token not active? (or: this request id)
 
 Every option has a variable, too: issuer is LYCHGATE_ISSUER, lifetimes.codeSeconds is
 LYCHGATE_LIFETIMES_CODE_SECONDS. Flags win over variables, variables over the file.
@@ -51,6 +53,7 @@ function commandLine(): Command {
   addServerFlags(serve).action(async (flags: ServerFlags) => (await import('./cli/serve.ts')).serve(flags))
   addClientCommands(program)
   addUserCommands(program)
+  addExplainCommand(program)
   return program
 }
 

@@ -24,3 +24,19 @@ export function printColumns(rows: readonly (readonly string[])[]): void {
     )
   }
 }
+
+/** What anybody sent may hold characters that command a terminal, or turn the direction of what follows. */
+export function visible(text: string): string {
+  return text.replaceAll(/[^\P{C}\n]/gu, '\ufffd')
+}
+
+const dateAndTime = new Intl.DateTimeFormat('sv-SE', {
+  dateStyle: 'short',
+  timeStyle: 'medium',
+  timeZone: 'UTC',
+})
+
+/** An instant in seconds since the epoch as people read it: `2026-11-20 13:05:00 UTC`. */
+export function instant(seconds: number): string {
+  return `${dateAndTime.format(seconds * 1000)} UTC`
+}

@@ -1,3 +1,5 @@
+import { visible } from './print.ts'
+
 /** What a developer wants of a log line. */
 interface Line {
   readonly level: number
@@ -60,11 +62,6 @@ function show(value: unknown): string {
 
 function indented(stack: string | undefined): readonly string[] {
   return stack?.split('\n').map((line) => `         ${line}`) ?? []
-}
-
-/** What anybody sent may hold characters that command a terminal, or turn the direction of what follows. */
-function visible(text: string): string {
-  return text.replaceAll(/[^\P{C}\n]/gu, '\ufffd')
 }
 
 /** Local time of day: log lines are read while they are written. */

@@ -1,0 +1,127 @@
+import { text } from 'node:stream/consumers'
+import type { Command } from 'commander'
+import { clauseOf } from '../domain/clause.ts'
+import type { RefusalRecord } from '../domain/model.ts'
+import type { Store } from '../storage/store.ts'
+import { systemClock } from '../system.ts'
+import { type ExplainedToken, explainToken, type Facts } from './explained-token.ts'
+import { CommandFailed } from './failure.ts'
+import { addLocationFlags, type LocationFlags, withStore } from './open.ts'
+import { openConfiguredKeys } from './open-keys.ts'
+import { instant, printJson, printMembers, visible } from './print.ts'
+
+interface ExplainFlags extends LocationFlags {
+  readonly json?: true
+}
+
+const help = `
+A request id stands in the x-request-id header of every refusal, on its page, and in the log.
+A token on the command line shows in process lists and in the shell's history: of one that
+still works, say - and paste it, or pipe it in.
+
+Examples:
+  lychgate explain 0f9d3c6e-7a0b-4c55-9f0e-5d9b6f8f4a52
+  lychgate explain - < token.txt
+  lychgate explain --json lyc_refresh_…
+`
+
+/** Adds `lychgate explain`: why a request was refused, or what became of a token. */
+export function addExplainCommand(program: Command): void {
+  const explain = program
+    .command('explain <request_id_or_token>')
+    .description(
+      'why this request was refused, or why this token is not active; - reads it from standard input',
+    )
+    .addHelpText('after', help)
+  addLocationFlags(explain).option('--json', 'print JSON').action(explainCommand)
+}
+
+const requestId = /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/i
+
+async function explainCommand(given: string, flags: ExplainFlags): Promise<void> {
+  const asked = (given === '-' ? await text(process.stdin) : given).trim()
+  if (asked === '') throw new CommandFailed('there is nothing to explain')
+  await withStore(flags, async (store, config) => {
+    if (requestId.test(asked)) return show(ofRefusal(await findRefusal(store, asked)), flags)
+    const keys = await openConfiguredKeys(store, config)
+    show(ofToken(await explainToken(asked, { store, keys, now: systemClock() })), flags)
+  })
+}
+
+async function findRefusal(store: Store, id: string): Promise<RefusalRecord> {
+  const refusal = await store.find('refusal', id.toLowerCase())
+  if (refusal !== undefined) return refusal
+  throw new CommandFailed(
+    'no refusal is kept under this request id: the request was answered, it is older than the newest refusals (refusalsKept), or it came in a flood; the log has every one',
+  )
+}
+
+/** What is printed: JSON has all of it as it is, text the same in lines. */
+interface Explanation {
+  readonly headline: string
+  readonly why?: string
+  readonly rule?: string
+  readonly clause?: { readonly name: string; readonly url?: string }
+  readonly json: object
+  readonly sections: Readonly<Record<string, Facts>>
+}
+
+function ofRefusal(refusal: RefusalRecord): Explanation {
+  const { id, at, method, path, status, error, why, rule, stored, received, client } = refusal
+  const clause = clauseOf(rule)
+  return {
+    headline: `${method} ${path} was refused with ${status} ${error}`,
+    why,
+    rule,
+    clause,
+    json: { ...refusal, clause },
+    sections: { '': { stored, received, client, at, request: id } },
+  }
+}
+
+function ofToken(token: ExplainedToken): Explanation {
+  const { kind, active, why, rule, received, stored } = token
+  const clause = rule === undefined ? undefined : clauseOf(rule)
+  return {
+    headline: `${kind}, ${active ? 'active' : 'not active'}`,
+    ...(why !== undefined && { why }),
+    ...(rule !== undefined && { rule }),
+    ...(clause && { clause }),
+    json: { ...token, ...(clause && { clause }) },
+    sections: { received, stored },
+  }
+}
+
+function show(
+  { headline, why, rule, clause, json, sections }: Explanation,
+  { json: asJson }: ExplainFlags,
+): void {
+  if (asJson) {
+    printJson(json)
+    return
+  }
+  process.stdout.write(`${visible(headline)}\n`)
+  const lines: Record<string, unknown> = {
+    why: why === undefined ? undefined : readableInstants(why),
+    rule,
+    clause: clause && [clause.name, clause.url].filter(Boolean).join('  '),
+  }
+  printMembers(lines)
+  for (const [title, facts] of Object.entries(sections)) {
+    const readable = Object.entries(facts).map(([name, fact]) => [name, readableFact(name, fact)])
+    if (readable.every(([, fact]) => fact === undefined)) continue
+    process.stdout.write(title === '' ? '\n' : `\n${title}\n`)
+    printMembers(Object.fromEntries(readable))
+  }
+}
+
+/** Instants are seconds since the epoch inside, and a date for whoever reads. */
+function readableFact(name: string, fact: Facts[string]): string | undefined {
+  if (fact === undefined) return undefined
+  if (typeof fact === 'number' && (name === 'at' || name.endsWith('At'))) return instant(fact)
+  return visible([fact].flat().join(' '))
+}
+
+function readableInstants(text: string): string {
+  return text.replaceAll(/\b\d{10}\b/g, (seconds) => instant(Number(seconds)))
+}

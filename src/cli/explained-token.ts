@@ -1,0 +1,153 @@
+import { type Ending, whyInactive } from '../domain/access-token.ts'
+import { handleBelongsTo, type OpenedHandle, openHandle } from '../domain/handle.ts'
+import { endingOf, grantIdOfJwt } from '../domain/jwt-access-token.ts'
+import type { Grant, Seconds } from '../domain/model.ts'
+import { secretMatches, secretPrefix } from '../domain/secret.ts'
+import type { KeyRing } from '../keys/key-ring.ts'
+import type { Store } from '../storage/store.ts'
+
+/** What there is to say of a token: whether it works now and why not, what it says itself, and what the store says. */
+export interface ExplainedToken {
+  readonly kind: string
+  readonly active: boolean
+  readonly why?: string
+  /** The rule that ends it, an id of the requirement ledger. */
+  readonly rule?: string
+  readonly received: Facts
+  readonly stored: Facts
+}
+
+/** Names to facts; a number is an instant or a count. */
+export type Facts = Readonly<Record<string, string | number | readonly string[] | undefined>>
+
+type Sources = { readonly store: Store; readonly keys: KeyRing; readonly now: Seconds }
+
+const kinds = { access: 'access token', refresh: 'refresh token', code: 'authorization code' } as const
+
+/** Explains anything this server ever issued; text that is nothing of the kind is said to be foreign. */
+export async function explainToken(text: string, sources: Sources): Promise<ExplainedToken> {
+  const handle = openHandle(sources.keys.handles, text, 'access', 'refresh', 'code')
+  if (handle !== undefined) return explainHandle(handle, sources)
+  const accessClaims = await sources.keys.verify(text, 'at+jwt')
+  if (accessClaims !== undefined) return explainJwt(accessClaims, sources)
+  const idClaims = await sources.keys.verify(text, 'JWT')
+  if (idClaims !== undefined) return explainIdToken(idClaims, sources.now)
+  return (await explainSecret(text, sources)) ?? foreign(text)
+}
+
+async function explainHandle(handle: OpenedHandle, { store, now }: Sources): Promise<ExplainedToken> {
+  const { kind, grantId, seq, issuedAt, expiresAt, narrowing } = handle
+  const found = await store.find('grant', grantId)
+  const received = { grant: grantId, number: seq, issuedAt, expiresAt, ...narrowing }
+  if (found !== undefined && !handleBelongsTo(handle, found)) {
+    const why = 'its grant exists, with another secret: it was made for another copy of this database'
+    return { kind: kinds[kind], active: false, why, rule: 'lychgate-grant-exists', received, stored: {} }
+  }
+  const stored = await factsOf(found, store)
+  return { kind: kinds[kind], ...verdict(handle, found, now), received, stored }
+}
+
+async function explainJwt(
+  claims: Readonly<Record<string, unknown>>,
+  { store, now }: Sources,
+): Promise<ExplainedToken> {
+  const grant = await store.find('grant', grantIdOfJwt(claims) ?? '')
+  const stored = await factsOf(grant, store)
+  const ended = verdict(endingOf(claims), grant, now)
+  return { kind: 'JWT access token', ...ended, received: claimFacts(claims), stored }
+}
+
+function explainIdToken(claims: Readonly<Record<string, unknown>>, now: Seconds): ExplainedToken {
+  const received = claimFacts(claims)
+  const live = now < Number(claims['exp'])
+  const why = live
+    ? 'it tells its client who signed in; as an access token no API takes it'
+    : `it expired at ${claims['exp']}; as id_token_hint it still counts`
+  return {
+    kind: 'ID Token',
+    active: live,
+    why,
+    rule: live ? 'rfc6750-3.1-invalid-token-401' : 'oidc-core-2-exp-iat',
+    received,
+    stored: {},
+  }
+}
+
+/** Secrets are found by their hash: every client is looked at. */
+async function explainSecret(text: string, { store }: Sources): Promise<ExplainedToken | undefined> {
+  const members = [
+    [secretPrefix.clientSecret, 'client secret', 'secretHash'],
+    [secretPrefix.registration, 'registration access token', 'registrationTokenHash'],
+  ] as const
+  for (const [prefix, kind, member] of members) {
+    if (!text.startsWith(prefix)) continue
+    const client = (await store.list('client')).find((each) => secretMatches(text, each[member]))
+    if (client !== undefined) {
+      return {
+        kind,
+        active: true,
+        received: {},
+        stored: { client: client.id, name: client.name, method: client.authenticationMethod },
+      }
+    }
+    const why = 'no client has it: it was replaced, or its client was removed'
+    return {
+      kind,
+      active: false,
+      why,
+      rule: 'rfc6749-5.2-invalid-client-400-or-401',
+      received: {},
+      stored: {},
+    }
+  }
+  return undefined
+}
+
+function foreign(text: string): ExplainedToken {
+  const looksLikeOurs = /^lyc_[a-z]+_/.test(text)
+  const why = looksLikeOurs
+    ? 'no key of this store made it: it was altered or cut short, comes from another server, or its key is retired'
+    : 'nothing this server issues reads like this'
+  return {
+    kind: 'unknown token',
+    active: false,
+    why,
+    rule: 'rfc6750-3.1-invalid-token-401',
+    received: { characters: text.length },
+    stored: {},
+  }
+}
+
+function verdict(token: Ending, grant: Grant | undefined, now: Seconds) {
+  const ended = whyInactive(token, grant, now)
+  return { active: ended === undefined, ...ended }
+}
+
+async function factsOf(grant: Grant | undefined, store: Store): Promise<Facts> {
+  if (grant === undefined) return {}
+  const [client, account] = await Promise.all([
+    store.find('client', grant.clientId),
+    store.find('account', grant.accountId),
+  ])
+  return {
+    client: [grant.clientId, client?.name].filter(Boolean).join(' '),
+    person: account?.username,
+    scope: grant.scope,
+    resource: grant.resource,
+    approvedAt: grant.approvedAt,
+    number: grant.seq,
+    replacedAt: grant.rotatedAt,
+    refreshExpiresAt: grant.refreshExpiresAt,
+    revokedAt: grant.revokedAt,
+    revokedBy: grant.revokedBy,
+  }
+}
+
+function claimFacts(claims: Readonly<Record<string, unknown>>): Facts {
+  const { iss, sub, aud, client_id: client, scope, iat, exp, jti } = claims
+  const texts = { iss, sub, aud, client_id: client, scope, jti }
+  const told = Object.entries(texts).filter(([, value]) => value !== undefined)
+  const issuedAt = typeof iat === 'number' ? iat : undefined
+  const expiresAt = typeof exp === 'number' ? exp : undefined
+  return { ...Object.fromEntries(told.map(([name, value]) => [name, String(value)])), issuedAt, expiresAt }
+}

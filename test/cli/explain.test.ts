@@ -1,0 +1,178 @@
+/** `lychgate explain` beside a running server: the same file, another process. */
+import { join } from 'node:path'
+import { setTimeout } from 'node:timers/promises'
+import t, { type Test } from 'tap'
+import { explainToken } from '../../src/cli/explained-token.ts'
+import { type Ended, newFolder, run } from '../helpers/command.ts'
+import { exchange, obtainCode, obtainTokens, post, refresh, register } from '../helpers/flow.ts'
+import { newPerson } from '../helpers/person.ts'
+import { startServer } from '../helpers/server.ts'
+
+const jwt = 'https://api.example/jwt'
+const store = `sqlite:${join(newFolder(t), 'lychgate.db')}`
+const server = await startServer(t, {
+  store,
+  resources: [{ identifier: jwt, name: 'Signed', scopes: ['courses:read'], tokenFormat: 'jwt' }],
+})
+const client = await register(server, { client_name: 'Explained' })
+const { agent } = newPerson(server)
+const environment = { LYCHGATE_STORE: store, LYCHGATE_SECRET: 'a secret for tests that is long enough' }
+
+const ask = (...args: readonly string[]): Promise<Ended> => run(['explain', ...args], { environment })
+
+/** What the command says of a token, without a process for each. */
+const explained = (token: string) => {
+  const { store, keys } = server.deps
+  return explainToken(token, { store, keys, now: server.now() })
+}
+
+async function asJson(t: Test, asked: string): Promise<object> {
+  const { code, stdout, stderr } = await run(['explain', '--json', '-'], { environment, input: asked })
+  t.equal(code, 0, stderr)
+  return JSON.parse(stdout) as object
+}
+
+const tokens = (fields: Record<string, string> = {}) =>
+  obtainTokens(server, client, { agent, fields: { scope: 'openid courses:read', ...fields } })
+
+t.test(
+  'a refused request is explained by the id its answer told: rule, clause, stored, received',
+  async (t) => {
+    const { refresh_token: token } = await tokens()
+    const wider = await refresh(server, client, token, { scope: 'openid orders:write' })
+    const id = wider.headers.get('x-request-id') ?? ''
+    await setTimeout(400) // refusals are written a moment later
+    const { stdout } = await ask(id)
+    t.match(stdout, /^POST \/api\/oauth\/token was refused with 400 invalid_scope$/m)
+    t.match(stdout, /^rule +rfc6749-6-scope-exceed$/m)
+    t.match(stdout, /^clause +RFC 6749 §6 {2}https:\/\/www\.rfc-editor\.org\/rfc\/rfc6749#section-6$/m)
+    t.match(stdout, /^stored +openid courses:read$/m)
+    t.match(stdout, /^received +orders:write$/m)
+    t.notOk(stdout.includes(token))
+    t.match(await asJson(t, id), { id, error: 'invalid_scope', client: client.id, status: 400 })
+  },
+)
+
+t.test('a living token is active, with what it may do and whose it is', async (t) => {
+  const live = await tokens()
+  const stored = { client: `${client.id} Explained`, person: 'alice', scope: ['openid', 'courses:read'] }
+  for (const [token, kind] of [
+    [live.access_token, 'access token'],
+    [live.refresh_token, 'refresh token'],
+    [(await tokens({ resource: jwt, scope: 'courses:read' })).access_token, 'JWT access token'],
+  ] as const) {
+    const told = await explained(token)
+    t.match(told, { kind, active: true, stored: { client: stored.client, person: stored.person } })
+    t.notMatch(told, { rule: String })
+  }
+  t.match(await asJson(t, live.access_token), { active: true, stored, received: { number: 1 } })
+  t.match(await explained(live.id_token), {
+    kind: 'ID Token',
+    active: true,
+    why: 'it tells its client who signed in; as an access token no API takes it',
+  })
+})
+
+t.test('a token that ended names the rule that ended it', async (t) => {
+  const ends: readonly [string, () => Promise<string>, object][] = [
+    [
+      'revoked by itself',
+      async () => {
+        const { access_token: token } = await tokens()
+        await post(server, '/api/oauth/revoke', { token, client_id: client.id })
+        return token
+      },
+      { rule: 'rfc7009-2-access-revocation' },
+    ],
+    [
+      'revoked with its refresh token',
+      async () => {
+        const { access_token: token, refresh_token: refreshToken } = await tokens()
+        await post(server, '/api/oauth/revoke', { token: refreshToken, client_id: client.id })
+        return token
+      },
+      { rule: 'rfc7009-2.1-refresh-cascades', why: /^its grant was revoked at \d+$/ },
+    ],
+    [
+      'ended by a replayed code',
+      async () => {
+        const code = await obtainCode(server, client, { agent })
+        const { access_token: token } = (await (await exchange(server, client, code)).json()) as {
+          access_token: string
+        }
+        await exchange(server, client, code)
+        return token
+      },
+      { rule: 'rfc6749-4.1.2-code-replay-revokes' },
+    ],
+    [
+      'a rotated refresh token',
+      async () => {
+        const { refresh_token: token } = await tokens()
+        await refresh(server, client, token)
+        return token
+      },
+      { rule: 'rfc9700-4.14.2-reuse-revokes-family', why: /it is number 1, .* the current one is 2$/ },
+    ],
+    [
+      'a redeemed code',
+      async () => {
+        const code = await obtainCode(server, client, { agent })
+        await exchange(server, client, code)
+        return code
+      },
+      { kind: 'authorization code', rule: 'rfc6749-4.1.2-code-single-use' },
+    ],
+    [
+      'two hours later',
+      async () => {
+        const { access_token: token } = await tokens()
+        server.advance(7200)
+        return token
+      },
+      { rule: 'rfc6750-5.3-short-lived', why: /^it expired at \d+$/ },
+    ],
+    [
+      'cut short',
+      async () => (await tokens()).access_token.slice(0, -4),
+      { kind: 'unknown token', rule: 'rfc6750-3.1-invalid-token-401' },
+    ],
+  ]
+  for (const [name, end, expected] of ends) {
+    t.match(await explained(await end()), { active: false, ...expected }, name)
+  }
+})
+
+t.test('a token whose client was removed says so', async (t) => {
+  const gone = await register(server)
+  const { access_token: token } = await obtainTokens(server, gone, { agent })
+  await run(['client', 'remove', gone.id, '--yes'], { environment })
+  t.match(await explained(token), { active: false, why: 'its client or its person was removed' })
+})
+
+t.test('a client secret is found by its hash, and never printed', async (t) => {
+  const confidential = await register(server, { token_endpoint_auth_method: 'client_secret_post' })
+  const secret = confidential.secret ?? ''
+  const told = await explained(secret)
+  t.match(told, { kind: 'client secret', active: true, stored: { client: confidential.id } })
+  t.notOk(JSON.stringify(told).includes(secret))
+  t.match(await explained(`lyc_secret_${'x'.repeat(43)}`), { kind: 'client secret', active: false })
+})
+
+t.test('what cannot be explained is one line', async (t) => {
+  const unknown = await ask('0f9d3c6e-7a0b-4c55-9f0e-5d9b6f8f4a52')
+  t.match(unknown, {
+    code: 1,
+    stdout: '',
+    stderr: /^lychgate: no refusal is kept under this request id.*\n$/,
+  })
+  t.match(await run(['explain', '-'], { environment, input: '\n' }), {
+    code: 1,
+    stderr: /nothing to explain/,
+  })
+  t.match(await run(['explain'], { environment }), { code: 64, stderr: /request_id_or_token/ })
+  const wrong = { ...environment, LYCHGATE_SECRET: 'another secret that is long enough, too' }
+  const { code, stderr } = await run(['explain', 'lyc_access_x'], { environment: wrong })
+  t.equal(code, 78)
+  t.match(stderr, /^lychgate: secret: the secret does not open the stored keys.*\n$/)
+})
