@@ -10,7 +10,7 @@ export function requestModules({ server, metadata, client, ...suite }: Suite): v
     ['[oidc-core-3.1.2.1-display-accepted] oidcc-display-page', { display: 'page' }],
     ['[oidc-core-3.1.2.1-display-accepted] oidcc-display-popup', { display: 'popup' }],
     [
-      '[rfc6749-3.1-ignore-unknown-params] oidcc-ensure-request-with-unknown-parameter-succeeds',
+      '[rfc6749-3.1-ignore-unknown] oidcc-ensure-request-with-unknown-parameter-succeeds',
       { extra: 'foobar' },
     ],
     ['[oidc-core-3.1.2.1-ui-locales] oidcc-ui-locales', { ui_locales: 'se' }],

@@ -106,18 +106,24 @@ t.test(
   },
 )
 
-t.test('[rfc7592-2.3-delete-204] what was granted to a deleted client dies with it', async (t) => {
-  const client = await register()
-  const own = { id: String(client['client_id']), method: 'none', redirectUri: loopback }
-  const agent = new UserAgent(issuer)
-  const tokens = await obtainTokens(server, own, { agent })
-  const code = await obtainCode(server, own, { agent })
-  t.ok(await isAlive(server, tokens.access_token))
-  t.equal((await configure(client, 'DELETE')).status, 204)
-  t.notOk(await isAlive(server, tokens.access_token))
-  for (const answer of [await refresh(server, own, tokens.refresh_token), await exchange(server, own, code)])
-    t.equal((await json(answer))['error'], 'invalid_client')
-})
+t.test(
+  '[rfc7592-2.3-delete-204] [rfc7592-2.3-delete-cascades] what was granted to a deleted client dies with it',
+  async (t) => {
+    const client = await register()
+    const own = { id: String(client['client_id']), method: 'none', redirectUri: loopback }
+    const agent = new UserAgent(issuer)
+    const tokens = await obtainTokens(server, own, { agent })
+    const code = await obtainCode(server, own, { agent })
+    t.ok(await isAlive(server, tokens.access_token))
+    t.equal((await configure(client, 'DELETE')).status, 204)
+    t.notOk(await isAlive(server, tokens.access_token))
+    for (const answer of [
+      await refresh(server, own, tokens.refresh_token),
+      await exchange(server, own, code),
+    ])
+      t.equal((await json(answer))['error'], 'invalid_client')
+  },
+)
 
 t.test('a DELETE with a content type and no body is a DELETE', async (t) => {
   const client = await register()

@@ -1,0 +1,63 @@
+import t from 'tap'
+import { ask, offeredScope, pageOf, title } from '../helpers/authorization.ts'
+import { exchange, obtainCode, postAs, refresh, register } from '../helpers/flow.ts'
+import { assertRefused, isAlive, json, startFlow } from '../helpers/wire.ts'
+
+const { server, client, agent, tokens } = await startFlow(t)
+
+t.test(
+  '[oauth21-3.2.3-scope-always] scope is told even where it is exactly what was asked for',
+  async (t) => {
+    for (const scope of ['openid', 'openid profile email', 'courses:read']) {
+      const code = await obtainCode(server, client, { agent, fields: { scope } })
+      const first = await json(await exchange(server, client, code))
+      t.equal(first['scope'], scope)
+      const next = await json(await refresh(server, client, String(first['refresh_token'])))
+      t.equal(next['scope'], scope, 'after a refresh')
+      const same = await json(await refresh(server, client, String(next['refresh_token']), { scope }))
+      t.equal(same['scope'], scope, 'after a refresh that names it')
+    }
+  },
+)
+
+t.test(
+  '[oauth21-4.3.1-grant-active] a refresh needs a grant that is active, and its own client',
+  async (t) => {
+    const { refresh_token: token } = await tokens()
+    const other = await register(server)
+    await assertRefused(t, await refresh(server, other, token), 'invalid_grant', 400, 'another client')
+    const rotated = await json(await refresh(server, client, token))
+    t.type(rotated['refresh_token'], 'string', 'and the token was not used up by it')
+    const { refresh_token: survivor } = await tokens()
+    const revoked = await postAs(server, client, '/api/oauth/revoke', {
+      token: String(rotated['refresh_token']),
+    })
+    t.equal(revoked.status, 200)
+    const dead = await refresh(server, client, String(rotated['refresh_token']))
+    await assertRefused(t, dead, 'invalid_grant', 400, 'a revoked grant')
+    t.notOk(await isAlive(server, String(rotated['access_token'])))
+    t.equal((await refresh(server, client, survivor)).status, 200, 'another grant of the same client goes on')
+  },
+)
+
+t.test(
+  '[oauth21-4.3.1-grant-active] a code that was replayed ends the grant of the refresh token',
+  async (t) => {
+    const code = await obtainCode(server, client, { agent })
+    const { refresh_token: token } = await json(await exchange(server, client, code))
+    await assertRefused(t, await exchange(server, client, code), 'invalid_grant')
+    await assertRefused(t, await refresh(server, client, String(token)), 'invalid_grant')
+  },
+)
+
+t.test(
+  '[oauth21-7.9-consent-phishing] [mcp-security-redirect-host-shown] the consent page says who asks, how it registered, where it leads and for what',
+  async (t) => {
+    const asking = await register(server, { client_name: 'Zed CLI' })
+    const page = pageOf(await ask(server, asking, { scope: 'openid courses:read orders:read' }, agent))
+    t.equal(title(page), 'Allow Zed CLI to use your account?')
+    t.match(page.html, /registered automatically \d+ \w+ ago .* nobody has checked who made it/)
+    t.match(page.html, '<bdi class="host">127.0.0.1:51004</bdi>, a program on this computer')
+    t.strictSame(offeredScope(page), ['courses:read', 'orders:read'])
+  },
+)
