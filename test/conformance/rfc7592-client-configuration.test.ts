@@ -72,17 +72,24 @@ t.test('[rfc7592-2-unsupported-method] another method is 405', async (t) => {
 })
 
 t.test('[rfc7592-2.1-read-ok] [rfc7592-3-all-metadata] reading gives what was registered', async (t) => {
-  const client = await register({
+  const sent = {
+    redirect_uris: ['http://127.0.0.1:7777/cb', 'http://[::1]/cb'],
     client_name: 'Reader',
     'client_name#fr': 'Lecteur',
+    client_uri: 'https://app.example/',
     token_endpoint_auth_method: 'client_secret_basic',
+    grant_types: ['authorization_code'],
     scope: 'openid',
     contacts: ['a@b.example'],
-  })
+    default_max_age: 60,
+    id_token_signed_response_alg: 'ES256',
+  }
+  const client = await register(sent)
   const { status, headers, body } = await configure(client, 'GET')
   t.equal(status, 200)
   t.match(headers.get('content-type'), /^application\/json/)
   t.equal(headers.get('cache-control'), 'no-store')
+  for (const [name, value] of Object.entries(sent)) t.strictSame(body[name], value, name)
   const { client_secret: _secret, ...registered } = client
   t.strictSame(body, registered)
 })

@@ -47,6 +47,27 @@ t.test('registrations are counted by network, and another network goes on', asyn
   t.equal((await from('2001:db8:0:1::3')).status, 201, 'another /64')
 })
 
+t.test(
+  '[rfc9700-4.13-proxy-headers] an address that anybody can claim makes no new count: without trustProxy it is not read',
+  async (t) => {
+    const server = await startServer(t, { rateLimits: 'on', requestsPerMinute: { registration: 2 } })
+    const claiming = (name: string, address: string) =>
+      fetch(`${server.issuer}/api/oauth/register`, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json', [name]: address },
+        body: JSON.stringify({ redirect_uris: [redirectUri] }),
+      })
+    for (const address of ['203.0.113.1', '198.51.100.1'])
+      t.equal((await claiming('x-forwarded-for', address)).status, 201)
+    t.equal((await claiming('x-forwarded-for', '192.0.2.1')).status, 429)
+    t.equal((await claiming('forwarded', 'for=192.0.2.2')).status, 429)
+    t.equal((await claiming('x-real-ip', '192.0.2.3')).status, 429)
+    const stored = await server.deps.store.list('client')
+    t.equal(stored.length, 2)
+    for (const { registeredFrom } of stored) t.notMatch(registeredFrom, /^(203|198)\./)
+  },
+)
+
 t.test('without limits, on a computer of one person, nothing is slowed down', async (t) => {
   const server = await startServer(t, { rateLimits: 'off', requestsPerMinute: { authorization: 1 } })
   const client = await register(server)
