@@ -18,51 +18,51 @@ export interface Run {
   readonly tests: readonly Test[]
 }
 
-interface Open {
-  readonly title: string
-  assertions: number
-  skipped: boolean
-}
-
 /** Reads the TAP of a run of test files: subtests are indented by four, a file is a point at the margin. */
 export function readTap(tap: string): Run {
   const [files, tests]: [string[], Test[]] = [[], []]
-  let ofFile: Omit<Test, 'file'>[] = []
+  const ofFile: Omit<Test, 'file'>[] = []
   const open: Open[] = []
-  let diagnosticEnd: string | undefined
-  for (const line of tap.split('\n')) {
-    if (diagnosticEnd !== undefined) {
-      if (line === diagnosticEnd) diagnosticEnd = undefined
+  for (const { depth, text } of linesOf(tap)) {
+    if (depth > open.length) continue
+    if (text.startsWith('# Subtest: ')) {
+      open.splice(depth, open.length, { points: 0, skipped: false })
       continue
     }
-    const [, indent = '', rest = ''] = /^( *)(.*)$/.exec(line) ?? []
-    if (rest === '---') {
-      diagnosticEnd = `${indent}...`
-      continue
-    }
-    const depth = indent.length / 4
-    if (rest.startsWith('# Subtest: ')) {
-      open.length = depth
-      open.push({ title: unescaped(rest.slice('# Subtest: '.length)), assertions: 0, skipped: false })
-      continue
-    }
-    const point = depth <= open.length ? readPoint(rest) : undefined
+    const point = readPoint(text)
     if (point === undefined) continue
-    const own = open.length > depth ? open[depth] : undefined
-    open.length = depth
+    const [own] = open.splice(depth)
     for (const around of open) {
-      around.assertions += 1
+      around.points += 1
       around.skipped ||= point.skipped
     }
     if (depth === 0) {
       files.push(point.title)
-      tests.push(...ofFile.map((test) => ({ file: point.title, ...test })))
-      ofFile = []
+      tests.push(...ofFile.splice(0).map((test) => ({ file: point.title, ...test })))
     } else if (own !== undefined || point.skipped) {
       ofFile.push({ ...splitTitle(point.title), outcome: outcomeOf(point, own) })
     }
   }
   return { files, tests }
+}
+
+/** A subtest whose own point has not come yet. */
+interface Open {
+  points: number
+  skipped: boolean
+}
+
+/** The lines of TAP with their depth, without diagnostics: these may quote anything. */
+function* linesOf(tap: string): Generator<{ readonly depth: number; readonly text: string }> {
+  let diagnosticEnd: string | undefined
+  for (const line of tap.split('\n')) {
+    const text = line.trimStart()
+    const indent = line.slice(0, line.length - text.length)
+    if (diagnosticEnd !== undefined) {
+      if (line === diagnosticEnd) diagnosticEnd = undefined
+    } else if (text === '---') diagnosticEnd = `${indent}...`
+    else if (indent.length % 4 === 0) yield { depth: indent.length / 4, text }
+  }
 }
 
 /** The ids a title begins with, each in square brackets, and what follows them. */
@@ -98,7 +98,7 @@ function readPoint(text: string): Point | undefined {
 function outcomeOf({ ok, skipped }: Point, own: Open | undefined): Outcome {
   if (skipped || own?.skipped) return 'skipped'
   if (!ok) return 'failed'
-  return own?.assertions === 0 ? 'empty' : 'passed'
+  return own?.points === 0 ? 'empty' : 'passed'
 }
 
 function unescaped(text: string): string {
