@@ -1,6 +1,7 @@
 import t from 'tap'
 import { ask, offeredScope, pageOf, title } from '../helpers/authorization.ts'
-import { exchange, obtainCode, postAs, refresh, register } from '../helpers/flow.ts'
+import { exchange, obtainCode, obtainTokens, postAs, refresh, register } from '../helpers/flow.ts'
+import { bob } from '../helpers/server.ts'
 import { assertRefused, isAlive, json, startFlow } from '../helpers/wire.ts'
 
 const { server, client, agent, tokens } = await startFlow(t)
@@ -39,6 +40,17 @@ t.test(
     t.equal((await refresh(server, client, survivor)).status, 200, 'another grant of the same client goes on')
   },
 )
+
+t.test('[oauth21-4.3.1-grant-active] the tokens of a person who was removed are dead', async (t) => {
+  const theirs = await obtainTokens(server, client, { person: bob })
+  const { refresh_token: other } = await tokens()
+  t.ok(await isAlive(server, theirs.access_token))
+  const account = await server.deps.store.find('accountByLogin', bob.username)
+  await server.deps.store.write({ op: 'deleteAccount', accountId: account?.id ?? '' })
+  await assertRefused(t, await refresh(server, client, theirs.refresh_token), 'invalid_grant')
+  t.notOk(await isAlive(server, theirs.access_token))
+  t.equal((await refresh(server, client, other)).status, 200, 'those of others are not')
+})
 
 t.test(
   '[oauth21-4.3.1-grant-active] a code that was replayed ends the grant of the refresh token',
