@@ -53,7 +53,9 @@ export function judge(
   rules: Rules,
 ): { readonly documents: readonly DocumentVerdict[]; readonly problems: readonly string[] } {
   const carriers = new Map<string, Test[]>()
-  for (const test of tests) for (const id of test.ids) carriers.set(id, [...(carriers.get(id) ?? []), test])
+  // Files that run at once end in any order.
+  const ordered = tests.toSorted((one, other) => (one.file < other.file ? -1 : Number(one.file > other.file)))
+  for (const test of ordered) for (const id of test.ids) carriers.set(id, [...(carriers.get(id) ?? []), test])
   const known = new Set(documents.flatMap(({ clauses }) => clauses.map(({ id }) => id)))
   const judged = documents.map((document) => ({
     document,

@@ -45,7 +45,7 @@ export interface Document {
   readonly clauses: readonly Clause[]
 }
 
-/** The ledger of this folder, what is shipped first, and what is wrong with it. */
+/** The ledger of this folder, documents of which most is planned last, and what is wrong with it. */
 export function readLedger(root: string): {
   readonly documents: readonly Document[]
   readonly problems: readonly string[]
@@ -60,7 +60,8 @@ export function readLedger(root: string): {
     const clauses = readClauses(root, file, problems)
     return { name: clauses[0]?.spec ?? name, file, clauses }
   })
-  const isLater = ({ clauses }: Document) => clauses.every(({ tier }) => tier === 2)
+  const isLater = ({ clauses }: Document) =>
+    2 * clauses.filter(({ planned }) => planned !== undefined).length > clauses.length
   const ordered = [...documents.filter((one) => !isLater(one)), ...documents.filter(isLater)]
   return { documents: ordered, problems: [...problems, ...judgeRows(root, ordered)] }
 }

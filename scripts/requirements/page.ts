@@ -41,9 +41,9 @@ results are not those of the files as they are.
 | planned | it comes with a feature that is not there yet, which the line names |
 | unproven | nothing proves it, and nothing says why; no MUST of what is shipped can be here |
 
-What is shipped comes first. *Service specification* is what this server offers where the standards leave a choice: its
-paths, its scopes, registration for programs on the person's own computer, and anonymous access; its ids begin with
-\`seed-\`. Where documents disagree the ledger says so (\`conflict\`) and how it was settled (\`settled\`).`
+Documents of which most is planned come last. *Service specification* is what this server offers where the standards
+leave a choice: its paths, its scopes, registration for programs on the person's own computer, and anonymous access; its
+ids begin with \`seed-\`. Where documents disagree the ledger says so (\`conflict\`) and how it was settled (\`settled\`).`
 
 const shown: Readonly<Record<State, string>> = {
   'over HTTP': 'over HTTP',
