@@ -1,13 +1,12 @@
 /**
- * The OpenID Foundation's form post certification plan: the modules of the basic plan with
- * `response_mode=form_post`. What makes the form one is asserted of every answer where it is received, in the suite's
- * callback.
+ * The OpenID Foundation's form post certification plan: the modules of the basic plan with `response_mode=form_post`,
+ * but for those about scopes, of which nothing passes through the form. What makes the form one is asserted of every
+ * answer where it is received, in the suite's callback.
  */
 import t from 'tap'
 import { startSuite } from '../helpers/openid-suite.ts'
 import { flowModules } from './openid-flow.suite.ts'
 import { requestModules } from './openid-requests.suite.ts'
-import { shippedScopeModules } from './openid-scopes.suite.ts'
 import { sessionModules } from './openid-sessions.suite.ts'
 
 const suite = await startSuite(t, 'form_post')
@@ -19,4 +18,3 @@ t.test('response_modes_supported has form_post', async (t) => {
 flowModules(suite)
 requestModules(suite)
 sessionModules(suite)
-shippedScopeModules(suite)
