@@ -121,22 +121,6 @@ t.test('who has to prove it again finds their name filled in, and may still be s
   )
 })
 
-t.test('a login ends after its idle time, moved by use, and after its absolute time', async (t) => {
-  const brief = await startServer(t, { lifetimes: { sessionIdleSeconds: 100, sessionAbsoluteSeconds: 250 } })
-  const own = await integrate(brief, { consent: 'skip' })
-  const silent = async (agent: UserAgent) => sentAway(await ask(brief, own, { prompt: 'none' }, agent))
-  const [used, idle] = [await signedIn(brief, own), await signedIn(brief, own)]
-  for (const wait of [80, 80]) {
-    brief.advance(wait)
-    t.match(await silent(used), { code: /./ })
-  }
-  t.match(await silent(idle), { error: 'login_required' })
-  brief.advance(80)
-  t.match(await silent(used), { code: /./ })
-  brief.advance(20)
-  t.match(await silent(used), { error: 'login_required' })
-})
-
 t.test('cookies are HttpOnly, SameSite=Lax, for the whole site, and hold nothing but handles', async (t) => {
   for (const [at, prefix, secure] of [
     [server, '', false],
