@@ -1,4 +1,5 @@
 import { hash } from 'node:crypto'
+import { type TSchema, Type } from '@sinclair/typebox'
 import type { FastifyInstance, FastifySchema } from 'fastify'
 
 /** A public document that is written once and served many times. */
@@ -7,6 +8,14 @@ export interface Document {
   readonly content: () => object
   readonly maxAgeSeconds: number
   readonly schema?: FastifySchema
+}
+
+/** What a document answers, for the API description: these members and more, or nothing new. */
+export function documentResponses(members: Readonly<Record<string, TSchema>>) {
+  return {
+    200: Type.Object({ ...members }, { description: 'The document.', additionalProperties: true }),
+    304: { description: 'The document the client has is the current one.', type: 'null' },
+  }
 }
 
 /**

@@ -1,22 +1,39 @@
 import { readFileSync } from 'node:fs'
+import { Type } from '@sinclair/typebox'
 import type { FastifyPluginAsync } from 'fastify'
 import type { AppDeps } from '../deps.ts'
-import { serveDocument } from './document.ts'
+import { documentResponses, serveDocument } from './document.ts'
 
 const file = new URL('../../openapi/openapi.json', import.meta.url)
 
-/** `/openapi.json`: the checked-in description, generated from the route schemas, with this service as its server. */
+/**
+ * `/openapi.json`: the checked-in description, generated from the route schemas, with this service as its server and
+ * without what it does not serve.
+ */
 export const apiDescription: FastifyPluginAsync<Pick<AppDeps, 'config' | 'service'>> = async (
   app,
   { config, service },
 ) => {
+  const describe = (): object => {
+    const whole = JSON.parse(readFileSync(file, 'utf8'))
+    // An operator's scope catalogue may lack areas that the shipped one has.
+    const served = Object.entries(whole.paths).filter(
+      ([path]) => app.methodsOf(service.prefix + path).length > 0,
+    )
+    return { ...whole, servers: [{ url: service.issuer }], paths: Object.fromEntries(served) }
+  }
   let content: object | undefined
   serveDocument(app, ['/openapi.json'], {
     content: () => {
-      content ??= { ...JSON.parse(readFileSync(file, 'utf8')), servers: [{ url: service.issuer }] }
-      return content ?? {}
+      content ??= describe()
+      return content
     },
     maxAgeSeconds: config.lifetimes.metadataCacheSeconds,
-    schema: { operationId: 'apiDescription', tags: ['discovery'], summary: 'This description, OpenAPI 3.1' },
+    schema: {
+      operationId: 'apiDescription',
+      tags: ['discovery'],
+      summary: 'This description, OpenAPI 3.1',
+      response: documentResponses({ openapi: Type.String(), paths: Type.Object({}) }),
+    },
   })
 }

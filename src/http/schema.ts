@@ -10,3 +10,22 @@ export const ErrorResponse = Type.Object(
   },
   { title: 'Error', description: 'A refusal, RFC 6749 §5.2.', additionalProperties: false },
 )
+
+/** What an endpoint that reads a body may answer to one it cannot read. */
+export const badBody = { 400: ErrorResponse, 413: ErrorResponse, 415: ErrorResponse }
+
+const page = (description: string) => ({
+  description,
+  content: { 'text/html': { schema: Type.String() } },
+})
+
+/** What an endpoint for people answers instead. */
+export const pageResponses = {
+  200: page('A page that posts the answer to the redirect URI: response_mode form_post.'),
+  400: page('The client or its redirect URI is not proven.'),
+  429: page('Too many requests from this network.'),
+  503: page('The storage cannot be reached now.'),
+}
+
+/** As `badBody`, for people. */
+export const badFormPages = { 413: page('The form is too large.'), 415: page('The body is no form.') }

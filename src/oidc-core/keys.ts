@@ -1,7 +1,8 @@
+import { Type } from '@sinclair/typebox'
 import type { FastifyPluginAsync } from 'fastify'
 import type { AppDeps } from '../deps.ts'
 import { contextClasses } from '../domain/authentication-context.ts'
-import { serveDocument } from '../http/document.ts'
+import { documentResponses, serveDocument } from '../http/document.ts'
 
 /**
  * OpenID Connect Core §10.1: the public keys ID Tokens verify with, and what a client may expect of them: subjects
@@ -21,6 +22,11 @@ export const publishedKeys: FastifyPluginAsync<Pick<AppDeps, 'config' | 'service
   serveDocument(app, ['/api/oauth/jwks'], {
     content: () => keys.jwks(),
     maxAgeSeconds: config.lifetimes.metadataCacheSeconds,
-    schema: { operationId: 'jwks', tags: ['discovery'], summary: 'Public signing keys, RFC 7517' },
+    schema: {
+      operationId: 'jwks',
+      tags: ['discovery'],
+      summary: 'Public signing keys, RFC 7517',
+      response: documentResponses({ keys: Type.Array(Type.Object({ kid: Type.String() })) }),
+    },
   })
 }

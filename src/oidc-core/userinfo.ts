@@ -5,7 +5,7 @@ import type { AppDeps } from '../deps.ts'
 import { bearerRefusal } from '../domain/bearer.ts'
 import { claimNames, userInfo as describe } from '../domain/claims.ts'
 import { assertForm, formBodies } from '../http/parameters.ts'
-import { ErrorResponse } from '../http/schema.ts'
+import { badBody, ErrorResponse } from '../http/schema.ts'
 
 const UserInfoResponse = Type.Object(
   { sub: Type.String() },
@@ -76,6 +76,7 @@ export const userInfo: FastifyPluginAsyncTypebox<Pick<AppDeps, 'config' | 'servi
     {
       schema: {
         ...schema,
+        response: { ...schema.response, ...badBody },
         operationId: 'userInfoByPost',
         summary: 'Claims about the person, by POST',
         consumes: ['application/x-www-form-urlencoded'],

@@ -1,7 +1,7 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { type Static, Type } from '@sinclair/typebox'
 import type { AppDeps } from '../deps.ts'
-import { ErrorResponse } from '../http/schema.ts'
+import { badBody, ErrorResponse } from '../http/schema.ts'
 
 const Answer = Type.Object(
   {
@@ -37,6 +37,7 @@ export const protectedApi: FastifyPluginAsyncTypebox<Pick<AppDeps, 'config'>> = 
           response: {
             200: Answer,
             400: ErrorResponse,
+            ...(operation === 'write' && badBody),
             401: ErrorResponse,
             403: ErrorResponse,
             503: ErrorResponse,

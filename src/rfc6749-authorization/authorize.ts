@@ -12,6 +12,7 @@ import { formatParameters, type Parameters, single } from '../domain/parameters.
 import { hashSecret } from '../domain/secret.ts'
 import { toOAuthError } from '../http/errors.ts'
 import { formBodies, longestUrl, parametersOf } from '../http/parameters.ts'
+import { badFormPages, pageResponses } from '../http/schema.ts'
 import { consentKey } from '../storage/store.ts'
 import { AuthorizationParameters } from './schema.ts'
 
@@ -124,6 +125,7 @@ export const authorize: FastifyPluginAsync<AppDeps> = async (
           'To the sign-in or consent page, or to the redirect URI with code or error, state and iss.',
         type: 'null',
       },
+      ...pageResponses,
     },
   } as const
   app.get(
@@ -145,6 +147,7 @@ export const authorize: FastifyPluginAsync<AppDeps> = async (
       attachValidation: true,
       schema: {
         ...schema,
+        response: { ...schema.response, ...badFormPages },
         operationId: 'authorizeByForm',
         summary: 'Authorization request as a form',
         consumes: [form],

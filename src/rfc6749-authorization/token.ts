@@ -6,7 +6,7 @@ import { OAuthError } from '../domain/errors.ts'
 import type { Client, GrantType } from '../domain/model.ts'
 import { clientOf, requireClient } from '../http/client-authentication.ts'
 import { assertForm, formBodies } from '../http/parameters.ts'
-import { ErrorResponse } from '../http/schema.ts'
+import { badBody, ErrorResponse } from '../http/schema.ts'
 import { TokenRequest, TokenResponse } from './schema.ts'
 
 export type TokenParameters = Static<typeof TokenRequest>
@@ -63,7 +63,7 @@ export const token: FastifyPluginAsyncTypebox<Pick<AppDeps, 'config' | 'service'
         body: TokenRequest,
         response: {
           200: TokenResponse,
-          400: ErrorResponse,
+          ...badBody,
           401: ErrorResponse,
           429: ErrorResponse,
           503: ErrorResponse,

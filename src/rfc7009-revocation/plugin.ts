@@ -7,7 +7,7 @@ import { grantIdOfJwt } from '../domain/jwt-access-token.ts'
 import { revokeJwt, revokeToken } from '../domain/revocation.ts'
 import { clientOf, requireClient } from '../http/client-authentication.ts'
 import { assertForm, formBodies } from '../http/parameters.ts'
-import { ErrorResponse } from '../http/schema.ts'
+import { badBody, ErrorResponse } from '../http/schema.ts'
 
 const RevocationRequest = Type.Object({
   token: Type.Optional(Type.String({ description: 'The access or refresh token.' })),
@@ -45,7 +45,7 @@ export const revocation: FastifyPluginAsyncTypebox<
             type: 'null',
             description: 'The token is dead, or was never alive.',
           }),
-          400: ErrorResponse,
+          ...badBody,
           401: ErrorResponse,
           429: ErrorResponse,
           503: ErrorResponse,

@@ -1,5 +1,5 @@
 import { Type } from '@sinclair/typebox'
-import { ErrorResponse } from '../http/schema.ts'
+import { badBody, ErrorResponse } from '../http/schema.ts'
 
 const text = (description: string) => Type.String({ description })
 const texts = (description: string) =>
@@ -89,7 +89,6 @@ const ClientPath = Type.Object({ client_id: text('The identifier of the client.'
 
 const tags = ['registration']
 const security = [{ registrationAccessToken: [] }]
-const badBody = { 400: ErrorResponse, 413: ErrorResponse, 415: ErrorResponse }
 
 /** `POST /api/oauth/register`, RFC 7591 §3. */
 export const registerRoute = {
@@ -97,7 +96,7 @@ export const registerRoute = {
   summary: 'Register a client, RFC 7591 §3.1',
   tags,
   body: ClientRegistrationRequest,
-  response: { 201: ClientInformation, ...badBody },
+  response: { 201: ClientInformation, ...badBody, 429: ErrorResponse, 503: ErrorResponse },
 }
 
 /** `GET /api/oauth/register/:client_id`, RFC 7592 §2.1. */
@@ -107,7 +106,7 @@ export const readRoute = {
   tags,
   security,
   params: ClientPath,
-  response: { 200: ClientInformation, 401: ErrorResponse },
+  response: { 200: ClientInformation, 401: ErrorResponse, 503: ErrorResponse },
 }
 
 /** `PUT /api/oauth/register/:client_id`, RFC 7592 §2.2. */
@@ -118,7 +117,7 @@ export const updateRoute = {
   security,
   params: ClientPath,
   body: ClientUpdateRequest,
-  response: { 200: ClientInformation, ...badBody, 401: ErrorResponse },
+  response: { 200: ClientInformation, ...badBody, 401: ErrorResponse, 503: ErrorResponse },
 }
 
 /** `DELETE /api/oauth/register/:client_id`, RFC 7592 §2.3. */
@@ -130,6 +129,8 @@ export const deleteRoute = {
   params: ClientPath,
   response: {
     204: Type.Unsafe<undefined>({ type: 'null', description: 'Deleted.' }),
+    ...badBody,
     401: ErrorResponse,
+    503: ErrorResponse,
   },
 }

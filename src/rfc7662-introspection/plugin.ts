@@ -8,7 +8,7 @@ import { jtiOf } from '../domain/jwt-access-token.ts'
 import { formatScope } from '../domain/scope.ts'
 import { clientOf, requireClient } from '../http/client-authentication.ts'
 import { assertForm, formBodies } from '../http/parameters.ts'
-import { ErrorResponse } from '../http/schema.ts'
+import { badBody, ErrorResponse } from '../http/schema.ts'
 import { tokenReader } from '../http/token-reader.ts'
 
 const IntrospectionRequest = Type.Object({
@@ -64,7 +64,7 @@ export const introspection: FastifyPluginAsyncTypebox<
         body: IntrospectionRequest,
         response: {
           200: IntrospectionResponse,
-          400: ErrorResponse,
+          ...badBody,
           401: ErrorResponse,
           429: ErrorResponse,
           503: ErrorResponse,

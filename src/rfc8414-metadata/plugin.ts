@@ -1,8 +1,9 @@
+import { Type } from '@sinclair/typebox'
 import type { FastifyPluginAsync } from 'fastify'
 import fp from 'fastify-plugin'
 import type { AppDeps } from '../deps.ts'
 import { wellKnownUrl } from '../domain/well-known.ts'
-import { serveDocument } from '../http/document.ts'
+import { documentResponses, serveDocument } from '../http/document.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {
@@ -71,6 +72,7 @@ export const metadataDocuments: FastifyPluginAsync<Pick<AppDeps, 'config' | 'ser
       operationId: 'authorizationServerMetadata',
       tags: ['discovery'],
       summary: 'Authorization server metadata, RFC 8414',
+      response,
     },
   })
   serveDocument(app, pathsOf('openid-configuration'), {
@@ -79,6 +81,16 @@ export const metadataDocuments: FastifyPluginAsync<Pick<AppDeps, 'config' | 'ser
       operationId: 'openidConfiguration',
       tags: ['discovery'],
       summary: 'OpenID Connect discovery document',
+      response,
     },
   })
 }
+
+// Required of both documents, RFC 8414 §2 and OpenID Connect Discovery §3.
+const response = documentResponses({
+  issuer: Type.String(),
+  authorization_endpoint: Type.String(),
+  token_endpoint: Type.String(),
+  jwks_uri: Type.String(),
+  response_types_supported: Type.Array(Type.String()),
+})

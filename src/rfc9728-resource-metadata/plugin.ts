@@ -1,7 +1,8 @@
+import { Type } from '@sinclair/typebox'
 import type { FastifyPluginAsync } from 'fastify'
 import type { AppDeps } from '../deps.ts'
 import { wellKnownUrl } from '../domain/well-known.ts'
-import { serveDocument } from '../http/document.ts'
+import { documentResponses, serveDocument } from '../http/document.ts'
 
 /**
  * RFC 9728 §2 and RFC 9728 §3: the metadata of the service's own API and of every configured resource that lives on
@@ -34,6 +35,7 @@ export const resourceMetadata: FastifyPluginAsync<Pick<AppDeps, 'config' | 'serv
       schema: {
         tags: ['discovery'],
         summary: 'Protected resource metadata, RFC 9728',
+        response,
         ...(resource === own && { operationId: 'protectedResourceMetadata' }),
       },
     })
@@ -44,3 +46,8 @@ export const resourceMetadata: FastifyPluginAsync<Pick<AppDeps, 'config' | 'serv
 function isBelow(identifier: string, origin: string): boolean {
   return URL.canParse(identifier) && new URL(identifier).origin === origin
 }
+
+const response = documentResponses({
+  resource: Type.String(),
+  authorization_servers: Type.Array(Type.String()),
+})

@@ -1,0 +1,143 @@
+/**
+ * The API description as served: every operation is called, every answer is held against it, and it has every
+ * operation there is. An operation that nothing here knows how to call fails.
+ */
+import t from 'tap'
+import { buildApp } from '../../src/app.ts'
+import { obtainTokens, register } from '../helpers/flow.ts'
+import { startServer, type TestServer } from '../helpers/server.ts'
+import { UserAgent } from '../helpers/user-agent.ts'
+import { type Described, type Description, readDescription } from './metadata-truth/description.ts'
+import { operateFor, type Scene } from './metadata-truth/operations.ts'
+
+async function openScene(issuerPath: string): Promise<Scene & { readonly description: Description }> {
+  const server = await startServer(t, { issuerPath })
+  const client = await register(server)
+  const confidential = await register(server, { token_endpoint_auth_method: 'client_secret_basic' })
+  const agent = new UserAgent(server.issuer)
+  const tokens = (scope: string) => obtainTokens(server, client, { agent, fields: { scope } })
+  const { access_token: unable } = await tokens('openid')
+  const { access_token: able } = await tokens(server.deps.config.scopes.map(({ name }) => name).join(' '))
+  const description = await readDescription(`${server.issuer}/openapi.json`)
+  return { server, client, confidential, agent, tokens, able, unable, description }
+}
+
+const scenes = await Promise.all(['', '/t'].map(openScene))
+const [scene] = scenes
+if (scene === undefined) throw new Error('there is a scene')
+
+/** Answers that need more than a request: too many of them, or a store that is gone. Each has its own tests. */
+const elsewhere = [429, 503]
+/** Only a request with two Authorization headers is malformed here, and fetch cannot send it. */
+const needsRaw = ({ path, method }: Described) => (method === 'GET' && path.startsWith('/api/') ? [400] : [])
+
+/** The areas are all alike: one of them is enough where only the place or the limits are others. */
+const isNoOtherArea = ({ path }: Described) => /^\/api\/(oauth|courses)\b|^\/(?!api)/.test(path)
+
+for (const each of scenes) {
+  const { server, description } = each
+  const tried = [...description.operations.values()].filter((one) => each === scene || isNoOtherArea(one))
+  t.test(
+    `[seed-4-openapi] every operation of ${new URL(server.issuer).pathname} answers as it is described, with each status it has`,
+    async (t) => {
+      t.ok(tried.length > 20)
+      for (const described of tried) {
+        const { operationId, responses } = described
+        const operate = operateFor(described)
+        if (operate === undefined) t.fail(`nobody knows how to call ${operationId}`)
+        await operate?.((init) => description.call(t, operationId, init), each)
+        const seen = description.seen.get(operationId) ?? new Set()
+        const untold = Object.keys(responses)
+          .map(Number)
+          .filter((status) => ![...seen, ...elsewhere, ...needsRaw(described)].includes(status))
+        t.strictSame(untold, [], `${operationId} answers with every status it is described with`)
+        t.ok(
+          [...seen].some((status) => status < 400),
+          `${operationId} can be used`,
+        )
+      }
+    },
+  )
+}
+
+/** Every route of this server as `GET /path`, below the issuer. */
+async function routesOf({ deps, issuer }: TestServer): Promise<readonly string[]> {
+  const prefix = new URL(issuer).pathname.replace(/^\/$/, '')
+  const routes: string[] = []
+  const app = await buildApp(deps, {
+    logTo: { write: () => {} },
+    observe: async (observed) => {
+      observed.addHook('onRoute', ({ method, url }) => {
+        if (!url.startsWith(`${prefix}/`)) return
+        const path = url.slice(prefix.length).replaceAll(/:(\w+)/g, '{$1}')
+        for (const each of [method].flat()) routes.push(`${each} ${path}`)
+      })
+    },
+  })
+  await app.ready()
+  await app.close()
+  return [...new Set(routes)].filter((route) => !/^(HEAD|OPTIONS) /.test(route)).sort()
+}
+
+/** What is there for people and for those who run the server: deliberately not part of the API. */
+const pagesAndHealth = [
+  'GET /',
+  'GET /assets/form-post.js',
+  'GET /assets/icon.svg',
+  'GET /assets/style.css',
+  'GET /consent',
+  'GET /livez',
+  'GET /login',
+  'GET /oauth/logout',
+  'GET /readyz',
+  'POST /consent',
+  'POST /login',
+  'POST /oauth/logout',
+]
+
+t.test('every route is described, but for the pages and the health of the server', async (t) => {
+  const described = [...scene.description.operations.values()].map(({ method, path }) => `${method} ${path}`)
+  const served = await routesOf(scene.server)
+  t.strictSame(
+    described.filter((operation) => !served.includes(operation)),
+    [],
+    'all of it is served',
+  )
+  t.strictSame(
+    served.filter((route) => !described.includes(route)),
+    pagesAndHealth,
+  )
+})
+
+t.test('with every request limit at one, each operation that has 429 answers so, and no other', async (t) => {
+  const requestsPerMinute = { registration: 1, authorization: 1, token: 1, signIn: 1 }
+  const server = await startServer(t, { rateLimits: 'on', requestsPerMinute })
+  const description = await readDescription(`${server.issuer}/openapi.json`)
+  const tried = [...description.operations.values()].filter(isNoOtherArea)
+  t.ok(tried.some(({ responses }) => '429' in responses))
+  for (const { operationId, responses, method } of tried) {
+    const body = method === 'GET' ? {} : { body: new URLSearchParams({ client_id: 'x' }) }
+    const parameters = { client_id: 'x' }
+    for (let times = 0; times < 2; times += 1) await description.call(t, operationId, { ...body, parameters })
+    t.equal(description.seen.get(operationId)?.has(429), '429' in responses, operationId)
+  }
+})
+
+t.test('an area that the catalogue of an operator lacks is neither served nor described', async (t) => {
+  const scopes = scene.server.deps.config.scopes.filter(({ name }) => !/^(courses|orders):/.test(name))
+  const server = await startServer(t, { scopes, issuerPath: '/t' })
+  const { operations } = await readDescription(`${server.issuer}/openapi.json`)
+  const missing = [...scene.description.operations.keys()].filter((id) => !operations.has(id))
+  t.strictSame(missing.toSorted(), [
+    'delete_courses',
+    'get_courses',
+    'get_orders',
+    'patch_courses',
+    'post_courses',
+    'put_courses',
+  ])
+  for (const area of ['courses', 'orders']) {
+    t.equal((await fetch(`${server.issuer}/api/${area}`)).status, 404)
+  }
+  t.equal((await fetch(`${server.issuer}/api/pages`)).status, 200)
+})
