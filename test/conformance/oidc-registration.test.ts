@@ -1,0 +1,67 @@
+import t from 'tap'
+import { ask, assertRefused, loopback, registrationAt } from '../helpers/registration.ts'
+import { startServer } from '../helpers/server.ts'
+
+const { issuer } = await startServer(t)
+const { endpoint, post, register, mayAuthorize } = registrationAt(issuer)
+
+t.test('[oidc-core-16.19-secret-entropy] a secret has at least 32 bytes', async (t) => {
+  const { client_secret: secret } = await register({ token_endpoint_auth_method: 'client_secret_post' })
+  const random = String(secret).split('_').slice(2).join('_')
+  t.ok(Buffer.from(random, 'base64url').length >= 32)
+})
+
+t.test(
+  '[oidc-reg-2-application-type-default] application_type is native for loopback redirects',
+  async (t) => {
+    t.equal((await register())['application_type'], 'native')
+    t.equal((await register({ application_type: 'web' }))['application_type'], 'native')
+    const { client_id: id } = await register()
+    t.ok(await mayAuthorize(id, loopback.replace('7777', '51999')), 'so its port is free')
+  },
+)
+
+t.test('[oidc-reg-2-native-redirects] a native client has no redirect off this computer', async (t) => {
+  for (const uri of ['https://x/cb', 'http://x/cb']) {
+    const answer = await post({ application_type: 'native', redirect_uris: [uri] })
+    assertRefused(t, answer, 'invalid_redirect_uri', uri)
+  }
+})
+
+t.test('[oidc-reg-2-application-type-values] application_type is native or web', async (t) => {
+  const answer = await post({ redirect_uris: [loopback], application_type: 'desktop' })
+  assertRefused(t, answer, 'invalid_client_metadata', 'desktop')
+})
+
+t.test('an ID Token algorithm that the server does not have is refused', async (t) => {
+  for (const algorithm of ['XYZ', 'none', 'HS256']) {
+    const answer = await post({ redirect_uris: [loopback], id_token_signed_response_alg: algorithm })
+    assertRefused(t, answer, 'invalid_client_metadata', algorithm)
+  }
+})
+
+t.test('[oidc-reg-2-subject-type] subject_type is public', async (t) => {
+  const answer = await post({ redirect_uris: [loopback], subject_type: 'pairwise' })
+  assertRefused(t, answer, 'invalid_client_metadata', 'pairwise')
+  await register({ subject_type: 'public' })
+})
+
+t.test('[oidc-reg-3-cors] pages of other origins may register', async (t) => {
+  const { status, headers } = await ask(endpoint, {
+    method: 'OPTIONS',
+    headers: {
+      origin: 'https://app.example',
+      'access-control-request-method': 'POST',
+      'access-control-request-headers': 'content-type',
+    },
+  })
+  t.ok(status >= 200 && status < 300)
+  t.equal(headers.get('access-control-allow-origin'), '*')
+  t.match(headers.get('access-control-allow-methods'), 'POST')
+  t.match(headers.get('access-control-allow-headers'), /content-type/i)
+})
+
+t.test('[rfc7523-2.2-registration] private_key_jwt without keys is refused', async (t) => {
+  const answer = await post({ redirect_uris: [loopback], token_endpoint_auth_method: 'private_key_jwt' })
+  assertRefused(t, answer, 'invalid_client_metadata', 'private_key_jwt')
+})

@@ -1,0 +1,128 @@
+import t from 'tap'
+import { assertNotSentAway, assertRefused, loopback, registrationAt } from '../helpers/registration.ts'
+import { startServer } from '../helpers/server.ts'
+
+const { issuer } = await startServer(t)
+const { post, register, authorize, mayAuthorize, tokenError } = registrationAt(issuer)
+
+t.test('[rfc8252-8.3-localhost-not-recommended] localhost is refused', async (t) => {
+  assertRefused(
+    t,
+    await post({ redirect_uris: ['http://localhost:1/cb'] }),
+    'invalid_redirect_uri',
+    'localhost',
+  )
+})
+
+t.test('[rfc8252-8.4-native-public] a native client is what it registered as', async (t) => {
+  const open = await register({ application_type: 'native', token_endpoint_auth_method: 'none' })
+  t.equal(await tokenError({ client_id: open['client_id'] }), 'invalid_grant')
+  const { client_id, client_secret } = await register({
+    application_type: 'native',
+    token_endpoint_auth_method: 'client_secret_post',
+  })
+  t.equal(await tokenError({ client_id, client_secret }), 'invalid_grant')
+  t.equal(await tokenError({ client_id, client_secret: 'wrong' }), 'invalid_client')
+  t.equal(await tokenError({ client_id }), 'invalid_client')
+})
+
+t.test('[rfc8252-8.4-complete-uri] nothing in a redirect URI is a pattern', async (t) => {
+  assertRefused(t, await post({ redirect_uris: ['http://127.0.0.1:*/cb'] }), 'invalid_redirect_uri', 'port')
+  const client = await register({ redirect_uris: ['http://127.0.0.1:1/*'] })
+  t.ok(await mayAuthorize(client['client_id'], 'http://127.0.0.1:1/*'))
+  for (const uri of ['http://127.0.0.1:1/cb', 'http://127.0.0.1:1/', 'http://127.0.0.1:1/*/cb'])
+    assertNotSentAway(t, await authorize(client['client_id'], { redirect_uri: uri }), uri)
+})
+
+t.test('[oauth21-2.3.1-complete-uri-all] a redirect URI without a path is refused', async (t) => {
+  for (const uri of ['http://127.0.0.1', 'http://127.0.0.1:80', 'http://[::1]:80']) {
+    const answer = await post({ redirect_uris: [uri], token_endpoint_auth_method: 'client_secret_post' })
+    assertRefused(t, answer, 'invalid_redirect_uri', uri)
+  }
+})
+
+t.test(
+  '[rfc8252-8.4-private-scheme-period] [mcp-security-redirects] private-use schemes are refused',
+  async (t) => {
+    for (const uri of ['myapp:/cb', 'com.example.app:/cb', 'vscode://cb', 'urn:ietf:wg:oauth:2.0:oob']) {
+      assertRefused(t, await post({ redirect_uris: [uri] }), 'invalid_redirect_uri', uri)
+    }
+  },
+)
+
+t.test('more redirect URIs than allowed are refused', async (t) => {
+  const uris = Array.from({ length: 51 }, (_, at) => `http://127.0.0.1/${at}`)
+  t.equal((await post({ redirect_uris: uris.slice(1) })).status, 201)
+  assertRefused(t, await post({ redirect_uris: uris }), 'invalid_redirect_uri', '51')
+})
+
+t.test('[rfc7591-3.2.2-invalid-redirect-uri] a bad redirect URI is invalid_redirect_uri', async (t) => {
+  for (const uri of [
+    'http://127.1/cb',
+    'http://2130706433/cb',
+    'http://127.0.0.1@x.example/cb',
+    'http://127.0.0.2/',
+  ]) {
+    assertRefused(t, await post({ redirect_uris: [uri] }), 'invalid_redirect_uri', uri)
+  }
+})
+
+t.test(
+  '[rfc7591-5-redirects-required] [rfc9700-2.1-no-http-redirects] redirects off this computer are refused',
+  async (t) => {
+    for (const uri of [
+      'http://evil.example/cb',
+      'http://app.example/cb',
+      'javascript:alert(1)',
+      'data:text/html,x',
+      'file:///etc/passwd',
+    ]) {
+      assertRefused(t, await post({ redirect_uris: [uri] }), 'invalid_redirect_uri', uri)
+    }
+  },
+)
+
+t.test('[oidc-reg-3.2-redirect-uris-never-replaced] redirect URIs come back as they were sent', async (t) => {
+  const uris = ['http://127.0.0.1:8080/A/b?x=%20', 'http://127.0.0.1:80/a/../b', 'http://[::1]/%7e']
+  t.strictSame((await register({ redirect_uris: uris }))['redirect_uris'], uris)
+})
+
+t.test('[oidc-rpl-3.1-registration] post_logout_redirect_uris follow the loopback rule', async (t) => {
+  const uris = ['http://127.0.0.1:1/out']
+  t.strictSame((await register({ post_logout_redirect_uris: uris }))['post_logout_redirect_uris'], uris)
+  const answer = await post({
+    redirect_uris: [loopback],
+    post_logout_redirect_uris: ['https://app.example/out'],
+  })
+  assertRefused(t, answer, 'invalid_client_metadata', 'https')
+})
+
+t.test('a server that drops foreign redirects keeps and echoes the loopback ones', async (t) => {
+  const lenient = await startServer(t, {
+    issuerPath: '/t',
+    registration: { foreignRedirects: 'drop', loopbackHosts: ['localhost'] },
+  })
+  const client = registrationAt(lenient.issuer)
+  // What an editor registers that runs on the desktop and in the browser.
+  const registered = await client.register({
+    client_name: 'Editor',
+    grant_types: ['authorization_code', 'refresh_token'],
+    response_types: ['code'],
+    redirect_uris: [
+      'https://editor.example/redirect',
+      'http://127.0.0.1/',
+      'http://localhost:33418/',
+      'http://127.0.0.1:33418/',
+    ],
+    token_endpoint_auth_method: 'none',
+    application_type: 'native',
+  })
+  const kept = ['http://127.0.0.1/', 'http://localhost:33418/', 'http://127.0.0.1:33418/']
+  t.strictSame(registered['redirect_uris'], kept)
+  t.equal((await client.configure(registered, 'GET')).status, 200, 'below an issuer with a path')
+  t.ok(await client.mayAuthorize(registered['client_id'], 'http://127.0.0.1:5000/'))
+  t.ok(await client.mayAuthorize(registered['client_id'], 'http://localhost:5000/'))
+  t.notOk(await client.mayAuthorize(registered['client_id'], 'https://editor.example/redirect'))
+  const foreign = await client.post({ redirect_uris: ['https://editor.example/redirect'] })
+  assertRefused(t, foreign, 'invalid_redirect_uri', 'nothing is left')
+})
