@@ -1,0 +1,92 @@
+/**
+ * Shows that the suite has teeth: puts one deliberate fault after the other into a copy of the source and runs the tests
+ * that have to notice. Fails when one survives, does not apply any more, or is noticed by no test of its rule.
+ */
+import { availableParallelism } from 'node:os'
+import { fileURLToPath } from 'node:url'
+import { Command, CommanderError, InvalidArgumentError } from 'commander'
+import type { Fault } from '../test/mutants/fault.ts'
+import { faults as allFaults } from '../test/mutants/faults.ts'
+import { flawsOf, testFinder } from './mutants/check.ts'
+import { createJudge, type Verdict } from './mutants/judge.ts'
+import { openWorkspace, type Workspace } from './mutants/workspace.ts'
+
+const root = fileURLToPath(new URL('..', import.meta.url))
+const workspaces: Workspace[] = []
+process.on('exit', () => {
+  for (const workspace of workspaces) workspace.remove()
+})
+process.on('SIGINT', () => process.exit(130))
+process.on('SIGTERM', () => process.exit(143))
+process.exit(await main())
+
+async function main(): Promise<number> {
+  const program = new Command('mutants')
+    .description(
+      'Puts one deliberate fault after the other into a copy of src; a test of its rule has to fail.',
+    )
+    .option('--only <id...>', 'these faults only')
+    .option('--jobs <number>', 'how many at once', readCount, availableParallelism())
+    .option('--check', 'only whether every fault still applies')
+    .exitOverride()
+  try {
+    program.parse()
+  } catch (error) {
+    if (!(error instanceof CommanderError)) throw error
+    return error.exitCode === 0 ? 0 : 64
+  }
+  const { only, jobs, check } = program.opts<{ only?: string[]; jobs: number; check?: true }>()
+  const unknown = only?.find((id) => !allFaults.some((fault) => fault.id === id))
+  if (unknown !== undefined) {
+    process.stderr.write(`mutants: there is no fault ${unknown}\n`)
+    return 64
+  }
+  const faults = allFaults.filter(({ id }) => only === undefined || only.includes(id))
+  const flaws = flawsOf(faults, root)
+  for (const flaw of flaws) say(flaw)
+  if (flaws.length > 0) return 1
+  if (check) {
+    say(`${faults.length} faults apply`)
+    return 0
+  }
+  return tryAll(faults, jobs)
+}
+
+async function tryAll(faults: readonly Fault[], jobs: number): Promise<number> {
+  const judge = createJudge(testFinder(root))
+  const count = { killed: 0, survived: 0, doubtful: 0 }
+  const tryOne = async (fault: Fault, workspace: Workspace) => {
+    const start = performance.now()
+    const [word, story] = wordsFor(await judge(fault, workspace))
+    const seconds = ((performance.now() - start) / 1000).toFixed(1)
+    count[word] += 1
+    say(`${word.padEnd(8)}  ${fault.id}  ${seconds} s  ${story}`)
+  }
+  const left = faults.values()
+  await Promise.all(
+    Array.from({ length: jobs }, async () => {
+      const workspace = openWorkspace(root)
+      workspaces.push(workspace)
+      // The jobs share the iterator: whoever is free takes the next fault.
+      for (const fault of left) await tryOne(fault, workspace)
+    }),
+  )
+  const { killed, survived, doubtful } = count
+  const rest = doubtful > 0 ? `, ${doubtful} doubtful` : ''
+  say(`\n${faults.length} faults, ${killed} killed, ${survived} survived${rest}`)
+  return killed === faults.length ? 0 : 1
+}
+
+function wordsFor(verdict: Verdict): ['killed' | 'survived' | 'doubtful', string] {
+  if ('killedBy' in verdict) return ['killed', `${verdict.test}: ${verdict.killedBy}`]
+  return 'survived' in verdict ? ['survived', verdict.survived] : ['doubtful', verdict.doubtful]
+}
+
+function readCount(text: string): number {
+  if (/^[1-9]\d?$/.test(text)) return Number(text)
+  throw new InvalidArgumentError('It must be a number from 1 to 99.')
+}
+
+function say(line: string): void {
+  process.stdout.write(`${line}\n`)
+}

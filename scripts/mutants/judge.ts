@@ -1,0 +1,45 @@
+import type { Fault } from '../../test/mutants/fault.ts'
+import type { TestFinder } from './check.ts'
+import type { TestRun, Workspace } from './workspace.ts'
+
+/** What became of a fault: killed by a test that proves its rule, or the sentence that says why that is not so. */
+export type Verdict =
+  | { readonly killedBy: string; readonly test: string }
+  | { readonly survived: string }
+  | { readonly doubtful: string }
+
+/** Tries one fault in a workspace. */
+export type Judge = (fault: Fault, workspace: Workspace) => Promise<Verdict>
+
+/**
+ * A fault is killed by a test that passes without it, fails with it, and carries the id of its rule if it has one. A
+ * file that does not start, takes for ever, or fails without any fault shows nothing.
+ */
+export function createJudge(testsOf: TestFinder): Judge {
+  const sound = new Map<string, Promise<TestRun>>()
+  /** What the file comes to without any fault, found out once. */
+  const soundRun = (test: string, workspace: Workspace) => {
+    const run = sound.get(test) ?? workspace.run(test)
+    sound.set(test, run)
+    return run
+  }
+  return async (fault, workspace) => {
+    const tests = testsOf(fault)
+    const doubts: string[] = []
+    for (const test of tests) {
+      const before = await soundRun(test, workspace)
+      if (before.end !== 'green') {
+        doubts.push(`${test} is ${before.end} without any fault: ${before.failed.join(' | ')}`)
+        continue
+      }
+      const run = await workspace.withFault(fault, () => workspace.run(test))
+      const red = run.failed.filter((title) => before.passed.includes(title))
+      const killedBy = red.find((title) => !('rule' in fault) || title.includes(`[${fault.rule}]`))
+      if (killedBy !== undefined) return { killedBy, test }
+      if (red.length > 0) doubts.push(`noticed, and by no test of its rule: ${test}: ${red.join(' | ')}`)
+      else if (run.end !== 'green') doubts.push(`${test} is ${run.end}, and none of its tests failed`)
+    }
+    const [doubt] = doubts
+    return doubt === undefined ? { survived: `nothing noticed: ${tests.join(', ')}` } : { doubtful: doubt }
+  }
+}

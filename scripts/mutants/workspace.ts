@@ -1,0 +1,101 @@
+import { spawn } from 'node:child_process'
+import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { basename, join } from 'node:path'
+import type { Fault } from '../../test/mutants/fault.ts'
+import { faultyText } from './check.ts'
+
+/** What one test file came to. */
+export interface TestRun {
+  /** Titles of its tests. */
+  readonly passed: readonly string[]
+  readonly failed: readonly string[]
+  /** How it ended; `late` when it was stopped for taking too long. */
+  readonly end: 'green' | 'red' | 'late'
+}
+
+/** A copy of the project to break things in. */
+export interface Workspace {
+  /** Runs `work` while the fault is in the source. */
+  withFault<T>(fault: Fault, work: () => Promise<T>): Promise<T>
+  run(test: string): Promise<TestRun>
+  /** Stops what runs and removes the copy. */
+  remove(): void
+}
+
+/** No test file takes a quarter of this on an idle machine. */
+const longestRunSeconds = 120
+
+/** A copy of everything in `root` but the history and the packages, which are linked. */
+export function openWorkspace(root: string): Workspace {
+  const folder = mkdtempSync(join(tmpdir(), 'lychgate-mutants-'))
+  const isCopied = (path: string) => !['node_modules', '.git', '.tap'].includes(basename(path))
+  cpSync(root, folder, { recursive: true, filter: isCopied })
+  symlinkSync(join(root, 'node_modules'), join(folder, 'node_modules'))
+  let stop = () => {}
+
+  async function withFault<T>(fault: Fault, work: () => Promise<T>): Promise<T> {
+    const file = join(folder, fault.file)
+    const sound = readFileSync(file, 'utf8')
+    writeFileSync(file, faultyText(fault, folder))
+    try {
+      return await work()
+    } finally {
+      writeFileSync(file, sound)
+    }
+  }
+
+  function run(test: string): Promise<TestRun> {
+    return new Promise((resolve, reject) => {
+      // A group of its own: a test that starts servers must not leave them behind.
+      const child = spawn(process.execPath, [test], {
+        cwd: folder,
+        detached: true,
+        stdio: ['ignore', 'pipe', 'ignore'],
+      })
+      stop = () => killGroup(child.pid)
+      let isLate = false
+      const timer = setTimeout(() => {
+        isLate = true
+        stop()
+      }, longestRunSeconds * 1000)
+      const output: Buffer[] = []
+      child.stdout.on('data', (chunk: Buffer) => void output.push(chunk))
+      child.on('error', reject)
+      child.on('close', (code) => {
+        clearTimeout(timer)
+        stop()
+        stop = () => {}
+        const titles = titlesOf(Buffer.concat(output).toString())
+        resolve({ ...titles, end: isLate ? 'late' : code === 0 ? 'green' : 'red' })
+      })
+    })
+  }
+
+  function remove(): void {
+    stop()
+    rmSync(folder, { recursive: true, force: true, maxRetries: 3 })
+  }
+
+  return { withFault, run, remove }
+}
+
+/** The test points of TAP that are tests, and not assertions, however deep they stand. */
+function titlesOf(tap: string): Pick<TestRun, 'passed' | 'failed'> {
+  const tests = new Set([...tap.matchAll(/^ *# Subtest: (.*)$/gm)].map(([, title]) => title))
+  const points = [...tap.matchAll(/^ *(not )?ok \d+ - (.*?)(?: # .*)?$/gm)]
+    .map(([, not, title = '']) => ({ failed: not !== undefined, title }))
+    .filter(({ title }) => tests.has(title))
+  return {
+    passed: points.filter(({ failed }) => !failed).map(({ title }) => title),
+    failed: points.filter(({ failed }) => failed).map(({ title }) => title),
+  }
+}
+
+function killGroup(pid: number | undefined): void {
+  try {
+    if (pid !== undefined) process.kill(-pid, 'SIGKILL')
+  } catch {
+    // It is gone, and so is everything it started.
+  }
+}

@@ -1,0 +1,78 @@
+import type { Fault } from './fault.ts'
+
+const authentication = 'src/domain/client-authentication.ts'
+
+/** Faults of client authentication, RFC 6749 §2.3. */
+export const clientAuthenticationFaults = [
+  {
+    id: 'client-secret-not-checked',
+    rule: 'rfc6749-4.1.3-authenticate-when-included',
+    file: authentication,
+    find: 'clientSecret !== undefined && secretMatches(clientSecret, client?.secretHash)',
+    replace: 'clientSecret !== undefined && client?.secretHash !== undefined',
+  },
+  {
+    id: 'client-id-alone-authenticates',
+    rule: 'rfc6749-2.2-client-id-not-credential',
+    file: authentication,
+    find: 'client !== undefined && client.authenticationMethod === method && proven',
+    replace:
+      "client !== undefined && (method === 'none' || (client.authenticationMethod === method && proven))",
+  },
+  {
+    id: 'registered-method-not-enforced',
+    rule: 'oidc-core-9-registered-method-enforced',
+    file: authentication,
+    find: 'client !== undefined && client.authenticationMethod === method && proven',
+    replace: 'client !== undefined && proven',
+  },
+  {
+    id: 'basic-not-form-decoded',
+    rule: 'rfc6749-2.3.1-basic-form-decoding',
+    file: authentication,
+    find: "decodeURIComponent(text.replaceAll('+', ' '))",
+    replace: "text.replaceAll('+', ' ')",
+  },
+  {
+    id: 'two-methods-at-once',
+    rule: 'rfc6749-2.3-one-auth-method',
+    file: authentication,
+    find: 'if (clientSecret !== undefined) {',
+    replace: "if (clientSecret === '') {",
+  },
+  {
+    id: 'unasked-401',
+    rule: 'rfc6749-5.2-invalid-client-400-or-401',
+    file: authentication,
+    find: 'status: byHeader || realm.alwaysUnauthorized ? 401 : 400',
+    replace: 'status: 401',
+  },
+  {
+    id: '401-without-basic-challenge',
+    rule: 'rfc6749-5.2-invalid-client-header-401',
+    file: authentication,
+    find: '...((byHeader || realm.alwaysUnauthorized) && { headers: basicChallenge }),',
+    replace: '',
+  },
+  {
+    id: 'credentials-read-from-the-query',
+    rule: 'rfc6749-2.3.1-secret-not-in-uri',
+    file: 'src/http/client-authentication.ts',
+    find: '      parametersOf(request.body),',
+    replace: '      { ...parametersOf(request.query), ...parametersOf(request.body) },',
+  },
+  {
+    id: 'secret-guessing-not-limited',
+    rule: 'rfc6749-2.3.1-brute-force',
+    file: 'src/http/rate-limits.ts',
+    find: '      [`POST ${prefix}/api/oauth/token`, token],\n',
+    replace: '',
+  },
+  {
+    id: 'plus-stays-plus',
+    rule: 'rfc6749-B-form-encoding',
+    file: 'src/domain/parameters.ts',
+    find: "decodeURIComponent(text.replaceAll('+', ' '))",
+    replace: 'decodeURIComponent(text)',
+  },
+] as const satisfies readonly Fault[]

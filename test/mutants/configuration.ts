@@ -1,0 +1,43 @@
+import type { Fault } from './fault.ts'
+
+const checks = 'src/config/checks.ts'
+const load = ['test/config/load.test.ts'] as const
+
+/** Faults of what the command line and the configuration refuse. */
+export const configurationFaults = [
+  {
+    id: 'http-issuer-off-loopback',
+    rule: 'rfc6749-10.9-tls',
+    file: checks,
+    find: "if (url.protocol === 'http:' && !isLoopbackIssuer(issuer)) {",
+    replace: "if (url.protocol === 'http:' && issuer === '') {",
+  },
+  {
+    id: 'production-without-a-secret',
+    file: checks,
+    find: "config.mode === 'serve' && config.secret === undefined",
+    replace: "config.mode === 'dev' && config.secret === ''",
+    tests: load,
+  },
+  {
+    id: 'unlimited-in-public',
+    file: checks,
+    find: "config.rateLimits === 'off' && !isLoopbackIssuer(config.issuer)",
+    replace: "config.rateLimits === 'off' && config.issuer === ''",
+    tests: load,
+  },
+  {
+    id: 'public-integration-approved-silently',
+    file: 'src/domain/integration.ts',
+    find: "request.consent !== undefined && request.consent !== 'always' && !isAssured(request)",
+    replace: "request.consent !== undefined && request.consent !== 'always' && request.name === ''",
+    tests: ['test/domain/integration.test.ts'],
+  },
+  {
+    id: 'public-integration-without-pkce',
+    file: 'src/domain/integration.ts',
+    find: "request.pkce === 'optional' && !isConfidential",
+    replace: "request.pkce === 'optional' && request.name === ''",
+    tests: ['test/domain/integration.test.ts'],
+  },
+] as const satisfies readonly Fault[]

@@ -1,0 +1,43 @@
+import { authorizationFaults } from './authorization.ts'
+import { bearerFaults } from './bearer.ts'
+import { clientAuthenticationFaults } from './client-authentication.ts'
+import { configurationFaults } from './configuration.ts'
+import type { Fault } from './fault.ts'
+import { headerFaults } from './headers.ts'
+import { interactionFaults } from './interaction.ts'
+import { introspectionFaults } from './introspection.ts'
+import { keyFaults } from './keys.ts'
+import { logoutFaults } from './logout.ts'
+import { metadataFaults } from './metadata.ts'
+import { openidFaults } from './openid.ts'
+import { parsingFaults } from './parsing.ts'
+import { pkceFaults } from './pkce.ts'
+import { refreshFaults } from './refresh.ts'
+import { registrationFaults } from './registration.ts'
+import { resourceFaults } from './resource.ts'
+import { revocationFaults } from './revocation.ts'
+import { storageFaults } from './storage.ts'
+import { tokenFaults } from './token.ts'
+
+/** Every deliberate fault, by area. `npm run mutants` shows that each is noticed. */
+export const faults: readonly Fault[] = [
+  ...authorizationFaults,
+  ...pkceFaults,
+  ...tokenFaults,
+  ...clientAuthenticationFaults,
+  ...refreshFaults,
+  ...resourceFaults,
+  ...bearerFaults,
+  ...introspectionFaults,
+  ...revocationFaults,
+  ...registrationFaults,
+  ...metadataFaults,
+  ...openidFaults,
+  ...logoutFaults,
+  ...interactionFaults,
+  ...headerFaults,
+  ...parsingFaults,
+  ...storageFaults,
+  ...keyFaults,
+  ...configurationFaults,
+]

@@ -1,0 +1,91 @@
+import type { Fault } from './fault.ts'
+
+const pages = 'src/http/pages.ts'
+
+/** Faults of headers: caching, framing, content security policy, cross-origin calls. */
+export const headerFaults = [
+  {
+    id: 'no-store-forgotten',
+    rule: 'rfc6749-5.1-no-store',
+    file: 'src/http/headers.ts',
+    find: "reply.header('cache-control', 'no-store').header('pragma', 'no-cache')",
+    replace: "reply.header('pragma', 'no-cache')",
+  },
+  {
+    id: 'pragma-forgotten',
+    rule: 'rfc6749-5.1-no-store',
+    file: 'src/http/headers.ts',
+    find: ".header('pragma', 'no-cache')",
+    replace: '',
+  },
+  {
+    id: 'form-action-left-out',
+    rule: 'rfc9700-4.16-csp',
+    file: pages,
+    find: "formAction === undefined ? ''",
+    replace: "formAction !== '' ? ''",
+  },
+  {
+    id: 'form-action-anywhere',
+    rule: 'rfc9700-4.16-csp',
+    file: pages,
+    find: "`form-action 'self'$",
+    replace: "`form-action * 'self'$",
+  },
+  {
+    id: 'pages-may-be-framed',
+    rule: 'rfc6749-10.13-frame-protection',
+    file: pages,
+    find: '"frame-ancestors \'none\'"',
+    replace: '"frame-ancestors *"',
+  },
+  {
+    id: 'referrer-told',
+    rule: 'rfc9700-4.2.4-referrer-policy',
+    file: pages,
+    find: "'referrer-policy': 'no-referrer'",
+    replace: "'referrer-policy': 'unsafe-url'",
+  },
+  {
+    id: 'client-name-not-escaped',
+    rule: 'rfc6749-10.14-sanitise',
+    file: pages,
+    find: 'autoEscape: true',
+    replace: 'autoEscape: false',
+  },
+  {
+    id: 'authorization-open-to-other-origins',
+    rule: 'rfc9700-2.6-no-cors-authorize',
+    file: 'src/app.ts',
+    find: '    showErrorsAsPages(scope)\n',
+    replace: '    showErrorsAsPages(scope)\n    await scope.register(anyOrigin)\n',
+  },
+  {
+    id: 'protocol-closed-to-other-origins',
+    rule: 'oidc-disc-3-cors',
+    file: 'src/http/headers.ts',
+    find: "origin: '*'",
+    replace: "origin: 'https://app.example'",
+  },
+  {
+    id: 'cross-origin-calls-with-cookies',
+    rule: 'oidc-disc-3-cors',
+    file: 'src/http/headers.ts',
+    find: "origin: '*'",
+    replace: 'origin: true,\n      credentials: true',
+  },
+  {
+    id: 'challenge-hidden-from-pages',
+    rule: 'oidc-core-5.3-cors',
+    file: 'src/http/headers.ts',
+    find: "exposedHeaders: ['WWW-Authenticate', ",
+    replace: 'exposedHeaders: [',
+  },
+  {
+    id: 'forwarded-headers-believed',
+    rule: 'rfc9700-4.13-proxy-headers',
+    file: 'src/http/server-options.ts',
+    find: 'trustProxy: config.trustProxy.length > 0 ? config.trustProxy : false',
+    replace: 'trustProxy: true',
+  },
+] as const satisfies readonly Fault[]

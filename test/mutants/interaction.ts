@@ -1,0 +1,129 @@
+import type { Fault } from './fault.ts'
+
+const consentSource = 'src/interaction/consent.ts'
+const login = 'src/interaction/login.ts'
+const signIn = ['test/conformance/interaction-login.test.ts'] as const
+const throttle = ['test/conformance/sign-in-throttle.test.ts'] as const
+
+/** Faults of sign-in, consent, the login session and the throttle. */
+export const interactionFaults = [
+  {
+    id: 'csrf-not-compared-at-consent',
+    rule: 'rfc6749-10.12-csrf-approval',
+    file: consentSource,
+    find: "    if (!isSameText(single(form, 'csrf'), csrfOf(pending, session))) throw forged(pageUrl(pending))\n",
+    replace: '',
+  },
+  {
+    id: 'csrf-not-bound-to-the-login',
+    rule: 'rfc6749-10.12-csrf-approval',
+    file: consentSource,
+    find: "'consent', interaction.id, session.id)",
+    replace: "'consent', interaction.id, session.id.slice(99))",
+  },
+  {
+    id: 'csrf-not-compared-at-sign-in',
+    rule: 'rfc6749-10.12-csrf-approval',
+    file: login,
+    find: "    if (!isSameText(single(form, 'csrf'), csrf)) throw forged(pageUrl(pending))\n",
+    replace: '',
+  },
+  {
+    id: 'form-of-another-site',
+    rule: 'rfc6749-10.12-csrf-approval',
+    file: 'src/interaction/plugin.ts',
+    find: "  app.addHook('preValidation', assertSameSite)\n",
+    replace: '',
+  },
+  {
+    id: 'registered-client-not-asked-about',
+    rule: 'rfc8252-8.6-no-automatic-approval',
+    file: 'src/domain/interaction.ts',
+    find: "if (client.origin !== 'integration' || client.consent === 'always') return true",
+    replace: "if (client.origin === 'registered') return false",
+  },
+  {
+    id: 'refusal-overtaken-by-another-tab',
+    rule: 'rfc6749-4.1.2.1-access-denied',
+    file: consentSource,
+    find: "const isOver = approved && pending.step !== 'consent'",
+    replace: "const isOver = pending.step !== 'consent'",
+  },
+  {
+    id: 'answered-page-works-again',
+    rule: 'rfc6749-4.1.2.1-access-denied',
+    file: 'src/interaction/pending.ts',
+    find: "return accept(undefined, { op: 'deleteInteraction', interactionId: interaction.id })",
+    replace: 'return accept(undefined)',
+  },
+  {
+    id: 'page-of-another-browser',
+    file: 'src/interaction/pending.ts',
+    find: 'if (interaction.browserHash !== hashSecret(browserSecret)) throw ended()',
+    replace: '',
+    tests: signIn,
+  },
+  {
+    id: 'any-password-signs-in',
+    file: 'src/interaction/sign-in.ts',
+    find: 'if (!isRight || account === undefined) return undefined',
+    replace: 'if (account === undefined) return undefined',
+    tests: signIn,
+  },
+  {
+    id: 'old-session-survives-sign-in',
+    file: login,
+    find: "...(old ? [{ op: 'deleteSession', sessionId: old.id } as const] : []),",
+    replace: '...(old ? [] : []),',
+    tests: signIn,
+  },
+  {
+    id: 'session-cookie-keeps-its-value',
+    file: 'src/http/browser.ts',
+    find: "mintSecret('session', random(secretBytes))",
+    replace: "mintSecret('session', Buffer.alloc(secretBytes))",
+    tests: signIn,
+  },
+  {
+    id: 'session-without-idle-end',
+    file: 'src/domain/session.ts',
+    find: 'now < session.idleExpiresAt && ',
+    replace: '',
+    tests: signIn,
+  },
+  {
+    id: 'cookie-open-to-script',
+    file: 'src/http/browser.ts',
+    find: 'httpOnly: true',
+    replace: 'httpOnly: false',
+    tests: signIn,
+  },
+  {
+    id: 'cookie-sent-in-the-clear',
+    rule: 'rfc6750-5.3-not-in-clear-cookies',
+    file: 'src/http/browser.ts',
+    find: 'secure: service.https',
+    replace: 'secure: false',
+  },
+  {
+    id: 'throttle-off',
+    file: 'src/domain/sign-in-throttle.ts',
+    find: 'current.failures >= bucket.limit',
+    replace: 'current.failures < 0',
+    tests: throttle,
+  },
+  {
+    id: 'throttle-counts-names-as-typed',
+    file: 'src/interaction/sign-in.ts',
+    find: "account?.id ?? login ?? ''",
+    replace: 'username',
+    tests: throttle,
+  },
+  {
+    id: 'owner-locked-out-by-guesses',
+    file: 'src/domain/sign-in-throttle.ts',
+    find: 'if (knownDevice !== undefined) {',
+    replace: "if (knownDevice === '') {",
+    tests: throttle,
+  },
+] as const satisfies readonly Fault[]

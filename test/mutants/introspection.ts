@@ -1,0 +1,66 @@
+import type { Fault } from './fault.ts'
+
+const plugin = 'src/rfc7662-introspection/plugin.ts'
+const rule = 'src/domain/introspection.ts'
+
+/** Faults of introspection, RFC 7662. */
+export const introspectionFaults = [
+  {
+    id: 'anyone-introspects-anything',
+    rule: 'rfc7662-4-caller-privilege',
+    file: rule,
+    find: 'return token.resource.some(',
+    replace: 'return own.length >= 0 || token.resource.some(',
+  },
+  {
+    id: 'resource-server-learns-of-refresh-tokens',
+    rule: 'rfc7662-4-caller-privilege',
+    file: rule,
+    find: "  if (token.kind !== 'access') return false\n",
+    replace: '',
+  },
+  {
+    id: 'inactive-with-a-reason',
+    rule: 'rfc7662-2.2-inactive-no-extra',
+    file: plugin,
+    find: '{ active: false }',
+    replace: "{ active: false, token_type: 'Bearer' }",
+  },
+  {
+    id: 'unauthenticated-caller-is-400',
+    rule: 'rfc7662-2.3-bad-client-401',
+    file: plugin,
+    find: 'alwaysUnauthorized: true',
+    replace: 'alwaysUnauthorized: false',
+  },
+  {
+    id: 'introspection-without-authentication',
+    rule: 'rfc7662-2.1-caller-authorised',
+    file: plugin,
+    find: '      preHandler: requireClient(store, { alwaysUnauthorized: true }),',
+    replace: `      preHandler: async (request) => {
+        request.client = await store.find('client', request.body.client_id ?? '')
+      },`,
+  },
+  {
+    id: 'rotated-refresh-token-is-active',
+    rule: 'rfc7662-4-all-state-checks',
+    file: 'src/domain/access-token.ts',
+    find: ' || handle.seq !== grant.seq) return undefined',
+    replace: ') return undefined',
+  },
+  {
+    id: 'audience-not-told',
+    rule: 'seed-4-token-resource',
+    file: plugin,
+    find: 'const [audience, ...others] = facts.resource',
+    replace: 'const [audience, ...others] = [issuer]',
+  },
+  {
+    id: 'refresh-token-told-as-bearer',
+    rule: 'rfc7662-2.2-refresh-token-subject',
+    file: plugin,
+    find: "...(facts.kind === 'access' && { token_type: 'Bearer' })",
+    replace: "token_type: 'Bearer'",
+  },
+] as const satisfies readonly Fault[]

@@ -1,0 +1,35 @@
+import type { Fault } from './fault.ts'
+
+const ring = 'src/keys/key-ring.ts'
+
+/** Faults of the signing keys and of what is verified with them. */
+export const keyFaults = [
+  {
+    id: 'signature-not-verified',
+    rule: 'oidc-core-3.1.2.2-hint-issuer',
+    file: ring,
+    find: 'await compactVerify(jws, key.publicKey, { algorithms: [key.algorithm] })',
+    replace: "{ payload: Buffer.from(jws.split('.')[1] ?? '', 'base64url') }",
+  },
+  {
+    id: 'access-token-taken-for-an-id-token',
+    rule: 'oidc-core-3.1.2.2-hint-issuer',
+    file: ring,
+    find: ' || typ !== type) return undefined',
+    replace: ' || typ === undefined) return undefined',
+  },
+  {
+    id: 'private-keys-published',
+    rule: 'oidc-disc-3-jwks-uri',
+    file: 'src/keys/make-keys.ts',
+    find: 'await exportJWK(pair.publicKey)',
+    replace: 'await exportJWK(pair.privateKey)',
+  },
+  {
+    id: 'signed-without-kid',
+    rule: 'oidc-core-10.1-published-key',
+    file: ring,
+    find: 'kid: term.id, typ: type',
+    replace: 'typ: type',
+  },
+] as const satisfies readonly Fault[]

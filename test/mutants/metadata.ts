@@ -1,0 +1,98 @@
+import type { Fault } from './fault.ts'
+
+const authorize = 'src/rfc6749-authorization/authorize.ts'
+
+/** Faults of what the server says of itself, RFC 8414, RFC 9728 and OpenID Connect Discovery. */
+export const metadataFaults = [
+  {
+    id: 'metadata-promises-plain',
+    rule: 'seed-5-pkce-s256-only',
+    file: authorize,
+    find: "code_challenge_methods_supported: ['S256']",
+    replace: "code_challenge_methods_supported: ['plain', 'S256']",
+  },
+  {
+    id: 'metadata-promises-implicit',
+    rule: 'rfc8414-2-response-types',
+    file: authorize,
+    find: "response_types_supported: ['code']",
+    replace: "response_types_supported: ['code', 'token']",
+  },
+  {
+    id: 'metadata-forgets-request-uri',
+    rule: 'oidc-disc-3-request-uri-default-true',
+    file: authorize,
+    find: '    request_uri_parameter_supported: false,\n',
+    replace: '',
+  },
+  {
+    id: 'metadata-promises-private-key-jwt',
+    rule: 'rfc8414-2-auth-methods-default',
+    file: 'src/rfc6749-authorization/token.ts',
+    find: "token_endpoint_auth_methods_supported: ['none',",
+    replace: "token_endpoint_auth_methods_supported: ['private_key_jwt', 'none',",
+  },
+  {
+    id: 'metadata-forgets-revocation-methods',
+    rule: 'rfc8414-2-revocation-endpoint',
+    file: 'src/rfc7009-revocation/plugin.ts',
+    find: "    revocation_endpoint_auth_methods_supported: ['none', 'client_secret_post', 'client_secret_basic'],\n",
+    replace: '',
+  },
+  {
+    id: 'metadata-promises-offline-access',
+    rule: 'seed-5-scope-table',
+    file: 'src/rfc8414-metadata/plugin.ts',
+    find: 'scopes_supported: scopes',
+    replace: "scopes_supported: [...scopes, 'offline_access']",
+  },
+  {
+    id: 'metadata-denies-iss',
+    rule: 'rfc9207-2.3-flag',
+    file: 'src/rfc9207-issuer/plugin.ts',
+    find: 'authorization_response_iss_parameter_supported: true',
+    replace: 'authorization_response_iss_parameter_supported: false',
+  },
+  {
+    id: 'issuer-of-the-metadata-has-a-slash',
+    rule: 'rfc8414-3.3-issuer-identical',
+    file: 'src/rfc8414-metadata/plugin.ts',
+    find: '    issuer,\n    ...app',
+    replace: '    issuer: `${issuer}/`,\n    ...app',
+  },
+  {
+    id: 'metadata-not-at-the-inserted-path',
+    rule: 'rfc8414-3-path-insertion',
+    file: 'src/rfc8414-metadata/plugin.ts',
+    find: 'new URL(wellKnownUrl(issuer, name)).pathname, ',
+    replace: '',
+  },
+  {
+    id: 'metadata-not-cached',
+    rule: 'rfc9728-7.10-caching',
+    file: 'src/http/document.ts',
+    find: '`public, max-age=${document.maxAgeSeconds}`',
+    replace: "document.maxAgeSeconds > 0 ? 'no-cache' : 'no-store'",
+  },
+  {
+    id: 'resource-has-another-name',
+    rule: 'rfc9728-3.3-resource-identical',
+    file: 'src/rfc9728-resource-metadata/plugin.ts',
+    find: 'resource: resource.identifier,',
+    replace: 'resource: `${resource.identifier}/`,',
+  },
+  {
+    id: 'resource-promises-query-tokens',
+    rule: 'rfc9728-2-bearer-methods',
+    file: 'src/rfc9728-resource-metadata/plugin.ts',
+    find: "bearer_methods_supported: ['header']",
+    replace: "bearer_methods_supported: ['header', 'query']",
+  },
+  {
+    id: 'resource-names-a-metadata-url',
+    rule: 'rfc9728-2-authorization-servers',
+    file: 'src/rfc9728-resource-metadata/plugin.ts',
+    find: 'authorization_servers: [service.issuer]',
+    replace: 'authorization_servers: [`${service.issuer}/.well-known/oauth-authorization-server`]',
+  },
+] as const satisfies readonly Fault[]

@@ -1,0 +1,74 @@
+import { spawnSync } from 'node:child_process'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import t from 'tap'
+import { flawsOf, testFinder } from '../../scripts/mutants/check.ts'
+import { createJudge } from '../../scripts/mutants/judge.ts'
+import { openWorkspace } from '../../scripts/mutants/workspace.ts'
+import type { Fault } from './fault.ts'
+import { faults } from './faults.ts'
+
+const root = fileURLToPath(new URL('../..', import.meta.url))
+
+t.test('every fault applies to the source as it is now, and a test is there to notice it', async (t) => {
+  t.same(flawsOf(faults, root), [])
+  const rules = new Set(faults.flatMap((fault) => ('rule' in fault ? [fault.rule] : [])))
+  t.ok(rules.size >= 60, `${rules.size} rules have a fault`)
+})
+
+t.test('a fault that cannot be tried is said in one line', async (t) => {
+  const root = t.testdir({ 'src.ts': 'export const one = 1\nexport const two = 1\n', 'x.test.ts': '' })
+  const fault = { id: 'x', file: 'src.ts', find: 'one', replace: 'uno', tests: ['x.test.ts'] }
+  const flaws = (...changed: Partial<Fault>[]) =>
+    flawsOf(
+      changed.map((change) => ({ ...fault, ...change })),
+      root,
+    )
+  t.same(flaws({}), [])
+  t.same(flaws({ find: 'three' }), ['x: stale: src.ts no longer contains "three"'])
+  t.same(flaws({ file: 'gone.ts' }), ['x: stale: gone.ts no longer contains "one"'])
+  t.same(flaws({ find: '= 1' }), ['x: ambiguous: src.ts contains "= 1" 2 times'])
+  t.same(flaws({ replace: '' }), ['x: broken: src.ts does not parse with it'])
+  t.same(flaws({ tests: ['gone.test.ts'] }), ['x: stale: there is no gone.test.ts'])
+  t.same(flaws({}, {}), ['x: its id is taken'])
+  const { tests: _tests, ...edit } = fault
+  t.same(flawsOf([{ ...edit, rule: 'rfc0-1-rule' }], root), ['x: no test carries [rfc0-1-rule]'])
+})
+
+t.test('a fault is killed by a test of its rule that passes without it, and by nothing else', async (t) => {
+  const root = t.testdir({
+    node_modules: t.fixture('symlink', fileURLToPath(new URL('../../node_modules', import.meta.url))),
+    src: { 'sum.ts': 'export const add = (a: number, b: number) => a + b\nexport const unused = 0\n' },
+    test: {
+      'sum.test.ts': `import t from 'tap'
+        import { add } from '../src/sum.ts'
+        t.test('[rule-sum] one and two', async (t) => t.equal(add(1, 2), 3))
+        t.test('two and three', async (t) => t.equal(add(2, 3), 5))`,
+      'red.test.ts': `import t from 'tap'
+        t.test('[rule-red] never', async (t) => t.fail('as always'))`,
+    },
+  })
+  const workspace = openWorkspace(root)
+  t.teardown(() => workspace.remove())
+  const judge = createJudge(testFinder(root))
+  const verdict = (find: string, replace: string, rule: string) =>
+    judge({ id: 'x', file: 'src/sum.ts', find, replace, rule }, workspace)
+  const killed = { killedBy: '[rule-sum] one and two', test: 'test/sum.test.ts' }
+  t.same(await verdict('a + b', 'a - b', 'rule-sum'), killed)
+  t.same(await verdict('unused = 0', 'unused = 1', 'rule-sum'), {
+    survived: 'nothing noticed: test/sum.test.ts',
+  })
+  t.match(await verdict('a + b', 'a === 1 ? 3 : 0', 'rule-sum'), { doubtful: /by no test of its rule/ })
+  t.match(await verdict('add', 'sum', 'rule-sum'), { doubtful: /is red, and none of its tests failed/ })
+  t.match(await verdict('a + b', 'a - b', 'rule-red'), { doubtful: /is red without any fault/ })
+  t.match(readFileSync(join(root, 'src/sum.ts'), 'utf8'), /a \+ b/, 'and the source was not touched')
+})
+
+t.test('a fault nobody knows is one line and ends with 64', async (t) => {
+  const { status, stderr, stdout } = spawnSync(process.execPath, ['scripts/mutants.ts', '--only', 'nobody'], {
+    cwd: root,
+    encoding: 'utf8',
+  })
+  t.same([status, stderr, stdout], [64, 'mutants: there is no fault nobody\n', ''])
+})

@@ -1,0 +1,171 @@
+import type { Fault } from './fault.ts'
+
+const idToken = 'src/domain/id-token.ts'
+const interaction = 'src/domain/interaction.ts'
+const request = 'src/domain/authorization-request.ts'
+const authorizeSource = 'src/rfc6749-authorization/authorize.ts'
+
+/** Faults of OpenID Connect Core: the ID Token, UserInfo, and what a request demands of the sign-in. */
+export const openidFaults = [
+  {
+    id: 'nonce-dropped',
+    rule: 'oidc-core-2-nonce',
+    file: idToken,
+    find: '    ...(first && grant.nonce !== undefined && { nonce: grant.nonce }),\n',
+    replace: '',
+  },
+  {
+    id: 'nonce-after-refresh',
+    rule: 'oidc-core-12.2-refresh-nonce',
+    file: idToken,
+    find: '...(first && grant.nonce',
+    replace: '...(grant.nonce',
+  },
+  {
+    id: 'at-hash-of-the-whole-hash',
+    rule: 'oidc-core-3.1.3.6-at-hash',
+    file: idToken,
+    find: 'digest.length / 2',
+    replace: 'digest.length',
+  },
+  {
+    id: 'at-hash-of-one-algorithm',
+    rule: 'oidc-core-3.1.3.6-at-hash',
+    file: idToken,
+    find: "algorithm === 'EdDSA' ? 'sha512' : 'sha256'",
+    replace: "algorithm === 'ES256' ? 'sha512' : 'sha256'",
+  },
+  {
+    id: 'auth-time-missing',
+    rule: 'oidc-core-2-auth-time-when-required',
+    file: idToken,
+    find: '    ...(grant.authTimeOwed && { auth_time: grant.authenticatedAt }),\n',
+    replace: '',
+  },
+  {
+    id: 'auth-time-of-the-refresh',
+    rule: 'oidc-core-12.2-refresh-id-token',
+    file: idToken,
+    find: 'auth_time: grant.authenticatedAt',
+    replace: 'auth_time: grant.rotatedAt',
+  },
+  {
+    id: 'id-token-for-the-issuer',
+    rule: 'oidc-core-2-aud',
+    file: idToken,
+    find: 'aud: grant.clientId',
+    replace: 'aud: facts.issuer',
+  },
+  {
+    id: 'id-token-lives-too-long',
+    rule: 'oidc-core-2-exp-iat',
+    file: idToken,
+    find: 'exp: now + facts.idTokenSeconds',
+    replace: 'exp: (now + facts.idTokenSeconds) * 1000',
+  },
+  {
+    id: 'id-token-without-openid',
+    rule: 'oidc-core-3.1.3.2-code-from-oidc',
+    file: 'src/rfc6749-authorization/grants/token-issuer.ts',
+    find: "grant.scope.includes('openid')",
+    replace: 'grant.scope.length > 0',
+  },
+  {
+    id: 'claims-without-their-scope',
+    rule: 'oidc-core-5.4-profile-claims',
+    file: 'src/domain/claims.ts',
+    find: 'const names = scope.flatMap((name) => scopeClaims.get(name) ?? [])',
+    replace: 'const names = scope.length > 0 ? claimNames(scopeClaims) : []',
+  },
+  {
+    id: 'empty-claims-told',
+    rule: 'oidc-core-5.3.2-empty-claims-omitted',
+    file: 'src/domain/claims.ts',
+    find: " && claims[name] !== ''",
+    replace: '',
+  },
+  {
+    id: 'userinfo-without-openid',
+    rule: 'oidc-core-5.3-requires-openid',
+    file: 'src/oidc-core/userinfo.ts',
+    find: "app.requireScope('openid'),\n    },\n    answer,\n  )\n  app.post",
+    replace: 'app.requireScope(),\n    },\n    answer,\n  )\n  app.post',
+  },
+  {
+    id: 'prompt-none-shows-a-page',
+    rule: 'oidc-core-3.1.2.1-prompt-none',
+    file: authorizeSource,
+    find: "if (step !== 'respond' && parsed.prompt.includes('none'))",
+    replace: "if (step === 'refuse' && parsed.prompt.includes('none'))",
+  },
+  {
+    id: 'prompt-none-with-others',
+    rule: 'oidc-core-3.1.2.1-prompt-none-exclusive',
+    file: request,
+    find: "values.includes('none') && values.length > 1",
+    replace: "values.includes('none') && values.length > 4",
+  },
+  {
+    id: 'prompt-login-skipped',
+    rule: 'oidc-core-3.1.2.1-prompt-login',
+    file: interaction,
+    find: "  if (request.prompt.includes('login')) return true\n",
+    replace: '',
+  },
+  {
+    id: 'prompt-consent-skipped',
+    rule: 'oidc-core-3.1.2.1-prompt-consent',
+    file: interaction,
+    find: "  if (request.prompt.includes('consent')) return true\n",
+    replace: '',
+  },
+  {
+    id: 'prompt-select-account-skipped',
+    rule: 'oidc-core-3.1.2.1-prompt-select-account',
+    file: interaction,
+    find: "request.prompt.includes('select_account') && !progress.accountChosen",
+    replace: "request.prompt.includes('select_account') && progress.accountChosen",
+  },
+  {
+    id: 'max-age-ignored',
+    rule: 'oidc-core-3.1.2.1-max-age',
+    file: interaction,
+    find: 'now - session.authenticatedAt > maxAge)',
+    replace: 'now < session.authenticatedAt)',
+  },
+  {
+    id: 'max-age-zero-taken-for-absent',
+    rule: 'oidc-core-3.1.2.1-max-age-zero',
+    file: request,
+    find: "maxAge(single(parameters, 'max_age')) ?? client",
+    replace: "maxAge(single(parameters, 'max_age')) || client",
+  },
+  {
+    id: 'default-max-age-ignored',
+    rule: 'oidc-reg-2-default-max-age',
+    file: request,
+    find: ' ?? client.defaultMaxAgeSeconds',
+    replace: '',
+  },
+  {
+    id: 'hint-ignored',
+    rule: 'oidc-core-3.1.2.1-id-token-hint-match',
+    file: interaction,
+    find: 'request.requiredSub !== undefined && request.requiredSub !== session.accountId',
+    replace: "request.requiredSub === ''",
+  },
+  {
+    id: 'hint-of-another-issuer',
+    rule: 'oidc-core-3.1.2.2-hint-issuer',
+    file: authorizeSource,
+    find: "if (claims?.['iss'] === service.issuer && typeof",
+    replace: 'if (claims !== undefined && typeof',
+  },
+  {
+    id: 'sub-of-the-claims-ignored',
+    rule: 'oidc-core-3.1.2.2-specific-sub',
+    file: request,
+    find: 'hintedSub ?? sub',
+    replace: 'hintedSub',
+  },
+] as const satisfies readonly Fault[]

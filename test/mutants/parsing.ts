@@ -1,0 +1,49 @@
+import type { Fault } from './fault.ts'
+
+const parameters = 'src/domain/parameters.ts'
+
+/** Faults of reading what was sent. */
+export const parsingFaults = [
+  {
+    id: 'empty-value-counts-as-sent',
+    rule: 'rfc6749-3.1-empty-as-omitted',
+    file: parameters,
+    find: "    if (value === '') continue\n",
+    replace: '',
+  },
+  {
+    id: 'broken-encoding-replaced',
+    rule: 'rfc6749-5.2-error-charset',
+    file: parameters,
+    find: '  } catch {\n    throw malformed()',
+    replace: '  } catch {\n    return text',
+  },
+  {
+    id: 'parameters-without-number',
+    rule: 'rfc6749-5.2-error-charset',
+    file: parameters,
+    find: 'if (pairs.length > limits.parameters)',
+    replace: 'if (pairs.length > limits.parameters * 10)',
+  },
+  {
+    id: 'scope-of-any-characters',
+    rule: 'rfc6749-3.3-scope-syntax',
+    file: 'src/domain/scope.ts',
+    find: 'return /^[\\x20\\x21\\x23-\\x5b\\x5d-\\x7e]*$/.test(text)',
+    replace: 'return text.length >= 0',
+  },
+  {
+    id: 'scope-without-its-case',
+    rule: 'rfc6749-3.3-scope-case-sensitive',
+    file: 'src/domain/scope.ts',
+    find: "text.split(' ')",
+    replace: "text.toLowerCase().split(' ')",
+  },
+  {
+    id: 'json-not-limited-in-depth',
+    file: 'src/rfc7591-registration/json-object.ts',
+    find: 'if (isDeeperThan(depth, body)) {',
+    replace: 'if (isDeeperThan(depth * 1000, body)) {',
+    tests: ['test/robustness/json.test.ts'],
+  },
+] as const satisfies readonly Fault[]

@@ -1,0 +1,82 @@
+import type { Fault } from './fault.ts'
+
+const pkce = 'src/domain/pkce.ts'
+
+/** Faults of PKCE, RFC 7636. */
+export const pkceFaults = [
+  {
+    id: 'verifier-not-compared',
+    rule: 'rfc7636-4.6-mismatch-invalid-grant',
+    file: pkce,
+    find: 'computed.length !== stored.length || !timingSafeEqual(computed, stored)',
+    replace: 'computed.length !== stored.length',
+  },
+  {
+    id: 'verifier-skipped',
+    rule: 'rfc7636-4.5-verifier-required',
+    file: 'src/domain/authorization-code.ts',
+    find: 'verifyCodeVerifier(codeVerifier, grant.codeChallenge)',
+    replace: 'if (codeVerifier !== undefined) verifyCodeVerifier(codeVerifier, grant.codeChallenge)',
+  },
+  {
+    id: 'plain-accepted',
+    rule: 'rfc7636-4.4.1-method-unsupported',
+    file: pkce,
+    find: "codeChallengeMethod !== 'S256'",
+    replace: "!['S256', 'plain'].includes(codeChallengeMethod)",
+  },
+  {
+    id: 'missing-method-taken-for-s256',
+    rule: 'rfc7636-4.3-method-default-plain',
+    file: pkce,
+    find: 'const { codeChallenge, codeChallengeMethod } = request',
+    replace: "const { codeChallenge, codeChallengeMethod = 'S256' } = request",
+  },
+  {
+    id: 'pkce-optional-for-all',
+    rule: 'rfc8252-8.1-native-pkce-required',
+    file: pkce,
+    find: ' && optional) return undefined',
+    replace: ' && optional !== undefined) return undefined',
+  },
+  {
+    id: 'challenge-of-any-form',
+    rule: 'rfc7636-4.2-challenge-syntax',
+    file: pkce,
+    find: 'if (!isCodeChallenge(codeChallenge)) {',
+    replace: 'if (isCodeChallenge(codeChallenge) && codeChallenge.length < 43) {',
+  },
+  {
+    id: 'verifier-of-any-length',
+    rule: 'rfc7636-4.1-verifier-syntax',
+    file: pkce,
+    find: '{43,128}$/',
+    replace: '+$/',
+  },
+  {
+    id: 'downgrade-not-noticed',
+    rule: 'rfc9700-2.1.1-downgrade',
+    file: pkce,
+    find: 'if (codeVerifier === undefined && codeChallenge === undefined) return',
+    replace: 'if (codeChallenge === undefined) return',
+  },
+  {
+    id: 'voluntary-challenge-not-enforced',
+    rule: 'rfc9700-2.1.1-pkce-supported',
+    file: 'src/domain/authorization-request.ts',
+    find: 'const optional = { codeChallenge,',
+    replace: 'const optional = { ...(!client.pkceOptional && { codeChallenge }),',
+  },
+  {
+    id: 'wrong-verifier-burns-the-code',
+    rule: 'rfc7636-4.4-bound-to-code',
+    file: 'src/domain/authorization-code.ts',
+    find: '  verifyCodeVerifier(codeVerifier, grant.codeChallenge)',
+    replace: `  try {
+    verifyCodeVerifier(codeVerifier, grant.codeChallenge)
+  } catch (error) {
+    const refusal = error as OAuthError
+    return { refusal, writes: [{ op: 'revokeGrant', grantId: grant.id, at: now, rule: '' }] }
+  }`,
+  },
+] as const satisfies readonly Fault[]

@@ -1,0 +1,100 @@
+import type { Fault } from './fault.ts'
+
+const refresh = 'src/domain/refresh-token.ts'
+const grant = 'src/domain/grant.ts'
+const tests = ['test/conformance/rfc6749-refresh.test.ts'] as const
+
+/** Faults of refresh tokens, RFC 6749 §6 and RFC 9700 §4.14. */
+export const refreshFaults = [
+  {
+    id: 'refresh-token-not-rotated',
+    rule: 'mcp-security-refresh-rotation',
+    file: grant,
+    find: 'if (seq === grant.seq) {',
+    replace: 'if (seq === grant.seq) return accept(grant)\n  if (seq > grant.seq) {',
+  },
+  {
+    id: 'refresh-widens-the-scope',
+    rule: 'rfc6749-6-scope-exceed',
+    file: refresh,
+    find: 'scope.find((name) => !grant.scope.includes(name))',
+    replace: 'scope.find((name) => grant.scope.length === 0 && name.length > 0)',
+  },
+  {
+    id: 'refresh-scope-not-narrowed',
+    rule: 'rfc6749-6-scope-narrow',
+    file: refresh,
+    find: 'if (beyond === undefined) return scope',
+    replace: 'if (beyond === undefined) return grant.scope',
+  },
+  {
+    id: 'refresh-without-scope-gives-less',
+    rule: 'rfc6749-6-scope-omitted-original',
+    file: refresh,
+    find: 'if (requested === undefined) return grant.scope',
+    replace: 'if (requested === undefined) return grant.scope.slice(0, 1)',
+  },
+  {
+    id: 'another-client-refreshes',
+    rule: 'rfc6749-6-bound-to-client',
+    file: refresh,
+    find: 'if (grant.clientId !== client.id) {',
+    replace: "if (grant.clientId === '') {",
+  },
+  {
+    id: 'reuse-does-not-revoke',
+    rule: 'rfc9700-4.14.2-reuse-revokes-family',
+    file: grant,
+    find: 'return refuse(reused,',
+    replace: 'if (grant.seq > 0) throw reused\n  return refuse(reused,',
+  },
+  {
+    id: 'reuse-window-for-ever',
+    rule: 'rfc9700-4.14.2-reuse-revokes-family',
+    file: grant,
+    find: ' < lifetimes.refreshReuseSeconds\n',
+    replace: ' < lifetimes.refreshReuseSeconds + 86_400\n',
+  },
+  {
+    id: 'reuse-of-any-older-token',
+    rule: 'rfc9700-4.14.2-reuse-revokes-family',
+    file: grant,
+    find: 'seq === grant.seq - 1 && isRetry',
+    replace: 'seq < grant.seq && isRetry',
+  },
+  {
+    id: 'idle-refresh-token-lives',
+    rule: 'rfc9700-4.14.2-inactive-expiry',
+    file: grant,
+    find: 'now >= (grant.refreshExpiresAt ?? 0)',
+    replace: 'now >= grant.absoluteExpiresAt',
+  },
+  {
+    id: 'refresh-token-without-absolute-end',
+    file: grant,
+    find: 'Math.min(now + lifetimes.refreshTokenIdleSeconds, grant.absoluteExpiresAt)',
+    replace: 'now + lifetimes.refreshTokenIdleSeconds',
+    tests,
+  },
+  {
+    id: 'access-token-refreshes',
+    rule: 'rfc6749-6-invalid-refresh',
+    file: 'src/rfc6749-authorization/grants/refresh-token.ts',
+    find: "parameters.refresh_token, 'refresh')",
+    replace: "parameters.refresh_token, 'refresh', 'access')",
+  },
+  {
+    id: 'code-refreshes',
+    rule: 'rfc6749-6-invalid-refresh',
+    file: 'src/rfc6749-authorization/grants/refresh-token.ts',
+    find: "parameters.refresh_token, 'refresh')",
+    replace: "parameters.refresh_token, 'refresh', 'code')",
+  },
+  {
+    id: 'unticked-scope-granted',
+    rule: 'rfc9700-4.14.2-bound-to-consent',
+    file: 'src/domain/interaction.ts',
+    find: '!asked.includes(name) || ticked.includes(name)',
+    replace: '!asked.includes(name) || ticked.length > 0',
+  },
+] as const satisfies readonly Fault[]

@@ -1,0 +1,163 @@
+import type { Fault } from './fault.ts'
+
+const redirect = 'src/domain/redirect-uri.ts'
+const metadata = 'src/domain/client-metadata.ts'
+const client = 'src/domain/client.ts'
+
+/** Faults of dynamic registration, RFC 7591, and of what a client may do to its registration, RFC 7592. */
+export const registrationFaults = [
+  {
+    id: 'https-redirect-registered',
+    rule: 'seed-7-https-redirect-refused',
+    file: redirect,
+    find: 'return redirect !== undefined &&',
+    replace: "return uri.startsWith('https://') || redirect !== undefined &&",
+  },
+  {
+    id: 'localhost-registered',
+    rule: 'rfc8252-8.3-localhost-not-recommended',
+    file: redirect,
+    find: "string[] = ['127.0.0.1', '[::1]']",
+    replace: "string[] = ['127.0.0.1', '[::1]', 'localhost']",
+  },
+  {
+    id: 'loopback-read-by-a-url-parser',
+    rule: 'rfc7591-3.2.2-invalid-redirect-uri',
+    file: redirect,
+    find: 'const redirect = splitLoopback(uri)',
+    replace: 'const redirect = splitLoopback(URL.canParse(uri) ? new URL(uri).href : uri)',
+  },
+  {
+    id: 'foreign-redirect-dropped',
+    rule: 'seed-5-registration-loopback-only',
+    file: metadata,
+    find: "if (foreign < 0 || policy.foreignRedirects === 'drop') return accepted",
+    replace: 'if (accepted.length > 0 || foreign < 0) return accepted',
+  },
+  {
+    id: 'lone-redirect-wrapped',
+    rule: 'seed-2-reg-redirect-uris-array',
+    file: metadata,
+    find: "const uris = members['redirect_uris'] ?? undefined",
+    replace: "const uris = [members['redirect_uris'] ?? []].flat()",
+  },
+  {
+    id: 'redirect-with-a-parameter-of-the-answer',
+    rule: 'rfc6749-3.1-no-duplicate-response-params',
+    file: metadata,
+    find: 'if (doubled >= 0) {',
+    replace: 'if (doubled > policy.redirectUris) {',
+  },
+  {
+    id: 'private-key-jwt-registered',
+    rule: 'seed-2-reg-auth-other',
+    file: metadata,
+    find: "  'client_secret_basic',\n]",
+    replace: "  'client_secret_basic',\n  'private_key_jwt' as 'none',\n]",
+  },
+  {
+    id: 'secret-for-a-public-client',
+    rule: 'seed-2-reg-auth-none',
+    file: client,
+    find: "if (authenticationMethod === 'none') return { client, registrationToken }",
+    replace: '',
+  },
+  {
+    id: 'refresh-alone-registered',
+    rule: 'rfc7591-2.1-grant-response-consistency',
+    file: metadata,
+    find: "if (!asked.includes('authorization_code')) {",
+    replace: 'if (asked.length === 0) {',
+  },
+  {
+    id: 'substitution-not-told',
+    rule: 'rfc7591-3.2.1-all-metadata-returned',
+    file: metadata,
+    find: '    grant_types: client.grantTypes,\n',
+    replace: '',
+  },
+  {
+    id: 'secret-without-expiry',
+    rule: 'rfc7591-3.2.1-secret-expires-at',
+    file: metadata,
+    find: '...(client.secretHash !== undefined && { client_secret_expires_at: 0 }),',
+    replace: '',
+  },
+  {
+    id: 'client-chooses-its-id',
+    rule: 'rfc7591-3.2.1-client-id-server-chosen',
+    file: client,
+    find: "id: `client_${fresh.clientId.toString('base64url')}`",
+    replace: "id: String(metadata['client_id'] ?? `client_${fresh.clientId.toString('base64url')}`)",
+  },
+  {
+    id: 'javascript-uri-registered',
+    rule: 'rfc7591-2-uri-members-valid',
+    file: 'src/domain/client-members.ts',
+    find: '/^https?:\\/\\/(?![/?#])[!-~]+$/i',
+    replace: '/^[a-z]+:[!-~]+$/i',
+  },
+  {
+    id: 'deceptive-name-registered',
+    rule: 'rfc7591-3.2.2-invalid-client-metadata',
+    file: 'src/domain/client-members.ts',
+    find: 'if (deceptive.test(text))',
+    replace: 'if (deceptive.test(text) && text.length > longestText)',
+  },
+  {
+    id: 'any-token-configures',
+    rule: 'rfc7592-2-bearer-required',
+    file: client,
+    find: 'if (secretMatches(registrationToken, own)) return',
+    replace: "if (own !== undefined && registrationToken !== '') return",
+  },
+  {
+    id: 'update-of-another-client',
+    rule: 'rfc7592-2.2-client-id-must-match',
+    file: client,
+    find: "if (metadata['client_id'] !== client.id) {",
+    replace: "if (metadata['client_id'] === '') {",
+  },
+  {
+    id: 'client-chooses-its-secret',
+    rule: 'rfc7592-2.2-secret-not-overwritten',
+    file: client,
+    find: "  assertOwnSecret(client, metadata['client_secret'] ?? undefined)\n",
+    replace: '',
+  },
+  {
+    id: 'update-keeps-what-is-left-out',
+    rule: 'rfc7592-2.2-put-replaces',
+    file: client,
+    find: '    ...said,\n    id: client.id,',
+    replace: '    ...client,\n    ...said,\n    id: client.id,',
+  },
+  {
+    id: 'told-members-sent-back',
+    rule: 'rfc7592-2.2-forbidden-members',
+    file: client,
+    find: 'toldMembers.find((name) => (',
+    replace: "toldMembers.find((name) => name === 'client_secret_expires_at' && (",
+  },
+  {
+    id: 'update-changes-the-client-type',
+    rule: 'rfc6749-2.1-type-recorded',
+    file: client,
+    find: '  assertSameType(client, authenticationMethod)\n',
+    replace: '',
+  },
+  {
+    id: 'deleted-client-keeps-its-tokens',
+    rule: 'rfc7592-2.3-delete-204',
+    file: 'src/storage/sqlite/statements.ts',
+    find: '          inArray(grants.clientId, allClients),\n',
+    replace: '',
+  },
+  {
+    id: 'used-client-swept',
+    rule: 'rfc7591-5-expire-unused',
+    file: 'src/storage/sqlite/statements.ts',
+    find: ' and used_at = issued_at and ',
+    replace: ' and ',
+  },
+] as const satisfies readonly Fault[]

@@ -1,0 +1,81 @@
+import type { Fault } from './fault.ts'
+
+const sqlite = ['test/storage/sqlite.test.ts'] as const
+
+/** Faults of what is kept, how it is kept, and of the secrets in it. */
+export const storageFaults = [
+  {
+    id: 'decision-on-what-was-read-before',
+    rule: 'rfc6749-4.1.2-code-single-use',
+    file: 'src/storage/sqlite/sqlite-store.ts',
+    find: `    transact: (kind, key, decide) =>
+      commits.submit(() => {
+        const record = load[kind](key)`,
+    replace: `    transact: (kind, key, decide, record = load[kind](key)) =>
+      commits.submit(() => {`,
+  },
+  {
+    id: 'acknowledged-before-the-commit',
+    file: 'src/storage/sqlite/group-commit.ts',
+    find: 'const settles = batch.map((job) => job.run())',
+    replace:
+      'const settles = batch.map((job) => job.run())\n      for (const settle of settles.splice(0)) settle()',
+    tests: ['test/storage/group-commit.test.ts'],
+  },
+  {
+    id: 'commit-without-waiting-for-the-disk',
+    file: 'src/storage/sqlite/open-database.ts',
+    find: "'synchronous = FULL'",
+    replace: "'synchronous = NORMAL'",
+    tests: sqlite,
+  },
+  {
+    id: 'database-readable-by-others',
+    file: 'src/storage/sqlite/open-database.ts',
+    find: '0o600',
+    replace: '0o644',
+    tests: sqlite,
+  },
+  {
+    id: 'secrets-stored-as-they-are',
+    rule: 'rfc6749-10.3-tokens-protected-at-rest',
+    file: 'src/domain/secret.ts',
+    find: "return hash('sha256', secret, 'base64url')",
+    replace: "return secret.padEnd(hash('sha256', secret, 'base64url').length)",
+  },
+  {
+    id: 'secrets-too-short',
+    rule: 'oidc-core-16.19-secret-entropy',
+    file: 'src/domain/secret.ts',
+    find: 'secretBytes = 32',
+    replace: 'secretBytes = 12',
+  },
+  {
+    id: 'handle-without-key',
+    file: 'src/domain/handle.ts',
+    find: '!timingSafeEqual(tag(key.secret, signed), keyTag)',
+    replace: 'keyTag.length !== tagBytes',
+    tests: ['test/domain/handle.test.ts'],
+  },
+  {
+    id: 'handle-of-any-grant',
+    file: 'src/domain/handle.ts',
+    find: '&& timingSafeEqual(tag(grant.secret, handle.signed), handle.grantTag)',
+    replace: '',
+    tests: ['test/domain/handle.test.ts'],
+  },
+  {
+    id: 'handle-in-many-spellings',
+    file: 'src/domain/handle.ts',
+    find: " || bytes.toString('base64url') !== encoded",
+    replace: '',
+    tests: ['test/domain/handle.test.ts'],
+  },
+  {
+    id: 'sessions-survive-a-new-password',
+    file: 'src/domain/account.ts',
+    find: "    { op: 'deleteSessionsOf', accountId: account.id },\n",
+    replace: '',
+    tests: ['test/domain/account.test.ts'],
+  },
+] as const satisfies readonly Fault[]

@@ -1,0 +1,114 @@
+import type { Fault } from './fault.ts'
+
+const redemption = 'src/domain/authorization-code.ts'
+const grant = 'src/domain/grant.ts'
+const issuer = 'src/rfc6749-authorization/grants/token-issuer.ts'
+
+/** Faults of the token endpoint and of the code it redeems. */
+export const tokenFaults = [
+  {
+    id: 'code-works-twice',
+    rule: 'rfc6749-4.1.2-code-single-use',
+    file: grant,
+    find: 'if (grant.seq > 0) {',
+    replace: 'if (grant.seq > 0) return accept(grant)\n  if (grant.seq < 0) {',
+  },
+  {
+    id: 'tokens-kept-after-replay',
+    rule: 'rfc6749-4.1.2-code-replay-revokes',
+    file: grant,
+    find: 'return refuse(replayed,',
+    replace: 'if (grant.seq > 0) throw replayed\n    return refuse(replayed,',
+  },
+  {
+    id: 'invalid-replay-revokes',
+    rule: 'oauth21-7.5.2-replay-only-if-valid',
+    file: redemption,
+    find: 'verifyCodeVerifier(codeVerifier, grant.codeChallenge)',
+    replace: 'if (grant.seq === 0) verifyCodeVerifier(codeVerifier, grant.codeChallenge)',
+  },
+  {
+    id: 'code-lives-at-its-end',
+    rule: 'rfc6749-4.1.2-code-short-lived',
+    file: grant,
+    find: 'now >= grant.codeExpiresAt',
+    replace: 'now > grant.codeExpiresAt',
+  },
+  {
+    id: 'code-of-another-client',
+    rule: 'rfc6749-4.1.3-code-issued-to-client',
+    file: redemption,
+    find: 'if (grant.clientId !== client.id) {',
+    replace: "if (grant.clientId === '') {",
+  },
+  {
+    id: 'redirect-uri-not-compared-at-exchange',
+    rule: 'rfc6749-4.1.3-redirect-uri-identical',
+    file: redemption,
+    find: 'if (redirectUri === grant.redirectUri) return',
+    replace: 'if (redirectUri !== undefined) return',
+  },
+  {
+    id: 'redirect-uri-left-out-at-exchange',
+    rule: 'rfc6749-4.1.3-redirect-uri-required',
+    file: redemption,
+    find: 'redirectUri === undefined && !grant.redirectUriSent',
+    replace: 'redirectUri === undefined',
+  },
+  {
+    id: 'grant-type-not-registered',
+    rule: 'rfc6749-5.2-unauthorized-client',
+    file: 'src/rfc6749-authorization/token.ts',
+    find: 'client.grantTypes.some((name) => name === grantType)',
+    replace: 'handlers.has(grantType)',
+  },
+  {
+    id: 'missing-grant-type-taken-for-code',
+    rule: 'rfc6749-4.1.3-grant-type-required',
+    file: 'src/rfc6749-authorization/token.ts',
+    find: 'request.body.grant_type, client',
+    replace: "request.body.grant_type ?? 'authorization_code', client",
+  },
+  {
+    id: 'repeated-field-accepted',
+    rule: 'rfc6749-3.2-no-duplicates',
+    file: 'src/domain/parameters.ts',
+    find: 'if (earlier === undefined) parameters[name] = value',
+    replace: "if (earlier === undefined || name !== 'resource') parameters[name] = value",
+  },
+  {
+    id: 'json-accepted-as-form',
+    rule: 'seed-4-token-path-form',
+    file: 'src/http/parameters.ts',
+    find: '    app.removeAllContentTypeParsers()\n',
+    replace: '',
+  },
+  {
+    id: 'expires-in-is-wrong',
+    rule: 'rfc6749-5.1-expires-in-number',
+    file: issuer,
+    find: 'expires_in: access.seconds',
+    replace: 'expires_in: access.seconds + 60',
+  },
+  {
+    id: 'access-token-outlives-its-end',
+    rule: 'rfc6750-5.2-lifetime-limited',
+    file: 'src/domain/access-token.ts',
+    find: 'now < handle.expiresAt',
+    replace: 'now <= handle.expiresAt',
+  },
+  {
+    id: 'narrowed-scope-not-told',
+    rule: 'rfc6749-3.3-scope-in-response-when-different',
+    file: 'src/interaction/consent.ts',
+    find: 'narrowScope(interaction.request.scope, allowed)',
+    replace: 'allowed.length > 0 ? interaction.request.scope : []',
+  },
+  {
+    id: 'no-refresh-token-for-public-clients',
+    rule: 'seed-4-token-response-tokens',
+    file: issuer,
+    find: "client.grantTypes.includes('refresh_token') ?",
+    replace: 'client.secretHash !== undefined ?',
+  },
+] as const satisfies readonly Fault[]
