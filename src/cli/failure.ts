@@ -12,16 +12,18 @@ export class CommandFailed extends Error {
   }
 }
 
-/** Says on stderr why the process ends, in one line unless it is our own mistake, and returns the exit code. */
+/**
+ * Says on stderr why the process ends, and returns the exit code: one line, or one for every fault of the
+ * configuration. Only our own mistakes are longer.
+ */
 export function reportFailure(error: unknown): number {
-  const line = expectedLine(error)
+  const line = error instanceof ConfigError ? error.faults.join('\nlychgate: ') : expectedLine(error)
   process.stderr.write(`lychgate: ${line ?? unexpected(error)}\n`)
   return error instanceof ConfigError ? exitCode.config : exitCode.failed
 }
 
 function expectedLine(error: unknown): string | undefined {
-  if (error instanceof ConfigError || error instanceof CommandFailed) return error.message
-  if (error instanceof OAuthError) return error.message
+  if (error instanceof CommandFailed || error instanceof OAuthError) return error.message
   if (!(error instanceof Error)) return undefined
   // Named, not imported: their modules load a database driver or jose.
   if (error.name === 'StoreUnavailable')

@@ -1,0 +1,80 @@
+import { ConfigError } from './error.ts'
+import { confidentialPaths, configOptions, nearest, variableOf } from './options.ts'
+import { readText } from './read-text.ts'
+
+/** The variables of a process. */
+export type Environment = Readonly<Record<string, string | undefined>>
+
+/** A value and what the operator called it: a flag or a variable. */
+export interface Given {
+  readonly path: string
+  readonly text: string
+  readonly kind: 'variable' | 'flag'
+  readonly name: string
+}
+
+const prefix = 'LYCHGATE_'
+/** Names the YAML file. */
+export const fileVariable = `${prefix}CONFIG`
+
+/** Every variable there is, those of the options and those that name files. */
+export function knownVariables(): readonly string[] {
+  const options = configOptions().flatMap(({ variable }) => variable ?? [])
+  return [fileVariable, ...options, ...confidentialPaths.map((path) => `${variableOf(path)}_FILE`)]
+}
+
+/** What is wrong with the names of an environment, a line a variable. */
+export function* unknownVariables(environment: Environment): Generator<string> {
+  const known = knownVariables()
+  for (const name of Object.keys(environment)) {
+    if (!name.startsWith(prefix) || known.includes(name)) continue
+    const list = configOptions().find(({ path }) => variableOf(path) === name)
+    yield list
+      ? `${name}: ${list.path} is a list that only the configuration file can carry`
+      : `${name}: there is no such setting${suggestion(name, known)}`
+  }
+}
+
+/**
+ * The environment without what Kubernetes adds to every pod beside a Service called `lychgate` or `lychgate-…`:
+ * addresses under names that are, or could be, settings of ours.
+ */
+export function separateServiceLinks(environment: Environment): { own: Environment; links: string[] } {
+  const known = knownVariables()
+  const isLink = ([name, value = '']: [string, string | undefined]) =>
+    name.startsWith(prefix) &&
+    ((name.endsWith('_PORT') && /^(tcp|udp|sctp):\/\//.test(value)) ||
+      (!known.includes(name) && /_SERVICE_(HOST|PORT(_\w+)?)$|_PORT_\d+_(TCP|UDP|SCTP)(_\w+)?$/.test(name)))
+  const entries = Object.entries(environment)
+  return {
+    own: Object.fromEntries(entries.filter((entry) => !isLink(entry))),
+    links: entries.filter(isLink).map(([name]) => name),
+  }
+}
+
+/** The options that variables carry. An empty one is an absent one: compose files and shells cannot leave one out. */
+export function fromVariables(environment: Environment): Given[] {
+  return configOptions().flatMap(({ path, variable }): Given[] => {
+    const text = variable && environment[variable]
+    return variable && text ? [{ path, text, kind: 'variable', name: variable }] : []
+  })
+}
+
+/**
+ * The setting that the file behind its `_FILE` variable carries, if there is one.
+ * @throws {ConfigError} when it cannot be read, or the setting has its plain variable as well.
+ */
+export function fromSecretFile(path: string, environment: Environment): Given[] {
+  const [variable, name] = [variableOf(path), `${variableOf(path)}_FILE`]
+  const file = environment[name]
+  if (!file) return []
+  if (environment[variable]) throw new ConfigError(`${name}: ${variable} is set as well; keep one of them`)
+  // Editors and `echo` end a file with a line break that is not part of the secret.
+  return [{ path, text: readText(file, name).replace(/\r?\n$/, ''), kind: 'variable', name }]
+}
+
+/** The end of a refusal of a name: what was probably meant. */
+export function suggestion(name: string, candidates: readonly string[]): string {
+  const best = nearest(name, candidates)
+  return best === undefined ? '' : `; did you mean ${best}?`
+}

@@ -1,0 +1,53 @@
+import type { TSchema } from '@sinclair/typebox'
+import { parseDocument } from 'yaml'
+import type { Given } from './environment.ts'
+import { ConfigError } from './error.ts'
+import { schemaAt } from './options.ts'
+import { readText } from './read-text.ts'
+
+/** A section of the file while it is being put together. */
+export interface Section {
+  [name: string]: unknown
+}
+
+/**
+ * The content of the YAML file.
+ * @throws {ConfigError} when it cannot be read, is not YAML, or no mapping.
+ */
+export function readSections(path: string): Section {
+  const document = parseDocument(readText(path, 'config'), { prettyErrors: true })
+  const fault = document.errors[0] ?? document.warnings[0]
+  if (fault)
+    throw new ConfigError(`${path}: not valid YAML: ${fault.message.split('\n')[0]?.replace(/:$/, '')}`)
+  const content: unknown = document.toJS() ?? {}
+  if (!isSection(content)) throw new ConfigError(`${path}: must be a YAML mapping of options`)
+  return content
+}
+
+/** Puts a value from a flag or variable where the file would have it; only here is text turned into a number or list. */
+export function place(values: Section, { path, text, name: source }: Given): void {
+  const names = path.split('.')
+  const schema = schemaAt(names)
+  const last = names.pop()
+  if (schema === undefined || last === undefined) throw new ConfigError(`${source}: there is no such setting`)
+  let section = values
+  for (const name of names) {
+    const inner = section[name] ?? {}
+    // A section that is no mapping is refused by shapeFaults, in the file's own terms.
+    if (!isSection(inner)) return
+    section[name] = inner
+    section = inner
+  }
+  section[last] = parseText(text, schema)
+}
+
+function parseText(text: string, schema: TSchema): unknown {
+  if (schema.type === 'integer' && /^-?\d+$/.test(text)) return Number(text)
+  if (schema.type === 'array') return text.split(',').map((entry) => entry.trim())
+  return text
+}
+
+/** Whether a value of the file is a mapping. */
+export function isSection(value: unknown): value is Section {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}

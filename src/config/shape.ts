@@ -1,0 +1,53 @@
+import { Value, type ValueError } from '@sinclair/typebox/value'
+import { type Given, suggestion } from './environment.ts'
+import { confidentialPaths, configOptions, demandOf, schemaAt } from './options.ts'
+import { ConfigSchema } from './schema.ts'
+import type { Section } from './sections.ts'
+
+/** What the schema has against these values, a line a setting, each with the name of who said it. */
+export function* shapeFaults(
+  values: Section,
+  given: readonly Given[],
+  file: string | undefined,
+): Generator<string> {
+  const complete = Value.Default(ConfigSchema, Value.Clone(values))
+  const seen = new Set<string>()
+  for (const fault of Value.Errors(ConfigSchema, complete)) {
+    // One is enough: a missing member is also a member of the wrong type.
+    if (seen.has(fault.path)) continue
+    seen.add(fault.path)
+    yield faultLine(fault, given, file)
+  }
+}
+
+function faultLine({ path, value }: ValueError, given: readonly Given[], file: string | undefined): string {
+  const names = path.split('/').slice(1).map(unescapePointer)
+  const option = names.join('.')
+  const source =
+    given.findLast((one) => option === one.path || option.startsWith(`${one.path}.`))?.name ?? file
+  const where = source === undefined ? option : `${option} (${source})`
+  const schema = schemaAt(names)
+  if (schema === undefined) {
+    const siblings = Object.keys(schemaAt(names.slice(0, -1))?.properties ?? {})
+    const name = names.at(-1) ?? ''
+    return `${where}: there is no such setting${suggestion(name, siblings) || elsewhere(name)}`
+  }
+  if (value === undefined) return `${where}: is missing`
+  return `${where}: ${demandOf(schema)}${shown(option, value)}`
+}
+
+/** A setting that was written without its section, or in another one. */
+function elsewhere(name: string): string {
+  const option = configOptions().find(({ path }) => path.endsWith(`.${name}`))
+  return option === undefined ? '' : `; did you mean ${option.path}?`
+}
+
+function shown(option: string, value: unknown): string {
+  const isShort = typeof value === 'number' || typeof value === 'boolean' || typeof value === 'string'
+  return isShort && !confidentialPaths.includes(option) ? `, not ${JSON.stringify(value).slice(0, 60)}` : ''
+}
+
+/** RFC 6901 §4. */
+function unescapePointer(token: string): string {
+  return token.replaceAll('~1', '/').replaceAll('~0', '~')
+}

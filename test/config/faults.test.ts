@@ -1,0 +1,97 @@
+import { join } from 'node:path'
+import t from 'tap'
+import { ConfigError, type ConfigSources, loadConfig } from '../../src/config/load.ts'
+
+function faultsOf(sources: Partial<ConfigSources>): readonly string[] {
+  try {
+    loadConfig({ mode: 'serve', ...sources })
+  } catch (error) {
+    if (error instanceof ConfigError) return error.faults
+    throw error
+  }
+  return []
+}
+
+t.test('every fault of names and values is told at once, each with its source', async (t) => {
+  const folder = t.testdir({ 'lychgate.yaml': 'prot: 1\ncodeSeconds: 5\nlifetimes: {idTokenSeconds: 0}\n' })
+  const file = join(folder, 'lychgate.yaml')
+  const environment = {
+    LYCHGATE_ISUER: 'x',
+    LYCHGATE_LOG_LEVEL: 'loud',
+    LYCHGATE_SECRET_FILE: '/nowhere',
+    LYCHGATE_PORT: '1',
+  }
+  t.strictSame(faultsOf({ environment, file, flags: { port: 'x' } }).toSorted(), [
+    'LYCHGATE_ISUER: there is no such setting; did you mean LYCHGATE_ISSUER?',
+    'LYCHGATE_SECRET_FILE: cannot read /nowhere (ENOENT)',
+    `codeSeconds (${file}): there is no such setting; did you mean lifetimes.codeSeconds?`,
+    `lifetimes.idTokenSeconds (${file}): must be an integer of at least 1, not 0`,
+    'logLevel (LYCHGATE_LOG_LEVEL): must be fatal, error, warn, info, debug or silent, not "loud"',
+    'port (--port): must be an integer from 0 to 65535, not "x"',
+    `prot (${file}): there is no such setting; did you mean port?`,
+  ])
+})
+
+t.test('values that are wrong together are told at once, too', async (t) => {
+  const folder = t.testdir({
+    'lychgate.yaml': `issuer: https://a.example
+rateLimits: off
+trustProxy: [proxy, 10.0.0.1, 10.0.0.0/99]
+lifetimes: {sessionIdleSeconds: 604801}
+resources: [{identifier: x, name: X, scopes: [nope, openid, never]}]
+`,
+  })
+  t.strictSame(faultsOf({ file: join(folder, 'lychgate.yaml') }), [
+    'rateLimits: off is accepted on a loopback issuer only',
+    'trustProxy.0: must be an IP address or CIDR range, such as 10.0.0.1 or 10.0.0.0/8',
+    'trustProxy.2: must be an IP address or CIDR range, such as 10.0.0.1 or 10.0.0.0/8',
+    'lifetimes.sessionIdleSeconds: must not exceed lifetimes.sessionAbsoluteSeconds',
+    'resources.0.identifier: must be an absolute URI without a fragment',
+    'resources.0.scopes.0: nope is not in the scope catalogue',
+    'resources.0.scopes.2: never is not in the scope catalogue',
+    'secret: is missing; set LYCHGATE_SECRET or LYCHGATE_SECRET_FILE to at least 32 random characters',
+  ])
+})
+
+t.test('a misspelt variable does not hide that the setting it meant is missing', async (t) => {
+  t.match(faultsOf({ environment: { LYCHGATE_SECRTE: 's'.repeat(40) } }), [
+    'LYCHGATE_SECRTE: there is no such setting; did you mean LYCHGATE_SECRET?',
+    /^secret: is missing/,
+  ])
+})
+
+t.test('the message of a refusal is its first fault, in one line', async (t) => {
+  const error = new ConfigError(['one\nline', 'another'])
+  t.equal(error.message, 'one line')
+  t.strictSame(error.faults, ['one line', 'another'])
+})
+
+/** What every pod of a namespace is given where a Service has this name. */
+const serviceLinks = (name: string) => ({
+  [`${name}_SERVICE_HOST`]: '10.0.0.1',
+  [`${name}_SERVICE_PORT`]: '80',
+  [`${name}_SERVICE_PORT_HTTP`]: '80',
+  [`${name}_PORT`]: 'tcp://10.0.0.1:80',
+  [`${name}_PORT_80_TCP`]: 'tcp://10.0.0.1:80',
+  [`${name}_PORT_80_TCP_PROTO`]: 'tcp',
+  [`${name}_PORT_80_TCP_PORT`]: '80',
+  [`${name}_PORT_80_TCP_ADDR`]: '10.0.0.1',
+})
+
+t.test('the variables of a Kubernetes Service named lychgate are one fault with its remedy', async (t) => {
+  const secret = { LYCHGATE_SECRET: 's'.repeat(32) }
+  for (const name of ['LYCHGATE', 'LYCHGATE_POSTGRES']) {
+    t.strictSame(
+      faultsOf({ environment: { ...secret, ...serviceLinks(name) } }),
+      [
+        `${name}_SERVICE_HOST: was set by Kubernetes for a Service of this name; set enableServiceLinks: false in the pod's spec`,
+      ],
+      name,
+    )
+  }
+  const alone = faultsOf({ environment: { ...secret, LYCHGATE_PORT: 'tcp://10.0.0.1:80' } })
+  t.match(alone, [/^LYCHGATE_PORT: was set by Kubernetes .* enableServiceLinks: false/])
+  t.equal(alone.length, 1)
+  t.strictSame(faultsOf({ environment: { ...secret, LYCHGATE_PORT: '80' } }), [])
+  t.match(faultsOf({ environment: { ...secret, LYCHGATE_HTTP_PORT: '80' } }), [/there is no such setting/])
+})

@@ -1,0 +1,42 @@
+import { join } from 'node:path'
+import t from 'tap'
+import { resolveConfig } from '../../src/config/load.ts'
+
+t.test('each value knows who said it: a flag before a variable before the file', async (t) => {
+  const folder = t.testdir({
+    'lychgate.yaml':
+      'port: 1\nhost: 127.0.0.2\ndata: /file\nlifetimes: {codeSeconds: 30, idTokenSeconds: 31}\nservice: {}\nresources: []\n',
+    secret: 's'.repeat(32),
+  })
+  const file = join(folder, 'lychgate.yaml')
+  const environment = {
+    LYCHGATE_CONFIG: file,
+    LYCHGATE_PORT: '2',
+    LYCHGATE_HOST: '127.0.0.3',
+    LYCHGATE_LIFETIMES_CODE_SECONDS: '20',
+    LYCHGATE_SECRET_FILE: join(folder, 'secret'),
+    LYCHGATE_STORE: '',
+  }
+  const resolved = resolveConfig({ mode: 'serve', flags: { port: '3', data: undefined }, environment })
+  t.equal(resolved.file, file)
+  t.match(resolved.config, { port: 3, host: '127.0.0.3', data: '/file' })
+  t.strictSame(Object.fromEntries(resolved.origins), {
+    port: { kind: 'flag', name: '--port' },
+    host: { kind: 'variable', name: 'LYCHGATE_HOST' },
+    data: { kind: 'file', name: file },
+    resources: { kind: 'file', name: file },
+    'lifetimes.codeSeconds': { kind: 'variable', name: 'LYCHGATE_LIFETIMES_CODE_SECONDS' },
+    'lifetimes.idTokenSeconds': { kind: 'file', name: file },
+    secret: { kind: 'variable', name: 'LYCHGATE_SECRET_FILE' },
+  })
+})
+
+t.test(
+  'the issuer that a development server derives from its port comes from whoever said the port',
+  async (t) => {
+    const { config, origins } = resolveConfig({ mode: 'dev', environment: { LYCHGATE_PORT: '9500' } })
+    t.equal(config.issuer, 'http://localhost:9500')
+    t.strictSame(origins.get('issuer'), { kind: 'variable', name: 'LYCHGATE_PORT' })
+    t.equal(resolveConfig({ mode: 'dev' }).origins.size, 0)
+  },
+)
