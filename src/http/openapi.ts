@@ -1,10 +1,8 @@
-import { readFileSync } from 'node:fs'
 import { Type } from '@sinclair/typebox'
 import type { FastifyPluginAsync } from 'fastify'
+import { readTextAsset } from '../assets.ts'
 import type { AppDeps } from '../deps.ts'
 import { documentResponses, serveDocument } from './document.ts'
-
-const file = new URL('../../openapi/openapi.json', import.meta.url)
 
 /**
  * `/openapi.json`: the checked-in description, generated from the route schemas, with this service as its server and
@@ -15,7 +13,7 @@ export const apiDescription: FastifyPluginAsync<Pick<AppDeps, 'config' | 'servic
   { config, service },
 ) => {
   const describe = (): object => {
-    const whole = JSON.parse(readFileSync(file, 'utf8'))
+    const whole = JSON.parse(readTextAsset('openapi/openapi.json'))
     // An operator's scope catalogue may lack areas that the shipped one has.
     const served = Object.entries(whole.paths).filter(
       ([path]) => app.methodsOf(service.prefix + path).length > 0,

@@ -3,11 +3,11 @@
  * calls `reply.page`; where its form may lead beyond this server is the caller's `formAction`.
  */
 import { hash } from 'node:crypto'
-import { readFileSync } from 'node:fs'
 import fastifyView from '@fastify/view'
 import { Eta } from 'eta'
 import type { FastifyInstance, FastifyReply } from 'fastify'
 import fp from 'fastify-plugin'
+import { readAsset, readTextAsset } from '../assets.ts'
 import type { Config } from '../config/schema.ts'
 import type { Seconds } from '../domain/model.ts'
 import type { Pages } from './page-models.ts'
@@ -41,7 +41,6 @@ interface Asset {
   readonly version: string
 }
 
-const viewsFolder = new URL('../../views/', import.meta.url)
 const partials = ['layout', 'hidden', 'account', 'scopes'] as const
 const pageNames: Readonly<Record<keyof Pages, true>> = {
   login: true,
@@ -79,9 +78,9 @@ export function formActionSource(redirectUri: string): string {
 /** Decorates `reply.page` and serves the stylesheet, the icon and the one script from memory, RFC 9700 §4.2.4. */
 export const pages = fp<PagesOptions>(
   async (app, { config, prefix }) => {
-    const style = readAsset(prefix, 'style.css', 'text/css; charset=utf-8')
-    const formPost = readAsset(prefix, 'form-post.js', 'text/javascript; charset=utf-8')
-    const icon = readAsset(prefix, 'icon.svg', 'image/svg+xml')
+    const style = publicAsset(prefix, 'style.css', 'text/css; charset=utf-8')
+    const formPost = publicAsset(prefix, 'form-post.js', 'text/javascript; charset=utf-8')
+    const icon = publicAsset(prefix, 'icon.svg', 'image/svg+xml')
     for (const asset of [style, formPost, icon]) serveAsset(app, asset)
 
     const site = {
@@ -114,7 +113,7 @@ export const pages = fp<PagesOptions>(
 function loadTemplates(): Eta {
   const eta = new Eta({ autoEscape: true })
   for (const name of [...partials, ...Object.keys(pageNames)])
-    eta.loadTemplate(`@${name}.eta`, readFileSync(new URL(`${name}.eta`, viewsFolder), 'utf8'))
+    eta.loadTemplate(`@${name}.eta`, readTextAsset(`views/${name}.eta`))
   return eta
 }
 
@@ -131,8 +130,8 @@ function contentSecurityPolicy(script: string, formAction: string | undefined): 
   ].join('; ')
 }
 
-function readAsset(prefix: string, name: string, type: string): Asset {
-  const body = readFileSync(new URL(name, viewsFolder))
+function publicAsset(prefix: string, name: string, type: string): Asset {
+  const body = readAsset(`views/${name}`)
   return {
     path: `${prefix}/assets/${name}`,
     type,

@@ -12,7 +12,6 @@ import { promisify } from 'node:util'
 import Database from 'better-sqlite3'
 import t, { type Test } from 'tap'
 import { accept } from '../../src/domain/decision.ts'
-import { migrationsFolder } from '../../src/storage/migrations.ts'
 import { openStore } from '../../src/storage/open.ts'
 import { assertSqliteVersion, openDatabase } from '../../src/storage/sqlite/open-database.ts'
 import { StoreUnavailable } from '../../src/storage/store.ts'
@@ -75,7 +74,7 @@ t.test('every table is strict, and those read by their key alone have no second 
 })
 
 t.test('a connection waits for the disk at a commit, and for a lock only shortly', async (t) => {
-  const connection = await openDatabase(await closedFile(t), migrationsFolder('sqlite'))
+  const connection = await openDatabase(await closedFile(t))
   t.teardown(() => connection.close())
   const settings = { journal_mode: 'wal', synchronous: 2, foreign_keys: 1, mmap_size: 0, busy_timeout: 100 }
   for (const [name, value] of Object.entries(settings)) {

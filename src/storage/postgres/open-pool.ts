@@ -1,7 +1,7 @@
-import { drizzle } from 'drizzle-orm/node-postgres/driver'
-import { migrate } from 'drizzle-orm/node-postgres/migrator'
+import { NodePgSession } from 'drizzle-orm/node-postgres/session'
+import { PgDialect } from 'drizzle-orm/pg-core/dialect'
 import pg from 'pg'
-import { assertNotNewer } from '../migrations.ts'
+import { assertNotNewer, readMigrations } from '../migrations.ts'
 
 /** No request waits longer than this for a connection or a lock; then it is told to come back. */
 const waitMilliseconds = 2000
@@ -13,7 +13,7 @@ const migrationLock = 0x6c796368
  * A pool of connections to a migrated database.
  * @throws {Error} with one line for the operator, without the URL.
  */
-export async function openPool(url: string, migrations: string): Promise<pg.Pool> {
+export async function openPool(url: string): Promise<pg.Pool> {
   const pool = new pg.Pool({
     connectionString: url,
     application_name: 'lychgate',
@@ -26,7 +26,7 @@ export async function openPool(url: string, migrations: string): Promise<pg.Pool
   // A lost connection also fails the query that uses it; without a listener the process would end.
   pool.on('error', () => undefined)
   try {
-    await applyMigrations(pool, migrations)
+    await applyMigrations(pool)
     return pool
   } catch (fault) {
     await pool.end()
@@ -44,14 +44,15 @@ async function prepareConnection(client: pg.ClientBase): Promise<void> {
   )
 }
 
-async function applyMigrations(pool: pg.Pool, migrations: string): Promise<void> {
+async function applyMigrations(pool: pg.Pool): Promise<void> {
   const client = await pool.connect()
   try {
     await client.query('set statement_timeout = 0')
     await client.query('set lock_timeout = 0')
     await client.query('select pg_advisory_lock($1)', [migrationLock])
-    assertNotNewer(migrations, await appliedMigrations(client))
-    await migrate(drizzle(client), { migrationsFolder: migrations })
+    assertNotNewer('postgres', await appliedMigrations(client))
+    const [dialect, schema] = [new PgDialect(), { migrationsSchema: 'drizzle', migrationsFolder: '' }]
+    await dialect.migrate(readMigrations('postgres'), new NodePgSession(client, dialect, undefined), schema)
   } finally {
     // Ends the connection, and with it the lock and the settings.
     client.release(true)

@@ -3,7 +3,6 @@ import { drizzle, type NodePgDatabase } from 'drizzle-orm/node-postgres/driver'
 import type pg from 'pg'
 import type { Write } from '../../domain/decision.ts'
 import type { Seconds } from '../../domain/model.ts'
-import { migrationsFolder } from '../migrations.ts'
 import {
   consentOfKey,
   grantKey,
@@ -39,8 +38,8 @@ type Lists = { readonly [K in ListableKind]: () => Promise<readonly Records[K][]
 const attempts = 5
 
 /** The store in a PostgreSQL database: one transaction a decision, under a lock on the key it decides about. */
-export async function openPostgresStore(url: string, migrations?: string): Promise<Store> {
-  const pool = await openPool(url, migrationsFolder('postgres', migrations))
+export async function openPostgresStore(url: string): Promise<Store> {
+  const pool = await openPool(url)
   const connectionOf = connections()
   const sweepBatch = sweeper()
 

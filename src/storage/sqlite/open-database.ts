@@ -1,10 +1,10 @@
 import { closeSync, existsSync, openSync, statSync } from 'node:fs'
 import { setTimeout } from 'node:timers/promises'
 import Database from 'better-sqlite3'
-import { drizzle } from 'drizzle-orm/better-sqlite3/driver'
-import { migrate } from 'drizzle-orm/better-sqlite3/migrator'
+import { BetterSQLiteSession } from 'drizzle-orm/better-sqlite3/session'
 import { DrizzleError } from 'drizzle-orm/errors'
-import { assertNotNewer, knownMigrations } from '../migrations.ts'
+import { SQLiteSyncDialect } from 'drizzle-orm/sqlite-core/dialect'
+import { assertNotNewer, knownMigrations, readMigrations } from '../migrations.ts'
 
 /** Older ones can corrupt a WAL database that two connections checkpoint. */
 const oldestSqlite = '3.51.3'
@@ -17,11 +17,11 @@ const openMilliseconds = 5000
  * An open, migrated database file with every setting the store relies on.
  * @throws {Error} with one line for the operator; a file that is refused is left as it is.
  */
-export async function openDatabase(file: string, migrations: string): Promise<Database.Database> {
+export async function openDatabase(file: string): Promise<Database.Database> {
   const deadline = performance.now() + openMilliseconds
   for (;;) {
     try {
-      return openNow(file, migrations)
+      return openNow(file)
     } catch (fault) {
       if (isBusy(fault) && performance.now() < deadline) {
         await setTimeout(busyMilliseconds / 2)
@@ -39,9 +39,9 @@ function isBusy(fault: unknown): boolean {
   return error instanceof Database.SqliteError && error.code.startsWith('SQLITE_BUSY')
 }
 
-function openNow(file: string, migrations: string): Database.Database {
+function openNow(file: string): Database.Database {
   const isFile = file !== ':memory:'
-  if (isFile && existsSync(file) && statSync(file).size > 0) inspect(file, migrations)
+  if (isFile && existsSync(file) && statSync(file).size > 0) inspect(file)
   // Nobody else on the machine may read it; the journal files inherit this.
   else if (isFile) closeSync(openSync(file, 'a', 0o600))
   const client = new Database(file, { timeout: busyMilliseconds })
@@ -56,7 +56,7 @@ function openNow(file: string, migrations: string): Database.Database {
     ]) {
       client.pragma(setting)
     }
-    applyMigrations(client, migrations)
+    applyMigrations(client)
     // A file that this user may only read opens well, and every later write fails: this one changes nothing.
     client.exec('delete from __drizzle_migrations where false')
     return client
@@ -78,14 +78,14 @@ export function assertSqliteVersion(client: Database.Database, oldest = oldestSq
 }
 
 /** Looks at an existing file through a connection that cannot write. */
-function inspect(file: string, migrations: string): void {
+function inspect(file: string): void {
   const client = new Database(file, { readonly: true, timeout: busyMilliseconds })
   try {
     if (wasNotClosed(file)) assertSound(client)
     const tables = client.prepare("select name from sqlite_schema where type = 'table'").pluck().all()
     if (tables.length === 0) return
     if (!tables.includes('__drizzle_migrations')) throw new Error('it belongs to another program')
-    assertNotNewer(migrations, appliedMigrations(client))
+    assertNotNewer('sqlite', appliedMigrations(client))
   } finally {
     client.close()
   }
@@ -106,18 +106,19 @@ function appliedMigrations(client: Database.Database): readonly number[] {
   return client.prepare('select created_at from __drizzle_migrations').pluck().all().map(Number)
 }
 
-function isMigrated(client: Database.Database, migrations: string): boolean {
+function isMigrated(client: Database.Database): boolean {
   const isTable = client.prepare("select 1 from sqlite_schema where name = '__drizzle_migrations'").get()
   const applied = new Set(isTable ? appliedMigrations(client) : [])
-  return [...knownMigrations(migrations)].every((instant) => applied.has(instant))
+  return [...knownMigrations('sqlite')].every((instant) => applied.has(instant))
 }
 
-function applyMigrations(client: Database.Database, migrations: string): void {
-  if (isMigrated(client, migrations)) return
+function applyMigrations(client: Database.Database): void {
+  if (isMigrated(client)) return
   try {
-    migrate(drizzle(client), { migrationsFolder: migrations })
+    const dialect = new SQLiteSyncDialect()
+    dialect.migrate(readMigrations('sqlite'), new BetterSQLiteSession(client, dialect, undefined))
   } catch (fault) {
     // Two processes that start at once both see an empty file; the slower one finds the work done.
-    if (!isMigrated(client, migrations)) throw fault
+    if (!isMigrated(client)) throw fault
   }
 }

@@ -2,7 +2,6 @@ import Database from 'better-sqlite3'
 import { drizzle } from 'drizzle-orm/better-sqlite3/driver'
 import type { Write } from '../../domain/decision.ts'
 import type { Seconds } from '../../domain/model.ts'
-import { migrationsFolder } from '../migrations.ts'
 import {
   consentOfKey,
   grantKey,
@@ -42,8 +41,8 @@ type Loads = { readonly [K in RecordKind]: (key: string) => Records[K] | undefin
 type Lists = { readonly [K in ListableKind]: () => readonly Records[K][] }
 
 /** The store in one SQLite file (or `:memory:`), written to by this connection in group commits. */
-export async function openSqliteStore(file: string, migrations?: string): Promise<Store> {
-  const client = await openDatabase(file, migrationsFolder('sqlite', migrations))
+export async function openSqliteStore(file: string): Promise<Store> {
+  const client = await openDatabase(file)
   const db = drizzle(client)
   const reads = prepareReads(db)
   const [load, lists] = [loadsOf(reads), listsOf(reads)]
