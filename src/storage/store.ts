@@ -33,6 +33,8 @@ export interface Records {
   /** By request id. */
   refusal: RefusalRecord
   key: StoredKey
+  /** Every key, oldest first, under any text: decisions about the ring as a whole wait for each other. */
+  keyRing: readonly StoredKey[]
 }
 
 export type RecordKind = keyof Records

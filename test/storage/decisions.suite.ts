@@ -222,6 +222,21 @@ export function concurrency(t: Test, openEmpty: OpenEmpty): void {
     t.equal((await store.list('client')).length, 300)
   })
 
+  t.test('decisions about all keys at once wait for each other, and see every key', async (t) => {
+    const store = await openEmpty(t)
+    await store.write({ op: 'insertKey', key: sample.fullKey })
+    const add = (n: number) =>
+      store.transact('keyRing', '', (ring = []) =>
+        ring.length > 1
+          ? accept('found')
+          : accept('made', { op: 'insertKey', key: { ...sample.key, id: `${n}` } }),
+      )
+    const outcomes = await Promise.all(Array.from({ length: 20 }, (_, n) => add(n)))
+    t.equal(outcomes.filter((outcome) => outcome === 'made').length, 1)
+    t.strictSame(await store.find('keyRing', ''), await store.list('key'))
+    t.equal((await store.list('key')).length, 2)
+  })
+
   t.test('a revocation beside a rotation is never undone', async (t) => {
     const store = await openEmpty(t)
     await store.write(...grantOwners, insertGrant)

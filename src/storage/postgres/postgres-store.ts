@@ -155,6 +155,7 @@ function loadsOf(loads: ReturnType<typeof prepareLoads>): Loads {
     },
     throttle: (key) => first(loads.throttle.execute({ key: throttleKey(key) }), toThrottle),
     key: (key) => first(text(key) && loads.key.execute({ key }), toKey),
+    keyRing: async () => (await loads.keyRing.execute()).map(toKey),
     refusal: (key) => first(text(key) && loads.refusal.execute({ key }), toRefusal),
   }
 }

@@ -65,6 +65,7 @@ export function prepareLoads(db: NodePgDatabase, purpose: 'find' | 'transact') {
     grant: ready('grant', grants, grant.where(is(grants.id))),
     throttle: ready('throttle', throttles, db.select().from(throttles).where(is(throttles.key))),
     key: ready('key', keys, db.select().from(keys).where(is(keys.id))),
+    keyRing: ready('key_ring', keys, db.select().from(keys).orderBy(asc(keys.createdAt), asc(keys.id))),
     refusal: ready('refusal', refusals, db.select().from(refusals).where(is(refusals.id))),
   }
 }

@@ -104,6 +104,7 @@ function loadsOf(reads: ReturnType<typeof prepareReads>): Loads {
     },
     throttle: (key) => mapped(reads.throttle.get({ key: throttleKey(key) }), toThrottle),
     key: (key) => mapped(reads.key.get({ key }), toKey),
+    keyRing: () => reads.keys.all().map(toKey),
     refusal: (key) => mapped(reads.refusal.get({ key }), toRefusal),
   }
 }
