@@ -5,6 +5,7 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import swagger from '@fastify/swagger'
 import { buildApp } from '../src/app.ts'
+import { keyPolicy } from '../src/config/key-policy.ts'
 import { loadConfig } from '../src/config/load.ts'
 import { loadKeyRing } from '../src/keys/key-ring.ts'
 import { openStore } from '../src/storage/open.ts'
@@ -25,7 +26,7 @@ async function describe(): Promise<string> {
   const config = loadConfig({ mode: 'serve', flags: { secret, logLevel: 'silent' } })
   const store = await openStore('sqlite::memory:')
   const [clock, random] = [systemClock, systemRandom]
-  const keys = await loadKeyRing({ store, secret, clock, random })
+  const keys = await loadKeyRing({ store, secret, policy: keyPolicy(config), clock, random })
   const app = await buildApp(
     { config, store, keys, clock, random },
     {

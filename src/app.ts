@@ -9,6 +9,7 @@ import { errorMapper, notFound, sendError } from './http/errors.ts'
 import { anyOrigin, securityHeaders } from './http/headers.ts'
 import { health } from './http/health.ts'
 import { homePage } from './http/home.ts'
+import { keyUpkeep } from './http/key-upkeep.ts'
 import { requestLog } from './http/log.ts'
 import { methods } from './http/methods.ts'
 import { apiDescription } from './http/openapi.ts'
@@ -127,6 +128,7 @@ export async function buildApp(given: Deps, options: AppOptions = {}): Promise<F
 
   await app.register(health, deps)
   await app.register(sweeper, deps)
+  await app.register(keyUpkeep, deps)
   app.setNotFoundHandler((request, reply) => {
     const refusal = notFound(app, request)
     const fromBrowser = request.headers.accept?.includes('text/html') ?? false

@@ -1,9 +1,9 @@
 import { createServer } from 'node:net'
 import closeWithGrace from 'close-with-grace'
 import type { AppOptions } from '../app.ts'
-import { ConfigError } from '../config/error.ts'
+import { keyPolicy } from '../config/key-policy.ts'
 import type { Config } from '../config/schema.ts'
-import { loadKeyRing, WrongSecret } from '../keys/key-ring.ts'
+import { loadKeyRing } from '../keys/key-ring.ts'
 import type { Store } from '../storage/store.ts'
 import type { Clock, RandomSource } from '../system.ts'
 import { systemClock, systemRandom } from '../system.ts'
@@ -21,7 +21,8 @@ export async function runServer(
   const store = await openConfiguredStore(config)
   try {
     const [clock, random] = [systemClock, systemRandom]
-    const keys = await openKeyRing(store, config.secret)
+    const { secret } = config
+    const keys = await loadKeyRing({ store, secret, policy: keyPolicy(config), clock, random })
     await prepare(store, clock, random)
     const { buildApp } = await import('../app.ts')
     const app = await buildApp({ config, store, keys, clock, random }, options)
@@ -53,15 +54,6 @@ export async function findFreePort(): Promise<number> {
 /** Browsers and Node resolve localhost to either family: Fastify listens on both when told so. */
 function listeningHost({ host, issuer }: Config): string {
   return host === '127.0.0.1' && new URL(issuer).hostname === 'localhost' ? 'localhost' : host
-}
-
-async function openKeyRing(store: Store, secret: string) {
-  try {
-    return await loadKeyRing({ store, secret, clock: systemClock, random: systemRandom })
-  } catch (cause) {
-    if (cause instanceof WrongSecret) throw new ConfigError(`secret: ${cause.message}`, { cause })
-    throw cause
-  }
 }
 
 /** The port if it could be bound; undefined if somebody has it. A machine without this address has nobody there. */

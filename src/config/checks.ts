@@ -1,9 +1,12 @@
 import { BlockList, isIP } from 'node:net'
+import { keyPolicy } from './key-policy.ts'
 import type { Config, ResourceEntry } from './schema.ts'
 
 const loopbackHosts: readonly string[] = ['localhost', '127.0.0.1', '[::1]']
 /** Handles carry instants as 32 bits (handle.ts): ten years keep clear of their end in 2106. */
 const longestLifetimeSeconds = 315_576_000
+/** A handle names its key in one byte; some are left for an operator's own rotations. */
+const mostHandleKeys = 200
 
 /** Whether the issuer is reachable from this computer only. */
 export function isLoopbackIssuer(issuer: string): boolean {
@@ -15,6 +18,7 @@ export function* inconsistencies(config: Config): Generator<string> {
   yield* issuerFaults(config.issuer)
   yield* networkFaults(config)
   yield* lifetimeFaults(config)
+  yield* keyFaults(config)
   yield* scopeFaults(config)
   yield* resourceFaults(config)
   if (config.mode === 'serve' && config.secret === undefined) {
@@ -99,6 +103,23 @@ function* lifetimeFaults({ lifetimes, resources }: Config): Generator<string> {
   for (const [option, value = 0] of accessTokens) {
     if (value <= lifetimes.refreshTokenIdleSeconds) continue
     yield `${option}: must not exceed lifetimes.refreshTokenIdleSeconds`
+  }
+}
+
+function* keyFaults(config: Config): Generator<string> {
+  const { rotationSeconds, publishAheadSeconds, reloadSeconds } = config.keys
+  for (const [name, value] of Object.entries(config.keys)) {
+    if (value > longestLifetimeSeconds) {
+      yield `keys.${name}: must be at most ${longestLifetimeSeconds} (ten years)`
+    }
+  }
+  const shortest = config.lifetimes.metadataCacheSeconds + 2 * reloadSeconds
+  if (publishAheadSeconds < shortest) {
+    yield `keys.publishAheadSeconds: must be at least ${shortest}, lifetimes.metadataCacheSeconds and twice keys.reloadSeconds: by then every server and client knows the key`
+  }
+  const turn = Math.ceil(keyPolicy(config).overlapSeconds.handle / mostHandleKeys)
+  if (rotationSeconds > 0 && rotationSeconds + publishAheadSeconds < turn) {
+    yield `keys.rotationSeconds: must be 0 or at least ${turn - publishAheadSeconds}: keys stay as long as what they sealed, and there is room for ${mostHandleKeys}`
   }
 }
 

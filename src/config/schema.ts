@@ -138,6 +138,21 @@ export const ConfigSchema = Type.Object(
       },
       { ...closed, default: {} },
     ),
+    keys: Type.Object(
+      {
+        rotationSeconds: Type.Integer({
+          default: 7_776_000,
+          minimum: 0,
+          description: 'The age at which a key gets a successor; 0: only `lychgate keys rotate` makes one.',
+        }),
+        publishAheadSeconds: seconds(86_400, 'How long a new key is published before it signs.'),
+        reloadSeconds: seconds(
+          60,
+          'How often a server looks for keys that are due, or that another process made or retired.',
+        ),
+      },
+      { ...closed, default: {} },
+    ),
     registration: Type.Object(
       {
         loopbackHosts: Type.Array(Type.Union([Type.Literal('localhost')]), {

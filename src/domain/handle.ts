@@ -107,6 +107,13 @@ export function openHandle(
   }
 }
 
+/** The id of the key a handle says it was sealed with; nothing of it is proven. */
+export function keyIdOf(text: string): number | undefined {
+  const prefix = Object.values(handlePrefix).find((candidate) => text.startsWith(candidate))
+  if (prefix === undefined) return undefined
+  return Buffer.from(text.slice(prefix.length, prefix.length + 4), 'base64url')[1]
+}
+
 /** The id of an access token just sealed, the same `openHandle` will find. */
 export function tokenIdOf(text: string): string {
   return Buffer.from(text.slice(handlePrefix.access.length), 'base64url')

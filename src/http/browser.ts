@@ -2,7 +2,7 @@ import cookie, { type CookieSerializeOptions } from '@fastify/cookie'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
 import type { AppDeps } from '../deps.ts'
-import { type Device, openDevice, sealDevice } from '../domain/device.ts'
+import { type Device, deviceSeconds, openDevice, sealDevice } from '../domain/device.ts'
 import type { Seconds, Session } from '../domain/model.ts'
 import { hashSecret, mintSecret, secretBytes } from '../domain/secret.ts'
 import { extendedIdleEnd, isSessionLive } from '../domain/session.ts'
@@ -34,8 +34,6 @@ export interface Browser {
   device(request: FastifyRequest): Device | undefined
   keepDevice(reply: FastifyReply, accountId: string): void
 }
-
-const deviceDays = 180
 
 /** Decorates `app.browser`. On https the cookies carry the `__Host-` prefix. */
 export const browser = fp<AppDeps>(
@@ -82,13 +80,13 @@ export const browser = fp<AppDeps>(
         return secret
       },
       csrfToken: (secret, ...purpose) => hashSecret([secret, ...purpose].join(' ')),
-      device: (request) => openDevice(request.cookies[name('device')], keys.handles.current.secret),
+      device: (request) => openDevice(request.cookies[name('device')], ...keys.handleSecrets),
       keepDevice: (reply, accountId) => {
         const value = sealDevice(
           { accountId, nonce: random(16).toString('base64url') },
           keys.handles.current.secret,
         )
-        reply.setCookie(name('device'), value, { ...options, maxAge: deviceDays * 86_400 })
+        reply.setCookie(name('device'), value, { ...options, maxAge: deviceSeconds })
       },
     })
   },

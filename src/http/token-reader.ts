@@ -6,7 +6,6 @@ import {
   verifyRefreshToken,
   whyInactive,
 } from '../domain/access-token.ts'
-import { openHandle } from '../domain/handle.ts'
 import { endingOf, grantIdOfJwt, verifyJwtAccessToken } from '../domain/jwt-access-token.ts'
 import type { Grant, Seconds } from '../domain/model.ts'
 
@@ -29,7 +28,7 @@ export function tokenReader({
   service,
 }: Pick<AppDeps, 'keys' | 'store' | 'service'>): TokenReader {
   return async (token, now) => {
-    const handle = openHandle(keys.handles, token, 'access', 'refresh')
+    const handle = await keys.open(token, 'access', 'refresh')
     if (handle !== undefined) {
       const grant = await store.find('grant', handle.grantId)
       const facts =

@@ -1,4 +1,5 @@
 import { calculateJwkThumbprint, exportJWK, generateKeyPair } from 'jose'
+import type { KeyAlgorithm } from '../domain/key-term.ts'
 import type { Seconds, SigningAlgorithm, StoredKey } from '../domain/model.ts'
 import type { RandomSource } from '../system.ts'
 import { seal } from './seal.ts'
@@ -15,6 +16,21 @@ export interface KeyMaking {
 
 const nonceBytes = 12
 const handleKeyBytes = 32
+/** The id of a handle key is one byte of every handle; 0 is left out. */
+const handleKeyIds = 255
+
+/** A new key of each of these algorithms, active at once until somebody decides otherwise. */
+export function makeKeys(
+  algorithms: readonly KeyAlgorithm[],
+  ring: readonly StoredKey[],
+  making: KeyMaking,
+): Promise<readonly StoredKey[]> {
+  return Promise.all(
+    algorithms.map((algorithm) =>
+      algorithm === 'HS256' ? makeHandleKey(ring, making) : makeSigningKey(algorithm, making),
+    ),
+  )
+}
 
 /** A new signing key, active at once. Its id is the thumbprint of its public part, RFC 7638 §3. */
 export async function makeSigningKey(algorithm: SigningAlgorithm, making: KeyMaking): Promise<StoredKey> {
@@ -34,17 +50,25 @@ export async function makeSigningKey(algorithm: SigningAlgorithm, making: KeyMak
 }
 
 /**
- * A new handle key, active at once. Its id is one byte of every handle, "1" to "255", and the lowest that is free: two
- * processes that start together choose the same, and the store lets one of them have it.
+ * A new handle key, active at once. Its id is one byte of every handle, "1" to "255": the next free one after that of
+ * the newest key, so that an id comes back as late as can be, and long after everything that carried it is dead.
  */
-export function makeHandleKey(taken: readonly string[], making: KeyMaking): StoredKey {
-  const free = Array.from({ length: 255 }, (_, index) => String(index + 1)).find((id) => !taken.includes(id))
-  if (free === undefined) throw new Error('all 255 handle key ids are taken')
+export function makeHandleKey(ring: readonly StoredKey[], making: KeyMaking): StoredKey {
+  const known = ring.filter(({ kind }) => kind === 'handle')
+  const newest = known.reduce<StoredKey | undefined>(
+    (latest, key) => (latest === undefined || key.createdAt >= latest.createdAt ? key : latest),
+    undefined,
+  )
+  const start = Number(newest?.id ?? 0)
+  const id = Array.from({ length: handleKeyIds }, (_, index) =>
+    String(((start + index) % handleKeyIds) + 1),
+  ).find((candidate) => !known.some((key) => key.id === candidate))
+  if (id === undefined) throw new Error(`all ${handleKeyIds} handle key ids are taken`)
   return {
-    id: free,
+    id,
     kind: 'handle',
     algorithm: 'HS256',
-    sealedPrivate: seal(making.random(handleKeyBytes), free, making.sealingKey, making.random(nonceBytes)),
+    sealedPrivate: seal(making.random(handleKeyBytes), id, making.sealingKey, making.random(nonceBytes)),
     createdAt: making.now,
     activeAt: making.now,
   }

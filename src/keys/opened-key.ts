@@ -1,6 +1,7 @@
 import { importJWK, type JWK } from 'jose'
 import type { HandleKey } from '../domain/handle.ts'
-import type { Seconds, SigningAlgorithm, StoredKey } from '../domain/model.ts'
+import type { KeyTerm } from '../domain/key-term.ts'
+import type { SigningAlgorithm, StoredKey } from '../domain/model.ts'
 import { unseal } from './seal.ts'
 
 /** A public key as it is published, RFC 7517. */
@@ -13,9 +14,6 @@ export interface PublicJwk {
 }
 
 type ImportedKey = Awaited<ReturnType<typeof importJWK>>
-
-/** When a key is in use: it acts from `activeAt` on and is gone from `retiredAt` on. */
-export type KeyTerm = Pick<StoredKey, 'id' | 'createdAt' | 'activeAt' | 'retiredAt'>
 
 /** A signing key, both parts imported once. */
 export interface SigningKey {
@@ -52,27 +50,4 @@ export async function openSigningKey(
 export function openHandleKey(stored: StoredKey, sealingKey: Buffer): OpenedHandleKey {
   const secret = unseal(stored.sealedPrivate, stored.id, sealingKey).toString('base64url')
   return { term: stored, handleKey: { id: Number(stored.id), secret } }
-}
-
-/** Whether the key is gone: it neither signs nor verifies, and is not published. */
-export function isRetired({ retiredAt }: KeyTerm, now: Seconds): boolean {
-  return retiredAt !== undefined && now >= retiredAt
-}
-
-/**
- * The key that acts now: the one that became active last. A clock that was set back behind them all gets the oldest:
- * a server with keys never stands without one.
- */
-export function activeKey<K extends { readonly term: KeyTerm }>(
-  keys: readonly K[],
-  now: Seconds,
-): K | undefined {
-  const newestFirst = keys
-    .filter(({ term }) => !isRetired(term, now))
-    .sort(
-      // The id settles ties the same way in every process.
-      ({ term: one }, { term: other }) =>
-        other.activeAt - one.activeAt || other.createdAt - one.createdAt || (one.id < other.id ? -1 : 1),
-    )
-  return newestFirst.find(({ term }) => term.activeAt <= now) ?? newestFirst.at(-1)
 }

@@ -2,7 +2,6 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { Type } from '@sinclair/typebox'
 import type { AppDeps } from '../deps.ts'
 import { OAuthError } from '../domain/errors.ts'
-import { openHandle } from '../domain/handle.ts'
 import { grantIdOfJwt } from '../domain/jwt-access-token.ts'
 import { revokeJwt, revokeToken } from '../domain/revocation.ts'
 import { clientOf, requireClient } from '../http/client-authentication.ts'
@@ -60,7 +59,7 @@ export const revocation: FastifyPluginAsyncTypebox<
         throw new OAuthError('invalid_request', 'token is missing', { rule: 'rfc7009-2.1-token-required' })
       }
       const [client, now] = [clientOf(request), clock()]
-      const handle = openHandle(keys.handles, token, 'access', 'refresh')
+      const handle = await keys.open(token, 'access', 'refresh')
       if (handle)
         await store.transact('grant', handle.grantId, (grant) => revokeToken(handle, grant, client, now))
       else await revokeSigned(token, client.id, now)

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { configTable, withConfigTable } from '../../scripts/config-table.ts'
+import { keyPolicy } from '../../src/config/key-policy.ts'
 import { ConfigError, type ConfigSources, loadConfig, storeUrl } from '../../src/config/load.ts'
 import { configOptions, nearest, variableOf } from '../../src/config/options.ts'
 
@@ -235,6 +236,19 @@ for (const [issuer, line] of issuers) {
 }
 
 const inconsistent: [string, string][] = [
+  [
+    'keys: {publishAheadSeconds: 419}',
+    'keys.publishAheadSeconds: must be at least 420, lifetimes.metadataCacheSeconds and twice keys.reloadSeconds: by then every server and client knows the key',
+  ],
+  [
+    'lifetimes: {metadataCacheSeconds: 86281}',
+    'keys.publishAheadSeconds: must be at least 86401, lifetimes.metadataCacheSeconds and twice keys.reloadSeconds: by then every server and client knows the key',
+  ],
+  [
+    'keys: {rotationSeconds: 60, publishAheadSeconds: 420}',
+    'keys.rotationSeconds: must be 0 or at least 77342: keys stay as long as what they sealed, and there is room for 200',
+  ],
+  ['keys: {rotationSeconds: 315576001}', 'keys.rotationSeconds: must be at most 315576000 (ten years)'],
   ['issuer: https://a.example\nrateLimits: off', 'rateLimits: off is accepted on a loopback issuer only'],
   ['trustProxy: [localhost]', 'trustProxy.0: must be an IP address or CIDR range'],
   ['trustProxy: ["::1/128", 10.0.0.0/33]', 'trustProxy.1: must be an IP address or CIDR range'],
@@ -326,4 +340,24 @@ t.test('the table has a row for every option, and replaces what is between its m
   t.throws(() => withConfigTable('no markers'), {
     message: 'README.md has no <!-- config:start --> … <!-- config:end -->',
   })
+})
+
+t.test('keys verify as long as anything they signed or sealed is of use, and a little longer', async (t) => {
+  const overlap = (text: string) => {
+    const config = loadConfig({ mode: 'dev', file: fileOf(t, text) })
+    return keyPolicy(config).overlapSeconds
+  }
+  const [lag, day] = [360, 86_400]
+  t.strictSame(overlap(''), { signing: 7 * day + lag, handle: 180 * day + lag }, 'logins and device cookies')
+  t.equal(overlap('lifetimes: {idTokenSeconds: 700000}').signing, 700_000 + lag)
+  const resource =
+    '{identifier: "https://api.example", name: API, scopes: [], tokenFormat: jwt, accessTokenSeconds: 800000}'
+  t.equal(overlap(`resources: [${resource}]`).signing, 800_000 + lag)
+  const long = overlap('lifetimes: {refreshTokenAbsoluteSeconds: 20000000}')
+  t.equal(
+    long.handle,
+    60 + 20_000_000 + 10 + 3600 + lag,
+    'a code, all its refresh tokens, and the last access token',
+  )
+  t.equal(overlap('keys: {reloadSeconds: 100}\nlifetimes: {metadataCacheSeconds: 1}').signing, 7 * day + 101)
 })

@@ -1,5 +1,6 @@
 import type { FastifyInstance } from 'fastify'
 import { buildApp } from '../../src/app.ts'
+import { keyPolicy } from '../../src/config/key-policy.ts'
 import { loadConfig } from '../../src/config/load.ts'
 import type { Config } from '../../src/config/schema.ts'
 import type { Deps } from '../../src/deps.ts'
@@ -67,7 +68,8 @@ export async function startServer(t: Test, options: ServerOptions = {}): Promise
   const store = await openStore(options.store ?? 'sqlite::memory:')
   let skew = 0
   const clock = () => Math.floor(Date.now() / 1000) + skew
-  const keys = await loadKeyRing({ store, secret: config.secret ?? '', clock, random: systemRandom })
+  const { secret = '' } = config
+  const keys = await loadKeyRing({ store, secret, policy: keyPolicy(config), clock, random: systemRandom })
   const deps: Deps = { config, store, keys, clock, random: systemRandom }
   await addPeople(deps)
   const log: string[] = []

@@ -1,16 +1,19 @@
 import { createHmac } from 'node:crypto'
 import { CompactSign, calculateJwkThumbprint, compactVerify, decodeProtectedHeader, importJWK } from 'jose'
 import t, { type Test } from 'tap'
-import { openHandle, sealHandle } from '../../src/domain/handle.ts'
 import type { StoredKey } from '../../src/domain/model.ts'
-import { type KeyRing, loadKeyRing, WrongSecret } from '../../src/keys/key-ring.ts'
-import { makeHandleKey, makeSigningKey } from '../../src/keys/make-keys.ts'
-import { deriveSealingKey, seal, unseal } from '../../src/keys/seal.ts'
+import { type KeyRing, type KeyRingSources, loadKeyRing } from '../../src/keys/key-ring.ts'
+import { deriveSealingKey, seal, unseal, WrongSecret } from '../../src/keys/seal.ts'
 import { openStore } from '../../src/storage/open.ts'
 import type { Store } from '../../src/storage/store.ts'
 import { seededRandom, testClock } from '../helpers/clock.ts'
 
 const secret = 'a secret of at least thirty-two characters'
+const policy = {
+  rotationSeconds: 1000,
+  publishAheadSeconds: 100,
+  overlapSeconds: { signing: 500, handle: 2000 },
+}
 const claims = { iss: 'http://localhost:9400', sub: 'person_1' }
 
 async function emptyStore(t: Test): Promise<Store> {
@@ -19,8 +22,8 @@ async function emptyStore(t: Test): Promise<Store> {
   return store
 }
 
-function newMaking(sealingKey: Buffer, now: number) {
-  return { sealingKey, random: seededRandom(`keys at ${now}`), now }
+function load(sources: Omit<KeyRingSources, 'secret' | 'policy'>): Promise<KeyRing> {
+  return loadKeyRing({ ...sources, secret, policy })
 }
 
 async function only(keys: Promise<readonly StoredKey[]>, algorithm: string): Promise<StoredKey> {
@@ -32,7 +35,7 @@ async function only(keys: Promise<readonly StoredKey[]>, algorithm: string): Pro
 t.test('an empty store gets one signing key an algorithm and one handle key', async (t) => {
   const store = await emptyStore(t)
   const clock = testClock()
-  const ring = await loadKeyRing({ store, secret, clock, random: seededRandom() })
+  const ring = await load({ store, clock, random: seededRandom() })
   const stored = await store.list('key')
   t.same(stored.map(({ algorithm }) => algorithm).sort(), ['ES256', 'EdDSA', 'HS256', 'RS256'])
   t.same(ring.algorithms, ['RS256', 'ES256', 'EdDSA'])
@@ -45,7 +48,7 @@ t.test('an empty store gets one signing key an algorithm and one handle key', as
 
 t.test('the JWK Set has public members only, each key named by its thumbprint', async (t) => {
   const store = await emptyStore(t)
-  const ring = await loadKeyRing({ store, secret, clock: testClock(), random: seededRandom() })
+  const ring = await load({ store, clock: testClock(), random: seededRandom() })
   const { keys } = ring.jwks()
   t.equal(new Set(keys.map(({ kid }) => kid)).size, 3)
   for (const key of keys) {
@@ -62,19 +65,19 @@ t.test('the JWK Set has public members only, each key named by its thumbprint', 
 t.test('a clock set back behind the making of the keys still finds them, and makes no others', async (t) => {
   const store = await emptyStore(t)
   const clock = testClock()
-  const before = await loadKeyRing({ store, secret, clock, random: seededRandom() })
+  const before = await load({ store, clock, random: seededRandom() })
   clock.advance(-2_592_000)
   const jws = await before.sign('RS256', 'JWT', claims)
   t.match(await before.verify(jws, 'JWT'), claims)
   t.equal(before.handles.current.id, 1)
-  const restarted = await loadKeyRing({ store, secret, clock, random: seededRandom('later') })
+  const restarted = await load({ store, clock, random: seededRandom('later') })
   t.same(restarted.jwks(), before.jwks())
 })
 
 t.test('the same store and secret give the same keys again', async (t) => {
   const store = await emptyStore(t)
-  const first = await loadKeyRing({ store, secret, clock: testClock(), random: seededRandom('one') })
-  const second = await loadKeyRing({ store, secret, clock: testClock(), random: seededRandom('two') })
+  const first = await load({ store, clock: testClock(), random: seededRandom('one') })
+  const second = await load({ store, clock: testClock(), random: seededRandom('two') })
   t.same(second.jwks(), first.jwks())
   t.same(second.handles.current, first.handles.current)
   t.equal((await store.list('key')).length, 4)
@@ -83,7 +86,7 @@ t.test('the same store and secret give the same keys again', async (t) => {
 
 t.test('a signature has alg, kid and typ in its header, and verifies by the published key', async (t) => {
   const store = await emptyStore(t)
-  const ring = await loadKeyRing({ store, secret, clock: testClock(), random: seededRandom() })
+  const ring = await load({ store, clock: testClock(), random: seededRandom() })
   for (const algorithm of ring.algorithms) {
     for (const type of ['JWT', 'at+jwt'] as const) {
       const jws = await ring.sign(algorithm, type, claims)
@@ -100,13 +103,8 @@ t.test('a signature has alg, kid and typ in its header, and verifies by the publ
 
 t.test('whatever was not signed by one of these keys is no claims, and no exception', async (t) => {
   const store = await emptyStore(t)
-  const ring = await loadKeyRing({ store, secret, clock: testClock(), random: seededRandom() })
-  const other = await loadKeyRing({
-    store: await emptyStore(t),
-    secret,
-    clock: testClock(),
-    random: seededRandom(),
-  })
+  const ring = await load({ store, clock: testClock(), random: seededRandom() })
+  const other = await load({ store: await emptyStore(t), clock: testClock(), random: seededRandom() })
   const genuine = await ring.sign('RS256', 'JWT', claims)
   const [header = '', payload = '', signature = ''] = genuine.split('.')
   const { kid } = decodeProtectedHeader(genuine)
@@ -141,7 +139,7 @@ async function strangersJws(other: KeyRing, kid: string | undefined): Promise<st
 
 t.test('a genuine signature over anything but an object is no claims', async (t) => {
   const store = await emptyStore(t)
-  const ring = await loadKeyRing({ store, secret, clock: testClock(), random: seededRandom() })
+  const ring = await load({ store, clock: testClock(), random: seededRandom() })
   const stored = await only(store.list('key'), 'ES256')
   const jwk = JSON.parse(unseal(stored.sealedPrivate, stored.id, await deriveSealingKey(secret)).toString())
   const key = await importJWK(jwk, 'ES256')
@@ -155,9 +153,15 @@ t.test('a genuine signature over anything but an object is no claims', async (t)
 
 t.test('a wrong secret is refused, and nothing is written', async (t) => {
   const store = await emptyStore(t)
-  await loadKeyRing({ store, secret, clock: testClock(), random: seededRandom() })
+  await load({ store, clock: testClock(), random: seededRandom() })
   const before = await store.list('key')
-  const attempt = loadKeyRing({ store, secret: `${secret}!`, clock: testClock(), random: seededRandom() })
+  const attempt = loadKeyRing({
+    store,
+    secret: `${secret}!`,
+    policy,
+    clock: testClock(),
+    random: seededRandom(),
+  })
   await t.rejects(attempt, WrongSecret)
   await t.rejects(attempt, { message: /^the secret does not open the stored keys[^\n]*$/ })
   t.same(await store.list('key'), before)
@@ -175,7 +179,7 @@ t.test('a private key is sealed under its own id', async (t) => {
 
 t.test('no private key is in the store in the clear', async (t) => {
   const store = await emptyStore(t)
-  await loadKeyRing({ store, secret, clock: testClock(), random: seededRandom() })
+  await load({ store, clock: testClock(), random: seededRandom() })
   for (const { sealedPrivate } of await store.list('key')) {
     t.notMatch(Buffer.from(sealedPrivate, 'base64url').toString('latin1'), /"kty"/)
   }
@@ -184,9 +188,7 @@ t.test('no private key is in the store in the clear', async (t) => {
 t.test('processes that start together on one store end with the same keys', async (t) => {
   const store = await emptyStore(t)
   const rings = await Promise.all(
-    ['one', 'two', 'three'].map((seed) =>
-      loadKeyRing({ store, secret, clock: testClock(), random: seededRandom(seed) }),
-    ),
+    ['one', 'two', 'three'].map((seed) => load({ store, clock: testClock(), random: seededRandom(seed) })),
   )
   t.equal((await store.list('key')).length, 4)
   const [first] = rings
@@ -194,69 +196,4 @@ t.test('processes that start together on one store end with the same keys', asyn
     t.same(ring.jwks(), first?.jwks())
     t.same(ring.handles.current, first?.handles.current)
   }
-})
-
-t.test(
-  '[oidc-core-10.1.1-rotation] a newer key signs, and what the older one signed still verifies',
-  async (t) => {
-    const store = await emptyStore(t)
-    const clock = testClock()
-    const before = await loadKeyRing({ store, secret, clock, random: seededRandom() })
-    const old = await before.sign('RS256', 'JWT', claims)
-    const making = newMaking(await deriveSealingKey(secret), clock())
-    const next = { ...(await makeSigningKey('RS256', making)), activeAt: clock() + 100 }
-    await store.write({ op: 'insertKey', key: next })
-    const ring = await loadKeyRing({ store, secret, clock, random: seededRandom() })
-    const published = () => ring.jwks().keys.map(({ kid }) => kid)
-    t.ok(published().includes(next.id), 'published before it signs')
-    t.not(decodeProtectedHeader(await ring.sign('RS256', 'JWT', claims)).kid, next.id)
-    clock.advance(100)
-    t.equal(decodeProtectedHeader(await ring.sign('RS256', 'JWT', claims)).kid, next.id)
-    t.match(await ring.verify(old, 'JWT'), claims)
-    const jwk = ring.jwks().keys.find(({ kid }) => kid === decodeProtectedHeader(old).kid)
-    await t.resolves(compactVerify(old, await importJWK(jwk ?? {}, 'RS256')), 'by the published key')
-  },
-)
-
-t.test('a retired key neither verifies nor is published, from that second on', async (t) => {
-  const store = await emptyStore(t)
-  const clock = testClock()
-  await loadKeyRing({ store, secret, clock, random: seededRandom() })
-  const key = await only(store.list('key'), 'ES256')
-  await store.write({ op: 'updateKey', key: { ...key, retiredAt: clock() + 10 } })
-  const ring = await loadKeyRing({ store, secret, clock, random: seededRandom() })
-  const jws = await ring.sign('ES256', 'JWT', claims)
-  clock.advance(9)
-  t.match(await ring.verify(jws, 'JWT'), claims)
-  clock.advance(1)
-  t.equal(await ring.verify(jws, 'JWT'), undefined)
-  t.notOk(ring.jwks().keys.some(({ kid }) => kid === key.id))
-  t.same(ring.algorithms, ['RS256', 'EdDSA'])
-  await t.rejects(ring.sign('ES256', 'JWT', claims), { message: 'there is no active ES256 key' })
-  const reloaded = await loadKeyRing({ store, secret, clock, random: seededRandom('later') })
-  t.same(reloaded.algorithms, ['RS256', 'ES256', 'EdDSA'], 'a start makes the missing one')
-})
-
-t.test('handles of an older handle key open until it is retired; its id is not used again', async (t) => {
-  const store = await emptyStore(t)
-  const clock = testClock()
-  const first = await loadKeyRing({ store, secret, clock, random: seededRandom() })
-  const grant = { grantId: 'AAAAAAAAAAAAAAAA', seq: 0, issuedAt: clock(), expiresAt: clock() + 60 }
-  const handle = sealHandle({ kind: 'code', ...grant }, first.handles.current, 'AAAAAAAAAAAAAAAAAAAAAA')
-  const old = await only(store.list('key'), 'HS256')
-  clock.advance(5)
-  const next = makeHandleKey([old.id], newMaking(await deriveSealingKey(secret), clock()))
-  await store.write({ op: 'insertKey', key: next })
-  await store.write({ op: 'updateKey', key: { ...old, retiredAt: clock() + 60 } })
-  const ring = await loadKeyRing({ store, secret, clock, random: seededRandom() })
-  t.equal(ring.handles.current.id, 2)
-  t.equal(openHandle(ring.handles, handle, 'code')?.grantId, grant.grantId)
-  clock.advance(60)
-  t.equal(openHandle(ring.handles, handle, 'code'), undefined)
-  const taken = (await store.list('key')).map(({ id }) => id)
-  t.equal(makeHandleKey(taken, newMaking(await deriveSealingKey(secret), clock())).id, '3')
-  const all = Array.from({ length: 255 }, (_, index) => String(index + 1))
-  t.throws(() => makeHandleKey(all, newMaking(Buffer.alloc(32), clock())), {
-    message: 'all 255 handle key ids are taken',
-  })
 })

@@ -15,8 +15,8 @@ export const keyFaults = [
     id: 'access-token-taken-for-an-id-token',
     rule: 'oidc-core-3.1.2.2-hint-issuer',
     file: ring,
-    find: ' || typ !== type) return undefined',
-    replace: ' || typ === undefined) return undefined',
+    find: 'typ === type && typeof kid',
+    replace: 'typ !== undefined && typeof kid',
   },
   {
     id: 'private-keys-published',
@@ -31,5 +31,26 @@ export const keyFaults = [
     file: ring,
     find: 'kid: term.id, typ: type',
     replace: 'typ: type',
+  },
+  {
+    id: 'successor-signs-unpublished',
+    tests: ['test/keys/rotation.test.ts'],
+    file: 'src/domain/key-rotation.ts',
+    find: 'activeAt: now + policy.publishAheadSeconds } : []',
+    replace: 'activeAt: now } : []',
+  },
+  {
+    id: 'retired-key-verifies',
+    tests: ['test/keys/rotation.test.ts'],
+    file: 'src/keys/snapshot.ts',
+    find: 'return keys.filter(({ term }) => !isRetired(term, now))',
+    replace: 'return keys.filter(({ term }) => now > 0 || !isRetired(term, now))',
+  },
+  {
+    id: 'old-key-ends-with-its-successor',
+    tests: ['test/keys/rotation.test.ts'],
+    file: 'src/domain/key-rotation.ts',
+    find: 'const end = follower.activeAt + policy.overlapSeconds[key.kind]',
+    replace: 'const end = follower.activeAt',
   },
 ] as const satisfies readonly Fault[]

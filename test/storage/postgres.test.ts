@@ -1,8 +1,10 @@
 import pg from 'pg'
 import t, { type Test } from 'tap'
 import { accept } from '../../src/domain/decision.ts'
+import { loadKeyRing } from '../../src/keys/key-ring.ts'
 import { openStore } from '../../src/storage/open.ts'
 import { StoreUnavailable } from '../../src/storage/store.ts'
+import { seededRandom, testClock } from '../helpers/clock.ts'
 import { startPostgres } from './postgres-server.ts'
 import * as sample from './samples.ts'
 import { storeSuite } from './store.suite.ts'
@@ -42,6 +44,31 @@ t.test('servers that open a new database at once all work', async (t) => {
   const stores = await Promise.all(Array.from({ length: 4 }, () => open(t, url)))
   await stores[0]?.write({ op: 'insertKey', key: sample.key })
   for (const store of stores) t.strictSame(await store.list('key'), [sample.key])
+})
+
+t.test('two nodes that start and rotate at the same time have the same keys', async (t) => {
+  const url = await server.createDatabase()
+  const clock = testClock()
+  const policy = {
+    rotationSeconds: 1000,
+    publishAheadSeconds: 100,
+    overlapSeconds: { signing: 500, handle: 500 },
+  }
+  const nodes = await Promise.all(
+    ['one', 'other'].map(async (seed) => {
+      const store = await open(t, url)
+      return loadKeyRing({ store, secret: 's'.repeat(32), policy, clock, random: seededRandom(seed) })
+    }),
+  )
+  const kids = () => nodes.map((node) => node.jwks().keys.map(({ kid }) => kid))
+  t.strictSame(kids()[0], kids()[1])
+  t.equal(kids()[0]?.length, 3)
+  clock.advance(1000)
+  await Promise.all(nodes.map((node) => node.reload()))
+  t.strictSame(kids()[0], kids()[1])
+  t.equal(kids()[0]?.length, 6)
+  clock.advance(100)
+  t.equal(nodes[0]?.handles.current.secret, nodes[1]?.handles.current.secret)
 })
 
 t.test('decisions of two servers about one key wait for each other', async (t) => {

@@ -3,7 +3,6 @@ import type { AppDeps } from '../../deps.ts'
 import { redeemCode } from '../../domain/authorization-code.ts'
 import { noteUse } from '../../domain/client-use.ts'
 import { OAuthError } from '../../domain/errors.ts'
-import { openHandle } from '../../domain/handle.ts'
 import { every } from '../../domain/parameters.ts'
 import { tokenIssuer } from './token-issuer.ts'
 
@@ -15,7 +14,7 @@ export const authorizationCodeGrant: FastifyPluginAsync<AppDeps> = async (app, d
     if (parameters.code === undefined) {
       throw new OAuthError('invalid_request', 'code is missing', { rule: 'rfc6749-4.1.3-code-required' })
     }
-    const handle = openHandle(keys.handles, parameters.code, 'code')
+    const handle = await keys.open(parameters.code, 'code')
     if (handle === undefined) {
       throw new OAuthError('invalid_grant', 'the code is unknown', { rule: 'rfc6749-4.1.3-code-valid' })
     }

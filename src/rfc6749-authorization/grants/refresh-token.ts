@@ -2,7 +2,6 @@ import type { FastifyPluginAsync } from 'fastify'
 import type { AppDeps } from '../../deps.ts'
 import { noteUse } from '../../domain/client-use.ts'
 import { OAuthError } from '../../domain/errors.ts'
-import { openHandle } from '../../domain/handle.ts'
 import { every } from '../../domain/parameters.ts'
 import { refresh } from '../../domain/refresh-token.ts'
 import { tokenIssuer } from './token-issuer.ts'
@@ -17,7 +16,7 @@ export const refreshTokenGrant: FastifyPluginAsync<AppDeps> = async (app, deps) 
         rule: 'rfc6749-6-missing-refresh-param',
       })
     }
-    const handle = openHandle(keys.handles, parameters.refresh_token, 'refresh')
+    const handle = await keys.open(parameters.refresh_token, 'refresh')
     if (handle === undefined) {
       throw new OAuthError('invalid_grant', 'the refresh token is unknown', {
         rule: 'rfc6749-6-invalid-refresh',

@@ -1,0 +1,60 @@
+import type { Seconds, StoredKey } from './model.ts'
+
+/*
+ * The life of a key of the key ring, OpenID Connect Core §10.1.1; signing keys and handle keys live alike.
+ *
+ *     state           meaning                                       until
+ *     waiting         published and known to every server           its `activeAt`
+ *     active          it signs or seals                             the `activeAt` of its successor
+ *     verifies only   what it signed may still live                 its `retiredAt`
+ *     retired         gone for everybody; its row stays for a day   the next upkeep after that
+ */
+export type KeyState = 'waiting' | 'active' | 'verifies only' | 'retired'
+
+export type KeyAlgorithm = StoredKey['algorithm']
+
+/** Every algorithm a key ring has a key of; HS256 is that of the handles. */
+export const keyAlgorithms: readonly KeyAlgorithm[] = ['RS256', 'ES256', 'EdDSA', 'HS256']
+
+/** When a key is in use: it acts from `activeAt` on and is gone from `retiredAt` on. */
+export type KeyTerm = Pick<StoredKey, 'id' | 'createdAt' | 'activeAt' | 'retiredAt'>
+
+/** Whether the key is gone: it neither signs nor verifies, and is not published. */
+export function isRetired({ retiredAt }: KeyTerm, now: Seconds): boolean {
+  return retiredAt !== undefined && now >= retiredAt
+}
+
+/**
+ * The key that acts now: the one that became active last. A clock that was set back behind them all gets the oldest:
+ * a server with keys never stands without one.
+ * @param keys Keys of one algorithm.
+ */
+export function actingKey<K extends KeyTerm>(keys: readonly K[], now: Seconds): K | undefined {
+  const terms = inOrder(keys.filter((key) => !isRetired(key, now)))
+  return terms.findLast(({ activeAt }) => activeAt <= now) ?? terms[0]
+}
+
+/** The keys of an algorithm that are not retired, in the order in which they act; the acting one and who follows it. */
+export function termsOf(ring: readonly StoredKey[], algorithm: KeyAlgorithm, now: Seconds) {
+  const terms = inOrder(ring.filter((key) => key.algorithm === algorithm && !isRetired(key, now)))
+  const acting = actingKey(terms, now)
+  const position = acting === undefined ? -1 : terms.indexOf(acting)
+  return { terms, acting, position, waiting: acting && terms[position + 1] }
+}
+
+/** Where in its life a key of this ring is. */
+export function stateOf(key: StoredKey, ring: readonly StoredKey[], now: Seconds): KeyState {
+  if (isRetired(key, now)) return 'retired'
+  const { terms, position } = termsOf(ring, key.algorithm, now)
+  const own = terms.findIndex(({ id }) => id === key.id)
+  if (own === position) return 'active'
+  return own > position ? 'waiting' : 'verifies only'
+}
+
+function inOrder<K extends KeyTerm>(keys: readonly K[]): readonly K[] {
+  // The id settles ties the same way in every process.
+  return [...keys].sort(
+    (one, other) =>
+      one.activeAt - other.activeAt || one.createdAt - other.createdAt || (one.id < other.id ? 1 : -1),
+  )
+}

@@ -1,0 +1,56 @@
+import { accept, type Decision } from '../domain/decision.ts'
+import { isRetired, type KeyAlgorithm } from '../domain/key-term.ts'
+import type { Seconds, StoredKey } from '../domain/model.ts'
+import type { Store } from '../storage/store.ts'
+import type { Clock, RandomSource } from '../system.ts'
+import { makeKeys } from './make-keys.ts'
+import { unseal } from './seal.ts'
+
+/** Where keys are kept and what they are made and sealed with. */
+export interface KeySources {
+  readonly store: Pick<Store, 'list' | 'transact'>
+  readonly sealingKey: Buffer
+  readonly clock: Clock
+  readonly random: RandomSource
+}
+
+/** A change of the whole ring: the keys it needs, and what it decides once they are made. Both are pure. */
+export interface KeyChange<T> {
+  needs(ring: readonly StoredKey[], now: Seconds): readonly KeyAlgorithm[]
+  decide(ring: readonly StoredKey[], fresh: readonly StoredKey[], now: Seconds): Decision<T>
+}
+
+/**
+ * Changes the ring of this store. Keys take long to make, so they are made first and the decision is committed only
+ * if the ring is still the one they were made for; otherwise it is looked at anew. Of two processes that rotate at
+ * the same time one makes the successor and the other finds it.
+ * @throws {WrongSecret} when the secret is not the one the keys were sealed with; nothing is written then.
+ */
+export async function changeKeys<T>(
+  { store, sealingKey, clock, random }: KeySources,
+  change: KeyChange<T>,
+): Promise<T> {
+  for (;;) {
+    const [ring, now] = [await store.list('key'), clock()]
+    assertOpen(ring, sealingKey, now)
+    const fresh = await makeKeys(change.needs(ring, now), ring, { sealingKey, random, now })
+    const decision = change.decide(ring, fresh, now)
+    if ('refusal' in decision) throw decision.refusal
+    if (decision.writes.length === 0) return decision.result
+    const done = await store.transact('keyRing', '', (current) =>
+      isSameRing(current ?? [], ring)
+        ? accept({ result: decision.result }, ...decision.writes)
+        : accept(undefined),
+    )
+    if (done !== undefined) return done.result
+  }
+}
+
+/** @throws {WrongSecret} unless the secret opens every key that is not retired. */
+export function assertOpen(ring: readonly StoredKey[], sealingKey: Buffer, now: Seconds): void {
+  for (const key of ring) if (!isRetired(key, now)) unseal(key.sealedPrivate, key.id, sealingKey)
+}
+
+function isSameRing(one: readonly StoredKey[], other: readonly StoredKey[]): boolean {
+  return JSON.stringify(one) === JSON.stringify(other)
+}

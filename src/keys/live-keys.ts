@@ -1,0 +1,103 @@
+import { accept } from '../domain/decision.ts'
+import { dueKeys, type KeyPolicy, keepUp } from '../domain/key-rotation.ts'
+import { isRetired } from '../domain/key-term.ts'
+import type { Seconds, StoredKey } from '../domain/model.ts'
+import { changeKeys, type KeyChange, type KeySources } from './change-keys.ts'
+import { openHandleKey, openSigningKey } from './opened-key.ts'
+import { type OpenedKeys, type Snapshot, takeSnapshot } from './snapshot.ts'
+
+/** The keys of a store as they were when it was last read, which is not at every request. */
+export interface LiveKeys {
+  now(): Snapshot
+  /** Makes the keys that are due, and takes over what other processes changed. */
+  reload(): Promise<KeyNews>
+  /** Reads the store for a key that is not known, unless it was read just now: strangers name keys at will. */
+  looksAgainFor(id: string): Promise<boolean>
+}
+
+/** Ids of the keys that were not there before, and of those that are gone. */
+export interface KeyNews {
+  readonly came: readonly string[]
+  readonly went: readonly string[]
+}
+
+/** Between two readings that unknown keys ask for. */
+const unknownKeyPauseSeconds: Seconds = 5
+
+/** The keys of this store; with a policy those that are due are made first. @throws {WrongSecret} */
+export async function readKeys(sources: KeySources, policy?: KeyPolicy): Promise<LiveKeys> {
+  const { clock, sealingKey } = sources
+  let stored: readonly StoredKey[] = []
+  let opened: OpenedKeys = { signing: [], handle: [] }
+  let snapshot: Snapshot = takeSnapshot(opened, clock())
+  let readAt = clock()
+  let reading: Promise<KeyNews> | undefined
+
+  const read = async (): Promise<KeyNews> => {
+    readAt = clock()
+    const current = await changeKeys(sources, policy ? upkeep(policy) : asTheyAre)
+    opened = await openKeys(current, opened, sealingKey, clock())
+    const news = { came: missingIn(stored, current), went: missingIn(current, stored) }
+    stored = current
+    snapshot = takeSnapshot(opened, clock(), snapshot)
+    return news
+  }
+  const reload = () => {
+    reading ??= read().finally(() => {
+      reading = undefined
+    })
+    return reading
+  }
+
+  await reload()
+  return {
+    now: () => {
+      const at = clock()
+      if (at < snapshot.from || at >= snapshot.until) snapshot = takeSnapshot(opened, at, snapshot)
+      return snapshot
+    },
+    reload,
+    looksAgainFor: async (id) => {
+      // A key that is there and retired is known.
+      if (stored.some((key) => key.id === id)) return false
+      // As far before as after: a clock that was set back must not keep it from looking.
+      const isRecent = Math.abs(clock() - readAt) < unknownKeyPauseSeconds
+      if (reading === undefined && isRecent) return false
+      await reload()
+      return true
+    },
+  }
+}
+
+const asTheyAre: KeyChange<readonly StoredKey[]> = { needs: () => [], decide: (ring) => accept(ring) }
+
+function upkeep(policy: KeyPolicy): KeyChange<readonly StoredKey[]> {
+  return {
+    needs: (ring, now) => dueKeys(ring, policy, now).map(({ algorithm }) => algorithm),
+    decide: (ring, fresh, now) => keepUp(ring, fresh, policy, now),
+  }
+}
+
+/** Opens what is new; a signing key that was open already only gets its new term. */
+async function openKeys(
+  stored: readonly StoredKey[],
+  before: OpenedKeys,
+  sealingKey: Buffer,
+  now: Seconds,
+): Promise<OpenedKeys> {
+  // Always in the same order: the JWK Set is one object as long as nothing in it changes.
+  const kept = stored
+    .filter((key) => !isRetired(key, now))
+    .sort((one, other) => one.createdAt - other.createdAt || (one.id < other.id ? -1 : 1))
+  const signing = kept.flatMap((term) => {
+    const known = before.signing.find((key) => key.term.id === term.id)
+    if (known !== undefined) return { ...known, term }
+    return term.algorithm === 'HS256' ? [] : openSigningKey(term, term.algorithm, sealingKey)
+  })
+  const handle = kept.filter(({ kind }) => kind === 'handle').map((key) => openHandleKey(key, sealingKey))
+  return { signing: await Promise.all(signing), handle }
+}
+
+function missingIn(ring: readonly StoredKey[], other: readonly StoredKey[]): readonly string[] {
+  return other.filter(({ id }) => !ring.some((key) => key.id === id)).map(({ id }) => id)
+}

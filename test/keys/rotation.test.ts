@@ -1,0 +1,283 @@
+import { compactVerify, decodeProtectedHeader, importJWK } from 'jose'
+import t, { type Test } from 'tap'
+import { type Handle, openHandle, sealHandle } from '../../src/domain/handle.ts'
+import { type KeyPolicy, rotateKeys, rotationNeeds } from '../../src/domain/key-rotation.ts'
+import { type KeyAlgorithm, keyAlgorithms } from '../../src/domain/key-term.ts'
+import type { StoredKey } from '../../src/domain/model.ts'
+import { changeKeys } from '../../src/keys/change-keys.ts'
+import { type KeyRing, loadKeyRing } from '../../src/keys/key-ring.ts'
+import { makeHandleKey } from '../../src/keys/make-keys.ts'
+import { deriveSealingKey, WrongSecret } from '../../src/keys/seal.ts'
+import { openStore } from '../../src/storage/open.ts'
+import type { Store } from '../../src/storage/store.ts'
+import { seededRandom, type TestClock, testClock } from '../helpers/clock.ts'
+
+const secret = 'a secret of at least thirty-two characters'
+const policy: KeyPolicy = {
+  rotationSeconds: 1000,
+  publishAheadSeconds: 100,
+  overlapSeconds: { signing: 500, handle: 2000 },
+}
+const claims = { iss: 'http://localhost:9400', sub: 'person_1' }
+const grantSecret = 'AAAAAAAAAAAAAAAAAAAAAA'
+
+/** One store with as many servers on it as wanted; `reads` counts how often the keys were listed. */
+async function oneStore(t: Test) {
+  const store = await openStore('sqlite::memory:')
+  t.teardown(() => store.close())
+  const clock = testClock()
+  let reads = 0
+  const counting: Store = {
+    ...store,
+    list: (kind) => {
+      reads += 1
+      return store.list(kind)
+    },
+  }
+  let servers = 0
+  const server = (changes: Partial<KeyPolicy> = {}) => {
+    servers += 1
+    const random = seededRandom(`server ${servers}`)
+    return loadKeyRing({ store: counting, secret, policy: { ...policy, ...changes }, clock, random })
+  }
+  return { store, clock, server, reads: () => reads }
+}
+
+/** What an operator's `keys rotate --now` does. */
+async function rotateNow(
+  store: Store,
+  clock: TestClock,
+  algorithms: readonly KeyAlgorithm[] = keyAlgorithms,
+) {
+  const sources = {
+    store,
+    clock,
+    sealingKey: await deriveSealingKey(secret),
+    random: seededRandom('operator'),
+  }
+  return changeKeys(sources, {
+    needs: (ring, now) => rotationNeeds(ring, algorithms, now),
+    decide: (ring, fresh, now) => rotateKeys(ring, { algorithms, at: 'once' }, fresh, policy, now),
+  })
+}
+
+function sealed(ring: KeyRing, clock: TestClock): string {
+  const now = clock()
+  const code: Handle = {
+    kind: 'code',
+    grantId: 'AAAAAAAAAAAAAAAA',
+    seq: 0,
+    issuedAt: now,
+    expiresAt: now + 60,
+  }
+  return sealHandle(code, ring.handles.current, grantSecret)
+}
+
+const published = (ring: KeyRing) => ring.jwks().keys.map(({ kid }) => kid)
+const signerOf = async (ring: KeyRing) =>
+  decodeProtectedHeader(await ring.sign('RS256', 'JWT', claims)).kid ?? ''
+
+t.test(
+  '[oidc-core-10.1.1-rotation] a successor is published before it signs, and what the old key signed verifies until nothing of it can live',
+  async (t) => {
+    const { clock, server } = await oneStore(t)
+    const ring = await server()
+    const old = await ring.sign('RS256', 'JWT', claims)
+    const before = await signerOf(ring)
+    clock.advance(1000)
+    const { came } = await ring.reload()
+    t.equal(came.length, 4)
+    const next =
+      came.find((kid) => ring.jwks().keys.some((key) => key.kid === kid && key.alg === 'RS256')) ?? ''
+    t.same(published(ring).length, 6)
+    t.equal(await signerOf(ring), before, 'published, and not yet signing')
+    clock.advance(99)
+    t.equal(await signerOf(ring), before)
+    clock.advance(1)
+    t.equal(await signerOf(ring), next)
+    clock.advance(499)
+    t.match(await ring.verify(old, 'JWT'), claims)
+    const jwk = ring.jwks().keys.find(({ kid }) => kid === before)
+    await t.resolves(compactVerify(old, await importJWK(jwk ?? {}, 'RS256')), 'by the published key')
+    clock.advance(1)
+    t.equal(await ring.verify(old, 'JWT'), undefined)
+    t.notOk(published(ring).includes(before))
+    t.same(published(ring).length, 3)
+    t.same(ring.algorithms, ['RS256', 'ES256', 'EdDSA'])
+  },
+)
+
+t.test(
+  'handles of an older handle key open until it is retired; then its id is known, and no reason to read',
+  async (t) => {
+    const { clock, server, reads } = await oneStore(t)
+    const ring = await server()
+    const code = sealed(ring, clock)
+    clock.advance(1000)
+    await ring.reload()
+    t.equal(ring.handles.current.id, 1)
+    clock.advance(100)
+    t.equal(ring.handles.current.id, 2)
+    t.equal((await ring.open(code, 'code'))?.grantId, 'AAAAAAAAAAAAAAAA')
+    t.equal(await ring.open(code, 'access', 'refresh'), undefined, 'of another kind')
+    clock.advance(1999)
+    t.ok(openHandle(ring.handles, code, 'code'))
+    clock.advance(1)
+    const before = reads()
+    t.equal(await ring.open(code, 'code'), undefined)
+    t.equal(reads(), before)
+  },
+)
+
+t.test(
+  'what names no key itself is opened by every key that still reads, the current one first',
+  async (t) => {
+    const { clock, server } = await oneStore(t)
+    const ring = await server()
+    const old = ring.handles.current.secret
+    clock.advance(1000)
+    await ring.reload()
+    clock.advance(100)
+    t.same(ring.handleSecrets, [ring.handles.current.secret, old])
+    clock.advance(2000)
+    t.same(ring.handleSecrets, [ring.handles.current.secret])
+  },
+)
+
+t.test('two servers that rotate at the same time end with one successor an algorithm', async (t) => {
+  const { store, clock, server } = await oneStore(t)
+  const rings = [await server(), await server()]
+  clock.advance(1000)
+  await Promise.all(rings.map((ring) => ring.reload()))
+  const stored = await store.list('key')
+  t.equal(stored.length, 8)
+  for (const algorithm of keyAlgorithms)
+    t.equal(stored.filter((key) => key.algorithm === algorithm).length, 2)
+  t.same(published(rings[0] as KeyRing).sort(), published(rings[1] as KeyRing).sort())
+})
+
+t.test(
+  'a server takes over what another one made or retired, and nothing while nothing changed',
+  async (t) => {
+    const { store, clock, server } = await oneStore(t)
+    const [one, other] = [await server(), await server()]
+    const jwks = other.jwks()
+    t.same(await other.reload(), { came: [], went: [] })
+    t.equal(other.jwks(), jwks, 'the very same document')
+    clock.advance(1000)
+    const { came } = await one.reload()
+    t.same([...(await other.reload()).came].sort(), [...came].sort())
+    t.not(other.jwks(), jwks)
+    const waiting = (await store.list('key')).find(({ id }) => came.includes(id) && id !== '2') as StoredKey
+    await store.write({ op: 'deleteKey', keyId: waiting.id })
+    t.same((await other.reload()).went, [waiting.id])
+    t.notOk(published(other).includes(waiting.id))
+  },
+)
+
+t.test('a key that acts at once is found by the first token that names it', async (t) => {
+  const { store, clock, server } = await oneStore(t)
+  const [one, other] = [await server(), await server()]
+  clock.advance(5)
+  await rotateNow(store, clock)
+  await one.reload()
+  const [code, jws] = [sealed(one, clock), await one.sign('RS256', 'JWT', claims)]
+  t.equal(one.handles.current.id, 2)
+  t.equal(openHandle(other.handles, code, 'code'), undefined, 'unknown to the other')
+  t.ok(await other.open(code, 'code'))
+  t.equal(other.handles.current.id, 2)
+  t.match(await other.verify(jws, 'JWT'), claims)
+})
+
+t.test('the same for a signature, with nobody else asking', async (t) => {
+  const { store, clock, server } = await oneStore(t)
+  const [one, other] = [await server(), await server()]
+  clock.advance(5)
+  await rotateNow(store, clock, ['ES256'])
+  await one.reload()
+  t.match(await other.verify(await one.sign('ES256', 'at+jwt', claims), 'at+jwt'), claims)
+})
+
+t.test('strangers who name keys at will make the store be read once in five seconds', async (t) => {
+  const { clock, server, reads } = await oneStore(t)
+  const ring = await server()
+  const stranger = await (await oneStore(t)).server()
+  const jws = await stranger.sign('RS256', 'JWT', claims)
+  const [kind, body] = ['lyc_code_', Buffer.alloc(58, 7)]
+  const named = (id: number) => {
+    body[1] = id
+    return kind + body.toString('base64url')
+  }
+  const flood = () =>
+    Promise.all([
+      ...Array.from({ length: 50 }, (_, id) => ring.open(named(id + 2), 'code')),
+      ...Array.from({ length: 50 }, () => ring.verify(jws, 'JWT')),
+    ])
+  const before = reads()
+  t.ok((await flood()).every((result) => result === undefined))
+  t.equal(reads() - before, 0, 'just after a reading')
+  clock.advance(5)
+  await flood()
+  await flood()
+  t.equal(reads() - before, 1)
+  clock.advance(-60)
+  await flood()
+  t.equal(reads() - before, 2, 'a clock set back does not keep it from looking')
+  await Promise.all(['garbage', 'lyc_code_', '', 'a.b.c'].map((text) => ring.open(text, 'code')))
+  t.equal(reads() - before, 2)
+})
+
+t.test('a server that cannot read the store keeps the keys it has, and goes on when it can', async (t) => {
+  const { store, clock } = await oneStore(t)
+  let down = false
+  const failing: Store = {
+    ...store,
+    list: (kind) => (down ? Promise.reject(new Error('down')) : store.list(kind)),
+  }
+  const ring = await loadKeyRing({ store: failing, secret, policy, clock, random: seededRandom() })
+  const kid = await signerOf(ring)
+  down = true
+  clock.advance(1000)
+  await t.rejects(ring.reload(), { message: 'down' })
+  t.equal(await signerOf(ring), kid)
+  down = false
+  t.equal((await ring.reload()).came.length, 4)
+})
+
+t.test('without a policy the ring is read, and nothing is made', async (t) => {
+  const { store, clock, server } = await oneStore(t)
+  await server()
+  clock.advance(5000)
+  const reader = await loadKeyRing({ store, secret, clock, random: seededRandom() })
+  t.equal((await store.list('key')).length, 4)
+  t.equal(published(reader).length, 3)
+  await t.rejects(loadKeyRing({ store, secret: `${secret}!`, clock, random: seededRandom() }), WrongSecret)
+})
+
+t.test('an operator with a wrong secret changes nothing', async (t) => {
+  const { store, clock, server } = await oneStore(t)
+  await server()
+  const before = await store.list('key')
+  const sealingKey = await deriveSealingKey(`${secret}!`)
+  const sources = { store, clock, sealingKey, random: seededRandom() }
+  const change = {
+    needs: () => keyAlgorithms,
+    decide: (ring: readonly StoredKey[], fresh: readonly StoredKey[], now: number) =>
+      rotateKeys(ring, { algorithms: keyAlgorithms, at: 'once' }, fresh, policy, now),
+  }
+  await t.rejects(changeKeys(sources, change), WrongSecret)
+  t.same(await store.list('key'), before)
+})
+
+t.test('an id comes back as late as can be: the next free one after the newest', async (t) => {
+  const making = { sealingKey: Buffer.alloc(32), random: seededRandom(), now: 5 }
+  const ring = (...ids: number[]) =>
+    ids.map((id, index) => ({ ...makeHandleKey([], making), id: String(id), createdAt: index }))
+  const every = Array.from({ length: 255 }, (_, index) => index + 1)
+  t.equal(makeHandleKey([], making).id, '1')
+  t.equal(makeHandleKey(ring(1), making).id, '2')
+  t.equal(makeHandleKey(ring(4, 9), making).id, '10', 'not the first that is free')
+  t.equal(makeHandleKey(ring(3, 255), making).id, '1', 'after the last the first')
+  t.equal(makeHandleKey(ring(1, 2, 255), making).id, '3', 'past those that are taken')
+  t.throws(() => makeHandleKey(ring(...every), making), { message: 'all 255 handle key ids are taken' })
+})

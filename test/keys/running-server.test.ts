@@ -1,0 +1,168 @@
+import { createLocalJWKSet, decodeProtectedHeader, type JSONWebKeySet, jwtVerify } from 'jose'
+import t, { type Test } from 'tap'
+import { keyPolicy } from '../../src/config/key-policy.ts'
+import type { StoredKey } from '../../src/domain/model.ts'
+import { newFolder, run } from '../helpers/command.ts'
+import {
+  callApi,
+  exchange,
+  obtainCode,
+  obtainTokens,
+  postAs,
+  refresh,
+  register,
+  type Tokens,
+} from '../helpers/flow.ts'
+import { startServer, type TestServer } from '../helpers/server.ts'
+import { UserAgent } from '../helpers/user-agent.ts'
+
+const api = {
+  identifier: 'https://api.example',
+  name: 'API',
+  scopes: ['courses:read'],
+}
+
+/** A server that looks for new keys every second, and the operator's commands on the same file. */
+async function serverAndOperator(t: Test) {
+  const data = newFolder(t)
+  const server = await startServer(t, {
+    store: `sqlite:${data}/lychgate.db`,
+    keys: { reloadSeconds: 1 },
+    resources: [{ ...api, tokenFormat: 'jwt' }],
+  })
+  const environment = { LYCHGATE_SECRET: server.deps.config.secret ?? '', LYCHGATE_KEYS_RELOAD_SECONDS: '1' }
+  const operator = async (command: string, ...args: string[]) => {
+    const { code, stdout, stderr } = await run(['keys', command, '--data', data, '--json', ...args], {
+      environment,
+    })
+    if (code !== 0) throw new Error(stderr)
+    return JSON.parse(stdout)
+  }
+  return { server, operator }
+}
+
+async function jwksOf(server: TestServer): Promise<JSONWebKeySet> {
+  return (await (await fetch(`${server.issuer}/api/oauth/jwks`)).json()) as JSONWebKeySet
+}
+
+/** The key set as soon as it has, or no longer has, this kid. */
+async function jwksOnce(server: TestServer, kid: string, there: boolean): Promise<JSONWebKeySet> {
+  for (let attempt = 0; attempt < 150; attempt += 1) {
+    const jwks = await jwksOf(server)
+    if (jwks.keys.some((key) => key.kid === kid) === there) return jwks
+    await new Promise((resolve) => setTimeout(resolve, 100))
+  }
+  throw new Error(`the key set ${there ? 'lacks' : 'has'} ${kid} still`)
+}
+
+const userInfo = async (server: TestServer, token: string) =>
+  (await callApi(server, '/api/oauth/userinfo', token)).status
+const kidOf = (jws: string) => decodeProtectedHeader(jws).kid ?? ''
+const signOut = (server: TestServer, hint: string) =>
+  fetch(`${server.issuer}/oauth/logout?id_token_hint=${hint}`, { redirect: 'manual' })
+
+t.test(
+  '[oidc-core-10.1.1-rotation] [oidc-core-10.1-published-key] a running server takes a rotation over, and nothing that lives ends',
+  async (t) => {
+    const { server, operator } = await serverAndOperator(t)
+    const { publishAheadSeconds, overlapSeconds } = keyPolicy(server.deps.config)
+    const client = await register(server)
+    const agent = new UserAgent(server.issuer)
+    const old = await obtainTokens(server, client, { agent })
+    const oldCode = await obtainCode(server, client, { agent })
+    const kept = await obtainTokens(server, client, { agent })
+    const rotated = (await operator('rotate')) as { kid: string; algorithm: string; state: string }[]
+    const next =
+      rotated.find(({ algorithm, state }) => algorithm === 'RS256' && state === 'waiting')?.kid ?? ''
+    const both = await jwksOnce(server, next, true)
+    t.equal(both.keys.length, 6, 'published beside the old ones')
+    t.equal(
+      kidOf((await obtainTokens(server, client, { agent })).id_token),
+      kidOf(old.id_token),
+      'not signing yet',
+    )
+
+    // The tokens that are to meet the new key: issued just before it begins.
+    server.advance(publishAheadSeconds - 30)
+    const last = await obtainTokens(server, client, { agent })
+    const lastCode = await obtainCode(server, client, { agent })
+    t.equal(kidOf(last.id_token), kidOf(old.id_token))
+    server.advance(35)
+    const fresh = (await (await refresh(server, client, old.refresh_token)).json()) as Tokens
+    t.equal(kidOf(fresh.id_token), next)
+    const { issuer } = server
+    const currentDate = new Date(server.now() * 1000)
+    const verified = (jws: string) => jwtVerify(jws, createLocalJWKSet(both), { issuer, currentDate })
+    await t.resolves(verified(last.id_token))
+    await t.resolves(verified(fresh.id_token))
+    t.equal(await userInfo(server, last.access_token), 200)
+    t.equal(await userInfo(server, fresh.access_token), 200)
+    t.equal((await exchange(server, client, lastCode)).status, 200)
+    const replay = await refresh(server, client, old.refresh_token, {})
+    t.match(await replay.json(), { refresh_token: fresh.refresh_token }, 'a lost answer is given again')
+    t.equal((await exchange(server, client, oldCode)).status, 400, 'while what expired is expired')
+
+    const hint = await signOut(server, old.id_token)
+    t.equal(hint.status, 200, 'an ID Token long expired is a hint as long as its key is kept')
+    server.advance(overlapSeconds.signing)
+    await jwksOnce(server, kidOf(old.id_token), false)
+    t.equal((await signOut(server, old.id_token)).status, 400)
+    t.equal((await refresh(server, client, kept.refresh_token)).status, 200, 'handle keys stay longer')
+  },
+)
+
+t.test(
+  'a key that is retired ends with what it signed and sealed, and a running server follows',
+  async (t) => {
+    const { server, operator } = await serverAndOperator(t)
+    const client = await register(server)
+    const agent = new UserAgent(server.issuer)
+    const tokens = await obtainTokens(server, client, { agent })
+    const fields = { resource: api.identifier, scope: 'courses:read' }
+    const signed = await obtainTokens(server, client, { agent, fields })
+    const kid = kidOf(tokens.id_token)
+    const introspected = async () => {
+      const answer = await postAs(server, client, '/api/oauth/introspect', { token: signed.access_token })
+      return ((await answer.json()) as { active: boolean }).active
+    }
+    t.equal(await introspected(), true)
+    t.equal((await signOut(server, tokens.id_token)).status, 200)
+
+    const { successor } = await operator('retire', '--yes', '--', kid)
+    const jwks = await jwksOnce(server, kid, false)
+    t.ok(jwks.keys.some((key) => key.kid === successor))
+    t.equal(await introspected(), false)
+    t.equal((await signOut(server, tokens.id_token)).status, 400)
+    t.equal(await userInfo(server, tokens.access_token), 200, 'what other keys sealed lives on')
+
+    t.match(await operator('retire', '1', '--yes'), { successor: '2' })
+    const handleKeys = () => server.deps.store.list('key')
+    t.ok((await handleKeys()).some(({ id, retiredAt }: StoredKey) => id === '1' && retiredAt !== undefined))
+    while ((await userInfo(server, tokens.access_token)) === 200)
+      await new Promise((resolve) => setTimeout(resolve, 100))
+    t.equal(await userInfo(server, tokens.access_token), 401)
+    const refused = await refresh(server, client, tokens.refresh_token)
+    t.match(
+      { status: refused.status, body: await refused.json() },
+      { status: 400, body: { error: 'invalid_grant' } },
+    )
+    const again = await obtainTokens(server, client, { agent })
+    t.equal(kidOf(again.id_token), successor)
+    t.equal(await userInfo(server, again.access_token), 200)
+  },
+)
+
+t.test('a server rotates keys that are old enough by itself', async (t) => {
+  const { server } = await serverAndOperator(t)
+  const { rotationSeconds } = server.deps.config.keys
+  const before = (await jwksOf(server)).keys.map(({ kid }) => kid)
+  server.advance(rotationSeconds)
+  for (let attempt = 0; attempt < 150; attempt += 1) {
+    if ((await jwksOf(server)).keys.length > before.length) break
+    await new Promise((resolve) => setTimeout(resolve, 100))
+  }
+  const { keys } = await jwksOf(server)
+  t.equal(keys.length, 6)
+  for (const kid of before) t.ok(keys.some((key) => key.kid === kid))
+  t.match(server.log.join(''), /"came":\[[^\]]+\][^\n]*"msg":"the keys have changed"/)
+})
