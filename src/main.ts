@@ -3,6 +3,7 @@ import { Command, CommanderError } from 'commander'
 import { addClientCommands } from './cli/client.ts'
 import { addExplainCommand } from './cli/explain.ts'
 import { exitCode, reportFailure } from './cli/failure.ts'
+import { addKeyCommands } from './cli/keys.ts'
 import { addLocationFlags } from './cli/open.ts'
 import type { ServerFlags } from './cli/serve.ts'
 import { addUserCommands } from './cli/user.ts'
@@ -14,6 +15,7 @@ Examples:
   lychgate serve --config lychgate.yaml --data /var/lib/lychgate
   lychgate client add --name 'Course app' --redirect-uri https://app.example.com/callback
   lychgate user add carol --email carol@example.com
+  lychgate keys rotate                               new keys, published before they sign
   lychgate explain - < token.txt                     why is this token not active? (or: this request id)
 
 Every option has a variable, too: issuer is LYCHGATE_ISSUER, lifetimes.codeSeconds is
@@ -53,6 +55,7 @@ function commandLine(): Command {
   addServerFlags(serve).action(async (flags: ServerFlags) => (await import('./cli/serve.ts')).serve(flags))
   addClientCommands(program)
   addUserCommands(program)
+  addKeyCommands(program)
   addExplainCommand(program)
   return program
 }

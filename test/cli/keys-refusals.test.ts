@@ -1,0 +1,53 @@
+import t from 'tap'
+import { newFolder, run } from '../helpers/command.ts'
+import { folderWithKeys, keysIn, keysSecret, runKeys } from '../helpers/keys.ts'
+
+t.test('a store without keys lists none, and has none to rotate', async (t) => {
+  const data = newFolder(t)
+  t.strictSame(await runKeys(data, 'list'), { code: 0, stdout: '', stderr: '' })
+  const rotated = await runKeys(data, 'rotate')
+  t.match(rotated, { code: 1, stdout: '', stderr: /^lychgate: this store has no keys yet;[^\n]*\n$/ })
+  t.strictSame(await keysIn(data), [])
+})
+
+t.test('nothing is retired unasked, unknown or in a script that does not say --yes', async (t) => {
+  const data = await folderWithKeys(t)
+  const before = await keysIn(data)
+  t.match(await runKeys(data, 'retire', '1'), {
+    code: 1,
+    stderr: 'lychgate: nobody is here to ask; say --yes\n',
+  })
+  t.match(await runKeys(data, 'retire', '9', '--yes'), { code: 1, stderr: 'lychgate: no key has this kid\n' })
+  t.strictSame(await keysIn(data), before)
+})
+
+t.test('a wrong or missing secret is one line, ends with 78 and changes nothing', async (t) => {
+  const data = await folderWithKeys(t)
+  const before = await keysIn(data)
+  const wrong = { LYCHGATE_SECRET: `not ${keysSecret}` }
+  const commands = [['list'], ['rotate', '--now'], ['retire', '1', '--yes']]
+  for (const args of commands) {
+    const refused = await run(['keys', ...args, '--data', data], { environment: wrong })
+    t.match(refused, { code: 78, stdout: '' }, args.join(' '))
+    t.match(refused.stderr, /^lychgate: secret: the secret does not open the stored keys; [^\n]*\n$/)
+  }
+  const without = await run(['keys', 'rotate', '--data', data])
+  t.match(without, {
+    code: 78,
+    stdout: '',
+    stderr: /^lychgate: secret: [^\n]* set LYCHGATE_SECRET [^\n]*\n$/,
+  })
+  t.equal((await run(['keys', 'list', '--data', data])).code, 0, 'without a secret keys can be listed')
+  t.strictSame(await keysIn(data), before)
+})
+
+t.test('each command explains itself, and wrong usage ends with 64', async (t) => {
+  const rotate = await run(['keys', 'rotate', '--help'])
+  t.match(rotate, {
+    code: 0,
+    stderr: '',
+    stdout: /--algorithm <names\.\.\.>[\s\S]*"handle"[\s\S]*--now[\s\S]*Examples:/,
+  })
+  t.match(await run(['keys', 'rotate', '--algorithm', 'HS512']), { code: 64, stdout: '' })
+  t.match(await run(['keys', 'retire']), { code: 64, stderr: /^lychgate: missing required argument 'kid'/ })
+})
