@@ -10,18 +10,22 @@ export const keyUpkeep: FastifyPluginAsync<Pick<AppDeps, 'config' | 'keys'>> = a
   { config, keys },
 ) => {
   let timer: NodeJS.Timeout | undefined
+  let isClosed = false
   const reload = async () => {
     try {
       const { came, went } = await keys.reload()
       if (came.length + went.length > 0) app.log.info({ came, went }, 'the keys have changed')
     } catch (error) {
-      app.log.warn({ err: error }, 'looking for new keys failed')
+      if (!isClosed) app.log.warn({ err: error }, 'looking for new keys failed')
     }
-    schedule()
+    if (!isClosed) schedule()
   }
   const schedule = () => {
     timer = setTimeout(() => void reload(), config.keys.reloadSeconds * 1000).unref()
   }
   app.addHook('onReady', async () => schedule())
-  app.addHook('onClose', async () => clearTimeout(timer))
+  app.addHook('onClose', async () => {
+    isClosed = true
+    clearTimeout(timer)
+  })
 }

@@ -15,7 +15,7 @@ export interface LiveKeys {
   looksAgainFor(id: string): Promise<boolean>
 }
 
-/** Ids of the keys that were not there before, and of those that are gone. */
+/** Ids of the keys that were not in use before, waiting ones among them, and of those that no longer are. */
 export interface KeyNews {
   readonly came: readonly string[]
   readonly went: readonly string[]
@@ -35,12 +35,11 @@ export async function readKeys(sources: KeySources, policy?: KeyPolicy): Promise
 
   const read = async (): Promise<KeyNews> => {
     readAt = clock()
-    const current = await changeKeys(sources, policy ? upkeep(policy) : asTheyAre)
-    opened = await openKeys(current, opened, sealingKey, clock())
-    const news = { came: missingIn(stored, current), went: missingIn(current, stored) }
-    stored = current
+    stored = await changeKeys(sources, policy ? upkeep(policy) : asTheyAre)
+    const before = opened
+    opened = await openKeys(stored, before, sealingKey, clock())
     snapshot = takeSnapshot(opened, clock(), snapshot)
-    return news
+    return { came: missingIn(before, opened), went: missingIn(opened, before) }
   }
   const reload = () => {
     reading ??= read().finally(() => {
@@ -98,6 +97,9 @@ async function openKeys(
   return { signing: await Promise.all(signing), handle }
 }
 
-function missingIn(ring: readonly StoredKey[], other: readonly StoredKey[]): readonly string[] {
-  return other.filter(({ id }) => !ring.some((key) => key.id === id)).map(({ id }) => id)
+function missingIn(keys: OpenedKeys, others: OpenedKeys): readonly string[] {
+  const [known, ids] = [keys, others].map(({ signing, handle }) =>
+    [...signing, ...handle].map(({ term }) => term.id),
+  )
+  return (ids ?? []).filter((id) => !known?.includes(id))
 }

@@ -171,6 +171,9 @@ t.test(
     const waiting = (await store.list('key')).find(({ id }) => came.includes(id) && id !== '2') as StoredKey
     await store.write({ op: 'deleteKey', keyId: waiting.id })
     t.same((await other.reload()).went, [waiting.id])
+    const active = (await store.list('key')).find(({ id }) => id === '1') as StoredKey
+    await store.write({ op: 'updateKey', key: { ...active, retiredAt: clock() } })
+    t.same((await other.reload()).went, ['1'], 'a retired key is gone, though its row is kept')
     t.notOk(published(other).includes(waiting.id))
   },
 )
