@@ -1,11 +1,12 @@
 import { readFileSync } from 'node:fs'
 import { Command, CommanderError } from 'commander'
 import { addClientCommands } from './cli/client.ts'
+import { addConfigCommands } from './cli/config.ts'
 import { addExplainCommand } from './cli/explain.ts'
 import { exitCode, reportFailure } from './cli/failure.ts'
+import { addHealthcheckCommand } from './cli/healthcheck.ts'
 import { addKeyCommands } from './cli/keys.ts'
-import { addLocationFlags } from './cli/open.ts'
-import type { ServerFlags } from './cli/serve.ts'
+import { addServerFlags, type ServerFlags } from './cli/server-flags.ts'
 import { addUserCommands } from './cli/user.ts'
 
 const examples = `
@@ -20,7 +21,7 @@ Examples:
 
 Every option has a variable, too: issuer is LYCHGATE_ISSUER, lifetimes.codeSeconds is
 LYCHGATE_LIFETIMES_CODE_SECONDS. Flags win over variables, variables over the file.
-The README has the table of all options.
+lychgate config print shows all of them, and who said each. The README has the table.
 Exit codes: 0 done, 1 refused or failed, 64 wrong usage, 78 wrong configuration.
 `
 
@@ -57,14 +58,9 @@ function commandLine(): Command {
   addUserCommands(program)
   addKeyCommands(program)
   addExplainCommand(program)
+  addConfigCommands(program)
+  addHealthcheckCommand(program)
   return program
-}
-
-function addServerFlags(command: Command): Command {
-  return addLocationFlags(command)
-    .option('--issuer <url>', 'the public base URL (LYCHGATE_ISSUER)')
-    .option('--host <address>', 'the address to listen on (LYCHGATE_HOST)')
-    .option('--port <number>', 'the port to listen on, 0 for a free one (LYCHGATE_PORT)')
 }
 
 /** Commander puts its suggestion on a line of its own. */

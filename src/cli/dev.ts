@@ -1,5 +1,5 @@
 import { resolve } from 'node:path'
-import { isLoopbackIssuer } from '../config/checks.ts'
+import { developmentFaults } from '../config/checks.ts'
 import { ConfigError } from '../config/error.ts'
 import { loadConfig } from '../config/load.ts'
 import type { Config } from '../config/schema.ts'
@@ -9,18 +9,15 @@ import { makeFolder } from './open.ts'
 import { readableLog } from './readable-log.ts'
 import { findFreePort, runServer } from './run-server.ts'
 import { developmentPeople, seedPeople } from './seed.ts'
-import type { ServerFlags } from './serve.ts'
+import type { ServerFlags } from './server-flags.ts'
 
 /** `lychgate dev`: a server to develop against, with people whose passwords everybody knows. */
 export async function dev({ config: file, ...flags }: ServerFlags): Promise<void> {
   const config = await settlePort(
     loadConfig({ mode: 'dev', flags: { ...flags }, environment: process.env, file }),
   )
-  if (!isLoopbackIssuer(config.issuer)) {
-    throw new ConfigError(
-      'issuer: dev has people with known passwords and stays on localhost; use lychgate serve',
-    )
-  }
+  const faults = [...developmentFaults(config)]
+  if (faults.length > 0) throw new ConfigError(faults)
   makeFolder(config.data)
   const secret = config.secret ?? keepDevSecret(config.data, systemRandom)
   await runServer({ ...config, secret }, seedPeople, { logTo: readableLog(process.stdout) })

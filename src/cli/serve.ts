@@ -2,15 +2,8 @@ import { ConfigError } from '../config/error.ts'
 import { loadConfig } from '../config/load.ts'
 import type { Store } from '../storage/store.ts'
 import { readDevSecret } from './dev-secret.ts'
-import type { LocationFlags } from './open.ts'
 import { runServer } from './run-server.ts'
-
-/** Flags of the commands that start a server, by option path. */
-export interface ServerFlags extends LocationFlags {
-  readonly issuer?: string
-  readonly host?: string
-  readonly port?: string
-}
+import type { ServerFlags } from './server-flags.ts'
 
 /** `lychgate serve`: the server for real people. It refuses whatever belongs to development. */
 export async function serve({ config: file, ...flags }: ServerFlags): Promise<void> {

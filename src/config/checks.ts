@@ -26,6 +26,12 @@ export function* inconsistencies(config: Config): Generator<string> {
   }
 }
 
+/** What a development server refuses beyond that. */
+export function* developmentFaults({ issuer }: Pick<Config, 'issuer'>): Generator<string> {
+  if (isLoopbackIssuer(issuer)) return
+  yield 'issuer: dev has people with known passwords and stays on localhost; use lychgate serve'
+}
+
 /**
  * RFC 8414 §2, RFC 8414 §3.3 and OpenID Connect Discovery §3: clients compare the issuer character by character, so
  * there is one way to write it, without a fragment that the endpoints could take over, RFC 6749 §3.1. It is a

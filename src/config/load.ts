@@ -12,7 +12,7 @@ import {
 import { ConfigError } from './error.ts'
 import { confidentialPaths, configOptions } from './options.ts'
 import { type Config, ConfigSchema } from './schema.ts'
-import { isSection, place, readSections, type Section } from './sections.ts'
+import { place, readSections, type Section, valueAt } from './sections.ts'
 import { shapeFaults } from './shape.ts'
 
 export { ConfigError } from './error.ts'
@@ -108,8 +108,7 @@ function fromFlags(flags: Readonly<Record<string, string | undefined>>): Given[]
 function originsOf(file: Section, name: string | undefined, given: readonly Given[]): Map<string, Origin> {
   const origins = new Map<string, Origin>()
   for (const { path } of configOptions()) {
-    const value = path.split('.').reduce<unknown>((at, key) => (isSection(at) ? at[key] : undefined), file)
-    if (value !== undefined && name !== undefined) origins.set(path, { kind: 'file', name })
+    if (name !== undefined && valueAt(file, path) !== undefined) origins.set(path, { kind: 'file', name })
   }
   for (const { path, kind, name } of given) origins.set(path, { kind, name })
   return origins

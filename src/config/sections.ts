@@ -47,7 +47,12 @@ function parseText(text: string, schema: TSchema): unknown {
   return text
 }
 
+/** The value of an option, if it has one. */
+export function valueAt(values: Readonly<Record<string, unknown>>, path: string): unknown {
+  return path.split('.').reduce<unknown>((at, name) => (isSection(at) ? at[name] : undefined), values)
+}
+
 /** Whether a value of the file is a mapping. */
-export function isSection(value: unknown): value is Section {
+function isSection(value: unknown): value is Section {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

@@ -1,0 +1,133 @@
+import type { Command } from 'commander'
+import { developmentFaults } from '../config/checks.ts'
+import { ConfigError } from '../config/error.ts'
+import { type ResolvedConfig, resolveConfig, storeUrl } from '../config/load.ts'
+import { confidentialPaths, configOptions } from '../config/options.ts'
+import { valueAt } from '../config/sections.ts'
+import { printColumns, printJson, visible } from './print.ts'
+import { addServerFlags, type ServerFlags } from './server-flags.ts'
+
+interface ConfigFlags extends ServerFlags {
+  readonly dev?: true
+  readonly json?: true
+}
+
+interface PrintFlags extends ConfigFlags {
+  readonly changed?: true
+}
+
+const help = `
+Both look at the settings alone, the way lychgate serve does; lychgate dev needs no secret: --dev.
+
+Examples:
+  lychgate config print --changed
+  lychgate config print --json | jq .settings.issuer
+  lychgate config validate --config lychgate.yaml
+`
+
+/** Adds `lychgate config …`: what the settings come to, and whether they can be used. */
+export function addConfigCommands(program: Command): void {
+  const group = program.command('config').description('print and validate the settings')
+  const print = group
+    .command('print')
+    .description('every setting, its value and who said it; passwords are masked')
+  print.option('--changed', 'only what was said by a flag, a variable or the file')
+  addConfigFlags(print).action(configPrint)
+  const validate = group
+    .command('validate')
+    .description('whether the settings can be used; otherwise every fault, a line each')
+  addConfigFlags(validate).action(configValidate)
+}
+
+function addConfigFlags(command: Command): Command {
+  return addServerFlags(command)
+    .option('--dev', 'by the rules of lychgate dev')
+    .option('--json', 'print JSON')
+    .addHelpText('after', help)
+}
+
+function configPrint(flags: PrintFlags): void {
+  const { config, file, origins } = resolve(flags)
+  const settings = settingsOf({ config, file, origins }).filter(
+    ({ source }) => !flags.changed || source !== 'default',
+  )
+  if (flags.json) {
+    const byOption = settings.map(({ option, ...setting }) => [option, setting])
+    printJson({ mode: config.mode, file, settings: Object.fromEntries(byOption) })
+    return
+  }
+  printColumns(
+    settings.map(({ option, value, source, name }) => [option, shown(value), name ?? source].map(visible)),
+  )
+}
+
+function configValidate({ json, ...flags }: ConfigFlags): void {
+  const mode = modeOf(flags)
+  try {
+    const { file, origins } = resolve(flags)
+    const names = [...origins.values()].map(({ name }) => name)
+    const sources = [...new Set([file ?? [], names].flat())]
+    const from = sources.length === 0 ? 'every setting has its default' : sources.join(', ')
+    if (json) printJson({ valid: true, mode, sources })
+    else process.stdout.write(`valid for lychgate ${mode}: ${visible(from)}\n`)
+  } catch (error) {
+    if (json && error instanceof ConfigError) printJson({ valid: false, mode, faults: error.faults })
+    throw error
+  }
+}
+
+function resolve(flags: PrintFlags): ResolvedConfig {
+  const { dev: _dev, json: _json, changed: _changed, config: file, ...settings } = flags
+  const mode = modeOf(flags)
+  const resolved = resolveConfig({ mode, flags: settings, environment: process.env, file })
+  const faults = mode === 'dev' ? [...developmentFaults(resolved.config)] : []
+  if (faults.length > 0) throw new ConfigError(faults)
+  return resolved
+}
+
+function modeOf({ dev }: ConfigFlags): 'dev' | 'serve' {
+  return dev ? 'dev' : 'serve'
+}
+
+interface Setting {
+  readonly option: string
+  readonly value: unknown
+  readonly source: 'default' | 'file' | 'variable' | 'flag'
+  /** Of the flag, the variable or the file. */
+  readonly name?: string
+}
+
+/** Every setting in the order of the schema; a list is one setting, whatever its entries have inside. */
+function settingsOf({ config, origins }: ResolvedConfig): readonly Setting[] {
+  const effective = { ...config, store: storeUrl(config) }
+  return configOptions().flatMap(({ path }): Setting[] => {
+    if (path.includes('[]')) return []
+    const value = valueAt(effective, path)
+    const origin = origins.get(path)
+    const printed = confidentialPaths.includes(path) ? masked(value) : value
+    return [
+      {
+        option: path,
+        value: printed,
+        source: origin?.kind ?? 'default',
+        ...(origin && { name: origin.name }),
+      },
+    ]
+  })
+}
+
+/** The address of a database without its password, which may also stand in the query; of anything else nothing. */
+function masked(value: unknown): unknown {
+  if (typeof value !== 'string' || value.startsWith('sqlite:')) return value
+  const url = URL.parse(value)
+  if (url === null || !/^postgres(ql)?:$/.test(url.protocol)) return '***'
+  if (url.password !== '') url.password = '***'
+  if (url.search !== '') url.search = '***'
+  return url.href
+}
+
+function shown(value: unknown): string {
+  if (value === undefined) return '-'
+  if (Array.isArray(value) && value.length > 3) return `${value.length} entries`
+  return typeof value === 'string' ? value : JSON.stringify(value)
+}

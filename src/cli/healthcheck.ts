@@ -1,0 +1,95 @@
+import { isIPv6 } from 'node:net'
+import { type Command, InvalidArgumentError } from 'commander'
+import { ConfigError } from '../config/error.ts'
+import { loadConfig } from '../config/load.ts'
+import type { Config } from '../config/schema.ts'
+import { CommandFailed } from './failure.ts'
+import { addLocationFlags, type LocationFlags } from './open.ts'
+import { printJson } from './print.ts'
+
+interface HealthcheckFlags extends LocationFlags {
+  readonly url?: string
+  readonly json?: true
+}
+
+const timeoutSeconds = 3
+
+const help = `
+It asks on the address and port of this configuration, in plain http as a proxy does, whatever the
+issuer is. /readyz stands at the root, also where the issuer has a path.
+
+Examples:
+  lychgate healthcheck
+  lychgate healthcheck --url http://127.0.0.1:9500
+`
+
+/** Adds `lychgate healthcheck`: whether the server of this configuration takes requests. */
+export function addHealthcheckCommand(program: Command): void {
+  const command = program
+    .command('healthcheck')
+    .description('whether the running server is ready; ends with 0 or 1')
+    .option('--url <url>', 'where to ask instead', parseUrl)
+    .addHelpText('after', help)
+  addLocationFlags(command).option('--json', 'print JSON').action(healthcheck)
+}
+
+async function healthcheck({ url: asked, json, config: file, data }: HealthcheckFlags): Promise<void> {
+  // `dev` as far as the checks go: asking needs no secret.
+  const url =
+    asked === undefined
+      ? readinessUrl(loadConfig({ mode: 'dev', flags: { data }, environment: process.env, file }))
+      : URL.parse('/readyz', asked)?.href
+  if (url === undefined)
+    throw new ConfigError(`--url: must be an absolute URL, such as http://127.0.0.1:9400`)
+  const fault = await readinessFault(url)
+  if (json) printJson({ url, ready: fault === undefined, ...(fault !== undefined && { reason: fault }) })
+  if (fault !== undefined) throw new CommandFailed(`${url}: not ready: ${fault}`)
+  if (!json) process.stdout.write(`${url}: ready\n`)
+}
+
+function parseUrl(text: string): string {
+  const url = URL.parse('/readyz', text)
+  if (url !== null && /^https?:$/.test(url.protocol)) return url.href
+  throw new InvalidArgumentError('It must be an http or https URL, such as http://127.0.0.1:9400.')
+}
+
+/**
+ * Where the server of this configuration answers on its own machine.
+ * @throws {ConfigError} for port 0: nobody knows what it became.
+ */
+export function readinessUrl({ host, port }: Pick<Config, 'host' | 'port'>): string {
+  if (port === 0) throw new ConfigError('port: 0 became any free one; say where with --url')
+  // A server on every address answers on the loopback one.
+  const address = { '0.0.0.0': '127.0.0.1', '::': '::1' }[host] ?? host
+  return `http://${isIPv6(address) ? `[${address}]` : address}:${port}/readyz`
+}
+
+/** Why the server is not ready; undefined when it is. */
+async function readinessFault(url: string): Promise<string | undefined> {
+  try {
+    const response = await fetch(url, {
+      signal: AbortSignal.timeout(timeoutSeconds * 1000),
+      redirect: 'manual',
+    })
+    const body: unknown = await response.json().catch(() => undefined)
+    const { status, error_description: description } = isRecord(body) ? body : {}
+    if (response.status === 200 && status === 'ready') return undefined
+    const why = [status, description].find((text) => typeof text === 'string')
+    return `it answers ${response.status}${why === undefined ? ', and not as Lychgate does' : ` (${why})`}`
+  } catch (error) {
+    return connectionFault(error)
+  }
+}
+
+function connectionFault(error: unknown): string {
+  if (!(error instanceof Error)) return String(error)
+  if (error.name === 'TimeoutError') return `no answer within ${timeoutSeconds} seconds`
+  const { cause } = error
+  if (!(cause instanceof Error)) return `no answer (${error.message})`
+  const code = 'code' in cause ? String(cause.code) : cause.message
+  return code === 'ECONNREFUSED' ? 'nothing listens there; is the server running?' : `no answer (${code})`
+}
+
+function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null
+}
