@@ -1,0 +1,136 @@
+import { connect, type Socket } from 'node:net'
+
+/** An answer as it came. */
+export interface Answer {
+  /** 0: the connection ended without one. */
+  readonly status: number
+  readonly headers: Readonly<Record<string, string>>
+  readonly cookies: readonly string[]
+  readonly body: string
+}
+
+/** How long an answer may take before the server counts as hung. */
+const hangMilliseconds = 20_000
+
+/** One kept-alive connection, as a browser has: requests go one after the other. */
+export interface Connection {
+  /** @param isAlone The bytes may be no HTTP: they get a connection of their own, and no more is sent after them. */
+  send(bytes: Buffer, method: string, isAlone: boolean): Promise<readonly Answer[]>
+  close(): void
+}
+
+export function openConnection(port: number): Connection {
+  let kept: Socket | undefined
+  return {
+    async send(bytes, method, isAlone) {
+      const socket = (isAlone ? undefined : kept) ?? connect({ port, host: 'localhost', allowHalfOpen: true })
+      const answers = await exchange(socket, bytes, method, isAlone)
+      const [{ status = 0, headers = {} } = {}] = answers
+      const isOver = isAlone || status === 0 || headers['connection'] === 'close'
+      if (isOver) socket.destroy()
+      if (!isAlone) kept = isOver ? undefined : socket
+      return answers
+    },
+    close: () => kept?.destroy(),
+  }
+}
+
+/** The answer to one request; or, when it is alone, everything until the server says no more. */
+function exchange(
+  socket: Socket,
+  bytes: Buffer,
+  method: string,
+  isAlone: boolean,
+): Promise<readonly Answer[]> {
+  return new Promise((resolve, reject) => {
+    let received = ''
+    const finish = (answers: readonly Answer[] | undefined) => {
+      clearTimeout(timer)
+      socket.removeAllListeners()
+      socket.on('error', () => {})
+      if (answers === undefined) reject(new Error(`no answer within ${hangMilliseconds / 1000} seconds`))
+      else resolve(answers)
+    }
+    const timer = setTimeout(() => finish(undefined), hangMilliseconds)
+    socket.on('data', (chunk) => {
+      received += chunk.toString('latin1')
+      const answers = isAlone ? [] : readAnswers(received, method)
+      if (answers.length > 0) finish(answers)
+    })
+    const ended = () => {
+      const answers = readAnswers(received, method)
+      finish(answers.length > 0 ? answers : [{ status: 0, headers: {}, cookies: [], body: received }])
+    }
+    socket.on('end', ended)
+    socket.on('close', ended)
+    // The server may refuse before it has read everything: what it said counts, and the end follows.
+    socket.on('error', () => {})
+    socket.write(bytes)
+    if (isAlone) socket.end()
+  })
+}
+
+/** The final answers that are there whole. After one to HEAD no more can be told apart. */
+function readAnswers(text: string, method: string): readonly Answer[] {
+  const answers: Answer[] = []
+  for (let left = text; left.length > 0; ) {
+    const split = left.indexOf('\r\n\r\n')
+    if (split < 0) break
+    const { status, headers, cookies } = readHead(left.slice(0, split))
+    left = left.slice(split + 4)
+    if (status >= 100 && status < 200) continue
+    const content = readBody(left, status, method, headers)
+    if (content === undefined) break
+    answers.push({ status, headers, cookies, body: Buffer.from(content.body, 'latin1').toString() })
+    if (method === 'HEAD') break
+    left = left.slice(content.length)
+  }
+  return answers
+}
+
+function readHead(head: string): Omit<Answer, 'body'> {
+  const [statusLine = '', ...lines] = head.split('\r\n')
+  const headers: Record<string, string> = {}
+  const cookies: string[] = []
+  for (const line of lines) {
+    const colon = line.indexOf(':')
+    const name = line.slice(0, colon).toLowerCase()
+    const value = line.slice(colon + 1).trim()
+    if (name === 'set-cookie') cookies.push(value)
+    // A header that comes twice is kept twice, so that whoever looks at it sees it.
+    else headers[name] = name in headers ? `${headers[name]}\n${value}` : value
+  }
+  return { status: Number(/^HTTP\/1\.[01] (\d{3})/.exec(statusLine)?.[1] ?? 999), headers, cookies }
+}
+
+interface Content {
+  readonly body: string
+  /** With its framing. */
+  readonly length: number
+}
+
+function readBody(
+  rest: string,
+  status: number,
+  method: string,
+  headers: Readonly<Record<string, string>>,
+): Content | undefined {
+  if (method === 'HEAD' || status === 204 || status === 304) return { body: '', length: 0 }
+  if (headers['transfer-encoding'] === 'chunked') return unchunk(rest)
+  const length = Number(headers['content-length'] ?? 0)
+  return rest.length < length ? undefined : { body: rest.slice(0, length), length }
+}
+
+function unchunk(text: string): Content | undefined {
+  let [at, body] = [0, '']
+  for (;;) {
+    const line = text.indexOf('\r\n', at)
+    if (line < 0) return undefined
+    const size = Number.parseInt(text.slice(at, line), 16)
+    const end = line + 2 + size + 2
+    if (text.length < end) return undefined
+    if (size === 0) return { body, length: end }
+    body += text.slice(line + 2, line + 2 + size)
+    at = end
+  }
+}

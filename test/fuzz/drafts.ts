@@ -1,0 +1,271 @@
+import { hash } from 'node:crypto'
+import type { Dice } from './dice.ts'
+import { metadata } from './metadata.ts'
+import { basic, bearer, type Draft, type Pair } from './request.ts'
+import { liveValue, markup } from './values.ts'
+import { type LiveClient, type LiveTokens, people, type World } from './world.ts'
+
+/** What a request is meant to do, in proportion to how often. */
+const intents = {
+  authorize: 18,
+  follow: 14,
+  answer: 16,
+  exchange: 10,
+  refresh: 6,
+  revoke: 3,
+  introspect: 6,
+  userinfo: 5,
+  api: 6,
+  register: 4,
+  configure: 5,
+  logout: 3,
+  document: 4,
+  nowhere: 3,
+}
+
+const areas = ['courses', 'orders', 'account', 'storage', 'comments'] as const
+const documents = [
+  '/.well-known/oauth-authorization-server',
+  '/.well-known/openid-configuration',
+  '/.well-known/oauth-protected-resource',
+  '/api/oauth/jwks',
+  '/openapi.json',
+  '/assets/style.css',
+  '/assets/icon.svg',
+  '/assets/form-post.js',
+  '/livez',
+  '/readyz',
+  '/',
+] as const
+const nowhere = [
+  '/nowhere',
+  '/api',
+  '/api/oauth',
+  '/.well-known/',
+  '/assets/',
+  '/favicon.ico',
+  '//',
+  '/*',
+] as const
+const verifiers = ['v'.repeat(43), 'w'.repeat(128)] as const
+const plain = { query: [], headers: [] } as const
+
+/** Which verifier a challenge came from. */
+export const verifierOf: ReadonlyMap<string, string> = new Map(
+  verifiers.map((verifier) => [hash('sha256', verifier, 'base64url'), verifier]),
+)
+
+/** A request that the server may well grant: right names, live values, in the right place. */
+export function draftRequest(world: World, dice: Dice): Draft {
+  const intent = dice.weighted(intents)
+  return drafts[intent](world, dice) ?? authorize(world, dice)
+}
+
+const drafts: Readonly<Record<keyof typeof intents, (world: World, dice: Dice) => Draft | undefined>> = {
+  authorize,
+  follow: (world, dice) => {
+    const step = world.steps.splice(dice.below(world.steps.length), 1)[0]
+    if (step === undefined) return undefined
+    const { pathname, searchParams } = new URL(step.target, world.issuer)
+    return { method: 'GET', path: pathname, query: [...searchParams], headers: [], browser: step.browser }
+  },
+  answer: (world, dice) => {
+    // Mostly the newest page, once; an old one now and then, and again.
+    const page = dice.oneIn(4) ? dice.draw(world.pages) : world.pages.pop()
+    if (page === undefined) return undefined
+    const { browser, path, fields, decisions } = page
+    const kept = fields.filter(([name]) => name !== 'scope' || !dice.oneIn(4))
+    const username = dice.weighted({ bob: 40, carol: 20, alice: 2, nobody: 2 })
+    const isRight = username !== 'alice' && username !== 'nobody' && !dice.oneIn(5)
+    const password = isRight ? people[username] : 'wrong-password'
+    const said: Pair[] =
+      path === '/login' && decisions.length === 0
+        ? [
+            ['username', username === 'nobody' ? dice.pick(markup) : username],
+            ['password', password],
+          ]
+        : [['decision', dice.oneIn(5) ? (dice.draw(decisions) ?? 'x') : (decisions[0] ?? 'approve')]]
+    return { method: 'POST', path, query: [], headers: [], form: [...kept, ...said], browser }
+  },
+  exchange: (world, dice) => {
+    // A used code ends its grant, so mostly a fresh one.
+    const fresh = world.codes.filter(({ code }) => !world.redeemed.has(code))
+    const code = dice.draw(dice.oneIn(8) ? world.codes : fresh)
+    const client = code && clientFor(code, world, dice)
+    if (code === undefined || client === undefined) return undefined
+    const fields: Pair[] = [
+      ['grant_type', 'authorization_code'],
+      ['code', code.code],
+      ...(code.redirectUri === undefined ? [] : [['redirect_uri', code.redirectUri] as const]),
+      ...(code.verifier === undefined ? [] : [['code_verifier', code.verifier] as const]),
+    ]
+    return byClient(client, '/api/oauth/token', fields)
+  },
+  refresh: (world, dice) => {
+    const tokens = latestTokens(world, dice)
+    const client = tokens && clientFor(tokens, world, dice)
+    if (tokens?.refresh === undefined || client === undefined) return undefined
+    const scope: Pair[] = dice.oneIn(4)
+      ? [['scope', dice.pick(['openid', 'courses:read', 'openid email'])]]
+      : []
+    const fields: Pair[] = [['grant_type', 'refresh_token'], ['refresh_token', tokens.refresh], ...scope]
+    return byClient(client, '/api/oauth/token', [...fields, ...resources(world, dice)])
+  },
+  revoke: (world, dice) => {
+    const { token, client } = tokenAndClient(world, dice)
+    return client && byClient(client, '/api/oauth/revoke', [['token', token]])
+  },
+  introspect: (world, dice) => {
+    const { token, client } = tokenAndClient(world, dice)
+    const hint: Pair[] = dice.oneIn(3) ? [['token_type_hint', 'refresh_token']] : []
+    return client && byClient(client, '/api/oauth/introspect', [['token', token], ...hint])
+  },
+  userinfo: (world, dice) => {
+    const path = '/api/oauth/userinfo'
+    const access = latestTokens(world, dice)?.access ?? liveValue(world, dice)
+    if (dice.oneIn(4)) return { ...plain, method: 'POST', path, form: [['access_token', access]] }
+    return { method: dice.pick(['GET', 'POST']), path, query: [], headers: [bearer(access)] }
+  },
+  api: (world, dice) => {
+    const access = latestTokens(world, dice)?.access
+    return {
+      method: dice.pick(['GET', 'GET', 'POST', 'PUT', 'PATCH', 'DELETE']),
+      path: `/api/${dice.pick(areas)}`,
+      query: [],
+      headers: access === undefined || dice.oneIn(6) ? [] : [bearer(access)],
+    }
+  },
+  register: (_world, dice) => ({
+    ...plain,
+    method: 'POST',
+    path: '/api/oauth/register',
+    json: metadata(dice),
+  }),
+  configure: (world, dice) => {
+    const client = dice.draw(world.clients.filter(({ registrationToken }) => registrationToken))
+    if (client?.registrationToken === undefined) return undefined
+    const method = dice.weighted({ GET: 6, PUT: 6, DELETE: 1 })
+    const json = { client_id: client.id, ...metadata(dice), token_endpoint_auth_method: undefined }
+    // Now and then somebody else's, the canary's among them.
+    const id = dice.oneIn(6) ? (dice.draw([...world.registrations.keys()]) ?? '') : client.id
+    const path = `/api/oauth/register/${id}`
+    return {
+      method,
+      path,
+      query: [],
+      headers: [bearer(client.registrationToken)],
+      ...(method === 'PUT' && { json }),
+    }
+  },
+  logout: (world, dice) => {
+    const client = dice.draw(world.clients)
+    const idToken = dice.draw(world.tokens)?.idToken
+    const query: Pair[] = [
+      ...(idToken !== undefined && dice.oneIn(2) ? [['id_token_hint', idToken] as const] : []),
+      ...(client && dice.oneIn(2) ? [['client_id', client.id] as const] : []),
+      ['post_logout_redirect_uri', dice.pick(['https://client.example/bye', 'http://127.0.0.1:9/bye'])],
+      ['state', 'bye'],
+    ]
+    const some = dice.oneIn(2) ? dice.some(query) : query
+    const browser = dice.draw(world.browsers)
+    const from = { path: '/oauth/logout', ...(browser && { browser }) }
+    return dice.oneIn(2)
+      ? { ...plain, ...from, method: 'GET', query: some }
+      : { ...plain, ...from, method: 'POST', form: some }
+  },
+  document: (_world, dice) => ({
+    ...plain,
+    method: dice.pick(['GET', 'GET', 'HEAD']),
+    path: dice.pick(documents),
+  }),
+  nowhere: (_world, dice) => ({
+    ...plain,
+    method: dice.pick(['GET', 'POST', 'PUT']),
+    path: dice.pick(nowhere),
+  }),
+}
+
+function authorize(world: World, dice: Dice): Draft {
+  const client = dice.draw(world.clients.filter(({ redirectUris }) => redirectUris.length > 0))
+  const redirectUri = dice.draw(client?.redirectUris ?? [])
+  const challenge = dice.draw([...verifierOf.keys()]) ?? ''
+  const optional: Pair[] = [
+    ['nonce', 'n-0S6_WzA2Mj'],
+    ['prompt', dice.pick(['none', 'login', 'consent', 'select_account', 'login consent'])],
+    ['max_age', dice.pick(['0', '1', '10000'])],
+    ['claims', '{"userinfo":{"name":{"essential":true}},"id_token":{"auth_time":null,"email":null}}'],
+    ['response_mode', dice.pick(['query', 'form_post'])],
+    ['login_hint', dice.pick(['bob', ...markup])],
+    ['ui_locales', 'se'],
+    ['display', 'popup'],
+    ['id_token_hint', dice.draw(world.tokens)?.idToken ?? ''],
+  ]
+  const fields: Pair[] = [
+    ['response_type', 'code'],
+    ['client_id', client?.id ?? ''],
+    ['redirect_uri', anotherPort(redirectUri ?? '', dice)],
+    [
+      'scope',
+      dice.pick(['openid', 'openid profile email', 'courses:read', 'openid courses:read courses:write']),
+    ],
+    ['state', `state-${dice.below(1_000_000)}`],
+    ['code_challenge', challenge],
+    ['code_challenge_method', 'S256'],
+    ...optional.filter(() => dice.oneIn(8)),
+    ...resources(world, dice),
+  ]
+  const browser = dice.draw(world.browsers)
+  const from = { path: '/oauth/authorize', ...(browser && { browser }) }
+  return dice.oneIn(5)
+    ? { ...plain, ...from, method: 'POST', form: fields }
+    : { ...plain, ...from, method: 'GET', query: fields }
+}
+
+function resources(world: World, dice: Dice): Pair[] {
+  const known = [world.issuer, 'https://api.example/', 'https://jwt.example/v1']
+  return dice.oneIn(6) ? dice.some(known).map((value): Pair => ['resource', value]) : []
+}
+
+function tokenAndClient(
+  world: World,
+  dice: Dice,
+): { readonly token: string; readonly client: LiveClient | undefined } {
+  const tokens = latestTokens(world, dice)
+  const token = dice.oneIn(2) ? tokens?.access : tokens?.refresh
+  const client = dice.oneIn(4)
+    ? dice.draw(world.clients)
+    : world.clients.find(({ id }) => id === tokens?.clientId)
+  return { token: token ?? liveValue(world, dice), client }
+}
+
+/** Whose it is, as a rule; somebody else where that one is not ours to be, and now and then. */
+function clientFor(
+  { clientId }: { readonly clientId: string },
+  world: World,
+  dice: Dice,
+): LiveClient | undefined {
+  const own = world.clients.find(({ id }) => id === clientId)
+  return own === undefined || dice.oneIn(8) ? dice.draw(world.clients) : own
+}
+
+/** Mostly alive still. */
+function latestTokens(world: World, dice: Dice): LiveTokens | undefined {
+  return dice.oneIn(4) ? dice.draw(world.tokens) : world.tokens.at(-1 - dice.below(3))
+}
+
+function byClient({ id, secret, method }: LiveClient, path: string, fields: readonly Pair[]): Draft {
+  if (method === 'client_secret_basic') {
+    return { method: 'POST', path, query: [], headers: [basic(id, secret ?? '')], form: fields }
+  }
+  const own: Pair[] = [
+    ['client_id', id],
+    ...(secret === undefined ? [] : [['client_secret', secret] as const]),
+  ]
+  return { method: 'POST', path, query: [], headers: [], form: [...fields, ...own] }
+}
+
+/** RFC 8252 §7.3: the port of a loopback redirect is free. */
+function anotherPort(uri: string, dice: Dice): string {
+  const [whole, host, rest] = /^(http:\/\/(?:127\.0\.0\.1|\[::1\]))(?::\d+)?(\/.*)$/.exec(uri) ?? []
+  return whole === undefined || dice.oneIn(2) ? uri : `${host}:${1 + dice.below(65_535)}${rest}`
+}

@@ -1,0 +1,135 @@
+import type { Answer } from './connection.ts'
+import type { Sent } from './request.ts'
+import { marker } from './values.ts'
+import type { World } from './world.ts'
+
+/** The error codes each endpoint's RFC registers; `invalid_request` may come from any. */
+const codes: Readonly<Record<string, readonly string[]>> = {
+  '/api/oauth/token': [
+    'invalid_client',
+    'invalid_grant',
+    'unauthorized_client',
+    'unsupported_grant_type',
+    'invalid_scope',
+    'invalid_target',
+  ],
+  '/api/oauth/revoke': ['invalid_client', 'invalid_grant'],
+  '/api/oauth/introspect': ['invalid_client', 'invalid_token'],
+  '/api/oauth/register': ['invalid_redirect_uri', 'invalid_client_metadata', 'invalid_token'],
+  '/api/': ['invalid_token', 'insufficient_scope'],
+}
+const statuses = [200, 201, 204, 303, 304, 400, 401, 403, 404, 405, 413, 415, 429, 431]
+const description = /^[\x20\x21\x23-\x5b\x5d-\x7e]+$/
+const leaks =
+  /\bat (?:[\w.<>]+ \()?\S*:\d+:\d+|node_modules|\/src\/|SQLITE_|FST_ERR|ERR_[A-Z]|TypeError|RangeError|"statusCode"|\[object |\$argon2/
+const tags = new Set(
+  'html head meta title link script body div header svg path span main h1 h2 p form input label button section dl dt dd code bdi ul li a footer table thead tbody tr th td fieldset legend strong small em br details summary caption'.split(
+    ' ',
+  ),
+)
+
+/** What is wrong with the form of an answer, whatever was asked; undefined when nothing is. */
+export function faultOfForm(sent: Sent, answer: Answer, world: World): string | undefined {
+  const { status, headers, body } = answer
+  if (sent.bytes && status === 0) return undefined
+  if (isNodesOwn(sent, answer)) return undefined
+  if (!statuses.includes(status)) return `status ${status}`
+  const all = `${JSON.stringify(headers)} ${answer.cookies.join(' ')} ${body.length < 50_000 ? body : ''}`
+  const leak = leaks.exec(all)?.[0] ?? world.secrets.find((secret) => all.includes(secret))
+  if (leak !== undefined) return `it leaks ${leak}`
+  if (headers['x-powered-by'] ?? headers['server']) return 'it names its software'
+  if (headers[`x-${marker}`] ?? headers[marker]) return 'a header was injected'
+  const type = headers['content-type'] ?? ''
+  if (type.startsWith('application/json')) return faultOfJson(sent, answer) ?? faultOfHeaders(sent, answer)
+  if (type.startsWith('text/html')) return faultOfPage(answer) ?? faultOfHeaders(sent, answer)
+  const isBodyless = body === '' || sent.method === 'HEAD'
+  if (status >= 400 && !isBodyless) return `an error of type ${type}`
+  if (status >= 400 && type === '' && sent.method !== 'HEAD') return 'an error without content'
+  return faultOfHeaders(sent, answer)
+}
+
+/** A missing Host, and an expectation it does not know, Node answers by itself, without content. */
+function isNodesOwn({ bytes, headers }: Sent, { status, body }: Answer): boolean {
+  const mayBe = bytes !== undefined || headers.some(([name]) => name === 'Host' || name === 'Expect')
+  return mayBe && (status === 400 || status === 417) && body === ''
+}
+
+function faultOfJson({ target, method, bytes }: Sent, { status, headers, body }: Answer): string | undefined {
+  if (method === 'HEAD') return undefined
+  let content: unknown
+  try {
+    content = JSON.parse(body)
+  } catch {
+    return 'not JSON'
+  }
+  if (status < 400) return undefined
+  const { error, error_description: text, ...others } = content as Record<string, unknown>
+  if (Object.keys(others).length > 0) return `other members: ${Object.keys(others)}`
+  if (typeof text !== 'string' || !description.test(text)) return 'error_description is not in its characters'
+  if (text.includes(marker)) return 'error_description quotes the request'
+  if (headers['cache-control'] !== 'no-store') return 'an error may be cached'
+  const endpoint = Object.keys(codes).find((path) => target.toLowerCase().includes(path))
+  const registered = ['invalid_request', ...(endpoint === undefined ? [] : (codes[endpoint] ?? []))]
+  if (bytes === undefined && !registered.includes(String(error)))
+    return `error ${error} is not one of this endpoint`
+  return undefined
+}
+
+function faultOfPage({ status, headers, body, cookies }: Answer): string | undefined {
+  if (body === '') return undefined
+  if (!/^\s*<!doctype html>/i.test(body)) return 'not a page'
+  const foreign = [...body.matchAll(/<\/?([a-z!][\w-]*)/gi)].find(
+    ([, name = '']) => name !== '!doctype' && !tags.has(name.toLowerCase()),
+  )
+  if (foreign) return `a tag ${foreign[0]} that is not ours`
+  if (/<[^>]*\son[a-z]+\s*=/i.test(body.replaceAll(/"[^"]*"/g, ''))) return 'an event handler'
+  if (/(?:href|src|action)="(?!\/|https?:\/\/)/i.test(body)) return 'a link that is no http link'
+  const scripts = [...body.matchAll(/<script\b[^>]*>/g)].map(([tag]) => tag)
+  if (scripts.some((tag) => !/^<script src="\/assets\/form-post\.js\?v=[\w-]+" defer>$/.test(tag)))
+    return 'a script'
+  const policy = headers['content-security-policy'] ?? ''
+  for (const directive of [
+    "default-src 'none'",
+    "frame-ancestors 'none'",
+    "base-uri 'none'",
+    "form-action 'self'",
+  ]) {
+    if (!policy.includes(directive)) return `no ${directive} in its policy`
+  }
+  if (!policy.includes(scripts.length > 0 ? "script-src 'self'" : "script-src 'none'")) return 'script-src'
+  if (policy.split(';').length !== 7 || policy.includes(marker)) return `a policy of another shape: ${policy}`
+  if (headers['x-frame-options'] !== 'DENY' || headers['referrer-policy'] !== 'no-referrer')
+    return 'page headers'
+  if (status >= 400 && headers['location'] !== undefined) return 'an error page that redirects'
+  return cookies.find((cookie) => !/^lychgate_\w+=[^;]*;.*\bHttpOnly\b.*\bSameSite=Lax/i.test(cookie))
+}
+
+function faultOfHeaders(
+  { target, method, bytes }: Sent,
+  { status, headers, cookies }: Answer,
+): string | undefined {
+  const cacheable = /^(?:http:\/\/[^/]*)?\/(?:\.well-known\/|api\/oauth\/jwks|openapi\.json|assets\/)/i.test(
+    target,
+  )
+  const mayBeCached = cacheable && status < 400 && method !== 'OPTIONS'
+  if (bytes === undefined && (headers['cache-control'] === 'no-store') === mayBeCached) {
+    return `cache-control is ${headers['cache-control']}`
+  }
+  if (headers['x-content-type-options'] !== 'nosniff') return 'no nosniff'
+  if (headers['content-security-policy'] === undefined) return 'no content-security-policy'
+  if (status === 401 && !/^(?:Bearer|Basic)\b/.test(headers['www-authenticate'] ?? ''))
+    return '401 without a challenge'
+  if (/\n/.test(headers['www-authenticate'] ?? '')) return 'two challenges'
+  if (status === 405 && !headers['allow']) return '405 without Allow'
+  if (
+    status >= 400 &&
+    bytes === undefined &&
+    status !== 431 &&
+    !headers['x-request-id'] &&
+    !headers['content-type']?.startsWith('text/html')
+  )
+    return 'no x-request-id'
+  if (headers['access-control-allow-credentials'] !== undefined) return 'CORS with credentials'
+  if (cookies.length > 0 && target.includes('/api/')) return 'a cookie from the API'
+  return undefined
+}

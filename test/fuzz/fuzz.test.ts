@@ -1,0 +1,221 @@
+import { spawnSync } from 'node:child_process'
+import { fileURLToPath } from 'node:url'
+import t from 'tap'
+import type { Answer } from './connection.ts'
+import { faultOfForm } from './form-faults.ts'
+import type { Sent } from './request.ts'
+import { faultOfRights } from './rights.ts'
+import { type RunResult, runFuzz } from './run.ts'
+import { makeKeys, startWorld } from './world.ts'
+
+/** The machine may have other things to do. */
+const patient = { timeout: 300_000 }
+
+t.test(
+  '3000 generated requests are answered in form, and give nobody what is not theirs',
+  patient,
+  async (t) => {
+    const { sent, finding, statuses } = await runFuzz({ seed: 20_260_101, requests: 3000 })
+    t.equal(finding, undefined, JSON.stringify(finding))
+    t.equal(sent, 3000)
+    // A run that never gets anywhere proves nothing.
+    for (const reached of [
+      '/oauth/authorize 303',
+      '/login 303',
+      '/consent 200',
+      '/consent 303',
+      '/api/oauth/token 200',
+      '/api/oauth/token 400',
+      '/api/oauth/introspect 200',
+      '/api/oauth/revoke 200',
+      '/api/oauth/userinfo 200',
+      '/api/oauth/userinfo 401',
+      '/api/oauth/register 201',
+      '/api/oauth/register/:client_id 200',
+      '/oauth/logout 303',
+      '/api/courses 403',
+      '(malformed) 400',
+    ]) {
+      t.ok(statuses.has(reached), reached)
+    }
+  },
+)
+
+t.test(
+  'the same seed sends the same requests and gets the same answers, also one by one',
+  patient,
+  async (t) => {
+    const run = async (options: { readonly requests: number; readonly only?: number }) => {
+      const lines: string[] = []
+      const result: RunResult = await runFuzz({
+        seed: 7,
+        ...options,
+        observe: (index, { method, target, bytes }, answers) => {
+          const what = bytes ? 'malformed' : `${method} ${target.split('?')[0]}`
+          lines.push(`${index} ${what} ${answers.map(({ status }) => status)}`)
+        },
+      })
+      t.equal(result.finding, undefined)
+      return lines
+    }
+    const [once, again] = [await run({ requests: 300 }), await run({ requests: 300 })]
+    t.strictSame(once, again)
+    t.strictSame(await run({ requests: 300, only: 120 }), once.slice(0, 121))
+  },
+)
+
+const world = await startWorld('planted', await makeKeys('planted'))
+t.teardown(() => world.close())
+world.secrets.push('a-planted-secret')
+world.redirectUris.set('client_1', new Set(['http://127.0.0.1/cb']))
+world.registrations.set('client_1', 'lyc_registration_1')
+world.clientSecrets.set('client_3', 'lyc_secret_3')
+world.wanted.set('i', {
+  clientId: 'client_1',
+  redirectUri: 'http://127.0.0.1:5/cb',
+  state: 's',
+  verifier: undefined,
+})
+world.owners.set('lyc_code_1', 'client_1').set('lyc_access_1', 'client_1')
+
+const get = (target: string, headers: Sent['headers'] = []): Sent => ({
+  method: 'GET',
+  target,
+  headers,
+  body: Buffer.alloc(0),
+})
+const post = (target: string, form: string, headers: Sent['headers'] = []): Sent => ({
+  method: 'POST',
+  target,
+  headers: [['Content-Type', 'application/x-www-form-urlencoded'], ...headers],
+  body: Buffer.from(form),
+})
+const headers = {
+  'content-type': 'application/json; charset=utf-8',
+  'cache-control': 'no-store',
+  'x-content-type-options': 'nosniff',
+  'content-security-policy': "default-src 'none';frame-ancestors 'none'",
+  'x-request-id': 'x',
+}
+const refused: Answer = {
+  status: 400,
+  headers,
+  cookies: [],
+  body: '{"error":"invalid_grant","error_description":"the code is unknown"}',
+}
+const page: Answer = {
+  status: 200,
+  headers: {
+    ...headers,
+    'content-type': 'text/html; charset=utf-8',
+    'content-security-policy':
+      "default-src 'none'; script-src 'none'; style-src 'self'; img-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'",
+    'x-frame-options': 'DENY',
+    'referrer-policy': 'no-referrer',
+  },
+  cookies: [],
+  body: '<!doctype html><html><body><p>x</p></body></html>',
+}
+const token = post('/api/oauth/token', 'grant_type=authorization_code&code=lyc_code_1&client_id=client_1')
+const without = (name: string) =>
+  Object.fromEntries(Object.entries(headers).filter(([each]) => each !== name))
+
+t.test('what an answer must not look like is noticed', async (t) => {
+  const login = get('/login')
+  t.equal(faultOfForm(token, refused, world), undefined)
+  t.equal(faultOfForm(login, page, world), undefined)
+  const wrong: Readonly<Record<string, readonly [Sent, Answer]>> = {
+    'a 500': [token, { ...refused, status: 500 }],
+    'a code of another endpoint': [token, { ...refused, body: refused.body.replace('grant', 'token') }],
+    'a description out of its characters': [
+      token,
+      { ...refused, body: refused.body.replace('the', 'the \u00e9') },
+    ],
+    'a description that quotes': [token, { ...refused, body: refused.body.replace('the', 'zqx') }],
+    'another member': [token, { ...refused, body: refused.body.replace('{', '{"statusCode":400,') }],
+    'an error that may be cached': [token, { ...refused, headers: without('cache-control') }],
+    'no nosniff': [token, { ...refused, headers: without('x-content-type-options') }],
+    'no policy': [token, { ...refused, headers: without('content-security-policy') }],
+    'its software': [token, { ...refused, headers: { ...headers, 'x-powered-by': 'x' } }],
+    'a 401 without a challenge': [token, { ...refused, status: 401 }],
+    'two challenges': [
+      token,
+      { ...refused, status: 401, headers: { ...headers, 'www-authenticate': 'Basic x\nBearer y' } },
+    ],
+    'a 405 without Allow': [token, { ...refused, status: 405 }],
+    'a stack trace': [token, { ...refused, body: refused.body.replace('the code', 'at f (/x/y.ts:1:2)') }],
+    'a secret': [token, { ...refused, headers: { ...headers, x: 'a-planted-secret' } }],
+    'a plain error': [token, { ...refused, headers: { ...headers, 'content-type': 'text/plain' } }],
+    'markup of the request': [login, { ...page, body: page.body.replace('x<', '<img src=zqx><') }],
+    'an event handler': [login, { ...page, body: page.body.replace('<p>', '<p onclick=x>') }],
+    'a script link': [login, { ...page, body: page.body.replace('x<', '<a href="javascript:x">x</a><') }],
+    'a script': [login, { ...page, body: page.body.replace('x<', '<script>x</script><') }],
+    'a page that may be framed': [
+      login,
+      { ...page, headers: { ...page.headers, 'x-frame-options': 'SAMEORIGIN' } },
+    ],
+    'a cookie for scripts': [login, { ...page, cookies: ['lychgate_session=x; SameSite=Lax'] }],
+  }
+  for (const [about, [sent, answer]] of Object.entries(wrong)) t.ok(faultOfForm(sent, answer, world), about)
+})
+
+t.test('what an answer must not do is noticed', async (t) => {
+  const asked = get(
+    '/oauth/authorize?client_id=client_1&redirect_uri=http%3A%2F%2F127.0.0.1%3A5%2Fcb&state=s',
+  )
+  const signedIn = get(asked.target, [['Cookie', 'lychgate_session=x']])
+  const to = (location: string): Answer => ({ status: 303, headers: { location }, cookies: [], body: '' })
+  const iss = `iss=${encodeURIComponent(world.issuer)}`
+  const tokens: Answer = {
+    ...refused,
+    status: 200,
+    body: '{"access_token":"x","token_type":"Bearer","expires_in":5}',
+  }
+  const json = (body: string): Answer => ({ ...refused, status: 200, body })
+  t.equal(faultOfRights(signedIn, to(`http://127.0.0.1:5/cb?code=x&state=s&${iss}`), world), undefined)
+  t.equal(faultOfRights(token, tokens, world), undefined)
+  const wrong: Readonly<Record<string, readonly [Sent, Answer]>> = {
+    'the same code again': [token, tokens],
+    'tokens for another client': [
+      post(token.target, 'grant_type=authorization_code&code=lyc_code_1&client_id=client_2'),
+      tokens,
+    ],
+    'a code for nobody': [asked, to(`http://127.0.0.1:5/cb?code=x&state=s&${iss}`)],
+    'another port than asked': [signedIn, to(`http://127.0.0.1:6/cb?code=x&state=s&${iss}`)],
+    'another host': [signedIn, to(`http://evil.example/cb?code=x&state=s&${iss}`)],
+    'another state': [signedIn, to(`http://127.0.0.1:5/cb?code=x&state=t&${iss}`)],
+    'no iss': [signedIn, to('http://127.0.0.1:5/cb?code=x&state=s')],
+    'a redirect to another server': [get('/login'), to('//evil.example/')],
+    'a 302': [signedIn, { ...to(`http://127.0.0.1:5/cb?code=x&state=s&${iss}`), status: 302 }],
+    'tokens without the secret': [
+      post(token.target, 'grant_type=refresh_token&client_id=client_3&client_secret=x'),
+      tokens,
+    ],
+    'a code by a form nobody was shown': [
+      post('/consent', 'interaction=i&csrf=x&decision=approve', [['Cookie', 'lychgate_session=x']]),
+      to(`http://127.0.0.1:5/cb?code=x&state=s&${iss}`),
+    ],
+    'a registration read without its token': [get('/api/oauth/register/client_1'), json('{}')],
+    'access with no such token': [
+      get('/api/oauth/userinfo', [['Authorization', 'Bearer lyc_access_2']]),
+      json('{"sub":"x"}'),
+    ],
+    "a look at another client's token": [
+      post('/api/oauth/introspect', 'token=lyc_access_1&client_id=client_2'),
+      json('{"active":true}'),
+    ],
+  }
+  for (const [about, [sent, answer]] of Object.entries(wrong)) t.ok(faultOfRights(sent, answer, world), about)
+})
+
+t.test('the command says what it was started with, and refuses what is no number', patient, async (t) => {
+  const script = fileURLToPath(new URL('../../scripts/fuzz.ts', import.meta.url))
+  const run = (...given: string[]) => spawnSync(process.execPath, [script, ...given], { encoding: 'utf8' })
+  const done = run('--seed', '5', '--requests', '50')
+  t.match(
+    done,
+    { status: 0, stdout: /^seed 5, 50 requests\n[\s\S]*\n50 requests answered in form/ },
+    done.stderr,
+  )
+  t.match(run('--seed', 'x'), { status: 64, stderr: 'fuzz: --seed must be a whole number\n' })
+})

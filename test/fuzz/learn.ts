@@ -1,0 +1,136 @@
+import type { Answer } from './connection.ts'
+import { verifierOf } from './drafts.ts'
+import { formOf, type PageForm } from './page-parts.ts'
+import type { Sent } from './request.ts'
+import { parametersOf, sentValue, wantedOf } from './rights.ts'
+import type { Browser, LiveClient, Wanted, World } from './world.ts'
+
+/** How many of a kind are remembered, to be used again. */
+const kept = 12
+
+/** Keeps what an answer gave: cookies, codes, tokens, clients, pages. */
+export function learn(sent: Sent, answer: Answer, world: World): void {
+  const { status, headers, body } = answer
+  if (status === 204 && /^DELETE (?:http:\/\/evil\.example)?\/api\/oauth\/register\//.test(lineOf(sent)))
+    world.clientCount -= 1
+  if (status === 201) learnClient(JSON.parse(body), world)
+  if (sent.bytes) return
+  const { browser } = sent
+  if (browser) keepCookies(browser, answer.cookies)
+  const location = headers['location']
+  if (status === 204 && sent.method === 'DELETE') forgetClient(sent, world)
+  if (status === 200 && sent.method === 'PUT' && 'redirect_uris' in jsonOf(answer))
+    learnUpdate(jsonOf(answer), world)
+  if (status === 303 && location !== undefined) learnRedirect(sent, location, world)
+  if (status !== 200) return
+  if (sent.target.startsWith('/api/oauth/token')) learnTokens(sent, jsonOf(answer), world)
+  const form = headers['content-type']?.startsWith('text/html') ? formOf(body) : undefined
+  if (form === undefined) return
+  if (form.action.startsWith('/')) {
+    learnForm(form, world)
+    if (browser)
+      remember(world.pages, { browser, path: form.action, fields: form.fields, decisions: form.decisions })
+    return
+  }
+  const code = form.fields.find(([name]) => name === 'code')?.[1]
+  if (code !== undefined) learnCode(sent, code, form.action, world)
+}
+
+function learnForm({ fields }: PageForm, world: World): void {
+  const { interaction, csrf } = Object.fromEntries(fields)
+  if (interaction === undefined || csrf === undefined) return
+  world.shown.set(interaction, (world.shown.get(interaction) ?? new Set()).add(csrf))
+}
+
+function learnClient(registered: Record<string, unknown>, world: World): void {
+  const { client_id: id, client_secret: secret, token_endpoint_auth_method: method } = registered
+  const client: LiveClient = {
+    id: String(id),
+    method: String(method),
+    redirectUris: registered['redirect_uris'] as string[],
+    registrationToken: String(registered['registration_access_token']),
+    ...(typeof secret === 'string' && { secret }),
+  }
+  world.clientCount += 1
+  if (client.secret !== undefined) world.clientSecrets.set(client.id, client.secret)
+  world.registrations.set(client.id, client.registrationToken ?? '')
+  world.redirectUris.set(client.id, new Set(client.redirectUris))
+  world.clients.push(client)
+  // The first ones, of the operator, stay.
+  if (world.clients.length > kept) world.clients.splice(3, 1)
+}
+
+function learnUpdate(updated: Record<string, unknown>, world: World): void {
+  const at = world.clients.findIndex(({ id }) => id === updated['client_id'])
+  const client = world.clients[at]
+  const redirectUris = updated['redirect_uris'] as string[]
+  for (const uri of redirectUris) world.redirectUris.get(String(updated['client_id']))?.add(uri)
+  if (client)
+    world.clients[at] = { ...client, redirectUris, method: String(updated['token_endpoint_auth_method']) }
+}
+
+function forgetClient({ target }: Sent, world: World): void {
+  const at = world.clients.findIndex(({ id }) => target.endsWith(`/register/${id}`))
+  if (at >= 0) world.clients.splice(at, 1)
+}
+
+function learnRedirect(sent: Sent, location: string, world: World): void {
+  if (!location.startsWith('/')) {
+    const at = location.search(/[?&]code=/)
+    const code = at < 0 ? null : new URLSearchParams(location.slice(at + 1)).get('code')
+    if (code !== null) learnCode(sent, code, location.slice(0, at), world)
+    return
+  }
+  const interaction = new URLSearchParams(location.split('?')[1]).get('interaction')
+  if (interaction !== null && !world.wanted.has(interaction)) world.wanted.set(interaction, requestOf(sent))
+  if (sent.browser) remember(world.steps, { browser: sent.browser, target: location })
+}
+
+function learnCode(sent: Sent, code: string, redirectUri: string, world: World): void {
+  const interaction = sentValue(parametersOf(sent), 'interaction')
+  const wanted = (interaction && world.wanted.get(interaction)) || requestOf(sent)
+  world.owners.set(code, wanted.clientId)
+  remember(world.codes, { ...wanted, code, redirectUri: wanted.redirectUri && redirectUri })
+}
+
+function requestOf(sent: Sent): Wanted {
+  const asked = parametersOf(sent)
+  return { ...wantedOf(asked), verifier: verifierOf.get(sentValue(asked, 'code_challenge') ?? '') }
+}
+
+function learnTokens(sent: Sent, content: Record<string, unknown>, world: World): void {
+  const asked = parametersOf(sent)
+  const used = [...asked.getAll('code'), ...asked.getAll('refresh_token')].find((value) =>
+    world.owners.has(value),
+  )
+  const clientId = world.owners.get(used ?? '') ?? ''
+  const { access_token: access, refresh_token: refresh, id_token: idToken } = content
+  for (const token of [access, refresh]) if (typeof token === 'string') world.owners.set(token, clientId)
+  remember(world.tokens, {
+    clientId,
+    access: String(access),
+    ...(typeof refresh === 'string' && { refresh }),
+    ...(typeof idToken === 'string' && { idToken }),
+  })
+}
+
+function keepCookies(browser: Browser, cookies: readonly string[]): void {
+  for (const cookie of cookies) {
+    const [, name = '', value = ''] = /^([^=]+)=([^;]*)/.exec(cookie) ?? []
+    if (value === '' || /Max-Age=0|1970/.test(cookie)) browser.cookies.delete(name)
+    else browser.cookies.set(name, value)
+  }
+}
+
+function remember<T>(list: T[], one: T): void {
+  list.push(one)
+  if (list.length > kept) list.shift()
+}
+
+function jsonOf({ headers, body }: Answer): Record<string, unknown> {
+  return headers['content-type']?.startsWith('application/json') ? JSON.parse(body) : {}
+}
+
+function lineOf({ method, target, bytes }: Sent): string {
+  return bytes ? (bytes.toString('latin1').split('\r\n')[0] ?? '') : `${method} ${target}`
+}

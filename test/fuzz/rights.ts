@@ -1,0 +1,196 @@
+import type { Answer } from './connection.ts'
+import { formOf } from './page-parts.ts'
+import type { Pair, Sent } from './request.ts'
+import type { Wanted, World } from './world.ts'
+
+/** The parameters of what was sent to an endpoint, as the WHATWG reads them. */
+export function parametersOf({ method, target, headers, body }: Sent): URLSearchParams {
+  if (method === 'GET' || method === 'HEAD') return new URLSearchParams(target.split('?').slice(1).join('?'))
+  const isChunked = headers.some(([name]) => name === 'Transfer-Encoding')
+  const text = body.toString('latin1')
+  return new URLSearchParams(isChunked ? text.replaceAll(/(?:^|\r\n)[0-9a-f]+\r\n|\r\n$/g, '') : text)
+}
+
+/** The first value that is one: sent without a value counts as not sent, RFC 6749 §3.1. */
+export function sentValue(asked: URLSearchParams, name: string): string | undefined {
+  return asked.getAll(name).find(Boolean)
+}
+
+/** What an answer did that nobody had a right to; undefined when it did nothing of the kind. */
+export function faultOfRights(sent: Sent, answer: Answer, world: World): string | undefined {
+  const path = sent.target.replace(/^http:\/\/evil\.example/, '').split('?')[0] ?? ''
+  const forged = faultOfForgery(sent, answer, world) ?? faultOfConfiguration(path, sent, answer, world)
+  if (forged !== undefined) return forged
+  if (answer.status >= 300 && answer.status < 400 && answer.status !== 304)
+    return faultOfRedirect(sent, answer, world)
+  if (answer.headers['location'] !== undefined) return 'a Location without a redirect'
+  if (answer.status !== 200) return undefined
+  const json = answer.headers['content-type']?.startsWith('application/json') && sent.method !== 'HEAD'
+  const content = json ? (JSON.parse(answer.body) as Record<string, unknown>) : {}
+  const mustProve = /^\/api\/oauth\/(?:token|introspect|revoke)$/.test(path) && sent.method === 'POST'
+  if (mustProve && !sent.bytes && !isProven(sent, world)) return 'served without its secret'
+  if (path === '/api/oauth/token') return faultOfTokens(sent, content, world)
+  if (path === '/api/oauth/introspect') return faultOfIntrospection(sent, content, world)
+  if (path === '/api/oauth/userinfo' || content['caller'] === 'person') return faultOfAccess(sent, world)
+  const form = answer.headers['content-type']?.startsWith('text/html') ? formOf(answer.body) : undefined
+  if (form === undefined || form.action.startsWith('/')) return undefined
+  // The answer of the authorization endpoint as a form.
+  const members = new URLSearchParams(form.fields.map(([name, value]): [string, string] => [name, value]))
+  return faultOfAnswer(form.action, members, sent, world)
+}
+
+/** Whoever signs in or approves by a form was shown that form, RFC 6749 §10.12. */
+function faultOfForgery(sent: Sent, { headers, cookies }: Answer, world: World): string | undefined {
+  const signsIn = cookies.some((cookie) => /^lychgate_session=lyc/.test(cookie))
+  const asked = parametersOf(sent)
+  const interaction = sentValue(asked, 'interaction')
+  if (sent.bytes || interaction === undefined) return undefined
+  // Clients that registered themselves ask every time; of others no form may be needed.
+  const asksAlways = world.registrations.has(world.wanted.get(interaction)?.clientId ?? '')
+  const approves = asksAlways && /[?&]code=/.test(headers['location'] ?? '')
+  const isShown = world.shown.get(interaction)?.has(sentValue(asked, 'csrf') ?? '') ?? false
+  return isShown || !(signsIn || approves) ? undefined : 'a form that nobody was shown counts'
+}
+
+/** A registration is managed with its own token alone, RFC 7592 §2. */
+function faultOfConfiguration(
+  path: string,
+  sent: Sent,
+  { status }: Answer,
+  world: World,
+): string | undefined {
+  const [, id] = /^\/api\/oauth\/register\/([^/]+)$/.exec(path) ?? []
+  if (id === undefined || sent.bytes || sent.method === 'OPTIONS' || status >= 300) return undefined
+  const [, authorization = ''] = sent.headers.find(([name]) => name === 'Authorization') ?? []
+  const isOwn = world.registrations.get(id) === /^bearer +(\S+) *$/i.exec(authorization)?.[1]
+  return isOwn ? undefined : `${sent.method} of ${id} without its token`
+}
+
+function faultOfRedirect(sent: Sent, { status, headers }: Answer, world: World): string | undefined {
+  const location = headers['location']
+  if (status !== 303 || location === undefined) return `a redirect by ${status} to ${location}`
+  if (location === '/' || /^\/(?:login|consent)\?interaction=[\w-]{22}(?:&switch=1)?$/.test(location))
+    return undefined
+  if (/^\/oauth\/(?:authorize|logout)\?/.test(location) && sent.method === 'POST') return undefined
+  if (!/^https?:\/\//.test(location)) return `a redirect to ${location}`
+  const at = location.search(/[?&](?:code|error|state)=/)
+  const [uri, parameters] = at < 0 ? [location, ''] : [location.slice(0, at), location.slice(at + 1)]
+  if (/^[^?]*\/oauth\/logout/.test(sent.target)) return faultOfLogout(uri, world)
+  return faultOfAnswer(uri, new URLSearchParams(parameters), sent, world)
+}
+
+function faultOfLogout(uri: string, world: World): string | undefined {
+  const known = ['https://client.example/bye', 'http://127.0.0.1/bye']
+  return known.includes(withoutPort(uri)) ? undefined : `logout sends away to ${uri} of ${world.issuer}`
+}
+
+/** An authorization response: where it goes, and with what, RFC 6749 §4.1.2 and RFC 9207. */
+function faultOfAnswer(uri: string, members: URLSearchParams, sent: Sent, world: World): string | undefined {
+  const asked = parametersOf(sent)
+  const wanted = world.wanted.get(sentValue(asked, 'interaction') ?? '') ?? wantedOf(asked)
+  if (sent.bytes) return undefined
+  const registered = [...(world.redirectUris.get(wanted.clientId) ?? [])]
+  if (!registered.some((each) => withoutPort(each) === withoutPort(uri))) return `sent away to ${uri}`
+  if (wanted.redirectUri !== undefined && wanted.redirectUri !== uri)
+    return `sent to ${uri}, not ${wanted.redirectUri}`
+  if (members.get('iss') !== world.issuer) return 'no iss'
+  if ((members.get('state') ?? undefined) !== wanted.state)
+    return `state is ${members.get('state')}, not ${wanted.state}`
+  if (members.has('code') === members.has('error')) return 'neither code nor error'
+  if (members.has('code') && !hasCookie(sent, 'lychgate_session')) return 'a code for nobody'
+  if (!members.has('code') && !members.get('error_description')) return 'no error_description'
+  const names = [...members.keys()]
+  return new Set(names).size === names.length ? undefined : `repeated: ${names}`
+}
+
+/** What an authorization request says of its answer; a repeated state is none. */
+export function wantedOf(asked: URLSearchParams): Wanted {
+  const [state, ...others] = asked.getAll('state').filter(Boolean)
+  return {
+    clientId: sentValue(asked, 'client_id') ?? '',
+    redirectUri: sentValue(asked, 'redirect_uri'),
+    state: others.length === 0 ? state : undefined,
+    verifier: undefined,
+  }
+}
+
+function faultOfTokens(sent: Sent, content: Record<string, unknown>, world: World): string | undefined {
+  const asked = parametersOf(sent)
+  const client = clientOf(sent, asked)
+  if (sent.bytes) return undefined
+  if (client === undefined) return 'tokens for no client'
+  const [code, refresh] = [sentValue(asked, 'code'), sentValue(asked, 'refresh_token')]
+  const isCode = asked.getAll('grant_type').includes('authorization_code')
+  const used = isCode ? code : refresh
+  if (used === undefined || world.owners.get(used) !== client)
+    return `tokens for ${used}, which is not of ${client}`
+  if (isCode && world.redeemed.has(used)) return 'a code redeemed twice'
+  if (isCode) world.redeemed.add(used)
+  const repeated = [...new Set(asked.keys())].find(
+    (name) => name !== 'resource' && asked.getAll(name).filter(Boolean).length > 1,
+  )
+  if (repeated !== undefined) return `tokens for a request that repeats ${repeated}`
+  return content['token_type'] === 'Bearer' && Number.isInteger(content['expires_in'])
+    ? undefined
+    : 'no bearer token'
+}
+
+function faultOfIntrospection(
+  sent: Sent,
+  content: Record<string, unknown>,
+  world: World,
+): string | undefined {
+  if (content['active'] === false) return Object.keys(content).length === 1 ? undefined : 'inactive, and more'
+  if (sent.bytes) return undefined
+  const asked = parametersOf(sent)
+  const [client, token = ''] = [clientOf(sent, asked), sentValue(asked, 'token')]
+  const owner = world.owners.get(token)
+  if (owner === undefined) return `active, and never issued: ${token}`
+  // The resource server may ask about tokens of everybody.
+  const isResourceServer = world.redirectUris.get(client ?? '')?.size === 0
+  return owner === client || isResourceServer ? undefined : `${client} learns about a token of ${owner}`
+}
+
+function faultOfAccess(sent: Sent, world: World): string | undefined {
+  if (sent.bytes) return undefined
+  const [, authorization = ''] = sent.headers.find(([name]) => name === 'Authorization') ?? []
+  const token =
+    /^bearer +(\S+) *$/i.exec(authorization)?.[1] ?? sentValue(parametersOf(sent), 'access_token') ?? ''
+  return world.owners.has(token) ? undefined : `access with a token never issued: ${token}`
+}
+
+/** RFC 6749 §2.3: a client that has a secret sends it. */
+function isProven(sent: Sent, world: World): boolean {
+  const asked = parametersOf(sent)
+  const secret = world.clientSecrets.get(clientOf(sent, asked) ?? '')
+  return secret === undefined || secret === (basicOf(sent)?.[1] ?? sentValue(asked, 'client_secret'))
+}
+
+function clientOf(sent: Sent, asked: URLSearchParams): string | undefined {
+  return basicOf(sent)?.[0] ?? sentValue(asked, 'client_id')
+}
+
+/** RFC 6749 §2.3.1 */
+function basicOf({ headers }: Sent): readonly [string, string] | undefined {
+  const [, authorization] = headers.find(([name]) => name === 'Authorization') ?? []
+  if (authorization === undefined) return undefined
+  const decoded = Buffer.from(authorization.replace(/^basic +/i, ''), 'base64').toString()
+  const colon = decoded.indexOf(':')
+  const parts = [decoded.slice(0, colon), decoded.slice(colon + 1)]
+  const [id = '', secret = ''] = parts.map((text) => new URLSearchParams(`x=${text}`).get('x') ?? '')
+  return [id, secret]
+}
+
+function hasCookie({ headers }: Sent, name: string): boolean {
+  return headers.some(([header, value]: Pair) => header === 'Cookie' && value.includes(`${name}=`))
+}
+
+/** RFC 8252 §7.3, by hand. */
+function withoutPort(uri: string): string {
+  for (const host of ['http://127.0.0.1', 'http://[::1]']) {
+    if (!uri.startsWith(`${host}:`)) continue
+    const slash = uri.indexOf('/', host.length)
+    return slash < 0 ? uri : host + uri.slice(slash)
+  }
+  return uri
+}

@@ -1,0 +1,165 @@
+import type { KeyRing } from '../../src/keys/key-ring.ts'
+import { keepCanary } from './canary.ts'
+import { type Answer, openConnection } from './connection.ts'
+import { damageDraft, damageSent } from './damage.ts'
+import { createDice, type Dice } from './dice.ts'
+import { draftRequest } from './drafts.ts'
+import { faultOfForm } from './form-faults.ts'
+import { learn } from './learn.ts'
+import { malform } from './malformed.ts'
+import { bytesOf, curlLine, type Sent, writeDraft } from './request.ts'
+import { faultOfRights } from './rights.ts'
+import { makeKeys, startWorld, type World } from './world.ts'
+
+/** Requests to one server; a request is repeated by repeating its world up to it. */
+export const requestsPerWorld = 5000
+const canaryEvery = 250
+const worldsAtOnce = 4
+
+export interface RunOptions {
+  readonly seed: number
+  readonly requests: number
+  /** Repeats the one world this request is in, up to it. */
+  readonly only?: number
+  /** Looks after the canary at every request, to name the one that harmed it. */
+  readonly watch?: boolean
+  /** Sees every exchange. */
+  readonly observe?: (index: number, sent: Sent, answers: readonly Answer[], world: World) => void
+}
+
+/** A request whose answer breaks a rule. */
+export interface Finding {
+  readonly index: number
+  readonly fault: string
+  readonly curl: string
+  readonly answer: string
+}
+
+export interface RunResult {
+  readonly sent: number
+  readonly statuses: ReadonlyMap<string, number>
+  readonly finding?: Finding
+}
+
+/** Sends the requests that follow from the seed, and stops at the first answer that breaks a rule. */
+export async function runFuzz(options: RunOptions): Promise<RunResult> {
+  const { seed, requests, only } = options
+  const keys = await makeKeys(`${seed} keys`)
+  const statuses = new Map<string, number>()
+  const worlds = Math.ceil((only === undefined ? requests : only + 1) / requestsPerWorld)
+  const numbers = Array.from({ length: worlds }, (_, number) => number)
+  const left = only === undefined ? numbers : [Math.floor(only / requestsPerWorld)]
+  const findings: Finding[] = []
+  let sent = 0
+  const worker = async () => {
+    for (let number = left.shift(); number !== undefined && findings.length === 0; number = left.shift()) {
+      const last = Math.min(requests, (number + 1) * requestsPerWorld, (only ?? Number.POSITIVE_INFINITY) + 1)
+      const result = await runWorld(number, last, { ...options, keys, statuses })
+      sent += result.sent
+      if (result.finding) findings.push(result.finding)
+    }
+  }
+  await Promise.all(Array.from({ length: worldsAtOnce }, worker))
+  const [finding] = findings.sort((one, other) => one.index - other.index)
+  return { sent, statuses, ...(finding && { finding }) }
+}
+
+interface WorldOptions extends RunOptions {
+  readonly keys: KeyRing
+  readonly statuses: Map<string, number>
+}
+
+async function runWorld(number: number, end: number, options: WorldOptions): Promise<RunResult> {
+  const { seed, keys, statuses } = options
+  const dice = createDice(`${seed} ${number}`)
+  const world = await startWorld(`${seed} ${number}`, keys)
+  const connection = openConnection(world.port)
+  const canary = await keepCanary(world)
+  const first = number * requestsPerWorld
+  const ended = (index: number, finding?: Finding) => ({
+    sent: index - first,
+    statuses,
+    ...(finding && { finding }),
+  })
+  try {
+    for (let index = first; index < end; index += 1) {
+      if (dice.oneIn(30)) world.clock.advance(1 + dice.below(10))
+      const sent = nextRequest(world, dice)
+      const finding = await exchangeOne(index, sent, world, connection, options)
+      if (finding) return ended(index + 1, finding)
+      const isDue = index % canaryEvery === canaryEvery - 1 || index === end - 1
+      const harm = isDue || options.watch ? await canary.faultAfterUse() : undefined
+      if (harm !== undefined) return ended(index + 1, await locateHarm(index, harm, sent, world, options))
+    }
+    const fault = await faultOfRecords(world)
+    return ended(end, fault === undefined ? undefined : { index: end - 1, fault, curl: '', answer: '' })
+  } finally {
+    connection.close()
+    await world.close()
+  }
+}
+
+/** What is stored that nobody had a right to store, or is gone. */
+async function faultOfRecords({ deps, clientCount, people }: World): Promise<string | undefined> {
+  const clients = await deps.store.list('client')
+  if (clients.length !== clientCount)
+    return `${clients.length} clients are stored, ${clientCount} were registered`
+  return JSON.stringify(await deps.store.list('account')) === people ? undefined : 'a person was changed'
+}
+
+function nextRequest(world: World, dice: Dice): Sent {
+  const sent = damageSent(writeDraft(damageDraft(draftRequest(world, dice), world, dice)), dice)
+  return dice.oneIn(33) ? malform(sent, dice) : sent
+}
+
+async function exchangeOne(
+  index: number,
+  sent: Sent,
+  world: World,
+  connection: ReturnType<typeof openConnection>,
+  { statuses, observe }: WorldOptions,
+): Promise<Finding | undefined> {
+  let answers: readonly Answer[] = []
+  let fault: string | undefined
+  try {
+    answers = await connection.send(bytesOf(sent), sent.method, sent.bytes !== undefined)
+    for (const answer of answers) {
+      const key = `${pathOf(sent)} ${answer.status}`
+      statuses.set(key, (statuses.get(key) ?? 0) + 1)
+      fault ??= faultOfForm(sent, answer, world) ?? faultOfRights(sent, answer, world)
+      learn(sent, answer, world)
+    }
+  } catch (error) {
+    fault = error instanceof Error ? (error.stack ?? error.message) : String(error)
+  }
+  observe?.(index, sent, answers, world)
+  fault ??= world.logFaults[0] && `logged: ${world.logFaults[0]}`
+  if (fault === undefined) return undefined
+  return { index, fault, curl: curlLine(sent, world.origin), answer: JSON.stringify(answers, null, 2) }
+}
+
+/** The canary is looked after now and then; which request it was that harmed it, the same world over again tells. */
+async function locateHarm(
+  index: number,
+  harm: string,
+  sent: Sent,
+  world: World,
+  options: WorldOptions,
+): Promise<Finding> {
+  const late = { index, fault: `the canary: ${harm}`, curl: curlLine(sent, world.origin), answer: '' }
+  if (options.watch) return late
+  const again = await runFuzz({ seed: options.seed, requests: options.requests, only: index, watch: true })
+  return again.finding ?? { ...late, fault: `${late.fault}, through some request of the last ${canaryEvery}` }
+}
+
+/** Where a request went, for the table of what was reached. */
+function pathOf({ target, bytes }: Sent): string {
+  if (bytes) return '(malformed)'
+  const path = target.split('?', 1)[0] ?? ''
+  if (path.startsWith('/api/oauth/register/client_')) return '/api/oauth/register/:client_id'
+  return /^\/(?:api\/oauth\/\w+|api\/\w+|oauth\/\w+|login|consent|openapi\.json|\.well-known\/[\w-]+|assets\/[\w.-]+|livez|readyz)?$/.test(
+    path,
+  )
+    ? path
+    : '(elsewhere)'
+}

@@ -1,0 +1,251 @@
+import { argon2Sync } from 'node:crypto'
+import { buildApp } from '../../src/app.ts'
+import { loadConfig } from '../../src/config/load.ts'
+import type { Config } from '../../src/config/schema.ts'
+import type { Deps } from '../../src/deps.ts'
+import { createAccount } from '../../src/domain/account.ts'
+import { addIntegration, type IntegrationRequest } from '../../src/domain/integration.ts'
+import { type KeyRing, loadKeyRing } from '../../src/keys/key-ring.ts'
+import { openStore } from '../../src/storage/open.ts'
+import type { RandomSource } from '../../src/system.ts'
+import { seededRandom, type TestClock, testClock } from '../helpers/clock.ts'
+import type { Pair } from './request.ts'
+
+/** A browser of somebody: its cookies. */
+export interface Browser {
+  readonly cookies: Map<string, string>
+}
+
+/** A client as its developer knows it. */
+export interface LiveClient {
+  readonly id: string
+  readonly secret?: string
+  readonly method: string
+  readonly redirectUris: readonly string[]
+  /** RFC 7592: only clients that registered themselves have it. */
+  readonly registrationToken?: string
+}
+
+/** An authorization request under way: where its answer must go. */
+export interface Wanted {
+  readonly clientId: string
+  readonly redirectUri: string | undefined
+  readonly state: string | undefined
+  readonly verifier: string | undefined
+}
+
+export interface LiveCode extends Wanted {
+  readonly code: string
+}
+
+export interface LiveTokens {
+  readonly clientId: string
+  readonly access: string
+  readonly refresh?: string
+  readonly idToken?: string
+}
+
+/** A page with a form, in the browser that shows it. */
+export interface LivePage {
+  readonly browser: Browser
+  readonly path: string
+  readonly fields: readonly Pair[]
+  readonly decisions: readonly string[]
+}
+
+/** A server of its own, with everything a request can name, and what is known of who has a right to what. */
+export interface World {
+  readonly issuer: string
+  readonly origin: string
+  readonly port: number
+  readonly deps: Deps
+  readonly clock: TestClock
+  readonly browsers: readonly Browser[]
+  readonly clients: LiveClient[]
+  /** Newest last; what is used stays, so that it is used again. */
+  readonly codes: LiveCode[]
+  readonly tokens: LiveTokens[]
+  readonly pages: LivePage[]
+  /** Where browsers were sent on this server, and have not gone yet. */
+  readonly steps: { readonly browser: Browser; readonly target: string }[]
+  /** By interaction. */
+  readonly wanted: Map<string, Wanted>
+  /** Every redirect URI some client ever registered, by client. */
+  readonly redirectUris: Map<string, Set<string>>
+  /** The CSRF tokens of the pages shown for each interaction. */
+  readonly shown: Map<string, Set<string>>
+  /** Registration access tokens by client, RFC 7592 §2. */
+  readonly registrations: Map<string, string>
+  /** Secrets by client; a client that is not here has none. */
+  readonly clientSecrets: Map<string, string>
+  /** Whose a code or token is. */
+  readonly owners: Map<string, string>
+  readonly redeemed: Set<string>
+  /** Values with which nobody here may achieve anything. */
+  readonly foreign: string[]
+  /** What no answer and no log line may contain. */
+  readonly secrets: string[]
+  /** Clients that must be there. */
+  clientCount: number
+  /** Everything stored about people, who do not change. */
+  readonly people: string
+  /** What the log said that it must not. */
+  readonly logFaults: string[]
+  close(): Promise<void>
+}
+
+export const resourceServerId = 'resource server'
+export const people = { alice: 'alice-in-tests', bob: 'bob-in-tests', carol: 'carol-in-tests' }
+const [api, jwtApi] = ['https://api.example/', 'https://jwt.example/v1']
+
+/** Keys are the slowest thing to make: one ring for all worlds of a run. */
+export async function makeKeys(seed: string): Promise<KeyRing> {
+  const store = await openStore('sqlite::memory:')
+  const keys = await loadKeyRing({
+    store,
+    secret: 'a secret for tests that is long enough',
+    clock: testClock(),
+    random: seededRandom(seed),
+  })
+  await store.close()
+  return keys
+}
+
+/** A new server with its clients and people; everything in it follows from the seed, but for signatures. */
+export async function startWorld(seed: string, keys: KeyRing): Promise<World> {
+  const config = fuzzConfig()
+  const store = await openStore('sqlite::memory:')
+  const [clock, random] = [testClock(), seededRandom(seed)]
+  const deps: Deps = { config, store, keys, clock, random }
+  for (const [username, password] of Object.entries(people)) {
+    const person = { username, email: `${username}@example.test`, passwordHash: cheapHash(password, random) }
+    const account = createAccount({ ...person, claims: { name: `The ${username}` } }, random(16), clock())
+    await store.write({ op: 'insertAccount', account })
+  }
+  const logFaults: string[] = []
+  const app = await buildApp(deps, { logTo: { write: (line) => void watchLog(line, logFaults) } })
+  await app.listen({ port: 0, host: 'localhost' })
+  const address = app.server.address()
+  const port = typeof address === 'object' && address ? address.port : 0
+  const integrations = await addIntegrations(deps)
+  const world: World = {
+    issuer: config.issuer,
+    origin: `http://localhost:${port}`,
+    port,
+    deps,
+    clock,
+    browsers: Array.from({ length: 4 }, () => ({ cookies: new Map() })),
+    clients: integrations,
+    codes: [],
+    tokens: [],
+    pages: [],
+    steps: [],
+    wanted: new Map(),
+    redirectUris: new Map(integrations.map(({ id, redirectUris }) => [id, new Set(redirectUris)])),
+    shown: new Map(),
+    registrations: new Map(),
+    clientSecrets: new Map(
+      integrations.flatMap(({ id, secret }) => (secret === undefined ? [] : [[id, secret]])),
+    ),
+    owners: new Map(),
+    redeemed: new Set(),
+    foreign: [],
+    secrets: [config.secret ?? '', '$argon2', ...Object.values(people)],
+    clientCount: integrations.length,
+    people: JSON.stringify(await store.list('account')),
+    logFaults,
+    close: async () => {
+      await app.close()
+      await store.close()
+    },
+  }
+  return world
+}
+
+function fuzzConfig(): Config {
+  const flags = { issuer: 'http://localhost:9400', secret: 'a secret for tests that is long enough' }
+  const loaded = loadConfig({ mode: 'serve', flags })
+  const many = 1_000_000
+  return {
+    ...loaded,
+    rateLimits: 'off',
+    resources: [
+      { identifier: api, name: 'An API', scopes: ['openid', 'courses:read'], tokenFormat: 'opaque' },
+      {
+        identifier: jwtApi,
+        name: 'Another API',
+        scopes: ['courses:read', 'orders:read'],
+        tokenFormat: 'jwt',
+      },
+    ],
+    lifetimes: { ...loaded.lifetimes, codeSeconds: 200, accessTokenSeconds: 86_400 },
+    // Thousands of guesses would only meet the throttle.
+    signInThrottle: {
+      failuresPerAccountAndPrefix: 20,
+      failuresPerPrefix: many,
+      failuresPerAccount: many,
+      windowSeconds: 60,
+    },
+    sweepSeconds: 1_000_000,
+  }
+}
+
+async function addIntegrations({ config, store, clock, random }: Deps): Promise<LiveClient[]> {
+  const known = {
+    scopes: config.scopes.map(({ name }) => name),
+    resources: [config.issuer, ...config.resources.map(({ identifier }) => identifier)],
+  }
+  const common = {
+    postLogoutRedirectUris: ['https://client.example/bye'],
+    redirectUris: ['https://client.example/callback'],
+    authenticationMethod: 'client_secret_basic',
+    pkce: 'required',
+    idTokenSignedResponseAlg: 'ES256',
+    introspects: [],
+  } as const
+  const requests: IntegrationRequest[] = [
+    { ...common, name: 'First party', consent: 'skip', pkce: 'optional' },
+    {
+      ...common,
+      name: 'Remembered',
+      consent: 'remember',
+      authenticationMethod: 'client_secret_post',
+      redirectUris: ['https://two.example/cb?tenant=a%20b', 'https://two.example/other'],
+    },
+    {
+      ...common,
+      name: resourceServerId,
+      redirectUris: [],
+      postLogoutRedirectUris: [],
+      introspects: known.resources,
+    },
+  ]
+  const clients: LiveClient[] = []
+  for (const request of requests) {
+    const fresh = { id: random(16), secret: random(32) }
+    const { client, secret } = addIntegration(request, known, fresh, clock())
+    await store.write({ op: 'insertClient', client })
+    clients.push({
+      id: client.id,
+      method: request.authenticationMethod,
+      redirectUris: [...request.redirectUris],
+      ...(secret !== undefined && { secret }),
+    })
+  }
+  return clients
+}
+
+/** An argon2id hash that costs nearly nothing: signing in must not be what a run waits for. */
+function cheapHash(password: string, random: RandomSource): string {
+  const nonce = random(16)
+  const cost = { memory: 8, passes: 1, parallelism: 1, tagLength: 32 }
+  const tag = argon2Sync('argon2id', { ...cost, message: Buffer.from(password), nonce })
+  const [salt, text] = [nonce, Buffer.from(tag)].map((bytes) => bytes.toString('base64').replaceAll('=', ''))
+  return `$argon2id$v=19$m=8,t=1,p=1$${salt}$${text}`
+}
+
+function watchLog(line: string, faults: string[]): void {
+  if (faults.length > 10) return
+  const isFailure = /"level":(?:50|60)/.test(line)
+  if (isFailure || /lyc_[a-z]+_[\w-]{20}|eyJ[\w-]+\.[\w-]+\.|\$argon2|-in-tests/.test(line)) faults.push(line)
+}
