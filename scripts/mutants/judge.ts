@@ -32,9 +32,11 @@ export function createJudge(testsOf: TestFinder): Judge {
         doubts.push(`${test} is ${before.end} without any fault: ${before.failed.join(' | ')}`)
         continue
       }
-      const run = await workspace.withFault(fault, () => workspace.run(test))
+      const proves = (title: string) =>
+        before.passed.includes(title) && (!('rule' in fault) || title.includes(`[${fault.rule}]`))
+      const run = await workspace.withFault(fault, () => workspace.run(test, proves))
       const red = run.failed.filter((title) => before.passed.includes(title))
-      const killedBy = red.find((title) => !('rule' in fault) || title.includes(`[${fault.rule}]`))
+      const killedBy = red.find(proves)
       if (killedBy !== undefined) return { killedBy, test }
       if (red.length > 0) doubts.push(`noticed, and by no test of its rule: ${test}: ${red.join(' | ')}`)
       else if (run.end !== 'green') doubts.push(`${test} is ${run.end}, and none of its tests failed`)

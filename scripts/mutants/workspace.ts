@@ -18,7 +18,8 @@ export interface TestRun {
 export interface Workspace {
   /** Runs `work` while the fault is in the source. */
   withFault<T>(fault: Fault, work: () => Promise<T>): Promise<T>
-  run(test: string): Promise<TestRun>
+  /** Runs a test file, to its end or until a test has failed that is enough. */
+  run(test: string, isEnough?: (failed: string) => boolean): Promise<TestRun>
   /** Stops what runs and removes the copy. */
   remove(): void
 }
@@ -45,7 +46,7 @@ export function openWorkspace(root: string): Workspace {
     }
   }
 
-  function run(test: string): Promise<TestRun> {
+  function run(test: string, isEnough: (failed: string) => boolean = () => false): Promise<TestRun> {
     return new Promise((resolve, reject) => {
       // A group of its own: a test that starts servers must not leave them behind.
       const child = spawn(process.execPath, [test], {
@@ -59,15 +60,17 @@ export function openWorkspace(root: string): Workspace {
         isLate = true
         stop()
       }, longestRunSeconds * 1000)
-      const output: Buffer[] = []
-      child.stdout.on('data', (chunk: Buffer) => void output.push(chunk))
+      let tap = ''
+      child.stdout.setEncoding('utf8').on('data', (chunk: string) => {
+        tap += chunk
+        if (titlesOf(tap).failed.some(isEnough)) stop()
+      })
       child.on('error', reject)
       child.on('close', (code) => {
         clearTimeout(timer)
         stop()
         stop = () => {}
-        const titles = titlesOf(Buffer.concat(output).toString())
-        resolve({ ...titles, end: isLate ? 'late' : code === 0 ? 'green' : 'red' })
+        resolve({ ...titlesOf(tap), end: isLate ? 'late' : code === 0 ? 'green' : 'red' })
       })
     })
   }

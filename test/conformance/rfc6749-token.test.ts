@@ -204,15 +204,30 @@ t.test(
   },
 )
 
-t.test('[rfc6749-5.2-error-charset] a broken encoding is refused, and too much of anything', async (t) => {
-  for (const body of ['code=%', 'code=%zz', 'code=%ff', 'grant_type=%00', 'code=\u00e9']) {
-    const response = await fetch(server.issuer + path, {
-      method: 'POST',
-      headers: { 'content-type': 'application/x-www-form-urlencoded' },
-      body,
+t.test(
+  '[rfc6749-4.1.3-form-utf8] a form that is broken anywhere is refused, and the code stays',
+  async (t) => {
+    const code = await obtainCode(server, client, { agent })
+    const sound = new URLSearchParams({
+      grant_type: 'authorization_code',
+      code,
+      client_id: client.id,
+      redirect_uri: client.redirectUri,
+      code_verifier: 'v'.repeat(43),
     })
-    await assertRefused(t, response, 'invalid_request', 400, JSON.stringify(body))
-  }
+    for (const broken of ['x=%', 'x=%zz', 'x=%ff', 'x=%00', '%zz=x', 'x=\u00e9']) {
+      const response = await fetch(server.issuer + path, {
+        method: 'POST',
+        headers: { 'content-type': 'application/x-www-form-urlencoded' },
+        body: `${sound}&${broken}`,
+      })
+      await assertRefused(t, response, 'invalid_request', 400, broken)
+    }
+    t.equal((await exchange(server, client, code)).status, 200)
+  },
+)
+
+t.test('[rfc6749-5.2-error-charset] too much of anything is refused', async (t) => {
   const { limits } = server.deps.config
   await assertRefused(
     t,

@@ -56,9 +56,9 @@ export const headerFaults = [
   {
     id: 'authorization-open-to-other-origins',
     rule: 'rfc9700-2.6-no-cors-authorize',
-    file: 'src/app.ts',
-    find: '    showErrorsAsPages(scope)\n',
-    replace: '    showErrorsAsPages(scope)\n    await scope.register(anyOrigin)\n',
+    file: 'src/http/headers.ts',
+    find: ".header('pragma', 'no-cache')",
+    replace: ".header('pragma', 'no-cache').header('access-control-allow-origin', '*')",
   },
   {
     id: 'protocol-closed-to-other-origins',
