@@ -13,7 +13,8 @@ import { authorize, claimsOf, exchange, obtainTokens, register } from '../helper
 import { alice, bob, startServer } from '../helpers/server.ts'
 import { UserAgent } from '../helpers/user-agent.ts'
 
-const server = await startServer(t)
+const api = { identifier: 'https://api.example', name: 'API', scopes: ['courses:read'] }
+const server = await startServer(t, { resources: [{ ...api, tokenFormat: 'jwt' }] })
 const client = await register(server)
 const firstParty = await integrate(server, { consent: 'skip' })
 const [asAlice, asBob] = [await signedIn(server, client), await signedIn(server, client, bob)]
@@ -67,6 +68,9 @@ t.test('[oidc-core-3.1.2.2-hint-issuer] a hint that this server did not sign is 
     .setProtectedHeader({ alg: 'HS256', kid })
     .sign(Buffer.from('k'.repeat(32)))
   const { access_token: accessToken } = await obtainTokens(server, client, { agent: asAlice })
+  const fields = { resource: api.identifier, scope: 'courses:read' }
+  const { access_token: signedAccessToken } = await obtainTokens(server, client, { agent: asAlice, fields })
+  t.match(claimsOf(signedAccessToken), { iss: server.issuer, sub }, 'signed by us, and no ID Token')
   const wrong = {
     foreign,
     hmac,
@@ -74,6 +78,7 @@ t.test('[oidc-core-3.1.2.2-hint-issuer] a hint that this server did not sign is 
     unsigned: [encode({ alg: 'none' }), claims, ''].join('.'),
     cut: hint.slice(0, -1),
     accessToken,
+    signedAccessToken,
     garbage: 'a.b.c',
   }
   for (const [message, text] of Object.entries(wrong)) {
