@@ -209,19 +209,6 @@ t.test('a JWT for another API, or an ID Token, opens nothing here', async (t) =>
   t.equal(decodeProtectedHeader(idToken).typ, 'JWT', 'no ID Token passes for an access token')
 })
 
-t.test(
-  '[oidc-core-3.1.2.2-hint-issuer] a JWT access token is no hint, though its issuer is right',
-  async (t) => {
-    const { access_token: token } = await tokens(both)
-    const asHint = await authorize(server, client, { prompt: 'none', id_token_hint: token }, agent)
-    t.match(answerOf(asHint), { error: 'invalid_request', state: 'a-state', iss: server.issuer })
-    const out = await agent.send(`${server.issuer}/oauth/logout?id_token_hint=${token}`)
-    t.equal(out.status, 400)
-    const asked = await authorize(server, client, { prompt: 'none' }, agent)
-    t.equal(answerOf(asked)['error'], 'consent_required', 'and who was signed in still is')
-  },
-)
-
 t.test('an OpenID Connect request for another API alone has an ID Token that hashes the JWT', async (t) => {
   const issued = await tokens({ scope: 'openid pages:read', resource: library })
   t.equal(

@@ -40,4 +40,18 @@ export const configurationFaults = [
     replace: "request.pkce === 'optional' && request.name === ''",
     tests: ['test/domain/integration.test.ts'],
   },
+  {
+    id: 'unknown-variable-ignored',
+    file: 'src/config/load.ts',
+    find: '...unknownVariables(own)',
+    replace: '...[...unknownVariables(own)].slice(99)',
+    tests: ['test/config/faults.test.ts', 'test/config/load.test.ts'],
+  },
+  {
+    id: 'secret-shown-in-a-refusal',
+    file: 'src/config/shape.ts',
+    find: 'isShort && !confidentialPaths.includes(option)',
+    replace: "isShort && option !== ''",
+    tests: ['test/config/faults.test.ts', 'test/config/load.test.ts'],
+  },
 ] as const satisfies readonly Fault[]
