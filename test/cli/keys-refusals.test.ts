@@ -26,28 +26,32 @@ t.test('a wrong or missing secret is one line, ends with 78 and changes nothing'
   const before = await keysIn(data)
   const wrong = { LYCHGATE_SECRET: `not ${keysSecret}` }
   const commands = [['list'], ['rotate', '--now'], ['retire', '1', '--yes']]
-  for (const args of commands) {
-    const refused = await run(['keys', ...args, '--data', data], { environment: wrong })
-    t.match(refused, { code: 78, stdout: '' }, args.join(' '))
-    t.match(refused.stderr, /^lychgate: secret: the secret does not open the stored keys; [^\n]*\n$/)
+  const wrongly = await Promise.all(
+    commands.map((args) => run(['keys', ...args, '--data', data], { environment: wrong })),
+  )
+  for (const [index, args] of commands.entries()) {
+    t.match(wrongly[index], { code: 78, stdout: '' }, args.join(' '))
+    t.match(wrongly[index]?.stderr, /^lychgate: secret: the secret does not open the stored keys; [^\n]*\n$/)
   }
-  const without = await run(['keys', 'rotate', '--data', data])
-  t.match(without, {
+  const [rotated, listed] = await Promise.all(
+    ['rotate', 'list'].map((command) => run(['keys', command, '--data', data])),
+  )
+  t.match(rotated, {
     code: 78,
     stdout: '',
     stderr: /^lychgate: secret: [^\n]* set LYCHGATE_SECRET [^\n]*\n$/,
   })
-  t.equal((await run(['keys', 'list', '--data', data])).code, 0, 'without a secret keys can be listed')
+  t.equal(listed?.code, 0, 'without a secret keys can be listed')
   t.strictSame(await keysIn(data), before)
 })
 
 t.test('each command explains itself, and wrong usage ends with 64', async (t) => {
-  const rotate = await run(['keys', 'rotate', '--help'])
-  t.match(rotate, {
-    code: 0,
-    stderr: '',
-    stdout: /--algorithm <names\.\.\.>[\s\S]*"handle"[\s\S]*--now[\s\S]*Examples:/,
-  })
-  t.match(await run(['keys', 'rotate', '--algorithm', 'HS512']), { code: 64, stdout: '' })
-  t.match(await run(['keys', 'retire']), { code: 64, stderr: /^lychgate: missing required argument 'kid'/ })
+  const [help, algorithm, retire] = await Promise.all(
+    [['rotate', '--help'], ['rotate', '--algorithm', 'HS512'], ['retire']].map((args) =>
+      run(['keys', ...args]),
+    ),
+  )
+  t.match(help, { code: 0, stdout: /--algorithm <names\.\.\.>[\s\S]*"handle"[\s\S]*--now[\s\S]*Examples:/ })
+  t.match(algorithm, { code: 64, stdout: '' })
+  t.match(retire, { code: 64, stderr: /^lychgate: missing required argument 'kid'/ })
 })
