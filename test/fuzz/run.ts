@@ -1,4 +1,4 @@
-import type { KeyRing } from '../../src/keys/key-ring.ts'
+import type { StoredKey } from '../../src/domain/model.ts'
 import { keepCanary } from './canary.ts'
 import { type Answer, openConnection } from './connection.ts'
 import { damageDraft, damageSent } from './damage.ts'
@@ -65,7 +65,7 @@ export async function runFuzz(options: RunOptions): Promise<RunResult> {
 }
 
 interface WorldOptions extends RunOptions {
-  readonly keys: KeyRing
+  readonly keys: readonly StoredKey[]
   readonly statuses: Map<string, number>
 }
 

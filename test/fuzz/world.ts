@@ -1,12 +1,15 @@
 import { argon2Sync } from 'node:crypto'
 import { buildApp } from '../../src/app.ts'
+import { keyPolicy } from '../../src/config/key-policy.ts'
 import { loadConfig } from '../../src/config/load.ts'
 import type { Config } from '../../src/config/schema.ts'
 import type { Deps } from '../../src/deps.ts'
 import { createAccount } from '../../src/domain/account.ts'
 import { addIntegration, type IntegrationRequest } from '../../src/domain/integration.ts'
+import type { StoredKey } from '../../src/domain/model.ts'
 import { type KeyRing, loadKeyRing } from '../../src/keys/key-ring.ts'
 import { openStore } from '../../src/storage/open.ts'
+import type { Store } from '../../src/storage/store.ts'
 import type { RandomSource } from '../../src/system.ts'
 import { seededRandom, type TestClock, testClock } from '../helpers/clock.ts'
 import type { Pair } from './request.ts'
@@ -98,25 +101,26 @@ export const resourceServerId = 'resource server'
 export const people = { alice: 'alice-in-tests', bob: 'bob-in-tests', carol: 'carol-in-tests' }
 const [api, jwtApi] = ['https://api.example/', 'https://jwt.example/v1']
 
-/** Keys are the slowest thing to make: one ring for all worlds of a run. */
-export async function makeKeys(seed: string): Promise<KeyRing> {
+/** Keys are the slowest thing to make: all worlds of a run begin with the same. */
+export async function makeKeys(seed: string): Promise<readonly StoredKey[]> {
   const store = await openStore('sqlite::memory:')
-  const keys = await loadKeyRing({
-    store,
-    secret: 'a secret for tests that is long enough',
-    clock: testClock(),
-    random: seededRandom(seed),
-  })
+  await openKeyRing(fuzzConfig(), store, testClock(), seededRandom(seed))
+  const keys = await store.list('key')
   await store.close()
   return keys
 }
 
+function openKeyRing(config: Config, store: Store, clock: TestClock, random: RandomSource): Promise<KeyRing> {
+  return loadKeyRing({ store, secret: config.secret ?? '', policy: keyPolicy(config), clock, random })
+}
+
 /** A new server with its clients and people; everything in it follows from the seed, but for signatures. */
-export async function startWorld(seed: string, keys: KeyRing): Promise<World> {
+export async function startWorld(seed: string, storedKeys: readonly StoredKey[]): Promise<World> {
   const config = fuzzConfig()
   const store = await openStore('sqlite::memory:')
   const [clock, random] = [testClock(), seededRandom(seed)]
-  const deps: Deps = { config, store, keys, clock, random }
+  await store.write(...storedKeys.map((key) => ({ op: 'insertKey', key }) as const))
+  const deps: Deps = { config, store, keys: await openKeyRing(config, store, clock, random), clock, random }
   for (const [username, password] of Object.entries(people)) {
     const person = { username, email: `${username}@example.test`, passwordHash: cheapHash(password, random) }
     const account = createAccount({ ...person, claims: { name: `The ${username}` } }, random(16), clock())

@@ -52,6 +52,7 @@ t.test(
           location.split('?').length !== requested.split('?').length + (requested.includes('?') ? 0 : 1)
         )
           return false
+        if (/[?&]&/.test(location.slice(requested.length - 1))) return false
         const before = [...new URL(requested).searchParams]
         const after = [...new URL(location).searchParams]
         const members = new Map(after.slice(before.length))
