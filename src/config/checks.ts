@@ -1,6 +1,6 @@
 import { BlockList, isIP } from 'node:net'
 import { keyPolicy } from './key-policy.ts'
-import type { Config, ResourceEntry } from './schema.ts'
+import { type Config, exampleSecret, type ResourceEntry } from './schema.ts'
 
 const loopbackHosts: readonly string[] = ['localhost', '127.0.0.1', '[::1]']
 /** Handles carry instants as 32 bits (handle.ts): ten years keep clear of their end in 2106. */
@@ -21,6 +21,9 @@ export function* inconsistencies(config: Config): Generator<string> {
   yield* keyFaults(config)
   yield* scopeFaults(config)
   yield* resourceFaults(config)
+  if (config.secret === exampleSecret) {
+    yield 'secret: is the one of the example; make your own with openssl rand -base64 32'
+  }
   if (config.mode === 'serve' && config.secret === undefined) {
     yield 'secret: is missing; set LYCHGATE_SECRET or LYCHGATE_SECRET_FILE to at least 32 random characters'
   }

@@ -8,6 +8,9 @@ const bytes = (value: number, description: string) =>
 const count = (value: number, description: string) =>
   Type.Integer({ default: value, minimum: 1, description })
 const closed = { additionalProperties: false } as const
+const section = (description: string) => ({ ...closed, default: {}, description })
+const link = (description: string, example: string) =>
+  Type.Optional(Type.String({ description, examples: [example] }))
 
 const ScopeEntry = Type.Object(
   {
@@ -47,6 +50,28 @@ const ResourceEntry = Type.Object(
   closed,
 )
 
+/** Stands in the example files, where everybody can read it; no server takes it. */
+export const exampleSecret = 'make-one-with-openssl-rand-base64-32'
+
+const exampleScopes: Static<typeof ScopeEntry>[] = [
+  {
+    name: 'openid',
+    group: 'Your identity',
+    access: 'identity',
+    description: 'Know who you are on this service',
+    claims: ['name', 'email'],
+  },
+  { name: 'courses:read', group: 'Courses', access: 'read', description: 'Titles, lessons and schedules' },
+]
+
+const exampleResource: Static<typeof ResourceEntry> = {
+  identifier: 'https://api.example.org',
+  name: 'Course API',
+  scopes: ['courses:read'],
+  tokenFormat: 'opaque',
+  accessTokenSeconds: 600,
+}
+
 /** Every option there is. Names carry their units; the README's table is made from this. */
 export const ConfigSchema = Type.Object(
   {
@@ -65,11 +90,13 @@ export const ConfigSchema = Type.Object(
     store: Type.Optional(
       Type.String({
         description: 'A SQLite file as sqlite:FILE, or postgres://…; absent: lychgate.db in the data folder.',
+        examples: ['postgres://lychgate:password@localhost/lychgate'],
       }),
     ),
     secret: Type.Optional(
       Type.String({
         minLength: 32,
+        examples: [exampleSecret],
         description:
           'Encrypts the private keys at rest. At least 32 characters. `serve` refuses to start without it.',
       }),
@@ -91,6 +118,7 @@ export const ConfigSchema = Type.Object(
     trustProxy: Type.Array(Type.String(), {
       default: [],
       description: 'Addresses or CIDR ranges whose X-Forwarded-For is believed, for rate limits only.',
+      examples: [['10.0.0.7', '10.1.0.0/16']],
     }),
     rateLimits: Type.Union([Type.Literal('on'), Type.Literal('off')], {
       default: 'on',
@@ -104,11 +132,11 @@ export const ConfigSchema = Type.Object(
           minLength: 1,
           description: 'What people know this service as.',
         }),
-        documentation: Type.Optional(Type.String({ description: 'URL of the developer documentation.' })),
-        policy: Type.Optional(Type.String({ description: 'URL of the privacy policy.' })),
-        terms: Type.Optional(Type.String({ description: 'URL of the terms of service.' })),
+        documentation: link('URL of the developer documentation.', 'https://example.org/developers'),
+        policy: link('URL of the privacy policy.', 'https://example.org/privacy'),
+        terms: link('URL of the terms of service.', 'https://example.org/terms'),
       },
-      { ...closed, default: {} },
+      section('What people are told about this service.'),
     ),
     lifetimes: Type.Object(
       {
@@ -136,7 +164,7 @@ export const ConfigSchema = Type.Object(
         ),
         metadataCacheSeconds: seconds(300, 'How long the metadata documents and keys may be cached.'),
       },
-      { ...closed, default: {} },
+      section('How long things live.'),
     ),
     keys: Type.Object(
       {
@@ -151,13 +179,14 @@ export const ConfigSchema = Type.Object(
           'How often a server looks for keys that are due, or that another process made or retired.',
         ),
       },
-      { ...closed, default: {} },
+      section('When keys get a successor.'),
     ),
     registration: Type.Object(
       {
         loopbackHosts: Type.Array(Type.Union([Type.Literal('localhost')]), {
           default: [],
           description: 'Host names accepted in redirect URIs beside 127.0.0.1 and [::1].',
+          examples: [['localhost']],
         }),
         foreignRedirects: Type.Union([Type.Literal('refuse'), Type.Literal('drop')], {
           default: 'refuse',
@@ -165,15 +194,17 @@ export const ConfigSchema = Type.Object(
             'What a redirect URI that is not loopback does to the registration: refuse all of it, or drop that entry.',
         }),
       },
-      { ...closed, default: {} },
+      section('What clients that register themselves may have.'),
     ),
     scopes: Type.Array(ScopeEntry, {
       default: defaultScopeCatalogue,
       description: 'The scope catalogue; given, it replaces the shipped one of 38 names.',
+      examples: [exampleScopes],
     }),
     resources: Type.Array(ResourceEntry, {
       default: [],
       description: "APIs besides the service's own, which is always one.",
+      examples: [[exampleResource]],
     }),
     limits: Type.Object(
       {
@@ -187,7 +218,7 @@ export const ConfigSchema = Type.Object(
         redirectUris: count(50, 'Redirect URIs of one client.'),
         jsonDepth: count(10, 'Nesting of a JSON body.'),
       },
-      { ...closed, default: {} },
+      section('How large a request may be.'),
     ),
     requestsPerMinute: Type.Object(
       {
@@ -196,7 +227,7 @@ export const ConfigSchema = Type.Object(
         token: count(600, 'Token, revocation and introspection requests from one address prefix, each.'),
         signIn: count(60, 'Sign-in attempts from one address prefix.'),
       },
-      { ...closed, default: {} },
+      section('Requests a minute before the answer is 429.'),
     ),
     signInThrottle: Type.Object(
       {
@@ -211,7 +242,7 @@ export const ConfigSchema = Type.Object(
         ),
         windowSeconds: seconds(900, 'The window, from its first failure.'),
       },
-      { ...closed, default: {} },
+      section('Failed sign-ins before further ones are refused.'),
     ),
     passwordQueue: count(32, 'Password checks that may wait; beyond it sign-in answers 503.'),
     refusalsKept: Type.Integer({

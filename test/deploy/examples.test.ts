@@ -1,0 +1,74 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import t from 'tap'
+import { parse } from 'yaml'
+import { exampleEnvironment, exampleYaml } from '../../scripts/config-example.ts'
+import { knownVariables } from '../../src/config/environment.ts'
+import { ConfigError, loadConfig } from '../../src/config/load.ts'
+import { configOptions } from '../../src/config/options.ts'
+import { exampleSecret } from '../../src/config/schema.ts'
+
+const read = (path: string) => readFileSync(new URL(`../../${path}`, import.meta.url), 'utf8')
+const yaml = read('deploy/config.example.yaml')
+const environment = read('deploy/.env.example')
+
+/** Every setting in force: a # directly before one is removed, prose has a space behind its #. */
+const uncommented = (text: string) => text.replaceAll(/^( *)#(?=[\w-])/gm, '$1')
+
+const variablesOf = (text: string): Record<string, string> =>
+  Object.fromEntries(
+    [...uncommented(text).matchAll(/^(LYCHGATE_\w+)=(.*)$/gm)].map(([, name, value]) => [name, value]),
+  )
+
+t.test('the example files are made from the schema', async (t) => {
+  t.equal(yaml, exampleYaml())
+  t.equal(environment, exampleEnvironment())
+})
+
+t.test('the example file as it is changes nothing', async (t) => {
+  const file = join(t.testdir({ 'lychgate.yaml': yaml }), 'lychgate.yaml')
+  t.strictSame(loadConfig({ mode: 'dev', file }), loadConfig({ mode: 'dev' }))
+  t.strictSame(
+    environment.split('\n').filter((line) => !line.startsWith('#') && line !== ''),
+    [],
+  )
+})
+
+t.test('with everything uncommented it is valid, once it has a secret of its own', async (t) => {
+  const file = join(t.testdir({ 'lychgate.yaml': uncommented(yaml) }), 'lychgate.yaml')
+  const problem = 'secret: is the one of the example; make your own with openssl rand -base64 32'
+  for (const mode of ['dev', 'serve'] as const) {
+    t.throws(() => loadConfig({ mode, file }), new ConfigError(problem), mode)
+  }
+  const own = { LYCHGATE_SECRET: 's'.repeat(32) }
+  const config = loadConfig({ mode: 'serve', file, environment: own })
+  t.match(config, { port: 9400, lifetimes: { codeSeconds: 60 }, store: /^postgres:/ })
+  t.match(config.scopes, [{ name: 'openid' }, { name: 'courses:read' }])
+  t.match(config.resources, [{ identifier: 'https://api.example.org', accessTokenSeconds: 600 }])
+})
+
+t.test('every option stands in the file, with its description', async (t) => {
+  const content: unknown = parse(uncommented(yaml))
+  for (const { path, schema } of configOptions()) {
+    // An entry of a list is its first one.
+    const names = path.replace('[]', '.0').split('.')
+    // `as`: a member of whatever YAML gave; undefined fails the test.
+    const value = names.reduce<unknown>(
+      (at, name) => (at as Record<string, unknown> | undefined)?.[name],
+      content,
+    )
+    t.not(value, undefined, path)
+    const [firstWords = ''] = String(schema.description).split(/[.;]/)
+    t.ok(yaml.replaceAll(/\n +# |\n# /g, ' ').includes(firstWords), firstWords)
+  }
+})
+
+t.test('every variable stands in the other file, and together they are valid', async (t) => {
+  const variables = variablesOf(environment)
+  t.strictSame(Object.keys(variables).toSorted(), knownVariables().toSorted())
+  const { LYCHGATE_CONFIG, LYCHGATE_SECRET_FILE, LYCHGATE_STORE_FILE, ...plain } = variables
+  t.equal(plain['LYCHGATE_SECRET'], exampleSecret)
+  const config = loadConfig({ mode: 'serve', environment: { ...plain, LYCHGATE_SECRET: 's'.repeat(32) } })
+  t.match(config, { trustProxy: ['10.0.0.7', '10.1.0.0/16'], registration: { loopbackHosts: ['localhost'] } })
+  for (const path of [LYCHGATE_CONFIG, LYCHGATE_SECRET_FILE, LYCHGATE_STORE_FILE]) t.match(path, /^\//)
+})

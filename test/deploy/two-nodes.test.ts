@@ -1,0 +1,107 @@
+import { createServer, request as forward } from 'node:http'
+import t from 'tap'
+import { ended, run, start } from '../helpers/command.ts'
+import {
+  callApi,
+  exchange,
+  obtainCode,
+  obtainTokens,
+  postAs,
+  refresh,
+  register,
+  type Tokens,
+} from '../helpers/flow.ts'
+import { freePort } from '../helpers/free-port.ts'
+import { alice, type TestServer } from '../helpers/server.ts'
+import { startPostgres } from '../storage/postgres-server.ts'
+
+// As compose.postgres.yaml has it: two nodes that start at once on an empty database, and a proxy that asks them in turn.
+const postgres = await startPostgres(t)
+const ports = [await freePort(), await freePort()]
+const origin = `http://localhost:${await freePort()}`
+const environment = {
+  LYCHGATE_STORE: await postgres.createDatabase(),
+  LYCHGATE_SECRET: 's'.repeat(40),
+  LYCHGATE_ISSUER: origin,
+  LYCHGATE_TRUST_PROXY: '127.0.0.1',
+}
+const nodes = ports.map((port) => start(['serve', '--port', String(port)], environment))
+const ends = nodes.map(ended)
+t.teardown(() => nodes.map((node) => node.kill('SIGKILL')))
+
+const fields = { scope: 'openid courses:read' }
+let turn = 0
+const proxy = createServer((incoming, outgoing) => {
+  const { method, headers, url: path } = incoming
+  const port = ports[turn++ % ports.length]
+  const passed = { ...headers, 'x-forwarded-for': '192.0.2.1' }
+  const options = { host: '127.0.0.1', port, method, path, headers: passed }
+  const onward = forward(options, (answer) => {
+    outgoing.writeHead(answer.statusCode ?? 502, answer.headers)
+    answer.pipe(outgoing)
+  })
+  onward.on('error', () => outgoing.writeHead(502).end())
+  incoming.pipe(onward)
+})
+await new Promise<void>((resolve) => proxy.listen(Number(new URL(origin).port), 'localhost', resolve))
+t.teardown(() => {
+  proxy.closeAllConnections()
+  proxy.close()
+})
+
+const healthcheck = (port: number | undefined) => run(['healthcheck', '--url', `http://127.0.0.1:${port}`])
+// `as`: as much of a test server as the flow needs.
+const server = { issuer: origin, origin } as TestServer
+
+t.test('two nodes that start at once on an empty database become ready with the same keys', async (t) => {
+  for (const [index, port] of ports.entries()) {
+    while (!(await fetch(`http://127.0.0.1:${port}/readyz`).catch(() => undefined))?.ok) {
+      if (nodes[index]?.exitCode !== null) throw new Error(`it ended: ${(await ends[index])?.stderr}`)
+      await new Promise((resolve) => setTimeout(resolve, 50))
+    }
+  }
+  const jwks = await Promise.all(
+    ports.map(async (port) => (await fetch(`http://127.0.0.1:${port}/api/oauth/jwks`)).json()),
+  )
+  t.strictSame(jwks[0], jwks[1])
+  const { username, password } = alice
+  t.match(await run(['user', 'add', username], { environment, input: password }), { code: 0 })
+})
+
+t.test(
+  'a flow whose every request goes to the other node succeeds, and what ends at one ends at both',
+  async (t) => {
+    const client = await register(server)
+    for (const offset of [0, 1]) {
+      turn += offset
+      const tokens = await obtainTokens(server, client, { fields })
+      const next = (await (await refresh(server, client, tokens.refresh_token)).json()) as Tokens
+      t.equal((await callApi(server, '/api/courses', next.access_token)).status, 200)
+      t.equal((await callApi(server, '/api/courses', next.access_token)).status, 200)
+      t.equal((await postAs(server, client, '/api/oauth/revoke', { token: next.refresh_token })).status, 200)
+      for (const _port of ports)
+        t.equal((await callApi(server, '/api/courses', next.access_token)).status, 401)
+    }
+    const code = await obtainCode(server, client)
+    const answers = await Promise.all(Array.from({ length: 10 }, () => exchange(server, client, code)))
+    t.equal(
+      answers.filter(({ status }) => status === 200).length,
+      1,
+      'of ten redemptions at two nodes one wins',
+    )
+  },
+)
+
+t.test('a node that leaves is not ready, ends with 0, and the other one serves on', async (t) => {
+  nodes[0]?.kill('SIGTERM')
+  t.match(await ends[0], { code: 0, stderr: '' })
+  t.match(await healthcheck(ports[0]), { code: 1 })
+  t.match(await healthcheck(ports[1]), { code: 0 })
+  ports.splice(0, 1)
+  const client = await register(server)
+  t.equal(
+    (await callApi(server, '/api/courses', (await obtainTokens(server, client, { fields })).access_token))
+      .status,
+    200,
+  )
+})
