@@ -7,7 +7,7 @@ import { guard, introspectedBy, protectedResourceMetadata, signedBy } from 'lych
 
 const {
   ISSUER: issuer = 'http://localhost:9400',
-  // The identifier of this API; lychgate.yaml has the same one.
+  // The identifier of this API; ../lychgate.yaml has the same one.
   RESOURCE: resource = 'http://127.0.0.1:9500',
   CLIENT_ID: clientId,
   CLIENT_SECRET: clientSecret,

@@ -1,0 +1,96 @@
+/** The examples that are clients: the curl script, and the command line app. */
+import { spawnSync } from 'node:child_process'
+import { readFileSync, statSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import t, { type Test } from 'tap'
+import { newFolder } from '../helpers/command.ts'
+import { addressIn, example, runExample, startExampleServer } from '../helpers/examples.ts'
+
+const { issuer, person } = await startExampleServer(t)
+
+t.test('the curl script goes the seven steps, and is what the README has to paste', async (t) => {
+  const script = readFileSync(example('curl/seven-steps.sh'), 'utf8')
+  const readme = readFileSync(new URL('../../README.md', import.meta.url), 'utf8')
+  const pasted = /\n## Seven steps with curl\n[\s\S]*?```sh\n([\s\S]*?)```/.exec(readme)?.[1] ?? 'no block'
+  t.equal(script.slice(script.indexOf('issuer=')), pasted)
+
+  const { status, stdout, stderr } = spawnSync(example('curl/seven-steps.sh'), {
+    env: { ...process.env, ISSUER: issuer },
+    encoding: 'utf8',
+  })
+  t.equal(status, 0, stderr)
+  const promised = [
+    /callback\?code=lyc_code_.*state=af0ifjsldkj.*iss=http/,
+    /"access_token":"lyc_access_.*"id_token":"ey/,
+    /"caller":"person"/,
+    /"caller":"anonymous"/,
+    /HTTP\/1\.1 403[\s\S]*insufficient_scope/,
+    /"name":"Alice/,
+    /HTTP\/1\.1 401[\s\S]*invalid_token/,
+  ]
+  for (const pattern of promised) t.match(stdout, pattern)
+})
+
+/** The command line app of one user of this computer. */
+function app(t: Test) {
+  const folder = newFolder(t)
+  const file = join(folder, 'lychgate-cli-app', 'login.json')
+  return {
+    file,
+    start: (command: string) =>
+      runExample(t, ['cli-app/cli.ts', command], { ISSUER: issuer, XDG_CONFIG_HOME: folder }),
+    kept: () => JSON.parse(readFileSync(file, 'utf8')),
+  }
+}
+
+/** Brings the browser back to the program that waits for it. */
+async function deliver(answer: URL): Promise<number> {
+  return (await fetch(answer)).status
+}
+
+t.test('the command line app signs in, calls, refreshes and revokes', async (t) => {
+  const cli = app(t)
+  const login = cli.start('login')
+  const address = new URL(addressIn(await login.until(/authorize\?.*\n/)))
+  t.match(Object.fromEntries(address.searchParams), {
+    redirect_uri: /^http:\/\/127\.0\.0\.1:\d+\/callback$/,
+    code_challenge_method: 'S256',
+  })
+  const answer = await person.approve(address)
+  t.equal(await deliver(new URL('/favicon.ico', answer)), 404, 'it waits for its own path')
+  t.equal(await deliver(answer), 200)
+  t.match(await login.end(), { code: 0, output: /Signed in as / })
+  t.equal(statSync(cli.file).mode & 0o777, 0o600)
+
+  t.match(await cli.start('whoami').end(), {
+    code: 0,
+    output: /Alice[\s\S]*"caller":"person".*courses:read/,
+  })
+  const before = cli.kept()
+  writeFileSync(cli.file, JSON.stringify({ ...before, expiresAt: 0 }))
+  t.match(await cli.start('whoami').end(), { code: 0, output: /"caller":"person"/ })
+  const after = cli.kept()
+  t.not(after.tokens.refresh_token, before.tokens.refresh_token, 'the new refresh token is kept')
+  t.equal(after.clientId, before.clientId)
+  t.equal(statSync(cli.file).mode & 0o777, 0o600)
+
+  t.match(await cli.start('logout').end(), { code: 0, output: /Signed out.*\nhttp.*\/oauth\/logout\?/ })
+  t.notOk(cli.kept().tokens)
+  const headers = { authorization: `Bearer ${after.tokens.access_token}` }
+  t.equal((await fetch(`${issuer}/api/courses`, { headers })).status, 401)
+  t.match(await cli.start('whoami').end(), { code: 1, output: /^nobody is signed in\n$/ })
+})
+
+t.test('the command line app takes no answer of another server, and says who refused', async (t) => {
+  const cli = app(t)
+  const mixedUp = cli.start('login')
+  const answer = await person.approve(addressIn(await mixedUp.until(/authorize\?.*\n/)))
+  answer.searchParams.set('iss', 'https://attacker.example')
+  await deliver(answer)
+  t.match(await mixedUp.end(), { code: 1, output: /unexpected "iss"/ })
+  t.notOk(cli.kept().tokens, 'and no code was sent')
+
+  const refused = cli.start('login')
+  await deliver(await person.deny(addressIn(await refused.until(/authorize\?.*\n/))))
+  t.match(await refused.end(), { code: 1, output: /access_denied/ })
+})

@@ -1,0 +1,65 @@
+/** The MCP server and the MCP client, each as its README starts it; the client is told one address. */
+import t, { type Test } from 'tap'
+import { addressIn, runExample, startExampleServer } from '../helpers/examples.ts'
+import { callAt } from '../helpers/guarded-api.ts'
+
+const { issuer, person, resource: resourceAt } = await startExampleServer(t)
+const resource = resourceAt('http://127.0.0.1:9502/mcp')
+const server = runExample(t, ['mcp/server.ts'], { ISSUER: issuer, RESOURCE: resource })
+await server.until(/Timetable is ready at .*\n/)
+
+/** Runs the client until it waits for the browser. */
+async function connect(t: Test, ...tool: string[]) {
+  const client = runExample(t, ['mcp/client.ts', resource, ...tool], {})
+  return { client, address: new URL(addressIn(await client.until(/authorize\?.*\n/))) }
+}
+
+t.test('the MCP client finds its way from the address of the MCP server to its tools', async (t) => {
+  const { client, address } = await connect(t)
+  t.equal(address.origin, issuer)
+  t.match(Object.fromEntries(address.searchParams), {
+    resource,
+    scope: 'courses:read courses:write',
+    code_challenge_method: 'S256',
+  })
+  t.equal((await fetch(await person.approve(address))).status, 200)
+  t.match(await client.end(), {
+    code: 0,
+    output: /tools: list_lessons, clear_lessons\nlist_lessons: .*Monday: reading/,
+  })
+})
+
+t.test('a tool that needs more is refused to a client that was given less', async (t) => {
+  const less = await connect(t, 'clear_lessons')
+  await fetch(await person.approve(less.address, ['courses:read']))
+  t.match(await less.client.end(), { code: 1, output: /403/ })
+
+  const enough = await connect(t, 'clear_lessons')
+  await fetch(await person.approve(enough.address))
+  t.match(await enough.client.end(), { code: 0, output: /removed every lesson/ })
+})
+
+t.test('the MCP client takes no answer of another server, and says who refused', async (t) => {
+  const mixedUp = await connect(t)
+  const answer = await person.approve(mixedUp.address)
+  answer.searchParams.set('iss', 'https://attacker.example')
+  await fetch(answer)
+  t.match(await mixedUp.client.end(), { code: 1, output: /another server/ })
+
+  const refused = await connect(t)
+  await fetch(await person.deny(refused.address))
+  t.match(await refused.client.end(), { code: 1, output: /access_denied/ })
+})
+
+t.test('the MCP server challenges callers without a token', async (t) => {
+  const metadata = resource.replace('/mcp', '/.well-known/oauth-protected-resource/mcp')
+  const { status, headers } = await fetch(resource, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: '{}',
+  })
+  t.equal(status, 401)
+  t.equal(headers.get('www-authenticate'), `Bearer resource_metadata="${metadata}"`)
+  t.match(await callAt(metadata), { status: 200, body: { resource, authorization_servers: [issuer] } })
+  t.equal(await server.stop(), 0)
+})

@@ -1,0 +1,99 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import type { Test } from 'tap'
+import { newFolder } from './command.ts'
+import { freePort } from './free-port.ts'
+import { newPerson, type Person } from './person.ts'
+import { devAlice, type ServerProcess, startProcess } from './process.ts'
+
+/** A file of examples/. */
+export const example = (name: string) => fileURLToPath(new URL(`../../examples/${name}`, import.meta.url))
+
+/** The development server the examples are written for, at addresses nobody else has now. */
+export interface ExampleServer {
+  readonly issuer: string
+  readonly process: ServerProcess
+  /** Alice, before she signs in. */
+  readonly person: Person
+  /** The identifier that the address in examples/lychgate.yaml stands for. */
+  resource(written: string): string
+  /** What an operator's command needs to reach the same store. */
+  readonly location: readonly string[]
+}
+
+/** Starts `lychgate dev --config examples/lychgate.yaml`. */
+export async function startExampleServer(t: Test): Promise<ExampleServer> {
+  const data = newFolder(t)
+  const config = join(data, 'lychgate.yaml')
+  const yaml = readFileSync(example('lychgate.yaml'), 'utf8')
+  const origins = new Map<string, string>()
+  for (const [written] of yaml.matchAll(/http:\/\/127\.0\.0\.1:\d+/g)) {
+    origins.set(written, `http://127.0.0.1:${await freePort()}`)
+  }
+  const resource = (text: string) =>
+    [...origins].reduce((replaced, [written, free]) => replaced.replaceAll(written, free), text)
+  writeFileSync(config, resource(yaml))
+  const server = await startProcess(t, data, { LYCHGATE_CONFIG: config })
+  const { issuer } = server.server
+  return {
+    issuer,
+    process: server,
+    person: newPerson({ issuer }, devAlice),
+    resource,
+    location: ['--data', data, '--config', config],
+  }
+}
+
+/** A program of examples/, running. */
+export interface RunningExample {
+  readonly child: ChildProcess
+  /** What it wrote, once that matches; rejected when it ends before. */
+  until(pattern: RegExp): Promise<string>
+  /** What it wrote, and how it ended. */
+  end(): Promise<{ readonly code: number | null; readonly output: string }>
+  /** Ends it as an operator would. */
+  stop(): Promise<number | null>
+}
+
+/** Starts a program of examples/ as its README does. */
+export function runExample(
+  t: Test,
+  [name, ...args]: readonly [string, ...string[]],
+  environment: Readonly<Record<string, string>>,
+): RunningExample {
+  const child = spawn(process.execPath, [example(name), ...args], { env: { ...process.env, ...environment } })
+  t.teardown(() => child.kill('SIGKILL'))
+  let output = ''
+  const ended = new Promise<number | null>((resolve) => child.once('close', resolve))
+  const changed = new Set<() => void>()
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.on('data', (chunk) => {
+      output += chunk
+      for (const look of changed) look()
+    })
+  }
+  return {
+    child,
+    until: (pattern) =>
+      new Promise((resolve, reject) => {
+        const look = () => pattern.test(output) && resolve(output)
+        changed.add(look)
+        look()
+        void ended.then((code) => reject(new Error(`${name} ended with ${code}: ${output}`)))
+      }),
+    end: async () => ({ code: await ended, output }),
+    stop: () => {
+      child.kill('SIGTERM')
+      return ended
+    },
+  }
+}
+
+/** The address a program printed for a person to open. */
+export function addressIn(output: string): string {
+  const address = /^http\S+\/oauth\/authorize\?\S+$/m.exec(output)?.[0]
+  if (address === undefined) throw new Error(`no address: ${output}`)
+  return address
+}
