@@ -142,12 +142,16 @@ t.test('the image builds from the sources, and what it copies is there and not i
   const { scripts } = JSON.parse(read('package.json'))
   t.ok('build' in scripts)
   t.ok(argumentsOf('RUN').some((command) => command === 'npm run build'))
-  const [packages = '', sources, built = ''] = argumentsOf('COPY')
+  const [packages = '', sources, ...built] = argumentsOf('COPY')
   const named = packages.split(' ').slice(0, -1)
   t.ok(named.length >= 2)
   for (const path of named) t.ok(existsSync(join(root, path)), path)
   t.equal(sources, '. .')
-  t.match(built, `--from=build ${argumentsOf('WORKDIR')[0]}/dist/lychgate /usr/local/bin/lychgate`)
+  const dist = `--from=build ${argumentsOf('WORKDIR')[0]}/dist`
+  t.strictSame(built, [
+    `${dist}/lychgate /usr/local/bin/lychgate`,
+    `${dist}/lychgate.licences.txt /usr/local/share/doc/lychgate/`,
+  ])
   const ignored = spawnSync('git', ['ls-files', '--cached', '--ignored', '--exclude-from=.dockerignore'], {
     cwd: root,
     encoding: 'utf8',
