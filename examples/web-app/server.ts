@@ -1,0 +1,139 @@
+/**
+ * A web application with a server: a confidential client. Tokens stay on the server; the browser has a cookie that
+ * names a session. README.md says how to start it.
+ */
+import { randomBytes } from 'node:crypto'
+import cookie from '@fastify/cookie'
+import formbody from '@fastify/formbody'
+import Fastify, { type FastifyReply, type FastifyRequest } from 'fastify'
+import * as client from 'openid-client'
+
+const {
+  ISSUER: issuer = 'http://localhost:9400',
+  ORIGIN: origin = 'http://127.0.0.1:9520',
+  CLIENT_ID: clientId,
+  CLIENT_SECRET: clientSecret,
+} = process.env
+if (!clientId || !clientSecret) {
+  process.stderr.write('CLIENT_ID and CLIENT_SECRET are missing: README.md says where they come from\n')
+  process.exit(1)
+}
+
+// RFC 6749 §2.3.1: the secret goes in the Authorization header, which is what `client add` arranges.
+const config = await client.discovery(
+  new URL(issuer),
+  clientId,
+  undefined,
+  client.ClientSecretBasic(clientSecret),
+  // Plain http is for a development server; openid-client refuses it otherwise.
+  { execute: issuer.startsWith('http://') ? [client.allowInsecureRequests] : [] },
+)
+
+/** A login that is under way, or one that is there. In memory: a real application has a store, and an end for each. */
+interface Session {
+  readonly checks?: client.AuthorizationCodeGrantChecks
+  readonly tokens?: client.TokenEndpointResponse
+  readonly name?: string
+}
+const sessions = new Map<string, Session>()
+
+const isHttps = origin.startsWith('https://')
+const cookieName = isHttps ? '__Host-session' : 'session'
+
+/** A new id each time who somebody is changes: an id that was planted before names nobody afterwards. */
+function start(request: FastifyRequest, reply: FastifyReply, session: Session): void {
+  end(request, reply)
+  const id = randomBytes(32).toString('base64url')
+  sessions.set(id, session)
+  // `lax`: it comes with the redirect back from the server, and with no form of another site.
+  reply.setCookie(cookieName, id, { path: '/', httpOnly: true, secure: isHttps, sameSite: 'lax' })
+}
+
+function end(request: FastifyRequest, reply: FastifyReply): void {
+  sessions.delete(request.cookies[cookieName] ?? '')
+  reply.clearCookie(cookieName, { path: '/', secure: isHttps })
+}
+
+const sessionOf = (request: FastifyRequest) => sessions.get(request.cookies[cookieName] ?? '')
+
+const app = Fastify()
+await app.register(cookie)
+await app.register(formbody)
+
+const escaped = (text = '') => text.replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`)
+const page = (reply: FastifyReply, body: string) =>
+  reply
+    .type('text/html')
+    .header('cache-control', 'no-store')
+    .header('content-security-policy', "default-src 'none'; frame-ancestors 'none'")
+    .send(`<!doctype html><title>Course site</title><h1>Course site</h1>${body}`)
+
+app.get('/', async (request, reply) => {
+  const { name, tokens } = sessionOf(request) ?? {}
+  if (!tokens) return page(reply, '<p><a href="/login">Sign in</a></p>')
+  const form = '<form method="post" action="/logout"><button>Sign out</button></form>'
+  return page(reply, `<p>Hello ${escaped(name)}. <a href="/courses">Your courses</a></p>${form}`)
+})
+
+app.get('/login', async (request, reply) => {
+  // RFC 9700 §2.1.1: PKCE here, too, though there is a secret. `nonce` is the ID Token's, OpenID Connect Core §3.1.2.1.
+  const verifier = client.randomPKCECodeVerifier()
+  const [expectedState, expectedNonce] = [client.randomState(), client.randomNonce()]
+  start(request, reply, { checks: { pkceCodeVerifier: verifier, expectedState, expectedNonce } })
+  const url = client.buildAuthorizationUrl(config, {
+    redirect_uri: `${origin}/callback`,
+    scope: 'openid profile courses:read',
+    state: expectedState,
+    nonce: expectedNonce,
+    code_challenge: await client.calculatePKCECodeChallenge(verifier),
+    code_challenge_method: 'S256',
+  })
+  return reply.redirect(url.href)
+})
+
+app.get('/callback', async (request, reply) => {
+  const { checks } = sessionOf(request) ?? {}
+  if (!checks) return reply.redirect('/')
+  end(request, reply)
+  // Checks `state`, `iss` (RFC 9207 §2.4) and the ID Token (OpenID Connect Core §3.1.3.7): who it is, in a session of
+  // this browser's own request. A person who refused lands here as well, and is nobody.
+  const answer = new URL(request.url, origin)
+  if (answer.searchParams.get('error') === 'access_denied') return reply.redirect('/')
+  const tokens = await client.authorizationCodeGrant(config, answer, checks)
+  const person = await client.fetchUserInfo(config, tokens.access_token, tokens.claims()?.sub ?? '')
+  start(request, reply, { tokens, name: person.name ?? person.sub })
+  return reply.redirect('/')
+})
+
+app.get('/courses', async (request, reply) => {
+  const { tokens } = sessionOf(request) ?? {}
+  if (!tokens) return reply.redirect('/login')
+  const url = new URL(`${issuer}/api/courses`)
+  try {
+    const answer = await client.fetchProtectedResource(config, tokens.access_token, url, 'GET')
+    return page(reply, `<pre>${escaped(await answer.text())}</pre>`)
+  } catch (error) {
+    // RFC 6750 §3.1: expired or revoked. Who is still signed in at the server, and asked for nothing new, sees no page.
+    if (error instanceof client.WWWAuthenticateChallengeError) return reply.redirect('/login')
+    throw error
+  }
+})
+
+app.post('/logout', async (request, reply) => {
+  const { tokens } = sessionOf(request) ?? {}
+  end(request, reply)
+  if (!tokens) return reply.redirect('/')
+  // RFC 7009: what this application may do in the person's name ends as well …
+  if (tokens.refresh_token) await client.tokenRevocation(config, tokens.refresh_token)
+  // … and RP-Initiated Logout §2: the sign-in at the server, which sends the browser back here.
+  const url = client.buildEndSessionUrl(config, {
+    id_token_hint: tokens.id_token ?? '',
+    post_logout_redirect_uri: `${origin}/`,
+  })
+  return reply.redirect(url.href, 303)
+})
+
+const { hostname, port } = new URL(origin)
+process.once('SIGTERM', () => void app.close())
+await app.listen({ host: hostname, port: Number(port) })
+process.stdout.write(`Course site is ready at ${origin}\n`)

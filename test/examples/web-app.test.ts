@@ -1,0 +1,84 @@
+/** The web application as its README starts it: added by an operator, with a secret and sessions of its own. */
+import t from 'tap'
+import { run } from '../helpers/command.ts'
+import { runExample, startExampleServer } from '../helpers/examples.ts'
+import { freePort } from '../helpers/free-port.ts'
+import { newPerson } from '../helpers/person.ts'
+import { type Landing, UserAgent } from '../helpers/user-agent.ts'
+
+const { issuer, person, location } = await startExampleServer(t)
+const origin = `http://127.0.0.1:${await freePort()}`
+const added = await run([
+  ...['client', 'add', '--json', '--name', 'Course site', ...location],
+  ...['--redirect-uri', `${origin}/callback`, '--post-logout-redirect-uri', `${origin}/`],
+])
+const { client_id: CLIENT_ID, client_secret: CLIENT_SECRET } = JSON.parse(added.stdout)
+const site = runExample(t, ['web-app/server.ts'], {
+  ISSUER: issuer,
+  ORIGIN: origin,
+  CLIENT_ID,
+  CLIENT_SECRET,
+})
+await site.until(/Course site is ready at .*\n/)
+
+function sentTo(landing: Landing): URL {
+  if (landing.at === 'page') throw new Error(`no redirect: ${landing.page.html}`)
+  return landing.location
+}
+
+function pageOf(landing: Landing) {
+  if (landing.at === 'redirect') throw new Error(`redirected to ${landing.location}`)
+  return landing.page
+}
+
+t.test('the web application signs a person in, and out everywhere', async (t) => {
+  const browser = new UserAgent(origin)
+  t.match(pageOf(await browser.open(`${origin}/`)).html, /Sign in/)
+  const request = sentTo(await browser.open(`${origin}/courses`))
+  t.match(Object.fromEntries(request.searchParams), { code_challenge_method: 'S256', nonce: String })
+  const before = browser.cookies.get('session')
+  const home = pageOf(await browser.open((await person.approve(request)).href))
+  t.equal(home.url, `${origin}/`)
+  t.match(home.html, /Hello Alice/)
+  t.not(browser.cookies.get('session'), before, 'the session has a new id')
+  t.notMatch([...browser.cookies.values()].join(), /lyc_/, 'and the browser no token')
+  t.match(pageOf(await browser.open(`${origin}/courses`)).html, /caller&#34;:&#34;person/)
+
+  const other = new UserAgent(origin)
+  other.cookies.set('session', before ?? '')
+  t.match(pageOf(await other.open(`${origin}/`)).html, /Sign in/, 'the old id names nobody')
+
+  const logout = sentTo(await browser.submit(home, {}))
+  t.equal(logout.origin + logout.pathname, `${issuer}/oauth/logout`)
+  const back = sentTo(await person.agent.open(logout.href))
+  t.equal(back.href, `${origin}/`)
+  t.match(pageOf(await browser.open(back.href)).html, /Sign in/)
+  const again = await person.agent.open(sentTo(await browser.open(`${origin}/login`)).href)
+  t.match(pageOf(again).html, /name="password"/, 'and the server asks for the password again')
+})
+
+t.test(
+  'the web application takes an answer in the browser that asked for it, and nowhere else',
+  async (t) => {
+    const [browser, victim] = [new UserAgent(origin), new UserAgent(origin)]
+    const answer = await person.approve(sentTo(await browser.open(`${origin}/login`)))
+    t.match(pageOf(await victim.open(answer.href)).html, /Sign in/)
+    await victim.open(`${origin}/login`)
+    t.not(pageOf(await victim.open(answer.href)).status, 200, 'not even in one that asked for another')
+    t.match(pageOf(await victim.open(`${origin}/`)).html, /Sign in/)
+
+    const refused = sentTo(await browser.open(`${origin}/login`))
+    refused.searchParams.set('prompt', 'consent')
+    t.match(pageOf(await browser.open((await person.deny(refused)).href)).html, /Sign in/)
+  },
+)
+
+t.test('the web application sends a person with a dead token to sign in again', async (t) => {
+  const bob = newPerson({ issuer }, { username: 'bob', password: 'bob-in-dev' })
+  const browser = new UserAgent(origin)
+  const answer = await bob.approve(sentTo(await browser.open(`${origin}/login`)))
+  t.match(pageOf(await browser.open(answer.href)).html, /Hello Bob/)
+  t.equal((await run(['user', 'remove', 'bob', '--yes', ...location])).code, 0)
+  t.equal(sentTo(await browser.open(`${origin}/courses`)).pathname, '/oauth/authorize')
+  t.equal(await site.stop(), 0)
+})
