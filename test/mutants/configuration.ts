@@ -27,6 +27,20 @@ export const configurationFaults = [
     tests: load,
   },
   {
+    id: 'example-secret-accepted',
+    file: checks,
+    find: 'config.secret === exampleSecret',
+    replace: "config.secret === ''",
+    tests: ['test/deploy/examples.test.ts'],
+  },
+  {
+    id: 'database-password-printed',
+    file: 'src/cli/config.ts',
+    find: "if (url.password !== '') url.password = '***'",
+    replace: "if (url.password === '') url.password = '***'",
+    tests: ['test/cli/config.test.ts'],
+  },
+  {
     id: 'public-integration-approved-silently',
     file: 'src/domain/integration.ts',
     find: "request.consent !== undefined && request.consent !== 'always' && !isAssured(request)",
