@@ -27,10 +27,13 @@ export interface Workspace {
 /** No test file takes a quarter of this on an idle machine. */
 const longestRunSeconds = 120
 
-/** A copy of everything in `root` but the history and the packages, which are linked. */
+/** The history, and what git ignores. */
+const leftBehind: readonly string[] = ['.git', 'node_modules', 'data', 'dist', '.tap', 'coverage']
+
+/** A copy of what belongs to the project at `root`; its packages are linked. */
 export function openWorkspace(root: string): Workspace {
   const folder = mkdtempSync(join(tmpdir(), 'lychgate-mutants-'))
-  const isCopied = (path: string) => !['node_modules', '.git', '.tap'].includes(basename(path))
+  const isCopied = (path: string) => !leftBehind.includes(basename(path))
   cpSync(root, folder, { recursive: true, filter: isCopied })
   symlinkSync(join(root, 'node_modules'), join(folder, 'node_modules'))
   let stop = () => {}

@@ -86,10 +86,10 @@ export const interactionFaults = [
   },
   {
     id: 'session-without-idle-end',
+    rule: 'rfc6749-3.1-owner-authenticated-first',
     file: 'src/domain/session.ts',
     find: 'now < session.idleExpiresAt && ',
     replace: '',
-    tests: signIn,
   },
   {
     id: 'cookie-open-to-script',
