@@ -1,7 +1,7 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { type ConfigOption, configOptions } from '../src/config/options.ts'
 
-const readme = new URL('../README.md', import.meta.url)
+const page = new URL('../docs/configuration.md', import.meta.url)
 const [start, end] = ['<!-- config:start -->', '<!-- config:end -->']
 
 /** The table of every option as Markdown, made from ConfigSchema. */
@@ -19,7 +19,7 @@ export function configTable(): string {
 /** The text with what is between the markers replaced by the table. */
 export function withConfigTable(text: string): string {
   const [from, to] = [text.indexOf(start), text.indexOf(end)]
-  if (from < 0 || to < from) throw new Error(`README.md has no ${start} … ${end}`)
+  if (from < 0 || to < from) throw new Error(`docs/configuration.md has no ${start} … ${end}`)
   return `${text.slice(0, from + start.length)}\n${configTable()}\n${text.slice(to)}`
 }
 
@@ -30,11 +30,13 @@ function shownDefault({ default: value }: ConfigOption['schema']): string {
 }
 
 if (import.meta.main) {
-  const text = readFileSync(readme, 'utf8')
+  const text = readFileSync(page, 'utf8')
   const wanted = withConfigTable(text)
-  if (!process.argv.includes('--check')) writeFileSync(readme, wanted)
+  if (!process.argv.includes('--check')) writeFileSync(page, wanted)
   else if (text !== wanted) {
-    process.stderr.write('README.md: the table of options is out of date; run node scripts/config-table.ts\n')
+    process.stderr.write(
+      'docs/configuration.md: the table of options is out of date; run node scripts/config-table.ts\n',
+    )
     process.exitCode = 1
   }
 }

@@ -72,7 +72,7 @@ const exampleResource: Static<typeof ResourceEntry> = {
   accessTokenSeconds: 600,
 }
 
-/** Every option there is. Names carry their units; the README's table is made from this. */
+/** Every option there is. Names carry their units; the table of docs/configuration.md is made from this. */
 export const ConfigSchema = Type.Object(
   {
     issuer: Type.String({

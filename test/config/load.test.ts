@@ -338,7 +338,7 @@ t.test('the table has a row for every option, and replaces what is between its m
   t.equal(renewed, `before\n<!-- config:start -->\n${table}\n<!-- config:end -->\nafter\n`)
   t.equal(withConfigTable(renewed), renewed)
   t.throws(() => withConfigTable('no markers'), {
-    message: 'README.md has no <!-- config:start --> … <!-- config:end -->',
+    message: 'docs/configuration.md has no <!-- config:start --> … <!-- config:end -->',
   })
 })
 

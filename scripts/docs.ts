@@ -1,0 +1,100 @@
+/**
+ * Does what README.md and the pages of docs/ say, in a fresh clone: `npm ci` once, then each page in a shell session
+ * of its own, on empty data. Fails when a command fails or its output is not what the page shows.
+ * `npm run check:docs -- docs/api.md` tries one page.
+ */
+import { spawn, spawnSync } from 'node:child_process'
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { text } from 'node:stream/consumers'
+import { fileURLToPath } from 'node:url'
+import { blocksOf, isIn, outputsOf, type Plan, planOf, sessionOf } from './docs/page.ts'
+
+const root = fileURLToPath(new URL('..', import.meta.url))
+/** For one page, on a machine that is busy with others. */
+const mostSeconds = 300
+const folder = mkdtempSync(join(tmpdir(), 'lychgate-docs-'))
+try {
+  process.exitCode = (await tryPages(process.argv.slice(2))) ? 0 : 1
+} finally {
+  rmSync(folder, { recursive: true, force: true })
+}
+
+async function tryPages(asked: readonly string[]): Promise<boolean> {
+  const install = 'git clone --quiet "$0" . && npm ci --no-audit --no-fund'
+  const installed = spawnSync('bash', ['-c', install, root], { cwd: folder, env: surroundings() })
+  if (installed.status !== 0) {
+    process.stdout.write(`${install}: ${installed.stderr}\n`)
+    return false
+  }
+  let isFine = true
+  for (const page of asked.length > 0 ? asked : allPages()) {
+    const plan = planOf(blocksOf(readFileSync(join(root, page), 'utf8')))
+    const started = performance.now()
+    const failure = await tryPage(plan)
+    const seconds = ((performance.now() - started) / 1000).toFixed(1)
+    const counts = `${plan.steps.length} run, ${plan.shown.length} only shown`
+    process.stdout.write(
+      `${page}: ${failure === undefined ? `${counts}, ${seconds} s` : `line ${failure}`}\n`,
+    )
+    isFine &&= failure === undefined
+  }
+  return isFine
+}
+
+function allPages(): readonly string[] {
+  const pages = readdirSync(join(root, 'docs')).filter((name) => name.endsWith('.md'))
+  // Made from a test run, and without commands.
+  return ['README.md', ...pages.filter((name) => name !== 'conformance.md').map((name) => `docs/${name}`)]
+}
+
+/** What went wrong, beginning with the line of its block; undefined when the page is true. */
+async function tryPage({ steps, files }: Plan): Promise<string | undefined> {
+  if (steps.length === 0) return undefined
+  spawnSync('git', ['clean', '-dfqx', '-e', 'node_modules'], { cwd: folder })
+  for (const { word = '', content } of files) {
+    mkdirSync(dirname(join(folder, word)), { recursive: true })
+    writeFileSync(join(folder, word), content)
+  }
+  const { code, output } = await runSession(sessionOf(steps))
+  const outputs = outputsOf(output)
+  if (code !== 0) {
+    const line = steps[outputs.length - 1]?.block.line
+    return `${line}: the shell ended with ${code ?? `no code, after ${mostSeconds} s`}\n${outputs.at(-1) ?? output}`
+  }
+  const broken = steps.findIndex(
+    ({ expected }, index) => expected !== undefined && !isIn(outputs[index] ?? '', expected),
+  )
+  if (broken < 0) return undefined
+  return `${steps[broken]?.expected?.line}: the output is another one\n${outputs[broken]}`
+}
+
+/** Runs the session in a process group, which ends with it: servers go on in the background until then. */
+async function runSession(script: string): Promise<{ code: number | null; output: string }> {
+  const shell = spawn('bash', ['-euo', 'pipefail', '-c', script], {
+    cwd: folder,
+    env: surroundings(),
+    detached: true,
+    stdio: ['ignore', 'pipe', 'ignore'],
+  })
+  const end = () => {
+    try {
+      process.kill(-(shell.pid ?? 0), 'SIGKILL')
+    } catch {} // Nobody was left.
+  }
+  const timer = setTimeout(end, mostSeconds * 1000)
+  const output = text(shell.stdout)
+  const code = await new Promise<number | null>((resolve) => shell.once('exit', resolve))
+  clearTimeout(timer)
+  end()
+  return { code, output: await output }
+}
+
+/** A newcomer has only what npm finds: neither our settings, nor the Node that came with this checkout. */
+function surroundings(): NodeJS.ProcessEnv {
+  const ours = /^(LYCHGATE_|npm_(package|lifecycle)_|npm_config_local_prefix$)/
+  const kept = Object.entries(process.env).filter(([name]) => !ours.test(name))
+  const path = (process.env['PATH'] ?? '').split(':').filter((entry) => !entry.includes('node_modules'))
+  return { ...Object.fromEntries(kept), PATH: path.join(':') }
+}
