@@ -13,6 +13,7 @@ export interface Resource {
 /** The resources of this server; `own` is the service's API, the default audience. */
 export interface Resources {
   readonly own: Resource
+  readonly identifiers: readonly string[]
   /** By identifier, and by its spelling with a slash where the path is empty, RFC 3986 §6.2.3. */
   find(identifier: string): Resource | undefined
 }
@@ -27,14 +28,19 @@ export interface Access {
 
 /** Looks resources up by the identifiers clients send. */
 export function indexResources(own: Resource, others: readonly Resource[]): Resources {
+  const all = [own, ...others]
   const index = new Map<string, Resource>()
-  for (const resource of [own, ...others]) {
+  for (const resource of all) {
     index.set(resource.identifier, resource)
     // URL parsers add the slash of an empty path: the MCP SDK sends it so.
     if (/^[a-z][a-z0-9+.-]*:\/\/[^/?#]+$/.test(resource.identifier))
       index.set(`${resource.identifier}/`, resource)
   }
-  return { own, find: (identifier) => index.get(identifier) }
+  return {
+    own,
+    identifiers: all.map(({ identifier }) => identifier),
+    find: (identifier) => index.get(identifier),
+  }
 }
 
 /**
@@ -56,6 +62,7 @@ export function parseResource(requested: readonly string[], resources: Resources
     if (resource === undefined) {
       throw new OAuthError('invalid_target', 'resource is not an API of this server', {
         rule: 'rfc8707-2-unknown-invalid-target',
+        stored: resources.identifiers,
         received: text,
       })
     }

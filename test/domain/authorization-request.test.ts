@@ -25,7 +25,11 @@ const policy = {
 const own = { ...ownApi, scopes: policy.scopes }
 const wide = {
   ...policy,
-  resources: { own, find: (id: string) => (id === own.identifier ? own : resources.find(id)) },
+  resources: {
+    ...resources,
+    own,
+    find: (id: string) => (id === own.identifier ? own : resources.find(id)),
+  },
 }
 const challenge = authorizationRequest.codeChallenge ?? ''
 const good = {

@@ -46,6 +46,16 @@ t.test('anything else is invalid_target', async (t) => {
   }
 })
 
+t.test('a developer who names an unknown resource is told which ones there are', async (t) => {
+  try {
+    parseResource(['https://nowhere.example'], resources)
+    t.fail('it was accepted')
+  } catch (error) {
+    const stored = [ownApi.identifier, otherApi.identifier, signedApi.identifier]
+    t.match(error, { detail: { stored, received: 'https://nowhere.example' } })
+  }
+})
+
 t.test('a scope is cut to what the resources understand', async (t) => {
   t.strictSame(scopeAt(approved.scope, [otherApi.identifier], resources), ['courses:read'])
   t.strictSame(scopeAt(approved.scope, ['https://gone.example'], resources), [])
