@@ -48,7 +48,7 @@ async function signIn() {
     scope: 'openid profile courses:read',
     state: request.state,
     nonce: request.nonce,
-    // RFC 7636 §4.2: without the verifier, which never leaves this tab before step two, a stolen code is worth nothing.
+    // RFC 7636 §4.2: a stolen code is worth nothing without the verifier, which stays in this tab until `finish`.
     code_challenge: await oauth.calculatePKCECodeChallenge(request.verifier),
     code_challenge_method: 'S256',
   })
@@ -123,4 +123,6 @@ const request = sessionStorage.getItem('request')
 sessionStorage.removeItem('request')
 if (request === null || location.search === '') show('Nobody is signed in.')
 else
-  await finish(JSON.parse(request)).catch((error) => show(`Not signed in: ${error.error ?? error.message}`))
+  await finish(JSON.parse(request)).catch(({ message, error = message, error_description: why = '' }) =>
+    show(`Not signed in: ${error} ${why}`),
+  )

@@ -76,7 +76,8 @@ async function authorizationCode(): Promise<string> {
   // RFC 9207 §2.4: an answer of another server must not reach the token endpoint of this one.
   if (searchParams.get('iss') !== kept.issuer) throw new Error('the answer is of another server')
   const code = searchParams.get('code')
-  if (code === null) throw new Error(`no access: ${searchParams.get('error')}`)
+  const [error, why] = ['error', 'error_description'].map((name) => searchParams.get(name))
+  if (code === null) throw new Error(`no access: ${error}: ${why}`)
   return code
 }
 
