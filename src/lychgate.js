@@ -1,6 +1,8 @@
 #!/usr/bin/env node
-// Plain JavaScript, and no import above the check: an older Node cannot read the rest, and the SQLite driver
+// Plain JavaScript, and no import of ours above the check: an older Node cannot read the rest, and the SQLite driver
 // ends such a process without a word.
+import { existsSync } from 'node:fs'
+
 const [major = 0, minor = 0] = process.versions.node.split('.').map(Number)
 const isTooOld = major < 24 || (major === 24 && minor < 7) || Number(process.versions.napi) < 10
 
@@ -8,6 +10,8 @@ if (isTooOld) {
   process.stderr.write(`lychgate: Node.js 24.7 or newer is required, this is ${process.versions.node}\n`)
   process.exitCode = 78
 } else {
-  const { main } = await import('./main.ts')
+  // The npm package has the sources as a bundle: Node strips no types below node_modules.
+  const isCheckout = existsSync(new URL('main.ts', import.meta.url))
+  const { main } = await import(isCheckout ? './main.ts' : '../dist/main.js')
   process.exitCode = await main(process.argv)
 }

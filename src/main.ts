@@ -1,4 +1,3 @@
-import { readFileSync } from 'node:fs'
 import { Command, CommanderError } from 'commander'
 import { addClientCommands } from './cli/client.ts'
 import { addConfigCommands } from './cli/config.ts'
@@ -8,6 +7,7 @@ import { addHealthcheckCommand } from './cli/healthcheck.ts'
 import { addKeyCommands } from './cli/keys.ts'
 import { addServerFlags, type ServerFlags } from './cli/server-flags.ts'
 import { addUserCommands } from './cli/user.ts'
+import { version } from './version.ts'
 
 const examples = `
 Examples:
@@ -41,7 +41,8 @@ export async function main(argv: readonly string[]): Promise<number> {
 function commandLine(): Command {
   const program = new Command('lychgate')
     .description('An OAuth 2.0 and OpenID Connect server.')
-    .version(version())
+    .option('-V, --version', 'the version and the commit it was built from')
+    .on('option:version', printVersion)
     .exitOverride()
     .configureOutput({ outputError: (text, write) => write(oneLine(text)) })
     .showHelpAfterError('(--help shows what there is)')
@@ -76,10 +77,8 @@ function ignoreClosedPipe(error: NodeJS.ErrnoException): void {
   if (error.code !== 'EPIPE') throw error
 }
 
-function version(): string {
-  // `as`: our own package.json.
-  const manifest = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as {
-    version: string
-  }
-  return manifest.version
+/** Not commander's own option: that wants the text at once, and the sources ask git for theirs. */
+function printVersion(): void {
+  process.stdout.write(`${version()}\n`)
+  throw new CommanderError(exitCode.ok, 'commander.version', '')
 }

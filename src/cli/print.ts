@@ -30,13 +30,13 @@ export function visible(text: string): string {
   return text.replaceAll(/[^\P{C}\n]/gu, '\ufffd')
 }
 
-const dateAndTime = new Intl.DateTimeFormat('sv-SE', {
-  dateStyle: 'short',
-  timeStyle: 'medium',
-  timeZone: 'UTC',
-})
-
 /** An instant in seconds since the epoch as people read it: `2026-11-20 13:05:00 UTC`. */
 export function instant(seconds: number): string {
+  // Made when it is needed: it loads tables of dates and languages, which a server that starts can do without.
+  const dateAndTime = new Intl.DateTimeFormat('sv-SE', {
+    dateStyle: 'short',
+    timeStyle: 'medium',
+    timeZone: 'UTC',
+  })
   return `${dateAndTime.format(seconds * 1000)} UTC`
 }

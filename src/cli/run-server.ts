@@ -4,6 +4,7 @@ import type { AppOptions } from '../app.ts'
 import { keyPolicy } from '../config/key-policy.ts'
 import type { Config } from '../config/schema.ts'
 import { loadKeyRing } from '../keys/key-ring.ts'
+import { deriveSealingKey } from '../keys/seal.ts'
 import type { Store } from '../storage/store.ts'
 import type { Clock, RandomSource } from '../system.ts'
 import { systemClock, systemRandom } from '../system.ts'
@@ -18,13 +19,14 @@ export async function runServer(
   prepare: Preparation,
   options: AppOptions = {},
 ): Promise<void> {
+  // Another thread derives the key while this one loads the rest.
+  const secret = deriveSealingKey(config.secret)
+  const { buildApp } = await import('../app.ts')
   const store = await openConfiguredStore(config)
   try {
     const [clock, random] = [systemClock, systemRandom]
-    const { secret } = config
     const keys = await loadKeyRing({ store, secret, policy: keyPolicy(config), clock, random })
     await prepare(store, clock, random)
-    const { buildApp } = await import('../app.ts')
     const app = await buildApp({ config, store, keys, clock, random }, options)
     await app.listen({ port: config.port, host: listeningHost(config) }).catch(async (error: unknown) => {
       await app.close()

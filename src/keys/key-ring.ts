@@ -41,7 +41,8 @@ export interface KeyRing {
 
 /** What the key ring is made of. */
 export interface KeyRingSources extends Omit<KeySources, 'sealingKey'> {
-  readonly secret: string
+  /** The operator's, or the sealing key that is being derived from it. */
+  readonly secret: string | Promise<Buffer>
   /** Absent: the keys are read and nothing is made or changed, for commands that only look. */
   readonly policy?: KeyPolicy
 }
@@ -51,7 +52,8 @@ export interface KeyRingSources extends Omit<KeySources, 'sealingKey'> {
  * @throws {WrongSecret} when the secret is not the one the keys were sealed with; nothing is written then.
  */
 export async function loadKeyRing({ secret, policy, ...rest }: KeyRingSources): Promise<KeyRing> {
-  const live = await readKeys({ ...rest, sealingKey: await deriveSealingKey(secret) }, policy)
+  const sealingKey = await (typeof secret === 'string' ? deriveSealingKey(secret) : secret)
+  const live = await readKeys({ ...rest, sealingKey }, policy)
   const handles: HandleKeys = {
     get current() {
       return required(live.now().sealer, 'handle')

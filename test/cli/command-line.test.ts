@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import t from 'tap'
 import { entry, newFolder, run } from '../helpers/command.ts'
 
-t.test('--help lists every command with examples, --version says the version; both end with 0', async (t) => {
+t.test('--help lists every command with examples, --version names the commit; both end with 0', async (t) => {
   const help = await run(['--help'])
   t.match(help, { code: 0, stderr: '' })
   for (const part of [
@@ -16,7 +16,8 @@ t.test('--help lists every command with examples, --version says the version; bo
   ]) {
     t.match(help.stdout, part)
   }
-  t.match(await run(['--version']), { code: 0, stdout: /^\d+\.\d+\.\d+\n$/, stderr: '' })
+  const version = /^\d+\.\d+\.\d+ \((commit [0-9a-f]{40}(-dirty)?|outside git)\)\n$/
+  t.match(await run(['--version']), { code: 0, stdout: version, stderr: '' })
 })
 
 t.test('each command explains itself', async (t) => {

@@ -1,0 +1,24 @@
+import { spawnSync } from 'node:child_process'
+import { existsSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import { readTextAsset } from './assets.ts'
+
+/** Set by the build: what was built has no git to ask. */
+declare const builtFrom: string | undefined
+
+/** The version and the commit of what is running: `0.1.0 (commit 4f1c…)`. */
+export function version(): string {
+  // `as`: our own package.json.
+  const manifest = JSON.parse(readTextAsset('package.json')) as { version: string }
+  return `${manifest.version} (${typeof builtFrom === 'undefined' ? originOfSources() : builtFrom})`
+}
+
+/** The commit of these sources; `-dirty` when they differ from it, `outside git` when no git keeps them. */
+export function originOfSources(): string {
+  const root = fileURLToPath(new URL('..', import.meta.url))
+  // Without this a copy inside the repository of somebody else would get that one's commit.
+  if (!existsSync(`${root}.git`)) return 'outside git'
+  const describe = ['--no-optional-locks', 'describe', '--always', '--dirty', '--exclude=*', '--abbrev=40']
+  const { status, stdout } = spawnSync('git', describe, { cwd: root, encoding: 'utf8' })
+  return status === 0 ? `commit ${stdout.trim()}` : 'unknown commit'
+}
