@@ -1,8 +1,7 @@
 /** The Fastify API as its README starts it: two processes, and `lychgate/guard` as others import it. */
-import { readFileSync } from 'node:fs'
 import t, { type Test } from 'tap'
 import { run } from '../helpers/command.ts'
-import { example, runExample, startExampleServer } from '../helpers/examples.ts'
+import { runExample, startExampleServer } from '../helpers/examples.ts'
 import { authorizationUrl, exchange, post, register } from '../helpers/flow.ts'
 import { callAt } from '../helpers/guarded-api.ts'
 
@@ -66,14 +65,4 @@ t.test('started with the credentials of a resource server it refuses a revoked t
   t.equal((await lychgate.stop('SIGTERM')).code, 0)
   t.match(await callAt(`${resource}/notes`, unrevoked), { status: 503 }, 'and nobody while it cannot ask')
   t.equal(await api.stop(), 0)
-})
-
-t.test('its README names the addresses and the file the example has', async (t) => {
-  const [readme, server, yaml] = ['fastify-api/README.md', 'fastify-api/server.ts', 'lychgate.yaml'].map(
-    (name) => readFileSync(example(name), 'utf8'),
-  )
-  t.match(readme, 'npm start -- --config examples/lychgate.yaml\n')
-  t.match(readme, 'npx node examples/fastify-api/server.ts\n')
-  for (const file of [readme, server, yaml]) t.match(file, 'http://127.0.0.1:9500')
-  t.match(server, 'http://localhost:9400')
 })
