@@ -37,7 +37,18 @@ function toolsFor(caller: Access): McpServer {
   return server
 }
 
-const scopeOf = (tool: unknown) => (tool === 'clear_lessons' ? 'courses:write' : 'courses:read')
+interface Message {
+  readonly method?: string
+  readonly params?: { readonly name?: unknown }
+}
+
+/** What a body needs; it may be a batch, of which one message is enough. */
+function scopeOf(body: Message | readonly Message[] | null): string {
+  const clears = [body]
+    .flat()
+    .some((message) => message?.method === 'tools/call' && message.params?.name === 'clear_lessons')
+  return clears ? 'courses:write' : 'courses:read'
+}
 
 const app = Fastify()
 // RFC 9728 §3: served at /.well-known/oauth-protected-resource/mcp. Clients ask for the scopes named here.
@@ -52,20 +63,11 @@ await app.register(guard, { resource, verifyToken: signedBy({ issuer, jwksUri })
 
 const { hostname, port, pathname } = new URL(resource)
 
-interface Message {
-  readonly method?: string
-  readonly params?: { readonly name?: unknown }
-}
-
-app.post<{ Body: Message }>(
+app.post<{ Body: Message | readonly Message[] | null }>(
   pathname,
   {
     // One tool needs more than the rest: its caller gets 403 and the scope to come back with, RFC 6750 §3.1.
-    preHandler: (request, reply) => {
-      const { method, params } = request.body
-      const needed = method === 'tools/call' ? scopeOf(params?.name) : 'courses:read'
-      return app.requireScope(needed).call(app, request, reply)
-    },
+    preHandler: (request, reply) => app.requireScope(scopeOf(request.body)).call(app, request, reply),
   },
   async (request, reply) => {
     // The guard let nobody through without a token.

@@ -1,6 +1,7 @@
 /** The MCP server and the MCP client, each as its README starts it; the client is told one address. */
 import t, { type Test } from 'tap'
 import { addressIn, runExample, startExampleServer } from '../helpers/examples.ts'
+import { authorizationUrl, exchange, register, type Tokens } from '../helpers/flow.ts'
 import { callAt } from '../helpers/guarded-api.ts'
 
 const { issuer, person, resource: resourceAt } = await startExampleServer(t)
@@ -37,6 +38,25 @@ t.test('a tool that needs more is refused to a client that was given less', asyn
   const enough = await connect(t, 'clear_lessons')
   await fetch(await person.approve(enough.address))
   t.match(await enough.client.end(), { code: 0, output: /removed every lesson/ })
+})
+
+t.test('a batch of messages needs what each of them needs', async (t) => {
+  const client = await register({ issuer })
+  const url = authorizationUrl({ issuer }, client, { scope: 'courses:read', resource })
+  const code = (await person.approve(url)).searchParams.get('code') ?? ''
+  const { access_token: token } = (await (await exchange({ issuer }, client, code)).json()) as Tokens
+  const post = async (body: unknown) => {
+    const headers = {
+      authorization: `Bearer ${token}`,
+      'content-type': 'application/json',
+      accept: 'application/json, text/event-stream',
+    }
+    return (await fetch(resource, { method: 'POST', headers, body: JSON.stringify(body) })).status
+  }
+  const call = (name: string, id: number) => ({ jsonrpc: '2.0', id, method: 'tools/call', params: { name } })
+  t.equal(await post([call('list_lessons', 1)]), 200)
+  t.equal(await post([call('list_lessons', 1), call('clear_lessons', 2)]), 403)
+  t.equal(await post(null), 400)
 })
 
 t.test('the MCP client takes no answer of another server, and says who refused', async (t) => {
