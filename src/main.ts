@@ -21,7 +21,7 @@ Examples:
 
 Every option has a variable, too: issuer is LYCHGATE_ISSUER, lifetimes.codeSeconds is
 LYCHGATE_LIFETIMES_CODE_SECONDS. Flags win over variables, variables over the file.
-lychgate config print shows all of them, and who said each. The README has the table.
+lychgate config print shows all of them, and who said each; docs/configuration.md has the table.
 Exit codes: 0 done, 1 refused or failed, 64 wrong usage, 78 wrong configuration.
 `
 
