@@ -1,28 +1,24 @@
 import type { FastifyPluginAsync } from 'fastify'
 import type { AppDeps } from '../deps.ts'
+import { repeat } from './repeat.ts'
 
 /** Deletes what expired, a small batch at a time, so that no table grows for ever and no pause is noticed. */
 export const sweeper: FastifyPluginAsync<Pick<AppDeps, 'config' | 'store' | 'clock'>> = async (
   app,
   { config, store, clock },
 ) => {
-  let timer: NodeJS.Timeout | undefined
-  const sweep = async () => {
+  const rest = config.sweepSeconds * 1000
+  const server = repeat(app, rest, async () => {
     try {
       const now = clock()
       const swept = await store.sweep(now, now - config.lifetimes.unusedClientSeconds, config.refusalsKept)
       if (swept > 0) app.log.debug({ swept }, 'swept expired records')
-      schedule(swept > 0 ? pauseMilliseconds : config.sweepSeconds * 1000)
+      return swept > 0 ? pauseMilliseconds : rest
     } catch (error) {
-      app.log.warn({ err: error }, 'sweeping failed')
-      schedule(config.sweepSeconds * 1000)
+      if (!server.isClosed) app.log.warn({ err: error }, 'sweeping failed')
+      return rest
     }
-  }
-  const schedule = (milliseconds: number) => {
-    timer = setTimeout(() => void sweep(), milliseconds).unref()
-  }
-  app.addHook('onReady', async () => schedule(config.sweepSeconds * 1000))
-  app.addHook('onClose', async () => clearTimeout(timer))
+  })
 }
 
 /** Between two batches, requests go first. */
