@@ -16,6 +16,7 @@ import { apiDescription } from './http/openapi.ts'
 import { errorPage, showErrorsAsPages } from './http/page-errors.ts'
 import { pages } from './http/pages.ts'
 import { parameterParser } from './http/parameters.ts'
+import { probes } from './http/probe.ts'
 import { rateLimits } from './http/rate-limits.ts'
 import { refusalRecord } from './http/refusal-record.ts'
 import { serverOptions } from './http/server-options.ts'
@@ -68,6 +69,7 @@ export async function buildApp(given: Deps, options: AppOptions = {}): Promise<F
   await app.register(clientAuthentication)
   await app.register(requestLog)
   await app.register(refusalRecord, deps)
+  await app.register(probes, deps)
   await app.register(drain, { seconds: config.drainSeconds })
   await app.register(securityHeaders, { https })
   await app.register(rateLimits, { config, prefix })

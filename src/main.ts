@@ -1,6 +1,7 @@
 import { Command, CommanderError } from 'commander'
 import { addClientCommands } from './cli/client.ts'
 import { addConfigCommands } from './cli/config.ts'
+import { addDoctorCommand } from './cli/doctor/command.ts'
 import { addExplainCommand } from './cli/explain.ts'
 import { exitCode, reportFailure } from './cli/failure.ts'
 import { addHealthcheckCommand } from './cli/healthcheck.ts'
@@ -17,6 +18,7 @@ Examples:
   lychgate client add --name 'Course app' --redirect-uri https://app.example.com/callback
   lychgate user add carol --email carol@example.com
   lychgate keys rotate                               new keys, published before they sign
+  lychgate doctor                                    what is wrong with this set-up?
   lychgate explain - < token.txt                     why is this token not active? (or: this request id)
 
 Every option has a variable, too: issuer is LYCHGATE_ISSUER, lifetimes.codeSeconds is
@@ -61,6 +63,7 @@ function commandLine(): Command {
   addExplainCommand(program)
   addConfigCommands(program)
   addHealthcheckCommand(program)
+  addDoctorCommand(program)
   return program
 }
 

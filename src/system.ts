@@ -10,6 +10,12 @@ export type RandomSource = (size: number) => Buffer
 /** The machine's clock. */
 export const systemClock: Clock = () => Math.floor(Date.now() / 1000)
 
+/** The instant of a `Date` header, RFC 9110 §5.6.7; undefined when it is none. */
+export function httpInstant(text: string): Seconds | undefined {
+  const milliseconds = Date.parse(text)
+  return Number.isNaN(milliseconds) ? undefined : Math.floor(milliseconds / 1000)
+}
+
 const poolBytes = 4096
 let pool = randomBytes(poolBytes)
 let used = 0

@@ -29,9 +29,15 @@ export function knownMigrations(dialect: Dialect): ReadonlySet<number> {
   return new Set(readMigrations(dialect).map(({ folderMillis }) => folderMillis))
 }
 
+/** The tables of a database by the migrations it had, against those of this build. */
+export function schemaState(dialect: Dialect, applied: readonly number[]): 'older' | 'current' | 'newer' {
+  const known = knownMigrations(dialect)
+  if (!applied.every((instant) => known.has(instant))) return 'newer'
+  return [...known].every((instant) => applied.includes(instant)) ? 'current' : 'older'
+}
+
 /** @throws {Error} when the database has a migration this build does not know: a newer version made it. */
 export function assertNotNewer(dialect: Dialect, applied: readonly number[]): void {
-  const known = knownMigrations(dialect)
-  if (applied.every((instant) => known.has(instant))) return
+  if (schemaState(dialect, applied) !== 'newer') return
   throw new Error('the database was made by a newer version of Lychgate; it was left as it is')
 }

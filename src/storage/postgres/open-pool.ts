@@ -59,7 +59,8 @@ async function applyMigrations(pool: pg.Pool): Promise<void> {
   }
 }
 
-async function appliedMigrations(client: pg.PoolClient): Promise<readonly number[]> {
+/** When the migrations this database had were made, their names to drizzle; none before the first. */
+export async function appliedMigrations(client: pg.ClientBase): Promise<readonly number[]> {
   const table = await client.query("select to_regclass('drizzle.__drizzle_migrations') is not null as found")
   if (!table.rows[0]?.found) return []
   const applied = await client.query('select created_at from drizzle.__drizzle_migrations')

@@ -97,12 +97,14 @@ function wasNotClosed(file: string): boolean {
   return existsSync(journal) && statSync(journal).size > 0
 }
 
-function assertSound(client: Database.Database): void {
+/** @throws {Error} when the file is damaged. */
+export function assertSound(client: Database.Database): void {
   const verdict = client.pragma('quick_check(1)', { simple: true })
   if (verdict !== 'ok') throw new Error('it is damaged')
 }
 
-function appliedMigrations(client: Database.Database): readonly number[] {
+/** When the migrations this database had were made, their names to drizzle. */
+export function appliedMigrations(client: Database.Database): readonly number[] {
   return client.prepare('select created_at from __drizzle_migrations').pluck().all().map(Number)
 }
 

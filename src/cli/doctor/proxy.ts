@@ -1,0 +1,200 @@
+import { openSighting, probeHeader, type Sighting, sealProbe, sightingHeader } from '../../domain/probe.ts'
+import { systemClock, systemRandom } from '../../system.ts'
+import { type Answer, ask, headerOf, NoAnswer } from './ask.ts'
+import { excerpt } from './difference.ts'
+import { type Finding, ok, problem, unchecked, warning } from './finding.ts'
+import { examineForwarding, spoofedAddress } from './forwarding.ts'
+import type { Reference } from './reference.ts'
+import { isDirect, type Setup, upstreamOf } from './setup.ts'
+
+/** An answer to a marked request; the sighting is missing where the answer is none to this very request. */
+export interface Sighted {
+  readonly answer: Answer
+  readonly sighting?: Sighting
+}
+
+/**
+ * What happens to requests and answers between a browser and the server, seen on a page that changes nothing: sign-out
+ * of nobody. `answer` is that page.
+ */
+export async function examineProxy(
+  setup: Setup,
+  reference: Reference,
+  probeSecret: string | undefined,
+): Promise<{ readonly findings: readonly Finding[]; readonly answer?: Answer }> {
+  const url = `${setup.config.issuer}/oauth/logout`
+  const first = await askMarked(url, probeSecret)
+  const expected = await reference.answer(url)
+  const { answer } = first
+  if (answer.status !== expected.status) {
+    const change = [`location / { proxy_pass ${upstreamOf(setup)}; }   (in nginx)`]
+    const found = `${answer.status}: ${excerpt(answer)}`
+    const detail = { expected: `${expected.status}`, found, change }
+    return { findings: [problem('pages', `${url} does not arrive`, detail)] }
+  }
+  const second = await askMarked(url, probeSecret)
+  const findings = [
+    ...examineHeaders(answer, expected),
+    ...examineCookies(answer, expected),
+    ...examineCaching(first, second),
+    ...examineRequestHeaders(first),
+    await examineBody(setup, url),
+  ]
+  if (probeSecret === undefined) {
+    return {
+      findings: [...findings, unchecked('forwarded address', 'asking needs the secret of the store')],
+      answer,
+    }
+  }
+  const spoofed = isDirect(setup)
+    ? undefined
+    : await askMarked(url, probeSecret, { 'x-forwarded-for': spoofedAddress })
+  return { findings: [...findings, ...examineForwarding(setup, first, spoofed)], answer }
+}
+
+async function askMarked(
+  url: string,
+  secret: string | undefined,
+  more: Readonly<Record<string, string>> = {},
+): Promise<Sighted> {
+  const probe = { at: systemClock(), nonce: systemRandom(16).toString('base64url') }
+  const answer = await ask(url, {
+    headers: {
+      accept: 'text/html',
+      'accept-encoding': 'gzip, br',
+      authorization: 'Bearer lychgate-doctor',
+      cookie: 'lychgate_doctor=1',
+      ...(secret !== undefined && { [probeHeader]: sealProbe(probe, secret) }),
+      ...more,
+    },
+  })
+  const sighting =
+    secret === undefined ? undefined : openSighting(answer.headers[sightingHeader], probe, secret)
+  return { answer, ...(sighting && { sighting }) }
+}
+
+/** Those that protect a page; without them it can be framed, sniffed or cached. */
+const pageHeaders = [
+  'content-security-policy',
+  'x-frame-options',
+  'x-content-type-options',
+  'referrer-policy',
+  'cache-control',
+  'strict-transport-security',
+]
+
+function* examineHeaders(answer: Answer, reference: Answer): Generator<Finding> {
+  let arrived = 0
+  for (const name of pageHeaders) {
+    const [expected, found] = [headerOf(reference, name), headerOf(answer, name)]
+    if (expected === undefined || found === expected) arrived++
+    else if (found === undefined) {
+      yield problem('headers', `${name} is lost on the way`, {
+        expected,
+        found: 'no such header',
+        change: [`remove the line that hides it, in nginx: proxy_hide_header ${titled(name)};`],
+      })
+    } else {
+      const isAdded = found.includes(expected)
+      yield (isAdded ? warning : problem)('headers', `${name} is ${isAdded ? 'sent twice' : 'replaced'}`, {
+        expected,
+        found,
+        change: [`remove the line that sets it, in nginx: add_header ${titled(name)} …;`],
+      })
+    }
+  }
+  if (arrived === pageHeaders.length) yield ok('headers', 'arrive as they were sent')
+}
+
+function* examineCookies(answer: Answer, reference: Answer): Generator<Finding> {
+  const [expected, found] = [reference, answer].map(({ headers }) =>
+    (headers['set-cookie'] ?? []).map(withoutValue),
+  )
+  const missing = (expected ?? []).filter((cookie) => !found?.includes(cookie))
+  if (missing.length === 0) {
+    yield ok('cookies', 'arrive with every attribute')
+    return
+  }
+  const isLost = found?.length === 0
+  yield problem('cookies', isLost ? 'are lost on the way: nobody can sign in' : 'are changed on the way', {
+    expected: missing.join(', '),
+    found: found?.join(', ') || 'no Set-Cookie',
+    change: [
+      isLost
+        ? 'remove the line that drops them, in nginx: proxy_hide_header Set-Cookie; proxy_ignore_headers Set-Cookie;'
+        : 'remove the lines that change them, in nginx: proxy_cookie_path, proxy_cookie_domain, proxy_cookie_flags',
+    ],
+  })
+}
+
+/** Name and attributes, in one order; values and instants differ by nature. */
+function withoutValue(cookie: string): string {
+  const [pair = '', ...attributes] = cookie.split(';').map((part) => part.trim())
+  const kept = attributes.filter((attribute) => !/^(expires|max-age)=/i.test(attribute))
+  return [`${pair.split('=')[0]}=…`, ...kept.sort()].join('; ')
+}
+
+/** RFC 9111 §5.2.2.5: what says no-store is kept nowhere. */
+function* examineCaching({ answer, sighting }: Sighted, second: Sighted): Generator<Finding> {
+  const isOld =
+    sighting !== undefined && second.sighting === undefined && sightingHeader in second.answer.headers
+  const age = headerOf(second.answer, 'age')
+  if (isOld || age !== undefined) {
+    yield problem('caching', 'the proxy keeps answers that say no-store: people get the pages of others', {
+      expected: 'an answer of the server to every request',
+      found: isOld ? 'the same answer twice' : `age: ${age}`,
+      change: ['proxy_cache off;   (in nginx; and no proxy_ignore_headers Cache-Control)'],
+    })
+  } else yield ok('caching', 'every answer comes from the server')
+  const encoding = headerOf(answer, 'content-encoding')
+  if (encoding === undefined) yield ok('compression', 'pages are not compressed')
+  else {
+    yield warning('compression', 'pages with secrets in them are compressed: their length tells of them', {
+      expected: 'no Content-Encoding on pages',
+      found: encoding,
+      change: ['gzip off;   (in nginx; in Caddy no encode)'],
+    })
+  }
+}
+
+function* examineRequestHeaders({ sighting }: Sighted): Generator<Finding> {
+  if (sighting === undefined) return
+  const lost = ['authorization', 'cookie'].filter((name) => !sighting.headers.includes(name))
+  if (lost.length === 0) yield ok('request headers', 'Authorization and Cookie reach the server')
+  for (const name of lost) {
+    yield problem('request headers', `${titled(name)} does not reach the server`, {
+      expected: `${titled(name)} as the client sent it`,
+      found: 'no such header',
+      change: [`remove the line that drops it, in nginx: proxy_set_header ${titled(name)} "";`],
+    })
+  }
+}
+
+/** A form as large as this server takes. */
+async function examineBody({ config }: Setup, url: string): Promise<Finding> {
+  const { tokenBodyBytes, parameterBytes, parameters } = config.limits
+  const values = Array.from({ length: parameters }, (_, index) => `p${index}=${'x'.repeat(parameterBytes)}`)
+  const body = values.join('&').slice(0, tokenBodyBytes)
+  const change = [
+    `client_max_body_size ${Math.ceil(config.limits.registrationBodyBytes / 1024)}k;   (in nginx)`,
+  ]
+  const expected = `an answer of the server to ${body.length} bytes (limits.tokenBodyBytes)`
+  try {
+    const answer = await ask(url, { method: 'POST', body })
+    if (answer.status === 200 || answer.status === 303) return ok('body size', `${body.length} bytes arrive`)
+    const found = `${answer.status}: ${excerpt(answer)}`
+    return problem('body size', 'the proxy refuses forms that the server takes', { expected, found, change })
+  } catch (error) {
+    if (!(error instanceof NoAnswer)) throw error
+    const found = error.message
+    return problem('body size', 'the proxy ends the connection over a large form', {
+      expected,
+      found,
+      change,
+    })
+  }
+}
+
+function titled(name: string): string {
+  return name.replaceAll(/(^|-)[a-z]/g, (letter) => letter.toUpperCase())
+}

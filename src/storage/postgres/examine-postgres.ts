@@ -1,0 +1,113 @@
+import { drizzle } from 'drizzle-orm/node-postgres/driver'
+import { eq } from 'drizzle-orm/sql'
+import pg from 'pg'
+import { systemClock } from '../../system.ts'
+import { commitsTried, type StoreFacts, type StoreFault } from '../examine.ts'
+import { schemaState } from '../migrations.ts'
+import { toKey } from '../rows.ts'
+import { appliedMigrations } from './open-pool.ts'
+import { accounts, keys } from './schema.ts'
+
+const oldestVersion = 15
+
+/**
+ * Looks at a database through one connection that reads.
+ * @throws {Error} with one line for the operator, without the URL, when it cannot be opened.
+ */
+export async function examinePostgres(url: string): Promise<StoreFacts> {
+  const client = new pg.Client({
+    connectionString: url,
+    application_name: 'lychgate doctor',
+    connectionTimeoutMillis: 5000,
+    statement_timeout: 5000,
+  })
+  client.on('error', () => undefined)
+  try {
+    await client.connect()
+    await client.query('set default_transaction_read_only = on')
+    return await factsOf(client)
+  } catch (fault) {
+    const reason =
+      fault instanceof Error ? fault.message || String('code' in fault && fault.code) : String(fault)
+    throw new Error(`the PostgreSQL database cannot be used: ${reason}`, { cause: fault })
+  } finally {
+    await client.end().catch(() => undefined)
+  }
+}
+
+async function factsOf(client: pg.Client): Promise<StoreFacts> {
+  const settings = await client.query(
+    "select current_setting('server_version') as version, current_setting('fsync') as fsync, pg_is_in_recovery() as standby",
+  )
+  const { version, fsync, standby } = settings.rows[0] ?? {}
+  const before = systemClock()
+  const instant = await client.query('select extract(epoch from clock_timestamp())::bigint as at')
+  const clock = { before, at: Number(instant.rows[0]?.at), after: systemClock() }
+  const schema = await schemaOf(client)
+  return {
+    engine: `PostgreSQL ${version}`,
+    schema,
+    faults: [...serverFaults(String(version), fsync === 'off', standby === true)],
+    clock,
+    ...(schema === 'current' && (await recordsOf(client))),
+    ...(standby !== true && { commitMilliseconds: await quickestCommit(client) }),
+  }
+}
+
+function* serverFaults(version: string, isUnsafe: boolean, isStandby: boolean): Generator<StoreFault> {
+  if (Number.parseInt(version, 10) < oldestVersion) {
+    yield {
+      said: 'PostgreSQL is too old',
+      expected: `${oldestVersion} or newer`,
+      found: version,
+      remedy: `upgrade PostgreSQL to ${oldestVersion} or newer`,
+    }
+  }
+  if (isStandby) {
+    yield {
+      said: 'the database is a standby, which takes no writes',
+      expected: 'the primary',
+      found: 'pg_is_in_recovery() is true',
+      remedy: 'name the primary in LYCHGATE_STORE, or every host with target_session_attrs=read-write',
+    }
+  }
+  if (isUnsafe) {
+    yield {
+      said: 'PostgreSQL does not wait for the disk: what was answered can be lost, and tokens that were revoked live again',
+      expected: 'fsync = on',
+      found: 'fsync = off',
+      remedy: 'fsync = on   (in postgresql.conf)',
+    }
+  }
+}
+
+async function schemaOf(client: pg.Client): Promise<StoreFacts['schema']> {
+  const applied = await appliedMigrations(client)
+  return applied.length === 0 ? 'missing' : schemaState('postgres', applied)
+}
+
+async function recordsOf(client: pg.Client): Promise<Pick<StoreFacts, 'keys' | 'seededPeople'>> {
+  const db = drizzle(client)
+  const stored = await db.select().from(keys).orderBy(keys.createdAt, keys.id)
+  const people = await db
+    .select({ username: accounts.username })
+    .from(accounts)
+    .where(eq(accounts.seeded, true))
+  return {
+    keys: stored.map(toKey),
+    seededPeople: people.map(({ username }) => username),
+  }
+}
+
+/** A message that nobody reads goes the way of every commit, to the disk, and changes no table. */
+async function quickestCommit(client: pg.Client): Promise<number> {
+  const times: number[] = []
+  for (let count = 0; count < commitsTried; count++) {
+    await client.query('begin read write')
+    await client.query("select pg_logical_emit_message(true, 'lychgate', '')")
+    const start = performance.now()
+    await client.query('commit')
+    times.push(performance.now() - start)
+  }
+  return Math.min(...times)
+}

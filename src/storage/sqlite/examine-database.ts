@@ -1,0 +1,106 @@
+import { closeSync, existsSync, fsyncSync, openSync, rmSync, statSync, writeSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import Database from 'better-sqlite3'
+import { drizzle } from 'drizzle-orm/better-sqlite3/driver'
+import { eq } from 'drizzle-orm/sql'
+import { commitsTried, type StoreFacts, type StoreFault } from '../examine.ts'
+import { schemaState } from '../migrations.ts'
+import { toKey } from '../rows.ts'
+import { appliedMigrations, assertSound } from './open-database.ts'
+import { accounts, keys } from './schema.ts'
+
+/**
+ * Looks at a database file; undefined when there is none.
+ * @throws {Error} with one line for the operator when it cannot be opened.
+ */
+export function examineDatabase(file: string): StoreFacts | undefined {
+  if (!existsSync(file) || statSync(file).size === 0) return undefined
+  let client: Database.Database | undefined
+  try {
+    client = openUnchanged(file)
+    const schema = schemaOf(client)
+    const commitMilliseconds = quickestSync(dirname(file))
+    return {
+      engine: `SQLite ${client.prepare('select sqlite_version()').pluck().get()}`,
+      schema,
+      faults: damageOf(client),
+      ...(schema === 'current' && recordsOf(client)),
+      ...(commitMilliseconds !== undefined && { commitMilliseconds }),
+    }
+  } catch (fault) {
+    const reason = fault instanceof Error ? fault.message : String(fault)
+    throw new Error(`the database file ${file} cannot be opened: ${reason}`, { cause: fault })
+  } finally {
+    client?.close()
+  }
+}
+
+/**
+ * A connection that writes nothing. One that cannot write leaves a journal of its own behind; so where there is none
+ * (no server has the file open), it is one that could: the last of those to close takes its journal along.
+ */
+function openUnchanged(file: string): Database.Database {
+  const client = new Database(file, { readonly: existsSync(`${file}-wal`), timeout: 2000 })
+  client.pragma('query_only = on')
+  return client
+}
+
+function schemaOf(client: Database.Database): StoreFacts['schema'] {
+  const tables = client.prepare("select name from sqlite_schema where type = 'table'").pluck().all()
+  if (tables.length === 0) return 'missing'
+  if (!tables.includes('__drizzle_migrations')) return 'foreign'
+  return schemaState('sqlite', appliedMigrations(client))
+}
+
+function damageOf(client: Database.Database): readonly StoreFault[] {
+  try {
+    assertSound(client)
+    return []
+  } catch (fault) {
+    return [
+      {
+        said: 'the database is damaged',
+        expected: 'quick_check finds nothing',
+        found: fault instanceof Error ? fault.message : String(fault),
+        remedy: 'stop the server and put the last backup in its place',
+      },
+    ]
+  }
+}
+
+function recordsOf(client: Database.Database): Pick<StoreFacts, 'keys' | 'seededPeople'> {
+  const db = drizzle(client)
+  const people = db
+    .select({ username: accounts.username })
+    .from(accounts)
+    .where(eq(accounts.seeded, true))
+    .all()
+  return {
+    keys: db.select().from(keys).orderBy(keys.createdAt, keys.id).all().map(toKey),
+    seededPeople: people.map(({ username }) => username),
+  }
+}
+
+/** A commit waits for the disk once: so does this, with a file of its own. */
+function quickestSync(folder: string): number | undefined {
+  const file = join(folder, `.lychgate-doctor-${process.pid}`)
+  try {
+    const handle = openSync(file, 'wx', 0o600)
+    try {
+      return Math.min(...Array.from({ length: commitsTried }, () => syncMilliseconds(handle)))
+    } finally {
+      closeSync(handle)
+      rmSync(file)
+    }
+  } catch {
+    // Not this user's folder, or full: both are found elsewhere.
+    return undefined
+  }
+}
+
+function syncMilliseconds(handle: number): number {
+  const start = performance.now()
+  writeSync(handle, Buffer.alloc(4096))
+  fsyncSync(handle)
+  return performance.now() - start
+}

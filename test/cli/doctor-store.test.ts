@@ -1,0 +1,325 @@
+import { hash } from 'node:crypto'
+import {
+  chmodSync,
+  chownSync,
+  copyFileSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
+import { join } from 'node:path'
+import Database from 'better-sqlite3'
+import t, { type Test } from 'tap'
+import type { Finding } from '../../src/cli/doctor/finding.ts'
+import { seedPeople } from '../../src/cli/seed.ts'
+import { openStore } from '../../src/storage/open.ts'
+import { systemClock, systemRandom } from '../../src/system.ts'
+import { newFolder, run } from '../helpers/command.ts'
+import { faultsOf } from '../helpers/doctor.ts'
+import { folderWithKeys, keysSecret } from '../helpers/keys.ts'
+
+// The store of a server that is not running, copied for every test, which puts one fault into it.
+const original = join(await folderWithKeys(t), 'lychgate.db')
+
+function healthyFolder(t: Test): string {
+  const data = newFolder(t)
+  chmodSync(data, 0o700)
+  copyFileSync(original, join(data, 'lychgate.db'))
+  chmodSync(join(data, 'lychgate.db'), 0o600)
+  return data
+}
+
+function settingsOf(data: string, more: Readonly<Record<string, string>> = {}) {
+  const issuer = 'https://auth.example.org'
+  return { LYCHGATE_ISSUER: issuer, LYCHGATE_DATA: data, LYCHGATE_SECRET: keysSecret, ...more }
+}
+
+/** What is found without the network. */
+async function faults(
+  data: string,
+  more: Readonly<Record<string, string>> = {},
+): Promise<readonly Finding[]> {
+  const found = await faultsOf(settingsOf(data, more), { offline: true })
+  return found.filter(({ check }) => check !== 'network')
+}
+
+function changeDatabase(data: string, sql: string): void {
+  const client = new Database(join(data, 'lychgate.db'))
+  client.exec(sql)
+  client.close()
+}
+
+/** Every file with its mode, its time and its content. */
+function contentsOf(folder: string) {
+  return readdirSync(folder).map((name) => {
+    const { mode, mtimeMs, uid } = statSync(join(folder, name))
+    return [name, mode, mtimeMs, uid, hash('sha256', readFileSync(join(folder, name)))]
+  })
+}
+
+t.test('a healthy store has no finding, and is left as it was', async (t) => {
+  const data = healthyFolder(t)
+  const before = contentsOf(data)
+  t.strictSame(await faults(data), [])
+  t.strictSame(contentsOf(data), before)
+})
+
+t.test('the journal of a server that was killed is left as it was, and what is in it is seen', async (t) => {
+  const [source, data] = [healthyFolder(t), newFolder(t)]
+  chmodSync(data, 0o700)
+  const client = new Database(join(source, 'lychgate.db'))
+  client.exec("delete from keys where algorithm = 'ES256'")
+  for (const name of readdirSync(source)) copyFileSync(join(source, name), join(data, name))
+  client.close()
+  const withoutIndex = () => contentsOf(data).filter(([name]) => !String(name).endsWith('-shm'))
+  const before = withoutIndex()
+  t.match(before, [['lychgate.db'], ['lychgate.db-wal']])
+  t.match(await faults(data), [{ check: 'keys', said: 'there is no active key for ES256' }])
+  t.strictSame(withoutIndex(), before)
+})
+
+t.test('what others on the machine can read is found, with the command that ends it', async (t) => {
+  const data = healthyFolder(t)
+  const [file, secret, yaml] = ['lychgate.db', 'secret', 'lychgate.yaml'].map((name) => join(data, name))
+  writeFileSync(secret ?? '', `${keysSecret}\n`, { mode: 0o644 })
+  writeFileSync(yaml ?? '', `secret: ${keysSecret}\n`, { mode: 0o644 })
+  chmodSync(file ?? '', 0o644)
+  chmodSync(data, 0o755)
+  const { LYCHGATE_SECRET: _secret, ...settings } = settingsOf(data)
+  const withFile = await faultsOf({ ...settings, LYCHGATE_SECRET_FILE: secret ?? '' }, { offline: true })
+  t.match(withFile, [
+    {
+      check: 'data folder',
+      level: 'problem',
+      expected: 'mode 0700',
+      found: 'mode 0755',
+      change: [`chmod 0700 ${data}`],
+    },
+    { check: 'file modes', level: 'problem', found: 'mode 0644', change: [`chmod 0600 ${file}`] },
+    { check: 'file modes', level: 'problem', found: 'mode 0644', change: [`chmod 0600 ${secret}`] },
+    { check: 'network' },
+  ])
+  const written = await faultsOf(settings, { offline: true, file: String(yaml) })
+  t.match(written[2], { check: 'file modes', change: [`chmod 0600 ${yaml}`] })
+  chmodSync(data, 0o750)
+  t.match((await faults(data))[0], { check: 'data folder', level: 'warning', found: 'mode 0750' })
+})
+
+t.test('a folder that is not there, and files of another user, are found', async (t) => {
+  const data = healthyFolder(t)
+  const missing = join(data, 'missing')
+  t.match(await faults(missing), [
+    { check: 'data folder', level: 'problem', change: [`mkdir -p -m 0700 ${missing}`, /^LYCHGATE_DATA=/] },
+    { check: 'database', level: 'warning', said: /^is not there yet/ },
+    { check: 'keys', level: 'not checked' },
+  ])
+  // Only root gives files away; everybody else finds a folder that is not his own at the root.
+  const isRoot = process.getuid?.() === 0
+  if (isRoot) chownSync(join(data, 'lychgate.db'), 12_345, 12_345)
+  const owner = (await faults(isRoot ? data : '/')).find(({ check }) => check === 'owner')
+  t.match(
+    owner,
+    isRoot
+      ? { level: 'problem', found: /lychgate\.db: user 12345$/, change: [/^chown -R 0:\d+ /] }
+      : { level: 'warning', found: 'user 0', change: [/sudo -u '#0' lychgate doctor$/] },
+  )
+})
+
+t.test('a secret that does not open the keys, and that of the development server, are found', async (t) => {
+  const data = healthyFolder(t)
+  t.match(await faults(data, { LYCHGATE_SECRET: 'x'.repeat(40) }), [
+    {
+      check: 'secret',
+      level: 'problem',
+      expected: 'the secret this store was first used with',
+      found: 'another one, from LYCHGATE_SECRET',
+      change: [/^LYCHGATE_SECRET_FILE=/, /^secret: /],
+    },
+  ])
+  writeFileSync(join(data, 'dev-secret'), `${keysSecret}\n`, { mode: 0o600 })
+  t.match(await faults(data), [{ check: 'secret', said: /^it is the one of the development server/ }])
+})
+
+t.test('a database that is newer, older, damaged, foreign or no database at all is found', async (t) => {
+  const cases: [string, (data: string) => void, object][] = [
+    [
+      'newer',
+      (data) =>
+        changeDatabase(
+          data,
+          "insert into __drizzle_migrations (hash, created_at) values ('x', 99999999999999)",
+        ),
+      { check: 'schema', level: 'problem', said: /a newer version of Lychgate/, change: [/backup/] },
+    ],
+    [
+      'older',
+      (data) =>
+        changeDatabase(
+          data,
+          'delete from __drizzle_migrations where created_at = (select max(created_at) from __drizzle_migrations)',
+        ),
+      { check: 'schema', level: 'warning', said: /brings it up to date when it starts$/ },
+    ],
+    [
+      'damaged',
+      (data) => {
+        const file = join(data, 'lychgate.db')
+        const bytes = readFileSync(file)
+        // The middle of it: the tables of its schema are still to be found.
+        bytes.fill(0xff, 40_960, 81_920)
+        writeFileSync(file, bytes)
+      },
+      { check: 'database', level: 'problem', said: /damaged|malformed/ },
+    ],
+    [
+      'foreign',
+      (data) => {
+        writeFileSync(join(data, 'lychgate.db'), '')
+        changeDatabase(data, 'create table theirs (a)')
+      },
+      { check: 'schema', level: 'problem', said: 'the database belongs to another program' },
+    ],
+    [
+      'no database',
+      (data) =>
+        writeFileSync(join(data, 'lychgate.db'), 'not one, and long enough to have a header'.repeat(9)),
+      { check: 'database', level: 'problem', said: /cannot be opened: file is not a database$/ },
+    ],
+  ]
+  for (const [about, damage, finding] of cases) {
+    const data = healthyFolder(t)
+    damage(data)
+    const before = contentsOf(data)
+    t.match(await faults(data), [finding], about)
+    t.strictSame(contentsOf(data), before, `${about}: left as it was`)
+  }
+})
+
+t.test('keys that are missing, due or from the future, and people of development, are found', async (t) => {
+  const cases: [string, string, object][] = [
+    ['none', 'delete from keys', { level: 'warning', said: /^there are none yet/ }],
+    [
+      'one missing',
+      "delete from keys where algorithm = 'EdDSA'",
+      { level: 'problem', said: 'there is no active key for EdDSA' },
+    ],
+    [
+      'due',
+      "update keys set created_at = 1, active_at = 1 where algorithm = 'RS256'",
+      { level: 'warning', said: 'RS256 should have a successor by now', change: ['lychgate keys rotate'] },
+    ],
+    [
+      'future',
+      'update keys set created_at = created_at + 90000, active_at = active_at + 90000',
+      { level: 'problem', said: /the clock of this machine was set back$/ },
+    ],
+  ]
+  for (const [about, sql, finding] of cases) {
+    const data = healthyFolder(t)
+    changeDatabase(data, sql)
+    t.match(await faults(data), [{ check: 'keys', ...finding }], about)
+  }
+  const data = healthyFolder(t)
+  changeDatabase(data, 'update keys set created_at = 1, active_at = 1')
+  t.match(await faults(data, { LYCHGATE_KEYS_ROTATION_SECONDS: '0' }), [
+    {
+      check: 'keys',
+      level: 'warning',
+      change: [
+        'lychgate keys rotate',
+        'LYCHGATE_KEYS_ROTATION_SECONDS=7776000',
+        'keys: { rotationSeconds: 7776000 }   (in the file)',
+      ],
+    },
+  ])
+})
+
+t.test('people of the development server in a production store are found', async (t) => {
+  const data = healthyFolder(t)
+  const store = await openStore(`sqlite:${data}/lychgate.db`)
+  await seedPeople(store, systemClock, systemRandom)
+  await store.close()
+  t.match(await faults(data), [
+    {
+      check: 'people',
+      level: 'problem',
+      found: 'alice, bob',
+      change: ['lychgate user remove alice', 'lychgate user remove bob'],
+    },
+  ])
+})
+
+t.test('settings that are valid and hardly meant are found', async (t) => {
+  const data = healthyFolder(t)
+  const local = { LYCHGATE_ISSUER: 'http://localhost:9400' }
+  const about = (environment: Record<string, string>, isContainer = false) =>
+    faultsOf(settingsOf(data, environment), { offline: true, isContainer })
+  t.match(await about({ ...local, LYCHGATE_RATE_LIMITS: 'off' }), [
+    { check: 'rate limits', level: 'warning', change: ['LYCHGATE_RATE_LIMITS=on', /^rateLimits: on/] },
+    {},
+  ])
+  t.match(await about({ ...local, LYCHGATE_PORT: '9500' }), [
+    {
+      check: 'port',
+      level: 'warning',
+      found: 'http://localhost:9400',
+      change: ['LYCHGATE_PORT=9400', /^port: 9400/],
+    },
+    {},
+  ])
+  t.match(await about({ LYCHGATE_STORE: 'sqlite::memory:' }), [
+    { check: 'store', level: 'problem' },
+    { check: 'keys' },
+    {},
+  ])
+  t.match(await about(local, true), [
+    {
+      check: 'container',
+      level: 'problem',
+      found: '127.0.0.1',
+      change: ['LYCHGATE_HOST=0.0.0.0', /^host: /],
+    },
+    {
+      check: 'container',
+      level: 'warning',
+      found: 'http://localhost:9400',
+      change: [/^LYCHGATE_ISSUER=https/, /./],
+    },
+    {},
+  ])
+  t.match(await about({ LYCHGATE_ISSUER: 'https://auth.example.org/' }), [
+    {
+      check: 'settings',
+      level: 'problem',
+      change: ['LYCHGATE_ISSUER=https://auth.example.org', /^issuer: https/],
+    },
+  ])
+  t.match(await about({ LYCHGATE_ISUER: 'x' }), [
+    { check: 'settings', said: /did you mean LYCHGATE_ISSUER\?$/ },
+  ])
+})
+
+t.test('the command prints a line a check and the line to change, and ends with 0 or 1', async (t) => {
+  const data = healthyFolder(t)
+  const good = settingsOf(data, { LYCHGATE_HOST: '0.0.0.0' })
+  const bad = { ...good, LYCHGATE_SECRET: 'x'.repeat(40) }
+  const [healthy, ill, json] = await Promise.all([
+    run(['doctor', '--offline'], { environment: good }),
+    run(['doctor', '--offline'], { environment: bad }),
+    run(['doctor', '--offline', '--json'], { environment: bad }),
+  ])
+  t.match(healthy, { code: 0, stderr: '', stdout: /^ok {11}settings: valid for lychgate serve\n/ })
+  t.match(healthy.stdout, /\n\d+ ok, 0 warnings, 0 problems, 1 not checked\n$/)
+  t.match(ill, { code: 1, stderr: 'lychgate: doctor: 1 problem found\n' })
+  t.match(
+    ill.stdout,
+    /\nproblem {6}secret: does not open [^\n]+\n {13}expected {2}the secret [^\n]+\n {13}found {5}another one[^\n]+\n {13}change {4}LYCHGATE_SECRET_FILE=/,
+  )
+  t.match(JSON.parse(json.stdout), {
+    healthy: false,
+    summary: /1 problem,/,
+    findings: [{ check: 'settings', level: 'ok' }],
+  })
+  t.equal(json.code, 1)
+})

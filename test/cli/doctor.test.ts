@@ -1,0 +1,264 @@
+import t from 'tap'
+import { startProxied } from '../helpers/doctor.ts'
+import type { Behaviour, Passing } from '../helpers/proxy.ts'
+
+// One set-up, whose proxy has one fault at a time; the doctor asks it over TLS as clients do.
+const setup = await startProxied(t)
+const { issuer, server, faults } = setup
+const discovery = `${issuer}/.well-known/openid-configuration`
+
+/** A proxy that changes these headers of every answer. */
+const withHeaders = (change: (headers: Passing['headers']) => Passing['headers']): Behaviour => ({
+  answer: (passing) => ({ ...passing, headers: change(passing.headers) }),
+})
+/** A proxy that changes the text of JSON documents. */
+const withText = (change: (text: string) => string): Behaviour => ({
+  answer: (passing) => {
+    const isJson = String(passing.headers['content-type']).includes('json')
+    return isJson ? { ...passing, body: Buffer.from(change(passing.body.toString())) } : passing
+  },
+})
+/** A proxy that answers by itself. */
+const answering = (status: number, headers: Passing['headers'], body = ''): Behaviour => ({
+  answers: (_incoming, outgoing) => {
+    outgoing.writeHead(status, headers).end(body)
+    return true
+  },
+})
+const without =
+  (name: string) =>
+  ({ [name]: _gone, ...headers }: Passing['headers']) =>
+    headers
+
+t.test('a healthy set-up behind a proxy has no finding', async (t) => {
+  t.strictSame(await faults(), [])
+})
+
+t.test('a proxy that changes the documents is found, with the line to change', async (t) => {
+  const cases: [string, Behaviour, object][] = [
+    [
+      'a trailing slash',
+      withText((text) => text.replace(`"issuer":"${issuer}"`, `"issuer":"${issuer}/"`)),
+      { said: `${discovery} names the issuer with a trailing slash`, expected: issuer, found: `${issuer}/` },
+    ],
+    [
+      'http for https',
+      withText((text) => text.replaceAll('https://', 'http://')),
+      {
+        said: `${discovery} names the issuer with http`,
+        found: issuer.replace('https', 'http'),
+        change: [/^sub_filter_types none;/, `LYCHGATE_ISSUER=${issuer}`, `issuer: ${issuer}   (in the file)`],
+      },
+    ],
+    [
+      'another endpoint',
+      withText((text) => text.replace('/oauth/authorize"', '/authorize"')),
+      { said: `${discovery} differs in authorization_endpoint`, found: /\/authorize"/ },
+    ],
+    [
+      'another content type',
+      withHeaders((headers) => ({ ...headers, 'content-type': 'text/plain' })),
+      { level: 'warning', said: `${discovery} has the wrong content type`, found: 'text/plain' },
+    ],
+  ]
+  for (const [about, behaviour, finding] of cases) {
+    t.match((await faults(behaviour))[0], { check: 'issuer', level: 'problem', ...finding }, about)
+  }
+})
+
+t.test('a proxy or another server that answers in place of this one is found', async (t) => {
+  const html = { 'content-type': 'text/html' }
+  const port = server.deps.config.port
+  const toThisServer = new RegExp(`proxy_pass http://127.0.0.1:${port};`)
+  const foreign = JSON.stringify({ issuer: 'https://other.example', jwks_uri: 'https://other.example/jwks' })
+  const cases: [string, Behaviour, object][] = [
+    [
+      '502',
+      answering(502, html, '<title>502 Bad\n Gateway</title>'),
+      { said: `${discovery} is answered with 502`, found: '502: 502 Bad Gateway', change: [toThisServer] },
+    ],
+    [
+      'a page for everything',
+      answering(200, html, '<h1>It works!</h1>'),
+      { said: `${discovery} is answered by something else`, found: 'text/html: <h1>It works!</h1>' },
+    ],
+    [
+      'a redirect',
+      answering(301, { location: `${discovery}/` }),
+      { said: `${discovery} is answered with a redirect`, found: `301, to ${discovery}/` },
+    ],
+    [
+      'another server',
+      answering(200, { 'content-type': 'application/json' }, foreign),
+      {
+        said: `${discovery} names another issuer`,
+        found: 'https://other.example',
+        change: [toThisServer, 'LYCHGATE_ISSUER=https://other.example'],
+      },
+    ],
+  ]
+  for (const [about, behaviour, finding] of cases) {
+    const found = await faults(behaviour)
+    t.equal(found.length, 1, about)
+    t.match(found[0], { check: 'issuer', level: 'problem', ...finding }, about)
+  }
+})
+
+t.test('a copy of this server with other keys is found', async (t) => {
+  const jwks = JSON.stringify({ keys: [{ kid: 'theirs', kty: 'OKP' }] })
+  const [finding, ...more] = await faults({
+    answer: (passing, path) => (path.endsWith('/jwks') ? { ...passing, body: Buffer.from(jwks) } : passing),
+  })
+  t.match(finding, { check: 'published keys', level: 'problem', found: 'theirs', change: [/proxy_pass/] })
+  t.strictSame(more, [])
+})
+
+t.test('headers, cookies and credentials that are lost on the way are found', async (t) => {
+  const cases: [string, Behaviour, object][] = [
+    [
+      'the policy is lost',
+      withHeaders(without('content-security-policy')),
+      {
+        check: 'headers',
+        said: 'content-security-policy is lost on the way',
+        expected: /frame-ancestors 'none'/,
+        change: [/proxy_hide_header Content-Security-Policy;$/],
+      },
+    ],
+    [
+      'a header is added',
+      withHeaders((headers) => ({ ...headers, 'x-frame-options': 'DENY, SAMEORIGIN' })),
+      { check: 'headers', level: 'warning', said: 'x-frame-options is sent twice' },
+    ],
+    [
+      'a header is replaced',
+      withHeaders((headers) => ({ ...headers, 'cache-control': 'public' })),
+      { check: 'headers', said: 'cache-control is replaced', expected: 'no-store', found: 'public' },
+    ],
+    [
+      'cookies are lost',
+      withHeaders(without('set-cookie')),
+      {
+        check: 'cookies',
+        said: 'are lost on the way: nobody can sign in',
+        expected: '__Host-lychgate_session=…; HttpOnly; Path=/; SameSite=Lax; Secure',
+        change: [/proxy_hide_header Set-Cookie/],
+      },
+    ],
+    [
+      'cookies are changed',
+      withHeaders((headers) => ({
+        ...headers,
+        ...(headers['set-cookie'] && {
+          'set-cookie': [headers['set-cookie']].flat().map((one) => String(one).replace('; Secure', '')),
+        }),
+      })),
+      { check: 'cookies', said: 'are changed on the way', change: [/proxy_cookie_flags/] },
+    ],
+    [
+      'Authorization does not get through',
+      { request: without('authorization') },
+      { check: 'request headers', said: 'Authorization does not reach the server' },
+    ],
+    [
+      'cookies do not get through',
+      { request: without('cookie') },
+      { check: 'request headers', change: [/proxy_set_header Cookie "";$/] },
+    ],
+  ]
+  for (const [about, behaviour, finding] of cases) {
+    const found = await faults(behaviour)
+    const one = found.find(({ check }) => check !== 'issuer')
+    t.match(one, { level: 'problem', ...finding }, about)
+  }
+})
+
+t.test('a proxy that keeps, compresses, cuts or dates what it should pass on is found', async (t) => {
+  const kept = new Map<string, Passing>()
+  const keeping: Behaviour = {
+    answer: (passing, path) => {
+      const old = kept.get(path) ?? passing
+      kept.set(path, old)
+      return old
+    },
+  }
+  const limiting: Behaviour = {
+    answers: (incoming, outgoing) => {
+      if (Number(incoming.headers['content-length'] ?? 0) <= 8192) return false
+      outgoing.writeHead(413, { connection: 'close' }).end('<title>413 Request Entity Too Large</title>')
+      return true
+    },
+  }
+  const cases: [string, Behaviour, object][] = [
+    [
+      'it caches',
+      keeping,
+      { check: 'caching', found: 'the same answer twice', change: [/^proxy_cache off;/] },
+    ],
+    [
+      'it says how old its copy is',
+      withHeaders((headers) => ({ ...headers, age: '7' })),
+      { check: 'caching', found: 'age: 7' },
+    ],
+    [
+      'it compresses pages',
+      withHeaders((headers) =>
+        String(headers['content-type']).includes('html')
+          ? { ...headers, 'content-encoding': 'gzip' }
+          : headers,
+      ),
+      { check: 'compression', level: 'warning', found: 'gzip', change: [/^gzip off;/] },
+    ],
+    [
+      'it limits forms',
+      limiting,
+      {
+        check: 'body size',
+        expected: /16384 bytes/,
+        found: '413: 413 Request Entity Too Large',
+        change: [/^client_max_body_size 64k;/],
+      },
+    ],
+    [
+      'its clock is wrong',
+      withHeaders((headers) => ({ ...headers, date: new Date(Date.now() - 60_000).toUTCString() })),
+      {
+        check: 'clock',
+        said: /^of the issuer is (59|60|61) seconds behind this one$/,
+        change: [/set-ntp true/],
+      },
+    ],
+  ]
+  for (const [about, behaviour, finding] of cases) {
+    const found = await faults(behaviour)
+    t.match(found, [{ level: 'problem', ...finding }], about)
+    t.equal(found.length, 1, about)
+  }
+})
+
+t.test('a proxy that does not say for whom it asks, or believes everybody, is found', async (t) => {
+  t.match(await faults({ request: without('x-forwarded-for') }), [
+    {
+      check: 'forwarded address',
+      said: 'the proxy sends no X-Forwarded-For: everybody counts as 127.0.0.1, one network for rate limits',
+      change: [/^proxy_set_header X-Forwarded-For \$remote_addr;/],
+    },
+  ])
+  let claimed: string | undefined
+  const believing: Behaviour = {
+    answers: (incoming) => {
+      claimed = incoming.headers['x-forwarded-for']?.toString()
+      return false
+    },
+    request: (headers) => ({ ...headers, 'x-forwarded-for': claimed ?? '198.51.100.9' }),
+  }
+  t.match(await faults(believing), [
+    { check: 'forwarded address', level: 'problem', found: '192.0.2.123, which the request claimed' },
+  ])
+})
+
+t.test('what drops the question leaves the forwarded address unknown, and nothing else', async (t) => {
+  t.match(await faults(withHeaders(without('lychgate-sighting'))), [
+    { check: 'forwarded address', level: 'not checked', said: /drops headers it does not know/ },
+  ])
+})

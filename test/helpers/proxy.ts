@@ -1,0 +1,88 @@
+import {
+  createServer,
+  type IncomingMessage,
+  type OutgoingHttpHeaders,
+  request as requestHttp,
+  type ServerResponse,
+} from 'node:http'
+import { createServer as createTlsServer } from 'node:https'
+import type { AddressInfo } from 'node:net'
+import { buffer } from 'node:stream/consumers'
+import type { Credentials } from './certificates.ts'
+
+/** An answer on its way to the client. */
+export interface Passing {
+  readonly status: number
+  readonly headers: OutgoingHttpHeaders
+  readonly body: Buffer
+}
+
+/** What a proxy does besides passing on; nothing of it at first. */
+export interface Behaviour {
+  /** Answers itself; false passes the request on. */
+  answers?: (incoming: IncomingMessage, outgoing: ServerResponse) => boolean
+  /** The headers that go on. */
+  request?: (headers: OutgoingHttpHeaders) => OutgoingHttpHeaders
+  /** The answer that goes back. */
+  answer?: (answer: Passing, path: string) => Passing
+}
+
+export interface TestProxy {
+  readonly port: number
+  /** May be changed at any time. */
+  behaviour: Behaviour
+}
+
+interface Test {
+  teardown(end: () => unknown): unknown
+}
+
+/** A proxy on a free port of localhost, with TLS where it has credentials; it names the client as a good one does. */
+export async function startProxy(
+  t: Test,
+  upstream: () => number,
+  credentials?: Credentials,
+): Promise<TestProxy> {
+  const listener = async (incoming: IncomingMessage, outgoing: ServerResponse) => {
+    if (proxy.behaviour.answers?.(incoming, outgoing)) return
+    const answer = await passOn(incoming, upstream(), proxy.behaviour)
+    const { 'transfer-encoding': _encoding, ...headers } = answer.headers
+    outgoing.writeHead(answer.status, { ...headers, 'content-length': answer.body.length }).end(answer.body)
+  }
+  const server = credentials ? createTlsServer({ ...credentials }, listener) : createServer(listener)
+  await new Promise<void>((resolve) => server.listen(0, 'localhost', resolve))
+  t.teardown(() => {
+    server.closeAllConnections()
+    server.close()
+  })
+  // `as`: what a server on a port has.
+  const proxy: TestProxy = { port: (server.address() as AddressInfo).port, behaviour: {} }
+  return proxy
+}
+
+async function passOn(
+  incoming: IncomingMessage,
+  port: number,
+  { request = (headers) => headers, answer = (passing) => passing }: Behaviour,
+): Promise<Passing> {
+  const { method, url: path = '/', socket } = incoming
+  const before = incoming.headers['x-forwarded-for']
+  const forwarded = [before ?? [], socket.remoteAddress ?? ''].flat().join(', ')
+  const headers = request({ ...incoming.headers, 'x-forwarded-for': forwarded })
+  const body = await buffer(incoming)
+  const passing = await new Promise<Passing>((resolve) => {
+    const fail = () => resolve({ status: 502, headers: { 'content-type': 'text/html' }, body: badGateway })
+    const onward = requestHttp(
+      { host: '127.0.0.1', port, method, path, headers, agent: false },
+      (received) => {
+        const { statusCode: status = 0, headers: own } = received
+        buffer(received).then((content) => resolve({ status, headers: own, body: content }), fail)
+      },
+    )
+    onward.on('error', fail)
+    onward.end(body)
+  })
+  return answer(passing, path)
+}
+
+const badGateway = Buffer.from('<html><head><title>502 Bad Gateway</title></head></html>')
