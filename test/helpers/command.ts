@@ -28,14 +28,20 @@ export function newFolder(t: Test): string {
   return folder
 }
 
-/** Starts `lychgate …` as a process of its own. */
+/** The file to run instead of the sources: `npm run check:build` runs tests against what it has built. */
+export const executable = process.env['TEST_EXECUTABLE']
+
+/** Starts `lychgate …` as a process of its own; what is one file needs nothing of what surrounds it. */
 export function start(
   args: readonly string[],
   environment: Readonly<Record<string, string>> = {},
+  cwd?: string,
 ): ChildProcess {
+  if (executable) return spawn(executable, args, { env: environment, cwd })
   const inherited = Object.entries(process.env).filter(([name]) => !name.startsWith('LYCHGATE_'))
   return spawn(process.execPath, [entry, ...args], {
     env: { ...Object.fromEntries(inherited), ...environment },
+    cwd,
   })
 }
 

@@ -9,6 +9,8 @@ import { loadKeyRing } from '../../src/keys/key-ring.ts'
 import { hashPassword } from '../../src/passwords.ts'
 import { openStore } from '../../src/storage/open.ts'
 import { systemRandom } from '../../src/system.ts'
+import { executable } from './command.ts'
+import { startOutside, storeForTwo } from './executable.ts'
 import { freePort } from './free-port.ts'
 
 /** What a test needs of tap's `t`. */
@@ -59,13 +61,22 @@ const everyClaim = {
   address: { street_address: 'Storgatan 1', locality: 'Uppsala', postal_code: '753 31', country: 'Sweden' },
 }
 
-/** A real server: the whole application over a real SQLite store, listening on a free port, with alice and bob. */
+/**
+ * A real server: the whole application over a real SQLite store, listening on a free port, with alice and bob. With
+ * TEST_EXECUTABLE it is that file in a process of its own, and only its wire and its store can be looked at.
+ */
 export async function startServer(t: Test, options: ServerOptions = {}): Promise<TestServer> {
   const port = options.port ?? (await freePort())
   const origin = `http://localhost:${port}`
   const issuer = origin + (options.issuerPath ?? '')
   const config = testConfig(issuer, port, options)
-  const store = await openStore(options.store ?? 'sqlite::memory:')
+  if (executable && options.store === undefined) {
+    const { url, remove } = storeForTwo()
+    t.teardown(remove)
+    return startServer(t, { ...options, port, store: url })
+  }
+  const url = options.store ?? 'sqlite::memory:'
+  const store = await openStore(url)
   let skew = 0
   const clock = () => Math.floor(Date.now() / 1000) + skew
   const { secret = '' } = config
@@ -74,16 +85,19 @@ export async function startServer(t: Test, options: ServerOptions = {}): Promise
   await addPeople(deps)
   const log: string[] = []
   const app = await buildApp(deps, { logTo: { write: (line) => void log.push(line) } })
-  await app.listen({ port, host: 'localhost' })
+  const outside = executable ? await startOutside(executable, config, url) : undefined
+  if (outside === undefined) await app.listen({ port, host: 'localhost' })
   let closed = false
   const close = async () => {
     if (closed) return
     closed = true
+    await outside?.stop()
     await app.close()
     await store.close()
   }
   t.teardown(close)
   const advance = (seconds: number) => {
+    if (outside) throw new Error('the executable has a clock of its own')
     skew += seconds
   }
   return { issuer, origin, app, deps, log, close, now: clock, advance }

@@ -1,0 +1,137 @@
+/**
+ * Makes dist/lychgate: the whole server and Node in one executable for this platform. Everything happens in a folder
+ * of its own and by relative names, so that nothing of this machine is in the file and two builds are the same bytes.
+ */
+import { execFileSync, spawnSync } from 'node:child_process'
+import {
+  chmodSync,
+  copyFileSync,
+  cpSync,
+  globSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { build, type Metafile, type Plugin } from 'esbuild'
+import { bundleOptions, dist, root } from './bundle.ts'
+import { codeCache } from './code-cache.ts'
+import { licencesOf } from './licences.ts'
+
+const platform = `${process.platform}-${process.arch}`
+const addon = 'better_sqlite3.node'
+const assets = [
+  'package.json',
+  'openapi/openapi.json',
+  'views/*',
+  'drizzle/*/*.sql',
+  'drizzle/*/meta/_journal.json',
+]
+/** Node's own mark of the place that says whether something was put into it. */
+const fuse = 'NODE_SEA_FUSE_fce680ab2cc467b6e072b8b5df1996b2'
+
+/** Builds the executable at this path, and beside it the licences of what is in it. */
+export async function buildExecutable(file: string): Promise<void> {
+  if (process.platform !== 'linux') throw new Error('the executable is made on Linux only')
+  const work = mkdtempSync(join(tmpdir(), 'lychgate-build-'))
+  try {
+    const metafile = await bundle(`${work}/lychgate.cjs`)
+    copyAssets(`${work}/assets`)
+    writeFileSync(`${work}/lychgate.cache`, codeCache(`${work}/lychgate.cjs`, `${work}/assets`, work))
+    copyFileSync(`${root}scripts/build/start.cjs`, `${work}/start.cjs`)
+    writeFileSync(`${work}/blob.json`, JSON.stringify(blobOptions(work)))
+    runNode(work, '--experimental-sea-config', 'blob.json')
+    copyFileSync(process.execPath, `${work}/lychgate`)
+    chmodSync(`${work}/lychgate`, 0o755)
+    strip(`${work}/lychgate`)
+    const postject = `${root}node_modules/postject/dist/cli.js`
+    runNode(work, postject, 'lychgate', 'NODE_SEA_BLOB', 'blob', '--sentinel-fuse', fuse)
+    // A server that runs keeps the file it was started from.
+    rmSync(file, { force: true })
+    copyFileSync(`${work}/lychgate`, file)
+    writeFileSync(`${file}.licences.txt`, `${nodeLicence()}\n${licencesOf(metafile)}`)
+  } finally {
+    rmSync(work, { recursive: true, force: true })
+  }
+}
+
+async function bundle(file: string): Promise<Metafile> {
+  const { metafile } = await build({
+    ...bundleOptions,
+    entryPoints: ['src/one-file.ts'],
+    plugins: [embeddedAddon],
+    format: 'cjs',
+    minify: true,
+    banner: { js: '(function(require){' },
+    footer: { js: '})' },
+    // Only the sources and the npm package ask for their own place.
+    logOverride: { 'empty-import-meta': 'silent' },
+    outfile: file,
+  })
+  writeFileSync(file, inAscii(readFileSync(file, 'utf8')))
+  return metafile
+}
+
+/** The driver without its search for a binary; the binary comes out of the executable. */
+const embeddedAddon: Plugin = {
+  name: 'embedded addon',
+  setup({ onResolve, onLoad, resolve }) {
+    onResolve({ filter: /^better-sqlite3$/ }, ({ resolveDir }) =>
+      resolve(`better-sqlite3/${platform}`, { kind: 'require-call', resolveDir }),
+    )
+    onLoad({ filter: /\.node$/ }, () => ({
+      contents: `module.exports = require('./src/addon.ts').loadAddon('${addon}')`,
+      resolveDir: root,
+    }))
+  },
+}
+
+/** esbuild leaves regular expressions as they are, and one letter beyond Latin-1 doubles the memory of the whole text. */
+function inAscii(code: string): string {
+  return code.replace(/[^\0-\x7f]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`)
+}
+
+function copyAssets(folder: string): void {
+  for (const name of globSync(assets, { cwd: root })) cpSync(root + name, `${folder}/${name}`)
+  cpSync(`${root}node_modules/better-sqlite3/prebuilds/${platform}.node`, `${folder}/${addon}`)
+}
+
+function blobOptions(work: string) {
+  const files = globSync('**/*.*', { cwd: `${work}/assets` }).sort()
+  const code = ['lychgate.cjs', 'lychgate.cache'].map((name) => [name, name])
+  return {
+    main: 'start.cjs',
+    output: 'blob',
+    disableExperimentalSEAWarning: true,
+    assets: Object.fromEntries([...code, ...files.map((name) => [name, `assets/${name}`])]),
+  }
+}
+
+/** Node comes with its symbols, a tenth of it. */
+function strip(file: string): void {
+  const { error, status } = spawnSync('strip', ['--strip-unneeded', file], { stdio: 'inherit' })
+  if (error || status !== 0)
+    process.stderr.write(
+      'strip (of binutils) is not here: the file keeps the symbols of Node, some 13 MB more\n',
+    )
+}
+
+function nodeLicence(): string {
+  const { version } = process
+  return `Node.js ${version}: https://github.com/nodejs/node/blob/${version}/LICENSE\n`
+}
+
+/** Both tools talk; what they say is told only when they fail. */
+function runNode(folder: string, ...args: string[]): void {
+  execFileSync(process.execPath, args, { cwd: folder, stdio: 'pipe' })
+}
+
+if (import.meta.main) {
+  mkdirSync(dist, { recursive: true })
+  await buildExecutable(`${dist}/lychgate`)
+  process.stdout.write(`dist/lychgate, ${(statSync(`${dist}/lychgate`).size / 1e6).toFixed(1)} MB\n`)
+}

@@ -1,0 +1,86 @@
+/**
+ * Prints what dist/lychgate takes: its size, the time until it answers against that of a bare Fastify in Node, and its
+ * memory when idle. Times are medians of runs that take turns; a busy machine slows both.
+ */
+import { type ChildProcess, spawn } from 'node:child_process'
+import { mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { freePort } from '../../test/helpers/free-port.ts'
+import { dist, root } from './bundle.ts'
+
+const runs = Number(process.argv[2] ?? 11)
+const idleSeconds = 25
+const data = mkdtempSync(join(tmpdir(), 'lychgate-measure-'))
+const bare = `import('${root}node_modules/fastify/fastify.js').then(({ default: fastify }) => {
+  const app = fastify()
+  app.get('/readyz', async () => 'ready')
+  app.listen({ port: Number(process.argv[1]) })
+})`
+
+try {
+  // The first start makes the keys and the people.
+  await timed(startFile)
+  const times: { file: number[]; bare: number[] } = { file: [], bare: [] }
+  for (let run = 0; run < runs; run += 1) {
+    times.bare.push(await timed((port) => spawn(process.execPath, ['-e', bare, String(port)])))
+    times.file.push(await timed(startFile))
+  }
+  const [file, node] = [median(times.file), median(times.bare)]
+  print('size', `${(statSync(`${dist}/lychgate`).size / 1e6).toFixed(1)} MB`)
+  print(
+    'ready',
+    `${file.toFixed(0)} ms; bare Fastify ${node.toFixed(0)} ms; ratio ${(file / node).toFixed(2)}`,
+  )
+  await timed(startFile, async (child) => {
+    await new Promise((resolve) => setTimeout(resolve, idleSeconds * 1000))
+    print(`idle, ${idleSeconds} s`, `${(residentKilobytes(child) / 1024).toFixed(1)} MiB`)
+  })
+} finally {
+  rmSync(data, { recursive: true, force: true })
+}
+
+/** Milliseconds from the start of the process to its first answer; then `look` at it, and end it. */
+async function timed(
+  start: (port: number) => ChildProcess,
+  look: (child: ChildProcess) => Promise<void> = async () => undefined,
+): Promise<number> {
+  const port = await freePort()
+  const began = performance.now()
+  const child = start(port)
+  const exit = new Promise((resolve) => child.once('exit', resolve))
+  while (!(await answers(port))) {
+    if (child.exitCode !== null) throw new Error(`it ended with ${child.exitCode}`)
+  }
+  const milliseconds = performance.now() - began
+  await look(child)
+  child.kill('SIGKILL')
+  await exit
+  return milliseconds
+}
+
+function startFile(port: number): ChildProcess {
+  return spawn(`${dist}/lychgate`, ['dev', '--port', String(port), '--data', data], {
+    env: {},
+    stdio: 'ignore',
+  })
+}
+
+async function answers(port: number): Promise<boolean> {
+  const answer = await fetch(`http://localhost:${port}/readyz`).catch(() => undefined)
+  if (answer) await answer.text()
+  else await new Promise((resolve) => setTimeout(resolve, 5))
+  return answer?.ok ?? false
+}
+
+function residentKilobytes({ pid }: ChildProcess): number {
+  return Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1])
+}
+
+function median(values: readonly number[]): number {
+  return values.toSorted((one, other) => one - other)[Math.floor(values.length / 2)] ?? Number.NaN
+}
+
+function print(what: string, value: string): void {
+  process.stdout.write(`${what.padEnd(12)}  ${value}\n`)
+}

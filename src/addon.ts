@@ -1,0 +1,29 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { readAsset } from './assets.ts'
+
+/**
+ * The native code of a driver, out of the executable; the build puts this in the place of `require`. The system loads
+ * code from files only: it lies in a folder of this user alone for as long as loading takes.
+ * @throws {Error} with one line for the operator.
+ */
+export function loadAddon(name: string): unknown {
+  const module = { exports: {} }
+  try {
+    const folder = mkdtempSync(join(tmpdir(), 'lychgate-'))
+    try {
+      writeFileSync(join(folder, name), readAsset(name), { mode: 0o500 })
+      process.dlopen(module, join(folder, name))
+    } finally {
+      rmSync(folder, { recursive: true, force: true })
+    }
+  } catch (cause) {
+    const reason = cause instanceof Error ? cause.message : String(cause)
+    throw new Error(
+      `cannot load its driver through ${tmpdir()}: ${reason}; set TMPDIR to a folder that allows programs`,
+      { cause },
+    )
+  }
+  return module.exports
+}

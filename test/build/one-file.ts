@@ -1,0 +1,77 @@
+/** The executable itself: `npm run check:build` makes it, and runs this with its path in TEST_EXECUTABLE. */
+import { readdirSync, readFileSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import t from 'tap'
+import { buildExecutable } from '../../scripts/build/executable.ts'
+import { version } from '../../src/version.ts'
+import { ended, executable, newFolder, run, start } from '../helpers/command.ts'
+import { freePort } from '../helpers/free-port.ts'
+import { startPostgres } from '../storage/postgres-server.ts'
+
+const file = executable ?? ''
+
+t.setTimeout(300_000)
+
+t.test('it has at most 120 MB and says what it was built from', async (t) => {
+  t.ok(statSync(file).size <= 120_000_000, `${statSync(file).size} bytes`)
+  t.match(await run(['--version']), { code: 0, stdout: `${version()}\n`, stderr: '' })
+})
+
+t.test('another build of the same sources is the same bytes', async (t) => {
+  const again = join(newFolder(t), 'lychgate')
+  await buildExecutable(again)
+  t.ok(readFileSync(again).equals(readFileSync(file)))
+  const licences = readFileSync(`${again}.licences.txt`, 'utf8')
+  for (const name of ['fastify', 'jose', 'better-sqlite3', 'pg']) {
+    t.match(licences, new RegExp(`^${name} \\d.*\\n\\n[^=]*(Permission|Apache License)`, 'm'), name)
+  }
+})
+
+t.test(
+  'in an empty folder with an empty environment it serves every page, style, script and document',
+  async (t) => {
+    const [folder, temporary, port] = [newFolder(t), newFolder(t), await freePort()]
+    const child = start(['dev', '--port', String(port)], { TMPDIR: temporary }, folder)
+    t.teardown(() => child.kill('SIGKILL'))
+    const end = ended(child)
+    const get = (path: string) => fetch(`http://localhost:${port}${path}`)
+    while (!(await get('/readyz').catch(() => undefined))?.ok) {
+      if (child.exitCode !== null) throw new Error((await end).stderr)
+      await new Promise((resolve) => setTimeout(resolve, 20))
+    }
+    const home = await (await get('/')).text()
+    const assets = [...home.matchAll(/"(\/assets\/[^"]+)"/g)].map(([, path]) => String(path))
+    t.ok(assets.length >= 2)
+    const paths = [
+      '/openapi.json',
+      '/.well-known/openid-configuration',
+      '/api/oauth/jwks',
+      '/assets/form-post.js',
+    ]
+    for (const path of [...paths, ...assets]) {
+      t.equal((await get(path)).status, 200, path)
+    }
+    t.match(await (await get('/oauth/authorize')).text(), '<!doctype html>')
+    t.strictSame(readdirSync(folder), ['data'], 'it writes into its data folder only')
+    t.strictSame(readdirSync(temporary), [], 'the file of the driver is gone as soon as it is loaded')
+    child.kill('SIGTERM')
+    t.match(await end, { code: 0, stderr: '' })
+  },
+)
+
+t.test('a temporary folder it cannot load code from is one line that names the variable', async (t) => {
+  const data = newFolder(t)
+  const environment = { TMPDIR: join(data, 'missing') }
+  const result = await run(['user', 'list', '--data', data], { environment })
+  t.match(result, { code: 1, stdout: '', stderr: /^lychgate: store: [^\n]*set TMPDIR to [^\n]*\n$/ })
+})
+
+t.test('PostgreSQL works as SQLite does', async (t) => {
+  const environment = { LYCHGATE_STORE: await (await startPostgres(t)).createDatabase() }
+  const added = await run(['user', 'add', 'carol', '--email', 'carol@example.com'], {
+    environment,
+    input: 'a password for carol\n',
+  })
+  t.match(added, { code: 0, stderr: '' })
+  t.match(await run(['user', 'list'], { environment }), { code: 0, stdout: /carol/ })
+})

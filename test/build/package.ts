@@ -1,0 +1,121 @@
+/** What `npm pack` makes, installed into an empty folder: the command line, and the guard for JavaScript and TypeScript. */
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
+import { existsSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import t from 'tap'
+import { newFolder } from '../helpers/command.ts'
+import { freePort } from '../helpers/free-port.ts'
+
+const root = fileURLToPath(new URL('../..', import.meta.url))
+const folder = newFolder(t)
+const installed = join(folder, 'node_modules/lychgate')
+
+/** npm sets variables for the scripts it runs, and takes them as settings of its own. */
+const environment = Object.fromEntries(
+  Object.entries(process.env).filter(([name]) => !/^(npm|LYCHGATE)_/i.test(name)),
+)
+
+function npm(cwd: string, ...args: string[]): string {
+  const result = spawnSync('npm', args, { cwd, env: environment, encoding: 'utf8' })
+  if (result.status !== 0) throw new Error(`npm ${args[0]}: ${result.stderr}`)
+  return result.stdout
+}
+
+function node(...args: string[]) {
+  const { status, stdout, stderr } = spawnSync(process.execPath, args, { cwd: folder, encoding: 'utf8' })
+  return { status, stdout, stderr }
+}
+
+t.setTimeout(300_000)
+writeFileSync(join(folder, 'package.json'), JSON.stringify({ name: 'someone-elses', private: true }))
+npm(root, 'pack', '--pack-destination', folder)
+const [tarball = ''] = readdirSync(folder).filter((name) => name.endsWith('.tgz'))
+npm(folder, 'install', `./${tarball}`, '--ignore-scripts', '--prefer-offline', '--no-audit', '--no-fund')
+// The application of the reader has Fastify and TypeScript; here the ones of this checkout do.
+for (const name of ['fastify', 'typescript', '@types']) {
+  symlinkSync(join(root, 'node_modules', name), join(folder, 'node_modules', name))
+}
+
+t.test('it carries the bundle, and neither sources nor tests', async (t) => {
+  t.strictSame(readdirSync(join(installed, 'src')).sort(), ['guard.js', 'lychgate.js'])
+  t.notOk(existsSync(join(installed, 'dist/lychgate')))
+  t.notOk(existsSync(join(installed, 'test')))
+  for (const name of ['README.md', 'LICENSE', 'dist/licences.txt'])
+    t.ok(existsSync(join(installed, name)), name)
+  const packages = readdirSync(join(folder, 'node_modules'))
+  t.ok(packages.includes('better-sqlite3') && packages.includes('pg'))
+  t.notOk(packages.includes('drizzle-orm'), 'what is in the bundle is not installed as well')
+})
+
+t.test('npx lychgate dev serves', async (t) => {
+  const port = await freePort()
+  const child = spawn('npx', ['lychgate', 'dev', '--port', String(port)], {
+    cwd: folder,
+    env: { ...environment, LYCHGATE_DRAIN_SECONDS: '0' },
+    detached: true,
+  })
+  t.teardown(() => endGroup(child))
+  let said = ''
+  child.stderr.on('data', (text) => {
+    said += text
+  })
+  const discovery = () =>
+    fetch(`http://localhost:${port}/.well-known/openid-configuration`).catch(() => undefined)
+  let answer = await discovery()
+  while (answer === undefined) {
+    if (child.exitCode !== null) throw new Error(said)
+    await new Promise((resolve) => setTimeout(resolve, 50))
+    answer = await discovery()
+  }
+  t.match(await answer.json(), { issuer: `http://localhost:${port}` })
+  for (const path of ['/', '/openapi.json', '/assets/style.css']) {
+    t.equal((await fetch(`http://localhost:${port}${path}`)).status, 200, path)
+  }
+})
+
+const application = (load: string) => `${load}
+const options = { resource: 'https://api.example.com', verifyToken: async () => undefined, anonymous: 'challenge' }
+const app = Fastify()
+app.register(guard, options)
+app.after(() => app.get('/notes', { preHandler: app.requireScope('notes:read') }, async () => []))
+app.inject('/notes').then(({ statusCode }) => {
+  console.log(statusCode, typeof introspectedBy, typeof signedBy, typeof protectedResourceMetadata)
+})
+`
+
+t.test('lychgate/guard guards an application in JavaScript, imported or required', async (t) => {
+  const names = '{ guard, introspectedBy, protectedResourceMetadata, signedBy }'
+  const forms = {
+    'app.mjs': `import Fastify from 'fastify'\nimport ${names} from 'lychgate/guard'`,
+    'app.cjs': `const Fastify = require('fastify')\nconst ${names} = require('lychgate/guard')`,
+  }
+  for (const [file, load] of Object.entries(forms)) {
+    writeFileSync(join(folder, file), application(load))
+    t.match(node(file), { status: 0, stdout: '401 function function function\n', stderr: '' }, file)
+  }
+})
+
+t.test('its declarations check an application in TypeScript', async (t) => {
+  const app = (option: string) => `import Fastify from 'fastify'
+import { type Access, guard, introspectedBy } from 'lychgate/guard'
+const app = Fastify()
+const verifyToken = introspectedBy({ endpoint: 'https://auth.example.com/i', clientId: 'a', clientSecret: 'b' })
+await app.register(guard, { resource: 'https://api.example.com', verifyToken, anonymous: '${option}' })
+app.get('/', { preHandler: app.requireScope('notes:read') }, async ({ access }) => {
+  const caller: Access | undefined = access
+  return caller?.scope
+})
+`
+  const check = (option: string) => {
+    writeFileSync(join(folder, 'app.mts'), app(option))
+    const options = ['--noEmit', '--strict', '--target', 'es2023', '--module', 'nodenext', '--types', 'node']
+    return node('node_modules/typescript/bin/tsc', ...options, 'app.mts')
+  }
+  t.match(check('challenge'), { status: 0, stdout: '' })
+  t.match(check('sometimes'), { status: 2, stdout: /"sometimes"/ }, 'and refuse a wrong option')
+})
+
+function endGroup({ pid, exitCode }: ChildProcess): void {
+  if (pid !== undefined && exitCode === null) process.kill(-pid, 'SIGKILL')
+}

@@ -1,0 +1,45 @@
+import { spawn } from 'node:child_process'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { Config } from '../../src/config/schema.ts'
+
+/** A server of the executable. */
+export interface Outside {
+  stop(): Promise<void>
+}
+
+/** A store that a second process can open as well. */
+export function storeForTwo(): { readonly url: string; remove(): void } {
+  const folder = mkdtempSync(join(tmpdir(), 'lychgate-executable-'))
+  const remove = () => rmSync(folder, { recursive: true, force: true })
+  return { url: `sqlite:${folder}/lychgate.db`, remove }
+}
+
+/** Starts `serve` of this executable with nothing in its environment, and waits until it answers. */
+export async function startOutside(file: string, config: Config, store: string): Promise<Outside> {
+  const folder = mkdtempSync(join(tmpdir(), 'lychgate-executable-'))
+  const { mode: _mode, ...options } = config
+  // JSON is YAML.
+  writeFileSync(join(folder, 'lychgate.yaml'), JSON.stringify({ ...options, store, drainSeconds: 0 }))
+  const child = spawn(file, ['serve', '--config', 'lychgate.yaml'], { cwd: folder, env: {} })
+  let said = ''
+  child.stdout.on('data', () => undefined)
+  child.stderr.on('data', (text) => {
+    said += text
+  })
+  const exit = new Promise<void>((resolve) => child.once('exit', () => resolve()))
+  const isReady = async () =>
+    (await fetch(`http://localhost:${config.port}/readyz`).catch(() => undefined))?.ok
+  while (!(await isReady())) {
+    if (child.exitCode !== null) throw new Error(`it ended: ${said}`)
+    await new Promise((resolve) => setTimeout(resolve, 20))
+  }
+  return {
+    async stop() {
+      child.kill('SIGTERM')
+      await exit
+      rmSync(folder, { recursive: true, force: true })
+    },
+  }
+}
