@@ -114,6 +114,34 @@ t.test(
   },
 )
 
+t.test('what follows the Host header is found', async (t) => {
+  const { port } = server.deps.config
+  const following = await startProxy(t, () => port)
+  let host = ''
+  following.behaviour = {
+    answers: (incoming) => {
+      host = incoming.headers.host ?? ''
+      return false
+    },
+    answer: (passing) => {
+      const text = passing.body.toString()
+      return {
+        ...passing,
+        body: Buffer.from(
+          host.startsWith('localhost') || host.startsWith('127')
+            ? text
+            : text.replaceAll(origin, `https://${host}`),
+        ),
+      }
+    },
+  }
+  const found = await faults({}, { LYCHGATE_PORT: String(following.port) })
+  t.match(
+    found.find(({ check }) => check === 'server'),
+    { level: 'problem', said: 'follows the Host header' },
+  )
+})
+
 t.test('while the server does not run, the proxy is not blamed', async (t) => {
   const quiet = { LYCHGATE_PORT: String(await freePort()) }
   const gone = {

@@ -10,7 +10,14 @@ const postgres = await startPostgres(t)
 t.test(
   'a healthy PostgreSQL has no finding, nothing in it is changed, and one that is wrong is found',
   async (t) => {
-    const store = await postgres.createDatabase()
+    // As production has it: a user with no rights but on a database of its own.
+    const created = new URL(await postgres.createDatabase())
+    const administrator = new pg.Client(created.href)
+    await administrator.connect()
+    await administrator.query("create role lychgate login password 'theirs'")
+    await administrator.query(`alter database ${created.pathname.slice(1)} owner to lychgate`)
+    await administrator.query('alter schema public owner to lychgate')
+    const store = `postgres://lychgate:theirs@${created.host}${created.pathname}`
     const settings = {
       LYCHGATE_STORE: store,
       LYCHGATE_SECRET: secret,
@@ -38,8 +45,8 @@ t.test(
       { check: 'schema', said: /a newer version/ },
       { check: 'keys', level: 'not checked' },
     ])
-    await client.query('alter system set fsync = off')
-    await client.query('select pg_reload_conf()')
+    await administrator.query('alter system set fsync = off')
+    await administrator.query('select pg_reload_conf()')
     while ((await client.query('show fsync')).rows[0].fsync === 'on');
     t.match((await faults())[0], {
       check: 'database',
@@ -48,6 +55,7 @@ t.test(
       change: [/^fsync = on/],
     })
     await client.end()
+    await administrator.end()
     await postgres.stop()
     const [gone] = await faults()
     t.match(gone, {
@@ -55,6 +63,6 @@ t.test(
       level: 'problem',
       said: /^the PostgreSQL database cannot be used: .*ECONNREFUSED/,
     })
-    t.notMatch(JSON.stringify(gone), 'postgres:test')
+    t.notMatch(JSON.stringify(gone), 'theirs')
   },
 )

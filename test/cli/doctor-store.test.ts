@@ -11,6 +11,7 @@ import {
 import { join } from 'node:path'
 import Database from 'better-sqlite3'
 import t, { type Test } from 'tap'
+import { examineDatabaseClock } from '../../src/cli/doctor/clock.ts'
 import type { Finding } from '../../src/cli/doctor/finding.ts'
 import { seedPeople } from '../../src/cli/seed.ts'
 import { openStore } from '../../src/storage/open.ts'
@@ -248,6 +249,18 @@ t.test('people of the development server in a production store are found', async
       change: ['lychgate user remove alice', 'lychgate user remove bob'],
     },
   ])
+})
+
+t.test('a database whose clock is more than five seconds off is found', async (t) => {
+  const at = (seconds: number) => [
+    ...examineDatabaseClock({ clock: { before: 100, at: seconds, after: 102 } }),
+  ]
+  for (const near of [95, 100, 101, 102, 107]) t.match(at(near), [{ level: 'ok' }], String(near))
+  t.match(at(94), [
+    { level: 'problem', said: 'of the database is 6 seconds behind this one', change: [/ntp/] },
+  ])
+  t.match(at(108), [{ level: 'problem', said: 'of the database is 6 seconds ahead of this one' }])
+  t.strictSame([...examineDatabaseClock({})], [], 'a file has none')
 })
 
 t.test('settings that are valid and hardly meant are found', async (t) => {

@@ -32,6 +32,8 @@ const without =
 
 t.test('a healthy set-up behind a proxy has no finding', async (t) => {
   t.strictSame(await faults(), [])
+  const harmless = { age: '0', 'strict-transport-security': 'max-age=63072000; includeSubDomains' }
+  t.strictSame(await faults(withHeaders((headers) => ({ ...headers, ...harmless }))), [])
 })
 
 t.test('a proxy that changes the documents is found, with the line to change', async (t) => {
@@ -134,6 +136,11 @@ t.test('headers, cookies and credentials that are lost on the way are found', as
       'a header is replaced',
       withHeaders((headers) => ({ ...headers, 'cache-control': 'public' })),
       { check: 'headers', said: 'cache-control is replaced', expected: 'no-store', found: 'public' },
+    ],
+    [
+      'https is for minutes only',
+      withHeaders((headers) => ({ ...headers, 'strict-transport-security': 'max-age=300' })),
+      { check: 'headers', said: 'strict-transport-security is replaced', found: 'max-age=300' },
     ],
     [
       'cookies are lost',

@@ -28,7 +28,7 @@ export function addDoctorCommand(program: Command): void {
     .command('doctor')
     .description('what is wrong with this set-up, each finding with the line to change')
     .option('--dev', 'by the rules of lychgate dev')
-    .option('--offline', 'leave the network alone')
+    .option('--offline', 'skip the network; the database is still looked into')
     .addHelpText('after', help)
   addServerFlags(command).option('--json', 'print JSON').action(doctor)
 }

@@ -89,9 +89,9 @@ function databaseFiles({ config }: Setup): readonly Found[] {
 function secretFiles({ environment, origins, file }: Setup): readonly string[] {
   return confidentialPaths.flatMap((path) => {
     const named = environment[`${variableOf(path)}_FILE`]
-    const isInFile = origins.get(path)?.kind === 'file' && file !== undefined
-    return [named, isInFile ? file : undefined].filter((one) => one !== undefined && one !== '')
-  }) as string[]
+    const written = origins.get(path)?.kind === 'file' ? file : undefined
+    return [named || [], written ?? []].flat()
+  })
 }
 
 function look(path: string): Found | undefined {
