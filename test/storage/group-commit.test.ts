@@ -6,7 +6,7 @@ import { StoreUnavailable } from '../../src/storage/store.ts'
 /** A group commit over a real file, a count of its transactions, and another connection to look from. */
 function open(t: Test) {
   const file = `${t.testdir()}/group.db`
-  const [client, outside] = [new Database(file, { timeout: 50 }), new Database(file, { timeout: 0 })]
+  const [client, outside] = [new Database(file, { timeout: 0 }), new Database(file, { timeout: 0 })]
   client.pragma('journal_mode = WAL')
   client.exec('create table numbers (n integer primary key check (n >= 0)) strict')
   t.teardown(() => [client, outside].map((connection) => connection.close()))
@@ -23,6 +23,7 @@ function open(t: Test) {
       count.committed++
     },
     rollback: () => void (client.inTransaction && client.exec('rollback')),
+    isLocked: (fault) => fault instanceof Database.SqliteError && fault.code === 'SQLITE_BUSY',
     translate: (fault) =>
       fault instanceof Database.SqliteError && fault.code === 'SQLITE_BUSY'
         ? new StoreUnavailable(fault)
@@ -76,15 +77,36 @@ t.test('a fault rolls the batch back, and each job runs again alone', async (t) 
   t.strictSame(visible(), [1, 2])
 })
 
-t.test('a database that is locked is asked once for the whole batch', async (t) => {
+t.test('a database that stays locked is asked for the whole batch, and timers run meanwhile', async (t) => {
   const { add, count, visible, outside } = open(t)
   outside.exec('begin immediate')
-  const outcomes = await Promise.allSettled([add(1), add(2), add(3)])
-  for (const outcome of outcomes) t.match(outcome, { reason: StoreUnavailable })
-  t.equal(count.begun, 1)
+  let ticks = 0
+  const timer = setInterval(() => ticks++, 1)
+  const outcomes = await Promise.allSettled(Array.from({ length: 1000 }, (_, n) => add(n)))
+  clearInterval(timer)
+  for (const outcome of outcomes) t.match(outcome, { status: 'rejected', reason: StoreUnavailable })
+  t.ok(count.begun > 1 && count.begun <= 101, `asked ${count.begun} times`)
+  t.ok(ticks > 10, `${ticks} timers ran`)
   outside.exec('rollback')
   await add(4)
   t.strictSame(visible(), [4])
+})
+
+t.test('a lock that goes away in time is noticed by nobody, and the order is kept', async (t) => {
+  const { add, commits, count, outside, visible } = open(t)
+  outside.exec('begin immediate')
+  const order: number[] = []
+  const jobs = [1, 2].map((n) => add(n).then(() => order.push(n)))
+  await new Promise((resolve) => setTimeout(resolve, 30))
+  jobs.push(add(3).then(() => order.push(3)))
+  t.ok(count.begun > 0)
+  t.strictSame(visible(), [])
+  const closed = commits.close()
+  outside.exec('rollback')
+  await closed
+  t.strictSame(visible(), [1, 2, 3])
+  await Promise.all(jobs)
+  t.strictSame(order, [1, 2, 3])
 })
 
 t.test('when the commit itself fails nobody is told that it succeeded', async (t) => {
@@ -102,7 +124,7 @@ t.test('when the commit itself fails nobody is told that it succeeded', async (t
 t.test('closing commits what is queued and refuses what comes later', async (t) => {
   const { add, commits, visible } = open(t)
   const queued = add(1)
-  commits.close()
+  await commits.close()
   t.strictSame(visible(), [1])
   await t.rejects(add(2), StoreUnavailable)
   t.equal(await queued, 1)

@@ -9,6 +9,8 @@ export interface Transactions {
   commit(): void
   /** Must be safe to call when the database has rolled back by itself. */
   rollback(): void
+  /** Whether another process has the write lock. Asking must not wait for it: the whole process would. */
+  isLocked(fault: unknown): boolean
   /** The error callers see for a fault of the database. */
   translate(fault: unknown): unknown
 }
@@ -17,10 +19,21 @@ interface Job {
   /** Does the work and returns how to settle its promise once it is on disk. */
   readonly run: () => () => void
   readonly reject: (error: unknown) => void
+  /** When it was submitted, in milliseconds of `performance`. */
+  readonly since: number
+}
+
+/** Why a transaction was rolled back. */
+interface Fault {
+  readonly error: unknown
+  readonly isLocked: boolean
 }
 
 /** A batch never holds the write lock for longer than this many jobs. */
 const batchSize = 256
+/** How long a job waits for another process that writes; requests that only read go on meanwhile. */
+const patienceMilliseconds = 500
+const retryMilliseconds = 5
 
 /**
  * Lets the jobs of one event-loop turn share one transaction, and so one flush to disk. A promise settles after the
@@ -31,6 +44,7 @@ export class GroupCommit {
   readonly #transactions: Transactions
   readonly #jobs: Job[] = []
   #isScheduled = false
+  #isLocked = false
   #isClosed = false
 
   constructor(transactions: Transactions) {
@@ -45,26 +59,30 @@ export class GroupCommit {
         const outcome = work()
         return 'rejection' in outcome ? () => reject(outcome.rejection) : () => resolve(outcome.result)
       }
-      this.#jobs.push({ run, reject })
+      this.#jobs.push({ run, reject, since: performance.now() })
       this.#schedule()
     })
   }
 
-  /** Commits what is queued and takes no more. */
-  close(): void {
+  /** Takes no more, and resolves when what is queued is settled. */
+  async close(): Promise<void> {
+    const last = this.#jobs.length > 0 ? this.submit(() => ({ result: undefined })) : undefined
     this.#isClosed = true
-    while (this.#jobs.length > 0) this.#commitBatch()
+    await last?.catch(() => {})
   }
 
   /** After the poll phase: requests that arrived on different sockets in this turn are all queued by then. */
   #schedule(): void {
     if (this.#isScheduled) return
     this.#isScheduled = true
-    setImmediate(() => {
+    const turn = () => {
       this.#isScheduled = false
+      this.#isLocked = false
       if (this.#jobs.length > 0) this.#commitBatch()
       if (this.#jobs.length > 0) this.#schedule()
-    })
+    }
+    if (this.#isLocked) setTimeout(turn, retryMilliseconds)
+    else setImmediate(turn)
   }
 
   #commitBatch(): void {
@@ -73,7 +91,7 @@ export class GroupCommit {
     if (fault === undefined) return
     const isShared = batch.length > 1 && !(fault.error instanceof StoreUnavailable)
     if (isShared) this.#commitEachAlone(batch)
-    else rejectAll(batch, fault.error)
+    else this.#giveUp(batch, fault)
   }
 
   #commitEachAlone(batch: readonly Job[]): void {
@@ -85,12 +103,25 @@ export class GroupCommit {
         continue
       }
       // Asking a database that does not answer once more for each job would hold up the whole process.
-      rejectAll(batch.slice(index), fault.error)
+      this.#giveUp(batch.slice(index), fault)
       break
     }
   }
 
-  #commit(batch: readonly Job[]): { readonly error: unknown } | undefined {
+  /** Jobs that cannot be committed now fail; those that met a lock may wait for it a while, in their order. */
+  #giveUp(jobs: readonly Job[], { error, isLocked }: Fault): void {
+    if (!isLocked) {
+      rejectAll(jobs, error)
+      return
+    }
+    this.#isLocked = true
+    this.#jobs.unshift(...jobs)
+    const oldest = performance.now() - patienceMilliseconds
+    const patient = this.#jobs.findIndex(({ since }) => since > oldest)
+    rejectAll(this.#jobs.splice(0, patient < 0 ? this.#jobs.length : patient), error)
+  }
+
+  #commit(batch: readonly Job[]): Fault | undefined {
     try {
       this.#transactions.begin()
       const settles = batch.map((job) => job.run())
@@ -99,7 +130,7 @@ export class GroupCommit {
       return undefined
     } catch (fault) {
       this.#transactions.rollback()
-      return { error: this.#transactions.translate(fault) }
+      return { error: this.#transactions.translate(fault), isLocked: this.#transactions.isLocked(fault) }
     }
   }
 }

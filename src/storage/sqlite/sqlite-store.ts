@@ -43,6 +43,8 @@ type Lists = { readonly [K in ListableKind]: () => readonly Records[K][] }
 /** The store in one SQLite file (or `:memory:`), written to by this connection in group commits. */
 export async function openSqliteStore(file: string): Promise<Store> {
   const client = await openDatabase(file)
+  // From here on nothing waits for a lock inside a statement: the group commit does, and the process goes on.
+  client.pragma('busy_timeout = 0')
   const db = drizzle(client)
   const reads = prepareReads(db)
   const [load, lists] = [loadsOf(reads), listsOf(reads)]
@@ -75,7 +77,7 @@ export async function openSqliteStore(file: string): Promise<Store> {
     // Through the write lock: a server that can read and not write is not ready, and hardly any request only reads.
     ping: () => commits.submit(() => ({ result: void load.key('') })),
     close: async () => {
-      commits.close()
+      await commits.close()
       client.close()
     },
   }
@@ -171,6 +173,8 @@ function transactionsOf(client: Database.Database) {
     begin: () => void begin?.run(),
     commit: () => void commit?.run(),
     rollback: () => void (client.inTransaction && rollback?.run()),
+    isLocked: (fault: unknown) =>
+      fault instanceof Database.SqliteError && fault.code.startsWith('SQLITE_BUSY'),
     translate,
   }
 }
