@@ -1,4 +1,5 @@
 import { Command, CommanderError } from 'commander'
+import { addBackupCommand } from './cli/backup.ts'
 import { addClientCommands } from './cli/client.ts'
 import { addConfigCommands } from './cli/config.ts'
 import { addDoctorCommand } from './cli/doctor/command.ts'
@@ -6,6 +7,7 @@ import { addExplainCommand } from './cli/explain.ts'
 import { exitCode, reportFailure } from './cli/failure.ts'
 import { addHealthcheckCommand } from './cli/healthcheck.ts'
 import { addKeyCommands } from './cli/keys.ts'
+import { addRestoreCommand } from './cli/restore.ts'
 import { addServerFlags, type ServerFlags } from './cli/server-flags.ts'
 import { addUserCommands } from './cli/user.ts'
 import { version } from './version.ts'
@@ -18,6 +20,7 @@ Examples:
   lychgate client add --name 'Course app' --redirect-uri https://app.example.com/callback
   lychgate user add carol --email carol@example.com
   lychgate keys rotate                               new keys, published before they sign
+  lychgate backup /backup/lychgate.db                a copy, while the server runs
   lychgate doctor                                    what is wrong with this set-up?
   lychgate explain - < token.txt                     why is this token not active? (or: this request id)
 
@@ -60,6 +63,8 @@ function commandLine(): Command {
   addClientCommands(program)
   addUserCommands(program)
   addKeyCommands(program)
+  addBackupCommand(program)
+  addRestoreCommand(program)
   addExplainCommand(program)
   addConfigCommands(program)
   addHealthcheckCommand(program)

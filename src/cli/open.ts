@@ -57,7 +57,8 @@ export function makeFolder(data: string): void {
   }
 }
 
-function requireFolder(data: string): void {
+/** @throws {ConfigError} unless this user can work in the data folder. */
+export function requireFolder(data: string): void {
   const found = statSync(data, { throwIfNoEntry: false })
   if (found === undefined) {
     throw new ConfigError(

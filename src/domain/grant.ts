@@ -152,7 +152,9 @@ export function rotateGrant(
   if (seq === grant.seq - 1 && isRetry(grant, lifetimes, now)) return accept(grant)
   const reused = new OAuthError(
     'invalid_grant',
-    'the refresh token was used before; the grant is revoked now',
+    seq > grant.seq
+      ? 'the refresh token is newer than its grant, as after a restore; the grant is revoked now'
+      : 'the refresh token was used before; the grant is revoked now',
     {
       rule: 'rfc9700-4.14.2-reuse-revokes-family',
       stored: `seq ${grant.seq}`,

@@ -162,7 +162,7 @@ t.test('any other reuse is a refusal with a revocation', async (t) => {
     { seq: 1, now: approvedAt + 100, with: lifetimes },
     { seq: 0, now: approvedAt + 100, with: lifetimes },
     { seq: 2, now: approvedAt + 100, with: never },
-    // One nobody has been given: only a forged row could make it, and it opens nothing.
+    // Given out after the backup that the row is from: it opens nothing, and the row knows too little to go on.
     { seq: 4, now: approvedAt + 100, with: lifetimes },
   ]
   for (const row of rows) {
@@ -174,6 +174,16 @@ t.test('any other reuse is a refusal with a revocation', async (t) => {
       { op: 'revokeGrant', grantId: grant.id, at: row.now, rule: 'rfc9700-4.14.2-reuse-revokes-family' },
     ])
   }
+})
+
+t.test('a refresh token newer than its row is told apart from a used one', async (t) => {
+  const grant = active(3, { rotatedAt: approvedAt + 100 })
+  t.match(rotateGrant(grant, 4, issue, lifetimes, approvedAt + 101), {
+    refusal: { message: /as after a restore/ },
+  })
+  t.match(rotateGrant(grant, 1, issue, lifetimes, approvedAt + 101), {
+    refusal: { message: /was used before/ },
+  })
 })
 
 t.test('revoking is one write', async (t) => {
