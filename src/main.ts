@@ -1,4 +1,5 @@
 import { Command, CommanderError } from 'commander'
+import { addAuditCommand } from './cli/audit.ts'
 import { addBackupCommand } from './cli/backup.ts'
 import { addClientCommands } from './cli/client.ts'
 import { addConfigCommands } from './cli/config.ts'
@@ -23,6 +24,7 @@ Examples:
   lychgate backup /backup/lychgate.db                a copy, while the server runs
   lychgate doctor                                    what is wrong with this set-up?
   lychgate explain - < token.txt                     why is this token not active? (or: this request id)
+  lychgate audit --since 1d                          who signed in, agreed, revoked or changed what
 
 Every option has a variable, too: issuer is LYCHGATE_ISSUER, lifetimes.codeSeconds is
 LYCHGATE_LIFETIMES_CODE_SECONDS. Flags win over variables, variables over the file.
@@ -66,6 +68,7 @@ function commandLine(): Command {
   addBackupCommand(program)
   addRestoreCommand(program)
   addExplainCommand(program)
+  addAuditCommand(program)
   addConfigCommands(program)
   addHealthcheckCommand(program)
   addDoctorCommand(program)

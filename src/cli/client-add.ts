@@ -1,9 +1,11 @@
 import { type Command, Option } from 'commander'
+import { auditEvent } from '../domain/audit.ts'
 import { addIntegration, type IntegrationRequest } from '../domain/integration.ts'
 import { parseScope } from '../domain/scope.ts'
 import { systemClock, systemRandom } from '../system.ts'
 import { describeClient } from './client-description.ts'
 import { addLocationFlags, type LocationFlags, withStore } from './open.ts'
+import { operatorOccasion } from './operator.ts'
 import { printJson, printMembers } from './print.ts'
 
 interface ClientAddFlags extends LocationFlags {
@@ -71,7 +73,8 @@ async function clientAdd(flags: ClientAddFlags): Promise<void> {
     const resources = [config.issuer, ...config.resources.map(({ identifier }) => identifier)]
     const fresh = { id: systemRandom(16), secret: systemRandom(32) }
     const { client, secret } = addIntegration(requestOf(flags), { scopes, resources }, fresh, systemClock())
-    await store.write({ op: 'insertClient', client })
+    const event = auditEvent('client-added', operatorOccasion(), { clientId: client.id, name: flags.name })
+    await store.write({ op: 'insertClient', client }, event)
     const credentials = { client_id: client.id, ...(secret !== undefined && { client_secret: secret }) }
     if (flags.json) return printJson({ ...describeClient(client, config), ...credentials })
     const { name, redirectUris, introspects, authenticationMethod } = client

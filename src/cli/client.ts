@@ -1,5 +1,6 @@
 import type { Command } from 'commander'
-import { accept } from '../domain/decision.ts'
+import { auditEvent } from '../domain/audit.ts'
+import { accept, withWrites } from '../domain/decision.ts'
 import { rotateClientSecret } from '../domain/integration.ts'
 import type { Client } from '../domain/model.ts'
 import { systemRandom } from '../system.ts'
@@ -7,6 +8,7 @@ import { addClientAddCommand } from './client-add.ts'
 import { describeClient } from './client-description.ts'
 import { CommandFailed } from './failure.ts'
 import { addLocationFlags, type LocationFlags, withStore } from './open.ts'
+import { operatorOccasion } from './operator.ts'
 import { printColumns, printJson, printMembers } from './print.ts'
 import { confirm } from './prompt.ts'
 
@@ -62,8 +64,9 @@ async function clientRemove(clientId: string, flags: ClientFlags): Promise<void>
     if (!flags.yes && !(await confirm(`Remove ${name ?? id}? Every token it has dies.`))) {
       throw new CommandFailed('nothing was removed')
     }
+    const event = auditEvent('client-removed', operatorOccasion(), { clientId: id, ...(name && { name }) })
     await store.transact('client', id, (client) =>
-      accept(undefined, { op: 'deleteClient', clientId: requireClient(client).id }),
+      accept(undefined, { op: 'deleteClient', clientId: requireClient(client).id }, event),
     )
     if (flags.json) printJson({ client_id: id, removed: true })
     else printMembers({ removed: id })
@@ -73,7 +76,10 @@ async function clientRemove(clientId: string, flags: ClientFlags): Promise<void>
 async function clientRotateSecret(clientId: string, flags: ClientFlags): Promise<void> {
   await withStore(flags, async (store) => {
     const fresh = systemRandom(32)
-    const secret = await store.transact('client', clientId, (client) => rotateClientSecret(client, fresh))
+    const event = auditEvent('client-secret-changed', operatorOccasion(), { clientId })
+    const secret = await store.transact('client', clientId, (client) =>
+      withWrites(rotateClientSecret(client, fresh), event),
+    )
     const credentials = { client_id: clientId, client_secret: secret }
     if (flags.json) printJson(credentials)
     else printMembers(credentials)

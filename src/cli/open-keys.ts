@@ -7,6 +7,7 @@ import type { Store } from '../storage/store.ts'
 import { systemClock, systemRandom } from '../system.ts'
 import { readDevSecret } from './dev-secret.ts'
 import { CommandFailed } from './failure.ts'
+import { operatorName } from './operator.ts'
 
 /** The secret of the configuration, or the one a development server keeps in its data folder. */
 export function secretOf(config: Config): string | undefined {
@@ -33,7 +34,7 @@ export async function openConfiguredKeys(store: Store, config: Config): Promise<
 export async function openKeySources(store: Store, config: Config): Promise<KeySources> {
   const sealingKey = await deriveSealingKey(await requireSecret(store, config))
   await assertSecret(store, sealingKey)
-  return { store, sealingKey, clock: systemClock, random: systemRandom }
+  return { store, sealingKey, clock: systemClock, random: systemRandom, operator: operatorName() }
 }
 
 /** @throws {WrongSecret} unless every key of the store that is not retired was sealed with this. */

@@ -1,4 +1,5 @@
 import { createAccount } from '../domain/account.ts'
+import { auditEvent } from '../domain/audit.ts'
 import type { AccountClaims } from '../domain/model.ts'
 import { hashPassword } from '../passwords.ts'
 import { RecordExists, type Store } from '../storage/store.ts'
@@ -47,7 +48,9 @@ export async function seedPeople(
     const passwordHash = await hashPassword(password, random)
     const said = { ...person, emailVerified: true, passwordHash, seeded: true }
     try {
-      await store.write({ op: 'insertAccount', account: createAccount(said, random(16), clock()) })
+      const account = createAccount(said, random(16), clock())
+      const event = auditEvent('person-added', { by: 'server', at: clock() }, { accountId: account.id })
+      await store.write({ op: 'insertAccount', account }, event)
     } catch (error) {
       // Her address belongs to somebody the developer added, or another server has just seeded.
       if (!(error instanceof RecordExists)) throw error

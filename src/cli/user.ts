@@ -1,12 +1,14 @@
 import type { Command } from 'commander'
 import { canonicalLogin, changePassword, createAccount } from '../domain/account.ts'
-import { accept } from '../domain/decision.ts'
-import type { Account, AccountClaims } from '../domain/model.ts'
+import { auditEvent } from '../domain/audit.ts'
+import { accept, type Write, withWrites } from '../domain/decision.ts'
+import type { Account, AccountClaims, AuditEventName } from '../domain/model.ts'
 import { hashPassword } from '../passwords.ts'
 import { RecordExists, type Store } from '../storage/store.ts'
 import { systemClock, systemRandom } from '../system.ts'
 import { CommandFailed } from './failure.ts'
 import { addLocationFlags, type LocationFlags, withStore } from './open.ts'
+import { operatorOccasion } from './operator.ts'
 import { printColumns, printJson, printMembers } from './print.ts'
 import { confirm, readNewPassword } from './prompt.ts'
 
@@ -81,7 +83,7 @@ async function userAdd(username: string, flags: UserFlags): Promise<void> {
     const passwordHash = await hashPassword(await readNewPassword(), systemRandom)
     const account = createAccount({ ...person, passwordHash }, systemRandom(16), systemClock())
     try {
-      await store.write({ op: 'insertAccount', account })
+      await store.write({ op: 'insertAccount', account }, told('person-added', account.id))
     } catch (error) {
       throw error instanceof RecordExists ? taken() : error
     }
@@ -112,7 +114,11 @@ async function userRemove(username: string, flags: UserFlags): Promise<void> {
       throw new CommandFailed('nothing was removed')
     }
     await store.transact('account', person.id, (account) =>
-      accept(undefined, { op: 'deleteAccount', accountId: requirePerson(account).id }),
+      accept(
+        undefined,
+        { op: 'deleteAccount', accountId: requirePerson(account).id },
+        told('person-removed', person.id),
+      ),
     )
     if (flags.json) printJson({ sub: person.id, removed: true })
     else printMembers({ removed: person.username })
@@ -125,11 +131,18 @@ async function userSetPassword(username: string, flags: UserFlags): Promise<void
     const passwordHash = await hashPassword(await readNewPassword(), systemRandom)
     const now = systemClock()
     const account = await store.transact('account', id, (found) =>
-      changePassword(requirePerson(found), passwordHash, now),
+      withWrites(
+        changePassword(requirePerson(found), passwordHash, now),
+        told('person-password-changed', id),
+      ),
     )
     if (flags.json) printJson(describe(account))
     else printMembers({ changed: account.username })
   })
+}
+
+function told(name: AuditEventName, accountId: string): Write {
+  return auditEvent(name, operatorOccasion(), { accountId })
 }
 
 async function findPerson(store: Store, login: string): Promise<Account> {

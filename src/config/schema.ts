@@ -250,6 +250,11 @@ export const ConfigSchema = Type.Object(
       minimum: 0,
       description: 'Refused requests that `lychgate explain` can look up, the newest; 0: none.',
     }),
+    auditSeconds: Type.Integer({
+      default: 34_560_000,
+      minimum: 0,
+      description: 'How long `lychgate audit` can tell what was done, 400 days; 0: for ever.',
+    }),
     sweepSeconds: seconds(60, 'How often expired records are deleted.'),
     drainSeconds: Type.Integer({
       default: 1,

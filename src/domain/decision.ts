@@ -1,6 +1,7 @@
 import type { OAuthError } from './errors.ts'
 import type {
   Account,
+  AuditEvent,
   Client,
   Consent,
   Grant,
@@ -64,6 +65,8 @@ export type Write =
   | { readonly op: 'putThrottle'; readonly throttle: Throttle }
   | { readonly op: 'deleteThrottle'; readonly key: string }
   | { readonly op: 'insertRefusal'; readonly refusal: RefusalRecord }
+  /** Never changed afterwards; the sweep takes it when it is old. */
+  | { readonly op: 'insertAuditEvent'; readonly event: AuditEvent }
 
 /** What a decide function returns: a result, or a refusal that must be recorded; either way with its writes. */
 export type Decision<T> =
@@ -73,6 +76,11 @@ export type Decision<T> =
 /** The decision to go ahead: the writes are committed, then `result` is returned. */
 export function accept<T>(result: T, ...writes: readonly Write[]): Decision<T> {
   return { result, writes }
+}
+
+/** The same decision with more to write. */
+export function withWrites<T>(decision: Decision<T>, ...more: readonly Write[]): Decision<T> {
+  return { ...decision, writes: [...decision.writes, ...more] }
 }
 
 /** The decision to refuse and remember it: the writes are committed, then `refusal` is thrown. */

@@ -220,6 +220,47 @@ export interface RefusalRecord {
   readonly client?: string
 }
 
+/** What the audit log tells of; see audit.ts. */
+export const auditEventNames = [
+  'sign-in',
+  'sign-in-failed',
+  'sign-out',
+  'consent',
+  'consent-refused',
+  'grant',
+  'revocation',
+  'registration',
+  'registration-changed',
+  'registration-deleted',
+  'client-added',
+  'client-secret-changed',
+  'client-removed',
+  'person-added',
+  'person-password-changed',
+  'person-removed',
+  'key-made',
+  'key-rotated',
+  'key-changed',
+  'key-retired',
+] as const
+
+export type AuditEventName = (typeof auditEventNames)[number]
+
+/** One line of the audit log: who did what, from where, when. Nothing in it is a secret. */
+export interface AuditEvent {
+  readonly name: AuditEventName
+  readonly at: Seconds
+  readonly by: 'person' | 'client' | 'operator' | 'server'
+  /** The network it was done from, see address-prefix.ts, or `user@host` of an operator. */
+  readonly from?: string
+  /** The person it is about. */
+  readonly accountId?: string
+  /** The client it is about. */
+  readonly clientId?: string
+  /** What else belongs to this kind of event, by name. */
+  readonly facts: Readonly<Record<string, string | number>>
+}
+
 /** Failed sign-ins counted against one bucket (account and address prefix, see sign-in-throttle.ts). */
 export interface Throttle {
   readonly key: string

@@ -11,7 +11,12 @@ export const sweeper: FastifyPluginAsync<Pick<AppDeps, 'config' | 'store' | 'clo
   const server = repeat(app, rest, async () => {
     try {
       const now = clock()
-      const swept = await store.sweep(now, now - config.lifetimes.unusedClientSeconds, config.refusalsKept)
+      const swept = await store.sweep({
+        now,
+        clientsUnusedSince: now - config.lifetimes.unusedClientSeconds,
+        refusalsKept: config.refusalsKept,
+        auditedSince: config.auditSeconds === 0 ? 0 : now - config.auditSeconds,
+      })
       if (swept > 0) app.log.debug({ swept }, 'swept expired records')
       return swept > 0 ? pauseMilliseconds : rest
     } catch (error) {

@@ -1,6 +1,7 @@
 import type { FastifyInstance, FastifyReply } from 'fastify'
 import type { AppDeps } from '../deps.ts'
 import { addressPrefix, prefixInWords } from '../domain/address-prefix.ts'
+import { auditEvent } from '../domain/audit.ts'
 import { narrowClaims } from '../domain/claims.ts'
 import { layOutScope } from '../domain/consent-areas.ts'
 import type { Write } from '../domain/decision.ts'
@@ -53,12 +54,15 @@ export function consentPage(app: FastifyInstance, deps: AppDeps, goOn: GoOn): vo
       ? narrowByPerson(interaction.request, askedOf(pending), every(form, 'scope'))
       : []
     const scope = narrowScope(interaction.request.scope, allowed)
+    const occasion = { by: 'person', at: now, from: request.ip } as const
     if (scope.length === 0) {
-      await takeAway(deps, pending)
+      await takeAway(deps, pending, auditEvent('consent-refused', occasion, partiesOf(pending, session)))
       return reply.authorizationError(interaction.request, denied())
     }
     const claims = narrowClaims(interaction.request.claims, allowed, service.scopeClaims)
-    const agreement = { session, scope, claims, writes: remember(pending, session, allowed, now) }
+    const agreed = auditEvent('consent', occasion, { ...partiesOf(pending, session), scope: scope.join(' ') })
+    const writes = [...remember(pending, session, allowed, now), agreed]
+    const agreement = { session, scope, claims, writes }
     return issueCode(pending, agreement, now, reply)
   })
 
@@ -110,6 +114,11 @@ export function consentPage(app: FastifyInstance, deps: AppDeps, goOn: GoOn): vo
   /** Bound to the login too: a page shown to one person cannot be answered as another. */
   const csrfOf = ({ browserSecret, interaction }: Pending, session: Session) =>
     app.browser.csrfToken(browserSecret, 'consent', interaction.id, session.id)
+}
+
+/** Whose consent it is, and to whom. */
+function partiesOf({ client }: Pending, { accountId }: Session) {
+  return { accountId, clientId: client.id }
 }
 
 function askedOf({ interaction, client, consent }: Pending): Scope {

@@ -1,5 +1,6 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { AppDeps } from '../deps.ts'
+import { auditEvent } from '../domain/audit.ts'
 import { accept } from '../domain/decision.ts'
 import { OAuthError } from '../domain/errors.ts'
 import type { Account, Seconds } from '../domain/model.ts'
@@ -57,7 +58,8 @@ export function loginPage(app: FastifyInstance, deps: AppDeps, goOn: GoOn): void
     now: Seconds,
   ): Promise<Account | undefined> => {
     try {
-      const account = await signIn(request, reply, username, password, now)
+      const clientId = pending.client.id
+      const account = await signIn(request, reply, { username, password, clientId }, now)
       if (account === undefined) {
         const refusal = notSignedIn()
         noteRefusal(refusal, reply)
@@ -99,10 +101,16 @@ export function loginPage(app: FastifyInstance, deps: AppDeps, goOn: GoOn): void
         ...(old ? [{ op: 'deleteSession', sessionId: old.id } as const] : []),
       )
     })
+    const told = (name: 'sign-in' | 'sign-in-failed') =>
+      auditEvent(
+        name,
+        { by: 'person', at: now, from: reply.request.ip },
+        { accountId: account.id, clientId: pending.client.id },
+      )
     const isKept = await store.transact('account', account.id, (current) =>
       current?.passwordHash === account.passwordHash
-        ? accept(true)
-        : accept(false, { op: 'deleteSession', sessionId: id }),
+        ? accept(true, told('sign-in'))
+        : accept(false, { op: 'deleteSession', sessionId: id }, told('sign-in-failed')),
     )
     if (isKept) app.browser.keepSession(reply, secret)
     return isKept

@@ -1,6 +1,6 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { AppDeps } from '../deps.ts'
-import { accept } from '../domain/decision.ts'
+import { accept, type Write } from '../domain/decision.ts'
 import { OAuthError } from '../domain/errors.ts'
 import { nextStep, type Step } from '../domain/interaction.ts'
 import type { Client, Consent, Interaction, Seconds, Session } from '../domain/model.ts'
@@ -47,11 +47,15 @@ export function pendingLoader(app: FastifyInstance, { store }: Pick<AppDeps, 'st
   }
 }
 
-/** Takes a pending request away to refuse it; of two tabs that answer it, one finds it gone. */
-export function takeAway({ store }: Pick<AppDeps, 'store'>, { interaction }: Pending): Promise<void> {
+/** Takes a pending request away to refuse it, and writes `others` with it; of two tabs that answer it, one finds it gone. */
+export function takeAway(
+  { store }: Pick<AppDeps, 'store'>,
+  { interaction }: Pending,
+  ...others: readonly Write[]
+): Promise<void> {
   return store.transact('interaction', interaction.id, (current) => {
     if (current === undefined) throw ended()
-    return accept(undefined, { op: 'deleteInteraction', interactionId: interaction.id })
+    return accept(undefined, { op: 'deleteInteraction', interactionId: interaction.id }, ...others)
   })
 }
 

@@ -2,10 +2,18 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { AppDeps } from '../deps.ts'
 import { canonicalLogin } from '../domain/account.ts'
 import { addressPrefix } from '../domain/address-prefix.ts'
+import { auditEvent } from '../domain/audit.ts'
 import { OAuthError } from '../domain/errors.ts'
 import type { Account, Seconds } from '../domain/model.ts'
 import { type Bucket, bucketsOf, countAttempt, refundAttempt } from '../domain/sign-in-throttle.ts'
 import { PasswordQueueFull } from '../passwords.ts'
+
+/** What somebody typed, and the client that asked them to. */
+export interface Credentials {
+  readonly username: string
+  readonly password: string
+  readonly clientId: string
+}
 
 /**
  * Checks a user name and password, counted and throttled. An unknown person takes as long as a wrong password, and
@@ -16,8 +24,7 @@ export function passwordSignIn(app: FastifyInstance, { config, store, checkPassw
   return async (
     request: FastifyRequest,
     reply: FastifyReply,
-    username: string,
-    password: string,
+    { username, password, clientId }: Credentials,
     now: Seconds,
   ): Promise<Account | undefined> => {
     const login = canonicalLogin(username)
@@ -45,7 +52,12 @@ export function passwordSignIn(app: FastifyInstance, { config, store, checkPassw
       await refund()
       throw error instanceof PasswordQueueFull ? busy(error) : error
     }
-    if (!isRight || account === undefined) return undefined
+    if (!isRight || account === undefined) {
+      // Not the name: people type their password into that field.
+      const who = { clientId, ...(account && { accountId: account.id }) }
+      await store.write(auditEvent('sign-in-failed', { by: 'person', at: now, from: request.ip }, who))
+      return undefined
+    }
     await refund()
     app.browser.keepDevice(reply, account.id)
     return account

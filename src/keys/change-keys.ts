@@ -1,3 +1,4 @@
+import { keyEvents, type Occasion } from '../domain/audit.ts'
 import { accept, type Decision } from '../domain/decision.ts'
 import { isRetired, type KeyAlgorithm } from '../domain/key-term.ts'
 import type { Seconds, StoredKey } from '../domain/model.ts'
@@ -12,6 +13,8 @@ export interface KeySources {
   readonly sealingKey: Buffer
   readonly clock: Clock
   readonly random: RandomSource
+  /** Who changes keys, `user@host`; absent: the server by itself. */
+  readonly operator?: string
 }
 
 /** A change of the whole ring: the keys it needs, and what it decides once they are made. Both are pure. */
@@ -27,7 +30,7 @@ export interface KeyChange<T> {
  * @throws {WrongSecret} when the secret is not the one the keys were sealed with; nothing is written then.
  */
 export async function changeKeys<T>(
-  { store, sealingKey, clock, random }: KeySources,
+  { store, sealingKey, clock, random, operator }: KeySources,
   change: KeyChange<T>,
 ): Promise<T> {
   for (;;) {
@@ -37,9 +40,11 @@ export async function changeKeys<T>(
     const decision = change.decide(ring, fresh, now)
     if ('refusal' in decision) throw decision.refusal
     if (decision.writes.length === 0) return decision.result
+    const occasion: Occasion = { by: operator === undefined ? 'server' : 'operator', at: now, from: operator }
+    const events = keyEvents(ring, decision.writes, occasion)
     const done = await store.transact('keyRing', '', (current) =>
       isSameRing(current ?? [], ring)
-        ? accept({ result: decision.result }, ...decision.writes)
+        ? accept({ result: decision.result }, ...decision.writes, ...events)
         : accept(undefined),
     )
     if (done !== undefined) return done.result

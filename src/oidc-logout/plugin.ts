@@ -1,5 +1,6 @@
 import type { FastifyPluginAsync, FastifyReply, FastifyRequest } from 'fastify'
 import type { AppDeps } from '../deps.ts'
+import { auditEvent, type Occasion } from '../domain/audit.ts'
 import { type LogoutRequest, parseLogoutRequest } from '../domain/logout.ts'
 import type { Session } from '../domain/model.ts'
 import { assertNoneRepeated, formatParameters, type Parameters, single } from '../domain/parameters.ts'
@@ -24,12 +25,13 @@ export const logout: FastifyPluginAsync<AppDeps> = async (app, { config, service
       if (again.length < longestUrl) return reply.redirect(again, 303)
     }
     const wanted = await logoutRequest(parameters)
-    const session = await app.browser.session(request, clock())
+    const now = clock()
+    const session = await app.browser.session(request, now)
     if (single(parameters, 'decision') === 'stay') return reply.redirect(`${service.prefix}/`, 303)
     if (session !== undefined && !isMeant(wanted, session) && !isConfirmed(request, parameters, session)) {
       return confirm(request, reply, parameters, session, wanted)
     }
-    if (session !== undefined) await store.write({ op: 'deleteSession', sessionId: session.id })
+    if (session !== undefined) await end(session, wanted, { at: now, from: request.ip })
     app.browser.dropSession(reply)
     const { redirectUri, state, client } = wanted
     if (redirectUri === undefined)
@@ -40,6 +42,16 @@ export const logout: FastifyPluginAsync<AppDeps> = async (app, { config, service
       .code(303)
       .header('location', redirectUri + query)
       .send()
+  }
+
+  const end = async (
+    { id, accountId }: Session,
+    { client }: LogoutRequest,
+    occasion: Omit<Occasion, 'by'>,
+  ) => {
+    const who = { accountId, ...(client && { clientId: client.id }) }
+    const event = auditEvent('sign-out', { ...occasion, by: 'person' }, who)
+    await store.write({ op: 'deleteSession', sessionId: id }, event)
   }
 
   const logoutRequest = async (parameters: Parameters): Promise<LogoutRequest> => {

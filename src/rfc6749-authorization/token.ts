@@ -12,8 +12,11 @@ import { TokenRequest, TokenResponse } from './schema.ts'
 export type TokenParameters = Static<typeof TokenRequest>
 export type TokenAnswer = Static<typeof TokenResponse>
 
-/** Does what one grant type asks for an authenticated client that is registered for it. */
-export type GrantHandler = (client: Client, parameters: TokenParameters) => Promise<TokenAnswer>
+/**
+ * Does what one grant type asks for an authenticated client that is registered for it.
+ * @param from The address it asks from, for the audit log.
+ */
+export type GrantHandler = (client: Client, parameters: TokenParameters, from: string) => Promise<TokenAnswer>
 
 declare module 'fastify' {
   interface FastifyInstance {
@@ -75,7 +78,7 @@ export const token: FastifyPluginAsyncTypebox<Pick<AppDeps, 'config' | 'service'
     async (request) => {
       const client = clientOf(request)
       const redeem = grantHandler(app.grantTypes, request.body.grant_type, client)
-      return redeem(client, request.body)
+      return redeem(client, request.body, request.ip)
     },
   )
 }

@@ -1,8 +1,10 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { Type } from '@sinclair/typebox'
 import type { AppDeps } from '../deps.ts'
+import { auditGrant } from '../domain/audit.ts'
 import { OAuthError } from '../domain/errors.ts'
 import { grantIdOfJwt } from '../domain/jwt-access-token.ts'
+import type { Seconds } from '../domain/model.ts'
 import { revokeJwt, revokeToken } from '../domain/revocation.ts'
 import { clientOf, requireClient } from '../http/client-authentication.ts'
 import { assertForm, formBodies } from '../http/parameters.ts'
@@ -60,16 +62,22 @@ export const revocation: FastifyPluginAsyncTypebox<
       }
       const [client, now] = [clientOf(request), clock()]
       const handle = await keys.open(token, 'access', 'refresh')
+      const occasion = { at: now, from: request.ip }
       if (handle)
-        await store.transact('grant', handle.grantId, (grant) => revokeToken(handle, grant, client, now))
-      else await revokeSigned(token, client.id, now)
+        await store.transact('grant', handle.grantId, (grant) =>
+          auditGrant(revokeToken(handle, grant, client, now), grant, occasion),
+        )
+      else await revokeSigned(token, client.id, occasion)
       return reply.code(200).send()
     },
   )
 
-  const revokeSigned = async (token: string, clientId: string, now: number) => {
+  const revokeSigned = async (token: string, clientId: string, occasion: { at: Seconds; from: string }) => {
     const claims = await keys.verify(token, 'at+jwt')
     const grantId = claims && grantIdOfJwt(claims)
-    if (grantId) await store.transact('grant', grantId, (grant) => revokeJwt(claims, grant, clientId, now))
+    if (grantId)
+      await store.transact('grant', grantId, (grant) =>
+        auditGrant(revokeJwt(claims, grant, clientId, occasion.at), grant, occasion),
+      )
   }
 }

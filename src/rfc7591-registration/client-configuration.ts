@@ -1,5 +1,6 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { Deps } from '../deps.ts'
+import { auditEvent } from '../domain/audit.ts'
 import { assertMayConfigure, requireRegistrationToken, updateClient } from '../domain/client.ts'
 import { accept } from '../domain/decision.ts'
 import { clientInformation, registrationPolicy } from './client-information.ts'
@@ -7,10 +8,12 @@ import { requireJsonObject } from './json-object.ts'
 import { deleteRoute, readRoute, updateRoute } from './schema.ts'
 
 /** RFC 7592: a client that registered itself reads, replaces and deletes its registration. */
-export const clientConfiguration: FastifyPluginAsyncTypebox<Pick<Deps, 'config' | 'store' | 'keys'>> = async (
-  app,
-  { config, store, keys },
-) => {
+export const clientConfiguration: FastifyPluginAsyncTypebox<
+  Pick<Deps, 'config' | 'store' | 'keys' | 'clock'>
+> = async (app, { config, store, keys, clock }) => {
+  const told = (name: 'registration-changed' | 'registration-deleted', clientId: string, from: string) =>
+    auditEvent(name, { by: 'client', at: clock(), from }, { clientId })
+
   app.get('/api/oauth/register/:client_id', { schema: readRoute }, async ({ params, headers }) => {
     const token = requireRegistrationToken(headers.authorization)
     const client = await store.find('client', clientKey(params.client_id))
@@ -25,13 +28,14 @@ export const clientConfiguration: FastifyPluginAsyncTypebox<Pick<Deps, 'config' 
       config: { unreadableBody: 'invalid_client_metadata' },
       schema: updateRoute,
     },
-    async ({ params, headers, body }) => {
+    async ({ params, headers, body, ip }) => {
       const token = requireRegistrationToken(headers.authorization)
       const policy = registrationPolicy({ config, keys })
       const updated = await store.transact('client', clientKey(params.client_id), (client) => {
         assertMayConfigure(client, token)
         const replaced = updateClient(client, requireJsonObject(body, config.limits.jsonDepth), policy)
-        return accept(replaced, { op: 'updateClient', client: replaced })
+        const event = told('registration-changed', client.id, ip)
+        return accept(replaced, { op: 'updateClient', client: replaced }, event)
       })
       return clientInformation(config, updated, token)
     },
@@ -40,11 +44,12 @@ export const clientConfiguration: FastifyPluginAsyncTypebox<Pick<Deps, 'config' 
   app.delete(
     '/api/oauth/register/:client_id',
     { schema: deleteRoute },
-    async ({ params, headers }, reply) => {
+    async ({ params, headers, ip }, reply) => {
       const token = requireRegistrationToken(headers.authorization)
       await store.transact('client', clientKey(params.client_id), (client) => {
         assertMayConfigure(client, token)
-        return accept(undefined, { op: 'deleteClient', clientId: client.id })
+        const event = told('registration-deleted', client.id, ip)
+        return accept(undefined, { op: 'deleteClient', clientId: client.id }, event)
       })
       return reply.code(204).send()
     },

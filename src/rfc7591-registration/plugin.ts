@@ -7,6 +7,7 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { FastifyInstance } from 'fastify'
 import type { Deps } from '../deps.ts'
 import { addressPrefix } from '../domain/address-prefix.ts'
+import { auditEvent } from '../domain/audit.ts'
 import { registerClient } from '../domain/client.ts'
 import { OAuthError } from '../domain/errors.ts'
 import { secretBytes } from '../domain/secret.ts'
@@ -26,7 +27,7 @@ export const registration: FastifyPluginAsyncTypebox<
   // The schemas document. The domain judges every member, so that each gets the exact code of RFC 7591 §3.2.2.
   app.setValidatorCompiler(() => () => true)
   app.advertise({ registration_endpoint: `${config.issuer}/api/oauth/register` })
-  await app.register(clientConfiguration, { config, store, keys })
+  await app.register(clientConfiguration, { config, store, keys, clock })
 
   app.post(
     '/api/oauth/register',
@@ -43,11 +44,11 @@ export const registration: FastifyPluginAsyncTypebox<
         registrationToken: random(secretBytes),
       }
       const policy = registrationPolicy({ config, keys })
-      const { client, clientSecret, registrationToken } = registerClient(metadata, policy, fresh, {
-        now: clock(),
-        from: addressPrefix(ip),
-      })
-      await store.write({ op: 'insertClient', client })
+      const now = clock()
+      const occasion = { now, from: addressPrefix(ip) }
+      const { client, clientSecret, registrationToken } = registerClient(metadata, policy, fresh, occasion)
+      const event = auditEvent('registration', { by: 'client', at: now, from: ip }, { clientId: client.id })
+      await store.write({ op: 'insertClient', client }, event)
       return reply.code(201).send({
         ...clientInformation(config, client, registrationToken),
         ...(clientSecret !== undefined && { client_secret: clientSecret }),

@@ -1,5 +1,6 @@
 import type {
   Account,
+  AuditEvent,
   AuthorizationRequest,
   Client,
   Consent,
@@ -11,6 +12,7 @@ import type {
   Throttle,
 } from '../domain/model.ts'
 import type * as table from './sqlite/schema.ts'
+import type { AuditFilter } from './store.ts'
 
 /*
  * Row ↔ record, for both adapters. This is where null stops: an absent member is NULL in a row and is not there at
@@ -28,6 +30,7 @@ export type FoundGrantRow = GrantRow & { readonly revokedTokens: string | null }
 export type KeyRow = typeof table.keys.$inferSelect
 export type ThrottleRow = typeof table.throttles.$inferSelect
 export type RefusalRow = Omit<typeof table.refusals.$inferSelect, 'seq'>
+export type AuditEventRow = Omit<typeof table.auditEvents.$inferSelect, 'seq'>
 
 /** The row of a client. */
 export function clientRow({ id, origin, issuedAt, usedAt, ...metadata }: Client): ClientRow {
@@ -187,6 +190,34 @@ export function refusalRow({ id, at, ...facts }: RefusalRecord): RefusalRow {
 /** The refusal of a row. */
 export function toRefusal({ id, at, facts }: RefusalRow): RefusalRecord {
   return { id, at, ...(JSON.parse(facts) as Omit<RefusalRecord, 'id' | 'at'>) }
+}
+
+/** The row of an audit event; the database numbers it. */
+export function auditEventRow({ name, at, accountId, clientId, ...facts }: AuditEvent): AuditEventRow {
+  return {
+    name,
+    at,
+    accountId: accountId ?? null,
+    clientId: clientId ?? null,
+    facts: JSON.stringify([facts.by, facts.from ?? '', facts.facts]),
+  }
+}
+
+/** The audit event of a row. */
+export function toAuditEvent({ name, at, accountId, clientId, facts: text }: AuditEventRow): AuditEvent {
+  const [by, from, facts] = JSON.parse(text) as [AuditEvent['by'], string, AuditEvent['facts']]
+  return { name, at, by, ...(from !== '' && { from }), ...present({ accountId, clientId }), facts }
+}
+
+/** The values of an audit filter, an absent member as NULL. */
+export function auditFilterRow({ since, limit, name, accountId, clientId }: AuditFilter) {
+  return {
+    since,
+    limit,
+    name: name ?? null,
+    accountId: accountId ?? null,
+    clientId: clientId ?? null,
+  }
 }
 
 /** The members that are not null. */

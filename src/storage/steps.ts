@@ -1,6 +1,7 @@
 import type { Write } from '../domain/decision.ts'
 import {
   accountRow,
+  auditEventRow,
   clientRow,
   consentRow,
   grantKey,
@@ -89,6 +90,8 @@ export function stepsOf(write: Write): readonly Step[] {
       return [{ statement: write.op, values: { key: throttleKey(write.key) } }]
     case 'insertRefusal':
       return [{ statement: write.op, values: { ...refusalRow(write.refusal) } }]
+    case 'insertAuditEvent':
+      return [{ statement: write.op, values: { ...auditEventRow(write.event) } }]
     default:
       throw new TypeError(`no statement for ${(write satisfies never as Write).op}`)
   }

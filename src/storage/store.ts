@@ -1,6 +1,8 @@
 import type { Decision, Write } from '../domain/decision.ts'
 import type {
   Account,
+  AuditEvent,
+  AuditEventName,
   Client,
   Consent,
   Grant,
@@ -45,6 +47,27 @@ export function consentKey(accountId: string, clientId: string): string {
   return `${accountId} ${clientId}`
 }
 
+/** Which audit events are wanted; an absent member leaves the choice open. */
+export interface AuditFilter {
+  readonly since: Seconds
+  readonly name?: AuditEventName | undefined
+  readonly accountId?: string | undefined
+  readonly clientId?: string | undefined
+  /** The newest so many. */
+  readonly limit: number
+}
+
+/** The instants and numbers that say what a sweep takes beside that which expired. */
+export interface SweepBounds {
+  readonly now: Seconds
+  /** Registered clients unused since. */
+  readonly clientsUnusedSince: Seconds
+  /** Refusals but the last so many. */
+  readonly refusalsKept: number
+  /** Audit events from before. */
+  readonly auditedSince: Seconds
+}
+
 /** A store that cannot answer now (locked, full, unreachable): 503 with `Retry-After`, never a wrong 200. */
 export class StoreUnavailable extends Error {
   constructor(cause: unknown) {
@@ -78,11 +101,10 @@ export interface Store {
   ): Promise<T>
   /** Commits all writes or none. */
   write(...writes: readonly Write[]): Promise<void>
-  /**
-   * Deletes some of what expired before `now`, of the registered clients unused since `clientsUnusedSince`, and of the
-   * refusals but the last `refusalsKept`: a small batch a call; returns how many rows went.
-   */
-  sweep(now: Seconds, clientsUnusedSince: Seconds, refusalsKept: number): Promise<number>
+  /** The newest audit events that the filter lets through, oldest of them first. For operators' commands, not for requests. */
+  audit(filter: AuditFilter): Promise<readonly AuditEvent[]>
+  /** Deletes some of what these bounds take: a small batch a call; returns how many rows went. */
+  sweep(bounds: SweepBounds): Promise<number>
   /** Resolves when the store answers; throws StoreUnavailable otherwise. */
   ping(): Promise<void>
   close(): Promise<void>

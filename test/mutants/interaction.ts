@@ -53,7 +53,7 @@ export const interactionFaults = [
     id: 'answered-page-works-again',
     rule: 'rfc6749-4.1.2.1-access-denied',
     file: 'src/interaction/pending.ts',
-    find: "return accept(undefined, { op: 'deleteInteraction', interactionId: interaction.id })",
+    find: "return accept(undefined, { op: 'deleteInteraction', interactionId: interaction.id }, ...others)",
     replace: 'return accept(undefined)',
   },
   {
@@ -66,8 +66,8 @@ export const interactionFaults = [
   {
     id: 'any-password-signs-in',
     file: 'src/interaction/sign-in.ts',
-    find: 'if (!isRight || account === undefined) return undefined',
-    replace: 'if (account === undefined) return undefined',
+    find: 'if (!isRight || account === undefined) {',
+    replace: 'if (account === undefined) {',
     tests: signIn,
   },
   {

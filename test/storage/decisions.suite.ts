@@ -2,7 +2,7 @@ import type { Test } from 'tap'
 import { accept, refuse, type Write } from '../../src/domain/decision.ts'
 import { OAuthError } from '../../src/domain/errors.ts'
 import type { Grant } from '../../src/domain/model.ts'
-import { consentKey, RecordExists, type Store } from '../../src/storage/store.ts'
+import { consentKey, RecordExists, type Store, type SweepBounds } from '../../src/storage/store.ts'
 import * as sample from './samples.ts'
 import { grantOwners, insertGrant, type OpenEmpty } from './store.suite.ts'
 
@@ -249,6 +249,10 @@ export function concurrency(t: Test, openEmpty: OpenEmpty): void {
   })
 }
 
+const bounds = (now: number, clientsUnusedSince: number, refusalsKept: number): SweepBounds => {
+  return { now, clientsUnusedSince, refusalsKept, auditedSince: 0 }
+}
+
 /** Part of the suite: the sweep. */
 export function sweeps(t: Test, openEmpty: OpenEmpty): void {
   /** The store with records that end at 2000, and some that do not. */
@@ -270,15 +274,15 @@ export function sweeps(t: Test, openEmpty: OpenEmpty): void {
 
   t.test('before anything has expired nothing goes', async (t) => {
     const store = await filled(t)
-    t.equal(await store.sweep(1059, 1000, 100), 0)
-    t.equal(await store.sweep(1060, 1000, 100), 1, 'the grant whose code expired at 1060')
-    t.equal(await store.sweep(1999, 1000, 100), 0)
+    t.equal(await store.sweep(bounds(1059, 1000, 100)), 0)
+    t.equal(await store.sweep(bounds(1060, 1000, 100)), 1, 'the grant whose code expired at 1060')
+    t.equal(await store.sweep(bounds(1999, 1000, 100)), 0)
     t.ok(await store.find('session', sample.session.id))
   })
 
   t.test('what has expired goes, and nothing else', async (t) => {
     const store = await filled(t)
-    t.equal(await store.sweep(2000, 1000, 100), 4)
+    t.equal(await store.sweep(bounds(2000, 1000, 100)), 4)
     t.equal(await store.find('grant', sample.grant.id), undefined)
     t.equal(await store.find('session', sample.session.id), undefined)
     t.equal(await store.find('throttle', sample.throttle.key), undefined)
@@ -288,16 +292,16 @@ export function sweeps(t: Test, openEmpty: OpenEmpty): void {
       id: sample.fullGrant.id,
       seq: sample.fullGrant.seq,
     })
-    t.equal(await store.sweep(2000, 1000, 100), 0)
+    t.equal(await store.sweep(bounds(2000, 1000, 100)), 0)
   })
 
   t.test('a revocation outlives its token by a day, against a clock that ran ahead', async (t) => {
     const store = await filled(t)
     const isRevoked = async () =>
       (await store.find('grant', sample.fullGrant.id))?.revokedTokens.includes(sample.bytes(5, 16))
-    while ((await store.sweep(2000 + 86_399, 1000, 100)) > 0);
+    while ((await store.sweep(bounds(2000 + 86_399, 1000, 100))) > 0);
     t.equal(await isRevoked(), true)
-    while ((await store.sweep(2000 + 86_400, 1000, 100)) > 0);
+    while ((await store.sweep(bounds(2000 + 86_400, 1000, 100))) > 0);
     t.equal(await isRevoked(), false)
   })
 
@@ -307,7 +311,7 @@ export function sweeps(t: Test, openEmpty: OpenEmpty): void {
       return { ...sample.client, id: origin, origin }
     })
     for (const client of added) await store.write({ op: 'insertClient', client })
-    t.equal(await store.sweep(1000, 1001, 100), 1)
+    t.equal(await store.sweep(bounds(1000, 1001, 100)), 1)
     for (const { id } of added) t.ok(await store.find('client', id), id)
     t.equal(await store.find('client', sample.client.id), undefined)
     t.ok(await store.find('client', 'used'))
@@ -322,14 +326,32 @@ export function sweeps(t: Test, openEmpty: OpenEmpty): void {
         refusal: { ...sample.refusal, id: `request-${n}`, at: 100 - n },
       })
     }
-    t.equal(await store.sweep(9000, 0, 12), 0)
-    t.equal(await store.sweep(9000, 0, 5), 7)
+    t.equal(await store.sweep(bounds(9000, 0, 12)), 0)
+    t.equal(await store.sweep(bounds(9000, 0, 5)), 7)
     t.equal(await store.find('refusal', 'request-6'), undefined)
     t.equal((await store.find('refusal', 'request-7'))?.at, 93)
     await store.write({ op: 'insertRefusal', refusal: { ...sample.refusal, id: 'another' } })
-    t.equal(await store.sweep(9000, 0, 5), 1)
-    t.equal(await store.sweep(9000, 0, 0), 5, 'none are kept')
+    t.equal(await store.sweep(bounds(9000, 0, 5)), 1)
+    t.equal(await store.sweep(bounds(9000, 0, 0)), 5, 'none are kept')
   })
+
+  t.test(
+    'audit events from before the bound go, a batch a call, and stay for ever without one',
+    async (t) => {
+      const store = await openEmpty(t)
+      const insert = (at: number): Write => ({ op: 'insertAuditEvent', event: { ...sample.auditEvent, at } })
+      await store.write(...Array.from({ length: 100 }, (_, n) => insert(1000 + n)))
+      const auditedSince = (since: number) => ({ ...bounds(9000, 0, 0), auditedSince: since })
+      t.equal(await store.sweep(auditedSince(0)), 0)
+      t.equal(await store.sweep(auditedSince(1000)), 0)
+      t.equal(await store.sweep(auditedSince(1090)), 80)
+      t.equal(await store.sweep(auditedSince(1090)), 10)
+      t.equal(await store.sweep(auditedSince(1090)), 0)
+      const left = await store.audit({ since: 0, limit: 100 })
+      t.equal(left[0]?.at, 1090)
+      t.equal(left.length, 10)
+    },
+  )
 
   t.test('expired grants behind thousands of living ones are reached, a bounded batch a call', async (t) => {
     const store = await openEmpty(t)
@@ -340,7 +362,7 @@ export function sweeps(t: Test, openEmpty: OpenEmpty): void {
     }
     await store.write(...Array.from({ length: 4400 }, (_, n) => insert(n)))
     const batches: number[] = []
-    for (let call = 0; call < 5; call++) batches.push(await store.sweep(2000, 0, 100))
+    for (let call = 0; call < 5; call++) batches.push(await store.sweep(bounds(2000, 0, 100)))
     t.equal(batches[0], 0, 'the first walk meets living grants only')
     t.equal(
       batches.reduce((sum, count) => sum + count),

@@ -48,6 +48,35 @@ export function roundTrips(t: Test, openEmpty: OpenEmpty): void {
     },
   )
 
+  t.test(
+    'audit events come back as written, the newest so many that pass, oldest of them first',
+    async (t) => {
+      const store = await openEmpty(t)
+      const { auditEvent, fullAuditEvent } = sample
+      const other = { ...fullAuditEvent, accountId: 'person_other', clientId: 'client_other', at: 1020 }
+      for (const event of [auditEvent, fullAuditEvent, other])
+        await store.write({ op: 'insertAuditEvent', event })
+      const wanted = async (filter: object) => await store.audit({ since: 0, limit: 10, ...filter })
+      t.strictSame(await wanted({}), [auditEvent, fullAuditEvent, other])
+      t.strictSame(await wanted({ limit: 2 }), [fullAuditEvent, other])
+      t.strictSame(await wanted({ since: 1020 }), [other])
+      t.strictSame(await wanted({ since: 1021 }), [])
+      t.strictSame(await wanted({ name: 'key-made' }), [auditEvent])
+      t.strictSame(await wanted({ accountId: 'person_other' }), [other])
+      t.strictSame(await wanted({ clientId: sample.client.id, name: 'consent' }), [fullAuditEvent])
+      t.strictSame(await wanted({ clientId: sample.client.id, accountId: 'person_other' }), [])
+    },
+  )
+
+  t.test('an audit event is written with its change, or not at all', async (t) => {
+    const store = await openEmpty(t)
+    const insertClient = { op: 'insertClient', client: sample.client } as const
+    const event: Write = { op: 'insertAuditEvent', event: sample.auditEvent }
+    await store.write(insertClient, event)
+    await t.rejects(store.write(event, insertClient), RecordExists)
+    t.strictSame(await store.audit({ since: 0, limit: 10 }), [sample.auditEvent])
+  })
+
   t.test('a code challenge that is not a canonical SHA-256 comes back character for character', async (t) => {
     const store = await openEmpty(t)
     await store.write(...grantOwners)

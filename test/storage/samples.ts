@@ -1,5 +1,6 @@
 import type {
   Account,
+  AuditEvent,
   Client,
   Consent,
   Grant,
@@ -242,4 +243,16 @@ export const fullRefusal: RefusalRecord = {
   stored: ['a', 'b with \0 and 日本'],
   received: 1060,
   client: 'client_1',
+}
+
+export const auditEvent: AuditEvent = { name: 'key-made', at: 1000, by: 'server', facts: {} }
+
+export const fullAuditEvent: AuditEvent = {
+  name: 'consent',
+  at: 1010,
+  by: 'person',
+  from: '192.0.2.0/24',
+  accountId: account.id,
+  clientId: client.id,
+  facts: { scope: 'openid with \0 and 日本', endsAt: 2000 },
 }

@@ -64,7 +64,7 @@ t.test('every table is strict, and those read by their key alone have no second 
     wr: number
   }[] // The columns PRAGMA table_list documents.
   const own = tables.filter(({ name }) => !/^(sqlite_|__drizzle)/.test(name))
-  t.equal(own.length, 10)
+  t.equal(own.length, 11)
   t.strictSame(
     own.filter(({ strict }) => strict !== 1),
     [],

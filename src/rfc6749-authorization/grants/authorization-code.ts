@@ -1,5 +1,6 @@
 import type { FastifyPluginAsync } from 'fastify'
 import type { AppDeps } from '../../deps.ts'
+import { auditGrant } from '../../domain/audit.ts'
 import { redeemCode } from '../../domain/authorization-code.ts'
 import { noteUse } from '../../domain/client-use.ts'
 import { OAuthError } from '../../domain/errors.ts'
@@ -10,7 +11,7 @@ import { tokenIssuer } from './token-issuer.ts'
 export const authorizationCodeGrant: FastifyPluginAsync<AppDeps> = async (app, deps) => {
   const { config, service, store, keys, clock } = deps
   const issueTokens = tokenIssuer(deps)
-  app.addGrantType('authorization_code', async (client, parameters) => {
+  app.addGrantType('authorization_code', async (client, parameters, from) => {
     if (parameters.code === undefined) {
       throw new OAuthError('invalid_request', 'code is missing', { rule: 'rfc6749-4.1.3-code-required' })
     }
@@ -26,9 +27,10 @@ export const authorizationCodeGrant: FastifyPluginAsync<AppDeps> = async (app, d
       codeVerifier: parameters.code_verifier,
       resource: every(parameters, 'resource'),
     }
-    const issued = await store.transact('grant', handle.grantId, (grant) =>
-      noteUse(redeemCode(grant, redemption, service.resources, config.lifetimes, now), client, now),
-    )
+    const issued = await store.transact('grant', handle.grantId, (grant) => {
+      const decision = redeemCode(grant, redemption, service.resources, config.lifetimes, now)
+      return noteUse(auditGrant(decision, grant, { at: now, from }), client, now)
+    })
     return issueTokens(issued, client, true, now)
   })
 }

@@ -1,5 +1,6 @@
 import type { FastifyPluginAsync } from 'fastify'
 import type { AppDeps } from '../../deps.ts'
+import { auditGrant } from '../../domain/audit.ts'
 import { noteUse } from '../../domain/client-use.ts'
 import { OAuthError } from '../../domain/errors.ts'
 import { every } from '../../domain/parameters.ts'
@@ -10,7 +11,7 @@ import { tokenIssuer } from './token-issuer.ts'
 export const refreshTokenGrant: FastifyPluginAsync<AppDeps> = async (app, deps) => {
   const { config, service, store, keys, clock } = deps
   const issueTokens = tokenIssuer(deps)
-  app.addGrantType('refresh_token', async (client, parameters) => {
+  app.addGrantType('refresh_token', async (client, parameters, from) => {
     if (parameters.refresh_token === undefined) {
       throw new OAuthError('invalid_request', 'refresh_token is missing', {
         rule: 'rfc6749-6-missing-refresh-param',
@@ -24,9 +25,10 @@ export const refreshTokenGrant: FastifyPluginAsync<AppDeps> = async (app, deps) 
     }
     const now = clock()
     const request = { handle, client, scope: parameters.scope, resource: every(parameters, 'resource') }
-    const issued = await store.transact('grant', handle.grantId, (grant) =>
-      noteUse(refresh(grant, request, service.resources, config.lifetimes, now), client, now),
-    )
+    const issued = await store.transact('grant', handle.grantId, (grant) => {
+      const decision = refresh(grant, request, service.resources, config.lifetimes, now)
+      return noteUse(auditGrant(decision, grant, { at: now, from }), client, now)
+    })
     return issueTokens(issued, client, false, now)
   })
 }

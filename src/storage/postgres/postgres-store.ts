@@ -2,12 +2,13 @@ import { hash } from 'node:crypto'
 import { drizzle, type NodePgDatabase } from 'drizzle-orm/node-postgres/driver'
 import type pg from 'pg'
 import type { Write } from '../../domain/decision.ts'
-import type { Seconds } from '../../domain/model.ts'
 import {
+  auditFilterRow,
   consentOfKey,
   grantKey,
   throttleKey,
   toAccount,
+  toAuditEvent,
   toClient,
   toConsent,
   toGrant,
@@ -18,7 +19,15 @@ import {
   toThrottle,
 } from '../rows.ts'
 import { stepsOf } from '../steps.ts'
-import { type ListableKind, type RecordKind, type Records, type Store, StoreUnavailable } from '../store.ts'
+import {
+  type AuditFilter,
+  type ListableKind,
+  type RecordKind,
+  type Records,
+  type Store,
+  StoreUnavailable,
+  type SweepBounds,
+} from '../store.ts'
 import {
   grantsPerSlice,
   judgeSlice,
@@ -89,7 +98,8 @@ export async function openPostgresStore(url: string): Promise<Store> {
       return decision.result
     },
     write: (...writes) => inTransaction('begin', ({ apply }) => apply(writes)),
-    sweep: (...bounds) => inTransaction('begin', ({ sweep }) => sweepBatch(sweep, ...bounds)),
+    audit: (filter) => withConnection(({ audit }) => audit(filter)),
+    sweep: (bounds) => inTransaction('begin', ({ sweep }) => sweepBatch(sweep, bounds)),
     ping: () => withConnection(async (_, client) => void (await client.query('select 1'))),
     close: async () => {
       if (!pool.ending) await pool.end()
@@ -132,10 +142,13 @@ function connections(): (client: pg.PoolClient) => Connection {
 }
 
 function connectionOn(db: NodePgDatabase) {
+  const lists = prepareLists(db)
   return {
     find: loadsOf(prepareLoads(db, 'find')),
     transact: loadsOf(prepareLoads(db, 'transact')),
-    list: listsOf(prepareLists(db)),
+    list: listsOf(lists),
+    audit: async (filter: AuditFilter) =>
+      (await lists.audit.execute(auditFilterRow(filter))).map(toAuditEvent).reverse(),
     apply: applier(prepareWrites(db)),
     sweep: prepareSweep(db),
   }
@@ -194,10 +207,10 @@ function applier(statements: ReturnType<typeof prepareWrites>): (writes: readonl
 type Sweep = ReturnType<typeof prepareSweep>
 
 /** The sweep; it remembers how far in the grants it has come. */
-function sweeper(): (statements: Sweep, now: Seconds, since: Seconds, kept: number) => Promise<number> {
+function sweeper(): (statements: Sweep, bounds: SweepBounds) => Promise<number> {
   let after = walkStart
 
-  async function sweepGrants(statements: Sweep, now: Seconds): Promise<number> {
+  async function sweepGrants(statements: Sweep, now: number): Promise<number> {
     let deleted = 0
     for (let count = 0; count < slicesPerSweep && deleted < rowsPerKind; count++) {
       const slice = await statements.sliceOfGrants.execute({ after, limit: grantsPerSlice })
@@ -211,15 +224,16 @@ function sweeper(): (statements: Sweep, now: Seconds, since: Seconds, kept: numb
     return deleted
   }
 
-  return async (statements, now, since, kept) => {
+  return async (statements, { now, clientsUnusedSince, refusalsKept, auditedSince }) => {
     const bound = { now, limit: rowsPerKind }
     const results = [
       await statements.interactions.execute(bound),
       await statements.sessions.execute(bound),
       await statements.throttles.execute(bound),
       await statements.revokedAccessTokens.execute({ ...bound, now: now - revocationGraceSeconds }),
-      await statements.clients.execute({ since, limit: rowsPerKind }),
-      await statements.refusals.execute({ kept, limit: rowsPerKind }),
+      await statements.clients.execute({ since: clientsUnusedSince, limit: rowsPerKind }),
+      await statements.refusals.execute({ kept: refusalsKept, limit: rowsPerKind }),
+      await statements.auditEvents.execute({ since: auditedSince, limit: rowsPerKind }),
     ]
     const deleted = results.reduce((sum, { rowCount }) => sum + (rowCount ?? 0), 0)
     return deleted + (await sweepGrants(statements, now))

@@ -1,6 +1,6 @@
 import { bigint, bigserial, boolean, customType, index, pgTable, primaryKey, text } from 'drizzle-orm/pg-core'
 import { sql } from 'drizzle-orm/sql'
-import type { Client, StoredKey } from '../../domain/model.ts'
+import type { AuditEvent, Client, StoredKey } from '../../domain/model.ts'
 
 /*
  * The tables of sqlite/schema.ts in PostgreSQL's dialect: same tables, same columns, same JavaScript types, so that
@@ -151,6 +151,17 @@ export const refusals = pgTable('refusals', {
   seq: bigserial('seq', { mode: 'number' }).primaryKey(),
   id: text('id').notNull().unique('refusals_id'),
   at: integer('at').notNull(),
+  /** JSON of every other member. */
+  facts: text('facts').notNull(),
+})
+
+/** Append-only, numbered in the order of writing; no index but its number, for it is read by an operator now and then. */
+export const auditEvents = pgTable('audit_events', {
+  seq: bigserial('seq', { mode: 'number' }).primaryKey(),
+  at: integer('at').notNull(),
+  name: text('name').$type<AuditEvent['name']>().notNull(),
+  accountId: text('account_id'),
+  clientId: text('client_id'),
   /** JSON of every other member. */
   facts: text('facts').notNull(),
 })

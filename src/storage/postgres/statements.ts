@@ -1,11 +1,12 @@
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres/driver'
 import type { PgColumn, PgTable } from 'drizzle-orm/pg-core'
 import type { PgInsertValue, PgUpdateSetSource } from 'drizzle-orm/pg-core/query-builders'
-import { and, asc, desc, eq, gt, inArray, isNull, lte, or, type Placeholder, sql } from 'drizzle-orm/sql'
+import { and, asc, desc, eq, gt, gte, inArray, isNull, lte, or, type Placeholder, sql } from 'drizzle-orm/sql'
 import { getTableColumns } from 'drizzle-orm/utils'
 import type { WriteStatement } from '../steps.ts'
 import {
   accounts,
+  auditEvents,
   clients,
   consents,
   grants,
@@ -80,6 +81,20 @@ export function prepareLists(db: NodePgDatabase) {
       .orderBy(asc(accounts.createdAt), asc(accounts.id))
       .prepare('list_account'),
     key: db.select().from(keys).orderBy(asc(keys.createdAt), asc(keys.id)).prepare('list_key'),
+    audit: db
+      .select()
+      .from(auditEvents)
+      .where(
+        and(
+          gte(auditEvents.at, value('since')),
+          letThrough(auditEvents.name, 'name'),
+          letThrough(auditEvents.accountId, 'accountId'),
+          letThrough(auditEvents.clientId, 'clientId'),
+        ),
+      )
+      .orderBy(desc(auditEvents.seq))
+      .limit(value('limit'))
+      .prepare('list_audit'),
   }
 }
 
@@ -143,6 +158,13 @@ export function prepareWrites(db: NodePgDatabase): Readonly<Record<WriteStatemen
     putThrottle: insert(throttles).onConflictDoUpdate({ target: throttles.key, set: settings(throttles) }),
     deleteThrottle: remove(throttles, throttles.key, 'key'),
     insertRefusal: db.insert(refusals).values({ id: value('id'), at: value('at'), facts: value('facts') }),
+    insertAuditEvent: db.insert(auditEvents).values({
+      at: value('at'),
+      name: value('name'),
+      accountId: value('accountId'),
+      clientId: value('clientId'),
+      facts: value('facts'),
+    }),
   }
   const prepared = Object.entries(statements).map(([name, statement]) => [name, statement.prepare(name)])
   // Same names as in the table above.
@@ -172,6 +194,9 @@ export function prepareSweep(db: NodePgDatabase) {
     .from(refusals)
     .where(sql`${refusals.seq} <= (select max(seq) from ${refusals}) - ${value('kept')}`)
     .limit(value('limit'))
+  // Looks at the first rows only: they are the oldest, and there is no index on their time.
+  const outdated = sql`${auditEvents.seq} in (select seq from
+    (select seq, at from ${auditEvents} order by seq limit ${value('limit')}) as first where at < ${value('since')})`
   const tokens = revokedAccessTokens
   return {
     interactions: expired(interactions, interactions.id, interactions.expiresAt).prepare(
@@ -188,6 +213,7 @@ export function prepareSweep(db: NodePgDatabase) {
       .prepare('sweep_revoked'),
     clients: db.delete(clients).where(inArray(clients.id, unused)).prepare('sweep_clients'),
     refusals: db.delete(refusals).where(inArray(refusals.seq, oldest)).prepare('sweep_refusals'),
+    auditEvents: db.delete(auditEvents).where(outdated).prepare('sweep_audit'),
     sliceOfGrants: db
       .select({ id: grants.id, expiresAt: grants.expiresAt })
       .from(grants)
@@ -200,6 +226,11 @@ export function prepareSweep(db: NodePgDatabase) {
       .where(sql`${grants.id} = any(${value('ids')})`)
       .prepare('sweep_grants'),
   }
+}
+
+/** A filter that is null lets everything through. */
+function letThrough(column: PgColumn, name: string) {
+  return sql`(cast(${value(name)} as text) is null or ${column} = ${value(name)})`
 }
 
 /** A placeholder for every column, named after its member. */

@@ -1,6 +1,6 @@
 import { sql } from 'drizzle-orm/sql'
 import { blob, index, integer, primaryKey, sqliteTable, text } from 'drizzle-orm/sqlite-core'
-import type { Client, StoredKey } from '../../domain/model.ts'
+import type { AuditEvent, Client, StoredKey } from '../../domain/model.ts'
 
 /*
  * The tables, in SQLite's dialect. postgres/schema.ts says the same in the other: change both, then run
@@ -155,6 +155,17 @@ export const refusals = sqliteTable('refusals', {
   seq: integer('seq').primaryKey(),
   id: text('id').notNull().unique('refusals_id'),
   at: integer('at').notNull(),
+  /** JSON of every other member. */
+  facts: text('facts').notNull(),
+})
+
+/** Append-only, numbered in the order of writing; no index but its number, for it is read by an operator now and then. */
+export const auditEvents = sqliteTable('audit_events', {
+  seq: integer('seq').primaryKey(),
+  at: integer('at').notNull(),
+  name: text('name').$type<AuditEvent['name']>().notNull(),
+  accountId: text('account_id'),
+  clientId: text('client_id'),
   /** JSON of every other member. */
   facts: text('facts').notNull(),
 })

@@ -1,12 +1,13 @@
 import Database from 'better-sqlite3'
 import { drizzle } from 'drizzle-orm/better-sqlite3/driver'
 import type { Write } from '../../domain/decision.ts'
-import type { Seconds } from '../../domain/model.ts'
 import {
+  auditFilterRow,
   consentOfKey,
   grantKey,
   throttleKey,
   toAccount,
+  toAuditEvent,
   toClient,
   toConsent,
   toGrant,
@@ -24,6 +25,7 @@ import {
   type Records,
   type Store,
   StoreUnavailable,
+  type SweepBounds,
 } from '../store.ts'
 import {
   grantsPerSlice,
@@ -73,7 +75,8 @@ export async function openSqliteStore(file: string): Promise<Store> {
         return 'refusal' in decision.result ? { rejection: decision.result.refusal } : decision.result
       }),
     write: (...writes) => commits.submit(() => ({ result: apply(writes) })),
-    sweep: (...bounds) => commits.submit(() => ({ result: sweepBatch(...bounds) })),
+    audit: (filter) => read(() => reads.audit.all(auditFilterRow(filter)).map(toAuditEvent).reverse()),
+    sweep: (bounds) => commits.submit(() => ({ result: sweepBatch(bounds) })),
     // Through the write lock: a server that can read and not write is not ready, and hardly any request only reads.
     ping: () => commits.submit(() => ({ result: void load.key('') })),
     close: async () => {
@@ -134,12 +137,10 @@ function applier(statements: ReturnType<typeof prepareWrites>): (writes: readonl
 }
 
 /** The sweep; it remembers how far in the grants it has come. */
-function sweeper(
-  statements: ReturnType<typeof prepareSweep>,
-): (now: Seconds, since: Seconds, kept: number) => number {
+function sweeper(statements: ReturnType<typeof prepareSweep>): (bounds: SweepBounds) => number {
   let after = walkStart
 
-  function sweepGrants(now: Seconds): number {
+  function sweepGrants(now: number): number {
     let deleted = 0
     for (let count = 0; count < slicesPerSweep && deleted < rowsPerKind; count++) {
       const slice = statements.sliceOfGrants.all({ after, limit: grantsPerSlice })
@@ -151,15 +152,16 @@ function sweeper(
     return deleted
   }
 
-  return (now, since, kept) => {
+  return ({ now, clientsUnusedSince, refusalsKept, auditedSince }) => {
     const bound = { now, limit: rowsPerKind }
     return (
       statements.interactions.run(bound).changes +
       statements.sessions.run(bound).changes +
       statements.throttles.run(bound).changes +
       statements.revokedAccessTokens.run({ ...bound, now: now - revocationGraceSeconds }).changes +
-      statements.clients.run({ since, limit: rowsPerKind }).changes +
-      statements.refusals.run({ kept, limit: rowsPerKind }).changes +
+      statements.clients.run({ since: clientsUnusedSince, limit: rowsPerKind }).changes +
+      statements.refusals.run({ kept: refusalsKept, limit: rowsPerKind }).changes +
+      statements.auditEvents.run({ since: auditedSince, limit: rowsPerKind }).changes +
       sweepGrants(now)
     )
   }

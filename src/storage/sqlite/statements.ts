@@ -1,12 +1,13 @@
 import type { RunResult } from 'better-sqlite3'
 import type { BetterSQLite3Database } from 'drizzle-orm/better-sqlite3/driver'
-import { and, asc, desc, eq, gt, inArray, isNull, lte, or, type Placeholder, sql } from 'drizzle-orm/sql'
+import { and, asc, desc, eq, gt, gte, inArray, isNull, lte, or, type Placeholder, sql } from 'drizzle-orm/sql'
 import type { SQLiteColumn, SQLiteTable } from 'drizzle-orm/sqlite-core'
 import type { SQLiteInsertValue, SQLiteUpdateSetSource } from 'drizzle-orm/sqlite-core/query-builders'
 import { getTableColumns } from 'drizzle-orm/utils'
 import type { WriteStatement } from '../steps.ts'
 import {
   accounts,
+  auditEvents,
   clients,
   consents,
   grants,
@@ -98,6 +99,20 @@ export function prepareReads(db: BetterSQLite3Database) {
       .where(eq(refusals.id, value('key')))
       .prepare(),
     keys: db.select().from(keys).orderBy(asc(keys.createdAt), asc(keys.id)).prepare(),
+    audit: db
+      .select()
+      .from(auditEvents)
+      .where(
+        and(
+          gte(auditEvents.at, value('since')),
+          letThrough(auditEvents.name, 'name'),
+          letThrough(auditEvents.accountId, 'accountId'),
+          letThrough(auditEvents.clientId, 'clientId'),
+        ),
+      )
+      .orderBy(desc(auditEvents.seq))
+      .limit(value('limit'))
+      .prepare(),
   }
 }
 
@@ -172,6 +187,16 @@ export function prepareWrites(db: BetterSQLite3Database): Readonly<Record<WriteS
       .insert(refusals)
       .values({ id: value('id'), at: value('at'), facts: value('facts') })
       .prepare(),
+    insertAuditEvent: db
+      .insert(auditEvents)
+      .values({
+        at: value('at'),
+        name: value('name'),
+        accountId: value('accountId'),
+        clientId: value('clientId'),
+        facts: value('facts'),
+      })
+      .prepare(),
   }
 }
 
@@ -201,6 +226,9 @@ export function prepareSweep(db: BetterSQLite3Database) {
     .from(refusals)
     .where(sql`${refusals.seq} <= (select max(seq) from ${refusals}) - ${value('kept')}`)
     .limit(value('limit'))
+  // Looks at the first rows only: they are the oldest, and there is no index on their time.
+  const outdated = sql`${auditEvents.seq} in (select seq from
+    (select seq, at from ${auditEvents} order by seq limit ${value('limit')}) as first where at < ${value('since')})`
   const tokens = revokedAccessTokens
   return {
     interactions: expired(interactions, interactions.id, interactions.expiresAt),
@@ -215,6 +243,7 @@ export function prepareSweep(db: BetterSQLite3Database) {
       .prepare(),
     clients: db.delete(clients).where(inArray(clients.id, unused)).prepare(),
     refusals: db.delete(refusals).where(inArray(refusals.seq, oldest)).prepare(),
+    auditEvents: db.delete(auditEvents).where(outdated).prepare(),
     sliceOfGrants: db
       .select({ id: grants.id, expiresAt: grants.expiresAt })
       .from(grants)
@@ -227,6 +256,11 @@ export function prepareSweep(db: BetterSQLite3Database) {
       .where(eq(grants.id, value('id')))
       .prepare(),
   }
+}
+
+/** A filter that is null lets everything through. */
+function letThrough(column: SQLiteColumn, name: string) {
+  return sql`(cast(${value(name)} as text) is null or ${column} = ${value(name)})`
 }
 
 /** A placeholder for every column, named after its member. */

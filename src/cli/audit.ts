@@ -1,0 +1,125 @@
+import { type Command, InvalidArgumentError, Option } from 'commander'
+import { canonicalLogin } from '../domain/account.ts'
+import { type AuditEvent, type AuditEventName, auditEventNames, type Seconds } from '../domain/model.ts'
+import type { AuditFilter, Store } from '../storage/store.ts'
+import { systemClock } from '../system.ts'
+import { CommandFailed } from './failure.ts'
+import { addLocationFlags, type LocationFlags, withStore } from './open.ts'
+import { instant, printColumns, printJson, visible } from './print.ts'
+
+interface AuditFlags extends LocationFlags {
+  readonly since?: Seconds
+  readonly user?: string
+  readonly client?: string
+  readonly event?: AuditEventName
+  readonly limit: number
+  readonly json?: true
+}
+
+const help = `
+Events: ${auditEventNames.join(', ')}.
+Networks are told, not addresses; of an operator the user and the machine. Refresh tokens that rotate and calls of
+APIs are no events. Kept for auditSeconds.
+
+Examples:
+  lychgate audit --since 1d
+  lychgate audit --user alice --event sign-in-failed
+  lychgate audit --client client_x1f8… --limit 1000 --json
+`
+
+/** Adds `lychgate audit`: who did what, from where, when. */
+export function addAuditCommand(program: Command): void {
+  const audit = program
+    .command('audit')
+    .description('who signed in, agreed, registered, revoked or changed what; the newest last')
+    .option('--since <duration>', 'not older than this: 90s, 15m, 12h, 1d or 4w', parseDuration)
+    .option('--user <name>', 'about this person: user name, e-mail address or sub')
+    .option('--client <client_id>', 'about this client')
+    .addOption(new Option('--event <name>', 'only this event').choices(auditEventNames))
+    .option('--limit <number>', 'the newest so many', parseLimit, 100)
+    .option('--json', 'print JSON')
+    .addHelpText('after', help)
+  addLocationFlags(audit).action(auditCommand)
+}
+
+async function auditCommand(flags: AuditFlags): Promise<void> {
+  await withStore(flags, async (store) => {
+    const events = await store.audit(await filterOf(flags, store))
+    const names = await namesOf(events, store)
+    if (flags.json) return printJson(events.map((event) => describe(event, names)))
+    printColumns(events.map((event) => lineOf(event, names)))
+  })
+}
+
+async function filterOf(
+  { since, user, client, event, limit }: AuditFlags,
+  store: Store,
+): Promise<AuditFilter> {
+  return {
+    since: since === undefined ? 0 : systemClock() - since,
+    name: event,
+    accountId: user === undefined ? undefined : await accountIdOf(user, store),
+    clientId: client,
+    limit,
+  }
+}
+
+/** A person who was removed has no name any more, and is found by their sub. */
+async function accountIdOf(user: string, store: Store): Promise<string> {
+  if (/^person_[\w-]{22}$/.test(user)) return user
+  const login = canonicalLogin(user)
+  const account = login === undefined ? undefined : await store.find('accountByLogin', login)
+  if (account === undefined) throw new CommandFailed('nobody has this user name; somebody removed has a sub')
+  return account.id
+}
+
+type Names = ReadonlyMap<string, string>
+
+/** User names by sub: the log itself has none, so that it forgets them with their people. */
+async function namesOf(events: readonly AuditEvent[], store: Store): Promise<Names> {
+  const names = new Map<string, string>()
+  for (const id of new Set(events.flatMap(({ accountId }) => accountId ?? []))) {
+    const account = await store.find('account', id)
+    if (account !== undefined) names.set(id, account.username)
+  }
+  return names
+}
+
+function describe({ name, at, by, from, accountId, clientId, facts }: AuditEvent, names: Names) {
+  return {
+    at,
+    event: name,
+    by,
+    ...(from !== undefined && { from }),
+    ...(accountId !== undefined && { sub: accountId, username: names.get(accountId) }),
+    ...(clientId !== undefined && { client_id: clientId }),
+    ...facts,
+  }
+}
+
+function lineOf({ name, at, by, from = '', accountId, clientId, facts }: AuditEvent, names: Names): string[] {
+  const who = accountId === undefined ? '' : (names.get(accountId) ?? accountId)
+  const rest = Object.entries(facts).map(([fact, value]) => `${fact}=${readable(fact, value)}`)
+  return [instant(at), name, by, from, who, clientId ?? '', rest.join(' ')].map(visible)
+}
+
+function readable(fact: string, value: string | number): string {
+  if (typeof value === 'number' && fact.endsWith('At'))
+    return instant(value).replaceAll(' ', 'T').replace('TUTC', 'Z')
+  return `${value}`.includes(' ') ? `"${value}"` : `${value}`
+}
+
+const secondsOf: Readonly<Record<string, Seconds>> = { s: 1, m: 60, h: 3600, d: 86_400, w: 604_800 }
+
+function parseDuration(text: string): Seconds {
+  const [, count, unit = ''] = /^(\d{1,9})([smhdw])$/.exec(text) ?? []
+  const seconds = secondsOf[unit]
+  if (seconds === undefined)
+    throw new InvalidArgumentError('It must be a number and a unit, such as 12h or 1d.')
+  return Number(count) * seconds
+}
+
+function parseLimit(text: string): number {
+  if (/^[1-9]\d{0,8}$/.test(text)) return Number(text)
+  throw new InvalidArgumentError('It must be a whole number of at least 1.')
+}
