@@ -63,7 +63,9 @@ export function runExample(
   [name, ...args]: readonly [string, ...string[]],
   environment: Readonly<Record<string, string>>,
 ): RunningExample {
-  const child = spawn(process.execPath, [example(name), ...args], { env: { ...process.env, ...environment } })
+  // As its reader runs it: tap puts hooks of its own into a child, by NODE_OPTIONS, and they know no types.
+  const command = ['-u', 'NODE_OPTIONS', process.execPath, example(name), ...args]
+  const child = spawn('env', command, { env: { ...process.env, ...environment } })
   t.teardown(() => child.kill('SIGKILL'))
   let output = ''
   const ended = new Promise<number | null>((resolve) => child.once('close', resolve))
