@@ -26,7 +26,7 @@ export async function examineKeys(
   ring: readonly StoredKey[] | undefined,
   now: Seconds,
 ): Promise<ExaminedKeys> {
-  if (ring === undefined) return { findings: [unchecked('keys', 'there is no store to look into')] }
+  if (ring === undefined) return { findings: [unchecked('keys', 'cannot be read from the store as it is')] }
   if (ring.length === 0) {
     const change = ['lychgate serve']
     const none = 'there are none yet; the server makes them when it first starts'
