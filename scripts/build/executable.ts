@@ -2,7 +2,7 @@
  * Makes dist/lychgate: the whole server and Node in one executable for this platform. Everything happens in a folder
  * of its own and by relative names, so that nothing of this machine is in the file and two builds are the same bytes.
  */
-import { execFileSync, spawnSync } from 'node:child_process'
+import { spawnSync } from 'node:child_process'
 import {
   chmodSync,
   copyFileSync,
@@ -19,8 +19,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { build, type Metafile, type Plugin } from 'esbuild'
 import { bundleOptions, dist, root } from './bundle.ts'
-import { codeCache } from './code-cache.ts'
+import { writeCodeCache } from './code-cache.ts'
 import { licencesOf } from './licences.ts'
+import { runNode } from './run-node.ts'
 
 const platform = `${process.platform}-${process.arch}`
 const addon = 'better_sqlite3.node'
@@ -41,15 +42,15 @@ export async function buildExecutable(file: string): Promise<void> {
   try {
     const metafile = await bundle(`${work}/lychgate.cjs`)
     copyAssets(`${work}/assets`)
-    writeFileSync(`${work}/lychgate.cache`, codeCache(`${work}/lychgate.cjs`, `${work}/assets`, work))
+    writeCodeCache(work)
     copyFileSync(`${root}scripts/build/start.cjs`, `${work}/start.cjs`)
     writeFileSync(`${work}/blob.json`, JSON.stringify(blobOptions(work)))
-    runNode(work, '--experimental-sea-config', 'blob.json')
+    runNode(work, ['--experimental-sea-config', 'blob.json'])
     copyFileSync(process.execPath, `${work}/lychgate`)
     chmodSync(`${work}/lychgate`, 0o755)
     strip(`${work}/lychgate`)
     const postject = `${root}node_modules/postject/dist/cli.js`
-    runNode(work, postject, 'lychgate', 'NODE_SEA_BLOB', 'blob', '--sentinel-fuse', fuse)
+    runNode(work, [postject, 'lychgate', 'NODE_SEA_BLOB', 'blob', '--sentinel-fuse', fuse])
     // A server that runs keeps the file it was started from.
     rmSync(file, { force: true })
     copyFileSync(`${work}/lychgate`, file)
@@ -123,11 +124,6 @@ function strip(file: string): void {
 function nodeLicence(): string {
   const { version } = process
   return `Node.js ${version}: https://github.com/nodejs/node/blob/${version}/LICENSE\n`
-}
-
-/** Both tools talk; what they say is told only when they fail. */
-function runNode(folder: string, ...args: string[]): void {
-  execFileSync(process.execPath, args, { cwd: folder, stdio: 'pipe' })
 }
 
 if (import.meta.main) {
