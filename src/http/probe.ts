@@ -8,10 +8,11 @@ import { openProbe, probeHeader, type Sighting, sealSighting, sightingHeader } f
  */
 export const probes = fp<Pick<AppDeps, 'keys' | 'clock'>>(
   async (app, { keys, clock }) => {
-    app.addHook('onRequest', async (request, reply) => {
+    // With `done` and not as a promise: every request comes this way, and hardly any carries a probe.
+    app.addHook('onRequest', (request, reply, done) => {
       const value = request.headers[probeHeader]
       const opened = value === undefined ? undefined : openProbe(value, clock(), keys.handleSecrets)
-      if (opened === undefined) return
+      if (opened === undefined) return done()
       const forwardedFor = request.headers['x-forwarded-for']
       const sighting: Sighting = {
         peer: request.socket.remoteAddress ?? '',
@@ -22,6 +23,7 @@ export const probes = fp<Pick<AppDeps, 'keys' | 'clock'>>(
         headers: Object.keys(request.headers),
       }
       reply.header(sightingHeader, sealSighting(sighting, opened.probe, opened.secret))
+      done()
     })
   },
   { name: 'probes' },

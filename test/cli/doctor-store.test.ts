@@ -289,7 +289,7 @@ t.test('settings that are valid and hardly meant are found', async (t) => {
   t.match(await about(local, true), [
     {
       check: 'container',
-      level: 'problem',
+      level: 'warning',
       found: '127.0.0.1',
       change: ['LYCHGATE_HOST=0.0.0.0', /^host: /],
     },

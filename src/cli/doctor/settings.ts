@@ -36,18 +36,14 @@ export function settingFault(fault: string): Finding {
 }
 
 /** The browser is outside: what is loopback in here is another machine out there. */
-function* examineContainer({ config: { host, issuer, mode } }: Setup): Generator<Finding> {
+function* examineContainer({ config: { host, issuer } }: Setup): Generator<Finding> {
   if (loopbackAddresses.includes(host)) {
-    // Where people develop, the browser may be in here too, or its port be passed on to this very address.
-    yield (mode === 'dev' ? warning : problem)(
-      'container',
-      'the server listens on its own loopback address: nobody outside reaches it',
-      {
-        expected: 'an address of the container',
-        found: host,
-        change: setting('host', '0.0.0.0'),
-      },
-    )
+    // A proxy beside it in the same container or pod, or a browser where people develop, does reach it.
+    yield warning('container', 'the server listens on its own loopback address: nobody outside reaches it', {
+      expected: 'an address of the container, unless the proxy is in here too',
+      found: host,
+      change: setting('host', '0.0.0.0'),
+    })
   }
   if (isLoopbackIssuer(issuer)) {
     yield warning(
