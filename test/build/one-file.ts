@@ -2,7 +2,6 @@
 import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
-import { buildExecutable } from '../../scripts/build/executable.ts'
 import { version } from '../../src/version.ts'
 import { ended, executable, newFolder, run, start } from '../helpers/command.ts'
 import { freePort } from '../helpers/free-port.ts'
@@ -10,18 +9,13 @@ import { startPostgres } from '../storage/postgres-server.ts'
 
 const file = executable ?? ''
 
-t.setTimeout(300_000)
-
 t.test('it has at most 120 MB and says what it was built from', async (t) => {
   t.ok(statSync(file).size <= 120_000_000, `${statSync(file).size} bytes`)
   t.match(await run(['--version']), { code: 0, stdout: `${version()}\n`, stderr: '' })
 })
 
-t.test('another build of the same sources is the same bytes', async (t) => {
-  const again = join(newFolder(t), 'lychgate')
-  await buildExecutable(again)
-  t.ok(readFileSync(again).equals(readFileSync(file)))
-  const licences = readFileSync(`${again}.licences.txt`, 'utf8')
+t.test('beside it lie the licences of what is in it', async (t) => {
+  const licences = readFileSync(`${file}.licences.txt`, 'utf8')
   for (const name of ['fastify', 'jose', 'better-sqlite3', 'pg']) {
     t.match(licences, new RegExp(`^${name} \\d.*\\n\\n[^=]*(Permission|Apache License)`, 'm'), name)
   }

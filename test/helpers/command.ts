@@ -37,12 +37,23 @@ export function start(
   environment: Readonly<Record<string, string>> = {},
   cwd?: string,
 ): ChildProcess {
-  if (executable) return spawn(executable, args, { env: environment, cwd })
+  if (executable) return spawnFile(executable, args, environment, cwd)
   const inherited = Object.entries(process.env).filter(([name]) => !name.startsWith('LYCHGATE_'))
   return spawn(process.execPath, [entry, ...args], {
     env: { ...Object.fromEntries(inherited), ...environment },
     cwd,
   })
+}
+
+/** Starts a file with these variables and no others: tap puts hooks of its own into every child it knows of. */
+export function spawnFile(
+  file: string,
+  args: readonly string[],
+  environment: Readonly<Record<string, string>>,
+  cwd?: string,
+) {
+  const variables = Object.entries(environment).map(([name, value]) => `${name}=${value}`)
+  return spawn('env', ['-i', ...variables, file, ...args], { cwd })
 }
 
 /** Runs `lychgate …` to its end. */

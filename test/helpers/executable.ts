@@ -1,8 +1,8 @@
-import { spawn } from 'node:child_process'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Config } from '../../src/config/schema.ts'
+import { spawnFile } from './command.ts'
 
 /** A server of the executable. */
 export interface Outside {
@@ -22,7 +22,7 @@ export async function startOutside(file: string, config: Config, store: string):
   const { mode: _mode, ...options } = config
   // JSON is YAML.
   writeFileSync(join(folder, 'lychgate.yaml'), JSON.stringify({ ...options, store, drainSeconds: 0 }))
-  const child = spawn(file, ['serve', '--config', 'lychgate.yaml'], { cwd: folder, env: {} })
+  const child = spawnFile(file, ['serve', '--config', 'lychgate.yaml'], {}, folder)
   let said = ''
   child.stdout.on('data', () => undefined)
   child.stderr.on('data', (text) => {

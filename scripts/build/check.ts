@@ -1,0 +1,35 @@
+/** Builds the executable twice, compares the two, and runs what is tested with the file itself against it. */
+import { spawnSync } from 'node:child_process'
+import { mkdirSync, readFileSync, rmSync } from 'node:fs'
+import { dist, root } from './bundle.ts'
+import { buildExecutable } from './executable.ts'
+
+const [file, again] = [`${dist}/lychgate`, `${dist}/lychgate.again`]
+const tests = [
+  'test/build/one-file.ts',
+  'test/build/package.ts',
+  'test/interop/*.test.ts',
+  'test/process/kill.test.ts',
+  'test/cli/server.test.ts',
+]
+
+process.exitCode = (await isRepeatable()) ? runTests() : 1
+
+async function isRepeatable(): Promise<boolean> {
+  mkdirSync(dist, { recursive: true })
+  await buildExecutable(file)
+  await buildExecutable(again)
+  const isSame = readFileSync(file).equals(readFileSync(again))
+  for (const path of [again, `${again}.licences.txt`]) rmSync(path)
+  process.stdout.write(`two builds of these sources ${isSame ? 'are the same bytes' : 'differ'}\n`)
+  return isSame
+}
+
+function runTests(): number {
+  const { status } = spawnSync('tap', ['--disable-coverage', ...tests], {
+    cwd: root,
+    env: { ...process.env, TEST_EXECUTABLE: file },
+    stdio: 'inherit',
+  })
+  return status ?? 1
+}
