@@ -1,0 +1,81 @@
+/** A flood of registrations, and people who go on working in it. */
+import { Agent, request } from 'node:http'
+import { text } from 'node:stream/consumers'
+import t from 'tap'
+import { newFolder, run } from '../helpers/command.ts'
+import { obtainTokens, redirectUri, refresh, register, type Tokens } from '../helpers/flow.ts'
+import { freePort } from '../helpers/free-port.ts'
+import { devAlice, startProcess } from '../helpers/process.ts'
+
+const registrations = 10_000
+const connections = 64
+
+t.test(
+  `${registrations} registrations at once are all answered and kept, and others go on working`,
+  async (t) => {
+    const [data, port] = [newFolder(t), await freePort()]
+    const running = await startProcess(t, data, { port, LYCHGATE_LOG_LEVEL: 'fatal' })
+    const { server } = running
+    const client = await register(server)
+    let { refresh_token: token } = await obtainTokens(server, client, { person: devAlice })
+
+    const agent = new Agent({ keepAlive: true, maxSockets: connections })
+    const ids = new Set<string>()
+    let [left, refreshed] = [registrations, 0]
+    const flood = async () => {
+      while (left > 0) {
+        left -= 1
+        ids.add(await registerBy(agent, port))
+      }
+    }
+    const flooded = Promise.all(Array.from({ length: connections }, flood))
+    let isOver = false
+    const work = async () => {
+      while (!isOver) {
+        const answer = await refresh(server, client, token)
+        if (answer.status !== 200) throw new Error(`refresh answered ${answer.status}`)
+        token = ((await answer.json()) as Tokens).refresh_token
+        refreshed += 1
+      }
+    }
+    const working = work()
+    await flooded
+    isOver = true
+    await working
+    agent.destroy()
+    t.equal(ids.size, registrations, 'each has an identifier of its own')
+    t.ok(refreshed > 20, `${refreshed} refreshes meanwhile`)
+
+    await running.stop('SIGKILL')
+    const { stdout } = await run(['client', 'list', '--data', data])
+    const kept = new Set(stdout.match(/^client_\S+/gm))
+    t.equal(kept.size, registrations + 1)
+    t.ok([...ids].every((id) => kept.has(id)))
+  },
+)
+
+function registerBy(agent: Agent, port: number): Promise<string> {
+  const body = JSON.stringify({ client_name: 'One of many', redirect_uris: [redirectUri] })
+  return new Promise((resolve, reject) => {
+    const headers = { 'content-type': 'application/json', 'content-length': Buffer.byteLength(body) }
+    const sent = request({
+      agent,
+      host: 'localhost',
+      port,
+      method: 'POST',
+      path: '/api/oauth/register',
+      headers,
+    })
+    sent.once('error', reject)
+    sent.once('response', (answer) => {
+      const read = async () => {
+        const received = await text(answer)
+        if (answer.statusCode !== 201)
+          throw new Error(`registration answered ${answer.statusCode} ${received}`)
+        return (JSON.parse(received) as { readonly client_id: string }).client_id
+      }
+      read().then(resolve, reject)
+    })
+    sent.end(body)
+  })
+}

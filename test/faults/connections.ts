@@ -1,0 +1,106 @@
+/**
+ * Thousands of connections that do nothing, and hundreds that are slow. How long each of them has is in
+ * test/process/slow-client.test.ts.
+ */
+import { execFileSync } from 'node:child_process'
+import { connect, type Socket } from 'node:net'
+import { setTimeout } from 'node:timers/promises'
+import t from 'tap'
+import { newFolder } from '../helpers/command.ts'
+import { callApi, obtainTokens, refresh, register, type Tokens } from '../helpers/flow.ts'
+import { devAlice, startProcess } from '../helpers/process.ts'
+
+/** Node raises the soft limit to the hard one; both processes need one descriptor a connection. */
+const limit =
+  Number(execFileSync('sh', ['-c', 'ulimit -Hn'], { encoding: 'utf8' })) || Number.POSITIVE_INFINITY
+const slowCount = Math.min(500, Math.floor(limit / 20))
+const idleCount = Math.min(5000, limit - slowCount - 300)
+
+interface Connection {
+  readonly socket: Socket
+  received: string
+  isClosed: boolean
+}
+
+function open(port: number): Promise<Connection> {
+  return new Promise((resolve, reject) => {
+    const socket = connect({ host: 'localhost', port }, () => resolve(connection))
+    const connection: Connection = { socket, received: '', isClosed: false }
+    socket.setEncoding('latin1')
+    socket.on('data', (chunk) => {
+      connection.received += chunk
+    })
+    socket.on('error', reject)
+    socket.on('close', () => {
+      connection.isClosed = true
+    })
+  })
+}
+
+async function openMany(port: number, count: number): Promise<Connection[]> {
+  const connections: Connection[] = []
+  while (connections.length < count) {
+    const some = Math.min(100, count - connections.length)
+    connections.push(...(await Promise.all(Array.from({ length: some }, () => open(port)))))
+  }
+  return connections
+}
+
+async function until(condition: () => boolean, seconds: number): Promise<boolean> {
+  for (let waited = 0; waited < seconds * 20; waited += 1) {
+    if (condition()) return true
+    await setTimeout(50)
+  }
+  return condition()
+}
+
+t.test(`beside ${idleCount} idle and ${slowCount} slow connections, work goes on`, async (t) => {
+  const { server, child } = await startProcess(t, newFolder(t), { LYCHGATE_LOG_LEVEL: 'fatal' })
+  const port = Number(new URL(server.issuer).port)
+  const client = await register(server)
+
+  const idle = await openMany(port, idleCount)
+  for (const { socket } of idle) socket.write('GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n')
+  t.ok(
+    await until(() => idle.every(({ received }) => received.includes('live"}')), 30),
+    'each was answered once',
+  )
+  const slow = await openMany(port, slowCount)
+  const drip = setInterval(() => {
+    for (const { socket, isClosed } of slow) if (!isClosed) socket.write('a')
+  }, 200)
+  t.teardown(() => clearInterval(drip))
+  for (const { socket } of slow) socket.write('GET / HTTP/1.1\r\nHost: localhost\r\nX-Slow: ')
+
+  let worked = 0
+  const work = async () => {
+    while (slow.some(({ isClosed }) => !isClosed)) {
+      const tokens = await obtainTokens(server, client, { person: devAlice })
+      const answer = await refresh(server, client, tokens.refresh_token)
+      if (answer.status !== 200) throw new Error(`refresh answered ${answer.status}`)
+      const { access_token: access } = (await answer.json()) as Tokens
+      const claims = await callApi(server, '/api/oauth/userinfo', access)
+      if (claims.status !== 200) throw new Error(`UserInfo answered ${claims.status}`)
+      await claims.text()
+      worked += 1
+    }
+  }
+  await t.resolves(Promise.all([work(), work()]), 'every request of the others is answered')
+  t.ok(worked > 4, `${worked} whole flows`)
+  t.ok(
+    slow.every(({ received }) => received.startsWith('HTTP/1.1 408')),
+    'the slow ones were told, and cut off',
+  )
+  t.ok(
+    idle.every(({ isClosed }) => !isClosed),
+    'the idle ones were left alone',
+  )
+  for (const connection of idle) connection.received = ''
+  for (const { socket } of idle) socket.write('GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n')
+  t.ok(
+    await until(() => idle.every(({ received }) => received.includes('live"}')), 30),
+    'and can still be used',
+  )
+  t.equal(child.exitCode, null)
+  for (const { socket } of [...idle, ...slow]) socket.destroy()
+})

@@ -1,0 +1,101 @@
+/** The disk of a server at work is full: by a limit on the size of its files, and on a small file system where one can be mounted. */
+import { spawnSync } from 'node:child_process'
+import { rmSync, statSync, writeFileSync } from 'node:fs'
+import { platform } from 'node:os'
+import t, { type Test } from 'tap'
+import { newFolder } from '../helpers/command.ts'
+import { callApi, obtainTokens, register, type TestClient } from '../helpers/flow.ts'
+import { freePort } from '../helpers/free-port.ts'
+import { devAlice, startProcess } from '../helpers/process.ts'
+import { check, createLedger } from './load/ledger.ts'
+
+/** How this machine can fill a disk, and empty it again. */
+interface Disk {
+  fill(pid: number): void
+  free(pid: number): void
+}
+
+const runs = (command: string, ...args: readonly string[]) => spawnSync(command, args).status === 0
+
+async function fillsUp(t: Test, data: string, disk: Disk): Promise<void> {
+  const port = await freePort()
+  const running = await startProcess(t, data, { port, LYCHGATE_LOG_LEVEL: 'fatal' })
+  const { server } = running
+  const pid = running.child.pid ?? 0
+  const client = await register(server)
+  const { access_token: access } = await obtainTokens(server, client, { person: devAlice })
+  const kept: TestClient[] = [client]
+  const tryToRegister = async () => {
+    const answer = await fetch(`${server.issuer}/api/oauth/register`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ client_name: 'x'.repeat(100), redirect_uris: [client.redirectUri] }),
+    })
+    const body = (await answer.json()) as { readonly client_id?: string; readonly error?: string }
+    if (answer.status === 201) kept.push({ ...client, id: body.client_id ?? '' })
+    return { status: answer.status, retryAfter: answer.headers.get('retry-after'), error: body.error }
+  }
+
+  disk.fill(pid)
+  let refused = await tryToRegister()
+  for (let count = 0; refused.status === 201 && count < 5000; count += 1) refused = await tryToRegister()
+  const unavailable = { status: 503, retryAfter: '1', error: 'temporarily_unavailable' }
+  t.strictSame(refused, unavailable)
+  for (let count = 0; count < 20; count += 1) {
+    const next = await tryToRegister()
+    if (next.status !== 201) t.strictSame(next, unavailable)
+  }
+  t.equal((await callApi(server, '/api/oauth/userinfo', access)).status, 200, 'what only reads is answered')
+  t.equal((await fetch(`${server.issuer}/livez`)).status, 200)
+
+  disk.free(pid)
+  t.match(await tryToRegister(), { status: 201 }, 'it goes on without a restart')
+  t.equal((await fetch(`${server.issuer}/readyz`)).status, 200)
+  await obtainTokens(server, client, { person: devAlice })
+  t.equal(running.child.exitCode, null)
+
+  await running.stop('SIGKILL')
+  await startProcess(t, data, { port, LYCHGATE_LOG_LEVEL: 'fatal' })
+  const ledger = createLedger()
+  await check(server, ledger, { clients: kept, consents: [], approvals: [] })
+  t.strictSame(ledger.faults, [], `all ${kept.length} clients that were acknowledged are there`)
+}
+
+if (runs('prlimit', '--version')) {
+  t.test('with files that cannot grow, writes are answered 503, and go on when they can', async (t) => {
+    const data = newFolder(t)
+    const journal = `${data}/lychgate.db-wal`
+    const limit = (pid: number, bytes: string) => {
+      if (!runs('prlimit', '--pid', String(pid), `--fsize=${bytes}:`)) throw new Error('prlimit failed')
+    }
+    await fillsUp(t, data, {
+      fill: (pid) => limit(pid, String(statSync(journal).size + 50_000)),
+      free: (pid) => limit(pid, 'unlimited'),
+    })
+  })
+} else t.comment(`not run: ${platform()} has no prlimit`)
+
+const folder = newFolder(t)
+if (runs('mount', '-t', 'tmpfs', '-o', 'size=3m', 'tmpfs', folder)) {
+  t.teardown(() => spawnSync('umount', ['--lazy', folder]))
+  t.test(
+    'on a file system without room, writes are answered 503, and go on when there is some',
+    async (t) => {
+      const filler = `${folder}/filler`
+      await fillsUp(t, folder, {
+        fill: () => {
+          for (let size = 3_000_000; size > 100_000; size -= 100_000) {
+            try {
+              writeFileSync(filler, Buffer.alloc(size))
+              return
+            } catch {
+              // Larger than what is left.
+            }
+          }
+          throw new Error('the file system cannot be filled')
+        },
+        free: () => rmSync(filler),
+      })
+    },
+  )
+} else t.comment('not run: this user cannot mount a small file system')

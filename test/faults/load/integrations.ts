@@ -1,0 +1,38 @@
+import { randomBytes } from 'node:crypto'
+import { loadConfig } from '../../../src/config/load.ts'
+import { addIntegration } from '../../../src/domain/integration.ts'
+import { openStore } from '../../../src/storage/open.ts'
+import { systemClock } from '../../../src/system.ts'
+import type { TestClient } from '../../helpers/flow.ts'
+
+/** Public and not on a loopback address, so that a consent may be remembered. */
+const redirectUri = 'https://client.example/callback'
+
+/** Clients in the database of this data folder, in number `count`, for which consents are remembered. */
+export async function addIntegrations(data: string, count: number): Promise<readonly TestClient[]> {
+  const config = loadConfig({ mode: 'dev', flags: { data } })
+  const known = { scopes: config.scopes.map(({ name }) => name), resources: [config.issuer] }
+  const store = await openStore(`sqlite:${data}/lychgate.db`)
+  const added: TestClient[] = []
+  for (let number = 0; number < count; number += 1) {
+    const { client } = addIntegration(
+      {
+        name: `Integration ${number}`,
+        redirectUris: [redirectUri],
+        postLogoutRedirectUris: [],
+        authenticationMethod: 'none',
+        pkce: 'required',
+        consent: 'remember',
+        idTokenSignedResponseAlg: 'ES256',
+        introspects: [],
+      },
+      known,
+      { id: randomBytes(16), secret: randomBytes(32) },
+      systemClock(),
+    )
+    await store.write({ op: 'insertClient', client })
+    added.push({ id: client.id, method: 'none', redirectUri })
+  }
+  await store.close()
+  return added
+}

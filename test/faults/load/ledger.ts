@@ -1,0 +1,161 @@
+import {
+  authorizationUrl,
+  callApi,
+  exchange,
+  type Issuer,
+  postAs,
+  refresh,
+  type TestClient,
+  type Tokens,
+} from '../../helpers/flow.ts'
+import type { UserAgent } from '../../helpers/user-agent.ts'
+
+/** What is known of one approval from the answers that arrived, and only from them. */
+export interface Approval {
+  readonly client: TestClient
+  readonly code: string
+  /** How often something was begun with it: the same number twice means that nothing happened between. */
+  touched: number
+  /** Whether somebody tried to redeem the code, answered or not. */
+  codeSent: boolean
+  /** Answers with tokens to its code. */
+  redemptions: number
+  access: string[]
+  /** Access tokens that were revoked alone. */
+  revokedAccess: string[]
+  refresh: string | undefined
+  /** Refresh tokens that were rotated, oldest first. */
+  used: string[]
+  /** A revocation, or a replay that revokes, was answered. */
+  ended: boolean
+  /** One was sent, and its answer was lost. */
+  unsure: boolean
+}
+
+/** A consent that was given once and is remembered, by the browser of who gave it. */
+export interface RememberedConsent {
+  readonly client: TestClient
+  readonly agent: UserAgent
+}
+
+/** Everything a server has acknowledged, and every answer that contradicts it. */
+export interface Ledger {
+  readonly clients: TestClient[]
+  readonly consents: RememberedConsent[]
+  readonly approvals: Approval[]
+  readonly faults: string[]
+  /** Answers by what was asked for. */
+  readonly acknowledged: Record<string, number>
+  /** Requests without an answer. */
+  lost: number
+}
+
+export function createLedger(): Ledger {
+  return { clients: [], consents: [], approvals: [], faults: [], acknowledged: {}, lost: 0 }
+}
+
+/** Asks the server about all of this, eight questions at a time; contradictions go to the faults. */
+export async function check(
+  server: Issuer,
+  ledger: Ledger,
+  { clients, consents, approvals }: Pick<Ledger, 'clients' | 'consents' | 'approvals'>,
+): Promise<void> {
+  const questions = [
+    ...clients.map((client) => () => checkClient(server, client)),
+    ...approvals.map((approval) => () => checkApproval(server, approval)),
+    // One browser asks one thing after the other.
+    async () => (await inTurn(consents, (consent) => checkConsent(server, consent))).flat(),
+  ]
+  const ask = async () => {
+    for (let next = questions.shift(); next !== undefined; next = questions.shift()) {
+      ledger.faults.push(...(await next()))
+    }
+  }
+  await Promise.all(Array.from({ length: 8 }, ask))
+}
+
+/** Ends every approval the way that shows whether a code or a refresh token works a second time. */
+export async function checkSingleUse(server: Issuer, ledger: Ledger): Promise<void> {
+  await inTurn(ledger.approvals, async (approval) => {
+    if (approval.unsure) return
+    const isOpen = approval.redemptions === 0 && !approval.ended
+    ledger.faults.push(...(await (isOpen ? useOpenCode : useOldToken)(server, approval)))
+  })
+}
+
+async function checkClient(server: Issuer, client: TestClient): Promise<readonly string[]> {
+  const response = await exchange(server, client, 'x')
+  const { error } = (await response.json()) as { readonly error?: string }
+  return error === 'invalid_grant' ? [] : [`the client ${client.id} is lost: ${error}`]
+}
+
+async function checkConsent(
+  server: Issuer,
+  { client, agent }: RememberedConsent,
+): Promise<readonly string[]> {
+  const landing = await agent.open(authorizationUrl(server, client, { prompt: 'none' }))
+  if (landing.at === 'redirect' && landing.location.searchParams.has('code')) return []
+  const where = landing.at === 'redirect' ? landing.location.search : `page ${landing.page.status}`
+  return [`the consent for ${client.id} is lost: ${where}`]
+}
+
+/** Whether its tokens are as alive as was acknowledged. Nothing changes by it. */
+async function checkApproval(server: Issuer, approval: Approval): Promise<readonly string[]> {
+  if (approval.unsure) return []
+  const { ended, access, revokedAccess, refresh: current, client } = approval
+  const rows = [
+    ...access.map((token) => ({ token, status: ended ? 401 : 200 })),
+    ...revokedAccess.map((token) => ({ token, status: 401 })),
+  ]
+  const faults = await inTurn(rows, async ({ token, status }) => {
+    const answer = await callApi(server, '/api/oauth/userinfo', token)
+    await answer.text()
+    return answer.status === status ? [] : [`an access token is answered ${answer.status}, not ${status}`]
+  })
+  if (ended && current !== undefined) {
+    const answer = await refresh(server, client, current)
+    await answer.text()
+    if (answer.status !== 400) faults.push([`a revoked refresh token is answered ${answer.status}`])
+  }
+  return faults.flat()
+}
+
+async function useOpenCode(server: Issuer, { client, code, codeSent }: Approval): Promise<readonly string[]> {
+  const first = await exchange(server, client, code)
+  const second = await exchange(server, client, code)
+  const { access_token: access = '' } = (await first.json()) as Partial<Tokens>
+  const after = await callApi(server, '/api/oauth/userinfo', access)
+  const statuses = [first.status, second.status, after.status].join()
+  // Whoever lost the answer does not know whether there was one.
+  const isFine = statuses === '200,400,401' || (codeSent && statuses === '400,400,401')
+  return isFine ? [] : [`an open code, used twice, is answered ${statuses}`]
+}
+
+async function useOldToken(server: Issuer, approval: Approval): Promise<readonly string[]> {
+  const { client, code, refresh: current, used, ended } = approval
+  const faults: string[] = []
+  if (current !== undefined && !ended) {
+    const next = await refresh(server, client, current)
+    if (next.status !== 200) faults.push(`the current refresh token is answered ${next.status}`)
+    approval.used.push(current)
+    approval.refresh = ((await next.json()) as Partial<Tokens>).refresh_token
+  }
+  // The one just rotated may be sent again: the answer could have been lost. Nothing older may.
+  const [oldest] = used.slice(0, -1)
+  const again = await (oldest === undefined
+    ? exchange(server, client, code)
+    : refresh(server, client, oldest))
+  if (again.status !== 400) faults.push(`what was used is answered ${again.status} the second time`)
+  return [...faults, ...(await checkApproval(server, { ...approval, ended: true }))]
+}
+
+async function inTurn<T, R>(list: readonly T[], work: (item: T) => Promise<R>): Promise<R[]> {
+  const results: R[] = []
+  for (const item of list) results.push(await work(item))
+  return results
+}
+
+/** Revokes until it is answered. */
+export async function revoke(server: Issuer, { client }: Approval, token: string): Promise<Response> {
+  return await postAs(server, client, '/api/oauth/revoke', { token })
+}

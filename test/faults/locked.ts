@@ -1,0 +1,61 @@
+/** Another process holds the database of a server at work. What one request is answered then is in test/process/health.test.ts. */
+import { setTimeout } from 'node:timers/promises'
+import Database from 'better-sqlite3'
+import t from 'tap'
+import { newFolder } from '../helpers/command.ts'
+import { callApi, obtainTokens, refresh, register, type Tokens } from '../helpers/flow.ts'
+import { devAlice, startProcess } from '../helpers/process.ts'
+
+t.test('while another process writes, writes are answered 503 and everything else as ever', async (t) => {
+  const data = newFolder(t)
+  const { server } = await startProcess(t, data, { LYCHGATE_LOG_LEVEL: 'fatal' })
+  const client = await register(server)
+  const { access_token: access, refresh_token: token } = await obtainTokens(server, client, {
+    person: devAlice,
+  })
+  const other = new Database(`${data}/lychgate.db`)
+  t.teardown(() => other.close())
+  other.exec('begin immediate')
+
+  let isOver = false
+  const [writes, reads]: [string[], string[]] = [[], []]
+  const until = async (answers: string[], ask: () => Promise<Response>) => {
+    while (!isOver) {
+      const answer = await ask()
+      await answer.text()
+      answers.push(`${answer.status} ${answer.headers.get('retry-after')}`)
+    }
+  }
+  const load = Promise.all([
+    ...Array.from({ length: 8 }, () => until(writes, () => refresh(server, client, token))),
+    until(reads, () => callApi(server, '/api/oauth/userinfo', access)),
+    until(reads, () => fetch(`${server.issuer}/.well-known/openid-configuration`)),
+  ])
+  await setTimeout(3000)
+  isOver = true
+  await load
+  t.strictSame([...new Set(writes)], ['503 1'])
+  t.strictSame([...new Set(reads)], ['200 null'])
+  // Each write waits half a second; were the process to wait with it, as many reads would be answered.
+  t.ok(reads.length > 4 * writes.length, `${reads.length} reads, ${writes.length} writes`)
+
+  other.exec('rollback')
+  const answer = await refresh(server, client, token)
+  t.equal(answer.status, 200, 'it goes on without a restart')
+  const { refresh_token: successor } = (await answer.json()) as Tokens
+  t.equal((await refresh(server, client, successor)).status, 200)
+})
+
+t.test('a short transaction of another process is noticed by nobody', async (t) => {
+  const data = newFolder(t)
+  const { server } = await startProcess(t, data, { LYCHGATE_LOG_LEVEL: 'fatal' })
+  const other = new Database(`${data}/lychgate.db`)
+  t.teardown(() => other.close())
+  for (let round = 0; round < 5; round += 1) {
+    other.exec('begin immediate')
+    const clients = Array.from({ length: 5 }, () => register(server))
+    await setTimeout(100)
+    other.exec('rollback')
+    await t.resolves(Promise.all(clients))
+  }
+})
