@@ -3,8 +3,10 @@ import closeWithGrace from 'close-with-grace'
 import type { AppOptions } from '../app.ts'
 import { keyPolicy } from '../config/key-policy.ts'
 import type { Config } from '../config/schema.ts'
+import type { Deps } from '../deps.ts'
 import { loadKeyRing } from '../keys/key-ring.ts'
 import { deriveSealingKey } from '../keys/seal.ts'
+import type { Managed } from '../management/management.ts'
 import type { Store } from '../storage/store.ts'
 import type { Clock, RandomSource } from '../system.ts'
 import { systemClock, systemRandom } from '../system.ts'
@@ -27,7 +29,9 @@ export async function runServer(
     const [clock, random] = [systemClock, systemRandom]
     const keys = await loadKeyRing({ store, secret, policy: keyPolicy(config), clock, random })
     await prepare(store, clock, random)
-    const app = await buildApp({ config, store, keys, clock, random }, options)
+    const deps = { config, store, keys, clock, random }
+    const managed = await measuredWhenAsked(deps)
+    const app = await buildApp(managed.deps, { ...options, ...managed })
     await app.listen({ port: config.port, host: listeningHost(config) }).catch(async (error: unknown) => {
       await app.close()
       throw error
@@ -43,6 +47,14 @@ export async function runServer(
     await store.close()
     throw error
   }
+}
+
+/** Loaded only where there is a listener to show what was measured. */
+async function measuredWhenAsked(deps: Deps): Promise<Managed | { readonly deps: Deps }> {
+  const { port } = deps.config.management
+  if (port === undefined) return { deps }
+  const { underManagement } = await import('../management/management.ts')
+  return underManagement(deps, port)
 }
 
 /** A port that is free on every address `localhost` stands for. */

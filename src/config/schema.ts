@@ -250,6 +250,23 @@ export const ConfigSchema = Type.Object(
       minimum: 0,
       description: 'Refused requests that `lychgate explain` can look up, the newest; 0: none.',
     }),
+    management: Type.Object(
+      {
+        port: Type.Optional(
+          Type.Integer({
+            minimum: 1,
+            maximum: 65535,
+            description: 'Serves /metrics for Prometheus, /livez and /readyz; absent: nothing is measured.',
+            examples: [9464],
+          }),
+        ),
+        host: Type.String({
+          default: '127.0.0.1',
+          description: 'The address of that listener; whoever reaches it may read it.',
+        }),
+      },
+      section('Where those who look after the server look.'),
+    ),
     auditSeconds: Type.Integer({
       default: 34_560_000,
       minimum: 0,

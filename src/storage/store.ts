@@ -1,3 +1,4 @@
+import { channel } from 'node:diagnostics_channel'
 import type { Decision, Write } from '../domain/decision.ts'
 import type {
   Account,
@@ -68,6 +69,24 @@ export interface SweepBounds {
   readonly auditedSince: Seconds
 }
 
+/** What a store tells of itself, at the cost of a few look-ups by key. */
+export interface StoreActivity {
+  /** As the sweep counted them when it last came by all; absent until it has. */
+  readonly activeGrants?: number
+  readonly refusalsKept: number
+  /** To PostgreSQL: all, those nobody uses, and the requests that wait for one. */
+  readonly connections?: { readonly total: number; readonly idle: number; readonly waiting: number }
+}
+
+/** A commit that changes shared. */
+export interface Commit {
+  readonly jobs: number
+  readonly seconds: number
+}
+
+/** Hears of every commit of changes that were gathered; nothing is measured while nobody listens. */
+export const commitChannel = channel('lychgate:commit')
+
 /** A store that cannot answer now (locked, full, unreachable): 503 with `Retry-After`, never a wrong 200. */
 export class StoreUnavailable extends Error {
   constructor(cause: unknown) {
@@ -105,6 +124,7 @@ export interface Store {
   audit(filter: AuditFilter): Promise<readonly AuditEvent[]>
   /** Deletes some of what these bounds take: a small batch a call; returns how many rows went. */
   sweep(bounds: SweepBounds): Promise<number>
+  activity(): Promise<StoreActivity>
   /** Resolves when the store answers; throws StoreUnavailable otherwise. */
   ping(): Promise<void>
   close(): Promise<void>

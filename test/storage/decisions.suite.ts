@@ -353,6 +353,25 @@ export function sweeps(t: Test, openEmpty: OpenEmpty): void {
     },
   )
 
+  t.test(
+    'the sweep counts the grants that live, and the store knows how many refusals it keeps',
+    async (t) => {
+      const store = await openEmpty(t)
+      t.match(await store.activity(), { activeGrants: undefined, refusalsKept: 0 })
+      await store.write(...grantOwners)
+      const ends = [2000, 3000, 3000, 3000]
+      for (const [n, expiresAt] of ends.entries()) {
+        await store.write({ op: 'insertGrant', grant: { ...sample.grant, id: sample.grantId(n), expiresAt } })
+        await store.write({ op: 'insertRefusal', refusal: { ...sample.refusal, id: `request-${n}` } })
+      }
+      await store.write({ op: 'revokeGrant', grantId: sample.grantId(1), at: 1015, rule })
+      await store.sweep(bounds(2000, 0, 3))
+      t.match(await store.activity(), { activeGrants: 2, refusalsKept: 3 })
+      await store.sweep(bounds(3000, 0, 0))
+      t.match(await store.activity(), { activeGrants: 0, refusalsKept: 0 })
+    },
+  )
+
   t.test('expired grants behind thousands of living ones are reached, a bounded batch a call', async (t) => {
     const store = await openEmpty(t)
     await store.write(...grantOwners)
@@ -372,5 +391,6 @@ export function sweeps(t: Test, openEmpty: OpenEmpty): void {
     t.ok(await store.find('grant', sample.grantId(4199)))
     t.equal(await store.find('grant', sample.grantId(4200)), undefined)
     t.equal(await store.find('grant', sample.grantId(4399)), undefined)
+    t.equal((await store.activity()).activeGrants, 4200, 'counted on the way, each once')
   })
 }

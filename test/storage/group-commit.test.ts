@@ -1,7 +1,7 @@
 import Database from 'better-sqlite3'
 import t, { type Test } from 'tap'
 import { GroupCommit } from '../../src/storage/sqlite/group-commit.ts'
-import { StoreUnavailable } from '../../src/storage/store.ts'
+import { type Commit, commitChannel, StoreUnavailable } from '../../src/storage/store.ts'
 
 /** A group commit over a real file, a count of its transactions, and another connection to look from. */
 function open(t: Test) {
@@ -128,4 +128,18 @@ t.test('closing commits what is queued and refuses what comes later', async (t) 
   t.strictSame(visible(), [1])
   await t.rejects(add(2), StoreUnavailable)
   t.equal(await queued, 1)
+})
+
+t.test('whoever listens hears how many changes shared a commit, and not of one that failed', async (t) => {
+  const { add, disk } = open(t)
+  const heard: Commit[] = []
+  const listen = (message: unknown) => void heard.push(message as Commit) // All the channel carries.
+  commitChannel.subscribe(listen)
+  t.teardown(() => commitChannel.unsubscribe(listen))
+  await Promise.all([1, 2, 3].map(add))
+  disk.isFull = true
+  await t.rejects(add(4), StoreUnavailable)
+  t.match(heard, [{ jobs: 3 }])
+  t.equal(heard.length, 1)
+  t.ok((heard[0]?.seconds ?? 0) > 0)
 })

@@ -39,6 +39,12 @@ t.test('what was written is there after closing and opening again', async (t) =>
   t.strictSame(await (await open(t, url)).find('client', sample.fullClient.id), sample.fullClient)
 })
 
+t.test('the store tells of its connections', async (t) => {
+  const store = await open(t, await server.createDatabase())
+  await store.activity()
+  t.match((await store.activity()).connections, { total: 1, idle: 1, waiting: 0 })
+})
+
 t.test('servers that open a new database at once all work', async (t) => {
   const url = await server.createDatabase()
   const stores = await Promise.all(Array.from({ length: 4 }, () => open(t, url)))

@@ -29,11 +29,13 @@ import {
   type SweepBounds,
 } from '../store.ts'
 import {
+  beginWalk,
   grantsPerSlice,
   judgeSlice,
   revocationGraceSeconds,
   rowsPerKind,
   slicesPerSweep,
+  type Walk,
   walkStart,
 } from '../sweep.ts'
 import { isConflict, translate } from './faults.ts'
@@ -50,7 +52,8 @@ const attempts = 5
 export async function openPostgresStore(url: string): Promise<Store> {
   const pool = await openPool(url)
   const connectionOf = connections()
-  const sweepBatch = sweeper()
+  const walk = beginWalk()
+  const sweepBatch = sweeper(walk)
 
   async function withConnection<T>(
     work: (connection: Connection, client: pg.PoolClient) => Promise<T>,
@@ -98,6 +101,14 @@ export async function openPostgresStore(url: string): Promise<Store> {
       return decision.result
     },
     write: (...writes) => inTransaction('begin', ({ apply }) => apply(writes)),
+    activity: async () => {
+      const { totalCount: total, idleCount: idle, waitingCount: waiting } = pool
+      return {
+        ...(walk.living !== undefined && { activeGrants: walk.living }),
+        refusalsKept: await withConnection(({ refusalsKept }) => refusalsKept()),
+        connections: { total, idle, waiting },
+      }
+    },
     audit: (filter) => withConnection(({ audit }) => audit(filter)),
     sweep: (bounds) => inTransaction('begin', ({ sweep }) => sweepBatch(sweep, bounds)),
     ping: () => withConnection(async (_, client) => void (await client.query('select 1'))),
@@ -150,6 +161,7 @@ function connectionOn(db: NodePgDatabase) {
     audit: async (filter: AuditFilter) =>
       (await lists.audit.execute(auditFilterRow(filter))).map(toAuditEvent).reverse(),
     apply: applier(prepareWrites(db)),
+    refusalsKept: async () => Number((await lists.refusalsKept.execute())[0]?.count ?? 0),
     sweep: prepareSweep(db),
   }
 }
@@ -206,20 +218,17 @@ function applier(statements: ReturnType<typeof prepareWrites>): (writes: readonl
 
 type Sweep = ReturnType<typeof prepareSweep>
 
-/** The sweep; it remembers how far in the grants it has come. */
-function sweeper(): (statements: Sweep, bounds: SweepBounds) => Promise<number> {
-  let after = walkStart
-
+function sweeper(walk: Walk): (statements: Sweep, bounds: SweepBounds) => Promise<number> {
   async function sweepGrants(statements: Sweep, now: number): Promise<number> {
     let deleted = 0
     for (let count = 0; count < slicesPerSweep && deleted < rowsPerKind; count++) {
-      const slice = await statements.sliceOfGrants.execute({ after, limit: grantsPerSlice })
+      const slice = await statements.sliceOfGrants.execute({ after: walk.after, limit: grantsPerSlice })
       const verdict = judgeSlice(slice, now, rowsPerKind - deleted)
       if (verdict.expired.length > 0) {
         deleted += (await statements.grants.execute({ ids: verdict.expired })).rowCount ?? 0
       }
-      after = verdict.after
-      if (after === walkStart) break
+      walk.pass(verdict)
+      if (walk.after === walkStart) break
     }
     return deleted
   }

@@ -81,6 +81,13 @@ export function prepareLists(db: NodePgDatabase) {
       .orderBy(asc(accounts.createdAt), asc(accounts.id))
       .prepare('list_account'),
     key: db.select().from(keys).orderBy(asc(keys.createdAt), asc(keys.id)).prepare('list_key'),
+    // By the numbers of the first and the last: nothing is counted.
+    refusalsKept: db
+      .select({ count: sql<number>`(select max(seq) from ${refusals}) - ${refusals.seq} + 1` })
+      .from(refusals)
+      .orderBy(asc(refusals.seq))
+      .limit(1)
+      .prepare('list_refusals_kept'),
     audit: db
       .select()
       .from(auditEvents)
@@ -215,7 +222,7 @@ export function prepareSweep(db: NodePgDatabase) {
     refusals: db.delete(refusals).where(inArray(refusals.seq, oldest)).prepare('sweep_refusals'),
     auditEvents: db.delete(auditEvents).where(outdated).prepare('sweep_audit'),
     sliceOfGrants: db
-      .select({ id: grants.id, expiresAt: grants.expiresAt })
+      .select({ id: grants.id, expiresAt: grants.expiresAt, revokedAt: grants.revokedAt })
       .from(grants)
       .where(gt(grants.id, value('after')))
       .orderBy(asc(grants.id))

@@ -1,4 +1,4 @@
-import { StoreUnavailable } from '../store.ts'
+import { type Commit, commitChannel, StoreUnavailable } from '../store.ts'
 
 /** What a job came to; a rejection leaves whatever the job has written in place. */
 export type Outcome<T> = { readonly result: T } | { readonly rejection: unknown }
@@ -122,10 +122,12 @@ export class GroupCommit {
   }
 
   #commit(batch: readonly Job[]): Fault | undefined {
+    const start = commitChannel.hasSubscribers ? performance.now() : 0
     try {
       this.#transactions.begin()
       const settles = batch.map((job) => job.run())
       this.#transactions.commit()
+      if (start > 0) publish(batch.length, start)
       for (const settle of settles) settle()
       return undefined
     } catch (fault) {
@@ -133,6 +135,11 @@ export class GroupCommit {
       return { error: this.#transactions.translate(fault), isLocked: this.#transactions.isLocked(fault) }
     }
   }
+}
+
+function publish(jobs: number, start: number): void {
+  const commit: Commit = { jobs, seconds: (performance.now() - start) / 1000 }
+  commitChannel.publish(commit)
 }
 
 function rejectAll(jobs: readonly Job[], error: unknown): void {

@@ -28,11 +28,13 @@ import {
   type SweepBounds,
 } from '../store.ts'
 import {
+  beginWalk,
   grantsPerSlice,
   judgeSlice,
   revocationGraceSeconds,
   rowsPerKind,
   slicesPerSweep,
+  type Walk,
   walkStart,
 } from '../sweep.ts'
 import { GroupCommit, type Outcome } from './group-commit.ts'
@@ -51,7 +53,8 @@ export async function openSqliteStore(file: string): Promise<Store> {
   const reads = prepareReads(db)
   const [load, lists] = [loadsOf(reads), listsOf(reads)]
   const apply = applier(prepareWrites(db))
-  const sweepBatch = sweeper(prepareSweep(db))
+  const walk = beginWalk()
+  const sweepBatch = sweeper(prepareSweep(db), walk)
   const commits = new GroupCommit(transactionsOf(client))
 
   /** A read outside the batches: it sees what is committed, and nothing waits for it. */
@@ -75,6 +78,11 @@ export async function openSqliteStore(file: string): Promise<Store> {
         return 'refusal' in decision.result ? { rejection: decision.result.refusal } : decision.result
       }),
     write: (...writes) => commits.submit(() => ({ result: apply(writes) })),
+    activity: () =>
+      read(() => ({
+        ...(walk.living !== undefined && { activeGrants: walk.living }),
+        refusalsKept: reads.refusalsKept.get()?.count ?? 0,
+      })),
     audit: (filter) => read(() => reads.audit.all(auditFilterRow(filter)).map(toAuditEvent).reverse()),
     sweep: (bounds) => commits.submit(() => ({ result: sweepBatch(bounds) })),
     // Through the write lock: a server that can read and not write is not ready, and hardly any request only reads.
@@ -136,18 +144,15 @@ function applier(statements: ReturnType<typeof prepareWrites>): (writes: readonl
   }
 }
 
-/** The sweep; it remembers how far in the grants it has come. */
-function sweeper(statements: ReturnType<typeof prepareSweep>): (bounds: SweepBounds) => number {
-  let after = walkStart
-
+function sweeper(statements: ReturnType<typeof prepareSweep>, walk: Walk): (bounds: SweepBounds) => number {
   function sweepGrants(now: number): number {
     let deleted = 0
     for (let count = 0; count < slicesPerSweep && deleted < rowsPerKind; count++) {
-      const slice = statements.sliceOfGrants.all({ after, limit: grantsPerSlice })
+      const slice = statements.sliceOfGrants.all({ after: walk.after, limit: grantsPerSlice })
       const verdict = judgeSlice(slice, now, rowsPerKind - deleted)
       for (const id of verdict.expired) deleted += statements.grant.run({ id }).changes
-      after = verdict.after
-      if (after === walkStart) break
+      walk.pass(verdict)
+      if (walk.after === walkStart) break
     }
     return deleted
   }

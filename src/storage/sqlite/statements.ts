@@ -99,6 +99,13 @@ export function prepareReads(db: BetterSQLite3Database) {
       .where(eq(refusals.id, value('key')))
       .prepare(),
     keys: db.select().from(keys).orderBy(asc(keys.createdAt), asc(keys.id)).prepare(),
+    // By the numbers of the first and the last: nothing is counted.
+    refusalsKept: db
+      .select({ count: sql<number>`(select max(seq) from ${refusals}) - ${refusals.seq} + 1` })
+      .from(refusals)
+      .orderBy(asc(refusals.seq))
+      .limit(1)
+      .prepare(),
     audit: db
       .select()
       .from(auditEvents)
@@ -245,7 +252,7 @@ export function prepareSweep(db: BetterSQLite3Database) {
     refusals: db.delete(refusals).where(inArray(refusals.seq, oldest)).prepare(),
     auditEvents: db.delete(auditEvents).where(outdated).prepare(),
     sliceOfGrants: db
-      .select({ id: grants.id, expiresAt: grants.expiresAt })
+      .select({ id: grants.id, expiresAt: grants.expiresAt, revokedAt: grants.revokedAt })
       .from(grants)
       .where(gt(grants.id, value('after')))
       .orderBy(asc(grants.id))

@@ -1,0 +1,68 @@
+import { once } from 'node:events'
+import { createServer, type ServerResponse } from 'node:http'
+import { ConfigError } from '../config/error.ts'
+
+/** What the management listener answers at one path. */
+export interface Page {
+  readonly status: number
+  readonly type: string
+  readonly body: string
+}
+
+/**
+ * Serves these pages on a port of their own, for those who look after the server; whoever reaches it may read them.
+ * @throws {ConfigError} when it cannot listen there.
+ */
+export async function serveManagement(
+  { host, port }: { readonly host: string; readonly port: number },
+  pages: Readonly<Record<string, () => Promise<Page>>>,
+): Promise<{ close(): Promise<void> }> {
+  const server = createServer((request, response) => {
+    const path = request.url?.split('?', 1)[0] ?? ''
+    const page = Object.hasOwn(pages, path) ? pages[path] : undefined
+    request.resume()
+    if (request.method !== 'GET' && request.method !== 'HEAD')
+      send(response, plain(405, 'only GET is served here'))
+    else if (page === undefined) send(response, plain(404, `there is ${Object.keys(pages).join(', ')}`))
+    else
+      page().then(
+        (ready) => send(response, ready),
+        () => send(response, plain(500, 'the server failed')),
+      )
+  })
+  // It serves a scraper and an orchestrator: few connections, and none of them slow.
+  server.maxConnections = 100
+  server.requestTimeout = 10_000
+  server.listen({ host, port })
+  try {
+    await once(server, 'listening')
+  } catch (cause) {
+    const reason = cause instanceof Error && 'code' in cause ? cause.code : cause
+    throw new ConfigError(
+      `management.port: cannot listen on ${host} port ${port} (${reason}); choose another`,
+      { cause },
+    )
+  }
+  return {
+    close: async () => {
+      const closed = once(server, 'close')
+      server.close()
+      server.closeAllConnections()
+      await closed
+    },
+  }
+}
+
+function plain(status: number, text: string): Page {
+  return { status, type: 'text/plain; charset=utf-8', body: `${text}\n` }
+}
+
+function send(response: ServerResponse, { status, type, body }: Page): void {
+  response.writeHead(status, {
+    'content-type': type,
+    'content-length': Buffer.byteLength(body),
+    'cache-control': 'no-store',
+    'x-content-type-options': 'nosniff',
+  })
+  response.end(body)
+}

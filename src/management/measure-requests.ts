@@ -1,0 +1,19 @@
+import type { FastifyInstance } from 'fastify'
+// Brings `request.refusal`.
+import type {} from '../http/errors.ts'
+import type { Metrics } from './metrics.ts'
+
+/** Counts every answer by its endpoint: the pattern of the route, never the path, which anybody can make up. */
+export function measureRequests(
+  app: FastifyInstance,
+  { requests, requestSeconds, throttledSignIns }: Metrics,
+): void {
+  app.addHook('onResponse', async (request, reply) => {
+    const { url: route = 'none' } = request.routeOptions
+    const { method, refusal } = request
+    const outcome = `${Math.floor(reply.statusCode / 100)}xx`
+    requests.inc({ method, route, outcome, error: refusal?.code ?? '' })
+    requestSeconds.observe({ method, route }, reply.elapsedTime / 1000)
+    if (refusal?.detail.rule === 'lychgate-sign-in-throttle') throttledSignIns.inc()
+  })
+}

@@ -1,0 +1,146 @@
+import { subscribe, unsubscribe } from 'node:diagnostics_channel'
+import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
+import { keyAlgorithms, stateOf, termsOf } from '../domain/key-term.ts'
+import type { Seconds, StoredKey } from '../domain/model.ts'
+import { type Commit, commitChannel, type StoreActivity } from '../storage/store.ts'
+
+/** What this process counts of itself, and what it is told about its store at every scrape. */
+export interface Metrics {
+  readonly requests: Counter<'method' | 'route' | 'outcome' | 'error'>
+  readonly requestSeconds: Histogram<'method' | 'route'>
+  readonly throttledSignIns: Counter
+  readonly storeSeconds: Histogram<'operation' | 'kind'>
+  readonly storeUnavailable: Counter
+  /** Everything in the text format of Prometheus; without what the store tells when it cannot be asked. */
+  scrape(told: Told | undefined): Promise<string>
+  close(): void
+}
+
+/** What a scrape asks the store. */
+export interface Told {
+  readonly activity: StoreActivity
+  readonly keys: readonly StoredKey[]
+  readonly now: Seconds
+}
+
+const requestBuckets = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5]
+const storeBuckets = [
+  0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5,
+]
+const jobBuckets = [1, 2, 4, 8, 16, 32, 64, 128, 256]
+
+/** A registry of its own: two servers in one process do not share their figures, but for those of commits. */
+export function createMetrics(): Metrics {
+  const registry = new Registry()
+  collectDefaultMetrics({ register: registry })
+  const registers = [registry]
+  const commitJobs = new Histogram({
+    name: 'lychgate_store_commit_jobs',
+    help: 'Changes that shared one commit, and so one wait for the disk (SQLite).',
+    buckets: jobBuckets,
+    registers,
+  })
+  const commitSeconds = new Histogram({
+    name: 'lychgate_store_commit_seconds',
+    help: 'From the beginning of such a transaction to the end of its commit.',
+    buckets: storeBuckets,
+    registers,
+  })
+  const onCommit = (message: unknown) => {
+    // The channel is ours and carries nothing else.
+    const { jobs, seconds } = message as Commit
+    commitJobs.observe(jobs)
+    commitSeconds.observe(seconds)
+  }
+  subscribe(commitChannel.name, onCommit)
+  const state = stateGauges(registers)
+  return {
+    ...countersOf(registers),
+    scrape: (told) => {
+      state.show(told)
+      return registry.metrics()
+    },
+    close: () => {
+      unsubscribe(commitChannel.name, onCommit)
+      registry.clear()
+    },
+  }
+}
+
+function countersOf(registers: Registry[]) {
+  return {
+    requests: new Counter({
+      name: 'lychgate_http_requests_total',
+      help: 'Answered requests; error is the OAuth error code, also of a refusal told by redirect or on a page.',
+      labelNames: ['method', 'route', 'outcome', 'error'] as const,
+      registers,
+    }),
+    requestSeconds: new Histogram({
+      name: 'lychgate_http_request_seconds',
+      help: 'From the head of a request to the end of its answer.',
+      labelNames: ['method', 'route'] as const,
+      buckets: requestBuckets,
+      registers,
+    }),
+    throttledSignIns: new Counter({
+      name: 'lychgate_sign_ins_throttled_total',
+      help: 'Sign-ins refused unseen after too many failures.',
+      registers,
+    }),
+    storeSeconds: new Histogram({
+      name: 'lychgate_store_operation_seconds',
+      help: 'Calls of the store, waiting for the commit included.',
+      labelNames: ['operation', 'kind'] as const,
+      buckets: storeBuckets,
+      registers,
+    }),
+    storeUnavailable: new Counter({
+      name: 'lychgate_store_unavailable_total',
+      help: 'Calls of the store that failed because it was locked, full or out of reach.',
+      registers,
+    }),
+  }
+}
+
+/** What is looked up at a scrape; absent when the store cannot say. */
+function stateGauges(registers: Registry[]) {
+  const gauge = <L extends string>(name: string, help: string, ...labelNames: L[]) =>
+    new Gauge<L>({ name: `lychgate_${name}`, help, labelNames, registers })
+  const grants = gauge(
+    'grants_active',
+    'Living approvals, as the sweep counted them when it last came by all.',
+  )
+  const refusals = gauge('refusals_kept', 'Refusals that lychgate explain can look up.')
+  const pool = gauge('store_pool_connections', 'Connections to PostgreSQL.', 'state')
+  const waiting = gauge('store_pool_waiting', 'Requests that wait for a connection.')
+  const keyCount = gauge('keys', 'Keys of the key ring.', 'algorithm', 'state')
+  const keyAge = gauge('key_age_seconds', 'For how long the active key has been signing.', 'algorithm')
+  const all = [grants, refusals, pool, waiting, keyCount, keyAge]
+
+  const showKeys = (keys: readonly StoredKey[], now: Seconds) => {
+    for (const key of keys) {
+      keyCount.inc({ algorithm: key.algorithm, state: stateOf(key, keys, now).replaceAll(' ', '_') })
+    }
+    for (const algorithm of keyAlgorithms) {
+      const { acting } = termsOf(keys, algorithm, now)
+      if (acting !== undefined) keyAge.set({ algorithm }, now - acting.activeAt)
+    }
+  }
+  return {
+    show: (told: Told | undefined) => {
+      for (const one of all) one.reset()
+      // Without labels they are 0 after a reset: what is not known is left out altogether.
+      for (const one of [grants, refusals, waiting]) one.remove()
+      if (told === undefined) return
+      const { activeGrants, refusalsKept, connections } = told.activity
+      if (activeGrants !== undefined) grants.set(activeGrants)
+      refusals.set(refusalsKept)
+      if (connections !== undefined) {
+        pool.set({ state: 'busy' }, connections.total - connections.idle)
+        pool.set({ state: 'idle' }, connections.idle)
+        waiting.set(connections.waiting)
+      }
+      showKeys(told.keys, told.now)
+    },
+  }
+}

@@ -1,0 +1,126 @@
+/** The management listener of a running server: what Prometheus reads there. */
+import t, { type Test } from 'tap'
+import { newFolder, run } from '../helpers/command.ts'
+import { authorizationUrl, callApi, obtainTokens, refresh, register } from '../helpers/flow.ts'
+import { freePort } from '../helpers/free-port.ts'
+import { devAlice, startProcess } from '../helpers/process.ts'
+import { UserAgent } from '../helpers/user-agent.ts'
+
+const [data, port] = [newFolder(t), await freePort()]
+const environment = {
+  LYCHGATE_MANAGEMENT_PORT: port,
+  LYCHGATE_SWEEP_SECONDS: 1,
+  LYCHGATE_SIGN_IN_THROTTLE_FAILURES_PER_ACCOUNT_AND_PREFIX: 2,
+}
+const { server, stop } = await startProcess(t, data, environment)
+const management = `http://127.0.0.1:${port}`
+const client = await register(server)
+
+/** The sample with this name and, among others, these labels. */
+async function sample(name: string, labels: Readonly<Record<string, string>> = {}): Promise<number> {
+  const lines = (await (await fetch(`${management}/metrics`)).text()).split('\n')
+  const found = lines.filter((line) => {
+    const [, own, told = ''] = /^([\w:]+)(?:\{(.*)\})? /.exec(line) ?? []
+    return (
+      own === name && Object.entries(labels).every(([label, value]) => told.includes(`${label}="${value}"`))
+    )
+  })
+  return found.reduce((sum, line) => sum + Number(line.split(' ').at(-1)), 0)
+}
+
+async function until(t: Test, isSo: () => Promise<boolean>): Promise<void> {
+  for (let tries = 0; tries < 200; tries += 1) {
+    if (await isSo()) return
+    await new Promise((resolve) => setTimeout(resolve, 50))
+  }
+  t.fail('it never came to pass')
+}
+
+t.test('requests are counted by the route, its outcome and its error code', async (t) => {
+  const { access_token: access, refresh_token: token } = await obtainTokens(server, client, {
+    person: devAlice,
+  })
+  const { refresh_token: next } = (await (
+    await refresh(server, client, token)
+  ).json()) as typeof Response.prototype & {
+    refresh_token: string
+  }
+  await refresh(server, client, next)
+  await callApi(server, '/api/oauth/userinfo', access)
+  await refresh(server, client, token)
+  await fetch(`${server.issuer}/no/such/path/${client.id}`)
+  const requests = 'lychgate_http_requests_total'
+  const tokens = { method: 'POST', route: '/api/oauth/token' }
+  await until(t, async () => (await sample(requests, { ...tokens, error: 'invalid_grant' })) === 1)
+  t.equal(await sample(requests, { ...tokens, outcome: '2xx', error: '' }), 3)
+  t.equal(await sample(requests, { ...tokens, outcome: '4xx', error: 'invalid_grant' }), 1)
+  t.equal(await sample(requests, { route: '/api/oauth/userinfo', outcome: '2xx' }), 1)
+  t.equal(await sample(requests, { method: 'GET', route: 'none', outcome: '4xx' }), 1)
+  t.equal(await sample('lychgate_http_request_seconds_count', tokens), 4)
+  t.ok((await sample('lychgate_http_request_seconds_sum', tokens)) > 0)
+  const page = await (await fetch(`${management}/metrics`)).text()
+  t.notMatch(page, client.id, 'no path and no identifier becomes a label')
+})
+
+t.test('a refusal told by redirect has its error code, too', async (t) => {
+  await new UserAgent(server.issuer).send(authorizationUrl(server, client, { scope: 'no:such' }))
+  const refused = { route: '/oauth/authorize', outcome: '3xx', error: 'invalid_scope' }
+  await until(t, async () => (await sample('lychgate_http_requests_total', refused)) === 1)
+})
+
+t.test('throttled sign-ins are counted', async (t) => {
+  const agent = new UserAgent(server.issuer)
+  const landing = await agent.open(authorizationUrl(server, client))
+  if (landing.at !== 'page') throw new Error('no sign-in page')
+  for (let attempt = 0; attempt < 4; attempt += 1) {
+    await agent.submit(landing.page, { username: 'bob', password: 'wrong' })
+  }
+  await until(t, async () => (await sample('lychgate_sign_ins_throttled_total')) === 2)
+})
+
+t.test(
+  'the store tells of its commits, its calls, living grants, refusals and the age of the keys',
+  async (t) => {
+    await until(t, async () => (await sample('lychgate_refusals_kept')) >= 3)
+    await obtainTokens(server, client, { person: devAlice })
+    await until(t, async () => (await sample('lychgate_grants_active')) === 1)
+    t.ok((await sample('lychgate_store_commit_jobs_count')) > 5)
+    t.ok((await sample('lychgate_store_commit_seconds_sum')) > 0)
+    t.ok(
+      (await sample('lychgate_store_operation_seconds_count', { operation: 'transact', kind: 'grant' })) >= 4,
+    )
+    t.ok((await sample('lychgate_store_operation_seconds_count', { operation: 'find', kind: 'client' })) >= 4)
+    t.equal(await sample('lychgate_store_unavailable_total'), 0)
+    t.equal(await sample('lychgate_keys', { state: 'active' }), 4)
+    t.ok((await sample('lychgate_key_age_seconds', { algorithm: 'ES256' })) < 600)
+    t.ok((await sample('process_resident_memory_bytes')) > 1e7)
+  },
+)
+
+t.test('the listener has health, metrics and nothing else', async (t) => {
+  const metrics = await fetch(`${management}/metrics`)
+  t.equal(metrics.headers.get('content-type'), 'text/plain; version=0.0.4; charset=utf-8')
+  t.strictSame(await (await fetch(`${management}/livez`)).json(), { status: 'live' })
+  t.strictSame(await (await fetch(`${management}/readyz?now`)).json(), { status: 'ready' })
+  t.equal((await fetch(`${management}/api/courses`)).status, 404)
+  t.equal((await fetch(`${management}/toString`)).status, 404)
+  t.equal((await fetch(`${management}/metrics`, { method: 'POST', body: 'x' })).status, 405)
+  t.equal((await fetch(`${server.issuer}/metrics`)).status, 404, 'the public port has none')
+})
+
+t.test('a port that is taken ends the start in one line', async (t) => {
+  const other = await freePort()
+  const { code, stderr } = await run(['dev', '--data', newFolder(t), '--port', String(other)], {
+    environment: { LYCHGATE_MANAGEMENT_PORT: String(port) },
+  })
+  t.equal(code, 78)
+  t.match(
+    stderr,
+    /^lychgate: management\.port: cannot listen on 127\.0\.0\.1 port \d+ \(EADDRINUSE\); choose another\n$/,
+  )
+})
+
+t.test('the listener ends with the server', async (t) => {
+  t.equal((await stop('SIGTERM')).code, 0)
+  await t.rejects(fetch(`${management}/livez`))
+})
