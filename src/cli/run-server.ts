@@ -1,15 +1,16 @@
 import { createServer } from 'node:net'
 import closeWithGrace from 'close-with-grace'
+import type { FastifyInstance } from 'fastify'
 import type { AppOptions } from '../app.ts'
 import { keyPolicy } from '../config/key-policy.ts'
 import type { Config } from '../config/schema.ts'
 import type { Deps } from '../deps.ts'
-import { loadKeyRing } from '../keys/key-ring.ts'
+import { openKeyRing } from '../keys/key-ring.ts'
 import { deriveSealingKey } from '../keys/seal.ts'
-import type { Managed } from '../management/management.ts'
 import type { Store } from '../storage/store.ts'
 import type { Clock, RandomSource } from '../system.ts'
 import { systemClock, systemRandom } from '../system.ts'
+import { isTraced } from '../tracing/is-traced.ts'
 import { openConfiguredStore } from './open.ts'
 
 /** What a kind of server does with its store before the first request. */
@@ -27,15 +28,17 @@ export async function runServer(
   const store = await openConfiguredStore(config)
   try {
     const [clock, random] = [systemClock, systemRandom]
-    const keys = await loadKeyRing({ store, secret, policy: keyPolicy(config), clock, random })
-    await prepare(store, clock, random)
-    const deps = { config, store, keys, clock, random }
-    const managed = await measuredWhenAsked(deps)
-    const app = await buildApp(managed.deps, { ...options, ...managed })
-    await app.listen({ port: config.port, host: listeningHost(config) }).catch(async (error: unknown) => {
+    const { keys, opened } = openKeyRing({ store, secret, policy: keyPolicy(config), clock, random })
+    const { deps, observe } = await watched({ config, store, keys, clock, random })
+    // Built while the other thread derives: the application needs its keys from the first request on.
+    const [app] = await Promise.all([buildApp(deps, { ...options, observe }), opened])
+    try {
+      await prepare(store, clock, random)
+      await app.listen({ port: config.port, host: listeningHost(config) })
+    } catch (error) {
       await app.close()
       throw error
-    })
+    }
     app.log.info({ issuer: config.issuer }, 'ready')
     closeWithGrace({ delay: (config.drainSeconds + 10) * 1000 }, async ({ err }) => {
       if (err) app.log.fatal({ err }, 'stopped by an unexpected error')
@@ -49,12 +52,32 @@ export async function runServer(
   }
 }
 
-/** Loaded only where there is a listener to show what was measured. */
-async function measuredWhenAsked(deps: Deps): Promise<Managed | { readonly deps: Deps }> {
-  const { port } = deps.config.management
-  if (port === undefined) return { deps }
-  const { underManagement } = await import('../management/management.ts')
-  return underManagement(deps, port)
+/** A server, and what sees its requests. */
+interface Watched {
+  readonly deps: Deps
+  readonly observe: (app: FastifyInstance) => Promise<void>
+}
+
+/** Traced and measured where somebody looks; otherwise nothing of it is loaded. */
+async function watched(given: Deps): Promise<Watched> {
+  const { port } = given.config.management
+  const watchers: ((deps: Deps) => Watched)[] = []
+  if (isTraced()) watchers.push((await import('../tracing/tracing.ts')).underTracing)
+  if (port !== undefined) {
+    const { underManagement } = await import('../management/management.ts')
+    watchers.push((deps) => underManagement(deps, port))
+  }
+  return watchers.reduce<Watched>(
+    (inner, watch) => {
+      const outer = watch(inner.deps)
+      const observe = async (app: FastifyInstance) => {
+        await inner.observe(app)
+        await outer.observe(app)
+      }
+      return { deps: outer.deps, observe }
+    },
+    { deps: given, observe: async () => {} },
+  )
 }
 
 /** A port that is free on every address `localhost` stands for. */

@@ -1,4 +1,4 @@
-import type { Seconds, StoredKey } from './model.ts'
+import type { Seconds, SigningAlgorithm, StoredKey } from './model.ts'
 
 /*
  * The life of a key of the key ring, OpenID Connect Core §10.1.1; signing keys and handle keys live alike.
@@ -13,8 +13,11 @@ export type KeyState = 'waiting' | 'active' | 'verifies only' | 'retired'
 
 export type KeyAlgorithm = StoredKey['algorithm']
 
+/** Every algorithm there is a signing key of, RFC 7518 §3.1 and RFC 8037 §3.1. */
+export const signingAlgorithms: readonly SigningAlgorithm[] = ['RS256', 'ES256', 'EdDSA']
+
 /** Every algorithm a key ring has a key of; HS256 is that of the handles. */
-export const keyAlgorithms: readonly KeyAlgorithm[] = ['RS256', 'ES256', 'EdDSA', 'HS256']
+export const keyAlgorithms: readonly KeyAlgorithm[] = [...signingAlgorithms, 'HS256']
 
 /** When a key is in use: it acts from `activeAt` on and is gone from `retiredAt` on. */
 export type KeyTerm = Pick<StoredKey, 'id' | 'createdAt' | 'activeAt' | 'retiredAt'>

@@ -3,7 +3,7 @@ import { type HandleKeys, type HandleKind, keyIdOf, type OpenedHandle, openHandl
 import type { KeyPolicy } from '../domain/key-rotation.ts'
 import type { SigningAlgorithm } from '../domain/model.ts'
 import type { KeySources } from './change-keys.ts'
-import { type KeyNews, readKeys } from './live-keys.ts'
+import { type KeyNews, type LiveKeys, readKeys } from './live-keys.ts'
 import type { PublicJwk, SigningKey } from './opened-key.ts'
 import { deriveSealingKey } from './seal.ts'
 
@@ -51,45 +51,69 @@ export interface KeyRingSources extends Omit<KeySources, 'sealingKey'> {
  * The keys of this store, those that are missing or due made first: at least one signing key an algorithm and one handle key.
  * @throws {WrongSecret} when the secret is not the one the keys were sealed with; nothing is written then.
  */
-export async function loadKeyRing({ secret, policy, ...rest }: KeyRingSources): Promise<KeyRing> {
-  const sealingKey = await (typeof secret === 'string' ? deriveSealingKey(secret) : secret)
-  const live = await readKeys({ ...rest, sealingKey }, policy)
+export async function loadKeyRing(sources: KeyRingSources): Promise<KeyRing> {
+  const { keys, opened } = openKeyRing(sources)
+  await opened
+  return keys
+}
+
+/**
+ * The same for a server that builds the rest meanwhile: `keys` works once `opened` is resolved, and throws before.
+ * `opened` rejects with WrongSecret.
+ */
+export function openKeyRing({ secret, policy, ...rest }: KeyRingSources): {
+  readonly keys: KeyRing
+  readonly opened: Promise<void>
+} {
+  let read: LiveKeys | undefined
+  const live = () => {
+    if (read === undefined) throw new Error('the keys are not open yet')
+    return read
+  }
+  const open = async () => {
+    const sealingKey = await (typeof secret === 'string' ? deriveSealingKey(secret) : secret)
+    read = await readKeys({ ...rest, sealingKey }, policy)
+  }
+  return { keys: ringOver(live), opened: open() }
+}
+
+function ringOver(live: () => LiveKeys): KeyRing {
   const handles: HandleKeys = {
     get current() {
-      return required(live.now().sealer, 'handle')
+      return required(live().now().sealer, 'handle')
     },
-    find: (id) => live.now().openers.get(id),
+    find: (id) => live().now().openers.get(id),
   }
   return {
     handles,
     get handleSecrets() {
-      const openers = [...live.now().openers.values()]
+      const openers = [...live().now().openers.values()]
       return [...new Set([handles.current, ...openers])].map((key) => key.secret)
     },
     get algorithms() {
-      return live.now().algorithms
+      return live().now().algorithms
     },
-    jwks: () => live.now().jwks,
+    jwks: () => live().now().jwks,
     async open(text, ...kinds) {
       const handle = openHandle(handles, text, ...kinds)
       if (handle !== undefined) return handle
       const id = keyIdOf(text)
-      const isNews = id !== undefined && (await live.looksAgainFor(String(id)))
+      const isNews = id !== undefined && (await live().looksAgainFor(String(id)))
       return isNews ? openHandle(handles, text, ...kinds) : undefined
     },
     async sign(algorithm, type, claims) {
-      const { term, privateKey } = required(live.now().signers.get(algorithm), algorithm)
+      const { term, privateKey } = required(live().now().signers.get(algorithm), algorithm)
       const header = { alg: algorithm, kid: term.id, typ: type }
       return new SignJWT({ ...claims }).setProtectedHeader(header).sign(privateKey)
     },
     async verify(jws, type) {
       const kid = kidOf(jws, type)
       if (kid === undefined) return undefined
-      const key = live.now().verifiers.get(kid)
+      const key = live().now().verifiers.get(kid)
       if (key !== undefined) return verify(jws, key)
-      return (await live.looksAgainFor(kid)) ? verify(jws, live.now().verifiers.get(kid)) : undefined
+      return (await live().looksAgainFor(kid)) ? verify(jws, live().now().verifiers.get(kid)) : undefined
     },
-    reload: live.reload,
+    reload: () => live().reload(),
   }
 }
 

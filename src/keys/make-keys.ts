@@ -4,9 +4,6 @@ import type { Seconds, SigningAlgorithm, StoredKey } from '../domain/model.ts'
 import type { RandomSource } from '../system.ts'
 import { seal } from './seal.ts'
 
-/** Every algorithm there is a signing key for, RFC 7518 §3.1 and RFC 8037 §3.1. */
-export const signingAlgorithms: readonly SigningAlgorithm[] = ['RS256', 'ES256', 'EdDSA']
-
 /** What a new key is sealed with and dated by. */
 export interface KeyMaking {
   readonly sealingKey: Buffer

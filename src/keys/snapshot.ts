@@ -1,7 +1,6 @@
 import type { HandleKey } from '../domain/handle.ts'
-import { actingKey, isRetired, type KeyTerm } from '../domain/key-term.ts'
+import { actingKey, isRetired, type KeyTerm, signingAlgorithms } from '../domain/key-term.ts'
 import type { Seconds, SigningAlgorithm } from '../domain/model.ts'
-import { signingAlgorithms } from './make-keys.ts'
 import type { OpenedHandleKey, PublicJwk, SigningKey } from './opened-key.ts'
 
 /** Every key of the ring that is not retired, opened. */

@@ -2,6 +2,7 @@ import { Type } from '@sinclair/typebox'
 import type { FastifyPluginAsync } from 'fastify'
 import type { AppDeps } from '../deps.ts'
 import { contextClasses } from '../domain/authentication-context.ts'
+import { signingAlgorithms } from '../domain/key-term.ts'
 import { documentResponses, serveDocument } from '../http/document.ts'
 
 /**
@@ -15,7 +16,7 @@ export const publishedKeys: FastifyPluginAsync<Pick<AppDeps, 'config' | 'service
   app.advertise({
     jwks_uri: `${service.issuer}/api/oauth/jwks`,
     subject_types_supported: ['public'],
-    id_token_signing_alg_values_supported: keys.algorithms,
+    id_token_signing_alg_values_supported: signingAlgorithms,
     claim_types_supported: ['normal'],
     acr_values_supported: contextClasses,
   })
