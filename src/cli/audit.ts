@@ -17,7 +17,6 @@ interface AuditFlags extends LocationFlags {
 }
 
 const help = `
-Events: ${auditEventNames.join(', ')}.
 Networks are told, not addresses; of an operator the user and the machine. Refresh tokens that rotate and calls of
 APIs are no events. Kept for auditSeconds.
 
