@@ -3,7 +3,7 @@ import { spawnSync } from 'node:child_process'
 import { rmSync, statSync, writeFileSync } from 'node:fs'
 import { platform } from 'node:os'
 import t, { type Test } from 'tap'
-import { newFolder } from '../helpers/command.ts'
+import { newFolder, startBare } from '../helpers/command.ts'
 import { callApi, obtainTokens, register, type TestClient } from '../helpers/flow.ts'
 import { freePort } from '../helpers/free-port.ts'
 import { devAlice, startProcess } from '../helpers/process.ts'
@@ -19,7 +19,8 @@ const runs = (command: string, ...args: readonly string[]) => spawnSync(command,
 
 async function fillsUp(t: Test, data: string, disk: Disk): Promise<void> {
   const port = await freePort()
-  const running = await startProcess(t, data, { port, LYCHGATE_LOG_LEVEL: 'fatal' })
+  const settings = { port, LYCHGATE_LOG_LEVEL: 'fatal' }
+  const running = await startProcess(t, data, settings, startBare)
   const { server } = running
   const pid = running.child.pid ?? 0
   const client = await register(server)
@@ -55,7 +56,7 @@ async function fillsUp(t: Test, data: string, disk: Disk): Promise<void> {
   t.equal(running.child.exitCode, null)
 
   await running.stop('SIGKILL')
-  await startProcess(t, data, { port, LYCHGATE_LOG_LEVEL: 'fatal' })
+  await startProcess(t, data, settings, startBare)
   const ledger = createLedger()
   await check(server, ledger, { clients: kept, consents: [], approvals: [] })
   t.strictSame(ledger.faults, [], `all ${kept.length} clients that were acknowledged are there`)

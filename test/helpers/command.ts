@@ -45,6 +45,18 @@ export function start(
   })
 }
 
+/** The same without the hooks of tap, which end a process by signals that Node ignores. */
+export function startBare(
+  args: readonly string[],
+  environment: Readonly<Record<string, string>> = {},
+): ChildProcess {
+  const inherited = Object.entries(process.env).flatMap(([name, value = '']) =>
+    /^(LYCHGATE_|NODE_OPTIONS$)/.test(name) ? [] : [[name, value] as const],
+  )
+  const variables = { ...Object.fromEntries(inherited), ...environment }
+  return spawnFile(executable ?? process.execPath, executable ? args : [entry, ...args], variables)
+}
+
 /** Starts a file with these variables and no others: tap puts hooks of its own into every child it knows of. */
 export function spawnFile(
   file: string,

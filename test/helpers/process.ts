@@ -17,15 +17,19 @@ export interface ServerProcess {
 /** The person every development server has. */
 export const devAlice = { username: 'alice', password: 'alice-in-dev' }
 
-/** Starts `lychgate dev` on this data folder and waits until it answers. */
+/**
+ * Starts `lychgate dev` on this data folder and waits until it answers.
+ * @param launch How; `startBare` leaves out the hooks of the test runner.
+ */
 export async function startProcess(
   t: Test,
   data: string,
   { port, ...environment }: { readonly port?: number } & Readonly<Record<string, unknown>> = {},
+  launch = start,
 ): Promise<ServerProcess> {
   const taken = port ?? (await freePort())
   const settings = Object.entries(environment).map(([name, value]) => [name, String(value)])
-  const child = start(['dev', '--port', String(taken), '--data', data], {
+  const child = launch(['dev', '--port', String(taken), '--data', data], {
     LYCHGATE_RATE_LIMITS: 'off',
     LYCHGATE_DRAIN_SECONDS: '0',
     ...Object.fromEntries(settings),

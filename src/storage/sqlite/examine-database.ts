@@ -62,7 +62,7 @@ function damageOf(client: Database.Database): readonly StoreFault[] {
         said: 'the database is damaged',
         expected: 'quick_check finds nothing',
         found: fault instanceof Error ? fault.message : String(fault),
-        remedy: 'stop the server and put the last backup in its place',
+        remedy: 'stop the server, and lychgate restore the last backup',
       },
     ]
   }
