@@ -4,7 +4,7 @@ import type { Socket } from 'node:net'
 import { type FastifyHttpOptions, LogController } from 'fastify'
 import type { Config } from '../config/schema.ts'
 import { sendError, toOAuthError } from './errors.ts'
-import { serializersOnDemand } from './serializers.ts'
+import { serializersOnDemand, validatorsOnDemand } from './route-compilers.ts'
 
 /** How Fastify is set up: strict parsing, strict schemas, slow clients cut off, and logs that keep secrets out. */
 export function serverOptions(
@@ -41,7 +41,9 @@ export function serverOptions(
         validateSchema: false,
       },
     },
-    schemaController: { compilersFactory: { buildSerializer: serializersOnDemand } },
+    schemaController: {
+      compilersFactory: { buildSerializer: serializersOnDemand, buildValidator: validatorsOnDemand },
+    },
     frameworkErrors: (error, request, reply) =>
       void sendError(toOAuthError(error, request), reply.headers(earlyHeaders)),
     clientErrorHandler: refuseMalformedHttp,
