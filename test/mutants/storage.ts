@@ -1,5 +1,6 @@
 import type { Fault } from './fault.ts'
 
+const copy = ['test/storage/copy-database.test.ts'] as const
 const sqlite = ['test/storage/sqlite.test.ts'] as const
 
 /** Faults of what is kept, how it is kept, and of the secrets in it. */
@@ -35,6 +36,27 @@ export const storageFaults = [
     find: '0o600',
     replace: '0o644',
     tests: sqlite,
+  },
+  {
+    id: 'backup-readable-by-others',
+    file: 'src/storage/sqlite/copy-database.ts',
+    find: '0o600',
+    replace: '0o644',
+    tests: copy,
+  },
+  {
+    id: 'backup-not-checked',
+    file: 'src/storage/sqlite/copy-database.ts',
+    find: "    assertNotNewer('sqlite', appliedMigrations(client))\n",
+    replace: '',
+    tests: copy,
+  },
+  {
+    id: 'database-replaced-under-a-server',
+    file: 'src/storage/sqlite/replace-database.ts',
+    find: 'const alone = takeAlone(file)',
+    replace: "const alone = new Database(':memory:')",
+    tests: copy,
   },
   {
     id: 'secrets-stored-as-they-are',
