@@ -1,4 +1,3 @@
-import fc from 'fast-check'
 import t from 'tap'
 import {
   canonicalEmail,
@@ -7,6 +6,7 @@ import {
   changePassword,
   createAccount,
 } from '../../src/domain/account.ts'
+import { fc } from '../helpers/generated.ts'
 
 const fresh = Buffer.alloc(16, 7)
 

@@ -1,4 +1,3 @@
-import fc from 'fast-check'
 import t from 'tap'
 import { verifyAccessToken, verifyRefreshToken } from '../../src/domain/access-token.ts'
 import { type Issued, redeemCode } from '../../src/domain/authorization-code.ts'
@@ -9,6 +8,7 @@ import type { Grant } from '../../src/domain/model.ts'
 import { refresh } from '../../src/domain/refresh-token.ts'
 import { scopeAt } from '../../src/domain/resource.ts'
 import { revokeToken } from '../../src/domain/revocation.ts'
+import { fc } from '../helpers/generated.ts'
 import {
   approvedAt,
   codeVerifier,

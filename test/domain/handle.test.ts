@@ -1,4 +1,3 @@
-import fc from 'fast-check'
 import t from 'tap'
 import {
   type Handle,
@@ -9,6 +8,7 @@ import {
   sealHandle,
   tokenIdOf,
 } from '../../src/domain/handle.ts'
+import { fc } from '../helpers/generated.ts'
 import { active, bytesOf, contentsOf, handleKey, handleKeys, keysOf } from '../helpers/samples.ts'
 
 const kinds: readonly HandleKind[] = ['code', 'refresh', 'access']

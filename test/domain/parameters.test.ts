@@ -1,4 +1,3 @@
-import fc from 'fast-check'
 import t from 'tap'
 import {
   assertNoneRepeated,
@@ -7,6 +6,7 @@ import {
   parseParameters,
   single,
 } from '../../src/domain/parameters.ts'
+import { fc } from '../helpers/generated.ts'
 
 const limits = { parameters: 100, parameterBytes: 8192 }
 const parse = (text: string) => parseParameters(text, limits)

@@ -1,6 +1,6 @@
-import fc from 'fast-check'
 import t from 'tap'
 import { isHttpsRedirect, isLoopbackRedirect, redirectUriMatches } from '../../src/domain/redirect-uri.ts'
+import { fc } from '../helpers/generated.ts'
 
 t.test('a loopback redirect is an IP literal, a port or none, and a path', async (t) => {
   const accepted = [

@@ -1,6 +1,6 @@
-import fc from 'fast-check'
 import t from 'tap'
 import { authorize, register } from '../helpers/flow.ts'
+import { fc } from '../helpers/generated.ts'
 import { startServer } from '../helpers/server.ts'
 
 const server = await startServer(t)

@@ -1,4 +1,3 @@
-import fc from 'fast-check'
 import t from 'tap'
 import { indexScopeClaims, narrowClaims, userInfo } from '../../src/domain/claims.ts'
 import { parseClaims } from '../../src/domain/claims-request.ts'
@@ -11,6 +10,7 @@ import {
   untouched,
 } from '../../src/domain/interaction.ts'
 import type { Account, AuthorizationRequest, Consent } from '../../src/domain/model.ts'
+import { fc } from '../helpers/generated.ts'
 import { authorizationRequest, integration, session } from '../helpers/samples.ts'
 
 const catalogue = [

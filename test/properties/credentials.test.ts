@@ -1,8 +1,8 @@
-import fc from 'fast-check'
 import t from 'tap'
 import { parseBearer, parseBearerField } from '../../src/domain/bearer.ts'
 import { parseClientCredentials } from '../../src/domain/client-authentication.ts'
 import { OAuthError } from '../../src/domain/errors.ts'
+import { fc } from '../helpers/generated.ts'
 
 const anyText = fc.string({ unit: 'binary', maxLength: 40 })
 const realm = { alwaysUnauthorized: false }

@@ -1,4 +1,3 @@
-import fc from 'fast-check'
 import t from 'tap'
 import { OAuthError } from '../../src/domain/errors.ts'
 import {
@@ -8,6 +7,7 @@ import {
   type Parameters,
   parseParameters,
 } from '../../src/domain/parameters.ts'
+import { fc } from '../helpers/generated.ts'
 
 const limits = { parameters: 20, parameterBytes: 40 }
 const names = [

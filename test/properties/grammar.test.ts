@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto'
-import fc from 'fast-check'
 import t from 'tap'
 import { OAuthError, type OAuthErrorCode } from '../../src/domain/errors.ts'
 import { requireCodeChallenge, verifyCodeVerifier } from '../../src/domain/pkce.ts'
 import { formatScope, narrowScope, parseScope } from '../../src/domain/scope.ts'
+import { fc } from '../helpers/generated.ts'
 
 const anyText = fc.string({ unit: 'binary', maxLength: 40 })
 

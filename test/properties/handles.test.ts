@@ -1,4 +1,3 @@
-import fc from 'fast-check'
 import t from 'tap'
 import {
   type HandleKey,
@@ -8,6 +7,7 @@ import {
   sealHandle,
 } from '../../src/domain/handle.ts'
 import { callApi, obtainCode, post, refresh } from '../helpers/flow.ts'
+import { fc } from '../helpers/generated.ts'
 import { active } from '../helpers/samples.ts'
 import { introspect, isAlive, startFlow } from '../helpers/wire.ts'
 

@@ -1,4 +1,4 @@
-import fc from 'fast-check'
+import { fc } from '../helpers/generated.ts'
 
 const hosts = [
   '127.0.0.1',

@@ -1,4 +1,3 @@
-import fc from 'fast-check'
 import t from 'tap'
 import { parseAuthorizationRequest, resolveRedirectUri } from '../../src/domain/authorization-request.ts'
 import { indexScopeClaims } from '../../src/domain/claims.ts'
@@ -9,6 +8,7 @@ import { parseLogoutRequest } from '../../src/domain/logout.ts'
 import { assertNoneRepeated, type Parameters, parseParameters } from '../../src/domain/parameters.ts'
 import { parseResource } from '../../src/domain/resource.ts'
 import { defaultScopeCatalogue } from '../../src/domain/scope-catalogue.ts'
+import { fc } from '../helpers/generated.ts'
 import { integration, publicClient, resources } from '../helpers/samples.ts'
 
 /** Stands in every value, so that a description that quotes one is noticed. */

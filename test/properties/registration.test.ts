@@ -1,5 +1,5 @@
-import fc from 'fast-check'
 import t from 'tap'
+import { fc } from '../helpers/generated.ts'
 import { startServer } from '../helpers/server.ts'
 
 type Json = Record<string, unknown>
