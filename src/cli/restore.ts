@@ -32,7 +32,12 @@ export function addRestoreCommand(program: Command): void {
 }
 
 async function restoreCommand(source: string, flags: RestoreFlags): Promise<void> {
-  const database = resolve(configuredFile(flags, 'pg_restore --clean puts a dump of pg_dump in its place, with every server stopped'))
+  const database = resolve(
+    configuredFile(
+      flags,
+      'pg_restore --clean puts a dump of pg_dump in its place, with every server stopped',
+    ),
+  )
   const from = resolve(source)
   const now = systemClock()
   const kept = `${database}-replaced-${dated(now)}`
