@@ -5,6 +5,7 @@ import { handleBelongsTo, type OpenedHandle } from './handle.ts'
 import type { Client, Grant, Seconds } from './model.ts'
 import { verifyCodeVerifier } from './pkce.ts'
 import { type Access, narrowAccess, type Resources } from './resource.ts'
+import { held } from './ruling.ts'
 
 /** A token request of grant type `authorization_code`, RFC 6749 §4.1.3. */
 export interface CodeRedemption {
@@ -44,6 +45,7 @@ export function redeemCode(
       received: client.id,
     })
   }
+  held('rfc6749-4.1.3-code-issued-to-client', "the code is this client's", grant.clientId, client.id)
   assertSameRedirectUri(grant, redirectUri)
   verifyCodeVerifier(codeVerifier, grant.codeChallenge)
   const access = narrowAccess(grant, grant.scope, redemption.resource, resources)
@@ -58,8 +60,12 @@ export function redeemCode(
 }
 
 function assertSameRedirectUri(grant: Grant, redirectUri: string | undefined): void {
-  if (redirectUri === undefined && !grant.redirectUriSent) return
-  if (redirectUri === grant.redirectUri) return
+  const isSame = redirectUri === undefined ? !grant.redirectUriSent : redirectUri === grant.redirectUri
+  if (isSame) {
+    const found = 'redirect_uri is the one of the authorization request'
+    held('rfc6749-4.1.3-redirect-uri-identical', found, grant.redirectUri, redirectUri)
+    return
+  }
   throw new OAuthError('invalid_grant', 'redirect_uri differs from the one of the authorization request', {
     rule:
       redirectUri === undefined

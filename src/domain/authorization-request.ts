@@ -8,6 +8,7 @@ import { requireCodeChallenge } from './pkce.ts'
 import { present } from './present.ts'
 import { isLoopbackRedirect, redirectUriMatches } from './redirect-uri.ts'
 import { parseResource, type Resources, requireScopeAt } from './resource.ts'
+import { held } from './ruling.ts'
 import { parseScope } from './scope.ts'
 import { defaultScope } from './scope-catalogue.ts'
 
@@ -42,6 +43,10 @@ export function resolveRedirectUri(parameters: Parameters, client: Client): Prov
       received: redirectUri,
     })
   }
+  const match = client.redirectUris.includes(redirectUri)
+    ? 'rfc6749-3.1.2.3-simple-string-match'
+    : 'rfc8252-7.3-any-port'
+  held(match, 'redirect_uri is a registered one', client.redirectUris, redirectUri)
   const responseMode = single(parameters, 'response_mode') ?? 'query'
   if (responseMode !== 'query' && responseMode !== 'form_post') {
     throw new OAuthError('invalid_request', 'response_mode must be query or form_post', {
@@ -194,7 +199,10 @@ function requestedScope(text: string | undefined, client: Client, policy: Author
       received: refused,
     })
   }
-  if (scope.length > 0) return scope
+  if (scope.length > 0) {
+    held('rfc6749-4.1.2.1-invalid-scope', 'every scope is open to this client', client.scope, scope)
+    return scope
+  }
   throw new OAuthError('invalid_scope', 'scope names nothing', { rule: 'rfc6749-4.1.2.1-invalid-scope' })
 }
 

@@ -2,6 +2,7 @@ import { parseBearer } from './bearer.ts'
 import { OAuthError } from './errors.ts'
 import type { Client } from './model.ts'
 import { type Parameters, single } from './parameters.ts'
+import { held } from './ruling.ts'
 import { secretMatches } from './secret.ts'
 
 /** Who a request says it comes from, before it is believed. */
@@ -81,7 +82,14 @@ export function authenticateClient(
   // The comparison is made whether or not there is such a client, so that time does not tell.
   const secretIsRight = clientSecret !== undefined && secretMatches(clientSecret, client?.secretHash)
   const proven = client?.authenticationMethod === 'none' ? method === 'none' : secretIsRight
-  if (client !== undefined && client.authenticationMethod === method && proven) return client
+  if (client !== undefined && client.authenticationMethod === method && proven) {
+    const rule =
+      method === 'none'
+        ? 'rfc6749-3.2.1-public-sends-client-id'
+        : 'rfc6749-3.2.1-confidential-must-authenticate'
+    held(rule, 'the client authenticates as it registered', client.authenticationMethod, method)
+    return client
+  }
   const byHeader = method === 'client_secret_basic'
   const isWrongMethod = client !== undefined && client.authenticationMethod !== method
   throw new OAuthError('invalid_client', 'client authentication failed', {

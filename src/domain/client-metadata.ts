@@ -13,6 +13,7 @@ import { OAuthError } from './errors.ts'
 import type { Client, ClientAuthenticationMethod, GrantType, Scope, SigningAlgorithm } from './model.ts'
 import { present } from './present.ts'
 import { hasResponseParameter, isLoopbackRedirect } from './redirect-uri.ts'
+import { held } from './ruling.ts'
 import { formatScope, isScope, narrowScope, parseScope } from './scope.ts'
 
 /** What open registration allows. */
@@ -79,6 +80,7 @@ const readLocalizable: Readonly<Record<string, (members: JsonObject, name: strin
  */
 export function parseClientMetadata(members: JsonObject, policy: RegistrationPolicy): ClientMetadata {
   const redirectUris = readRedirectUris(members, policy)
+  held('seed-5-registration-loopback-only', 'every redirect URI is a loopback one', undefined, redirectUris)
   assertCodeFlow(members)
   assertIgnorable(members)
   // Every redirect is loopback here, so `web` is replaced: RFC 7591 §3.2.1 lets the server substitute and say so.

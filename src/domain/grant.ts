@@ -1,6 +1,7 @@
 import { accept, type Decision, refuse, type Write } from './decision.ts'
 import { OAuthError } from './errors.ts'
 import type { AuthorizationRequest, Grant, Scope, Seconds, Session } from './model.ts'
+import { held } from './ruling.ts'
 
 /*
  * The state machine of one approval. One row, from the code to the last refresh token.
@@ -106,6 +107,8 @@ export function redeemGrant(
       received: now,
     })
   }
+  held('rfc6749-4.1.2-code-single-use', 'the code was not used before')
+  held('rfc6749-4.1.2-code-short-lived', 'the code has not expired', grant.codeExpiresAt, now)
   const active = { ...grant, seq: 1, rotatedAt: now, ...ends(grant, issue, lifetimes, now) }
   return accept(active, {
     op: 'redeemGrant',
@@ -137,7 +140,9 @@ export function rotateGrant(
       received: now,
     })
   }
+  held('rfc9700-4.14.2-inactive-expiry', 'the refresh token has not expired', grant.refreshExpiresAt, now)
   if (seq === grant.seq) {
+    held(reuse, 'the refresh token is the current one, by its number', grant.seq, seq)
     const rotated = { ...grant, seq: seq + 1, rotatedAt: now, ...ends(grant, issue, lifetimes, now) }
     const { refreshExpiresAt = now, expiresAt } = rotated
     return accept(rotated, {
@@ -149,20 +154,25 @@ export function rotateGrant(
       expiresAt,
     })
   }
-  if (seq === grant.seq - 1 && isRetry(grant, lifetimes, now)) return accept(grant)
+  if (seq === grant.seq - 1 && isRetry(grant, lifetimes, now)) {
+    held(reuse, 'used a moment ago: the same successor again', grant.seq, seq)
+    return accept(grant)
+  }
   const reused = new OAuthError(
     'invalid_grant',
     seq > grant.seq
       ? 'the refresh token is newer than its grant, as after a restore; the grant is revoked now'
       : 'the refresh token was used before; the grant is revoked now',
     {
-      rule: 'rfc9700-4.14.2-reuse-revokes-family',
+      rule: reuse,
       stored: `seq ${grant.seq}`,
       received: `seq ${seq}`,
     },
   )
-  return refuse(reused, revocation(grant, 'rfc9700-4.14.2-reuse-revokes-family', now))
+  return refuse(reused, revocation(grant, reuse, now))
 }
+
+const reuse = 'rfc9700-4.14.2-reuse-revokes-family'
 
 /**
  * any → revoked: the code, the refresh token and every access token at once. Revoking twice changes nothing.

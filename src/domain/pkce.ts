@@ -1,5 +1,6 @@
 import { hash, timingSafeEqual } from 'node:crypto'
 import { OAuthError } from './errors.ts'
+import { held } from './ruling.ts'
 
 /**
  * The `code_challenge` of an authorization request, RFC 7636 §4.2 and RFC 7636 §4.3; S256 is the only method, and
@@ -39,6 +40,7 @@ export function requireCodeChallenge(
       received: `${codeChallenge.length} characters`,
     })
   }
+  held('rfc7636-4.4.1-challenge-required', 'code_challenge is there, by S256', undefined, codeChallenge)
   return codeChallenge
 }
 
@@ -71,13 +73,17 @@ export function verifyCodeVerifier(
       { rule: 'rfc7636-4.1-verifier-syntax', received: `${codeVerifier.length} characters` },
     )
   }
-  const computed = Buffer.from(hash('sha256', codeVerifier, 'base64url'))
-  const stored = Buffer.from(codeChallenge)
+  const challenge = hash('sha256', codeVerifier, 'base64url')
+  const [computed, stored] = [Buffer.from(challenge), Buffer.from(codeChallenge)]
   if (computed.length !== stored.length || !timingSafeEqual(computed, stored)) {
     throw new OAuthError('invalid_grant', 'code_verifier does not match the code_challenge', {
       rule: 'rfc7636-4.6-mismatch-invalid-grant',
+      // The challenge was in an address bar, and tells nothing of the verifier.
+      stored: codeChallenge,
+      received: challenge,
     })
   }
+  held('rfc7636-4.6-verify-s256', 'S256 of the code_verifier is the code_challenge', codeChallenge, challenge)
 }
 
 // The last of 43 characters carries 4 bits only: an S256 challenge has one spelling, any other can never be matched.

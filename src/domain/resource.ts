@@ -1,5 +1,6 @@
 import { OAuthError } from './errors.ts'
 import type { Grant, Scope, Seconds } from './model.ts'
+import { held } from './ruling.ts'
 
 /** An API tokens can be meant for, RFC 8707 §2. The service's own API is always one. */
 export interface Resource {
@@ -49,7 +50,10 @@ export function indexResources(own: Resource, others: readonly Resource[]): Reso
  * @throws {OAuthError} `invalid_target` for anything but an absolute URI without fragment that this server knows.
  */
 export function parseResource(requested: readonly string[], resources: Resources): readonly string[] {
-  if (requested.length === 0) return [resources.own.identifier]
+  if (requested.length === 0) {
+    held('rfc8707-2.1-omitted-default', 'no resource: the API of this server', resources.own.identifier)
+    return [resources.own.identifier]
+  }
   const identifiers = new Set<string>()
   for (const text of requested) {
     if (!/^[a-z][a-z0-9+.-]*:[^\s#]+$/i.test(text)) {
@@ -68,6 +72,12 @@ export function parseResource(requested: readonly string[], resources: Resources
     }
     identifiers.add(resource.identifier)
   }
+  held(
+    'rfc8707-2-unknown-invalid-target',
+    'resource is an API of this server',
+    resources.identifiers,
+    requested,
+  )
   return [...identifiers]
 }
 
@@ -120,6 +130,7 @@ export function narrowAccess(
       stored: identifiers,
     })
   }
+  held('rfc8707-2.2-subset-at-token', 'the grant reaches the resource', grant.resource, identifiers)
   const tokenFormat = reached.some((resource) => resource.tokenFormat === 'jwt') ? 'jwt' : 'opaque'
   if (tokenFormat === 'jwt' && reached.length > 1) {
     throw new OAuthError('invalid_target', 'name one resource at a time: these take tokens of their own', {

@@ -4,6 +4,7 @@ import { revokeGrant } from './grant.ts'
 import { handleBelongsTo, type OpenedHandle } from './handle.ts'
 import { verifyJwtAccessToken } from './jwt-access-token.ts'
 import type { Client, Grant, Seconds } from './model.ts'
+import { held } from './ruling.ts'
 
 /**
  * What revoking a token reaches, RFC 7009 §2.1: a refresh token (any of the family) ends the whole grant,
@@ -16,7 +17,10 @@ export function revokeToken(
   client: Client,
   now: Seconds,
 ): Decision<void> {
-  if (grant === undefined || !handleBelongsTo(handle, grant)) return accept(undefined)
+  if (grant === undefined || !handleBelongsTo(handle, grant)) {
+    held('rfc7009-2.2-unknown-token-200', 'nobody knows this token: that is no error')
+    return accept(undefined)
+  }
   assertIssuedTo(grant, client.id)
   return handle.kind === 'access'
     ? revokeOne(grant, handle.tokenId, handle.expiresAt, now)
@@ -46,7 +50,10 @@ function revokeOne(grant: Grant, tokenId: string, expiresAt: Seconds, now: Secon
 }
 
 function assertIssuedTo(grant: Grant, clientId: string): void {
-  if (grant.clientId === clientId) return
+  if (grant.clientId === clientId) {
+    held('rfc7009-2.1-issued-to-client', "the token is this client's", grant.clientId, clientId)
+    return
+  }
   throw new OAuthError('invalid_grant', 'the token was issued to another client', {
     rule: 'rfc7009-2.1-issued-to-client',
     stored: grant.clientId,

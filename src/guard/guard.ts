@@ -13,6 +13,7 @@ import {
 } from '../domain/bearer.ts'
 import { OAuthError } from '../domain/errors.ts'
 import type { Scope } from '../domain/model.ts'
+import { held } from '../domain/ruling.ts'
 import { wellKnownUrl } from '../domain/well-known.ts'
 import { sendError } from '../http/errors.ts'
 import type { Access, VerifyToken } from './access.ts'
@@ -78,7 +79,10 @@ async function accessOf(
   const { verifyToken, resource, resourceMetadata, anonymous } = options
   const credentials = credentialsOf(request, options)
   if (credentials.kind === 'absent') {
-    if (anonymous === 'allow') return undefined
+    if (anonymous === 'allow') {
+      held('seed-5-no-token-anonymous', 'no token: served as anonymous')
+      return undefined
+    }
     throw new OAuthError('invalid_token', 'this needs an access token', {
       rule: 'rfc6750-3.1-no-error-without-credentials',
       headers: { 'www-authenticate': bearerChallenge({ resourceMetadata }) },
@@ -92,7 +96,11 @@ async function accessOf(
     const rule = 'rfc9700-2.3-rs-checks-audience'
     throw invalidToken(resourceMetadata, { rule, stored: access.audience, received: resource })
   }
-  if (needed.every((name) => access.scope.includes(name))) return access
+  held('rfc9700-2.3-rs-checks-audience', 'the token lives and is for this API', access.audience, resource)
+  if (needed.every((name) => access.scope.includes(name))) {
+    held('rfc6750-3.1-insufficient-scope-403', 'the token has the scope this needs', access.scope, needed)
+    return access
+  }
   throw bearerRefusal('insufficient_scope', 'the access token lacks a scope this needs', resourceMetadata, {
     rule: 'rfc6750-3.1-insufficient-scope-403',
     scope: needed,

@@ -5,6 +5,7 @@ import type { TokenFacts } from '../domain/access-token.ts'
 import { OAuthError } from '../domain/errors.ts'
 import { mayIntrospect } from '../domain/introspection.ts'
 import { jtiOf } from '../domain/jwt-access-token.ts'
+import { held } from '../domain/ruling.ts'
 import { formatScope } from '../domain/scope.ts'
 import { clientOf, requireClient } from '../http/client-authentication.ts'
 import { assertForm, formBodies } from '../http/parameters.ts'
@@ -79,6 +80,8 @@ export const introspection: FastifyPluginAsyncTypebox<
         throw new OAuthError('invalid_request', 'token is missing', { rule: 'rfc7662-2.1-token-required' })
       }
       const facts = await readToken(token, clock())
+      if (facts.kind === 'dead')
+        held('rfc7662-2.2-inactive-form', 'the token is not active, and the answer says no more', facts.why)
       const mayKnow = facts.kind !== 'dead' && mayIntrospect(clientOf(request), facts, service.resources)
       return mayKnow ? describe(facts, service.issuer) : { active: false }
     },

@@ -22,8 +22,8 @@ export const resourceFaults = [
     id: 'no-default-resource',
     rule: 'rfc8707-2.1-omitted-default',
     file: resource,
-    find: 'if (requested.length === 0) return [resources.own.identifier]',
-    replace: 'if (requested.length === 0) return [`${resources.own.identifier}/`]',
+    find: '    return [resources.own.identifier]',
+    replace: '    return [`${resources.own.identifier}/`]',
   },
   {
     id: 'resource-beyond-the-grant',
