@@ -79,6 +79,7 @@ export async function buildApp(given: Deps, options: AppOptions = {}): Promise<F
   await app.register(browser, deps)
   await app.register(approval, deps)
   await app.register(grantTypes)
+  if (config.mode === 'dev') await app.register((await import('./dev/plugin.ts')).development, deps)
 
   // What people see: no cross-origin calls, and every refusal is a page.
   await app.register(async (scope) => {

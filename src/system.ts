@@ -16,6 +16,17 @@ export function httpInstant(text: string): Seconds | undefined {
   return Number.isNaN(milliseconds) ? undefined : Math.floor(milliseconds / 1000)
 }
 
+/** The instant of an ISO 8601 date and time with its offset, `2027-01-01T00:00:00Z`; undefined when it is none. */
+export function instantOf(text: string): Seconds | undefined {
+  if (!/^\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[-+]\d\d:\d\d)$/.test(text)) return undefined
+  return httpInstant(text)
+}
+
+/** An instant as `2027-01-01T00:00:00Z`. */
+export function isoInstant(at: Seconds): string {
+  return new Date(at * 1000).toISOString().replace('.000', '')
+}
+
 const poolBytes = 4096
 let pool = randomBytes(poolBytes)
 let used = 0

@@ -1,5 +1,6 @@
 import { type Command, InvalidArgumentError, Option } from 'commander'
 import { canonicalLogin } from '../domain/account.ts'
+import { parseDuration } from '../domain/durations.ts'
 import { type AuditEvent, type AuditEventName, auditEventNames, type Seconds } from '../domain/model.ts'
 import type { AuditFilter, Store } from '../storage/store.ts'
 import { systemClock } from '../system.ts'
@@ -31,7 +32,7 @@ export function addAuditCommand(program: Command): void {
   const audit = program
     .command('audit')
     .description('who signed in, agreed, registered, revoked or changed what; the newest last')
-    .option('--since <duration>', 'not older than this: 90s, 15m, 12h, 1d or 4w', parseDuration)
+    .option('--since <duration>', 'not older than this: 90s, 15m, 12h, 1d or 4w', parsePast)
     .option('--user <name>', 'about this person: user name, e-mail address or sub')
     .option('--client <client_id>', 'about this client')
     .addOption(new Option('--event <name>', 'only this event').choices(auditEventNames))
@@ -108,14 +109,11 @@ function readable(fact: string, value: string | number): string {
   return `${value}`.includes(' ') ? `"${value}"` : `${value}`
 }
 
-const secondsOf: Readonly<Record<string, Seconds>> = { s: 1, m: 60, h: 3600, d: 86_400, w: 604_800 }
-
-function parseDuration(text: string): Seconds {
-  const [, count, unit = ''] = /^(\d{1,9})([smhdw])$/.exec(text) ?? []
-  const seconds = secondsOf[unit]
-  if (seconds === undefined)
+function parsePast(text: string): Seconds {
+  const seconds = parseDuration(text)
+  if (seconds === undefined || seconds < 0)
     throw new InvalidArgumentError('It must be a number and a unit, such as 12h or 1d.')
-  return Number(count) * seconds
+  return seconds
 }
 
 function parseLimit(text: string): number {

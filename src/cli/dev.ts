@@ -3,7 +3,8 @@ import { developmentFaults } from '../config/checks.ts'
 import { ConfigError } from '../config/error.ts'
 import { loadConfig } from '../config/load.ts'
 import type { Config } from '../config/schema.ts'
-import { systemRandom } from '../system.ts'
+import { movableClock } from '../dev/clock.ts'
+import { systemClock, systemRandom } from '../system.ts'
 import { keepDevSecret } from './dev-secret.ts'
 import { makeFolder } from './open.ts'
 import { readableLog } from './readable-log.ts'
@@ -20,7 +21,8 @@ export async function dev({ config: file, ...flags }: ServerFlags): Promise<void
   if (faults.length > 0) throw new ConfigError(faults)
   makeFolder(config.data)
   const secret = config.secret ?? keepDevSecret(config.data, systemRandom)
-  await runServer({ ...config, secret }, seedPeople, { logTo: readableLog(process.stdout) })
+  const clock = movableClock(systemClock)
+  await runServer({ ...config, secret }, seedPeople, { logTo: readableLog(process.stdout) }, clock)
   process.stdout.write(banner(config))
 }
 

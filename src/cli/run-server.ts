@@ -21,13 +21,14 @@ export async function runServer(
   config: Config & { readonly secret: string },
   prepare: Preparation,
   options: AppOptions = {},
+  clock: Clock = systemClock,
 ): Promise<void> {
   // Another thread derives the key while this one loads the rest.
   const secret = deriveSealingKey(config.secret)
   const { buildApp } = await import('../app.ts')
   const store = await openConfiguredStore(config)
   try {
-    const [clock, random] = [systemClock, systemRandom]
+    const random = systemRandom
     const { keys, opened } = openKeyRing({ store, secret, policy: keyPolicy(config), clock, random })
     const { deps, observe } = await watched({ config, store, keys, clock, random })
     // Built while the other thread derives: the application needs its keys from the first request on.

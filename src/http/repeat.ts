@@ -1,5 +1,12 @@
 import type { FastifyInstance } from 'fastify'
 
+declare module 'fastify' {
+  interface FastifyInstance {
+    /** Does at once what is repeated, until there is nothing left to do; only a development server has it. */
+    readonly repeated?: Set<() => Promise<void>>
+  }
+}
+
 /**
  * Does `work` again and again while the server is open; it answers how long to wait until the next time.
  * @param firstMilliseconds From readiness to the first time.
@@ -12,6 +19,7 @@ export function repeat(
   let timer: NodeJS.Timeout | undefined
   const state = { isClosed: false }
   const schedule = (milliseconds: number) => {
+    clearTimeout(timer)
     timer = setTimeout(async () => {
       const pause = await work()
       // The server may have closed meanwhile.
@@ -22,6 +30,11 @@ export function repeat(
   app.addHook('onClose', async () => {
     state.isClosed = true
     clearTimeout(timer)
+  })
+  app.repeated?.add(async () => {
+    // Less than the usual pause: there was something to do, and there may be more.
+    while (!state.isClosed && (await work()) < firstMilliseconds);
+    if (!state.isClosed) schedule(firstMilliseconds)
   })
   return state
 }

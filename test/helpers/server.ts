@@ -4,11 +4,12 @@ import { keyPolicy } from '../../src/config/key-policy.ts'
 import { loadConfig } from '../../src/config/load.ts'
 import type { Config } from '../../src/config/schema.ts'
 import type { Deps } from '../../src/deps.ts'
+import { movableClock } from '../../src/dev/clock.ts'
 import { createAccount } from '../../src/domain/account.ts'
 import { loadKeyRing } from '../../src/keys/key-ring.ts'
 import { hashPassword } from '../../src/passwords.ts'
 import { openStore } from '../../src/storage/open.ts'
-import { systemRandom } from '../../src/system.ts'
+import { systemClock, systemRandom } from '../../src/system.ts'
 import { executable } from './command.ts'
 import { startOutside, storeForTwo } from './executable.ts'
 import { freePort } from './free-port.ts'
@@ -77,8 +78,7 @@ export async function startServer(t: Test, options: ServerOptions = {}): Promise
   }
   const url = options.store ?? 'sqlite::memory:'
   const store = await openStore(url)
-  let skew = 0
-  const clock = () => Math.floor(Date.now() / 1000) + skew
+  const clock = movableClock(systemClock)
   const { secret = '' } = config
   const keys = await loadKeyRing({ store, secret, policy: keyPolicy(config), clock, random: systemRandom })
   const deps: Deps = { config, store, keys, clock, random: systemRandom }
@@ -98,7 +98,7 @@ export async function startServer(t: Test, options: ServerOptions = {}): Promise
   t.teardown(close)
   const advance = (seconds: number) => {
     if (outside) throw new Error('the executable has a clock of its own')
-    skew += seconds
+    void clock.move({ advance: seconds })
   }
   return { issuer, origin, app, deps, log, close, now: clock, advance }
 }

@@ -17,7 +17,8 @@ export async function startReference(given: Config): Promise<Reference> {
     import('../../storage/open.ts'),
     import('../../keys/key-ring.ts'),
   ])
-  const config: Config = { ...given, logLevel: 'silent' }
+  // What a development server has beside it is asked for by nobody here.
+  const config: Config = { ...given, mode: 'serve', logLevel: 'silent' }
   const [clock, random] = [systemClock, systemRandom]
   const store = await openStore('sqlite::memory:')
   const secret = random(32).toString('base64url')

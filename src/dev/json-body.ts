@@ -1,0 +1,68 @@
+import type { Static, TSchema } from '@sinclair/typebox'
+import { Value } from '@sinclair/typebox/value'
+import type { FastifyInstance } from 'fastify'
+import { demandOf, nearest } from '../config/options.ts'
+import { OAuthError } from '../domain/errors.ts'
+
+/** Everything a development route may be told, in bytes: people and clients come in lists. */
+const bodyBytes = 1_048_576
+
+/** JSON bodies and nothing else in this scope; what they must look like is said by `requireBody`. */
+export function acceptOnlyJson(app: FastifyInstance): void {
+  const parse = app.getDefaultJsonParser('error', 'error')
+  app.removeAllContentTypeParsers()
+  app.addContentTypeParser<string>(
+    'application/json',
+    { parseAs: 'string', bodyLimit: bodyBytes },
+    (request, body, done) => (body === '' ? done(null, undefined) : parse(request, body, done)),
+  )
+}
+
+/**
+ * The body, if it is what the schema says; no body is an empty object.
+ * @throws {OAuthError} `invalid_request` naming the member, and what was probably meant.
+ */
+export function requireBody<T extends TSchema>(schema: T, body: unknown): Static<T> {
+  const given = body ?? {}
+  const [fault] = faultsOf(schema, given)
+  if (fault === undefined) return given as Static<T> // faultsOf has compared the two
+  throw new OAuthError('invalid_request', `${fault.where || 'the body'} ${fault.why}`, {
+    rule: 'lychgate-dev-body',
+  })
+}
+
+/** One difference between a value and its schema. */
+export interface Fault {
+  /** `people.0.email`; a member that does not exist is told by the object it stands in. */
+  readonly where: string
+  /** The rest of the sentence. */
+  readonly why: string
+}
+
+/** What the schema has against this value, one fault a place. */
+export function* faultsOf(schema: TSchema, value: unknown): Generator<Fault> {
+  const seen = new Set<string>()
+  for (const { path, schema: expected, value: found } of Value.Errors(schema, value)) {
+    if (seen.has(path)) continue
+    seen.add(path)
+    const names = path.split('/').slice(1)
+    const parent = schemaAt(schema, names.slice(0, -1))
+    const known = Object.keys(parent?.properties ?? {})
+    const last = names.at(-1)
+    const isUnknown = last !== undefined && parent?.additionalProperties === false && !known.includes(last)
+    if (isUnknown) yield { where: names.slice(0, -1).join('.'), why: unknownMember(last, known) }
+    else yield { where: names.join('.'), why: found === undefined ? 'is missing' : demandOf(expected) }
+  }
+}
+
+function unknownMember(name: string, known: readonly string[]): string {
+  const meant = nearest(name, known)
+  return `has a member that does not exist here; ${meant === undefined ? `there are ${known.join(', ')}` : `did you mean ${meant}?`}`
+}
+
+function schemaAt(schema: TSchema, path: readonly string[]): TSchema | undefined {
+  return path.reduce<TSchema | undefined>(
+    (at, name) => (at?.type === 'array' ? at.items : at?.properties?.[name]),
+    schema,
+  )
+}

@@ -1,0 +1,45 @@
+/**
+ * The lid off: what only `lychgate dev` has. It is loaded by no production server. Everything that answers JSON lives
+ * below /_dev in one scope that takes JSON only and answers this computer only; each part registers itself there.
+ */
+import type { FastifyPluginAsync } from 'fastify'
+import fp from 'fastify-plugin'
+import type { AppDeps } from '../deps.ts'
+import { isMovable, type MovableClock } from './clock.ts'
+import { clockRoutes } from './clock-routes.ts'
+import { acceptOnlyJson } from './json-body.ts'
+import { onlyLocal } from './only-local.ts'
+
+/** What the parts of a development server are given: as everybody, and a clock that can be moved. */
+export interface DevDeps extends AppDeps {
+  readonly clock: MovableClock
+  /** It is mounted below /_dev of another development server, with a store of its own. */
+  readonly isNested: boolean
+}
+
+/** A part of the development server with JSON routes; its paths are below `/_dev`. */
+export type DevPart = FastifyPluginAsync<DevDeps>
+
+/** Decorators and hooks of the development server, and its routes. */
+export const development = fp<AppDeps>(
+  async (app, { clock, ...rest }) => {
+    if (!isMovable(clock)) throw new TypeError('a development server needs a clock that can be moved')
+    const deps: DevDeps = { ...rest, clock, isNested: rest.service.prefix.includes('/_dev/') }
+    const repeated = new Set<() => Promise<void>>()
+    app.decorate('repeated', repeated)
+    const forget = clock.whenMoved(async () => {
+      for (const work of repeated) await work()
+    })
+    app.addHook('onClose', async () => forget())
+
+    await app.register(
+      async (scope) => {
+        acceptOnlyJson(scope)
+        scope.addHook('onRequest', onlyLocal(deps.config.issuer))
+        await scope.register(clockRoutes, deps)
+      },
+      { prefix: `${deps.service.prefix}/_dev` },
+    )
+  },
+  { name: 'development' },
+)
