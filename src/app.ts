@@ -22,6 +22,7 @@ import { refusalRecord } from './http/refusal-record.ts'
 import { serverOptions } from './http/server-options.ts'
 import { sweeper } from './http/sweeper.ts'
 import { tokenReader } from './http/token-reader.ts'
+import { waiting } from './http/waiting.ts'
 import { interaction } from './interaction/plugin.ts'
 import { publishedKeys } from './oidc-core/keys.ts'
 import { userInfo } from './oidc-core/userinfo.ts'
@@ -77,6 +78,7 @@ export async function buildApp(given: Deps, options: AppOptions = {}): Promise<F
   await app.register(metadata)
   await app.register(issuerIdentification, deps)
   await app.register(browser, deps)
+  await app.register(waiting, deps)
   await app.register(approval, deps)
   await app.register(grantTypes)
   if (config.mode === 'dev') await app.register((await import('./dev/plugin.ts')).development, deps)

@@ -7,7 +7,10 @@ import type {
   Grant,
   Hash,
   Interaction,
+  OneTimeLink,
+  Passkey,
   RefusalRecord,
+  SecondFactor,
   Seconds,
   Session,
   StoredKey,
@@ -23,17 +26,29 @@ export type Write =
   | { readonly op: 'deleteClient'; readonly clientId: string }
   | { readonly op: 'insertAccount'; readonly account: Account }
   | { readonly op: 'updateAccount'; readonly account: Account }
-  /** Its sessions, consents, grants and tokens die with it. */
+  /** Its sessions, consents, grants and tokens die with it, and every way to sign in. */
   | { readonly op: 'deleteAccount'; readonly accountId: string }
   | { readonly op: 'insertSession'; readonly session: Session }
   | { readonly op: 'extendSession'; readonly sessionId: Hash; readonly idleExpiresAt: Seconds }
   | { readonly op: 'deleteSession'; readonly sessionId: Hash }
-  | { readonly op: 'deleteSessionsOf'; readonly accountId: string }
+  /** All of a person but, where it is given, the one they stay in. */
+  | { readonly op: 'deleteSessionsOf'; readonly accountId: string; readonly except?: Hash }
+  | { readonly op: 'insertPasskey'; readonly passkey: Passkey }
+  | { readonly op: 'updatePasskey'; readonly passkey: Passkey }
+  | { readonly op: 'deletePasskey'; readonly passkeyId: string }
+  /** Inserts, or replaces the one of the same account. */
+  | { readonly op: 'putSecondFactor'; readonly secondFactor: SecondFactor }
+  | { readonly op: 'deleteSecondFactor'; readonly accountId: string }
+  | { readonly op: 'insertLink'; readonly link: OneTimeLink }
+  | { readonly op: 'deleteLink'; readonly linkId: Hash }
+  | { readonly op: 'deleteLinksOf'; readonly accountId: string }
   | { readonly op: 'insertInteraction'; readonly interaction: Interaction }
   | { readonly op: 'updateInteraction'; readonly interaction: Interaction }
   | { readonly op: 'deleteInteraction'; readonly interactionId: string }
   /** Inserts, or replaces the consent of the same account and client. */
   | { readonly op: 'putConsent'; readonly consent: Consent }
+  | { readonly op: 'deleteConsent'; readonly accountId: string; readonly clientId: string }
+  | { readonly op: 'deleteConsentsOf'; readonly accountId: string }
   | { readonly op: 'insertGrant'; readonly grant: Grant }
   | {
       readonly op: 'redeemGrant'
@@ -53,6 +68,14 @@ export type Write =
     }
   /** `rule`: why, for `lychgate explain`. */
   | { readonly op: 'revokeGrant'; readonly grantId: string; readonly at: Seconds; readonly rule: string }
+  /** Every grant of a person, or those at one client, whatever they are doing: nothing of them lives afterwards. */
+  | {
+      readonly op: 'revokeGrantsOf'
+      readonly accountId: string
+      readonly clientId?: string
+      readonly at: Seconds
+      readonly rule: string
+    }
   | {
       readonly op: 'revokeAccessToken'
       readonly grantId: string

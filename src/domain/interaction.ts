@@ -1,5 +1,14 @@
 import { OAuthError, type OAuthErrorCode } from './errors.ts'
-import type { AuthorizationRequest, Client, Consent, Interaction, Scope, Seconds, Session } from './model.ts'
+import type {
+  AuthorizationRequest,
+  Client,
+  Consent,
+  Interaction,
+  Scope,
+  Seconds,
+  Session,
+  SignInRequest,
+} from './model.ts'
 
 /** What has to happen next for a pending authorization request. */
 export type Step = 'login' | 'select_account' | 'consent' | 'respond' | 'refuse'
@@ -23,6 +32,17 @@ export function nextStep(
   consent: Consent | undefined,
   now: Seconds,
 ): Step {
+  const step = signInStep(request, progress, session, now)
+  return step === 'respond' && needsConsent(request, client, consent) ? 'consent' : step
+}
+
+/** The same for the sign-in alone: `respond` means that the right person is signed in, as recently as was asked. */
+export function signInStep(
+  request: SignInRequest,
+  progress: Progress,
+  session: Session | undefined,
+  now: Seconds,
+): Exclude<Step, 'consent'> {
   if (session === undefined) return 'login'
   const authenticatedHere = progress.authenticatedSessionId === session.id
   if (!authenticatedHere && mustAuthenticate(request, session, now)) return 'login'
@@ -31,7 +51,7 @@ export function nextStep(
   }
   if (request.prompt.includes('select_account') && !progress.accountChosen && !authenticatedHere)
     return 'select_account'
-  return needsConsent(request, client, consent) ? 'consent' : 'respond'
+  return 'respond'
 }
 
 /** The scopes the person is asked about: where consent is remembered only what is new at one of the resources. */
@@ -65,7 +85,7 @@ export function refusalOfSilence(step: Exclude<Step, 'respond'>): OAuthError {
 }
 
 /** The refusal of a request that asked for another person than the one who signed in. */
-export function wrongPerson(request: AuthorizationRequest, session: Session | undefined): OAuthError {
+export function wrongPerson(request: SignInRequest, session: Session | undefined): OAuthError {
   return new OAuthError('login_required', 'another person signed in than the one the request asks for', {
     rule: 'oidc-core-3.1.2.2-specific-sub',
     stored: session?.accountId,
@@ -108,7 +128,7 @@ export function rememberConsent(
 }
 
 // OpenID Connect Core §3.1.2.1: a session is not enough for prompt=login, nor one that is older than max_age.
-function mustAuthenticate(request: AuthorizationRequest, session: Session, now: Seconds): boolean {
+function mustAuthenticate(request: SignInRequest, session: Session, now: Seconds): boolean {
   if (request.prompt.includes('login')) return true
   const maxAge = request.maxAgeSeconds
   // max_age=0 is prompt=login: no login is zero seconds old once the browser is back.

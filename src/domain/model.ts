@@ -67,13 +67,60 @@ export interface Account {
   readonly username: string
   /** Canonical e-mail address, also a way to sign in. Unique. */
   readonly email?: string
-  /** PHC string, argon2id. */
-  readonly passwordHash: string
+  /** PHC string, argon2id; absent while the person has no password: invited, or with passkeys only. */
+  readonly passwordHash?: string
   readonly claims: AccountClaims
   /** Made by the development server; a production server refuses to start with such a person. */
   readonly seeded: boolean
+  /** An operator keeps the person out since then. */
+  readonly lockedAt?: Seconds
   readonly createdAt: Seconds
   readonly updatedAt: Seconds
+}
+
+/** A passkey of a person, Web Authentication Level 3 §4. */
+export interface Passkey {
+  /** The credential id, base64url. */
+  readonly id: string
+  readonly accountId: string
+  /** COSE, base64url. */
+  readonly publicKey: string
+  readonly counter: number
+  readonly transports: readonly string[]
+  /** What the person calls it. */
+  readonly name: string
+  /** It is kept by more than one device. */
+  readonly backedUp: boolean
+  readonly createdAt: Seconds
+  readonly usedAt: Seconds
+}
+
+/** The one-time codes of a person, RFC 6238, and the recovery codes that stand in for them. */
+export interface SecondFactor {
+  readonly accountId: string
+  /** The shared secret, encrypted by the operator's secret. */
+  readonly sealedSecret: string
+  /** The person has shown a code of it; before, it is not asked for. */
+  readonly confirmedAt?: Seconds
+  /** The time step of the last code that was taken: none is taken twice, RFC 6238 §5.2. */
+  readonly usedStep?: number
+  readonly recoveryHashes: readonly Hash[]
+  readonly createdAt: Seconds
+}
+
+/** What a one-time link is for. */
+export type LinkPurpose = 'first-person' | 'invitation' | 'password-reset' | 'email-verification'
+
+/** A link somebody was given, good for one use. It holds a secret; `id` is its hash. */
+export interface OneTimeLink {
+  readonly id: Hash
+  readonly purpose: LinkPurpose
+  /** Whom it is for; absent: nobody yet. */
+  readonly accountId?: string
+  /** The address it was sent to, or that it proves. */
+  readonly email?: string
+  readonly createdAt: Seconds
+  readonly expiresAt: Seconds
 }
 
 /** A browser's login. The cookie holds a secret; `id` is its hash. */
@@ -83,6 +130,10 @@ export interface Session {
   readonly authenticatedAt: Seconds
   /** RFC 8176 authentication method references. */
   readonly methods: readonly string[]
+  /** What the browser called itself, in a few words: `Firefox, Linux`. */
+  readonly browser?: string
+  /** The network the person signed in from, see address-prefix.ts. */
+  readonly from?: string
   readonly createdAt: Seconds
   /** Moves forward with use, never past `expiresAt`. */
   readonly idleExpiresAt: Seconds
@@ -95,8 +146,23 @@ export interface ClaimsRequest {
   readonly idToken: readonly string[]
 }
 
+/** What a sign-in has to be like. */
+export interface SignInRequest {
+  readonly prompt: readonly string[]
+  readonly maxAgeSeconds?: Seconds
+  readonly loginHint?: string
+  /** The only person whose answer counts, from `id_token_hint` or `claims`. */
+  readonly requiredSub?: string
+}
+
+/** A person's own page that waits for its owner to sign in. */
+export interface PageRequest extends SignInRequest {
+  /** Its path below the issuer. */
+  readonly page: string
+}
+
 /** A validated authorization request, RFC 6749 §4.1.1. Stored once; the browser only ever holds a handle to it. */
-export interface AuthorizationRequest {
+export interface AuthorizationRequest extends SignInRequest {
   readonly clientId: string
   readonly redirectUri: string
   /** False when the client left `redirect_uri` out and its only registered one is used. */
@@ -107,22 +173,28 @@ export interface AuthorizationRequest {
   readonly resource: readonly string[]
   readonly codeChallenge?: string
   readonly nonce?: string
-  readonly prompt: readonly string[]
-  readonly maxAgeSeconds?: Seconds
-  readonly loginHint?: string
-  /** The only person whose answer counts, from `id_token_hint` or `claims`. */
-  readonly requiredSub?: string
   readonly claims: ClaimsRequest
   /** Scopes nobody asked for by name that open some of `claims`: the person is asked about these too. */
   readonly claimScope?: Scope
 }
 
-/** One pending authorization request in one browser. */
+/** A sign-in that is half done: something more has to be shown before it counts. */
+export interface HalfSignIn {
+  readonly accountId: string
+  /** RFC 8176 references of what was shown. */
+  readonly methods: readonly string[]
+  readonly at: Seconds
+}
+
+/** What waits for a person in one browser: a client's authorization request, or a page of their own. */
 export interface Interaction {
   readonly id: string
   /** Hash of the browser cookie that may continue it. */
   readonly browserHash: Hash
-  readonly request: AuthorizationRequest
+  readonly request: AuthorizationRequest | PageRequest
+  readonly halfSignIn?: HalfSignIn
+  /** What a passkey is to sign, base64url; good once. */
+  readonly challenge?: string
   /** The session made or confirmed for this very request: satisfies `prompt=login` and `max_age`. */
   readonly authenticatedSessionId?: Hash
   /** The person chose an account, `prompt=select_account`. */

@@ -10,17 +10,21 @@ export function isSessionLive(session: Session, now: Seconds): boolean {
   return now < session.idleExpiresAt && now < session.expiresAt
 }
 
-/** A login that begins now. `id` is the hash of a fresh secret: a sign-in never continues an old session's identifier. */
+/**
+ * A login that begins now. `id` is the hash of a fresh secret: a sign-in never continues an old session's identifier.
+ * @param place Where it happens, for the person to recognise it.
+ */
 export function beginSession(
   id: string,
   accountId: string,
   methods: readonly string[],
   lifetimes: SessionLifetimes,
   now: Seconds,
+  place: Pick<Session, 'browser' | 'from'> = {},
 ): Session {
   const expiresAt = now + lifetimes.sessionAbsoluteSeconds
   const idleExpiresAt = Math.min(now + lifetimes.sessionIdleSeconds, expiresAt)
-  return { id, accountId, authenticatedAt: now, methods, createdAt: now, idleExpiresAt, expiresAt }
+  return { id, accountId, authenticatedAt: now, methods, ...place, createdAt: now, idleExpiresAt, expiresAt }
 }
 
 /** The new idle end of a session in use, or undefined while moving it is not worth a write. */

@@ -17,7 +17,16 @@ import { isSameText } from '../domain/secret.ts'
 import type { ConsentPage } from '../http/page-models.ts'
 import { parametersOf } from '../http/parameters.ts'
 import { codeIssuer } from './issue-code.ts'
-import { ended, forged, formActionOf, type GoOn, type Pending, pendingLoader, takeAway } from './pending.ts'
+import {
+  ended,
+  forged,
+  formActionOf,
+  type GoOn,
+  type Pending,
+  type PendingAuthorization,
+  pendingLoader,
+  takeAway,
+} from './pending.ts'
 
 /**
  * Consent, RFC 6749 §10.2 and §4.1.1: the person sees who asks for what, narrows it, and decides. What is granted
@@ -34,7 +43,8 @@ export function consentPage(app: FastifyInstance, deps: AppDeps, goOn: GoOn): vo
     const now = clock()
     const pending = await load(request, single(query, 'interaction'), now)
     const { session } = pending
-    if (pending.step !== 'consent' || session === undefined) return goOn(pending, reply)
+    if (pending.client === undefined || pending.step !== 'consent' || session === undefined)
+      return goOn(pending, reply)
     const account = await store.find('account', session.accountId)
     if (account === undefined) throw ended()
     return show(pending, session, account, single(query, 'only') === 'read', now, reply)
@@ -44,22 +54,20 @@ export function consentPage(app: FastifyInstance, deps: AppDeps, goOn: GoOn): vo
     const form = parametersOf(request.body)
     const now = clock()
     const pending = await load(request, single(form, 'interaction'), now)
-    const { interaction, session } = pending
+    const { session } = pending
     const approved = single(form, 'decision') === 'approve'
     // A refusal counts even where the same was allowed in another tab meanwhile.
     const isOver = approved && pending.step !== 'consent'
-    if (session === undefined || isOver) return goOn(pending, reply)
+    if (pending.client === undefined || session === undefined || isOver) return goOn(pending, reply)
     if (!isSameText(single(form, 'csrf'), csrfOf(pending, session))) throw forged(pageUrl(pending))
-    const allowed = approved
-      ? narrowByPerson(interaction.request, askedOf(pending), every(form, 'scope'))
-      : []
-    const scope = narrowScope(interaction.request.scope, allowed)
+    const allowed = approved ? narrowByPerson(pending.request, askedOf(pending), every(form, 'scope')) : []
+    const scope = narrowScope(pending.request.scope, allowed)
     const occasion = { by: 'person', at: now, from: request.ip } as const
     if (scope.length === 0) {
       await takeAway(deps, pending, auditEvent('consent-refused', occasion, partiesOf(pending, session)))
-      return reply.authorizationError(interaction.request, denied())
+      return reply.authorizationError(pending.request, denied())
     }
-    const claims = narrowClaims(interaction.request.claims, allowed, service.scopeClaims)
+    const claims = narrowClaims(pending.request.claims, allowed, service.scopeClaims)
     const agreed = auditEvent('consent', occasion, { ...partiesOf(pending, session), scope: scope.join(' ') })
     const writes = [...remember(pending, session, allowed, now), agreed]
     const agreement = { session, scope, claims, writes }
@@ -67,14 +75,14 @@ export function consentPage(app: FastifyInstance, deps: AppDeps, goOn: GoOn): vo
   })
 
   const show = (
-    pending: Pending,
+    pending: PendingAuthorization,
     session: Session,
     account: Account,
     onlyRead: boolean,
     now: Seconds,
     reply: FastifyReply,
   ) => {
-    const { interaction, client } = pending
+    const { interaction, client, request } = pending
     const isChecked = ({ access }: CatalogueScope) => !onlyRead || access !== 'write'
     const asked = askedOf(pending)
     const { identity, areas } = layOutScope(asked, config.scopes, isChecked)
@@ -88,16 +96,16 @@ export function consentPage(app: FastifyInstance, deps: AppDeps, goOn: GoOn): vo
       account: { name: String(account.claims['name'] ?? account.username), username: account.username },
       switchUrl: `${service.prefix}/login?interaction=${interaction.id}&switch=1`,
       client: describeClient(pending, registeredFrom(pending, reply), now),
-      resources: foreignResources(interaction.request.resource),
+      resources: foreignResources(request.resource),
       identity,
       areas,
-      onlyNew: asked.length < wantedScope(interaction.request).length,
+      onlyNew: asked.length < wantedScope(request).length,
       ...(outlives && { accessLasts: inWords(config.lifetimes.refreshTokenAbsoluteSeconds) }),
     }
     return reply.page('consent', model, formActionOf(pending))
   }
 
-  const registeredFrom = ({ client }: Pending, { request }: FastifyReply) =>
+  const registeredFrom = ({ client }: PendingAuthorization, { request }: FastifyReply) =>
     client.registeredFrom === undefined
       ? undefined
       : prefixInWords(client.registeredFrom, addressPrefix(request.ip), !service.https)
@@ -117,23 +125,23 @@ export function consentPage(app: FastifyInstance, deps: AppDeps, goOn: GoOn): vo
 }
 
 /** Whose consent it is, and to whom. */
-function partiesOf({ client }: Pending, { accountId }: Session) {
+function partiesOf({ client }: PendingAuthorization, { accountId }: Session) {
   return { accountId, clientId: client.id }
 }
 
-function askedOf({ interaction, client, consent }: Pending): Scope {
-  return askedScope(interaction.request, client, consent)
+function askedOf({ request, client, consent }: PendingAuthorization): Scope {
+  return askedScope(request, client, consent)
 }
 
 /** An integration's consent is kept and grows; a client that registered itself asks every time, RFC 8252 §8.6. */
 function remember(
-  { client, consent, interaction }: Pending,
+  { client, consent, request }: PendingAuthorization,
   session: Session,
   allowed: Scope,
   now: Seconds,
 ): readonly Write[] {
   if (client.origin !== 'integration' || client.consent !== 'remember') return []
-  const kept = rememberConsent(interaction.request, session.accountId, allowed, consent, now)
+  const kept = rememberConsent(request, session.accountId, allowed, consent, now)
   return [{ op: 'putConsent', consent: kept }]
 }
 
@@ -142,11 +150,11 @@ function denied(): OAuthError {
 }
 
 function describeClient(
-  { client, interaction }: Pending,
+  { client, request }: PendingAuthorization,
   registeredFrom: string | undefined,
   now: Seconds,
 ): ConsentPage['client'] {
-  const { redirectUri } = interaction.request
+  const { redirectUri } = request
   const links = [
     { label: 'Website', url: client.clientUri },
     { label: 'Privacy policy', url: client.policyUri },

@@ -4,7 +4,7 @@ import type { Write } from '../domain/decision.ts'
 import { OAuthError } from '../domain/errors.ts'
 import type { ClaimsRequest, Scope, Seconds, Session } from '../domain/model.ts'
 import { toOAuthError } from '../http/errors.ts'
-import { ended, type Pending } from './pending.ts'
+import { ended, type PendingAuthorization } from './pending.ts'
 
 /** What was agreed to, by the person or by what they agreed to before. */
 export interface Agreement {
@@ -19,12 +19,12 @@ export interface Agreement {
 /** Answers a pending request with a code, RFC 6749 §4.1.2; only once, however often and in how many tabs it is asked for. */
 export function codeIssuer(app: FastifyInstance, { store }: Pick<AppDeps, 'store'>) {
   return async (
-    { interaction, client }: Pending,
-    { session, scope, claims = interaction.request.claims, writes = [] }: Agreement,
+    { interaction, client, request }: PendingAuthorization,
+    { session, scope, claims = request.claims, writes = [] }: Agreement,
     now: Seconds,
     reply: FastifyReply,
   ): Promise<FastifyReply> => {
-    const { grant, code } = app.approve({ ...interaction.request, claims }, client, session, scope, now)
+    const { grant, code } = app.approve({ ...request, claims }, client, session, scope, now)
     try {
       await store.transact('interaction', interaction.id, (current) => {
         if (current === undefined) throw ended()
@@ -40,8 +40,8 @@ export function codeIssuer(app: FastifyInstance, { store }: Pick<AppDeps, 'store
     } catch (error) {
       if (error instanceof OAuthError) throw error
       // The person has done their part: a failure of ours is for the client to learn, RFC 6749 §4.1.2.1.
-      return reply.authorizationError(interaction.request, toOAuthError(error, reply.request))
+      return reply.authorizationError(request, toOAuthError(error, reply.request))
     }
-    return reply.authorizationResponse(interaction.request, { code })
+    return reply.authorizationResponse(request, { code })
   }
 }

@@ -1,5 +1,6 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { AppDeps } from '../deps.ts'
+import { addressPrefix } from '../domain/address-prefix.ts'
 import { auditEvent } from '../domain/audit.ts'
 import { accept } from '../domain/decision.ts'
 import { OAuthError } from '../domain/errors.ts'
@@ -7,6 +8,7 @@ import type { Account, Seconds } from '../domain/model.ts'
 import { single } from '../domain/parameters.ts'
 import { isSameText } from '../domain/secret.ts'
 import { beginSession } from '../domain/session.ts'
+import { browserName } from '../http/browser-name.ts'
 import { noteRefusal } from '../http/errors.ts'
 import { assertForm, parametersOf } from '../http/parameters.ts'
 import { ended, forged, formActionOf, type GoOn, type Pending, pendingLoader } from './pending.ts'
@@ -26,7 +28,7 @@ export function loginPage(app: FastifyInstance, deps: AppDeps, goOn: GoOn): void
     if (pending.step !== 'login' && pending.step !== 'select_account' && !switching)
       return goOn(pending, reply)
     if (pending.step === 'select_account' && !switching) return showAccounts(pending, reply)
-    const { loginHint } = pending.interaction.request
+    const { loginHint } = pending.request
     const asked = loginHint ?? (switching ? undefined : await nameToConfirm(pending))
     return showLogin(pending, reply, { username: asked })
   })
@@ -58,8 +60,8 @@ export function loginPage(app: FastifyInstance, deps: AppDeps, goOn: GoOn): void
     now: Seconds,
   ): Promise<Account | undefined> => {
     try {
-      const clientId = pending.client.id
-      const account = await signIn(request, reply, { username, password, clientId }, now)
+      const credentials = { username, password, ...clientOf(pending) }
+      const account = await signIn(request, reply, credentials, now)
       if (account === undefined) {
         const refusal = notSignedIn()
         noteRefusal(refusal, reply)
@@ -86,7 +88,10 @@ export function loginPage(app: FastifyInstance, deps: AppDeps, goOn: GoOn): void
     now: Seconds,
   ): Promise<boolean> => {
     const { secret, id } = app.browser.mintSession()
-    const session = beginSession(id, account.id, ['pwd'], config.lifetimes, now)
+    const { ip, headers } = reply.request
+    const browser = await browserName(headers['user-agent'])
+    const place = { from: addressPrefix(ip), ...(browser !== undefined && { browser }) }
+    const session = beginSession(id, account.id, ['pwd'], config.lifetimes, now, place)
     const old = pending.session
     await store.transact('interaction', pending.interaction.id, (current) => {
       if (current === undefined) throw ended()
@@ -102,11 +107,7 @@ export function loginPage(app: FastifyInstance, deps: AppDeps, goOn: GoOn): void
       )
     })
     const told = (name: 'sign-in' | 'sign-in-failed') =>
-      auditEvent(
-        name,
-        { by: 'person', at: now, from: reply.request.ip },
-        { accountId: account.id, clientId: pending.client.id },
-      )
+      auditEvent(name, { by: 'person', at: now, from: ip }, { accountId: account.id, ...clientOf(pending) })
     const isKept = await store.transact('account', account.id, (current) =>
       current?.passwordHash === account.passwordHash
         ? accept(true, told('sign-in'))
@@ -139,7 +140,7 @@ export function loginPage(app: FastifyInstance, deps: AppDeps, goOn: GoOn): void
   const csrfOfChoice = ({ browserSecret, interaction, session }: Pending) =>
     app.browser.csrfToken(browserSecret, 'account', interaction.id, session?.id ?? '')
   const hiddenOf = (pending: Pending) => ({ interaction: pending.interaction.id, csrf: csrfOf(pending) })
-  const nameOf = ({ client }: Pending) => (client.name === undefined ? {} : { clientName: client.name })
+  const nameOf = ({ client }: Pending) => (client?.name === undefined ? {} : { clientName: client.name })
 
   const showLogin = (
     pending: Pending,
@@ -172,9 +173,14 @@ export function loginPage(app: FastifyInstance, deps: AppDeps, goOn: GoOn): void
   }
 }
 
+/** The client that asks for the sign-in; a page of the person's own has none. */
+function clientOf({ client }: Pending): { readonly clientId?: string } {
+  return client === undefined ? {} : { clientId: client.id }
+}
+
 /** Somebody is signed in and has to prove it again, rather than somebody else being asked for. */
-function mustConfirm({ session, step, interaction }: Pending): boolean {
-  const { requiredSub } = interaction.request
+function mustConfirm({ session, step, request }: Pending): boolean {
+  const { requiredSub } = request
   return step === 'login' && session !== undefined && (requiredSub ?? session.accountId) === session.accountId
 }
 

@@ -2,19 +2,41 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { AppDeps } from '../deps.ts'
 import { accept, type Write } from '../domain/decision.ts'
 import { OAuthError } from '../domain/errors.ts'
-import { nextStep, type Step } from '../domain/interaction.ts'
-import type { Client, Consent, Interaction, Seconds, Session } from '../domain/model.ts'
+import { nextStep, type Step, signInStep } from '../domain/interaction.ts'
+import type {
+  AuthorizationRequest,
+  Client,
+  Consent,
+  Interaction,
+  PageRequest,
+  Seconds,
+  Session,
+} from '../domain/model.ts'
 import { hashSecret } from '../domain/secret.ts'
 import { formActionSource } from '../http/pages.ts'
 import { consentKey } from '../storage/store.ts'
 
-/** A pending authorization request as it stands in this browser now. */
-export interface Pending {
-  readonly interaction: Interaction
+/** What waits for a person, as it stands in this browser now. */
+export type Pending = PendingAuthorization | PendingPage
+
+/** A client's authorization request. */
+export interface PendingAuthorization extends InBrowser {
+  readonly request: AuthorizationRequest
   readonly client: Client
-  readonly session: Session | undefined
   readonly consent: Consent | undefined
   readonly step: Step
+}
+
+/** A page of the person's own. */
+export interface PendingPage extends InBrowser {
+  readonly request: PageRequest
+  readonly client?: undefined
+  readonly step: Exclude<Step, 'consent'>
+}
+
+interface InBrowser {
+  readonly interaction: Interaction
+  readonly session: Session | undefined
   /** The browser's secret: CSRF tokens are made from it. */
   readonly browserSecret: string
 }
@@ -23,8 +45,8 @@ export interface Pending {
 export type GoOn = (pending: Pending, reply: FastifyReply) => Promise<FastifyReply>
 
 /** Where the form of a page may end: the redirect URI its POST may lead to. */
-export function formActionOf({ interaction }: Pending): { readonly formAction: string } {
-  return { formAction: formActionSource(interaction.request.redirectUri) }
+export function formActionOf(pending: Pending): { readonly formAction?: string } {
+  return pending.client === undefined ? {} : { formAction: formActionSource(pending.request.redirectUri) }
 }
 
 /** Loads the pending request a page or form names; the handle is useless without the cookie it was bound to. */
@@ -35,15 +57,19 @@ export function pendingLoader(app: FastifyInstance, { store }: Pick<AppDeps, 'st
     const interaction = id === undefined || id.length > 64 ? undefined : await store.find('interaction', id)
     if (interaction === undefined || now >= interaction.expiresAt) throw ended()
     if (interaction.browserHash !== hashSecret(browserSecret)) throw ended()
-    const client = await store.find('client', interaction.request.clientId)
-    if (client === undefined) throw ended()
+    const wanted = interaction.request
+    const client = 'page' in wanted ? undefined : await store.find('client', wanted.clientId)
     const session = await app.browser.session(request, now)
+    const here = { interaction, session, browserSecret }
+    if ('page' in wanted)
+      return { ...here, request: wanted, step: signInStep(wanted, interaction, session, now) }
+    if (client === undefined) throw ended()
     const consent =
       session && client.origin === 'integration'
         ? await store.find('consent', consentKey(session.accountId, client.id))
         : undefined
-    const step = nextStep(interaction.request, interaction, client, session, consent, now)
-    return { interaction, client, session, consent, step, browserSecret }
+    const step = nextStep(wanted, interaction, client, session, consent, now)
+    return { ...here, request: wanted, client, consent, step }
   }
 }
 

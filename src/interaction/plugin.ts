@@ -22,12 +22,17 @@ export const interaction: FastifyPluginAsync<AppDeps> = async (app, deps) => {
   const goOn = async (pending: Pending, reply: FastifyReply) => {
     const { interaction, session, step } = pending
     const { id } = interaction
+    if (pending.client === undefined) {
+      if (step !== 'respond') return reply.redirect(`${service.prefix}/login?interaction=${id}`, 303)
+      await takeAway(deps, pending)
+      return reply.redirect(service.prefix + pending.request.page, 303)
+    }
     if (step === 'refuse') {
       await takeAway(deps, pending)
-      return reply.authorizationError(interaction.request, wrongPerson(interaction.request, session))
+      return reply.authorizationError(pending.request, wrongPerson(pending.request, session))
     }
     if (step === 'respond' && session !== undefined) {
-      return issueCode(pending, { session, scope: interaction.request.scope }, clock(), reply)
+      return issueCode(pending, { session, scope: pending.request.scope }, clock(), reply)
     }
     return reply.redirect(
       `${service.prefix}/${step === 'consent' ? 'consent' : 'login'}?interaction=${id}`,

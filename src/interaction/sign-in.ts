@@ -8,11 +8,11 @@ import type { Account, Seconds } from '../domain/model.ts'
 import { type Bucket, bucketsOf, countAttempt, refundAttempt } from '../domain/sign-in-throttle.ts'
 import { PasswordQueueFull } from '../passwords.ts'
 
-/** What somebody typed, and the client that asked them to. */
+/** What somebody typed, and the client that asked them to, if one did. */
 export interface Credentials {
   readonly username: string
   readonly password: string
-  readonly clientId: string
+  readonly clientId?: string
 }
 
 /**
@@ -24,7 +24,7 @@ export function passwordSignIn(app: FastifyInstance, { config, store, checkPassw
   return async (
     request: FastifyRequest,
     reply: FastifyReply,
-    { username, password, clientId }: Credentials,
+    { username, password, ...client }: Credentials,
     now: Seconds,
   ): Promise<Account | undefined> => {
     const login = canonicalLogin(username)
@@ -54,7 +54,7 @@ export function passwordSignIn(app: FastifyInstance, { config, store, checkPassw
     }
     if (!isRight || account === undefined) {
       // Not the name: people type their password into that field.
-      const who = { clientId, ...(account && { accountId: account.id }) }
+      const who = { ...client, ...(account && { accountId: account.id }) }
       await store.write(auditEvent('sign-in-failed', { by: 'person', at: now, from: request.ip }, who))
       return undefined
     }

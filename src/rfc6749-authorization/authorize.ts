@@ -9,7 +9,6 @@ import { OAuthError } from '../domain/errors.ts'
 import { nextStep, refusalOfSilence, untouched } from '../domain/interaction.ts'
 import type { AuthorizationRequest, Client, Consent, Session } from '../domain/model.ts'
 import { formatParameters, type Parameters, single } from '../domain/parameters.ts'
-import { hashSecret } from '../domain/secret.ts'
 import { toOAuthError } from '../http/errors.ts'
 import { formBodies, longestUrl, parametersOf } from '../http/parameters.ts'
 import { badFormPages, pageResponses } from '../http/schema.ts'
@@ -23,7 +22,7 @@ import { AuthorizationParameters } from './schema.ts'
  */
 export const authorize: FastifyPluginAsync<AppDeps> = async (
   app,
-  { config, service, store, keys, clock, random },
+  { config, service, store, keys, clock },
 ) => {
   app.advertise({
     authorization_endpoint: `${service.issuer}/oauth/authorize`,
@@ -70,17 +69,7 @@ export const authorize: FastifyPluginAsync<AppDeps> = async (
       return reply.authorizationResponse(redirect, { code })
     }
     if (step !== 'respond' && parsed.prompt.includes('none')) throw refusalOfSilence(step)
-    const interaction = {
-      id: random(16).toString('base64url'),
-      browserHash: hashSecret(app.browser.ensureSecret(request, reply)),
-      request: parsed,
-      ...untouched,
-      createdAt: now,
-      expiresAt: now + config.lifetimes.interactionSeconds,
-    }
-    await store.write({ op: 'insertInteraction', interaction })
-    const page = step === 'consent' ? 'consent' : 'login'
-    return reply.redirect(`${service.prefix}/${page}?interaction=${interaction.id}`, 303)
+    return reply.waitForPerson(parsed, step === 'consent' ? 'consent' : 'login')
   }
 
   const provenClient = async (parameters: Parameters): Promise<Client> => {

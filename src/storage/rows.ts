@@ -5,8 +5,13 @@ import type {
   Client,
   Consent,
   Grant,
+  HalfSignIn,
   Interaction,
+  OneTimeLink,
+  PageRequest,
+  Passkey,
   RefusalRecord,
+  SecondFactor,
   Session,
   StoredKey,
   Throttle,
@@ -21,6 +26,9 @@ import type { AuditFilter } from './store.ts'
 
 export type ClientRow = typeof table.clients.$inferSelect
 export type AccountRow = typeof table.accounts.$inferSelect
+export type PasskeyRow = typeof table.passkeys.$inferSelect
+export type SecondFactorRow = typeof table.secondFactors.$inferSelect
+export type LinkRow = typeof table.oneTimeLinks.$inferSelect
 export type SessionRow = typeof table.sessions.$inferSelect
 export type InteractionRow = typeof table.interactions.$inferSelect
 export type ConsentRow = typeof table.consents.$inferSelect
@@ -44,39 +52,91 @@ export function toClient({ id, origin, issuedAt, usedAt, metadata }: ClientRow):
 
 /** The row of an account. */
 export function accountRow(account: Account): AccountRow {
-  return { ...account, email: account.email ?? null, claims: JSON.stringify(account.claims) }
+  return {
+    ...account,
+    email: account.email ?? null,
+    passwordHash: account.passwordHash ?? null,
+    claims: JSON.stringify(account.claims),
+    lockedAt: account.lockedAt ?? null,
+  }
 }
 
 /** The account of a row. */
-export function toAccount({ email, claims, ...row }: AccountRow): Account {
-  return { ...row, claims: JSON.parse(claims) as Account['claims'], ...present({ email }) }
+export function toAccount({ email, passwordHash, lockedAt, claims, ...row }: AccountRow): Account {
+  const optional = present({ email, passwordHash, lockedAt })
+  return { ...row, claims: JSON.parse(claims) as Account['claims'], ...optional }
+}
+
+/** The row of a passkey. */
+export function passkeyRow(passkey: Passkey): PasskeyRow {
+  return {
+    ...passkey,
+    publicKey: Buffer.from(passkey.publicKey, 'base64url'),
+    transports: joined(passkey.transports),
+  }
+}
+
+/** The passkey of a row. */
+export function toPasskey(row: PasskeyRow): Passkey {
+  return { ...row, publicKey: row.publicKey.toString('base64url'), transports: words(row.transports) }
+}
+
+/** The row of a second factor. */
+export function secondFactorRow({ recoveryHashes, ...factor }: SecondFactor): SecondFactorRow {
+  const { confirmedAt = null, usedStep = null } = factor
+  return { ...factor, confirmedAt, usedStep, recoveryHashes: joined(recoveryHashes) }
+}
+
+/** The second factor of a row. */
+export function toSecondFactor({ confirmedAt, usedStep, ...row }: SecondFactorRow): SecondFactor {
+  return { ...row, recoveryHashes: words(row.recoveryHashes), ...present({ confirmedAt, usedStep }) }
+}
+
+/** The row of a one-time link. */
+export function linkRow(link: OneTimeLink): LinkRow {
+  return { ...link, accountId: link.accountId ?? null, email: link.email ?? null }
+}
+
+/** The one-time link of a row. */
+export function toLink({ accountId, email, ...row }: LinkRow): OneTimeLink {
+  return { ...row, ...present({ accountId, email }) }
 }
 
 /** The row of a session. */
 export function sessionRow(session: Session): SessionRow {
-  return { ...session, methods: joined(session.methods) }
+  const { browser = null, from = null } = session
+  return { ...session, browser, from, methods: joined(session.methods) }
 }
 
 /** The session of a row. */
-export function toSession(row: SessionRow): Session {
-  return { ...row, methods: words(row.methods) }
+export function toSession({ browser, from, ...row }: SessionRow): Session {
+  return { ...row, methods: words(row.methods), ...present({ browser, from }) }
 }
 
 /** The row of an interaction. */
-export function interactionRow(interaction: Interaction): InteractionRow {
+export function interactionRow({ halfSignIn, ...interaction }: Interaction): InteractionRow {
   return {
     ...interaction,
     request: JSON.stringify(interaction.request),
+    halfSignIn: halfSignIn === undefined ? null : JSON.stringify(halfSignIn),
+    challenge: interaction.challenge ?? null,
     authenticatedSessionId: interaction.authenticatedSessionId ?? null,
   }
 }
 
 /** The interaction of a row. */
-export function toInteraction({ request, authenticatedSessionId, ...row }: InteractionRow): Interaction {
+export function toInteraction({
+  request,
+  halfSignIn,
+  challenge,
+  authenticatedSessionId,
+  ...row
+}: InteractionRow): Interaction {
   return {
     ...row,
-    request: JSON.parse(request) as AuthorizationRequest,
-    ...present({ authenticatedSessionId }),
+    request: JSON.parse(request) as AuthorizationRequest | PageRequest,
+    ...(halfSignIn !== null && { halfSignIn: JSON.parse(halfSignIn) as HalfSignIn }),
+    ...present({ challenge, authenticatedSessionId }),
   }
 }
 

@@ -8,7 +8,10 @@ import {
   grantRow,
   interactionRow,
   keyRow,
+  linkRow,
+  passkeyRow,
   refusalRow,
+  secondFactorRow,
   sessionRow,
   throttleKey,
   throttleRow,
@@ -23,7 +26,8 @@ export type WriteStatement =
   | 'deleteClientRow'
   | 'deleteConsentsOfClient'
   | 'deleteAccountRow'
-  | 'deleteConsentsOfAccount'
+  | 'deletePasskeysOf'
+  | 'revokeGrantsOfConnection'
 
 /** One run of a prepared statement. */
 export interface Step {
@@ -51,8 +55,11 @@ export function stepsOf(write: Write): readonly Step[] {
       return [{ statement: write.op, values: { ...accountRow(write.account) } }]
     case 'deleteAccount':
       return [
-        { statement: 'deleteSessionsOf', values: { accountId: write.accountId } },
-        { statement: 'deleteConsentsOfAccount', values: { accountId: write.accountId } },
+        { statement: 'deleteSessionsOf', values: { accountId: write.accountId, except: '' } },
+        { statement: 'deleteConsentsOf', values: { accountId: write.accountId } },
+        { statement: 'deletePasskeysOf', values: { accountId: write.accountId } },
+        { statement: 'deleteSecondFactor', values: { accountId: write.accountId } },
+        { statement: 'deleteLinksOf', values: { accountId: write.accountId } },
         { statement: 'deleteAccountRow', values: { id: write.accountId } },
       ]
     case 'insertSession':
@@ -62,7 +69,22 @@ export function stepsOf(write: Write): readonly Step[] {
     case 'deleteSession':
       return [{ statement: write.op, values: { id: write.sessionId } }]
     case 'deleteSessionsOf':
+      return [{ statement: write.op, values: { accountId: write.accountId, except: write.except ?? '' } }]
+    case 'insertPasskey':
+    case 'updatePasskey':
+      return [{ statement: write.op, values: { ...passkeyRow(write.passkey) } }]
+    case 'deletePasskey':
+      return [{ statement: write.op, values: { id: write.passkeyId } }]
+    case 'putSecondFactor':
+      return [{ statement: write.op, values: { ...secondFactorRow(write.secondFactor) } }]
+    case 'deleteConsentsOf':
+    case 'deleteSecondFactor':
+    case 'deleteLinksOf':
       return [{ statement: write.op, values: { accountId: write.accountId } }]
+    case 'insertLink':
+      return [{ statement: write.op, values: { ...linkRow(write.link) } }]
+    case 'deleteLink':
+      return [{ statement: write.op, values: { id: write.linkId } }]
     case 'insertInteraction':
     case 'updateInteraction':
       return [{ statement: write.op, values: { ...interactionRow(write.interaction) } }]
@@ -70,6 +92,8 @@ export function stepsOf(write: Write): readonly Step[] {
       return [{ statement: write.op, values: { id: write.interactionId } }]
     case 'putConsent':
       return [{ statement: write.op, values: { ...consentRow(write.consent) } }]
+    case 'deleteConsent':
+      return [{ statement: write.op, values: { accountId: write.accountId, clientId: write.clientId } }]
     case 'insertGrant':
       return insertGrant(write)
     case 'redeemGrant':
@@ -77,6 +101,8 @@ export function stepsOf(write: Write): readonly Step[] {
       return [{ statement: 'rotateGrant', values: transition(write), exact: true }]
     case 'revokeGrant':
       return [{ statement: write.op, values: { id: grantIdOf(write), at: write.at, by: write.rule } }]
+    case 'revokeGrantsOf':
+      return [revokeGrantsOf(write)]
     case 'revokeAccessToken':
       return [{ statement: write.op, values: revokedRow(grantIdOf(write), write.tokenId, write.expiresAt) }]
     case 'insertKey':
@@ -105,6 +131,13 @@ function insertGrant({ grant }: Extract<Write, { op: 'insertGrant' }>): readonly
       return { statement: 'revokeAccessToken', values: revokedRow(row.id, tokenId, grant.expiresAt) }
     }),
   ]
+}
+
+function revokeGrantsOf(write: Extract<Write, { op: 'revokeGrantsOf' }>): Step {
+  const { accountId, clientId, at, rule: by } = write
+  return clientId === undefined
+    ? { statement: 'revokeGrantsOf', values: { accountId, at, by } }
+    : { statement: 'revokeGrantsOfConnection', values: { accountId, clientId, at, by } }
 }
 
 function revokedRow(grantId: Buffer, tokenId: string, expiresAt: number) {

@@ -8,7 +8,10 @@ import type {
   Consent,
   Grant,
   Interaction,
+  OneTimeLink,
+  Passkey,
   RefusalRecord,
+  SecondFactor,
   Seconds,
   Session,
   StoredKey,
@@ -28,6 +31,12 @@ export interface Records {
   accountByLogin: Account
   /** By the hash of the cookie. */
   session: Session
+  /** By credential id. */
+  passkey: Passkey
+  /** By account id. */
+  secondFactor: SecondFactor
+  /** By the hash of its secret. */
+  link: OneTimeLink
   interaction: Interaction
   /** By `consentKey(accountId, clientId)`. */
   consent: Consent
@@ -42,6 +51,8 @@ export interface Records {
 
 export type RecordKind = keyof Records
 export type ListableKind = 'client' | 'account' | 'key'
+/** What is found by the person it belongs to, too. */
+export type OwnedKind = 'session' | 'passkey' | 'consent' | 'grant'
 
 /** The key of a remembered consent. */
 export function consentKey(accountId: string, clientId: string): string {
@@ -108,6 +119,8 @@ export interface Store {
   find<K extends RecordKind>(kind: K, key: string): Promise<Records[K] | undefined>
   /** Every record of the kind, oldest first. For operators' commands, not for requests. */
   list<K extends ListableKind>(kind: K): Promise<readonly Records[K][]>
+  /** Every record of this person, oldest first, also those that have ended and are not swept yet. */
+  listOf<K extends OwnedKind>(kind: K, accountId: string): Promise<readonly Records[K][]>
   /**
    * Loads the record, lets `decide` judge it, and commits its writes, all in one transaction. `decide` must be
    * synchronous and pure: it may run more than once. What it throws is thrown, with nothing written; a refusal

@@ -207,7 +207,7 @@ t.test(
     if (account === undefined) throw new Error('bob is there')
     await store.write({ op: 'deleteAccount', accountId: account.id })
     const again = createAccount(
-      { username: 'bob', passwordHash: account.passwordHash },
+      { username: 'bob', passwordHash: account.passwordHash ?? '' },
       server.deps.random(16),
       clock(),
     )

@@ -57,6 +57,28 @@ export function grantWrites(t: Test, openEmpty: OpenEmpty): void {
     },
   )
 
+  t.test('all grants of a person end together, or those at one client, and no others', async (t) => {
+    const store = await openEmpty(t)
+    const elsewhere = { ...sample.grant, id: sample.grantId(3), clientId: sample.fullClient.id }
+    const stranger = { ...sample.grant, id: sample.grantId(4), accountId: sample.fullAccount.id }
+    await store.write(...grantOwners, insertGrant)
+    await store.write(
+      { op: 'insertClient', client: sample.fullClient },
+      { op: 'insertAccount', account: sample.fullAccount },
+    )
+    for (const grant of [elsewhere, stranger]) await store.write({ op: 'insertGrant', grant })
+    const ends = async () => {
+      const found = [id, elsewhere.id, stranger.id].map((grantId) => store.find('grant', grantId))
+      return (await Promise.all(found)).map((grant) => [grant?.revokedAt, grant?.revokedBy])
+    }
+    const [of, none] = [{ accountId: sample.account.id, rule }, [undefined, undefined]]
+    await store.write({ op: 'revokeGrantsOf', ...of, clientId: sample.client.id, at: 1015 })
+    t.strictSame(await ends(), [[1015, rule], none, none])
+    await store.write({ op: 'revokeGrantsOf', ...of, at: 1020 })
+    t.strictSame(await ends(), [[1015, rule], [1020, rule], none])
+    await t.rejects(store.write(redeem), /met no row/)
+  })
+
   t.test('a revocation is visible at once, and a later one does not move it', async (t) => {
     const store = await openEmpty(t)
     await store.write(...grantOwners, insertGrant)

@@ -14,7 +14,7 @@ export function roundTrips(t: Test, openEmpty: OpenEmpty): void {
         await store.write({ op: 'insertClient', client: record })
         t.strictSame(await store.find('client', record.id), record)
       }
-      for (const record of [sample.account, sample.fullAccount]) {
+      for (const record of [sample.account, sample.fullAccount, sample.invitedAccount]) {
         await store.write({ op: 'insertAccount', account: record })
         t.strictSame(await store.find('account', record.id), record)
         t.strictSame(await store.find('accountByLogin', record.username), record)
@@ -23,9 +23,21 @@ export function roundTrips(t: Test, openEmpty: OpenEmpty): void {
         await store.write({ op: 'insertSession', session: record })
         t.strictSame(await store.find('session', record.id), record)
       }
-      for (const record of [sample.interaction, sample.fullInteraction]) {
+      for (const record of [sample.interaction, sample.fullInteraction, sample.pageInteraction]) {
         await store.write({ op: 'insertInteraction', interaction: record })
         t.strictSame(await store.find('interaction', record.id), record)
+      }
+      for (const record of [sample.passkey, sample.fullPasskey]) {
+        await store.write({ op: 'insertPasskey', passkey: record })
+        t.strictSame(await store.find('passkey', record.id), record)
+      }
+      for (const record of [sample.secondFactor, sample.fullSecondFactor]) {
+        await store.write({ op: 'putSecondFactor', secondFactor: record })
+        t.strictSame(await store.find('secondFactor', record.accountId), record)
+      }
+      for (const record of [sample.link, sample.fullLink]) {
+        await store.write({ op: 'insertLink', link: record })
+        t.strictSame(await store.find('link', record.id), record)
       }
       for (const record of [sample.consent, sample.fullConsent]) {
         await store.write({ op: 'putConsent', consent: record })
@@ -98,6 +110,9 @@ export function roundTrips(t: Test, openEmpty: OpenEmpty): void {
       for (const kind of ['consent', 'grant', 'throttle', 'key', 'refusal'] as const) {
         t.equal(await store.find(kind, key), undefined, JSON.stringify([kind, key.slice(0, 20)]))
       }
+      for (const kind of ['passkey', 'secondFactor', 'link'] as const) {
+        t.equal(await store.find(kind, key), undefined, JSON.stringify([kind, key.slice(0, 20)]))
+      }
     }
   })
 
@@ -112,6 +127,31 @@ export function roundTrips(t: Test, openEmpty: OpenEmpty): void {
     t.strictSame(await store.list('client'), [sample.fullClient, sample.client])
     t.strictSame(await store.list('account'), [sample.fullAccount, sample.account])
     t.strictSame(await store.list('key'), [sample.fullKey, sample.key])
+  })
+
+  t.test('what belongs to a person is listed for that person alone, oldest first', async (t) => {
+    const store = await openEmpty(t)
+    const stranger = sample.fullAccount.id
+    const own = { id: sample.grantId(3), clientId: sample.client.id }
+    await store.write(...grantOwners, insertGrant)
+    for (const session of [sample.fullSession, sample.session])
+      await store.write({ op: 'insertSession', session })
+    for (const passkey of [sample.fullPasskey, sample.passkey])
+      await store.write({ op: 'insertPasskey', passkey })
+    for (const consent of [sample.fullConsent, sample.consent])
+      await store.write({ op: 'putConsent', consent })
+    await store.write({ op: 'insertGrant', grant: { ...sample.fullGrant, ...own } })
+    await store.write({
+      op: 'insertGrant',
+      grant: { ...sample.grant, id: sample.grantId(4), clientId: 'gone' },
+    })
+    const { id } = sample.account
+    t.strictSame(await store.listOf('session', id), [sample.session, sample.fullSession])
+    t.strictSame(await store.listOf('passkey', id), [sample.passkey, sample.fullPasskey])
+    t.strictSame(await store.listOf('consent', id), [sample.consent, sample.fullConsent])
+    t.strictSame(await store.listOf('grant', id), [sample.grant, { ...sample.fullGrant, ...own }])
+    for (const kind of ['session', 'passkey', 'consent', 'grant'] as const)
+      t.strictSame(await store.listOf(kind, stranger), [])
   })
 
   t.test('a store that is open answers a ping', async (t) => {
@@ -152,6 +192,19 @@ export function replacements(t: Test, openEmpty: OpenEmpty): void {
     await store.write({ op: 'putThrottle', throttle: sample.throttle }, { op: 'putThrottle', throttle })
     t.strictSame(await store.find('consent', consentKey(consent.accountId, consent.clientId)), consent)
     t.strictSame(await store.find('throttle', throttle.key), throttle)
+  })
+
+  t.test('a passkey is updated, a second factor replaced, and optional members are unset', async (t) => {
+    const store = await openEmpty(t)
+    const passkey = { ...sample.passkey, counter: 9, usedAt: 1500 }
+    const secondFactor = { ...sample.secondFactor, accountId: sample.fullSecondFactor.accountId }
+    await store.write({ op: 'insertPasskey', passkey: sample.passkey }, { op: 'updatePasskey', passkey })
+    await store.write(
+      { op: 'putSecondFactor', secondFactor: sample.fullSecondFactor },
+      { op: 'putSecondFactor', secondFactor },
+    )
+    t.strictSame(await store.find('passkey', passkey.id), passkey)
+    t.strictSame(await store.find('secondFactor', secondFactor.accountId), secondFactor)
   })
 
   t.test('extending a session moves its idle end only', async (t) => {
@@ -240,8 +293,16 @@ export function removals(t: Test, openEmpty: OpenEmpty): void {
       { op: 'insertSession', session: sample.session },
       { op: 'insertSession', session: other },
     )
+    await store.write(
+      { op: 'insertPasskey', passkey: sample.passkey },
+      { op: 'putSecondFactor', secondFactor: sample.secondFactor },
+      { op: 'insertLink', link: sample.fullLink },
+    )
     await store.write({ op: 'deleteAccount', accountId: sample.account.id })
     t.equal(await store.find('account', sample.account.id), undefined)
+    t.equal(await store.find('passkey', sample.passkey.id), undefined)
+    t.equal(await store.find('secondFactor', sample.account.id), undefined)
+    t.equal(await store.find('link', sample.fullLink.id), undefined)
     t.equal(await store.find('grant', sample.grant.id), undefined)
     t.equal(await store.find('consent', consentKey(sample.account.id, sample.client.id)), undefined)
     t.equal(await store.find('session', sample.session.id), undefined)
@@ -277,5 +338,38 @@ export function removals(t: Test, openEmpty: OpenEmpty): void {
     t.ok(await store.find('session', sample.fullSession.id))
     await store.write({ op: 'deleteSessionsOf', accountId: sample.account.id })
     t.equal(await store.find('session', sample.fullSession.id), undefined)
+  })
+
+  t.test('passkeys, second factors, links and consents go one by one', async (t) => {
+    const store = await openEmpty(t)
+    const { id: accountId } = sample.account
+    for (const passkey of [sample.passkey, sample.fullPasskey])
+      await store.write({ op: 'insertPasskey', passkey })
+    for (const link of [sample.link, sample.fullLink]) await store.write({ op: 'insertLink', link })
+    for (const consent of [sample.consent, sample.fullConsent])
+      await store.write({ op: 'putConsent', consent })
+    await store.write({ op: 'putSecondFactor', secondFactor: sample.secondFactor })
+    await store.write({ op: 'deletePasskey', passkeyId: sample.passkey.id })
+    await store.write({ op: 'deleteLink', linkId: sample.link.id })
+    await store.write({ op: 'deleteConsent', accountId, clientId: sample.consent.clientId })
+    t.strictSame(await store.listOf('passkey', accountId), [sample.fullPasskey])
+    t.strictSame(await store.listOf('consent', accountId), [sample.fullConsent])
+    t.equal(await store.find('link', sample.link.id), undefined)
+    t.strictSame(await store.find('link', sample.fullLink.id), sample.fullLink)
+    await store.write({ op: 'deleteLinksOf', accountId }, { op: 'deleteConsentsOf', accountId })
+    await store.write({ op: 'deleteSecondFactor', accountId })
+    t.strictSame(await store.listOf('consent', accountId), [])
+    t.equal(await store.find('link', sample.fullLink.id), undefined)
+    t.equal(await store.find('secondFactor', accountId), undefined)
+  })
+
+  t.test('all sessions of a person but the one they stay in end together', async (t) => {
+    const store = await openEmpty(t)
+    const other = { ...sample.session, id: sample.digest(20), accountId: sample.fullAccount.id }
+    for (const session of [sample.session, sample.fullSession, other])
+      await store.write({ op: 'insertSession', session })
+    await store.write({ op: 'deleteSessionsOf', accountId: sample.account.id, except: sample.session.id })
+    t.strictSame(await store.listOf('session', sample.account.id), [sample.session])
+    t.strictSame(await store.find('session', other.id), other)
   })
 }

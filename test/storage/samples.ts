@@ -5,7 +5,10 @@ import type {
   Consent,
   Grant,
   Interaction,
+  OneTimeLink,
+  Passkey,
   RefusalRecord,
+  SecondFactor,
   Session,
   StoredKey,
   Throttle,
@@ -81,6 +84,16 @@ export const account: Account = {
   updatedAt: 1000,
 }
 
+/** Invited, and without a password yet. */
+export const invitedAccount: Account = {
+  id: 'account-3',
+  username: 'hedy',
+  claims: {},
+  seeded: false,
+  createdAt: 1000,
+  updatedAt: 1000,
+}
+
 export const fullAccount: Account = {
   ...account,
   id: 'account-2',
@@ -88,6 +101,7 @@ export const fullAccount: Account = {
   email: 'grace@example.org',
   claims: { name: 'Grace', email_verified: true, updated_at: 7, address: { country: 'NL' } },
   seeded: true,
+  lockedAt: 1200,
   createdAt: 900,
   updatedAt: 4_000_000_000,
 }
@@ -102,7 +116,66 @@ export const session: Session = {
   expiresAt: 4_000_000_000,
 }
 
-export const fullSession: Session = { ...session, id: digest(4), methods: ['pwd', 'otp'] }
+export const fullSession: Session = {
+  ...session,
+  id: digest(4),
+  methods: ['pwd', 'otp'],
+  browser: 'Firefox, Linux',
+  from: '192.0.2.0/24',
+  createdAt: 1100,
+}
+
+export const passkey: Passkey = {
+  id: 'Y3JlZGVudGlhbC0x',
+  accountId: account.id,
+  publicKey: digest(7),
+  counter: 0,
+  transports: [],
+  name: 'Læsebrik 日本',
+  backedUp: false,
+  createdAt: 1000,
+  usedAt: 1000,
+}
+
+export const fullPasskey: Passkey = {
+  ...passkey,
+  id: 'Y3JlZGVudGlhbC0y',
+  counter: 4_000_000_000,
+  transports: ['internal', 'hybrid'],
+  backedUp: true,
+  createdAt: 1100,
+  usedAt: 4_000_000_000,
+}
+
+export const secondFactor: SecondFactor = {
+  accountId: account.id,
+  sealedSecret: 'c2VhbGVk',
+  recoveryHashes: [],
+  createdAt: 1000,
+}
+
+export const fullSecondFactor: SecondFactor = {
+  ...secondFactor,
+  accountId: fullAccount.id,
+  confirmedAt: 1010,
+  usedStep: 60_000_000,
+  recoveryHashes: [digest(9), digest(10)],
+}
+
+export const link: OneTimeLink = {
+  id: digest(11),
+  purpose: 'first-person',
+  createdAt: 1000,
+  expiresAt: 2000,
+}
+
+export const fullLink: OneTimeLink = {
+  ...link,
+  id: digest(12),
+  purpose: 'password-reset',
+  accountId: account.id,
+  email: 'ada@example.org',
+}
 
 export const interaction: Interaction = {
   id: 'interaction-1',
@@ -140,9 +213,18 @@ export const fullInteraction: Interaction = {
     requiredSub: account.id,
     claims: { userinfo: ['name'], idToken: ['auth_time'] },
   },
+  halfSignIn: { accountId: account.id, methods: ['pwd'], at: 1001 },
+  challenge: digest(13),
   authenticatedSessionId: session.id,
   accountChosen: true,
   expiresAt: 4_000_000_000,
+}
+
+/** A page of the person's own waits, not a client. */
+export const pageInteraction: Interaction = {
+  ...interaction,
+  id: 'interaction-3',
+  request: { page: '/account', prompt: [], maxAgeSeconds: 600 },
 }
 
 export const consent: Consent = {

@@ -18,6 +18,6 @@ function outline(table: ReturnType<typeof sqliteTable> | ReturnType<typeof postg
 t.test('both dialects have the same tables, columns, keys and indexes', async (t) => {
   const ofSqlite = Object.values<SQLiteTable>(sqlite).map((table) => outline(sqliteTable(table)))
   const ofPostgres = Object.values<PgTable>(postgres).map((table) => outline(postgresTable(table)))
-  t.equal(ofSqlite.length, 11)
+  t.equal(ofSqlite.length, 14)
   t.strictSame(ofPostgres, ofSqlite)
 })

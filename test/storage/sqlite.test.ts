@@ -64,13 +64,13 @@ t.test('every table is strict, and those read by their key alone have no second 
     wr: number
   }[] // The columns PRAGMA table_list documents.
   const own = tables.filter(({ name }) => !/^(sqlite_|__drizzle)/.test(name))
-  t.equal(own.length, 11)
+  t.equal(own.length, 14)
   t.strictSame(
     own.filter(({ strict }) => strict !== 1),
     [],
   )
   const keyed = own.filter(({ wr }) => wr === 1).map(({ name }) => name)
-  t.strictSame(keyed.sort(), ['consents', 'grants', 'revoked_access_tokens', 'throttles'])
+  t.strictSame(keyed.sort(), ['consents', 'grants', 'revoked_access_tokens', 'second_factors', 'throttles'])
 })
 
 t.test('a connection waits for the disk at a commit, and for a lock only shortly', async (t) => {

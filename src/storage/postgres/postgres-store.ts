@@ -14,7 +14,10 @@ import {
   toGrant,
   toInteraction,
   toKey,
+  toLink,
+  toPasskey,
   toRefusal,
+  toSecondFactor,
   toSession,
   toThrottle,
 } from '../rows.ts'
@@ -22,6 +25,7 @@ import { stepsOf } from '../steps.ts'
 import {
   type AuditFilter,
   type ListableKind,
+  type OwnedKind,
   type RecordKind,
   type Records,
   type Store,
@@ -43,6 +47,7 @@ import { openPool } from './open-pool.ts'
 import { prepareLists, prepareLoads, prepareSweep, prepareWrites } from './statements.ts'
 
 type Loads = { readonly [K in RecordKind]: (key: string) => Promise<Records[K] | undefined> }
+type OwnLists = { readonly [K in OwnedKind]: (accountId: string) => Promise<readonly Records[K][]> }
 type Lists = { readonly [K in ListableKind]: () => Promise<readonly Records[K][]> }
 
 /** How often a transaction that lost against another is tried in all. */
@@ -91,6 +96,7 @@ export async function openPostgresStore(url: string): Promise<Store> {
   return {
     find: (kind, key) => withConnection(({ find }) => find[kind](key)),
     list: (kind) => withConnection(({ list }) => list[kind]()),
+    listOf: (kind, accountId) => withConnection(({ listOf }) => listOf[kind](accountId)),
     transact: async (kind, key, decide) => {
       const decision = await inTransaction(beginLocked(kind, key), async ({ transact, apply }) => {
         const decided = decide(await transact[kind](key))
@@ -158,8 +164,11 @@ function connectionOn(db: NodePgDatabase) {
     find: loadsOf(prepareLoads(db, 'find')),
     transact: loadsOf(prepareLoads(db, 'transact')),
     list: listsOf(lists),
-    audit: async (filter: AuditFilter) =>
-      (await lists.audit.execute(auditFilterRow(filter))).map(toAuditEvent).reverse(),
+    listOf: ownListsOf(lists),
+    audit: async (filter: AuditFilter) => {
+      const statement = filter.accountId === undefined ? lists.audit : lists.auditOf
+      return (await statement.execute(auditFilterRow(filter))).map(toAuditEvent).reverse()
+    },
     apply: applier(prepareWrites(db)),
     refusalsKept: async () => Number((await lists.refusalsKept.execute())[0]?.count ?? 0),
     sweep: prepareSweep(db),
@@ -172,6 +181,9 @@ function loadsOf(loads: ReturnType<typeof prepareLoads>): Loads {
     account: (key) => first(text(key) && loads.account.execute({ key }), toAccount),
     accountByLogin: (key) => first(text(key) && loads.accountByLogin.execute({ key }), toAccount),
     session: (key) => first(text(key) && loads.session.execute({ key }), toSession),
+    passkey: (key) => first(text(key) && loads.passkey.execute({ key }), toPasskey),
+    secondFactor: (key) => first(text(key) && loads.secondFactor.execute({ key }), toSecondFactor),
+    link: (key) => first(text(key) && loads.link.execute({ key }), toLink),
     interaction: (key) => first(text(key) && loads.interaction.execute({ key }), toInteraction),
     consent: (key) => first(text(key) && loads.consent.execute(consentOfKey(key)), toConsent),
     grant: (id) => {
@@ -203,6 +215,15 @@ function listsOf(lists: ReturnType<typeof prepareLists>): Lists {
     client: async () => (await lists.client.execute()).map(toClient),
     account: async () => (await lists.account.execute()).map(toAccount),
     key: async () => (await lists.key.execute()).map(toKey),
+  }
+}
+
+function ownListsOf(lists: ReturnType<typeof prepareLists>): OwnLists {
+  return {
+    session: async (accountId) => (await lists.sessionsOf.execute({ accountId })).map(toSession),
+    passkey: async (accountId) => (await lists.passkeysOf.execute({ accountId })).map(toPasskey),
+    consent: async (accountId) => (await lists.consentsOf.execute({ accountId })).map(toConsent),
+    grant: async (accountId) => (await lists.grantsOf.execute({ accountId })).map(toGrant),
   }
 }
 
@@ -238,6 +259,7 @@ function sweeper(walk: Walk): (statements: Sweep, bounds: SweepBounds) => Promis
     const results = [
       await statements.interactions.execute(bound),
       await statements.sessions.execute(bound),
+      await statements.oneTimeLinks.execute(bound),
       await statements.throttles.execute(bound),
       await statements.revokedAccessTokens.execute({ ...bound, now: now - revocationGraceSeconds }),
       await statements.clients.execute({ since: clientsUnusedSince, limit: rowsPerKind }),

@@ -1,7 +1,22 @@
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres/driver'
 import type { PgColumn, PgTable } from 'drizzle-orm/pg-core'
 import type { PgInsertValue, PgUpdateSetSource } from 'drizzle-orm/pg-core/query-builders'
-import { and, asc, desc, eq, gt, gte, inArray, isNull, lte, or, type Placeholder, sql } from 'drizzle-orm/sql'
+import {
+  and,
+  asc,
+  desc,
+  eq,
+  gt,
+  gte,
+  inArray,
+  isNull,
+  lte,
+  ne,
+  or,
+  type Placeholder,
+  type SQL,
+  sql,
+} from 'drizzle-orm/sql'
 import { getTableColumns } from 'drizzle-orm/utils'
 import type { WriteStatement } from '../steps.ts'
 import {
@@ -12,8 +27,11 @@ import {
   grants,
   interactions,
   keys,
+  oneTimeLinks,
+  passkeys,
   refusals,
   revokedAccessTokens,
+  secondFactors,
   sessions,
   throttles,
 } from './schema.ts'
@@ -56,6 +74,13 @@ export function prepareLoads(db: NodePgDatabase, purpose: 'find' | 'transact') {
     // A user name goes before an equal e-mail address of somebody else.
     accountByLogin: ready('login', accounts, byLogin.orderBy(desc(is(accounts.username))).limit(1)),
     session: ready('session', sessions, db.select().from(sessions).where(is(sessions.id))),
+    passkey: ready('passkey', passkeys, db.select().from(passkeys).where(is(passkeys.id))),
+    secondFactor: ready(
+      'second_factor',
+      secondFactors,
+      db.select().from(secondFactors).where(is(secondFactors.accountId)),
+    ),
+    link: ready('link', oneTimeLinks, db.select().from(oneTimeLinks).where(is(oneTimeLinks.id))),
     interaction: ready(
       'interaction',
       interactions,
@@ -73,6 +98,23 @@ export function prepareLoads(db: NodePgDatabase, purpose: 'find' | 'transact') {
 
 /** The lists, prepared on this connection. */
 export function prepareLists(db: NodePgDatabase) {
+  const revokedTokens = sql<string | null>`(select string_agg(${revokedAccessTokens.tokenId}, ' ')
+    from ${revokedAccessTokens} where ${revokedAccessTokens.grantId} = ${grants.id})`
+  // By person as a statement of its own: only so can it use their index.
+  const audit = (ofPerson: SQL) =>
+    db
+      .select()
+      .from(auditEvents)
+      .where(
+        and(
+          ofPerson,
+          gte(auditEvents.at, value('since')),
+          letThrough(auditEvents.name, 'name'),
+          letThrough(auditEvents.clientId, 'clientId'),
+        ),
+      )
+      .orderBy(desc(auditEvents.seq))
+      .limit(value('limit'))
   return {
     client: db.select().from(clients).orderBy(asc(clients.issuedAt), asc(clients.id)).prepare('list_client'),
     account: db
@@ -88,20 +130,33 @@ export function prepareLists(db: NodePgDatabase) {
       .orderBy(asc(refusals.seq))
       .limit(1)
       .prepare('list_refusals_kept'),
-    audit: db
+    audit: audit(letThrough(auditEvents.accountId, 'accountId')).prepare('list_audit'),
+    auditOf: audit(eq(auditEvents.accountId, value('accountId'))).prepare('list_audit_of'),
+    sessionsOf: db
       .select()
-      .from(auditEvents)
-      .where(
-        and(
-          gte(auditEvents.at, value('since')),
-          letThrough(auditEvents.name, 'name'),
-          letThrough(auditEvents.accountId, 'accountId'),
-          letThrough(auditEvents.clientId, 'clientId'),
-        ),
-      )
-      .orderBy(desc(auditEvents.seq))
-      .limit(value('limit'))
-      .prepare('list_audit'),
+      .from(sessions)
+      .where(eq(sessions.accountId, value('accountId')))
+      .orderBy(asc(sessions.createdAt), asc(sessions.id))
+      .prepare('list_sessions_of'),
+    passkeysOf: db
+      .select()
+      .from(passkeys)
+      .where(eq(passkeys.accountId, value('accountId')))
+      .orderBy(asc(passkeys.createdAt), asc(passkeys.id))
+      .prepare('list_passkeys_of'),
+    consentsOf: db
+      .select()
+      .from(consents)
+      .where(eq(consents.accountId, value('accountId')))
+      .orderBy(asc(consents.grantedAt), asc(consents.clientId))
+      .prepare('list_consents_of'),
+    grantsOf: db
+      .select({ ...getTableColumns(grants), revokedTokens })
+      .from(grants)
+      .innerJoin(clients, eq(clients.id, grants.clientId))
+      .where(eq(grants.accountId, value('accountId')))
+      .orderBy(asc(grants.id))
+      .prepare('list_grants_of'),
   }
 }
 
@@ -116,7 +171,13 @@ export function prepareWrites(db: NodePgDatabase): Readonly<Record<WriteStatemen
   const remove = (table: PgTable, column: PgColumn, name: string) =>
     db.delete(table).where(eq(column, value(name)))
   const living = and(eq(grants.id, value('id')), isNull(grants.revokedAt))
+  const livingOf = and(eq(grants.accountId, value('accountId')), isNull(grants.revokedAt))
   const setting = (name: string) => sql`${value(name)}`
+  const revoke = (which: SQL | undefined) =>
+    db
+      .update(grants)
+      .set({ revokedAt: setting('at'), revokedBy: setting('by') })
+      .where(which)
   const statements: Record<WriteStatement, { prepare(name: string): Change }> = {
     insertClient: insert(clients),
     updateClient: update(clients, clients.id),
@@ -129,14 +190,31 @@ export function prepareWrites(db: NodePgDatabase): Readonly<Record<WriteStatemen
     insertAccount: insert(accounts),
     updateAccount: update(accounts, accounts.id),
     deleteAccountRow: remove(accounts, accounts.id, 'id'),
-    deleteConsentsOfAccount: remove(consents, consents.accountId, 'accountId'),
+    deleteConsentsOf: remove(consents, consents.accountId, 'accountId'),
+    deleteConsent: db
+      .delete(consents)
+      .where(and(eq(consents.accountId, value('accountId')), eq(consents.clientId, value('clientId')))),
+    insertPasskey: insert(passkeys),
+    updatePasskey: update(passkeys, passkeys.id),
+    deletePasskey: remove(passkeys, passkeys.id, 'id'),
+    deletePasskeysOf: remove(passkeys, passkeys.accountId, 'accountId'),
+    putSecondFactor: insert(secondFactors).onConflictDoUpdate({
+      target: secondFactors.accountId,
+      set: settings(secondFactors),
+    }),
+    deleteSecondFactor: remove(secondFactors, secondFactors.accountId, 'accountId'),
+    insertLink: insert(oneTimeLinks),
+    deleteLink: remove(oneTimeLinks, oneTimeLinks.id, 'id'),
+    deleteLinksOf: remove(oneTimeLinks, oneTimeLinks.accountId, 'accountId'),
     insertSession: insert(sessions),
     extendSession: db
       .update(sessions)
       .set({ idleExpiresAt: setting('idleExpiresAt') })
       .where(eq(sessions.id, value('id'))),
     deleteSession: remove(sessions, sessions.id, 'id'),
-    deleteSessionsOf: remove(sessions, sessions.accountId, 'accountId'),
+    deleteSessionsOf: db
+      .delete(sessions)
+      .where(and(eq(sessions.accountId, value('accountId')), ne(sessions.id, value('except')))),
     insertInteraction: insert(interactions),
     updateInteraction: update(interactions, interactions.id),
     deleteInteraction: remove(interactions, interactions.id, 'id'),
@@ -154,10 +232,9 @@ export function prepareWrites(db: NodePgDatabase): Readonly<Record<WriteStatemen
         expiresAt: setting('expiresAt'),
       })
       .where(and(living, eq(grants.seq, value('fromSeq')))),
-    revokeGrant: db
-      .update(grants)
-      .set({ revokedAt: setting('at'), revokedBy: setting('by') })
-      .where(living),
+    revokeGrant: revoke(living),
+    revokeGrantsOf: revoke(livingOf),
+    revokeGrantsOfConnection: revoke(and(livingOf, eq(grants.clientId, value('clientId')))),
     revokeAccessToken: insert(revokedAccessTokens).onConflictDoNothing(),
     insertKey: insert(keys),
     updateKey: update(keys, keys.id),
@@ -210,6 +287,7 @@ export function prepareSweep(db: NodePgDatabase) {
       'sweep_interactions',
     ),
     sessions: expired(sessions, sessions.id, sessions.idleExpiresAt).prepare('sweep_sessions'),
+    oneTimeLinks: expired(oneTimeLinks, oneTimeLinks.id, oneTimeLinks.expiresAt).prepare('sweep_links'),
     throttles: expired(throttles, throttles.key, throttles.expiresAt).prepare('sweep_throttles'),
     revokedAccessTokens: db
       .delete(tokens)

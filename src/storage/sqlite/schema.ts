@@ -1,6 +1,6 @@
 import { sql } from 'drizzle-orm/sql'
 import { blob, index, integer, primaryKey, sqliteTable, text } from 'drizzle-orm/sqlite-core'
-import type { AuditEvent, Client, StoredKey } from '../../domain/model.ts'
+import type { AuditEvent, Client, OneTimeLink, StoredKey } from '../../domain/model.ts'
 
 /*
  * The tables, in SQLite's dialect. postgres/schema.ts says the same in the other: change both, then run
@@ -34,12 +34,54 @@ export const accounts = sqliteTable('accounts', {
   id: text('id').primaryKey(),
   username: text('username').notNull().unique('accounts_username'),
   email: text('email').unique('accounts_email'),
-  passwordHash: text('password_hash').notNull(),
+  passwordHash: text('password_hash'),
   claims: text('claims').notNull(),
   seeded: bool('seeded').notNull(),
+  lockedAt: integer('locked_at'),
   createdAt: integer('created_at').notNull(),
   updatedAt: integer('updated_at').notNull(),
 })
+
+export const passkeys = sqliteTable(
+  'passkeys',
+  {
+    id: text('id').primaryKey(),
+    accountId: text('account_id').notNull(),
+    publicKey: bytes('public_key').notNull(),
+    counter: integer('counter').notNull(),
+    transports: text('transports').notNull(),
+    name: text('name').notNull(),
+    backedUp: bool('backed_up').notNull(),
+    createdAt: integer('created_at').notNull(),
+    usedAt: integer('used_at').notNull(),
+  },
+  (table) => [index('passkeys_account_id').on(table.accountId)],
+)
+
+export const secondFactors = sqliteTable('second_factors', {
+  accountId: text('account_id').primaryKey(),
+  sealedSecret: text('sealed_secret').notNull(),
+  confirmedAt: integer('confirmed_at'),
+  usedStep: integer('used_step'),
+  recoveryHashes: text('recovery_hashes').notNull(),
+  createdAt: integer('created_at').notNull(),
+})
+
+export const oneTimeLinks = sqliteTable(
+  'one_time_links',
+  {
+    id: text('id').primaryKey(),
+    purpose: text('purpose').$type<OneTimeLink['purpose']>().notNull(),
+    accountId: text('account_id'),
+    email: text('email'),
+    createdAt: integer('created_at').notNull(),
+    expiresAt: integer('expires_at').notNull(),
+  },
+  (table) => [
+    index('one_time_links_account_id').on(table.accountId),
+    index('one_time_links_expires_at').on(table.expiresAt),
+  ],
+)
 
 export const sessions = sqliteTable(
   'sessions',
@@ -48,6 +90,8 @@ export const sessions = sqliteTable(
     accountId: text('account_id').notNull(),
     authenticatedAt: integer('authenticated_at').notNull(),
     methods: text('methods').notNull(),
+    browser: text('browser'),
+    from: text('signed_in_from'),
     createdAt: integer('created_at').notNull(),
     idleExpiresAt: integer('idle_expires_at').notNull(),
     expiresAt: integer('expires_at').notNull(),
@@ -65,6 +109,9 @@ export const interactions = sqliteTable(
     id: text('id').primaryKey(),
     browserHash: text('browser_hash').notNull(),
     request: text('request').notNull(),
+    /** JSON. */
+    halfSignIn: text('half_sign_in'),
+    challenge: text('challenge'),
     authenticatedSessionId: text('authenticated_session_id'),
     accountChosen: bool('account_chosen').notNull(),
     createdAt: integer('created_at').notNull(),
@@ -87,33 +134,40 @@ export const consents = sqliteTable(
   ],
 )
 
-/** The hot table: one row an approval, no index but its key, absent members NULL. */
-export const grants = sqliteTable('grants', {
-  id: bytes('id').primaryKey(),
-  secret: bytes('secret').notNull(),
-  clientId: text('client_id').notNull(),
-  accountId: text('account_id').notNull(),
-  scope: text('scope').notNull(),
-  resource: text('resource').notNull(),
-  redirectUri: text('redirect_uri').notNull(),
-  redirectUriSent: bool('redirect_uri_sent').notNull(),
-  codeChallenge: bytes('code_challenge'),
-  /** Bytes, because a client may send what PostgreSQL refuses in text (U+0000). */
-  nonce: bytes('nonce'),
-  authenticatedAt: integer('authenticated_at').notNull(),
-  methods: text('methods').notNull(),
-  authTimeOwed: bool('auth_time_owed').notNull(),
-  claims: text('claims'),
-  approvedAt: integer('approved_at').notNull(),
-  codeExpiresAt: integer('code_expires_at').notNull(),
-  seq: integer('seq').notNull(),
-  rotatedAt: integer('rotated_at'),
-  refreshExpiresAt: integer('refresh_expires_at'),
-  absoluteExpiresAt: integer('absolute_expires_at').notNull(),
-  expiresAt: integer('expires_at').notNull(),
-  revokedAt: integer('revoked_at'),
-  revokedBy: text('revoked_by'),
-})
+/**
+ * The hot table: one row an approval, absent members NULL. Beside its key one index, by which a person's own page finds
+ * them: no redemption, rotation or revocation touches it.
+ */
+export const grants = sqliteTable(
+  'grants',
+  {
+    id: bytes('id').primaryKey(),
+    secret: bytes('secret').notNull(),
+    clientId: text('client_id').notNull(),
+    accountId: text('account_id').notNull(),
+    scope: text('scope').notNull(),
+    resource: text('resource').notNull(),
+    redirectUri: text('redirect_uri').notNull(),
+    redirectUriSent: bool('redirect_uri_sent').notNull(),
+    codeChallenge: bytes('code_challenge'),
+    /** Bytes, because a client may send what PostgreSQL refuses in text (U+0000). */
+    nonce: bytes('nonce'),
+    authenticatedAt: integer('authenticated_at').notNull(),
+    methods: text('methods').notNull(),
+    authTimeOwed: bool('auth_time_owed').notNull(),
+    claims: text('claims'),
+    approvedAt: integer('approved_at').notNull(),
+    codeExpiresAt: integer('code_expires_at').notNull(),
+    seq: integer('seq').notNull(),
+    rotatedAt: integer('rotated_at'),
+    refreshExpiresAt: integer('refresh_expires_at'),
+    absoluteExpiresAt: integer('absolute_expires_at').notNull(),
+    expiresAt: integer('expires_at').notNull(),
+    revokedAt: integer('revoked_at'),
+    revokedBy: text('revoked_by'),
+  },
+  (table) => [index('grants_account_id').on(table.accountId)],
+)
 
 export const revokedAccessTokens = sqliteTable(
   'revoked_access_tokens',
@@ -159,13 +213,17 @@ export const refusals = sqliteTable('refusals', {
   facts: text('facts').notNull(),
 })
 
-/** Append-only, numbered in the order of writing; no index but its number, for it is read by an operator now and then. */
-export const auditEvents = sqliteTable('audit_events', {
-  seq: integer('seq').primaryKey(),
-  at: integer('at').notNull(),
-  name: text('name').$type<AuditEvent['name']>().notNull(),
-  accountId: text('account_id'),
-  clientId: text('client_id'),
-  /** JSON of every other member. */
-  facts: text('facts').notNull(),
-})
+/** Append-only, numbered in the order of writing: operators read all of it, a person what it tells of them. */
+export const auditEvents = sqliteTable(
+  'audit_events',
+  {
+    seq: integer('seq').primaryKey(),
+    at: integer('at').notNull(),
+    name: text('name').$type<AuditEvent['name']>().notNull(),
+    accountId: text('account_id'),
+    clientId: text('client_id'),
+    /** JSON of every other member. */
+    facts: text('facts').notNull(),
+  },
+  (table) => [index('audit_events_account_id').on(table.accountId, table.seq)],
+)

@@ -13,13 +13,17 @@ import {
   toGrant,
   toInteraction,
   toKey,
+  toLink,
+  toPasskey,
   toRefusal,
+  toSecondFactor,
   toSession,
   toThrottle,
 } from '../rows.ts'
 import { stepsOf } from '../steps.ts'
 import {
   type ListableKind,
+  type OwnedKind,
   RecordExists,
   type RecordKind,
   type Records,
@@ -42,6 +46,7 @@ import { openDatabase } from './open-database.ts'
 import { prepareReads, prepareSweep, prepareWrites } from './statements.ts'
 
 type Loads = { readonly [K in RecordKind]: (key: string) => Records[K] | undefined }
+type OwnLists = { readonly [K in OwnedKind]: (accountId: string) => readonly Records[K][] }
 type Lists = { readonly [K in ListableKind]: () => readonly Records[K][] }
 
 /** The store in one SQLite file (or `:memory:`), written to by this connection in group commits. */
@@ -51,7 +56,7 @@ export async function openSqliteStore(file: string): Promise<Store> {
   client.pragma('busy_timeout = 0')
   const db = drizzle(client)
   const reads = prepareReads(db)
-  const [load, lists] = [loadsOf(reads), listsOf(reads)]
+  const [load, lists, ownLists] = [loadsOf(reads), listsOf(reads), ownListsOf(reads)]
   const apply = applier(prepareWrites(db))
   const walk = beginWalk()
   const sweepBatch = sweeper(prepareSweep(db), walk)
@@ -69,6 +74,7 @@ export async function openSqliteStore(file: string): Promise<Store> {
   return {
     find: (kind, key) => read(() => load[kind](key)),
     list: (kind) => read(() => lists[kind]()),
+    listOf: (kind, accountId) => read(() => ownLists[kind](accountId)),
     transact: (kind, key, decide) =>
       commits.submit(() => {
         const record = load[kind](key)
@@ -83,7 +89,11 @@ export async function openSqliteStore(file: string): Promise<Store> {
         ...(walk.living !== undefined && { activeGrants: walk.living }),
         refusalsKept: reads.refusalsKept.get()?.count ?? 0,
       })),
-    audit: (filter) => read(() => reads.audit.all(auditFilterRow(filter)).map(toAuditEvent).reverse()),
+    audit: (filter) =>
+      read(() => {
+        const statement = filter.accountId === undefined ? reads.audit : reads.auditOf
+        return statement.all(auditFilterRow(filter)).map(toAuditEvent).reverse()
+      }),
     sweep: (bounds) => commits.submit(() => ({ result: sweepBatch(bounds) })),
     // Through the write lock: a server that can read and not write is not ready, and hardly any request only reads.
     ping: () => commits.submit(() => ({ result: void load.key('') })),
@@ -109,6 +119,9 @@ function loadsOf(reads: ReturnType<typeof prepareReads>): Loads {
     account: (key) => mapped(reads.account.get({ key }), toAccount),
     accountByLogin: (key) => mapped(reads.accountByLogin.get({ key }), toAccount),
     session: (key) => mapped(reads.session.get({ key }), toSession),
+    passkey: (key) => mapped(reads.passkey.get({ key }), toPasskey),
+    secondFactor: (key) => mapped(reads.secondFactor.get({ key }), toSecondFactor),
+    link: (key) => mapped(reads.link.get({ key }), toLink),
     interaction: (key) => mapped(reads.interaction.get({ key }), toInteraction),
     consent: (key) => mapped(reads.consent.get(consentOfKey(key)), toConsent),
     grant: (id) => {
@@ -127,6 +140,15 @@ function listsOf(reads: ReturnType<typeof prepareReads>): Lists {
     client: () => reads.clients.all().map(toClient),
     account: () => reads.accounts.all().map(toAccount),
     key: () => reads.keys.all().map(toKey),
+  }
+}
+
+function ownListsOf(reads: ReturnType<typeof prepareReads>): OwnLists {
+  return {
+    session: (accountId) => reads.sessionsOf.all({ accountId }).map(toSession),
+    passkey: (accountId) => reads.passkeysOf.all({ accountId }).map(toPasskey),
+    consent: (accountId) => reads.consentsOf.all({ accountId }).map(toConsent),
+    grant: (accountId) => reads.grantsOf.all({ accountId }).map(toGrant),
   }
 }
 
@@ -162,6 +184,7 @@ function sweeper(statements: ReturnType<typeof prepareSweep>, walk: Walk): (boun
     return (
       statements.interactions.run(bound).changes +
       statements.sessions.run(bound).changes +
+      statements.oneTimeLinks.run(bound).changes +
       statements.throttles.run(bound).changes +
       statements.revokedAccessTokens.run({ ...bound, now: now - revocationGraceSeconds }).changes +
       statements.clients.run({ since: clientsUnusedSince, limit: rowsPerKind }).changes +

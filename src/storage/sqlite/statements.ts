@@ -1,6 +1,21 @@
 import type { RunResult } from 'better-sqlite3'
 import type { BetterSQLite3Database } from 'drizzle-orm/better-sqlite3/driver'
-import { and, asc, desc, eq, gt, gte, inArray, isNull, lte, or, type Placeholder, sql } from 'drizzle-orm/sql'
+import {
+  and,
+  asc,
+  desc,
+  eq,
+  gt,
+  gte,
+  inArray,
+  isNull,
+  lte,
+  ne,
+  or,
+  type Placeholder,
+  type SQL,
+  sql,
+} from 'drizzle-orm/sql'
 import type { SQLiteColumn, SQLiteTable } from 'drizzle-orm/sqlite-core'
 import type { SQLiteInsertValue, SQLiteUpdateSetSource } from 'drizzle-orm/sqlite-core/query-builders'
 import { getTableColumns } from 'drizzle-orm/utils'
@@ -13,8 +28,11 @@ import {
   grants,
   interactions,
   keys,
+  oneTimeLinks,
+  passkeys,
   refusals,
   revokedAccessTokens,
+  secondFactors,
   sessions,
   throttles,
 } from './schema.ts'
@@ -31,6 +49,29 @@ export function prepareReads(db: BetterSQLite3Database) {
   const { id: clientId } = clients
   const byLogin = or(eq(accounts.username, value('key')), eq(accounts.email, value('key')))
   const allClients = db.select({ id: clientId }).from(clients)
+  const of = <T extends SQLiteTable>(table: T, accountId: SQLiteColumn, ...order: readonly SQLiteColumn[]) =>
+    db
+      .select()
+      .from(table)
+      .where(eq(accountId, value('accountId')))
+      .orderBy(...order.map((column) => asc(column)))
+      .prepare()
+  // By person as a statement of its own: only so can it use their index.
+  const audit = (ofPerson: SQL) =>
+    db
+      .select()
+      .from(auditEvents)
+      .where(
+        and(
+          ofPerson,
+          gte(auditEvents.at, value('since')),
+          letThrough(auditEvents.name, 'name'),
+          letThrough(auditEvents.clientId, 'clientId'),
+        ),
+      )
+      .orderBy(desc(auditEvents.seq))
+      .limit(value('limit'))
+      .prepare()
   const allAccounts = db.select({ id: accounts.id }).from(accounts)
   const revokedTokens = sql<string | null>`(select group_concat(${revokedAccessTokens.tokenId}, ' ')
     from ${revokedAccessTokens} where ${revokedAccessTokens.grantId} = ${grants.id})`
@@ -60,6 +101,23 @@ export function prepareReads(db: BetterSQLite3Database) {
       .from(sessions)
       .where(eq(sessions.id, value('key')))
       .prepare(),
+    sessionsOf: of(sessions, sessions.accountId, sessions.createdAt, sessions.id),
+    passkey: db
+      .select()
+      .from(passkeys)
+      .where(eq(passkeys.id, value('key')))
+      .prepare(),
+    passkeysOf: of(passkeys, passkeys.accountId, passkeys.createdAt, passkeys.id),
+    secondFactor: db
+      .select()
+      .from(secondFactors)
+      .where(eq(secondFactors.accountId, value('key')))
+      .prepare(),
+    link: db
+      .select()
+      .from(oneTimeLinks)
+      .where(eq(oneTimeLinks.id, value('key')))
+      .prepare(),
     interaction: db
       .select()
       .from(interactions)
@@ -70,6 +128,7 @@ export function prepareReads(db: BetterSQLite3Database) {
       .from(consents)
       .where(and(eq(consents.accountId, value('accountId')), eq(consents.clientId, value('clientId'))))
       .prepare(),
+    consentsOf: of(consents, consents.accountId, consents.grantedAt, consents.clientId),
     // No `now`: the id of an expired token does no harm until it is swept. The joins are written as `in`, which
     // measured 7 µs where `inner join` takes 24.
     grant: db
@@ -82,6 +141,12 @@ export function prepareReads(db: BetterSQLite3Database) {
           inArray(grants.accountId, allAccounts),
         ),
       )
+      .prepare(),
+    grantsOf: db
+      .select({ ...getTableColumns(grants), revokedTokens })
+      .from(grants)
+      .where(and(eq(grants.accountId, value('accountId')), inArray(grants.clientId, allClients)))
+      .orderBy(asc(grants.id))
       .prepare(),
     throttle: db
       .select()
@@ -106,20 +171,8 @@ export function prepareReads(db: BetterSQLite3Database) {
       .orderBy(asc(refusals.seq))
       .limit(1)
       .prepare(),
-    audit: db
-      .select()
-      .from(auditEvents)
-      .where(
-        and(
-          gte(auditEvents.at, value('since')),
-          letThrough(auditEvents.name, 'name'),
-          letThrough(auditEvents.accountId, 'accountId'),
-          letThrough(auditEvents.clientId, 'clientId'),
-        ),
-      )
-      .orderBy(desc(auditEvents.seq))
-      .limit(value('limit'))
-      .prepare(),
+    audit: audit(letThrough(auditEvents.accountId, 'accountId')),
+    auditOf: audit(eq(auditEvents.accountId, value('accountId'))),
   }
 }
 
@@ -138,6 +191,13 @@ export function prepareWrites(db: BetterSQLite3Database): Readonly<Record<WriteS
       .where(eq(column, value(name)))
       .prepare()
   const living = and(eq(grants.id, value('id')), isNull(grants.revokedAt))
+  const livingOf = and(eq(grants.accountId, value('accountId')), isNull(grants.revokedAt))
+  const revoke = (which: SQL | undefined) =>
+    db
+      .update(grants)
+      .set({ revokedAt: sql`${value('at')}`, revokedBy: sql`${value('by')}` })
+      .where(which)
+      .prepare()
   return {
     insertClient: insert(clients).prepare(),
     updateClient: update(clients, clients.id),
@@ -151,7 +211,22 @@ export function prepareWrites(db: BetterSQLite3Database): Readonly<Record<WriteS
     insertAccount: insert(accounts).prepare(),
     updateAccount: update(accounts, accounts.id),
     deleteAccountRow: remove(accounts, accounts.id, 'id'),
-    deleteConsentsOfAccount: remove(consents, consents.accountId, 'accountId'),
+    deleteConsentsOf: remove(consents, consents.accountId, 'accountId'),
+    deleteConsent: db
+      .delete(consents)
+      .where(and(eq(consents.accountId, value('accountId')), eq(consents.clientId, value('clientId'))))
+      .prepare(),
+    insertPasskey: insert(passkeys).prepare(),
+    updatePasskey: update(passkeys, passkeys.id),
+    deletePasskey: remove(passkeys, passkeys.id, 'id'),
+    deletePasskeysOf: remove(passkeys, passkeys.accountId, 'accountId'),
+    putSecondFactor: insert(secondFactors)
+      .onConflictDoUpdate({ target: secondFactors.accountId, set: settings(secondFactors) })
+      .prepare(),
+    deleteSecondFactor: remove(secondFactors, secondFactors.accountId, 'accountId'),
+    insertLink: insert(oneTimeLinks).prepare(),
+    deleteLink: remove(oneTimeLinks, oneTimeLinks.id, 'id'),
+    deleteLinksOf: remove(oneTimeLinks, oneTimeLinks.accountId, 'accountId'),
     insertSession: insert(sessions).prepare(),
     extendSession: db
       .update(sessions)
@@ -159,7 +234,10 @@ export function prepareWrites(db: BetterSQLite3Database): Readonly<Record<WriteS
       .where(eq(sessions.id, value('id')))
       .prepare(),
     deleteSession: remove(sessions, sessions.id, 'id'),
-    deleteSessionsOf: remove(sessions, sessions.accountId, 'accountId'),
+    deleteSessionsOf: db
+      .delete(sessions)
+      .where(and(eq(sessions.accountId, value('accountId')), ne(sessions.id, value('except'))))
+      .prepare(),
     insertInteraction: insert(interactions).prepare(),
     updateInteraction: update(interactions, interactions.id),
     deleteInteraction: remove(interactions, interactions.id, 'id'),
@@ -177,11 +255,9 @@ export function prepareWrites(db: BetterSQLite3Database): Readonly<Record<WriteS
       })
       .where(and(living, eq(grants.seq, value('fromSeq'))))
       .prepare(),
-    revokeGrant: db
-      .update(grants)
-      .set({ revokedAt: sql`${value('at')}`, revokedBy: sql`${value('by')}` })
-      .where(living)
-      .prepare(),
+    revokeGrant: revoke(living),
+    revokeGrantsOf: revoke(livingOf),
+    revokeGrantsOfConnection: revoke(and(livingOf, eq(grants.clientId, value('clientId')))),
     revokeAccessToken: insert(revokedAccessTokens).onConflictDoNothing().prepare(),
     insertKey: insert(keys).prepare(),
     updateKey: update(keys, keys.id),
@@ -240,6 +316,7 @@ export function prepareSweep(db: BetterSQLite3Database) {
   return {
     interactions: expired(interactions, interactions.id, interactions.expiresAt),
     sessions: expired(sessions, sessions.id, sessions.idleExpiresAt),
+    oneTimeLinks: expired(oneTimeLinks, oneTimeLinks.id, oneTimeLinks.expiresAt),
     throttles: expired(throttles, throttles.key, throttles.expiresAt),
     revokedAccessTokens: db
       .delete(tokens)
