@@ -61,10 +61,13 @@ function configPrint(flags: PrintFlags): void {
   )
 }
 
-function configValidate({ json, ...flags }: ConfigFlags): void {
+async function configValidate({ json, ...flags }: ConfigFlags): Promise<void> {
   const mode = modeOf(flags)
   try {
-    const { file, origins } = resolve(flags)
+    const { config, file, origins } = resolve(flags)
+    // Loaded late: no other command looks at the pages.
+    const { loadLook } = await import('../look/look.ts')
+    loadLook(config)
     const names = [...origins.values()].map(({ name }) => name)
     const sources = [...new Set([file ?? [], names].flat())]
     const from = sources.length === 0 ? 'every setting has its default' : sources.join(', ')

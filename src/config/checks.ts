@@ -1,4 +1,5 @@
 import { BlockList, isIP } from 'node:net'
+import { accentFault } from '../look/accent.ts'
 import { keyPolicy } from './key-policy.ts'
 import { type Config, exampleSecret, type ResourceEntry } from './schema.ts'
 
@@ -16,6 +17,7 @@ export function isLoopbackIssuer(issuer: string): boolean {
 /** What the schema cannot say, a line each: settings that are well-formed, and wrong in themselves or together. */
 export function* inconsistencies(config: Config): Generator<string> {
   yield* issuerFaults(config.issuer)
+  yield* accentFaults(config.service)
   yield* networkFaults(config)
   yield* lifetimeFaults(config)
   yield* keyFaults(config)
@@ -27,6 +29,11 @@ export function* inconsistencies(config: Config): Generator<string> {
   if (config.mode === 'serve' && config.secret === undefined) {
     yield 'secret: is missing; set LYCHGATE_SECRET or LYCHGATE_SECRET_FILE to at least 32 random characters'
   }
+}
+
+function* accentFaults({ accent }: Config['service']): Generator<string> {
+  const fault = accent === undefined ? undefined : accentFault(accent)
+  if (fault !== undefined) yield `service.accent: ${fault}`
 }
 
 /** What a development server refuses beyond that. */
@@ -68,7 +75,7 @@ function* networkFaults(config: Config): Generator<string> {
   if (config.store !== undefined && !/^(sqlite:.|postgres(ql)?:\/\/.)/.test(config.store)) {
     yield 'store: must be sqlite:<file> or postgres://<user>@<host>/<database>'
   }
-  for (const name of ['documentation', 'policy', 'terms'] as const) {
+  for (const name of ['help', 'documentation', 'policy', 'terms'] as const) {
     const link = config.service[name]
     if (link !== undefined && !/^https?:$/.test(URL.parse(link)?.protocol ?? '')) {
       yield `service.${name}: must be an absolute http or https URL`

@@ -132,11 +132,42 @@ export const ConfigSchema = Type.Object(
           minLength: 1,
           description: 'What people know this service as.',
         }),
+        logo: Type.Optional(
+          Type.String({
+            description: 'The file of a logo for the pages: SVG, PNG, JPEG or WebP, 256 KiB at most.',
+            examples: ['/etc/lychgate/logo.svg'],
+          }),
+        ),
+        logoDark: Type.Optional(
+          Type.String({
+            description: 'The file of a logo for dark pages; absent: the same.',
+            examples: ['/etc/lychgate/logo-dark.svg'],
+          }),
+        ),
+        logoName: Type.Union([Type.Literal('beside'), Type.Literal('inside')], {
+          default: 'beside',
+          description: 'Where the name is: written beside the logo, or inside it already.',
+        }),
+        accent: Type.Optional(
+          Type.String({
+            description:
+              'The colour of buttons, links and ticks, as #rrggbb in quotes; its shades for dark pages and for text follow.',
+            examples: ['#2c52b3'],
+          }),
+        ),
+        help: link('URL of a page that helps people.', 'https://example.org/help'),
         documentation: link('URL of the developer documentation.', 'https://example.org/developers'),
         policy: link('URL of the privacy policy.', 'https://example.org/privacy'),
         terms: link('URL of the terms of service.', 'https://example.org/terms'),
       },
       section('What people are told about this service.'),
+    ),
+    views: Type.Optional(
+      Type.String({
+        description:
+          'A folder with templates, style.css or icon.svg that replace the shipped ones of the same name.',
+        examples: ['/etc/lychgate/views'],
+      }),
     ),
     lifetimes: Type.Object(
       {

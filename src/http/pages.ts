@@ -4,17 +4,17 @@
  */
 import { hash } from 'node:crypto'
 import fastifyView from '@fastify/view'
-import { Eta } from 'eta'
 import type { FastifyInstance, FastifyReply } from 'fastify'
 import fp from 'fastify-plugin'
-import { readAsset, readTextAsset } from '../assets.ts'
+import { readAsset } from '../assets.ts'
 import type { Config } from '../config/schema.ts'
 import type { Seconds } from '../domain/model.ts'
+import { type Image, loadLook } from '../look/look.ts'
 import type { Pages } from './page-models.ts'
 
 /** What the pages need to know of the installation. */
 export interface PagesOptions {
-  readonly config: Pick<Config, 'service' | 'issuer'>
+  readonly config: Pick<Config, 'service' | 'issuer' | 'views'>
   /** Path of the issuer, '' for none: assets are served below it. */
   readonly prefix: string
 }
@@ -41,18 +41,6 @@ interface Asset {
   readonly version: string
 }
 
-const partials = ['layout', 'hidden', 'account', 'scopes'] as const
-const pageNames: Readonly<Record<keyof Pages, true>> = {
-  login: true,
-  'select-account': true,
-  consent: true,
-  logout: true,
-  'signed-out': true,
-  'form-post': true,
-  error: true,
-  home: true,
-}
-
 /** RFC 6749 §10.13, RFC 9700 §4.2.4 and RFC 9700 §4.16: no page is cached, framed, sniffed or named to another server. */
 const pageHeaders = {
   'content-type': 'text/html; charset=utf-8',
@@ -75,22 +63,29 @@ export function formActionSource(redirectUri: string): string {
   return spellable ? origin : protocol
 }
 
-/** Decorates `reply.page` and serves the stylesheet, the icon and the one script from memory, RFC 9700 §4.2.4. */
+/** Decorates `reply.page` and serves the stylesheet, the images and the one script from memory, RFC 9700 §4.2.4. */
 export const pages = fp<PagesOptions>(
   async (app, { config, prefix }) => {
-    const style = publicAsset(prefix, 'style.css', 'text/css; charset=utf-8')
-    const formPost = publicAsset(prefix, 'form-post.js', 'text/javascript; charset=utf-8')
-    const icon = publicAsset(prefix, 'icon.svg', 'image/svg+xml')
-    for (const asset of [style, formPost, icon]) serveAsset(app, asset)
-
-    const site = {
-      name: config.service.name,
-      links: serviceLinks(config.service),
-      style: versioned(style),
-      formPost: versioned(formPost),
-      icon: versioned(icon),
+    const { service } = config
+    const look = loadLook(config)
+    const serve = (name: string, type: string, body: Buffer): string => {
+      const asset = publicAsset(prefix, name, type, body)
+      serveAsset(app, asset)
+      return versioned(asset)
     }
-    await app.register(fastifyView, { engine: { eta: loadTemplates() } })
+    const serveLogo = (name: string, image: Image | undefined) =>
+      image && serve(`${name}.${image.extension}`, image.type, image.body)
+    const site = {
+      name: service.name,
+      links: serviceLinks(service),
+      style: serve('style.css', 'text/css; charset=utf-8', look.style),
+      icon: serve('icon.svg', 'image/svg+xml', look.icon),
+      formPost: serve('form-post.js', 'text/javascript; charset=utf-8', readAsset('views/form-post.js')),
+      logo: serveLogo('logo', look.logo),
+      logoDark: serveLogo('logo-dark', look.logoDark),
+      logoHasName: look.logo !== undefined && service.logoName === 'inside',
+    }
+    await app.register(fastifyView, { engine: { eta: look.eta } })
     app.decorateReply('page', function (this: FastifyReply, name, model, options = {}) {
       const script = name === 'form-post' ? "'self'" : "'none'"
       this.code(options.status ?? 200)
@@ -106,17 +101,6 @@ export const pages = fp<PagesOptions>(
   { name: 'pages', fastify: '5.x' },
 )
 
-/**
- * Compiled once, at start, and everything they show is escaped, RFC 6749 §10.14: a missing template stops the server
- * instead of a person.
- */
-function loadTemplates(): Eta {
-  const eta = new Eta({ autoEscape: true })
-  for (const name of [...partials, ...Object.keys(pageNames)])
-    eta.loadTemplate(`@${name}.eta`, readTextAsset(`views/${name}.eta`))
-  return eta
-}
-
 function contentSecurityPolicy(script: string, formAction: string | undefined): string {
   return [
     "default-src 'none'",
@@ -130,8 +114,7 @@ function contentSecurityPolicy(script: string, formAction: string | undefined): 
   ].join('; ')
 }
 
-function publicAsset(prefix: string, name: string, type: string): Asset {
-  const body = readAsset(`views/${name}`)
+function publicAsset(prefix: string, name: string, type: string, body: Buffer): Asset {
   return {
     path: `${prefix}/assets/${name}`,
     type,
@@ -162,6 +145,7 @@ function serveAsset(app: FastifyInstance, asset: Asset): void {
 
 function serviceLinks(service: Config['service']): readonly { label: string; url: string }[] {
   return [
+    { label: 'Help', url: service.help },
     { label: 'Documentation', url: service.documentation },
     { label: 'Privacy', url: service.policy },
     { label: 'Terms', url: service.terms },

@@ -95,3 +95,22 @@ t.test('the variables of a Kubernetes Service named lychgate are one fault with 
   t.strictSame(faultsOf({ environment: { ...secret, LYCHGATE_PORT: '80' } }), [])
   t.match(faultsOf({ environment: { ...secret, LYCHGATE_HTTP_PORT: '80' } }), [/there is no such setting/])
 })
+
+t.test(
+  'a colour without quotes is told from an absent one, and one that cannot be seen from a usable one',
+  async (t) => {
+    const folder = t.testdir({
+      'comment.yaml': 'service:\n  accent: #2c52b3\n  help: /help\n',
+      'white.yaml': 'service:\n  accent: "#fefefe"\n',
+    })
+    const secret = 's'.repeat(40)
+    const [comment, white] = [join(folder, 'comment.yaml'), join(folder, 'white.yaml')]
+    t.strictSame(faultsOf({ file: comment, flags: { secret } }), [
+      `service.accent (${comment}): has no value; put what begins with # in quotes`,
+    ])
+    t.strictSame(faultsOf({ file: white, flags: { secret, 'service.help': '/help' } }), [
+      'service.accent: #fefefe can hardly be told from the white of the pages; choose a stronger colour, such as #6f6f6f',
+      'service.help: must be an absolute http or https URL',
+    ])
+  },
+)

@@ -3,10 +3,11 @@ import { formActionSource, pages } from '../../src/http/pages.ts'
 import type { Sample } from './page-samples.ts'
 
 /** The installation the samples are shown in. */
-export const sampleConfig = {
+export const sampleConfig: Parameters<typeof pages>[1]['config'] = {
   issuer: 'https://id.riverside.example',
   service: {
     name: 'Riverside School',
+    logoName: 'beside',
     documentation: 'https://docs.riverside.example/api',
     policy: 'https://riverside.example/privacy',
     terms: 'https://riverside.example/terms',
@@ -17,7 +18,7 @@ export const sampleConfig = {
 export async function buildSamples(
   samples: Readonly<Record<string, Sample>>,
   prefix = '',
-  config: Parameters<typeof pages>[1]['config'] = sampleConfig,
+  config = sampleConfig,
 ): Promise<FastifyInstance> {
   const app = Fastify()
   await app.register(pages, { config, prefix })

@@ -49,7 +49,7 @@ export const headerFaults = [
   {
     id: 'client-name-not-escaped',
     rule: 'rfc6749-10.14-sanitise',
-    file: pages,
+    file: 'src/look/views.ts',
     find: 'autoEscape: true',
     replace: 'autoEscape: false',
   },

@@ -1,0 +1,74 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { Eta } from 'eta'
+import { readAsset } from '../assets.ts'
+import { suggestion } from '../config/environment.ts'
+import { ConfigError } from '../config/error.ts'
+import type { Pages } from '../http/page-models.ts'
+
+const partials = ['layout', 'hidden', 'account', 'scopes'] as const
+const pageNames: Readonly<Record<keyof Pages, true>> = {
+  login: true,
+  'select-account': true,
+  consent: true,
+  logout: true,
+  'signed-out': true,
+  'form-post': true,
+  error: true,
+  home: true,
+}
+const templates = [...partials, ...Object.keys(pageNames)].map((name) => `${name}.eta`)
+
+/** Every file of `views/` that an operator may put another in the place of. */
+const replaceable: readonly string[] = [...templates, 'style.css', 'icon.svg']
+
+/** The views as this installation shows them. */
+export interface Views {
+  /** Its templates, compiled: `@login.eta`. Everything they show is escaped, RFC 6749 §10.14. */
+  readonly eta: Eta
+  readonly style: Buffer
+  readonly icon: Buffer
+}
+
+/**
+ * The views of this folder, and the shipped ones where it has none, read and compiled once: a template that is missing
+ * or cannot be compiled stops the server instead of a person.
+ * @throws {ConfigError} a line for every file that has no place or does not compile.
+ */
+export function loadViews(folder: string | undefined): Views {
+  const own = new Set(folder === undefined ? [] : namesIn(folder))
+  const read = (name: string) =>
+    folder !== undefined && own.has(name) ? readFileSync(join(folder, name)) : readAsset(`views/${name}`)
+  const eta = new Eta({ autoEscape: true })
+  const faults = [...own].filter((name) => !replaceable.includes(name)).map(strangeName)
+  for (const name of templates) {
+    try {
+      eta.loadTemplate(`@${name}`, read(name).toString('utf8'))
+    } catch (error) {
+      if (!own.has(name)) throw error
+      faults.push(`views: ${name} does not compile: ${reasonOf(error)}`)
+    }
+  }
+  if (faults.length > 0) throw new ConfigError(faults)
+  return { eta, style: read('style.css'), icon: read('icon.svg') }
+}
+
+/** Hidden files are none of ours: desktops and Kubernetes leave theirs everywhere. */
+function namesIn(folder: string): string[] {
+  try {
+    return readdirSync(folder).filter((name) => !name.startsWith('.'))
+  } catch (cause) {
+    const reason = cause instanceof Error && 'code' in cause ? String(cause.code) : 'unreadable'
+    throw new ConfigError(`views: cannot read the folder ${folder} (${reason})`, { cause })
+  }
+}
+
+function strangeName(name: string): string {
+  return `views: there is no view ${name} to replace${suggestion(name, replaceable)}`
+}
+
+/** Eta adds the compiled function to what it says; the line that matters is the first, or the one after its heading. */
+function reasonOf(error: unknown): string {
+  const [first, second] = error instanceof Error ? error.message.split('\n').filter(Boolean) : []
+  return (first === 'Bad template syntax' ? second : first)?.replace(/:$/, '') ?? String(error)
+}
