@@ -1,6 +1,6 @@
 import { ConfigError } from '../config/error.ts'
 import { OAuthError } from '../domain/errors.ts'
-import { WrongSecret } from '../keys/seal.ts'
+import { ForeignKeys, WrongSecret } from '../keys/seal.ts'
 
 /** Exit codes of the command line, those of sysexits.h where it has one. */
 export const exitCode = { ok: 0, failed: 1, usage: 64, config: 78 } as const
@@ -20,11 +20,14 @@ export class CommandFailed extends Error {
 export function reportFailure(error: unknown): number {
   const line = error instanceof ConfigError ? error.faults.join('\nlychgate: ') : expectedLine(error)
   process.stderr.write(`lychgate: ${line ?? unexpected(error)}\n`)
-  return error instanceof ConfigError || error instanceof WrongSecret ? exitCode.config : exitCode.failed
+  const isConfigured =
+    error instanceof ConfigError || error instanceof WrongSecret || error instanceof ForeignKeys
+  return isConfigured ? exitCode.config : exitCode.failed
 }
 
 function expectedLine(error: unknown): string | undefined {
   if (error instanceof WrongSecret) return `secret: ${error.message}`
+  if (error instanceof ForeignKeys) return `store: ${error.message}`
   if (error instanceof CommandFailed || error instanceof OAuthError) return error.message
   if (!(error instanceof Error)) return undefined
   // Named, not imported: their modules load a database driver or jose.

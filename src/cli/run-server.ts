@@ -29,7 +29,8 @@ export async function runServer(
   const store = await openConfiguredStore(config)
   try {
     const random = systemRandom
-    const { keys, opened } = openKeyRing({ store, secret, policy: keyPolicy(config), clock, random })
+    const server = config.mode === 'dev' ? 'development' : 'production'
+    const { keys, opened } = openKeyRing({ store, secret, policy: keyPolicy(config), clock, random, server })
     const { deps, observe } = await watched({ config, store, keys, clock, random })
     // Built while the other thread derives: the application needs its keys from the first request on.
     const [app] = await Promise.all([buildApp(deps, { ...options, observe }), opened])

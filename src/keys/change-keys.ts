@@ -5,7 +5,7 @@ import type { Seconds, StoredKey } from '../domain/model.ts'
 import type { Store } from '../storage/store.ts'
 import type { Clock, RandomSource } from '../system.ts'
 import { makeKeys } from './make-keys.ts'
-import { unseal } from './seal.ts'
+import { ForeignKeys, isDevelopmentKey, type ServerKind, unseal } from './seal.ts'
 
 /** Where keys are kept and what they are made and sealed with. */
 export interface KeySources {
@@ -15,6 +15,8 @@ export interface KeySources {
   readonly random: RandomSource
   /** Who changes keys, `user@host`; absent: the server by itself. */
   readonly operator?: string
+  /** What kind of server this is; absent: an operator's command, which goes by the keys it finds. */
+  readonly server?: ServerKind
 }
 
 /** A change of the whole ring: the keys it needs, and what it decides once they are made. Both are pure. */
@@ -28,15 +30,18 @@ export interface KeyChange<T> {
  * if the ring is still the one they were made for; otherwise it is looked at anew. Of two processes that rotate at
  * the same time one makes the successor and the other finds it.
  * @throws {WrongSecret} when the secret is not the one the keys were sealed with; nothing is written then.
+ * @throws {ForeignKeys} when the other kind of server made them.
  */
 export async function changeKeys<T>(
-  { store, sealingKey, clock, random, operator }: KeySources,
+  { store, sealingKey, clock, random, operator, server }: KeySources,
   change: KeyChange<T>,
 ): Promise<T> {
   for (;;) {
     const [ring, now] = [await store.list('key'), clock()]
+    assertOwn(ring, server)
     assertOpen(ring, sealingKey, now)
-    const fresh = await makeKeys(change.needs(ring, now), ring, { sealingKey, random, now })
+    const development = server === 'development' || ring.some(isDevelopmentKey)
+    const fresh = await makeKeys(change.needs(ring, now), ring, { sealingKey, random, now, development })
     const decision = change.decide(ring, fresh, now)
     if ('refusal' in decision) throw decision.refusal
     if (decision.writes.length === 0) return decision.result
@@ -54,6 +59,13 @@ export async function changeKeys<T>(
 /** @throws {WrongSecret} unless the secret opens every key that is not retired. */
 export function assertOpen(ring: readonly StoredKey[], sealingKey: Buffer, now: Seconds): void {
   for (const key of ring) if (!isRetired(key, now)) unseal(key.sealedPrivate, key.id, sealingKey)
+}
+
+/** A token is worth what its key is: those a development server made prove nothing to a production server. */
+function assertOwn(ring: readonly StoredKey[], server: ServerKind | undefined): void {
+  if (server === undefined) return
+  const isOwn = (key: StoredKey) => isDevelopmentKey(key) === (server === 'development')
+  if (!ring.every(isOwn)) throw new ForeignKeys(server)
 }
 
 function isSameRing(one: readonly StoredKey[], other: readonly StoredKey[]): boolean {

@@ -2,13 +2,15 @@ import { calculateJwkThumbprint, exportJWK, generateKeyPair } from 'jose'
 import type { KeyAlgorithm } from '../domain/key-term.ts'
 import type { Seconds, SigningAlgorithm, StoredKey } from '../domain/model.ts'
 import type { RandomSource } from '../system.ts'
-import { seal } from './seal.ts'
+import { type Sealing, seal } from './seal.ts'
 
 /** What a new key is sealed with and dated by. */
 export interface KeyMaking {
   readonly sealingKey: Buffer
   readonly random: RandomSource
   readonly now: Seconds
+  /** The keys are those of a development server, and marked so. */
+  readonly development: boolean
 }
 
 const nonceBytes = 12
@@ -40,7 +42,7 @@ export async function makeSigningKey(algorithm: SigningAlgorithm, making: KeyMak
     kind: 'signing',
     algorithm,
     publicJwk: JSON.stringify({ ...publicPart, kid: id, alg: algorithm, use: 'sig' }),
-    sealedPrivate: seal(privatePart, id, making.sealingKey, making.random(nonceBytes)),
+    sealedPrivate: seal(privatePart, id, sealingOf(making)),
     createdAt: making.now,
     activeAt: making.now,
   }
@@ -65,8 +67,12 @@ export function makeHandleKey(ring: readonly StoredKey[], making: KeyMaking): St
     id,
     kind: 'handle',
     algorithm: 'HS256',
-    sealedPrivate: seal(making.random(handleKeyBytes), id, making.sealingKey, making.random(nonceBytes)),
+    sealedPrivate: seal(making.random(handleKeyBytes), id, sealingOf(making)),
     createdAt: making.now,
     activeAt: making.now,
   }
+}
+
+function sealingOf({ sealingKey, random, development }: KeyMaking): Sealing {
+  return { sealingKey, nonce: random(nonceBytes), development }
 }

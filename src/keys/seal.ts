@@ -2,6 +2,8 @@ import { createCipheriv, createDecipheriv, scrypt } from 'node:crypto'
 
 const nonceBytes = 12
 const tagBytes = 16
+/** A sealed key of a development server begins with this, and the seal covers it: nobody can take it off. */
+const developmentMark = 'dev.'
 
 /** The secret is not the one the keys were sealed with, or a sealed key was altered. */
 export class WrongSecret extends Error {
@@ -13,6 +15,26 @@ export class WrongSecret extends Error {
   }
 }
 
+/** The keys of this store were made by the other kind of server. */
+export class ForeignKeys extends Error {
+  constructor(own: ServerKind) {
+    super(
+      own === 'production'
+        ? 'made by the development server: its keys, and what they signed, count for nothing here; use another folder or database'
+        : 'its keys are not those of a development server; use another folder with --data',
+    )
+    this.name = 'ForeignKeys'
+  }
+}
+
+/** A server for real people, or one to develop against: neither takes the keys of the other. */
+export type ServerKind = 'production' | 'development'
+
+/** Whether a development server made this key: no production server takes it, or anything it signed or sealed. */
+export function isDevelopmentKey({ sealedPrivate }: { readonly sealedPrivate: string }): boolean {
+  return sealedPrivate.startsWith(developmentMark)
+}
+
 /** The key that seals private keys. Slow on purpose, once at start: an operator's secret may be guessable. */
 export function deriveSealingKey(secret: string): Promise<Buffer> {
   return new Promise((resolve, reject) => {
@@ -22,15 +44,22 @@ export function deriveSealingKey(secret: string): Promise<Buffer> {
   })
 }
 
-/**
- * AES-256-GCM bound to the key's id: nonce, tag and ciphertext, base64url.
- * @param nonce 12 random bytes.
- */
-export function seal(plain: Buffer, id: string, sealingKey: Buffer, nonce: Buffer): string {
+/** What a key is sealed with, and for. */
+export interface Sealing {
+  readonly sealingKey: Buffer
+  /** 12 random bytes. */
+  readonly nonce: Buffer
+  /** It is a key of a development server. */
+  readonly development: boolean
+}
+
+/** AES-256-GCM bound to the key's id and kind of server: nonce, tag and ciphertext, base64url. */
+export function seal(plain: Buffer, id: string, { sealingKey, nonce, development }: Sealing): string {
+  const mark = development ? developmentMark : ''
   const cipher = createCipheriv('aes-256-gcm', sealingKey, nonce, { authTagLength: tagBytes })
-  cipher.setAAD(Buffer.from(id))
+  cipher.setAAD(Buffer.from(mark + id))
   const sealed = Buffer.concat([cipher.update(plain), cipher.final()])
-  return Buffer.concat([nonce, cipher.getAuthTag(), sealed]).toString('base64url')
+  return mark + Buffer.concat([nonce, cipher.getAuthTag(), sealed]).toString('base64url')
 }
 
 /**
@@ -38,11 +67,12 @@ export function seal(plain: Buffer, id: string, sealingKey: Buffer, nonce: Buffe
  * @throws {WrongSecret}
  */
 export function unseal(text: string, id: string, sealingKey: Buffer): Buffer {
-  const bytes = Buffer.from(text, 'base64url')
+  const mark = isDevelopmentKey({ sealedPrivate: text }) ? developmentMark : ''
+  const bytes = Buffer.from(text.slice(mark.length), 'base64url')
   try {
     const nonce = bytes.subarray(0, nonceBytes)
     const decipher = createDecipheriv('aes-256-gcm', sealingKey, nonce, { authTagLength: tagBytes })
-    decipher.setAAD(Buffer.from(id))
+    decipher.setAAD(Buffer.from(mark + id))
     decipher.setAuthTag(bytes.subarray(nonceBytes, nonceBytes + tagBytes))
     return Buffer.concat([decipher.update(bytes.subarray(nonceBytes + tagBytes)), decipher.final()])
   } catch (cause) {

@@ -142,6 +142,16 @@ t.test('a secret that does not open the keys, and that of the development server
   t.match(await faults(data), [{ check: 'secret', said: /^it is the one of the development server/ }])
 })
 
+t.test('keys that the other kind of server made are found', async (t) => {
+  const data = healthyFolder(t)
+  t.match(
+    await faultsOf({ LYCHGATE_DATA: data, LYCHGATE_SECRET: keysSecret }, { mode: 'dev', offline: true }),
+    [{ check: 'keys', level: 'problem', said: /^its keys are not those of a development server/ }],
+  )
+  changeDatabase(data, "update keys set sealed_private = 'dev.' || sealed_private")
+  t.match(await faults(data), [{ check: 'keys', said: /^made by the development server/ }])
+})
+
 t.test('a database that is newer, older, damaged, foreign or no database at all is found', async (t) => {
   const cases: [string, (data: string) => void, object][] = [
     [

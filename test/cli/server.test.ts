@@ -1,9 +1,11 @@
 import type { ChildProcess } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
 import { mkdtempSync, rmSync, statSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
+import { createAccount } from '../../src/domain/account.ts'
 import { openStore } from '../../src/storage/open.ts'
 import { type Ended, ended, newFolder, run, start } from '../helpers/command.ts'
 
@@ -173,8 +175,12 @@ t.test(
 t.test('a production server refuses development people until they are removed', async (t) => {
   const data = newFolder(t)
   const environment = { LYCHGATE_SECRET: secret }
-  const development = await running(t, ['dev', '--port', '0', '--data', data], environment)
-  await development.stop('SIGTERM')
+  const store = await openStore(`sqlite:${data}/lychgate.db`)
+  for (const username of ['alice', 'bob']) {
+    const person = { username, passwordHash: '', seeded: true }
+    await store.write({ op: 'insertAccount', account: createAccount(person, randomBytes(16), 1_700_000_000) })
+  }
+  await store.close()
   const port = String(await freePort())
   for (const name of ['alice', 'bob']) {
     t.match(await run(['serve', '--data', data, '--port', port], { environment }), {
@@ -187,6 +193,24 @@ t.test('a production server refuses development people until they are removed', 
   const server = await running(t, ['serve', '--data', data, '--port', port], environment)
   t.equal((await answering(`http://127.0.0.1:${port}/.well-known/openid-configuration`)).status, 200)
   t.match(await server.stop('SIGTERM'), { code: 0 })
+  t.match(await run(['dev', '--data', data, '--port', port], { environment }), {
+    code: 78,
+    stdout: '',
+    stderr: /^lychgate: store: its keys are not those of a development server; [^\n]*\n$/,
+  })
+})
+
+t.test('a production server refuses the store of a development server with the same secret', async (t) => {
+  const data = newFolder(t)
+  const environment = { LYCHGATE_SECRET: secret }
+  const development = await running(t, ['dev', '--port', '0', '--data', data], environment)
+  await development.stop('SIGTERM')
+  for (const name of ['alice', 'bob']) await run(['user', 'remove', name, '--yes', '--data', data])
+  t.match(await run(['serve', '--data', data, '--port', String(await freePort())], { environment }), {
+    code: 78,
+    stdout: '',
+    stderr: /^lychgate: store: made by the development server: its keys, [^\n]*\n$/,
+  })
 })
 
 t.test('a server with the wrong secret is one line, ends with 78 and changes no key', async (t) => {

@@ -169,7 +169,11 @@ t.test('a wrong secret is refused, and nothing is written', async (t) => {
 
 t.test('a private key is sealed under its own id', async (t) => {
   const sealingKey = await deriveSealingKey(secret)
-  const sealed = seal(Buffer.from('private'), 'one', sealingKey, seededRandom()(12))
+  const sealed = seal(Buffer.from('private'), 'one', {
+    sealingKey,
+    nonce: seededRandom()(12),
+    development: false,
+  })
   t.equal(unseal(sealed, 'one', sealingKey).toString(), 'private')
   t.notMatch(Buffer.from(sealed, 'base64url').toString('latin1'), /private/)
   t.throws(() => unseal(sealed, 'two', sealingKey), WrongSecret)

@@ -4,7 +4,13 @@ import { actingKey, isRetired, keyAlgorithms, termsOf } from '../../domain/key-t
 import type { Seconds, StoredKey } from '../../domain/model.ts'
 import { assertOpen } from '../../keys/change-keys.ts'
 import { openHandleKey } from '../../keys/opened-key.ts'
-import { deriveSealingKey, WrongSecret } from '../../keys/seal.ts'
+import {
+  deriveSealingKey,
+  ForeignKeys,
+  isDevelopmentKey,
+  type ServerKind,
+  WrongSecret,
+} from '../../keys/seal.ts'
 import { readDevSecret } from '../dev-secret.ts'
 import { secretOf } from '../open-keys.ts'
 import { instant } from '../print.ts'
@@ -32,8 +38,19 @@ export async function examineKeys(
     const none = 'there are none yet; the server makes them when it first starts'
     return { findings: [warning('keys', none, { expected: keyAlgorithms.join(', '), change })] }
   }
+  const server = setup.config.mode === 'dev' ? 'development' : 'production'
+  const foreign = ring.filter((key) => isDevelopmentKey(key) !== (server === 'development'))
+  if (foreign.length > 0) return { findings: [foreignKeys(server)] }
   const { probeSecret, findings } = await examineSecret(setup, ring, now)
   return { ...(probeSecret && { probeSecret }), findings: [...findings, ...examineTerms(setup, ring, now)] }
+}
+
+function foreignKeys(server: ServerKind): Finding {
+  const { message } = new ForeignKeys(server)
+  return problem('keys', message, {
+    expected: `keys of a ${server} server`,
+    change: ['LYCHGATE_DATA=/var/lib/lychgate'],
+  })
 }
 
 async function examineSecret(
