@@ -40,6 +40,7 @@ export function demandOf(schema: TSchema): string {
   if (schema.anyOf) return `must be ${alternatives(schema.anyOf.map((one: TSchema) => String(one.const)))}`
   if (schema.const !== undefined) return `must be ${schema.const}`
   if (schema.type === 'array') return 'must be a list'
+  if (schema.type === 'boolean') return 'must be true or false'
   if (schema.type === 'object') return 'must be a section of named options'
   if (schema.type === 'integer') return `must be an integer${range(schema)}`
   if (schema.pattern) return 'must be text of printable ASCII without spaces, quotes and backslashes'

@@ -23,6 +23,11 @@ const ScopeEntry = Type.Object(
       description: 'Its column on the consent page; identity scopes stand by themselves.',
     }),
     description: Type.String({ minLength: 1, description: 'The sentence a person reads when asked for it.' }),
+    sensitive: Type.Optional(
+      Type.Boolean({
+        description: 'Marked on the consent page: it opens what is known of other people, money or rights.',
+      }),
+    ),
     claims: Type.Optional(Type.Array(Type.String(), { description: 'Claims it opens at UserInfo.' })),
   },
   closed,
@@ -59,6 +64,7 @@ const exampleScopes: Static<typeof ScopeEntry>[] = [
     group: 'Your identity',
     access: 'identity',
     description: 'Know who you are on this service',
+    sensitive: false,
     claims: ['name', 'email'],
   },
   { name: 'courses:read', group: 'Courses', access: 'read', description: 'Titles, lessons and schedules' },

@@ -7,6 +7,8 @@ export interface OfferedScope {
   readonly description: string
   readonly checked: boolean
   readonly required: boolean
+  /** Worth a second look. */
+  readonly sensitive: boolean
 }
 
 /** Areas with read and write side by side, in the order of the catalogue; identity scopes by themselves. */
@@ -33,6 +35,7 @@ export function layOutScope(
       description: entry.description,
       checked: required || isChecked(entry),
       required,
+      sensitive: entry.sensitive ?? false,
     }
   }
   const groups = Map.groupBy(

@@ -7,6 +7,8 @@ export interface CatalogueScope {
   readonly group: string
   readonly access: 'identity' | 'read' | 'write'
   readonly description: string
+  /** Worth a second look: it opens what is known of other people, what they pay, or what somebody may do. */
+  readonly sensitive?: boolean
   /** Claims it opens at UserInfo, OpenID Connect Core §5.4. */
   readonly claims?: readonly string[]
 }
@@ -57,24 +59,28 @@ export const defaultScopeCatalogue: CatalogueScope[] = [
     group: 'Students',
     access: 'read',
     description: 'Names, e-mail addresses and progress',
+    sensitive: true,
   },
   {
     name: 'students:write',
     group: 'Students',
     access: 'write',
     description: 'Names, e-mail addresses and progress',
+    sensitive: true,
   },
   {
     name: 'members:read',
     group: 'Members',
     access: 'read',
     description: 'People in the community and what they may do',
+    sensitive: true,
   },
   {
     name: 'members:write',
     group: 'Members',
     access: 'write',
     description: 'People in the community and what they may do',
+    sensitive: true,
   },
   {
     name: 'analytics:read',
@@ -99,6 +105,7 @@ export const defaultScopeCatalogue: CatalogueScope[] = [
     group: 'Orders',
     access: 'read',
     description: 'What was bought, by whom and for how much',
+    sensitive: true,
   },
   {
     name: 'school:read',
@@ -137,12 +144,14 @@ export const defaultScopeCatalogue: CatalogueScope[] = [
     group: 'Subscriptions',
     access: 'read',
     description: 'Who pays regularly, and for what',
+    sensitive: true,
   },
   {
     name: 'subscriptions:write',
     group: 'Subscriptions',
     access: 'write',
     description: 'Who pays regularly, and for what',
+    sensitive: true,
   },
   {
     name: 'digital_products:read',
@@ -175,11 +184,23 @@ export const defaultScopeCatalogue: CatalogueScope[] = [
     description: 'Profiles of the people who teach',
   },
   { name: 'storage:write', group: 'Storage', access: 'write', description: 'Files kept for the school' },
-  { name: 'forms:read', group: 'Forms', access: 'read', description: 'Forms and the answers people gave' },
+  {
+    name: 'forms:read',
+    group: 'Forms',
+    access: 'read',
+    description: 'Forms and the answers people gave',
+    sensitive: true,
+  },
   { name: 'pages:read', group: 'Pages', access: 'read', description: 'The pages of the school site' },
   { name: 'pages:write', group: 'Pages', access: 'write', description: 'The pages of the school site' },
   { name: 'account:read', group: 'Account', access: 'read', description: 'Settings of your own account' },
-  { name: 'account:write', group: 'Account', access: 'write', description: 'Settings of your own account' },
+  {
+    name: 'account:write',
+    group: 'Account',
+    access: 'write',
+    description: 'Settings of your own account',
+    sensitive: true,
+  },
 ]
 
 /** Scope granted when a request names none, as far as the client may have it. */

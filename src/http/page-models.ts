@@ -49,6 +49,8 @@ export interface ConsentScope {
   readonly checked: boolean
   /** Cannot be unticked (openid). */
   readonly required: boolean
+  /** Worth a second look: marked. */
+  readonly sensitive: boolean
 }
 
 export interface ConsentPage {

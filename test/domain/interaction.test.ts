@@ -151,6 +151,21 @@ t.test('the consent page has every requested scope once, read beside write', asy
   const [openid] = identity
   t.match(openid, { name: 'openid', checked: true, required: true })
   t.strictSame(
+    shown.filter(({ sensitive }) => sensitive).map(({ name }) => name),
+    [
+      'students:read',
+      'students:write',
+      'members:read',
+      'members:write',
+      'orders:read',
+      'subscriptions:read',
+      'subscriptions:write',
+      'forms:read',
+      'account:write',
+    ],
+    'what is known of other people, what they pay, what somebody may do',
+  )
+  t.strictSame(
     layOutScope(['nonsense'], defaultScopeCatalogue, () => true),
     { identity: [], areas: [] },
   )

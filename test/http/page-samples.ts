@@ -10,9 +10,9 @@ const account = { name: 'Alice Example', username: 'alice' }
 function askFor(names: readonly string[]): Pick<Pages['consent'], 'identity' | 'areas' | 'onlyNew'> {
   const identity: ConsentScope[] = []
   const areas = new Map<string, ConsentArea>()
-  for (const { name, group, access, description } of defaultScopeCatalogue) {
+  for (const { name, group, access, description, sensitive = false } of defaultScopeCatalogue) {
     if (!names.includes(name)) continue
-    const scope = { name, description, checked: true, required: name === 'openid' }
+    const scope = { name, description, checked: true, required: name === 'openid', sensitive }
     if (access === 'identity') identity.push(scope)
     else areas.set(group, { ...areas.get(group), group, [access]: scope })
   }
@@ -175,7 +175,13 @@ export const ordinary = {
 /** Text that ends an attribute, starts an element, turns the writing direction and never breaks. */
 export const hostileText = `"'><script>alert(1)</script><img src=//evil.test onerror=alert(1)>&lt;\u202E‮moc.elgoog 💥Z̸̛͇̫̮͒̈́͌͐a̶̢̛͙̫͗l̷̰͐${'W'.repeat(420)}`
 
-const hostileScope = { name: hostileText, description: hostileText, checked: true, required: false }
+const hostileScope = {
+  name: hostileText,
+  description: hostileText,
+  checked: true,
+  required: false,
+  sensitive: true,
+}
 const hostileAccount = { name: hostileText, username: hostileText }
 const hostileHidden = { [hostileText]: hostileText }
 
