@@ -61,7 +61,7 @@ export function accentFault(text: string): string | undefined {
 /** The stylesheet that gives every page this accent. */
 export function accentSheet(accent: Colour): string {
   const { light, dark } = accentTones(accent)
-  return `:root{${properties(light)}}@media (prefers-color-scheme:dark){:root{${properties(dark)}}}\n`
+  return `:root{${properties(light)}}@media screen and (prefers-color-scheme:dark){:root{${properties(dark)}}}\n`
 }
 
 function properties({ accent, hover, onAccent, ink }: AccentTones): string {

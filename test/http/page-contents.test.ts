@@ -43,8 +43,9 @@ t.test(
     t.same(
       parseElements(document)
         .filter(({ attributes }) => attributes.get('name') === 'scope')
-        .map(({ attributes }) => attributes.get('value')),
-      scopes.map(({ name }) => name),
+        .map(({ attributes }) => attributes.get('value'))
+        .toSorted(),
+      scopes.map(({ name }) => name).toSorted(),
     )
   },
 )
@@ -53,13 +54,22 @@ t.test(
   'what stays folded in on the consent page is counted and named, and submits with the rest',
   async (t) => {
     const document = await html('consent-everything')
-    t.match(textOf(document), '12 more areas')
-    t.match(textOf(document), 'Events, Membership plans, Coupons')
+    t.match(textOf(document), '11 more areas')
+    t.match(textOf(document), 'School, Appearance, Events, Membership plans, Coupons')
     const form = document.slice(document.indexOf('<form'), document.indexOf('</form>'))
     t.equal(form.match(/name="scope"/g)?.length, 38)
     t.notMatch(await html('consent'), 'more areas')
   },
 )
+
+t.test('sensitive areas are marked, and none of them is folded in', async (t) => {
+  const document = await html('consent-everything')
+  const rows = [...document.matchAll(/<th scope="row">([^<]*) <span class="mark">Sensitive<\/span>/g)]
+  const marked = rows.map(([, area]) => area)
+  t.strictSame(marked, ['Students', 'Members', 'Orders', 'Subscriptions', 'Forms', 'Account'])
+  t.notMatch(document.slice(document.indexOf('class="more"')), 'Sensitive')
+  t.notMatch(await html('consent-identity'), 'Sensitive')
+})
 
 t.test('every checkbox of the consent page has a name, and openid cannot be unticked', async (t) => {
   const document = await html('consent-everything')

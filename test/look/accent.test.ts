@@ -50,7 +50,7 @@ t.test('on light pages a button has the very colour the operator named', async (
 
 t.test('the grounds are those of the stylesheet', async (t) => {
   const style = readFileSync(new URL('../../views/style.css', import.meta.url), 'utf8')
-  const [light = '', dark = ''] = style.split('@media (prefers-color-scheme: dark)')
+  const [light = '', dark = ''] = style.split('@media screen and (prefers-color-scheme: dark)')
   for (const [theme, text] of [
     ['light', light],
     ['dark', dark],
@@ -83,6 +83,6 @@ t.test('the stylesheet of an accent says every token of both themes and nothing 
   t.equal(
     accentSheet(colour('#c8102e')),
     ':root{--accent:#c8102e;--accent-hover:#a70022;--on-accent:#ffffff;--accent-ink:#c8102e}' +
-      '@media (prefers-color-scheme:dark){:root{--accent:#f2908d;--accent-hover:#ffa29f;--on-accent:#000000;--accent-ink:#f2908d}}\n',
+      '@media screen and (prefers-color-scheme:dark){:root{--accent:#f2908d;--accent-hover:#ffa29f;--on-accent:#000000;--accent-ink:#f2908d}}\n',
   )
 })
