@@ -14,12 +14,12 @@ import { isLoopbackRedirect } from '../domain/redirect-uri.ts'
 import { narrowScope } from '../domain/scope.ts'
 import type { CatalogueScope } from '../domain/scope-catalogue.ts'
 import { isSameText } from '../domain/secret.ts'
+import { forged } from '../http/forgery.ts'
 import type { ConsentPage } from '../http/page-models.ts'
 import { parametersOf } from '../http/parameters.ts'
 import { codeIssuer } from './issue-code.ts'
 import {
   ended,
-  forged,
   formActionOf,
   type GoOn,
   type Pending,

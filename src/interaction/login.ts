@@ -10,8 +10,9 @@ import { isSameText } from '../domain/secret.ts'
 import { beginSession } from '../domain/session.ts'
 import { browserName } from '../http/browser-name.ts'
 import { noteRefusal } from '../http/errors.ts'
+import { forged } from '../http/forgery.ts'
 import { assertForm, parametersOf } from '../http/parameters.ts'
-import { ended, forged, formActionOf, type GoOn, type Pending, pendingLoader } from './pending.ts'
+import { ended, formActionOf, type GoOn, type Pending, pendingLoader } from './pending.ts'
 import { passwordSignIn } from './sign-in.ts'
 
 /** Sign-in and the choice of an account, OpenID Connect Core §3.1.2.3. */

@@ -96,20 +96,6 @@ export function ended(): OAuthError {
   })
 }
 
-/** A form that was not sent by our page in this browser for this sign-in, RFC 6749 §10.12. */
-export function forged(pageUrl: string): OAuthError {
-  return new OAuthError('access_denied', 'the form does not belong to this browser and sign-in', {
-    rule: 'rfc6749-10.12-csrf-approval',
-    status: 403,
-    page: {
-      title: 'This page is out of date',
-      advice:
-        'You may have signed in or out in another tab. Nothing was changed; look at the page again as it is now.',
-      link: { url: pageUrl, label: 'Show the page again' },
-    },
-  })
-}
-
 function noCookies(): OAuthError {
   return new OAuthError('invalid_request', 'the browser sent no cookie', {
     rule: 'rfc6749-10.12-csrf-approval',

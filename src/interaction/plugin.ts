@@ -1,7 +1,7 @@
-import type { FastifyPluginAsync, FastifyReply, FastifyRequest } from 'fastify'
+import type { FastifyPluginAsync, FastifyReply } from 'fastify'
 import type { AppDeps } from '../deps.ts'
-import { OAuthError } from '../domain/errors.ts'
 import { wrongPerson } from '../domain/interaction.ts'
+import { assertSameSite } from '../http/forgery.ts'
 import { formBodies } from '../http/parameters.ts'
 import { consentPage } from './consent.ts'
 import { codeIssuer } from './issue-code.ts'
@@ -42,15 +42,4 @@ export const interaction: FastifyPluginAsync<AppDeps> = async (app, deps) => {
 
   loginPage(app, deps, goOn)
   consentPage(app, deps, goOn)
-}
-
-/** Browsers say where a request comes from: a form of another site is refused before it is read, RFC 6749 §10.12. */
-async function assertSameSite(request: FastifyRequest): Promise<void> {
-  const site = request.headers['sec-fetch-site']
-  if (request.method !== 'POST' || site === undefined || site === 'same-origin' || site === 'none') return
-  throw new OAuthError('access_denied', 'the form was sent by another site', {
-    rule: 'rfc6749-10.12-csrf-approval',
-    status: 403,
-    received: site,
-  })
 }

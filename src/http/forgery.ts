@@ -1,0 +1,27 @@
+import type { FastifyRequest } from 'fastify'
+import { OAuthError } from '../domain/errors.ts'
+
+/** Browsers say where a request comes from: a form of another site is refused before it is read, RFC 6749 §10.12. */
+export async function assertSameSite(request: FastifyRequest): Promise<void> {
+  const site = request.headers['sec-fetch-site']
+  if (request.method !== 'POST' || site === undefined || site === 'same-origin' || site === 'none') return
+  throw new OAuthError('access_denied', 'the form was sent by another site', {
+    rule: 'rfc6749-10.12-csrf-approval',
+    status: 403,
+    received: site,
+  })
+}
+
+/** A form that was not sent by our page in this browser for this sign-in, RFC 6749 §10.12. */
+export function forged(pageUrl: string): OAuthError {
+  return new OAuthError('access_denied', 'the form does not belong to this browser and sign-in', {
+    rule: 'rfc6749-10.12-csrf-approval',
+    status: 403,
+    page: {
+      title: 'This page is out of date',
+      advice:
+        'You may have signed in or out in another tab. Nothing was changed; look at the page again as it is now.',
+      link: { url: pageUrl, label: 'Show the page again' },
+    },
+  })
+}
