@@ -1,5 +1,6 @@
 import { type Argon2Parameters, argon2, timingSafeEqual } from 'node:crypto'
 import { availableParallelism } from 'node:os'
+import { readTextAsset } from './assets.ts'
 import type { RandomSource } from './system.ts'
 
 /** Whether the password is that of the hash; for an undefined hash false, after the same time. */
@@ -23,10 +24,25 @@ const phcForm =
 /** A hash of today's cost that no known password has: what an unknown person is checked against. */
 export const decoyHash = formatPhc(Buffer.alloc(saltBytes), Buffer.alloc(cost.tagLength))
 
-/** Whether a new password has 8 to 256 characters; nothing else is asked of it. */
-export function isAcceptablePassword(password: string): boolean {
+/** Why a new password is not taken: it has not 8 to 256 characters, or everybody who guesses tries it first. */
+export type PasswordFault = 'length' | 'common'
+
+/**
+ * What is wrong with a new password, if anything is. Letters and signs of all kinds may be in it, and none has to.
+ * The 3,000 commonest passwords of that length are refused, however they are capitalised.
+ */
+export function passwordFault(password: string): PasswordFault | undefined {
   const { length } = [...password]
-  return length >= 8 && length <= 256
+  if (length < 8 || length > 256) return 'length'
+  return commonPasswords().has(password.toLowerCase()) ? 'common' : undefined
+}
+
+let common: ReadonlySet<string> | undefined
+
+/** Read when the first password is chosen: a server that starts has no use for it. */
+function commonPasswords(): ReadonlySet<string> {
+  common ??= new Set(readTextAsset('src/common-passwords.txt').trim().split('\n'))
+  return common
 }
 
 /** The argon2id hash of a password exactly as typed, as a PHC string with its salt and cost. */

@@ -1,11 +1,12 @@
 import { argon2Sync } from 'node:crypto'
+import { readFileSync } from 'node:fs'
 import t from 'tap'
 import {
   createPasswordQueue,
   decoyHash,
   hashPassword,
-  isAcceptablePassword,
   PasswordQueueFull,
+  passwordFault,
   verifyPassword,
 } from '../src/passwords.ts'
 import { seededRandom } from './helpers/clock.ts'
@@ -75,10 +76,19 @@ t.test('a full queue refuses at once, and those who wait are served', async (t) 
 })
 
 t.test('a new password has 8 to 256 characters, not bytes', async (t) => {
-  t.same(
-    ['1234567', '12345678', '😀'.repeat(7), '😀'.repeat(8), 'x'.repeat(256), 'x'.repeat(257)].map(
-      isAcceptablePassword,
-    ),
-    [false, true, false, true, true, false],
+  const shown = ['1234567', '😀'.repeat(7), '😀'.repeat(8), 'x'.repeat(256), 'x'.repeat(257), ' '.repeat(8)]
+  t.strictSame(shown.map(passwordFault), ['length', 'length', undefined, undefined, 'length', undefined])
+})
+
+t.test('a password that everybody guesses first is refused, however it is capitalised', async (t) => {
+  const common = ['password', '12345678', 'qwertyuiop', 'PassWord', 'JENNIFER']
+  t.strictSame(common.map(passwordFault), Array(5).fill('common'))
+  const list = readFileSync(new URL('../src/common-passwords.txt', import.meta.url), 'utf8')
+  const refused = list.trim().split('\n')
+  t.equal(new Set(refused).size, 3000)
+  t.strictSame([...new Set(refused.map(passwordFault))], ['common'])
+  t.strictSame(
+    ['password', 'x'].map((word) => passwordFault(`${word} of mine`)),
+    [undefined, undefined],
   )
 })

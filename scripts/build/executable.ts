@@ -28,6 +28,7 @@ const addon = 'better_sqlite3.node'
 const assets = [
   'package.json',
   'openapi/openapi.json',
+  'src/common-passwords.txt',
   'views/*',
   'drizzle/*/*.sql',
   'drizzle/*/meta/_journal.json',

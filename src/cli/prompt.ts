@@ -1,7 +1,7 @@
 import { createInterface, type Interface } from 'node:readline'
 import { Writable } from 'node:stream'
 import { text } from 'node:stream/consumers'
-import { isAcceptablePassword } from '../passwords.ts'
+import { passwordFault } from '../passwords.ts'
 import { CommandFailed } from './failure.ts'
 
 /**
@@ -10,8 +10,13 @@ import { CommandFailed } from './failure.ts'
  */
 export async function readNewPassword(): Promise<string> {
   const password = process.stdin.isTTY ? await askTwice() : await firstLine()
-  if (isAcceptablePassword(password)) return password
-  throw new CommandFailed('the password must have 8 to 256 characters')
+  const fault = passwordFault(password)
+  if (fault === undefined) return password
+  throw new CommandFailed(
+    fault === 'length'
+      ? 'the password must have 8 to 256 characters'
+      : 'the password is one of the 3,000 commonest; choose another',
+  )
 }
 
 /**

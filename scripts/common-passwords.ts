@@ -1,0 +1,17 @@
+/**
+ * Writes src/common-passwords.txt: the 3,000 commonest passwords of 8 characters and more, commonest first. `--check`
+ * fails when the file differs from the list it is made of.
+ */
+import { readFileSync, writeFileSync } from 'node:fs'
+import { dictionary } from '@zxcvbn-ts/language-common'
+
+const file = new URL('../src/common-passwords.txt', import.meta.url)
+const commonest = dictionary['passwords-common'].filter((password) => [...String(password)].length >= 8)
+const text = `${commonest.slice(0, 3000).join('\n')}\n`
+
+if (process.argv.includes('--check')) {
+  if (readFileSync(file, 'utf8') !== text) {
+    process.stderr.write('src/common-passwords.txt is out of date; run npm run common-passwords\n')
+    process.exitCode = 1
+  }
+} else writeFileSync(file, text)
