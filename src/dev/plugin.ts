@@ -7,7 +7,9 @@ import fp from 'fastify-plugin'
 import type { AppDeps } from '../deps.ts'
 import { isMovable, type MovableClock } from './clock.ts'
 import { clockRoutes } from './clock-routes.ts'
+import { misbehavingIssuers } from './issuers/plugin.ts'
 import { acceptOnlyJson } from './json-body.ts'
+import { mounts } from './mount.ts'
 import { onlyLocal } from './only-local.ts'
 
 /** What the parts of a development server are given: as everybody, and a clock that can be moved. */
@@ -31,12 +33,14 @@ export const development = fp<AppDeps>(
       for (const work of repeated) await work()
     })
     app.addHook('onClose', async () => forget())
+    if (!deps.isNested) await app.register(mounts)
 
     await app.register(
       async (scope) => {
         acceptOnlyJson(scope)
         scope.addHook('onRequest', onlyLocal(deps.config.issuer))
         await scope.register(clockRoutes, deps)
+        if (!deps.isNested) await scope.register(misbehavingIssuers, deps)
       },
       { prefix: `${deps.service.prefix}/_dev` },
     )

@@ -1,0 +1,158 @@
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { Seconds } from '../../domain/model.ts'
+
+/** What a request is about, as far as it says something of a client's conduct. */
+export type Place =
+  | 'metadata'
+  | 'resource-metadata'
+  | 'keys'
+  | 'registration'
+  | 'authorization'
+  | 'callback'
+  | 'token'
+  | 'userinfo'
+  | 'api'
+  | 'introspection'
+  | 'other'
+
+/** One request to a misbehaving issuer and what its answer gave. Secrets in it stay in memory: no report shows them. */
+export interface Step {
+  readonly at: Seconds
+  /** `callback` is the answer that sends a browser back to the client, RFC 6749 §4.1.2. */
+  readonly place: Place
+  readonly method: string
+  readonly path: string
+  readonly status: number
+  /** The lie began here: the real server was asked for something else than the client asked. */
+  readonly isAltered: boolean
+  readonly sent: Sent
+  readonly gave: Gave
+}
+
+/** What the client sent that it was given before, or should have been. */
+export interface Sent {
+  readonly code?: string
+  readonly refreshToken?: string
+  readonly accessToken?: string
+  readonly grantType?: string
+  readonly challengeMethod?: string
+}
+
+/** What the answer gave to the client. */
+export interface Gave {
+  readonly codes: readonly string[]
+  readonly accessToken?: string
+  readonly refreshToken?: string
+  readonly expiresAt?: Seconds
+}
+
+/** What a request and its answer were; `body` is the answer before anything in it was changed. */
+export function stepOf(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  body: string,
+  { prefix, issuer, now }: { readonly prefix: string; readonly issuer: string; readonly now: Seconds },
+): Omit<Step, 'isAltered'> {
+  const [path = ''] = request.url.split('?', 1)
+  const callback = callbackOf(reply, body, issuer)
+  const place = callback === undefined ? placeOf(path, prefix) : 'callback'
+  const asked = { ...textsOf(request.query), ...textsOf(request.body) }
+  return {
+    at: now,
+    place,
+    method: request.method,
+    path: path.replace(prefix, ''),
+    status: reply.statusCode,
+    sent: sentWith(asked, request.headers.authorization, place),
+    gave: place === 'token' ? tokensIn(body, now) : { codes: callback?.getAll('code') ?? [] },
+  }
+}
+
+/** The parameters of an authorization response: the real server never sends one without `iss`. */
+export function callbackOf(reply: FastifyReply, body: string, issuer: string): URLSearchParams | undefined {
+  const location = reply.getHeader('location')
+  const found = typeof location === 'string' ? queryOf(location) : fieldsOf(body)
+  return found.get('iss') === issuer ? found : undefined
+}
+
+/** What is behind the question mark. */
+function queryOf(location: string): URLSearchParams {
+  return new URLSearchParams(/\?([^#]*)/.exec(location)?.[1] ?? '')
+}
+
+/** The hidden fields of a page that posts itself, OAuth 2.0 Form Post Response Mode §2. */
+function fieldsOf(html: string): URLSearchParams {
+  if (!html.includes('id="form-post"')) return new URLSearchParams()
+  return new URLSearchParams(
+    [...html.matchAll(hiddenField)].map(([, name = '', value = '']): [string, string] => [
+      name,
+      decoded(value),
+    ]),
+  )
+}
+
+/** A hidden field as views/form-post.eta writes it. */
+export const hiddenField = /<input type="hidden" name="([^"]*)" value="([^"]*)">/g
+
+function decoded(text: string): string {
+  const entities = { '&quot;': '"', '&#39;': "'", '&lt;': '<', '&gt;': '>', '&amp;': '&' } as const
+  return text.replaceAll(/&(?:quot|#39|lt|gt|amp);/g, (entity) => entities[entity as keyof typeof entities]) // the pattern matches its keys
+}
+
+function placeOf(path: string, prefix: string): Place {
+  const wellKnown = /\/\.well-known\/([\w-]+)/.exec(path)?.[1]
+  if (wellKnown !== undefined)
+    return wellKnown === 'oauth-protected-resource' ? 'resource-metadata' : 'metadata'
+  const own = path.slice(prefix.length)
+  return places[own] ?? (own.startsWith('/api/') && !own.startsWith('/api/oauth/') ? 'api' : 'other')
+}
+
+const places: Readonly<Record<string, Place>> = {
+  '/api/oauth/jwks': 'keys',
+  '/api/oauth/register': 'registration',
+  '/oauth/authorize': 'authorization',
+  '/api/oauth/token': 'token',
+  '/api/oauth/userinfo': 'userinfo',
+  '/api/oauth/introspect': 'introspection',
+}
+
+function sentWith(
+  asked: Readonly<Record<string, string>>,
+  authorization: string | undefined,
+  place: Place,
+): Sent {
+  const bearer = /^bearer +(.*)$/i.exec(authorization ?? '')?.[1] ?? asked['access_token']
+  const told = {
+    code: place === 'token' ? asked['code'] : undefined,
+    refreshToken: asked['grant_type'] === 'refresh_token' ? (asked['refresh_token'] ?? '') : undefined,
+    accessToken: place === 'api' || place === 'userinfo' ? bearer : undefined,
+    grantType: asked['grant_type'],
+    challengeMethod: asked['code_challenge_method'],
+  }
+  return Object.fromEntries(Object.entries(told).filter(([, value]) => value !== undefined))
+}
+
+function textsOf(parsed: unknown): Readonly<Record<string, string>> {
+  if (typeof parsed !== 'object' || parsed === null) return {}
+  return Object.fromEntries(Object.entries(parsed).filter(([, value]) => typeof value === 'string'))
+}
+
+/** The tokens of a token response, RFC 6749 §5.1. */
+export function tokensIn(body: string, now: Seconds): Gave {
+  const { access_token: accessToken, refresh_token: refreshToken, expires_in } = membersOf(body) ?? {}
+  const seconds = Number(expires_in)
+  return {
+    codes: [],
+    ...(typeof accessToken === 'string' && { accessToken }),
+    ...(typeof refreshToken === 'string' && { refreshToken }),
+    ...(Number.isInteger(seconds) && { expiresAt: now + seconds }),
+  }
+}
+
+/** The members of a JSON object; undefined for anything else. */
+export function membersOf(body: string): Readonly<Record<string, unknown>> | undefined {
+  if (!body.startsWith('{')) return undefined
+  const value: unknown = JSON.parse(body)
+  // `as`: what begins with a brace and parses is an object.
+  return value as Readonly<Record<string, unknown>>
+}
