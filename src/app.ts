@@ -56,7 +56,11 @@ export interface AppOptions {
 export async function buildApp(given: Deps, options: AppOptions = {}): Promise<FastifyInstance> {
   const { config } = given
   const service = describeService(config)
-  const deps: AppDeps = { ...given, service, checkPassword: createPasswordQueue(config.passwordQueue) }
+  // What only a development server has: no other loads it.
+  const dev = config.mode === 'dev' ? await import('./dev/plugin.ts') : undefined
+  const checkHash = createPasswordQueue(config.passwordQueue)
+  const checkPassword = dev?.withKnownPasswords(checkHash) ?? checkHash
+  const deps: AppDeps = { ...given, service, checkPassword }
   const { prefix, https, issuer, resources, resourceMetadataUrl } = service
 
   const app = Fastify(
@@ -81,7 +85,7 @@ export async function buildApp(given: Deps, options: AppOptions = {}): Promise<F
   await app.register(waiting, deps)
   await app.register(approval, deps)
   await app.register(grantTypes)
-  if (config.mode === 'dev') await app.register((await import('./dev/plugin.ts')).development, deps)
+  if (dev !== undefined) await app.register(dev.development, deps)
 
   // What people see: no cross-origin calls, and every refusal is a page.
   await app.register(async (scope) => {
