@@ -3,6 +3,7 @@ import { addAuditCommand } from './cli/audit.ts'
 import { addBackupCommand } from './cli/backup.ts'
 import { addClientCommands } from './cli/client.ts'
 import { addConfigCommands } from './cli/config.ts'
+import type { DevFlags } from './cli/dev.ts'
 import { addDoctorCommand } from './cli/doctor/command.ts'
 import { addExplainCommand } from './cli/explain.ts'
 import { exitCode, reportFailure } from './cli/failure.ts'
@@ -32,6 +33,16 @@ lychgate config print shows all of them, and who said each; docs/configuration.m
 Exit codes: 0 done, 1 refused or failed, 64 wrong usage, 78 wrong configuration.
 `
 
+const devExamples = `
+Examples:
+  lychgate dev --port 0                              a free port; the issuer is printed
+  lychgate dev --people people.yaml
+  lychgate dev --time +31d                           what a client sees in a month
+  curl -s localhost:9400/_dev/clock -H 'content-type: application/json' -d '{"advance":"1h"}'
+
+The routes below /_dev move the time, issue tokens, lose replies and more: docs/development.md.
+`
+
 /** Runs one command line and returns the exit code; a server goes on until a signal ends it. */
 export async function main(argv: readonly string[]): Promise<number> {
   process.stdout.on('error', ignoreClosedPipe)
@@ -57,7 +68,11 @@ function commandLine(): Command {
   const dev = program
     .command('dev')
     .description('start a development server on localhost, with two people to sign in as')
-  addServerFlags(dev).action(async (flags: ServerFlags) => (await import('./cli/dev.ts')).dev(flags))
+  addServerFlags(dev)
+    .option('--people <file>', 'YAML file with the people to sign in as, instead of alice and bob')
+    .option('--time <when>', 'the time it starts at: 2027-01-01T00:00:00Z, or +31d')
+    .addHelpText('after', devExamples)
+    .action(async (flags: DevFlags) => (await import('./cli/dev.ts')).dev(flags))
   const serve = program
     .command('serve')
     .description('start the server for real people; it needs LYCHGATE_SECRET')

@@ -3,27 +3,62 @@ import { developmentFaults } from '../config/checks.ts'
 import { ConfigError } from '../config/error.ts'
 import { loadConfig } from '../config/load.ts'
 import type { Config } from '../config/schema.ts'
-import { movableClock } from '../dev/clock.ts'
-import { systemClock, systemRandom } from '../system.ts'
+import { type MovableClock, movableClock } from '../dev/clock.ts'
+import { changeOf } from '../dev/clock-routes.ts'
+import { type DevelopmentPerson, developmentPeople, passwordOf, seedPeople } from '../dev/people.ts'
+import { OAuthError } from '../domain/errors.ts'
+import type { Store } from '../storage/store.ts'
+import { isoInstant, systemClock, systemRandom } from '../system.ts'
 import { keepDevSecret } from './dev-secret.ts'
 import { makeFolder } from './open.ts'
 import { readableLog } from './readable-log.ts'
 import { findFreePort, runServer } from './run-server.ts'
-import { developmentPeople, seedPeople } from './seed.ts'
 import type { ServerFlags } from './server-flags.ts'
 
+/** Flags of a development server alone. */
+export interface DevFlags extends ServerFlags {
+  readonly people?: string
+  readonly time?: string
+}
+
 /** `lychgate dev`: a server to develop against, with people whose passwords everybody knows. */
-export async function dev({ config: file, ...flags }: ServerFlags): Promise<void> {
+export async function dev({ config: file, people: peopleFile, time, ...flags }: DevFlags): Promise<void> {
   const config = await settlePort(
     loadConfig({ mode: 'dev', flags: { ...flags }, environment: process.env, file }),
   )
   const faults = [...developmentFaults(config)]
   if (faults.length > 0) throw new ConfigError(faults)
+  const people = await peopleOf(peopleFile)
+  const clock = await clockAt(time)
   makeFolder(config.data)
   const secret = config.secret ?? keepDevSecret(config.data, systemRandom)
+  let taken: readonly string[] = []
+  const seed = async (store: Store) => {
+    taken = await seedPeople(store, clock, people)
+  }
+  await runServer({ ...config, secret }, seed, { logTo: readableLog(process.stdout) }, clock)
+  process.stdout.write(banner(config, { people, taken, clock }))
+}
+
+async function peopleOf(file: string | undefined): Promise<readonly DevelopmentPerson[]> {
+  if (file === undefined) return developmentPeople
+  // Loaded late: most have no such file, and it is YAML.
+  const { readPeople } = await import('../dev/read-people.ts')
+  return readPeople(file)
+}
+
+/** @throws {ConfigError} unless `time` is an instant, or a duration from now. */
+async function clockAt(time: string | undefined): Promise<MovableClock> {
   const clock = movableClock(systemClock)
-  await runServer({ ...config, secret }, seedPeople, { logTo: readableLog(process.stdout) }, clock)
-  process.stdout.write(banner(config))
+  if (time === undefined) return clock
+  try {
+    await clock.move(changeOf(/^[-+]/.test(time) ? { advance: time } : { set: time }, clock))
+  } catch (cause) {
+    if (!(cause instanceof OAuthError)) throw cause
+    const wanted = 'must be an instant, such as 2027-01-01T00:00:00Z, or a duration from now, such as +31d'
+    throw new ConfigError(`--time: ${wanted}`, { cause })
+  }
+  return clock
 }
 
 /** Every public URL derives from the issuer, so a free port is found before anything is built. */
@@ -33,22 +68,36 @@ async function settlePort(config: Config): Promise<Config> {
   return { ...config, port, issuer: `http://localhost:${port}` }
 }
 
-function banner({ issuer, data }: Config): string {
-  const signIns = developmentPeople.map(({ username, password }) => `${username} / ${password}`)
+/** Who can sign in, and when it is. */
+interface Scene {
+  readonly people: readonly DevelopmentPerson[]
+  /** User names that belong to somebody else. */
+  readonly taken: readonly string[]
+  readonly clock: MovableClock
+}
+
+function banner({ issuer, data }: Config, { people, taken, clock }: Scene): string {
+  const own = people.filter(({ username }) => !taken.includes(username))
+  const signIns = own.slice(0, mostShown).map((person) => `${person.username} / ${passwordOf(person)}`)
+  const more = own.length > mostShown ? `   and ${own.length - mostShown} more` : ''
   const registration = JSON.stringify({
     client_name: 'My first client',
     redirect_uris: ['http://127.0.0.1:7777/callback'],
   })
+  const time = clock.offsetSeconds === 0 ? '' : `  time        ${isoInstant(clock())}\n`
   return `
   Lychgate is ready, for development only.
 
   issuer      ${issuer}
   discovery   ${issuer}/.well-known/openid-configuration
-  sign in as  ${signIns.join('   or   ')}
-  data        ${resolve(data)}
+  sign in as  ${signIns.join('   or   ')}${more}
+${time}  data        ${resolve(data)}
 
   Register a client:
   curl -s ${issuer}/api/oauth/register -H 'content-type: application/json' -d '${registration}'
 
 `
 }
+
+/** People the banner names. */
+const mostShown = 4

@@ -25,8 +25,7 @@ export const clockRoutes: DevPart = async (app, { clock }) => {
   app.get('/clock', async () => describe(clock))
   app.post('/clock', async (request) => {
     const before = clock()
-    const change = changeOf(requireBody(ClockRequest, request.body))
-    assertRepresentable(clock, change)
+    const change = changeOf(requireBody(ClockRequest, request.body), clock)
     await clock.move(change)
     const passed = clock() - before
     request.log.info({ now: isoInstant(clock()), moved: passed }, 'the clock was moved')
@@ -35,13 +34,18 @@ export const clockRoutes: DevPart = async (app, { clock }) => {
 }
 
 /** What a request of these members does to the clock. @throws {OAuthError} `invalid_request` */
-export function changeOf({ reset, set, advance, freeze }: Static<typeof ClockRequest>): ClockChange {
-  return {
+export function changeOf(
+  { reset, set, advance, freeze }: Static<typeof ClockRequest>,
+  clock: MovableClock,
+): ClockChange {
+  const change = {
     ...(reset !== undefined && { reset }),
     ...(set !== undefined && { set: requireInstant(set) }),
     ...(advance !== undefined && { advance: requireDuration(advance) }),
     ...(freeze !== undefined && { freeze }),
   }
+  assertRepresentable(clock, change)
+  return change
 }
 
 function describe(clock: MovableClock) {

@@ -12,6 +12,8 @@ import { acceptOnlyJson } from './json-body.ts'
 import { mounts } from './mount.ts'
 import { onlyLocal } from './only-local.ts'
 
+export { withKnownPasswords } from './people.ts'
+
 /** What the parts of a development server are given: as everybody, and a clock that can be moved. */
 export interface DevDeps extends AppDeps {
   readonly clock: MovableClock

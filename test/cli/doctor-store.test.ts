@@ -13,9 +13,9 @@ import Database from 'better-sqlite3'
 import t, { type Test } from 'tap'
 import { examineDatabaseClock } from '../../src/cli/doctor/clock.ts'
 import type { Finding } from '../../src/cli/doctor/finding.ts'
-import { seedPeople } from '../../src/cli/seed.ts'
+import { seedPeople } from '../../src/dev/people.ts'
 import { openStore } from '../../src/storage/open.ts'
-import { systemClock, systemRandom } from '../../src/system.ts'
+import { systemClock } from '../../src/system.ts'
 import { newFolder, run } from '../helpers/command.ts'
 import { faultsOf } from '../helpers/doctor.ts'
 import { folderWithKeys, keysSecret } from '../helpers/keys.ts'
@@ -249,7 +249,7 @@ t.test('keys that are missing, due or from the future, and people of development
 t.test('people of the development server in a production store are found', async (t) => {
   const data = healthyFolder(t)
   const store = await openStore(`sqlite:${data}/lychgate.db`)
-  await seedPeople(store, systemClock, systemRandom)
+  await seedPeople(store, systemClock)
   await store.close()
   t.match(await faults(data), [
     {

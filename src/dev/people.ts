@@ -1,0 +1,158 @@
+import { hash } from 'node:crypto'
+import { type Static, Type } from '@sinclair/typebox'
+import { createAccount } from '../domain/account.ts'
+import { auditEvent } from '../domain/audit.ts'
+import type { Account, AccountClaims } from '../domain/model.ts'
+import { isSameText } from '../domain/secret.ts'
+import type { PasswordCheck } from '../passwords.ts'
+import { RecordExists, type Store } from '../storage/store.ts'
+import type { Clock } from '../system.ts'
+
+const claimValue = Type.Union([
+  Type.String(),
+  Type.Number(),
+  Type.Boolean(),
+  Type.Record(Type.String(), Type.String()),
+])
+
+/** A person of a development server. */
+export const DevelopmentPerson = Type.Object(
+  {
+    username: Type.String({ minLength: 1 }),
+    /** Public knowledge; absent: the user name and `-in-dev`. */
+    password: Type.Optional(Type.String({ minLength: 1 })),
+    email: Type.Optional(Type.String()),
+    /** Absent: true. */
+    email_verified: Type.Optional(Type.Boolean()),
+    /** Absent: made from the user name, the same in every development server. */
+    sub: Type.Optional(Type.String({ minLength: 1, maxLength: 255, pattern: '^[\\x21-\\x7e]+$' })),
+    claims: Type.Optional(Type.Record(Type.String(), claimValue)),
+  },
+  { additionalProperties: false },
+)
+export type DevelopmentPerson = Static<typeof DevelopmentPerson>
+
+/** Alice has every standard claim of the profile and email scopes, OpenID Connect Core §5.4; Bob has hardly any. */
+export const developmentPeople: readonly DevelopmentPerson[] = [
+  {
+    username: 'alice',
+    password: 'alice-in-dev',
+    email: 'alice@example.com',
+    claims: {
+      name: 'Alice Mary Archer',
+      given_name: 'Alice',
+      middle_name: 'Mary',
+      family_name: 'Archer',
+      nickname: 'Al',
+      profile: 'https://example.com/people/alice',
+      picture: 'https://example.com/people/alice.png',
+      website: 'https://alice.example.com',
+      gender: 'female',
+      birthdate: '1990-04-17',
+      zoneinfo: 'Europe/Berlin',
+      locale: 'en-GB',
+    },
+  },
+  { username: 'bob', password: 'bob-in-dev', claims: { name: 'Bob Baker' } },
+]
+
+/** Where a password's hash stands for everybody else. No production server takes it for one. */
+const knownPrefix = 'known:'
+
+/** The password everybody knows of this person. */
+export function passwordOf({ username, password = `${username}-in-dev` }: DevelopmentPerson): string {
+  return password
+}
+
+/** Checks known passwords as they stand, and leaves all others, which somebody has set, to `check`. */
+export function withKnownPasswords(check: PasswordCheck): PasswordCheck {
+  return async (password, stored) =>
+    stored?.startsWith(knownPrefix)
+      ? isSameText(password, stored.slice(knownPrefix.length))
+      : check(password, stored)
+}
+
+/**
+ * Adds these people where their names are free. A list of the developer's own also brings those up to date that a
+ * development server added before; nobody else is touched, and no password that somebody has set.
+ * @returns The user names that belong to somebody else.
+ */
+export async function seedPeople(
+  store: Pick<Store, 'find' | 'write'>,
+  clock: Clock,
+  people: readonly DevelopmentPerson[] = developmentPeople,
+): Promise<readonly string[]> {
+  const taken: string[] = []
+  for (const person of people) {
+    const fresh = accountOf(person, clock)
+    const known = await store.find('accountByLogin', fresh.username)
+    if (known !== undefined && !known.seeded) taken.push(fresh.username)
+    else if (known !== undefined && people === developmentPeople) continue
+    else if (!(await seedPerson(store, fresh, known, clock))) taken.push(fresh.username)
+  }
+  return taken
+}
+
+async function seedPerson(
+  store: Pick<Store, 'write'>,
+  fresh: Account,
+  known: Account | undefined,
+  clock: Clock,
+): Promise<boolean> {
+  try {
+    if (known === undefined) {
+      const event = auditEvent('person-added', { by: 'server', at: clock() }, { accountId: fresh.id })
+      await store.write({ op: 'insertAccount', account: fresh }, event)
+    } else if (!isSame(fresh, known)) {
+      const account = updated(known, fresh)
+      await store.write({ op: 'updateAccount', account })
+    }
+    return true
+  } catch (error) {
+    // Her address belongs to somebody the developer added, or another server has just seeded.
+    if (!(error instanceof RecordExists)) throw error
+    return false
+  }
+}
+
+function accountOf(person: DevelopmentPerson, clock: Clock): Account {
+  const { username, email, email_verified: emailVerified = true, sub, claims } = person
+  const said = {
+    username,
+    email,
+    emailVerified,
+    passwordHash: knownPrefix + passwordOf(person),
+    seeded: true,
+  }
+  const id = hash('sha256', `lychgate dev ${username}`, 'buffer').subarray(0, 16)
+  const account = createAccount(
+    { ...said, ...(claims && { claims: claims satisfies AccountClaims }) },
+    id,
+    clock(),
+  )
+  return sub === undefined ? account : { ...account, id: sub }
+}
+
+/** The known person with what the list says now. */
+function updated(known: Account, fresh: Account): Account {
+  const { email: _email, passwordHash: _hash, ...rest } = known
+  return {
+    ...rest,
+    ...(fresh.email !== undefined && { email: fresh.email }),
+    ...passwordOfBoth(fresh, known),
+    claims: fresh.claims,
+    updatedAt: fresh.updatedAt,
+  }
+}
+
+/** A password that was set by somebody stays, and so does that there is none. */
+function passwordOfBoth(fresh: Account, known: Account): Pick<Account, 'passwordHash'> {
+  const { passwordHash } = known.passwordHash?.startsWith(knownPrefix) ? fresh : known
+  return passwordHash === undefined ? {} : { passwordHash }
+}
+
+function isSame(fresh: Account, known: Account): boolean {
+  const facts = ({ email, claims: { updated_at: _, ...claims } }: Account) =>
+    JSON.stringify([email, Object.entries(claims).sort(([one], [other]) => (one < other ? -1 : 1))])
+  return facts(fresh) === facts(known) && passwordOfBoth(fresh, known).passwordHash === known.passwordHash
+}
