@@ -73,7 +73,7 @@ function variableBlocks(section: TSchema, prefix: string): string[] {
     const block = [...lines, `#${variableOf(path)}=${[exampleOf(schema)].flat().join(',')}`].join('\n')
     if (!confidentialPaths.includes(path)) return [block]
     const file = `# The file that holds ${variableOf(path)}; set one of the two.\n# (an example, no default)`
-    return [block, `${file}\n#${variableOf(path)}_FILE=/run/secrets/lychgate_${name}`]
+    return [block, `${file}\n#${variableOf(path)}_FILE=/run/secrets/${variableOf(path).toLowerCase()}`]
   })
 }
 

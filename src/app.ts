@@ -25,6 +25,7 @@ import { tokenReader } from './http/token-reader.ts'
 import { waiting } from './http/waiting.ts'
 import { interaction } from './interaction/plugin.ts'
 import { publishedKeys } from './oidc-core/keys.ts'
+import { letters } from './mail/plugin.ts'
 import { userInfo } from './oidc-core/userinfo.ts'
 import { logout } from './oidc-logout/plugin.ts'
 import { createPasswordQueue } from './passwords.ts'
@@ -84,6 +85,7 @@ export async function buildApp(given: Deps, options: AppOptions = {}): Promise<F
   await app.register(browser, deps)
   await app.register(waiting, deps)
   await app.register(approval, deps)
+  await app.register(letters, deps)
   await app.register(grantTypes)
   if (dev !== undefined) await app.register(dev.development, deps)
 

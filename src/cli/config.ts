@@ -119,11 +119,11 @@ function settingsOf({ config, origins }: ResolvedConfig): readonly Setting[] {
   })
 }
 
-/** The address of a database without its password, which may also stand in the query; of anything else nothing. */
+/** The address of a database or a mail server without its password, which may also stand in the query; of anything else nothing. */
 function masked(value: unknown): unknown {
   if (typeof value !== 'string' || value.startsWith('sqlite:')) return value
   const url = URL.parse(value)
-  if (url === null || !/^postgres(ql)?:$/.test(url.protocol)) return '***'
+  if (url === null || !/^(postgres(ql)?|smtps?):$/.test(url.protocol)) return '***'
   if (url.password !== '') url.password = '***'
   if (url.search !== '') url.search = '***'
   return url.href

@@ -21,6 +21,7 @@ export function* inconsistencies(config: Config): Generator<string> {
   yield* networkFaults(config)
   yield* lifetimeFaults(config)
   yield* keyFaults(config)
+  yield* mailFaults(config.mail)
   yield* scopeFaults(config)
   yield* resourceFaults(config)
   if (config.secret === exampleSecret) {
@@ -137,6 +138,25 @@ function* keyFaults(config: Config): Generator<string> {
   if (rotationSeconds > 0 && rotationSeconds + publishAheadSeconds < turn) {
     yield `keys.rotationSeconds: must be 0 or at least ${turn - publishAheadSeconds}: keys stay as long as what they sealed, and there is room for ${mostHandleKeys}`
   }
+}
+
+/** No message shows the URL: it may hold a password. */
+function* mailFaults({ url, from, replyTo }: Config['mail']): Generator<string> {
+  const server = url === undefined ? undefined : URL.parse(url)
+  const isServer = server !== null && /^smtps?:$/.test(server?.protocol ?? 'smtp:') && server?.hostname !== ''
+  if (!isServer)
+    yield 'mail.url: must be smtp://HOST:PORT or smtps://HOST:PORT, with user:password@ before the host'
+  if (url !== undefined && from === undefined) yield 'mail.from: is missing; mail.url needs it'
+  if (url === undefined && from !== undefined) yield 'mail.url: is missing; mail.from is of no use without it'
+  for (const [name, address] of Object.entries({ from, replyTo })) {
+    if (address === undefined || isMailbox(address)) continue
+    yield `mail.${name}: must be an e-mail address, or a name and the address in angle brackets`
+  }
+}
+
+/** `accounts@example.org` or `Course accounts <accounts@example.org>`, on one line. */
+function isMailbox(text: string): boolean {
+  return /^[^@<>\p{C}]*<[^@<>\s]+@[^@<>\s]+>$|^[^@<>\s]+@[^@<>\s]+$/u.test(text)
 }
 
 function* scopeFaults({ scopes }: Config): Generator<string> {

@@ -11,7 +11,7 @@ export interface ConfigOption {
 }
 
 /** Settings that may hold a password: each has a variable ending in `_FILE`, and no message shows their value. */
-export const confidentialPaths: readonly string[] = ['store', 'secret']
+export const confidentialPaths: readonly string[] = ['store', 'secret', 'mail.url']
 
 /** Every option of ConfigSchema in its order, sections and list entries resolved to their members. */
 export function configOptions(): readonly ConfigOption[] {

@@ -199,6 +199,13 @@ export const ConfigSchema = Type.Object(
           2_592_000,
           'A self-registered client that is never used; then it is removed.',
         ),
+        firstPersonSeconds: seconds(
+          86_400,
+          'The link that `serve` prints on an empty store, with which the first person is made.',
+        ),
+        invitationSeconds: seconds(604_800, 'The link of an invitation.'),
+        passwordResetSeconds: seconds(3600, 'The link to a new password.'),
+        emailVerificationSeconds: seconds(86_400, 'The link that proves an e-mail address.'),
         metadataCacheSeconds: seconds(300, 'How long the metadata documents and keys may be cached.'),
       },
       section('How long things live.'),
@@ -232,6 +239,30 @@ export const ConfigSchema = Type.Object(
         }),
       },
       section('What clients that register themselves may have.'),
+    ),
+    mail: Type.Object(
+      {
+        url: Type.Optional(
+          Type.String({
+            description:
+              'The mail server: smtp://, with STARTTLS where the server has it and always where a password is sent, or smtps://. Absent: links are printed instead, and nobody can ask for a new password.',
+            examples: ['smtps://lychgate:password@mail.example.org:465'],
+          }),
+        ),
+        from: Type.Optional(
+          Type.String({
+            description: 'Who the mail is from; needed with mail.url.',
+            examples: ['accounts@example.org'],
+          }),
+        ),
+        replyTo: Type.Optional(
+          Type.String({
+            description: 'Where answers go; absent: to mail.from.',
+            examples: ['help@example.org'],
+          }),
+        ),
+      },
+      section('How letters to people are sent: invitations, new passwords, proofs of an address.'),
     ),
     scopes: Type.Array(ScopeEntry, {
       default: defaultScopeCatalogue,

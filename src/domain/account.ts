@@ -1,4 +1,4 @@
-import { accept, type Decision } from './decision.ts'
+import { accept, type Decision, type Write } from './decision.ts'
 import { OAuthError } from './errors.ts'
 import type { Account, AccountClaims, Seconds } from './model.ts'
 
@@ -7,8 +7,8 @@ export interface NewAccount {
   readonly username: string
   readonly email?: string | undefined
   readonly emailVerified?: boolean
-  /** PHC string, argon2id. */
-  readonly passwordHash: string
+  /** PHC string, argon2id; absent: they are invited and set one themselves. */
+  readonly passwordHash?: string
   /** Further standard claims, OpenID Connect Core §5.1. */
   readonly claims?: AccountClaims
   readonly seeded?: boolean
@@ -52,25 +52,13 @@ export function createAccount(person: NewAccount, fresh: Buffer, now: Seconds): 
       { rule: 'lychgate-account-username' },
     )
   }
-  const email = person.email === undefined ? undefined : canonicalEmail(person.email)
-  if (person.email !== undefined && email === undefined) {
-    throw new OAuthError('invalid_request', 'email must be an e-mail address', {
-      rule: 'oidc-core-5.1-email-syntax',
-    })
-  }
-  // Both are ways to sign in: nobody may take another person's address as a user name.
-  if (username.includes('@') && username !== email) {
-    throw new OAuthError(
-      'invalid_request',
-      'username may be an e-mail address only if it is the email of the same person',
-      { rule: 'lychgate-account-username' },
-    )
-  }
+  const email = person.email === undefined ? undefined : requireEmail(person.email)
+  assertOwnName(username, email)
   return {
     id: `person_${fresh.toString('base64url')}`,
     username,
     ...(email !== undefined && { email }),
-    passwordHash: person.passwordHash,
+    ...(person.passwordHash !== undefined && { passwordHash: person.passwordHash }),
     claims: {
       ...person.claims,
       preferred_username: username,
@@ -91,6 +79,100 @@ export function changePassword(account: Account, passwordHash: string, now: Seco
     { op: 'updateAccount', account: changed },
     { op: 'deleteSessionsOf', accountId: account.id },
   )
+}
+
+/** What changes about a person; an absent member stays, an empty text takes the claim or the address away. */
+export interface ProfileChange {
+  /** Standard claims that are text, OpenID Connect Core §5.1, under their wire names. */
+  readonly claims?: Readonly<Record<string, string>>
+  readonly email?: string
+  /** Somebody vouches for the address, or takes that back. */
+  readonly emailVerified?: boolean
+}
+
+/**
+ * The person with another profile. A new address is nobody's proven one: `email_verified` is false until it is shown
+ * to be theirs, OpenID Connect Core §5.1; so links that went to the old one prove nothing any more.
+ * @throws {OAuthError} `invalid_request` for an e-mail address that cannot be one, or that is the user name.
+ */
+export function changeProfile(account: Account, change: ProfileChange, now: Seconds): Decision<Account> {
+  const email = change.email === undefined ? account.email : readEmail(change.email)
+  // Whoever goes by their address goes by the new one.
+  const username = account.username === account.email ? (email ?? account.username) : account.username
+  assertOwnName(username, email)
+  const { email: before, ...others } = account
+  const { email: _, email_verified: verified, ...claims } = account.claims
+  const stays = email === before && verified === true
+  const changed: Account = {
+    ...others,
+    username,
+    ...(email !== undefined && { email }),
+    claims: {
+      ...withoutEmpty({ ...claims, ...change.claims, preferred_username: username }),
+      ...(email !== undefined && { email, email_verified: change.emailVerified ?? stays }),
+      updated_at: now,
+    },
+    updatedAt: now,
+  }
+  return accept(changed, { op: 'updateAccount', account: changed })
+}
+
+/** The address was shown to be theirs; nothing happens when they have another one by now. */
+export function verifyEmail(account: Account, email: string, now: Seconds): Decision<Account> {
+  if (account.email !== email || account.claims['email_verified'] === true) return accept(account)
+  return changeProfile(account, { emailVerified: true }, now)
+}
+
+/** Keeps a person out from now on: every session, every link and everything they granted to clients ends. */
+export function lockAccount(account: Account, now: Seconds): Decision<Account> {
+  const locked = { ...account, lockedAt: account.lockedAt ?? now, updatedAt: now }
+  return accept(
+    locked,
+    { op: 'updateAccount', account: locked },
+    { op: 'deleteLinksOf', accountId: account.id },
+    ...endAccess(account.id, 'lychgate-account-locked', now),
+  )
+}
+
+/** Lets a person in again; what ended with the lock stays ended. */
+export function unlockAccount({ lockedAt: _, ...account }: Account, now: Seconds): Decision<Account> {
+  const unlocked = { ...account, updatedAt: now }
+  return accept(unlocked, { op: 'updateAccount', account: unlocked })
+}
+
+/** The writes that sign a person out everywhere and take back everything they granted to clients. */
+export function endAccess(accountId: string, rule: string, now: Seconds): readonly Write[] {
+  return [
+    { op: 'deleteSessionsOf', accountId },
+    { op: 'revokeGrantsOf', accountId, at: now, rule },
+  ]
+}
+
+function readEmail(text: string): string | undefined {
+  return text === '' ? undefined : requireEmail(text)
+}
+
+function requireEmail(text: string): string {
+  const email = canonicalEmail(text)
+  if (email !== undefined) return email
+  throw new OAuthError('invalid_request', 'email must be an e-mail address', {
+    rule: 'oidc-core-5.1-email-syntax',
+  })
+}
+
+/** Both are ways to sign in: nobody may take another person's address as a user name. */
+function assertOwnName(username: string, email: string | undefined): void {
+  if (!username.includes('@') || username === email) return
+  throw new OAuthError(
+    'invalid_request',
+    'username may be an e-mail address only if it is the email of the same person',
+    { rule: 'lychgate-account-username' },
+  )
+}
+
+/** OpenID Connect Core §5.3.2: a claim without a value is left out, never empty. */
+function withoutEmpty(claims: AccountClaims): AccountClaims {
+  return Object.fromEntries(Object.entries(claims).filter(([, value]) => value !== ''))
 }
 
 /** NFKC can follow from lower case too: once more makes it stable. */

@@ -7,6 +7,7 @@ import type {
   Grant,
   Hash,
   Interaction,
+  LinkPurpose,
   OneTimeLink,
   Passkey,
   RefusalRecord,
@@ -42,6 +43,8 @@ export type Write =
   | { readonly op: 'insertLink'; readonly link: OneTimeLink }
   | { readonly op: 'deleteLink'; readonly linkId: Hash }
   | { readonly op: 'deleteLinksOf'; readonly accountId: string }
+  /** Every link for this purpose, whoever it was for. */
+  | { readonly op: 'deleteLinksFor'; readonly purpose: LinkPurpose }
   | { readonly op: 'insertInteraction'; readonly interaction: Interaction }
   | { readonly op: 'updateInteraction'; readonly interaction: Interaction }
   | { readonly op: 'deleteInteraction'; readonly interactionId: string }

@@ -315,11 +315,21 @@ export const auditEventNames = [
   'key-changed',
   'key-retired',
 ] as const
+  'client-changed',
 
 export type AuditEventName = (typeof auditEventNames)[number]
 
+  'person-invited',
+  'person-changed',
+  'person-email-verified',
 /** One line of the audit log: who did what, from where, when. Nothing in it is a secret. */
+  'person-locked',
+  'person-unlocked',
 export interface AuditEvent {
+  'link-made',
+  'session-ended',
+  'passkeys-removed',
+  'second-factor-removed',
   readonly name: AuditEventName
   readonly at: Seconds
   readonly by: 'person' | 'client' | 'operator' | 'server'

@@ -7,6 +7,7 @@ export const secretPrefix = {
   registration: 'lyc_registration_',
   session: 'lyc_session_',
   browser: 'lyc_browser_',
+  link: 'lyc_link_',
 } as const
 
 /** Entropy of every secret: 256 bits, RFC 6749 §10.10. */

@@ -157,8 +157,9 @@ export function consentOfKey(key: string): { readonly accountId: string; readonl
 }
 
 /** The row of a grant; its revoked access tokens are rows of their own. */
-export function grantRow({ revokedTokens: _, ...grant }: Grant): GrantRow {
+export function grantRow({ revokedTokens: _, acr, ...grant }: Grant): GrantRow {
   const { userinfo, idToken } = grant.claims
+  const isPlain = userinfo.length + idToken.length === 0 && acr === undefined
   return {
     ...grant,
     id: packed(grant.id, 12),
@@ -168,7 +169,7 @@ export function grantRow({ revokedTokens: _, ...grant }: Grant): GrantRow {
     codeChallenge: grant.codeChallenge === undefined ? null : packedHash(grant.codeChallenge),
     nonce: grant.nonce === undefined ? null : Buffer.from(grant.nonce),
     methods: joined(grant.methods),
-    claims: userinfo.length + idToken.length === 0 ? null : JSON.stringify([userinfo, idToken]),
+    claims: isPlain ? null : JSON.stringify([userinfo, idToken, ...(acr === undefined ? [] : [acr])]),
     rotatedAt: grant.rotatedAt ?? null,
     refreshExpiresAt: grant.refreshExpiresAt ?? null,
     revokedAt: grant.revokedAt ?? null,
@@ -178,9 +179,10 @@ export function grantRow({ revokedTokens: _, ...grant }: Grant): GrantRow {
 
 /** The grant of a row. */
 export function toGrant(row: FoundGrantRow): Grant {
-  const [userinfo, idToken] = (row.claims === null ? [[], []] : JSON.parse(row.claims)) as [
+  const [userinfo, idToken, acr] = (row.claims === null ? [[], []] : JSON.parse(row.claims)) as [
     string[],
     string[],
+    string?,
   ]
   return {
     id: row.id.toString('base64url'),
@@ -202,6 +204,7 @@ export function toGrant(row: FoundGrantRow): Grant {
     expiresAt: row.expiresAt,
     revokedTokens: words(row.revokedTokens ?? ''),
     // One by one, not through `present`: this is the hot read.
+    ...(acr !== undefined && { acr }),
     ...(row.codeChallenge && { codeChallenge: unpackedHash(row.codeChallenge) }),
     ...(row.nonce && { nonce: row.nonce.toString() }),
     ...(row.rotatedAt !== null && { rotatedAt: row.rotatedAt }),

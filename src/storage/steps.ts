@@ -83,6 +83,8 @@ export function stepsOf(write: Write): readonly Step[] {
       return [{ statement: write.op, values: { accountId: write.accountId } }]
     case 'insertLink':
       return [{ statement: write.op, values: { ...linkRow(write.link) } }]
+    case 'deleteLinksFor':
+      return [{ statement: write.op, values: { purpose: write.purpose } }]
     case 'deleteLink':
       return [{ statement: write.op, values: { id: write.linkId } }]
     case 'insertInteraction':

@@ -363,6 +363,14 @@ export function removals(t: Test, openEmpty: OpenEmpty): void {
     t.equal(await store.find('secondFactor', accountId), undefined)
   })
 
+  t.test('every link for one purpose goes at once, whoever it is for', async (t) => {
+    const store = await openEmpty(t)
+    for (const link of [sample.link, sample.fullLink]) await store.write({ op: 'insertLink', link })
+    await store.write({ op: 'deleteLinksFor', purpose: sample.link.purpose })
+    t.equal(await store.find('link', sample.link.id), undefined)
+    t.strictSame(await store.find('link', sample.fullLink.id), sample.fullLink)
+  })
+
   t.test('all sessions of a person but the one they stay in end together', async (t) => {
     const store = await openEmpty(t)
     const other = { ...sample.session, id: sample.digest(20), accountId: sample.fullAccount.id }

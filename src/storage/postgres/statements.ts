@@ -206,6 +206,7 @@ export function prepareWrites(db: NodePgDatabase): Readonly<Record<WriteStatemen
     insertLink: insert(oneTimeLinks),
     deleteLink: remove(oneTimeLinks, oneTimeLinks.id, 'id'),
     deleteLinksOf: remove(oneTimeLinks, oneTimeLinks.accountId, 'accountId'),
+    deleteLinksFor: remove(oneTimeLinks, oneTimeLinks.purpose, 'purpose'),
     insertSession: insert(sessions),
     extendSession: db
       .update(sessions)

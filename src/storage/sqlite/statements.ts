@@ -227,6 +227,7 @@ export function prepareWrites(db: BetterSQLite3Database): Readonly<Record<WriteS
     insertLink: insert(oneTimeLinks).prepare(),
     deleteLink: remove(oneTimeLinks, oneTimeLinks.id, 'id'),
     deleteLinksOf: remove(oneTimeLinks, oneTimeLinks.accountId, 'accountId'),
+    deleteLinksFor: remove(oneTimeLinks, oneTimeLinks.purpose, 'purpose'),
     insertSession: insert(sessions).prepare(),
     extendSession: db
       .update(sessions)

@@ -1,0 +1,68 @@
+import { OAuthError } from './errors.ts'
+import type { LinkPurpose, OneTimeLink, Seconds } from './model.ts'
+import { hashSecret, mintSecret } from './secret.ts'
+
+/** How long each kind of link can be used. */
+export interface LinkLifetimes {
+  readonly firstPersonSeconds: Seconds
+  readonly invitationSeconds: Seconds
+  readonly passwordResetSeconds: Seconds
+  readonly emailVerificationSeconds: Seconds
+}
+
+/** A link and the secret that opens it, which is told once and stored only as its hash. */
+export interface MintedLink {
+  readonly link: OneTimeLink
+  readonly secret: string
+}
+
+/**
+ * A link that is good for one use until it expires.
+ * @param whom The person, and the address it goes to by mail: only then does its use prove the address.
+ * @param fresh `secretBytes` random bytes.
+ */
+export function mintLink(
+  purpose: LinkPurpose,
+  whom: Pick<OneTimeLink, 'accountId' | 'email'>,
+  lifetimes: LinkLifetimes,
+  fresh: Buffer,
+  now: Seconds,
+): MintedLink {
+  const secret = mintSecret('link', fresh)
+  const expiresAt = now + secondsOf(purpose, lifetimes)
+  return { link: { id: hashSecret(secret), purpose, ...whom, createdAt: now, expiresAt }, secret }
+}
+
+/**
+ * The link, if it can still be used. One that was used, one that expired and one that never was look the same.
+ * @throws {OAuthError} `invalid_request`
+ */
+export function requireLink(link: OneTimeLink | undefined, now: Seconds): OneTimeLink {
+  if (link === undefined || now >= link.expiresAt) throw unusableLink()
+  return link
+}
+
+/** The refusal of a link that opens nothing. */
+export function unusableLink(): OAuthError {
+  return new OAuthError('invalid_request', 'the link was used, has expired or never was', {
+    rule: 'lychgate-link-open',
+    status: 404,
+    page: {
+      title: 'This link does not work any more',
+      advice: 'It was used already, it is too old, or a part of it is missing. Ask for a new one.',
+    },
+  })
+}
+
+function secondsOf(purpose: LinkPurpose, lifetimes: LinkLifetimes): Seconds {
+  switch (purpose) {
+    case 'first-person':
+      return lifetimes.firstPersonSeconds
+    case 'invitation':
+      return lifetimes.invitationSeconds
+    case 'password-reset':
+      return lifetimes.passwordResetSeconds
+    case 'email-verification':
+      return lifetimes.emailVerificationSeconds
+  }
+}

@@ -1,0 +1,67 @@
+import type { Config } from '../config/schema.ts'
+import { auditEvent, type Occasion } from '../domain/audit.ts'
+import type { Account, OneTimeLink, Seconds } from '../domain/model.ts'
+import { mintLink } from '../domain/one-time-link.ts'
+import { secretBytes } from '../domain/secret.ts'
+import type { Store } from '../storage/store.ts'
+import type { RandomSource } from '../system.ts'
+import { composeLetter, type LetterFacts } from './letters.ts'
+import { type Sender, sendLetter } from './mailer.ts'
+
+/** What links are made of. */
+export interface LinkSources {
+  readonly config: Pick<Config, 'issuer' | 'lifetimes' | 'service'>
+  readonly store: Pick<Store, 'write'>
+  readonly random: RandomSource
+}
+
+/** A link as it is given to somebody: whoever has the URL can use it, once. */
+export interface GivenLink {
+  readonly url: string
+  readonly expiresAt: Seconds
+  /** For how long it works. */
+  readonly seconds: Seconds
+}
+
+/** Where a link and a request for one are answered, below the issuer. */
+export const linkPath = '/link'
+
+/**
+ * Makes a link for a person, stored as a hash, and tells the audit log.
+ * @param whom `email`: the address it is going to be sent to, for its use to prove.
+ * @param query What else the page is told, such as the request that waits in the same browser.
+ */
+export async function makeLink(
+  { config, store, random }: LinkSources,
+  { purpose, ...whom }: Pick<OneTimeLink, 'purpose' | 'accountId' | 'email'>,
+  occasion: Occasion,
+  query: Readonly<Record<string, string>> = {},
+): Promise<GivenLink> {
+  const { link, secret } = mintLink(purpose, whom, config.lifetimes, random(secretBytes), occasion.at)
+  const about = { ...(whom.accountId !== undefined && { accountId: whom.accountId }), purpose }
+  await store.write({ op: 'insertLink', link }, auditEvent('link-made', occasion, about))
+  const search = new URLSearchParams({ code: secret, ...query })
+  return {
+    url: `${config.issuer}${linkPath}?${search}`,
+    expiresAt: link.expiresAt,
+    seconds: link.expiresAt - link.createdAt,
+  }
+}
+
+/**
+ * Sends a link to its person.
+ * @throws {MailFailed} unless the mail server took the letter.
+ */
+export function sendLink(
+  sender: Sender,
+  config: LinkSources['config'],
+  purpose: LetterFacts['purpose'],
+  account: Account,
+  to: string,
+  { url, seconds }: GivenLink,
+): Promise<void> {
+  return sendLetter(
+    sender,
+    composeLetter({ purpose, service: config.service.name, account, to, url, seconds }),
+  )
+}

@@ -1,0 +1,78 @@
+import type { Config } from '../config/schema.ts'
+
+/** One letter, in plain text and as simple HTML that says the same. */
+export interface Letter {
+  readonly to: string
+  readonly subject: string
+  readonly text: string
+  readonly html: string
+}
+
+/** A mail server and who writes. */
+export interface Sender {
+  readonly url: string
+  readonly from: string
+  readonly replyTo?: string
+}
+
+/** The mail server did not take a letter; the message is one line for an operator, without a password. */
+export class MailFailed extends Error {
+  constructor(line: string, options: ErrorOptions) {
+    super(line, options)
+    this.name = 'MailFailed'
+  }
+}
+
+const connectMilliseconds = 10_000
+const idleMilliseconds = 20_000
+
+/** Who sends letters here; undefined where no mail server is set. */
+export function senderOf({ mail }: Pick<Config, 'mail'>): Sender | undefined {
+  const { url, from, replyTo } = mail
+  if (url === undefined || from === undefined) return undefined
+  return { url, from, ...(replyTo !== undefined && { replyTo }) }
+}
+
+/**
+ * Gives one letter to the mail server.
+ * @throws {MailFailed} unless the server took it.
+ */
+export async function sendLetter({ url, from, replyTo }: Sender, letter: Letter): Promise<void> {
+  // Loaded late: few requests and commands send mail.
+  const { createTransport } = await import('nodemailer')
+  const transport = createTransport({
+    url,
+    requireTLS: mustEncrypt(new URL(url)),
+    connectionTimeout: connectMilliseconds,
+    greetingTimeout: connectMilliseconds,
+    socketTimeout: idleMilliseconds,
+    disableFileAccess: true,
+    disableUrlAccess: true,
+  })
+  try {
+    await transport.sendMail({
+      ...letter,
+      from,
+      ...(replyTo !== undefined && { replyTo }),
+      // RFC 3834 §5: no out-of-office reply, please.
+      headers: { 'auto-submitted': 'auto-generated' },
+    })
+  } catch (cause) {
+    throw new MailFailed(`mail: ${new URL(url).host} did not take the letter (${reasonOf(cause)})`, { cause })
+  } finally {
+    transport.close()
+  }
+}
+
+/** A password never travels in the clear, not even where somebody in between hides STARTTLS. */
+function mustEncrypt({ protocol, hostname, password }: URL): boolean {
+  const isLocal = ['localhost', '127.0.0.1', '[::1]'].includes(hostname)
+  return protocol === 'smtp:' && password !== '' && !isLocal
+}
+
+function reasonOf(cause: unknown): string {
+  if (!(cause instanceof Error)) return String(cause)
+  const { code, response } = cause as Error & { readonly code?: string; readonly response?: string } // nodemailer's
+  const said = (response ?? cause.message).replaceAll(/[^\P{C}]+/gu, ' ').slice(0, 200)
+  return code === undefined ? said : `${code}: ${said}`
+}

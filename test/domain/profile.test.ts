@@ -1,0 +1,116 @@
+import t from 'tap'
+import {
+  changeProfile,
+  createAccount,
+  lockAccount,
+  unlockAccount,
+  verifyEmail,
+} from '../../src/domain/account.ts'
+import type { Account } from '../../src/domain/model.ts'
+import { mintLink, requireLink, unusableLink } from '../../src/domain/one-time-link.ts'
+import { hashSecret } from '../../src/domain/secret.ts'
+
+const ada = createAccount(
+  {
+    username: 'ada',
+    email: 'ada@example.org',
+    emailVerified: true,
+    passwordHash: 'x',
+    claims: { name: 'Ada', website: 'https://a.example', phone_number_verified: true },
+  },
+  Buffer.alloc(16, 1),
+  100,
+)
+
+function resultOf(decision: { readonly result: Account } | object): Account {
+  if (!('result' in decision)) throw new Error('it was refused')
+  return decision.result
+}
+
+t.test('a profile changes where it is told to, and an empty claim goes away', async (t) => {
+  const changed = resultOf(changeProfile(ada, { claims: { name: 'Ada L.', website: '' } }, 200))
+  t.strictSame(changed.claims, {
+    name: 'Ada L.',
+    phone_number_verified: true,
+    preferred_username: 'ada',
+    email: 'ada@example.org',
+    email_verified: true,
+    updated_at: 200,
+  })
+  t.equal(changed.updatedAt, 200)
+})
+
+t.test('another address is not verified, whatever was proven of the one before', async (t) => {
+  const moved = resultOf(changeProfile(ada, { email: 'Ada@New.Example' }, 200))
+  t.equal(moved.email, 'ada@new.example')
+  t.equal(moved.claims['email_verified'], false)
+  const same = resultOf(changeProfile(ada, { email: ' ADA@example.org' }, 200))
+  t.equal(same.claims['email_verified'], true, 'another spelling is the same address')
+  const vouched = resultOf(changeProfile(ada, { email: 'a@b.example', emailVerified: true }, 200))
+  t.equal(vouched.claims['email_verified'], true)
+  const none = resultOf(changeProfile(ada, { email: '' }, 200))
+  t.equal(none.email, undefined)
+  t.notOk('email' in none.claims || 'email_verified' in none.claims)
+  t.throws(() => changeProfile(ada, { email: 'not one' }, 200), { code: 'invalid_request' })
+})
+
+t.test('whoever goes by their address goes by the new one', async (t) => {
+  const eve = createAccount({ username: 'e@x.example', email: 'e@x.example' }, Buffer.alloc(16, 2), 100)
+  t.notOk('passwordHash' in eve, 'invited, and without a password')
+  const moved = resultOf(changeProfile(eve, { email: 'e@y.example' }, 200))
+  t.equal(moved.username, 'e@y.example')
+  t.equal(moved.claims['preferred_username'], 'e@y.example')
+  t.throws(() => changeProfile(eve, { email: '' }, 200), { code: 'invalid_request' })
+})
+
+t.test('an address is verified by a link that went to it, and by no older one', async (t) => {
+  const unproven = resultOf(changeProfile(ada, { emailVerified: false }, 200))
+  t.equal(unproven.claims['email_verified'], false)
+  t.equal(resultOf(verifyEmail(unproven, 'ada@example.org', 300)).claims['email_verified'], true)
+  t.strictSame(verifyEmail(unproven, 'old@example.org', 300), { result: unproven, writes: [] })
+})
+
+t.test('a lock ends sessions, links and grants, and unlocking brings none of them back', async (t) => {
+  const decision = lockAccount(ada, 200)
+  t.strictSame(
+    decision.writes.map(({ op }) => op),
+    ['updateAccount', 'deleteLinksOf', 'deleteSessionsOf', 'revokeGrantsOf'],
+  )
+  const locked = resultOf(decision)
+  t.equal(locked.lockedAt, 200)
+  t.equal(resultOf(lockAccount(locked, 300)).lockedAt, 200, 'since the first time')
+  const { writes, ...unlocked } = unlockAccount(locked, 300)
+  t.notOk('lockedAt' in resultOf(unlocked))
+  t.strictSame(
+    writes.map(({ op }) => op),
+    ['updateAccount'],
+  )
+})
+
+t.test('a link is stored as a hash, and ends with its time', async (t) => {
+  const lifetimes = {
+    firstPersonSeconds: 10,
+    invitationSeconds: 20,
+    passwordResetSeconds: 30,
+    emailVerificationSeconds: 40,
+  }
+  for (const [purpose, seconds] of [
+    ['first-person', 10],
+    ['invitation', 20],
+    ['password-reset', 30],
+    ['email-verification', 40],
+  ] as const) {
+    const { link, secret } = mintLink(purpose, { accountId: 'p' }, lifetimes, Buffer.alloc(32, 5), 100)
+    t.match(secret, /^lyc_link_[\w-]{43}$/)
+    t.strictSame(link, {
+      id: hashSecret(secret),
+      purpose,
+      accountId: 'p',
+      createdAt: 100,
+      expiresAt: 100 + seconds,
+    })
+    t.equal(requireLink(link, 100 + seconds - 1), link)
+    t.throws(() => requireLink(link, 100 + seconds), { status: 404, message: unusableLink().message })
+    t.throws(() => requireLink(undefined, 100), { status: 404, message: unusableLink().message })
+  }
+})
