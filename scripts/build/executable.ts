@@ -29,7 +29,8 @@ const assets = [
   'package.json',
   'openapi/openapi.json',
   'src/common-passwords.txt',
-  'views/*',
+  'views/*.*',
+  'views/texts/*.json',
   'drizzle/*/*.sql',
   'drizzle/*/meta/_journal.json',
 ]

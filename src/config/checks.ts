@@ -1,5 +1,6 @@
 import { BlockList, isIP } from 'node:net'
 import { accentFault } from '../look/accent.ts'
+import { shippedLanguages } from '../texts/catalogue.ts'
 import { keyPolicy } from './key-policy.ts'
 import { type Config, exampleSecret, type ResourceEntry } from './schema.ts'
 
@@ -66,6 +67,10 @@ function* issuerFaults(issuer: string): Generator<string> {
 }
 
 function* networkFaults(config: Config): Generator<string> {
+  const { language } = config.service
+  if (!shippedLanguages.some((shipped) => shipped === language)) {
+    yield `service.language: must be one of ${shippedLanguages.join(', ')}`
+  }
   if (config.rateLimits === 'off' && !isLoopbackIssuer(config.issuer)) {
     yield 'rateLimits: off is accepted on a loopback issuer only'
   }

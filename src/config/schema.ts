@@ -138,6 +138,11 @@ export const ConfigSchema = Type.Object(
           minLength: 1,
           description: 'What people know this service as.',
         }),
+        language: Type.String({
+          default: 'en',
+          description:
+            'The language of pages for people who ask for none that is here: en, de, fr, es, pt, ja or ar.',
+        }),
         logo: Type.Optional(
           Type.String({
             description: 'The file of a logo for the pages: SVG, PNG, JPEG or WebP, 256 KiB at most.',

@@ -1,15 +1,3 @@
-const loopbackPrefixes = ['127.0.0.0/24', '0:0:0:0::/64']
-
-/**
- * A network for people, seen from another one: where somebody is who did something; undefined when that is not known.
- * @param isLocal Whether the service is for this computer alone. To any other, loopback is a proxy nobody told it of,
- * and everybody comes from there.
- */
-export function prefixInWords(prefix: string, seenFrom: string, isLocal: boolean): string | undefined {
-  if (loopbackPrefixes.includes(prefix)) return isLocal ? 'from this computer' : undefined
-  return prefix === seenFrom ? 'from the network you are on' : `from the network ${prefix}`
-}
-
 /**
  * The network an address belongs to, for counting: /24 of IPv4, /64 of IPv6. One household or one attacker can
  * easily hold all addresses below it.

@@ -2,6 +2,7 @@ import { requireContextClass } from './authentication-context.ts'
 import { narrowClaims, type ScopeClaims, scopeOfClaims } from './claims.ts'
 import { parseClaims } from './claims-request.ts'
 import { OAuthError } from './errors.ts'
+import { parseUiLocales } from './language.ts'
 import type { AuthorizationRequest, ClaimsRequest, Client, Scope, Seconds } from './model.ts'
 import { assertNoneRepeated, every, type Parameters, single } from './parameters.ts'
 import { requireCodeChallenge } from './pkce.ts'
@@ -109,6 +110,7 @@ export function parseAuthorizationRequest(
     prompt: prompt(single(parameters, 'prompt')),
     ...reachOfClaims(claims, scope, client, policy),
     ...present({ ...optional, loginHint: single(parameters, 'login_hint')?.slice(0, 256) }),
+    ...present({ uiLocales: parseUiLocales(parameters) }),
   }
 }
 

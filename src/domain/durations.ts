@@ -1,19 +1,5 @@
 import type { Seconds } from './model.ts'
 
-const units = [
-  ['day', 86_400],
-  ['hour', 3600],
-  ['minute', 60],
-  ['second', 1],
-] as const
-
-/** A duration in its largest fitting unit, for people: "90 days", "1 hour". */
-export function inWords(seconds: Seconds): string {
-  const [unit, size] = units.find(([, length]) => seconds >= length) ?? (['second', 1] as const)
-  const count = Math.floor(seconds / size)
-  return `${count} ${unit}${count === 1 ? '' : 's'}`
-}
-
 const secondsOf: Readonly<Record<string, Seconds>> = { s: 1, m: 60, h: 3600, d: 86_400, w: 604_800 }
 
 /** A duration as people write it: `90s`, `15m`, `12h`, `31d`, `4w`, `1d12h`, and back in time `-1h`; undefined for anything else. */

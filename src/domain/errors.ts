@@ -1,3 +1,5 @@
+import type { Text } from './text.ts'
+
 /** Error codes this server sends, each with the document that registers it and its HTTP status in a JSON answer. */
 export const errorStatus = {
   // RFC 6749 §4.1.2.1 and §5.2
@@ -44,9 +46,9 @@ export interface RefusalDetail {
   readonly headers?: Readonly<Record<string, string>>
   /** What an error page tells the person instead of the general words. */
   readonly page?: {
-    readonly title: string
-    readonly advice: string
-    readonly link?: { readonly url: string; readonly label: string }
+    readonly title: Text
+    readonly advice: Text
+    readonly link?: { readonly url: string; readonly label: Text }
   }
   readonly cause?: unknown
 }

@@ -151,6 +151,8 @@ export interface SignInRequest {
   readonly prompt: readonly string[]
   readonly maxAgeSeconds?: Seconds
   readonly loginHint?: string
+  /** Languages for the pages, the best first, OpenID Connect Core §3.1.2.1. */
+  readonly uiLocales?: readonly string[]
   /** The only person whose answer counts, from `id_token_hint` or `claims`. */
   readonly requiredSub?: string
 }

@@ -1,5 +1,6 @@
 import type { FastifyRequest } from 'fastify'
 import { OAuthError } from '../domain/errors.ts'
+import { says } from '../texts/catalogue.ts'
 
 /** Browsers say where a request comes from: a form of another site is refused before it is read, RFC 6749 §10.12. */
 export async function assertSameSite(request: FastifyRequest): Promise<void> {
@@ -18,10 +19,9 @@ export function forged(pageUrl: string): OAuthError {
     rule: 'rfc6749-10.12-csrf-approval',
     status: 403,
     page: {
-      title: 'This page is out of date',
-      advice:
-        'You may have signed in or out in another tab. Nothing was changed; look at the page again as it is now.',
-      link: { url: pageUrl, label: 'Show the page again' },
+      title: says('error.outdated'),
+      advice: says('error.outdated.advice'),
+      link: { url: pageUrl, label: says('error.outdated.again') },
     },
   })
 }

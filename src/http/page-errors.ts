@@ -1,5 +1,6 @@
 import type { FastifyInstance, FastifyReply } from 'fastify'
-import type { OAuthError } from '../domain/errors.ts'
+import type { OAuthError, RefusalDetail } from '../domain/errors.ts'
+import { says } from '../texts/catalogue.ts'
 import { noteRefusal, toOAuthError } from './errors.ts'
 
 /**
@@ -29,22 +30,9 @@ export function errorPage(refusal: OAuthError, reply: FastifyReply): FastifyRepl
   return reply.page('error', model, { status })
 }
 
-function generalWords(status: number): {
-  title: string
-  advice: string
-  link?: { url: string; label: string }
-} {
-  if (status === 429) return { title: 'Too many attempts', advice: 'Wait a little, then try again.' }
-  if (status === 404)
-    return {
-      title: 'There is no such page',
-      advice: 'Check the address, or go back to the app you came from.',
-    }
-  if (status >= 500)
-    return { title: 'Something went wrong here', advice: 'Nothing was changed. Try again in a moment.' }
-  return {
-    title: 'This request cannot be continued',
-    advice:
-      'Go back to the app you came from and start again. If it happens again, tell its developer what stands below.',
-  }
+function generalWords(status: number): NonNullable<RefusalDetail['page']> {
+  if (status === 429) return { title: says('error.tooMany'), advice: says('error.tooMany.advice') }
+  if (status === 404) return { title: says('error.notFound'), advice: says('error.notFound.advice') }
+  if (status >= 500) return { title: says('error.ours'), advice: says('error.ours.advice') }
+  return { title: says('error.request.title'), advice: says('error.request.advice') }
 }

@@ -1,4 +1,5 @@
 import type { Seconds } from '../domain/model.ts'
+import type { Text } from '../domain/text.ts'
 
 /** What each server-rendered page shows. Values are plain text: the templates escape them. */
 export interface Pages {
@@ -21,8 +22,8 @@ export interface LoginPage {
   readonly clientName?: string
   /** `login_hint`, or what was typed before. */
   readonly username?: string
-  /** What went wrong with the last attempt, in a sentence for people. */
-  readonly problem?: string
+  /** What went wrong with the last attempt. */
+  readonly problem?: Text
   /** The person is signed in and has to prove it again. */
   readonly again: boolean
 }
@@ -67,17 +68,16 @@ export interface ConsentPage {
     readonly id: string
     /** The client registered itself: its name is self-asserted, RFC 7591 §5. */
     readonly selfRegistered: boolean
-    /** "4 seconds ago", "3 days ago". */
-    readonly registeredAgo: string
+    readonly registeredAgoSeconds: Seconds
     /** "from this computer", "from the network 203.0.113.0/24"; absent when it is not known. */
-    readonly registeredFrom?: string
+    readonly registeredFrom?: Text
     /** Where the person is sent back to, as shown. */
     readonly redirectUri: string
     readonly redirectHost: string
     /** The redirect goes to this very computer. */
     readonly loopback: boolean
     /** http(s) links, to be shown with their host; never fetched. */
-    readonly links: readonly { readonly label: string; readonly url: string; readonly host: string }[]
+    readonly links: readonly { readonly label: Text; readonly url: string; readonly host: string }[]
   }
   /** Who the access is for, when it is not only the service itself. */
   readonly resources: readonly { readonly name: string; readonly identifier: string }[]
@@ -86,8 +86,8 @@ export interface ConsentPage {
   readonly areas: readonly ConsentArea[]
   /** The rest was allowed before and stays allowed. */
   readonly onlyNew: boolean
-  /** "90 days", or undefined when nothing outlives the access token. */
-  readonly accessLasts?: string
+  /** Undefined when nothing outlives the access token. */
+  readonly accessLastsSeconds?: Seconds
   /** The person's own page, where access is taken back; absent when there is none. */
   readonly accountUrl?: string
 }
@@ -114,20 +114,20 @@ export interface FormPostPage {
 export interface ErrorPage {
   readonly status: number
   /** A short sentence for people. */
-  readonly title: string
+  readonly title: Text
   /** What the person can do now. */
-  readonly advice: string
+  readonly advice: Text
   /** For the developer of the client: OAuth error code and description. */
   readonly code: string
   readonly description: string
   readonly requestId: string
   /** Present when going there can help, with its label. */
-  readonly link?: { readonly url: string; readonly label: string }
+  readonly link?: { readonly url: string; readonly label: Text }
   /** Seconds after which trying again makes sense. */
   readonly retryAfterSeconds?: Seconds
 }
 
 export interface HomePage {
   readonly issuer: string
-  readonly links: readonly { readonly label: string; readonly url: string }[]
+  readonly links: readonly { readonly label: Text; readonly url: string }[]
 }

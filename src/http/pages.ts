@@ -8,8 +8,11 @@ import type { FastifyInstance, FastifyReply } from 'fastify'
 import fp from 'fastify-plugin'
 import { readAsset } from '../assets.ts'
 import type { Config } from '../config/schema.ts'
-import type { Seconds } from '../domain/model.ts'
+import { chooseLanguage } from '../domain/language.ts'
+import type { Text } from '../domain/text.ts'
 import { type Image, loadLook } from '../look/look.ts'
+import { says } from '../texts/catalogue.ts'
+import { createTexts } from '../texts/texts.ts'
 import type { Pages } from './page-models.ts'
 
 /** What the pages need to know of the installation. */
@@ -28,6 +31,12 @@ export interface PageOptions {
 }
 
 declare module 'fastify' {
+  interface FastifyRequest {
+    /** `ui_locales` of the request this one belongs to, set by whoever knows it, OpenID Connect Core §3.1.2.1. */
+    uiLocales: readonly string[] | undefined
+    /** The language of a page that answers this request. */
+    readonly language: string
+  }
   interface FastifyReply {
     /** Sends a page as HTML with the headers every page carries, RFC 6749 §10.13 and RFC 9700 §4.16. */
     page<K extends keyof Pages>(name: K, model: Pages[K], options?: PageOptions): FastifyReply
@@ -85,13 +94,23 @@ export const pages = fp<PagesOptions>(
       logoDark: serveLogo('logo-dark', look.logoDark),
       logoHasName: look.logo !== undefined && service.logoName === 'inside',
     }
+    const texts = createTexts({ service: service.name })
+    app.decorateRequest('uiLocales', undefined)
+    app.decorateRequest('language', {
+      getter() {
+        const wish = { uiLocales: this.uiLocales, acceptLanguage: this.headers['accept-language'] }
+        return chooseLanguage(wish, texts.languages, service.language)
+      },
+    })
     await app.register(fastifyView, { engine: { eta: look.eta } })
     app.decorateReply('page', function (this: FastifyReply, name, model, options = {}) {
       const script = name === 'form-post' ? "'self'" : "'none'"
       this.code(options.status ?? 200)
         .headers(pageHeaders)
         .header('content-security-policy', contentSecurityPolicy(script, options.formAction))
-      this.viewAsync(`@${name}.eta`, { page: model, site, shorten, inWords }).then(
+      const speech = texts.in(this.request.language)
+      this.header('content-language', speech.language).header('vary', 'Accept-Language')
+      this.viewAsync(`@${name}.eta`, { page: model, site, ...speech }).then(
         (html) => void this.send(html),
         (error: unknown) => void this.send(error),
       )
@@ -143,22 +162,11 @@ function serveAsset(app: FastifyInstance, asset: Asset): void {
   })
 }
 
-function serviceLinks(service: Config['service']): readonly { label: string; url: string }[] {
+function serviceLinks(service: Config['service']): readonly { label: Text; url: string }[] {
   return [
-    { label: 'Help', url: service.help },
-    { label: 'Documentation', url: service.documentation },
-    { label: 'Privacy', url: service.policy },
-    { label: 'Terms', url: service.terms },
+    { label: says('site.help'), url: service.help },
+    { label: says('site.documentation'), url: service.documentation },
+    { label: says('site.privacy'), url: service.policy },
+    { label: says('site.terms'), url: service.terms },
   ].flatMap(({ label, url }) => (url === undefined ? [] : [{ label, url }]))
-}
-
-/** Foreign text for a running sentence; the whole of it belongs in a place of its own. */
-function shorten(text: string, length = 60): string {
-  const characters = [...text]
-  return characters.length > length ? `${characters.slice(0, length - 1).join('')}…` : text
-}
-
-function inWords(seconds: Seconds): string {
-  const [count, unit] = seconds < 60 ? [seconds, 'second'] : [Math.ceil(seconds / 60), 'minute']
-  return `${count} ${unit}${count === 1 ? '' : 's'}`
 }

@@ -1,11 +1,10 @@
 import type { FastifyInstance, FastifyReply } from 'fastify'
 import type { AppDeps } from '../deps.ts'
-import { addressPrefix, prefixInWords } from '../domain/address-prefix.ts'
+import { addressPrefix } from '../domain/address-prefix.ts'
 import { auditEvent } from '../domain/audit.ts'
 import { narrowClaims } from '../domain/claims.ts'
 import { layOutScope } from '../domain/consent-areas.ts'
 import type { Write } from '../domain/decision.ts'
-import { inWords } from '../domain/durations.ts'
 import { OAuthError } from '../domain/errors.ts'
 import { askedScope, narrowByPerson, rememberConsent, wantedScope } from '../domain/interaction.ts'
 import type { Account, Scope, Seconds, Session } from '../domain/model.ts'
@@ -14,9 +13,12 @@ import { isLoopbackRedirect } from '../domain/redirect-uri.ts'
 import { narrowScope } from '../domain/scope.ts'
 import type { CatalogueScope } from '../domain/scope-catalogue.ts'
 import { isSameText } from '../domain/secret.ts'
+import type { Text } from '../domain/text.ts'
 import { forged } from '../http/forgery.ts'
 import type { ConsentPage } from '../http/page-models.ts'
 import { parametersOf } from '../http/parameters.ts'
+import { says } from '../texts/catalogue.ts'
+import { fromPlace } from '../texts/place.ts'
 import { codeIssuer } from './issue-code.ts'
 import {
   ended,
@@ -100,7 +102,7 @@ export function consentPage(app: FastifyInstance, deps: AppDeps, goOn: GoOn): vo
       identity,
       areas,
       onlyNew: asked.length < wantedScope(request).length,
-      ...(outlives && { accessLasts: inWords(config.lifetimes.refreshTokenAbsoluteSeconds) }),
+      ...(outlives && { accessLastsSeconds: config.lifetimes.refreshTokenAbsoluteSeconds }),
     }
     return reply.page('consent', model, formActionOf(pending))
   }
@@ -108,7 +110,7 @@ export function consentPage(app: FastifyInstance, deps: AppDeps, goOn: GoOn): vo
   const registeredFrom = ({ client }: PendingAuthorization, { request }: FastifyReply) =>
     client.registeredFrom === undefined
       ? undefined
-      : prefixInWords(client.registeredFrom, addressPrefix(request.ip), !service.https)
+      : fromPlace(client.registeredFrom, addressPrefix(request.ip), !service.https)
 
   const foreignResources = (identifiers: readonly string[]) =>
     identifiers.every((identifier) => identifier === service.resources.own.identifier)
@@ -151,20 +153,20 @@ function denied(): OAuthError {
 
 function describeClient(
   { client, request }: PendingAuthorization,
-  registeredFrom: string | undefined,
+  registeredFrom: Text | undefined,
   now: Seconds,
 ): ConsentPage['client'] {
   const { redirectUri } = request
   const links = [
-    { label: 'Website', url: client.clientUri },
-    { label: 'Privacy policy', url: client.policyUri },
-    { label: 'Terms', url: client.tosUri },
+    { label: says('consent.website'), url: client.clientUri },
+    { label: says('consent.privacy'), url: client.policyUri },
+    { label: says('consent.terms'), url: client.tosUri },
   ].flatMap(({ label, url }) => (url === undefined ? [] : [{ label, url, host: new URL(url).host }]))
   return {
     ...(client.name !== undefined && { name: client.name }),
     id: client.id,
     selfRegistered: client.origin === 'registered',
-    registeredAgo: `${inWords(Math.max(1, now - client.issuedAt))} ago`,
+    registeredAgoSeconds: Math.max(1, now - client.issuedAt),
     ...(registeredFrom !== undefined && { registeredFrom }),
     redirectUri,
     redirectHost: new URL(redirectUri).host,

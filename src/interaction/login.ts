@@ -8,10 +8,12 @@ import type { Account, Seconds } from '../domain/model.ts'
 import { single } from '../domain/parameters.ts'
 import { isSameText } from '../domain/secret.ts'
 import { beginSession } from '../domain/session.ts'
+import type { Text } from '../domain/text.ts'
 import { browserName } from '../http/browser-name.ts'
 import { noteRefusal } from '../http/errors.ts'
 import { forged } from '../http/forgery.ts'
 import { assertForm, parametersOf } from '../http/parameters.ts'
+import { says } from '../texts/catalogue.ts'
 import { ended, formActionOf, type GoOn, type Pending, pendingLoader } from './pending.ts'
 import { passwordSignIn } from './sign-in.ts'
 
@@ -146,7 +148,7 @@ export function loginPage(app: FastifyInstance, deps: AppDeps, goOn: GoOn): void
   const showLogin = (
     pending: Pending,
     reply: FastifyReply,
-    shown: { readonly username: string | undefined; readonly problem?: string; readonly status?: number },
+    shown: { readonly username: string | undefined; readonly problem?: Text; readonly status?: number },
   ) => {
     const { username, problem, status = 200 } = shown
     const model = {
@@ -193,10 +195,9 @@ function notSignedIn(): OAuthError {
   })
 }
 
-function comeBack({ status, headers }: OAuthError): string {
-  if (status !== 429) return 'Too many people are signing in at this moment. Try again in a few seconds.'
-  const minutes = Math.ceil(Number(headers['retry-after']) / 60)
-  return `Too many failed attempts. Try again in ${minutes === 1 ? 'a minute' : `${minutes} minutes`}; the app you came from keeps waiting.`
+function comeBack({ status, headers }: OAuthError): Text {
+  if (status !== 429) return says('login.busy')
+  return says('login.throttled', { later: { in: Number(headers['retry-after']) } })
 }
 
-const wrongPassword = 'That user name and password do not belong together. Check both and try again.'
+const wrongPassword = says('login.wrong')

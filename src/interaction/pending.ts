@@ -15,6 +15,7 @@ import type {
 import { hashSecret } from '../domain/secret.ts'
 import { formActionSource } from '../http/pages.ts'
 import { consentKey } from '../storage/store.ts'
+import { says } from '../texts/catalogue.ts'
 
 /** What waits for a person, as it stands in this browser now. */
 export type Pending = PendingAuthorization | PendingPage
@@ -58,6 +59,7 @@ export function pendingLoader(app: FastifyInstance, { store }: Pick<AppDeps, 'st
     if (interaction === undefined || now >= interaction.expiresAt) throw ended()
     if (interaction.browserHash !== hashSecret(browserSecret)) throw ended()
     const wanted = interaction.request
+    request.uiLocales = wanted.uiLocales
     const client = 'page' in wanted ? undefined : await store.find('client', wanted.clientId)
     const session = await app.browser.session(request, now)
     const here = { interaction, session, browserSecret }
@@ -90,8 +92,8 @@ export function ended(): OAuthError {
   return new OAuthError('invalid_request', 'the authorization request has expired or was answered already', {
     rule: 'lychgate-interaction-open',
     page: {
-      title: 'This page was already used, or it has expired',
-      advice: 'Nothing was changed. Go back to the app you came from and start again there.',
+      title: says('error.ended'),
+      advice: says('error.ended.advice'),
     },
   })
 }
@@ -99,9 +101,6 @@ export function ended(): OAuthError {
 function noCookies(): OAuthError {
   return new OAuthError('invalid_request', 'the browser sent no cookie', {
     rule: 'rfc6749-10.12-csrf-approval',
-    page: {
-      title: 'This browser did not send our cookie',
-      advice: 'Allow cookies for this site, then go back to the app you came from and start again there.',
-    },
+    page: { title: says('error.noCookie'), advice: says('error.noCookie.advice') },
   })
 }

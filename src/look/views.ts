@@ -5,6 +5,7 @@ import { readAsset } from '../assets.ts'
 import { suggestion } from '../config/environment.ts'
 import { ConfigError } from '../config/error.ts'
 import type { Pages } from '../http/page-models.ts'
+import { escapeForPage } from '../texts/words.ts'
 
 const partials = ['layout', 'hidden', 'account', 'scopes'] as const
 const pageNames: Readonly<Record<keyof Pages, true>> = {
@@ -39,7 +40,7 @@ export function loadViews(folder: string | undefined): Views {
   const own = new Set(folder === undefined ? [] : namesIn(folder))
   const read = (name: string) =>
     folder !== undefined && own.has(name) ? readFileSync(join(folder, name)) : readAsset(`views/${name}`)
-  const eta = new Eta({ autoEscape: true })
+  const eta = new Eta({ autoEscape: true, escapeFunction: escapeForPage })
   const faults = [...own].filter((name) => !replaceable.includes(name)).map(strangeName)
   for (const name of templates) {
     try {

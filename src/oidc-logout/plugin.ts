@@ -1,6 +1,7 @@
 import type { FastifyPluginAsync, FastifyReply, FastifyRequest } from 'fastify'
 import type { AppDeps } from '../deps.ts'
 import { auditEvent, type Occasion } from '../domain/audit.ts'
+import { parseUiLocales } from '../domain/language.ts'
 import { type LogoutRequest, parseLogoutRequest } from '../domain/logout.ts'
 import type { Session } from '../domain/model.ts'
 import { assertNoneRepeated, formatParameters, type Parameters, single } from '../domain/parameters.ts'
@@ -18,6 +19,7 @@ export const logout: FastifyPluginAsync<AppDeps> = async (app, { config, service
   await app.register(formBodies, { config })
 
   const answer = async (request: FastifyRequest, reply: FastifyReply, parameters: Parameters) => {
+    request.uiLocales = parseUiLocales(parameters)
     assertNoneRepeated(parameters)
     if (request.method === 'POST' && !app.browser.hasSessionCookie(request)) {
       const again = `${action}?${formatParameters(parameters)}`
@@ -78,10 +80,12 @@ export const logout: FastifyPluginAsync<AppDeps> = async (app, { config, service
   ) => {
     const secret = app.browser.ensureSecret(request, reply)
     const account = await store.find('account', session.accountId)
-    const kept = ['id_token_hint', 'client_id', 'post_logout_redirect_uri', 'state'].flatMap((name) => {
-      const value = single(parameters, name)
-      return value === undefined ? [] : [[name, value] as const]
-    })
+    const kept = ['id_token_hint', 'client_id', 'post_logout_redirect_uri', 'state', 'ui_locales'].flatMap(
+      (name) => {
+        const value = single(parameters, name)
+        return value === undefined ? [] : [[name, value] as const]
+      },
+    )
     const model = {
       action,
       hidden: { ...Object.fromEntries(kept), csrf: app.browser.csrfToken(secret, 'logout', session.id) },

@@ -7,6 +7,7 @@ import {
 } from '../domain/authorization-request.ts'
 import { OAuthError } from '../domain/errors.ts'
 import { nextStep, refusalOfSilence, untouched } from '../domain/interaction.ts'
+import { parseUiLocales } from '../domain/language.ts'
 import type { AuthorizationRequest, Client, Consent, Session } from '../domain/model.ts'
 import { formatParameters, type Parameters, single } from '../domain/parameters.ts'
 import { toOAuthError } from '../http/errors.ts'
@@ -37,6 +38,7 @@ export const authorize: FastifyPluginAsync<AppDeps> = async (
   await app.register(formBodies, { config })
 
   const answer = async (request: FastifyRequest, reply: FastifyReply, parameters: Parameters) => {
+    request.uiLocales = parseUiLocales(parameters)
     const client = await provenClient(parameters)
     const redirect = resolveRedirectUri(parameters, client)
     try {

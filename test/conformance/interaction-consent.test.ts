@@ -90,7 +90,10 @@ t.test(
     ).json()) as { client_id: string }
     const known = { ...client, id }
     const page = pageOf(await ask(told, known, {}, await signedIn(told, known)))
-    t.match(page.html, /automatically \d+ \w+ ago from the network 203\.0\.113\.0\/24 as/)
+    t.match(
+      page.html,
+      /automatically \d+ \w+ ago from the network <bdi class="host">203\.0\.113\.0\/24<\/bdi> as/,
+    )
   },
 )
 

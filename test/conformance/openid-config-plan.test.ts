@@ -129,14 +129,18 @@ t.test(
 )
 
 t.test(
-  '[oidc-disc-3-request-uri-default-true] [oidc-disc-3-optional-lists] oidcc-discovery-endpoint-verification: what would default to true is denied, and no locale is promised',
+  '[oidc-disc-3-request-uri-default-true] [oidc-disc-3-optional-lists] oidcc-discovery-endpoint-verification: what would default to true is denied, and locales are language tags',
   async (t) => {
     t.equal(metadata['request_uri_parameter_supported'], false)
     t.equal(metadata['request_parameter_supported'], false)
     t.equal(metadata['claims_parameter_supported'], true)
-    // A tag would have to be BCP 47; none is published.
-    for (const name of ['ui_locales_supported', 'claims_locales_supported']) t.notOk(name in metadata, name)
-    for (const name of ['display_values_supported', 'request_object_signing_alg_values_supported'])
+    const locales = listOf('ui_locales_supported')
+    t.strictSame(Intl.getCanonicalLocales([...locales]), locales, 'BCP 47')
+    for (const name of [
+      'claims_locales_supported',
+      'display_values_supported',
+      'request_object_signing_alg_values_supported',
+    ])
       t.notOk(name in metadata, name)
   },
 )

@@ -152,7 +152,7 @@ t.test(
       const error = new URL(response.headers.get('location') ?? '', issuer).searchParams.get('error')
       t.equal(error, prompt === 'none' ? 'login_required' : null, prompt)
     }
-    for (const name of ['display_values_supported', 'ui_locales_supported', 'claims_locales_supported']) {
+    for (const name of ['display_values_supported', 'claims_locales_supported']) {
       t.notOk(name in metadata, `${name} is not promised`)
     }
   },

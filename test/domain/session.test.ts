@@ -1,5 +1,4 @@
 import t from 'tap'
-import { inWords } from '../../src/domain/durations.ts'
 import { beginSession, extendedIdleEnd, isSessionLive } from '../../src/domain/session.ts'
 
 const lifetimes = { sessionIdleSeconds: 100, sessionAbsoluteSeconds: 1000 }
@@ -39,19 +38,4 @@ t.test('use moves the idle end, when it is worth a write, and never past the abs
   const late = { ...session, idleExpiresAt: 5990 }
   t.equal(extendedIdleEnd(late, lifetimes, 5980), 6000)
   t.equal(extendedIdleEnd({ ...late, idleExpiresAt: 6000 }, lifetimes, 5980), undefined)
-})
-
-t.test('a duration is told in its largest unit', async (t) => {
-  const rows: [number, string][] = [
-    [0, '0 seconds'],
-    [1, '1 second'],
-    [59, '59 seconds'],
-    [60, '1 minute'],
-    [3599, '59 minutes'],
-    [3600, '1 hour'],
-    [86_399, '23 hours'],
-    [86_400, '1 day'],
-    [7_776_000, '90 days'],
-  ]
-  for (const [seconds, words] of rows) t.equal(inWords(seconds), words)
 })

@@ -1,5 +1,7 @@
 import { defaultScopeCatalogue } from '../../src/domain/scope-catalogue.ts'
+import type { Text } from '../../src/domain/text.ts'
 import type { ConsentArea, ConsentScope, Pages } from '../../src/http/page-models.ts'
+import { says } from '../../src/texts/catalogue.ts'
 
 /** A page with a model, under a name of its own. */
 export type Sample = { [K in keyof Pages]: { readonly page: K; readonly model: Pages[K] } }[keyof Pages]
@@ -32,8 +34,8 @@ const consent: Pages['consent'] = {
     name: 'Course Sync CLI',
     id: 'c_9Jp2bXqR7sTf',
     selfRegistered: true,
-    registeredAgo: '4 seconds ago',
-    registeredFrom: 'from this computer',
+    registeredAgoSeconds: 4,
+    registeredFrom: says('place.here'),
     redirectUri: 'http://127.0.0.1:51004/callback',
     redirectHost: '127.0.0.1:51004',
     loopback: true,
@@ -52,7 +54,7 @@ const consent: Pages['consent'] = {
     'coupons:write',
     'storage:write',
   ]),
-  accessLasts: '90 days',
+  accessLastsSeconds: 7_776_000,
 }
 
 /** Every page as people normally see it, and its variants. */
@@ -65,7 +67,7 @@ export const ordinary = {
       hidden,
       clientName: 'Course Sync CLI',
       username: 'alice',
-      problem: 'That name and password do not belong together. Check both and try again.',
+      problem: says('login.wrong'),
       again: false,
     },
   },
@@ -83,9 +85,9 @@ export const ordinary = {
       client: {
         ...consent.client,
         links: [
-          { label: 'Website', url: 'https://coursesync.example/', host: 'coursesync.example' },
+          { label: says('consent.website'), url: 'https://coursesync.example/', host: 'coursesync.example' },
           {
-            label: 'Privacy policy',
+            label: says('consent.privacy'),
             url: 'https://legal.coursesync.example/privacy',
             host: 'legal.coursesync.example',
           },
@@ -109,7 +111,7 @@ export const ordinary = {
         ...consent.client,
         name: 'Parents’ Portal',
         selfRegistered: false,
-        registeredAgo: '3 months ago',
+        registeredAgoSeconds: 7_800_000,
         redirectUri: 'https://portal.riverside.example/oidc/callback',
         redirectHost: 'portal.riverside.example',
         loopback: false,
@@ -139,9 +141,8 @@ export const ordinary = {
     page: 'error',
     model: {
       status: 400,
-      title: 'This app sent you here the wrong way',
-      advice:
-        'Nothing was shared. Close this page and start again from the app; if it happens again, tell whoever makes it.',
+      title: says('error.request.title'),
+      advice: says('error.request.advice'),
       code: 'invalid_request',
       description: 'redirect_uri is not one of those the client registered',
       requestId: 'req-4f2a91c07b',
@@ -151,13 +152,13 @@ export const ordinary = {
     page: 'error',
     model: {
       status: 429,
-      title: 'Too many attempts',
-      advice: 'Wait a little before the next one.',
+      title: says('error.tooMany'),
+      advice: says('error.tooMany.advice'),
       code: 'temporarily_unavailable',
       description: 'too many requests',
       requestId: 'req-4f2a91c07c',
       retryAfterSeconds: 90,
-      link: { url: '/login', label: 'Back to sign-in' },
+      link: { url: '/login', label: says('error.outdated.again') },
     },
   },
   home: {
@@ -165,8 +166,8 @@ export const ordinary = {
     model: {
       issuer: 'https://id.riverside.example',
       links: [
-        { label: 'Server metadata', url: '/.well-known/oauth-authorization-server' },
-        { label: 'API description', url: '/openapi.json' },
+        { label: says('home.metadata'), url: '/.well-known/oauth-authorization-server' },
+        { label: says('home.api'), url: '/openapi.json' },
       ],
     },
   },
@@ -175,6 +176,11 @@ export const ordinary = {
 /** Text that ends an attribute, starts an element, turns the writing direction and never breaks. */
 export const hostileText = `"'><script>alert(1)</script><img src=//evil.test onerror=alert(1)>&lt;\u202E‮moc.elgoog 💥Z̸̛͇̫̮͒̈́͌͐a̶̢̛͙̫͗l̷̰͐${'W'.repeat(420)}`
 
+/** A text of ours with hostile names in it. */
+const foreign: Text = {
+  key: 'consent.resource',
+  with: { name: hostileText, address: { list: [{ host: hostileText }, { code: hostileText }] } },
+}
 const hostileScope = {
   name: hostileText,
   description: hostileText,
@@ -194,7 +200,7 @@ export const hostile = {
       hidden: hostileHidden,
       clientName: hostileText,
       username: hostileText,
-      problem: hostileText,
+      problem: foreign,
       again: true,
     },
   },
@@ -215,20 +221,21 @@ export const hostile = {
         name: hostileText,
         id: hostileText,
         selfRegistered: true,
-        registeredAgo: hostileText,
+        registeredAgoSeconds: 60,
+        registeredFrom: foreign,
         redirectUri: hostileText,
         redirectHost: hostileText,
         loopback: false,
         links: [
-          { label: hostileText, url: `https://evil.test/${hostileText}`, host: hostileText },
-          { label: 'Website', url: 'javascript:alert(1)', host: 'evil.test' },
+          { label: foreign, url: `https://evil.test/${hostileText}`, host: hostileText },
+          { label: says('consent.website'), url: 'javascript:alert(1)', host: 'evil.test' },
         ],
       },
       resources: [{ name: hostileText, identifier: hostileText }],
       identity: [hostileScope],
       onlyNew: true,
       areas: [{ group: hostileText, read: hostileScope, write: { ...hostileScope, description: 'other' } }],
-      accessLasts: hostileText,
+      accessLastsSeconds: 7_776_000,
       accountUrl: `/${hostileText}`,
     },
   },
@@ -239,7 +246,7 @@ export const hostile = {
       client: {
         id: 'c_9Jp2bXqR7sTf',
         selfRegistered: true,
-        registeredAgo: '1 minute ago',
+        registeredAgoSeconds: 60,
         redirectUri: 'http://[::1]:51004/callback',
         redirectHost: '[::1]:51004',
         loopback: true,
@@ -264,16 +271,16 @@ export const hostile = {
     page: 'error',
     model: {
       status: 400,
-      title: hostileText,
-      advice: hostileText,
+      title: foreign,
+      advice: foreign,
       code: hostileText,
       description: hostileText,
       requestId: hostileText,
-      link: { url: `/${hostileText}`, label: hostileText },
+      link: { url: `/${hostileText}`, label: foreign },
     },
   },
   'hostile-home': {
     page: 'home',
-    model: { issuer: hostileText, links: [{ label: hostileText, url: `/${hostileText}` }] },
+    model: { issuer: hostileText, links: [{ label: foreign, url: `/${hostileText}` }] },
   },
 } as const satisfies Readonly<Record<string, Sample>>

@@ -211,7 +211,7 @@ t.test(
   async (t) => {
     const app = await buildSamples(ordinary, '', {
       issuer: 'http://localhost:9400',
-      service: { name: 'A & <B>', logoName: 'beside' },
+      service: { name: 'A & <B>', language: 'en', logoName: 'beside' },
     })
     t.teardown(() => app.close())
     for (const name of Object.keys(ordinary)) {

@@ -7,6 +7,7 @@ export const sampleConfig: Parameters<typeof pages>[1]['config'] = {
   issuer: 'https://id.riverside.example',
   service: {
     name: 'Riverside School',
+    language: 'en',
     logoName: 'beside',
     documentation: 'https://docs.riverside.example/api',
     policy: 'https://riverside.example/privacy',

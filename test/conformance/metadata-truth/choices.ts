@@ -176,6 +176,28 @@ const prompts: Promises[string] = {
   },
 }
 
+/** What the page of a request in this language says its language is. */
+async function languageOfPage(subject: Subject, uiLocales: string): Promise<string | undefined> {
+  const landing = await subject.agent.open(
+    requestUrl(subject, subject.firstParty, { prompt: 'login', ui_locales: uiLocales }),
+  )
+  if (landing.at !== 'page') return undefined
+  const [, language] = /<html lang="([^"]*)"/.exec(landing.page.html) ?? []
+  return landing.page.headers.get('content-language') === language ? language : undefined
+}
+
+const languages: Promises[string] = {
+  every: async (t, subject, language) => {
+    t.equal(await languageOfPage(subject, language), language)
+  },
+  unlisted: async (t, subject, listed) => {
+    for (const language of ['se', 'tlh']) {
+      t.notOk(listed.includes(language), language)
+      t.equal(await languageOfPage(subject, language), subject.server.deps.config.service.language)
+    }
+  },
+}
+
 const algorithm: Exercise = async (t, subject, name) => {
   const own = await newClient(subject, { id_token_signed_response_alg: name })
   const { id_token: idToken } = await tokensOf(subject, own)
@@ -230,6 +252,7 @@ export const choicePromises: Promises = {
   grant_types_supported: grantTypes,
   code_challenge_methods_supported: challengeMethods,
   prompt_values_supported: prompts,
+  ui_locales_supported: languages,
   id_token_signing_alg_values_supported: {
     every: algorithm,
     unlisted: async (t, subject, listed) => {

@@ -1,0 +1,92 @@
+import type { Parameters } from './parameters.ts'
+
+/** RFC 5646 §4.4.1: every language tag in use is shorter. */
+const longestTag = 35
+/** Who reads more languages than this is no person. */
+const mostTags = 20
+/** What is read of a header; browsers send a tenth of it. */
+const longestHeader = 1000
+
+const wellFormed = /^[a-z]{1,8}(?:-[a-z\d]{1,8})*$/i
+
+/** `ui_locales`, OpenID Connect Core §3.1.2.1: language tags by preference; what is none is ignored, never an error. */
+export function parseUiLocales({ ui_locales: text }: Parameters): readonly string[] | undefined {
+  if (typeof text !== 'string') return undefined
+  const tags = text.slice(0, longestHeader).split(' ').filter(isTag).slice(0, mostTags)
+  return tags.length > 0 ? tags : undefined
+}
+
+/** What a page's language is chosen by. */
+export interface LanguageWish {
+  /** From the request of the client, first preference first. */
+  readonly uiLocales: readonly string[] | undefined
+  /** The header as it came, RFC 9110 §12.5.4. */
+  readonly acceptLanguage: string | undefined
+}
+
+/**
+ * The language of a page: the first of `ui_locales` there is, OpenID Connect Core §3.1.2.1, else the best of
+ * `Accept-Language`, else the fallback.
+ * @param available In lower case, such as `de` and `pt-br`.
+ */
+export function chooseLanguage<L extends string>(
+  { uiLocales = [], acceptLanguage }: LanguageWish,
+  available: readonly L[],
+  fallback: L,
+): L {
+  const asked = firstOf(uiLocales, available)
+  if (asked !== undefined) return asked
+  const ranges = parseAcceptLanguage(acceptLanguage)
+  const refused = ranges.filter(({ weight }) => weight === 0).map(({ range }) => lookUp(range, available))
+  for (const { range, weight } of ranges) {
+    if (weight === 0) continue
+    // RFC 4647 §3.4: the wildcard stands for the fallback, unless that is refused by name.
+    const found =
+      range === '*'
+        ? [fallback, ...available].find((language) => !refused.includes(language))
+        : lookUp(range, available)
+    if (found !== undefined) return found
+  }
+  return fallback
+}
+
+/** The first wish that there is a language for, RFC 4647 §3.4. */
+export function firstOf<L extends string>(wishes: readonly string[], available: readonly L[]): L | undefined {
+  for (const wish of wishes) {
+    const found = lookUp(wish, available)
+    if (found !== undefined) return found
+  }
+  return undefined
+}
+
+/** RFC 4647 §3.4: the wish is shortened from its end until it names a language: `de-CH-1996`, `de-CH`, `de`. */
+function lookUp<L extends string>(wish: string, available: readonly L[]): L | undefined {
+  let range = wish.toLowerCase()
+  while (range !== '') {
+    const found = available.find((language) => language === range)
+    if (found !== undefined) return found
+    // A single letter or digit only introduces what follows it.
+    range = range.replace(/(?:^|-)(?:[a-z\d]-)?[a-z\d]*$/, '')
+  }
+  return undefined
+}
+
+/** RFC 9110 §12.5.4, the heaviest first; of equal weight in the order they came. */
+function parseAcceptLanguage(header = ''): readonly { readonly range: string; readonly weight: number }[] {
+  return header
+    .slice(0, longestHeader)
+    .split(',')
+    .flatMap((part) => {
+      const [range = '', parameter = 'q=1'] = part.split(';').map((text) => text.trim())
+      const [, weight] = /^q=(0(?:\.\d{0,3})?|1(?:\.0{0,3})?)$/i.exec(parameter) ?? []
+      return weight !== undefined && (range === '*' || isTag(range))
+        ? [{ range, weight: Number(weight) }]
+        : []
+    })
+    .slice(0, mostTags)
+    .sort((one, other) => other.weight - one.weight)
+}
+
+function isTag(text: string): boolean {
+  return text.length <= longestTag && wellFormed.test(text)
+}

@@ -1,0 +1,156 @@
+import type { Seconds } from '../domain/model.ts'
+import type { Text, Value, Values } from '../domain/text.ts'
+import type { Entry } from './catalogue.ts'
+
+/** Words in one language, as markup and as plain text. Only this file makes them: everything foreign in `html` is escaped. */
+export class Words {
+  readonly html: string
+  readonly text: string
+
+  constructor(html: string, text: string) {
+    this.html = html
+    this.text = text
+  }
+
+  toString(): string {
+    return this.text
+  }
+}
+
+/** What turns values into words. */
+export interface Voice {
+  /** For Intl: the language, with what it leaves open. */
+  readonly locale: string
+  readonly direction: 'ltr' | 'rtl'
+  /** @throws when there is no such text. */
+  entry(key: string): Entry
+  /** Values every text may use. */
+  readonly always: Values
+}
+
+const longestName = 60
+const longestHost = 120
+
+/** A text with its places filled. A place without a value is a mistake of ours, and throws. */
+export function render(voice: Voice, { key, with: given = {} }: Text): Words {
+  const values = { ...voice.always, ...given }
+  const entry = voice.entry(key)
+  const sentence = typeof entry === 'string' ? entry : pluralForm(voice, entry, values['count'])
+  const parts = sentence.split(/(\{\w+\}|<\/?\w+>)/).map((part) => {
+    const [, name] = /^\{(\w+)\}$/.exec(part) ?? []
+    if (name !== undefined) return renderValue(voice, required(values, name, key))
+    const [, slash, element] = /^<(\/?)(\w+)>$/.exec(part) ?? []
+    if (element !== undefined) return new Words(tag(element, slash === '/', values, key), '')
+    return literal(part)
+  })
+  return join(parts)
+}
+
+/** A value by itself. */
+export function renderValue(voice: Voice, value: Value): Words {
+  if (typeof value === 'string') return name(voice, shorten(value, longestName))
+  if (typeof value === 'number') return literal(new Intl.NumberFormat(voice.locale).format(value))
+  if ('key' in value) return render(voice, value)
+  if ('host' in value) return name(voice, shorten(value.host, longestHost), ' class="host"')
+  if ('code' in value) return new Words(`<code>${escapeMarkup(value.code)}</code>`, value.code)
+  if ('link' in value) return literal(value.link)
+  if ('list' in value) return renderList(voice, value.list)
+  return literal(renderTime(voice.locale, value))
+}
+
+/** How a template shows anything, RFC 6749 §10.14: words of ours are markup already, and all else is escaped. */
+export function escapeForPage(value: unknown): string {
+  return value instanceof Words ? value.html : escapeMarkup(String(value))
+}
+
+/** Harmless in an element and in an attribute. */
+function escapeMarkup(text: string): string {
+  return text.replaceAll(/[&<>"']/g, (character) => entities[character] ?? '')
+}
+
+const entities: Readonly<Record<string, string>> = {
+  '&': '&amp;',
+  '<': '&lt;',
+  '>': '&gt;',
+  '"': '&quot;',
+  "'": '&#39;',
+}
+
+function literal(text: string): Words {
+  return new Words(escapeMarkup(text), text)
+}
+
+function join(parts: readonly Words[]): Words {
+  return new Words(parts.map(({ html }) => html).join(''), parts.map(({ text }) => text).join(''))
+}
+
+/** What others wrote must not turn the direction of the words around it. */
+function name({ direction }: Voice, text: string, attributes = ''): Words {
+  const turns = direction === 'rtl' || /[^\0-\u02ff]/.test(text)
+  return new Words(`<bdi${attributes}>${escapeMarkup(text)}</bdi>`, turns ? `\u2068${text}\u2069` : text)
+}
+
+function tag(element: string, closes: boolean, values: Values, key: string): string {
+  if (element === 'b') return closes ? '</strong>' : '<strong>'
+  const value = required(values, element, key)
+  if (typeof value !== 'object' || !('link' in value)) throw new Error(`${key}: <${element}> needs a link`)
+  // What leads elsewhere than to a page leads nowhere.
+  if (!/^(?:https?:\/\/|\/(?!\/))/i.test(value.link)) return ''
+  return closes ? '</a>' : `<a href="${escapeMarkup(value.link)}">`
+}
+
+function required(values: Values, name: string, key: string): Value {
+  const value = values[name]
+  if (value === undefined) throw new Error(`${key}: nothing was given for ${name}`)
+  return value
+}
+
+function pluralForm({ locale }: Voice, forms: Exclude<Entry, string>, count: Value | undefined): string {
+  const number = typeof count === 'number' ? count : 0
+  return forms[new Intl.PluralRules(locale).select(number)] ?? forms.other ?? ''
+}
+
+function renderList(voice: Voice, values: readonly Value[]): Words {
+  const words = values.map((value) => renderValue(voice, value))
+  let next = 0
+  const parts = new Intl.ListFormat(voice.locale, { type: 'conjunction' })
+    .formatToParts(words.map(String))
+    .map(({ type, value }) => (type === 'element' ? (words[next++] ?? literal(value)) : literal(value)))
+  return join(parts)
+}
+
+type Time = Extract<Value, Partial<Record<'ago' | 'in' | 'duration' | 'date' | 'moment', Seconds>>>
+
+function renderTime(locale: string, value: Exclude<Time, string | number | Text>): string {
+  if ('date' in value) {
+    return new Intl.DateTimeFormat(locale, { dateStyle: 'long', timeZone: 'UTC' }).format(value.date * 1000)
+  }
+  if ('moment' in value) {
+    const style = { dateStyle: 'medium', timeStyle: 'short', timeZone: 'UTC' } as const
+    return `${new Intl.DateTimeFormat(locale, style).format(value.moment * 1000)} UTC`
+  }
+  if ('duration' in value) {
+    const [count, unit] = largestUnit(value.duration)
+    const style = { style: 'unit', unitDisplay: 'long', unit } as const
+    return new Intl.NumberFormat(locale, style).format(Math.floor(count))
+  }
+  if ('in' in value) {
+    const [count, unit] = largestUnit(value.in)
+    return new Intl.RelativeTimeFormat(locale).format(Math.ceil(count), unit)
+  }
+  const [count, unit] = largestUnit(value.ago)
+  return new Intl.RelativeTimeFormat(locale).format(-Math.floor(count), unit)
+}
+
+function largestUnit(seconds: Seconds): readonly [number, 'day' | 'hour' | 'minute' | 'second'] {
+  if (seconds >= 86_400) return [seconds / 86_400, 'day']
+  if (seconds >= 3600) return [seconds / 3600, 'hour']
+  if (seconds >= 60) return [seconds / 60, 'minute']
+  return [seconds, 'second']
+}
+
+/** Foreign text for a running sentence; the whole of it belongs in a place of its own. */
+function shorten(text: string, length: number): string {
+  const characters = [...text]
+  return characters.length > length ? `${characters.slice(0, length - 1).join('')}…` : text
+}
