@@ -1,78 +1,149 @@
 /**
- * Takes a picture of every page, narrow and wide, light and dark, and has axe-core judge each:
+ * Takes a picture of every page in every state, narrow and wide, light and dark, in other languages, on paper and in a
+ * person's own colours, and has axe-core judge each:
  *
  *     node test/browser/pictures.ts <folder> [name …]
  *
- * Fails on any accessibility violation, on anything a policy blocked, and on anything wider than the window.
+ * `index.html` in the folder shows them all. Fails on any accessibility violation, on anything a policy blocked, on
+ * anything wider than the window, and on anything to press that is smaller than a finger.
  */
-import { mkdirSync, readFileSync } from 'node:fs'
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
-import { join } from 'node:path'
-import type { Browser } from 'playwright-core'
+import { join, resolve } from 'node:path'
+import type { BrowserContextOptions, Page } from 'playwright-core'
 import { launchBrowser } from '../helpers/chromium.ts'
-import { hostile, ordinary } from '../http/page-samples.ts'
-import { buildSamples } from '../http/read-page.ts'
+import { hostile, ordinary, type Sample } from '../http/page-samples.ts'
+import { buildSamples, sampleConfig } from '../http/read-page.ts'
 
-type ColorScheme = 'light' | 'dark'
-
-interface Violation {
-  readonly id: string
-  readonly nodes: readonly { readonly html: string }[]
+interface Look {
+  readonly width: number
+  readonly colorScheme: 'light' | 'dark'
+  readonly locale?: string
+  readonly forcedColors?: 'active'
+  readonly media?: 'print'
 }
+
+const schemes = ['light', 'dark'] as const
+/** Every sample is seen in each of them. */
+const looks: readonly Look[] = [320, 360, 900, 1280].flatMap((width) =>
+  schemes.map((colorScheme) => ({ width, colorScheme })),
+)
+/** axe looks at a document more than at its window: the widths between find it nothing new. */
+const judgedWidths: readonly number[] = [320, 900]
+/** Ordinary ones in these, too: right to left, long words, no spaces, own colours, paper. */
+const furtherLooks: readonly Look[] = [
+  { width: 320, colorScheme: 'dark', locale: 'ar' },
+  { width: 900, colorScheme: 'light', locale: 'ar' },
+  { width: 320, colorScheme: 'light', locale: 'de' },
+  { width: 900, colorScheme: 'light', locale: 'ja' },
+  { width: 900, colorScheme: 'dark', forcedColors: 'active' },
+  { width: 794, colorScheme: 'dark', media: 'print' },
+]
+
+/** In the page: what is to be pressed and is not inside a sentence, but for what is hidden, has 44 px at least. */
+const smallTargets = `[...document.querySelectorAll('a, button, summary, label:has(input), input:not([type=hidden], [type=checkbox])')]
+  .filter((it) => it.offsetParent !== null && !it.closest('p'))
+  .map((it) => [it, it.getBoundingClientRect()])
+  .filter(([, { width, height }]) => width < 44 || height < 44)
+  .map(([it, { width, height }]) => it.outerHTML.slice(0, 80) + ' ' + width + ' × ' + height)`
+
+/** In the page, beside axe. */
+const judge = `async () => (await axe.run()).violations.map(
+  ({ id, nodes }) => id + ': ' + nodes.map(({ html }) => html.slice(0, 120)).join(' | '))`
 
 const [folder, ...names] = process.argv.slice(2)
 if (folder === undefined) throw new Error('name a folder for the pictures')
 mkdirSync(folder, { recursive: true })
 
 const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
-const samples = { ...ordinary, ...hostile }
-const app = await buildSamples(samples)
-const address = await app.listen({ port: 0, host: '127.0.0.1' })
-const browser = await launchBrowser()
+const logo = join(folder, 'logo.svg')
+writeFileSync(
+  logo,
+  '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 120 40"><style>text{fill:#222}@media(prefers-color-scheme:dark){text{fill:#eee}}</style><circle cx="20" cy="20" r="16" fill="#e30"/><text x="44" y="28" font-family="sans-serif" font-size="22">River</text></svg>',
+)
+const branded = {
+  ...sampleConfig,
+  service: { ...sampleConfig.service, logo, logoName: 'inside', accent: '#ffb400' },
+} as const
 
+const browser = await launchBrowser()
+const pictures: string[] = []
 let problems = 0
-for (const colorScheme of ['light', 'dark'] as const)
-  for (const width of [320, 360, 900])
-    for (const name of Object.keys(samples))
-      if (names.length === 0 || names.includes(name))
-        await takePicture(
-          browser,
-          join(folder, `${name}-${width}-${colorScheme}.png`),
-          name,
-          width,
-          colorScheme,
-        )
+
+await takePictures({ ...ordinary, ...hostile }, sampleConfig, looks)
+await takePictures(ordinary, sampleConfig, furtherLooks)
+await takePictures(
+  { 'own-login': ordinary['login-problem'], 'own-consent': ordinary.consent },
+  branded,
+  looks,
+)
 await browser.close()
-await app.close()
-process.stdout.write(`${problems} problems\n`)
+writeFileSync(join(folder, 'index.html'), indexOf(pictures))
+process.stdout.write(`${pictures.length} pictures: ${resolve(folder, 'index.html')}\n${problems} problems\n`)
 process.exitCode = problems === 0 ? 0 : 1
 
-async function takePicture(
-  browser: Browser,
-  path: string,
-  name: string,
-  width: number,
-  colorScheme: ColorScheme,
+async function takePictures(
+  samples: Readonly<Record<string, Sample>>,
+  config: typeof sampleConfig,
+  looks: readonly Look[],
 ): Promise<void> {
-  const complain = (problem: string) => {
-    problems += 1
-    process.stdout.write(`${name} ${width} ${colorScheme}: ${problem}\n`)
+  const app = await buildSamples(samples, '', config)
+  const address = await app.listen({ port: 0, host: '127.0.0.1' })
+  for (const look of looks) {
+    const page = await openPage(look)
+    for (const name of Object.keys(samples))
+      if (names.length === 0 || names.includes(name))
+        await takePicture(page, `${address}/${name}`, name, look)
+    await page.context().close()
   }
-  const context = await browser.newContext({ viewport: { width, height: 800 }, colorScheme })
+  await app.close()
+}
+
+async function openPage({ width, colorScheme, locale, forcedColors, media }: Look): Promise<Page> {
+  const options: BrowserContextOptions = {
+    viewport: { width, height: 800 },
+    colorScheme,
+    locale: locale ?? 'en',
+  }
+  const context = await browser.newContext({ ...options, ...(forcedColors && { forcedColors }) })
   const page = await context.newPage()
-  page.on('console', (message) => {
-    if (message.type() === 'error') complain(message.text())
-  })
+  if (media) await page.emulateMedia({ media })
   // The page that posts itself would be gone before its picture is taken.
   await page.route('**/form-post.js*', (route) => route.fulfill({ contentType: 'text/javascript', body: '' }))
-  await page.goto(`${address}/${name}`)
+  return page
+}
+
+async function takePicture(page: Page, url: string, name: string, look: Look): Promise<void> {
+  const { width, colorScheme, ...others } = look
+  const picture = `${[name, width, colorScheme, ...Object.values(others)].join('-')}.png`
+  const complain = (problem: string) => {
+    problems += 1
+    process.stdout.write(`${picture}: ${problem}\n`)
+  }
+  const listen = (message: { type(): string; text(): string }) => {
+    if (message.type() === 'error') complain(message.text())
+  }
+  page.on('console', listen)
+  await page.goto(url)
   if (width < 900)
     await page.evaluate("document.querySelectorAll('details').forEach((it) => { it.open = true })")
-  await page.screenshot({ path, fullPage: true })
+  await page.screenshot({ path: join(folder ?? '.', picture), fullPage: true })
+  pictures.push(picture)
   const wide = await page.evaluate<number>('document.documentElement.scrollWidth - innerWidth')
   if (wide > 0) complain(`${wide} px too wide`)
-  const { violations } = await page.evaluate<{ violations: readonly Violation[] }>(`${axe}; axe.run()`)
-  for (const { id, nodes } of violations)
-    complain(`${id}: ${nodes.map(({ html }) => html.slice(0, 120)).join(' | ')}`)
-  await context.close()
+  // axe reads the sheet's colours where the person's own are shown, and paper is not pressed.
+  if (look.media === undefined && look.forcedColors === undefined) {
+    for (const small of await page.evaluate<string[]>(smallTargets)) complain(`too small to press: ${small}`)
+    if (judgedWidths.includes(width))
+      for (const violation of await page.evaluate<string[]>(`${axe}; (${judge})()`)) complain(violation)
+  }
+  page.off('console', listen)
+}
+
+function indexOf(pictures: readonly string[]): string {
+  const figures = pictures.map(
+    (picture) =>
+      `<figure><img src="${picture}" alt="" loading="lazy" height="480"><figcaption>${picture}</figcaption></figure>`,
+  )
+  return `<!doctype html><title>Pictures</title><style>body{display:flex;flex-wrap:wrap;gap:1em;font:.8em sans-serif}</style>${figures.join('\n')}\n`
 }
