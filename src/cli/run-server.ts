@@ -11,6 +11,7 @@ import type { Store } from '../storage/store.ts'
 import type { Clock, RandomSource } from '../system.ts'
 import { systemClock, systemRandom } from '../system.ts'
 import { isTraced } from '../tracing/is-traced.ts'
+import { listen } from './listen.ts'
 import { openConfiguredStore } from './open.ts'
 
 /** What a kind of server does with its store before the first request. */
@@ -36,7 +37,7 @@ export async function runServer(
     const [app] = await Promise.all([buildApp(deps, { ...options, observe }), opened])
     try {
       await prepare(store, clock, random)
-      await app.listen({ port: config.port, host: listeningHost(config) })
+      await listen(app, config)
     } catch (error) {
       await app.close()
       throw error
@@ -88,11 +89,6 @@ export async function findFreePort(): Promise<number> {
     const port = await tryPort('127.0.0.1', 0)
     if (port !== undefined && (await tryPort('::1', port)) !== undefined) return port
   }
-}
-
-/** Browsers and Node resolve localhost to either family: Fastify listens on both when told so. */
-function listeningHost({ host, issuer }: Config): string {
-  return host === '127.0.0.1' && new URL(issuer).hostname === 'localhost' ? 'localhost' : host
 }
 
 /** The port if it could be bound; undefined if somebody has it. A machine without this address has nobody there. */

@@ -1,0 +1,46 @@
+import { createServer, type Server } from 'node:net'
+import type { FastifyInstance } from 'fastify'
+import type { Config } from '../config/schema.ts'
+
+/**
+ * Listens where the configuration says. Browsers and Node resolve `localhost` to either family, so its issuer is
+ * reached by both. Fastify can do that too, but asks the resolver for the name, twice and in turn, at every start.
+ */
+export async function listen(
+  app: FastifyInstance,
+  { host, port, issuer }: Pick<Config, 'host' | 'port' | 'issuer'>,
+): Promise<void> {
+  if (host !== '127.0.0.1' || new URL(issuer).hostname !== 'localhost') {
+    await app.listen({ host, port })
+    return
+  }
+  // As Node's own HTTP server makes its sockets.
+  const second = createServer({ allowHalfOpen: true, noDelay: true }, (socket) =>
+    app.server.emit('connection', socket),
+  )
+  app.addHook('onClose', async () => {
+    const end = closed(second)
+    // Idle connections of the second would keep it open; those with a request are told to leave by its answer.
+    app.server.closeIdleConnections()
+    await end
+  })
+  await Promise.all([app.listen({ host, port }), listening(second, port)])
+}
+
+/** A machine without IPv6 has nobody there. */
+function listening(server: Server, port: number): Promise<void> {
+  return new Promise((resolve, reject) => {
+    server.once('error', (error: NodeJS.ErrnoException) => {
+      if (error.code === 'EADDRNOTAVAIL' || error.code === 'EAFNOSUPPORT') resolve()
+      else reject(error)
+    })
+    server.listen({ host: '::1', port }, resolve)
+  })
+}
+
+function closed(server: Server): Promise<void> {
+  return new Promise((resolve) => {
+    if (server.listening) server.close(() => resolve())
+    else resolve()
+  })
+}

@@ -1,0 +1,71 @@
+import { createServer } from 'node:net'
+import { setTimeout as wait } from 'node:timers/promises'
+import Fastify from 'fastify'
+import t, { type Test } from 'tap'
+import { listen } from '../../src/cli/listen.ts'
+import { findFreePort } from '../../src/cli/run-server.ts'
+import { drain } from '../../src/http/drain.ts'
+
+/** An application that answers after a while, and its address as configured. */
+async function slow(t: Test, issuerHost = 'localhost') {
+  const app = Fastify()
+  await app.register(drain, { seconds: 0 })
+  let finish: (() => void) | undefined
+  const asked = new Promise<void>((resolve) => {
+    app.get('/slow', async () => {
+      resolve()
+      await new Promise<void>((done) => {
+        finish = done
+      })
+      return 'done'
+    })
+  })
+  app.get('/', async () => 'here')
+  t.teardown(() => app.close())
+  const port = await findFreePort()
+  const config = { host: '127.0.0.1', port, issuer: `http://${issuerHost}:${port}` }
+  return { app, config, port, asked, finish: () => finish?.() }
+}
+
+const answer = async (url: string) => (await fetch(url)).text()
+
+t.test('the issuer localhost is reached by either family', async (t) => {
+  const { app, config, port } = await slow(t)
+  await listen(app, config)
+  t.equal(await answer(`http://127.0.0.1:${port}/`), 'here')
+  t.equal(await answer(`http://[::1]:${port}/`), 'here')
+})
+
+t.test('another issuer is served at the address that was configured, and at no other', async (t) => {
+  const { app, config, port } = await slow(t, '127.0.0.1')
+  await listen(app, config)
+  t.equal(await answer(`http://127.0.0.1:${port}/`), 'here')
+  await t.rejects(answer(`http://[::1]:${port}/`))
+})
+
+t.test('closing waits for the answers of both, and for no idle connection', async (t) => {
+  const { app, config, port, asked, finish } = await slow(t)
+  await listen(app, config)
+  t.equal(await answer(`http://[::1]:${port}/`), 'here')
+  const waiting = answer(`http://[::1]:${port}/slow`)
+  await asked
+  await app.drain()
+  let closed = false
+  const end = app.close().then(() => {
+    closed = true
+  })
+  await wait(50)
+  t.equal(closed, false)
+  finish()
+  t.equal(await waiting, 'done')
+  await end
+  await t.rejects(answer(`http://[::1]:${port}/`))
+})
+
+t.test('a port that somebody has in one family is refused', async (t) => {
+  const { app, config, port } = await slow(t)
+  const other = createServer()
+  await new Promise<void>((resolve) => other.listen({ host: '::1', port }, resolve))
+  t.teardown(() => other.close())
+  await t.rejects(listen(app, config), { code: 'EADDRINUSE' })
+})
