@@ -47,10 +47,7 @@ export function unusableLink(): OAuthError {
   return new OAuthError('invalid_request', 'the link was used, has expired or never was', {
     rule: 'lychgate-link-open',
     status: 404,
-    page: {
-      title: 'This link does not work any more',
-      advice: 'It was used already, it is too old, or a part of it is missing. Ask for a new one.',
-    },
+    page: { title: { key: 'error.link' }, advice: { key: 'error.link.advice' } },
   })
 }
 
