@@ -307,31 +307,31 @@ export const auditEventNames = [
   'registration-changed',
   'registration-deleted',
   'client-added',
+  'client-changed',
   'client-secret-changed',
   'client-removed',
   'person-added',
+  'person-invited',
+  'person-changed',
+  'person-email-verified',
   'person-password-changed',
+  'person-locked',
+  'person-unlocked',
   'person-removed',
+  'link-made',
+  'session-ended',
+  'passkeys-removed',
+  'second-factor-removed',
   'key-made',
   'key-rotated',
   'key-changed',
   'key-retired',
 ] as const
-  'client-changed',
 
 export type AuditEventName = (typeof auditEventNames)[number]
 
-  'person-invited',
-  'person-changed',
-  'person-email-verified',
 /** One line of the audit log: who did what, from where, when. Nothing in it is a secret. */
-  'person-locked',
-  'person-unlocked',
 export interface AuditEvent {
-  'link-made',
-  'session-ended',
-  'passkeys-removed',
-  'second-factor-removed',
   readonly name: AuditEventName
   readonly at: Seconds
   readonly by: 'person' | 'client' | 'operator' | 'server'
