@@ -9,6 +9,8 @@ export interface Service {
   /** The path of the issuer, '' when it has none: every endpoint lives below it. */
   readonly prefix: string
   readonly https: boolean
+  /** Whom passkeys are for, Web Authentication Level 3 §5.4.2: a host name; absent: the host is an address, and has none. */
+  readonly relyingParty?: { readonly id: string; readonly origin: string }
   readonly scopes: ReadonlySet<string>
   readonly scopeClaims: ScopeClaims
   readonly resources: Resources
@@ -40,10 +42,15 @@ export function describeService(config: Config): Service {
     issuer: config.issuer,
     prefix,
     https: url.protocol === 'https:',
+    ...(isHostName(url.hostname) && { relyingParty: { id: url.hostname, origin: url.origin } }),
     scopes: own.scopes,
     scopeClaims: indexScopeClaims(config.scopes),
     resources: indexResources(own, others),
     allResources: [own, ...others],
     resourceMetadataUrl: wellKnownUrl(config.issuer, 'oauth-protected-resource'),
   }
+}
+
+function isHostName(host: string): boolean {
+  return !/^[\d.]+$|^\[/.test(host)
 }

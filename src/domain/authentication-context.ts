@@ -1,28 +1,83 @@
 import { OAuthError } from './errors.ts'
+import type { WantedContext } from './model.ts'
 
-/** What a sign-in by each method of RFC 8176 is worth as an authentication context class, OpenID Connect Core §2. */
-const classOfMethod: ReadonlyMap<string, string> = new Map([
-  ['pwd', 'urn:oasis:names:tc:SAML:2.0:ac:classes:PasswordProtectedTransport'],
+/**
+ * The authentication context classes a sign-in can have here, OpenID Connect Core §2, strongest first, and the method
+ * of RFC 8176 it must have been by: phishing-resistant (OpenID Connect EAP ACR Values §2), more than one factor
+ * (REFEDS), and a password over TLS (SAML).
+ */
+const methodOfClass: ReadonlyMap<string, string> = new Map([
+  ['phr', 'pop'],
+  ['https://refeds.org/profile/mfa', 'mfa'],
+  ['urn:oasis:names:tc:SAML:2.0:ac:classes:PasswordProtectedTransport', 'pwd'],
 ])
 
-/** The classes that `acr_values` may name with effect, OpenID Connect Discovery §3. */
-export const contextClasses: readonly string[] = [...classOfMethod.values()]
+/** The class of a sign-in with more than one factor. */
+export const multiFactor = 'https://refeds.org/profile/mfa'
 
-/** The `acr` of a sign-in, OpenID Connect Core §2: what it was, whatever was asked for. */
-export function contextClassOf(methods: readonly string[]): string | undefined {
-  return methods.map((method) => classOfMethod.get(method)).find((name) => name !== undefined)
+/** The classes that `acr_values` may name with effect, OpenID Connect Discovery §3. */
+export const contextClasses: readonly string[] = [...methodOfClass.keys()]
+
+/** What can be shown at a sign-in; a passkey that checks its owner counts as two factors, and a code is a second one. */
+export interface Factors {
+  readonly password: boolean
+  readonly codes: boolean
+  readonly passkey: boolean
+}
+
+/** The references of what was shown, RFC 8176 and OpenID Connect EAP ACR Values §2. */
+export function methodsOf({ password, codes, passkey }: Factors, ownerChecked = false): readonly string[] {
+  const isMulti = (passkey && (password || ownerChecked)) || (password && codes)
+  const shown = [password && 'pwd', codes && 'otp', passkey && 'pop', passkey && 'user', isMulti && 'mfa']
+  return shown.filter((method) => method !== false)
+}
+
+/** Every class a sign-in of a person with these factors can have. */
+export function reachOf({ password, codes, passkey }: Factors): readonly string[] {
+  const methods = methodsOf({ password, codes: password && codes, passkey }, true)
+  return contextClasses.filter((name) => isOfClass(methods, name))
 }
 
 /**
- * An essential `acr` that no sign-in here can have is a failed authentication, OpenID Connect Core §5.5.1.1.
- * @param wanted The values asked for, any of which would do; absent when none is essential.
+ * The `acr` of a sign-in, OpenID Connect Core §2: what it was, whatever was asked for. Of several that it has it is
+ * the first of those asked for, OpenID Connect Core §3.1.2.1, or the strongest.
+ */
+export function contextClassOf(methods: readonly string[], wanted?: WantedContext): string | undefined {
+  const names = [...(wanted?.values ?? []), ...contextClasses]
+  return names.find((name) => isOfClass(methods, name))
+}
+
+/** Whether a sign-in by these methods is none of what was asked for. */
+export function lacksContext(methods: readonly string[], wanted: WantedContext | undefined): boolean {
+  return wanted !== undefined && !wanted.values.some((name) => isOfClass(methods, name))
+}
+
+/**
+ * What of the wish for a context can be acted on; nothing when it names no class of ours. An essential `acr` that no
+ * sign-in here can have is a failed authentication, OpenID Connect Core §5.5.1.1.
+ * @param essential The values of an essential `acr`, any of which would do.
+ * @param voluntary Those of `acr_values` or of an `acr` that is a wish.
  * @throws {OAuthError} `unmet_authentication_requirements`
  */
-export function requireContextClass(wanted: readonly string[] | undefined): void {
-  if (wanted === undefined || wanted.some((name) => contextClasses.includes(name))) return
+export function wantedContext(
+  essential: readonly string[] | undefined,
+  voluntary: readonly string[],
+): WantedContext | undefined {
+  const values = (essential ?? voluntary).filter(isOffered)
+  if (values.length > 0) return { values, essential: essential !== undefined }
+  if (essential === undefined) return undefined
   throw new OAuthError(
     'unmet_authentication_requirements',
     'claims asks for an acr that no sign-in here can have',
-    { rule: 'oidc-core-5.5.1.1-acr-essential', stored: contextClasses, received: wanted },
+    { rule: 'oidc-core-5.5.1.1-acr-essential', stored: contextClasses, received: essential },
   )
+}
+
+function isOffered(name: string): boolean {
+  return methodOfClass.has(name)
+}
+
+function isOfClass(methods: readonly string[], name: string): boolean {
+  const method = methodOfClass.get(name)
+  return method !== undefined && methods.includes(method)
 }

@@ -1,4 +1,4 @@
-import { requireContextClass } from './authentication-context.ts'
+import { wantedContext } from './authentication-context.ts'
 import { narrowClaims, type ScopeClaims, scopeOfClaims } from './claims.ts'
 import { parseClaims } from './claims-request.ts'
 import { OAuthError } from './errors.ts'
@@ -90,11 +90,12 @@ export function parseAuthorizationRequest(
   const resource = parseResource(every(parameters, 'resource'), policy.resources)
   const scope = requestedScope(single(parameters, 'scope'), client, policy)
   requireScopeAt(scope, resource, policy.resources)
-  const { claims, sub, acr } = parseClaims(single(parameters, 'claims'))
-  requireContextClass(acr)
+  const { claims, sub, essentialAcr, wishedAcr } = parseClaims(single(parameters, 'claims'))
+  const acrValues = single(parameters, 'acr_values')?.split(' ') ?? []
+  const acr = wantedContext(essentialAcr, [...acrValues, ...wishedAcr])
   const maxAgeSeconds = maxAge(single(parameters, 'max_age')) ?? client.defaultMaxAgeSeconds
   const requiredSub = hintedSub ?? sub
-  const optional = { codeChallenge, maxAgeSeconds, requiredSub, nonce: single(parameters, 'nonce') }
+  const optional = { codeChallenge, maxAgeSeconds, requiredSub, acr, nonce: single(parameters, 'nonce') }
   if (hintedSub !== undefined && sub !== undefined && hintedSub !== sub) {
     throw new OAuthError('login_required', 'id_token_hint and claims ask for different people', {
       rule: 'oidc-core-3.1.2.2-specific-sub',

@@ -7,7 +7,9 @@ export interface ParsedClaims {
   /** The person the ID Token or UserInfo must be about. */
   readonly sub?: string
   /** The authentication context classes one of which the sign-in must have. */
-  readonly acr?: readonly string[]
+  readonly essentialAcr?: readonly string[]
+  /** Those it had better have. */
+  readonly wishedAcr: readonly string[]
 }
 
 /** Most claims a request may name in one place. */
@@ -19,16 +21,17 @@ const mostClaims = 100
  * @throws {OAuthError} `invalid_request` when it is not a JSON object of objects.
  */
 export function parseClaims(text: string | undefined): ParsedClaims {
-  if (text === undefined) return { claims: { userinfo: [], idToken: [] } }
+  if (text === undefined) return { claims: { userinfo: [], idToken: [] }, wishedAcr: [] }
   const request = parseObject(text)
   const userinfo = section(request['userinfo'])
   const idToken = section(request['id_token'])
   const sub = requiredValue(idToken['sub']) ?? requiredValue(userinfo['sub'])
-  const acr = essentialValues(idToken['acr'])
+  const acr = acrValues(idToken['acr'])
   return {
     claims: { userinfo: Object.keys(userinfo), idToken: Object.keys(idToken) },
     ...(sub !== undefined && { sub }),
-    ...(acr !== undefined && { acr }),
+    wishedAcr: [],
+    ...acr,
   }
 }
 
@@ -57,12 +60,13 @@ function requiredValue(member: unknown): string | undefined {
   return typeof member['value'] === 'string' ? member['value'] : undefined
 }
 
-/** One `value` or several `values` of an essential claim; an essential one without any only asks for the claim. */
-function essentialValues(member: unknown): readonly string[] | undefined {
-  if (!isObject(member) || member['essential'] !== true) return undefined
-  const { value, values } = member
-  if (value === undefined && values === undefined) return undefined
-  return [value, values].flat().filter((each) => typeof each === 'string')
+/** One `value` or several `values`, OpenID Connect Core §5.5.1; without any only the claim is asked for. */
+function acrValues(member: unknown): Pick<ParsedClaims, 'essentialAcr'> | Pick<ParsedClaims, 'wishedAcr'> {
+  if (!isObject(member)) return {}
+  const { value, values, essential } = member
+  if (value === undefined && values === undefined) return {}
+  const names = [value, values].flat().filter((each) => typeof each === 'string')
+  return essential === true ? { essentialAcr: names } : { wishedAcr: names }
 }
 
 function isObject(value: unknown): value is Readonly<Record<string, unknown>> {

@@ -1,3 +1,4 @@
+import { contextClassOf, lacksContext } from './authentication-context.ts'
 import { accept, type Decision, refuse, type Write } from './decision.ts'
 import { OAuthError } from './errors.ts'
 import type { AuthorizationRequest, Grant, Scope, Seconds, Session } from './model.ts'
@@ -59,6 +60,7 @@ export function approveGrant(
     ...(request.nonce !== undefined && { nonce: request.nonce }),
     authenticatedAt: session.authenticatedAt,
     methods: session.methods,
+    ...metContext(request, session),
     authTimeOwed: fresh.authTimeOwed,
     claims: request.claims,
     approvedAt: now,
@@ -68,6 +70,17 @@ export function approveGrant(
     expiresAt: now + lifetimes.codeSeconds,
     revokedTokens: [],
   }
+}
+
+/** Whether anything issued from it may still work: its code, a refresh token or an access token. */
+export function isGrantAlive(grant: Grant, now: Seconds): boolean {
+  return grant.revokedAt === undefined && now < grant.expiresAt
+}
+
+/** What the grant keeps of the wish for a context class: which of those asked for the sign-in has. */
+function metContext({ acr }: AuthorizationRequest, { methods }: Session): Pick<Grant, 'acr'> {
+  const met = lacksContext(methods, acr) ? undefined : contextClassOf(methods, acr)
+  return acr === undefined || met === undefined ? {} : { acr: met }
 }
 
 /** 12 bytes ordered by time: rows are inserted side by side. `fresh` is 8 random bytes. */

@@ -21,7 +21,7 @@ export interface IdTokenFacts {
  */
 export function idTokenPayload(facts: IdTokenFacts, now: Seconds): Readonly<Record<string, unknown>> {
   const { grant, first } = facts
-  const acr = contextClassOf(grant.methods)
+  const acr = grant.acr ?? contextClassOf(grant.methods)
   return {
     ...facts.requested,
     iss: facts.issuer,

@@ -1,3 +1,4 @@
+import { lacksContext } from './authentication-context.ts'
 import { OAuthError, type OAuthErrorCode } from './errors.ts'
 import type {
   AuthorizationRequest,
@@ -22,7 +23,8 @@ export const untouched: Progress = { accountChosen: false }
 /**
  * The one place that decides how an authorization request goes on, OpenID Connect Core §3.1.2.3 and §3.1.2.4: nothing
  * is granted before somebody signed in, RFC 6749 §3.1. `respond` means a code may be issued without asking; `refuse`
- * that the wrong person signed in.
+ * that the wrong person signed in, or not as they have to.
+ * @param reach The context classes the person could sign in with, where `lacksContext`.
  */
 export function nextStep(
   request: AuthorizationRequest,
@@ -31,8 +33,9 @@ export function nextStep(
   session: Session | undefined,
   consent: Consent | undefined,
   now: Seconds,
+  reach: readonly string[] = [],
 ): Step {
-  const step = signInStep(request, progress, session, now)
+  const step = signInStep(request, progress, session, now, reach)
   return step === 'respond' && needsConsent(request, client, consent) ? 'consent' : step
 }
 
@@ -42,6 +45,7 @@ export function signInStep(
   progress: Progress,
   session: Session | undefined,
   now: Seconds,
+  reach: readonly string[] = [],
 ): Exclude<Step, 'consent'> {
   if (session === undefined) return 'login'
   const authenticatedHere = progress.authenticatedSessionId === session.id
@@ -51,7 +55,15 @@ export function signInStep(
   }
   if (request.prompt.includes('select_account') && !progress.accountChosen && !authenticatedHere)
     return 'select_account'
-  return 'respond'
+  return contextStep(request, session, authenticatedHere, reach)
+}
+
+/** Whether the session is nothing to go on with: the person has to prove who they are anew, OpenID Connect Core §3.1.2.1. */
+export function mustAuthenticate(request: SignInRequest, session: Session, now: Seconds): boolean {
+  if (request.prompt.includes('login')) return true
+  const maxAge = request.maxAgeSeconds
+  // max_age=0 is prompt=login: no login is zero seconds old once the browser is back.
+  return maxAge !== undefined && (maxAge === 0 || now - session.authenticatedAt > maxAge)
 }
 
 /** The scopes the person is asked about: where consent is remembered only what is new at one of the resources. */
@@ -71,10 +83,9 @@ export function wantedScope(request: AuthorizationRequest): Scope {
 }
 
 /** How `prompt=none` answers when a step would need the person, OpenID Connect Core §3.1.2.6. */
-export function refusalOfSilence(step: Exclude<Step, 'respond'>): OAuthError {
+export function refusalOfSilence(step: Exclude<Step, 'respond' | 'refuse'>): OAuthError {
   const codes: Readonly<Record<typeof step, OAuthErrorCode>> = {
     login: 'login_required',
-    refuse: 'login_required',
     select_account: 'account_selection_required',
     consent: 'consent_required',
   }
@@ -84,8 +95,19 @@ export function refusalOfSilence(step: Exclude<Step, 'respond'>): OAuthError {
   })
 }
 
-/** The refusal of a request that asked for another person than the one who signed in. */
-export function wrongPerson(request: SignInRequest, session: Session | undefined): OAuthError {
+/** The refusal of a request whose sign-in is not the one it asks for: another person, or another context class. */
+export function refusalOf(request: SignInRequest, session: Session | undefined): OAuthError {
+  if (request.requiredSub === undefined || request.requiredSub === session?.accountId) {
+    return new OAuthError(
+      'unmet_authentication_requirements',
+      'claims asks for an acr that this person has no sign-in for',
+      {
+        rule: 'oidc-core-5.5.1.1-acr-essential',
+        stored: session?.methods,
+        received: request.acr?.values,
+      },
+    )
+  }
   return new OAuthError('login_required', 'another person signed in than the one the request asks for', {
     rule: 'oidc-core-3.1.2.2-specific-sub',
     stored: session?.accountId,
@@ -127,12 +149,20 @@ export function rememberConsent(
   return { accountId, clientId: request.clientId, allowed: [...elsewhere, ...here], grantedAt: now }
 }
 
-// OpenID Connect Core §3.1.2.1: a session is not enough for prompt=login, nor one that is older than max_age.
-function mustAuthenticate(request: SignInRequest, session: Session, now: Seconds): boolean {
-  if (request.prompt.includes('login')) return true
-  const maxAge = request.maxAgeSeconds
-  // max_age=0 is prompt=login: no login is zero seconds old once the browser is back.
-  return maxAge !== undefined && (maxAge === 0 || now - session.authenticatedAt > maxAge)
+/**
+ * A context class that was asked for is asked of the person who can have it, once. Without a page, and of who cannot,
+ * a wish is let go, OpenID Connect Core §3.1.2.1, and what is essential refused, OpenID Connect Core §5.5.1.1.
+ */
+function contextStep(
+  { acr, prompt }: SignInRequest,
+  { methods }: Session,
+  authenticatedHere: boolean,
+  reach: readonly string[],
+): 'login' | 'refuse' | 'respond' {
+  if (acr === undefined || !lacksContext(methods, acr)) return 'respond'
+  const mayAsk = !authenticatedHere && (acr.essential || !prompt.includes('none'))
+  if (mayAsk && acr.values.some((name) => reach.includes(name))) return 'login'
+  return acr.essential ? 'refuse' : 'respond'
 }
 
 function needsConsent(request: AuthorizationRequest, client: Client, consent: Consent | undefined): boolean {

@@ -17,7 +17,7 @@ export function jwtAccessTokenPayload(
   now: Seconds,
 ): Readonly<Record<string, unknown>> {
   const [audience, ...others] = access.resource
-  const acr = contextClassOf(grant.methods)
+  const acr = grant.acr ?? contextClassOf(grant.methods)
   return {
     iss: issuer,
     sub: grant.accountId,

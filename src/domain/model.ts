@@ -146,6 +146,13 @@ export interface ClaimsRequest {
   readonly idToken: readonly string[]
 }
 
+/** The authentication context classes asked for, the most wanted first; see authentication-context.ts. */
+export interface WantedContext {
+  readonly values: readonly string[]
+  /** Any other is a failed sign-in, OpenID Connect Core §5.5.1.1. */
+  readonly essential: boolean
+}
+
 /** What a sign-in has to be like. */
 export interface SignInRequest {
   readonly prompt: readonly string[]
@@ -155,6 +162,7 @@ export interface SignInRequest {
   readonly uiLocales?: readonly string[]
   /** The only person whose answer counts, from `id_token_hint` or `claims`. */
   readonly requiredSub?: string
+  readonly acr?: WantedContext
 }
 
 /** A person's own page that waits for its owner to sign in. */
@@ -180,11 +188,11 @@ export interface AuthorizationRequest extends SignInRequest {
   readonly claimScope?: Scope
 }
 
-/** A sign-in that is half done: something more has to be shown before it counts. */
+/** A sign-in that is half done: the password was right, and something more has to be shown before it counts. */
 export interface HalfSignIn {
   readonly accountId: string
-  /** RFC 8176 references of what was shown. */
-  readonly methods: readonly string[]
+  /** Hash of the password hash that was met: another password meanwhile voids it. */
+  readonly password: Hash
   readonly at: Seconds
 }
 
@@ -238,6 +246,8 @@ export interface Grant {
   readonly nonce?: string
   readonly authenticatedAt: Seconds
   readonly methods: readonly string[]
+  /** The context class of the sign-in, of those that were asked for; absent: none was, or it has none of them. */
+  readonly acr?: string
   /** `auth_time` was asked for and is owed in every ID Token. */
   readonly authTimeOwed: boolean
   readonly claims: ClaimsRequest

@@ -1,4 +1,5 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { reachFrom } from '../credentials/factors.ts'
 import type { AppDeps } from '../deps.ts'
 import { accept, type Write } from '../domain/decision.ts'
 import { OAuthError } from '../domain/errors.ts'
@@ -51,7 +52,8 @@ export function formActionOf(pending: Pending): { readonly formAction?: string }
 }
 
 /** Loads the pending request a page or form names; the handle is useless without the cookie it was bound to. */
-export function pendingLoader(app: FastifyInstance, { store }: Pick<AppDeps, 'store'>) {
+export function pendingLoader(app: FastifyInstance, deps: Pick<AppDeps, 'store' | 'service'>) {
+  const { store } = deps
   return async (request: FastifyRequest, id: string | undefined, now: Seconds): Promise<Pending> => {
     const browserSecret = app.browser.secret(request)
     if (browserSecret === undefined) throw noCookies()
@@ -63,14 +65,15 @@ export function pendingLoader(app: FastifyInstance, { store }: Pick<AppDeps, 'st
     const client = 'page' in wanted ? undefined : await store.find('client', wanted.clientId)
     const session = await app.browser.session(request, now)
     const here = { interaction, session, browserSecret }
+    const reach = await reachFrom(deps, wanted, session)
     if ('page' in wanted)
-      return { ...here, request: wanted, step: signInStep(wanted, interaction, session, now) }
+      return { ...here, request: wanted, step: signInStep(wanted, interaction, session, now, reach) }
     if (client === undefined) throw ended()
     const consent =
       session && client.origin === 'integration'
         ? await store.find('consent', consentKey(session.accountId, client.id))
         : undefined
-    const step = nextStep(wanted, interaction, client, session, consent, now)
+    const step = nextStep(wanted, interaction, client, session, consent, now, reach)
     return { ...here, request: wanted, client, consent, step }
   }
 }

@@ -1,6 +1,6 @@
 import type { FastifyPluginAsync, FastifyReply } from 'fastify'
 import type { AppDeps } from '../deps.ts'
-import { wrongPerson } from '../domain/interaction.ts'
+import { refusalOf } from '../domain/interaction.ts'
 import { assertSameSite } from '../http/forgery.ts'
 import { formBodies } from '../http/parameters.ts'
 import { consentPage } from './consent.ts'
@@ -29,7 +29,7 @@ export const interaction: FastifyPluginAsync<AppDeps> = async (app, deps) => {
     }
     if (step === 'refuse') {
       await takeAway(deps, pending)
-      return reply.authorizationError(pending.request, wrongPerson(pending.request, session))
+      return reply.authorizationError(pending.request, refusalOf(pending.request, session))
     }
     if (step === 'respond' && session !== undefined) {
       return issueCode(pending, { session, scope: pending.request.scope }, clock(), reply)

@@ -1,4 +1,5 @@
 import type { FastifyPluginAsync, FastifyReply, FastifyRequest } from 'fastify'
+import { reachFrom } from '../credentials/factors.ts'
 import type { AppDeps } from '../deps.ts'
 import {
   type ProvenRedirect,
@@ -6,7 +7,7 @@ import {
   resolveRedirectUri,
 } from '../domain/authorization-request.ts'
 import { OAuthError } from '../domain/errors.ts'
-import { nextStep, refusalOfSilence, untouched } from '../domain/interaction.ts'
+import { nextStep, refusalOf, refusalOfSilence, untouched } from '../domain/interaction.ts'
 import { parseUiLocales } from '../domain/language.ts'
 import type { AuthorizationRequest, Client, Consent, Session } from '../domain/model.ts'
 import { formatParameters, type Parameters, single } from '../domain/parameters.ts'
@@ -64,12 +65,14 @@ export const authorize: FastifyPluginAsync<AppDeps> = async (
   ) => {
     const now = clock()
     const session = await app.browser.session(request, now)
-    const step = nextStep(parsed, untouched, client, session, await consentOf(client, session), now)
+    const reach = await reachFrom({ store, service }, parsed, session)
+    const step = nextStep(parsed, untouched, client, session, await consentOf(client, session), now, reach)
     if (step === 'respond' && session !== undefined) {
       const { grant, code } = app.approve(parsed, client, session, parsed.scope, now)
       await store.write({ op: 'insertGrant', grant })
       return reply.authorizationResponse(redirect, { code })
     }
+    if (step === 'refuse') throw refusalOf(parsed, session)
     if (step !== 'respond' && parsed.prompt.includes('none')) throw refusalOfSilence(step)
     return reply.waitForPerson(parsed, step === 'consent' ? 'consent' : 'login')
   }

@@ -29,7 +29,9 @@ export const AuthorizationParameters = Type.Object({
   claims: text('Claims asked for one by one, as JSON.'),
   ui_locales: text('Languages, by preference.'),
   display: text('Accepted and ignored.'),
-  acr_values: text('A wish: acr in the ID Token says what the sign-in was.'),
+  acr_values: text(
+    'Context classes, the most wanted first: who can sign in that way is asked to. acr in the ID Token says what the sign-in was.',
+  ),
 })
 
 /** RFC 6749 §4.1.3 and §6; what is not here is ignored, RFC 6749 §3.2. */

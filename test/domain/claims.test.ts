@@ -66,21 +66,29 @@ t.test('the claims the catalogue opens are listed once', async (t) => {
 })
 
 t.test('the claims parameter is read as far as this server acts on it', async (t) => {
-  t.strictSame(parseClaims(undefined), { claims: nothing })
-  t.strictSame(parseClaims('{}'), { claims: nothing })
+  t.strictSame(parseClaims(undefined), { claims: nothing, wishedAcr: [] })
+  t.strictSame(parseClaims('{}'), { claims: nothing, wishedAcr: [] })
   t.strictSame(parseClaims('{"userinfo":{"name":null},"id_token":{"auth_time":{"essential":true},"x":{}}}'), {
     claims: { userinfo: ['name'], idToken: ['auth_time', 'x'] },
+    wishedAcr: [],
   })
-  t.strictSame(parseClaims('{"userinfo":null,"other":5}'), { claims: nothing })
+  t.strictSame(parseClaims('{"userinfo":null,"other":5}'), { claims: nothing, wishedAcr: [] })
   t.equal(parseClaims('{"id_token":{"sub":{"value":"a"}}}').sub, 'a')
   t.equal(parseClaims('{"userinfo":{"sub":{"value":"a"}}}').sub, 'a')
-  t.strictSame(parseClaims('{"id_token":{"acr":{"essential":true,"value":"a","values":["b",1]}}}').acr, [
-    'a',
-    'b',
-  ])
-  for (const member of ['{"value":"a"}', '{"essential":true}', '{"essential":1,"value":"a"}', 'null']) {
-    t.notOk('acr' in parseClaims(`{"id_token":{"acr":${member}}}`), member)
+  const acr = (member: string) => {
+    const { essentialAcr, wishedAcr } = parseClaims(`{"id_token":{"acr":${member}}}`)
+    return [essentialAcr, wishedAcr]
   }
+  t.strictSame(acr('{"essential":true,"value":"a","values":["b",1]}'), [['a', 'b'], []])
+  for (const member of [
+    '{"value":"a"}',
+    '{"essential":1,"values":["a",1]}',
+    '{"essential":false,"value":"a"}',
+  ]) {
+    t.strictSame(acr(member), [undefined, ['a']], member)
+  }
+  for (const member of ['{"essential":true}', 'null', '{}'])
+    t.strictSame(acr(member), [undefined, []], member)
   for (const member of ['{"values":["a"]}', 'null', '{"value":5}', '{}']) {
     t.notHas(parseClaims(`{"id_token":{"sub":${member}}}`), { sub: String })
   }

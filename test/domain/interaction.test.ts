@@ -1,13 +1,14 @@
 import t from 'tap'
+import { multiFactor } from '../../src/domain/authentication-context.ts'
 import { layOutScope } from '../../src/domain/consent-areas.ts'
 import {
   askedScope,
   narrowByPerson,
   nextStep,
+  refusalOf,
   refusalOfSilence,
   rememberConsent,
   untouched,
-  wrongPerson,
 } from '../../src/domain/interaction.ts'
 import type { AuthorizationRequest, Client, Consent } from '../../src/domain/model.ts'
 import { defaultScopeCatalogue } from '../../src/domain/scope-catalogue.ts'
@@ -120,15 +121,56 @@ t.test('what is allowed at one resource says nothing about another', async (t) =
 t.test('a request that allows no page is told which page it would take', async (t) => {
   const rows = {
     login: 'login_required',
-    refuse: 'login_required',
     select_account: 'account_selection_required',
     consent: 'consent_required',
   } as const
-  for (const step of ['login', 'refuse', 'select_account', 'consent'] as const) {
+  for (const step of ['login', 'select_account', 'consent'] as const) {
     t.equal(refusalOfSilence(step).code, rows[step])
   }
-  t.equal(wrongPerson(ask({ requiredSub: 'bob' }), session).code, 'login_required')
+  t.equal(refusalOf(ask({ requiredSub: 'bob' }), session).code, 'login_required')
+  const acr = { values: ['phr'], essential: true }
+  t.equal(refusalOf(ask({ requiredSub: 'alice', acr }), session).code, 'unmet_authentication_requirements')
+  t.equal(refusalOf(ask({ acr }), session).code, 'unmet_authentication_requirements')
 })
+
+t.test(
+  'a context class is asked of who can have it, once; a wish is let go, what is essential refused',
+  async (t) => {
+    const [must, wish] = [true, false].map((essential) => ({ values: ['phr', multiFactor], essential }))
+    const able = [multiFactor]
+    const more = { ...session, methods: ['pwd', 'otp', 'mfa'] }
+    const rows: readonly [
+      string,
+      typeof must,
+      Partial<AuthorizationRequest>,
+      typeof here | typeof untouched,
+      typeof session,
+      string[],
+    ][] = [
+      ['respond', undefined, {}, untouched, session, []],
+      ['respond', must, {}, untouched, more, []],
+      ['respond', wish, {}, untouched, more, []],
+      ['login', must, {}, untouched, session, able],
+      ['login', wish, {}, untouched, session, able],
+      ['refuse', must, {}, untouched, session, ['a class nobody asked for']],
+      ['respond', wish, {}, untouched, session, ['a class nobody asked for']],
+      ['refuse', must, {}, here, session, able],
+      ['respond', wish, {}, here, session, able],
+      // Without a page: what could be had with one is login_required, what could not is refused.
+      ['login', must, { prompt: none }, untouched, session, able],
+      ['refuse', must, { prompt: none }, untouched, session, []],
+      ['respond', wish, { prompt: none }, untouched, session, able],
+      // What else was asked for comes first.
+      ['login', must, { prompt: login }, untouched, more, []],
+      ['select_account', must, { prompt: select }, untouched, session, able],
+    ]
+    for (const [step, acr, request, progress, who, reach] of rows) {
+      const whole = ask({ ...request, ...(acr && { acr }) })
+      const about = JSON.stringify([acr, request, progress, who.methods, reach])
+      t.equal(nextStep(whole, progress, skip, who, undefined, approvedAt, reach), step, about)
+    }
+  },
+)
 
 t.test('the person takes away from the request and never adds to it', async (t) => {
   const request = ask({ scope: ['openid', 'courses:read', 'courses:write'] })

@@ -1,0 +1,32 @@
+import { type Factors, lacksContext, reachOf } from '../domain/authentication-context.ts'
+import type { Session, SignInRequest } from '../domain/model.ts'
+import type { Service } from '../service.ts'
+import type { Store } from '../storage/store.ts'
+
+/** Where a person's ways to sign in are found. */
+export interface FactorSources {
+  readonly store: Pick<Store, 'find' | 'listOf'>
+  readonly service: Pick<Service, 'relyingParty'>
+}
+
+/** What a person can show at a sign-in; codes count from the first that was shown, passkeys where they work. */
+export async function factorsOf({ store, service }: FactorSources, accountId: string): Promise<Factors> {
+  const account = await store.find('account', accountId)
+  const secondFactor = await store.find('secondFactor', accountId)
+  const passkeys = service.relyingParty === undefined ? [] : await store.listOf('passkey', accountId)
+  return {
+    password: account?.passwordHash !== undefined,
+    codes: secondFactor?.confirmedAt !== undefined,
+    passkey: passkeys.length > 0,
+  }
+}
+
+/** The context classes somebody signed in can step up to; looked up only where the session has none that was asked for. */
+export async function reachFrom(
+  sources: FactorSources,
+  { acr }: SignInRequest,
+  session: Session | undefined,
+): Promise<readonly string[]> {
+  if (session === undefined || !lacksContext(session.methods, acr)) return []
+  return reachOf(await factorsOf(sources, session.accountId))
+}

@@ -1,0 +1,69 @@
+import t from 'tap'
+import {
+  contextClasses,
+  contextClassOf,
+  type Factors,
+  lacksContext,
+  methodsOf,
+  multiFactor,
+  reachOf,
+  wantedContext,
+} from '../../src/domain/authentication-context.ts'
+
+const password = 'urn:oasis:names:tc:SAML:2.0:ac:classes:PasswordProtectedTransport'
+const factors = (...names: readonly (keyof Factors)[]): Factors => ({
+  password: names.includes('password'),
+  codes: names.includes('codes'),
+  passkey: names.includes('passkey'),
+})
+/** What was shown, whether the passkey checked its owner, the references of RFC 8176, the strongest class. */
+const rows: readonly [Factors, boolean, string[], string | undefined][] = [
+  [factors('password'), false, ['pwd'], password],
+  [factors('password', 'codes'), false, ['pwd', 'otp', 'mfa'], multiFactor],
+  [factors('password', 'passkey'), false, ['pwd', 'pop', 'user', 'mfa'], 'phr'],
+  [factors('passkey'), true, ['pop', 'user', 'mfa'], 'phr'],
+  [factors('passkey'), false, ['pop', 'user'], 'phr'],
+  [factors('codes'), false, ['otp'], undefined],
+  [factors(), false, [], undefined],
+]
+
+t.test('amr and acr say what was shown', async (t) => {
+  for (const [shown, ownerChecked, methods, acr] of rows) {
+    t.strictSame(methodsOf(shown, ownerChecked), methods)
+    t.equal(contextClassOf(methods), acr, methods.join(' '))
+  }
+})
+
+t.test('of several classes a sign-in has, the one most wanted is told', async (t) => {
+  const methods = methodsOf(factors('password', 'passkey'))
+  for (const values of [[password], [multiFactor, password], ['phr']]) {
+    t.equal(contextClassOf(methods, { values, essential: false }), values[0])
+  }
+  t.equal(contextClassOf(['pwd'], { values: ['phr', password], essential: true }), password)
+  t.equal(contextClassOf(['pwd'], { values: ['phr'], essential: false }), password)
+})
+
+t.test('a sign-in lacks what it has none of', async (t) => {
+  const wanted = { values: ['phr', multiFactor], essential: false }
+  t.equal(lacksContext(['pwd'], wanted), true)
+  t.equal(lacksContext(['pwd', 'otp', 'mfa'], wanted), false)
+  t.equal(lacksContext([], undefined), false)
+})
+
+t.test('people reach the classes their factors make, and codes alone make none', async (t) => {
+  t.strictSame(reachOf(factors('password')), [password])
+  t.strictSame(reachOf(factors('password', 'codes')), [multiFactor, password])
+  t.strictSame(reachOf(factors('passkey')), ['phr', multiFactor])
+  t.strictSame(reachOf(factors('password', 'passkey')), contextClasses)
+  t.strictSame(reachOf(factors('codes')), [])
+})
+
+t.test('what is wanted is what is offered; an essential class nobody can have is refused', async (t) => {
+  t.equal(wantedContext(undefined, []), undefined)
+  t.equal(wantedContext(undefined, ['urn:example:gold']), undefined)
+  t.strictSame(wantedContext(undefined, ['urn:example:gold', 'phr']), { values: ['phr'], essential: false })
+  t.strictSame(wantedContext([multiFactor], ['phr']), { values: [multiFactor], essential: true })
+  for (const essential of [[], ['urn:example:gold']]) {
+    t.throws(() => wantedContext(essential, ['phr']), { code: 'unmet_authentication_requirements' })
+  }
+})
