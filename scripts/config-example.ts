@@ -2,7 +2,7 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import type { TSchema } from '@sinclair/typebox'
 import { stringify } from 'yaml'
-import { confidentialPaths, demandOf, variableOf } from '../src/config/options.ts'
+import { confidentialPaths, demandOf, isSection, variableOf } from '../src/config/options.ts'
 import { ConfigSchema } from '../src/config/schema.ts'
 
 const yamlHead = `# Every option of Lychgate. Remove the # before a name, and before the name of its section, to set one.
@@ -39,7 +39,7 @@ function sectionBlocks(section: TSchema, prefix: string): string[] {
   return membersOf(section).flatMap(([name, schema]) => {
     const path = prefix + name
     const indent = prefix === '' ? '' : '  '
-    if (schema.type === 'object') {
+    if (isSection(schema)) {
       const head = [prose(schema.description), `#${name}:`].join('\n')
       return [head, ...sectionBlocks(schema, `${path}.`)]
     }
@@ -67,8 +67,8 @@ function valueLines(name: string, schema: TSchema, indent: string): string[] {
 function variableBlocks(section: TSchema, prefix: string): string[] {
   return membersOf(section).flatMap(([name, schema]) => {
     const path = prefix + name
-    if (schema.type === 'object') return variableBlocks(schema, `${path}.`)
-    if (schema.items?.type === 'object') return []
+    if (isSection(schema)) return variableBlocks(schema, `${path}.`)
+    if (schema.type === 'object' || schema.items?.type === 'object') return []
     const lines = [prose(schema.description), `# ${facts(schema, name, path)}`]
     const block = [...lines, `#${variableOf(path)}=${[exampleOf(schema)].flat().join(',')}`].join('\n')
     if (!confidentialPaths.includes(path)) return [block]
@@ -87,7 +87,7 @@ function yaml(value: unknown): string {
 }
 
 function variableNote(schema: TSchema, path: string): string {
-  return schema.items?.type === 'object' ? 'file only' : variableOf(path)
+  return schema.type === 'object' || schema.items?.type === 'object' ? 'file only' : variableOf(path)
 }
 
 /** `(LYCHGATE_PORT; an integer from 0 to 65535)`: where else it can be said, what it may be, its unit, its default. */

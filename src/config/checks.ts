@@ -1,7 +1,6 @@
 import { BlockList, isIP } from 'node:net'
-import { accentFault } from '../look/accent.ts'
-import { shippedLanguages } from '../texts/catalogue.ts'
 import { keyPolicy } from './key-policy.ts'
+import { pageFaults } from './page-checks.ts'
 import { type Config, exampleSecret, type ResourceEntry } from './schema.ts'
 
 const loopbackHosts: readonly string[] = ['localhost', '127.0.0.1', '[::1]']
@@ -18,7 +17,7 @@ export function isLoopbackIssuer(issuer: string): boolean {
 /** What the schema cannot say, a line each: settings that are well-formed, and wrong in themselves or together. */
 export function* inconsistencies(config: Config): Generator<string> {
   yield* issuerFaults(config.issuer)
-  yield* accentFaults(config.service)
+  yield* pageFaults(config)
   yield* networkFaults(config)
   yield* lifetimeFaults(config)
   yield* keyFaults(config)
@@ -31,11 +30,6 @@ export function* inconsistencies(config: Config): Generator<string> {
   if (config.mode === 'serve' && config.secret === undefined) {
     yield 'secret: is missing; set LYCHGATE_SECRET or LYCHGATE_SECRET_FILE to at least 32 random characters'
   }
-}
-
-function* accentFaults({ accent }: Config['service']): Generator<string> {
-  const fault = accent === undefined ? undefined : accentFault(accent)
-  if (fault !== undefined) yield `service.accent: ${fault}`
 }
 
 /** What a development server refuses beyond that. */
@@ -67,10 +61,6 @@ function* issuerFaults(issuer: string): Generator<string> {
 }
 
 function* networkFaults(config: Config): Generator<string> {
-  const { language } = config.service
-  if (!shippedLanguages.some((shipped) => shipped === language)) {
-    yield `service.language: must be one of ${shippedLanguages.join(', ')}`
-  }
   if (config.rateLimits === 'off' && !isLoopbackIssuer(config.issuer)) {
     yield 'rateLimits: off is accepted on a loopback issuer only'
   }
@@ -80,12 +70,6 @@ function* networkFaults(config: Config): Generator<string> {
   }
   if (config.store !== undefined && !/^(sqlite:.|postgres(ql)?:\/\/.)/.test(config.store)) {
     yield 'store: must be sqlite:<file> or postgres://<user>@<host>/<database>'
-  }
-  for (const name of ['help', 'documentation', 'policy', 'terms'] as const) {
-    const link = config.service[name]
-    if (link !== undefined && !/^https?:$/.test(URL.parse(link)?.protocol ?? '')) {
-      yield `service.${name}: must be an absolute http or https URL`
-    }
   }
 }
 

@@ -30,7 +30,7 @@ export function* unknownVariables(environment: Environment): Generator<string> {
     if (!name.startsWith(prefix) || known.includes(name)) continue
     const list = configOptions().find(({ path }) => variableOf(path) === name)
     yield list
-      ? `${name}: ${list.path} is a list that only the configuration file can carry`
+      ? `${name}: ${list.path} is for the configuration file only`
       : `${name}: there is no such setting${suggestion(name, known)}`
   }
 }

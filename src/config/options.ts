@@ -13,6 +13,11 @@ export interface ConfigOption {
 /** Settings that may hold a password: each has a variable ending in `_FILE`, and no message shows their value. */
 export const confidentialPaths: readonly string[] = ['store', 'secret', 'mail.url']
 
+/** Whether members of this schema are options of their own; a record is one option, whatever it holds. */
+export function isSection(schema: TSchema): boolean {
+  return schema.type === 'object' && schema.properties !== undefined
+}
+
 /** Every option of ConfigSchema in its order, sections and list entries resolved to their members. */
 export function configOptions(): readonly ConfigOption[] {
   return optionsOf(ConfigSchema, '')
@@ -30,7 +35,7 @@ export function variableOf(path: string): string {
 export function schemaAt(path: readonly string[]): TSchema | undefined {
   let schema: TSchema | undefined = ConfigSchema
   for (const name of path) {
-    schema = schema?.type === 'array' ? schema.items : schema?.properties?.[name]
+    schema = schema?.type === 'array' ? schema.items : (schema?.properties?.[name] ?? recordOf(schema))
   }
   return schema
 }
@@ -61,13 +66,20 @@ function optionsOf(section: TSchema, prefix: string): ConfigOption[] {
   const members: [string, TSchema][] = Object.entries(section.properties)
   return members.flatMap(([name, schema]) => {
     const path = prefix + name
-    if (schema.type === 'object') return optionsOf(schema, `${path}.`)
+    if (isSection(schema)) return optionsOf(schema, `${path}.`)
+    if (schema.type === 'object') return [{ path, schema }]
     if (schema.type === 'array' && schema.items.type === 'object') {
       return [{ path, schema }, ...optionsOf(schema.items, `${path}[].`)]
     }
     // A variable cannot say which list entry it is for.
     return [path.includes('[]') ? { path, schema } : { path, schema, variable: variableOf(path) }]
   })
+}
+
+/** What every member of a record is. */
+function recordOf(schema: TSchema | undefined): TSchema | undefined {
+  const [member]: TSchema[] = Object.values(schema?.patternProperties ?? {})
+  return member
 }
 
 function range({ minimum, maximum }: TSchema): string {

@@ -1,5 +1,6 @@
 import { type Static, Type } from '@sinclair/typebox'
 import { defaultScopeCatalogue } from '../domain/scope-catalogue.ts'
+import type { Entry } from '../texts/catalogue.ts'
 
 const seconds = (value: number, description: string) =>
   Type.Integer({ default: value, minimum: 1, description })
@@ -179,6 +180,17 @@ export const ConfigSchema = Type.Object(
           'A folder with templates, style.css or icon.svg that replace the shipped ones of the same name.',
         examples: ['/etc/lychgate/views'],
       }),
+    ),
+    texts: Type.Record(
+      Type.String(),
+      Type.Record(Type.String(), Type.Unsafe<Entry>(Type.Any()), {
+        description: 'By the key it has in views/texts/en.json.',
+      }),
+      {
+        default: {},
+        description: 'Texts in place of the shipped ones, by language and key; docs/appearance.md has more.',
+        examples: [{ en: { 'login.title': 'Sign in to {service}' } }],
+      },
     ),
     lifetimes: Type.Object(
       {

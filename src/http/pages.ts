@@ -17,7 +17,7 @@ import type { Pages } from './page-models.ts'
 
 /** What the pages need to know of the installation. */
 export interface PagesOptions {
-  readonly config: Pick<Config, 'service' | 'issuer' | 'views'>
+  readonly config: Pick<Config, 'service' | 'issuer' | 'views' | 'texts'>
   /** Path of the issuer, '' for none: assets are served below it. */
   readonly prefix: string
 }
@@ -94,7 +94,7 @@ export const pages = fp<PagesOptions>(
       logoDark: serveLogo('logo-dark', look.logoDark),
       logoHasName: look.logo !== undefined && service.logoName === 'inside',
     }
-    const texts = createTexts({ service: service.name })
+    const texts = createTexts({ service: service.name }, config.texts)
     app.decorateRequest('uiLocales', undefined)
     app.decorateRequest('language', {
       getter() {

@@ -4,7 +4,7 @@ import fp from 'fastify-plugin'
 import type { AppDeps } from '../deps.ts'
 import { wellKnownUrl } from '../domain/well-known.ts'
 import { documentResponses, serveDocument } from '../http/document.ts'
-import { shippedLanguages } from '../texts/catalogue.ts'
+import { languagesOf } from '../texts/texts.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {
@@ -53,7 +53,7 @@ export const metadataDocuments: FastifyPluginAsync<Pick<AppDeps, 'config' | 'ser
     issuer,
     ...app.advertised(),
     scopes_supported: scopes,
-    ui_locales_supported: shippedLanguages,
+    ui_locales_supported: languagesOf(config.texts),
     ...(documentation && { service_documentation: documentation }),
     ...(policy && { op_policy_uri: policy }),
     ...(terms && { op_tos_uri: terms }),

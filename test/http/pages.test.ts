@@ -9,7 +9,7 @@ const app = await buildSamples(samples)
 t.teardown(() => app.close())
 
 const elementNames =
-  'a bdi body button caption code dd details div dl dt footer form h1 h2 head header html img input label li link main meta p path picture script section small source span strong summary svg table tbody td th thead title tr ul'
+  'a bdi body button caption code dd details div dl dt footer form h1 h2 head header html img input label li link main meta nav p path picture script section small source span strong summary svg table tbody td th thead title tr ul'
 
 async function html(name: string): Promise<string> {
   return (await app.inject(`/${name}`)).body
@@ -211,6 +211,7 @@ t.test(
   async (t) => {
     const app = await buildSamples(ordinary, '', {
       issuer: 'http://localhost:9400',
+      texts: {},
       service: { name: 'A & <B>', language: 'en', logoName: 'beside' },
     })
     t.teardown(() => app.close())

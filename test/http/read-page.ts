@@ -5,6 +5,7 @@ import type { Sample } from './page-samples.ts'
 /** The installation the samples are shown in. */
 export const sampleConfig: Parameters<typeof pages>[1]['config'] = {
   issuer: 'https://id.riverside.example',
+  texts: {},
   service: {
     name: 'Riverside School',
     language: 'en',

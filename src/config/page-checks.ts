@@ -1,0 +1,21 @@
+import { accentFault } from '../look/accent.ts'
+import { textFaults } from '../texts/faults.ts'
+import { languagesOf } from '../texts/texts.ts'
+import type { Config } from './schema.ts'
+
+/** What is wrong with the settings of the pages: colour, links, language and texts. */
+export function* pageFaults({ service, texts }: Config): Generator<string> {
+  const fault = service.accent === undefined ? undefined : accentFault(service.accent)
+  if (fault !== undefined) yield `service.accent: ${fault}`
+  for (const name of ['help', 'documentation', 'policy', 'terms'] as const) {
+    const link = service[name]
+    if (link !== undefined && !/^https?:$/.test(URL.parse(link)?.protocol ?? '')) {
+      yield `service.${name}: must be an absolute http or https URL`
+    }
+  }
+  const languages = languagesOf(texts)
+  if (!languages.includes(service.language)) {
+    yield `service.language: must be one of ${languages.join(', ')}`
+  }
+  yield* textFaults(texts)
+}
