@@ -1,5 +1,6 @@
 import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox'
 import Fastify, { type FastifyInstance } from 'fastify'
+import { account } from './account/plugin.ts'
 import type { AppDeps, Deps } from './deps.ts'
 import { type Access, guard, type Refused } from './guard/guard.ts'
 import { browser } from './http/browser.ts'
@@ -95,6 +96,7 @@ export async function buildApp(given: Deps, options: AppOptions = {}): Promise<F
     await scope.register(authorize, { ...deps, prefix })
     await scope.register(interaction, { ...deps, prefix })
     await scope.register(logout, { ...deps, prefix })
+    await scope.register(account, { ...deps, prefix })
     await scope.register(homePage, { ...deps, prefix })
   })
 

@@ -10,6 +10,14 @@ export function isSessionLive(session: Session, now: Seconds): boolean {
   return now < session.idleExpiresAt && now < session.expiresAt
 }
 
+/** For how long a sign-in is enough for what cannot be undone, such as another password. */
+export const recentSeconds: Seconds = 600
+
+/** Whether somebody has just shown who they are, rather than found a browser somebody left open. */
+export function isRecent(session: Session, now: Seconds): boolean {
+  return now - session.authenticatedAt <= recentSeconds
+}
+
 /**
  * A login that begins now. `id` is the hash of a fresh secret: a sign-in never continues an old session's identifier.
  * @param place Where it happens, for the person to recognise it.

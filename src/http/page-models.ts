@@ -1,5 +1,6 @@
 import type { Seconds } from '../domain/model.ts'
 import type { Text } from '../domain/text.ts'
+import type { AccountAppsPage } from './account-models.ts'
 
 /** What each server-rendered page shows. Values are plain text: the templates escape them. */
 export interface Pages {
@@ -8,6 +9,7 @@ export interface Pages {
   consent: ConsentPage
   logout: LogoutPage
   'signed-out': SignedOutPage
+  'account-apps': AccountAppsPage
   'form-post': FormPostPage
   error: ErrorPage
   home: HomePage

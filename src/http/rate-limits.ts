@@ -3,6 +3,7 @@ import fp from 'fastify-plugin'
 import type { Config } from '../config/schema.ts'
 import { addressPrefix } from '../domain/address-prefix.ts'
 import { OAuthError } from '../domain/errors.ts'
+import { accountRooms } from './account-models.ts'
 
 /**
  * Request rate limits by address prefix, RFC 6749 §2.3.1 and RFC 7009 §5. The table says which endpoint counts as
@@ -22,6 +23,12 @@ export const rateLimits = fp<{ config: Pick<Config, 'rateLimits' | 'requestsPerM
       [`POST ${prefix}/api/oauth/revoke`, token],
       [`POST ${prefix}/api/oauth/introspect`, token],
       [`POST ${prefix}/login`, signIn],
+      // Whoever is not signed in leaves a pending sign-in behind.
+      ...accountRooms.flatMap((room) => [
+        [`GET ${prefix}/account/${room}`, authorization] as const,
+        [`HEAD ${prefix}/account/${room}`, authorization] as const,
+        [`POST ${prefix}/account/${room}`, signIn] as const,
+      ]),
     ])
     app.addHook('onRoute', (route) => {
       const max = limits.get(`${[route.method].flat()[0]} ${route.url}`)

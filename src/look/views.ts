@@ -7,13 +7,14 @@ import { ConfigError } from '../config/error.ts'
 import type { Pages } from '../http/page-models.ts'
 import { escapeForPage } from '../texts/words.ts'
 
-const partials = ['layout', 'hidden', 'account', 'scopes'] as const
+const partials = ['layout', 'hidden', 'account', 'account-frame', 'scopes'] as const
 const pageNames: Readonly<Record<keyof Pages, true>> = {
   login: true,
   'select-account': true,
   consent: true,
   logout: true,
   'signed-out': true,
+  'account-apps': true,
   'form-post': true,
   error: true,
   home: true,

@@ -2,6 +2,10 @@ import { defaultScopeCatalogue } from '../../src/domain/scope-catalogue.ts'
 import type { Text } from '../../src/domain/text.ts'
 import type { ConsentArea, ConsentScope, Pages } from '../../src/http/page-models.ts'
 import { says } from '../../src/texts/catalogue.ts'
+import { accountPages, hostileAccountPages } from './account-samples.ts'
+import { hostileText } from './hostile-text.ts'
+
+export { hostileText } from './hostile-text.ts'
 
 /** A page with a model, under a name of its own. */
 export type Sample = { [K in keyof Pages]: { readonly page: K; readonly model: Pages[K] } }[keyof Pages]
@@ -161,6 +165,7 @@ export const ordinary = {
       link: { url: '/login', label: says('error.outdated.again') },
     },
   },
+  ...accountPages,
   home: {
     page: 'home',
     model: {
@@ -172,9 +177,6 @@ export const ordinary = {
     },
   },
 } as const satisfies Readonly<Record<string, Sample>>
-
-/** Text that ends an attribute, starts an element, turns the writing direction and never breaks. */
-export const hostileText = `"'><script>alert(1)</script><img src=//evil.test onerror=alert(1)>&lt;\u202E‮moc.elgoog 💥Z̸̛͇̫̮͒̈́͌͐a̶̢̛͙̫͗l̷̰͐${'W'.repeat(420)}`
 
 /** A text of ours with hostile names in it. */
 const foreign: Text = {
@@ -279,6 +281,7 @@ export const hostile = {
       link: { url: `/${hostileText}`, label: foreign },
     },
   },
+  ...hostileAccountPages,
   'hostile-home': {
     page: 'home',
     model: { issuer: hostileText, links: [{ label: foreign, url: `/${hostileText}` }] },

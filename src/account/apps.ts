@@ -1,0 +1,110 @@
+import type { FastifyInstance, FastifyReply } from 'fastify'
+import type { AppDeps } from '../deps.ts'
+import { addressPrefix } from '../domain/address-prefix.ts'
+import {
+  type Connection,
+  connectionsOf,
+  endConnection,
+  endConnections,
+  endGrant,
+} from '../domain/connections.ts'
+import { layOutScope } from '../domain/consent-areas.ts'
+import type { Client, Grant, Seconds } from '../domain/model.ts'
+import { single } from '../domain/parameters.ts'
+import { isLoopbackRedirect } from '../domain/redirect-uri.ts'
+import type { ConnectedApp, ConnectedGrant } from '../http/account-models.ts'
+import { ownPages } from '../http/own-pages.ts'
+import { fromPlace } from '../texts/place.ts'
+
+/**
+ * What a person allowed apps to do, and taking it back, OpenID Connect Core §16.18: one approval, one app, or all. It
+ * ends with the answer, in every token, and no remembered consent brings it back.
+ */
+export function connectedApps(app: FastifyInstance, deps: AppDeps): void {
+  const { store, service } = deps
+  const { visit, submission, back } = ownPages(app, deps)
+  const describe = describer(deps)
+  const connections = async (accountId: string, now: Seconds) =>
+    connectionsOf(await store.listOf('grant', accountId), await store.listOf('consent', accountId), now)
+
+  app.get('/account/apps', { schema: { hide: true } }, async (request, reply) => {
+    const here = await visit(request, reply, { room: 'apps' })
+    if (here === undefined) return reply
+    const { frame, hidden, now } = here
+    const known = await connections(here.account.id, now)
+    const apps = await Promise.all(known.map((connection) => describe(connection, now, reply)))
+    const model = { frame, action: `${service.prefix}/account/apps`, hidden, apps: apps.flat() }
+    return reply.page('account-apps', model)
+  })
+
+  app.post('/account/apps', { schema: { hide: true } }, async (request, reply) => {
+    const here = await submission(request, reply, { room: 'apps' })
+    if (here === undefined) return reply
+    const { form, account, now } = here
+    const withdrawal = { accountId: account.id, by: 'person', at: now, from: request.ip } as const
+    const [grantId, clientId] = [single(form, 'grant'), single(form, 'client')]
+    if (grantId !== undefined) {
+      const ended = await store.transact('grant', grantId, (grant) => endGrant(grant, withdrawal))
+      return back(reply, ended ? 'disconnected' : 'gone')
+    }
+    const known = await connections(account.id, now)
+    if (clientId !== undefined) {
+      const connection = known.find((each) => each.clientId === clientId)
+      if (connection === undefined) return back(reply, 'gone')
+      await store.write(...endConnection(connection, withdrawal))
+      return back(reply, 'disconnected')
+    }
+    if (single(form, 'every') === undefined) return back(reply, 'gone')
+    await store.write(...endConnections(known, withdrawal))
+    return back(reply, 'all-disconnected')
+  })
+}
+
+/** Puts a connection into words; a client that has gone meanwhile is none any more. */
+function describer({ config, service, store }: Pick<AppDeps, 'config' | 'service' | 'store'>) {
+  const grantInWords = (grant: Grant, now: Seconds): ConnectedGrant => {
+    const names = new Set(config.scopes.map(({ name }) => name))
+    const isOwn = grant.resource.every((identifier) => identifier === service.resources.own.identifier)
+    return {
+      id: grant.id,
+      grantedAgoSeconds: since(grant.approvedAt, now),
+      ...(grant.rotatedAt !== undefined && { usedAgoSeconds: since(grant.rotatedAt, now) }),
+      endsInSeconds: (grant.refreshExpiresAt ?? grant.expiresAt) - now,
+      redirectHost: new URL(grant.redirectUri).host,
+      loopback: isLoopbackRedirect(grant.redirectUri, ['localhost']),
+      ...layOutScope(grant.scope, config.scopes, () => true),
+      others: grant.scope.filter((name) => !names.has(name)),
+      resources: isOwn ? [] : grant.resource.map(nameResource),
+    }
+  }
+  const nameResource = (identifier: string) => ({
+    identifier,
+    name: service.resources.find(identifier)?.name ?? identifier,
+  })
+  const registeredFrom = ({ registeredFrom: prefix }: Client, { request }: FastifyReply) =>
+    prefix === undefined ? undefined : fromPlace(prefix, addressPrefix(request.ip), !service.https)
+
+  return async (
+    { clientId, grants, consent }: Connection,
+    now: Seconds,
+    reply: FastifyReply,
+  ): Promise<readonly ConnectedApp[]> => {
+    const client = await store.find('client', clientId)
+    if (client === undefined) return []
+    const from = registeredFrom(client, reply)
+    const described = {
+      clientId,
+      ...(client.name !== undefined && { name: client.name }),
+      selfRegistered: client.origin === 'registered',
+      registeredAgoSeconds: since(client.issuedAt, now),
+      ...(from !== undefined && { registeredFrom: from }),
+      grants: grants.map((grant) => grantInWords(grant, now)),
+      remembered: consent !== undefined,
+    }
+    return [described]
+  }
+}
+
+function since(at: Seconds, now: Seconds): Seconds {
+  return Math.max(1, now - at)
+}

@@ -1,0 +1,90 @@
+import { auditEvent, type Occasion } from './audit.ts'
+import { accept, type Decision, type Write } from './decision.ts'
+import { isGrantAlive } from './grant.ts'
+import type { Consent, Grant, Seconds } from './model.ts'
+
+/** A client that can use a person's account, or need not ask for it again. */
+export interface Connection {
+  readonly clientId: string
+  /** Alive, newest first. */
+  readonly grants: readonly Grant[]
+  readonly consent?: Consent
+}
+
+/** Every client a person is connected with, the one used last first. */
+export function connectionsOf(
+  grants: readonly Grant[],
+  consents: readonly Consent[],
+  now: Seconds,
+): readonly Connection[] {
+  const alive = Map.groupBy(
+    grants.filter((grant) => isGrantAlive(grant, now)).reverse(),
+    ({ clientId }) => clientId,
+  )
+  const remembered = new Map(consents.map((consent) => [consent.clientId, consent]))
+  const clientIds = new Set([...alive.keys(), ...remembered.keys()])
+  return [...clientIds]
+    .map((clientId): Connection => {
+      const consent = remembered.get(clientId)
+      return { clientId, grants: alive.get(clientId) ?? [], ...(consent && { consent }) }
+    })
+    .sort((one, other) => lastUsed(other) - lastUsed(one))
+}
+
+/** Who takes access back, and when. */
+export type Withdrawal = Occasion & { readonly accountId: string }
+
+/** The rule a person's own revocation follows. */
+export const withdrawn = 'oidc-core-16.18-user-revocation'
+
+/**
+ * One approval ends, with everything issued from it, OpenID Connect Core §16.18. A remembered consent is forgotten with
+ * it, or the client would be back without a question. False when it is not the person's, or has ended.
+ */
+export function endGrant(
+  grant: Grant | undefined,
+  { accountId, ...occasion }: Withdrawal,
+): Decision<boolean> {
+  if (grant?.accountId !== accountId || !isGrantAlive(grant, occasion.at)) return accept(false)
+  const { id: grantId, clientId } = grant
+  return accept(
+    true,
+    { op: 'revokeGrant', grantId, at: occasion.at, rule: withdrawn },
+    { op: 'deleteConsent', accountId, clientId },
+    auditEvent('revocation', occasion, { accountId, clientId, grant: grantId, rule: withdrawn }),
+  )
+}
+
+/** The end of all access of one client, OpenID Connect Core §16.18; also of what it was given this very moment. */
+export function endConnection(
+  { clientId }: Connection,
+  { accountId, ...occasion }: Withdrawal,
+): readonly Write[] {
+  return [
+    { op: 'revokeGrantsOf', accountId, clientId, at: occasion.at, rule: withdrawn },
+    { op: 'deleteConsent', accountId, clientId },
+    auditEvent('revocation', occasion, { accountId, clientId, rule: withdrawn }),
+  ]
+}
+
+/** The same for every client: one event each, so that each of them can be asked about. */
+export function endConnections(
+  connections: readonly Connection[],
+  { accountId, ...occasion }: Withdrawal,
+): readonly Write[] {
+  return [
+    { op: 'revokeGrantsOf', accountId, at: occasion.at, rule: withdrawn },
+    { op: 'deleteConsentsOf', accountId },
+    ...connections.map(({ clientId }) =>
+      auditEvent('revocation', occasion, { accountId, clientId, rule: withdrawn }),
+    ),
+  ]
+}
+
+/** When a client last renewed its access, or was given it. */
+function lastUsed({ grants, consent }: Connection): Seconds {
+  return Math.max(
+    ...grants.map(({ rotatedAt, approvedAt }) => rotatedAt ?? approvedAt),
+    consent?.grantedAt ?? 0,
+  )
+}

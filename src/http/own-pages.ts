@@ -1,0 +1,108 @@
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { AppDeps } from '../deps.ts'
+import type { Account, Seconds, Session } from '../domain/model.ts'
+import { type Parameters, single } from '../domain/parameters.ts'
+import { isSameText } from '../domain/secret.ts'
+import { isRecent, recentSeconds } from '../domain/session.ts'
+import {
+  type AccountFrame,
+  type AccountRoom,
+  accountRooms,
+  type DoneWord,
+  isDoneWord,
+} from './account-models.ts'
+import { forged } from './forgery.ts'
+import { parametersOf } from './parameters.ts'
+
+/** Somebody at a page of their own. */
+export interface Visit {
+  readonly session: Session
+  readonly account: Account
+  readonly now: Seconds
+  /** What stands around the page. */
+  readonly frame: AccountFrame
+  /** What every form of the page brings back: a token of this page, browser and sign-in, RFC 6749 §10.12. */
+  readonly hidden: Readonly<Record<string, string>>
+}
+
+/** A form of such a page that came back, proven to be ours. */
+export interface Submission extends Visit {
+  readonly form: Parameters
+}
+
+/** What a page asks of the sign-in. */
+export interface Entry {
+  readonly room: AccountRoom
+  /** What it does is not to be undone by whoever finds the browser open: the sign-in is a few minutes old at most. */
+  readonly recent?: true
+}
+
+/**
+ * The way into a page of the person's own, for every page below `/account`. A page and its forms have one address:
+ * who has to sign in first comes back to it.
+ */
+export function ownPages(
+  app: FastifyInstance,
+  { service, store, clock }: Pick<AppDeps, 'service' | 'store' | 'clock'>,
+) {
+  const { prefix } = service
+  const pathOf = (request: FastifyRequest) => request.routeOptions.url?.slice(prefix.length) ?? ''
+
+  const enter = async (
+    request: FastifyRequest,
+    reply: FastifyReply,
+    { room, recent }: Entry,
+    isForm: boolean,
+  ): Promise<Visit | undefined> => {
+    const now = clock()
+    const page = pathOf(request)
+    const session = await app.browser.session(request, now)
+    const account = session && (await store.find('account', session.accountId))
+    const isIn = session !== undefined && account !== undefined && account.lockedAt === undefined
+    if (!isIn || (recent && !isRecent(session, now))) {
+      const back = isForm ? `${page}?done=again` : page
+      const wanted = { page: back, prompt: [], ...(recent && { maxAgeSeconds: recentSeconds }) }
+      await reply.waitForPerson(wanted, 'login')
+      return undefined
+    }
+    const csrf = app.browser.csrfToken(app.browser.ensureSecret(request, reply), 'own', page, session.id)
+    const done = isForm ? undefined : single(parametersOf(request.query), 'done')
+    const name = String(account.claims['name'] ?? account.username)
+    const frame = {
+      root: `${prefix}/account`,
+      rooms: accountRooms,
+      room,
+      account: { name, username: account.username },
+      signOutUrl: `${prefix}/oauth/logout`,
+      ...(isDoneWord(done) && { done }),
+    }
+    return { session, account, now, frame, hidden: { csrf } }
+  }
+
+  return {
+    /** The person at the page; undefined when the browser was sent to the sign-in page, which leads back. */
+    visit: (request: FastifyRequest, reply: FastifyReply, entry: Entry): Promise<Visit | undefined> =>
+      enter(request, reply, entry, false),
+
+    /**
+     * The same for a form of the page.
+     * @throws {OAuthError} `access_denied` when the form is not of this page, browser and sign-in.
+     */
+    submission: async (
+      request: FastifyRequest,
+      reply: FastifyReply,
+      entry: Entry,
+    ): Promise<Submission | undefined> => {
+      const form = parametersOf(request.body)
+      const visit = await enter(request, reply, entry, true)
+      if (visit === undefined) return undefined
+      const isOurs = isSameText(single(form, 'csrf'), visit.hidden['csrf'] ?? '')
+      if (!isOurs) throw forged(prefix + pathOf(request))
+      return { ...visit, form }
+    },
+
+    /** Back to the page after its form, with a word on what was done, RFC 9110 §15.4.4. */
+    back: (reply: FastifyReply, done: DoneWord): FastifyReply =>
+      reply.redirect(`${prefix}${pathOf(reply.request)}?done=${done}`, 303),
+  }
+}

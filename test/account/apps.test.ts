@@ -1,0 +1,200 @@
+import t, { type Test } from 'tap'
+import { openHandle } from '../../src/domain/handle.ts'
+import { ask, integrate, pageOf, place, sentAway, title } from '../helpers/authorization.ts'
+import {
+  authorizationUrl,
+  callApi,
+  exchange,
+  obtainCode,
+  obtainTokens,
+  refresh,
+  register,
+  type TestClient,
+  type Tokens,
+} from '../helpers/flow.ts'
+import { bob, startServer } from '../helpers/server.ts'
+import { UserAgent } from '../helpers/user-agent.ts'
+import { assertRefused, introspect } from '../helpers/wire.ts'
+import { doneOf, enter, offered, press, textOf } from './rooms.ts'
+
+const server = await startServer(t)
+const fields = { scope: 'openid courses:read courses:write' }
+const newTokens = (client: TestClient, agent = new UserAgent(server.issuer)) =>
+  obtainTokens(server, client, { agent, fields })
+
+const grantOf = (token: string) =>
+  openHandle(server.deps.keys.handles, token, 'code', 'access', 'refresh')?.grantId ?? ''
+
+async function isDead(t: Test, client: TestClient, tokens: Tokens): Promise<void> {
+  t.equal((await callApi(server, '/api/courses', tokens.access_token)).status, 401, 'the API refuses')
+  t.equal((await callApi(server, '/api/oauth/userinfo', tokens.access_token)).status, 401)
+  t.strictSame(await introspect(server, client, tokens.access_token), { active: false })
+  t.strictSame(await introspect(server, client, tokens.refresh_token), { active: false })
+  await assertRefused(t, await refresh(server, client, tokens.refresh_token), 'invalid_grant')
+}
+
+async function isLive(t: Test, client: TestClient, tokens: Tokens): Promise<void> {
+  t.equal((await callApi(server, '/api/courses', tokens.access_token)).status, 200, 'the API still answers')
+  t.equal((await introspect(server, client, tokens.refresh_token))['active'], true)
+}
+
+t.test(
+  '[oidc-core-16.18-user-revocation] consent says that access lasts and where it ends, and there one click ends it',
+  async (t) => {
+    const client = await register(server, { client_name: 'Course Sync' })
+    const agent = new UserAgent(server.issuer)
+    const signIn = pageOf(await agent.open(authorizationUrl(server, client, fields)))
+    const consent = pageOf(await agent.submit(signIn, { username: 'alice', password: 'alice-in-tests' }))
+    t.match(textOf(consent), /Access lasts until you take it back, 90 days at most\./)
+    const link = /<a href="([^"]*)">Your account<\/a>/.exec(consent.html)?.[1]
+    t.equal(link, '/account')
+    const tokens = await newTokens(client, agent)
+
+    const page = pageOf(await agent.open(server.issuer + link))
+    t.equal(title(page), 'Connected apps')
+    t.match(textOf(page), /Course Sync .* nobody has checked who made it/)
+    t.match(textOf(page), /127\.0\.0\.1:51004, a program on your computer/)
+    t.match(textOf(page), /Know who you are on this service .*Courses: read and change/)
+    const after = pageOf(await press(agent, page, 'client', client.id))
+    t.equal(doneOf(after), 'Disconnected. That access has ended, everywhere and at once.')
+    t.strictSame(offered(after, 'client'), [])
+    await isDead(t, client, tokens)
+  },
+)
+
+t.test('one approval of an app ends alone, and for good', async (t) => {
+  const client = await register(server)
+  const agent = new UserAgent(server.issuer)
+  const [first, second] = [await newTokens(client, agent), await newTokens(client, agent)]
+  const page = await enter(server, agent, '/apps')
+  t.strictSame(
+    new Set(offered(page, 'grant')),
+    new Set([grantOf(first.refresh_token), grantOf(second.refresh_token)]),
+  )
+  await press(agent, page, 'grant', grantOf(first.refresh_token))
+  await isDead(t, client, first)
+  await isLive(t, client, second)
+  const again = pageOf(await agent.submit(page, { grant: grantOf(first.refresh_token) }, page.forms[0]))
+  t.match(doneOf(again), /^That had ended already/)
+  await isLive(t, client, second)
+})
+
+t.test('a code that is still out dies with its app, and so does a renewal that is under way', async (t) => {
+  const client = await register(server)
+  const agent = new UserAgent(server.issuer)
+  const tokens = await newTokens(client, agent)
+  const code = await obtainCode(server, client, { agent, fields })
+  const page = await enter(server, agent, '/apps')
+  const [renewed] = await Promise.all([
+    refresh(server, client, tokens.refresh_token),
+    press(agent, page, 'client', client.id),
+  ])
+  await assertRefused(t, await exchange(server, client, code), 'invalid_grant')
+  const latest = renewed.status === 200 ? ((await renewed.json()) as Tokens) : tokens
+  await isDead(t, client, latest)
+})
+
+t.test('every app ends with one button, those of others stay', async (t) => {
+  const [one, two] = [await register(server), await register(server)]
+  const agent = new UserAgent(server.issuer)
+  const [first, second] = [await newTokens(one, agent), await newTokens(two, agent)]
+  const others = await obtainTokens(server, two, { person: bob, fields })
+  const page = await enter(server, agent, '/apps')
+  t.ok(
+    [one.id, two.id].every((id) => offered(page, 'client').includes(id)),
+    'each installation by itself',
+  )
+  const after = pageOf(await press(agent, page, 'every', '1'))
+  t.match(doneOf(after), /^Every app is disconnected/)
+  t.match(textOf(after), /No app can use your account/)
+  await isDead(t, one, first)
+  await isDead(t, two, second)
+  await isLive(t, two, others)
+})
+
+t.test('nobody ends what is not theirs, and nobody learns whether it is there', async (t) => {
+  const client = await register(server)
+  const agent = new UserAgent(server.issuer)
+  const mine = await newTokens(client, agent)
+  const theirs = await obtainTokens(server, client, { person: bob, fields })
+  const page = await enter(server, agent, '/apps')
+  const [form] = page.forms
+  for (const grant of [grantOf(theirs.refresh_token), 'AAAAAAAAAAAAAAAA', 'x', '💥']) {
+    const after = pageOf(await agent.submit(page, { grant }, form))
+    t.match(doneOf(after), /^That had ended already/, grant)
+  }
+  const after = pageOf(await agent.submit(page, { client: 'client_of_nobody' }, form))
+  t.match(doneOf(after), /^That had ended already/)
+  await agent.submit(page, { client: client.id }, form)
+  await isDead(t, client, mine)
+  await isLive(t, client, theirs)
+})
+
+t.test('a remembered consent is forgotten with its access', async (t) => {
+  const client = await integrate(server, { name: 'Portal' })
+  const agent = new UserAgent(server.issuer)
+  const tokens = await newTokens(client, agent)
+  t.match(sentAway(await ask(server, client, { prompt: 'none', ...fields }, agent)), { code: /./ })
+  const page = await enter(server, agent, '/apps')
+  t.match(textOf(page), /It need not ask you again for what you allowed before/)
+  await press(agent, page, 'grant', grantOf(tokens.refresh_token))
+  await isDead(t, client, tokens)
+  const silent = sentAway(await ask(server, client, { prompt: 'none', ...fields }, agent))
+  t.equal(silent['error'], 'consent_required')
+})
+
+t.test('a form without the token of this page, or of another site, changes nothing', async (t) => {
+  const client = await register(server)
+  const agent = new UserAgent(server.issuer)
+  const tokens = await newTokens(client, agent)
+  const page = await enter(server, agent, '/apps')
+  const csrf = page.forms[0]?.fields.find(({ name }) => name === 'csrf')?.value ?? ''
+  const send = (body: Record<string, string>, headers: Record<string, string> = {}) =>
+    agent.send(page.url, { method: 'POST', body: new URLSearchParams(body), headers })
+  t.equal((await send({ client: client.id })).status, 403)
+  t.equal((await send({ client: client.id, csrf: 'x'.repeat(43) })).status, 403)
+  t.equal((await send({ client: client.id, csrf }, { 'sec-fetch-site': 'cross-site' })).status, 403)
+  const other = new UserAgent(server.issuer)
+  const otherPage = await enter(server, other, '/apps')
+  const otherCsrf = otherPage.forms[0]?.fields.find(({ name }) => name === 'csrf')?.value ?? ''
+  t.not(otherCsrf, csrf, 'another browser of the same person has another token')
+  t.equal((await send({ client: client.id, csrf: otherCsrf })).status, 403)
+  t.match(await (await send({ client: client.id })).text(), /<h1>This page is out of date<\/h1>/)
+  await isLive(t, client, tokens)
+})
+
+t.test('who is not signed in comes back after signing in, and nothing was done meanwhile', async (t) => {
+  const client = await register(server)
+  const agent = new UserAgent(server.issuer)
+  const tokens = await newTokens(client, agent)
+  const page = await enter(server, agent, '/apps')
+  agent.cookies.delete('lychgate_session')
+  const signIn = await press(agent, page, 'client', client.id)
+  t.equal(place(signIn), '/login')
+  const back = pageOf(await agent.submit(pageOf(signIn), { username: 'alice', password: 'alice-in-tests' }))
+  t.equal(new URL(back.url).pathname, '/account/apps')
+  t.match(doneOf(back), /^You had to sign in first/)
+  await isLive(t, client, tokens)
+  const stale = pageOf(await press(agent, page, 'client', client.id))
+  t.equal(stale.status, 403, 'a page from before the sign-in is out of date')
+  await isLive(t, client, tokens)
+})
+
+t.test('the audit log tells who ended what, once', async (t) => {
+  const client = await register(server)
+  const agent = new UserAgent(server.issuer)
+  const tokens = await newTokens(client, agent)
+  await press(agent, await enter(server, agent, '/apps'), 'client', client.id)
+  const events = await server.deps.store.audit({
+    since: 0,
+    name: 'revocation',
+    clientId: client.id,
+    limit: 9,
+  })
+  t.strictSame(
+    events.map(({ by, facts }) => ({ by, facts })),
+    [{ by: 'person', facts: { rule: 'oidc-core-16.18-user-revocation' } }],
+  )
+  const grant = await server.deps.store.find('grant', grantOf(tokens.refresh_token))
+  t.equal(grant?.revokedBy, 'oidc-core-16.18-user-revocation', 'as `lychgate explain` says')
+})
