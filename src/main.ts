@@ -11,6 +11,7 @@ import { addHealthcheckCommand } from './cli/healthcheck.ts'
 import { addKeyCommands } from './cli/keys.ts'
 import { addRestoreCommand } from './cli/restore.ts'
 import { addServerFlags, type ServerFlags } from './cli/server-flags.ts'
+import { addTokenCommand } from './cli/token.ts'
 import { addUserCommands } from './cli/user.ts'
 import { version } from './version.ts'
 
@@ -18,6 +19,7 @@ const examples = `
 Examples:
   lychgate dev                                       a server to develop against, ready in a second
   lychgate dev --port 9500
+  lychgate token --user alice --scope courses:read   a token of that server
   lychgate serve --config lychgate.yaml --data /var/lib/lychgate
   lychgate client add --name 'Course app' --redirect-uri https://app.example.com/callback
   lychgate user add carol --email carol@example.com
@@ -80,6 +82,7 @@ function commandLine(): Command {
   addClientCommands(program)
   addUserCommands(program)
   addKeyCommands(program)
+  addTokenCommand(program)
   addBackupCommand(program)
   addRestoreCommand(program)
   addExplainCommand(program)

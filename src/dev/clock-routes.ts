@@ -1,9 +1,9 @@
 import { type Static, Type } from '@sinclair/typebox'
-import { parseDuration } from '../domain/durations.ts'
 import { OAuthError } from '../domain/errors.ts'
 import type { Seconds } from '../domain/model.ts'
 import { instantOf, isoInstant } from '../system.ts'
 import type { ClockChange, MovableClock } from './clock.ts'
+import { assertRepresentable, requireDuration } from './instants.ts'
 import { requireBody } from './json-body.ts'
 import type { DevPart } from './plugin.ts'
 
@@ -16,9 +16,6 @@ const ClockRequest = Type.Object(
   },
   { additionalProperties: false },
 )
-
-/** Handles carry instants as 32 bits, and every lifetime has to fit behind them: 1970 to 2090. */
-const [earliest, latest] = [0, 3_786_912_000]
 
 /** The time machine: GET tells the server's time, POST moves it. */
 export const clockRoutes: DevPart = async (app, { clock }) => {
@@ -38,13 +35,14 @@ export function changeOf(
   { reset, set, advance, freeze }: Static<typeof ClockRequest>,
   clock: MovableClock,
 ): ClockChange {
-  const change = {
+  const change: ClockChange = {
     ...(reset !== undefined && { reset }),
     ...(set !== undefined && { set: requireInstant(set) }),
-    ...(advance !== undefined && { advance: requireDuration(advance) }),
+    ...(advance !== undefined && { advance: requireDuration('advance', advance) }),
     ...(freeze !== undefined && { freeze }),
   }
-  assertRepresentable(clock, change)
+  const machine = clock() - clock.offsetSeconds
+  assertRepresentable((change.set ?? (reset ? machine : clock())) + (change.advance ?? 0))
   return change
 }
 
@@ -53,26 +51,14 @@ function describe(clock: MovableClock) {
   return { now, iso: isoInstant(now), offset_seconds: clock.offsetSeconds, frozen: clock.isFrozen }
 }
 
-function requireInstant(text: string | number): Seconds {
-  const at = typeof text === 'number' ? text : instantOf(text)
+function requireInstant(said: string | number): Seconds {
+  const at = typeof said === 'number' ? said : instantOf(said)
   if (at !== undefined) return at
-  throw malformed('set must be an instant, such as 2027-01-01T00:00:00Z, or seconds since the epoch')
-}
-
-function requireDuration(text: string | number): Seconds {
-  const seconds = typeof text === 'number' ? text : parseDuration(text)
-  if (seconds !== undefined) return seconds
-  throw malformed('advance must be a duration, such as 90s, 31d or -1h, or a number of seconds')
-}
-
-function assertRepresentable(clock: MovableClock, { reset, set, advance = 0 }: ClockChange): void {
-  const from = reset ? clock() - clock.offsetSeconds : clock()
-  const then = (set ?? from) + advance
-  if (then < earliest || then > latest) throw malformed('the time must stay between 1970 and 2090')
-}
-
-function malformed(description: string): OAuthError {
-  return new OAuthError('invalid_request', description, { rule: 'lychgate-dev-clock' })
+  throw new OAuthError(
+    'invalid_request',
+    'set must be an instant, such as 2027-01-01T00:00:00Z, or seconds since the epoch',
+    { rule: 'lychgate-dev-time' },
+  )
 }
 
 function backwards(passed: Seconds): string {

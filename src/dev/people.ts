@@ -64,12 +64,17 @@ export function passwordOf({ username, password = `${username}-in-dev` }: Develo
   return password
 }
 
+/** The password everybody knows, of what stands where a hash would; undefined for a hash. */
+export function knownPassword(stored: string | undefined): string | undefined {
+  return stored?.startsWith(knownPrefix) ? stored.slice(knownPrefix.length) : undefined
+}
+
 /** Checks known passwords as they stand, and leaves all others, which somebody has set, to `check`. */
 export function withKnownPasswords(check: PasswordCheck): PasswordCheck {
-  return async (password, stored) =>
-    stored?.startsWith(knownPrefix)
-      ? isSameText(password, stored.slice(knownPrefix.length))
-      : check(password, stored)
+  return async (password, stored) => {
+    const known = knownPassword(stored)
+    return known === undefined ? check(password, stored) : isSameText(password, known)
+  }
 }
 
 /**
@@ -147,7 +152,7 @@ function updated(known: Account, fresh: Account): Account {
 
 /** A password that was set by somebody stays, and so does that there is none. */
 function passwordOfBoth(fresh: Account, known: Account): Pick<Account, 'passwordHash'> {
-  const { passwordHash } = known.passwordHash?.startsWith(knownPrefix) ? fresh : known
+  const { passwordHash } = knownPassword(known.passwordHash) === undefined ? known : fresh
   return passwordHash === undefined ? {} : { passwordHash }
 }
 

@@ -1,0 +1,142 @@
+import { hash } from 'node:crypto'
+import { type Static, Type } from '@sinclair/typebox'
+import type { FastifyInstance } from 'fastify'
+import type { AppDeps } from '../deps.ts'
+import { canonicalLogin } from '../domain/account.ts'
+import { auditGrant } from '../domain/audit.ts'
+import { type Issued, redeemCode } from '../domain/authorization-code.ts'
+import { parseAuthorizationRequest, resolveRedirectUri } from '../domain/authorization-request.ts'
+import { OAuthError } from '../domain/errors.ts'
+import { openHandle } from '../domain/handle.ts'
+import type { Account, Client, Seconds } from '../domain/model.ts'
+import type { Resource, Resources } from '../domain/resource.ts'
+import { beginSession } from '../domain/session.ts'
+import { tokenIssuer } from '../rfc6749-authorization/grants/token-issuer.ts'
+import { requireSpan } from './instants.ts'
+import { tokenClient } from './token-client.ts'
+
+const text = () => Type.Optional(Type.String({ minLength: 1 }))
+
+/** What somebody wants tokens for. */
+export const TokenOrder = Type.Object(
+  {
+    /** User name, e-mail address or sub. */
+    user: Type.String({ minLength: 1 }),
+    /** Absent: a client of the development server's own. */
+    client_id: text(),
+    /** As in an authorization request. */
+    scope: text(),
+    resource: Type.Optional(Type.Union([Type.String(), Type.Array(Type.String())])),
+    nonce: text(),
+    /** Seconds, or a duration; negative: it ended that long ago. */
+    expires_in: Type.Optional(Type.Union([Type.Integer(), Type.String()])),
+    /** When it was issued: an instant, or a duration from now. */
+    issued_at: Type.Optional(Type.Union([Type.Integer(), Type.String()])),
+  },
+  { additionalProperties: false },
+)
+export type TokenOrder = Static<typeof TokenOrder>
+
+/**
+ * Issues tokens as if the person had signed in and agreed: the same request, the same grant and the same checks, only
+ * nobody was asked. They are revoked, introspected and explained like any others.
+ * @throws {OAuthError} as the authorization and the token endpoint would.
+ */
+export function tokenMint(app: FastifyInstance, deps: AppDeps) {
+  const { config, service, store, keys, clock, random } = deps
+  const ownClient = tokenClient(deps)
+
+  return async (order: TokenOrder, from: string) => {
+    const now = clock()
+    const account = await requireAccount(deps, order.user)
+    const client =
+      order.client_id === undefined ? await ownClient() : await requireClient(deps, order.client_id)
+    const verifier = random(32).toString('base64url')
+    const parameters = {
+      response_type: 'code',
+      code_challenge: hash('sha256', verifier, 'base64url'),
+      code_challenge_method: 'S256',
+      ...(order.scope !== undefined && { scope: order.scope }),
+      ...(order.nonce !== undefined && { nonce: order.nonce }),
+      ...(order.resource !== undefined && { resource: order.resource }),
+    }
+    const redirectUri = requireRedirectUri(client)
+    const redirect = resolveRedirectUri({ redirect_uri: redirectUri }, client)
+    const request = parseAuthorizationRequest(parameters, client, redirect, service, undefined)
+    const span = requireSpan(order, usualSeconds(request.resource, service.resources), now)
+    const at = span.issuedAt
+    const resources = withLifetime(service.resources, span.seconds)
+    const session = beginSession('', account.id, ['pwd'], config.lifetimes, at)
+    const { grant, code } = app.approve(request, client, session, request.scope, at)
+    const handle = openHandle(keys.handles, code, 'code')
+    if (handle === undefined) throw new TypeError('a code just made cannot be opened')
+    await store.write({ op: 'insertGrant', grant })
+    const redemption = { handle, client, redirectUri, codeVerifier: verifier, resource: request.resource }
+    const issued = await store.transact(
+      'grant',
+      grant.id,
+      (found): ReturnType<typeof redeemCode> =>
+        auditGrant(redeemCode(found, redemption, resources, config.lifetimes, at), found, { at: now, from }),
+    )
+    const answer = await issue(issued, client, span.seconds, at)
+    return {
+      ...answer,
+      expires_in: at + span.seconds - now,
+      sub: account.id,
+      client_id: client.id,
+      issued_at: at,
+      expires_at: at + span.seconds,
+    }
+  }
+
+  /** The ID Token of such an answer lives as long as its access token. */
+  function issue(issued: Issued, client: Client, seconds: Seconds, at: Seconds) {
+    const lifetimes = { ...config.lifetimes, idTokenSeconds: seconds }
+    return tokenIssuer({ ...deps, config: { ...config, lifetimes } })(issued, client, true, at)
+  }
+}
+
+async function requireAccount({ store }: Pick<AppDeps, 'store'>, user: string): Promise<Account> {
+  const login = canonicalLogin(user)
+  const named = login === undefined ? undefined : await store.find('accountByLogin', login)
+  const account = named ?? (await store.find('account', user))
+  if (account !== undefined) return account
+  throw new OAuthError('invalid_request', 'user is nobody here', {
+    rule: 'lychgate-dev-token',
+    received: user,
+  })
+}
+
+async function requireClient({ store }: Pick<AppDeps, 'store'>, clientId: string): Promise<Client> {
+  const client = await store.find('client', clientId)
+  if (client !== undefined) return client
+  throw new OAuthError('invalid_client', 'client_id is not known here', {
+    rule: 'lychgate-dev-token',
+    status: 400,
+    received: clientId.slice(0, 100),
+  })
+}
+
+function requireRedirectUri({ redirectUris: [first] }: Client): string {
+  if (first !== undefined) return first
+  throw new OAuthError('unauthorized_client', 'client_id is a resource server, which gets no tokens', {
+    rule: 'lychgate-dev-token',
+  })
+}
+
+function usualSeconds(identifiers: readonly string[], resources: Resources): Seconds {
+  const found = identifiers.flatMap((identifier) => resources.find(identifier) ?? [])
+  return Math.min(...found.map(({ accessTokenSeconds }) => accessTokenSeconds))
+}
+
+function withLifetime(resources: Resources, accessTokenSeconds: Seconds): Resources {
+  const changed = (resource: Resource): Resource => ({ ...resource, accessTokenSeconds })
+  return {
+    ...resources,
+    own: changed(resources.own),
+    find: (identifier) => {
+      const found = resources.find(identifier)
+      return found && changed(found)
+    },
+  }
+}

@@ -1,0 +1,34 @@
+import type { FastifyInstance } from 'fastify'
+import { type AppOptions, buildApp } from '../app.ts'
+import { keyPolicy } from '../config/key-policy.ts'
+import type { Config } from '../config/schema.ts'
+import { openKeyRing } from '../keys/key-ring.ts'
+import type { Store } from '../storage/store.ts'
+import { systemClock, systemRandom } from '../system.ts'
+import { type MovableClock, movableClock } from './clock.ts'
+
+/** What a development application is made of. */
+export interface DevelopmentParts {
+  readonly config: Config
+  readonly store: Store
+  /** What the keys are sealed with: a secret, or the key made of one. */
+  readonly secret: string | Promise<Buffer>
+  readonly clock?: MovableClock
+  readonly logTo?: AppOptions['logTo']
+}
+
+/** A whole development server that listens nowhere yet, with the keys of this store or new ones. */
+export async function openDevelopmentApp({
+  config,
+  store,
+  secret,
+  clock = movableClock(systemClock),
+  logTo,
+}: DevelopmentParts): Promise<FastifyInstance> {
+  const random = systemRandom
+  const sources = { store, secret, policy: keyPolicy(config), clock, random, server: 'development' } as const
+  const { keys, opened } = openKeyRing(sources)
+  const options = logTo === undefined ? {} : { logTo }
+  const [app] = await Promise.all([buildApp({ config, store, keys, clock, random }, options), opened])
+  return app
+}

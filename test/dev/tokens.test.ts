@@ -1,0 +1,111 @@
+import t from 'tap'
+import { callApi, claimsOf, postAs, refresh, type TestClient } from '../helpers/flow.ts'
+import { startServer } from '../helpers/server.ts'
+
+const api = {
+  identifier: 'https://api.example.test',
+  name: 'API',
+  scopes: ['courses:read'],
+  tokenFormat: 'jwt' as const,
+}
+const server = await startServer(t, { mode: 'dev', resources: [api] })
+
+interface Minted {
+  readonly access_token: string
+  readonly refresh_token: string
+  readonly id_token: string
+  readonly scope: string
+  readonly expires_in: number
+  readonly sub: string
+  readonly client_id: string
+  readonly issued_at: number
+  readonly expires_at: number
+}
+
+async function order(body: Record<string, unknown>, status = 200): Promise<Minted> {
+  const response = await fetch(`${server.issuer}/_dev/token`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify(body),
+  })
+  const answer = (await response.json()) as Minted
+  t.equal(response.status, status, JSON.stringify(answer))
+  return answer
+}
+
+const clientOf = ({ client_id: id }: Minted): TestClient => ({ id, method: 'none', redirectUri: '' })
+
+async function introspect(minted: Minted): Promise<Record<string, unknown>> {
+  const fields = { token: minted.access_token }
+  const response = await postAs(server, clientOf(minted), '/api/oauth/introspect', fields)
+  return (await response.json()) as Record<string, unknown>
+}
+
+t.test('tokens are issued for a person, by user name, address or sub', async (t) => {
+  const { sub } = await order({ user: 'alice' })
+  for (const user of ['Alice', 'alice@example.test', sub]) t.equal((await order({ user })).sub, sub)
+  t.match(await order({ user: 'nobody' }, 400), { error_description: 'user is nobody here' })
+})
+
+t.test('they are real: they open the API, refresh, introspect and end', async (t) => {
+  const minted = await order({ user: 'alice', scope: 'openid courses:read', nonce: 'n-1' })
+  t.equal(minted.scope, 'openid courses:read')
+  t.match(claimsOf(minted.id_token), { sub: minted.sub, aud: minted.client_id, nonce: 'n-1' })
+  t.equal((await callApi(server, '/api/courses', minted.access_token)).status, 200)
+  t.match(await introspect(minted), { active: true, sub: minted.sub, scope: 'openid courses:read' })
+  t.equal((await refresh(server, clientOf(minted), minted.refresh_token)).status, 200)
+  await postAs(server, clientOf(minted), '/api/oauth/revoke', { token: minted.refresh_token })
+  t.strictSame(await introspect(minted), { active: false })
+  t.equal((await callApi(server, '/api/courses', minted.access_token)).status, 401)
+  const events = await server.deps.store.audit({ since: 0, name: 'grant', limit: 1 })
+  t.match(events, [{ clientId: minted.client_id, accountId: minted.sub }])
+})
+
+t.test('an access token lives as long as it is asked to, and the ID Token with it', async (t) => {
+  for (const expiresIn of [300, '5m']) {
+    const minted = await order({ user: 'alice', scope: 'openid', expires_in: expiresIn })
+    t.equal(minted.expires_in, 300)
+    const { exp, iat } = claimsOf(minted.id_token)
+    t.equal(Number(exp) - Number(iat), 300)
+    t.match(await introspect(minted), { active: true, exp: minted.expires_at })
+  }
+})
+
+t.test('a token can have ended before it was asked for', async (t) => {
+  const minted = await order({ user: 'alice', scope: 'openid', expires_in: -60 })
+  t.equal(minted.expires_in, -60)
+  t.equal(claimsOf(minted.id_token)['exp'], minted.expires_at)
+  t.equal(minted.expires_at - minted.issued_at, 3600, 'it lived as long as others')
+  t.equal((await callApi(server, '/api/oauth/userinfo', minted.access_token)).status, 401)
+  t.strictSame(await introspect(minted), { active: false })
+})
+
+t.test('a token can begin later or earlier than now', async (t) => {
+  const later = await order({ user: 'alice', scope: 'openid', issued_at: '1h' })
+  const iat = Number(claimsOf(later.id_token)['iat'])
+  t.ok(iat >= server.now() + 3590, 'its iat is to come')
+  const earlier = await order({ user: 'alice', scope: 'openid', issued_at: '2020-01-01T00:00:00Z' })
+  t.equal(claimsOf(earlier.id_token)['iat'], 1_577_836_800)
+})
+
+t.test('a resource gets the kind of token it takes', async (t) => {
+  const minted = await order({
+    user: 'alice',
+    scope: 'courses:read',
+    resource: api.identifier,
+    expires_in: '5m',
+  })
+  const { aud, exp, iat } = claimsOf(minted.access_token)
+  t.equal(aud, api.identifier)
+  t.equal(Number(exp) - Number(iat), 300)
+})
+
+t.test('what no client could be given is refused as it would be', async (t) => {
+  t.match(await order({ user: 'alice', scope: 'courses:sell' }, 400), { error: 'invalid_scope' })
+  t.match(await order({ user: 'alice', resource: 'https://other.example' }, 400), { error: 'invalid_target' })
+  t.match(await order({ user: 'alice', client_id: 'client_x' }, 400), { error: 'invalid_client' })
+  t.match(await order({}, 400), { error_description: 'user is missing' })
+  t.match(await order({ user: 'alice', expires_in: 'soon' }, 400), { error: 'invalid_request' })
+  t.match(await order({ user: 'alice', issued_at: '9999w' }, 400), { error: 'invalid_request' })
+  t.match(await order({ user: 'alice', scopes: 'openid' }, 400), { error_description: /did you mean scope/ })
+})
