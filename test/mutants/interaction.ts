@@ -114,9 +114,9 @@ export const interactionFaults = [
   },
   {
     id: 'throttle-counts-names-as-typed',
-    file: 'src/interaction/sign-in.ts',
+    file: 'src/http/password-attempts.ts',
     find: "account?.id ?? login ?? ''",
-    replace: 'username',
+    replace: "login ?? ''",
     tests: throttle,
   },
   {

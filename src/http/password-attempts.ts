@@ -1,0 +1,65 @@
+import type { FastifyInstance, FastifyRequest } from 'fastify'
+import type { AppDeps } from '../deps.ts'
+import { addressPrefix } from '../domain/address-prefix.ts'
+import { OAuthError } from '../domain/errors.ts'
+import type { Account, Seconds } from '../domain/model.ts'
+import { type Bucket, bucketsOf, countAttempt, refundAttempt } from '../domain/sign-in-throttle.ts'
+import { PasswordQueueFull } from '../passwords.ts'
+
+/** A password somebody typed, and whose it should be. */
+export interface PasswordAttempt {
+  readonly account: Account | undefined
+  /** What was typed for a person there is not: it counts too, or the throttle would tell. */
+  readonly login?: string | undefined
+  readonly password: string
+}
+
+/**
+ * Checks a password, counted and throttled wherever somebody types one; only what was looked at and wrong stays
+ * counted. A person there is not takes as long as a wrong password.
+ * @throws {OAuthError} `temporarily_unavailable`: 429 when throttled, 503 when too many checks are waiting.
+ */
+export function passwordAttempts(
+  app: FastifyInstance,
+  { config, store, checkPassword }: Pick<AppDeps, 'config' | 'store' | 'checkPassword'>,
+) {
+  return async (
+    request: FastifyRequest,
+    { account, login, password }: PasswordAttempt,
+    now: Seconds,
+  ): Promise<boolean> => {
+    const device = app.browser.device(request)
+    const known = device !== undefined && device.accountId === account?.id ? device.nonce : undefined
+    // An alias counts as the account it leads to.
+    const name = account?.id ?? login ?? ''
+    const counted: Bucket[] = []
+    const refund = async () => {
+      for (const { key } of counted) await store.transact('throttle', key, refundAttempt)
+    }
+    let isRight: boolean
+    try {
+      for (const bucket of bucketsOf(name, addressPrefix(request.ip), known, config.signInThrottle)) {
+        await store.transact('throttle', bucket.key, (throttle) =>
+          countAttempt(throttle, bucket, config.signInThrottle, now),
+        )
+        counted.push(bucket)
+      }
+      isRight = await checkPassword(password, account?.passwordHash)
+    } catch (error) {
+      // An attempt nobody looked at has not failed.
+      await refund()
+      throw error instanceof PasswordQueueFull ? busy(error) : error
+    }
+    if (isRight) await refund()
+    return isRight
+  }
+}
+
+function busy(cause: PasswordQueueFull): OAuthError {
+  const headers = { 'retry-after': '2' }
+  return new OAuthError('temporarily_unavailable', 'too many sign-ins are waiting; try again shortly', {
+    rule: 'lychgate-password-queue',
+    headers,
+    cause,
+  })
+}
