@@ -1,11 +1,12 @@
-import { compactVerify, decodeProtectedHeader, SignJWT } from 'jose'
+import { compactVerify, decodeProtectedHeader } from 'jose'
 import { type HandleKeys, type HandleKind, keyIdOf, type OpenedHandle, openHandle } from '../domain/handle.ts'
 import type { KeyPolicy } from '../domain/key-rotation.ts'
 import type { SigningAlgorithm } from '../domain/model.ts'
 import type { KeySources } from './change-keys.ts'
 import { type KeyNews, type LiveKeys, readKeys } from './live-keys.ts'
 import type { PublicJwk, SigningKey } from './opened-key.ts'
-import { deriveSealingKey } from './seal.ts'
+import { deriveSealingKey, nonceBytes, seal, unseal } from './seal.ts'
+import { signCompact } from './sign.ts'
 
 /**
  * The server's keys, ready to use. They are read from the store at intervals (`reload`), never by a request: a key is
@@ -35,6 +36,10 @@ export interface KeyRing {
   ): Promise<string>
   /** The claims of a JWS of this type signed by one of our keys with that key's own algorithm; undefined otherwise. Time claims are the caller's to judge. */
   verify(jws: string, type: 'JWT' | 'at+jwt'): Promise<Readonly<Record<string, unknown>> | undefined>
+  /** A secret of a person as it is stored: only this ring opens it, and only under this id. */
+  seal(secret: Buffer, id: string): string
+  /** @throws {WrongSecret} */
+  unseal(sealed: string, id: string): Buffer
   /** Makes the keys that are due, takes over what other processes changed, and says which keys came and went. */
   reload(): Promise<KeyNews>
 }
@@ -66,6 +71,7 @@ export function openKeyRing({ secret, policy, ...rest }: KeyRingSources): {
   readonly opened: Promise<void>
 } {
   let read: LiveKeys | undefined
+  let sealing: Buffer | undefined
   const live = () => {
     if (read === undefined) throw new Error('the keys are not open yet')
     return read
@@ -73,11 +79,38 @@ export function openKeyRing({ secret, policy, ...rest }: KeyRingSources): {
   const open = async () => {
     const sealingKey = await (typeof secret === 'string' ? deriveSealingKey(secret) : secret)
     read = await readKeys({ ...rest, sealingKey }, policy)
+    sealing = sealingKey
   }
-  return { keys: ringOver(live), opened: open() }
+  return {
+    keys: ringOver(
+      live,
+      sealer(() => sealing, rest),
+    ),
+    opened: open(),
+  }
 }
 
-function ringOver(live: () => LiveKeys): KeyRing {
+/** The same key as for the ring's own, under ids no key of it has. */
+function sealer(
+  key: () => Buffer | undefined,
+  { random, server }: Pick<KeyRingSources, 'random' | 'server'>,
+): Pick<KeyRing, 'seal' | 'unseal'> {
+  const sealingKey = () => {
+    const opened = key()
+    if (opened === undefined) throw new Error('the keys are not open yet')
+    return opened
+  }
+  const own = (id: string) => `secret of ${id}`
+  return {
+    seal: (secret, id) => {
+      const development = server === 'development'
+      return seal(secret, own(id), { sealingKey: sealingKey(), nonce: random(nonceBytes), development })
+    },
+    unseal: (sealed, id) => unseal(sealed, own(id), sealingKey()),
+  }
+}
+
+function ringOver(live: () => LiveKeys, secrets: Pick<KeyRing, 'seal' | 'unseal'>): KeyRing {
   const handles: HandleKeys = {
     get current() {
       return required(live().now().sealer, 'handle')
@@ -104,7 +137,7 @@ function ringOver(live: () => LiveKeys): KeyRing {
     async sign(algorithm, type, claims) {
       const { term, privateKey } = required(live().now().signers.get(algorithm), algorithm)
       const header = { alg: algorithm, kid: term.id, typ: type }
-      return new SignJWT({ ...claims }).setProtectedHeader(header).sign(privateKey)
+      return signCompact(algorithm, header, claims, privateKey)
     },
     async verify(jws, type) {
       const kid = kidOf(jws, type)
@@ -113,6 +146,7 @@ function ringOver(live: () => LiveKeys): KeyRing {
       if (key !== undefined) return verify(jws, key)
       return (await live().looksAgainFor(kid)) ? verify(jws, live().now().verifiers.get(kid)) : undefined
     },
+    ...secrets,
     reload: () => live().reload(),
   }
 }

@@ -37,7 +37,7 @@ export async function readKeys(sources: KeySources, policy?: KeyPolicy): Promise
     readAt = clock()
     stored = await changeKeys(sources, policy ? upkeep(policy) : asTheyAre)
     const before = opened
-    opened = await openKeys(stored, before, sealingKey, clock())
+    opened = openKeys(stored, before, sealingKey, clock())
     snapshot = takeSnapshot(opened, clock(), snapshot)
     return { came: missingIn(before, opened), went: missingIn(opened, before) }
   }
@@ -78,12 +78,12 @@ function upkeep(policy: KeyPolicy): KeyChange<readonly StoredKey[]> {
 }
 
 /** Opens what is new; a signing key that was open already only gets its new term. */
-async function openKeys(
+function openKeys(
   stored: readonly StoredKey[],
   before: OpenedKeys,
   sealingKey: Buffer,
   now: Seconds,
-): Promise<OpenedKeys> {
+): OpenedKeys {
   // Always in the same order: the JWK Set is one object as long as nothing in it changes.
   const kept = stored
     .filter((key) => !isRetired(key, now))
@@ -94,7 +94,7 @@ async function openKeys(
     return term.algorithm === 'HS256' ? [] : openSigningKey(term, term.algorithm, sealingKey)
   })
   const handle = kept.filter(({ kind }) => kind === 'handle').map((key) => openHandleKey(key, sealingKey))
-  return { signing: await Promise.all(signing), handle }
+  return { signing, handle }
 }
 
 function missingIn(keys: OpenedKeys, others: OpenedKeys): readonly string[] {

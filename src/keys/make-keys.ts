@@ -2,7 +2,7 @@ import { calculateJwkThumbprint, exportJWK, generateKeyPair } from 'jose'
 import type { KeyAlgorithm } from '../domain/key-term.ts'
 import type { Seconds, SigningAlgorithm, StoredKey } from '../domain/model.ts'
 import type { RandomSource } from '../system.ts'
-import { type Sealing, seal } from './seal.ts'
+import { nonceBytes, type Sealing, seal } from './seal.ts'
 
 /** What a new key is sealed with and dated by. */
 export interface KeyMaking {
@@ -13,7 +13,6 @@ export interface KeyMaking {
   readonly development: boolean
 }
 
-const nonceBytes = 12
 const handleKeyBytes = 32
 /** The id of a handle key is one byte of every handle; 0 is left out. */
 const handleKeyIds = 255

@@ -1,4 +1,4 @@
-import { importJWK, type JWK } from 'jose'
+import { createPrivateKey, createPublicKey, type JsonWebKey, type KeyObject } from 'node:crypto'
 import type { HandleKey } from '../domain/handle.ts'
 import type { KeyTerm } from '../domain/key-term.ts'
 import type { SigningAlgorithm, StoredKey } from '../domain/model.ts'
@@ -13,15 +13,13 @@ export interface PublicJwk {
   readonly [member: string]: unknown
 }
 
-type ImportedKey = Awaited<ReturnType<typeof importJWK>>
-
-/** A signing key, both parts imported once. */
+/** A signing key, both parts opened once. */
 export interface SigningKey {
   readonly term: KeyTerm
   readonly algorithm: SigningAlgorithm
   readonly publicJwk: PublicJwk
-  readonly publicKey: ImportedKey
-  readonly privateKey: ImportedKey
+  readonly publicKey: KeyObject
+  readonly privateKey: KeyObject
 }
 
 /** A handle key. */
@@ -31,18 +29,16 @@ export interface OpenedHandleKey {
 }
 
 /** Opens a stored signing key. @throws {WrongSecret} */
-export async function openSigningKey(
+export function openSigningKey(
   stored: StoredKey,
   algorithm: SigningAlgorithm,
   sealingKey: Buffer,
-): Promise<SigningKey> {
+): SigningKey {
   // `as`: both texts were written by makeSigningKey, and the private one is authenticated by its seal.
   const publicJwk = JSON.parse(stored.publicJwk ?? '{}') as PublicJwk
-  const privateJwk = JSON.parse(unseal(stored.sealedPrivate, stored.id, sealingKey).toString()) as JWK
-  const [publicKey, privateKey] = await Promise.all([
-    importJWK(publicJwk, algorithm),
-    importJWK(privateJwk, algorithm),
-  ])
+  const privateJwk = JSON.parse(unseal(stored.sealedPrivate, stored.id, sealingKey).toString()) as JsonWebKey
+  const publicKey = createPublicKey({ key: publicJwk, format: 'jwk' })
+  const privateKey = createPrivateKey({ key: privateJwk, format: 'jwk' })
   return { term: stored, algorithm, publicJwk, publicKey, privateKey }
 }
 

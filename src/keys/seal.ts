@@ -1,6 +1,7 @@
 import { createCipheriv, createDecipheriv, scrypt } from 'node:crypto'
 
-const nonceBytes = 12
+/** How long the random part of a seal is. */
+export const nonceBytes = 12
 const tagBytes = 16
 /** A sealed key of a development server begins with this, and the seal covers it: nobody can take it off. */
 const developmentMark = 'dev.'

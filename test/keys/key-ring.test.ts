@@ -46,6 +46,24 @@ t.test('an empty store gets one signing key an algorithm and one handle key', as
   for (const key of stored) t.match(key, { createdAt: clock(), activeAt: clock(), retiredAt: undefined })
 })
 
+t.test('a secret of a person opens in this ring, under its own id and unaltered only', async (t) => {
+  const store = await emptyStore(t)
+  const sources = { store, clock: testClock(), random: seededRandom() }
+  const ring = await load(sources)
+  const sealed = ring.seal(Buffer.from('of alice'), 'alice')
+  t.equal(ring.unseal(sealed, 'alice').toString(), 'of alice')
+  t.equal((await load(sources)).unseal(sealed, 'alice').toString(), 'of alice', 'after a restart')
+  t.not(ring.seal(Buffer.from('of alice'), 'alice'), sealed)
+  t.throws(() => ring.unseal(sealed, 'bob'), WrongSecret)
+  t.throws(() => ring.unseal(`A${sealed.slice(1)}`, 'alice'), WrongSecret)
+  const [key] = await store.list('key')
+  t.throws(
+    () => ring.unseal(key?.sealedPrivate ?? '', key?.id ?? ''),
+    WrongSecret,
+    'no key of the ring comes out',
+  )
+})
+
 t.test('the JWK Set has public members only, each key named by its thumbprint', async (t) => {
   const store = await emptyStore(t)
   const ring = await load({ store, clock: testClock(), random: seededRandom() })

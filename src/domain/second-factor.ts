@@ -1,0 +1,124 @@
+import { type Factors, lacksContext, methodsOf } from './authentication-context.ts'
+import { accept, type Decision } from './decision.ts'
+import { OAuthError } from './errors.ts'
+import type { Hash, SecondFactor, Seconds, WantedContext } from './model.ts'
+import { hashSecret } from './secret.ts'
+
+/*
+ * One-time codes and what stands in for them. Codes count once a person has shown one; each is good once, and so is
+ * each recovery code.
+ */
+
+/** How long the second half of a sign-in may take. */
+export const halfSignInSeconds: Seconds = 600
+
+/** How many recovery codes a person gets, and the random bytes of each. */
+export const recoveryCodes = { count: 10, bytes: 10 } as const
+
+/** What may be shown after the password. */
+export type SecondStep = Pick<Factors, 'codes' | 'passkey'>
+
+/**
+ * What has to follow the right password: a second factor for everybody who has codes, and for who has a passkey where
+ * the client asks for more than a password. What meets the client's wish is offered, or all there is. Undefined: the
+ * password is enough, or nothing can follow.
+ */
+export function secondStepOf(factors: Factors, acr: WantedContext | undefined): SecondStep | undefined {
+  const { codes, passkey } = factors
+  if (!codes && (!passkey || !lacksContext(['pwd'], acr))) return undefined
+  const meets = (shown: Partial<Factors>) =>
+    !lacksContext(methodsOf({ password: true, codes: false, passkey: false, ...shown }), acr)
+  const fitting = { codes: codes && meets({ codes }), passkey: passkey && meets({ passkey }) }
+  if (fitting.codes || fitting.passkey) return fitting
+  return codes ? { codes, passkey } : undefined
+}
+
+/**
+ * Takes a code, once, RFC 6238 §5.2.
+ * @param opened The record its secret was read from: another secret meanwhile makes the code worthless.
+ * @param step The time step whose code was shown; undefined: of none that counts now.
+ */
+export function takeCode(
+  current: SecondFactor | undefined,
+  opened: SecondFactor,
+  step: number | undefined,
+): Decision<boolean> {
+  if (current?.confirmedAt === undefined || current.sealedSecret !== opened.sealedSecret) return accept(false)
+  if (step === undefined || step <= (current.usedStep ?? -1)) return accept(false)
+  return accept(true, { op: 'putSecondFactor', secondFactor: { ...current, usedStep: step } })
+}
+
+/** Takes a recovery code, once. */
+export function takeRecoveryCode(current: SecondFactor | undefined, typed: string): Decision<boolean> {
+  const hash = hashRecoveryCode(typed)
+  if (current?.confirmedAt === undefined || !current.recoveryHashes.includes(hash)) return accept(false)
+  const recoveryHashes = current.recoveryHashes.filter((other) => other !== hash)
+  return accept(true, { op: 'putSecondFactor', secondFactor: { ...current, recoveryHashes } })
+}
+
+/**
+ * A new secret that counts once a code of it was shown.
+ * @throws {OAuthError} `invalid_request` when codes are in use: they are removed first.
+ */
+export function beginCodes(
+  current: SecondFactor | undefined,
+  accountId: string,
+  sealedSecret: string,
+  now: Seconds,
+): Decision<void> {
+  if (current?.confirmedAt !== undefined) throw inUse()
+  const secondFactor = { accountId, sealedSecret, recoveryHashes: [], createdAt: now }
+  return accept(undefined, { op: 'putSecondFactor', secondFactor })
+}
+
+/** The first code: from here on one is asked for at every sign-in with the password. False for a wrong one. */
+export function confirmCodes(
+  current: SecondFactor | undefined,
+  opened: SecondFactor,
+  step: number | undefined,
+  recoveryHashes: readonly Hash[],
+  now: Seconds,
+): Decision<boolean> {
+  if (current === undefined || current.confirmedAt !== undefined) return accept(false)
+  if (step === undefined || current.sealedSecret !== opened.sealedSecret) return accept(false)
+  const secondFactor = { ...current, confirmedAt: now, usedStep: step, recoveryHashes }
+  return accept(true, { op: 'putSecondFactor', secondFactor })
+}
+
+/** New recovery codes; the old ones are worth nothing any more. False where no codes are in use. */
+export function renewRecoveryCodes(
+  current: SecondFactor | undefined,
+  recoveryHashes: readonly Hash[],
+): Decision<boolean> {
+  if (current?.confirmedAt === undefined) return accept(false)
+  return accept(true, { op: 'putSecondFactor', secondFactor: { ...current, recoveryHashes } })
+}
+
+/** Recovery codes to write down, `7k2m-9xqd-0hjp-c4te`: 80 random bits each, without letters that look like digits. */
+export function mintRecoveryCodes(fresh: Buffer): readonly string[] {
+  const { count, bytes } = recoveryCodes
+  return Array.from({ length: count }, (_, index) => {
+    const text = crockford(fresh.subarray(index * bytes, (index + 1) * bytes))
+    return text.replace(/(.{4})(?=.)/g, '$1-')
+  })
+}
+
+/** The form in which a recovery code is stored; spaces, hyphens and capitals of what was typed do not matter. */
+export function hashRecoveryCode(typed: string): Hash {
+  const plain = typed.toLowerCase().replaceAll(/[\s-]/g, '').replaceAll('o', '0').replaceAll(/[il]/g, '1')
+  return hashSecret(`recovery ${plain}`)
+}
+
+const alphabet = '0123456789abcdefghjkmnpqrstvwxyz'
+
+function crockford(bytes: Buffer): string {
+  let bits = ''
+  for (const byte of bytes) bits += byte.toString(2).padStart(8, '0')
+  return bits.replace(/.{5}/g, (five) => alphabet[Number.parseInt(five, 2)] ?? '')
+}
+
+function inUse(): OAuthError {
+  return new OAuthError('invalid_request', 'one-time codes are in use; remove them first', {
+    rule: 'lychgate-second-factor',
+  })
+}
