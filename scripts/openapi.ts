@@ -68,8 +68,21 @@ async function describe(): Promise<string> {
   await app.ready()
   const { components, ...described } = JSON.parse(JSON.stringify(app.swagger()))
   const schemas: Record<string, unknown> = {}
-  const paths = name(described.paths, schemas)
+  const paths = name(withOperationIds(described.paths), schemas)
   return `${JSON.stringify({ ...described, components: { ...components, schemas }, paths }, null, 2)}\n`
+}
+
+/** A route of several methods cannot name each operation itself: `POST /api/courses` is post_courses. */
+function withOperationIds(paths: Record<string, Record<string, object>>): unknown {
+  const named = Object.entries(paths).map(([path, operations]) => {
+    const area = path.slice(path.lastIndexOf('/') + 1)
+    const each = Object.entries(operations).map(([method, operation]) => [
+      method,
+      { operationId: `${method}_${area}`, ...operation },
+    ])
+    return [path, Object.fromEntries(each)]
+  })
+  return Object.fromEntries(named)
 }
 
 /** Moves every schema that has a title to the components, so that each stands there once. */
