@@ -47,11 +47,9 @@ t.test(
     t.equal(title(page), 'Allow Zed CLI to use your account?')
     t.match(page.html, '127.0.0.1:51004')
     for (const { description, name } of defaultScopeCatalogue) t.match(page.html, description, name)
-    t.same(
-      offeredScope(page),
-      every.filter((name) => name !== 'openid'),
-    )
-    t.match(page.html, 'Access lasts 90 days at most')
+    t.same(offeredScope(page).toSorted(), every.filter((name) => name !== 'openid').toSorted())
+    t.match(page.html, 'Access lasts until you take it back, 90 days at most')
+    t.match(page.html, '<a href="/account">Your account</a>')
     const brief = await register(server, { grant_types: ['authorization_code'] })
     t.match((await consentPage({}, person, brief)).html, 'Access ends by itself after a short time')
     const limited = await consentPage({ scope: 'courses:read' })
@@ -65,7 +63,10 @@ t.test(
   async (t) => {
     const page = await consentPage()
     t.match(page.html, 'This app named itself.')
-    t.match(page.html, /registered automatically \d+ \w+ ago from .+ and nobody has checked who made it/)
+    t.match(
+      page.html,
+      /registered automatically \d+ \w+ ago by a program on this computer and nobody has checked who made it/,
+    )
     t.match(page.html, /sent back to <bdi class="host">127\.0\.0\.1:51004<\/bdi>, a program on this computer/)
     const portal = await consentPage({}, person, await integrate(server))
     t.notMatch(portal.html, /named itself|nobody has checked/)
