@@ -1,6 +1,4 @@
-import { createInterface, type Interface } from 'node:readline'
 import { Writable } from 'node:stream'
-import { text } from 'node:stream/consumers'
 import { passwordFault } from '../passwords.ts'
 import { CommandFailed } from './failure.ts'
 
@@ -37,6 +35,7 @@ async function askTwice(): Promise<string> {
 }
 
 async function firstLine(): Promise<string> {
+  const { text } = await import('node:stream/consumers')
   const [line = ''] = (await text(process.stdin)).split(/\r?\n/, 1)
   return line
 }
@@ -52,8 +51,10 @@ async function askSecretly(question: string): Promise<string> {
   }
 }
 
-function ask(question: string, output: NodeJS.WritableStream): Promise<string> {
-  const prompt: Interface = createInterface({ input: process.stdin, output, terminal: true, historySize: 0 })
+async function ask(question: string, output: NodeJS.WritableStream): Promise<string> {
+  // Every command imports this file, and few ask: a server that starts does not wait for Node's line editor.
+  const { createInterface } = await import('node:readline')
+  const prompt = createInterface({ input: process.stdin, output, terminal: true, historySize: 0 })
   return new Promise((resolve, reject) => {
     const giveUp = () => reject(new CommandFailed('nothing was changed'))
     prompt.once('SIGINT', () => prompt.close())
