@@ -7,6 +7,7 @@ import fp from 'fastify-plugin'
 import type { AppDeps } from '../deps.ts'
 import { isMovable, type MovableClock } from './clock.ts'
 import { clockRoutes } from './clock-routes.ts'
+import { faultHooks, faultRoutes } from './fault-routes.ts'
 import { misbehavingIssuers } from './issuers/plugin.ts'
 import { acceptOnlyJson } from './json-body.ts'
 import { mounts } from './mount.ts'
@@ -37,6 +38,7 @@ export const development = fp<AppDeps>(
     })
     app.addHook('onClose', async () => forget())
     if (!deps.isNested) await app.register(mounts)
+    await app.register(faultHooks, deps)
 
     await app.register(
       async (scope) => {
@@ -44,6 +46,7 @@ export const development = fp<AppDeps>(
         scope.addHook('onRequest', onlyLocal(deps.config.issuer))
         await scope.register(clockRoutes, deps)
         await scope.register(tokenRoutes, deps)
+        await scope.register(faultRoutes, deps)
         if (!deps.isNested) await scope.register(misbehavingIssuers, deps)
       },
       { prefix: `${deps.service.prefix}/_dev` },
