@@ -11,7 +11,7 @@ export type Entry = string | Partial<Readonly<Record<Intl.LDMLPluralRule, string
 export type Catalogue = Readonly<Record<string, Entry>>
 
 /** The languages that are shipped; every key is in each of them. */
-export const shippedLanguages = ['en'] as const
+export const shippedLanguages = ['en', 'de', 'fr', 'es', 'pt', 'ja', 'ar'] as const
 
 /** A text to be said, with what fills its places. */
 export function says(key: Key, values?: Values): Text {

@@ -136,7 +136,8 @@ function renderTime(locale: string, value: Exclude<Time, string | number | Text>
   }
   if ('in' in value) {
     const [count, unit] = largestUnit(value.in)
-    return new Intl.RelativeTimeFormat(locale).format(Math.ceil(count), unit)
+    // Arabic has one word for "within" and "in"; people are told to come back after.
+    return new Intl.RelativeTimeFormat(locale).format(Math.ceil(count), unit).replace('خلال', 'بعد')
   }
   const [count, unit] = largestUnit(value.ago)
   return new Intl.RelativeTimeFormat(locale).format(-Math.floor(count), unit)
