@@ -25,8 +25,8 @@ import { sweeper } from './http/sweeper.ts'
 import { tokenReader } from './http/token-reader.ts'
 import { waiting } from './http/waiting.ts'
 import { interaction } from './interaction/plugin.ts'
-import { publishedKeys } from './oidc-core/keys.ts'
 import { letters } from './mail/plugin.ts'
+import { publishedKeys } from './oidc-core/keys.ts'
 import { userInfo } from './oidc-core/userinfo.ts'
 import { logout } from './oidc-logout/plugin.ts'
 import { createPasswordQueue } from './passwords.ts'
@@ -62,13 +62,15 @@ export async function buildApp(given: Deps, options: AppOptions = {}): Promise<F
   const dev = config.mode === 'dev' ? await import('./dev/plugin.ts') : undefined
   const checkHash = createPasswordQueue(config.passwordQueue)
   const checkPassword = dev?.withKnownPasswords(checkHash) ?? checkHash
-  const deps: AppDeps = { ...given, service, checkPassword }
+  const recorded = dev?.underRecording(given)
+  const deps: AppDeps = { ...(recorded?.deps ?? given), service, checkPassword }
   const { prefix, https, issuer, resources, resourceMetadataUrl } = service
 
   const app = Fastify(
     serverOptions(config, parameterParser(config.limits), options.logTo),
   ).withTypeProvider<TypeBoxTypeProvider>()
   await options.observe?.(app)
+  await recorded?.observe(app)
 
   // Decorators and hooks everything else builds on.
   await app.register(methods)
@@ -85,8 +87,8 @@ export async function buildApp(given: Deps, options: AppOptions = {}): Promise<F
   await app.register(issuerIdentification, deps)
   await app.register(browser, deps)
   await app.register(waiting, deps)
-  await app.register(approval, deps)
   await app.register(letters, deps)
+  await app.register(approval, deps)
   await app.register(grantTypes)
   if (dev !== undefined) await app.register(dev.development, deps)
 
@@ -97,7 +99,7 @@ export async function buildApp(given: Deps, options: AppOptions = {}): Promise<F
     await scope.register(interaction, { ...deps, prefix })
     await scope.register(logout, { ...deps, prefix })
     await scope.register(account, { ...deps, prefix })
-    await scope.register(homePage, { ...deps, prefix })
+    if (dev === undefined) await scope.register(homePage, { ...deps, prefix })
   })
 
   // What clients call, from any origin.

@@ -31,6 +31,7 @@ const assets = [
   'src/common-passwords.txt',
   'views/*.*',
   'views/texts/*.json',
+  'views/dev/*',
   'drizzle/*/*.sql',
   'drizzle/*/meta/_journal.json',
 ]

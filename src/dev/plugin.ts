@@ -5,15 +5,22 @@
 import type { FastifyPluginAsync } from 'fastify'
 import fp from 'fastify-plugin'
 import type { AppDeps } from '../deps.ts'
+import { showErrorsAsPages } from '../http/page-errors.ts'
+import { formBodies } from '../http/parameters.ts'
 import { isMovable, type MovableClock } from './clock.ts'
 import { clockRoutes } from './clock-routes.ts'
+import { devPages } from './dev-pages.ts'
 import { faultHooks, faultRoutes } from './fault-routes.ts'
+import { flowRoutes } from './flows/routes.ts'
 import { misbehavingIssuers } from './issuers/plugin.ts'
 import { acceptOnlyJson } from './json-body.ts'
 import { mounts } from './mount.ts'
 import { onlyLocal } from './only-local.ts'
+import { startPage } from './start-page.ts'
 import { tokenRoutes } from './token-routes.ts'
+import { tryRoutes } from './try/routes.ts'
 
+export { underRecording } from './flows/recorder.ts'
 export { withKnownPasswords } from './people.ts'
 
 /** What the parts of a development server are given: as everybody, and a clock that can be moved. */
@@ -50,6 +57,21 @@ export const development = fp<AppDeps>(
         if (!deps.isNested) await scope.register(misbehavingIssuers, deps)
       },
       { prefix: `${deps.service.prefix}/_dev` },
+    )
+
+    // What a developer looks at, in a browser on this computer.
+    const { prefix } = deps.service
+    await app.register(devPages, { prefix })
+    await app.register(
+      async (scope) => {
+        showErrorsAsPages(scope)
+        scope.addHook('onRequest', onlyLocal(deps.config.issuer))
+        await scope.register(formBodies, deps)
+        await scope.register(startPage, deps)
+        await scope.register(flowRoutes, deps)
+        await scope.register(tryRoutes, deps)
+      },
+      { prefix },
     )
   },
   { name: 'development' },

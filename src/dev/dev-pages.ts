@@ -1,0 +1,106 @@
+import { Eta } from 'eta'
+import type { FastifyReply } from 'fastify'
+import fp from 'fastify-plugin'
+import { readAsset, readTextAsset } from '../assets.ts'
+import type { Seconds } from '../domain/model.ts'
+import { isoInstant } from '../system.ts'
+import { answerText, requestText } from './flows/message.ts'
+import type { FlowPage, FlowsPage } from './flows/page-models.ts'
+import type { StartPage } from './start-page.ts'
+import type { TryPage, TryRunPage } from './try/page-models.ts'
+
+/** What each page of the development server shows. */
+export interface DevPages {
+  start: StartPage
+  flows: FlowsPage
+  flow: FlowPage
+  try: TryPage
+  'try-run': TryRunPage
+}
+
+declare module 'fastify' {
+  interface FastifyReply {
+    /** Sends a page of the development server: never cached, framed or named to another server. */
+    devPage<K extends keyof DevPages>(name: K, model: DevPages[K], status?: number): FastifyReply
+  }
+}
+
+const partials = ['layout', 'exchange', 'judgement', 'tokens'] as const
+const pageNames: Readonly<Record<keyof DevPages, true>> = {
+  start: true,
+  flows: true,
+  flow: true,
+  try: true,
+  'try-run': true,
+}
+const assets = [
+  ['dev.css', 'text/css; charset=utf-8'],
+  ['dev.js', 'text/javascript; charset=utf-8'],
+] as const
+
+const pageHeaders = {
+  'content-type': 'text/html; charset=utf-8',
+  'x-frame-options': 'DENY',
+  // Not `no-referrer`: with it browsers hide where a form comes from, and only-local.ts asks for that.
+  'referrer-policy': 'same-origin',
+  'cross-origin-opener-policy': 'same-origin',
+  'content-security-policy': [
+    "default-src 'none'",
+    "script-src 'self'",
+    "style-src 'self'",
+    "img-src 'self'",
+    "connect-src 'self'",
+    "form-action 'self'",
+    "frame-ancestors 'none'",
+    "base-uri 'none'",
+  ].join('; '),
+} as const
+
+/** Decorates `reply.devPage` and serves the stylesheet and the script of these pages. @param prefix The path of the issuer. */
+export const devPages = fp<{ readonly prefix: string }>(
+  async (app, { prefix }) => {
+    const eta = new Eta({ autoEscape: true })
+    for (const name of [...partials, ...Object.keys(pageNames)])
+      eta.loadTemplate(`@${name}.eta`, readTextAsset(`views/dev/${name}.eta`))
+    for (const [name, type] of assets) {
+      const body = readAsset(`views/dev/${name}`)
+      app.get(`${prefix}/_dev/assets/${name}`, { schema: { hide: true } }, async (_request, reply) =>
+        reply.type(type).header('cache-control', 'no-cache').send(body),
+      )
+    }
+    app.decorateReply('devPage', function (this: FastifyReply, name, model, status = 200) {
+      const html = eta.render(`@${name}.eta`, {
+        page: model,
+        prefix,
+        tools: { instant, marked, told, requestText, answerText },
+      })
+      return this.code(status).headers(pageHeaders).send(html)
+    })
+  },
+  { name: 'dev-pages' },
+)
+
+/** As `marked`, with instants in seconds since the epoch as dates. */
+function told(text: string): string {
+  return marked(text).replaceAll(/\b[123]\d{9}\b/g, (at) => `${instant(Number(at))} UTC`)
+}
+
+/** `2027-01-01 12:00:05`, UTC. */
+function instant(at: Seconds): string {
+  return isoInstant(at).replace('T', ' ').replace('Z', '')
+}
+
+const entities: Readonly<Record<string, string>> = {
+  '&': '&amp;',
+  '<': '&lt;',
+  '>': '&gt;',
+  '"': '&quot;',
+  "'": '&#39;',
+}
+
+/** Escaped text in which the places of secrets stand out; the only markup that templates take as it is. */
+function marked(text: string): string {
+  return text
+    .replaceAll(/[&<>"']/g, (character) => entities[character] ?? '')
+    .replaceAll(/\(([a-z-]+)~([0-9a-f]{6})\)/g, '<span class="secret">$1 <b>$2</b></span>')
+}

@@ -1,0 +1,91 @@
+import type { Deps } from '../../deps.ts'
+import { whyInactive } from '../../domain/access-token.ts'
+import type { Grant, Seconds } from '../../domain/model.ts'
+import type { Exchange, Flow, TokenNode, TokenSight } from './flow.ts'
+import type { KeptExchange, KeptFlow } from './flow-book.ts'
+import type { SeenToken } from './token-sights.ts'
+
+/** A flow as it is told: its names from the store, and of each token whether it works now, by the server's own decision. */
+export async function describeFlow(
+  kept: KeptFlow,
+  { store, clock }: Pick<Deps, 'store' | 'clock'>,
+): Promise<Flow> {
+  const [first, last] = [kept.exchanges[0], kept.exchanges.at(-1)]
+  const tokens = kept.exchanges.flatMap(({ issued }) => issued)
+  const grantIds = [...new Set(tokens.flatMap(({ grantId }) => grantId ?? []))]
+  const grants = new Map<string, Grant>()
+  for (const id of grantIds) {
+    const grant = await store.find('grant', id)
+    if (grant !== undefined) grants.set(id, grant)
+  }
+  const { clientId } = kept
+  const client = clientId === undefined ? undefined : await store.find('client', clientId)
+  const accountId = kept.accountId ?? [...grants.values()][0]?.accountId
+  const account = accountId === undefined ? undefined : await store.find('account', accountId)
+  return {
+    id: kept.id,
+    startedAt: first?.at ?? 0,
+    lastAt: last?.at ?? 0,
+    ...(clientId !== undefined && { client: { id: clientId, ...(client?.name && { name: client.name }) } }),
+    ...(account && { person: account.username }),
+    refused: kept.exchanges.filter(({ refused }) => refused !== undefined).length,
+    exchanges: kept.exchanges.map((exchange) => describeExchange(exchange, first?.startedMs ?? 0)),
+    omitted: kept.omitted,
+    tokens: lineageOf(kept.exchanges, grants, clock()),
+  }
+}
+
+/** An exchange as it is told. @param startMs When its flow began, by the same clock. */
+export function describeExchange({ startedMs, ...exchange }: KeptExchange, startMs: number): Exchange {
+  return {
+    ...exchange,
+    afterMs: Math.round(startedMs - startMs),
+    presented: exchange.presented.map(sightOf),
+    issued: exchange.issued.map(sightOf),
+  }
+}
+
+interface Growing extends Omit<TokenNode, 'children'> {
+  readonly children: Growing[]
+}
+
+/** What was made from what: a code is the root of what it was exchanged for, a refresh token of what came of it. */
+function lineageOf(
+  exchanges: readonly KeptExchange[],
+  grants: ReadonlyMap<string, Grant>,
+  now: Seconds,
+): readonly TokenNode[] {
+  const nodes = new Map<string, Growing>()
+  const roots: Growing[] = []
+  for (const { id: by, presented, issued } of exchanges) {
+    const parent = presented
+      .filter(({ kind }) => kind === 'code' || kind === 'refresh')
+      .map((token) => nodes.get(token.fingerprint))
+      .find((node) => node !== undefined)
+    for (const token of issued) {
+      // The answer to a retry has the same successor again.
+      if (nodes.has(token.fingerprint)) continue
+      const node: Growing = { ...sightOf(token), by, ...stateOf(token, grants, now), children: [] }
+      nodes.set(token.fingerprint, node)
+      if (parent === undefined) roots.push(node)
+      else parent.children.push(node)
+    }
+  }
+  return roots
+}
+
+function stateOf(
+  token: SeenToken,
+  grants: ReadonlyMap<string, Grant>,
+  now: Seconds,
+): Pick<TokenNode, 'active' | 'why' | 'rule'> {
+  const { kind, grantId, seq = 0, expiresAt = 0, tokenId = '' } = token
+  if (kind === 'id') return { active: now < expiresAt }
+  const ending = { kind, seq, expiresAt, tokenId }
+  const inactive = whyInactive(ending, grantId === undefined ? undefined : grants.get(grantId), now)
+  return inactive === undefined ? { active: true } : { active: false, ...inactive }
+}
+
+function sightOf({ tokenId: _id, ...sight }: SeenToken): TokenSight {
+  return sight
+}

@@ -1,0 +1,193 @@
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { Config } from '../../config/schema.ts'
+import type { Deps } from '../../deps.ts'
+import { clauseOf } from '../../domain/clause.ts'
+import type { Write } from '../../domain/decision.ts'
+import type { OAuthError, RefusalDetail } from '../../domain/errors.ts'
+import type { Ruling } from '../../domain/ruling.ts'
+// Brings `request.access`, `request.client` and `request.refusal`.
+import type {} from '../../guard/guard.ts'
+import type {} from '../../http/client-authentication.ts'
+import type {} from '../../http/errors.ts'
+import type { Judgement, Refusal } from './flow.ts'
+import type { Belonging, KeptExchange } from './flow-book.ts'
+import { answerHeaders, requestHeaders, showBody } from './message.ts'
+import type { Recording } from './recorder.ts'
+import { fingerprint, redactText, redactUrl } from './redact.ts'
+import { stepOf } from './steps.ts'
+import { tokensIn } from './token-sights.ts'
+
+/** A request that was answered, or broken off, and what was gathered meanwhile. */
+export interface Seen {
+  readonly request: FastifyRequest
+  readonly reply: FastifyReply
+  readonly recorded: Recording
+  readonly broken: boolean
+}
+
+/** The exchange to keep of it, secrets marked; undefined when it is part of no flow. */
+export function exchangeFrom(
+  { request, reply, recorded, broken }: Seen,
+  { config, keys, clock }: Pick<Deps, 'config' | 'keys' | 'clock'>,
+): KeptExchange | undefined {
+  const [path = ''] = request.url.split('?', 1)
+  const step = stepOf(path, prefixOf(config), parameter(request, 'grant_type'))
+  if (step === undefined || request.method === 'OPTIONS') return undefined
+  const headers = reply.getHeaders()
+  const location = text(headers['location'])
+  const body = Buffer.concat(recorded.requestBody).toString()
+  const requestBody = showBody(text(request.headers['content-type']) ?? '', body)
+  const answerBody = showBody(text(headers['content-type']) ?? '', recorded.answerBody)
+  const sent = [request.url, text(request.headers.authorization) ?? '', body]
+  return {
+    id: request.id,
+    step,
+    at: clock(),
+    startedMs: recorded.startedMs,
+    tookMs: Math.round((performance.now() - recorded.startedMs) * 10) / 10,
+    method: request.method,
+    url: redactUrl(request.url),
+    status: reply.statusCode,
+    broken,
+    request: { headers: requestHeaders(request.raw.rawHeaders), ...(requestBody && { body: requestBody }) },
+    answer: { headers: answerHeaders(headers), ...(answerBody && { body: answerBody }) },
+    ...(location !== undefined && { location: redactUrl(location) }),
+    held: recorded.held.map(judgementOf),
+    ...(request.refusal && { refused: refusalOf(request.refusal) }),
+    writes: recorded.writes.flatMap(inWords),
+    presented: tokensIn(keys.handles, ...sent.map(decodedForm)),
+    issued: tokensIn(keys.handles, location ?? '', recorded.answerBody),
+    notes: recorded.notes,
+  }
+}
+
+/** By what this exchange is known to belong to others. */
+export function belongingOf(
+  { request, reply, recorded }: Seen,
+  exchange: KeptExchange,
+  config: Pick<Config, 'issuer'>,
+): Belonging {
+  const location = text(reply.getHeader('location')) ?? ''
+  const tokens = [...exchange.presented, ...exchange.issued]
+  const written = recorded.writes.flatMap(grantIdOf)
+  const interactions = [parameter(request, 'interaction'), /[?&]interaction=([\w-]+)/.exec(location)?.[1]]
+  const clientId = clientIdOf(request, recorded, prefixOf(config))
+  const accountId = recorded.writes.map(accountIdOf).find((id) => id !== undefined)
+  const cookie = /\blychgate_browser=([\w-]+)/
+  const browser = cookie.exec(`${request.headers.cookie} ${reply.getHeader('set-cookie')}`)?.[1]
+  return {
+    grantIds: [...new Set([...written, ...tokens.flatMap(({ grantId }) => grantId ?? [])])],
+    interactionIds: interactions.filter((id) => id !== undefined),
+    ...(clientId !== undefined && { clientId }),
+    ...(browser !== undefined && { browser: fingerprint(browser) }),
+    ...(accountId !== undefined && { accountId }),
+    peer: `${request.ip} ${request.headers['user-agent'] ?? ''}`,
+  }
+}
+
+function clientIdOf(
+  request: FastifyRequest,
+  { answerBody, writes }: Recording,
+  prefix: string,
+): string | undefined {
+  const [, registered] = /^\/api\/oauth\/register\/([^/?]+)/.exec(request.url.slice(prefix.length)) ?? []
+  const [inserted] = writes.flatMap((write) => (write.op === 'insertClient' ? write.client.id : []))
+  const [, basic] = /^basic +(\S+)/i.exec(request.headers.authorization ?? '') ?? []
+  const [byHeader] = basic === undefined ? [] : Buffer.from(basic, 'base64').toString().split(':', 1)
+  const introspected = request.url.endsWith('/introspect')
+    ? /"client_id":"([^"]+)"/.exec(answerBody)?.[1]
+    : undefined
+  const id =
+    introspected ??
+    request.access?.clientId ??
+    request.client?.id ??
+    inserted ??
+    registered ??
+    parameter(request, 'client_id') ??
+    byHeader
+  return id?.slice(0, 200)
+}
+
+function judgementOf({ rule, found, stored, received }: Ruling): Judgement {
+  return { rule, clause: clauseOf(rule), found, ...compared(stored, received) }
+}
+
+function refusalOf({ code, message, detail }: OAuthError): Refusal {
+  const { rule, stored, received } = detail
+  return { error: code, rule, clause: clauseOf(rule), found: message, ...compared(stored, received) }
+}
+
+function compared(stored: RefusalDetail['stored'], received: RefusalDetail['received']) {
+  return {
+    ...(stored !== undefined && { stored: shown(stored) }),
+    ...(received !== undefined && { received: shown(received) }),
+  }
+}
+
+function shown(value: NonNullable<RefusalDetail['stored']>): string {
+  return redactText([value].flat().join(' ')).slice(0, 2000)
+}
+
+/** A write in a few words: what was done to what, never with what. */
+function inWords(write: Write): readonly string[] {
+  switch (write.op) {
+    case 'insertGrant':
+      return [`grant ${write.grant.id}: approved, scope ${write.grant.scope.join(' ')}`]
+    case 'redeemGrant':
+      return [`grant ${write.grantId}: code redeemed, now at number 1`]
+    case 'rotateGrant':
+      return [`grant ${write.grantId}: rotated from number ${write.fromSeq} to ${write.fromSeq + 1}`]
+    case 'revokeGrant':
+      return [`grant ${write.grantId}: revoked by ${write.rule}`]
+    case 'revokeAccessToken':
+      return [`grant ${write.grantId}: one access token revoked`]
+    case 'insertClient':
+      return [`client ${write.client.id}: registered`]
+    case 'insertAuditEvent':
+      return [`audit log: ${write.event.name}`]
+    case 'putThrottle':
+    case 'deleteThrottle':
+    case 'touchClient':
+    case 'extendSession':
+    case 'insertRefusal':
+      return []
+    default:
+      // `insertInteraction` is told as `insert interaction`.
+      return [write.op.replaceAll(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`)]
+  }
+}
+
+function grantIdOf(write: Write): readonly string[] {
+  if (write.op === 'insertGrant') return [write.grant.id]
+  return 'grantId' in write ? [write.grantId] : []
+}
+
+function accountIdOf(write: Write): string | undefined {
+  if (write.op === 'insertGrant') return write.grant.accountId
+  return write.op === 'insertSession' ? write.session.accountId : undefined
+}
+
+/** A parameter of the query or of a body that was read, where it is there once. */
+function parameter({ query, body }: FastifyRequest, name: string): string | undefined {
+  for (const source of [body, query]) {
+    if (typeof source !== 'object' || source === null) continue
+    const value: unknown = Reflect.get(source, name)
+    if (typeof value === 'string' && value !== '') return value
+  }
+  return undefined
+}
+
+function decodedForm(sent: string): string {
+  return sent.includes('%')
+    ? sent.replaceAll(/%([0-7][\dA-Fa-f])/g, (_all, hex) => String.fromCharCode(Number.parseInt(hex, 16)))
+    : sent
+}
+
+function text(value: unknown): string | undefined {
+  return typeof value === 'string' ? value : undefined
+}
+
+function prefixOf({ issuer }: Pick<Config, 'issuer'>): string {
+  const { pathname } = new URL(issuer)
+  return pathname === '/' ? '' : pathname
+}

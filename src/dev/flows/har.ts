@@ -1,0 +1,74 @@
+import { isoInstant } from '../../system.ts'
+import { version } from '../../version.ts'
+import type { Exchange, Flow, Message } from './flow.ts'
+
+/**
+ * A flow as an HTTP Archive 1.2, for the tools that read those. Secrets stay marked; what is not known is -1, as the
+ * format has it. Rules and refusals are in members of their own, which start with an underscore.
+ * @param origin Scheme, host and port the requests went to.
+ */
+export function formatHar(flow: Flow, origin: string): object {
+  const title = flow.client?.name ?? flow.client?.id ?? flow.id
+  const timings = { onContentLoad: -1, onLoad: -1 }
+  return {
+    log: {
+      version: '1.2',
+      creator: { name: 'Lychgate', version: version() },
+      pages: [{ startedDateTime: instant(flow.startedAt), id: flow.id, title, pageTimings: timings }],
+      entries: flow.exchanges.map((exchange) => entryOf(exchange, flow, origin)),
+    },
+  }
+}
+
+function entryOf(exchange: Exchange, flow: Flow, origin: string): object {
+  const { method, url, request, answer, status, location = '', tookMs } = exchange
+  const query = url.split('?').slice(1).join('?')
+  const post = request.body && { mimeType: request.body.type, params: [], text: request.body.text }
+  return {
+    pageref: flow.id,
+    startedDateTime: instant(exchange.at),
+    time: tookMs,
+    request: {
+      method,
+      url: origin + url,
+      httpVersion: 'HTTP/1.1',
+      cookies: [],
+      headers: pairs(request),
+      queryString: [...new URLSearchParams(query)].map(([name, value]) => ({ name, value })),
+      ...(post && { postData: post }),
+      headersSize: -1,
+      bodySize: -1,
+    },
+    response: {
+      status,
+      statusText: '',
+      httpVersion: 'HTTP/1.1',
+      cookies: [],
+      headers: pairs(answer),
+      content: {
+        size: answer.body?.text.length ?? 0,
+        mimeType: answer.body?.type ?? '',
+        ...(answer.body && { text: answer.body.text }),
+      },
+      redirectURL: location,
+      headersSize: -1,
+      bodySize: -1,
+    },
+    cache: {},
+    timings: { send: 0, wait: tookMs, receive: 0 },
+    _step: exchange.step,
+    _requestId: exchange.id,
+    _held: exchange.held,
+    ...(exchange.refused && { _refused: exchange.refused }),
+    ...(exchange.notes.length > 0 && { _notes: exchange.notes }),
+  }
+}
+
+function pairs({ headers }: Message): readonly object[] {
+  return headers.map(([name, value]) => ({ name, value }))
+}
+
+/** With milliseconds, as every reader of the format expects. */
+function instant(at: number): string {
+  return isoInstant(at).replace('Z', '.000Z')
+}

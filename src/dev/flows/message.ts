@@ -1,0 +1,77 @@
+import type { Exchange, Message } from './flow.ts'
+import { mark, redactForm, redactHeader, redactJson, redactText } from './redact.ts'
+
+/** Of a body no more is kept. */
+const mostCharacters = 8192
+
+/** The headers of Node's flat list, by pairs, secrets marked. */
+export function requestHeaders(raw: readonly string[]): Message['headers'] {
+  const pairs: [string, string][] = []
+  for (let index = 0; index < raw.length; index += 2) {
+    const [name = '', value = ''] = raw.slice(index, index + 2)
+    pairs.push([name, redactHeader(name, value).slice(0, mostCharacters)])
+  }
+  return pairs
+}
+
+/** The headers of an answer, secrets marked. */
+export function answerHeaders(headers: Readonly<Record<string, unknown>>): Message['headers'] {
+  return Object.entries(headers).flatMap(([name, value]) =>
+    [value].flat().map((each): [string, string] => [name, redactHeader(name, String(each))]),
+  )
+}
+
+/**
+ * A body as it can be shown: JSON and forms with their secrets marked, of a page the title, of anything else its size.
+ */
+export function showBody(type: string, body: string): Message['body'] {
+  if (body === '') return undefined
+  const text = redacted(type, body)
+  return { type, text: text.slice(0, mostCharacters), cut: text.length > mostCharacters }
+}
+
+function redacted(type: string, body: string): string {
+  if (/^text\/html\b/.test(type))
+    return `page: ${/<title>([^<]*)/.exec(body)?.[1]?.trim() ?? 'without a title'}`
+  const json = parsed(body)
+  // The commonest mistake is JSON where a form belongs, and the other way round: what it is decides, not its type.
+  if (json !== undefined) return JSON.stringify(redactJson(json), undefined, 2)
+  if (/^[^\s=&]+=[^\s]*$/.test(body.trim())) return redactForm(body.trim())
+  return /^(?:application\/json|application\/x-www-form-urlencoded)\b/.test(type)
+    ? mark('unreadable', body)
+    : `${redactText(body).length} characters that are not shown`
+}
+
+function parsed(body: string): object | undefined {
+  if (!/^\s*[[{]/.test(body)) return undefined
+  try {
+    const value: unknown = JSON.parse(body)
+    return typeof value === 'object' && value !== null ? value : undefined
+  } catch {
+    return undefined
+  }
+}
+
+/** The request as it went over the wire, a parameter a line. */
+export function requestText({ method, url, request }: Exchange): string {
+  return textOf(`${method} ${apart(url)}`, request)
+}
+
+/** The answer likewise. */
+export function answerText({ broken, status, answer }: Exchange): string {
+  return broken ? 'no answer reached the client' : textOf(String(status), answer)
+}
+
+function textOf(first: string, { headers, body }: Message): string {
+  const lines = headers.map(([name, value]) => {
+    const small = name.toLowerCase()
+    return `${small}: ${small === 'location' ? apart(value) : value}`
+  })
+  const isForm = /form-urlencoded/.test(body?.type ?? '')
+  const shown = body && (isForm ? body.text.replaceAll('&', '\n&') : body.text)
+  return [first, ...lines, ...(shown ? ['', shown] : []), ...(body?.cut ? ['…'] : [])].join('\n')
+}
+
+function apart(url: string): string {
+  return url.replaceAll(/[?&]/g, (sign) => `\n  ${sign}`)
+}

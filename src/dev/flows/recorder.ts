@@ -1,0 +1,184 @@
+import { AsyncLocalStorage } from 'node:async_hooks'
+import { PassThrough } from 'node:stream'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import fp from 'fastify-plugin'
+import type { Deps } from '../../deps.ts'
+import type { Write } from '../../domain/decision.ts'
+import { type Ruling, rulingChannel } from '../../domain/ruling.ts'
+import type { Store } from '../../storage/store.ts'
+import { describeFlow } from './describe-flow.ts'
+import { belongingOf, exchangeFrom } from './exchange.ts'
+import type { Flow } from './flow.ts'
+import { type FlowBook, openFlowBook } from './flow-book.ts'
+
+declare module 'fastify' {
+  interface FastifyInstance {
+    /** What a development server has seen; see underRecording. */
+    readonly recorder: Recorder
+  }
+}
+
+/** What a server did, as it did it. */
+export interface Recorder {
+  readonly book: FlowBook
+  /** Tells `listener` of every exchange that was added, until the returned function is called. */
+  onChange(listener: () => void): () => void
+  /** Every flow, the newest first, as the trace tells it. */
+  flows(): Promise<readonly Flow[]>
+  /** Notes something about the request that is being answered. */
+  note(request: FastifyRequest, text: string): void
+}
+
+/** What is gathered while a request is answered. */
+export interface Recording {
+  readonly startedMs: number
+  readonly held: Ruling[]
+  readonly writes: Write[]
+  readonly notes: string[]
+  readonly requestBody: Buffer[]
+  answerBody: string
+  finished: boolean
+}
+
+/** Of a body more than this is not even looked at. */
+const mostBytes = 262_144
+
+/**
+ * What buildApp is given instead on a development server, as under tracing: hooks see each request and answer, the
+ * store tells what it wrote, and the decisions tell which rules held. It changes nothing and decides nothing.
+ */
+export function underRecording(deps: Deps): {
+  readonly deps: Deps
+  readonly observe: (app: FastifyInstance) => Promise<void>
+} {
+  const current = new AsyncLocalStorage<Recording>()
+  return {
+    deps: { ...deps, store: recordedStore(deps.store, current) },
+    observe: async (app) => {
+      await app.register(recording, { deps, current })
+    },
+  }
+}
+
+const recording = fp<{ readonly deps: Deps; readonly current: AsyncLocalStorage<Recording> }>(
+  async (app, { deps, current }) => {
+    const recordings = new WeakMap<FastifyRequest, Recording>()
+    const listeners = new Set<() => void>()
+    const book = openFlowBook()
+    app.decorate('recorder', {
+      book,
+      onChange: (listener) => {
+        listeners.add(listener)
+        return () => void listeners.delete(listener)
+      },
+      flows: () => Promise.all(book.flows().map((kept) => describeFlow(kept, deps))),
+      note: (request, text) => void recordings.get(request)?.notes.push(text),
+    })
+
+    const hear = (ruling: unknown) => void current.getStore()?.held.push(ruling as Ruling) // published by held() alone
+    rulingChannel.subscribe(hear)
+    app.addHook('onClose', async () => void rulingChannel.unsubscribe(hear))
+
+    const finish = (request: FastifyRequest, reply: FastifyReply, broken: boolean) => {
+      const recorded = recordings.get(request)
+      if (recorded === undefined || recorded.finished) return
+      recorded.finished = true
+      const seen = { request, reply, recorded, broken }
+      const exchange = exchangeFrom(seen, deps)
+      if (exchange === undefined) return
+      book.add(exchange, belongingOf(seen, exchange, deps.config))
+      for (const listener of listeners) listener()
+    }
+
+    app.addHook('onRequest', (request, reply, done) => {
+      const recorded = begin()
+      recordings.set(request, recorded)
+      reply.raw.once('close', () => {
+        if (!reply.raw.writableFinished) finish(request, reply, true)
+      })
+      current.run(recorded, done)
+    })
+    app.addHook('preParsing', (request, _reply, payload, done) => {
+      const recorded = recordings.get(request)
+      const hasBody = request.headers['content-length'] ?? request.headers['transfer-encoding']
+      if (recorded === undefined || hasBody === undefined) return done(null, payload)
+      const copy = new PassThrough()
+      let bytes = 0
+      copy.on('data', (chunk: Buffer) => {
+        bytes += chunk.length
+        if (bytes <= mostBytes) recorded.requestBody.push(chunk)
+      })
+      // It flows once the server reads it, and not before.
+      copy.pause()
+      payload.on('error', (error) => copy.destroy(error))
+      done(null, payload.pipe(copy))
+    })
+    // A parsed body comes in the context of its last chunk: back to that of the request.
+    app.addHook('preValidation', (request, _reply, done) => {
+      const recorded = recordings.get(request)
+      if (recorded === undefined) done()
+      else current.run(recorded, done)
+    })
+    app.addHook('onSend', (request, _reply, payload, done) => {
+      const recorded = recordings.get(request)
+      if (recorded !== undefined && (typeof payload === 'string' || Buffer.isBuffer(payload))) {
+        if (payload.length <= mostBytes) recorded.answerBody = payload.toString()
+      }
+      done(null, payload)
+    })
+    app.addHook('onResponse', (request, reply, done) => {
+      finish(request, reply, false)
+      done()
+    })
+  },
+  { name: 'flow-recorder' },
+)
+
+function begin(): Recording {
+  return {
+    startedMs: performance.now(),
+    held: [],
+    writes: [],
+    notes: [],
+    requestBody: [],
+    answerBody: '',
+    finished: false,
+  }
+}
+
+/** The same store, telling what was committed for whom. Decisions run in a batch of many: each back in its own context. */
+function recordedStore(store: Store, current: AsyncLocalStorage<Recording>): Store {
+  return {
+    ...store,
+    transact: async (kind, key, decide) => {
+      const recorded = current.getStore()
+      if (recorded === undefined) return store.transact(kind, key, decide)
+      let attempt = begin()
+      const keep = () => {
+        recorded.held.push(...attempt.held)
+        recorded.writes.push(...attempt.writes)
+      }
+      try {
+        const result = await store.transact(kind, key, (record) => {
+          // It may run again: what an earlier run said did not happen.
+          attempt = begin()
+          const decision = current.run(attempt, () => decide(record))
+          attempt.writes.push(...decision.writes)
+          return decision
+        })
+        keep()
+        return result
+      } catch (error) {
+        // A refusal that is recorded was committed with its writes; a store that fails has written nothing.
+        if (error instanceof Error && error.name !== 'OAuthError') attempt.writes.length = 0
+        keep()
+        throw error
+      }
+    },
+    write: async (...writes) => {
+      const recorded = current.getStore()
+      await store.write(...writes)
+      recorded?.writes.push(...writes)
+    },
+  }
+}

@@ -1,0 +1,83 @@
+import type { FastifyPluginAsync, FastifyReply } from 'fastify'
+import { OAuthError } from '../../domain/errors.ts'
+import type { DevDeps } from '../plugin.ts'
+import { describeExchange, describeFlow } from './describe-flow.ts'
+import type { Flow } from './flow.ts'
+import { formatHar } from './har.ts'
+import { lineOf, titleOf } from './page-models.ts'
+
+const beatSeconds = 15
+
+/** The flow trace: what the recorder has, as pages, as JSON, as HAR, and live. */
+export const flowRoutes: FastifyPluginAsync<DevDeps> = async (app, deps) => {
+  const { service } = deps
+  const { book } = app.recorder
+  const hidden = { schema: { hide: true } } as const
+  const list = `${service.prefix}/_dev/flows`
+
+  const flowAt = async (id: string): Promise<Flow> => {
+    const kept = book.flows().find((flow) => flow.id === id)
+    if (kept !== undefined) return describeFlow(kept, deps)
+    throw new OAuthError('invalid_request', 'there is no such flow; the oldest go first', {
+      rule: 'lychgate-dev-flow',
+      status: 404,
+    })
+  }
+  const looseNow = () => book.loose().map((exchange) => describeExchange(exchange, exchange.startedMs))
+  const flowsNow = () => app.recorder.flows()
+
+  app.get('/_dev/flows', hidden, async (_request, reply) =>
+    reply.devPage('flows', { flows: (await flowsNow()).map(lineOf), loose: looseNow() }),
+  )
+  app.get('/_dev/flows.json', hidden, async () => ({ flows: await flowsNow(), loose: looseNow() }))
+  app.post('/_dev/flows/clear', hidden, async (_request, reply) => {
+    book.clear()
+    return reply.redirect(list, 303)
+  })
+
+  app.get<{ Params: { id: string } }>('/_dev/flows/:id', hidden, async ({ params }, reply) => {
+    const [, id = '', format] = /^(\w+)(?:\.(json|har))?$/.exec(params.id) ?? []
+    const flow = await flowAt(id)
+    if (format === undefined) {
+      return reply.devPage('flow', { flow, title: titleOf(flow), steps: lineOf(flow).steps })
+    }
+    const content = format === 'har' ? formatHar(flow, new URL(service.issuer).origin) : flow
+    const name = `attachment; filename="lychgate-${id}.${format}"`
+    return reply
+      .header('content-disposition', name)
+      .type('application/json; charset=utf-8')
+      .send(JSON.stringify(content, undefined, 2))
+  })
+
+  app.get<{ Params: { id: string } }>('/_dev/flows/requests/:id', hidden, async ({ params }, reply) => {
+    const { id } = params
+    const flow = book.flowOf(id)
+    if (flow !== undefined) return reply.redirect(`${list}/${flow.id}#r-${id}`, 303)
+    if (book.loose().some((exchange) => exchange.id === id)) return reply.redirect(`${list}#r-${id}`, 303)
+    throw new OAuthError('invalid_request', 'this request is not kept; the oldest go first', {
+      rule: 'lychgate-dev-flow',
+      status: 404,
+    })
+  })
+
+  const watchers = new Set<FastifyReply['raw']>()
+  const tell = (text: string) => {
+    for (const watcher of watchers) watcher.write(text)
+  }
+  app.get('/_dev/flows/events', hidden, (_request, reply) => {
+    reply.hijack()
+    const { raw } = reply
+    raw.writeHead(200, { 'content-type': 'text/event-stream', 'cache-control': 'no-store' })
+    raw.write(': this is live\n\n')
+    watchers.add(raw)
+    raw.once('close', () => void watchers.delete(raw))
+  })
+  const forget = app.recorder.onChange(() => tell('data: changed\n\n'))
+  // Connections that say nothing are cut.
+  const beat = setInterval(() => tell(': still here\n\n'), beatSeconds * 1000).unref()
+  app.addHook('preClose', async () => {
+    forget()
+    clearInterval(beat)
+    for (const watcher of watchers) watcher.end()
+  })
+}

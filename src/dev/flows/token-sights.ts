@@ -1,0 +1,67 @@
+import { type HandleKeys, type HandleKind, handlePrefix, openHandle } from '../../domain/handle.ts'
+import { endingOf, grantIdOfJwt } from '../../domain/jwt-access-token.ts'
+import type { TokenSight } from './flow.ts'
+import { fingerprint } from './redact.ts'
+
+/** A sight, and the name by which a single access token is revoked. */
+export interface SeenToken extends TokenSight {
+  readonly tokenId?: string
+}
+
+const prefixes = Object.values(handlePrefix).join('|')
+const anyToken = new RegExp(`\\b(?:${prefixes})[\\w-]+|\\beyJ[\\w-]+\\.[\\w-]+\\.[\\w-]*`, 'g')
+const kinds: readonly HandleKind[] = ['code', 'refresh', 'access']
+
+/** Every code, token and ID Token in these texts, each once. A token whose seal is not ours is none. */
+export function tokensIn(keys: HandleKeys, ...texts: readonly string[]): readonly SeenToken[] {
+  const found = new Map<string, SeenToken>()
+  for (const text of texts) {
+    for (const [token] of text.matchAll(anyToken)) {
+      const seen = token.startsWith('eyJ') ? readJwt(token) : readHandle(keys, token)
+      if (seen !== undefined) found.set(seen.fingerprint, seen)
+    }
+  }
+  return [...found.values()]
+}
+
+function readHandle(keys: HandleKeys, token: string): SeenToken | undefined {
+  const handle = openHandle(keys, token, ...kinds)
+  if (handle === undefined) return undefined
+  const { kind, grantId, seq, issuedAt, expiresAt, narrowing, tokenId } = handle
+  return {
+    kind,
+    fingerprint: fingerprint(token),
+    grantId,
+    seq,
+    issuedAt,
+    expiresAt,
+    tokenId,
+    ...(narrowing && { scope: narrowing.scope }),
+  }
+}
+
+/** Read, not verified: who sent it learns from the answer whether it was any good. */
+function readJwt(token: string): SeenToken | undefined {
+  const [header, claims] = token.split('.', 2).map(readPart)
+  if (header === undefined || claims === undefined) return undefined
+  const { iat, exp } = claims
+  const grantId = grantIdOfJwt(claims)
+  const isAccess = header['typ'] === 'at+jwt' && grantId !== undefined
+  return {
+    ...(isAccess ? { ...endingOf(claims), kind: 'access', grantId } : { kind: 'id' }),
+    fingerprint: fingerprint(token),
+    ...(typeof iat === 'number' && { issuedAt: iat }),
+    ...(typeof exp === 'number' && { expiresAt: exp }),
+    jwt: { header, claims },
+  }
+}
+
+function readPart(text: string): Readonly<Record<string, unknown>> | undefined {
+  try {
+    const value: unknown = JSON.parse(Buffer.from(text, 'base64url').toString())
+    // `as`: an object that is not null has members.
+    return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : undefined
+  } catch {
+    return undefined
+  }
+}

@@ -1,0 +1,73 @@
+// Copy buttons, the time machine, and pages that keep themselves up to date. Everything else works without.
+for (const button of document.querySelectorAll('[data-copy]')) button.hidden = false
+for (const panel of document.querySelectorAll('[data-clock]')) panel.hidden = false
+
+document.addEventListener('click', async ({ target }) => {
+  const button = target instanceof Element ? target.closest('button') : null
+  if (button?.dataset.copy) await copy(button)
+  else if (button?.dataset.move) await move(button)
+  else if (button && 'open' in button.dataset) {
+    for (const details of document.querySelectorAll('.exchange')) details.open = true
+  }
+})
+
+async function copy(button) {
+  const label = button.textContent
+  await navigator.clipboard.writeText(document.getElementById(button.dataset.copy).textContent)
+  button.textContent = 'Copied'
+  setTimeout(() => {
+    button.textContent = label
+  }, 1500)
+}
+
+async function move(button) {
+  const answer = await fetch(button.closest('[data-clock]').dataset.clock, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: button.dataset.move,
+  })
+  const { iso } = await answer.json()
+  document.getElementById('now').textContent = iso.replace('T', ' ').replace('Z', '')
+}
+
+// A link to one request opens it.
+function openTarget() {
+  const details = document.getElementById(location.hash.slice(1))?.querySelector('details.exchange')
+  if (details) details.open = true
+}
+addEventListener('hashchange', openTarget)
+openTarget()
+
+function showTools() {
+  for (const shown of document.querySelectorAll('.live, [data-open]')) shown.hidden = false
+}
+
+const part = document.querySelector('[data-live]')
+if (part) {
+  const style = document.querySelector('link[href*="/_dev/assets/"]')
+  const events = new EventSource(new URL('../flows/events', style.href))
+  events.addEventListener('open', showTools)
+  let waiting
+  events.addEventListener('message', () => {
+    clearTimeout(waiting)
+    waiting = setTimeout(refresh, 150)
+  })
+  addEventListener('pagehide', () => events.close())
+}
+
+async function refresh() {
+  const answer = await fetch(location.pathname)
+  if (!answer.ok) return
+  const fresh = new DOMParser().parseFromString(await answer.text(), 'text/html')
+  const name = part.dataset.live
+  const next = fresh.querySelector(`[data-live="${name}"]`)
+  // What the reader opened stays open, and what they closed closed.
+  for (const details of part.querySelectorAll('details[id]')) {
+    const same = next.querySelector(`#${CSS.escape(details.id)}`)
+    if (same) same.open = details.open
+  }
+  const focused = document.activeElement?.closest('details[id]')?.id
+  part.replaceChildren(...next.childNodes)
+  if (focused) document.querySelector(`#${CSS.escape(focused)} > summary`)?.focus()
+  showTools()
+}
