@@ -4,6 +4,7 @@ import { addBackupCommand } from './cli/backup.ts'
 import { addClientCommands } from './cli/client.ts'
 import { addConfigCommands } from './cli/config.ts'
 import type { DevFlags } from './cli/dev.ts'
+import { addReportCommand } from './cli/dev-report.ts'
 import { addDoctorCommand } from './cli/doctor/command.ts'
 import { addExplainCommand } from './cli/explain.ts'
 import { exitCode, reportFailure } from './cli/failure.ts'
@@ -40,6 +41,7 @@ Examples:
   lychgate dev --port 0                              a free port; the issuer is printed
   lychgate dev --people people.yaml
   lychgate dev --time +31d                           what a client sees in a month
+  lychgate dev report                                who believed an issuer that lies?
   curl -s localhost:9400/_dev/clock -H 'content-type: application/json' -d '{"advance":"1h"}'
 
 The routes below /_dev move the time, issue tokens, lose replies and more: docs/development.md.
@@ -75,6 +77,7 @@ function commandLine(): Command {
     .option('--time <when>', 'the time it starts at: 2027-01-01T00:00:00Z, or +31d')
     .addHelpText('after', devExamples)
     .action(async (flags: DevFlags) => (await import('./cli/dev.ts')).dev(flags))
+  addReportCommand(dev)
   const serve = program
     .command('serve')
     .description('start the server for real people; it needs LYCHGATE_SECRET')

@@ -1,4 +1,4 @@
-import { redeemsTheCode } from './conduct.ts'
+import { redeemsTheCode } from './criteria.ts'
 import { inCallback, type Lie } from './lie.ts'
 import type { Profile } from './profile.ts'
 

@@ -1,5 +1,5 @@
 import { authorizationResponses } from './authorization-responses.ts'
-import { never } from './conduct.ts'
+import { never } from './criteria.ts'
 import { documents } from './documents.ts'
 import { idTokens } from './id-tokens.ts'
 import type { Profile } from './profile.ts'

@@ -1,4 +1,4 @@
-import { asksForTokens, asksWithoutS256, goesOnHere } from './conduct.ts'
+import { asksForTokens, asksWithoutS256, goesOnHere } from './criteria.ts'
 import { inJson, type Lie, without } from './lie.ts'
 import type { Profile } from './profile.ts'
 

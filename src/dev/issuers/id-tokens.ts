@@ -1,4 +1,4 @@
-import { keepsTheAccess, usesAnyToken, usesTheTokens } from './conduct.ts'
+import { keepsTheAccess, usesAnyToken, usesTheTokens } from './criteria.ts'
 import { inJson, inTokens, type Members, without } from './lie.ts'
 import type { Profile } from './profile.ts'
 import {

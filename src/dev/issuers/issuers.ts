@@ -58,11 +58,15 @@ export class Issuers {
     return (await opening).app
   }
 
-  /** Ends all of them, and forgets what was seen. */
+  /** Forgets what was seen; clients and people stay. */
+  forget(): void {
+    for (const conduct of this.#conducts.values()) conduct.clear()
+  }
+
+  /** Ends all of them. */
   async close(): Promise<void> {
     const ending = [...this.#opened.values()]
     this.#opened.clear()
-    this.#conducts.clear()
     for (const opening of ending) await (await opening).close()
   }
 

@@ -33,7 +33,7 @@ export const misbehavingIssuers: DevPart = async (app, deps) => {
   app.get('/issuers', async () => ({ issuers: (await issuers()).list() }))
   app.get('/issuers/report', async () => (await issuers()).report())
   app.delete('/issuers/report', async (_request, reply) => {
-    await (await made)?.close()
+    ;(await made)?.forget()
     return reply.code(204).send()
   })
   app.post<{ Params: { profile: string } }>('/issuers/:profile/outcome', async ({ params, body }, reply) => {

@@ -1,5 +1,5 @@
 import type { FastifyRequest } from 'fastify'
-import type { Criterion } from './conduct.ts'
+import type { Criterion } from './criteria.ts'
 import type { Lie } from './lie.ts'
 
 /** A misbehaving issuer: a whole server that lies about exactly one thing. */

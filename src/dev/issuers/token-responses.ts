@@ -6,7 +6,7 @@ import {
   showsNoToken,
   usesTheExpired,
   usesTheTokens,
-} from './conduct.ts'
+} from './criteria.ts'
 import { inJson, insteadOfTokens, inTokens, without } from './lie.ts'
 import type { Profile } from './profile.ts'
 import { withClaims } from './sign.ts'

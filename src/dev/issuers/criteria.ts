@@ -1,0 +1,103 @@
+import type { Step } from './step.ts'
+
+/** A step as it is judged. */
+export interface JudgedStep extends Step {
+  /** It shows an access or refresh token this issuer has told to somebody; undefined when it shows none. */
+  readonly showsKnownToken: boolean | undefined
+}
+
+/** When a client was fooled: by what it does, or, where nobody else can see it, by its own word. */
+export interface Criterion {
+  /** "… redeems the code of that answer" */
+  readonly text: string
+  /** @param before The steps between the lie and `later`. */
+  readonly isMet: (lie: JudgedStep, later: JudgedStep, before: readonly JudgedStep[]) => boolean
+  /**
+   * The moment in which the lie matters to somebody who uses the tokens it came with. Until it has come they are neither
+   * fooled nor sound.
+   */
+  readonly moment?: (lie: JudgedStep, later: JudgedStep) => boolean
+}
+
+/** A call of UserInfo or the API. */
+export const isCall = ({ place }: Step) => place === 'userinfo' || place === 'api'
+const isRefresh = ({ sent }: Step) => sent.refreshToken !== undefined
+
+export const redeemsTheCode: Criterion = {
+  text: 'it sends a code of that answer to the token endpoint',
+  isMet: ({ gave }, { sent }) => sent.code !== undefined && gave.codes.includes(sent.code),
+}
+
+export const usesTheTokens: Criterion = {
+  text: 'it uses a token of that answer: the access token at UserInfo or the API, or the refresh token',
+  isMet: ({ gave }, { sent }) =>
+    (sent.accessToken !== undefined && sent.accessToken === gave.accessToken) ||
+    (sent.refreshToken !== undefined && sent.refreshToken === gave.refreshToken),
+}
+
+/** For what concerns every token there is. */
+export const usesAnyToken: Criterion = {
+  text: 'it uses a token of this issuer: an access token at UserInfo or the API, or a refresh token',
+  isMet: (_lie, later) => later.showsKnownToken === true,
+}
+
+export const keepsTheAccess: Criterion = {
+  text: 'it goes on with what it has: calls the API, or refreshes',
+  isMet: (_lie, later) => (later.place === 'api' && later.showsKnownToken === true) || isRefresh(later),
+}
+
+export const goesOnHere: Criterion = {
+  text: 'it registers, sends a person to the authorization endpoint, or asks for tokens',
+  isMet: (_lie, { place }) => ['registration', 'authorization', 'callback', 'token'].includes(place),
+}
+
+export const asksWithoutS256: Criterion = {
+  text: 'it sends an authorization request without code_challenge_method=S256',
+  isMet: (_lie, { place, method, path, sent }) =>
+    path === '/oauth/authorize' && place !== 'other' && method !== 'HEAD' && sent.challengeMethod !== 'S256',
+}
+
+export const asksForTokens: Criterion = {
+  text: 'a request for tokens arrives',
+  isMet: (_lie, { place }) => place === 'token',
+}
+
+export const callsAnyway: Criterion = {
+  text: 'it calls UserInfo or the API all the same, or refreshes',
+  isMet: (_lie, later) => isCall(later) || isRefresh(later),
+}
+
+export const showsNoToken: Criterion = {
+  text: 'it calls UserInfo or the API without a token this issuer gave it (the text "undefined", say), or refreshes with such a one',
+  isMet: (_lie, later) => (isCall(later) || isRefresh(later)) && later.showsKnownToken !== true,
+}
+
+export const usesTheExpired: Criterion = {
+  text: 'it uses the access token after it has expired',
+  isMet: ({ gave }, { sent, at }) =>
+    sent.accessToken !== undefined && sent.accessToken === gave.accessToken && at >= (gave.expiresAt ?? at),
+  moment: ({ gave }, { at }) => at >= (gave.expiresAt ?? at),
+}
+
+export const repeatsTheRefused: Criterion = {
+  text: 'it makes the same call with the same token again after it was refused (403)',
+  isMet: (_lie, later, before) =>
+    isCall(later) &&
+    before.some(
+      ({ status, path, method, sent }) =>
+        status === 403 &&
+        path === later.path &&
+        method === later.method &&
+        sent.accessToken === later.sent.accessToken,
+    ),
+  moment: ({ gave }, { status, sent }) => status === 403 && sent.accessToken === gave.accessToken,
+}
+
+/** For the issuer that does not lie. */
+export const never: Criterion = { text: 'never: this issuer does not lie', isMet: () => false }
+
+/** For what only the client can know. */
+export const onlyTold: Criterion = {
+  text: 'it says so itself (POST …/outcome): nobody else sees what it made of the answer',
+  isMet: () => false,
+}

@@ -1,0 +1,69 @@
+/** A client that believes everything shows two things: that each issuer lies as it says, and that being fooled is seen. */
+import t from 'tap'
+import { profiles } from '../../../src/dev/issuers/catalogue.ts'
+import { startServer } from '../../helpers/server.ts'
+import { believe, type Facts } from './believer.ts'
+import { lies } from './lies.ts'
+import { reportOf, surroundingsOf } from './results.ts'
+
+const server = await startServer(t, { mode: 'dev' })
+const told = new Map<string, Facts>()
+for (const profile of profiles) {
+  const before = server.now()
+  told.set(profile.id, await believe(surroundingsOf(server, profile)))
+  server.advance(before - server.now())
+}
+const report = await reportOf(server)
+
+/** What differs from what the true issuer says, a place after the other; null is what is missing. */
+function differences(id: string): readonly (readonly [string, Readonly<Record<string, unknown>>])[] {
+  const [truth, said] = [told.get('reference'), told.get(id)]
+  const names = [...new Set([...(truth?.keys() ?? []), ...(said?.keys() ?? [])])]
+  const differing = names.filter(
+    (name) => JSON.stringify(truth?.get(name)) !== JSON.stringify(said?.get(name)),
+  )
+  const places = new Set(names.map(placeOf))
+  return [...places].flatMap((place) => {
+    const here = differing.filter((name) => placeOf(name) === place)
+    const values = here.map((name) => [name.slice(place.length + 1), said?.get(name) ?? null])
+    return here.length === 0 ? [] : [[place, Object.fromEntries(values)] as const]
+  })
+}
+
+function placeOf(name: string): string {
+  return name.slice(0, name.indexOf('.'))
+}
+
+t.test('there are at least 25, each with one lie that is written down here', async (t) => {
+  const ids = profiles.map(({ id }) => id)
+  t.equal(ids.length > 25, true)
+  t.equal(new Set(ids).size, ids.length)
+  t.strictSame(Object.keys(lies).toSorted(), ids.filter((id) => id !== 'reference').toSorted())
+})
+
+for (const [id, { says, so = [] }] of Object.entries(lies)) {
+  t.test(`${id} differs from the true issuer in its lie, and in what comes of believing it`, async (t) => {
+    const [first, ...later] = differences(id)
+    const { port } = new URL(server.issuer)
+    const [place, values] = first ?? ['nowhere', {}]
+    t.strictSame(JSON.parse(JSON.stringify({ [place]: values }).replaceAll(`:${port}`, ':{port}')), says)
+    t.strictSame(
+      later.map(([name]) => name),
+      so,
+    )
+  })
+}
+
+t.test('every issuer that lies has fooled it, and the true one has served it', async (t) => {
+  const { reference, fooled, rejected, not_reached } = report
+  t.strictSame(
+    { reference, fooled, rejected, not_reached },
+    { reference: 'passed', fooled: profiles.length - 1, rejected: 0, not_reached: 0 },
+  )
+  for (const { id, verdict, evidence, told: own } of report.profiles) {
+    const isTold = id === 'introspection-active-text'
+    t.equal(verdict, id === 'reference' ? 'passed' : 'fooled', id)
+    t.equal(evidence !== undefined, id !== 'reference' && !isTold, id)
+    t.equal(own, isTold ? 'fooled' : undefined, id)
+  }
+})

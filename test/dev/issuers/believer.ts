@@ -1,0 +1,180 @@
+/** A client that believes everything, and writes down what it was told: the opposite of what a client should be. */
+import { createHash } from 'node:crypto'
+import { createLocalJWKSet, decodeProtectedHeader, type JSONWebKeySet, jwtVerify } from 'jose'
+import { claimsOf, pkce, signInAndApprove } from '../../helpers/flow.ts'
+import { UserAgent } from '../../helpers/user-agent.ts'
+import type { Surroundings } from './client.ts'
+
+type Members = Record<string, unknown>
+/** What was told, by its place and name; of what differs from run to run only whether it is right. */
+export type Facts = Map<string, unknown>
+
+const redirectUri = 'http://127.0.0.1:51004/callback'
+const verifier = 'v'.repeat(43)
+
+/** Goes the whole way, whatever it is told. */
+export async function believe({ issuer, waitForExpiry, tell }: Omit<Surroundings, 'person'>): Promise<Facts> {
+  const facts: Facts = new Map()
+  const note = (place: string, members: Members) => {
+    for (const [name, value] of Object.entries(members))
+      facts.set(`${place}.${name}`, withoutIssuer(value, issuer))
+  }
+  const metadata = await discover(issuer, note)
+  const clientId = await register(issuer)
+  const code = await authorize({ issuer, metadata, clientId }, note)
+  const endpoint = String(metadata['token_endpoint'] ?? `${issuer}/api/oauth/token`)
+  const ask = async (fields: Record<string, string>) => {
+    const body = new URLSearchParams({ client_id: clientId, ...fields })
+    return read(await fetch(endpoint, { method: 'POST', body }))
+  }
+  const exchange = {
+    grant_type: 'authorization_code',
+    code,
+    redirect_uri: redirectUri,
+    code_verifier: verifier,
+  }
+  const tokens = await ask(exchange)
+  note('token', shown(tokens))
+  await lookAtIdToken('id_token', { issuer, clientId, tokens }, note)
+  if (typeof tokens.members['expires_in'] === 'string') await waitForExpiry?.()
+  note('first call', await call(issuer, tokens))
+
+  const refreshed = await ask({
+    grant_type: 'refresh_token',
+    refresh_token: String(tokens.members['refresh_token']),
+  })
+  note('refresh', shown(refreshed))
+  await lookAtIdToken('refreshed id_token', { issuer, clientId, tokens: refreshed }, note)
+  note('second call', await call(issuer, refreshed))
+  const again = await ask({
+    grant_type: 'refresh_token',
+    refresh_token: String(refreshed.members['refresh_token']),
+  })
+  note('second refresh', { status: again.status })
+  const dead = await post(`${issuer}/api/oauth/introspect`, { client_id: clientId, token: 'dead' })
+  note('introspection', dead.members)
+  if (dead.members['active']) await tell?.('fooled')
+  return facts
+}
+
+type Note = (place: string, members: Members) => void
+
+async function discover(issuer: string, note: Note): Promise<Members> {
+  const { members } = await read(await fetch(`${issuer}/.well-known/openid-configuration`))
+  note('metadata', members)
+  const { origin, pathname } = new URL(issuer)
+  const at = (name: string) => `${origin}/.well-known/${name}${pathname}`
+  const other = await read(await fetch(at('oauth-authorization-server')))
+  note('both documents', { same: JSON.stringify(other.members) === JSON.stringify(members) })
+  note('resource metadata', (await read(await fetch(at('oauth-protected-resource')))).members)
+  const challenge = (await fetch(`${issuer}/api/oauth/userinfo`)).headers.get('www-authenticate') ?? ''
+  const url = /resource_metadata="([^"]*)"/.exec(challenge)?.[1] ?? ''
+  note('challenged', { resource: (await read(await fetch(url))).members['resource'] })
+  return members
+}
+
+async function register(issuer: string): Promise<string> {
+  const headers = { 'content-type': 'application/json' }
+  const body = JSON.stringify({ redirect_uris: [redirectUri] })
+  const { members } = await read(
+    await fetch(`${issuer}/api/oauth/register`, { method: 'POST', headers, body }),
+  )
+  return String(members['client_id'])
+}
+
+async function authorize(
+  { issuer, metadata, clientId }: { issuer: string; metadata: Members; clientId: string },
+  note: Note,
+): Promise<string> {
+  const methods = metadata['code_challenge_methods_supported']
+  const method = Array.isArray(methods) ? String(methods[0]) : 'S256'
+  const query = new URLSearchParams({
+    response_type: 'code',
+    client_id: clientId,
+    redirect_uri: redirectUri,
+    scope: 'openid profile courses:read',
+    state: 'a-state',
+    nonce: 'a-nonce',
+    code_challenge: pkce(verifier).challenge,
+    code_challenge_method: method,
+  })
+  const agent = new UserAgent(issuer)
+  const landing = await agent.open(`${issuer}/oauth/authorize?${query}`)
+  const { searchParams, hash } = await signInAndApprove(agent, landing)
+  const fragment = new URLSearchParams(hash.slice(1))
+  const parameters = [...searchParams, ...fragment]
+  note('callback', {
+    in: fragment.size > 0 ? 'fragment' : 'query',
+    codes: searchParams.getAll('code').length + fragment.getAll('code').length,
+  })
+  note('callback', Object.fromEntries(parameters.filter(([name]) => name !== 'code')))
+  return parameters.find(([name]) => name === 'code')?.[1] ?? ''
+}
+
+interface Answer {
+  readonly status: number
+  readonly type: string | null
+  readonly members: Members
+}
+
+async function read(response: Response): Promise<Answer> {
+  const text = await response.text()
+  const members: Members = text.startsWith('{') ? JSON.parse(text) : {}
+  return { status: response.status, type: response.headers.get('content-type'), members }
+}
+
+async function post(url: string, fields: Record<string, string>): Promise<Answer> {
+  return read(await fetch(url, { method: 'POST', body: new URLSearchParams(fields) }))
+}
+
+/** Tokens are told by their being there. */
+function shown({ status, type, members }: Answer): Members {
+  const secret = ['access_token', 'refresh_token', 'id_token']
+  const told = Object.entries(members).map(([name, value]) => [
+    name,
+    secret.includes(name) ? typeof value : value,
+  ])
+  return { status, type, ...Object.fromEntries(told) }
+}
+
+async function lookAtIdToken(
+  place: string,
+  { issuer, clientId, tokens }: { issuer: string; clientId: string; tokens: Answer },
+  note: Note,
+): Promise<void> {
+  const { id_token: jws, access_token: accessToken } = tokens.members
+  const { members: keys } = await read(await fetch(`${issuer}/api/oauth/jwks`))
+  if (typeof jws !== 'string') return
+  // `as`: what the issuer publishes as its keys.
+  const known = createLocalJWKSet(keys as unknown as JSONWebKeySet)
+  const verifies = await jwtVerify(jws, known, { currentDate: new Date(0) }).then(
+    () => true,
+    () => false,
+  )
+  const { alg, typ } = decodeProtectedHeader(jws)
+  const { iat, exp, aud, at_hash: hash, auth_time: _then, ...claims } = claimsOf(jws)
+  const right = createHash('sha256')
+    .update(String(accessToken))
+    .digest()
+    .subarray(0, 16)
+    .toString('base64url')
+  const lives = typeof exp === 'number' ? exp - Number(iat) : exp
+  const to = [aud].flat().map((name) => (name === clientId ? 'client' : name))
+  note(place, { verifies, alg, typ, ...claims, lives, aud: to, isHashRight: hash === right })
+}
+
+/** UserInfo and the API, each a second time when it was refused. */
+async function call(issuer: string, { members }: Answer): Promise<Members> {
+  const headers = { authorization: `Bearer ${members['access_token']}` }
+  const get = async (path: string) => {
+    const answer = await read(await fetch(issuer + path, { headers }))
+    return answer.status === 403 ? read(await fetch(issuer + path, { headers })) : answer
+  }
+  const { status: userInfo, members: person } = await get('/api/oauth/userinfo')
+  return { userInfo, sub: person['sub'], api: (await get('/api/courses')).status }
+}
+
+function withoutIssuer(value: unknown, issuer: string): unknown {
+  if (typeof value === 'string') return value.replace(issuer, '{issuer}')
+  return Array.isArray(value) ? value.map((each) => withoutIssuer(each, issuer)) : value
+}

@@ -1,0 +1,52 @@
+import type { Person } from '../../helpers/person.ts'
+
+/** What a client is given: an issuer, a person with a browser, and the time as the server knows it. */
+export interface Surroundings {
+  readonly issuer: string
+  readonly person: Person
+  /** Lets the access token of the first exchange grow old, and gives the time it is then. */
+  readonly waitForExpiry?: () => Promise<number>
+  /** Says to the server what only the client knows. */
+  readonly tell?: (outcome: 'rejected' | 'fooled') => Promise<void>
+}
+
+/** A client that goes from discovery to revocation, and stops where its library throws. */
+export interface ClientUnderTest {
+  readonly name: string
+  readonly run: (surroundings: Surroundings, at: (step: string) => void) => Promise<void>
+}
+
+/** Where a run ended, and by what. */
+export interface Ending {
+  readonly step: string
+  /** Absent when the client got to the end. */
+  readonly error?: string
+}
+
+/** Runs a client against one issuer. */
+export async function runClient(client: ClientUnderTest, surroundings: Surroundings): Promise<Ending> {
+  let step = 'start'
+  try {
+    await client.run(surroundings, (next) => {
+      step = next
+    })
+    return { step }
+  } catch (error) {
+    return { step, error: reasonOf(error).replaceAll(surroundings.issuer, '{issuer}') }
+  }
+}
+
+/** The innermost reason: libraries wrap what they found into something general. */
+function reasonOf(error: unknown): string {
+  if (!(error instanceof Error)) return String(error)
+  if (error.cause instanceof Error) return reasonOf(error.cause)
+  return 'issues' in error ? issuesOf(error.issues) : error.message
+}
+
+/** What a schema of zod found. */
+function issuesOf(issues: unknown): string {
+  if (!Array.isArray(issues)) return String(issues)
+  return issues
+    .map(({ path, message }: { path: readonly string[]; message: string }) => `${path.join('.')}: ${message}`)
+    .join('; ')
+}

@@ -1,0 +1,70 @@
+import { profiles } from '../../../src/dev/issuers/catalogue.ts'
+import { onlyTold, usesTheExpired } from '../../../src/dev/issuers/criteria.ts'
+import type { Profile } from '../../../src/dev/issuers/profile.ts'
+import type { Report } from '../../../src/dev/issuers/report.ts'
+import { newPerson, type Person } from '../../helpers/person.ts'
+import type { TestServer } from '../../helpers/server.ts'
+import { type ClientUnderTest, type Ending, runClient, type Surroundings } from './client.ts'
+
+/** What a client made of one issuer: what it said, and what the server says. */
+export interface Result extends Ending {
+  readonly id: string
+  readonly client: string
+  readonly verdict: string
+}
+
+/** Runs every client against every issuer of a development server. */
+export async function runAll(
+  server: TestServer,
+  clients: readonly ClientUnderTest[],
+): Promise<readonly Result[]> {
+  const people = new Map(
+    profiles.map(({ id }): [string, Person] => [id, newPerson({ issuer: issuerOf(server, id) })]),
+  )
+  const results: Result[] = []
+  for (const client of clients) {
+    await fetch(`${server.issuer}/_dev/issuers/report`, { method: 'DELETE' })
+    const endings = new Map<string, Ending>()
+    for (const profile of profiles) {
+      const person = people.get(profile.id)
+      if (person === undefined) throw new Error(`nobody for ${profile.id}`)
+      const before = server.now()
+      endings.set(profile.id, await runClient(client, { ...surroundingsOf(server, profile), person }))
+      if (profile.fooledWhen === usesTheExpired) server.advance(before - server.now())
+    }
+    for (const { id, verdict } of (await reportOf(server)).profiles) {
+      results.push({ id, client: client.name, verdict, ...(endings.get(id) ?? { step: '' }) })
+    }
+  }
+  return results
+}
+
+/** What the server says now. */
+export async function reportOf(server: TestServer): Promise<Report> {
+  return (await (await fetch(`${server.issuer}/_dev/issuers/report`)).json()) as Report
+}
+
+export function issuerOf(server: TestServer, id: string): string {
+  return `${server.issuer}/_dev/issuers/${id}`
+}
+
+/** What a client of this profile is given, but the person. */
+export function surroundingsOf(
+  server: TestServer,
+  { id, fooledWhen }: Profile,
+): Omit<Surroundings, 'person'> {
+  const issuer = issuerOf(server, id)
+  const tell = async (outcome: string) => {
+    const headers = { 'content-type': 'application/json' }
+    await fetch(`${issuer}/outcome`, { method: 'POST', headers, body: JSON.stringify({ outcome }) })
+  }
+  const waitForExpiry = async () => {
+    server.advance(3600)
+    return server.now()
+  }
+  return {
+    issuer,
+    ...(fooledWhen === onlyTold && { tell }),
+    ...(fooledWhen === usesTheExpired && { waitForExpiry }),
+  }
+}
