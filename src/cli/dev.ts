@@ -7,12 +7,13 @@ import { type MovableClock, movableClock } from '../dev/clock.ts'
 import { changeOf } from '../dev/clock-routes.ts'
 import { type DevelopmentPerson, developmentPeople, passwordOf, seedPeople } from '../dev/people.ts'
 import { OAuthError } from '../domain/errors.ts'
+import { findFreePort } from '../http/free-port.ts'
 import type { Store } from '../storage/store.ts'
 import { isoInstant, systemClock, systemRandom } from '../system.ts'
 import { keepDevSecret } from './dev-secret.ts'
 import { makeFolder } from './open.ts'
 import { readableLog } from './readable-log.ts'
-import { findFreePort, runServer } from './run-server.ts'
+import { runServer } from './run-server.ts'
 import type { ServerFlags } from './server-flags.ts'
 
 /** Flags of a development server alone. */
@@ -36,7 +37,7 @@ export async function dev({ config: file, people: peopleFile, time, ...flags }: 
   const seed = async (store: Store) => {
     taken = await seedPeople(store, clock, people)
   }
-  await runServer({ ...config, secret }, seed, { logTo: readableLog(process.stdout) }, clock)
+  await runServer({ ...config, secret }, seed, { logTo: readableLog(process.stdout, config.issuer) }, clock)
   process.stdout.write(banner(config, { people, taken, clock }))
 }
 
@@ -90,6 +91,7 @@ function banner({ issuer, data }: Config, { people, taken, clock }: Scene): stri
 
   issuer      ${issuer}
   discovery   ${issuer}/.well-known/openid-configuration
+  try it      ${issuer}/
   sign in as  ${signIns.join('   or   ')}${more}
 ${time}  data        ${resolve(data)}
 

@@ -24,34 +24,48 @@ let timeOfDay: Intl.DateTimeFormat | undefined
 
 /**
  * Writes the server's log lines for people: one line a request, and below a refusal what was stored and what was
- * received. Made for `lychgate dev`; a production server writes JSON.
+ * received, and where the trace shows the rest. Made for `lychgate dev`; a production server writes JSON.
  */
-export function readableLog(output: { write(text: string): unknown }): { write(line: string): void } {
+export function readableLog(
+  output: { write(text: string): unknown },
+  issuer: string,
+): { write(line: string): void } {
   return {
     write(line) {
       // `as`: pino writes these lines.
-      const text = describe(JSON.parse(line) as Line)
+      const text = describe(JSON.parse(line) as Line, issuer)
       if (text !== undefined) output.write(`${visible(text)}\n`)
     },
   }
 }
 
-function describe(line: Line): string | undefined {
+function describe(line: Line, issuer: string): string | undefined {
   const { level, time, msg, method, path, status, ms } = line
-  if (method !== undefined)
-    return [`${clock(time)} ${status} ${method} ${path} ${ms} ms`, ...refusal(line)].join('\n')
+  if (method !== undefined) {
+    if (isLook(line)) return undefined
+    return [`${clock(time)} ${status} ${method} ${path} ${ms} ms`, ...refusal(line, issuer)].join('\n')
+  }
   // Where it listens is in the banner.
   if (level < warning) return undefined
   return [`${clock(time)} ${msg}`, ...indented(line.err?.stack)].join('\n')
 }
 
-function refusal({ error, why, rule, stored, received, cause, reqId }: Line): readonly string[] {
+/** What the developer looks at, and what pages are made of, is not what a client did. */
+function isLook({ error, path = '' }: Line): boolean {
+  return error === undefined && /^(?:\/.*)?\/(?:_dev\/(?:flows|try|assets)|assets)\b/.test(path)
+}
+
+function refusal(
+  { error, why, rule, stored, received, cause, reqId }: Line,
+  issuer: string,
+): readonly string[] {
   if (error === undefined) return []
   return [
     `         ${error}: ${why}${rule === undefined ? '' : `  [${rule}]`}`,
     ...(stored === undefined ? [] : [`         stored    ${show(stored)}`]),
     ...(received === undefined ? [] : [`         received  ${show(received)}`]),
-    ...(cause === undefined ? [] : [`         request   ${reqId}`, ...indented(cause.stack)]),
+    `         trace     ${issuer}/_dev/flows/requests/${reqId}`,
+    ...(cause === undefined ? [] : indented(cause.stack)),
   ]
 }
 

@@ -3,6 +3,13 @@ import type { OAuthError, RefusalDetail } from '../domain/errors.ts'
 import { says } from '../texts/catalogue.ts'
 import { noteRefusal, toOAuthError } from './errors.ts'
 
+declare module 'fastify' {
+  interface FastifyInstance {
+    /** Where a development server shows what it did with a request; no other has it. */
+    readonly traceUrl?: (requestId: string) => string
+  }
+}
+
 /**
  * Makes every refusal in this scope a page for the person, RFC 6749 §4.1.2.1 and RFC 6749 §3.1.2.4: never a redirect.
  */
@@ -15,6 +22,8 @@ export function errorPage(refusal: OAuthError, reply: FastifyReply): FastifyRepl
   noteRefusal(refusal, reply)
   const { status, detail } = refusal
   const { title, advice, link } = detail.page ?? generalWords(status)
+  const { server, id } = reply.request
+  const traceUrl = server.traceUrl?.(id)
   const retryAfter = Number(refusal.headers['retry-after'])
   reply.headers(refusal.headers)
   const model = {
@@ -23,7 +32,8 @@ export function errorPage(refusal: OAuthError, reply: FastifyReply): FastifyRepl
     advice,
     code: refusal.code,
     description: refusal.message,
-    requestId: reply.request.id,
+    requestId: id,
+    ...(traceUrl !== undefined && { traceUrl }),
     ...(link && { link }),
     ...(retryAfter > 0 && { retryAfterSeconds: retryAfter }),
   }

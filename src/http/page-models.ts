@@ -1,15 +1,14 @@
 import type { Seconds } from '../domain/model.ts'
 import type { Text } from '../domain/text.ts'
-import type { AccountAppsPage } from './account-models.ts'
+import type { AccountPages } from './account-models.ts'
 
 /** What each server-rendered page shows. Values are plain text: the templates escape them. */
-export interface Pages {
+export interface Pages extends AccountPages {
   login: LoginPage
   'select-account': SelectAccountPage
   consent: ConsentPage
   logout: LogoutPage
   'signed-out': SignedOutPage
-  'account-apps': AccountAppsPage
   'form-post': FormPostPage
   error: ErrorPage
   home: HomePage
@@ -123,6 +122,8 @@ export interface ErrorPage {
   readonly code: string
   readonly description: string
   readonly requestId: string
+  /** Where a development server shows what it did with the request. */
+  readonly traceUrl?: string
   /** Present when going there can help, with its label. */
   readonly link?: { readonly url: string; readonly label: Text }
   /** Seconds after which trying again makes sense. */

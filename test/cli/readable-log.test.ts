@@ -32,12 +32,12 @@ t.test(
   },
 )
 
-t.test('a failure comes with the request id and where it happened', async (t) => {
+t.test('a failure comes with the place of its trace and where it happened', async (t) => {
   const failed = written({
     ...{ level: 50, time, method: 'GET', path: '/x', status: 500, ms: 2, msg: 'failed', reqId: 'abc' },
     ...{ error: 'server_error', why: 'the server failed', cause: { stack: 'Error: no\n    at x.ts:1' } },
   })
-  t.match(failed, /request {3}abc\n *Error: no\n *at x\.ts:1/)
+  t.match(failed, /trace {5}http:\/\/localhost:9400\/_dev\/flows\/requests\/abc\n *Error: no\n *at x\.ts:1/)
   t.match(
     written({ level: 40, time, msg: 'sweeping failed', err: { stack: 'Error: full' } }),
     /sweeping failed\n *Error: full/,
@@ -55,7 +55,17 @@ t.test('nothing that was sent commands the terminal', async (t) => {
   })
   t.match(refused, 'received  \ufffd]0;owned\ufffd\ufffdabc\ufffd12:00:00 200\n')
   t.notMatch(refused, /[^\P{C}\n]/u)
-  t.equal(refused.split('\n').length, 4, 'three lines and the end')
+  t.equal(refused.split('\n').length, 5, 'four lines and the end')
+})
+
+t.test('the pages a developer looks at leave no line, and refused they do', async (t) => {
+  for (const path of ['/_dev/flows/f1', '/_dev/assets/dev.js', '/t/_dev/try', '/assets/style.css']) {
+    const line = { level: 30, time, method: 'GET', path, status: 200, ms: 1, msg: 'answered' }
+    t.equal(written(line), '', path)
+    t.match(written({ ...line, status: 404, error: 'invalid_request', why: 'no' }), path)
+  }
+  const issuer = { level: 30, time, method: 'GET', path: '/_dev/issuers/x/login', status: 200, ms: 1 }
+  t.match(written({ ...issuer, msg: 'answered' }), '/_dev/issuers/x/login')
 })
 
 t.test('what the banner says already is not said again', async (t) => {
@@ -64,6 +74,6 @@ t.test('what the banner says already is not said again', async (t) => {
 
 function written(line: object): string {
   let text = ''
-  readableLog({ write: (more) => (text += more) }).write(JSON.stringify(line))
+  readableLog({ write: (more) => (text += more) }, 'http://localhost:9400').write(JSON.stringify(line))
   return text
 }

@@ -5,6 +5,8 @@ import fp from 'fastify-plugin'
 import type { Deps } from '../../deps.ts'
 import type { Write } from '../../domain/decision.ts'
 import { type Ruling, rulingChannel } from '../../domain/ruling.ts'
+// Brings `app.traceUrl`.
+import type {} from '../../http/page-errors.ts'
 import type { Store } from '../../storage/store.ts'
 import { describeFlow } from './describe-flow.ts'
 import { belongingOf, exchangeFrom } from './exchange.ts'
@@ -65,6 +67,7 @@ const recording = fp<{ readonly deps: Deps; readonly current: AsyncLocalStorage<
     const recordings = new WeakMap<FastifyRequest, Recording>()
     const listeners = new Set<() => void>()
     const book = openFlowBook()
+    app.decorate('traceUrl', (requestId: string) => `${deps.config.issuer}/_dev/flows/requests/${requestId}`)
     app.decorate('recorder', {
       book,
       onChange: (listener) => {
