@@ -8,10 +8,12 @@ import { addReportCommand } from './cli/dev-report.ts'
 import { addDoctorCommand } from './cli/doctor/command.ts'
 import { addExplainCommand } from './cli/explain.ts'
 import { exitCode, reportFailure } from './cli/failure.ts'
+import { addGrantCommands } from './cli/grant.ts'
 import { addHealthcheckCommand } from './cli/healthcheck.ts'
 import { addKeyCommands } from './cli/keys.ts'
 import { addRestoreCommand } from './cli/restore.ts'
 import { addServerFlags, type ServerFlags } from './cli/server-flags.ts'
+import { addSessionCommands } from './cli/session.ts'
 import { addTokenCommand } from './cli/token.ts'
 import { addUserCommands } from './cli/user.ts'
 import { version } from './version.ts'
@@ -23,7 +25,10 @@ Examples:
   lychgate token --user alice --scope courses:read   a token of that server
   lychgate serve --config lychgate.yaml --data /var/lib/lychgate
   lychgate client add --name 'Course app' --redirect-uri https://app.example.com/callback
-  lychgate user add carol --email carol@example.com
+  lychgate user invite carol@example.com             a link with which she sets her own password
+  lychgate user add carol --email carol@example.com  or you set it
+  lychgate grant list --user carol                   what she granted to which clients
+  lychgate session end --user carol                  she has to sign in again
   lychgate keys rotate                               new keys, published before they sign
   lychgate backup /backup/lychgate.db                a copy, while the server runs
   lychgate doctor                                    what is wrong with this set-up?
@@ -84,6 +89,8 @@ function commandLine(): Command {
   addServerFlags(serve).action(async (flags: ServerFlags) => (await import('./cli/serve.ts')).serve(flags))
   addClientCommands(program)
   addUserCommands(program)
+  addGrantCommands(program)
+  addSessionCommands(program)
   addKeyCommands(program)
   addTokenCommand(program)
   addBackupCommand(program)

@@ -1,12 +1,11 @@
 import { type Command, InvalidArgumentError, Option } from 'commander'
-import { canonicalLogin } from '../domain/account.ts'
-import { parseDuration } from '../domain/durations.ts'
 import { type AuditEvent, type AuditEventName, auditEventNames, type Seconds } from '../domain/model.ts'
 import type { AuditFilter, Store } from '../storage/store.ts'
 import { systemClock } from '../system.ts'
-import { CommandFailed } from './failure.ts'
+import { parseSpan } from './durations.ts'
 import { addLocationFlags, type LocationFlags, withStore } from './open.ts'
 import { instant, printColumns, printJson, visible } from './print.ts'
+import { findPerson, isSub } from './user/person.ts'
 
 interface AuditFlags extends LocationFlags {
   readonly since?: Seconds
@@ -14,6 +13,7 @@ interface AuditFlags extends LocationFlags {
   readonly client?: string
   readonly event?: AuditEventName
   readonly limit: number
+  readonly follow?: true
   readonly json?: true
 }
 
@@ -25,6 +25,7 @@ Examples:
   lychgate audit --since 1d
   lychgate audit --user alice --event sign-in-failed
   lychgate audit --client client_x1f8… --limit 1000 --json
+  lychgate audit --follow --json | grep --line-buffered sign-in-failed
 `
 
 /** Adds `lychgate audit`: who did what, from where, when. */
@@ -32,23 +33,36 @@ export function addAuditCommand(program: Command): void {
   const audit = program
     .command('audit')
     .description('who signed in, agreed, registered, revoked or changed what; the newest last')
-    .option('--since <duration>', 'not older than this: 90s, 15m, 12h, 1d or 4w', parsePast)
+    .option('--since <duration>', 'not older than this: 90s, 15m, 12h, 1d or 4w', parseSpan)
     .option('--user <name>', 'about this person: user name, e-mail address or sub')
     .option('--client <client_id>', 'about this client')
     .addOption(new Option('--event <name>', 'only this event').choices(auditEventNames))
     .option('--limit <number>', 'the newest so many', parseLimit, 100)
-    .option('--json', 'print JSON')
+    .option('--follow', 'go on with what happens, until it is interrupted')
+    .option('--json', 'print JSON; with --follow an event a line')
     .addHelpText('after', help)
   addLocationFlags(audit).action(auditCommand)
 }
 
 async function auditCommand(flags: AuditFlags): Promise<void> {
   await withStore(flags, async (store) => {
-    const events = await store.audit(await filterOf(flags, store))
-    const names = await namesOf(events, store)
-    if (flags.json) return printJson(events.map((event) => describe(event, names)))
-    printColumns(events.map((event) => lineOf(event, names)))
+    const filter = await filterOf(flags, store)
+    if (!flags.follow) return print(await store.audit(filter), store, flags)
+    const { follow } = await import('./audit-follow.ts')
+    await follow(store, filter, systemClock, (events) => print(events, store, flags))
   })
+}
+
+async function print(
+  events: readonly AuditEvent[],
+  store: Store,
+  { json, follow }: AuditFlags,
+): Promise<void> {
+  const names = await namesOf(events, store)
+  const described = events.map((event) => describe(event, names))
+  if (!json) printColumns(events.map((event) => lineOf(event, names)))
+  else if (!follow) printJson(described)
+  else for (const event of described) process.stdout.write(`${JSON.stringify(event)}\n`)
 }
 
 async function filterOf(
@@ -66,11 +80,7 @@ async function filterOf(
 
 /** A person who was removed has no name any more, and is found by their sub. */
 async function accountIdOf(user: string, store: Store): Promise<string> {
-  if (/^person_[\w-]{22}$/.test(user)) return user
-  const login = canonicalLogin(user)
-  const account = login === undefined ? undefined : await store.find('accountByLogin', login)
-  if (account === undefined) throw new CommandFailed('nobody has this user name; somebody removed has a sub')
-  return account.id
+  return isSub(user) ? user : (await findPerson(store, user)).id
 }
 
 type Names = ReadonlyMap<string, string>
@@ -107,13 +117,6 @@ function readable(fact: string, value: string | number): string {
   if (typeof value === 'number' && fact.endsWith('At'))
     return instant(value).replaceAll(' ', 'T').replace('TUTC', 'Z')
   return `${value}`.includes(' ') ? `"${value}"` : `${value}`
-}
-
-function parsePast(text: string): Seconds {
-  const seconds = parseDuration(text)
-  if (seconds === undefined || seconds < 0)
-    throw new InvalidArgumentError('It must be a number and a unit, such as 12h or 1d.')
-  return seconds
 }
 
 function parseLimit(text: string): number {

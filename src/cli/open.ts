@@ -19,6 +19,11 @@ export function addLocationFlags(command: Command): Command {
     .option('--data <folder>', 'folder of the SQLite database (LYCHGATE_DATA)')
 }
 
+/** Adds the flags of an operator's command, and below its help what else there is to say, with examples. */
+export function addOperatorFlags(command: Command, help: string): Command {
+  return addLocationFlags(command).option('--json', 'print JSON').addHelpText('after', help)
+}
+
 /** Runs an operator's command on the store of this configuration, and closes it whatever happens. */
 export async function withStore<T>(
   { config: file, data }: LocationFlags,

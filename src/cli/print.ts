@@ -8,7 +8,8 @@ export function printMembers(members: Readonly<Record<string, unknown>>): void {
   const lines = Object.entries(members).filter(([, value]) => value !== undefined && `${value}` !== '')
   const width = Math.max(...lines.map(([name]) => name.length))
   for (const [name, value] of lines) {
-    process.stdout.write(`${name.padEnd(width)}  ${Array.isArray(value) ? value.join(' ') : value}\n`)
+    const text = `${Array.isArray(value) ? value.join(' ') : value}`
+    process.stdout.write(`${name.padEnd(width)}  ${visible(text)}\n`)
   }
 }
 

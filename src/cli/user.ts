@@ -1,175 +1,142 @@
 import type { Command } from 'commander'
-import { canonicalLogin, changePassword, createAccount } from '../domain/account.ts'
-import { auditEvent } from '../domain/audit.ts'
-import { accept, type Write, withWrites } from '../domain/decision.ts'
-import type { Account, AccountClaims, AuditEventName } from '../domain/model.ts'
-import { hashPassword } from '../passwords.ts'
-import { RecordExists, type Store } from '../storage/store.ts'
-import { systemClock, systemRandom } from '../system.ts'
-import { CommandFailed } from './failure.ts'
-import { addLocationFlags, type LocationFlags, withStore } from './open.ts'
-import { operatorOccasion } from './operator.ts'
-import { printColumns, printJson, printMembers } from './print.ts'
-import { confirm, readNewPassword } from './prompt.ts'
-
-interface UserFlags extends LocationFlags {
-  readonly json?: true
-  readonly yes?: true
-  readonly email?: string
-  readonly emailVerified?: true
-  /** Claims, under commander's names for their flags. */
-  readonly [flag: string]: string | true | undefined
-}
-
-/** Claims of the profile scope that are plain text, OpenID Connect Core §5.4; each is a flag. */
-const profileClaims = [
-  'name',
-  'given_name',
-  'family_name',
-  'middle_name',
-  'nickname',
-  'profile',
-  'picture',
-  'website',
-  'gender',
-  'birthdate',
-  'zoneinfo',
-  'locale',
-]
+import { addYesFlag } from './insist.ts'
+import { addOperatorFlags } from './open.ts'
+import { addClaimFlags } from './user/claims.ts'
 
 const addHelp = `
-The password is asked for, or read from the first line of standard input; it is never an argument.
+The password is asked for, or read from the first line of standard input; it is never an argument. To let people
+choose their own, invite them.
 
 Examples:
   lychgate user add carol --email carol@example.com --name 'Carol Cooper'
   pwgen 20 1 | lychgate user add carol
 `
 
+const inviteHelp = `
+The link is sent where mail.url names a mail server, and printed otherwise. Its page asks for a name and a password.
+Used out of the letter, it proves the address; handed over by you, it does not. Invited again, before there is a
+password, they get another link; the first one still works. It works for lifetimes.invitationSeconds.
+
+Examples:
+  lychgate user invite alice@example.org
+  lychgate user invite alice@example.org --username alice --name 'Alice Archer' --locale de
+  lychgate user invite alice@example.org --print --json | jq -r .link
+`
+
+const resetHelp = `
+For somebody who forgot it. It is sent to their address, or printed. The password stays what it is until they choose
+another. It works for lifetimes.passwordResetSeconds.
+
+Examples:
+  lychgate user reset-link alice
+  lychgate user reset-link alice@example.org --print
+`
+
+const setHelp = `
+What is not named stays, an empty text takes the claim or the address away. Another address is not verified until
+it is proven to be theirs, or you say --email-verified.
+
+Examples:
+  lychgate user set carol --name 'Carol Cooper' --website ''
+  lychgate user set carol --email carol@example.org --email-verified
+`
+
+const passwordHelp = `
+It is asked for, or read from the first line of standard input. Every session of theirs ends. What they granted to
+clients goes on, unless you say --disconnect.
+
+Examples:
+  lychgate user passwd carol
+  pwgen 20 1 | lychgate user passwd carol --disconnect
+`
+
+const lockHelp = `
+They cannot sign in, with nothing; sessions, links and everything they granted to clients end at once and for good.
+
+Examples:
+  lychgate user lock carol
+  lychgate user lock carol --yes && lychgate audit --user carol --since 1d
+`
+
+const revokeHelp = `
+Their password and passkeys stay. lychgate grant revoke ends less, lychgate user lock ends more.
+
+Example:
+  lychgate user revoke carol --yes
+`
+
+const example = (line: string) => `\nExample:\n  lychgate user ${line}\n`
+
 /** Adds `lychgate user …`: the people who can sign in. */
 export function addUserCommands(program: Command): void {
-  const group = program.command('user').description('add, list and remove people, and set their passwords')
-  const add = group.command('add <username>').description('add a person').addHelpText('after', addHelp)
-  add.option('--email <address>', 'also a way to sign in').option('--email-verified', 'you know it is theirs')
-  for (const claim of profileClaims)
-    add.option(`--${claim.replaceAll('_', '-')} <text>`, `the claim ${claim}`)
-  addLocationFlags(add).option('--json', 'print JSON').action(userAdd)
-  const list = group.command('list').description('every person, oldest first')
-  addLocationFlags(list).option('--json', 'print JSON').action(userList)
-  const remove = group
-    .command('remove <username>')
-    .description('remove a person; sessions and tokens die with them')
-  addLocationFlags(remove).option('--yes', 'do not ask').option('--json', 'print JSON').action(userRemove)
-  const set = group
-    .command('set-password <username>')
-    .description('a new password, asked for or read from standard input; ends every session of theirs')
-  addLocationFlags(set).option('--json', 'print JSON').action(userSetPassword)
+  const group = program.command('user').description('add, invite, change, lock and remove people')
+  const command = (name: string, description: string) => group.command(name).description(description)
+  const add = command('add <username>', 'add a person with a password')
+    .option('--email <address>', 'also a way to sign in')
+    .option('--email-verified', 'you know it is theirs')
+  addOperatorFlags(addClaimFlags(add), addHelp).action(async (name, flags) =>
+    (await import('./user/add.ts')).userAdd(name, flags),
+  )
+  const invite = command('invite <email>', 'add a person who sets their own name and password')
+    .option('--username <name>', 'how they are called (default: their address)')
+    .option('--print', 'print the link, also where mail could be sent')
+  addOperatorFlags(addClaimFlags(invite), inviteHelp).action(async (email, flags) =>
+    (await import('./user/links.ts')).userInvite(email, flags),
+  )
+  const reset = command('reset-link <user>', 'give a person a link to a new password').option(
+    '--print',
+    'print the link, also where mail could be sent',
+  )
+  addOperatorFlags(reset, resetHelp).action(async (user, flags) =>
+    (await import('./user/links.ts')).userResetLink(user, flags),
+  )
+  addOperatorFlags(command('list', 'every person, oldest first'), example('list --json')).action(
+    async (flags) => (await import('./user/list.ts')).userList(flags),
+  )
+  const show = command('show <user>', 'a person, how they can sign in, and what is open for them')
+  addOperatorFlags(show, example('show carol@example.com')).action(async (user, flags) =>
+    (await import('./user/show.ts')).userShow(user, flags),
+  )
+  const set = command('set <user>', 'change what the profile of a person says')
+    .option('--email <address>', 'another e-mail address')
+    .option('--email-verified', 'you know it is theirs')
+    .option('--no-email-verified', 'you do not know that any more')
+  addOperatorFlags(addClaimFlags(set), setHelp).action(async (user, flags) =>
+    (await import('./user/set.ts')).userSet(user, flags),
+  )
+  const passwd = command('passwd <user>', 'a new password; every session of theirs ends').option(
+    '--disconnect',
+    'take back everything they granted to clients, too',
+  )
+  addOperatorFlags(passwd, passwordHelp).action(async (user, flags) =>
+    (await import('./user/passwd.ts')).userPasswd(user, flags),
+  )
+  addEndings(command)
 }
 
-async function userAdd(username: string, flags: UserFlags): Promise<void> {
-  await withStore(flags, async (store) => {
-    const person = {
-      username,
-      email: flags.email,
-      emailVerified: flags.emailVerified ?? false,
-      claims: claimsOf(flags),
-    }
-    // Judged before the password is asked for: nobody likes to type one in vain.
-    const { username: canonical } = createAccount(
-      { ...person, passwordHash: '' },
-      systemRandom(16),
-      systemClock(),
-    )
-    if (await store.find('accountByLogin', canonical)) throw taken()
-    const passwordHash = await hashPassword(await readNewPassword(), systemRandom)
-    const account = createAccount({ ...person, passwordHash }, systemRandom(16), systemClock())
-    try {
-      await store.write({ op: 'insertAccount', account }, told('person-added', account.id))
-    } catch (error) {
-      throw error instanceof RecordExists ? taken() : error
-    }
-    if (flags.json) printJson(describe(account))
-    else printMembers({ sub: account.id, username: account.username, email: account.email })
-  })
-}
-
-async function userList(flags: UserFlags): Promise<void> {
-  await withStore(flags, async (store) => {
-    const accounts = await store.list('account')
-    if (flags.json) return printJson(accounts.map(describe))
-    printColumns(
-      accounts.map(({ id, username, email = '', seeded }) => [
-        id,
-        username,
-        email,
-        seeded ? '(development)' : '',
-      ]),
-    )
-  })
-}
-
-async function userRemove(username: string, flags: UserFlags): Promise<void> {
-  await withStore(flags, async (store) => {
-    const person = await findPerson(store, username)
-    if (!flags.yes && !(await confirm(`Remove ${person.username}? Their sessions and tokens die.`))) {
-      throw new CommandFailed('nothing was removed')
-    }
-    await store.transact('account', person.id, (account) =>
-      accept(
-        undefined,
-        { op: 'deleteAccount', accountId: requirePerson(account).id },
-        told('person-removed', person.id),
-      ),
-    )
-    if (flags.json) printJson({ sub: person.id, removed: true })
-    else printMembers({ removed: person.username })
-  })
-}
-
-async function userSetPassword(username: string, flags: UserFlags): Promise<void> {
-  await withStore(flags, async (store) => {
-    const { id } = await findPerson(store, username)
-    const passwordHash = await hashPassword(await readNewPassword(), systemRandom)
-    const now = systemClock()
-    const account = await store.transact('account', id, (found) =>
-      withWrites(
-        changePassword(requirePerson(found), passwordHash, now),
-        told('person-password-changed', id),
-      ),
-    )
-    if (flags.json) printJson(describe(account))
-    else printMembers({ changed: account.username })
-  })
-}
-
-function told(name: AuditEventName, accountId: string): Write {
-  return auditEvent(name, operatorOccasion(), { accountId })
-}
-
-async function findPerson(store: Store, login: string): Promise<Account> {
-  const canonical = canonicalLogin(login)
-  return requirePerson(canonical === undefined ? undefined : await store.find('accountByLogin', canonical))
-}
-
-function requirePerson(account: Account | undefined): Account {
-  if (account === undefined) throw new CommandFailed('nobody has this user name')
-  return account
-}
-
-function taken(): CommandFailed {
-  return new CommandFailed('the user name or e-mail address is taken')
-}
-
-function claimsOf(flags: UserFlags): AccountClaims {
-  const claims: Record<string, string> = {}
-  for (const claim of profileClaims) {
-    const value = flags[claim.replace(/_(\w)/g, (_, letter: string) => letter.toUpperCase())]
-    // OpenID Connect Core §5.3.2: a claim without a value is left out, never empty.
-    if (typeof value === 'string' && value.trim() !== '') claims[claim] = value.trim()
-  }
-  return claims
-}
-
-/** Everything but the password's hash, standard claims under their own names. */
-function describe({ id, username, seeded, createdAt, claims }: Account) {
-  return { sub: id, username, seeded, created_at: createdAt, claims }
+function addEndings(command: (name: string, description: string) => Command): void {
+  const lock = addYesFlag(command('lock <user>', 'keep a person out; what they have open ends'))
+  addOperatorFlags(lock, lockHelp).action(async (user, flags) =>
+    (await import('./user/lock.ts')).userLock(user, flags),
+  )
+  const unlock = command('unlock <user>', 'let a person sign in again')
+  addOperatorFlags(unlock, example('unlock carol')).action(async (user, flags) =>
+    (await import('./user/lock.ts')).userUnlock(user, flags),
+  )
+  const revoke = command('revoke <user>', 'end every session and every grant of a person')
+  addOperatorFlags(addYesFlag(revoke), revokeHelp).action(async (user, flags) =>
+    (await import('./user/revoke.ts')).userRevoke(user, flags),
+  )
+  const factor = command('remove-second-factor <user>', 'for who lost the phone and the recovery codes')
+  addOperatorFlags(addYesFlag(factor), example('remove-second-factor carol')).action(async (user, flags) =>
+    (await import('./user/factors.ts')).userRemoveSecondFactor(user, flags),
+  )
+  const passkeys = command('remove-passkeys <user>', 'every passkey of a person')
+  addOperatorFlags(addYesFlag(passkeys), example('remove-passkeys carol')).action(async (user, flags) =>
+    (await import('./user/factors.ts')).userRemovePasskeys(user, flags),
+  )
+  const remove = command('remove <user>', 'remove a person; sessions and tokens die with them')
+  addOperatorFlags(addYesFlag(remove), example('remove carol --yes')).action(async (user, flags) =>
+    (await import('./user/remove.ts')).userRemove(user, flags),
+  )
 }

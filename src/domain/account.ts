@@ -140,7 +140,7 @@ export function unlockAccount({ lockedAt: _, ...account }: Account, now: Seconds
   return accept(unlocked, { op: 'updateAccount', account: unlocked })
 }
 
-/** The writes that sign a person out everywhere and take back everything they granted to clients. */
+/** The writes that sign a person out everywhere and take back everything they granted to clients, for good. */
 export function endAccess(accountId: string, rule: string, now: Seconds): readonly Write[] {
   return [
     { op: 'deleteSessionsOf', accountId },
@@ -154,6 +154,7 @@ function readEmail(text: string): string | undefined {
 
 function requireEmail(text: string): string {
   const email = canonicalEmail(text)
+    { op: 'deleteConsentsOf', accountId },
   if (email !== undefined) return email
   throw new OAuthError('invalid_request', 'email must be an e-mail address', {
     rule: 'oidc-core-5.1-email-syntax',

@@ -90,21 +90,39 @@ export function parseClientMetadata(members: JsonObject, policy: RegistrationPol
     redirectUris,
     postLogoutRedirectUris: readPostLogoutRedirectUris(members, policy),
     grantTypes: readGrantTypes(members),
-    contacts: readContacts(members),
-    localized: readLocalized(members),
+    ...readDescription(members),
     idTokenSignedResponseAlg: readAlgorithm(members, policy),
     requireAuthTime: readFlag(members, 'require_auth_time'),
     ...present({
       authenticationMethod: readAuthenticationMethod(members),
       name: readText(members, 'client_name'),
       scope: readCeiling(members, policy.scopes),
+      softwareId: readText(members, 'software_id'),
+      softwareVersion: readText(members, 'software_version'),
+      defaultMaxAgeSeconds: readSeconds(members, 'default_max_age'),
+    }),
+  }
+}
+
+/** What a client tells people about itself beside its name, RFC 7591 §2; never fetched. */
+export type ClientDescription = Pick<
+  Client,
+  'contacts' | 'localized' | 'clientUri' | 'logoUri' | 'policyUri' | 'tosUri'
+>
+
+/**
+ * Reads those members, by their names on the wire.
+ * @throws {OAuthError} `invalid_client_metadata`
+ */
+export function readDescription(members: JsonObject): ClientDescription {
+  return {
+    contacts: readContacts(members),
+    localized: readLocalized(members),
+    ...present({
       clientUri: readUri(members, 'client_uri'),
       logoUri: readUri(members, 'logo_uri'),
       policyUri: readUri(members, 'policy_uri'),
       tosUri: readUri(members, 'tos_uri'),
-      softwareId: readText(members, 'software_id'),
-      softwareVersion: readText(members, 'software_version'),
-      defaultMaxAgeSeconds: readSeconds(members, 'default_max_age'),
     }),
   }
 }

@@ -12,6 +12,11 @@ export function noteUse<T>(decision: Decision<T>, client: Client, now: Seconds):
   return { ...decision, writes: [...decision.writes, { op: 'touchClient', clientId: client.id, at }] }
 }
 
+/** Whether it got no token since then, and had the time to. */
+export function isUnusedSince({ usedAt, issuedAt }: Client, since: Seconds): boolean {
+  return Math.max(usedAt, issuedAt) < since
+}
+
 function dueUse(client: Client, now: Seconds): Seconds | undefined {
   if (client.usedAt <= client.issuedAt) return Math.max(now, client.issuedAt + 1)
   return now - client.usedAt >= secondsPerDay ? now : undefined

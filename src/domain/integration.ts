@@ -1,6 +1,9 @@
+import type { JsonObject } from './client-members.ts'
+import { readDescription } from './client-metadata.ts'
 import { accept, type Decision } from './decision.ts'
 import { OAuthError } from './errors.ts'
 import type { Client, ClientAuthenticationMethod, Scope, Seconds, SigningAlgorithm } from './model.ts'
+import { present } from './present.ts'
 import { hasResponseParameter, isHttpsRedirect, isLoopbackRedirect } from './redirect-uri.ts'
 import { hashSecret, mintSecret } from './secret.ts'
 
@@ -17,6 +20,13 @@ export interface IntegrationRequest {
   readonly idTokenSignedResponseAlg: SigningAlgorithm
   /** Makes a resource server that may introspect tokens meant for these resources. */
   readonly introspects: readonly string[]
+  /** What it tells people about itself, under the names of RFC 7591 §2. */
+  readonly description?: JsonObject
+}
+
+/** What an operator changes about a client; an absent member stays as it is. */
+export type IntegrationChange = {
+  readonly [K in keyof IntegrationRequest]?: IntegrationRequest[K] | undefined
 }
 
 /** What this server knows, for a request to stay within. */
@@ -42,36 +52,133 @@ export function addIntegration(
   fresh: FreshClient,
   now: Seconds,
 ): { readonly client: Client; readonly secret: string | undefined } {
+  const isConfidential = request.authenticationMethod !== 'none'
+  const secret = isConfidential ? mintSecret('clientSecret', fresh.secret) : undefined
+  const client: Client = {
+    id: `client_${fresh.id.toString('base64url')}`,
+    issuedAt: now,
+    usedAt: now,
+    ...settle(request, known),
+    ...(secret !== undefined && { secretHash: hashSecret(secret) }),
+  }
+  return { client, secret }
+}
+
+/**
+ * The same client with other metadata. What authenticates it stays, and so does what it was made for: a resource server
+ * stays one.
+ * @throws {OAuthError} `invalid_redirect_uri` or `invalid_client_metadata`; `invalid_client` for an unknown client, and
+ * for one that registered itself: it changes itself, RFC 7592 §2.2.
+ */
+export function changeIntegration(
+  client: Client | undefined,
+  change: IntegrationChange,
+  known: Known,
+): Decision<Client> {
+  const current = requireClient(client)
+  if (current.origin === 'registered') {
+    throw new OAuthError(
+      'invalid_client',
+      'a client that registered itself changes itself, RFC 7592 section 2.2',
+      {
+        rule: 'lychgate-integration-known',
+      },
+    )
+  }
+  const before = requestOf(current)
+  const request: IntegrationRequest = {
+    ...before,
+    ...present(change),
+    description: { ...before.description, ...change.description },
+  }
+  assertSameKind(current, request)
+  const { id, issuedAt, usedAt, secretHash } = current
+  const changed: Client = {
+    id,
+    issuedAt,
+    usedAt,
+    ...settle(request, known),
+    ...(secretHash !== undefined && { secretHash }),
+  }
+  return accept(changed, { op: 'updateClient', client: changed })
+}
+
+/** What a request comes to: everything about a client but its identity and its secret. */
+function settle(request: IntegrationRequest, known: Known): Omit<Client, 'id' | 'issuedAt' | 'usedAt'> {
   const isResourceServer = request.introspects.length > 0
   const isConfidential = request.authenticationMethod !== 'none'
   requireName(request.name)
   requireRedirectUris(request, isResourceServer)
   requirePolicy(request, isResourceServer, isConfidential)
   requireKnown(request, known)
-  const secret = isConfidential ? mintSecret('clientSecret', fresh.secret) : undefined
-  const client: Client = {
-    id: `client_${fresh.id.toString('base64url')}`,
+  return {
     origin: isResourceServer ? 'resource-server' : 'integration',
-    issuedAt: now,
-    usedAt: now,
     name: request.name,
-    localized: {},
+    ...readDescription(request.description ?? {}),
     // The port of a loopback redirect is free for native clients only, RFC 8252 §7.3.
     applicationType: request.redirectUris.some(isLoopback) ? 'native' : 'web',
     redirectUris: request.redirectUris,
     postLogoutRedirectUris: request.postLogoutRedirectUris,
     authenticationMethod: request.authenticationMethod,
-    ...(secret !== undefined && { secretHash: hashSecret(secret) }),
     grantTypes: isResourceServer ? [] : ['authorization_code', 'refresh_token'],
-    ...(request.scope !== undefined && { scope: request.scope }),
-    contacts: [],
+    ...(request.scope !== undefined && request.scope.length > 0 && { scope: request.scope }),
     idTokenSignedResponseAlg: request.idTokenSignedResponseAlg,
     requireAuthTime: false,
     pkceOptional: request.pkce === 'optional',
     consent: request.consent ?? (isAssured(request) ? 'remember' : 'always'),
     introspects: request.introspects,
   }
-  return { client, secret }
+}
+
+/** The request that a client would have come from. */
+function requestOf(client: Client): IntegrationRequest {
+  const { clientUri, logoUri, policyUri, tosUri, contacts, localized, pkceOptional } = client
+  return {
+    name: client.name ?? client.id,
+    redirectUris: client.redirectUris,
+    postLogoutRedirectUris: client.postLogoutRedirectUris,
+    authenticationMethod: client.authenticationMethod,
+    pkce: pkceOptional ? 'optional' : 'required',
+    consent: client.consent,
+    scope: client.scope,
+    idTokenSignedResponseAlg: client.idTokenSignedResponseAlg,
+    introspects: client.introspects,
+    description: {
+      ...localized,
+      contacts,
+      client_uri: clientUri,
+      logo_uri: logoUri,
+      policy_uri: policyUri,
+      tos_uri: tosUri,
+    },
+  }
+}
+
+function assertSameKind(client: Client, { authenticationMethod, introspects }: IntegrationRequest): void {
+  if ((authenticationMethod === 'none') !== (client.authenticationMethod === 'none')) {
+    throw new OAuthError(
+      'invalid_client_metadata',
+      'auth cannot change between none and a secret; add another client',
+      {
+        rule: 'rfc6749-2.1-type-recorded',
+        stored: client.authenticationMethod,
+        received: authenticationMethod,
+      },
+    )
+  }
+  if (introspects.length > 0 === (client.origin === 'resource-server')) return
+  throw new OAuthError(
+    'invalid_client_metadata',
+    'resource is for resource servers, which have one or more',
+    {
+      rule: 'lychgate-integration-resource-server',
+    },
+  )
+}
+
+function requireClient(client: Client | undefined): Client {
+  if (client !== undefined) return client
+  throw new OAuthError('invalid_client', 'no client has this id', { rule: 'lychgate-integration-known' })
 }
 
 /**
@@ -79,11 +186,8 @@ export function addIntegration(
  * @param fresh 32 random bytes.
  * @throws {OAuthError} `invalid_client` for an unknown client, `invalid_client_metadata` for a public one.
  */
-export function rotateClientSecret(client: Client | undefined, fresh: Buffer): Decision<string> {
-  if (client === undefined)
-    throw new OAuthError('invalid_client', 'no client has this id', {
-      rule: 'lychgate-integration-known',
-    })
+export function rotateClientSecret(found: Client | undefined, fresh: Buffer): Decision<string> {
+  const client = requireClient(found)
   if (client.authenticationMethod === 'none') {
     throw new OAuthError('invalid_client_metadata', 'a public client has no secret', {
       rule: 'rfc8252-8.5-shared-secret-not-proof',

@@ -5,6 +5,9 @@ import { secretMatches } from '../../src/domain/secret.ts'
 import { openStore } from '../../src/storage/open.ts'
 import { newFolder, run } from '../helpers/command.ts'
 
+/** As the list tells it. */
+const today = new Date().toISOString().slice(0, 10)
+
 async function storedClient(t: Test, data: string, clientId: string) {
   const store = await openStore(`sqlite:${data}/lychgate.db`)
   t.teardown(() => store.close())
@@ -121,7 +124,7 @@ t.test('list and show say everything but the secret', async (t) => {
   )
   const id = client.client_id
   const list = await run(['client', 'list', '--data', data])
-  t.equal(list.stdout, `${id}  integration  client_secret_basic  Course app\n`)
+  t.equal(list.stdout, `${id}  integration  client_secret_basic  ${today}  never used  Course app\n`)
   const show = await run(['client', 'show', id, '--data', data])
   t.match(show.stdout, /^client_name +Course app$/m)
   t.match(show.stdout, /^consent +remember$/m)

@@ -98,7 +98,7 @@ t.test('a development server keeps its secret, keys and people, and seeds nobody
   }
   const first = await jwks()
   t.equal(first.length, 3)
-  t.equal((await run(['user', 'set-password', 'bob', '--data', data], { input: 'another one' })).code, 0)
+  t.equal((await run(['user', 'passwd', 'bob', '--data', data], { input: 'another one' })).code, 0)
   const bob = async () => {
     const store = await openStore(`sqlite:${data}/lychgate.db`)
     const [account, all] = [await store.find('accountByLogin', 'bob'), await store.list('account')]

@@ -100,7 +100,7 @@ t.test('a new password ends the sessions of the person and of nobody else', asyn
     }
     await store.write({ op: 'insertSession', session })
   }
-  const result = await run(['user', 'set-password', 'Frank', '--data', data], { input: 'another one' })
+  const result = await run(['user', 'passwd', 'Frank', '--data', data], { input: 'another one' })
   t.match(result, { code: 0, stdout: 'changed  frank\n' })
   const changed = await store.find('accountByLogin', 'frank')
   t.ok(await verifyPassword('another one', changed?.passwordHash ?? ''))
@@ -126,8 +126,8 @@ t.test('a person who is removed and added again is somebody else', async (t) => 
 
 t.test('nobody unknown can be removed or given a password', async (t) => {
   const data = newFolder(t)
-  for (const args of [['remove'], ['set-password']]) {
+  for (const args of [['remove'], ['passwd']]) {
     const result = await run(['user', ...args, 'nobody', '--data', data], { input: 'long enough' })
-    t.match(result, { code: 1, stderr: 'lychgate: nobody has this user name\n' })
+    t.match(result, { code: 1, stderr: 'lychgate: nobody has this user name, e-mail address or sub\n' })
   }
 })

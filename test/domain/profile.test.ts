@@ -74,7 +74,7 @@ t.test('a lock ends sessions, links and grants, and unlocking brings none of the
   const decision = lockAccount(ada, 200)
   t.strictSame(
     decision.writes.map(({ op }) => op),
-    ['updateAccount', 'deleteLinksOf', 'deleteSessionsOf', 'revokeGrantsOf'],
+    ['updateAccount', 'deleteLinksOf', 'deleteSessionsOf', 'revokeGrantsOf', 'deleteConsentsOf'],
   )
   const locked = resultOf(decision)
   t.equal(locked.lockedAt, 200)

@@ -166,7 +166,7 @@ t.test('what an operator does is told with the user and the machine, and without
   const operator = { by: 'operator', from: /^[^@]+@.+$/ }
   const steps: readonly [string[], string | undefined, object[]][] = [
     [['user', 'add', 'carol'], 'a password for carol', [{ name: 'person-added', accountId: /^person_/ }]],
-    [['user', 'set-password', 'carol'], 'another for carol', [{ name: 'person-password-changed' }]],
+    [['user', 'passwd', 'carol'], 'another for carol', [{ name: 'person-password-changed' }]],
     [['user', 'remove', 'carol', '--yes'], undefined, [{ name: 'person-removed' }]],
     [['keys', 'rotate', '--algorithm', 'ES256'], undefined, [{ name: 'key-rotated' }, { name: 'key-made' }]],
   ]

@@ -1,6 +1,6 @@
-import type { Config } from '../config/schema.ts'
-import { clientMetadata } from '../domain/client-metadata.ts'
-import type { Client } from '../domain/model.ts'
+import type { Config } from '../../config/schema.ts'
+import { clientMetadata } from '../../domain/client-metadata.ts'
+import type { Client } from '../../domain/model.ts'
 
 /** RFC 7591 §3.2.1 members of a client, and those that only an operator sets; never its secret. */
 export function describeClient(client: Client, config: Pick<Config, 'scopes'>) {
@@ -11,6 +11,7 @@ export function describeClient(client: Client, config: Pick<Config, 'scopes'>) {
   return {
     ...metadata,
     origin: client.origin,
+    ...(client.usedAt > client.issuedAt && { last_used_at: client.usedAt }),
     pkce: client.pkceOptional ? 'optional' : 'required',
     consent: client.consent,
     ...(client.introspects.length > 0 && { introspects: client.introspects }),

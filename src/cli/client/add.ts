@@ -1,0 +1,47 @@
+import { auditEvent } from '../../domain/audit.ts'
+import { addIntegration, type IntegrationRequest } from '../../domain/integration.ts'
+import { parseScope } from '../../domain/scope.ts'
+import { systemClock, systemRandom } from '../../system.ts'
+import { withStore } from '../open.ts'
+import { operatorOccasion } from '../operator.ts'
+import { printJson, printMembers } from '../print.ts'
+import { describeClient } from './description.ts'
+import { descriptionOf, type MetadataFlags } from './flags.ts'
+import { knownTo } from './known.ts'
+
+/** `lychgate client add`: a client with https callbacks, or a resource server; its secret is shown once. */
+export async function clientAdd(flags: MetadataFlags & { readonly name: string }): Promise<void> {
+  await withStore(flags, async (store, config) => {
+    const fresh = { id: systemRandom(16), secret: systemRandom(32) }
+    const { client, secret } = addIntegration(requestOf(flags), knownTo(config), fresh, systemClock())
+    const event = auditEvent('client-added', operatorOccasion(), { clientId: client.id, name: flags.name })
+    await store.write({ op: 'insertClient', client }, event)
+    const credentials = { client_id: client.id, ...(secret !== undefined && { client_secret: secret }) }
+    if (flags.json) return printJson({ ...describeClient(client, config), ...credentials })
+    const { name, redirectUris, introspects, authenticationMethod } = client
+    printMembers({
+      ...credentials,
+      client_name: name,
+      redirect_uris: redirectUris,
+      introspects,
+      token_endpoint_auth_method: authenticationMethod,
+    })
+    if (secret !== undefined)
+      process.stdout.write('\nKeep the secret now: it is stored as a hash and never shown again.\n')
+  })
+}
+
+function requestOf(flags: MetadataFlags & { readonly name: string }): IntegrationRequest {
+  return {
+    name: flags.name,
+    redirectUris: flags.redirectUri ?? [],
+    postLogoutRedirectUris: flags.postLogoutRedirectUri ?? [],
+    authenticationMethod: flags.auth ?? 'client_secret_basic',
+    pkce: flags.pkce ?? 'required',
+    consent: flags.consent,
+    scope: flags.scope === undefined ? undefined : parseScope(flags.scope),
+    idTokenSignedResponseAlg: flags.idTokenAlg ?? 'RS256',
+    introspects: flags.resource ?? [],
+    description: descriptionOf(flags),
+  }
+}

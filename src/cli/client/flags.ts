@@ -1,0 +1,97 @@
+import { type Command, Option } from 'commander'
+import type { JsonObject } from '../../domain/client-members.ts'
+import type { IntegrationRequest } from '../../domain/integration.ts'
+import { CommandFailed } from '../failure.ts'
+import type { LocationFlags } from '../open.ts'
+
+/** What an operator says about a client on the command line; `add` and `set` have the same names for it. */
+export interface MetadataFlags extends LocationFlags {
+  readonly json?: true
+  readonly name?: string
+  readonly redirectUri?: string[]
+  readonly postLogoutRedirectUri?: string[]
+  readonly auth?: IntegrationRequest['authenticationMethod']
+  readonly pkce?: IntegrationRequest['pkce']
+  readonly consent?: IntegrationRequest['consent']
+  readonly scope?: string
+  readonly idTokenAlg?: IntegrationRequest['idTokenSignedResponseAlg']
+  readonly resource?: string[]
+  readonly clientUri?: string
+  readonly logoUri?: string
+  readonly policyUri?: string
+  readonly tosUri?: string
+  readonly contact?: string[]
+  readonly localized?: string[]
+}
+
+/** Adds those flags. */
+export function addMetadataFlags(command: Command): Command {
+  return command
+    .option('--redirect-uri <uri>', 'https, or loopback; may be repeated', collect)
+    .option('--post-logout-redirect-uri <uri>', 'where a logout may lead; may be repeated', collect)
+    .addOption(
+      new Option('--auth <method>', 'how it authenticates').choices([
+        'client_secret_basic',
+        'client_secret_post',
+        'none',
+      ]),
+    )
+    .addOption(
+      new Option('--pkce <rule>', 'optional is for confidential clients only').choices([
+        'required',
+        'optional',
+      ]),
+    )
+    .addOption(
+      new Option(
+        '--consent <rule>',
+        'ask always, for new scopes only, or never (default: remember; always for public loopback clients)',
+      ).choices(['always', 'remember', 'skip']),
+    )
+    .option('--scope <names>', 'the most it may ask for, separated by spaces (default: everything)')
+    .addOption(
+      new Option('--id-token-alg <name>', 'signs its ID Tokens').choices(['RS256', 'ES256', 'EdDSA']),
+    )
+    .option('--resource <uri>', 'a resource server: whose tokens it may introspect; may be repeated', collect)
+    .option('--client-uri <url>', 'its website, shown when people are asked')
+    .option('--policy-uri <url>', 'its privacy policy, shown as well')
+    .option('--tos-uri <url>', 'its terms of service, shown as well')
+    .option('--logo-uri <url>', 'its logo, for those who read the registration; never fetched')
+    .option('--contact <text>', 'who is responsible for it; may be repeated', collect)
+    .option('--localized <member#tag=text>', 'such as client_name#fr=Cours; may be repeated', collect)
+}
+
+/** The members of RFC 7591 §2 for people that these flags name; an empty one takes the member away. */
+export function descriptionOf(flags: MetadataFlags): JsonObject {
+  const said = {
+    client_uri: flags.clientUri,
+    logo_uri: flags.logoUri,
+    policy_uri: flags.policyUri,
+    tos_uri: flags.tosUri,
+    contacts: flags.contact?.filter((contact) => contact !== ''),
+  }
+  const named = Object.entries(said).filter(([, value]) => value !== undefined)
+  return Object.fromEntries([...named, ...(flags.localized ?? []).map(readLocalized)])
+}
+
+const localizable = ['client_name', 'client_uri', 'logo_uri', 'policy_uri', 'tos_uri']
+
+function readLocalized(text: string): readonly [string, string] {
+  const [, member = '', tag = '', value = ''] = /^(\w+)#([\w-]+)=(.*)$/su.exec(text) ?? []
+  if (localizable.includes(member) && isLanguageTag(tag)) return [`${member}#${tag}`, value]
+  throw new CommandFailed(
+    `--localized: must be MEMBER#TAG=TEXT, with a member of ${localizable.join(', ')} and a language tag such as fr`,
+  )
+}
+
+function isLanguageTag(tag: string): boolean {
+  try {
+    return Intl.getCanonicalLocales(tag).length === 1
+  } catch {
+    return false
+  }
+}
+
+function collect(value: string, before: string[] = []): string[] {
+  return [...before, value]
+}

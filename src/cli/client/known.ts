@@ -1,0 +1,22 @@
+import type { Config } from '../../config/schema.ts'
+import type { Known } from '../../domain/integration.ts'
+import type { Client } from '../../domain/model.ts'
+import { CommandFailed } from '../failure.ts'
+
+/** The scopes and resources that a client of this server can be about. */
+export function knownTo({
+  issuer,
+  resources,
+  scopes,
+}: Pick<Config, 'issuer' | 'resources' | 'scopes'>): Known {
+  return {
+    scopes: scopes.map(({ name }) => name),
+    resources: [issuer, ...resources.map(({ identifier }) => identifier)],
+  }
+}
+
+/** @throws {CommandFailed} when there is no such client. */
+export function requireClient(client: Client | undefined): Client {
+  if (client === undefined) throw new CommandFailed('no client has this id')
+  return client
+}

@@ -1,0 +1,55 @@
+import { auditEvent, type Occasion } from '../../domain/audit.ts'
+import { isUnusedSince } from '../../domain/client-use.ts'
+import { accept, type Decision } from '../../domain/decision.ts'
+import type { Client, Seconds } from '../../domain/model.ts'
+import { systemClock } from '../../system.ts'
+import { type DestructiveFlags, insist } from '../insist.ts'
+import { withStore } from '../open.ts'
+import { operatorOccasion } from '../operator.ts'
+import { printJson, printMembers } from '../print.ts'
+import { requireClient } from './known.ts'
+
+/** `lychgate client remove`: a client goes, and every token it has. */
+export async function clientRemove(clientId: string, flags: DestructiveFlags): Promise<void> {
+  await withStore(flags, async (store) => {
+    const { id, name } = requireClient(await store.find('client', clientId))
+    await insist(flags, `Remove ${name ?? id}? Every token it has dies.`, 'nothing was removed')
+    const occasion = operatorOccasion()
+    await store.transact('client', id, (client) => removal(requireClient(client), occasion))
+    if (flags.json) printJson({ client_id: id, removed: true })
+    else printMembers({ removed: id })
+  })
+}
+
+/** `lychgate client remove-unused`: those that registered themselves and got no token for so long. */
+export async function clientRemoveUnused(unused: Seconds, flags: DestructiveFlags): Promise<void> {
+  await withStore(flags, async (store) => {
+    const occasion = operatorOccasion()
+    const since = systemClock() - unused
+    const isDue = (client: Client) => client.origin === 'registered' && isUnusedSince(client, since)
+    const due = (await store.list('client')).filter(isDue)
+    if (due.length > 0) {
+      const what = due.length === 1 ? 'one client' : `${due.length} clients`
+      await insist(
+        flags,
+        `Remove ${what} that registered themselves? Their tokens die.`,
+        'nothing was removed',
+      )
+    }
+    const removed: string[] = []
+    for (const { id } of due) {
+      // Used meanwhile: it stays.
+      const isGone = await store.transact('client', id, (client) =>
+        client !== undefined && isDue(client) ? removal(client, occasion) : accept(false),
+      )
+      if (isGone) removed.push(id)
+    }
+    if (flags.json) printJson({ removed })
+    else process.stdout.write(`removed ${removed.length}\n`)
+  })
+}
+
+function removal({ id: clientId, name }: Client, occasion: Occasion): Decision<boolean> {
+  const event = auditEvent('client-removed', occasion, { clientId, ...(name && { name }) })
+  return accept(true, { op: 'deleteClient', clientId }, event)
+}

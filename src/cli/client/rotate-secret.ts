@@ -1,0 +1,24 @@
+import { auditEvent } from '../../domain/audit.ts'
+import { withWrites } from '../../domain/decision.ts'
+import { rotateClientSecret } from '../../domain/integration.ts'
+import { systemRandom } from '../../system.ts'
+import { type LocationFlags, withStore } from '../open.ts'
+import { operatorOccasion } from '../operator.ts'
+import { printJson, printMembers } from '../print.ts'
+
+/** `lychgate client rotate-secret`: a new secret, shown once; the old one is dead at once. */
+export async function clientRotateSecret(
+  clientId: string,
+  flags: LocationFlags & { readonly json?: true },
+): Promise<void> {
+  await withStore(flags, async (store) => {
+    const fresh = systemRandom(32)
+    const event = auditEvent('client-secret-changed', operatorOccasion(), { clientId })
+    const secret = await store.transact('client', clientId, (client) =>
+      withWrites(rotateClientSecret(client, fresh), event),
+    )
+    const credentials = { client_id: clientId, client_secret: secret }
+    if (flags.json) printJson(credentials)
+    else printMembers(credentials)
+  })
+}

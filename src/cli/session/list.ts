@@ -1,0 +1,51 @@
+import type { Seconds, Session } from '../../domain/model.ts'
+import { isSessionLive } from '../../domain/session.ts'
+import { systemClock } from '../../system.ts'
+import { type LocationFlags, withStore } from '../open.ts'
+import { peopleFor } from '../people.ts'
+import { instant, printColumns, printJson, visible } from '../print.ts'
+
+interface ListFlags extends LocationFlags {
+  readonly user?: string
+  readonly json?: true
+}
+
+/** `lychgate session list`: who is signed in, in which browser, from where. */
+export async function sessionList({ user, json, ...location }: ListFlags): Promise<void> {
+  await withStore(location, async (store) => {
+    const now = systemClock()
+    const rows: (readonly [Session, string])[] = []
+    for (const { id, username } of await peopleFor(store, user)) {
+      const live = (await store.listOf('session', id)).filter((session) => isSessionLive(session, now))
+      rows.push(...live.map((session) => [session, username] as const))
+    }
+    if (json) printJson(rows.map(([session, username]) => describe(session, username)))
+    else printColumns(rows.map(([session, username]) => lineOf(session, username).map(visible)))
+  })
+}
+
+/** The id is the hash of the cookie: it opens nothing. */
+function describe(session: Session, username: string) {
+  const { id, accountId, browser, from } = session
+  return {
+    session: id,
+    sub: accountId,
+    username,
+    ...(browser !== undefined && { browser }),
+    ...(from !== undefined && { from }),
+    authenticated_at: session.authenticatedAt,
+    amr: session.methods,
+    created_at: session.createdAt,
+    ends_at: endOf(session),
+  }
+}
+
+function lineOf(session: Session, username: string): string[] {
+  const { id, browser = '', from = '', methods, authenticatedAt } = session
+  const ends = `ends ${instant(endOf(session))}`
+  return [id, username, browser, from, methods.join('+'), `signed in ${instant(authenticatedAt)}`, ends]
+}
+
+function endOf({ idleExpiresAt, expiresAt }: Session): Seconds {
+  return Math.min(idleExpiresAt, expiresAt)
+}

@@ -1,0 +1,39 @@
+import { createAccount } from '../../domain/account.ts'
+import { hashPassword } from '../../passwords.ts'
+import { RecordExists } from '../../storage/store.ts'
+import { systemClock, systemRandom } from '../../system.ts'
+import { type LocationFlags, withStore } from '../open.ts'
+import { printJson, printMembers } from '../print.ts'
+import { readNewPassword } from '../prompt.ts'
+import { type ClaimFlags, claimsOf, withoutEmpty } from './claims.ts'
+import { describePerson, taken, told } from './person.ts'
+
+interface AddFlags extends LocationFlags, ClaimFlags {
+  readonly json?: true
+  readonly email?: string
+  readonly emailVerified?: true
+}
+
+/** `lychgate user add`: a person with a password that the operator knows. */
+export async function userAdd(username: string, flags: AddFlags): Promise<void> {
+  await withStore(flags, async (store) => {
+    const person = {
+      username,
+      email: flags.email,
+      emailVerified: flags.emailVerified ?? false,
+      claims: withoutEmpty(claimsOf(flags)),
+    }
+    // Judged before the password is asked for: nobody likes to type one in vain.
+    const { username: canonical } = createAccount(person, systemRandom(16), systemClock())
+    if (await store.find('accountByLogin', canonical)) throw taken()
+    const passwordHash = await hashPassword(await readNewPassword(), systemRandom)
+    const account = createAccount({ ...person, passwordHash }, systemRandom(16), systemClock())
+    try {
+      await store.write({ op: 'insertAccount', account }, told('person-added', account.id))
+    } catch (error) {
+      throw error instanceof RecordExists ? taken() : error
+    }
+    if (flags.json) printJson(describePerson(account))
+    else printMembers({ sub: account.id, username: account.username, email: account.email })
+  })
+}

@@ -1,0 +1,86 @@
+import type { Config } from '../../config/schema.ts'
+import { createAccount } from '../../domain/account.ts'
+import type { Account } from '../../domain/model.ts'
+import type { GivenLink } from '../../mail/links.ts'
+import { RecordExists, type Store } from '../../storage/store.ts'
+import { systemClock, systemRandom } from '../../system.ts'
+import { CommandFailed } from '../failure.ts'
+import { type LocationFlags, withStore } from '../open.ts'
+import { operatorOccasion } from '../operator.ts'
+import { instant, printJson, printMembers } from '../print.ts'
+import { type ClaimFlags, claimsOf, withoutEmpty } from './claims.ts'
+import { findPerson, taken, told } from './person.ts'
+
+interface LinkFlags extends LocationFlags {
+  readonly json?: true
+  readonly print?: true
+}
+
+interface InviteFlags extends LinkFlags, ClaimFlags {
+  readonly username?: string
+}
+
+/** `lychgate user invite`: somebody who sets their own password; invited again, they get another link. */
+export async function userInvite(email: string, flags: InviteFlags): Promise<void> {
+  await withStore(flags, async (store, config) => {
+    const person = { username: flags.username ?? email, email, claims: withoutEmpty(claimsOf(flags)) }
+    const account = createAccount(person, systemRandom(16), systemClock())
+    const known = await store.find('accountByLogin', account.email ?? '')
+    if (known?.passwordHash !== undefined)
+      throw new CommandFailed('this person has a password; lychgate user reset-link makes a link to another')
+    if (known === undefined) await insert(store, account)
+    else if (flags.username !== undefined && known.username !== account.username) throw taken()
+    await giveLink(store, config, 'invitation', known ?? account, flags)
+  })
+}
+
+/** `lychgate user reset-link`: a link to a new password. */
+export async function userResetLink(user: string, flags: LinkFlags): Promise<void> {
+  await withStore(flags, async (store, config) => {
+    await giveLink(store, config, 'password-reset', await findPerson(store, user), flags)
+  })
+}
+
+async function insert(store: Store, account: Account): Promise<void> {
+  try {
+    await store.write({ op: 'insertAccount', account }, told('person-invited', account.id))
+  } catch (error) {
+    throw error instanceof RecordExists ? taken() : error
+  }
+}
+
+/** Sends the link where there is a mail server and an address, and prints it otherwise. */
+async function giveLink(
+  store: Store,
+  config: Config,
+  purpose: 'invitation' | 'password-reset',
+  account: Account,
+  flags: LinkFlags,
+): Promise<void> {
+  if (account.lockedAt !== undefined) throw new CommandFailed(`${account.username} is locked; unlock first`)
+  const { senderOf, MailFailed } = await import('../../mail/mailer.ts')
+  const { makeLink, sendLink } = await import('../../mail/links.ts')
+  const { id: accountId, username, email } = account
+  const sender = flags.print ? undefined : senderOf(config)
+  const to = sender === undefined ? undefined : email
+  const whom = { purpose, accountId, ...(to !== undefined && { email: to }) }
+  const link = await makeLink({ config, store, random: systemRandom }, whom, operatorOccasion())
+  if (sender === undefined || to === undefined) return show(account, link, flags)
+  try {
+    await sendLink(sender, config, purpose, account, to, link)
+  } catch (error) {
+    if (!(error instanceof MailFailed)) throw error
+    show(account, link, flags)
+    throw new CommandFailed(`${error.message}; the link was made all the same: hand it over yourself`)
+  }
+  if (flags.json) printJson({ sub: accountId, username, sent_to: to, expires_at: link.expiresAt })
+  else printMembers({ username, 'sent to': to, 'works until': instant(link.expiresAt) })
+}
+
+function show({ id, username }: Account, { url, expiresAt }: GivenLink, { json }: LinkFlags): void {
+  if (json) printJson({ sub: id, username, link: url, expires_at: expiresAt })
+  else {
+    printMembers({ username, link: url, 'works until': instant(expiresAt) })
+    process.stdout.write('\nWhoever has the link can use it, once: hand it to nobody else.\n')
+  }
+}

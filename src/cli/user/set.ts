@@ -1,0 +1,50 @@
+import { changeProfile } from '../../domain/account.ts'
+import { withWrites } from '../../domain/decision.ts'
+import { RecordExists } from '../../storage/store.ts'
+import { systemClock } from '../../system.ts'
+import { CommandFailed } from '../failure.ts'
+import { type LocationFlags, withStore } from '../open.ts'
+import { printJson, printMembers } from '../print.ts'
+import { type ClaimFlags, claimsOf } from './claims.ts'
+import { describePerson, findPerson, requirePerson, taken, told } from './person.ts'
+
+interface SetFlags extends LocationFlags, ClaimFlags {
+  readonly json?: true
+  readonly email?: string
+  /** Undefined, or what the operator vouches for. */
+  readonly emailVerified?: boolean
+}
+
+/** `lychgate user set`: what a profile says; what is not named stays. */
+export async function userSet(user: string, flags: SetFlags): Promise<void> {
+  const { email, emailVerified } = flags
+  const claims = claimsOf(flags)
+  const changed = [
+    ...Object.keys(claims),
+    email !== undefined && 'email',
+    emailVerified !== undefined && 'email_verified',
+  ]
+  const names = changed.filter((name) => name !== false).join(' ')
+  if (names === '') throw new CommandFailed('nothing to change; name at least one flag, see --help')
+  const change = {
+    claims,
+    ...(email !== undefined && { email }),
+    ...(emailVerified !== undefined && { emailVerified }),
+  }
+  await withStore(flags, async (store) => {
+    const { id } = await findPerson(store, user)
+    const now = systemClock()
+    try {
+      const account = await store.transact('account', id, (found) =>
+        withWrites(
+          changeProfile(requirePerson(found), change, now),
+          told('person-changed', id, { changed: names }),
+        ),
+      )
+      if (flags.json) printJson(describePerson(account))
+      else printMembers({ changed: account.username, what: names })
+    } catch (error) {
+      throw error instanceof RecordExists ? taken() : error
+    }
+  })
+}

@@ -1,0 +1,56 @@
+import { connectionsOf } from '../../domain/connections.ts'
+import { isGrantAlive } from '../../domain/grant.ts'
+import type { Account } from '../../domain/model.ts'
+import { isSessionLive } from '../../domain/session.ts'
+import type { Store } from '../../storage/store.ts'
+import { systemClock } from '../../system.ts'
+import { type LocationFlags, withStore } from '../open.ts'
+import { instant, printJson, printMembers } from '../print.ts'
+import { describePerson, findPerson } from './person.ts'
+
+/** `lychgate user show`: a person, how they can sign in, and what is open for them now. */
+export async function userShow(user: string, flags: LocationFlags & { readonly json?: true }): Promise<void> {
+  await withStore(flags, async (store) => {
+    const account = await findPerson(store, user)
+    const facts = await factsOf(account, store)
+    if (flags.json) return printJson({ ...describePerson(account), ...facts })
+    const { id, username, claims, createdAt, updatedAt, lockedAt } = account
+    const { preferred_username: _, updated_at: __, ...shown } = claims
+    printMembers({
+      sub: id,
+      username,
+      ...Object.fromEntries(Object.entries(shown).map(([name, value]) => [name, readable(value)])),
+      created: instant(createdAt),
+      changed: instant(updatedAt),
+      ...(lockedAt !== undefined && { locked: `since ${instant(lockedAt)}` }),
+      password: account.passwordHash === undefined ? 'none yet' : 'set',
+      'second factor': facts.second_factor ? 'one-time codes' : 'none',
+      passkeys: facts.passkeys,
+      sessions: facts.sessions,
+      clients: facts.clients,
+      grants: facts.grants,
+    })
+  })
+}
+
+async function factsOf({ id }: Account, store: Store) {
+  const now = systemClock()
+  const [factor, passkeys, sessions, grants, consents] = await Promise.all([
+    store.find('secondFactor', id),
+    store.listOf('passkey', id),
+    store.listOf('session', id),
+    store.listOf('grant', id),
+    store.listOf('consent', id),
+  ])
+  return {
+    second_factor: factor?.confirmedAt !== undefined,
+    passkeys: passkeys.length,
+    sessions: sessions.filter((session) => isSessionLive(session, now)).length,
+    clients: connectionsOf(grants, consents, now).length,
+    grants: grants.filter((grant) => isGrantAlive(grant, now)).length,
+  }
+}
+
+function readable(value: Account['claims'][string]): string {
+  return typeof value === 'object' ? JSON.stringify(value) : String(value)
+}
