@@ -1,5 +1,6 @@
 import type { Config } from './config/schema.ts'
 import { indexScopeClaims, type ScopeClaims } from './domain/claims.ts'
+import { localizedMembers } from './domain/localized.ts'
 import { indexResources, type Resource, type Resources } from './domain/resource.ts'
 import { wellKnownUrl } from './domain/well-known.ts'
 
@@ -34,6 +35,7 @@ export function describeService(config: Config): Service {
   const others = config.resources.map((entry) => ({
     identifier: entry.identifier,
     name: entry.name,
+    localized: localizedMembers(entry, ['name']),
     scopes: new Set(entry.scopes),
     tokenFormat: entry.tokenFormat,
     accessTokenSeconds: entry.accessTokenSeconds ?? config.lifetimes.accessTokenSeconds,

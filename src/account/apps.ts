@@ -9,12 +9,14 @@ import {
   endGrant,
 } from '../domain/connections.ts'
 import { layOutScope } from '../domain/consent-areas.ts'
+import { clientWords, resourceName } from '../domain/localized.ts'
 import type { Client, Grant, Seconds } from '../domain/model.ts'
 import { single } from '../domain/parameters.ts'
 import { isLoopbackRedirect } from '../domain/redirect-uri.ts'
 import type { ConnectedApp, ConnectedGrant } from '../http/account-models.ts'
 import { ownPages } from '../http/own-pages.ts'
 import { fromPlace } from '../texts/place.ts'
+import { scopesFor } from '../texts/scopes.ts'
 
 /**
  * What a person allowed apps to do, and taking it back, OpenID Connect Core §16.18: one approval, one app, or all. It
@@ -23,7 +25,7 @@ import { fromPlace } from '../texts/place.ts'
 export function connectedApps(app: FastifyInstance, deps: AppDeps): void {
   const { store, service } = deps
   const { visit, submission, back } = ownPages(app, deps)
-  const describe = describer(deps)
+  const describe = describer(app, deps)
   const connections = async (accountId: string, now: Seconds) =>
     connectionsOf(await store.listOf('grant', accountId), await store.listOf('consent', accountId), now)
 
@@ -61,8 +63,12 @@ export function connectedApps(app: FastifyInstance, deps: AppDeps): void {
 }
 
 /** Puts a connection into words; a client that has gone meanwhile is none any more. */
-function describer({ config, service, store }: Pick<AppDeps, 'config' | 'service' | 'store'>) {
-  const grantInWords = (grant: Grant, now: Seconds): ConnectedGrant => {
+function describer(
+  app: FastifyInstance,
+  { config, service, store }: Pick<AppDeps, 'config' | 'service' | 'store'>,
+) {
+  const scopesIn = scopesFor(config.scopes, app.texts)
+  const grantInWords = (grant: Grant, language: string, now: Seconds): ConnectedGrant => {
     const names = new Set(config.scopes.map(({ name }) => name))
     const isOwn = grant.resource.every((identifier) => identifier === service.resources.own.identifier)
     return {
@@ -72,15 +78,15 @@ function describer({ config, service, store }: Pick<AppDeps, 'config' | 'service
       endsInSeconds: (grant.refreshExpiresAt ?? grant.expiresAt) - now,
       redirectHost: new URL(grant.redirectUri).host,
       loopback: isLoopbackRedirect(grant.redirectUri, ['localhost']),
-      ...layOutScope(grant.scope, config.scopes, () => true),
+      ...layOutScope(grant.scope, scopesIn(language), () => true),
       others: grant.scope.filter((name) => !names.has(name)),
-      resources: isOwn ? [] : grant.resource.map(nameResource),
+      resources: isOwn ? [] : grant.resource.map((identifier) => nameResource(identifier, language)),
     }
   }
-  const nameResource = (identifier: string) => ({
-    identifier,
-    name: service.resources.find(identifier)?.name ?? identifier,
-  })
+  const nameResource = (identifier: string, language: string) => {
+    const resource = service.resources.find(identifier)
+    return { identifier, name: resource ? resourceName(resource, language) : identifier }
+  }
   const registeredFrom = ({ registeredFrom: prefix }: Client, { request }: FastifyReply) =>
     prefix === undefined ? undefined : fromPlace(prefix, addressPrefix(request.ip), !service.https)
 
@@ -91,14 +97,16 @@ function describer({ config, service, store }: Pick<AppDeps, 'config' | 'service
   ): Promise<readonly ConnectedApp[]> => {
     const client = await store.find('client', clientId)
     if (client === undefined) return []
+    const { language } = reply.request
+    const { name } = clientWords(client, language)
     const from = registeredFrom(client, reply)
     const described = {
       clientId,
-      ...(client.name !== undefined && { name: client.name }),
+      ...(name !== undefined && { name }),
       selfRegistered: client.origin === 'registered',
       registeredAgoSeconds: since(client.issuedAt, now),
       ...(from !== undefined && { registeredFrom: from }),
-      grants: grants.map((grant) => grantInWords(grant, now)),
+      grants: grants.map((grant) => grantInWords(grant, language, now)),
       remembered: consent !== undefined,
     }
     return [described]

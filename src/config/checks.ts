@@ -1,5 +1,8 @@
 import { BlockList, isIP } from 'node:net'
+import { isLocalized } from '../domain/localized.ts'
+import { suggestion } from './environment.ts'
 import { keyPolicy } from './key-policy.ts'
+import { schemaAt } from './options.ts'
 import { pageFaults } from './page-checks.ts'
 import { type Config, exampleSecret, type ResourceEntry } from './schema.ts'
 
@@ -23,6 +26,7 @@ export function* inconsistencies(config: Config): Generator<string> {
   yield* keyFaults(config)
   yield* mailFaults(config.mail)
   yield* scopeFaults(config)
+  yield* localizedFaults(config)
   yield* resourceFaults(config)
   if (config.secret === exampleSecret) {
     yield 'secret: is the one of the example; make your own with openssl rand -base64 32'
@@ -154,6 +158,25 @@ function* scopeFaults({ scopes }: Config): Generator<string> {
     if (names.indexOf(name) < index) yield `scopes.${index}.name: ${name} is listed twice`
   }
   if (!names.includes('openid')) yield 'scopes: openid is missing from the catalogue'
+}
+
+/** Beside its own members an entry may have some in other languages, written as in RFC 7591 §2.2. */
+function* localizedFaults({ scopes, resources }: Config): Generator<string> {
+  for (const [index, scope] of scopes.entries()) {
+    yield* strangeMembers(`scopes.${index}`, scope, ['group', 'description'])
+  }
+  for (const [index, resource] of resources.entries()) {
+    yield* strangeMembers(`resources.${index}`, resource, ['name'])
+  }
+}
+
+function* strangeMembers(option: string, entry: object, localizable: readonly string[]): Generator<string> {
+  const own = Object.keys(schemaAt(option.split('.'))?.properties ?? {})
+  for (const member of Object.keys(entry)) {
+    if (own.includes(member) || isLocalized(member, localizable)) continue
+    const known = [...own, ...localizable.map((name) => `${name}#de`)]
+    yield `${option}.${member}: there is no such setting${suggestion(member, known)}`
+  }
 }
 
 /** RFC 8707 §2: a resource is an absolute URI without a fragment. */

@@ -35,7 +35,7 @@ export function variableOf(path: string): string {
 export function schemaAt(path: readonly string[]): TSchema | undefined {
   let schema: TSchema | undefined = ConfigSchema
   for (const name of path) {
-    schema = schema?.type === 'array' ? schema.items : (schema?.properties?.[name] ?? recordOf(schema))
+    schema = schema?.type === 'array' ? schema.items : (memberOf(schema, name) ?? recordOf(schema))
   }
   return schema
 }
@@ -74,6 +74,12 @@ function optionsOf(section: TSchema, prefix: string): ConfigOption[] {
     // A variable cannot say which list entry it is for.
     return [path.includes('[]') ? { path, schema } : { path, schema, variable: variableOf(path) }]
   })
+}
+
+/** A member with a language tag is what it is without. */
+function memberOf(schema: TSchema | undefined, name: string): TSchema | undefined {
+  const [plain = name] = name.split('#')
+  return schema?.properties?.[plain]
 }
 
 /** What every member of a record is. */

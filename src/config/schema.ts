@@ -9,6 +9,8 @@ const bytes = (value: number, description: string) =>
 const count = (value: number, description: string) =>
   Type.Integer({ default: value, minimum: 1, description })
 const closed = { additionalProperties: false } as const
+/** Closed but for members with a language tag, such as `description#de`: checks.ts knows which. */
+const localizable = { additionalProperties: Type.String({ minLength: 1 }) }
 const section = (description: string) => ({ ...closed, default: {}, description })
 const link = (description: string, example: string) =>
   Type.Optional(Type.String({ description, examples: [example] }))
@@ -19,11 +21,17 @@ const ScopeEntry = Type.Object(
       pattern: '^[\\x21\\x23-\\x5b\\x5d-\\x7e]+$',
       description: 'The scope value, RFC 6749 §3.3.',
     }),
-    group: Type.String({ minLength: 1, description: 'The area it belongs to, one row on the consent page.' }),
+    group: Type.String({
+      minLength: 1,
+      description: 'The area it belongs to, one row on the consent page; `group#de` is its German name.',
+    }),
     access: Type.Union([Type.Literal('identity'), Type.Literal('read'), Type.Literal('write')], {
       description: 'Its column on the consent page; identity scopes stand by themselves.',
     }),
-    description: Type.String({ minLength: 1, description: 'The sentence a person reads when asked for it.' }),
+    description: Type.String({
+      minLength: 1,
+      description: 'The sentence a person reads when asked for it; `description#de` is the German one.',
+    }),
     sensitive: Type.Optional(
       Type.Boolean({
         description: 'Marked on the consent page: it opens what is known of other people, money or rights.',
@@ -31,7 +39,7 @@ const ScopeEntry = Type.Object(
     ),
     claims: Type.Optional(Type.Array(Type.String(), { description: 'Claims it opens at UserInfo.' })),
   },
-  closed,
+  localizable,
 )
 
 const ResourceEntry = Type.Object(
@@ -40,7 +48,7 @@ const ResourceEntry = Type.Object(
       minLength: 1,
       description: 'The absolute URI clients send as `resource`, RFC 8707 §2.',
     }),
-    name: Type.String({ minLength: 1, description: 'What people call it.' }),
+    name: Type.String({ minLength: 1, description: 'What people call it; `name#de`: in German.' }),
     scopes: Type.Array(Type.String(), { description: 'The scopes this resource understands.' }),
     tokenFormat: Type.Union([Type.Literal('opaque'), Type.Literal('jwt')], {
       default: 'opaque',
@@ -53,7 +61,7 @@ const ResourceEntry = Type.Object(
       }),
     ),
   },
-  closed,
+  localizable,
 )
 
 /** Stands in the example files, where everybody can read it; no server takes it. */

@@ -87,6 +87,7 @@ function parseAcceptLanguage(header = ''): readonly { readonly range: string; re
     .sort((one, other) => other.weight - one.weight)
 }
 
-function isTag(text: string): boolean {
+/** Whether a text has the form of a language tag, RFC 5646 §2.1. */
+export function isTag(text: string): boolean {
   return text.length <= longestTag && wellFormed.test(text)
 }

@@ -6,6 +6,8 @@ import { held } from './ruling.ts'
 export interface Resource {
   readonly identifier: string
   readonly name: string
+  /** `name#de` and its like, RFC 9728 §2.1. */
+  readonly localized?: Readonly<Record<string, string>>
   readonly scopes: ReadonlySet<string>
   readonly tokenFormat: 'opaque' | 'jwt'
   readonly accessTokenSeconds: Seconds

@@ -12,7 +12,7 @@ import { chooseLanguage } from '../domain/language.ts'
 import type { Text } from '../domain/text.ts'
 import { type Image, loadLook } from '../look/look.ts'
 import { says } from '../texts/catalogue.ts'
-import { createTexts } from '../texts/texts.ts'
+import { createTexts, type Texts } from '../texts/texts.ts'
 import type { Pages } from './page-models.ts'
 
 /** What the pages need to know of the installation. */
@@ -31,6 +31,10 @@ export interface PageOptions {
 }
 
 declare module 'fastify' {
+  interface FastifyInstance {
+    /** What is said on pages, in each language. */
+    readonly texts: Texts
+  }
   interface FastifyRequest {
     /** `ui_locales` of the request this one belongs to, set by whoever knows it, OpenID Connect Core §3.1.2.1. */
     uiLocales: readonly string[] | undefined
@@ -95,6 +99,7 @@ export const pages = fp<PagesOptions>(
       logoHasName: look.logo !== undefined && service.logoName === 'inside',
     }
     const texts = createTexts({ service: service.name }, config.texts)
+    app.decorate('texts', texts)
     app.decorateRequest('uiLocales', undefined)
     app.decorateRequest('language', {
       getter() {

@@ -7,6 +7,7 @@ import { layOutScope } from '../domain/consent-areas.ts'
 import type { Write } from '../domain/decision.ts'
 import { OAuthError } from '../domain/errors.ts'
 import { askedScope, narrowByPerson, rememberConsent, wantedScope } from '../domain/interaction.ts'
+import { clientWords, resourceName } from '../domain/localized.ts'
 import type { Account, Scope, Seconds, Session } from '../domain/model.ts'
 import { every, single } from '../domain/parameters.ts'
 import { isLoopbackRedirect } from '../domain/redirect-uri.ts'
@@ -19,6 +20,7 @@ import type { ConsentPage } from '../http/page-models.ts'
 import { parametersOf } from '../http/parameters.ts'
 import { says } from '../texts/catalogue.ts'
 import { fromPlace } from '../texts/place.ts'
+import { scopesFor } from '../texts/scopes.ts'
 import { codeIssuer } from './issue-code.ts'
 import {
   ended,
@@ -38,6 +40,7 @@ export function consentPage(app: FastifyInstance, deps: AppDeps, goOn: GoOn): vo
   const { config, service, store, clock } = deps
   const load = pendingLoader(app, deps)
   const issueCode = codeIssuer(app, deps)
+  const scopesIn = scopesFor(config.scopes, app.texts)
   const action = `${service.prefix}/consent`
 
   app.get('/consent', { schema: { hide: true } }, async (request, reply) => {
@@ -85,9 +88,10 @@ export function consentPage(app: FastifyInstance, deps: AppDeps, goOn: GoOn): vo
     reply: FastifyReply,
   ) => {
     const { interaction, client, request } = pending
+    const { language } = reply.request
     const isChecked = ({ access }: CatalogueScope) => !onlyRead || access !== 'write'
     const asked = askedOf(pending)
-    const { identity, areas } = layOutScope(asked, config.scopes, isChecked)
+    const { identity, areas } = layOutScope(asked, scopesIn(language), isChecked)
     const canChange = areas.some(({ write }) => write !== undefined)
     const outlives = client.grantTypes.includes('refresh_token')
     const model: ConsentPage = {
@@ -97,8 +101,8 @@ export function consentPage(app: FastifyInstance, deps: AppDeps, goOn: GoOn): vo
       ...(canChange && onlyRead && { allUrl: pageUrl(pending) }),
       account: { name: String(account.claims['name'] ?? account.username), username: account.username },
       switchUrl: `${service.prefix}/login?interaction=${interaction.id}&switch=1`,
-      client: describeClient(pending, registeredFrom(pending, reply), now),
-      resources: foreignResources(request.resource),
+      client: describeClient(pending, registeredFrom(pending, reply), language, now),
+      resources: foreignResources(request.resource, language),
       identity,
       areas,
       onlyNew: asked.length < wantedScope(request).length,
@@ -113,13 +117,13 @@ export function consentPage(app: FastifyInstance, deps: AppDeps, goOn: GoOn): vo
       ? undefined
       : fromPlace(client.registeredFrom, addressPrefix(request.ip), !service.https)
 
-  const foreignResources = (identifiers: readonly string[]) =>
+  const foreignResources = (identifiers: readonly string[], language: string) =>
     identifiers.every((identifier) => identifier === service.resources.own.identifier)
       ? []
-      : identifiers.map((identifier) => ({
-          identifier,
-          name: service.resources.find(identifier)?.name ?? identifier,
-        }))
+      : identifiers.map((identifier) => {
+          const resource = service.resources.find(identifier)
+          return { identifier, name: resource ? resourceName(resource, language) : identifier }
+        })
 
   const pageUrl = ({ interaction }: Pending) => `${action}?interaction=${interaction.id}`
   /** Bound to the login too: a page shown to one person cannot be answered as another. */
@@ -155,16 +159,18 @@ function denied(): OAuthError {
 function describeClient(
   { client, request }: PendingAuthorization,
   registeredFrom: Text | undefined,
+  language: string,
   now: Seconds,
 ): ConsentPage['client'] {
   const { redirectUri } = request
+  const { name, clientUri, policyUri, tosUri } = clientWords(client, language)
   const links = [
-    { label: says('consent.website'), url: client.clientUri },
-    { label: says('consent.privacy'), url: client.policyUri },
-    { label: says('consent.terms'), url: client.tosUri },
+    { label: says('consent.website'), url: clientUri },
+    { label: says('consent.privacy'), url: policyUri },
+    { label: says('consent.terms'), url: tosUri },
   ].flatMap(({ label, url }) => (url === undefined ? [] : [{ label, url, host: new URL(url).host }]))
   return {
-    ...(client.name !== undefined && { name: client.name }),
+    ...(name !== undefined && { name }),
     id: client.id,
     selfRegistered: client.origin === 'registered',
     registeredAgoSeconds: Math.max(1, now - client.issuedAt),

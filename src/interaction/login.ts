@@ -4,8 +4,10 @@ import { addressPrefix } from '../domain/address-prefix.ts'
 import { auditEvent } from '../domain/audit.ts'
 import { accept } from '../domain/decision.ts'
 import { OAuthError } from '../domain/errors.ts'
+import { clientWords } from '../domain/localized.ts'
 import type { Account, Seconds } from '../domain/model.ts'
 import { single } from '../domain/parameters.ts'
+import { present } from '../domain/present.ts'
 import { isSameText } from '../domain/secret.ts'
 import { beginSession } from '../domain/session.ts'
 import type { Text } from '../domain/text.ts'
@@ -143,7 +145,8 @@ export function loginPage(app: FastifyInstance, deps: AppDeps, goOn: GoOn): void
   const csrfOfChoice = ({ browserSecret, interaction, session }: Pending) =>
     app.browser.csrfToken(browserSecret, 'account', interaction.id, session?.id ?? '')
   const hiddenOf = (pending: Pending) => ({ interaction: pending.interaction.id, csrf: csrfOf(pending) })
-  const nameOf = ({ client }: Pending) => (client?.name === undefined ? {} : { clientName: client.name })
+  const nameOf = ({ client }: Pending, { request }: FastifyReply) =>
+    client ? present({ clientName: clientWords(client, request.language).name }) : {}
 
   const showLogin = (
     pending: Pending,
@@ -154,7 +157,7 @@ export function loginPage(app: FastifyInstance, deps: AppDeps, goOn: GoOn): void
     const model = {
       action,
       hidden: hiddenOf(pending),
-      ...nameOf(pending),
+      ...nameOf(pending, reply),
       ...(username !== undefined && { username }),
       ...(problem !== undefined && { problem }),
       again: mustConfirm(pending),
@@ -169,7 +172,7 @@ export function loginPage(app: FastifyInstance, deps: AppDeps, goOn: GoOn): void
     const model = {
       action,
       hidden: { interaction: pending.interaction.id, csrf: csrfOfChoice(pending) },
-      ...nameOf(pending),
+      ...nameOf(pending, reply),
       account: { name, username: account.username },
     }
     return reply.page('select-account', model, formActionOf(pending))

@@ -2,9 +2,11 @@ import type { FastifyPluginAsync, FastifyReply, FastifyRequest } from 'fastify'
 import type { AppDeps } from '../deps.ts'
 import { auditEvent, type Occasion } from '../domain/audit.ts'
 import { parseUiLocales } from '../domain/language.ts'
+import { clientWords } from '../domain/localized.ts'
 import { type LogoutRequest, parseLogoutRequest } from '../domain/logout.ts'
-import type { Session } from '../domain/model.ts'
+import type { Client, Session } from '../domain/model.ts'
 import { assertNoneRepeated, formatParameters, type Parameters, single } from '../domain/parameters.ts'
+import { present } from '../domain/present.ts'
 import { isSameText } from '../domain/secret.ts'
 import { formActionSource } from '../http/pages.ts'
 import { formBodies, longestUrl, parametersOf } from '../http/parameters.ts'
@@ -36,8 +38,7 @@ export const logout: FastifyPluginAsync<AppDeps> = async (app, { config, service
     if (session !== undefined) await end(session, wanted, { at: now, from: request.ip })
     app.browser.dropSession(reply)
     const { redirectUri, state, client } = wanted
-    if (redirectUri === undefined)
-      return reply.page('signed-out', client?.name ? { clientName: client.name } : {})
+    if (redirectUri === undefined) return reply.page('signed-out', nameOf(client, request))
     const query =
       state === undefined ? '' : `${redirectUri.includes('?') ? '&' : '?'}${new URLSearchParams({ state })}`
     return reply
@@ -92,7 +93,7 @@ export const logout: FastifyPluginAsync<AppDeps> = async (app, { config, service
       ...(account && {
         account: { name: String(account.claims['name'] ?? account.username), username: account.username },
       }),
-      ...(client?.name !== undefined && { clientName: client.name }),
+      ...nameOf(client, request),
     }
     return reply.page(
       'logout',
@@ -107,6 +108,10 @@ export const logout: FastifyPluginAsync<AppDeps> = async (app, { config, service
   app.post('/oauth/logout', { schema: { hide: true } }, (request, reply) =>
     answer(request, reply, parametersOf(request.body)),
   )
+}
+
+function nameOf(client: Client | undefined, { language }: FastifyRequest) {
+  return client ? present({ clientName: clientWords(client, language).name }) : {}
 }
 
 /** The ID Token shows that the client speaks for the person signed in here. */

@@ -22,6 +22,10 @@ export const resourceMetadata: FastifyPluginAsync<Pick<AppDeps, 'config' | 'serv
       ...(resource.scopes.size > 0 && { scopes_supported: [...resource.scopes] }),
       bearer_methods_supported: ['header'],
       resource_name: resource.name,
+      // RFC 9728 §2.1: name#de is resource_name#de.
+      ...Object.fromEntries(
+        Object.entries(resource.localized ?? {}).map(([name, value]) => [`resource_${name}`, value]),
+      ),
       ...(config.service.documentation && { resource_documentation: config.service.documentation }),
       ...(config.service.policy && { resource_policy_uri: config.service.policy }),
       ...(config.service.terms && { resource_tos_uri: config.service.terms }),
