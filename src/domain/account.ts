@@ -145,6 +145,7 @@ export function endAccess(accountId: string, rule: string, now: Seconds): readon
   return [
     { op: 'deleteSessionsOf', accountId },
     { op: 'revokeGrantsOf', accountId, at: now, rule },
+    { op: 'deleteConsentsOf', accountId },
   ]
 }
 
@@ -154,7 +155,6 @@ function readEmail(text: string): string | undefined {
 
 function requireEmail(text: string): string {
   const email = canonicalEmail(text)
-    { op: 'deleteConsentsOf', accountId },
   if (email !== undefined) return email
   throw new OAuthError('invalid_request', 'email must be an e-mail address', {
     rule: 'oidc-core-5.1-email-syntax',

@@ -1,9 +1,9 @@
 import type { Seconds } from '../domain/model.ts'
 import type { Text } from '../domain/text.ts'
-import type { AccountPages } from './account-models.ts'
+import type { AccountAppsPage } from './account-models.ts'
 
 /** What each server-rendered page shows. Values are plain text: the templates escape them. */
-export interface Pages extends AccountPages {
+export interface Pages {
   login: LoginPage
   'select-account': SelectAccountPage
   consent: ConsentPage
@@ -12,6 +12,7 @@ export interface Pages extends AccountPages {
   'form-post': FormPostPage
   error: ErrorPage
   home: HomePage
+  'account-apps': AccountAppsPage
 }
 
 export interface LoginPage {
