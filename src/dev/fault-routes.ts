@@ -29,6 +29,7 @@ export const faultHooks = fp<DevDeps>(
       if (fault === undefined) return
       const words = inWords(fault, request)
       request.log.warn({ fault: fault.fault, client: clientId }, words)
+      if (app.hasDecorator('recorder')) app.recorder.note(request, words)
       strike(fault, reply)
     })
   },
