@@ -26,15 +26,15 @@ const replaceable: readonly string[] = [...templates, 'style.css', 'icon.svg']
 
 /** The views as this installation shows them. */
 export interface Views {
-  /** Its templates, compiled: `@login.eta`. Everything they show is escaped, RFC 6749 §10.14. */
+  /** Its templates: `@login.eta`. Everything they show is escaped, RFC 6749 §10.14. */
   readonly eta: Eta
   readonly style: Buffer
   readonly icon: Buffer
 }
 
 /**
- * The views of this folder, and the shipped ones where it has none, read and compiled once: a template that is missing
- * or cannot be compiled stops the server instead of a person.
+ * The views of this folder, compiled at once, so that one that cannot be stops the server instead of a person; and the
+ * shipped ones where it has none, which tests compile, each when it is first shown.
  * @throws {ConfigError} a line for every file that has no place or does not compile.
  */
 export function loadViews(folder: string | undefined): Views {
@@ -43,16 +43,29 @@ export function loadViews(folder: string | undefined): Views {
     folder !== undefined && own.has(name) ? readFileSync(join(folder, name)) : readAsset(`views/${name}`)
   const eta = new Eta({ autoEscape: true, escapeFunction: escapeForPage })
   const faults = [...own].filter((name) => !replaceable.includes(name)).map(strangeName)
-  for (const name of templates) {
+  for (const name of templates.filter((name) => own.has(name))) {
     try {
       eta.loadTemplate(`@${name}`, read(name).toString('utf8'))
     } catch (error) {
-      if (!own.has(name)) throw error
       faults.push(`views: ${name} does not compile: ${reasonOf(error)}`)
     }
   }
+  compileOnDemand(eta, (name) => (templates.includes(name) ? read(name).toString('utf8') : undefined))
   if (faults.length > 0) throw new ConfigError(faults)
   return { eta, style: read('style.css'), icon: read('icon.svg') }
+}
+
+/** Compiles what is shipped when it is first shown: all of them together are a twentieth of a start. */
+function compileOnDemand(eta: Eta, textOf: (name: string) => string | undefined): void {
+  const compiled = eta.templatesSync
+  const get = compiled.get.bind(compiled)
+  compiled.get = (key) => {
+    const found = get(key)
+    const text = found === undefined && key.startsWith('@') ? textOf(key.slice(1)) : undefined
+    if (text === undefined) return found
+    eta.loadTemplate(key, text)
+    return get(key)
+  }
 }
 
 /** Hidden files are none of ours: desktops and Kubernetes leave theirs everywhere. */
