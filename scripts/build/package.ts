@@ -1,6 +1,6 @@
 /**
- * Makes what the npm package carries as JavaScript: dist/main.js for the command line, dist/guard.js with its types,
- * and the licences of the code in them. The drivers of the databases stay packages of their own.
+ * Makes what the npm package carries as JavaScript: dist/main.js for the command line, dist/guard.js and dist/dev.js
+ * with their types, and the licences of the code in them. The drivers of the databases stay packages of their own.
  */
 import { execFileSync } from 'node:child_process'
 import { globSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -17,7 +17,7 @@ rmSync(types, { recursive: true, force: true })
 mkdirSync(dist, { recursive: true })
 const { metafile } = await build({
   ...bundleOptions,
-  entryPoints: ['src/main.ts', 'src/guard/guard.ts'],
+  entryPoints: { main: 'src/main.ts', guard: 'src/guard/guard.ts', dev: 'src/dev/start.ts' },
   entryNames: '[name]',
   external: [...bundleOptions.external, 'better-sqlite3', 'pg'],
   format: 'esm',
@@ -29,12 +29,12 @@ const { metafile } = await build({
   outdir: dist,
 })
 writeFileSync(`${dist}/licences.txt`, licencesOf(metafile))
-declareGuard()
+declareLibraries()
 
-/** The declarations of the guard and of what they name, and none of the many that only its code needs. */
-function declareGuard(): void {
-  execFileSync('tsc', ['-p', `${root}scripts/build/guard.tsconfig.json`], { stdio: 'inherit' })
-  const needed = reachable(join(types, 'guard/guard.d.ts'))
+/** The declarations of the libraries and of what they name, and none of the many that only their code needs. */
+function declareLibraries(): void {
+  execFileSync('tsc', ['-p', `${root}scripts/build/libraries.tsconfig.json`], { stdio: 'inherit' })
+  const needed = reachable(join(types, 'dev/start.d.ts'), reachable(join(types, 'guard/guard.d.ts')))
   for (const path of globSync(`${types}/**/*.d.ts`)) {
     if (!needed.has(path)) rmSync(path)
     else writeFileSync(path, readFileSync(path, 'utf8').replace(relativeImport, "from '$1.js'"))

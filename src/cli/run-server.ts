@@ -1,17 +1,16 @@
-import { createServer } from 'node:net'
 import closeWithGrace from 'close-with-grace'
 import type { FastifyInstance } from 'fastify'
 import type { AppOptions } from '../app.ts'
 import { keyPolicy } from '../config/key-policy.ts'
 import type { Config } from '../config/schema.ts'
 import type { Deps } from '../deps.ts'
+import { listen } from '../http/listen.ts'
 import { openKeyRing } from '../keys/key-ring.ts'
 import { deriveSealingKey } from '../keys/seal.ts'
 import type { Store } from '../storage/store.ts'
 import type { Clock, RandomSource } from '../system.ts'
 import { systemClock, systemRandom } from '../system.ts'
 import { isTraced } from '../tracing/is-traced.ts'
-import { listen } from './listen.ts'
 import { openConfiguredStore } from './open.ts'
 
 /** What a kind of server does with its store before the first request. */
@@ -81,29 +80,4 @@ async function watched(given: Deps): Promise<Watched> {
     },
     { deps: given, observe: async () => {} },
   )
-}
-
-/** A port that is free on every address `localhost` stands for. */
-export async function findFreePort(): Promise<number> {
-  for (;;) {
-    const port = await tryPort('127.0.0.1', 0)
-    if (port !== undefined && (await tryPort('::1', port)) !== undefined) return port
-  }
-}
-
-/** The port if it could be bound; undefined if somebody has it. A machine without this address has nobody there. */
-function tryPort(host: string, port: number): Promise<number | undefined> {
-  return new Promise((resolve, reject) => {
-    const server = createServer()
-    server.once('error', (error: NodeJS.ErrnoException) => {
-      if (error.code === 'EADDRINUSE') resolve(undefined)
-      else if (error.code === 'EADDRNOTAVAIL' || error.code === 'EAFNOSUPPORT') resolve(port)
-      else reject(error)
-    })
-    server.listen({ host, port, exclusive: true }, () => {
-      const address = server.address()
-      const bound = typeof address === 'object' && address ? address.port : port
-      server.close(() => resolve(bound))
-    })
-  })
 }

@@ -23,6 +23,8 @@ export interface ConfigSources {
   /** By option path: `{ port: '9500' }`. */
   readonly flags?: Readonly<Record<string, string | undefined>>
   readonly environment?: Environment
+  /** What a file would say, from a program; instead of a file. */
+  readonly values?: Readonly<Record<string, unknown>>
   /** The YAML file; absent: the one LYCHGATE_CONFIG names, if any. */
   readonly file?: string | undefined
 }
@@ -53,7 +55,13 @@ export function loadConfig(sources: ConfigSources): Config {
  * The same, with the origin of every value.
  * @throws {ConfigError} a line for every fault: the setting and what to write instead.
  */
-export function resolveConfig({ mode, flags = {}, environment = {}, file }: ConfigSources): ResolvedConfig {
+export function resolveConfig({
+  mode,
+  flags = {},
+  environment = {},
+  values: said = {},
+  file,
+}: ConfigSources): ResolvedConfig {
   const { own, links } = separateServiceLinks(environment)
   const unknown = [...serviceLinkFaults(links), ...unknownVariables(own)]
   const faults: string[] = []
@@ -67,7 +75,8 @@ export function resolveConfig({ mode, flags = {}, environment = {}, file }: Conf
     }
   }
   const path = file ?? (own[fileVariable] || undefined)
-  const values = (path !== undefined && collect(() => readSections(path))) || {}
+  const values: Section =
+    (path !== undefined && collect(() => readSections(path))) || structuredClone({ ...said })
   const fromFiles = confidentialPaths.flatMap((option) => collect(() => fromSecretFile(option, own)) ?? [])
   const given = [...fromVariables(own), ...fromFiles, ...fromFlags(flags)]
   const origins = originsOf(values, path, given)

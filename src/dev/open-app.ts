@@ -28,7 +28,9 @@ export async function openDevelopmentApp({
   const random = systemRandom
   const sources = { store, secret, policy: keyPolicy(config), clock, random, server: 'development' } as const
   const { keys, opened } = openKeyRing(sources)
-  const options = logTo === undefined ? {} : { logTo }
-  const [app] = await Promise.all([buildApp({ config, store, keys, clock, random }, options), opened])
+  const [app] = await Promise.all([
+    buildApp({ config, store, keys, clock, random }, { ...(logTo && { logTo }) }),
+    opened,
+  ])
   return app
 }

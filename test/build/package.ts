@@ -38,7 +38,12 @@ for (const name of ['fastify', 'typescript', '@types']) {
 }
 
 t.test('it carries the bundle, and neither sources nor tests', async (t) => {
-  t.strictSame(readdirSync(join(installed, 'src')).sort(), ['guard.js', 'lychgate.js'])
+  t.strictSame(readdirSync(join(installed, 'src')).sort(), [
+    'common-passwords.txt',
+    'dev.js',
+    'guard.js',
+    'lychgate.js',
+  ])
   t.notOk(existsSync(join(installed, 'dist/lychgate')))
   t.notOk(existsSync(join(installed, 'test')))
   for (const name of ['README.md', 'LICENSE', 'dist/licences.txt'])
@@ -72,6 +77,47 @@ t.test('npx lychgate dev serves', async (t) => {
   for (const path of ['/', '/openapi.json', '/assets/style.css']) {
     t.equal((await fetch(`http://localhost:${port}${path}`)).status, 200, path)
   }
+})
+
+const test = (load: string) => `${load}
+start({ clients: [{ client_name: 'App', redirect_uris: ['http://127.0.0.1/callback'] }] }).then(async (server) => {
+  const { access_token } = await server.token({ user: 'alice', scope: 'openid' })
+  const headers = { authorization: 'Bearer ' + access_token }
+  const before = await fetch(server.issuer + '/api/oauth/userinfo', { headers })
+  await server.advance('1d')
+  const after = await fetch(server.issuer + '/api/oauth/userinfo', { headers })
+  console.log(before.status, after.status)
+  await server.stop()
+})
+`
+
+t.test('the development server starts in a test by import, and by require', async (t) => {
+  writeFileSync(join(folder, 'test.mjs'), test("import { start } from 'lychgate/dev'"))
+  writeFileSync(join(folder, 'test.cjs'), test("const { start } = require('lychgate/dev')"))
+  for (const file of ['test.mjs', 'test.cjs'])
+    t.match(node(file), { status: 0, stdout: '200 401\n', stderr: '' })
+})
+
+t.test('the types of the development server say what it is given and gives', async (t) => {
+  const typed = `import { start, type Flow, type IssuedTokens } from 'lychgate/dev'
+export async function run(): Promise<readonly Flow[]> {
+  await using server = await start({ port: 0, people: [{ username: 'carol' }], clock: { freeze: true } })
+  const tokens: IssuedTokens = await server.token({ user: 'carol', expires_in: '5m' })
+  console.log(tokens.access_token, server.issuer)
+  return server.flows()
+}
+`
+  writeFileSync(join(folder, 'library.ts'), typed)
+  const wrong = "import { start } from 'lychgate/dev'\nvoid start({ prot: 0 })\n"
+  writeFileSync(join(folder, 'wrong.ts'), wrong)
+  const tsc = (file: string) =>
+    node(
+      join(root, 'node_modules/typescript/bin/tsc'),
+      ...['--noEmit', '--strict', '--target', 'es2023', '--lib', 'es2024,esnext.disposable'],
+      ...['--module', 'nodenext', '--types', 'node', file],
+    )
+  t.match(tsc('library.ts'), { status: 0, stdout: '' })
+  t.match(tsc('wrong.ts'), { status: 2, stdout: /prot/ })
 })
 
 const application = (load: string) => `${load}

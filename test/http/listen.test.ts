@@ -2,9 +2,9 @@ import { createServer } from 'node:net'
 import { setTimeout as wait } from 'node:timers/promises'
 import Fastify from 'fastify'
 import t, { type Test } from 'tap'
-import { listen } from '../../src/cli/listen.ts'
-import { findFreePort } from '../../src/cli/run-server.ts'
 import { drain } from '../../src/http/drain.ts'
+import { findFreePort } from '../../src/http/free-port.ts'
+import { listen } from '../../src/http/listen.ts'
 
 /** An application that answers after a while, and its address as configured. */
 async function slow(t: Test, issuerHost = 'localhost') {

@@ -1,0 +1,102 @@
+import { hash } from 'node:crypto'
+import { type Static, Type } from '@sinclair/typebox'
+import { ConfigError } from '../config/error.ts'
+import type { Config } from '../config/schema.ts'
+import { OAuthError } from '../domain/errors.ts'
+import { addIntegration } from '../domain/integration.ts'
+import type { Client } from '../domain/model.ts'
+import { parseScope } from '../domain/scope.ts'
+import { hashSecret } from '../domain/secret.ts'
+import type { Store } from '../storage/store.ts'
+import type { Clock, RandomSource } from '../system.ts'
+import { faultsOf } from './json-body.ts'
+
+const choice = <T extends string>(...names: readonly T[]) =>
+  Type.Optional(Type.Union(names.map((name) => Type.Literal(name))))
+
+/** A client that a development server has from the start, RFC 7591 §2. */
+export const DevelopmentClient = Type.Object(
+  {
+    client_id: Type.Optional(Type.String({ pattern: '^[\\x21-\\x7e]{1,64}$' })),
+    client_secret: Type.Optional(Type.String({ minLength: 1 })),
+    client_name: Type.String({ minLength: 1 }),
+    redirect_uris: Type.Array(Type.String(), { minItems: 1 }),
+    post_logout_redirect_uris: Type.Optional(Type.Array(Type.String())),
+    token_endpoint_auth_method: choice('none', 'client_secret_basic', 'client_secret_post'),
+    scope: Type.Optional(Type.String()),
+    id_token_signed_response_alg: choice('RS256', 'ES256', 'EdDSA'),
+    consent: choice('always', 'remember', 'skip'),
+  },
+  { additionalProperties: false },
+)
+export type DevelopmentClient = Static<typeof DevelopmentClient>
+
+/** What an application authenticates with. */
+export interface ClientCredentials {
+  readonly client_id: string
+  readonly client_secret?: string
+}
+
+/**
+ * Adds these clients, as an operator would.
+ * @throws {ConfigError} a line for the first fault of each.
+ */
+export async function seedClients(
+  store: Pick<Store, 'write'>,
+  clients: readonly unknown[],
+  config: Config,
+  { clock, random }: { readonly clock: Clock; readonly random: RandomSource },
+): Promise<readonly ClientCredentials[]> {
+  const known = {
+    scopes: config.scopes.map(({ name }) => name),
+    resources: [config.issuer, ...config.resources.map(({ identifier }) => identifier)],
+  }
+  const added = clients.map((said, index) => {
+    const where = `clients.${index}`
+    const [fault] = faultsOf(DevelopmentClient, said)
+    if (fault !== undefined)
+      throw new ConfigError(`${[where, fault.where].filter(Boolean).join('.')} ${fault.why}`)
+    try {
+      // `as`: faultsOf has compared the two.
+      return clientOf(said as DevelopmentClient, known, random(32), clock())
+    } catch (cause) {
+      if (!(cause instanceof OAuthError)) throw cause
+      throw new ConfigError(`${where}: ${cause.message}`, { cause })
+    }
+  })
+  await store.write(...added.map(({ client }) => ({ op: 'insertClient', client }) as const))
+  return added.map(({ client, secret }) => ({
+    client_id: client.id,
+    ...(secret !== undefined && { client_secret: secret }),
+  }))
+}
+
+function clientOf(
+  said: DevelopmentClient,
+  known: Parameters<typeof addIntegration>[1],
+  fresh: Buffer,
+  now: number,
+): { readonly client: Client; readonly secret: string | undefined } {
+  const id = hash('sha256', `lychgate dev ${said.client_name}`, 'buffer').subarray(0, 16)
+  const request = {
+    name: said.client_name,
+    redirectUris: said.redirect_uris,
+    postLogoutRedirectUris: said.post_logout_redirect_uris ?? [],
+    authenticationMethod: said.token_endpoint_auth_method ?? 'none',
+    pkce: 'required',
+    consent: said.consent,
+    scope: said.scope === undefined ? undefined : parseScope(said.scope),
+    idTokenSignedResponseAlg: said.id_token_signed_response_alg ?? 'RS256',
+    introspects: [],
+  } as const
+  const { client, secret } = addIntegration(request, known, { id, secret: fresh }, now)
+  const ownSecret = secret === undefined ? undefined : (said.client_secret ?? secret)
+  return {
+    client: {
+      ...client,
+      ...(said.client_id !== undefined && { id: said.client_id }),
+      ...(ownSecret !== undefined && { secretHash: hashSecret(ownSecret) }),
+    },
+    secret: ownSecret,
+  }
+}

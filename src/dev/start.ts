@@ -1,0 +1,105 @@
+/**
+ * `lychgate/dev`: the development server as a library, for tests. Everything is in memory and gone when it stops; the
+ * secret its keys are sealed with is random and known to nobody, so nothing has to be derived slowly.
+ */
+import type { FastifyInstance } from 'fastify'
+import { developmentFaults, isLoopbackIssuer } from '../config/checks.ts'
+import { ConfigError } from '../config/error.ts'
+import { loadConfig } from '../config/load.ts'
+import type { Config } from '../config/schema.ts'
+import { findFreePort } from '../http/free-port.ts'
+import { listen } from '../http/listen.ts'
+import { openStore } from '../storage/open.ts'
+import { systemClock, systemRandom } from '../system.ts'
+import { seedClients } from './clients.ts'
+import { movableClock } from './clock.ts'
+import { changeOf } from './clock-routes.ts'
+import type { DevelopmentServer, IssuedTokens, StartOptions, Time } from './library.ts'
+import { openDevelopmentApp } from './open-app.ts'
+import { developmentPeople, seedPeople } from './people.ts'
+import { requirePeople } from './read-people.ts'
+
+export type * from './flows/flow.ts'
+export type * from './library.ts'
+
+/**
+ * Starts a server on this computer, ready for its first request.
+ * @throws {ConfigError} for options, people or clients that cannot be; `faults` has a line for each.
+ */
+export async function start(options: StartOptions = {}): Promise<DevelopmentServer> {
+  const config = await configOf(options)
+  const clock = movableClock(typeof options.clock === 'function' ? options.clock : systemClock)
+  if (typeof options.clock === 'object') await clock.move(changeOf(options.clock, clock))
+  const people =
+    options.people === undefined ? developmentPeople : requirePeople({ people: options.people }, 'start')
+  const store = await openStore('sqlite::memory:')
+  const { log } = options
+  const secret = Promise.resolve(systemRandom(32))
+  const opening = openDevelopmentApp({ config, store, secret, clock, ...(log && { logTo: { write: log } }) })
+  const stop = async () => {
+    await (await opening).close()
+    await store.close()
+  }
+  try {
+    await seedPeople(store, clock, people)
+    const parts = { clock, random: systemRandom }
+    const clients = await seedClients(store, options.clients ?? [], config, parts)
+    const app = await opening
+    await listen(app, config)
+    const controls = controlsOf(app, config)
+    return { issuer: config.issuer, clients, now: clock, ...controls, stop, [Symbol.asyncDispose]: stop }
+  } catch (error) {
+    await stop().catch(() => store.close())
+    throw error
+  }
+}
+
+async function configOf({ port = 0, config: said = {}, log }: StartOptions): Promise<Config> {
+  const own = port === 0 ? await findFreePort() : port
+  const { issuer = `http://localhost:${own}` } = said
+  const values = {
+    issuer,
+    // A test is faster than any person.
+    ...(isLoopbackIssuer(String(issuer)) && { rateLimits: 'off' }),
+    drainSeconds: 0,
+    logLevel: log === undefined ? 'silent' : 'info',
+    ...said,
+    port: own,
+  }
+  const config = loadConfig({ mode: 'dev', values })
+  const faults = [...developmentFaults(config)]
+  if (faults.length > 0) throw new ConfigError(faults)
+  return config
+}
+
+/** The routes below /_dev as functions. */
+function controlsOf(app: FastifyInstance, { issuer }: Config) {
+  const { host, pathname } = new URL(issuer)
+  const prefix = pathname.replace(/\/$/, '')
+  const call = async (
+    method: 'GET' | 'POST' | 'DELETE',
+    path: string,
+    payload?: object,
+  ): Promise<unknown> => {
+    const url = `${prefix}/_dev${path}`
+    const { statusCode, body } = await app.inject({
+      method,
+      url,
+      headers: { host },
+      ...(payload && { payload }),
+    })
+    const answer: unknown = body === '' ? undefined : JSON.parse(body)
+    if (statusCode < 400) return answer
+    const { error_description: description = body } = (answer ?? {}) as { error_description?: string }
+    throw new Error(description)
+  }
+  // `as` in what follows: the answers are those of our own routes.
+  return {
+    token: async (request) => (await call('POST', '/token', request)) as IssuedTokens,
+    advance: async (advance) => (await call('POST', '/clock', { advance })) as Time,
+    time: async (change) => (await call('POST', '/clock', change)) as Time,
+    fault: async (request) => void (await call('POST', '/faults', request)),
+    clearFaults: async () => void (await call('DELETE', '/faults')),
+    flows: () => app.recorder.flows(),
+  } satisfies Partial<DevelopmentServer>
+}
