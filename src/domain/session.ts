@@ -44,3 +44,19 @@ export function extendedIdleEnd(
   const end = Math.min(now + lifetimes.sessionIdleSeconds, session.expiresAt)
   return end - session.idleExpiresAt > lifetimes.sessionIdleSeconds / 20 ? end : undefined
 }
+
+/** How many people one browser keeps signed in. */
+const mostSessions = 5
+
+/**
+ * Who stays signed in in a browser beside a person who signs in: the others, the last ones first; and which sessions
+ * end: the person's own before, and those there is no room for.
+ */
+export function seatSessions(
+  present: readonly Session[],
+  accountId: string,
+): { readonly beside: readonly Session[]; readonly over: readonly Session[] } {
+  const others = present.filter((session) => session.accountId !== accountId)
+  const beside = others.slice(0, mostSessions - 1)
+  return { beside, over: present.filter((session) => !beside.includes(session)) }
+}

@@ -37,6 +37,19 @@ export function bucketsOf(
 }
 
 /**
+ * The bucket of an attempt at a second factor. Whoever makes one knows the password, so only a browser that finished a
+ * sign-in before counts by itself.
+ */
+export function secondFactorBuckets(
+  accountId: string,
+  knownDevice: string | undefined,
+  limits: ThrottleLimits,
+): readonly Bucket[] {
+  const whose = knownDevice === undefined ? accountId : `${knownDevice} ${accountId}`
+  return [{ key: `second ${whose}`, limit: limits.failuresPerAccountAndPrefix }]
+}
+
+/**
  * Counts an attempt before its password is looked at, so that parallel guesses cannot pass together.
  * @throws {OAuthError} `temporarily_unavailable` with status 429 when the bucket is full.
  */

@@ -4,7 +4,7 @@ import fp from 'fastify-plugin'
 import type { AppDeps } from '../deps.ts'
 import { type Device, deviceSeconds, openDevice, sealDevice } from '../domain/device.ts'
 import type { Seconds, Session } from '../domain/model.ts'
-import { hashSecret, mintSecret, secretBytes } from '../domain/secret.ts'
+import { hashSecret, mintSecret, secretBytes, secretPrefix } from '../domain/secret.ts'
 import { extendedIdleEnd, isSessionLive } from '../domain/session.ts'
 
 declare module 'fastify' {
@@ -21,9 +21,15 @@ export interface Browser {
   /** The live login of this browser; its idle end moves with use. */
   session(request: FastifyRequest, now: Seconds): Promise<Session | undefined>
   hasSessionCookie(request: FastifyRequest): boolean
+  /** Everybody signed in in this browser: the live login first, then the others, the last ones first. */
+  sessions(request: FastifyRequest, now: Seconds): Promise<readonly Session[]>
   /** A fresh session secret and the id it is stored under; `keepSession` puts it into the browser. */
   mintSession(): { readonly secret: string; readonly id: string }
-  keepSession(reply: FastifyReply, secret: string): void
+  /** Makes it the login of this browser; of those it has already only these stay beside it. */
+  keepSession(reply: FastifyReply, secret: string, beside: readonly Session[]): void
+  /** Makes one of the browser's own sessions its login; the rest of them stay beside it. */
+  switchSession(reply: FastifyReply, to: Session, all: readonly Session[]): void
+  /** Ends the login of this browser; whoever else is signed in in it stays so. */
   dropSession(reply: FastifyReply): void
   /** The secret pending requests and CSRF tokens of this browser are bound to. */
   secret(request: FastifyRequest): string | undefined
@@ -48,14 +54,27 @@ export const browser = fp<AppDeps>(
     }
     const secretIn = (request: FastifyRequest, kind: 'session' | 'browser') => {
       const value = request.cookies[name(kind)]
-      return value !== undefined && /^lyc_[a-z]+_[\w-]{43}$/.test(value) ? value : undefined
+      return value !== undefined && isSecret(kind, value) ? value : undefined
+    }
+
+    /** Secrets of the people who are signed in beside the one whose login it is. */
+    const othersIn = (request: FastifyRequest) =>
+      (request.cookies[name('others')] ?? '').split('.').filter((value) => isSecret('session', value))
+    const secretOf = (request: FastifyRequest, { id }: Session) =>
+      [secretIn(request, 'session') ?? '', ...othersIn(request)].find((secret) => hashSecret(secret) === id)
+    const keepOthers = (reply: FastifyReply, others: readonly Session[]) => {
+      const kept = others.flatMap((session) => secretOf(reply.request, session) ?? [])
+      if (kept.length > 0) reply.setCookie(name('others'), kept.join('.'), options)
+      else if (reply.request.cookies[name('others')] !== undefined) reply.clearCookie(name('others'), options)
+    }
+    const sessionOf = async (secret: string | undefined, now: Seconds) => {
+      const session = secret === undefined ? undefined : await store.find('session', hashSecret(secret))
+      return session !== undefined && isSessionLive(session, now) ? session : undefined
     }
 
     const live = async (request: FastifyRequest, now: Seconds) => {
-      const secret = secretIn(request, 'session')
-      if (secret === undefined) return undefined
-      const session = await store.find('session', hashSecret(secret))
-      if (session === undefined || !isSessionLive(session, now)) return undefined
+      const session = await sessionOf(secretIn(request, 'session'), now)
+      if (session === undefined) return undefined
       const idleExpiresAt = extendedIdleEnd(session, config.lifetimes, now)
       if (idleExpiresAt !== undefined)
         await store.write({ op: 'extendSession', sessionId: session.id, idleExpiresAt })
@@ -64,12 +83,26 @@ export const browser = fp<AppDeps>(
 
     app.decorate('browser', {
       session: live,
+      sessions: async (request, now) => {
+        const others = await Promise.all(othersIn(request).map((secret) => sessionOf(secret, now)))
+        return [await live(request, now), ...others].filter((session) => session !== undefined)
+      },
       hasSessionCookie: (request) => secretIn(request, 'session') !== undefined,
       mintSession: () => {
         const secret = mintSecret('session', random(secretBytes))
         return { secret, id: hashSecret(secret) }
       },
-      keepSession: (reply, secret) => void reply.setCookie(name('session'), secret, options),
+      keepSession: (reply, secret, beside) => {
+        keepOthers(reply, beside)
+        reply.setCookie(name('session'), secret, options)
+      },
+      switchSession: (reply, to, all) => {
+        const secret = secretOf(reply.request, to)
+        if (secret === undefined) return
+        const others = all.filter(({ id }) => id !== to.id)
+        keepOthers(reply, others)
+        reply.setCookie(name('session'), secret, options)
+      },
       dropSession: (reply) => void reply.clearCookie(name('session'), options),
       secret: (request) => secretIn(request, 'browser'),
       ensureSecret: (request, reply) => {
@@ -92,3 +125,7 @@ export const browser = fp<AppDeps>(
   },
   { name: 'browser' },
 )
+
+function isSecret(kind: 'session' | 'browser', value: string): boolean {
+  return value.startsWith(secretPrefix[kind]) && /^lyc_[a-z]+_[\w-]{43}$/.test(value)
+}

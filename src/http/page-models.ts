@@ -6,6 +6,7 @@ import type { AccountAppsPage } from './account-models.ts'
 export interface Pages {
   login: LoginPage
   'select-account': SelectAccountPage
+  'second-factor': SecondFactorPage
   consent: ConsentPage
   logout: LogoutPage
   'signed-out': SignedOutPage
@@ -28,14 +29,36 @@ export interface LoginPage {
   readonly problem?: Text
   /** The person is signed in and has to prove it again. */
   readonly again: boolean
+  readonly passkey?: PasskeyRequest
+}
+
+/** What the script of the page asks the browser for, Web Authentication Level 3 §5.5, as JSON. */
+export interface PasskeyRequest {
+  readonly options: string
+}
+
+/** What follows the password. */
+export interface SecondFactorPage {
+  readonly action: string
+  readonly hidden: Readonly<Record<string, string>>
+  readonly clientName?: string
+  readonly account: { readonly name: string; readonly username: string }
+  /** To be somebody else. */
+  readonly anotherUrl: string
+  /** What may be typed; absent: nothing, only a passkey will do. */
+  readonly codes?: 'one-time' | 'recovery'
+  /** The same page for the other kind of code. */
+  readonly insteadUrl?: string
+  readonly passkey?: PasskeyRequest
+  readonly problem?: Text
 }
 
 export interface SelectAccountPage {
   readonly action: string
   readonly hidden: Readonly<Record<string, string>>
   readonly clientName?: string
-  /** Signed in in this browser now. */
-  readonly account: { readonly name: string; readonly username: string }
+  /** Signed in in this browser now; who is in charge first. */
+  readonly people: readonly { readonly id: string; readonly name: string; readonly username: string }[]
 }
 
 /** One row of the consent table. */

@@ -65,6 +65,11 @@ const pageHeaders = {
   'permissions-policy': 'camera=(), geolocation=(), microphone=(), payment=(), usb=()',
 } as const
 
+const javascript = 'text/javascript; charset=utf-8'
+
+/** The pages with a script: all they do can be done without it, but for passkeys. */
+const scripted: ReadonlySet<keyof Pages> = new Set(['form-post', 'login', 'second-factor'])
+
 /**
  * The CSP source that lets a form's POST end at this redirect URI: its origin, or the bare scheme where CSP has no
  * syntax for the host, as for the IPv6 literal of RFC 8252 §7.3.
@@ -76,7 +81,7 @@ export function formActionSource(redirectUri: string): string {
   return spellable ? origin : protocol
 }
 
-/** Decorates `reply.page` and serves the stylesheet, the images and the one script from memory, RFC 9700 §4.2.4. */
+/** Decorates `reply.page` and serves the stylesheet, the images and the scripts from memory, RFC 9700 §4.2.4. */
 export const pages = fp<PagesOptions>(
   async (app, { config, prefix }) => {
     const { service } = config
@@ -93,7 +98,8 @@ export const pages = fp<PagesOptions>(
       links: serviceLinks(service),
       style: serve('style.css', 'text/css; charset=utf-8', look.style),
       icon: serve('icon.svg', 'image/svg+xml', look.icon),
-      formPost: serve('form-post.js', 'text/javascript; charset=utf-8', readAsset('views/form-post.js')),
+      formPost: serve('form-post.js', javascript, readAsset('views/form-post.js')),
+      passkeys: serve('passkeys.js', javascript, readAsset('views/passkeys.js')),
       logo: serveLogo('logo', look.logo),
       logoDark: serveLogo('logo-dark', look.logoDark),
       logoHasName: look.logo !== undefined && service.logoName === 'inside',
@@ -109,7 +115,7 @@ export const pages = fp<PagesOptions>(
     })
     await app.register(fastifyView, { engine: { eta: look.eta } })
     app.decorateReply('page', function (this: FastifyReply, name, model, options = {}) {
-      const script = name === 'form-post' ? "'self'" : "'none'"
+      const script = scripted.has(name) ? "'self'" : "'none'"
       this.code(options.status ?? 200)
         .headers(pageHeaders)
         .header('content-security-policy', contentSecurityPolicy(script, options.formAction))

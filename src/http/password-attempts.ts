@@ -3,8 +3,9 @@ import type { AppDeps } from '../deps.ts'
 import { addressPrefix } from '../domain/address-prefix.ts'
 import { OAuthError } from '../domain/errors.ts'
 import type { Account, Seconds } from '../domain/model.ts'
-import { type Bucket, bucketsOf, countAttempt, refundAttempt } from '../domain/sign-in-throttle.ts'
+import { bucketsOf } from '../domain/sign-in-throttle.ts'
 import { PasswordQueueFull } from '../passwords.ts'
+import { throttled } from './throttled.ts'
 
 /** A password somebody typed, and whose it should be. */
 export interface PasswordAttempt {
@@ -32,26 +33,15 @@ export function passwordAttempts(
     const known = device !== undefined && device.accountId === account?.id ? device.nonce : undefined
     // An alias counts as the account it leads to.
     const name = account?.id ?? login ?? ''
-    const counted: Bucket[] = []
-    const refund = async () => {
-      for (const { key } of counted) await store.transact('throttle', key, refundAttempt)
-    }
-    let isRight: boolean
-    try {
-      for (const bucket of bucketsOf(name, addressPrefix(request.ip), known, config.signInThrottle)) {
-        await store.transact('throttle', bucket.key, (throttle) =>
-          countAttempt(throttle, bucket, config.signInThrottle, now),
-        )
-        counted.push(bucket)
+    const buckets = bucketsOf(name, addressPrefix(request.ip), known, config.signInThrottle)
+    const isRight = await throttled(store, buckets, config.signInThrottle, now, async () => {
+      try {
+        return (await checkPassword(password, account?.passwordHash)) || undefined
+      } catch (error) {
+        throw error instanceof PasswordQueueFull ? busy(error) : error
       }
-      isRight = await checkPassword(password, account?.passwordHash)
-    } catch (error) {
-      // An attempt nobody looked at has not failed.
-      await refund()
-      throw error instanceof PasswordQueueFull ? busy(error) : error
-    }
-    if (isRight) await refund()
-    return isRight
+    })
+    return isRight ?? false
   }
 }
 

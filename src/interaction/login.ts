@@ -1,206 +1,129 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { factorsOf } from '../credentials/factors.ts'
 import type { AppDeps } from '../deps.ts'
-import { addressPrefix } from '../domain/address-prefix.ts'
-import { auditEvent } from '../domain/audit.ts'
-import { accept } from '../domain/decision.ts'
+import { methodsOf } from '../domain/authentication-context.ts'
 import { OAuthError } from '../domain/errors.ts'
-import { clientWords } from '../domain/localized.ts'
 import type { Account, Seconds } from '../domain/model.ts'
-import { single } from '../domain/parameters.ts'
-import { present } from '../domain/present.ts'
+import { type Parameters, single } from '../domain/parameters.ts'
+import { secondStepOf } from '../domain/second-factor.ts'
 import { isSameText } from '../domain/secret.ts'
-import { beginSession } from '../domain/session.ts'
-import type { Text } from '../domain/text.ts'
-import { browserName } from '../http/browser-name.ts'
 import { noteRefusal } from '../http/errors.ts'
 import { forged } from '../http/forgery.ts'
 import { assertForm, parametersOf } from '../http/parameters.ts'
 import { says } from '../texts/catalogue.ts'
-import { ended, formActionOf, type GoOn, type Pending, pendingLoader } from './pending.ts'
+import { accountChooser } from './choose-account.ts'
+import { comeBack, loginForms, mustConfirm } from './login-forms.ts'
+import { passkeyProof } from './passkey-proof.ts'
+import { clientOf, type GoOn, type Pending, pendingLoader } from './pending.ts'
+import { secondStep } from './second-step.ts'
 import { passwordSignIn } from './sign-in.ts'
+import { type Evidence, sessionStarter } from './start-session.ts'
 
 /** Sign-in and the choice of an account, OpenID Connect Core §3.1.2.3. */
 export function loginPage(app: FastifyInstance, deps: AppDeps, goOn: GoOn): void {
-  const { config, service, store, clock } = deps
+  const { store, clock } = deps
   const load = pendingLoader(app, deps)
   const signIn = passwordSignIn(app, deps)
-  const action = `${service.prefix}/login`
+  const startSession = sessionStarter(app, deps)
+  const forms = loginForms(app, deps)
+  const chooser = accountChooser(app, deps, forms)
+  const provePasskey = passkeyProof(deps, forms)
+  const second = secondStep(app, deps, forms, provePasskey)
 
   app.get('/login', { schema: { hide: true } }, async (request, reply) => {
     const query = parametersOf(request.query)
-    const pending = await load(request, single(query, 'interaction'), clock())
+    const now = clock()
+    const pending = await load(request, single(query, 'interaction'), now)
+    const { step, session } = pending
+    if (single(query, 'another') !== undefined) return forms.showLogin(pending, reply)
     const switching = single(query, 'switch') !== undefined
-    if (pending.step !== 'login' && pending.step !== 'select_account' && !switching)
-      return goOn(pending, reply)
-    if (pending.step === 'select_account' && !switching) return showAccounts(pending, reply)
+    if (!switching && step !== 'login' && step !== 'select_account') return goOn(pending, reply)
+    const half = switching ? undefined : await second.halfOf(pending, now)
+    if (half !== undefined) {
+      return second.show(pending, half, reply, { recovery: single(query, 'recovery') !== undefined })
+    }
+    const chooses = step === 'select_account' || switching || session === undefined
+    if (chooses && (step === 'select_account' || (await chooser.hasOthers(pending, request))))
+      return chooser.show(pending, reply)
     const { loginHint } = pending.request
-    const asked = loginHint ?? (switching ? undefined : await nameToConfirm(pending))
-    return showLogin(pending, reply, { username: asked })
+    const username = loginHint ?? (switching ? undefined : await nameToConfirm(pending))
+    return forms.showLogin(pending, reply, { username })
   })
 
   app.post('/login', { schema: { hide: true }, preValidation: assertForm }, async (request, reply) => {
     const form = parametersOf(request.body)
     const now = clock()
     const pending = await load(request, single(form, 'interaction'), now)
-    const decision = single(form, 'decision')
-    const chooses = decision === 'continue' || decision === 'switch'
-    const csrf = chooses ? csrfOfChoice(pending) : csrfOf(pending)
-    if (!isSameText(single(form, 'csrf'), csrf)) throw forged(pageUrl(pending))
-    if (decision === 'continue') return continueWithSession(pending, reply)
-    if (decision === 'switch') return reply.redirect(`${pageUrl(pending)}&switch=1`, 303)
-    const [username, password] = [single(form, 'username') ?? '', single(form, 'password') ?? '']
-    const account = await attempt(pending, request, reply, { username, password }, now)
-    if (account === undefined) return reply
-    const isKept = await replaceSession(pending, account, reply, now)
-    if (!isKept) return showLogin(pending, reply, { username, problem: wrongPassword, status: 400 })
-    return reply.redirect(nextUrl(pending), 303)
+    if (!isSameText(single(form, 'csrf'), forms.csrfOf(pending))) throw forged(forms.pageUrl(pending))
+    const [chosen, decision] = [single(form, 'account'), single(form, 'decision')]
+    if (chosen !== undefined) return chooser.choose(pending, chosen, reply)
+    if (decision === 'switch') return reply.redirect(`${forms.pageUrl(pending)}&another=1`, 303)
+    if (single(form, 'step') === 'second') return bySecondFactor(pending, form, reply, now)
+    if (decision === 'passkey') return byPasskey(pending, form, reply, now)
+    return byPassword(pending, form, request, reply, now)
   })
 
-  /** The account, or undefined after the page was shown again with what is wrong. */
-  const attempt = async (
+  const byPassword = async (
     pending: Pending,
+    form: Parameters,
     request: FastifyRequest,
     reply: FastifyReply,
-    { username, password }: { readonly username: string; readonly password: string },
     now: Seconds,
-  ): Promise<Account | undefined> => {
+  ) => {
+    const [username, password] = [single(form, 'username') ?? '', single(form, 'password') ?? '']
+    let account: Account | undefined
     try {
-      const credentials = { username, password, ...clientOf(pending) }
-      const account = await signIn(request, reply, credentials, now)
-      if (account === undefined) {
-        const refusal = notSignedIn()
-        noteRefusal(refusal, reply)
-        showLogin(pending, reply, { username, problem: wrongPassword, status: refusal.status })
-      }
-      return account
+      account = await signIn(request, { username, password, ...clientOf(pending) }, now)
     } catch (error) {
       if (!(error instanceof OAuthError) || error.code !== 'temporarily_unavailable') throw error
       noteRefusal(error, reply)
       reply.headers(error.headers)
-      showLogin(pending, reply, { username, problem: comeBack(error), status: error.status })
-      return undefined
+      return forms.showLogin(pending, reply, { username, problem: comeBack(error), status: error.status })
     }
+    if (account === undefined) return forms.refuse(pending, reply, wrongPassword, username)
+    if (account.lockedAt !== undefined) return forms.refuse(pending, reply, says('login.locked'), username)
+    if (secondStepOf(await factorsOf(deps, account.id), pending.request.acr) !== undefined) {
+      await second.begin(pending, account, now)
+      return reply.redirect(forms.pageUrl(pending), 303)
+    }
+    const evidence = { account, methods: methodsOf({ password: true, codes: false, passkey: false }) }
+    if (await startSession(pending, evidence, reply, now)) return forms.goOn(pending, reply)
+    return forms.refuse(pending, reply, wrongPassword, username)
   }
 
-  /**
-   * A new session identifier at every sign-in; the old session of this browser ends. False, and no session, when the
-   * password was changed after it was checked: that ended every session, and this one would outlive it.
-   */
-  const replaceSession = async (
-    pending: Pending,
-    account: Account,
-    reply: FastifyReply,
-    now: Seconds,
-  ): Promise<boolean> => {
-    const { secret, id } = app.browser.mintSession()
-    const { ip, headers } = reply.request
-    const browser = await browserName(headers['user-agent'])
-    const place = { from: addressPrefix(ip), ...(browser !== undefined && { browser }) }
-    const session = beginSession(id, account.id, ['pwd'], config.lifetimes, now, place)
-    const old = pending.session
-    await store.transact('interaction', pending.interaction.id, (current) => {
-      if (current === undefined) throw ended()
-      const interaction = { ...current, authenticatedSessionId: id, accountChosen: true }
-      const writes = [
-        { op: 'insertSession', session },
-        { op: 'updateInteraction', interaction },
-      ] as const
-      return accept(
-        undefined,
-        ...writes,
-        ...(old ? [{ op: 'deleteSession', sessionId: old.id } as const] : []),
-      )
-    })
-    const told = (name: 'sign-in' | 'sign-in-failed') =>
-      auditEvent(name, { by: 'person', at: now, from: ip }, { accountId: account.id, ...clientOf(pending) })
-    const isKept = await store.transact('account', account.id, (current) =>
-      current?.passwordHash === account.passwordHash
-        ? accept(true, told('sign-in'))
-        : accept(false, { op: 'deleteSession', sessionId: id }, told('sign-in-failed')),
-    )
-    if (isKept) app.browser.keepSession(reply, secret)
-    return isKept
+  const bySecondFactor = async (pending: Pending, form: Parameters, reply: FastifyReply, now: Seconds) => {
+    const half = await second.halfOf(pending, now)
+    // It took too long, or something of it changed: the page that comes then says where things stand.
+    if (half === undefined) return reply.redirect(forms.pageUrl(pending), 303)
+    const evidence = await second.check(pending, half, form, reply)
+    return evidence === undefined ? reply : finish(pending, evidence, reply, now)
   }
 
-  const continueWithSession = async (pending: Pending, reply: FastifyReply) => {
-    if (pending.session === undefined) return reply.redirect(pageUrl(pending), 303)
-    await store.transact('interaction', pending.interaction.id, (current) => {
-      if (current === undefined) throw ended()
-      return accept(undefined, { op: 'updateInteraction', interaction: { ...current, accountChosen: true } })
-    })
-    return reply.redirect(nextUrl(pending), 303)
+  const byPasskey = async (pending: Pending, form: Parameters, reply: FastifyReply, now: Seconds) => {
+    const shown = await provePasskey(pending, form, reply, now)
+    const again = { ...pending, interaction: withoutChallenge(pending) }
+    if (!('passkey' in shown)) return forms.refuse(again, reply, shown)
+    const { passkey, account, ownerChecked } = shown
+    if (account.lockedAt !== undefined) return forms.refuse(again, reply, says('login.locked'))
+    const methods = methodsOf({ password: false, codes: false, passkey: true }, ownerChecked)
+    return finish(again, { account, methods, passkeyId: passkey.id }, reply, now)
   }
+
+  const finish = async (pending: Pending, evidence: Evidence, reply: FastifyReply, now: Seconds) =>
+    (await startSession(pending, evidence, reply, now))
+      ? forms.goOn(pending, reply)
+      : forms.refuse(pending, reply, says('login.changed'))
 
   /** Whoever has to prove it again should not have to type who they are; they still may. */
   const nameToConfirm = async (pending: Pending): Promise<string | undefined> => {
     if (pending.session === undefined || !mustConfirm(pending)) return undefined
     return (await store.find('account', pending.session.accountId))?.username
   }
-
-  const nextUrl = ({ interaction }: Pending) => `${service.prefix}/consent?interaction=${interaction.id}`
-  const pageUrl = ({ interaction }: Pending) => `${action}?interaction=${interaction.id}`
-  const csrfOf = ({ browserSecret, interaction }: Pending) =>
-    app.browser.csrfToken(browserSecret, 'login', interaction.id)
-  /** Bound to the login too: the account on the page is the one that is chosen. */
-  const csrfOfChoice = ({ browserSecret, interaction, session }: Pending) =>
-    app.browser.csrfToken(browserSecret, 'account', interaction.id, session?.id ?? '')
-  const hiddenOf = (pending: Pending) => ({ interaction: pending.interaction.id, csrf: csrfOf(pending) })
-  const nameOf = ({ client }: Pending, { request }: FastifyReply) =>
-    client ? present({ clientName: clientWords(client, request.language).name }) : {}
-
-  const showLogin = (
-    pending: Pending,
-    reply: FastifyReply,
-    shown: { readonly username: string | undefined; readonly problem?: Text; readonly status?: number },
-  ) => {
-    const { username, problem, status = 200 } = shown
-    const model = {
-      action,
-      hidden: hiddenOf(pending),
-      ...nameOf(pending, reply),
-      ...(username !== undefined && { username }),
-      ...(problem !== undefined && { problem }),
-      again: mustConfirm(pending),
-    }
-    return reply.page('login', model, { status, ...formActionOf(pending) })
-  }
-
-  const showAccounts = async (pending: Pending, reply: FastifyReply) => {
-    const account = pending.session && (await store.find('account', pending.session.accountId))
-    if (account === undefined) return showLogin(pending, reply, { username: undefined })
-    const name = String(account.claims['name'] ?? account.username)
-    const model = {
-      action,
-      hidden: { interaction: pending.interaction.id, csrf: csrfOfChoice(pending) },
-      ...nameOf(pending, reply),
-      account: { name, username: account.username },
-    }
-    return reply.page('select-account', model, formActionOf(pending))
-  }
 }
 
-/** The client that asks for the sign-in; a page of the person's own has none. */
-function clientOf({ client }: Pending): { readonly clientId?: string } {
-  return client === undefined ? {} : { clientId: client.id }
-}
-
-/** Somebody is signed in and has to prove it again, rather than somebody else being asked for. */
-function mustConfirm({ session, step, request }: Pending): boolean {
-  const { requiredSub } = request
-  return step === 'login' && session !== undefined && (requiredSub ?? session.accountId) === session.accountId
-}
-
-/** For the log: the page has its own words. */
-function notSignedIn(): OAuthError {
-  return new OAuthError('access_denied', 'the user name and the password do not belong together', {
-    rule: 'lychgate-password',
-    status: 400,
-  })
-}
-
-function comeBack({ status, headers }: OAuthError): Text {
-  if (status !== 429) return says('login.busy')
-  return says('login.throttled', { later: { in: Number(headers['retry-after']) } })
+function withoutChallenge({ interaction }: Pending) {
+  const { challenge: _, ...rest } = interaction
+  return rest
 }
 
 const wrongPassword = says('login.wrong')

@@ -78,6 +78,11 @@ export function pendingLoader(app: FastifyInstance, deps: Pick<AppDeps, 'store' 
   }
 }
 
+/** The client that asks for the sign-in; a page of the person's own has none. */
+export function clientOf({ client }: Pending): { readonly clientId?: string } {
+  return client === undefined ? {} : { clientId: client.id }
+}
+
 /** Takes a pending request away to refuse it, and writes `others` with it; of two tabs that answer it, one finds it gone. */
 export function takeAway(
   { store }: Pick<AppDeps, 'store'>,

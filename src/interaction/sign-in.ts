@@ -1,4 +1,4 @@
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { AppDeps } from '../deps.ts'
 import { canonicalLogin } from '../domain/account.ts'
 import { auditEvent } from '../domain/audit.ts'
@@ -22,7 +22,6 @@ export function passwordSignIn(app: FastifyInstance, deps: AppDeps) {
   const isPassword = passwordAttempts(app, deps)
   return async (
     request: FastifyRequest,
-    reply: FastifyReply,
     { username, password, ...client }: Credentials,
     now: Seconds,
   ): Promise<Account | undefined> => {
@@ -35,7 +34,6 @@ export function passwordSignIn(app: FastifyInstance, deps: AppDeps) {
       await store.write(auditEvent('sign-in-failed', { by: 'person', at: now, from: request.ip }, who))
       return undefined
     }
-    app.browser.keepDevice(reply, account.id)
     return account
   }
 }

@@ -37,7 +37,9 @@ t.test('a name nobody has looks like a wrong password', async (t) => {
     const { agent, page } = await loginPage()
     const failed = pageOf(await agent.submit(page, { username, password: 'wrong' }))
     const { csrf = '', interaction = '' } = Object.fromEntries(bodyOf(failed))
-    const html = [csrf, interaction, username].reduce((text, each) => text.replaceAll(each, '…'), failed.html)
+    const challenge = /&quot;challenge&quot;:&quot;([\w-]{43})&quot;/.exec(failed.html)?.[1] ?? ''
+    const fresh = [csrf, interaction, username, challenge].filter((each) => each !== '')
+    const html = fresh.reduce((text, each) => text.replaceAll(each, '…'), failed.html)
     return {
       html,
       status: failed.status,

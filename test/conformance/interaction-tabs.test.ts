@@ -1,6 +1,6 @@
 import t from 'tap'
-import { ask, integrate, pageOf, place, sentAway, signedIn, title } from '../helpers/authorization.ts'
-import { exchange } from '../helpers/flow.ts'
+import { ask, integrate, pageOf, pick, place, sentAway, signedIn, title } from '../helpers/authorization.ts'
+import { claimsOf, exchange, type Tokens } from '../helpers/flow.ts'
 import { bob, startServer } from '../helpers/server.ts'
 
 // Two tabs of one browser: what a page showed when it was answered is what counts.
@@ -23,7 +23,7 @@ t.test(
   },
 )
 
-t.test('an account chosen in one tab is not another one that signed in in a second tab', async (t) => {
+t.test('the account on the button is the one that is chosen, whoever signs in in a second tab', async (t) => {
   const portal = await integrate(server, { consent: 'skip' })
   const person = await signedIn(server, await integrate(server))
   const choice = pageOf(await ask(server, portal, { prompt: 'select_account' }, person))
@@ -31,20 +31,23 @@ t.test('an account chosen in one tab is not another one that signed in in a seco
   t.match(choice.html, 'alice')
   const login = pageOf(await ask(server, portal, { prompt: 'login' }, person))
   t.ok('code' in sentAway(await person.submit(login, bob)))
-  const stale = pageOf(await person.submit(choice, { decision: 'continue' }))
-  t.equal(stale.status, 403)
-  t.equal(title(stale), 'This page is out of date')
-  const again = pageOf(await person.open(choice.url))
-  t.match(again.html, 'bob')
-  t.equal(place(await person.submit(again, { decision: 'continue' })), 'sent to https://portal.example')
+  const chosen = sentAway(await person.submit(choice, pick(choice)))
+  const tokens = (await (await exchange(server, portal, chosen['code'] ?? '')).json()) as Tokens
+  const alice = await server.deps.store.find('accountByLogin', 'alice')
+  t.equal(claimsOf(tokens.id_token)['sub'], alice?.id)
 })
 
-t.test('the sign-in page chooses no account: only the page that shows one does', async (t) => {
+t.test('an account signed out in a second tab is not chosen: the page shows who is left', async (t) => {
   const portal = await integrate(server, { consent: 'skip' })
   const person = await signedIn(server, await integrate(server))
+  const choice = pageOf(await ask(server, portal, { prompt: 'select_account' }, person))
   const login = pageOf(await ask(server, portal, { prompt: 'login' }, person))
-  const chosen = pageOf(await person.submit(login, { decision: 'continue' }))
-  t.equal(chosen.status, 403)
-  t.equal(title(chosen), 'This page is out of date')
-  t.ok('code' in sentAway(await person.submit(login, bob)), 'the page still works')
+  t.ok('code' in sentAway(await person.submit(login, bob)))
+  const both = pageOf(await person.open(choice.url))
+  const out = pageOf(await person.open(`${server.issuer}/oauth/logout`))
+  await person.submit(out, { decision: 'sign-out' })
+  const left = pageOf(await person.submit(both, pick(both, 'bob')))
+  t.equal(title(left), 'Choose an account')
+  t.strictSame(pick(left, 'bob'), { account: '' })
+  t.equal(place(await person.submit(left, pick(left, 'alice'))), 'sent to https://portal.example')
 })

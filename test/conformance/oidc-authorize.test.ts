@@ -4,6 +4,7 @@ import {
   assertErrorRedirect,
   integrate,
   pageOf,
+  pick,
   place,
   sentAway,
   signedIn,
@@ -224,7 +225,7 @@ t.test(
     const fields = { prompt: 'select_account' }
     const chooser = pageOf(await ask(server, firstParty, fields, agent))
     t.match(chooser.html, /Choose an account[\s\S]*alice[\s\S]*Use another account/)
-    t.match(sentAway(await agent.submit(chooser, { decision: 'continue' })), { code: /./ })
+    t.match(sentAway(await agent.submit(chooser, pick(chooser))), { code: /./ })
     const login = pageOf(
       await agent.submit(pageOf(await ask(server, firstParty, fields, agent)), { decision: 'switch' }),
     )

@@ -60,6 +60,13 @@ export function title(page: Page): string {
   return /<h1>([\s\S]*?)<\/h1>/.exec(page.html)?.[1]?.replaceAll(/<[^>]*>/g, '') ?? ''
 }
 
+/** What the button of an account on a page of accounts sends; the first one unless its name is said. */
+export function pick(page: Page, username = ''): { readonly account: string } {
+  const buttons = [...page.html.matchAll(/<button name="account" value="([^"]*)"[^>]*>([\s\S]*?)<\/button>/g)]
+  const [, account = ''] = buttons.find(([, , face = '']) => face.includes(username)) ?? []
+  return { account }
+}
+
 /** The scopes a consent page lets the person untick. */
 export function offeredScope(page: Page): readonly string[] {
   return page.forms.flatMap(({ fields }) =>

@@ -103,8 +103,10 @@ function answerPage(
 ) {
   const fields = page.forms[0]?.fields.map(({ name }) => name) ?? []
   if (fields.includes('password')) return agent.submit(page, person)
-  const decisions = page.forms[0]?.buttons.map(({ value }) => value) ?? []
-  if (decisions.includes('continue')) return agent.submit(page, { decision: 'continue' })
+  const buttons = page.forms[0]?.buttons ?? []
+  const decisions = buttons.map(({ value }) => value)
+  const [first] = buttons.filter(({ name }) => name === 'account')
+  if (first !== undefined) return agent.submit(page, { account: first.value })
   if (!decisions.includes('approve')) throw new Error(`unexpected page ${page.status}: ${page.html}`)
   return agent.submit(page, { decision: 'approve', ...(scope && { scope }) })
 }

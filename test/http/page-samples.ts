@@ -12,6 +12,13 @@ export type Sample = { [K in keyof Pages]: { readonly page: K; readonly model: P
 
 const hidden = { interaction: 'lyi_3vQ8', csrf_token: 'nQ2Vd0' }
 const account = { name: 'Alice Example', username: 'alice' }
+const people = [
+  { id: 'person_1', ...account },
+  { id: 'person_2', name: 'Riverside School', username: 'office@riverside.example' },
+]
+const passkey = {
+  options: '{"challenge":"3q2-7w","rpId":"id.riverside.example","userVerification":"required"}',
+}
 
 function askFor(names: readonly string[]): Pick<Pages['consent'], 'identity' | 'areas' | 'onlyNew'> {
   const identity: ConsentScope[] = []
@@ -78,7 +85,47 @@ export const ordinary = {
   'login-again': { page: 'login', model: { action: '/login', hidden, username: 'alice', again: true } },
   'select-account': {
     page: 'select-account',
-    model: { action: '/select-account', hidden, clientName: 'Course Sync CLI', account },
+    model: { action: '/select-account', hidden, clientName: 'Course Sync CLI', people },
+  },
+  'login-passkey': {
+    page: 'login',
+    model: { action: '/login', hidden, clientName: 'Course Sync CLI', again: false, passkey },
+  },
+  'second-factor': {
+    page: 'second-factor',
+    model: {
+      action: '/login',
+      hidden,
+      clientName: 'Course Sync CLI',
+      account,
+      anotherUrl: '/login?interaction=lyi_3vQ8&another=1',
+      codes: 'one-time',
+      insteadUrl: '/login?interaction=lyi_3vQ8&recovery=1',
+      passkey,
+    },
+  },
+  'second-factor-recovery': {
+    page: 'second-factor',
+    model: {
+      action: '/login',
+      hidden,
+      account,
+      anotherUrl: '/login?interaction=lyi_3vQ8&another=1',
+      codes: 'recovery',
+      insteadUrl: '/login?interaction=lyi_3vQ8',
+      problem: says('second.wrongRecovery'),
+    },
+  },
+  'second-factor-passkey': {
+    page: 'second-factor',
+    model: {
+      action: '/login',
+      hidden,
+      clientName: 'Course Sync CLI',
+      account,
+      anotherUrl: '/login?interaction=lyi_3vQ8&another=1',
+      passkey,
+    },
   },
   consent: { page: 'consent', model: consent },
   'consent-everything': {
@@ -208,7 +255,26 @@ export const hostile = {
   },
   'hostile-select-account': {
     page: 'select-account',
-    model: { action: hostileText, hidden: hostileHidden, clientName: hostileText, account: hostileAccount },
+    model: {
+      action: hostileText,
+      hidden: hostileHidden,
+      clientName: hostileText,
+      people: [{ id: hostileText, ...hostileAccount }],
+    },
+  },
+  'hostile-second-factor': {
+    page: 'second-factor',
+    model: {
+      action: hostileText,
+      hidden: hostileHidden,
+      clientName: hostileText,
+      account: hostileAccount,
+      anotherUrl: `/login?${new URLSearchParams({ interaction: hostileText })}`,
+      codes: 'one-time',
+      insteadUrl: `/login?${new URLSearchParams({ interaction: hostileText })}`,
+      passkey: { options: hostileText },
+      problem: foreign,
+    },
   },
   'hostile-consent': {
     page: 'consent',

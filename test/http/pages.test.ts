@@ -9,7 +9,7 @@ const app = await buildSamples(samples)
 t.teardown(() => app.close())
 
 const elementNames =
-  'a bdi body button caption code dd details div dl dt footer form h1 h2 head header html img input label li link main meta nav p path picture script section small source span strong summary svg table tbody td th thead title tr ul'
+  'a bdi body br button caption code dd details div dl dt footer form h1 h2 head header html img input label li link main meta nav noscript ol p path picture script section small source span strong summary svg table tbody td th thead title tr ul'
 
 async function html(name: string): Promise<string> {
   return (await app.inject(`/${name}`)).body
@@ -45,11 +45,14 @@ t.test('a link that is not http or https is not shown', async (t) => {
   t.notMatch(await html('hostile-consent'), /javascript:/)
 })
 
-t.test('only the form_post page has a script, and it is a file', async (t) => {
+t.test('only form_post and passkeys need a script, and it is a file', async (t) => {
   for (const name of names) {
     const scripts = parseElements(await html(name)).filter((element) => element.name === 'script')
-    t.equal(scripts.length, name.endsWith('form-post') ? 1 : 0, name)
-    for (const script of scripts) t.match(script.attributes.get('src'), /^\/assets\/form-post\.js\?v=/)
+    const { page, model } = samples[name as keyof typeof samples]
+    const file = page === 'form-post' ? 'form-post' : 'passkey' in model ? 'passkeys' : undefined
+    t.equal(scripts.length, file === undefined ? 0 : 1, name)
+    for (const script of scripts)
+      t.match(script.attributes.get('src'), new RegExp(`^/assets/${file}\\.js\\?v=`))
   }
 })
 
@@ -98,9 +101,10 @@ t.test(
         'permissions-policy': /camera=\(\)/,
       })
       if (name.endsWith('form-post')) continue
+      const script = ['login', 'second-factor'].includes(samples[name as keyof typeof samples].page)
       t.equal(
         headers['content-security-policy'],
-        "default-src 'none'; script-src 'none'; style-src 'self'; img-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'",
+        `default-src 'none'; script-src ${script ? "'self'" : "'none'"}; style-src 'self'; img-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'`,
       )
     }
   },

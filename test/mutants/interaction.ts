@@ -25,7 +25,7 @@ export const interactionFaults = [
     id: 'csrf-not-compared-at-sign-in',
     rule: 'rfc6749-10.12-csrf-approval',
     file: login,
-    find: "    if (!isSameText(single(form, 'csrf'), csrf)) throw forged(pageUrl(pending))\n",
+    find: "    if (!isSameText(single(form, 'csrf'), forms.csrfOf(pending))) throw forged(forms.pageUrl(pending))\n",
     replace: '',
   },
   {
@@ -72,9 +72,9 @@ export const interactionFaults = [
   },
   {
     id: 'old-session-survives-sign-in',
-    file: login,
-    find: "...(old ? [{ op: 'deleteSession', sessionId: old.id } as const] : []),",
-    replace: '...(old ? [] : []),',
+    file: 'src/domain/session.ts',
+    find: 'over: present.filter((session) => !beside.includes(session)) }',
+    replace: 'over: [] }',
     tests: signIn,
   },
   {

@@ -1,0 +1,31 @@
+import { auditEvent } from './audit.ts'
+import { accept, type Decision } from './decision.ts'
+import type { Passkey, Seconds } from './model.ts'
+
+/** Most passkeys of one person: browsers are told of each, so that none is made twice. */
+export const mostPasskeys = 20
+
+/** How a passkey fared: it counts, it was removed meanwhile, or it is a copy. */
+export type PasskeyUse = 'used' | 'gone' | 'copied'
+
+/**
+ * Uses a passkey that signed what it had to. A counter that does not go up says that two devices have the same key,
+ * Web Authentication §6.1.1: it does not count, and the audit log tells.
+ */
+export function usePasskey(
+  current: Passkey | undefined,
+  shown: { readonly counter: number; readonly backedUp: boolean; readonly from: string },
+  now: Seconds,
+): Decision<PasskeyUse> {
+  if (current === undefined) return accept('gone')
+  const { counter, backedUp, from } = shown
+  const counts = counter > 0 || current.counter > 0
+  if (counts && counter <= current.counter) {
+    const { accountId, name } = current
+    return accept(
+      'copied',
+      auditEvent('passkey-copied', { by: 'person', at: now, from }, { accountId, name }),
+    )
+  }
+  return accept('used', { op: 'updatePasskey', passkey: { ...current, counter, backedUp, usedAt: now } })
+}

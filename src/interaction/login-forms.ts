@@ -1,0 +1,123 @@
+import type { FastifyInstance, FastifyReply } from 'fastify'
+import { assertionOptions } from '../credentials/passkeys.ts'
+import type { AppDeps } from '../deps.ts'
+import { lacksContext, methodsOf } from '../domain/authentication-context.ts'
+import { accept } from '../domain/decision.ts'
+import { OAuthError } from '../domain/errors.ts'
+import type { Account, Passkey } from '../domain/model.ts'
+import type { Text } from '../domain/text.ts'
+import { noteRefusal } from '../http/errors.ts'
+import { says } from '../texts/catalogue.ts'
+import { ended, formActionOf, type Pending } from './pending.ts'
+
+/** What a form of the sign-in says when it comes back: nothing yet, or what went wrong. */
+export interface Shown {
+  readonly username?: string | undefined
+  readonly problem?: Text
+  readonly status?: number
+}
+
+/** What the forms of the sign-in have in common: where they lead, whose they are, and the first of them. */
+export function loginForms(app: FastifyInstance, { service, store, random }: AppDeps) {
+  const action = `${service.prefix}/login`
+  const { relyingParty } = service
+
+  const csrfOf = ({ browserSecret, interaction }: Pending) =>
+    app.browser.csrfToken(browserSecret, 'login', interaction.id)
+
+  /** What a passkey is to sign; of an interaction there is one at a time, and `takeChallenge` uses it up. */
+  const challengeOf = ({ interaction }: Pending): Promise<string> => {
+    if (interaction.challenge !== undefined) return Promise.resolve(interaction.challenge)
+    const fresh = random(32).toString('base64url')
+    return store.transact('interaction', interaction.id, (current) => {
+      if (current === undefined) throw ended()
+      const challenge = current.challenge ?? fresh
+      return accept(challenge, { op: 'updateInteraction', interaction: { ...current, challenge } })
+    })
+  }
+
+  const takeChallenge = ({ interaction }: Pending): Promise<string | undefined> =>
+    store.transact('interaction', interaction.id, (current) => {
+      if (current === undefined) throw ended()
+      const { challenge, ...rest } = current
+      return accept(challenge, { op: 'updateInteraction', interaction: rest })
+    })
+
+  /** What the browser is asked for, or nothing where passkeys do not work or would not be enough. */
+  const passkeyOf = async (pending: Pending, allowed?: readonly Passkey[]) => {
+    if (relyingParty === undefined || allowed?.length === 0) return {}
+    const challenge = await challengeOf(pending)
+    return { passkey: { options: JSON.stringify(assertionOptions(relyingParty, challenge, allowed)) } }
+  }
+
+  const frameOf = (pending: Pending) => ({
+    action,
+    hidden: { interaction: pending.interaction.id, csrf: csrfOf(pending) },
+    ...(pending.client?.name !== undefined && { clientName: pending.client.name }),
+  })
+
+  const showLogin = async (pending: Pending, reply: FastifyReply, shown: Shown = {}) => {
+    const { username, problem, status = 200 } = shown
+    const model = {
+      ...frameOf(pending),
+      ...(username !== undefined && { username }),
+      ...(problem !== undefined && { problem }),
+      again: mustConfirm(pending),
+      ...(passkeyWouldDo(pending) && (await passkeyOf(pending))),
+    }
+    return reply.page('login', model, { status, ...formActionOf(pending) })
+  }
+
+  return {
+    csrfOf,
+    takeChallenge,
+    passkeyOf,
+    frameOf,
+    showLogin,
+    pageUrl: ({ interaction }: Pending) => `${action}?interaction=${interaction.id}`,
+    /** The consent page goes where the request stands. */
+    goOn: ({ interaction }: Pending, reply: FastifyReply) =>
+      reply.redirect(`${service.prefix}/consent?interaction=${interaction.id}`, 303),
+    /** The same form again, after a sign-in that was wrong: the log gets the rule, the page has its own words. */
+    refuse: (pending: Pending, reply: FastifyReply, problem: Text, username?: string) => {
+      const refusal = notSignedIn(problem)
+      noteRefusal(refusal, reply)
+      return showLogin(pending, reply, { username, problem, status: refusal.status })
+    },
+  }
+}
+
+export type LoginForms = ReturnType<typeof loginForms>
+
+/** Somebody is signed in and has to prove it again, rather than somebody else being asked for. */
+export function mustConfirm({ session, step, request }: Pending): boolean {
+  const { requiredSub } = request
+  return step === 'login' && session !== undefined && (requiredSub ?? session.accountId) === session.accountId
+}
+
+/** An account as people see it. */
+export function faceOf({ claims, username }: Account): { readonly name: string; readonly username: string } {
+  return { name: String(claims['name'] ?? username), username }
+}
+
+/** What a form says about a sign-in that was not looked at, and for how long none is. */
+export function comeBack({ status, headers }: OAuthError): Text {
+  if (status !== 429) return says('login.busy')
+  return says('login.throttled', { later: { in: Number(headers['retry-after']) } })
+}
+
+/** The refusal of a sign-in as it stands in the log. */
+export function notSignedIn({ key }: Text): OAuthError {
+  return new OAuthError('access_denied', 'the sign-in was not accepted', {
+    rule: 'lychgate-sign-in',
+    status: key === 'login.locked' ? 403 : 400,
+    received: key,
+  })
+}
+
+/** A client may insist on a password. */
+function passkeyWouldDo({ request }: Pending): boolean {
+  const { acr } = request
+  const alone = methodsOf({ password: false, codes: false, passkey: true }, true)
+  return acr?.essential !== true || !lacksContext(alone, acr)
+}

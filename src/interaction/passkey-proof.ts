@@ -1,0 +1,56 @@
+import type { FastifyReply } from 'fastify'
+import { readAssertion, verifyAssertion } from '../credentials/passkeys.ts'
+import type { AppDeps } from '../deps.ts'
+import type { Account, Passkey, Seconds } from '../domain/model.ts'
+import { type Parameters, single } from '../domain/parameters.ts'
+import { usePasskey } from '../domain/passkey.ts'
+import type { Text } from '../domain/text.ts'
+import { says } from '../texts/catalogue.ts'
+import type { LoginForms } from './login-forms.ts'
+import type { Pending } from './pending.ts'
+
+/** A passkey that signed what it had to, and was used. */
+export interface ShownPasskey {
+  readonly passkey: Passkey
+  readonly account: Account
+  /** The device made sure who holds it. */
+  readonly ownerChecked: boolean
+}
+
+/**
+ * Judges what a browser sent in place of a password, or of a code after it: the proof, or what to say. The challenge is
+ * used up either way.
+ * @param owner Who has shown their password; absent: whoever holds the passkey signs in by it alone.
+ */
+export type PasskeyProof = (
+  pending: Pending,
+  form: Parameters,
+  reply: FastifyReply,
+  now: Seconds,
+  owner?: Account,
+) => Promise<ShownPasskey | Text>
+
+/** Web Authentication §7.2 over a pending request of this browser. */
+export function passkeyProof({ service, store }: AppDeps, forms: LoginForms): PasskeyProof {
+  return async (pending, form, reply, now, owner) => {
+    const { relyingParty } = service
+    const sent = readAssertion(single(form, 'credential'))
+    const challenge = await forms.takeChallenge(pending)
+    if (sent === undefined || relyingParty === undefined) return says('login.passkeyWrong')
+    if (challenge === undefined) return says('login.passkeyOutdated')
+    const passkey = await store.find('passkey', sent.credentialId)
+    const account = passkey && (await store.find('account', passkey.accountId))
+    if (passkey === undefined || account === undefined) return says('login.passkeyUnknown')
+    if (owner !== undefined && owner.id !== account.id) return says('login.passkeyUnknown')
+    const mode = owner === undefined ? 'alone' : 'second'
+    const assertion = await verifyAssertion(relyingParty, sent, passkey, challenge, mode)
+    if (assertion === undefined) return says('login.passkeyWrong')
+    const { counter, backedUp, ownerChecked } = assertion
+    const shown = { counter, backedUp, from: reply.request.ip }
+    const use = await store.transact('passkey', passkey.id, (current) => usePasskey(current, shown, now))
+    if (use === 'gone') return says('login.passkeyUnknown')
+    return use === 'copied'
+      ? says('login.passkeyCopied')
+      : { passkey, account: owner ?? account, ownerChecked }
+  }
+}

@@ -1,0 +1,99 @@
+import type { FastifyInstance, FastifyReply } from 'fastify'
+import type { AppDeps } from '../deps.ts'
+import { addressPrefix } from '../domain/address-prefix.ts'
+import { auditEvent } from '../domain/audit.ts'
+import { accept } from '../domain/decision.ts'
+import type { Account, Hash, Seconds, Session } from '../domain/model.ts'
+import { beginSession, seatSessions } from '../domain/session.ts'
+import { browserName } from '../http/browser-name.ts'
+import { clientOf, ended, type Pending } from './pending.ts'
+
+/** What a sign-in rests on. It counts only if all of it still stands once the session is there. */
+export interface Evidence {
+  /** The person, with the password hash that was met or was there when the rest was shown. */
+  readonly account: Account
+  /** RFC 8176 references of all that was shown. */
+  readonly methods: readonly string[]
+  readonly passkeyId?: string
+  /** The seal of the one-time codes' secret. */
+  readonly sealedSecret?: string
+  /** When the password was shown, where that was in an earlier session; absent: now. */
+  readonly authenticatedAt?: Seconds
+}
+
+/**
+ * Begins the login of a person: a new session identifier at every sign-in, beside those of other people in this
+ * browser. False, and no session, when something it rests on ended after it was looked at, or the person is locked
+ * out: what ends a factor ends its sessions, and this one would outlive it.
+ */
+export function sessionStarter(app: FastifyInstance, deps: AppDeps) {
+  const { config, store } = deps
+  const stands = evidenceStands(deps)
+
+  return async (
+    pending: Pending,
+    evidence: Evidence,
+    reply: FastifyReply,
+    now: Seconds,
+  ): Promise<boolean> => {
+    const { account, methods, authenticatedAt } = evidence
+    const { secret, id } = app.browser.mintSession()
+    const session = {
+      ...beginSession(id, account.id, methods, config.lifetimes, now, await placeOf(reply)),
+      ...(authenticatedAt !== undefined && { authenticatedAt }),
+    }
+    const present = await app.browser.sessions(reply.request, now)
+    const { beside, over } = seatSessions(present, account.id)
+    await insertSession(pending, session, over)
+    const occasion = { by: 'person', at: now, from: reply.request.ip } as const
+    const who = { accountId: account.id, ...clientOf(pending) }
+    const isKept =
+      (await stands(evidence)) &&
+      (await store.transact('account', account.id, (current) =>
+        current?.passwordHash === account.passwordHash && current?.lockedAt === undefined
+          ? accept(true, auditEvent('sign-in', occasion, { ...who, methods: methods.join(' ') }))
+          : accept(false),
+      ))
+    if (isKept) {
+      app.browser.keepSession(reply, secret, beside)
+      app.browser.keepDevice(reply, account.id)
+      return true
+    }
+    await store.write({ op: 'deleteSession', sessionId: id }, auditEvent('sign-in-failed', occasion, who))
+    return false
+  }
+
+  async function insertSession({ interaction }: Pending, session: Session, over: readonly Session[]) {
+    await store.transact('interaction', interaction.id, (current) => {
+      if (current === undefined) throw ended()
+      const { halfSignIn: _, challenge: __, ...rest } = current
+      const next = { ...rest, authenticatedSessionId: session.id, accountChosen: true }
+      return accept(
+        undefined,
+        { op: 'insertSession', session },
+        { op: 'updateInteraction', interaction: next },
+        ...over.map(({ id }): { op: 'deleteSession'; sessionId: Hash } => ({
+          op: 'deleteSession',
+          sessionId: id,
+        })),
+      )
+    })
+  }
+}
+
+/** Whether the factors of a sign-in are still the person's: removing one ends sessions, also those about to begin. */
+function evidenceStands({ store }: Pick<AppDeps, 'store'>) {
+  return async ({ account, passkeyId, sealedSecret }: Evidence): Promise<boolean> => {
+    if (passkeyId !== undefined) {
+      const passkey = await store.find('passkey', passkeyId)
+      if (passkey?.accountId !== account.id) return false
+    }
+    if (sealedSecret === undefined) return true
+    return (await store.find('secondFactor', account.id))?.sealedSecret === sealedSecret
+  }
+}
+
+async function placeOf({ request }: FastifyReply): Promise<Pick<Session, 'browser' | 'from'>> {
+  const browser = await browserName(request.headers['user-agent'])
+  return { from: addressPrefix(request.ip), ...(browser !== undefined && { browser }) }
+}

@@ -1,0 +1,80 @@
+// Passkeys, Web Authentication Level 3. The page says in data-request or data-create what the browser is to be asked;
+// its answer goes into the form, which is sent like any other.
+const form = document.querySelector('form[data-request], form[data-create]')
+const button = form?.querySelector('button')
+
+function bytes(text) {
+  return Uint8Array.from(atob(text.replaceAll('-', '+').replaceAll('_', '/')), (letter) =>
+    letter.charCodeAt(0),
+  )
+}
+
+function text(buffer) {
+  const letters = Array.from(new Uint8Array(buffer), (byte) => String.fromCharCode(byte)).join('')
+  return btoa(letters).replaceAll('+', '-').replaceAll('/', '_').replaceAll('=', '')
+}
+
+function withBytes(options) {
+  const named = (list) => list?.map((each) => ({ ...each, id: bytes(each.id) }))
+  return {
+    ...options,
+    challenge: bytes(options.challenge),
+    ...(options.user && { user: { ...options.user, id: bytes(options.user.id) } }),
+    ...(options.allowCredentials && { allowCredentials: named(options.allowCredentials) }),
+    ...(options.excludeCredentials && { excludeCredentials: named(options.excludeCredentials) }),
+  }
+}
+
+function answer(credential) {
+  const { response } = credential
+  const members = ['clientDataJSON', 'attestationObject', 'authenticatorData', 'signature', 'userHandle']
+  const present = members.filter((name) => response[name])
+  return JSON.stringify({
+    id: credential.id,
+    rawId: text(credential.rawId),
+    type: credential.type,
+    clientExtensionResults: {},
+    response: {
+      ...Object.fromEntries(present.map((name) => [name, text(response[name])])),
+      ...(response.getTransports && { transports: response.getTransports() }),
+    },
+  })
+}
+
+let waiting
+
+async function ask(mediation) {
+  waiting?.abort()
+  waiting = new AbortController()
+  const { signal } = waiting
+  const { request, create } = form.dataset
+  const credential = create
+    ? await navigator.credentials.create({ publicKey: withBytes(JSON.parse(create)), signal })
+    : await navigator.credentials.get({ publicKey: withBytes(JSON.parse(request)), signal, mediation })
+  form.elements.credential.value = answer(credential)
+  HTMLFormElement.prototype.submit.call(form)
+}
+
+async function onSubmit(event) {
+  event.preventDefault()
+  const failed = form.querySelector('[role=alert]')
+  failed.hidden = true
+  try {
+    await ask('optional')
+  } catch {
+    failed.hidden = false
+  }
+}
+
+if (form && window.PublicKeyCredential) {
+  for (const without of document.querySelectorAll('[data-without-passkeys]')) without.remove()
+  form.hidden = false
+  form.addEventListener('submit', onSubmit)
+  button.disabled = false
+  // The field for the name offers passkeys where the browser can; whoever types is not disturbed.
+  if (document.querySelector('input[autocomplete~=webauthn]')) {
+    PublicKeyCredential.isConditionalMediationAvailable?.().then(
+      (can) => can && ask('conditional').catch(() => undefined),
+    )
+  }
+}
