@@ -10,6 +10,7 @@ import type {
   Session,
   SignInRequest,
 } from './model.ts'
+import { held } from './ruling.ts'
 
 /** What has to happen next for a pending authorization request. */
 export type Step = 'login' | 'select_account' | 'consent' | 'respond' | 'refuse'
@@ -124,9 +125,10 @@ export function narrowByPerson(
   asked: Scope,
   ticked: readonly string[],
 ): Scope {
-  return wantedScope(request).filter(
-    (name) => name === 'openid' || !asked.includes(name) || ticked.includes(name),
-  )
+  const wanted = wantedScope(request)
+  const left = wanted.filter((name) => name === 'openid' || !asked.includes(name) || ticked.includes(name))
+  held('rfc6749-3.3-scope-in-response-when-different', 'what the person left of the scope', wanted, left)
+  return left
 }
 
 /**

@@ -62,13 +62,20 @@ export function answerText({ broken, status, answer }: Exchange): string {
   return broken ? 'no answer reached the client' : textOf(String(status), answer)
 }
 
+/** What is the same everywhere would hide what is not; JSON and HAR have it all. */
+const everyAnswer =
+  /^(?:content-security-policy|cross-origin-|referrer-policy|x-content-type-options|x-frame-options|permissions-policy|pragma|access-control-|x-ratelimit-)/i
+
 function textOf(first: string, { headers, body }: Message): string {
-  const lines = headers.map(([name, value]) => {
+  const own = headers.filter(([name]) => !everyAnswer.test(name))
+  const others = headers.length - own.length
+  const lines = own.map(([name, value]) => {
     const small = name.toLowerCase()
     return `${small}: ${small === 'location' ? apart(value) : value}`
   })
   const isForm = /form-urlencoded/.test(body?.type ?? '')
   const shown = body && (isForm ? body.text.replaceAll('&', '\n&') : body.text)
+  if (others > 0) lines.push(`… and ${others} more that every answer has`)
   return [first, ...lines, ...(shown ? ['', shown] : []), ...(body?.cut ? ['…'] : [])].join('\n')
 }
 
