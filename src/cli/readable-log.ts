@@ -56,7 +56,7 @@ function isLook({ error, path = '' }: Line): boolean {
 }
 
 function refusal(
-  { error, why, rule, stored, received, cause, reqId }: Line,
+  { error, why, rule, stored, received, cause, reqId, path = '' }: Line,
   issuer: string,
 ): readonly string[] {
   if (error === undefined) return []
@@ -64,9 +64,17 @@ function refusal(
     `         ${error}: ${why}${rule === undefined ? '' : `  [${rule}]`}`,
     ...(stored === undefined ? [] : [`         stored    ${show(stored)}`]),
     ...(received === undefined ? [] : [`         received  ${show(received)}`]),
-    `         trace     ${issuer}/_dev/flows/requests/${reqId}`,
+    ...traceOf(path, issuer).map((trace) => `         trace     ${trace}/requests/${reqId}`),
     ...(cause === undefined ? [] : indented(cause.stack)),
   ]
+}
+
+/** An issuer within this one has a trace of its own; what developers send below /_dev has none. */
+function traceOf(path: string, issuer: string): readonly string[] {
+  const [, prefix = '', below, name] = /^(.*)\/_dev\/([a-z]+)\/?([\w.-]*)/.exec(path) ?? []
+  if (below === undefined) return [`${issuer}/_dev/flows`]
+  const { origin } = new URL(issuer)
+  return ['issuers', 'forks'].includes(below) ? [`${origin}${prefix}/_dev/${below}/${name}/_dev/flows`] : []
 }
 
 function show(value: unknown): string {

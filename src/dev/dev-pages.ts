@@ -59,9 +59,7 @@ const pageHeaders = {
 /** Decorates `reply.devPage` and serves the stylesheet and the script of these pages. @param prefix The path of the issuer. */
 export const devPages = fp<{ readonly prefix: string }>(
   async (app, { prefix }) => {
-    const eta = new Eta({ autoEscape: true })
-    for (const name of [...partials, ...Object.keys(pageNames)])
-      eta.loadTemplate(`@${name}.eta`, readTextAsset(`views/dev/${name}.eta`))
+    let templates: Eta | undefined
     for (const [name, type] of assets) {
       const body = readAsset(`views/dev/${name}`)
       app.get(`${prefix}/_dev/assets/${name}`, { schema: { hide: true } }, async (_request, reply) =>
@@ -69,7 +67,8 @@ export const devPages = fp<{ readonly prefix: string }>(
       )
     }
     app.decorateReply('devPage', function (this: FastifyReply, name, model, status = 200) {
-      const html = eta.render(`@${name}.eta`, {
+      templates ??= loadTemplates()
+      const html = templates.render(`@${name}.eta`, {
         page: model,
         prefix,
         tools: { instant, marked, told, requestText, answerText },
@@ -79,6 +78,14 @@ export const devPages = fp<{ readonly prefix: string }>(
   },
   { name: 'dev-pages' },
 )
+
+/** When the first page is looked at: a server in a test has none of them looked at. */
+function loadTemplates(): Eta {
+  const eta = new Eta({ autoEscape: true })
+  for (const name of [...partials, ...Object.keys(pageNames)])
+    eta.loadTemplate(`@${name}.eta`, readTextAsset(`views/dev/${name}.eta`))
+  return eta
+}
 
 /** As `marked`, with instants in seconds since the epoch as dates. */
 function told(text: string): string {

@@ -68,6 +68,24 @@ t.test('the pages a developer looks at leave no line, and refused they do', asyn
   t.match(written({ ...issuer, msg: 'answered' }), '/_dev/issuers/x/login')
 })
 
+t.test('a refusal of an issuer within this one leads to the trace of that one', async (t) => {
+  const line = {
+    level: 30,
+    time,
+    method: 'POST',
+    status: 400,
+    ms: 1,
+    error: 'invalid_grant',
+    why: 'no',
+    reqId: 'r',
+  }
+  t.match(
+    written({ ...line, path: '/_dev/issuers/iss-wrong/api/oauth/token' }),
+    'trace     http://localhost:9400/_dev/issuers/iss-wrong/_dev/flows/requests/r\n',
+  )
+  t.notMatch(written({ ...line, path: '/_dev/clock' }), 'trace')
+})
+
 t.test('what the banner says already is not said again', async (t) => {
   t.equal(written({ level: 30, time, msg: 'Server listening at http://127.0.0.1:9400' }), '')
 })

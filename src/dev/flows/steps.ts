@@ -24,7 +24,9 @@ const unseen = /^(?:\/|\/assets\/.*|\/_dev(?:\/.*)?|\/livez|\/readyz|\/favicon\.
  * @param prefix The path of the issuer.
  */
 export function stepOf(path: string, prefix: string, grantType: string | undefined): Step | undefined {
-  if (path.startsWith('/.well-known/')) return path.includes('/_dev/') ? undefined : 'discovery'
+  // Those of an issuer within this one are that one's.
+  if (path.startsWith('/.well-known/'))
+    return path.includes('/_dev/') && !prefix.includes('/_dev/') ? undefined : 'discovery'
   if (!path.startsWith(prefix)) return 'other'
   const below = path.slice(prefix.length) || '/'
   if (unseen.test(below)) return undefined
