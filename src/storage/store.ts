@@ -114,6 +114,9 @@ export class RecordExists extends Error {
   }
 }
 
+/** Everything a store holds: the rows of each table, as they are there. */
+export type StoreContents = Readonly<Record<string, readonly Readonly<Record<string, unknown>>[]>>
+
 /** Where all state lives. A resolved promise means committed and on disk. */
 export interface Store {
   find<K extends RecordKind>(kind: K, key: string): Promise<Records[K] | undefined>
@@ -138,6 +141,10 @@ export interface Store {
   /** Deletes some of what these bounds take: a small batch a call; returns how many rows went. */
   sweep(bounds: SweepBounds): Promise<number>
   activity(): Promise<StoreActivity>
+  /** All of it, as of one instant. For development servers, which have little. */
+  contents(): Promise<StoreContents>
+  /** Puts this in the place of all there is, at once: nobody sees a part of it. */
+  replace(contents: StoreContents): Promise<void>
   /** Resolves when the store answers; throws StoreUnavailable otherwise. */
   ping(): Promise<void>
   close(): Promise<void>

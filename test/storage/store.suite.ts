@@ -1,6 +1,7 @@
 import type { Test } from 'tap'
 import type { Write } from '../../src/domain/decision.ts'
 import type { Store } from '../../src/storage/store.ts'
+import { contents } from './contents.suite.ts'
 import { concurrency, grantWrites, sweeps, transactions } from './decisions.suite.ts'
 import { removals, replacements, roundTrips, uniqueness } from './records.suite.ts'
 import * as sample from './samples.ts'
@@ -29,4 +30,5 @@ export function storeSuite(t: Test, openEmpty: OpenEmpty): void {
     concurrency(t, openEmpty)
   })
   t.test('sweep', async (t) => sweeps(t, openEmpty))
+  t.test('contents', async (t) => contents(t, openEmpty))
 }

@@ -42,6 +42,7 @@ import {
   type Walk,
   walkStart,
 } from '../sweep.ts'
+import { readContents, writeContents } from './contents.ts'
 import { isConflict, translate } from './faults.ts'
 import { openPool } from './open-pool.ts'
 import { prepareLists, prepareLoads, prepareSweep, prepareWrites } from './statements.ts'
@@ -115,6 +116,12 @@ export async function openPostgresStore(url: string): Promise<Store> {
         connections: { total, idle, waiting },
       }
     },
+    contents: () =>
+      withConnection((_, client) =>
+        transaction(client, 'begin isolation level repeatable read', () => readContents(client)),
+      ),
+    replace: (contents) =>
+      withConnection((_, client) => transaction(client, 'begin', () => writeContents(client, contents))),
     audit: (filter) => withConnection(({ audit }) => audit(filter)),
     sweep: (bounds) => inTransaction('begin', ({ sweep }) => sweepBatch(sweep, bounds)),
     ping: () => withConnection(async (_, client) => void (await client.query('select 1'))),

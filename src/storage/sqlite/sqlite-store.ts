@@ -41,6 +41,7 @@ import {
   type Walk,
   walkStart,
 } from '../sweep.ts'
+import { readContents, writeContents } from './contents.ts'
 import { GroupCommit, type Outcome } from './group-commit.ts'
 import { openDatabase } from './open-database.ts'
 import { prepareReads, prepareSweep, prepareWrites } from './statements.ts'
@@ -89,6 +90,8 @@ export async function openSqliteStore(file: string): Promise<Store> {
         ...(walk.living !== undefined && { activeGrants: walk.living }),
         refusalsKept: reads.refusalsKept.get()?.count ?? 0,
       })),
+    contents: () => read(() => readContents(client)),
+    replace: (contents) => commits.submit(() => ({ result: writeContents(client, contents) })),
     audit: (filter) =>
       read(() => {
         const statement = filter.accountId === undefined ? reads.audit : reads.auditOf

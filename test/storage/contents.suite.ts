@@ -1,0 +1,46 @@
+import type { Test } from 'tap'
+import * as sample from './samples.ts'
+import type { OpenEmpty } from './store.suite.ts'
+import { grantOwners, insertGrant } from './store.suite.ts'
+
+/** All of a store, taken out and put back. */
+export function contents(t: Test, openEmpty: OpenEmpty): void {
+  t.test(
+    'what was taken out of a store and put back is there again, and nothing that came since',
+    async (t) => {
+      const store = await openEmpty(t)
+      await store.write(...grantOwners, insertGrant, { op: 'insertKey', key: sample.fullKey })
+      await store.write({ op: 'insertAuditEvent', event: sample.auditEvent })
+      const before = await store.contents()
+      const audited = await store.audit({ since: 0, limit: 10 })
+      await store.write({ op: 'deleteAccount', accountId: sample.account.id })
+      await store.write({ op: 'insertClient', client: { ...sample.client, id: 'client_since' } })
+      t.equal(await store.find('grant', sample.grant.id), undefined)
+      await store.replace(before)
+      t.strictSame(await store.contents(), before)
+      t.strictSame(await store.find('grant', sample.grant.id), sample.grant)
+      t.strictSame(await store.find('account', sample.account.id), sample.account)
+      t.strictSame(await store.list('key'), [sample.fullKey])
+      t.equal(await store.find('client', 'client_since'), undefined)
+      await store.write({ op: 'insertAuditEvent', event: sample.auditEvent })
+      t.equal((await store.audit({ since: 0, limit: 10 })).length, audited.length + 1, 'numbers go on')
+    },
+  )
+
+  t.test('what cannot be put back leaves the store as it was', async (t) => {
+    const store = await openEmpty(t)
+    await store.write(...grantOwners)
+    const before = await store.contents()
+    const twice = (before['clients'] ?? []).flatMap((row) => [row, row])
+    await t.rejects(store.replace({ ...before, accounts: [], clients: twice }))
+    t.strictSame(await store.contents(), before)
+  })
+
+  t.test('an empty store puts nothing in the place of everything', async (t) => {
+    const [store, empty] = [await openEmpty(t), {}]
+    await store.write(...grantOwners)
+    await store.replace(empty)
+    t.strictSame(await store.list('client'), [])
+    t.strictSame(await store.list('account'), [])
+  })
+}
