@@ -2,15 +2,26 @@ import type { FastifyPluginAsync } from 'fastify'
 import type { AppDeps } from '../deps.ts'
 import { assertSameSite } from '../http/forgery.ts'
 import { formBodies } from '../http/parameters.ts'
+import { ownActivity } from './activity.ts'
 import { connectedApps } from './apps.ts'
+import { ownEmail } from './email.ts'
+import { ownOverview } from './overview.ts'
+import { ownPassword } from './password.ts'
+import { ownPrivacy } from './privacy.ts'
+import { ownProfile } from './profile.ts'
+import { ownSessions } from './sessions.ts'
 
 /** The page where a person looks after their account. Each room is a file; how one gets in is http/own-pages.ts. */
 export const account: FastifyPluginAsync<AppDeps> = async (app, deps) => {
-  const { config, service } = deps
+  const { config } = deps
   await app.register(formBodies, { config })
   app.addHook('preValidation', assertSameSite)
-  app.get('/account', { schema: { hide: true } }, async (_request, reply) =>
-    reply.redirect(`${service.prefix}/account/apps`, 303),
-  )
+  ownOverview(app, deps)
   connectedApps(app, deps)
+  ownSessions(app, deps)
+  ownPassword(app, deps)
+  ownProfile(app, deps)
+  ownEmail(app, deps)
+  ownActivity(app, deps)
+  ownPrivacy(app, deps)
 }

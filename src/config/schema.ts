@@ -1,4 +1,5 @@
 import { type Static, Type } from '@sinclair/typebox'
+import { textClaims } from '../domain/editable-claims.ts'
 import { defaultScopeCatalogue } from '../domain/scope-catalogue.ts'
 import type { Entry } from '../texts/catalogue.ts'
 
@@ -264,6 +265,22 @@ export const ConfigSchema = Type.Object(
         }),
       },
       section('What clients that register themselves may have.'),
+    ),
+    accounts: Type.Object(
+      {
+        editable: Type.Array(
+          Type.Union([...textClaims.map((claim) => Type.Literal(claim)), Type.Literal('email')]),
+          {
+            default: ['name', 'given_name', 'family_name', 'nickname', 'email'],
+            description: 'The claims that people change themselves; a new e-mail address is not verified.',
+          },
+        ),
+        deletion: Type.Union([Type.Literal('on'), Type.Literal('off')], {
+          default: 'on',
+          description: 'Whether people may delete their own account.',
+        }),
+      },
+      section('What people may do with their own account.'),
     ),
     mail: Type.Object(
       {

@@ -1,6 +1,6 @@
 import { accept, type Decision, type Write } from './decision.ts'
 import { OAuthError } from './errors.ts'
-import type { Account, AccountClaims, Seconds } from './model.ts'
+import type { Account, AccountClaims, Hash, Seconds } from './model.ts'
 
 /** What an operator says about a new person. */
 export interface NewAccount {
@@ -71,13 +71,22 @@ export function createAccount(person: NewAccount, fresh: Buffer, now: Seconds): 
   }
 }
 
-/** Sets a password and ends every session: whoever knew the old one is out. */
-export function changePassword(account: Account, passwordHash: string, now: Seconds): Decision<Account> {
+/**
+ * Sets a password and ends every session and every link to one: whoever knew the old one is out.
+ * @param stays The session of the person who changes it themselves.
+ */
+export function changePassword(
+  account: Account,
+  passwordHash: string,
+  now: Seconds,
+  stays?: Hash,
+): Decision<Account> {
   const changed = { ...account, passwordHash, updatedAt: now }
   return accept(
     changed,
     { op: 'updateAccount', account: changed },
-    { op: 'deleteSessionsOf', accountId: account.id },
+    { op: 'deleteLinksOf', accountId: account.id },
+    { op: 'deleteSessionsOf', accountId: account.id, ...(stays !== undefined && { except: stays }) },
   )
 }
 

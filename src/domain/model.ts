@@ -323,6 +323,7 @@ export const auditEventNames = [
   'person-added',
   'person-invited',
   'person-changed',
+  'person-exported',
   'person-email-verified',
   'person-password-changed',
   'person-locked',

@@ -1,16 +1,38 @@
+import type { ClaimFault, TextClaim } from '../domain/editable-claims.ts'
 import type { Seconds } from '../domain/model.ts'
 import type { Text } from '../domain/text.ts'
 import type { ConsentArea, ConsentScope } from './page-models.ts'
 
-/** The rooms of the account page, in the order of its navigation; each has a name in the texts, `rooms.…`. */
-export const accountRooms = ['apps'] as const
+/** The rooms of the account page, in the order of its navigation; the texts have a heading for each, `rooms.…`, and a short name, `nav.…`. */
+export const accountRooms = [
+  'overview',
+  'apps',
+  'sessions',
+  'security',
+  'profile',
+  'activity',
+  'privacy',
+] as const
 
 export type AccountRoom = (typeof accountRooms)[number]
 
 /**
  * What a page may say has just been done: a word in its address, since a redirect led there. The texts say it, `done.…`.
  */
-export const doneWords = ['disconnected', 'all-disconnected', 'gone', 'again'] as const
+export const doneWords = [
+  'disconnected',
+  'all-disconnected',
+  'session-ended',
+  'sessions-ended',
+  'password-changed',
+  'password-changed-disconnected',
+  'profile-saved',
+  'email-saved',
+  'email-sent',
+  'email-removed',
+  'gone',
+  'again',
+] as const
 
 export type DoneWord = (typeof doneWords)[number]
 
@@ -19,11 +41,16 @@ export function isDoneWord(word: string | undefined): word is DoneWord {
   return doneWords.some((known) => known === word)
 }
 
+/** The path of a room, below the issuer. */
+export function roomPath(room: AccountRoom): string {
+  return room === 'overview' ? '/account' : `/account/${room}`
+}
+
 /** What stands around every page of the person's own: navigation, whose it is, what was just done. */
 export interface AccountFrame {
-  /** Path of the account page; its rooms are below. */
-  readonly root: string
-  readonly rooms: readonly AccountRoom[]
+  /** The navigation. */
+  readonly rooms: readonly { readonly room: AccountRoom; readonly url: string }[]
+  /** The room the page is in. */
   readonly room: AccountRoom
   readonly account: { readonly name: string; readonly username: string }
   readonly signOutUrl: string
@@ -70,4 +97,149 @@ export interface ConnectedGrant {
   readonly others: readonly string[]
   /** Whom the access is for, when it is not only the service itself. */
   readonly resources: readonly { readonly name: string; readonly identifier: string }[]
+}
+
+/** How somebody signed in. */
+export type WayIn = 'password' | 'passkey' | 'code'
+
+export interface AccountSessionsPage {
+  readonly frame: AccountFrame
+  readonly action: string
+  readonly hidden: Readonly<Record<string, string>>
+  /** This one first. */
+  readonly sessions: readonly KnownSession[]
+}
+
+export interface KnownSession {
+  /** What the form calls it. */
+  readonly handle: string
+  /** It is the one the page is seen in. */
+  readonly here: boolean
+  /** "Firefox, Linux"; absent when the browser did not say. */
+  readonly browser?: string
+  readonly from?: Text
+  readonly signedInAgoSeconds: Seconds
+  readonly ways: readonly WayIn[]
+}
+
+/** What a person can sign in with. */
+export interface WaysIn {
+  readonly password: boolean
+  readonly passkeys: number
+  /** One-time codes are set up. */
+  readonly codes: boolean
+  readonly recoveryCodes: number
+}
+
+export interface AccountOverviewPage {
+  readonly frame: AccountFrame
+  readonly apps: number
+  readonly sessions: number
+  readonly signedInAgoSeconds: Seconds
+  readonly email?: string
+  readonly emailVerified: boolean
+  readonly waysIn: WaysIn
+  readonly urls: Readonly<Record<'apps' | 'sessions' | 'security' | 'profile', string>>
+}
+
+export interface AccountSecurityPage {
+  readonly frame: AccountFrame
+  readonly waysIn: WaysIn
+  /** Where each is looked after; absent where this installation has none of it. */
+  readonly password: { readonly url: string }
+  readonly passkeys: { readonly url?: string }
+  readonly codes: { readonly url?: string }
+}
+
+export interface AccountPasswordPage {
+  readonly frame: AccountFrame
+  readonly action: string
+  readonly hidden: Readonly<Record<string, string>>
+  /** For password managers. */
+  readonly username: string
+  /** False: this is the first. */
+  readonly hasPassword: boolean
+  readonly problem?: Text
+}
+
+export interface AccountProfilePage {
+  readonly frame: AccountFrame
+  readonly action: string
+  readonly hidden: Readonly<Record<string, string>>
+  readonly username: string
+  /** What the person may say themselves; none where the operator keeps all of it. */
+  readonly fields: readonly {
+    readonly claim: TextClaim
+    readonly value: string
+    readonly fault?: ClaimFault
+  }[]
+  /** What only the operator changes. */
+  readonly facts: readonly { readonly claim: string; readonly label?: Text; readonly text: string }[]
+  readonly email: {
+    readonly address?: string
+    readonly verified: boolean
+    /** A letter with a link can be sent. */
+    readonly canVerify: boolean
+    /** Where another one is given; absent where the operator does that. */
+    readonly url?: string
+  }
+}
+
+export interface AccountEmailPage {
+  readonly frame: AccountFrame
+  readonly action: string
+  readonly hidden: Readonly<Record<string, string>>
+  readonly email?: string
+  readonly canVerify: boolean
+  readonly problem?: Text
+}
+
+export interface AccountActivityPage {
+  readonly frame: AccountFrame
+  /** Newest first. */
+  readonly events: readonly {
+    readonly at: Seconds
+    readonly agoSeconds: Seconds
+    readonly what: Text
+    readonly from?: Text
+  }[]
+  /** Where the older ones are; absent where there are none. */
+  readonly copyUrl?: string
+}
+
+export interface AccountPrivacyPage {
+  readonly frame: AccountFrame
+  readonly action: string
+  readonly hidden: Readonly<Record<string, string>>
+  /** Absent where only the operator deletes accounts. */
+  readonly deleteUrl?: string
+}
+
+export interface AccountDeletePage {
+  readonly frame: AccountFrame
+  readonly action: string
+  readonly hidden: Readonly<Record<string, string>>
+  /** What has to be typed. */
+  readonly username: string
+  /** The way back. */
+  readonly keepUrl: string
+  readonly problem?: Text
+}
+
+/** The account is gone, and nobody is signed in. */
+export type AccountDeletedPage = Readonly<Record<string, never>>
+
+/** Every page of the account, by the name of its view. */
+export interface AccountPages {
+  'account-overview': AccountOverviewPage
+  'account-apps': AccountAppsPage
+  'account-sessions': AccountSessionsPage
+  'account-security': AccountSecurityPage
+  'account-password': AccountPasswordPage
+  'account-profile': AccountProfilePage
+  'account-email': AccountEmailPage
+  'account-activity': AccountActivityPage
+  'account-privacy': AccountPrivacyPage
+  'account-delete': AccountDeletePage
+  'account-deleted': AccountDeletedPage
 }

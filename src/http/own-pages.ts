@@ -10,6 +10,7 @@ import {
   accountRooms,
   type DoneWord,
   isDoneWord,
+  roomPath,
 } from './account-models.ts'
 import { forged } from './forgery.ts'
 import { parametersOf } from './parameters.ts'
@@ -23,6 +24,8 @@ export interface Visit {
   readonly frame: AccountFrame
   /** What every form of the page brings back: a token of this page, browser and sign-in, RFC 6749 §10.12. */
   readonly hidden: Readonly<Record<string, string>>
+  /** What a form calls something of theirs whose id is nobody's business: good on this page only. */
+  handleOf(id: string): string
 }
 
 /** A form of such a page that came back, proven to be ours. */
@@ -46,6 +49,7 @@ export function ownPages(
   { service, store, clock }: Pick<AppDeps, 'service' | 'store' | 'clock'>,
 ) {
   const { prefix } = service
+  const rooms = accountRooms.map((room) => ({ room, url: prefix + roomPath(room) }))
   const pathOf = (request: FastifyRequest) => request.routeOptions.url?.slice(prefix.length) ?? ''
 
   const enter = async (
@@ -65,18 +69,19 @@ export function ownPages(
       await reply.waitForPerson(wanted, 'login')
       return undefined
     }
-    const csrf = app.browser.csrfToken(app.browser.ensureSecret(request, reply), 'own', page, session.id)
+    const secret = app.browser.ensureSecret(request, reply)
+    const csrf = app.browser.csrfToken(secret, 'own', page, session.id)
+    const handleOf = (id: string) => app.browser.csrfToken(secret, 'own', page, session.id, id)
     const done = isForm ? undefined : single(parametersOf(request.query), 'done')
     const name = String(account.claims['name'] ?? account.username)
     const frame = {
-      root: `${prefix}/account`,
-      rooms: accountRooms,
+      rooms,
       room,
       account: { name, username: account.username },
       signOutUrl: `${prefix}/oauth/logout`,
       ...(isDoneWord(done) && { done }),
     }
-    return { session, account, now, frame, hidden: { csrf } }
+    return { session, account, now, frame, hidden: { csrf }, handleOf }
   }
 
   return {

@@ -1,9 +1,9 @@
 import type { Seconds } from '../domain/model.ts'
 import type { Text } from '../domain/text.ts'
-import type { AccountAppsPage } from './account-models.ts'
+import type { AccountPages } from './account-models.ts'
 
 /** What each server-rendered page shows. Values are plain text: the templates escape them. */
-export interface Pages {
+export interface Pages extends AccountPages {
   login: LoginPage
   'select-account': SelectAccountPage
   'second-factor': SecondFactorPage
@@ -13,7 +13,6 @@ export interface Pages {
   'form-post': FormPostPage
   error: ErrorPage
   home: HomePage
-  'account-apps': AccountAppsPage
 }
 
 export interface LoginPage {

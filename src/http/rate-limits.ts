@@ -3,7 +3,6 @@ import fp from 'fastify-plugin'
 import type { Config } from '../config/schema.ts'
 import { addressPrefix } from '../domain/address-prefix.ts'
 import { OAuthError } from '../domain/errors.ts'
-import { accountRooms } from './account-models.ts'
 
 /**
  * Request rate limits by address prefix, RFC 6749 §2.3.1 and RFC 7009 §5. The table says which endpoint counts as
@@ -23,15 +22,13 @@ export const rateLimits = fp<{ config: Pick<Config, 'rateLimits' | 'requestsPerM
       [`POST ${prefix}/api/oauth/revoke`, token],
       [`POST ${prefix}/api/oauth/introspect`, token],
       [`POST ${prefix}/login`, signIn],
-      // Whoever is not signed in leaves a pending sign-in behind.
-      ...accountRooms.flatMap((room) => [
-        [`GET ${prefix}/account/${room}`, authorization] as const,
-        [`HEAD ${prefix}/account/${room}`, authorization] as const,
-        [`POST ${prefix}/account/${room}`, signIn] as const,
-      ]),
     ])
     app.addHook('onRoute', (route) => {
-      const max = limits.get(`${[route.method].flat()[0]} ${route.url}`)
+      const method = String([route.method].flat()[0])
+      // Whoever is not signed in leaves a pending sign-in behind.
+      const ofAccount = method === 'POST' ? signIn : authorization
+      const isOfAccount = `${route.url}/`.startsWith(`${prefix}/account/`)
+      const max = limits.get(`${method} ${route.url}`) ?? (isOfAccount ? ofAccount : undefined)
       if (max !== undefined) route.config = { ...route.config, rateLimit: { max, timeWindow: '1 minute' } }
     })
     await app.register(rateLimit, {

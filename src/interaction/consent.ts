@@ -107,7 +107,7 @@ export function consentPage(app: FastifyInstance, deps: AppDeps, goOn: GoOn): vo
       areas,
       onlyNew: asked.length < wantedScope(request).length,
       ...(outlives && { accessLastsSeconds: config.lifetimes.refreshTokenAbsoluteSeconds }),
-      accountUrl: `${service.prefix}/account`,
+      accountUrl: `${service.prefix}/account/apps`,
     }
     return reply.page('consent', model, formActionOf(pending))
   }

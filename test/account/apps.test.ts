@@ -47,7 +47,7 @@ t.test(
     const consent = pageOf(await agent.submit(signIn, { username: 'alice', password: 'alice-in-tests' }))
     t.match(textOf(consent), /Access lasts until you take it back, 90 days at most\./)
     const link = /<a href="([^"]*)">Your account<\/a>/.exec(consent.html)?.[1]
-    t.equal(link, '/account')
+    t.equal(link, '/account/apps')
     const tokens = await newTokens(client, agent)
 
     const page = pageOf(await agent.open(server.issuer + link))

@@ -37,7 +37,7 @@ export function offered(page: Page, name: string): readonly string[] {
 /** The text of a page without its markup. */
 export function textOf({ html }: Page): string {
   return html
-    .replaceAll(/<\/?(?:bdi|strong|code|a|small)\b[^>]*>/g, '')
+    .replaceAll(/<\/?(?:bdi|strong|code|a)\b[^>]*>/g, '')
     .replaceAll(/<[^>]*>/g, ' ')
     .replaceAll(/&#39;/g, "'")
     .replaceAll('&amp;', '&')

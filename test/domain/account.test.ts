@@ -123,6 +123,7 @@ t.test('a changed password is written together with the end of the sessions', as
     result: changed,
     writes: [
       { op: 'updateAccount', account: changed },
+      { op: 'deleteLinksOf', accountId: account.id },
       { op: 'deleteSessionsOf', accountId: account.id },
     ],
   })

@@ -31,8 +31,12 @@ export class UserAgent {
   readonly cookies = new Map<string, string>()
   readonly #origin: string
 
-  constructor(origin: string) {
+  readonly #headers: Readonly<Record<string, string>>
+
+  /** @param headers Sent with every request. */
+  constructor(origin: string, headers: Readonly<Record<string, string>> = {}) {
     this.#origin = new URL(origin).origin
+    this.#headers = headers
   }
 
   /** Opens a URL and follows redirects as long as they stay on the server. */
@@ -54,7 +58,7 @@ export class UserAgent {
 
   /** One request with this browser's cookies; keeps what the answer sets. */
   async send(url: string, init: RequestInit = {}): Promise<Response> {
-    const headers = new Headers(init.headers)
+    const headers = new Headers({ ...this.#headers, ...Object.fromEntries(new Headers(init.headers)) })
     if (this.cookies.size > 0)
       headers.set('cookie', [...this.cookies].map((pair) => pair.join('=')).join('; '))
     const response = await fetch(url, { ...init, headers, redirect: 'manual' })

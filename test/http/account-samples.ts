@@ -1,15 +1,21 @@
-import type { AccountFrame } from '../../src/http/account-models.ts'
-import type { ConsentScope, Pages } from '../../src/http/page-models.ts'
+import type { AccountFrame, AccountPages, AccountRoom } from '../../src/http/account-models.ts'
+import { accountRooms, roomPath } from '../../src/http/account-models.ts'
+import type { ConsentScope } from '../../src/http/page-models.ts'
 import { says } from '../../src/texts/catalogue.ts'
 import { hostileText } from './hostile-text.ts'
 
+type AccountSample = {
+  [K in keyof AccountPages]: { readonly page: K; readonly model: AccountPages[K] }
+}[keyof AccountPages]
+
 const hidden = { csrf: 'nQ2Vd0' }
-const account = { name: 'Alice Example', username: 'alice' }
-const frame: Omit<AccountFrame, 'room'> = {
-  root: '/account',
-  rooms: ['apps'],
-  account,
-  signOutUrl: '/oauth/logout',
+const alice = { name: 'Alice Example', username: 'alice' }
+const now = 1_795_000_000
+const day = 86_400
+
+function frameOf(room: AccountRoom, account = alice): AccountFrame {
+  const rooms = accountRooms.map((each) => ({ room: each, url: roomPath(each) }))
+  return { rooms, room, account, signOutUrl: '/oauth/logout' }
 }
 
 function scope(name: string, description: string, sensitive = false): ConsentScope {
@@ -18,9 +24,9 @@ function scope(name: string, description: string, sensitive = false): ConsentSco
 
 const grant = {
   id: 'awBzF8LV1vweCK9B',
-  grantedAgoSeconds: 3 * 86_400,
+  grantedAgoSeconds: 3 * day,
   usedAgoSeconds: 90,
-  endsInSeconds: 30 * 86_400,
+  endsInSeconds: 30 * day,
   redirectHost: '127.0.0.1:51004',
   loopback: true,
   identity: [scope('openid', 'Know who you are on this service')],
@@ -36,12 +42,71 @@ const grant = {
   resources: [],
 }
 
-/** The rooms of the account page as people normally see them. */
+const sessions = [
+  {
+    handle: 'this',
+    here: true,
+    browser: 'Firefox, Linux',
+    from: says('place.sameNetwork'),
+    signedInAgoSeconds: 120,
+    ways: ['passkey'],
+  },
+  {
+    handle: 'phone',
+    here: false,
+    browser: 'Safari, iOS',
+    from: says('place.network', { network: { host: '203.0.113.0/24' } }),
+    signedInAgoSeconds: 2 * day,
+    ways: ['password', 'code'],
+  },
+  { handle: 'other', here: false, signedInAgoSeconds: 6 * day, ways: [] },
+] as const
+
+const waysIn = { password: true, passkeys: 2, codes: true, recoveryCodes: 8 }
+const noWaysIn = { password: false, passkeys: 0, codes: false, recoveryCodes: 0 }
+const urls = {
+  apps: '/account/apps',
+  sessions: '/account/sessions',
+  security: '/account/security',
+  profile: '/account/profile',
+}
+const keepers = {
+  password: { url: '/account/password' },
+  passkeys: { url: '/account/passkeys' },
+  codes: { url: '/account/one-time-codes' },
+}
+
+/** The pages of an account as people normally see them. */
 export const accountPages = {
+  'account-overview': {
+    page: 'account-overview',
+    model: {
+      frame: frameOf('overview'),
+      apps: 3,
+      sessions: 2,
+      signedInAgoSeconds: 120,
+      email: 'alice@riverside.example',
+      emailVerified: true,
+      waysIn,
+      urls,
+    },
+  },
+  'account-overview-new': {
+    page: 'account-overview',
+    model: {
+      frame: frameOf('overview'),
+      apps: 0,
+      sessions: 1,
+      signedInAgoSeconds: 5,
+      emailVerified: false,
+      waysIn: noWaysIn,
+      urls,
+    },
+  },
   'account-apps': {
     page: 'account-apps',
     model: {
-      frame: { ...frame, room: 'apps', done: 'disconnected' },
+      frame: { ...frameOf('apps'), done: 'disconnected' },
       action: '/account/apps',
       hidden,
       apps: [
@@ -49,16 +114,16 @@ export const accountPages = {
           clientId: 'c_9Jp2bXqR7sTf',
           name: 'Course Sync CLI',
           selfRegistered: true,
-          registeredAgoSeconds: 3 * 86_400,
+          registeredAgoSeconds: 3 * day,
           registeredFrom: says('place.here'),
-          grants: [grant, { ...grant, id: 'awBzF8LV1vweCK9C', grantedAgoSeconds: 40 * 86_400 }],
+          grants: [grant, { ...grant, id: 'awBzF8LV1vweCK9C', grantedAgoSeconds: 40 * day }],
           remembered: false,
         },
         {
           clientId: 'c_3Jp2bXqR7sTf',
           name: 'Parents’ Portal',
           selfRegistered: false,
-          registeredAgoSeconds: 200 * 86_400,
+          registeredAgoSeconds: 200 * day,
           grants: [
             {
               ...grant,
@@ -74,25 +139,143 @@ export const accountPages = {
   },
   'account-apps-none': {
     page: 'account-apps',
-    model: { frame: { ...frame, room: 'apps' }, action: '/account/apps', hidden, apps: [] },
+    model: { frame: frameOf('apps'), action: '/account/apps', hidden, apps: [] },
   },
+  'account-sessions': {
+    page: 'account-sessions',
+    model: { frame: frameOf('sessions'), action: '/account/sessions', hidden, sessions },
+  },
+  'account-security': {
+    page: 'account-security',
+    model: { frame: { ...frameOf('security'), done: 'password-changed' }, waysIn, ...keepers },
+  },
+  'account-security-bare': {
+    page: 'account-security',
+    model: { frame: frameOf('security'), waysIn: noWaysIn, ...keepers },
+  },
+  'account-password': {
+    page: 'account-password',
+    model: {
+      frame: frameOf('security'),
+      action: '/account/password',
+      hidden,
+      username: 'alice',
+      hasPassword: true,
+    },
+  },
+  'account-password-problem': {
+    page: 'account-password',
+    model: {
+      frame: frameOf('security'),
+      action: '/account/password',
+      hidden,
+      username: 'alice',
+      hasPassword: true,
+      problem: says('password.common'),
+    },
+  },
+  'account-profile': {
+    page: 'account-profile',
+    model: {
+      frame: { ...frameOf('profile'), done: 'email-sent' },
+      action: '/account/profile',
+      hidden,
+      username: 'alice',
+      fields: [
+        { claim: 'name', value: 'Alice Example' },
+        { claim: 'given_name', value: 'Alice' },
+        { claim: 'family_name', value: '' },
+        { claim: 'birthdate', value: 'last spring', fault: 'birthdate' },
+      ],
+      facts: [
+        { claim: 'phone_number', label: says('claim.phone_number'), text: '+46 8 555 123 45' },
+        { claim: 'https://riverside.example/class', text: '4b' },
+      ],
+      email: {
+        address: 'alice@riverside.example',
+        verified: false,
+        canVerify: true,
+        url: '/account/email',
+      },
+    },
+  },
+  'account-email': {
+    page: 'account-email',
+    model: {
+      frame: frameOf('profile'),
+      action: '/account/email',
+      hidden,
+      email: 'alice@riverside.example',
+      canVerify: true,
+      problem: says('email.taken'),
+    },
+  },
+  'account-activity': {
+    page: 'account-activity',
+    model: {
+      frame: frameOf('activity'),
+      events: [
+        { at: now - 40, agoSeconds: 40, what: says('activity.password'), from: says('place.sameNetwork') },
+        {
+          at: now - day,
+          agoSeconds: day,
+          what: says('activity.signInFor', { app: 'Course Sync CLI' }),
+          from: says('place.network', { network: { host: '203.0.113.0/24' } }),
+        },
+        { at: now - 9 * day, agoSeconds: 9 * day, what: says('activity.added') },
+      ],
+      copyUrl: '/account/privacy',
+    },
+  },
+  'account-privacy': {
+    page: 'account-privacy',
+    model: {
+      frame: frameOf('privacy'),
+      action: '/account/privacy',
+      hidden,
+      deleteUrl: '/account/delete',
+    },
+  },
+  'account-delete': {
+    page: 'account-delete',
+    model: {
+      frame: frameOf('privacy'),
+      action: '/account/delete',
+      hidden,
+      username: 'alice',
+      keepUrl: '/account/privacy',
+      problem: says('delete.other'),
+    },
+  },
+  'account-deleted': { page: 'account-deleted', model: {} },
 } as const satisfies Readonly<Record<string, AccountSample>>
 
-type AccountSample = {
-  [K in keyof Pages]: { readonly page: K; readonly model: Pages[K] }
-}[keyof Pages & `account-${string}`]
-
 const hostileScope = scope(hostileText, hostileText, true)
-const hostileFrame = { ...frame, account: { name: hostileText, username: hostileText } }
+const hostileHidden = { [hostileText]: hostileText }
+const hostileProblem = says('consent.resource', { name: hostileText, address: { host: hostileText } })
+const hostileFrame = (room: AccountRoom) => frameOf(room, { name: hostileText, username: hostileText })
 
 /** The same with hostile text in every place that takes text. */
 export const hostileAccountPages = {
+  'hostile-account-overview': {
+    page: 'account-overview',
+    model: {
+      frame: hostileFrame('overview'),
+      apps: 1000,
+      sessions: 1,
+      signedInAgoSeconds: 1,
+      email: hostileText,
+      emailVerified: false,
+      waysIn,
+      urls,
+    },
+  },
   'hostile-account-apps': {
     page: 'account-apps',
     model: {
-      frame: { ...hostileFrame, room: 'apps' },
+      frame: hostileFrame('apps'),
       action: hostileText,
-      hidden: { [hostileText]: hostileText },
+      hidden: hostileHidden,
       apps: [
         {
           clientId: hostileText,
@@ -119,6 +302,79 @@ export const hostileAccountPages = {
           remembered: false,
         },
       ],
+    },
+  },
+  'hostile-account-sessions': {
+    page: 'account-sessions',
+    model: {
+      frame: hostileFrame('sessions'),
+      action: hostileText,
+      hidden: hostileHidden,
+      sessions: sessions.map((session) => ({
+        ...session,
+        handle: `${session.handle} ${hostileText}`,
+        browser: hostileText,
+        from: says('place.network', { network: { host: hostileText } }),
+      })),
+    },
+  },
+  'hostile-account-password': {
+    page: 'account-password',
+    model: {
+      frame: hostileFrame('security'),
+      action: hostileText,
+      hidden: hostileHidden,
+      username: hostileText,
+      hasPassword: false,
+      problem: hostileProblem,
+    },
+  },
+  'hostile-account-profile': {
+    page: 'account-profile',
+    model: {
+      frame: hostileFrame('profile'),
+      action: hostileText,
+      hidden: hostileHidden,
+      username: hostileText,
+      fields: [{ claim: 'name', value: hostileText, fault: 'invisible' }],
+      facts: [{ claim: hostileText, text: hostileText }],
+      email: { address: hostileText, verified: false, canVerify: true, url: `/${hostileText}` },
+    },
+  },
+  'hostile-account-email': {
+    page: 'account-email',
+    model: {
+      frame: hostileFrame('profile'),
+      action: hostileText,
+      hidden: hostileHidden,
+      email: hostileText,
+      canVerify: false,
+      problem: hostileProblem,
+    },
+  },
+  'hostile-account-activity': {
+    page: 'account-activity',
+    model: {
+      frame: hostileFrame('activity'),
+      events: [
+        {
+          at: now,
+          agoSeconds: 1,
+          what: says('activity.consent', { app: hostileText }),
+          from: says('place.network', { network: { host: hostileText } }),
+        },
+      ],
+    },
+  },
+  'hostile-account-delete': {
+    page: 'account-delete',
+    model: {
+      frame: hostileFrame('privacy'),
+      action: hostileText,
+      hidden: hostileHidden,
+      username: hostileText,
+      keepUrl: `/${hostileText}`,
+      problem: hostileProblem,
     },
   },
 } as const satisfies Readonly<Record<string, AccountSample>>

@@ -1,0 +1,98 @@
+import { connectionsOf } from '../domain/connections.ts'
+import type { Account, AuditEvent, Consent, Grant, Passkey, Seconds, Session } from '../domain/model.ts'
+import type { Store } from '../storage/store.ts'
+import { isoInstant } from '../system.ts'
+
+/**
+ * Everything that is kept of a person, as one JSON document they can read and take elsewhere. No secret is in it, not
+ * even as a hash.
+ */
+export async function everythingOf(store: Store, account: Account, now: Seconds) {
+  const { id } = account
+  const grants = await store.listOf('grant', id)
+  const consents = await store.listOf('consent', id)
+  const codes = await store.find('secondFactor', id)
+  const events = await store.audit({ since: 0, accountId: id, limit: everyEvent })
+  const clients = new Set([...grants, ...consents].map(({ clientId }) => clientId))
+  return {
+    made_at: isoInstant(now),
+    account: describeAccount(account),
+    sessions: (await store.listOf('session', id)).map(describeSession),
+    passkeys: (await store.listOf('passkey', id)).map(describePasskey),
+    ...(codes && {
+      one_time_codes: {
+        set_up_at: isoInstant(codes.createdAt),
+        confirmed: codes.confirmedAt !== undefined,
+        recovery_codes_left: codes.recoveryHashes.length,
+      },
+    }),
+    apps: await Promise.all(
+      [...clients].map(async (clientId) => ({
+        client_id: clientId,
+        name: (await store.find('client', clientId))?.name,
+        connected: connectionsOf(grants, consents, now).some((each) => each.clientId === clientId),
+        remembered: consents.filter((consent) => consent.clientId === clientId).map(describeConsent)[0],
+        approvals: grants.filter((grant) => grant.clientId === clientId).map(describeGrant),
+      })),
+    ),
+    activity: events.map(describeEvent),
+  }
+}
+
+/** `lychgate audit` knows no more either: older ones were swept. */
+const everyEvent = 1_000_000
+
+function describeAccount({ id, username, email, passwordHash, claims, createdAt, updatedAt }: Account) {
+  return {
+    sub: id,
+    username,
+    email,
+    has_password: passwordHash !== undefined,
+    claims,
+    created_at: isoInstant(createdAt),
+    updated_at: isoInstant(updatedAt),
+  }
+}
+
+function describeSession({ browser, from, methods, authenticatedAt, idleExpiresAt, expiresAt }: Session) {
+  return {
+    signed_in_at: isoInstant(authenticatedAt),
+    browser,
+    from,
+    methods,
+    ends_at: isoInstant(Math.min(idleExpiresAt, expiresAt)),
+  }
+}
+
+function describePasskey({ id, name, transports, backedUp, createdAt, usedAt }: Passkey) {
+  return {
+    id,
+    name,
+    transports,
+    backed_up: backedUp,
+    created_at: isoInstant(createdAt),
+    last_used_at: isoInstant(usedAt),
+  }
+}
+
+function describeConsent({ allowed, grantedAt }: Consent) {
+  return { granted_at: isoInstant(grantedAt), allowed }
+}
+
+function describeGrant(grant: Grant) {
+  const { scope, resource, redirectUri, claims, approvedAt, rotatedAt, expiresAt, revokedAt } = grant
+  return {
+    granted_at: isoInstant(approvedAt),
+    last_used_at: rotatedAt === undefined ? undefined : isoInstant(rotatedAt),
+    scope,
+    resource,
+    redirect_uri: redirectUri,
+    claims,
+    ends_at: isoInstant(expiresAt),
+    revoked_at: revokedAt === undefined ? undefined : isoInstant(revokedAt),
+  }
+}
+
+function describeEvent({ name, at, by, from, clientId, facts }: AuditEvent) {
+  return { at: isoInstant(at), event: name, by, from, client_id: clientId, facts }
+}

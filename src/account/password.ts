@@ -1,0 +1,102 @@
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { AppDeps } from '../deps.ts'
+import { changePassword } from '../domain/account.ts'
+import { auditEvent } from '../domain/audit.ts'
+import { connectionsOf, endConnections } from '../domain/connections.ts'
+import { accept } from '../domain/decision.ts'
+import { OAuthError } from '../domain/errors.ts'
+import { single } from '../domain/parameters.ts'
+import type { Text } from '../domain/text.ts'
+import { noteRefusal } from '../http/errors.ts'
+import { ownPages, type Submission, type Visit } from '../http/own-pages.ts'
+import { passwordAttempts } from '../http/password-attempts.ts'
+import { hashPassword, passwordFault } from '../passwords.ts'
+import { says } from '../texts/catalogue.ts'
+
+/**
+ * A person sets another password, or their first. It ends every other session and every link to a new one; the person
+ * says whether it ends what they allowed apps, too, RFC 9700 §4.14.2.
+ */
+export function ownPassword(app: FastifyInstance, deps: AppDeps): void {
+  const { service, store, random } = deps
+  const { visit, submission, back } = ownPages(app, deps)
+  const isPassword = passwordAttempts(app, deps)
+  const action = `${service.prefix}/account/password`
+  const entry = { room: 'security', recent: true } as const
+
+  app.get('/account/password', { schema: { hide: true } }, async (request, reply) => {
+    const here = await visit(request, reply, entry)
+    return here === undefined ? reply : show(here, reply)
+  })
+
+  app.post('/account/password', { schema: { hide: true } }, async (request, reply) => {
+    const here = await submission(request, reply, entry)
+    if (here === undefined) return reply
+    const problem = chosenBadly(here) ?? (await provenBadly(here, request, reply))
+    if (problem !== undefined) return show(here, reply, problem)
+    const disconnects = single(here.form, 'disconnect') !== undefined
+    const isChanged = await change(here, request, disconnects)
+    if (!isChanged) return show(here, reply, says('password.overtaken'))
+    return back(reply, disconnects ? 'password-changed-disconnected' : 'password-changed')
+  })
+
+  const show = ({ frame, hidden, account }: Visit, reply: FastifyReply, problem?: Text) => {
+    const { username, passwordHash } = account
+    const model = { frame, action, hidden, username, hasPassword: passwordHash !== undefined }
+    const status = problem === undefined || reply.statusCode >= 400 ? reply.statusCode : 400
+    return reply.page('account-password', { ...model, ...(problem && { problem }) }, { status })
+  }
+
+  /** Why the current password does not let them in, if it does not; what was typed wrong is told to its owner. */
+  const provenBadly = async (
+    { account, form, now }: Submission,
+    request: FastifyRequest,
+    reply: FastifyReply,
+  ): Promise<Text | undefined> => {
+    if (account.passwordHash === undefined) return undefined
+    try {
+      const password = single(form, 'current') ?? ''
+      if (await isPassword(request, { account, password }, now)) return undefined
+    } catch (error) {
+      if (!(error instanceof OAuthError) || error.code !== 'temporarily_unavailable') throw error
+      noteRefusal(error, reply)
+      reply.code(error.status).headers(error.headers)
+      if (error.status !== 429) return says('login.busy')
+      return says('password.throttled', { later: { in: Number(error.headers['retry-after']) } })
+    }
+    const occasion = { by: 'person', at: now, from: request.ip } as const
+    await store.write(auditEvent('sign-in-failed', occasion, { accountId: account.id }))
+    return says('password.wrong')
+  }
+
+  /** False when somebody else has changed it meanwhile: then what was typed proves nothing any more. */
+  const change = async (
+    { account, session, form, now }: Submission,
+    request: FastifyRequest,
+    disconnects: boolean,
+  ): Promise<boolean> => {
+    const { id: accountId } = account
+    const passwordHash = await hashPassword(single(form, 'password') ?? '', random)
+    const occasion = { by: 'person', at: now, from: request.ip } as const
+    const connections = disconnects
+      ? connectionsOf(await store.listOf('grant', accountId), await store.listOf('consent', accountId), now)
+      : []
+    return store.transact('account', accountId, (current) => {
+      if (current === undefined || current.passwordHash !== account.passwordHash) return accept(false)
+      return accept(
+        true,
+        ...changePassword(current, passwordHash, now, session.id).writes,
+        auditEvent('person-password-changed', occasion, { accountId }),
+        ...(disconnects ? endConnections(connections, { accountId, ...occasion }) : []),
+      )
+    })
+  }
+}
+
+/** Why a new password is not taken. */
+function chosenBadly({ form }: Submission): Text | undefined {
+  const password = single(form, 'password') ?? ''
+  const fault = passwordFault(password)
+  if (fault !== undefined) return says(`password.${fault}`)
+  return single(form, 'repeated') === password ? undefined : says('password.differs')
+}

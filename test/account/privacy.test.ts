@@ -1,0 +1,115 @@
+import t from 'tap'
+import { pageOf, place } from '../helpers/authorization.ts'
+import { obtainTokens, refresh, register } from '../helpers/flow.ts'
+import { bob, startServer, type TestServer } from '../helpers/server.ts'
+import { type Page, UserAgent } from '../helpers/user-agent.ts'
+import { assertRefused, introspect, isAlive, type Json } from '../helpers/wire.ts'
+import { enter, textOf } from './rooms.ts'
+
+const fields = { scope: 'openid courses:read' }
+const problemOf = ({ html }: Page) => /role="alert">([^<]*)</.exec(html)?.[1]
+
+async function download(server: TestServer, agent: UserAgent): Promise<Response> {
+  const page = await enter(server, agent, '/privacy')
+  const body = new URLSearchParams({ csrf: page.forms[0]?.fields[0]?.value ?? '' })
+  return agent.send(page.url, { method: 'POST', body })
+}
+
+t.test('the copy holds everything that is kept, as one JSON document', async (t) => {
+  const server = await startServer(t)
+  const agent = new UserAgent(server.issuer, { 'user-agent': 'Mozilla/5.0 Gecko/20100101 Firefox/140.0' })
+  const client = await register(server, { client_name: 'Course Sync' })
+  const tokens = await obtainTokens(server, client, { agent, fields })
+  await obtainTokens(server, client, { person: bob, fields })
+  const response = await download(server, agent)
+  t.equal(response.status, 200)
+  t.equal(response.headers.get('content-type'), 'application/json; charset=utf-8')
+  t.equal(response.headers.get('content-disposition'), 'attachment; filename="account.json"')
+  t.equal(response.headers.get('cache-control'), 'no-store')
+  const text = await response.text()
+  const copy = JSON.parse(text) as Record<string, Json & Json[]>
+  const account = await server.deps.store.find('accountByLogin', 'alice')
+  t.strictSame(Object.keys(copy), ['made_at', 'account', 'sessions', 'passkeys', 'apps', 'activity'])
+  t.equal(copy['account']?.['sub'], account?.id)
+  t.strictSame(copy['account']?.['claims'], account?.claims)
+  t.equal(copy['sessions']?.[0]?.['browser'], 'Firefox')
+  t.strictSame(
+    copy['apps']?.map(({ client_id, name, connected }) => ({ client_id, name, connected })),
+    [{ client_id: client.id, name: 'Course Sync', connected: true }],
+  )
+  const [approval] = (copy['apps']?.[0]?.['approvals'] ?? []) as Json[]
+  t.strictSame(approval?.['scope'], ['openid', 'courses:read'])
+  t.match(approval?.['granted_at'], /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$/)
+  t.strictSame(
+    copy['activity']?.map(({ event }) => event),
+    ['sign-in', 'consent', 'grant', 'person-exported'],
+  )
+  t.notMatch(text, /argon2|lyc_|Hash/, 'no secret, nor what is made of one')
+  for (const secret of [account?.passwordHash ?? '', tokens.access_token, ...agent.cookies.values()])
+    t.notOk(text.includes(secret))
+  for (const { id, secret } of await server.deps.store.listOf('grant', account?.id ?? ''))
+    t.notOk(text.includes(secret), id)
+  t.notMatch(text, /bob/)
+})
+
+t.test('the copy needs a recent sign-in and a form of ours', async (t) => {
+  const server = await startServer(t)
+  const agent = new UserAgent(server.issuer)
+  const page = await enter(server, agent, '/privacy')
+  t.equal((await agent.send(page.url, { method: 'POST', body: new URLSearchParams() })).status, 403)
+  server.advance(601)
+  const signIn = await agent.submit(page, {})
+  t.equal(place(signIn), '/login')
+  t.equal((await server.deps.store.audit({ since: 0, name: 'person-exported', limit: 9 })).length, 0)
+})
+
+t.test('[rfc9700-4.14.2-revoke-on-event] deleting the account ends all of it at once', async (t) => {
+  const server = await startServer(t)
+  const { store } = server.deps
+  const client = await register(server)
+  const [agent, elsewhere] = [new UserAgent(server.issuer), new UserAgent(server.issuer)]
+  const mine = await obtainTokens(server, client, { agent, fields })
+  const theirs = await obtainTokens(server, client, { person: bob, fields })
+  await enter(server, elsewhere, '/apps')
+  const id = (await store.find('accountByLogin', 'alice'))?.id ?? ''
+  const page = await enter(server, agent, '/delete')
+  for (const typed of ['', 'bob', 'alice@example.test']) {
+    const kept = pageOf(await agent.submit(page, { username: typed }))
+    t.equal(kept.status, 400)
+    t.equal(problemOf(kept), 'That is not your user name. Nothing was deleted.')
+  }
+  t.ok(await isAlive(server, mine.access_token))
+  const gone = pageOf(await agent.submit(page, { username: ' Alice ' }))
+  t.equal(gone.status, 200)
+  t.match(textOf(gone), /Your account is deleted You are signed out/)
+  t.notOk(agent.cookies.has('lychgate_session'))
+
+  t.notOk(await isAlive(server, mine.access_token))
+  t.strictSame(await introspect(server, client, mine.refresh_token), { active: false })
+  await assertRefused(t, await refresh(server, client, mine.refresh_token), 'invalid_grant')
+  for (const browser of [agent, elsewhere])
+    t.equal(place(await browser.open(`${server.issuer}/account`)), '/login')
+  const signIn = await enter(server, new UserAgent(server.issuer), '/apps')
+  t.equal(new URL(signIn.url).pathname, '/login', 'nobody has that name any more')
+  t.equal(await store.find('account', id), undefined)
+  for (const kind of ['session', 'consent', 'passkey'] as const)
+    t.strictSame(await store.listOf(kind, id), [], kind)
+  t.ok(await isAlive(server, theirs.access_token), 'others stay')
+  const events = await store.audit({ since: 0, name: 'person-removed', limit: 9 })
+  t.strictSame(
+    events.map(({ by, accountId, facts }) => [by, accountId, facts]),
+    [['person', id, {}]],
+  )
+})
+
+t.test('deletion needs a recent sign-in and a form of ours', async (t) => {
+  const server = await startServer(t)
+  const agent = new UserAgent(server.issuer)
+  const page = await enter(server, agent, '/delete')
+  const body = new URLSearchParams({ username: 'alice', csrf: 'x'.repeat(43) })
+  t.equal((await agent.send(page.url, { method: 'POST', body })).status, 403)
+  server.advance(601)
+  t.equal(place(await agent.open(page.url)), '/login')
+  t.equal(place(await agent.submit(page, { username: 'alice' })), '/login')
+  t.ok(await server.deps.store.find('accountByLogin', 'alice'))
+})

@@ -1,0 +1,100 @@
+import t from 'tap'
+import { pageOf, place } from '../helpers/authorization.ts'
+import { alice, bob, startServer } from '../helpers/server.ts'
+import { UserAgent } from '../helpers/user-agent.ts'
+import { doneOf, enter, offered, press, textOf } from './rooms.ts'
+
+const server = await startServer(t)
+const url = `${server.issuer}/account/sessions`
+
+/** Signed in with a browser that says what it is. */
+async function signedIn(userAgent: string, person = alice): Promise<UserAgent> {
+  server.advance(1)
+  const agent = new UserAgent(server.issuer, { 'user-agent': userAgent })
+  await enter(server, agent, '/sessions', person)
+  return agent
+}
+
+const firefox = 'Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0'
+const safari =
+  'Mozilla/5.0 (iPhone; CPU iPhone OS 18_0 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) Version/18.0 Mobile/15E148 Safari/604.1'
+
+const isIn = async (agent: UserAgent) => place(await agent.open(url)) === '/account/sessions'
+
+t.test('every browser is listed with its name, place and time, this one first', async (t) => {
+  const phone = await signedIn(safari)
+  server.advance(7200)
+  const desk = await signedIn(firefox)
+  const page = pageOf(await desk.open(url))
+  t.match(
+    textOf(page),
+    /Firefox, Linux This browser Signed in 1 second ago from this computer, with a password/,
+  )
+  t.match(textOf(page), /Safari, iOS Signed in 2 hours ago from this computer, with a password/)
+  t.notMatch(page.html, /lyc_session_/)
+  const stored = await server.deps.store.listOf('session', await idOf('alice'))
+  for (const { id } of stored) t.notOk(page.html.includes(id), 'not even the hash of a cookie')
+  t.equal(offered(page, 'session').length, 1, 'this one is ended by signing out')
+  t.ok(await isIn(phone))
+})
+
+t.test('one other browser is signed out, and the rest stays', async (t) => {
+  const [desk, phone, other] = [await signedIn(firefox), await signedIn(safari), await signedIn(firefox, bob)]
+  const page = pageOf(await desk.open(url))
+  const handles = offered(page, 'session')
+  const newest = handles[0] ?? ''
+  const after = pageOf(await press(desk, page, 'session', newest))
+  t.equal(doneOf(after), 'That browser is signed out.')
+  t.strictSame(offered(after, 'session'), handles.slice(1))
+  t.notOk(await isIn(phone))
+  t.ok(await isIn(desk))
+  t.ok(await isIn(other))
+  const again = pageOf(await desk.submit(page, { session: newest }, page.forms[0]))
+  t.match(doneOf(again), /^That had ended already/)
+})
+
+t.test('every other browser is signed out at once, those of others stay', async (t) => {
+  const [desk, phone, other] = [await signedIn(firefox), await signedIn(safari), await signedIn(firefox, bob)]
+  const after = pageOf(await press(desk, pageOf(await desk.open(url)), 'others', '1'))
+  t.match(doneOf(after), /^Every other browser is signed out/)
+  t.equal((await server.deps.store.listOf('session', await idOf('alice'))).length, 1)
+  t.notOk(await isIn(phone))
+  t.ok(await isIn(desk))
+  t.ok(await isIn(other))
+})
+
+t.test('nobody ends a session of somebody else', async (t) => {
+  const [desk, other] = [await signedIn(firefox), await signedIn(safari, bob)]
+  await signedIn(firefox)
+  const page = pageOf(await desk.open(url))
+  const theirs = (await server.deps.store.listOf('session', await idOf('bob'))).map(({ id }) => id)
+  const otherPage = pageOf(await other.open(url))
+  for (const session of [...theirs, ...offered(otherPage, 'session'), '', 'x']) {
+    const after = pageOf(await desk.submit(page, { session }, page.forms[0]))
+    t.match(doneOf(after), /^That had ended already/)
+  }
+  t.ok(await isIn(other))
+})
+
+t.test('signing out leads to the page that asks, and then nobody is in', async (t) => {
+  const desk = await signedIn(firefox)
+  const page = pageOf(await desk.open(url))
+  const link = /<a href="([^"]*)">Sign out<\/a>/.exec(page.html)?.[1] ?? ''
+  await desk.submit(pageOf(await desk.open(server.issuer + link)), { decision: 'logout' })
+  t.notOk(await isIn(desk))
+})
+
+t.test('the audit log tells of each end, and by whom', async (t) => {
+  const events = await server.deps.store.audit({ since: 0, name: 'session-ended', limit: 9 })
+  t.strictSame(
+    events.map(({ by, facts }) => [by, facts['which']]),
+    [
+      ['person', 'one'],
+      ['person', 'others'],
+    ],
+  )
+})
+
+async function idOf(username: string): Promise<string> {
+  return (await server.deps.store.find('accountByLogin', username))?.id ?? ''
+}
