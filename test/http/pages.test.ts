@@ -181,7 +181,7 @@ t.test('the stylesheet is small, typed, and kept for good under the address of i
     'cache-control': 'public, max-age=31536000, immutable',
     'x-content-type-options': 'nosniff',
   })
-  t.ok(Buffer.byteLength(body) < 12_288, `${Buffer.byteLength(body)} bytes`)
+  t.ok(Buffer.byteLength(body) < 16_384, `${Buffer.byteLength(body)} bytes`)
   t.notMatch(body, /@import|url\(/)
   const again = await app.inject({
     url: address ?? '',
