@@ -95,6 +95,7 @@ export const pages = fp<PagesOptions>(
       image && serve(`${name}.${image.extension}`, image.type, image.body)
     const site = {
       name: service.name,
+      account: `${prefix}/account`,
       links: serviceLinks(service),
       style: serve('style.css', 'text/css; charset=utf-8', look.style),
       icon: serve('icon.svg', 'image/svg+xml', look.icon),
