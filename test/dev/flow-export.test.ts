@@ -1,7 +1,7 @@
 /** What leaves the trace: live, as HTTP Archive, forgotten; and who may look. */
 import t from 'tap'
 import type { Exchange, Flow } from '../../src/dev/flows/flow.ts'
-import { obtainTokens, register, type TestClient } from '../helpers/flow.ts'
+import { callApi, obtainTokens, register, type TestClient } from '../helpers/flow.ts'
 import { startServer } from '../helpers/server.ts'
 
 const server = await startServer(t, { mode: 'dev' })
@@ -88,9 +88,17 @@ t.test('a flow is an HTTP Archive for the tools that read those', async (t) => {
 })
 
 t.test('it can be told to forget', async (t) => {
+  const client = await register(server)
+  const tokens = await obtainTokens(server, client, { fields: { scope: 'courses:read' } })
   const answer = await fetch(`${server.issuer}/_dev/flows/clear`, { method: 'POST', redirect: 'manual' })
   t.equal(answer.status, 303)
   t.strictSame(await told(), { flows: [], loose: [] })
+  await callApi(server, '/api/courses', tokens.access_token)
+  t.strictSame(
+    stepsOf(await flowOf(client)),
+    ['API call'],
+    'a token it has not seen being made has a flow, too',
+  )
 })
 
 t.test(

@@ -265,4 +265,7 @@ t.test('a fault that was ordered is noted, and an answer that never left is told
   t.match(lost?.writes.join(), 'rotated from number 1 to 2')
   t.equal(retry?.broken, false)
   t.match(retry?.held.map(({ found }) => found).join(), 'the same successor again')
+  const [code] = (await flowOf(client)).tokens
+  const first = code?.children.find(({ kind }) => kind === 'refresh')
+  t.equal(first?.children.filter(({ kind }) => kind === 'refresh').length, 1, 'one successor, sent twice')
 })

@@ -85,20 +85,12 @@ export function belongingOf(
   }
 }
 
-function clientIdOf(
-  request: FastifyRequest,
-  { answerBody, writes }: Recording,
-  prefix: string,
-): string | undefined {
+function clientIdOf(request: FastifyRequest, { writes }: Recording, prefix: string): string | undefined {
   const [, registered] = /^\/api\/oauth\/register\/([^/?]+)/.exec(request.url.slice(prefix.length)) ?? []
   const [inserted] = writes.flatMap((write) => (write.op === 'insertClient' ? write.client.id : []))
   const [, basic] = /^basic +(\S+)/i.exec(request.headers.authorization ?? '') ?? []
   const [byHeader] = basic === undefined ? [] : Buffer.from(basic, 'base64').toString().split(':', 1)
-  const introspected = request.url.endsWith('/introspect')
-    ? /"client_id":"([^"]+)"/.exec(answerBody)?.[1]
-    : undefined
   const id =
-    introspected ??
     request.access?.clientId ??
     request.client?.id ??
     inserted ??
