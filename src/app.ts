@@ -29,6 +29,7 @@ import { letters } from './mail/plugin.ts'
 import { publishedKeys } from './oidc-core/keys.ts'
 import { userInfo } from './oidc-core/userinfo.ts'
 import { logout } from './oidc-logout/plugin.ts'
+import { oneTimeLinks } from './one-time-links/plugin.ts'
 import { createPasswordQueue } from './passwords.ts'
 import { protectedApi } from './protected-api/plugin.ts'
 import { approval } from './rfc6749-authorization/approval.ts'
@@ -98,6 +99,7 @@ export async function buildApp(given: Deps, options: AppOptions = {}): Promise<F
     await scope.register(authorize, { ...deps, prefix })
     await scope.register(interaction, { ...deps, prefix })
     await scope.register(logout, { ...deps, prefix })
+    await scope.register(oneTimeLinks, { ...deps, prefix })
     await scope.register(account, { ...deps, prefix })
     if (dev === undefined) await scope.register(homePage, { ...deps, prefix })
   })

@@ -20,7 +20,7 @@ export async function follow(
   const first = await store.audit(filter)
   await tell(first)
   // What the limit left out is not new either.
-  let told = [...first, ...withoutThose(before, first)]
+  let told: readonly AuditEvent[] = [...first, ...withoutThose(before, first)]
   while (!until?.aborted) {
     await new Promise((resolve) => setTimeout(resolve, pollMilliseconds))
     const events = await latest()

@@ -2,6 +2,7 @@ import { ConfigError } from '../config/error.ts'
 import { loadConfig } from '../config/load.ts'
 import type { Store } from '../storage/store.ts'
 import { readDevSecret } from './dev-secret.ts'
+import { linkForFirstPerson, sayWhereToBegin } from './first-person.ts'
 import { runServer } from './run-server.ts'
 import type { ServerFlags } from './server-flags.ts'
 
@@ -13,7 +14,12 @@ export async function serve({ config: file, ...flags }: ServerFlags): Promise<vo
   if (secret === readDevSecret(config.data)) {
     throw new ConfigError('secret: is the one of the development server in this data folder; make a new one')
   }
-  await runServer({ ...config, secret }, refuseDevelopmentPeople)
+  let link: string | undefined
+  await runServer({ ...config, secret }, async (store, clock, random) => {
+    await refuseDevelopmentPeople(store)
+    link = await linkForFirstPerson(config, store, clock, random)
+  })
+  if (link !== undefined) sayWhereToBegin(link, config.lifetimes.firstPersonSeconds)
 }
 
 async function refuseDevelopmentPeople(store: Store): Promise<void> {

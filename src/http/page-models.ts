@@ -1,6 +1,13 @@
 import type { Seconds } from '../domain/model.ts'
 import type { Text } from '../domain/text.ts'
 import type { AccountPages } from './account-models.ts'
+import type {
+  ForgotPasswordPage,
+  LetterOnItsWayPage,
+  LinkDonePage,
+  LinkEmailPage,
+  LinkPasswordPage,
+} from './link-models.ts'
 
 /** What each server-rendered page shows. Values are plain text: the templates escape them. */
 export interface Pages extends AccountPages {
@@ -10,6 +17,11 @@ export interface Pages extends AccountPages {
   consent: ConsentPage
   logout: LogoutPage
   'signed-out': SignedOutPage
+  'link-password': LinkPasswordPage
+  'link-email': LinkEmailPage
+  'link-done': LinkDonePage
+  'forgot-password': ForgotPasswordPage
+  'letter-on-its-way': LetterOnItsWayPage
   'form-post': FormPostPage
   error: ErrorPage
   home: HomePage
@@ -29,6 +41,8 @@ export interface LoginPage {
   /** The person is signed in and has to prove it again. */
   readonly again: boolean
   readonly passkey?: PasskeyRequest
+  /** Where a letter with a link to a new password is asked for; absent: no mail is sent here. */
+  readonly forgotUrl?: string
 }
 
 /** What the script of the page asks the browser for, Web Authentication Level 3 §5.5, as JSON. */

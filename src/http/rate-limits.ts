@@ -22,6 +22,8 @@ export const rateLimits = fp<{ config: Pick<Config, 'rateLimits' | 'requestsPerM
       [`POST ${prefix}/api/oauth/revoke`, token],
       [`POST ${prefix}/api/oauth/introspect`, token],
       [`POST ${prefix}/login`, signIn],
+      [`POST ${prefix}/link`, signIn],
+      [`POST ${prefix}/forgot-password`, signIn],
     ])
     app.addHook('onRoute', (route) => {
       const method = String([route.method].flat()[0])

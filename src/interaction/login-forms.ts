@@ -50,6 +50,9 @@ export function loginForms(app: FastifyInstance, { service, store, random }: App
     return { passkey: { options: JSON.stringify(assertionOptions(relyingParty, challenge, allowed)) } }
   }
 
+  const forgotUrl = ({ interaction }: Pending) =>
+    `${service.prefix}/forgot-password?interaction=${interaction.id}`
+
   const frameOf = (pending: Pending) => ({
     action,
     hidden: { interaction: pending.interaction.id, csrf: csrfOf(pending) },
@@ -64,6 +67,7 @@ export function loginForms(app: FastifyInstance, { service, store, random }: App
       ...(problem !== undefined && { problem }),
       again: mustConfirm(pending),
       ...(passkeyWouldDo(pending) && (await passkeyOf(pending))),
+      ...(app.letters.canSend && { forgotUrl: forgotUrl(pending) }),
     }
     return reply.page('login', model, { status, ...formActionOf(pending) })
   }

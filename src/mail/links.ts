@@ -1,6 +1,6 @@
 import type { Config } from '../config/schema.ts'
 import { auditEvent, type Occasion } from '../domain/audit.ts'
-import type { Account, OneTimeLink, Seconds } from '../domain/model.ts'
+import type { OneTimeLink, Seconds } from '../domain/model.ts'
 import { mintLink } from '../domain/one-time-link.ts'
 import { secretBytes } from '../domain/secret.ts'
 import type { Store } from '../storage/store.ts'
@@ -10,7 +10,7 @@ import { type Sender, sendLetter } from './mailer.ts'
 
 /** What links are made of. */
 export interface LinkSources {
-  readonly config: Pick<Config, 'issuer' | 'lifetimes' | 'service'>
+  readonly config: Pick<Config, 'issuer' | 'lifetimes'>
   readonly store: Pick<Store, 'write'>
   readonly random: RandomSource
 }
@@ -54,14 +54,8 @@ export async function makeLink(
  */
 export function sendLink(
   sender: Sender,
-  config: LinkSources['config'],
-  purpose: LetterFacts['purpose'],
-  account: Account,
-  to: string,
-  { url, seconds }: GivenLink,
+  config: Pick<Config, 'service' | 'texts'>,
+  facts: LetterFacts,
 ): Promise<void> {
-  return sendLetter(
-    sender,
-    composeLetter({ purpose, service: config.service.name, account, to, url, seconds }),
-  )
+  return sendLetter(sender, composeLetter(config, facts))
 }

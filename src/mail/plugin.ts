@@ -27,8 +27,16 @@ export interface Letters {
    * @throws {OAuthError} `temporarily_unavailable`: 429 after too many letters, 503 when it could not be sent.
    */
   verifyEmail(account: Account, occasion: Occasion): Promise<void>
-  /** The same with a link to a new password; `query` is for the page it opens. */
-  resetPassword(account: Account, occasion: Occasion, query?: Readonly<Record<string, string>>): Promise<void>
+  /** The same with a link to a new password. */
+  resetPassword(account: Account, occasion: Occasion, hints?: LetterHints): Promise<void>
+}
+
+/** What is known where a letter is asked for. */
+export interface LetterHints {
+  /** For the page that the link opens. */
+  readonly query?: Readonly<Record<string, string>>
+  /** Of whoever asks; the person's own goes before. */
+  readonly language?: string
 }
 
 /** Decorates `app.letters`. */
@@ -41,7 +49,7 @@ export const letters = fp<Pick<AppDeps, 'config' | 'store' | 'random'>>(
       purpose: Exclude<LetterFacts['purpose'], 'invitation'>,
       account: Account,
       occasion: Occasion,
-      query: Readonly<Record<string, string>> = {},
+      { query = {}, language = config.service.language }: LetterHints = {},
     ): Promise<void> => {
       const { id: accountId, email } = account
       if (sender === undefined || email === undefined) throw undelivered()
@@ -52,7 +60,7 @@ export const letters = fp<Pick<AppDeps, 'config' | 'store' | 'random'>>(
       if (!isDue) throw tooManyLetters(3600)
       const link = await makeLink(deps, { purpose, accountId, email }, occasion, query)
       try {
-        await sendLink(sender, config, purpose, account, email, link)
+        await sendLink(sender, config, { purpose, account, to: email, link, language })
       } catch (error) {
         if (!(error instanceof MailFailed)) throw error
         app.log.error(error.message)
@@ -63,7 +71,7 @@ export const letters = fp<Pick<AppDeps, 'config' | 'store' | 'random'>>(
     app.decorate('letters', {
       canSend: sender !== undefined,
       verifyEmail: (account, occasion) => send('email-verification', account, occasion),
-      resetPassword: (account, occasion, query) => send('password-reset', account, occasion, query),
+      resetPassword: (account, occasion, hints) => send('password-reset', account, occasion, hints),
     })
   },
   { name: 'letters' },

@@ -28,8 +28,12 @@ async function runHere(lines: readonly (readonly string[])[]): Promise<void> {
   const results: Ended[] = []
   for (const line of lines) {
     const said = { stdout: '', stderr: '' }
-    stdout.write = (text: string | Uint8Array) => Boolean((said.stdout += String(text)) || true)
-    stderr.write = (text: string | Uint8Array) => Boolean((said.stderr += String(text)) || true)
+    const hear = (stream: keyof typeof said) => (text: string | Uint8Array) => {
+      said[stream] += String(text)
+      return true
+    }
+    stdout.write = hear('stdout')
+    stderr.write = hear('stderr')
     results.push({ code: await main(['node', 'lychgate', ...line]), ...said })
   }
   stdout.write = write

@@ -4,6 +4,7 @@ import type { ConsentArea, ConsentScope, Pages } from '../../src/http/page-model
 import { says } from '../../src/texts/catalogue.ts'
 import { accountPages, hostileAccountPages } from './account-samples.ts'
 import { hostileText } from './hostile-text.ts'
+import { hostileLinkPages, linkPages } from './link-samples.ts'
 
 export { hostileText } from './hostile-text.ts'
 
@@ -70,7 +71,16 @@ const consent: Pages['consent'] = {
 
 /** Every page as people normally see it, and its variants. */
 export const ordinary = {
-  login: { page: 'login', model: { action: '/login', hidden, clientName: 'Course Sync CLI', again: false } },
+  login: {
+    page: 'login',
+    model: {
+      action: '/login',
+      hidden,
+      clientName: 'Course Sync CLI',
+      again: false,
+      forgotUrl: '/forgot-password?interaction=lyi_3vQ8',
+    },
+  },
   'login-problem': {
     page: 'login',
     model: {
@@ -213,6 +223,7 @@ export const ordinary = {
     },
   },
   ...accountPages,
+  ...linkPages,
   home: {
     page: 'home',
     model: {
@@ -348,6 +359,7 @@ export const hostile = {
     },
   },
   ...hostileAccountPages,
+  ...hostileLinkPages(foreign),
   'hostile-home': {
     page: 'home',
     model: { issuer: hostileText, links: [{ label: foreign, url: `/${hostileText}` }] },

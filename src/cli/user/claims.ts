@@ -1,20 +1,6 @@
 import type { Command } from 'commander'
-
-/** Claims of the profile scope that are plain text, OpenID Connect Core §5.4; each is a flag. */
-const profileClaims = [
-  'name',
-  'given_name',
-  'family_name',
-  'middle_name',
-  'nickname',
-  'profile',
-  'picture',
-  'website',
-  'gender',
-  'birthdate',
-  'zoneinfo',
-  'locale',
-]
+import { type ClaimFault, claimFault, textClaims } from '../../domain/editable-claims.ts'
+import { CommandFailed } from '../failure.ts'
 
 /** Claims, under commander's names for their flags. */
 export interface ClaimFlags {
@@ -23,17 +9,33 @@ export interface ClaimFlags {
 
 /** Adds a flag for each of them. */
 export function addClaimFlags(command: Command): Command {
-  for (const claim of profileClaims)
+  for (const claim of textClaims)
     command.option(`--${claim.replaceAll('_', '-')} <text>`, `the claim ${claim}`)
   return command
 }
 
-/** What these flags say, also that a claim is to be empty. */
+const demands: Readonly<Record<ClaimFault, string>> = {
+  tooLong: 'is too long',
+  invisible: 'has characters that cannot be seen',
+  url: 'must be an http or https URL',
+  birthdate: 'must be YYYY-MM-DD, or a year alone',
+  zoneinfo: 'must be a time zone, such as Europe/Berlin',
+  locale: 'must be a language tag, such as de-CH',
+}
+
+/**
+ * What these flags say, also that a claim is to be empty.
+ * @throws {CommandFailed} for text that the claim cannot have.
+ */
 export function claimsOf(flags: ClaimFlags): Readonly<Record<string, string>> {
   const claims: Record<string, string> = {}
-  for (const claim of profileClaims) {
+  for (const claim of textClaims) {
     const value = flags[claim.replace(/_(\w)/g, (_, letter: string) => letter.toUpperCase())]
-    if (typeof value === 'string') claims[claim] = value.trim()
+    if (typeof value !== 'string') continue
+    const text = value.trim()
+    const fault = claimFault(claim, text)
+    if (fault !== undefined) throw new CommandFailed(`--${claim.replaceAll('_', '-')}: ${demands[fault]}`)
+    claims[claim] = text
   }
   return claims
 }

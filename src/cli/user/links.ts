@@ -67,7 +67,7 @@ async function giveLink(
   const link = await makeLink({ config, store, random: systemRandom }, whom, operatorOccasion())
   if (sender === undefined || to === undefined) return show(account, link, flags)
   try {
-    await sendLink(sender, config, purpose, account, to, link)
+    await sendLink(sender, config, { purpose, account, to, link, language: config.service.language })
   } catch (error) {
     if (!(error instanceof MailFailed)) throw error
     show(account, link, flags)

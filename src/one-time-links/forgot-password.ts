@@ -1,0 +1,63 @@
+import type { FastifyInstance, FastifyRequest } from 'fastify'
+import type { AppDeps } from '../deps.ts'
+import { canonicalLogin } from '../domain/account.ts'
+import { addressPrefix } from '../domain/address-prefix.ts'
+import { OAuthError } from '../domain/errors.ts'
+import { countRequest, requestBucket } from '../domain/letter-throttle.ts'
+import type { Seconds } from '../domain/model.ts'
+import { type Parameters, single } from '../domain/parameters.ts'
+import { isSameText } from '../domain/secret.ts'
+import { forged } from '../http/forgery.ts'
+import { assertForm, parametersOf } from '../http/parameters.ts'
+import { interactionIn } from './open-link.ts'
+
+/**
+ * Asks for a link to a new password. The answer is the same, and there at the same time, whether anybody has that name:
+ * who it is is looked up after the answer is on its way.
+ */
+export function forgotPassword(app: FastifyInstance, { config, service, store, clock }: AppDeps): void {
+  const action = `${service.prefix}/forgot-password`
+  const underWay = new Set<Promise<void>>()
+  app.addHook('onClose', async () => void (await Promise.allSettled(underWay)))
+
+  const backTo = (interaction: string | undefined) =>
+    interaction === undefined ? {} : { backUrl: `${service.prefix}/login?interaction=${interaction}` }
+
+  app.get('/forgot-password', { schema: { hide: true } }, async (request, reply) => {
+    const interaction = interactionIn(parametersOf(request.query))
+    const csrf = app.browser.csrfToken(app.browser.ensureSecret(request, reply), 'forgot')
+    const hidden = { ...(interaction !== undefined && { interaction }), csrf }
+    return reply.page('forgot-password', { action, hidden, ...backTo(interaction) })
+  })
+
+  const options = { schema: { hide: true }, preValidation: assertForm }
+  app.post('/forgot-password', options, async (request, reply) => {
+    const form = parametersOf(request.body)
+    const now = clock()
+    const csrf = app.browser.csrfToken(app.browser.secret(request) ?? '', 'forgot')
+    if (!isSameText(single(form, 'csrf'), csrf)) throw forged(action)
+    const prefix = addressPrefix(request.ip)
+    await store.transact('throttle', requestBucket(prefix), (throttle) => countRequest(throttle, prefix, now))
+    reply.raw.once('finish', () => {
+      const sending = send(request, form, now).finally(() => underWay.delete(sending))
+      underWay.add(sending)
+    })
+    const seconds = config.lifetimes.passwordResetSeconds
+    return reply.page('letter-on-its-way', { seconds, ...backTo(interactionIn(form)) })
+  })
+
+  const send = async (request: FastifyRequest, form: Parameters, now: Seconds): Promise<void> => {
+    try {
+      const login = canonicalLogin(single(form, 'username') ?? '')
+      const account = login === undefined ? undefined : await store.find('accountByLogin', login)
+      if (account?.email === undefined || account.lockedAt !== undefined) return
+      const interaction = interactionIn(form)
+      const query = interaction === undefined ? {} : { interaction }
+      const occasion = { by: 'person', at: now, from: request.ip } as const
+      await app.letters.resetPassword(account, occasion, { query, language: request.language })
+    } catch (error) {
+      // Throttled, or told to the log by whoever could not send it; the person is told neither.
+      if (!(error instanceof OAuthError)) request.log.error({ err: error }, 'a letter could not be made')
+    }
+  }
+}

@@ -1,0 +1,53 @@
+import type { FastifyInstance, FastifyReply } from 'fastify'
+import type { AppDeps } from '../deps.ts'
+import type { Account, LinkPurpose, OneTimeLink, Seconds } from '../domain/model.ts'
+import { requireLink, unusableLink } from '../domain/one-time-link.ts'
+import { type Parameters, single } from '../domain/parameters.ts'
+import { hashSecret } from '../domain/secret.ts'
+
+/** A link that works, as it stands at this request. */
+export type OpenedLink = {
+  readonly link: OneTimeLink
+  /** What its form brings back. */
+  readonly hidden: Readonly<Record<string, string>>
+  /** The request that waits in the browser the link was asked for in. */
+  readonly interaction?: string
+} & (
+  | { readonly purpose: 'first-person'; readonly account?: undefined }
+  | { readonly purpose: Exclude<LinkPurpose, 'first-person'>; readonly account: Account }
+)
+
+/** Longer is no secret of ours. */
+const longestCode = 100
+
+/** Finds what the code of a page or form opens, and binds the form to this browser, RFC 6749 §10.12. */
+export function linkOpener(app: FastifyInstance, { store }: Pick<AppDeps, 'store'>) {
+  return async (parameters: Parameters, reply: FastifyReply, now: Seconds): Promise<OpenedLink> => {
+    const code = single(parameters, 'code') ?? ''
+    const found = code.length > longestCode ? undefined : await store.find('link', hashSecret(code))
+    const link = requireLink(found, now)
+    const { purpose } = link
+    const secret = app.browser.ensureSecret(reply.request, reply)
+    const interaction = interactionIn(parameters)
+    const waits = interaction === undefined ? {} : { interaction }
+    const hidden = { code, ...waits, csrf: app.browser.csrfToken(secret, 'link', link.id) }
+    if (purpose === 'first-person') {
+      await assertNobody(store)
+      return { purpose, link, hidden, ...waits }
+    }
+    const account = await store.find('account', link.accountId ?? '')
+    if (account === undefined || account.lockedAt !== undefined) throw unusableLink()
+    return { purpose, link, hidden, ...waits, account }
+  }
+}
+
+/** @throws {OAuthError} unless the store has nobody: the first person is made once. */
+export async function assertNobody(store: AppDeps['store']): Promise<void> {
+  if ((await store.list('account')).length > 0) throw unusableLink()
+}
+
+/** The handle of a pending request; it is of use only in the browser it was made in. */
+export function interactionIn(parameters: Parameters): string | undefined {
+  const id = single(parameters, 'interaction')
+  return id !== undefined && /^[\w-]{22}$/.test(id) ? id : undefined
+}

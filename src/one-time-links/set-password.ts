@@ -1,0 +1,157 @@
+import type { FastifyReply } from 'fastify'
+import type { AppDeps } from '../deps.ts'
+import { changePassword, changeProfile, createAccount, endAccess, verifyEmail } from '../domain/account.ts'
+import { auditEvent, type Occasion } from '../domain/audit.ts'
+import { accept, type Decision, withWrites } from '../domain/decision.ts'
+import { OAuthError } from '../domain/errors.ts'
+import type { Account } from '../domain/model.ts'
+import { requireLink, unusableLink } from '../domain/one-time-link.ts'
+import { type Parameters, single } from '../domain/parameters.ts'
+import type { Text } from '../domain/text.ts'
+import { linkPath } from '../mail/links.ts'
+import { hashPassword, passwordFault } from '../passwords.ts'
+import { says } from '../texts/catalogue.ts'
+import { assertNobody, type OpenedLink } from './open-link.ts'
+import { doneUrl } from './show-done.ts'
+
+/** What somebody typed. */
+interface Said {
+  readonly username: string
+  readonly email: string
+  readonly name: string
+  readonly password: string
+  readonly disconnect: boolean
+}
+
+/** The page where somebody sets their password: the first person, an invited one, or one who forgot it. */
+export function setPassword({ service, store, random }: AppDeps) {
+  const { prefix } = service
+
+  const show = (opened: OpenedLink, reply: FastifyReply, said?: Said, problem?: Text): FastifyReply => {
+    const { purpose, hidden, account } = opened
+    if (purpose === 'email-verification') throw unusableLink()
+    const known = { username: '', email: '', name: String(account?.claims['name'] ?? '') }
+    const model = {
+      action: `${prefix}${linkPath}`,
+      hidden,
+      purpose,
+      ...(account !== undefined && { username: account.username }),
+      typed: said ?? known,
+      ...(problem !== undefined && { problem }),
+    }
+    return reply.page('link-password', model, { status: problem === undefined ? 200 : 400 })
+  }
+
+  const submit = async (
+    opened: OpenedLink,
+    form: Parameters,
+    occasion: Occasion,
+    reply: FastifyReply,
+  ): Promise<FastifyReply> => {
+    const said = read(form)
+    const problem = problemOf(opened, said, form)
+    if (problem !== undefined) return show(opened, reply, said, problem)
+    const passwordHash = await hashPassword(said.password, random)
+    await useUp(opened, occasion)
+    if (opened.account === undefined) await insertFirst(said, passwordHash, occasion)
+    else {
+      await store.transact('account', opened.account.id, (current) =>
+        settle(current, opened, said, passwordHash, occasion),
+      )
+    }
+    return reply.redirect(doneUrl(prefix, 'password', opened.interaction), 303)
+  }
+
+  /** Of two forms that come at once, one goes on. */
+  const useUp = ({ link }: OpenedLink, { at }: Occasion): Promise<void> =>
+    store.transact('link', link.id, (found) => {
+      requireLink(found, at)
+      return accept(undefined, { op: 'deleteLink', linkId: link.id })
+    })
+
+  const insertFirst = async (said: Said, passwordHash: string, occasion: Occasion): Promise<void> => {
+    await assertNobody(store)
+    const account = firstPerson(said, random(16), occasion, passwordHash)
+    const { id: accountId } = account
+    await store.write({ op: 'insertAccount', account }, auditEvent('person-added', occasion, { accountId }))
+  }
+
+  const problemOf = (opened: OpenedLink, said: Said, form: Parameters): Text | undefined => {
+    const fault = passwordFault(said.password)
+    if (opened.account === undefined) {
+      const wrong = faultOfPerson(() => firstPerson(said, Buffer.alloc(16), { by: 'person', at: 0 }))
+      if (wrong !== undefined) return wrong
+    }
+    if (fault !== undefined) return says(`password.${fault}`)
+    return single(form, 'repeated') === said.password ? undefined : says('password.differs')
+  }
+
+  return { show, submit }
+}
+
+/** The account with what was said; the use of a link that came by mail proves the address it went to. */
+function settle(
+  current: Account | undefined,
+  { link, purpose }: OpenedLink,
+  { name, disconnect }: Said,
+  passwordHash: string,
+  occasion: Occasion,
+): Decision<Account> {
+  if (current === undefined || current.lockedAt !== undefined) throw unusableLink()
+  const { at } = occasion
+  const { id: accountId } = current
+  const named =
+    purpose === 'invitation' ? acceptedBy(changeProfile(current, { claims: { name } }, at)) : current
+  const proven = link.email === undefined ? named : acceptedBy(verifyEmail(named, link.email, at))
+  const isProven = proven.claims['email_verified'] === true && current.claims['email_verified'] !== true
+  return withWrites(
+    changePassword(proven, passwordHash, at),
+    ...(disconnect ? endAccess(accountId, 'rfc9700-4.14.2-revoke-on-event', at) : []),
+    auditEvent('person-password-changed', occasion, { accountId, link: purpose, ...ended(disconnect) }),
+    ...(isProven ? [auditEvent('person-email-verified', occasion, { accountId })] : []),
+  )
+}
+
+/** These decisions only ever accept; what they write is written once, with the password. */
+function acceptedBy(decision: Decision<Account>): Account {
+  if ('refusal' in decision) throw decision.refusal
+  return decision.result
+}
+
+function ended(disconnect: boolean): { readonly disconnected?: string } {
+  return disconnect ? { disconnected: 'everything' } : {}
+}
+
+function read(form: Parameters): Said {
+  const text = (name: string) => (single(form, name) ?? '').trim()
+  return {
+    username: text('username'),
+    email: text('email'),
+    name: legible(text('name')),
+    password: single(form, 'password') ?? '',
+    disconnect: single(form, 'disconnect') !== undefined,
+  }
+}
+
+/** As much of a name as is shown anywhere, and nothing in it that cannot be seen. */
+function legible(name: string): string {
+  return [...name.replaceAll(/[\p{C}\p{Zl}\p{Zp}]/gu, '')].slice(0, 200).join('')
+}
+
+function firstPerson(said: Said, fresh: Buffer, { at }: Occasion, passwordHash = ''): Account {
+  const { username, email, name } = said
+  const claims = name === '' ? {} : { name }
+  return createAccount({ username, ...(email !== '' && { email }), claims, passwordHash }, fresh, at)
+}
+
+function faultOfPerson(create: () => Account): Text | undefined {
+  try {
+    create()
+    return undefined
+  } catch (error) {
+    if (!(error instanceof OAuthError)) throw error
+    return says(
+      error.detail.rule === 'oidc-core-5.1-email-syntax' ? 'email.invalid' : 'link.username.invalid',
+    )
+  }
+}

@@ -1,0 +1,101 @@
+import type { Text } from '../../src/domain/text.ts'
+import { says } from '../../src/texts/catalogue.ts'
+import { hostileText } from './hostile-text.ts'
+import type { Sample } from './page-samples.ts'
+
+const hidden = { code: 'lyc_link_3vQ8', csrf: 'nQ2Vd0' }
+const typed = { username: '', email: '', name: '' }
+
+/** The pages that one-time links open, and the one that asks for a link. */
+export const linkPages = {
+  'link-first-person': {
+    page: 'link-password',
+    model: { action: '/link', hidden, purpose: 'first-person', typed },
+  },
+  'link-first-person-problem': {
+    page: 'link-password',
+    model: {
+      action: '/link',
+      hidden,
+      purpose: 'first-person',
+      typed: { username: 'ada lovelace', email: 'ada@example.org', name: 'Ada' },
+      problem: says('link.username.invalid'),
+    },
+  },
+  'link-invitation': {
+    page: 'link-password',
+    model: { action: '/link', hidden, purpose: 'invitation', username: 'ada@example.org', typed },
+  },
+  'link-reset': {
+    page: 'link-password',
+    model: {
+      action: '/link',
+      hidden,
+      purpose: 'password-reset',
+      username: 'ada',
+      typed,
+      problem: says('password.differs'),
+    },
+  },
+  'link-email': {
+    page: 'link-email',
+    model: { action: '/link', hidden, email: 'ada@example.org', username: 'ada' },
+  },
+  'link-done': {
+    page: 'link-done',
+    model: {
+      title: says('link.saved'),
+      about: says('link.saved.about'),
+      link: { url: '/login?interaction=lyi_3vQ8', label: says('link.goOn') },
+    },
+  },
+  'forgot-password': {
+    page: 'forgot-password',
+    model: { action: '/forgot-password', hidden, backUrl: '/login?interaction=lyi_3vQ8' },
+  },
+  'letter-on-its-way': {
+    page: 'letter-on-its-way',
+    model: { seconds: 3600, backUrl: '/login?interaction=lyi_3vQ8' },
+  },
+} as const satisfies Readonly<Record<string, Sample>>
+
+/** The same with hostile text in every place that takes text. */
+export function hostileLinkPages(foreign: Text) {
+  const evil = { [hostileText]: hostileText }
+  const url = `/login?${new URLSearchParams({ interaction: hostileText })}`
+  return {
+    'hostile-link-password': {
+      page: 'link-password',
+      model: {
+        action: hostileText,
+        hidden: evil,
+        purpose: 'invitation',
+        username: hostileText,
+        typed: { username: hostileText, email: hostileText, name: hostileText },
+        problem: foreign,
+      },
+    },
+    'hostile-link-first-person': {
+      page: 'link-password',
+      model: {
+        action: hostileText,
+        hidden: evil,
+        purpose: 'first-person',
+        typed: { username: hostileText, email: hostileText, name: hostileText },
+      },
+    },
+    'hostile-link-email': {
+      page: 'link-email',
+      model: { action: hostileText, hidden: evil, email: hostileText, username: hostileText },
+    },
+    'hostile-link-done': {
+      page: 'link-done',
+      model: { title: foreign, about: foreign, link: { url, label: foreign } },
+    },
+    'hostile-forgot-password': {
+      page: 'forgot-password',
+      model: { action: hostileText, hidden: evil, backUrl: url },
+    },
+    'hostile-letter-on-its-way': { page: 'letter-on-its-way', model: { seconds: 3600, backUrl: url } },
+  } as const satisfies Readonly<Record<string, Sample>>
+}

@@ -1,0 +1,233 @@
+import t from 'tap'
+import { canonicalUsername, createAccount } from '../../src/domain/account.ts'
+import type { Occasion } from '../../src/domain/audit.ts'
+import type { Account, OneTimeLink } from '../../src/domain/model.ts'
+import { hashSecret } from '../../src/domain/secret.ts'
+import { makeLink } from '../../src/mail/links.ts'
+import { verifyPassword } from '../../src/passwords.ts'
+import { authorizationUrl, register } from '../helpers/flow.ts'
+import { alice, startServer } from '../helpers/server.ts'
+import { type Landing, type Page, UserAgent } from '../helpers/user-agent.ts'
+
+const server = await startServer(t)
+const { store, config, random } = server.deps
+const password = 'a password nobody else has'
+
+function occasion(): Occasion {
+  return { by: 'operator', at: server.now(), from: 'root@host' }
+}
+
+async function give(whom: Pick<OneTimeLink, 'purpose' | 'accountId' | 'email'>): Promise<string> {
+  return (await makeLink({ config, store, random }, whom, occasion())).url
+}
+
+async function invite(name: string): Promise<Account> {
+  const email = `${name}@example.test`
+  const account = createAccount({ username: name, email }, random(16), server.now())
+  await store.write({ op: 'insertAccount', account })
+  return account
+}
+
+async function personOf(name: string): Promise<Account> {
+  const account = await store.find('accountByLogin', canonicalUsername(name) ?? '')
+  if (account === undefined) throw new Error(`${name} is not there`)
+  return account
+}
+
+function pageOf(landing: Landing): Page {
+  if (landing.at !== 'page') throw new Error('sent away')
+  return landing.page
+}
+
+async function opened(url: string, agent = new UserAgent(server.issuer)): Promise<Page> {
+  return pageOf(await agent.open(url))
+}
+
+t.test('an invited person sets a name and a password, and signs in with it', async (t) => {
+  const { id } = await invite('carol')
+  const url = await give({ purpose: 'invitation', accountId: id })
+  const agent = new UserAgent(server.issuer)
+  const page = await opened(url, agent)
+  t.match(page.html, /carol/)
+  t.equal(page.headers.get('referrer-policy'), 'no-referrer')
+  t.equal(page.headers.get('cache-control'), 'no-store')
+  const done = pageOf(await agent.submit(page, { name: 'Carol C.', password, repeated: password }))
+  t.equal(done.status, 200)
+  t.match(done.url, /\/link\?done=password$/)
+  const carol = await personOf('carol')
+  t.ok(await verifyPassword(password, carol.passwordHash ?? ''))
+  t.equal(carol.claims['name'], 'Carol C.')
+  t.equal(carol.claims['email_verified'], false, 'the link was handed over, so it proves no address')
+  const events = await store.audit({ since: 0, accountId: id, limit: 10 })
+  t.strictSame(
+    events.map(({ name, by }) => [name, by]),
+    [
+      ['link-made', 'operator'],
+      ['person-password-changed', 'person'],
+    ],
+  )
+})
+
+t.test('a link that came by mail proves the address it went to', async (t) => {
+  const { id, email = '' } = await invite('dora')
+  const agent = new UserAgent(server.issuer)
+  const page = await opened(await give({ purpose: 'invitation', accountId: id, email }), agent)
+  await agent.submit(page, { password, repeated: password })
+  t.equal((await personOf('dora')).claims['email_verified'], true)
+  const events = await store.audit({ since: 0, accountId: id, limit: 10 })
+  t.ok(events.some(({ name }) => name === 'person-email-verified'))
+})
+
+t.test(
+  'a link that is used, expired, unknown or of somebody locked gets one and the same answer',
+  async (t) => {
+    const used = await give({ purpose: 'invitation', accountId: (await invite('erin')).id })
+    const agent = new UserAgent(server.issuer)
+    await agent.submit(await opened(used, agent), { password, repeated: password })
+    const locked = await invite('frank')
+    const ofLocked = await give({ purpose: 'invitation', accountId: locked.id })
+    await store.write({ op: 'updateAccount', account: { ...locked, lockedAt: server.now() } })
+    const ofRemoved = await give({ purpose: 'invitation', accountId: 'person_nobody' })
+    const old = { purpose: 'invitation', createdAt: 1, expiresAt: server.now() } as const
+    const expired = `${server.issuer}/link?code=lyc_link_${'e'.repeat(43)}`
+    await store.write({
+      op: 'insertLink',
+      link: { ...old, id: hashSecret(`lyc_link_${'e'.repeat(43)}`), accountId: locked.id },
+    })
+    const unknown = `${server.issuer}/link?code=lyc_link_${'u'.repeat(43)}`
+    const pages = await Promise.all(
+      [used, expired, unknown, ofLocked, ofRemoved, `${server.issuer}/link`].map((url) => opened(url)),
+    )
+    const shown = pages.map(({ status, html }) => ({
+      status,
+      html: html.replaceAll(/<code>[\w-]{36}<\/code>/g, ''),
+    }))
+    t.equal(shown[0]?.status, 404)
+    t.match(shown[0]?.html, 'This link does not work any more')
+    for (const other of shown) t.strictSame(other, shown[0])
+  },
+)
+
+t.test('opening a link does not use it up, however often and by whatever', async (t) => {
+  const url = await give({ purpose: 'invitation', accountId: (await invite('gina')).id })
+  for (const method of ['GET', 'HEAD', 'GET']) {
+    const response = await fetch(url, { method })
+    t.equal(response.status, 200)
+  }
+  const agent = new UserAgent(server.issuer)
+  const done = pageOf(await agent.submit(await opened(url, agent), { password, repeated: password }))
+  t.match(done.url, /done=password/)
+})
+
+t.test(
+  'of several forms that come at once one goes on, and its password is the one that counts',
+  async (t) => {
+    const { id } = await personOf('bob')
+    const url = await give({ purpose: 'password-reset', accountId: id })
+    const agents = Array.from({ length: 4 }, () => new UserAgent(server.issuer))
+    const pages = await Promise.all(agents.map((agent) => opened(url, agent)))
+    const landings = await Promise.all(
+      agents.map((agent, index) => {
+        const chosen = `${password} ${index}`
+        return agent.submit(pages[index] as Page, { password: chosen, repeated: chosen })
+      }),
+    )
+    const statuses = landings.map((landing) => pageOf(landing).status)
+    t.strictSame([...statuses].sort(), [200, 404, 404, 404])
+    const winner = `${password} ${statuses.indexOf(200)}`
+    t.ok(await verifyPassword(winner, (await personOf('bob')).passwordHash ?? ''))
+  },
+)
+
+t.test('a form of another browser or site changes nothing', async (t) => {
+  const { id, passwordHash } = await personOf('alice')
+  const url = await give({ purpose: 'password-reset', accountId: id })
+  const page = await opened(url)
+  const strange = await new UserAgent(server.issuer).submit(page, { password, repeated: password })
+  t.equal(pageOf(strange).status, 403)
+  const agent = new UserAgent(server.issuer)
+  const own = await opened(url, agent)
+  const fields = Object.fromEntries((own.forms[0]?.fields ?? []).map(({ name, value }) => [name, value]))
+  const body = new URLSearchParams({ ...fields, password, repeated: password })
+  const headers = { 'sec-fetch-site': 'cross-site' }
+  const crossSite = await agent.send(`${server.issuer}/link`, { method: 'POST', body, headers })
+  t.equal(crossSite.status, 403)
+  t.equal((await personOf('alice')).passwordHash, passwordHash)
+  t.equal((await opened(url)).status, 200, 'and the link still works')
+})
+
+t.test('what is wrong with a password is said, and the link still works', async (t) => {
+  const url = await give({ purpose: 'invitation', accountId: (await invite('henk')).id })
+  const agent = new UserAgent(server.issuer)
+  const page = await opened(url, agent)
+  for (const [typed, repeated, problem] of [
+    ['short', 'short', 'A password has 8 to 256 characters.'],
+    ['password1', 'password1', 'everybody tries first'],
+    [password, `${password}.`, 'are not the same'],
+  ] as const) {
+    const answer = pageOf(await agent.submit(page, { name: 'Henk', password: typed, repeated }))
+    t.equal(answer.status, 400)
+    t.match(answer.html, problem)
+    t.match(answer.html, 'value="Henk"')
+    t.notMatch(answer.html, typed === password ? password : `value="${typed}"`)
+  }
+  t.equal((await personOf('henk')).passwordHash, undefined)
+})
+
+t.test('a new password ends sessions, and grants where the person says so', async (t) => {
+  const url = async () => give({ purpose: 'password-reset', accountId: (await personOf('alice')).id })
+  const { id } = await personOf('alice')
+  const client = await register(server)
+  const agent = new UserAgent(server.issuer)
+  const login = pageOf(await agent.open(authorizationUrl(server, client)))
+  const consent = pageOf(await agent.submit(login, alice))
+  await agent.submit(consent, { decision: 'approve' })
+  const living = async () =>
+    (await store.listOf('grant', id)).filter(({ revokedAt }) => revokedAt === undefined)
+  t.equal((await living()).length, 1)
+  t.equal((await store.listOf('session', id)).length, 1)
+  const first = await opened(await url(), agent)
+  await agent.submit(first, { password, repeated: password })
+  t.equal((await store.listOf('session', id)).length, 0)
+  t.equal((await living()).length, 1, 'an app goes on')
+  const again = await opened(await url(), agent)
+  await agent.submit(again, { password, repeated: password, disconnect: ['yes'] })
+  t.equal((await living()).length, 0)
+})
+
+t.test('the secret of a link is in no log line and in no Referer', async (t) => {
+  const url = await give({ purpose: 'invitation', accountId: (await invite('ida')).id })
+  const code = new URL(url).searchParams.get('code') ?? ''
+  const agent = new UserAgent(server.issuer)
+  const page = await opened(url, agent)
+  await agent.submit(page, { password: 'x', repeated: 'x' })
+  await opened(`${server.issuer}/link/${code}`, agent)
+  await opened(url.replace('/link?', '/nowhere?'), agent)
+  t.ok(server.log.length > 0)
+  t.notOk(server.log.join('\n').includes(code.slice(10, 30)))
+  const stored = await store.find('link', hashSecret(code))
+  t.notOk(JSON.stringify(stored).includes(code.slice(10, 30)), 'and the store has its hash')
+})
+
+t.test('the first person is made by a link, while there is nobody', async (t) => {
+  const url = await give({ purpose: 'first-person' })
+  t.equal((await opened(url)).status, 404, 'there is somebody')
+  const empty = await startServer(t)
+  for (const { id } of await empty.deps.store.list('account'))
+    await empty.deps.store.write({ op: 'deleteAccount', accountId: id })
+  const deps = { config: empty.deps.config, store: empty.deps.store, random }
+  const link = await makeLink(deps, { purpose: 'first-person' }, occasion())
+  const agent = new UserAgent(empty.issuer)
+  const page = pageOf(await agent.open(link.url))
+  const typed = { name: 'Zoe', password, repeated: password }
+  const spaced = pageOf(await agent.submit(page, { ...typed, username: 'z o e', email: '' }))
+  t.match(spaced.html, 'A user name has 1 to 128 characters')
+  const strange = pageOf(await agent.submit(page, { ...typed, username: 'zoe', email: 'nothing' }))
+  t.match(strange.html, 'That is no e-mail address')
+  const done = pageOf(await agent.submit(page, { ...typed, username: 'Zoe', email: 'zoe@example.org' }))
+  t.match(done.url, /done=password/)
+  const [zoe, ...others] = await empty.deps.store.list('account')
+  t.strictSame(others, [])
+  t.match(zoe, { username: 'zoe', email: 'zoe@example.org', claims: { name: 'Zoe', email_verified: false } })
+  t.equal(pageOf(await agent.open(link.url)).status, 404)
+})

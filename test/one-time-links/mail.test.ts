@@ -1,0 +1,205 @@
+import { setTimeout as pause } from 'node:timers/promises'
+import t from 'tap'
+import { changeProfile } from '../../src/domain/account.ts'
+import type { Account } from '../../src/domain/model.ts'
+import { authorizationUrl, register } from '../helpers/flow.ts'
+import { startMailbox } from '../helpers/mailbox.ts'
+import { startServer, type TestServer } from '../helpers/server.ts'
+import { type Landing, type Page, UserAgent } from '../helpers/user-agent.ts'
+
+const mailbox = await startMailbox(t)
+const from = 'Courses <accounts@example.org>'
+const server = await startServer(t, { mail: { url: mailbox.url, from, replyTo: 'help@example.org' } })
+const password = 'a password nobody else has'
+
+function pageOf(landing: Landing): Page {
+  if (landing.at !== 'page') throw new Error('sent away')
+  return landing.page
+}
+
+async function personOf({ deps: { store } }: TestServer, name: string): Promise<Account> {
+  const account = await store.find('accountByLogin', name)
+  if (account === undefined) throw new Error(`${name} is not there`)
+  return account
+}
+
+/** Asks for a letter as a person would, in a browser of their own unless one is given. */
+async function ask(username: string, agent = new UserAgent(server.issuer), query = ''): Promise<Page> {
+  const page = pageOf(await agent.open(`${server.issuer}/forgot-password${query}`))
+  return pageOf(await agent.submit(page, { username }))
+}
+
+t.test('who forgot the password gets a link by mail, which leads back to what waits', async (t) => {
+  const client = await register(server)
+  const agent = new UserAgent(server.issuer)
+  const login = pageOf(await agent.open(authorizationUrl(server, client)))
+  const [, href = ''] = /href="([^"]*forgot-password[^"]*)"/.exec(login.html) ?? []
+  const forgot = pageOf(await agent.open(new URL(href.replaceAll('&amp;', '&'), login.url).href))
+  const sent = pageOf(await agent.submit(forgot, { username: 'alice' }))
+  t.match(sent.html, 'Look into your mail')
+  const letter = await mailbox.arrived(1)
+  t.match(letter, { from: 'accounts@example.org', to: ['alice@example.test'] })
+  t.equal(letter.subject, 'A new password for Lychgate')
+  t.match(letter.source, /^Reply-To: help@example\.org\r$/m)
+  t.match(letter.source, /^Auto-Submitted: auto-generated\r$/m)
+  t.match(letter.text, 'your account alice at Lychgate')
+  t.match(letter.text, 'for 1 hour')
+  t.match(letter.html, letter.url.replaceAll('&', '&amp;'))
+  t.notMatch(letter.html, /<img|<link|src=/, 'nothing is fetched')
+
+  const page = pageOf(await agent.open(letter.url))
+  const done = pageOf(await agent.submit(page, { password, repeated: password }))
+  const [, goOn = ''] = /href="([^"]*\/login\?interaction=[^"]*)"/.exec(done.html) ?? []
+  t.match(done.html, 'Go on where you were')
+  const again = pageOf(await agent.open(new URL(goOn, done.url).href))
+  const consent = pageOf(await agent.submit(again, { username: 'alice', password }))
+  const landing = await agent.submit(consent, { decision: 'approve' })
+  t.equal(landing.at, 'redirect')
+  t.ok(landing.at === 'redirect' && landing.location.searchParams.get('code'))
+})
+
+t.test('in another browser the link leads to the account', async (t) => {
+  const interaction = 'i'.repeat(22)
+  await ask('bob', undefined, `?interaction=${interaction}`)
+  const letter = await mailbox.arrived(2)
+  t.match(letter.url, `interaction=${interaction}`)
+  const agent = new UserAgent(server.issuer)
+  const page = pageOf(await agent.open(letter.url))
+  const done = pageOf(await agent.submit(page, { password, repeated: password }))
+  t.match(done.html, 'href="/account"')
+  t.notMatch(done.html, 'Go on where you were')
+})
+
+t.test('the answer is the same whether there is such an account, and it does not wait for it', async (t) => {
+  const before = mailbox.letters.length
+  const pages = [await ask('nobody'), await ask('nobody@example.test'), await ask(''), await ask('alice')]
+  const shown = pages.map(({ status, html, headers }) => [status, html, headers.get('content-length')])
+  for (const one of shown) t.strictSame(one, shown[3])
+  t.equal(shown[0]?.[0], 200)
+  t.equal((await mailbox.arrived(before + 1)).to[0], 'alice@example.test')
+  await pause(50)
+  t.equal(mailbox.letters.length, before + 1, 'and nobody else got a letter')
+})
+
+t.test('nobody gets more than five letters an hour, and they who ask see no difference', async (t) => {
+  server.advance(3600)
+  const before = mailbox.letters.length
+  for (let count = 0; count < 5; count += 1) {
+    await ask('bob@example.test')
+    await mailbox.arrived(before + count + 1)
+  }
+  const page = await ask('bob')
+  t.equal(page.status, 200)
+  await pause(50)
+  t.equal(mailbox.letters.length, before + 5)
+  server.advance(3600)
+  await ask('bob')
+  t.ok(await mailbox.arrived(before + 6))
+})
+
+t.test('after twenty requests a network is asked to wait, whoever they were about', async (t) => {
+  server.advance(3600)
+  for (let count = 0; count < 20; count += 1) t.equal((await ask(`nobody-${count}`)).status, 200)
+  const page = await ask('alice')
+  t.equal(page.status, 429)
+  t.match(page.headers.get('retry-after'), /^3(600|5\d\d)$/)
+  server.advance(3600)
+})
+
+t.test('a form of another browser sends nothing', async (t) => {
+  const page = pageOf(await new UserAgent(server.issuer).open(`${server.issuer}/forgot-password`))
+  const answer = await new UserAgent(server.issuer).submit(page, { username: 'alice' })
+  t.equal(pageOf(answer).status, 403)
+})
+
+t.test('an address is verified by the link that went to it, when its form is sent', async (t) => {
+  const { store } = server.deps
+  const { id } = await personOf(server, 'alice')
+  const move = (email: string) =>
+    store.transact('account', id, (account) => changeProfile(account as Account, { email }, server.now()))
+  const account = await move('alice@new.example')
+  t.equal(account.claims['email_verified'], false)
+  const before = mailbox.letters.length
+  const occasion = { by: 'person', at: server.now() } as const
+  await server.app.letters.verifyEmail(account, occasion)
+  const letter = await mailbox.arrived(before + 1)
+  t.match(letter, { to: ['alice@new.example'] })
+  // Alice's locale is sv-SE, which is not here: the service's language.
+  t.equal(letter.subject, 'Confirm your e-mail address for Lychgate')
+  const agent = new UserAgent(server.issuer)
+  const page = pageOf(await agent.open(letter.url))
+  t.match(page.html, 'alice@new.example')
+  t.equal((await personOf(server, 'alice')).claims['email_verified'], false, 'opening it proves nothing')
+  const done = pageOf(await agent.submit(page, {}))
+  t.match(done.html, 'Your address is confirmed')
+  t.equal((await personOf(server, 'alice')).claims['email_verified'], true)
+  t.equal(pageOf(await agent.open(letter.url)).status, 404, 'once')
+
+  await server.app.letters.verifyEmail(await move('alice@third.example'), occasion)
+  const old = await mailbox.arrived(before + 2)
+  const early = pageOf(await agent.open(old.url))
+  await move('alice@fourth.example')
+  t.equal(pageOf(await agent.submit(early, {})).status, 404)
+  t.equal(
+    (await personOf(server, 'alice')).claims['email_verified'],
+    false,
+    'an old link proves no new address',
+  )
+})
+
+t.test('letters are in the language of the person, else of who asks', async (t) => {
+  const { store } = server.deps
+  server.advance(3600)
+  const { id } = await personOf(server, 'bob')
+  await store.transact('account', id, (account) =>
+    changeProfile(account as Account, { claims: { locale: 'fr-FR' } }, server.now()),
+  )
+  const before = mailbox.letters.length
+  await ask('bob')
+  const french = await mailbox.arrived(before + 1)
+  t.equal(french.subject, 'Un nouveau mot de passe pour Lychgate')
+  t.match(french.html, '<html lang="fr" dir="ltr">')
+  t.match(french.text, /pendant 1.heure\./)
+  await store.transact('account', id, (account) =>
+    changeProfile(account as Account, { claims: { locale: '' } }, server.now()),
+  )
+  const agent = new UserAgent(server.issuer)
+  const arabic = { headers: { 'accept-language': 'ar' } }
+  const page = pageOf(await agent.open(`${server.issuer}/forgot-password`, arabic))
+  const fields = Object.fromEntries((page.forms[0]?.fields ?? []).map(({ name, value }) => [name, value]))
+  const body = new URLSearchParams({ ...fields, username: 'bob' })
+  await agent.open(`${server.issuer}/forgot-password`, { ...arabic, method: 'POST', body })
+  const letter = await mailbox.arrived(before + 2)
+  t.match(letter.html, '<html lang="ar" dir="rtl">')
+  t.match(letter.subject, 'كلمة مرور جديدة')
+})
+
+t.test(
+  'a mail server that takes nothing is one line in the log, and the answer stays the same',
+  async (t) => {
+    const deaf = await startMailbox(t, { refuse: true })
+    const other = await startServer(t, { mail: { url: deaf.url, from } })
+    const agent = new UserAgent(other.issuer)
+    const page = pageOf(await agent.open(`${other.issuer}/forgot-password`))
+    t.equal(pageOf(await agent.submit(page, { username: 'alice' })).status, 200)
+    const failures = () => other.log.filter((line) => line.includes('did not take the letter'))
+    while (failures().length === 0) await pause(10)
+    t.equal(failures().length, 1)
+    t.match(failures()[0], `mail: ${new URL(deaf.url).host} did not take the letter (EENVELOPE: `)
+    t.notMatch(other.log.join('\n'), /code=lyc_link_|lyc_link_[\w-]{20}/)
+    const account = await personOf(other, 'alice')
+    await t.rejects(other.app.letters.verifyEmail(account, { by: 'person', at: other.now() }), {
+      status: 503,
+    })
+  },
+)
+
+t.test('without a mail server nobody is offered a letter', async (t) => {
+  const silent = await startServer(t)
+  const client = await register(silent)
+  const page = pageOf(await new UserAgent(silent.issuer).open(authorizationUrl(silent, client)))
+  t.notMatch(page.html, 'forgot')
+  t.equal((await fetch(`${silent.issuer}/forgot-password`)).status, 404)
+  t.equal(silent.app.letters.canSend, false)
+  t.equal(pageOf(await new UserAgent(server.issuer).open(`${server.issuer}/forgot-password`)).status, 200)
+})
