@@ -19,14 +19,14 @@ const ClockRequest = Type.Object(
 
 /** The time machine: GET tells the server's time, POST moves it. */
 export const clockRoutes: DevPart = async (app, { clock }) => {
-  app.get('/clock', async () => describe(clock))
+  app.get('/clock', async () => describeClock(clock))
   app.post('/clock', async (request) => {
     const before = clock()
     const change = changeOf(requireBody(ClockRequest, request.body), clock)
     await clock.move(change)
     const passed = clock() - before
     request.log.info({ now: isoInstant(clock()), moved: passed }, 'the clock was moved')
-    return { ...describe(clock), ...(passed < 0 && { warning: backwards(passed) }) }
+    return { ...describeClock(clock), ...(passed < 0 && { warning: backwards(passed) }) }
   })
 }
 
@@ -46,7 +46,8 @@ export function changeOf(
   return change
 }
 
-function describe(clock: MovableClock) {
+/** The time as answers tell it. */
+export function describeClock(clock: MovableClock) {
   const now = clock()
   return { now, iso: isoInstant(now), offset_seconds: clock.offsetSeconds, frozen: clock.isFrozen }
 }

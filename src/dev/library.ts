@@ -128,6 +128,12 @@ export interface DevelopmentServer extends AsyncDisposable {
   fault(request: FaultRequest): Promise<void>
   /** Forgets all faults. */
   clearFaults(): Promise<void>
+  /** Keeps all there is now under a name. */
+  snapshot(name: string): Promise<void>
+  /** Makes it again what it was when the snapshot was taken, its time included. */
+  restore(name: string): Promise<void>
+  /** A second issuer that goes on from a snapshot by itself; the time is that of this server. */
+  fork(name: string, as?: string): Promise<{ readonly issuer: string }>
   /** What happened so far, the newest flow first: every request, and which rule accepted or refused it. */
   flows(): Promise<readonly Flow[]>
   /** Answers what is on the wire, and ends. */

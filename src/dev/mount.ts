@@ -13,7 +13,7 @@ declare module 'fastify' {
 }
 
 /** The issuer at `path/name`, or undefined where the development server itself answers. */
-export type OpenIssuer = (name: string, rest: string) => Promise<FastifyInstance | undefined>
+export type OpenIssuer = (name: string, rest: string, method: string) => Promise<FastifyInstance | undefined>
 
 /** Which paths are answered by other applications. */
 export interface Mounts {
@@ -40,7 +40,7 @@ export const mounts = fp(
       for (const [family, open] of families) {
         if (!path.startsWith(`${family}/`)) continue
         const [, name = '', rest = ''] = /^([^/]*)(.*)$/.exec(path.slice(family.length + 1)) ?? []
-        const inner = await open(name, rest)
+        const inner = await open(name, rest, request.method)
         if (inner === undefined) return
         outer.set(request.raw, request)
         reply.hijack()

@@ -16,6 +16,7 @@ import { misbehavingIssuers } from './issuers/plugin.ts'
 import { acceptOnlyJson } from './json-body.ts'
 import { mounts } from './mount.ts'
 import { onlyLocal } from './only-local.ts'
+import { requestHold, snapshotRoutes } from './snapshot-routes.ts'
 import { startPage } from './start-page.ts'
 import { tokenRoutes } from './token-routes.ts'
 import { tryRoutes } from './try/routes.ts'
@@ -44,6 +45,7 @@ export const development = fp<AppDeps>(
       for (const work of repeated) await work()
     })
     app.addHook('onClose', async () => forget())
+    await app.register(requestHold)
     if (!deps.isNested) await app.register(mounts)
     await app.register(faultHooks, deps)
 
@@ -54,6 +56,7 @@ export const development = fp<AppDeps>(
         await scope.register(clockRoutes, deps)
         await scope.register(tokenRoutes, deps)
         await scope.register(faultRoutes, deps)
+        await scope.register(snapshotRoutes, deps)
         if (!deps.isNested) await scope.register(misbehavingIssuers, deps)
       },
       { prefix: `${deps.service.prefix}/_dev` },

@@ -100,6 +100,10 @@ function controlsOf(app: FastifyInstance, { issuer }: Config) {
     time: async (change) => (await call('POST', '/clock', change)) as Time,
     fault: async (request) => void (await call('POST', '/faults', request)),
     clearFaults: async () => void (await call('DELETE', '/faults')),
+    snapshot: async (name) => void (await call('POST', `/snapshots/${name}`)),
+    restore: async (name) => void (await call('POST', `/snapshots/${name}/restore`)),
+    fork: async (name, as = name) =>
+      (await call('POST', `/snapshots/${name}/fork`, { as })) as { issuer: string },
     flows: () => app.recorder.flows(),
   } satisfies Partial<DevelopmentServer>
 }

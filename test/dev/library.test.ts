@@ -76,6 +76,18 @@ t.test('tokens, time and faults are functions', async (t) => {
   t.equal((await server.time({ reset: true })).offset_seconds, 0)
 })
 
+t.test('snapshots are functions', async (t) => {
+  const { access_token: token } = await server.token({ user: 'carol', scope: 'openid' })
+  await server.snapshot('base')
+  const { issuer } = await server.fork('base')
+  await server.advance('2h')
+  t.equal((await callApi(server, '/api/oauth/userinfo', token)).status, 401)
+  await server.restore('base')
+  t.equal((await callApi(server, '/api/oauth/userinfo', token)).status, 200)
+  t.equal((await callApi({ issuer }, '/api/oauth/userinfo', token)).status, 200)
+  await t.rejects(server.restore('none'), { message: 'there is no such snapshot' })
+})
+
 t.test('it tells what happened', async (t) => {
   const flows = await server.flows()
   t.ok(flows.some((flow) => flow.exchanges.some(({ step }) => step === 'code exchange')))

@@ -1,0 +1,169 @@
+import t from 'tap'
+import {
+  authorizationUrl,
+  callApi,
+  claimsOf,
+  exchange,
+  type Issuer,
+  obtainCode,
+  obtainTokens,
+  redirectUri,
+  refresh,
+  register,
+  signInAndApprove,
+  type TestClient,
+  type Tokens,
+} from '../helpers/flow.ts'
+import { startServer } from '../helpers/server.ts'
+import { UserAgent } from '../helpers/user-agent.ts'
+
+const server = await startServer(t, { mode: 'dev' })
+
+async function dev(method: string, path: string, body?: object, at: Issuer = server) {
+  const response = await fetch(`${at.issuer}/_dev${path}`, {
+    method,
+    ...(body && { headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) }),
+  })
+  const text = await response.text()
+  return { status: response.status, body: text === '' ? {} : (JSON.parse(text) as Record<string, unknown>) }
+}
+
+/** An integration: its consent is remembered. */
+async function addIntegration(): Promise<TestClient> {
+  const { id } = await register(server)
+  await server.deps.store.transact('client', id, (client) => {
+    if (client === undefined) throw new Error('it was just registered')
+    const integration = { ...client, origin: 'integration', consent: 'remember' } as const
+    return { result: undefined, writes: [{ op: 'updateClient', client: integration }] }
+  })
+  return { id, method: 'none', redirectUri }
+}
+
+/** Where an authorization request leads this browser: `redirect` when nobody has to be asked. */
+async function landing(agent: UserAgent, client: TestClient, at: Issuer = server): Promise<string> {
+  return (await agent.open(authorizationUrl(at, client))).at
+}
+
+t.test('a test starts signed in with consent given, as often as it wants', async (t) => {
+  const client = await addIntegration()
+  const agent = new UserAgent(server.issuer)
+  await signInAndApprove(agent, await agent.open(authorizationUrl(server, client)))
+  const taken = await dev('POST', '/snapshots/signed-in')
+  t.equal(taken.status, 201)
+  t.match(taken.body, { name: 'signed-in', people: 2, sessions: 1, approvals: 1 })
+  for (const _ of [1, 2]) {
+    t.equal(await landing(agent, client), 'redirect')
+    await server.deps.store.write({ op: 'deleteClient', clientId: client.id })
+    await dev('POST', '/clock', { advance: '8d' })
+    t.equal(await landing(agent, client), 'page')
+    t.match(await dev('POST', '/snapshots/signed-in/restore'), {
+      status: 200,
+      body: { clock: { offset_seconds: 0 } },
+    })
+  }
+  t.equal(await landing(agent, client), 'redirect')
+})
+
+t.test('tokens are worth again what they were', async (t) => {
+  const client = await register(server)
+  const before = await obtainTokens(server, client)
+  await dev('POST', '/snapshots/tokens')
+  t.equal((await refresh(server, client, before.refresh_token)).status, 200)
+  await dev('POST', '/clock', { advance: '1m' })
+  t.equal((await refresh(server, client, before.refresh_token)).status, 400, 'a reuse, and all is revoked')
+  t.equal((await callApi(server, '/api/oauth/userinfo', before.access_token)).status, 401)
+  await dev('POST', '/snapshots/tokens/restore')
+  t.equal((await callApi(server, '/api/oauth/userinfo', before.access_token)).status, 200)
+  t.equal((await refresh(server, client, before.refresh_token)).status, 200)
+})
+
+t.test('the keys are again those of then, though they were rotated since', async (t) => {
+  const kids = async () => {
+    const { keys } = (await (await fetch(`${server.issuer}/api/oauth/jwks`)).json()) as {
+      keys: { kid: string }[]
+    }
+    return keys.map(({ kid }) => kid).sort()
+  }
+  const client = await register(server)
+  const before = await kids()
+  await dev('POST', '/snapshots/keys')
+  await dev('POST', '/clock', { advance: '200d' })
+  t.strictNotSame(await kids(), before)
+  await dev('POST', '/snapshots/keys/restore')
+  t.strictSame(await kids(), before)
+  const { id_token: token } = await obtainTokens(server, client)
+  const { kid } = JSON.parse(Buffer.from(token.split('.')[0] ?? '', 'base64url').toString())
+  t.ok(before.includes(kid))
+})
+
+t.test('the time may stay', async (t) => {
+  await dev('POST', '/snapshots/now')
+  await dev('POST', '/clock', { advance: '1h' })
+  const { body } = await dev('POST', '/snapshots/now/restore', { keep_time: true })
+  t.match(body, { clock: { offset_seconds: 3600 } })
+  await dev('POST', '/clock', { set: '2027-01-01T00:00:00Z', freeze: true })
+  await dev('POST', '/snapshots/frozen')
+  await dev('POST', '/clock', { reset: true })
+  const frozen = await dev('POST', '/snapshots/frozen/restore')
+  t.match(frozen.body, { clock: { iso: '2027-01-01T00:00:00Z', frozen: true } })
+  await dev('POST', '/clock', { reset: true })
+})
+
+t.test('requests meet a store from before or after a restore, never from in between', async (t) => {
+  const client = await register(server)
+  const { access_token: token } = await obtainTokens(server, client)
+  await dev('POST', '/snapshots/busy')
+  const statuses = await Promise.all(
+    Array.from({ length: 60 }, async (_, index) => {
+      if (index % 20 === 10) return (await dev('POST', '/snapshots/busy/restore')).status
+      return (await callApi(server, '/api/oauth/userinfo', token)).status
+    }),
+  )
+  t.ok(statuses.every((status) => status === 200))
+})
+
+t.test('a fork is an issuer of its own that goes on from the snapshot', async (t) => {
+  const client = await addIntegration()
+  const agent = new UserAgent(server.issuer)
+  await signInAndApprove(agent, await agent.open(authorizationUrl(server, client)))
+  await dev('POST', '/snapshots/base')
+  const { status, body } = await dev('POST', '/snapshots/base/fork', { as: 'one' })
+  t.equal(status, 201)
+  const fork = { issuer: `${server.issuer}/_dev/forks/one` }
+  t.strictSame(body, { name: 'one', issuer: fork.issuer })
+  const discovery = await fetch(`${fork.issuer}/.well-known/openid-configuration`)
+  t.match(await discovery.json(), { issuer: fork.issuer, token_endpoint: `${fork.issuer}/api/oauth/token` })
+
+  t.equal(await landing(agent, client, fork), 'redirect', 'signed in, and consent given')
+  const code = await obtainCode(fork, client, { agent })
+  const tokens = (await (await exchange(fork, client, code)).json()) as Tokens
+  t.equal(claimsOf(tokens.id_token)['iss'], fork.issuer)
+  t.equal((await callApi(fork, '/api/oauth/userinfo', tokens.access_token)).status, 200)
+  t.equal((await callApi(server, '/api/oauth/userinfo', tokens.access_token)).status, 401)
+
+  await server.deps.store.write({ op: 'deleteClient', clientId: client.id })
+  t.equal((await refresh(fork, client, tokens.refresh_token)).status, 200, 'what one forgets the other knows')
+  const minted = await dev('POST', '/token', { user: 'bob' }, fork)
+  t.equal(minted.status, 200)
+  t.equal((await dev('POST', '/snapshots/base/fork', {}, fork)).status, 404, 'no forks of forks')
+
+  t.match((await dev('GET', '/forks')).body, { forks: [{ name: 'one', issuer: fork.issuer }] })
+  t.equal((await dev('DELETE', '/forks/one')).status, 204)
+  t.equal((await fetch(`${fork.issuer}/.well-known/openid-configuration`)).status, 404)
+})
+
+t.test('snapshots are listed, replaced and forgotten by their names', async (t) => {
+  await dev('POST', '/snapshots/listed')
+  await dev('POST', '/snapshots/listed')
+  const { snapshots } = (await dev('GET', '/snapshots')).body as { snapshots: { name: string }[] }
+  t.equal(snapshots.filter(({ name }) => name === 'listed').length, 1)
+  t.equal((await dev('DELETE', '/snapshots/listed')).status, 204)
+  for (const path of ['/snapshots/listed/restore', '/snapshots/listed/fork']) {
+    t.match(await dev('POST', path), {
+      status: 404,
+      body: { error_description: 'there is no such snapshot' },
+    })
+  }
+  t.equal((await dev('POST', '/snapshots/not%20a%20name')).status, 400)
+  t.equal((await dev('DELETE', '/forks/none')).status, 404)
+})
