@@ -79,7 +79,8 @@ export function inCallback(change: (parameters: URLSearchParams, issuer: string)
 /** A page that posts itself, with these fields instead of its own. */
 function withFields(html: string, parameters: URLSearchParams): string {
   const fields = [...parameters].map(
-    ([name, value]) => `<input type="hidden" name="${name}" value="${value.replaceAll(/[&"<>]/g, entity)}">`,
+    ([name, value]) =>
+      `<input type="hidden" name="${name}" value="${value.replaceAll(/[&"<>]/g, (special) => entities[special] ?? special)}">`,
   )
   let isFirst = true
   return html.replaceAll(hiddenField, () => {
@@ -89,6 +90,4 @@ function withFields(html: string, parameters: URLSearchParams): string {
   })
 }
 
-function entity(character: string): string {
-  return `&#${character.charCodeAt(0)};`
-}
+const entities: Readonly<Record<string, string>> = { '&': '&amp;', '"': '&quot;', '<': '&lt;', '>': '&gt;' }

@@ -4,14 +4,13 @@ import { profiles } from '../../../src/dev/issuers/catalogue.ts'
 import { startServer } from '../../helpers/server.ts'
 import { believe, type Facts } from './believer.ts'
 import { lies } from './lies.ts'
-import { reportOf, surroundingsOf } from './results.ts'
+import { reportOf, resetClock, surroundingsOf } from './results.ts'
 
 const server = await startServer(t, { mode: 'dev' })
 const told = new Map<string, Facts>()
 for (const profile of profiles) {
-  const before = server.now()
   told.set(profile.id, await believe(surroundingsOf(server, profile)))
-  server.advance(before - server.now())
+  await resetClock(server)
 }
 const report = await reportOf(server)
 
