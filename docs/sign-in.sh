@@ -5,19 +5,20 @@
 field() { node -p "[JSON.parse(require('fs').readFileSync(0))['$1']].flat().join(' ')"; }
 
 sign_in() {
-  local origin jar page hidden scope=() url
-  origin=$(cut -d/ -f1-3 <<<"$1")
+  local origin base jar page hidden scope=() url
+  origin=$(cut -d/ -f1-3 <<<"$1") base=${1%%/oauth/authorize*}
   jar=$(mktemp) page=$(mktemp)
   visit "$1"
-  [ -n "$url" ] || visit "$origin/login" "${hidden[@]}" -d username=alice -d password=alice-in-dev
-  [ -n "$url" ] || visit "$origin/consent" "${hidden[@]}" "${scope[@]}" -d decision=approve
+  [ -n "$url" ] || visit "$base/login" "${hidden[@]}" -d username=alice -d password=alice-in-dev
+  [ -n "$url" ] || visit "$base/consent" "${hidden[@]}" "${scope[@]}" -d decision=approve
   echo "$url"
 }
 
-# Follows redirects as long as they stay at the server; then $url is empty, and the page's fields are read.
+# Follows redirects as long as they stay at the server; then $url is empty, and the fields of the page's first form are read.
 visit() {
   url=$(curl -s -b "$jar" -c "$jar" -o "$page" -w '%{redirect_url}' "$@")
   while [[ $url == "$origin"/* ]]; do visit "$url"; done
+  sed -i '/<\/form>/q' "$page"
   mapfile -t hidden < <(sed -n 's/.*type="hidden" name="\([^"]*\)" value="\([^"]*\)".*/-d\n\1=\2/p' "$page")
   mapfile -t scope < <(sed -n 's/.*name="scope" value="\([^"]*\)".* checked.*/-d\nscope=\1/p' "$page")
 }
