@@ -1,0 +1,167 @@
+/**
+ * Measures Lychgate beside oidc-provider and a bare Fastify: one core for the server, one for the load, all in turns in
+ * one run, every answer checked. `--rounds N --seconds S --only NAME --connections 1,16 --json FILE --write`.
+ * `--write` puts the result into docs/performance.md; it wants a machine that does nothing else.
+ */
+import { spawnSync } from 'node:child_process'
+import { writeFileSync } from 'node:fs'
+import { cpus } from 'node:os'
+import { parseArgs } from 'node:util'
+import { Connection, form, get, postForm } from './connection.ts'
+import { loadCore, type RunningServer } from './process.ts'
+import { report, writeReport } from './report.ts'
+import { startFloor, startLychgate, startOidcProvider, type Target } from './targets.ts'
+import { type Lane, type Workload, workloads } from './workloads.ts'
+
+/** What was seen of one server under one workload. */
+export interface Sample {
+  readonly workload: string
+  readonly server: string
+  readonly connections: number
+  readonly operations: number
+  readonly seconds: number
+  /** Of the server, user and system, microseconds. */
+  readonly cpu: number
+  /** Milliseconds, sorted. */
+  readonly latencies: Float64Array
+}
+
+export interface Result {
+  readonly samples: readonly Sample[]
+  readonly starts: readonly { readonly server: string; readonly milliseconds: number }[]
+  readonly memory: readonly { readonly server: string; readonly idle: number; readonly loaded: number }[]
+  readonly machine: string
+}
+
+const { values } = parseArgs({
+  options: {
+    rounds: { type: 'string', default: '3' },
+    seconds: { type: 'string', default: '2' },
+    connections: { type: 'string', default: '1,16,64' },
+    only: { type: 'string' },
+    peers: { type: 'boolean', default: true },
+    json: { type: 'string' },
+    write: { type: 'boolean', default: false },
+  },
+  allowNegative: true,
+})
+const rounds = Number(values.rounds)
+const seconds = Number(values.seconds)
+const connections = values.connections.split(',').map(Number)
+const chosen = workloads.filter(({ name }) => values.only === undefined || name.includes(values.only))
+
+if (cpus().length < 2) throw new Error('the load and the server need a core each')
+spawnSync('taskset', ['-a', '-cp', String(loadCore), String(process.pid)])
+
+/** How many operations a second a slice has to be prepared for, as far as it is known. */
+const rates = new Map<string, number>()
+const targets = [await startLychgate()]
+if (values.peers) targets.push(await startOidcProvider(true), await startOidcProvider(false))
+const floor = await startFloor()
+const samples: Sample[] = []
+try {
+  for (const workload of chosen) {
+    for (const count of connections) {
+      // What the first round sees is a compiler at work: it is thrown away.
+      for (let round = 0; round <= rounds; round += 1) {
+        const seen: Sample[] = []
+        for (const target of targets) {
+          if (workload.name === 'API call' && target.paths.api === undefined) continue
+          seen.push(await sampleTarget(workload, target, count))
+        }
+        if (workload.floor !== undefined) seen.push(await sampleFloor(workload, floor.server, count))
+        if (round > 0) samples.push(...seen)
+      }
+      process.stderr.write(`${workload.name}, ${count}: done\n`)
+    }
+  }
+  const result: Result = {
+    samples,
+    starts: [
+      ...targets.map(({ name, startMilliseconds: milliseconds }) => ({ server: name, milliseconds })),
+      { server: 'bare Fastify', milliseconds: floor.milliseconds },
+    ],
+    memory: targets.map(({ name, idleMemory: idle, server }) => ({
+      server: name,
+      idle,
+      loaded: server.memory(),
+    })),
+    machine: `${cpus()[0]?.model}, ${cpus().length} cores, Node ${process.version}`,
+  }
+  process.stdout.write(report(result))
+  if (values.json)
+    writeFileSync(
+      values.json,
+      JSON.stringify(result, (key, value) => (key === 'latencies' ? undefined : value)),
+    )
+  if (values.write) writeReport(result)
+} finally {
+  for (const { server } of targets) await server.stop()
+  await floor.server.stop()
+}
+
+async function sampleTarget(workload: Workload, target: Target, count: number): Promise<Sample> {
+  const lanes = await Promise.all(Array.from({ length: count }, () => workload.lane(target)))
+  const key = `${workload.name} ${target.name}`
+  const wanted = Math.ceil(((rates.get(key) ?? 200) * seconds * 1.3) / count)
+  const isPrepared = lanes[0]?.prepare !== undefined
+  if (isPrepared) await Promise.all(lanes.map((lane) => lane.prepare?.(wanted)))
+  const sample = await slice(lanes, target.server, isPrepared ? wanted : Number.POSITIVE_INFINITY)
+  rates.set(key, sample.operations / sample.seconds)
+  for (const lane of lanes) lane.close()
+  return { ...sample, workload: workload.name, server: target.name, connections: count }
+}
+
+async function sampleFloor(
+  { name, floor: shape }: Workload,
+  server: RunningServer,
+  count: number,
+): Promise<Sample> {
+  const body =
+    shape === 'POST'
+      ? form({ grant_type: 'refresh_token', refresh_token: 'r'.repeat(80), client_id: 'app' })
+      : ''
+  const request =
+    shape === 'POST' ? postForm('/post') : get('/get', `Authorization: Bearer ${'a'.repeat(80)}\r\n`)
+  const lanes = Array.from({ length: count }, (): Lane => {
+    const connection = new Connection(server.port)
+    return {
+      operate: async () => {
+        const answer = await connection.send(request, body)
+        const { access_token: token } = JSON.parse(answer.body) as { access_token?: string }
+        if (answer.status !== 200 || token === undefined)
+          throw new Error(`the floor answered ${answer.status}`)
+      },
+      close: () => connection.close(),
+    }
+  })
+  const sample = await slice(lanes, server, Number.POSITIVE_INFINITY)
+  for (const lane of lanes) lane.close()
+  return { ...sample, workload: name, server: 'bare Fastify', connections: count }
+}
+
+/** Lets all lanes work for a while, or until what was prepared is used up. */
+async function slice(lanes: readonly Lane[], server: RunningServer, most: number) {
+  const latencies: number[] = []
+  const cpu = server.cpu()
+  const began = performance.now()
+  const end = began + seconds * 1000
+  await Promise.all(
+    lanes.map(async (lane) => {
+      for (let done = 0; done < most; done += 1) {
+        const sent = performance.now()
+        if (sent >= end) return
+        await lane.operate()
+        latencies.push(performance.now() - sent)
+      }
+    }),
+  )
+  const passed = (performance.now() - began) / 1000
+  const used = server.cpu() - cpu
+  return {
+    operations: latencies.length,
+    seconds: passed,
+    cpu: used,
+    latencies: Float64Array.from(latencies).sort(),
+  }
+}

@@ -1,0 +1,62 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { readdirSync, readFileSync } from 'node:fs'
+
+/** The core of the servers, and that of the load. */
+export const [serverCore, loadCore] = [0, 1]
+
+/** A server on its core. */
+export interface RunningServer {
+  readonly port: number
+  /** CPU the process has used so far, user and system, in microseconds. */
+  cpu(): number
+  /** Resident memory in MiB. */
+  memory(): number
+  stop(): Promise<void>
+}
+
+/** Starts a command on the servers' core and waits for its first 200 from `/readyz` or `probe`. */
+export async function startServer(
+  command: readonly string[],
+  port: number,
+  { environment = {}, probe = '/readyz' }: { environment?: Record<string, string>; probe?: string } = {},
+): Promise<{ readonly server: RunningServer; readonly milliseconds: number }> {
+  const began = performance.now()
+  const child = spawn('taskset', ['-c', String(serverCore), ...command], {
+    env: { PATH: process.env['PATH'] ?? '', ...environment },
+    stdio: ['ignore', 'ignore', 'pipe'],
+  })
+  let complaint = ''
+  child.stderr?.on('data', (text) => {
+    complaint += text
+  })
+  while (!(await answers(port, probe))) {
+    if (child.exitCode !== null) throw new Error(`${command.join(' ')} ended: ${complaint}`)
+    await new Promise((resolve) => setTimeout(resolve, 2))
+  }
+  return { server: running(child, port), milliseconds: performance.now() - began }
+}
+
+function running(child: ChildProcess, port: number): RunningServer {
+  const { pid } = child
+  return {
+    port,
+    cpu: () =>
+      // The scheduler's own nanoseconds of every thread: `stat` counts in steps of 10 ms.
+      readdirSync(`/proc/${pid}/task`).reduce((sum, thread) => {
+        const [used] = readFileSync(`/proc/${pid}/task/${thread}/schedstat`, 'utf8').split(' ')
+        return sum + Number(used) / 1000
+      }, 0),
+    memory: () => Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]) / 1024,
+    stop: () =>
+      new Promise((resolve) => {
+        child.once('exit', () => resolve())
+        child.kill('SIGKILL')
+      }),
+  }
+}
+
+async function answers(port: number, path: string): Promise<boolean> {
+  const answer = await fetch(`http://localhost:${port}${path}`).catch(() => undefined)
+  if (answer) await answer.arrayBuffer()
+  return answer?.ok ?? false
+}

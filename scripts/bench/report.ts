@@ -1,0 +1,102 @@
+import { readFileSync, writeFileSync } from 'node:fs'
+import type { Result, Sample } from './bench.ts'
+import { workloads } from './workloads.ts'
+
+/** What is asked for: CPU of oidc-provider over ours, at least; ours over the floor, at most. */
+const targets: Readonly<Record<string, { readonly peer?: number; readonly floor?: number }>> = {
+  discovery: { peer: 3.5, floor: 1.2 },
+  keys: { peer: 3.5, floor: 1.2 },
+  authorize: { peer: 18 },
+  'code exchange': { peer: 8 },
+  'code flow': { peer: 12 },
+  refresh: { peer: 15, floor: 1.8 },
+  'refresh, ES256 ID Token': { peer: 10 },
+  introspection: { peer: 4.5, floor: 1.5 },
+  UserInfo: { peer: 5, floor: 2 },
+  'API call': { floor: 2 },
+  revocation: { peer: 5 },
+  registration: { peer: 8 },
+}
+
+/** Rounds of one server under one workload, put together. */
+interface Summary {
+  readonly rate: number
+  readonly cpu: number
+  readonly p50: number
+  readonly p99: number
+}
+
+/** The tables, in Markdown. */
+export function report({ samples, starts, memory, machine }: Result): string {
+  const counts = [...new Set(samples.map(({ connections }) => connections))]
+  const names = workloads
+    .map(({ name }) => name)
+    .filter((name) => samples.some(({ workload }) => workload === name))
+  const lines = [`Machine: ${machine}. CPU of the server an operation, user and system.`, '']
+  for (const count of counts) lines.push(...table(samples, names, count), '')
+  lines.push(
+    '| server | start to first 200, ms | memory idle, MiB | loaded, MiB |',
+    '| --- | --- | --- | --- |',
+  )
+  for (const { server, milliseconds } of starts) {
+    const held = memory.find((one) => one.server === server)
+    lines.push(
+      `| ${server} | ${milliseconds.toFixed(0)} | ${held?.idle.toFixed(0) ?? ''} | ${held?.loaded.toFixed(0) ?? ''} |`,
+    )
+  }
+  return `${lines.join('\n')}\n`
+}
+
+function table(samples: readonly Sample[], names: readonly string[], count: number): string[] {
+  const lines = [
+    `${count} connection${count === 1 ? '' : 's'}:`,
+    '',
+    '| workload | Lychgate ops/s | p50 ms | p99 ms | CPU µs | oidc-provider, durable: CPU µs | times less (wanted) | in memory: CPU µs | bare Fastify: CPU µs | times more (allowed) |',
+    '| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |',
+  ]
+  for (const name of names) {
+    const of = (server: string) =>
+      summary(
+        samples.filter((one) => one.workload === name && one.server === server && one.connections === count),
+      )
+    const [own, peer, memory, floor] = [
+      of('Lychgate'),
+      of('oidc-provider'),
+      of('oidc-provider, in memory'),
+      of('bare Fastify'),
+    ]
+    if (own === undefined) continue
+    const { peer: wanted, floor: allowed } = targets[name] ?? {}
+    const less = peer && `${(peer.cpu / own.cpu).toFixed(1)}${wanted ? ` (${wanted})` : ''}`
+    const more = floor && `${(own.cpu / floor.cpu).toFixed(2)}${allowed ? ` (${allowed})` : ''}`
+    const cells = [name, own.rate.toFixed(0), own.p50.toFixed(2), own.p99.toFixed(2), own.cpu.toFixed(0)]
+    lines.push(
+      `| ${[...cells, peer?.cpu.toFixed(0) ?? '', less ?? '', memory?.cpu.toFixed(0) ?? '', floor?.cpu.toFixed(0) ?? '', more ?? ''].join(' | ')} |`,
+    )
+  }
+  return lines
+}
+
+function summary(samples: readonly Sample[]): Summary | undefined {
+  if (samples.length === 0) return undefined
+  const total = (member: 'operations' | 'seconds' | 'cpu') =>
+    samples.reduce((sum, one) => sum + one[member], 0)
+  const all = Float64Array.from(samples.flatMap(({ latencies }) => [...latencies])).sort()
+  const at = (share: number) => all[Math.min(all.length - 1, Math.floor(all.length * share))] ?? Number.NaN
+  return {
+    rate: total('operations') / total('seconds'),
+    cpu: total('cpu') / total('operations'),
+    p50: at(0.5),
+    p99: at(0.99),
+  }
+}
+
+const page = new URL('../../docs/performance.md', import.meta.url)
+const [begin, end] = ['<!-- measured -->', '<!-- end of measured -->']
+
+/** Puts the tables into docs/performance.md, between their marks. */
+export function writeReport(result: Result): void {
+  const text = readFileSync(page, 'utf8')
+  const [before, after] = [text.split(begin)[0], text.split(end)[1]]
+  writeFileSync(page, `${before}${begin}\n${report(result)}${end}${after}`)
+}

@@ -1,0 +1,192 @@
+import { spawnSync } from 'node:child_process'
+import { existsSync, mkdtempSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { freePort } from '../../test/helpers/free-port.ts'
+import { UserAgent } from '../../test/helpers/user-agent.ts'
+import { type RunningServer, startServer } from './process.ts'
+
+/** An authorization server as the workloads know it. */
+export interface Target {
+  readonly name: 'Lychgate' | 'oidc-provider' | 'oidc-provider, in memory'
+  readonly server: RunningServer
+  readonly issuer: string
+  readonly startMilliseconds: number
+  readonly idleMemory: number
+  readonly paths: Paths
+  /** Public clients with PKCE, for which the person has signed in and agreed. */
+  readonly app: string
+  readonly appEs256: string
+  /** Confidential, for introspection. */
+  readonly api: { readonly id: string; readonly secret: string }
+  /** The `Cookie` header of a browser in which the person signed in and agreed to both. */
+  readonly cookie: string
+}
+
+export interface Paths {
+  readonly discovery: string
+  readonly keys: string
+  readonly authorize: string
+  readonly token: string
+  readonly userInfo: string
+  readonly introspect: string
+  readonly revoke: string
+  readonly register: string
+  /** A protected resource; oidc-provider has none. */
+  readonly api?: string
+}
+
+export const redirectUri = 'https://app.example/callback'
+export const verifier = 'v'.repeat(43)
+export const challenge = '7w_YNF9DSfIdPf_pRjSq646_kPr-2-o9NAl16JGghdM'
+
+const root = fileURLToPath(new URL('../..', import.meta.url))
+const here = fileURLToPath(new URL('.', import.meta.url))
+const executable = `${root}dist/lychgate`
+const node = process.execPath
+const secret = 'only for the benchmark, which nobody else reads'
+
+/** Lychgate as it is shipped, on SQLite with every write on disk, with its log. */
+export async function startLychgate(): Promise<Target> {
+  if (!existsSync(executable)) throw new Error('dist/lychgate is not there: npm run build')
+  const data = mkdtempSync(join(tmpdir(), 'lychgate-bench-'))
+  const port = await freePort()
+  const issuer = `http://localhost:${port}`
+  const environment = {
+    LYCHGATE_ISSUER: issuer,
+    LYCHGATE_PORT: String(port),
+    LYCHGATE_DATA: data,
+    LYCHGATE_SECRET: secret,
+    LYCHGATE_RATE_LIMITS: 'off',
+  }
+  const run = (args: readonly string[], input = '') => command(args, environment, input)
+  run(['user', 'add', 'bench'], 'a password for the benchmark\n')
+  const add = (...more: readonly string[]) => {
+    const args = ['client', 'add', '--name', 'App', '--redirect-uri', redirectUri, '--auth', 'none', '--json']
+    return clientOf(run([...args, '--consent', 'remember', ...more])).id
+  }
+  const [app, appEs256] = [add(), add('--id-token-alg', 'ES256')]
+  const api = clientOf(run(['client', 'add', '--name', 'API', '--resource', issuer, '--json']))
+  const { server, milliseconds } = await startServer([executable, 'serve'], port, { environment })
+  const idleMemory = server.memory()
+  const paths = {
+    discovery: '/.well-known/openid-configuration',
+    keys: '/api/oauth/jwks',
+    authorize: '/oauth/authorize',
+    token: '/api/oauth/token',
+    userInfo: '/api/oauth/userinfo',
+    introspect: '/api/oauth/introspect',
+    revoke: '/api/oauth/revoke',
+    register: '/api/oauth/register',
+    api: '/api/courses',
+  }
+  const agent = new UserAgent(issuer)
+  for (const client of [app, appEs256]) await agreeInLychgate(agent, issuer + authorizeUrl(paths, client))
+  return {
+    name: 'Lychgate',
+    server,
+    issuer,
+    startMilliseconds: milliseconds,
+    idleMemory,
+    paths,
+    app,
+    appEs256,
+    api,
+    cookie: cookieOf(agent),
+  }
+}
+
+/** oidc-provider, on its own durable adapter or in memory. */
+export async function startOidcProvider(durable: boolean): Promise<Target> {
+  const port = await freePort()
+  const issuer = `http://localhost:${port}`
+  const folder = mkdtempSync(join(tmpdir(), 'oidc-provider-bench-'))
+  const args = [
+    node,
+    `${here}servers/oidc-provider.js`,
+    String(port),
+    ...(durable ? [`${folder}/store.db`] : []),
+  ]
+  const { server, milliseconds } = await startServer(args, port)
+  const idleMemory = server.memory()
+  const paths = {
+    discovery: '/.well-known/openid-configuration',
+    keys: '/jwks',
+    authorize: '/auth',
+    token: '/token',
+    userInfo: '/me',
+    introspect: '/token/introspection',
+    revoke: '/token/revocation',
+    register: '/reg',
+  }
+  const agent = new UserAgent(issuer)
+  const [app, appEs256] = ['app', 'app-es256']
+  for (const client of [app, appEs256]) {
+    const landing = await agent.open(issuer + authorizeUrl(paths, client))
+    if (landing.at !== 'redirect') throw new Error('oidc-provider showed a page')
+  }
+  return {
+    name: durable ? 'oidc-provider' : 'oidc-provider, in memory',
+    server,
+    issuer,
+    startMilliseconds: milliseconds,
+    idleMemory,
+    paths,
+    app,
+    appEs256,
+    api: { id: 'api', secret: 'a-secret-of-the-api-that-is-long-enough' },
+    cookie: cookieOf(agent),
+  }
+}
+
+/** The floor: a bare Fastify. */
+export async function startFloor() {
+  const port = await freePort()
+  return startServer([node, `${here}servers/floor.js`, String(port)], port)
+}
+
+/** The authorization request of a client, path and query. */
+export function authorizeUrl({ authorize }: Paths, client: string, scope = 'openid courses:read'): string {
+  const query = new URLSearchParams({
+    response_type: 'code',
+    client_id: client,
+    redirect_uri: redirectUri,
+    scope,
+    state: 'the-state-of-the-app',
+    code_challenge: challenge,
+    code_challenge_method: 'S256',
+  })
+  return `${authorize}?${query}`
+}
+
+async function agreeInLychgate(agent: UserAgent, url: string): Promise<void> {
+  let landing = await agent.open(url)
+  for (let step = 0; landing.at === 'page' && step < 4; step += 1) {
+    const isSignIn = landing.page.forms[0]?.fields.some(({ name }) => name === 'password') ?? false
+    const answer: Record<string, string> = isSignIn
+      ? { username: 'bench', password: 'a password for the benchmark' }
+      : { decision: 'approve' }
+    landing = await agent.submit(landing.page, answer, landing.page.forms[0])
+  }
+  if (landing.at === 'page') throw new Error(`stuck at ${landing.page.url}`)
+}
+
+function command(args: readonly string[], environment: Record<string, string>, input: string): string {
+  const { status, stdout, stderr } = spawnSync(executable, args, {
+    env: environment,
+    input,
+    encoding: 'utf8',
+  })
+  if (status !== 0) throw new Error(`lychgate ${args.join(' ')}: ${stderr}`)
+  return stdout
+}
+
+function clientOf(json: string): { readonly id: string; readonly secret: string } {
+  const { client_id: id = '', client_secret: secret = '' } = JSON.parse(json) as Record<string, string>
+  return { id, secret }
+}
+
+function cookieOf(agent: UserAgent): string {
+  return `Cookie: ${[...agent.cookies].map((pair) => pair.join('=')).join('; ')}\r\n`
+}

@@ -1,0 +1,244 @@
+import { basic, bearer, Connection, form, get, postForm, postJson } from './connection.ts'
+import { authorizeUrl, redirectUri, type Target, verifier } from './targets.ts'
+
+/** What one connection does again and again. */
+export interface Lane {
+  /** Makes what so many operations use up. */
+  prepare?(count: number): Promise<void>
+  /** One operation, its answer checked; throws when the answer is not the right one. */
+  operate(): Promise<void>
+  close(): void
+}
+
+export interface Workload {
+  readonly name: string
+  /** What a bare Fastify does in its place. */
+  readonly floor?: 'GET' | 'POST'
+  readonly lane: (target: Target) => Promise<Lane>
+}
+
+interface Tokens {
+  readonly access_token: string
+  readonly refresh_token: string
+  readonly id_token?: string
+}
+
+/** A connection with a target, and the steps of a flow on it. */
+class Client {
+  readonly connection: Connection
+  readonly target: Target
+  readonly id: string
+  readonly scope: string
+
+  constructor(target: Target, { id = target.app, scope = 'openid courses:read' } = {}) {
+    this.connection = new Connection(target.server.port)
+    this.target = target
+    this.id = id
+    this.scope = scope
+  }
+
+  async code(): Promise<string> {
+    const { paths, cookie } = this.target
+    const answer = await this.connection.send(get(authorizeUrl(paths, this.id, this.scope), cookie))
+    const code = /\r\nlocation: https:\/\/app\.example\/callback\?[^\r]*?\bcode=([^&\r]+)/i.exec(
+      answer.head,
+    )?.[1]
+    check(
+      code !== undefined && answer.head.includes('state=the-state-of-the-app'),
+      'a code and the state',
+      answer,
+    )
+    return code ?? ''
+  }
+
+  async exchange(code: string): Promise<Tokens> {
+    const fields = {
+      grant_type: 'authorization_code',
+      code,
+      redirect_uri: redirectUri,
+      code_verifier: verifier,
+    }
+    return this.#token({ ...fields, client_id: this.id })
+  }
+
+  async refresh(token: string): Promise<Tokens> {
+    return this.#token({ grant_type: 'refresh_token', refresh_token: token, client_id: this.id })
+  }
+
+  async tokens(): Promise<Tokens> {
+    return this.exchange(await this.code())
+  }
+
+  async #token(fields: Readonly<Record<string, string>>): Promise<Tokens> {
+    const answer = await this.connection.send(postForm(this.target.paths.token), form(fields))
+    check(answer.status === 200, 'tokens', answer)
+    const tokens = JSON.parse(answer.body) as Tokens
+    check(tokens.access_token.length > 20 && tokens.refresh_token.length > 20, 'both tokens', answer)
+    return tokens
+  }
+}
+
+function check(
+  right: boolean,
+  wanted: string,
+  answer: { readonly status: number; readonly body: string },
+): void {
+  if (!right) throw new Error(`wanted ${wanted}, got ${answer.status} ${answer.body.slice(0, 300)}`)
+}
+
+/** A GET whose answer is 200 and contains this. */
+function getting(path: (target: Target) => string, contains: string): Workload['lane'] {
+  return async (target) => {
+    const connection = new Connection(target.server.port)
+    const request = get(path(target))
+    return {
+      operate: async () => {
+        const answer = await connection.send(request)
+        check(answer.status === 200 && answer.body.includes(contains), contains, answer)
+      },
+      close: () => connection.close(),
+    }
+  }
+}
+
+/** Codes are made beforehand: they cost a write, too. */
+async function exchanging(target: Target): Promise<Lane> {
+  const client = new Client(target)
+  const codes: string[] = []
+  return {
+    prepare: async (count) => {
+      codes.length = 0
+      for (let made = 0; made < count; made += 1) codes.push(await client.code())
+    },
+    operate: async () => void (await client.exchange(codes.pop() ?? '')),
+    close: () => client.connection.close(),
+  }
+}
+
+function refreshing(
+  options: (target: Target) => { id?: string; scope?: string },
+  hasIdToken: boolean,
+): Workload['lane'] {
+  return async (target) => {
+    const client = new Client(target, options(target))
+    let { refresh_token: token } = await client.tokens()
+    return {
+      operate: async () => {
+        const next = await client.refresh(token)
+        if (next.refresh_token === token) throw new Error('the refresh token did not change')
+        if ((next.id_token !== undefined) !== hasIdToken) throw new Error('an ID Token too many, or too few')
+        token = next.refresh_token
+      },
+      close: () => client.connection.close(),
+    }
+  }
+}
+
+async function withToken(
+  target: Target,
+  use: (client: Client, token: string) => () => Promise<void>,
+): Promise<Lane> {
+  const client = new Client(target)
+  const { access_token: token } = await client.tokens()
+  return { operate: use(client, token), close: () => client.connection.close() }
+}
+
+/** Access tokens: with a refresh token oidc-provider forgets the person's consent, and every token there is. */
+async function revoking(target: Target): Promise<Lane> {
+  const client = new Client(target)
+  const tokens: string[] = []
+  return {
+    prepare: async (count) => {
+      tokens.length = 0
+      for (let made = 0; made < count; made += 1) tokens.push((await client.tokens()).access_token)
+    },
+    operate: async () => {
+      const body = form({ token: tokens.pop() ?? '', client_id: client.id })
+      const answer = await client.connection.send(postForm(target.paths.revoke), body)
+      check(answer.status === 200, 'a revocation', answer)
+    },
+    close: () => client.connection.close(),
+  }
+}
+
+/** The same metadata for both: a native client without a secret. */
+async function registering(target: Target): Promise<Lane> {
+  const connection = new Connection(target.server.port)
+  const request = postJson(target.paths.register)
+  const body = JSON.stringify({
+    client_name: 'Registers itself',
+    application_type: 'native',
+    redirect_uris: ['http://127.0.0.1/callback'],
+    token_endpoint_auth_method: 'none',
+    grant_types: ['authorization_code', 'refresh_token'],
+    response_types: ['code'],
+  })
+  return {
+    operate: async () => {
+      const answer = await connection.send(request, body)
+      check(answer.status === 201 && answer.body.includes('"client_id"'), 'a registration', answer)
+    },
+    close: () => connection.close(),
+  }
+}
+
+export const workloads: readonly Workload[] = [
+  { name: 'discovery', floor: 'GET', lane: getting(({ paths }) => paths.discovery, '"token_endpoint"') },
+  { name: 'keys', floor: 'GET', lane: getting(({ paths }) => paths.keys, '"keys"') },
+  {
+    name: 'authorize',
+    lane: async (target) => {
+      const client = new Client(target)
+      return { operate: async () => void (await client.code()), close: () => client.connection.close() }
+    },
+  },
+  { name: 'code exchange', lane: exchanging },
+  {
+    name: 'code flow',
+    lane: async (target) => {
+      const client = new Client(target)
+      return { operate: async () => void (await client.tokens()), close: () => client.connection.close() }
+    },
+  },
+  { name: 'refresh', floor: 'POST', lane: refreshing(() => ({ scope: 'courses:read' }), false) },
+  { name: 'refresh, ES256 ID Token', lane: refreshing(({ appEs256 }) => ({ id: appEs256 }), true) },
+  {
+    name: 'introspection',
+    floor: 'POST',
+    lane: (target) =>
+      withToken(target, ({ connection }, token) => {
+        const request = postForm(target.paths.introspect, basic(target.api.id, target.api.secret))
+        const body = form({ token })
+        return async () => {
+          const answer = await connection.send(request, body)
+          check(answer.status === 200 && answer.body.includes('"active":true'), 'an active token', answer)
+        }
+      }),
+  },
+  {
+    name: 'UserInfo',
+    floor: 'GET',
+    lane: (target) =>
+      withToken(target, ({ connection }, token) => {
+        const request = get(target.paths.userInfo, bearer(token))
+        return async () => {
+          const answer = await connection.send(request)
+          check(answer.status === 200 && answer.body.includes('"sub"'), 'a subject', answer)
+        }
+      }),
+  },
+  {
+    name: 'API call',
+    floor: 'GET',
+    lane: (target) =>
+      withToken(target, ({ connection }, token) => {
+        const request = get(target.paths.api ?? '', bearer(token))
+        return async () => {
+          const answer = await connection.send(request)
+          check(answer.status === 200 && answer.body.includes('"person"'), 'the person', answer)
+        }
+      }),
+  },
+  { name: 'revocation', lane: revoking },
+  { name: 'registration', lane: registering },
+]
