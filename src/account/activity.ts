@@ -1,6 +1,7 @@
 import type { FastifyInstance } from 'fastify'
 import type { AppDeps } from '../deps.ts'
 import { addressPrefix } from '../domain/address-prefix.ts'
+import { clientWords } from '../domain/localized.ts'
 import type { AuditEvent, AuditEventName } from '../domain/model.ts'
 import type { Text, Value } from '../domain/text.ts'
 import { type AccountActivityPage, roomPath } from '../http/account-models.ts'
@@ -21,7 +22,7 @@ export function ownActivity(app: FastifyInstance, deps: AppDeps): void {
     if (here === undefined) return reply
     const { frame, account, now } = here
     const events = await store.audit({ since: 0, accountId: account.id, limit: shown + 1 })
-    const names = await clientNames(events)
+    const names = await clientNames(events, request.language)
     const seenFrom = addressPrefix(request.ip)
     const described = events.slice(-shown).map((event): AccountActivityPage['events'][number] => {
       const from =
@@ -36,10 +37,18 @@ export function ownActivity(app: FastifyInstance, deps: AppDeps): void {
     return reply.page('account-activity', { frame, events: described.reverse(), ...older })
   })
 
-  const clientNames = async (events: readonly AuditEvent[]): Promise<ReadonlyMap<string, string>> => {
+  const clientNames = async (
+    events: readonly AuditEvent[],
+    language: string,
+  ): Promise<ReadonlyMap<string, string>> => {
     const ids = new Set(events.flatMap(({ clientId }) => (clientId === undefined ? [] : [clientId])))
     const clients = await Promise.all([...ids].map((id) => store.find('client', id)))
-    return new Map(clients.flatMap((client) => (client?.name ? [[client.id, client.name] as const] : [])))
+    return new Map(
+      clients.flatMap((client) => {
+        const name = client && clientWords(client, language).name
+        return client && name !== undefined ? [[client.id, name] as const] : []
+      }),
+    )
   }
 }
 

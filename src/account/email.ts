@@ -33,9 +33,9 @@ export function ownEmail(app: FastifyInstance, deps: AppDeps): void {
     const occasion = { by: 'person', at: here.now, from: request.ip } as const
     try {
       const account = await change(here, occasion)
-      if (account?.email === undefined) return back(reply, 'email-removed')
+      if (account?.email === undefined) return back(reply, 'email-removed', 'profile')
       const isSent = await letterSent(app, account, occasion)
-      return back(reply, isSent ? 'email-sent' : 'email-saved')
+      return back(reply, isSent ? 'email-sent' : 'email-saved', 'profile')
     } catch (error) {
       return show(here, reply, problemOf(error))
     }

@@ -37,7 +37,7 @@ export function ownPassword(app: FastifyInstance, deps: AppDeps): void {
     const disconnects = single(here.form, 'disconnect') !== undefined
     const isChanged = await change(here, request, disconnects)
     if (!isChanged) return show(here, reply, says('password.overtaken'))
-    return back(reply, disconnects ? 'password-changed-disconnected' : 'password-changed')
+    return back(reply, disconnects ? 'password-changed-disconnected' : 'password-changed', 'security')
   })
 
   const show = ({ frame, hidden, account }: Visit, reply: FastifyReply, problem?: Text) => {

@@ -106,8 +106,10 @@ export function ownPages(
       return { ...visit, form }
     },
 
-    /** Back to the page after its form, with a word on what was done, RFC 9110 §15.4.4. */
-    back: (reply: FastifyReply, done: DoneWord): FastifyReply =>
-      reply.redirect(`${prefix}${pathOf(reply.request)}?done=${done}`, 303),
+    /** On to a room after a form, or back to its own page, with a word on what was done, RFC 9110 §15.4.4. */
+    back: (reply: FastifyReply, done: DoneWord, room?: AccountRoom): FastifyReply => {
+      const path = room === undefined ? pathOf(reply.request) : roomPath(room)
+      return reply.redirect(`${prefix}${path}?done=${done}`, 303)
+    },
   }
 }

@@ -7,7 +7,15 @@ import { ConfigError } from '../config/error.ts'
 import type { Pages } from '../http/page-models.ts'
 import { escapeForPage } from '../texts/words.ts'
 
-const partials = ['layout', 'hidden', 'account', 'account-frame', 'passkey-form', 'scopes'] as const
+const partials = [
+  'layout',
+  'hidden',
+  'account',
+  'account-frame',
+  'account-grant',
+  'passkey-form',
+  'scopes',
+] as const
 const pageNames: Readonly<Record<keyof Pages, true>> = {
   login: true,
   'select-account': true,
