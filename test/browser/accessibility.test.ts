@@ -1,12 +1,13 @@
 /** axe-core judges the pages of the real server, as a person meets them. */
 import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
-import type { Page } from 'playwright-core'
+import type { BrowserContextOptions, Page } from 'playwright-core'
 import t, { type Test } from 'tap'
 import { defaultScopeCatalogue } from '../../src/domain/scope-catalogue.ts'
 import { launchBrowser } from '../helpers/chromium.ts'
-import { alice, startServer } from '../helpers/server.ts'
+import { startServer } from '../helpers/server.ts'
 import { startLoopbackClient } from './loopback-client.ts'
+import { signIn, visit } from './visitor.ts'
 
 interface Violation {
   readonly id: string
@@ -41,23 +42,13 @@ async function assertAccessible(t: Test, page: Page): Promise<void> {
   }
 }
 
-async function open(t: Test, url: string): Promise<Page> {
-  const context = await browser.newContext()
-  t.teardown(() => context.close())
-  context.setDefaultTimeout(5000)
-  const page = await context.newPage()
-  page.on('console', (message) => {
-    // A refused page is an error to the console too.
-    if (message.type() === 'error' && !/status of 4\d\d/.test(message.text())) t.fail(message.text())
-  })
-  await page.goto(url)
+async function open(t: Test, url: string, options: BrowserContextOptions = {}): Promise<Page> {
+  const { page, complaints } = await visit(t, browser, url, options)
+  // A refused page is an error to the console too.
+  const judge = (text: string) => void (/status of 4\d\d/.test(text) || t.fail(text))
+  complaints.forEach(judge)
+  page.on('console', (message) => void (message.type() === 'error' && judge(message.text())))
   return page
-}
-
-async function signIn(page: Page, password = alice.password): Promise<void> {
-  await page.getByLabel('E-mail or user name').fill(alice.username)
-  await page.getByLabel('Password').fill(password)
-  await page.getByRole('button', { name: 'Sign in' }).click()
 }
 
 t.test('the sign-in page is accessible, with and without a problem', async (t) => {
@@ -104,4 +95,34 @@ t.test('the pages that refuse are accessible', async (t) => {
 t.test('the home page is accessible', async (t) => {
   const page = await open(t, `${server.issuer}/`)
   await assertAccessible(t, page)
+})
+
+t.test('pages from right to left are accessible, and turned round', async (t) => {
+  const page = await open(t, client.url({ ui_locales: 'ar' }))
+  t.equal(await page.locator('html').getAttribute('dir'), 'rtl')
+  await assertAccessible(t, page)
+  const [sign, name] = await Promise.all(
+    ['.brand svg', '.brand span'].map((place) => page.locator(place).boundingBox()),
+  )
+  t.ok(sign && name && sign.x > name.x, 'the sign stands before the name')
+})
+
+t.test('a colour and a logo of the operator are shown under the same policy, and accessible', async (t) => {
+  const folder = t.testdir({
+    'logo.svg':
+      '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 8 8" width="8" height="8"><path d="M0 0h8v8z"/></svg>',
+  })
+  // The palest that is taken.
+  const own = await startServer(t, {
+    service: { name: 'Riverside School', accent: '#ffeb3b', logo: `${folder}/logo.svg` },
+  })
+  const app = await startLoopbackClient(t, own)
+  const page = await open(t, app.url())
+  await assertAccessible(t, page)
+  await page.emulateMedia({ colorScheme: 'light' })
+  const fill = await page.evaluate<string>(
+    "getComputedStyle(document.querySelector('button')).backgroundColor",
+  )
+  t.equal(fill, 'rgb(255, 235, 59)')
+  t.equal(await page.evaluate("document.querySelector('.brand img').naturalWidth"), 8)
 })
