@@ -71,7 +71,7 @@ export const devPages = fp<{ readonly prefix: string }>(
       const html = templates.render(`@${name}.eta`, {
         page: model,
         prefix,
-        tools: { instant, marked, told, requestText, answerText },
+        tools: { instant, inWords, marked, told, requestText, answerText },
       })
       return this.code(status).headers(pageHeaders).send(html)
     })
@@ -95,6 +95,18 @@ function told(text: string): string {
 /** `2027-01-01 12:00:05`, UTC. */
 function instant(at: Seconds): string {
   return isoInstant(at).replace('T', ' ').replace('Z', '')
+}
+
+/** Of days, hours, minutes and seconds those that are some: `31 d`, `1 h 30 min`. */
+function inWords(seconds: Seconds): string {
+  const units = [
+    ['d', 86_400, Number.POSITIVE_INFINITY],
+    ['h', 3600, 24],
+    ['min', 60, 60],
+    ['s', 1, 60],
+  ] as const
+  const parts = units.map(([unit, size, most]) => [Math.floor(seconds / size) % most, unit] as const)
+  return parts.flatMap(([count, unit]) => (count > 0 ? `${count} ${unit}` : [])).join(' ')
 }
 
 const entities: Readonly<Record<string, string>> = {

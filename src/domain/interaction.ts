@@ -36,8 +36,19 @@ export function nextStep(
   now: Seconds,
   reach: readonly string[] = [],
 ): Step {
-  const step = signInStep(request, progress, session, now, reach)
-  return step === 'respond' && needsConsent(request, client, consent) ? 'consent' : step
+  const signIn = signInStep(request, progress, session, now, reach)
+  const step = signIn === 'respond' && needsConsent(request, client, consent) ? 'consent' : signIn
+  held(...whyStep[step])
+  return step
+}
+
+/** The rule that makes it the next step, and in words. */
+const whyStep: Readonly<Record<Step, readonly [rule: string, found: string]>> = {
+  login: ['rfc6749-3.1-owner-authenticated-first', 'the person has to sign in first'],
+  select_account: ['oidc-core-3.1.2.1-prompt-select-account', 'the person has to choose an account first'],
+  consent: ['seed-5-approval-required', 'the person has to be asked'],
+  respond: ['rfc6749-3.1-owner-authenticated-first', 'the person is signed in and need not be asked'],
+  refuse: ['oidc-core-3.1.2.2-specific-sub', 'the person cannot be who or what was asked for'],
 }
 
 /** The same for the sign-in alone: `respond` means that the right person is signed in, as recently as was asked. */

@@ -87,6 +87,24 @@ t.test('a flow is an HTTP Archive for the tools that read those', async (t) => {
   }
 })
 
+t.test('a clock that was moved in between is said', async (t) => {
+  const client = await register(server)
+  server.advance(31 * 86_400 + 3600)
+  await fetch(`${server.issuer}/oauth/authorize?client_id=${client.id}`)
+  server.advance(-31 * 86_400)
+  await fetch(`${server.issuer}/api/oauth/revoke`, {
+    method: 'POST',
+    body: new URLSearchParams({ token: 'x', client_id: client.id }),
+  })
+  const flow = await flowOf(client)
+  const [none, forward, back] = flow.exchanges.map(({ clockMoved }) => clockMoved)
+  t.equal(none, undefined)
+  t.strictSame([forward, back], [2_682_000, -2_678_400])
+  const page = await (await fetch(`${server.issuer}/_dev/flows/${flow.id}`)).text()
+  t.match(page, /The clock was moved forward by 31 d 1 h\./)
+  t.match(page, /The clock was moved back by 31 d\./)
+})
+
 t.test('it can be told to forget', async (t) => {
   const client = await register(server)
   const tokens = await obtainTokens(server, client, { fields: { scope: 'courses:read' } })

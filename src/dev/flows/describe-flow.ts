@@ -5,6 +5,8 @@ import type { Exchange, Flow, TokenNode, TokenSight } from './flow.ts'
 import type { KeptExchange, KeptFlow } from './flow-book.ts'
 import type { SeenToken } from './token-sights.ts'
 
+const mostApart: Seconds = 5
+
 /** A flow as it is told: its names from the store, and of each token whether it works now, by the server's own decision. */
 export async function describeFlow(
   kept: KeptFlow,
@@ -29,20 +31,40 @@ export async function describeFlow(
     ...(clientId !== undefined && { client: { id: clientId, ...(client?.name && { name: client.name }) } }),
     ...(account && { person: account.username }),
     refused: kept.exchanges.filter(({ refused }) => refused !== undefined).length,
-    exchanges: kept.exchanges.map((exchange) => describeExchange(exchange, first?.startedMs ?? 0)),
+    exchanges: kept.exchanges.map((exchange, at) =>
+      describeExchange(exchange, first?.startedMs ?? 0, kept.exchanges[at - 1]),
+    ),
     omitted: kept.omitted,
     tokens: lineageOf(kept.exchanges, grants, clock()),
   }
 }
 
-/** An exchange as it is told. @param startMs When its flow began, by the same clock. */
-export function describeExchange({ startedMs, ...exchange }: KeptExchange, startMs: number): Exchange {
+/**
+ * An exchange as it is told.
+ * @param startMs When its flow began, by the clock nobody moves.
+ * @param before The one before it.
+ */
+export function describeExchange(
+  { startedMs, ...exchange }: KeptExchange,
+  startMs: number,
+  before?: KeptExchange,
+): Exchange {
+  const passed = before === undefined ? 0 : (startedMs - before.startedMs) / 1000
+  const moved = before === undefined ? 0 : wholeMinutes(Math.round(exchange.at - before.at - passed))
   return {
     ...exchange,
+    // The server's time is in whole seconds: a few apart is no journey.
+    ...(Math.abs(moved) > mostApart && { clockMoved: moved }),
     afterMs: Math.round(startedMs - startMs),
     presented: exchange.presented.map(sightOf),
     issued: exchange.issued.map(sightOf),
   }
+}
+
+/** People move a clock by minutes and more, and it is known to a second only. */
+function wholeMinutes(seconds: Seconds): Seconds {
+  const minutes = Math.round(seconds / 60) * 60
+  return Math.abs(seconds - minutes) <= 1 ? minutes : seconds
 }
 
 interface Growing extends Omit<TokenNode, 'children'> {

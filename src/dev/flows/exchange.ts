@@ -28,7 +28,7 @@ export interface Seen {
 /** The exchange to keep of it, secrets marked; undefined when it is part of no flow. */
 export function exchangeFrom(
   { request, reply, recorded, broken }: Seen,
-  { config, keys, clock }: Pick<Deps, 'config' | 'keys' | 'clock'>,
+  { config, keys }: Pick<Deps, 'config' | 'keys'>,
 ): KeptExchange | undefined {
   const [path = ''] = request.url.split('?', 1)
   const step = stepOf(path, prefixOf(config), parameter(request, 'grant_type'))
@@ -42,7 +42,7 @@ export function exchangeFrom(
   return {
     id: request.id,
     step,
-    at: clock(),
+    at: recorded.at,
     startedMs: recorded.startedMs,
     tookMs: Math.round((performance.now() - recorded.startedMs) * 10) / 10,
     method: request.method,

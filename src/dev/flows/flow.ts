@@ -68,6 +68,8 @@ export interface Exchange {
   /** Milliseconds since the first request of its flow. */
   readonly afterMs: number
   readonly tookMs: number
+  /** How far the server's clock was moved since the exchange before. */
+  readonly clockMoved?: Seconds
   readonly method: string
   /** Path and query. */
   readonly url: string

@@ -4,6 +4,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
 import type { Deps } from '../../deps.ts'
 import type { Write } from '../../domain/decision.ts'
+import type { Seconds } from '../../domain/model.ts'
 import { type Ruling, rulingChannel } from '../../domain/ruling.ts'
 // Brings `app.traceUrl`.
 import type {} from '../../http/page-errors.ts'
@@ -33,6 +34,8 @@ export interface Recorder {
 
 /** What is gathered while a request is answered. */
 export interface Recording {
+  /** The server's time when the request came. */
+  readonly at: Seconds
   readonly startedMs: number
   readonly held: Ruling[]
   readonly writes: Write[]
@@ -94,7 +97,7 @@ const recording = fp<{ readonly deps: Deps; readonly current: AsyncLocalStorage<
     }
 
     app.addHook('onRequest', (request, reply, done) => {
-      const recorded = begin()
+      const recorded = begin(deps.clock())
       recordings.set(request, recorded)
       reply.raw.once('close', () => {
         if (!reply.raw.writableFinished) finish(request, reply, true)
@@ -137,8 +140,9 @@ const recording = fp<{ readonly deps: Deps; readonly current: AsyncLocalStorage<
   { name: 'flow-recorder' },
 )
 
-function begin(): Recording {
+function begin(at: Seconds): Recording {
   return {
+    at,
     startedMs: performance.now(),
     held: [],
     writes: [],
@@ -156,7 +160,7 @@ function recordedStore(store: Store, current: AsyncLocalStorage<Recording>): Sto
     transact: async (kind, key, decide) => {
       const recorded = current.getStore()
       if (recorded === undefined) return store.transact(kind, key, decide)
-      let attempt = begin()
+      let attempt = begin(recorded.at)
       const keep = () => {
         recorded.held.push(...attempt.held)
         recorded.writes.push(...attempt.writes)
@@ -164,7 +168,7 @@ function recordedStore(store: Store, current: AsyncLocalStorage<Recording>): Sto
       try {
         const result = await store.transact(kind, key, (record) => {
           // It may run again: what an earlier run said did not happen.
-          attempt = begin()
+          attempt = begin(recorded.at)
           const decision = current.run(attempt, () => decide(record))
           attempt.writes.push(...decision.writes)
           return decision

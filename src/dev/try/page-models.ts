@@ -8,6 +8,8 @@ export interface TryPage {
   readonly people: readonly string[]
   readonly chosen?: string
   readonly steps: readonly { readonly title: string; readonly explanation: string }[]
+  /** Misbehaving issuers to run against. */
+  readonly liars: readonly { readonly id: string; readonly title: string; readonly clause: string }[]
 }
 
 /** A call as it is shown. */

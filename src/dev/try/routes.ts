@@ -45,6 +45,8 @@ export const tryRoutes: FastifyPluginAsync<DevDeps> = async (app, deps) => {
       people: accounts.slice(0, 20).map(({ username }) => username),
       ...(chosen !== undefined && { chosen }),
       steps: trySteps,
+      // Loaded late: most servers never lie.
+      liars: deps.isNested ? [] : (await import('../issuers/catalogue.ts')).profiles,
     })
   })
 
