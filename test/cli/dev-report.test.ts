@@ -1,0 +1,90 @@
+/** `lychgate dev report` beside a development server: what it prints, writes, and ends with. */
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import t from 'tap'
+import { newFolder, run } from '../helpers/command.ts'
+import { callApi, obtainTokens, register } from '../helpers/flow.ts'
+import { freePort } from '../helpers/free-port.ts'
+import { startServer } from '../helpers/server.ts'
+
+const server = await startServer(t, { mode: 'dev' })
+const folder = newFolder(t)
+const report = (...flags: string[]) => run(['dev', 'report', '--issuer', server.issuer, ...flags])
+const at = (id: string) => ({ issuer: `${server.issuer}/_dev/issuers/${id}` })
+
+async function passReference(): Promise<void> {
+  const issuer = at('reference')
+  const tokens = await obtainTokens(issuer, await register(issuer))
+  await callApi(issuer, '/api/oauth/userinfo', tokens.access_token)
+}
+
+/** Reads the metadata of another issuer, goes on, and says what makes trouble in XML. */
+async function beFooled(): Promise<void> {
+  const issuer = at('metadata-other-issuer')
+  await fetch(`${issuer.issuer}/.well-known/openid-configuration`)
+  await register(issuer)
+  const body = JSON.stringify({ outcome: 'fooled', reason: '<&"\u0007>' })
+  const headers = { 'content-type': 'application/json' }
+  await fetch(`${issuer.issuer}/outcome`, { method: 'POST', headers, body })
+}
+
+t.test('without a client that got through, nothing is proven: it ends with 1', async (t) => {
+  const { code, stdout, stderr } = await report()
+  t.equal(code, 1)
+  t.match(stdout, /^not reached {2}reference /)
+  t.equal(
+    stderr,
+    'lychgate: no client got through at /_dev/issuers/reference, where nobody lies: the rest proves nothing\n',
+  )
+})
+
+t.test(
+  'with it, and nobody fooled, it ends with 0, and with --all not before everything was reached',
+  async (t) => {
+    await passReference()
+    const { code, stdout, stderr } = await report()
+    t.strictSame({ code, stderr }, { code: 0, stderr: '' })
+    t.match(stdout, /\n0 fooled, 0 rejected, 44 not reached\n$/)
+    const all = await report('--all')
+    t.equal(all.code, 1)
+    t.equal(all.stderr, 'lychgate: 44 of the issuers that lie were not reached\n')
+  },
+)
+
+t.test('somebody fooled ends it with 1, and is told with the request that showed it', async (t) => {
+  await beFooled()
+  const file = join(folder, 'issuers.xml')
+  const { code, stdout, stderr } = await report('--junit', file)
+  t.equal(code, 1)
+  t.equal(stderr, 'lychgate: fooled by 1 of the issuers that lie\n')
+  t.match(stdout, /\nfooled {7}metadata-other-issuer /)
+  t.match(stdout, /\n {2}seen: POST \/api\/oauth\/register 201; the client itself: fooled: <&"\ufffd>\n/)
+
+  const xml = readFileSync(file, 'utf8')
+  t.match(xml, '<testsuite name="issuers that lie" tests="45" failures="1" errors="0" skipped="43">')
+  t.equal(xml.match(/<testcase /g)?.length, 45)
+  t.equal(xml.match(/<skipped /g)?.length, 43)
+  t.equal(xml.match(/<failure message="fooled">/g)?.length, 1)
+  t.match(xml, 'the client itself: fooled: &#60;&#38;&#34;\ufffd&#62;</failure>')
+})
+
+t.test('--json is the report, and --reset forgets what was seen', async (t) => {
+  const { code, stdout } = await report('--json', '--reset')
+  t.equal(code, 1)
+  const { reference, fooled, profiles } = JSON.parse(stdout)
+  t.strictSame(
+    { reference, fooled, profiles: profiles.length },
+    { reference: 'passed', fooled: 1, profiles: 45 },
+  )
+  t.match((await report()).stdout, /\n0 fooled, 0 rejected, 44 not reached\n$/)
+})
+
+t.test('where there is no development server, it says where it looked', async (t) => {
+  const port = await freePort()
+  const nobody = await run(['dev', 'report', '--port', String(port)])
+  t.equal(nobody.code, 1)
+  t.equal(
+    nobody.stderr,
+    `lychgate: no development server at http://localhost:${port}: nothing answers there; start lychgate dev, or name it with --issuer or --port\n`,
+  )
+})

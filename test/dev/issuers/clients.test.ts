@@ -1,0 +1,33 @@
+/** Three libraries against every misbehaving issuer: what the documentation says they do is what they do. */
+import { readFileSync } from 'node:fs'
+import t from 'tap'
+import { startServer } from '../../helpers/server.ts'
+import { clients } from './clients.ts'
+import { generated } from './page.ts'
+import { runAll } from './results.ts'
+
+const server = await startServer(t, { mode: 'dev' })
+const results = await runAll(server, clients)
+const page = readFileSync(new URL('../../../docs/misbehaving-issuers.md', import.meta.url), 'utf8')
+
+t.test('every client gets to the end where nobody lies', async (t) => {
+  const passes = results.filter(({ id }) => id === 'reference')
+  t.equal(passes.length, clients.length)
+  for (const { client, verdict, step, error } of passes) {
+    t.strictSame({ verdict, step, error }, { verdict: 'passed', step: 'end', error: undefined }, client)
+  }
+})
+
+t.test(
+  'whoever is fooled goes on as if nothing were wrong, up to where the lie is no longer believed',
+  async (t) => {
+    for (const { id, client, verdict, step, error } of results) {
+      if (verdict === 'fooled')
+        t.strictSame({ step, error }, { step: 'end', error: undefined }, `${client} at ${id}`)
+    }
+  },
+)
+
+t.test('the documentation says what they do, word for word', async (t) => {
+  t.strictSame(page.split('\n'), generated(page, results).split('\n'), 'else: npm run misbehaving-issuers')
+})

@@ -1,0 +1,214 @@
+/** What counts as being fooled, and what does not: histories of requests, and the verdict over each. */
+import t from 'tap'
+import { Conduct, type Verdict } from '../../../src/dev/issuers/conduct.ts'
+import {
+  asksForTokens,
+  asksWithoutS256,
+  type Criterion,
+  callsAnyway,
+  goesOnHere,
+  keepsTheAccess,
+  never,
+  onlyTold,
+  redeemsTheCode,
+  repeatsTheRefused,
+  showsNoToken,
+  usesAnyToken,
+  usesTheExpired,
+  usesTheTokens,
+} from '../../../src/dev/issuers/criteria.ts'
+import type { Place, Step } from '../../../src/dev/issuers/step.ts'
+
+type Given = Partial<Omit<Step, 'place'>>
+
+function step(place: Place, given: Given = {}): Step {
+  const paths: Partial<Record<Place, string>> = { authorization: '/oauth/authorize', api: '/api/courses' }
+  return {
+    at: 1000,
+    place,
+    method: 'GET',
+    path: paths[place] ?? `/${place}`,
+    status: 200,
+    isAltered: false,
+    sent: {},
+    gave: { codes: [] },
+    ...given,
+  }
+}
+
+/** Tokens given at 1000, for an hour. */
+const given = step('token', {
+  sent: { grantType: 'authorization_code', code: 'c' },
+  gave: { codes: [], accessToken: 'a', refreshToken: 'r', expiresAt: 4600 },
+})
+const callback = step('callback', { gave: { codes: ['c', 'd'] } })
+const call = (accessToken?: string, more: Given = {}) =>
+  step('api', { ...more, sent: accessToken === undefined ? {} : { accessToken } })
+const refresh = (refreshToken: string, gave: Step['gave'] = { codes: [] }) =>
+  step('token', { sent: { grantType: 'refresh_token', refreshToken }, gave })
+const exchange = (code: string) => step('token', { sent: { grantType: 'authorization_code', code } })
+
+/** The lie is the step in the middle. */
+function verdict(criterion: Criterion, before: readonly Step[], lie: Step, after: readonly Step[]): Verdict {
+  const conduct = new Conduct(criterion)
+  for (const each of before) conduct.add(each, false)
+  conduct.add(lie, true)
+  for (const each of after) conduct.add(each, false)
+  return conduct.seen().verdict
+}
+
+const histories: readonly [string, Criterion, readonly Step[], Step, readonly Step[], Verdict][] = [
+  ['stops after a false response', redeemsTheCode, [], callback, [], 'rejected'],
+  ['sends its code', redeemsTheCode, [], callback, [exchange('c')], 'fooled'],
+  ['sends the second code', redeemsTheCode, [], callback, [exchange('d')], 'fooled'],
+  ['sends the code of another response', redeemsTheCode, [], callback, [exchange('e')], 'rejected'],
+  ['sent the code of another response before', redeemsTheCode, [exchange('c')], callback, [], 'rejected'],
+  ['calls the API with the token', usesTheTokens, [], given, [call('a')], 'fooled'],
+  [
+    'calls UserInfo with the token',
+    usesTheTokens,
+    [],
+    given,
+    [step('userinfo', { sent: { accessToken: 'a' } })],
+    'fooled',
+  ],
+  ['refreshes with the token', usesTheTokens, [], given, [refresh('r')], 'fooled'],
+  ['calls with another token', usesTheTokens, [], given, [call('b')], 'rejected'],
+  [
+    'revokes it, or asks about it',
+    usesTheTokens,
+    [],
+    given,
+    [step('other'), step('introspection')],
+    'rejected',
+  ],
+  ['fetches the keys', usesTheTokens, [], given, [step('keys')], 'rejected'],
+  ['uses a token it had before the keys', usesAnyToken, [given], step('keys'), [call('a')], 'fooled'],
+  ['fetches the keys again', usesAnyToken, [given], step('keys'), [step('keys')], 'rejected'],
+  ['calls the API after UserInfo', keepsTheAccess, [given], step('userinfo'), [call('a')], 'fooled'],
+  ['refreshes after UserInfo', keepsTheAccess, [given], step('userinfo'), [refresh('r')], 'fooled'],
+  [
+    'asks UserInfo again',
+    keepsTheAccess,
+    [given],
+    step('userinfo'),
+    [step('userinfo', { sent: { accessToken: 'a' } })],
+    'rejected',
+  ],
+  ['registers', goesOnHere, [], step('metadata'), [step('registration')], 'fooled'],
+  ['begins an authorization', goesOnHere, [], step('metadata'), [step('authorization')], 'fooled'],
+  ['reads on', goesOnHere, [], step('metadata'), [step('metadata'), step('keys')], 'rejected'],
+  [
+    'asks with S256 all the same',
+    asksWithoutS256,
+    [],
+    step('metadata'),
+    [step('authorization', { sent: { challengeMethod: 'S256' } })],
+    'rejected',
+  ],
+  [
+    'asks with plain',
+    asksWithoutS256,
+    [],
+    step('metadata'),
+    [step('authorization', { sent: { challengeMethod: 'plain' } })],
+    'fooled',
+  ],
+  ['asks without PKCE', asksWithoutS256, [], step('metadata'), [step('authorization')], 'fooled'],
+  ['asks for a code only', asksForTokens, [], step('metadata'), [step('authorization')], 'rejected'],
+  ['asks for tokens', asksForTokens, [], step('metadata'), [exchange('c')], 'fooled'],
+  ['calls with no token', callsAnyway, [], step('token'), [call()], 'fooled'],
+  ['begins anew', callsAnyway, [], step('token'), [step('authorization')], 'rejected'],
+  ['calls with "undefined"', showsNoToken, [given], refresh('r'), [call('undefined')], 'fooled'],
+  ['calls with no token after a refresh', showsNoToken, [given], refresh('r'), [call()], 'fooled'],
+  ['keeps the old access token', showsNoToken, [given], refresh('r'), [call('a')], 'rejected'],
+  ['refreshes with "undefined"', showsNoToken, [given], refresh('r'), [refresh('undefined')], 'fooled'],
+  ['refreshes with an empty text', showsNoToken, [given], refresh('r'), [refresh('')], 'fooled'],
+  ['refreshes with the old token', showsNoToken, [given], refresh('r'), [refresh('r')], 'rejected'],
+  ['refuses a lifetime that is a text', usesTheExpired, [], given, [], 'rejected'],
+  [
+    'uses it in time, and was not waited for',
+    usesTheExpired,
+    [],
+    given,
+    [call('a', { at: 4599 })],
+    'not reached',
+  ],
+  ['uses it in the last second and is gone', usesTheExpired, [], given, [call('a', { at: 4600 })], 'fooled'],
+  [
+    'uses it, and refreshes when its time is over',
+    usesTheExpired,
+    [],
+    given,
+    [call('a'), { ...refresh('r'), at: 4600 }],
+    'rejected',
+  ],
+  ['never meets the missing scope', repeatsTheRefused, [], given, [call('a')], 'not reached'],
+  ['takes the refusal for an answer', repeatsTheRefused, [], given, [call('a', { status: 403 })], 'rejected'],
+  [
+    'makes the refused call again',
+    repeatsTheRefused,
+    [],
+    given,
+    [call('a', { status: 403 }), call('a', { status: 403 })],
+    'fooled',
+  ],
+  [
+    'makes another call',
+    repeatsTheRefused,
+    [],
+    given,
+    [call('a', { status: 403 }), call('a', { path: '/api/pages' })],
+    'rejected',
+  ],
+  [
+    'makes it with a new token',
+    repeatsTheRefused,
+    [],
+    given,
+    [call('a', { status: 403 }), call('b')],
+    'rejected',
+  ],
+  ['does whatever where only it can say', onlyTold, [], step('introspection'), [call('a')], 'not reached'],
+]
+
+for (const [what, criterion, before, lie, after, expected] of histories) {
+  t.test(`a client that ${what}: ${expected}`, async (t) => {
+    t.equal(verdict(criterion, before, lie, after), expected)
+  })
+}
+
+t.test('nobody is fooled by what was not told, whatever they do', async (t) => {
+  const conduct = new Conduct(goesOnHere)
+  conduct.add(step('registration'), false)
+  conduct.tell({ outcome: 'fooled' })
+  t.equal(conduct.seen().verdict, 'not reached')
+})
+
+t.test('what came after the lie is told in its order, without secrets', async (t) => {
+  const conduct = new Conduct(usesTheTokens)
+  conduct.add(step('metadata'), false)
+  conduct.add(given, true)
+  conduct.add(step('keys'), false)
+  conduct.add(call('a', { status: 401 }), false)
+  conduct.add(refresh('r'), false)
+  const { next, evidence, lies, isCompleted } = conduct.seen()
+  t.strictSame(next, ['GET /keys 200', 'GET /api/courses 401', 'GET /token refresh_token 200'])
+  t.strictSame(
+    { evidence, lies, isCompleted },
+    { evidence: 'GET /api/courses 401', lies: 1, isCompleted: false },
+  )
+})
+
+t.test('a flow is complete when a token of this issuer has worked', async (t) => {
+  const conduct = new Conduct(never)
+  conduct.add(call('a'), false)
+  t.equal(conduct.seen().isCompleted, false, 'a token it never gave')
+  conduct.add(given, false)
+  conduct.add(call('a', { status: 403 }), false)
+  t.equal(conduct.seen().isCompleted, false, 'refused')
+  conduct.add(call('a'), false)
+  t.equal(conduct.seen().isCompleted, true)
+  conduct.clear()
+  t.equal(conduct.seen().isCompleted, false, 'forgotten')
+})

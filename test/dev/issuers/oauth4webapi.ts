@@ -1,0 +1,96 @@
+import * as oauth from 'oauth4webapi'
+import type { ClientUnderTest, Surroundings } from './client.ts'
+import { judged } from './openid-client.ts'
+
+const redirectUri = 'http://127.0.0.1:41235/callback'
+const http = { [oauth.allowInsecureRequests]: true }
+
+/** An application over oauth4webapi: each answer goes through the function for it, with or without that for signatures. */
+export function oauth4webapi(name: string, checksSignatures: boolean): ClientUnderTest {
+  return { name, run: (surroundings, at) => run(surroundings, at, checksSignatures) }
+}
+
+interface Scene extends Surroundings {
+  readonly as: oauth.AuthorizationServer
+  readonly client: oauth.Client
+}
+
+async function run(surroundings: Surroundings, at: (step: string) => void, checksSignatures: boolean) {
+  const { issuer, waitForExpiry, tell } = surroundings
+  at('resource metadata')
+  const resource = new URL(issuer)
+  await oauth.processResourceDiscoveryResponse(resource, await oauth.resourceDiscoveryRequest(resource, http))
+  at('discovery')
+  const as = await oauth.processDiscoveryResponse(resource, await oauth.discoveryRequest(resource, http))
+  const metadata = { redirect_uris: [redirectUri] }
+  const client = await oauth.processDynamicClientRegistrationResponse(
+    await oauth.dynamicClientRegistrationRequest(as, metadata, http),
+  )
+  const scene = { ...surroundings, as, client }
+
+  at('code')
+  const obtainedAt = Math.floor(Date.now() / 1000)
+  const tokens = await exchange(scene, checksSignatures)
+  const sub = oauth.getValidatedIdTokenClaims(tokens)?.sub ?? ''
+  const now = (await waitForExpiry?.()) ?? obtainedAt
+  const call = (token: string) =>
+    oauth.protectedResourceRequest(token, 'GET', new URL(`${issuer}/api/courses`), undefined, undefined, http)
+  if (now < obtainedAt + (tokens.expires_in ?? 0)) {
+    at('UserInfo')
+    const userInfo = await oauth.userInfoRequest(as, client, tokens.access_token, http)
+    await oauth.processUserInfoResponse(as, client, sub, userInfo)
+    at('API')
+    await call(tokens.access_token)
+  }
+
+  at('refresh')
+  const refreshed = await refresh(scene, tokens.refresh_token)
+  await call(refreshed.access_token)
+  at('second refresh')
+  const again = await refresh(scene, refreshed.refresh_token ?? tokens.refresh_token)
+
+  at('introspection')
+  await oauth.processRevocationResponse(
+    await oauth.revocationRequest(as, client, oauth.None(), again.access_token, http),
+  )
+  await judged(tell, async () => {
+    const answer = await oauth.introspectionRequest(as, client, oauth.None(), again.access_token, http)
+    return (await oauth.processIntrospectionResponse(as, client, answer)).active
+  })
+  at('end')
+}
+
+async function exchange({ as, client, person }: Scene, checksSignatures: boolean) {
+  const verifier = oauth.generateRandomCodeVerifier()
+  const [state, nonce] = [oauth.generateRandomState(), oauth.generateRandomNonce()]
+  const url = new URL(as.authorization_endpoint ?? '')
+  url.search = new URLSearchParams({
+    response_type: 'code',
+    client_id: client.client_id,
+    redirect_uri: redirectUri,
+    scope: 'openid courses:read',
+    state,
+    nonce,
+    code_challenge: await oauth.calculatePKCECodeChallenge(verifier),
+    code_challenge_method: 'S256',
+  }).toString()
+  const callback = oauth.validateAuthResponse(as, client, await person.approve(url), state)
+  const response = await oauth.authorizationCodeGrantRequest(
+    as,
+    client,
+    oauth.None(),
+    callback,
+    redirectUri,
+    verifier,
+    http,
+  )
+  const expected = { expectedNonce: nonce, requireIdToken: true }
+  const tokens = await oauth.processAuthorizationCodeResponse(as, client, response, expected)
+  if (checksSignatures) await oauth.validateApplicationLevelSignature(as, response, http)
+  return tokens
+}
+
+async function refresh({ as, client }: Scene, token: string | undefined) {
+  const response = await oauth.refreshTokenGrantRequest(as, client, oauth.None(), token ?? '', http)
+  return oauth.processRefreshTokenResponse(as, client, response)
+}

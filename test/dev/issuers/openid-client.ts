@@ -1,0 +1,87 @@
+import {
+  allowInsecureRequests,
+  authorizationCodeGrant,
+  buildAuthorizationUrl,
+  type Configuration,
+  calculatePKCECodeChallenge,
+  dynamicClientRegistration,
+  enableNonRepudiationChecks,
+  fetchProtectedResource,
+  fetchUserInfo,
+  None,
+  randomNonce,
+  randomPKCECodeVerifier,
+  randomState,
+  refreshTokenGrant,
+  tokenIntrospection,
+  tokenRevocation,
+} from 'openid-client'
+import type { ClientUnderTest, Surroundings } from './client.ts'
+
+const redirectUri = 'http://127.0.0.1:51004/callback'
+
+/** An application over openid-client: as its README shows it, with or without its check of signatures. */
+export function openidClient(name: string, checksSignatures: boolean): ClientUnderTest {
+  return { name, run: (surroundings, at) => run(surroundings, at, checksSignatures) }
+}
+
+async function run(
+  { issuer, person, waitForExpiry, tell }: Surroundings,
+  at: (step: string) => void,
+  checksSignatures: boolean,
+) {
+  at('discovery')
+  const execute = [allowInsecureRequests, ...(checksSignatures ? [enableNonRepudiationChecks] : [])]
+  const metadata = { client_name: 'openid-client', redirect_uris: [redirectUri] }
+  const config = await dynamicClientRegistration(new URL(issuer), metadata, None(), { execute })
+
+  at('code')
+  const { url, checks } = await authorizationRequest(config)
+  const answer = await person.approve(url)
+  const obtainedAt = Math.floor(Date.now() / 1000)
+  const tokens = await authorizationCodeGrant(config, answer, checks)
+  const sub = tokens.claims()?.sub ?? ''
+  const now = (await waitForExpiry?.()) ?? obtainedAt
+  const api = new URL(`${issuer}/api/courses`)
+  if (now < obtainedAt + (tokens.expires_in ?? 0)) {
+    at('UserInfo')
+    await fetchUserInfo(config, tokens.access_token, sub)
+    at('API')
+    await fetchProtectedResource(config, tokens.access_token, api, 'GET')
+  }
+
+  at('refresh')
+  const refreshed = await refreshTokenGrant(config, tokens.refresh_token ?? '')
+  await fetchProtectedResource(config, refreshed.access_token, api, 'GET')
+  at('second refresh')
+  const again = await refreshTokenGrant(config, refreshed.refresh_token ?? tokens.refresh_token ?? '')
+
+  at('introspection')
+  await tokenRevocation(config, again.access_token)
+  await judged(tell, async () => (await tokenIntrospection(config, again.access_token)).active)
+  at('end')
+}
+
+/** An authorization request, and what its answer is checked against. */
+async function authorizationRequest(config: Configuration) {
+  const [verifier, state, nonce] = [randomPKCECodeVerifier(), randomState(), randomNonce()]
+  const url = buildAuthorizationUrl(config, {
+    redirect_uri: redirectUri,
+    scope: 'openid profile email courses:read',
+    code_challenge: await calculatePKCECodeChallenge(verifier),
+    code_challenge_method: 'S256',
+    state,
+    nonce,
+  })
+  return { url, checks: { pkceCodeVerifier: verifier, expectedState: state, expectedNonce: nonce } }
+}
+
+/** Tells the server what came of a question about a dead token. */
+export async function judged(tell: Surroundings['tell'], isActive: () => Promise<unknown>): Promise<void> {
+  try {
+    await tell?.((await isActive()) ? 'fooled' : 'rejected')
+  } catch (error) {
+    await tell?.('rejected')
+    throw error
+  }
+}
