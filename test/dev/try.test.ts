@@ -13,9 +13,9 @@ function pageOf(landing: Landing): Page {
 }
 
 /** A run, begun for alice. */
-async function begin(agent: UserAgent, fields: Readonly<Record<string, string>> = {}): Promise<Page> {
-  const body = new URLSearchParams({ person: alice.username, ...fields })
-  return pageOf(await agent.open(`${server.issuer}/_dev/try`, { method: 'POST', body }))
+async function begin(agent: UserAgent, issuer = server.issuer): Promise<Page> {
+  const body = new URLSearchParams({ person: alice.username })
+  return pageOf(await agent.open(`${issuer}/_dev/try`, { method: 'POST', body }))
 }
 
 /** Presses the button of this step, or with `rest` that and what follows. */
@@ -37,11 +37,17 @@ const saidOf = (page: Page) =>
 const stateOf = (page: Page, step: string) =>
   new RegExp(`id="${step}" class="runstep (\\w+)"`).exec(page.html)?.[1]
 
-/** Up to the callback, whose query `change` may change. */
-async function comeBack(agent: UserAgent, change: (query: URLSearchParams) => void = () => {}) {
-  const ready = await take(agent, await begin(agent), 'discover', true)
+interface Way {
+  readonly issuer?: string
+  /** Changes the query of the callback. */
+  readonly change?: (query: URLSearchParams) => void
+}
+
+/** Up to the callback. */
+async function comeBack(agent: UserAgent, { issuer, change }: Way = {}) {
+  const ready = await take(agent, await begin(agent, issuer), 'discover', true)
   const callback = await signInAndApprove(agent, await agent.open(linkOf(ready)))
-  change(callback.searchParams)
+  change?.(callback.searchParams)
   return pageOf(
     await new UserAgent(callback.origin)
       .open(callback.href)
@@ -151,7 +157,9 @@ t.test('each request can be sent again from a terminal', async (t) => {
 
 t.test('it stops at an answer whose issuer or state is another, and does not use the code', async (t) => {
   const agent = new UserAgent(server.issuer)
-  const foreign = await comeBack(agent, (query) => query.set('iss', 'https://evil.example'))
+  const foreign = await comeBack(agent, {
+    change: (query) => query.set('iss', 'https://evil.example'),
+  })
   t.equal(stateOf(foreign, 'authorize'), 'failed')
   t.equal(saidOf(foreign)['authorize'], 'This answer must not be used.')
   t.equal(stateOf(await take(agent, foreign, 'exchange'), 'exchange'), 'later')
@@ -159,6 +167,25 @@ t.test('it stops at an answer whose issuer or state is another, and does not use
   const unknown = await fetch(`${server.issuer}/_dev/try/callback?code=x&state=of-nobody`)
   t.equal(unknown.status, 400)
 })
+
+t.test(
+  'against an issuer that lies it finds the lie, and against one that does not it finds none',
+  async (t) => {
+    const list = await (await fetch(`${server.issuer}/_dev/try`)).text()
+    for (const [id, step, said] of [
+      ['iss-wrong', 'authorize', 'This answer must not be used.'],
+      ['id-token-wrong-nonce', 'identify', 'This ID Token must not be believed.'],
+      ['reference', 'call-again', '401, as it should be.'],
+    ] as const) {
+      t.ok(list.includes(`href="/_dev/issuers/${id}/_dev/try"`))
+      const agent = new UserAgent(server.issuer)
+      const back = await comeBack(agent, { issuer: `${server.issuer}/_dev/issuers/${id}` })
+      const page = await take(agent, back, 'exchange', true)
+      t.equal(saidOf(page)[step], said, id)
+      t.equal(stateOf(page, step), id === 'reference' ? 'done' : 'failed')
+    }
+  },
+)
 
 t.test('a person who refuses is shown as what the client learns', async (t) => {
   const agent = new UserAgent(server.issuer)
