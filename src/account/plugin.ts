@@ -5,7 +5,9 @@ import { formBodies } from '../http/parameters.ts'
 import { ownActivity } from './activity.ts'
 import { connectedApps } from './apps.ts'
 import { ownEmail } from './email.ts'
+import { ownCodes } from './one-time-codes.ts'
 import { ownOverview } from './overview.ts'
+import { ownPasskeys } from './passkeys.ts'
 import { ownPassword } from './password.ts'
 import { ownPrivacy } from './privacy.ts'
 import { ownProfile } from './profile.ts'
@@ -20,6 +22,8 @@ export const account: FastifyPluginAsync<AppDeps> = async (app, deps) => {
   connectedApps(app, deps)
   ownSessions(app, deps)
   ownPassword(app, deps)
+  ownPasskeys(app, deps)
+  ownCodes(app, deps)
   ownProfile(app, deps)
   ownEmail(app, deps)
   ownActivity(app, deps)

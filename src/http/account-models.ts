@@ -25,6 +25,10 @@ export const doneWords = [
   'session-ended',
   'sessions-ended',
   'password-changed',
+  'passkey-added',
+  'passkey-removed',
+  'codes-begun',
+  'codes-removed',
   'password-changed-disconnected',
   'profile-saved',
   'email-saved',
@@ -162,6 +166,45 @@ export interface AccountPasswordPage {
   readonly problem?: Text
 }
 
+export interface AccountPasskeysPage {
+  readonly frame: AccountFrame
+  readonly action: string
+  readonly hidden: Readonly<Record<string, string>>
+  readonly passkeys: readonly {
+    /** What the form calls it. */
+    readonly handle: string
+    readonly name: string
+    readonly addedAgoSeconds: Seconds
+    /** Absent: not yet. */
+    readonly usedAgoSeconds?: Seconds
+    /** It is kept by more than one device. */
+    readonly synced: boolean
+  }[]
+  /** There is no room for another one. */
+  readonly isFull: boolean
+  /** What the script of the page asks the browser for, Web Authentication Level 3 §5.4, as JSON; absent where none can be made. */
+  readonly creation?: {
+    readonly options: string
+    /** What it may be called. */
+    readonly name: string
+  }
+  readonly problem?: Text
+}
+
+export interface AccountCodesPage {
+  readonly frame: AccountFrame
+  readonly action: string
+  readonly hidden: Readonly<Record<string, string>>
+  /** Codes are asked for after the password only. */
+  readonly hasPassword: boolean
+  readonly inUse?: { readonly sinceAgoSeconds: Seconds; readonly recoveryCodes: number }
+  /** A secret nobody has shown a code of yet: a picture of it, and what to type in without a camera. */
+  readonly setUp?: { readonly pictureUrl: string; readonly secret: string }
+  /** New recovery codes, shown this once. */
+  readonly fresh?: readonly string[]
+  readonly problem?: Text
+}
+
 export interface AccountProfilePage {
   readonly frame: AccountFrame
   readonly action: string
@@ -236,6 +279,8 @@ export interface AccountPages {
   'account-sessions': AccountSessionsPage
   'account-security': AccountSecurityPage
   'account-password': AccountPasswordPage
+  'account-passkeys': AccountPasskeysPage
+  'account-one-time-codes': AccountCodesPage
   'account-profile': AccountProfilePage
   'account-email': AccountEmailPage
   'account-activity': AccountActivityPage

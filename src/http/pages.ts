@@ -68,7 +68,12 @@ const pageHeaders = {
 const javascript = 'text/javascript; charset=utf-8'
 
 /** The pages with a script: all they do can be done without it, but for passkeys. */
-const scripted: ReadonlySet<keyof Pages> = new Set(['form-post', 'login', 'second-factor'])
+const scripted: ReadonlySet<keyof Pages> = new Set([
+  'form-post',
+  'login',
+  'second-factor',
+  'account-passkeys',
+])
 
 /**
  * The CSP source that lets a form's POST end at this redirect URI: its origin, or the bare scheme where CSP has no

@@ -28,6 +28,8 @@ const pageNames: Readonly<Record<keyof Pages, true>> = {
   'account-sessions': true,
   'account-security': true,
   'account-password': true,
+  'account-passkeys': true,
+  'account-one-time-codes': true,
   'account-profile': true,
   'account-email': true,
   'account-activity': true,

@@ -163,6 +163,67 @@ export const accountPages = {
       hasPassword: true,
     },
   },
+  'account-passkeys': {
+    page: 'account-passkeys',
+    model: {
+      frame: { ...frameOf('security'), done: 'passkey-added' },
+      action: '/account/passkeys',
+      hidden,
+      passkeys: [
+        { handle: 'p1', name: 'Firefox, Linux', addedAgoSeconds: 60, synced: false },
+        { handle: 'p2', name: 'Telephone', addedAgoSeconds: 8_000_000, usedAgoSeconds: 3600, synced: true },
+      ],
+      isFull: false,
+      creation: { options: '{"challenge":"3q2-7w"}', name: 'Chrome, macOS' },
+    },
+  },
+  'account-passkeys-none': {
+    page: 'account-passkeys',
+    model: {
+      frame: frameOf('security'),
+      action: '/account/passkeys',
+      hidden,
+      passkeys: [],
+      isFull: false,
+      problem: says('passkeys.refused'),
+    },
+  },
+  'account-one-time-codes': {
+    page: 'account-one-time-codes',
+    model: {
+      frame: frameOf('security'),
+      action: '/account/one-time-codes',
+      hidden,
+      hasPassword: true,
+      inUse: { sinceAgoSeconds: 8_000_000, recoveryCodes: 8 },
+    },
+  },
+  'account-one-time-codes-begun': {
+    page: 'account-one-time-codes',
+    model: {
+      frame: { ...frameOf('security'), done: 'codes-begun' },
+      action: '/account/one-time-codes',
+      hidden,
+      hasPassword: true,
+      setUp: { pictureUrl: '/assets/icon.svg', secret: 'KZXW6YTBOI7DAMJQKZXW6YTBOI7DAMJQ' },
+      problem: says('codes.wrong'),
+    },
+  },
+  'account-one-time-codes-fresh': {
+    page: 'account-one-time-codes',
+    model: {
+      frame: frameOf('security'),
+      action: '/account/one-time-codes',
+      hidden,
+      hasPassword: true,
+      inUse: { sinceAgoSeconds: 1, recoveryCodes: 10 },
+      fresh: Array.from({ length: 10 }, (_, index) => `7k2m-9xqd-0hjp-c4t${index}`),
+    },
+  },
+  'account-one-time-codes-none': {
+    page: 'account-one-time-codes',
+    model: { frame: frameOf('security'), action: '/account/one-time-codes', hidden, hasPassword: true },
+  },
   'account-password-problem': {
     page: 'account-password',
     model: {
@@ -316,6 +377,17 @@ export const hostileAccountPages = {
         browser: hostileText,
         from: says('place.network', { network: { host: hostileText } }),
       })),
+    },
+  },
+  'hostile-account-passkeys': {
+    page: 'account-passkeys',
+    model: {
+      frame: hostileFrame('security'),
+      action: hostileText,
+      hidden: hostileHidden,
+      passkeys: [{ handle: hostileText, name: hostileText, addedAgoSeconds: 1, synced: true }],
+      isFull: false,
+      creation: { options: hostileText, name: hostileText },
     },
   },
   'hostile-account-password': {

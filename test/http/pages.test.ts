@@ -49,7 +49,8 @@ t.test('only form_post and passkeys need a script, and it is a file', async (t) 
   for (const name of names) {
     const scripts = parseElements(await html(name)).filter((element) => element.name === 'script')
     const { page, model } = samples[name as keyof typeof samples]
-    const file = page === 'form-post' ? 'form-post' : 'passkey' in model ? 'passkeys' : undefined
+    const asksDevice = 'passkey' in model || 'creation' in model
+    const file = page === 'form-post' ? 'form-post' : asksDevice ? 'passkeys' : undefined
     t.equal(scripts.length, file === undefined ? 0 : 1, name)
     for (const script of scripts)
       t.match(script.attributes.get('src'), new RegExp(`^/assets/${file}\\.js\\?v=`))
@@ -101,7 +102,9 @@ t.test(
         'permissions-policy': /camera=\(\)/,
       })
       if (name.endsWith('form-post')) continue
-      const script = ['login', 'second-factor'].includes(samples[name as keyof typeof samples].page)
+      const script = ['login', 'second-factor', 'account-passkeys'].includes(
+        samples[name as keyof typeof samples].page,
+      )
       t.equal(
         headers['content-security-policy'],
         `default-src 'none'; script-src ${script ? "'self'" : "'none'"}; style-src 'self'; img-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'`,

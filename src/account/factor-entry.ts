@@ -1,0 +1,62 @@
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { reachFrom } from '../credentials/factors.ts'
+import type { AppDeps } from '../deps.ts'
+import { methodsOf, multiFactor } from '../domain/authentication-context.ts'
+import type { Write } from '../domain/decision.ts'
+import { recentSeconds } from '../domain/session.ts'
+import { ownPages, type Submission, type Visit } from '../http/own-pages.ts'
+
+/**
+ * The way to what a person signs in with: by a sign-in of the last minutes, and by one with a second factor for who
+ * has one. Otherwise whoever finds a password, or an open browser, makes themselves at home.
+ */
+export function factorEntry(app: FastifyInstance, deps: AppDeps, page: string) {
+  const { visit, submission, back } = ownPages(app, deps)
+  const entry = { room: 'security', recent: true } as const
+
+  const isProven = async ({ session }: Visit, reply: FastifyReply, back: string): Promise<boolean> => {
+    const acr = { values: [multiFactor], essential: false }
+    const wanted = { page: back, prompt: [], maxAgeSeconds: recentSeconds, acr }
+    const reach = await reachFrom(deps, wanted, session)
+    if (!reach.includes(multiFactor)) return true
+    await reply.waitForPerson(wanted, 'login')
+    return false
+  }
+
+  return {
+    visit: async (request: FastifyRequest, reply: FastifyReply): Promise<Visit | undefined> => {
+      const here = await visit(request, reply, entry)
+      return here !== undefined && (await isProven(here, reply, page)) ? here : undefined
+    },
+    submission: async (request: FastifyRequest, reply: FastifyReply): Promise<Submission | undefined> => {
+      const here = await submission(request, reply, entry)
+      return here !== undefined && (await isProven(here, reply, `${page}?done=again`)) ? here : undefined
+    },
+    back,
+    stepUp: stepUp(app),
+  }
+}
+
+/**
+ * The session of somebody who has just shown a new factor, which counts as shown at their sign-in: under another
+ * identifier, as every session that becomes more. `keep` puts it into the browser once the writes are done.
+ */
+function stepUp(app: FastifyInstance) {
+  return async ({ session, now }: Visit, factor: 'codes' | 'passkey', reply: FastifyReply) => {
+    const { secret, id } = app.browser.mintSession()
+    const shown = {
+      password: session.methods.includes('pwd'),
+      codes: factor === 'codes' || session.methods.includes('otp'),
+      passkey: factor === 'passkey' || session.methods.includes('pop'),
+    }
+    // A passkey is made only where the device made sure who holds it.
+    const methods = methodsOf(shown, shown.passkey)
+    const present = await app.browser.sessions(reply.request, now)
+    const writes: readonly Write[] = [
+      { op: 'insertSession', session: { ...session, id, methods } },
+      { op: 'deleteSession', sessionId: session.id },
+    ]
+    const beside = present.filter((other) => other.id !== session.id)
+    return { writes, keep: () => app.browser.keepSession(reply, secret, beside) }
+  }
+}

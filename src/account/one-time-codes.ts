@@ -1,0 +1,154 @@
+import type { FastifyInstance, FastifyReply } from 'fastify'
+import { drawCode, mintCodeSecret, showCodeSecret, stepOfCode } from '../credentials/one-time-codes.ts'
+import type { AppDeps } from '../deps.ts'
+import { auditEvent, type Occasion } from '../domain/audit.ts'
+import { accept, withWrites } from '../domain/decision.ts'
+import type { Account, SecondFactor } from '../domain/model.ts'
+import { single } from '../domain/parameters.ts'
+import {
+  beginCodes,
+  confirmCodes,
+  hashRecoveryCode,
+  mintRecoveryCodes,
+  recoveryCodes,
+  renewRecoveryCodes,
+} from '../domain/second-factor.ts'
+import type { Text } from '../domain/text.ts'
+import type { Submission, Visit } from '../http/own-pages.ts'
+import { says } from '../texts/catalogue.ts'
+import { factorEntry } from './factor-entry.ts'
+
+const page = '/account/one-time-codes'
+const picture = `${page}/picture.svg`
+
+/** What the page shows beside how things stand. */
+interface Shown {
+  readonly problem?: Text
+  /** Shown once, here and never again. */
+  readonly fresh?: readonly string[]
+}
+
+/** The one-time codes of a person, RFC 6238, and the recovery codes that stand in for them. */
+export function ownCodes(app: FastifyInstance, deps: AppDeps): void {
+  const { config, service, store, keys, random } = deps
+  const { visit, submission, back, stepUp } = factorEntry(app, deps, page)
+
+  app.get(page, { schema: { hide: true } }, async (request, reply) => {
+    const here = await visit(request, reply)
+    return here === undefined ? reply : show(here, reply)
+  })
+
+  app.get(picture, { schema: { hide: true } }, async (request, reply) => {
+    const here = await visit(request, reply)
+    if (here === undefined) return reply
+    const codes = await store.find('secondFactor', here.account.id)
+    if (codes === undefined || codes.confirmedAt !== undefined) return reply.callNotFound()
+    const { uri } = await secretOf(codes, here.account)
+    return reply
+      .header('cache-control', 'no-store')
+      .header('cross-origin-resource-policy', 'same-origin')
+      .type('image/svg+xml')
+      .send(await drawCode(uri))
+  })
+
+  app.post(page, { schema: { hide: true } }, async (request, reply) => {
+    const here = await submission(request, reply)
+    if (here === undefined) return reply
+    const occasion = { by: 'person', at: here.now, from: request.ip } as const
+    switch (single(here.form, 'decision')) {
+      case 'begin':
+        await begin(here)
+        return back(reply, 'codes-begun')
+      case 'confirm':
+        return confirm(here, occasion, reply)
+      case 'renew':
+        return renew(here, occasion, reply)
+      case 'remove':
+        return back(reply, (await remove(here, occasion)) ? 'codes-removed' : 'gone')
+      default:
+        return back(reply, 'gone')
+    }
+  })
+
+  const secretOf = ({ accountId, sealedSecret }: SecondFactor, { username }: Account) =>
+    showCodeSecret(keys.unseal(sealedSecret, accountId), config.service.name, username)
+
+  const show = async ({ frame, hidden, account, now }: Visit, reply: FastifyReply, shown: Shown = {}) => {
+    const { problem, fresh } = shown
+    const codes = await store.find('secondFactor', account.id)
+    const isInUse = codes?.confirmedAt !== undefined
+    const model = {
+      frame,
+      action: service.prefix + page,
+      hidden,
+      hasPassword: account.passwordHash !== undefined,
+      ...(codes &&
+        isInUse && {
+          inUse: {
+            sinceAgoSeconds: Math.max(1, now - (codes.confirmedAt ?? now)),
+            recoveryCodes: codes.recoveryHashes.length,
+          },
+        }),
+      ...(codes &&
+        !isInUse && {
+          setUp: { pictureUrl: service.prefix + picture, secret: (await secretOf(codes, account)).text },
+        }),
+      ...(fresh !== undefined && { fresh }),
+      ...(problem !== undefined && { problem }),
+    }
+    return reply.page('account-one-time-codes', model, { status: problem === undefined ? 200 : 400 })
+  }
+
+  const begin = ({ account, now }: Submission) => {
+    const sealed = keys.seal(mintCodeSecret(random), account.id)
+    return store.transact('secondFactor', account.id, (current) =>
+      beginCodes(current, account.id, sealed, now),
+    )
+  }
+
+  const mint = () => {
+    const fresh = mintRecoveryCodes(random(recoveryCodes.count * recoveryCodes.bytes))
+    return { fresh, hashes: fresh.map(hashRecoveryCode) }
+  }
+
+  const confirm = async (here: Submission, occasion: Occasion, reply: FastifyReply) => {
+    const { account, form, now } = here
+    const opened = await store.find('secondFactor', account.id)
+    if (opened === undefined || opened.confirmedAt !== undefined) return back(reply, 'gone')
+    const step = await stepOfCode(keys, opened, single(form, 'code') ?? '', now)
+    const { fresh, hashes } = mint()
+    const told = auditEvent('second-factor-added', occasion, { accountId: account.id })
+    const more = await stepUp(here, 'codes', reply)
+    const isRight = await store.transact('secondFactor', account.id, (current) => {
+      const decision = confirmCodes(current, opened, step, hashes, now)
+      return 'result' in decision && decision.result ? withWrites(decision, told, ...more.writes) : decision
+    })
+    if (!isRight) return show(here, reply, { problem: says('codes.wrong') })
+    more.keep()
+    return show(here, reply, { fresh })
+  }
+
+  const renew = async (here: Submission, occasion: Occasion, reply: FastifyReply) => {
+    const { account } = here
+    const { fresh, hashes } = mint()
+    const told = auditEvent('recovery-codes-made', occasion, { accountId: account.id })
+    const isDone = await store.transact('secondFactor', account.id, (current) => {
+      const decision = renewRecoveryCodes(current, hashes)
+      return 'result' in decision && decision.result ? withWrites(decision, told) : decision
+    })
+    return isDone ? show(here, reply, { fresh }) : back(reply, 'gone')
+  }
+
+  /** Ends every other session too: one of them may have begun with a code. */
+  const remove = ({ account, session }: Submission, occasion: Occasion): Promise<boolean> => {
+    const { id: accountId } = account
+    return store.transact('secondFactor', accountId, (current) => {
+      if (current === undefined) return accept(false)
+      const gone = { op: 'deleteSecondFactor', accountId } as const
+      // Codes nobody ever showed were none.
+      if (current.confirmedAt === undefined) return accept(true, gone)
+      const others = { op: 'deleteSessionsOf', accountId, except: session.id } as const
+      return accept(true, gone, others, auditEvent('second-factor-removed', occasion, { accountId }))
+    })
+  }
+}

@@ -1,0 +1,172 @@
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { creationOptions, verifyCreation } from '../credentials/passkeys.ts'
+import type { AppDeps } from '../deps.ts'
+import { auditEvent } from '../domain/audit.ts'
+import { accept } from '../domain/decision.ts'
+import { untouched } from '../domain/interaction.ts'
+import type { Passkey } from '../domain/model.ts'
+import { type Parameters, single } from '../domain/parameters.ts'
+import { mostPasskeys } from '../domain/passkey.ts'
+import { hashSecret } from '../domain/secret.ts'
+import type { Text } from '../domain/text.ts'
+import { browserName } from '../http/browser-name.ts'
+import type { Submission, Visit } from '../http/own-pages.ts'
+import { RecordExists } from '../storage/store.ts'
+import { says } from '../texts/catalogue.ts'
+import { factorEntry } from './factor-entry.ts'
+
+const page = '/account/passkeys'
+const longestName = 60
+
+/** The passkeys of a person, Web Authentication Level 3: which there are, one more, one less. */
+export function ownPasskeys(app: FastifyInstance, deps: AppDeps): void {
+  const { config, service, store, random } = deps
+  const { visit, submission, back, stepUp } = factorEntry(app, deps, page)
+  const { relyingParty } = service
+
+  app.get(page, { schema: { hide: true } }, async (request, reply) => {
+    const here = await visit(request, reply)
+    return here === undefined ? reply : show(here, reply)
+  })
+
+  app.post(page, { schema: { hide: true } }, async (request, reply) => {
+    const here = await submission(request, reply)
+    if (here === undefined) return reply
+    const removed = single(here.form, 'remove')
+    if (removed !== undefined)
+      return back(reply, (await remove(here, removed, request)) ? 'passkey-removed' : 'gone')
+    const problem = await add(here, request, reply)
+    return problem === undefined ? back(reply, 'passkey-added') : show(here, reply, problem)
+  })
+
+  const show = async (
+    { frame, hidden, account, now, handleOf }: Visit,
+    reply: FastifyReply,
+    problem?: Text,
+  ) => {
+    const passkeys = await store.listOf('passkey', account.id)
+    const isFull = passkeys.length >= mostPasskeys
+    const offer = relyingParty && !isFull ? await offerChallenge(reply, now) : undefined
+    const model = {
+      frame,
+      action: service.prefix + page,
+      hidden: { ...hidden, ...(offer && { interaction: offer.id }) },
+      passkeys: passkeys.map((passkey) => ({
+        handle: handleOf(passkey.id),
+        name: passkey.name,
+        addedAgoSeconds: Math.max(1, now - passkey.createdAt),
+        ...(passkey.usedAt > passkey.createdAt && { usedAgoSeconds: Math.max(1, now - passkey.usedAt) }),
+        synced: passkey.backedUp,
+      })),
+      isFull,
+      ...(relyingParty &&
+        offer && {
+          creation: {
+            options: JSON.stringify(
+              creationOptions(relyingParty, config.service.name, account, passkeys, offer.challenge),
+            ),
+            name: (await browserName(reply.request.headers['user-agent'])) ?? '',
+          },
+        }),
+      ...(problem !== undefined && { problem }),
+    }
+    return reply.page('account-passkeys', model, { status: problem === undefined ? 200 : 400 })
+  }
+
+  /** What the next passkey is to sign: kept here, and good once. */
+  const offerChallenge = async (reply: FastifyReply, now: number) => {
+    const [id, challenge] = [16, 32].map((size) => random(size).toString('base64url')) as [string, string] // two of two
+    const interaction = {
+      id,
+      challenge,
+      browserHash: hashSecret(app.browser.ensureSecret(reply.request, reply)),
+      request: { page, prompt: [] },
+      ...untouched,
+      createdAt: now,
+      expiresAt: now + config.lifetimes.interactionSeconds,
+    }
+    await store.write({ op: 'insertInteraction', interaction })
+    return { id, challenge }
+  }
+
+  const takeChallenge = (form: Parameters, request: FastifyRequest, now: number) => {
+    const browserHash = hashSecret(app.browser.secret(request) ?? '')
+    const id = (single(form, 'interaction') ?? '').slice(0, 64)
+    return store.transact('interaction', id, (current) => {
+      const isOurs = current?.browserHash === browserHash && 'page' in current.request
+      if (!isOurs || current.request.page !== page || now >= current.expiresAt) return accept(undefined)
+      return accept(current.challenge, { op: 'deleteInteraction', interactionId: id })
+    })
+  }
+
+  /** Undefined when it was added, otherwise what to say. */
+  const add = async (
+    here: Submission,
+    request: FastifyRequest,
+    reply: FastifyReply,
+  ): Promise<Text | undefined> => {
+    const { account, form, now } = here
+    const challenge = await takeChallenge(form, request, now)
+    if (challenge === undefined || relyingParty === undefined) return says('passkeys.outdated')
+    const made = await verifyCreation(relyingParty, single(form, 'credential'), challenge)
+    if (made === undefined) return says('passkeys.refused')
+    const name = nameOf(single(form, 'name'))
+    const passkey: Passkey = { ...made, accountId: account.id, name, createdAt: now, usedAt: now }
+    const occasion = { by: 'person', at: now, from: request.ip } as const
+    const count = (await store.listOf('passkey', account.id)).length
+    if (count >= mostPasskeys) return says('passkeys.full')
+    const more = await stepUp(here, 'passkey', reply)
+    try {
+      const isAdded = await store.transact('account', account.id, (current) =>
+        current === undefined || current.lockedAt !== undefined
+          ? accept(false)
+          : accept(
+              true,
+              { op: 'insertPasskey', passkey },
+              auditEvent('passkey-added', occasion, { accountId: account.id, name }),
+              ...more.writes,
+            ),
+      )
+      if (!isAdded) return says('passkeys.refused')
+      more.keep()
+      return undefined
+    } catch (error) {
+      if (error instanceof RecordExists) return says('passkeys.known')
+      throw error
+    }
+  }
+
+  /** Ends every other session too: one of them may have begun with it. */
+  const remove = async (
+    { account, session, now, handleOf }: Submission,
+    handle: string,
+    request: FastifyRequest,
+  ): Promise<boolean> => {
+    const passkeys = await store.listOf('passkey', account.id)
+    const wanted = passkeys.find(({ id }) => handleOf(id) === handle)
+    if (wanted === undefined) return false
+    const { id: accountId } = account
+    const occasion = { by: 'person', at: now, from: request.ip } as const
+    const told = auditEvent('passkey-removed', occasion, {
+      accountId,
+      name: wanted.name,
+      left: passkeys.length - 1,
+    })
+    return store.transact('passkey', wanted.id, (current) =>
+      current === undefined
+        ? accept(false)
+        : accept(
+            true,
+            { op: 'deletePasskey', passkeyId: current.id },
+            { op: 'deleteSessionsOf', accountId, except: session.id },
+            told,
+          ),
+    )
+  }
+}
+
+/** What the person calls it, on one line. */
+function nameOf(typed: string | undefined): string {
+  const name = (typed ?? '').replaceAll(/[\p{C}\s]+/gu, ' ').trim()
+  return name === '' ? 'Passkey' : [...name].slice(0, longestName).join('')
+}

@@ -1,0 +1,245 @@
+import { Secret, TOTP } from 'otpauth'
+import t from 'tap'
+import { ask, integrate, pageOf, sentAway, title } from '../helpers/authorization.ts'
+import { claimsOf, exchange, type Tokens } from '../helpers/flow.ts'
+import { alice, bob, startServer } from '../helpers/server.ts'
+import { type Page, UserAgent } from '../helpers/user-agent.ts'
+import { doneOf, enter, press, textOf } from './rooms.ts'
+
+const server = await startServer(t)
+const portal = await integrate(server, { consent: 'skip' })
+const room = '/one-time-codes'
+const mfa = 'https://refeds.org/profile/mfa'
+
+/** The program on somebody's telephone. */
+function program(page: Page) {
+  const [, secret = ''] = /<code>([A-Z2-7 ]+)<\/code>/.exec(page.html) ?? []
+  const totp = new TOTP({ secret: Secret.fromBase32(secret.replaceAll(' ', '')) })
+  return { code: (seconds = 0) => totp.generate({ timestamp: (server.now() + seconds) * 1000 }) }
+}
+
+const recoveryCodesOf = ({ html }: Page) =>
+  [...html.matchAll(/<li><code>([0-9a-z]{4}(?:-[0-9a-z]{4}){3})<\/code><\/li>/g)].map(([, code = '']) => code)
+
+async function setUp(agent: UserAgent, person = alice) {
+  const before = await enter(server, agent, room, person)
+  const begun = pageOf(await press(agent, before, 'decision', 'begin'))
+  const telephone = program(begun)
+  const form = begun.forms.find(({ fields }) => fields.some(({ name }) => name === 'code'))
+  const confirm = (code: string) => agent.submit(begun, { code, decision: 'confirm' }, form)
+  return { begun, telephone, confirm }
+}
+
+async function tokensOf(code: string | undefined): Promise<Record<string, unknown>> {
+  const tokens = (await (await exchange(server, portal, code ?? '')).json()) as Tokens
+  return claimsOf(tokens.id_token)
+}
+
+const agent = new UserAgent(server.issuer)
+const { begun, telephone, confirm } = await setUp(agent)
+let recovery: readonly string[] = []
+
+t.test(
+  'the secret is shown as a picture and to type in, and asked for nowhere before a code was shown',
+  async (t) => {
+    const picture = /<img class="qr" src="([^"]+)"/.exec(begun.html)?.[1] ?? ''
+    const image = await agent.send(new URL(picture, server.issuer).href)
+    t.equal(image.headers.get('content-type'), 'image/svg+xml')
+    t.match(await image.text(), /^<svg/)
+    t.equal(image.headers.get('cache-control'), 'no-store')
+    const stranger = await new UserAgent(server.issuer).send(new URL(picture, server.issuer).href)
+    t.equal(stranger.status, 303)
+    const other = new UserAgent(server.issuer)
+    const landing = await other.submit(pageOf(await ask(server, portal, {}, other)), alice)
+    t.ok('code' in sentAway(landing))
+  },
+)
+
+t.test('a wrong code turns nothing on, the right one does and shows ten recovery codes once', async (t) => {
+  const wrong = pageOf(await confirm('000000'))
+  t.equal(wrong.status, 400)
+  t.match(wrong.html, 'That code is not right')
+  const done = pageOf(await confirm(telephone.code()))
+  recovery = recoveryCodesOf(done)
+  t.equal(new Set(recovery).size, 10)
+  const later = await enter(server, agent, room)
+  t.strictSame(recoveryCodesOf(later), [])
+  t.match(textOf(later), 'One-time codes are on')
+  t.match(textOf(later), '10 recovery codes are left')
+})
+
+t.test('after the password a code is asked for, and the ID Token says so', async (t) => {
+  const person = new UserAgent(server.issuer)
+  const second = pageOf(await person.submit(pageOf(await ask(server, portal, {}, person)), alice))
+  t.equal(title(second), 'Confirm that it is you')
+  t.equal(person.cookies.has('lychgate_session'), false, 'the password alone signs nobody in')
+  const taken = telephone.code()
+  const used = pageOf(await person.submit(second, { code: taken }))
+  t.equal(used.status, 400, 'the code that turned it on is used up')
+  server.advance(30)
+  const { code } = sentAway(
+    await person.submit(used, { code: ` ${telephone.code().replace(/.../, '$& ')} ` }),
+  )
+  t.match(await tokensOf(code), { acr: mfa, amr: ['pwd', 'otp', 'mfa'] })
+})
+
+t.test('a code is good once, and so are its neighbours in time', async (t) => {
+  server.advance(300)
+  const codes = [-60, -30, 60].map((seconds) => telephone.code(seconds))
+  const [tooOld = '', justNow = '', tooNew = ''] = codes
+  const person = new UserAgent(server.issuer)
+  let page = pageOf(await person.submit(pageOf(await ask(server, portal, {}, person)), alice))
+  for (const code of ['', 'abcdef', tooOld, tooNew, `${justNow}0`]) {
+    page = pageOf(await person.submit(page, { code }))
+    t.equal(page.status, 400, code)
+    t.match(page.html, 'That code is not right, or it was used already')
+    t.notMatch(page.html, `value="${code || '-'}"`)
+  }
+  t.ok('code' in sentAway(await person.submit(page, { code: justNow })))
+  const replay = new UserAgent(server.issuer)
+  const second = pageOf(await replay.submit(pageOf(await ask(server, portal, {}, replay)), alice))
+  t.equal(pageOf(await replay.submit(second, { code: justNow })).status, 400)
+  t.equal(pageOf(await replay.submit(second, { code: telephone.code(-30) })).status, 400, 'nor any older one')
+})
+
+t.test('of two forms with the same code at the same time one signs in', async (t) => {
+  server.advance(60)
+  const code = telephone.code()
+  const pages = await Promise.all(
+    [1, 2, 3].map(async () => {
+      const person = new UserAgent(server.issuer)
+      const second = pageOf(await person.submit(pageOf(await ask(server, portal, {}, person)), alice))
+      return { person, second }
+    }),
+  )
+  const landings = await Promise.all(pages.map(({ person, second }) => person.submit(second, { code })))
+  t.equal(landings.filter(({ at }) => at === 'redirect').length, 1)
+})
+
+t.test('each recovery code stands in for a code once, however it is typed', async (t) => {
+  const person = new UserAgent(server.issuer)
+  const second = pageOf(await person.submit(pageOf(await ask(server, portal, {}, person)), alice))
+  const link = /href="([^"]*recovery=1)"/.exec(second.html)?.[1]?.replaceAll('&amp;', '&') ?? ''
+  const page = pageOf(await person.open(new URL(link, server.issuer).href))
+  t.match(page.html, 'Recovery code')
+  const [first = ''] = recovery
+  const typed = { code: first.toUpperCase().replaceAll('-', ' '), decision: 'recovery' }
+  const { code } = sentAway(await person.submit(page, typed))
+  t.match(await tokensOf(code), { amr: ['pwd', 'otp', 'mfa'] })
+  const again = new UserAgent(server.issuer)
+  const other = pageOf(await again.submit(pageOf(await ask(server, portal, {}, again)), alice))
+  const refused = pageOf(await again.submit(other, typed))
+  t.equal(refused.status, 400)
+  t.match(refused.html, 'That is not one of your recovery codes')
+})
+
+t.test(
+  'guesses at codes are throttled, also by who signs in with the password again and again',
+  async (t) => {
+    const guess = async (code: string) => {
+      const person = new UserAgent(server.issuer)
+      const second = pageOf(await person.submit(pageOf(await ask(server, portal, {}, person)), alice))
+      return pageOf(await person.submit(second, { code }))
+    }
+    const statuses = []
+    for (let count = 0; count < 12; count += 1) statuses.push((await guess('000000')).status)
+    t.ok(statuses.includes(429))
+    t.equal(statuses.at(-1), 429)
+    const full = await guess(telephone.code())
+    t.match(full.html, 'Too many failed attempts')
+    t.ok(full.headers.get('retry-after'))
+    server.advance(901)
+    const person = new UserAgent(server.issuer)
+    const second = pageOf(await person.submit(pageOf(await ask(server, portal, {}, person)), alice))
+    t.ok('code' in sentAway(await person.submit(second, { code: telephone.code() })), 'later it works again')
+  },
+)
+
+t.test('half a sign-in ends after ten minutes and when the password changes', async (t) => {
+  const person = new UserAgent(server.issuer)
+  const second = pageOf(await person.submit(pageOf(await ask(server, portal, {}, person)), alice))
+  server.advance(600)
+  const late = pageOf(await person.submit(second, { code: telephone.code() }))
+  t.equal(title(late), 'Sign in')
+  const retried = pageOf(await person.submit(late, alice))
+  const { store } = server.deps
+  const account = await store.find('accountByLogin', 'alice')
+  if (account === undefined) throw new Error('no alice')
+  const { passwordHash = '' } = account
+  await store.write({
+    op: 'updateAccount',
+    account: { ...account, passwordHash: `${passwordHash.slice(0, -1)}x` },
+  })
+  const voided = pageOf(await person.submit(retried, { code: telephone.code() }))
+  t.equal(title(voided), 'Sign in')
+  await store.write({ op: 'updateAccount', account })
+})
+
+t.test(
+  'what a person signs in with is changed by a sign-in of the last minutes that used the second factor',
+  async (t) => {
+    server.advance(60)
+    const person = new UserAgent(server.issuer)
+    const login = pageOf(await person.open(`${server.issuer}/account${room}`))
+    const second = pageOf(await person.submit(login, alice))
+    t.equal(title(second), 'Confirm that it is you')
+    const there = pageOf(await person.submit(second, { code: telephone.code() }))
+    t.match(textOf(there), 'One-time codes are on')
+    server.advance(601)
+    const again = pageOf(await press(person, there, 'decision', 'renew'))
+    t.equal(title(again), 'Confirm that it is you')
+    t.match(again.html, 'name="password"')
+  },
+)
+
+t.test('turning codes off signs out everywhere else, and is told', async (t) => {
+  server.advance(60)
+  const signIn = async () => {
+    server.advance(60)
+    const person = new UserAgent(server.issuer)
+    const second = await person.submit(pageOf(await person.open(`${server.issuer}/account${room}`)), alice)
+    return { person, page: pageOf(await person.submit(pageOf(second), { code: telephone.code() })) }
+  }
+  const [other, here] = [await signIn(), await signIn()]
+  const renewed = pageOf(await press(here.person, here.page, 'decision', 'renew'))
+  const fresh = recoveryCodesOf(renewed)
+  t.equal(fresh.length, 10)
+  t.strictSame(
+    fresh.filter((code) => recovery.includes(code)),
+    [],
+  )
+  const off = pageOf(await press(here.person, here.page, 'decision', 'remove'))
+  t.equal(doneOf(off), 'One-time codes are off.')
+  t.equal(title(pageOf(await other.person.open(`${server.issuer}/account`))), 'Sign in')
+  const plain = new UserAgent(server.issuer)
+  const { code } = sentAway(await plain.submit(pageOf(await ask(server, portal, {}, plain)), alice))
+  t.strictSame((await tokensOf(code))['amr'], ['pwd'])
+  const account = await server.deps.store.find('accountByLogin', 'alice')
+  const events = await server.deps.store.audit({ since: 0, accountId: account?.id, limit: 200 })
+  const names = events.map(({ name }) => name)
+  for (const name of [
+    'second-factor-added',
+    'recovery-code-used',
+    'recovery-codes-made',
+    'second-factor-removed',
+  ]) {
+    t.ok(
+      names.some((each) => each === name),
+      name,
+    )
+  }
+})
+
+t.test('a secret nobody showed a code of can be given up, and is stored sealed', async (t) => {
+  const person = new UserAgent(server.issuer)
+  const { begun: shown } = await setUp(person, bob)
+  const account = await server.deps.store.find('accountByLogin', 'bob')
+  const stored = await server.deps.store.find('secondFactor', account?.id ?? '')
+  const [, secret = ''] = /<code>([A-Z2-7 ]+)<\/code>/.exec(shown.html) ?? []
+  const bytes = Buffer.from(Secret.fromBase32(secret.replaceAll(' ', '')).bytes)
+  t.equal(server.deps.keys.unseal(stored?.sealedSecret ?? '', account?.id ?? '').equals(bytes), true)
+  t.notMatch(JSON.stringify(stored), bytes.toString('base64url'))
+  const gone = pageOf(await press(person, shown, 'decision', 'remove'))
+  t.equal(doneOf(gone), 'One-time codes are off.')
+  t.equal(await server.deps.store.find('secondFactor', account?.id ?? ''), undefined)
+})
