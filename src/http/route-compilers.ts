@@ -10,10 +10,11 @@ import {
  * that hardly ever happen, and all of them together took half of the time until the server was ready.
  */
 export const serializersOnDemand: SerializerFactory = (schemas, options) => {
-  const compile = SerializerSelector()(schemas, options)
+  let compile: ReturnType<SerializerFactory> | undefined
   return (route) => {
     let serialize: Serializer | undefined
     return (value) => {
+      compile ??= SerializerSelector()(schemas, options)
       serialize ??= compile(route)
       return serialize(value)
     }
@@ -28,10 +29,11 @@ interface Validate {
 
 /** The same for the schema of a request: a server has a hundred routes, and most of them wait for their first caller. */
 export const validatorsOnDemand = ((...sources: Parameters<ReturnType<typeof AjvCompiler>>) => {
-  const compile = AjvCompiler()(...sources) as (route: unknown) => Validate // one of two kinds, alike in this
+  let compile: ((route: unknown) => Validate) | undefined
   return (route: unknown): Validate => {
     let compiled: Validate | undefined
     const validate: Validate = (value) => {
+      compile ??= AjvCompiler()(...sources) as (route: unknown) => Validate // one of two kinds, alike in this
       compiled ??= compile(route)
       const verdict = compiled(value)
       validate.errors = compiled.errors
