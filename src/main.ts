@@ -46,6 +46,7 @@ Examples:
   lychgate dev --port 0                              a free port; the issuer is printed
   lychgate dev --people people.yaml
   lychgate dev --time +31d                           what a client sees in a month
+  lychgate dev --auto-sign-in alice --auto-consent   no page is ever shown
   lychgate dev report                                who believed an issuer that lies?
   curl -s localhost:9400/_dev/clock -H 'content-type: application/json' -d '{"advance":"1h"}'
 
@@ -80,6 +81,8 @@ function commandLine(): Command {
   addServerFlags(dev)
     .option('--people <file>', 'YAML file with the people to sign in as, instead of alice and bob')
     .option('--time <when>', 'the time it starts at: 2027-01-01T00:00:00Z, or +31d')
+    .option('--auto-sign-in <user>', 'whoever is to sign in is this person, without a page')
+    .option('--auto-consent', 'everything a client asks for is agreed to, without a page')
     .addHelpText('after', devExamples)
     .action(async (flags: DevFlags) => (await import('./cli/dev.ts')).dev(flags))
   addReportCommand(dev)

@@ -6,6 +6,7 @@ import type { Config } from '../config/schema.ts'
 import { type MovableClock, movableClock } from '../dev/clock.ts'
 import { changeOf } from '../dev/clock-routes.ts'
 import { type DevelopmentPerson, developmentPeople, passwordOf, seedPeople } from '../dev/people.ts'
+import { assertListed } from '../dev/shortcuts.ts'
 import { OAuthError } from '../domain/errors.ts'
 import { findFreePort } from '../http/free-port.ts'
 import type { Store } from '../storage/store.ts'
@@ -20,12 +21,22 @@ import type { ServerFlags } from './server-flags.ts'
 export interface DevFlags extends ServerFlags {
   readonly people?: string
   readonly time?: string
+  readonly autoSignIn?: string
+  readonly autoConsent?: true
 }
 
 /** `lychgate dev`: a server to develop against, with people whose passwords everybody knows. */
-export async function dev({ config: file, people: peopleFile, time, ...flags }: DevFlags): Promise<void> {
+export async function dev({
+  config: file,
+  people: peopleFile,
+  time,
+  autoSignIn,
+  autoConsent,
+  ...flags
+}: DevFlags): Promise<void> {
+  const shortcuts = { 'dev.autoSignIn': autoSignIn, 'dev.autoConsent': autoConsent && 'on' }
   const config = await settlePort(
-    loadConfig({ mode: 'dev', flags: { ...flags }, environment: process.env, file }),
+    loadConfig({ mode: 'dev', flags: { ...flags, ...shortcuts }, environment: process.env, file }),
   )
   const faults = [...developmentFaults(config)]
   if (faults.length > 0) throw new ConfigError(faults)
@@ -36,6 +47,7 @@ export async function dev({ config: file, people: peopleFile, time, ...flags }: 
   let taken: readonly string[] = []
   const seed = async (store: Store) => {
     taken = await seedPeople(store, clock, people)
+    await assertListed(config, store)
   }
   await runServer({ ...config, secret }, seed, { logTo: readableLog(process.stdout, config.issuer) }, clock)
   process.stdout.write(banner(config, { people, taken, clock }))

@@ -28,11 +28,20 @@ export function* inconsistencies(config: Config): Generator<string> {
   yield* scopeFaults(config)
   yield* localizedFaults(config)
   yield* resourceFaults(config)
+  yield* developmentOptions(config)
   if (config.secret === exampleSecret) {
     yield 'secret: is the one of the example; make your own with openssl rand -base64 32'
   }
   if (config.mode === 'serve' && config.secret === undefined) {
     yield 'secret: is missing; set LYCHGATE_SECRET or LYCHGATE_SECRET_FILE to at least 32 random characters'
+  }
+}
+
+/** Nobody is signed in by a setting where people are real. */
+function* developmentOptions({ mode, dev }: Pick<Config, 'mode' | 'dev'>): Generator<string> {
+  if (mode !== 'serve') return
+  for (const [name, value] of Object.entries(dev)) {
+    if (value !== 'off') yield `dev.${name}: belongs to lychgate dev; remove it`
   }
 }
 

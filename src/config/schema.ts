@@ -377,6 +377,27 @@ export const ConfigSchema = Type.Object(
       },
       section('Where those who look after the server look.'),
     ),
+    dev: Type.Object(
+      {
+        autoSignIn: Type.Optional(
+          Type.String({
+            minLength: 1,
+            description:
+              'Whoever is to sign in is this person, without a page; another listed one where `login_hint` says so.',
+            examples: ['alice'],
+          }),
+        ),
+        loginHintSignsIn: Type.Union([Type.Literal('on'), Type.Literal('off')], {
+          default: 'off',
+          description: 'Whether `login_hint` signs in the listed person it names, without a page.',
+        }),
+        autoConsent: Type.Union([Type.Literal('on'), Type.Literal('off')], {
+          default: 'off',
+          description: 'Whether everything a client asks for is agreed to, without a page.',
+        }),
+      },
+      section('What spares a developer typing; `lychgate serve` refuses all of it.'),
+    ),
     auditSeconds: Type.Integer({
       default: 34_560_000,
       minimum: 0,

@@ -16,6 +16,7 @@ import { misbehavingIssuers } from './issuers/plugin.ts'
 import { acceptOnlyJson } from './json-body.ts'
 import { mounts } from './mount.ts'
 import { onlyLocal } from './only-local.ts'
+import { shortcutsOf } from './shortcuts.ts'
 import { requestHold, snapshotRoutes } from './snapshot-routes.ts'
 import { startPage } from './start-page.ts'
 import { tokenRoutes } from './token-routes.ts'
@@ -45,6 +46,7 @@ export const development = fp<AppDeps>(
       for (const work of repeated) await work()
     })
     app.addHook('onClose', async () => forget())
+    app.decorate('shortcuts', shortcutsOf(deps))
     await app.register(requestHold)
     if (!deps.isNested) await app.register(mounts)
     await app.register(faultHooks, deps)

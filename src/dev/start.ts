@@ -18,6 +18,7 @@ import type { DevelopmentServer, IssuedTokens, StartOptions, Time } from './libr
 import { openDevelopmentApp } from './open-app.ts'
 import { developmentPeople, seedPeople } from './people.ts'
 import { requirePeople } from './read-people.ts'
+import { assertListed } from './shortcuts.ts'
 
 export type * from './flows/flow.ts'
 export type * from './library.ts'
@@ -42,6 +43,7 @@ export async function start(options: StartOptions = {}): Promise<DevelopmentServ
   }
   try {
     await seedPeople(store, clock, people)
+    await assertListed(config, store)
     const parts = { clock, random: systemRandom }
     const clients = await seedClients(store, options.clients ?? [], config, parts)
     const app = await opening

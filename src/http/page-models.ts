@@ -43,6 +43,8 @@ export interface LoginPage {
   readonly passkey?: PasskeyRequest
   /** Where a letter with a link to a new password is asked for; absent: no mail is sent here. */
   readonly forgotUrl?: string
+  /** Who can be signed in as by pressing a button, on a development server. */
+  readonly people?: readonly { readonly name: string; readonly username: string }[]
 }
 
 /** What the script of the page asks the browser for, Web Authentication Level 3 §5.5, as JSON. */

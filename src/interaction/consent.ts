@@ -50,6 +50,7 @@ export function consentPage(app: FastifyInstance, deps: AppDeps, goOn: GoOn): vo
     const { session } = pending
     if (pending.client === undefined || pending.step !== 'consent' || session === undefined)
       return goOn(pending, reply)
+    if (app.shortcuts?.agrees) return agree(pending, session, wantedScope(pending.request), now, reply)
     const account = await store.find('account', session.accountId)
     if (account === undefined) throw ended()
     return show(pending, session, account, single(query, 'only') === 'read', now, reply)
@@ -66,8 +67,19 @@ export function consentPage(app: FastifyInstance, deps: AppDeps, goOn: GoOn): vo
     if (pending.client === undefined || session === undefined || isOver) return goOn(pending, reply)
     if (!isSameText(single(form, 'csrf'), csrfOf(pending, session))) throw forged(pageUrl(pending))
     const allowed = approved ? narrowByPerson(pending.request, askedOf(pending), every(form, 'scope')) : []
+    return agree(pending, session, allowed, now, reply)
+  })
+
+  /** Ends the request by what the person left of it. */
+  const agree = async (
+    pending: PendingAuthorization,
+    session: Session,
+    allowed: Scope,
+    now: Seconds,
+    reply: FastifyReply,
+  ) => {
     const scope = narrowScope(pending.request.scope, allowed)
-    const occasion = { by: 'person', at: now, from: request.ip } as const
+    const occasion = { by: 'person', at: now, from: reply.request.ip } as const
     if (scope.length === 0) {
       await takeAway(deps, pending, auditEvent('consent-refused', occasion, partiesOf(pending, session)))
       return reply.authorizationError(pending.request, denied())
@@ -75,9 +87,8 @@ export function consentPage(app: FastifyInstance, deps: AppDeps, goOn: GoOn): vo
     const claims = narrowClaims(pending.request.claims, allowed, service.scopeClaims)
     const agreed = auditEvent('consent', occasion, { ...partiesOf(pending, session), scope: scope.join(' ') })
     const writes = [...remember(pending, session, allowed, now), agreed]
-    const agreement = { session, scope, claims, writes }
-    return issueCode(pending, agreement, now, reply)
-  })
+    return issueCode(pending, { session, scope, claims, writes }, now, reply)
+  }
 
   const show = (
     pending: PendingAuthorization,

@@ -9,6 +9,8 @@ import type { Text } from '../domain/text.ts'
 import { noteRefusal } from '../http/errors.ts'
 import { says } from '../texts/catalogue.ts'
 import { ended, formActionOf, type Pending } from './pending.ts'
+// Brings `app.shortcuts`.
+import type {} from './shortcuts.ts'
 
 /** What a form of the sign-in says when it comes back: nothing yet, or what went wrong. */
 export interface Shown {
@@ -67,6 +69,7 @@ export function loginForms(app: FastifyInstance, { service, store, random }: App
       ...(problem !== undefined && { problem }),
       again: mustConfirm(pending),
       ...(passkeyWouldDo(pending) && (await passkeyOf(pending))),
+      ...(app.shortcuts && { people: (await app.shortcuts.people()).map(faceOf) }),
       ...(app.letters.canSend && { forgotUrl: forgotUrl(pending) }),
     }
     return reply.page('login', model, { status, ...formActionOf(pending) })

@@ -38,6 +38,8 @@ export function loginPage(app: FastifyInstance, deps: AppDeps, goOn: GoOn): void
     if (single(query, 'another') !== undefined) return forms.showLogin(pending, reply)
     const switching = single(query, 'switch') !== undefined
     if (!switching && step !== 'login' && step !== 'select_account') return goOn(pending, reply)
+    const person = switching ? undefined : await spared(pending)
+    if (person !== undefined) return finish(pending, byNothing(person), reply, now)
     const half = switching ? undefined : await second.halfOf(pending, now)
     if (half !== undefined) {
       return second.show(pending, half, reply, { recovery: single(query, 'recovery') !== undefined })
@@ -57,6 +59,8 @@ export function loginPage(app: FastifyInstance, deps: AppDeps, goOn: GoOn): void
     if (!isSameText(single(form, 'csrf'), forms.csrfOf(pending))) throw forged(forms.pageUrl(pending))
     const [chosen, decision] = [single(form, 'account'), single(form, 'decision')]
     if (chosen !== undefined) return chooser.choose(pending, chosen, reply)
+    const person = await listed(single(form, 'as'))
+    if (person !== undefined) return finish(pending, byNothing(person), reply, now)
     if (decision === 'switch') return reply.redirect(`${forms.pageUrl(pending)}&another=1`, 303)
     if (single(form, 'step') === 'second') return bySecondFactor(pending, form, reply, now)
     if (decision === 'passkey') return byPasskey(pending, form, reply, now)
@@ -114,6 +118,16 @@ export function loginPage(app: FastifyInstance, deps: AppDeps, goOn: GoOn): void
       ? forms.goOn(pending, reply)
       : forms.refuse(pending, reply, says('login.changed'))
 
+  /** Whom a development server signs in by itself; once, or a request that takes nobody would go round for ever. */
+  const spared = async ({ interaction, request }: Pending): Promise<Account | undefined> =>
+    interaction.authenticatedSessionId === undefined ? app.shortcuts?.signsIn(request) : undefined
+
+  /** Whom somebody pressed the button of, on a development server. */
+  const listed = async (username: string | undefined): Promise<Account | undefined> =>
+    username === undefined
+      ? undefined
+      : (await app.shortcuts?.people())?.find((person) => person.username === username)
+
   /** Whoever has to prove it again should not have to type who they are; they still may. */
   const nameToConfirm = async (pending: Pending): Promise<string | undefined> => {
     if (pending.session === undefined || !mustConfirm(pending)) return undefined
@@ -124,6 +138,11 @@ export function loginPage(app: FastifyInstance, deps: AppDeps, goOn: GoOn): void
 function withoutChallenge({ interaction }: Pending) {
   const { challenge: _, ...rest } = interaction
   return rest
+}
+
+/** As if the password had been typed. */
+function byNothing(account: Account): Evidence {
+  return { account, methods: methodsOf({ password: true, codes: false, passkey: false }) }
 }
 
 const wrongPassword = says('login.wrong')

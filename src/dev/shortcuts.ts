@@ -1,0 +1,54 @@
+import { ConfigError } from '../config/error.ts'
+import type { Config } from '../config/schema.ts'
+import { canonicalLogin } from '../domain/account.ts'
+import type { Account } from '../domain/model.ts'
+import type { Shortcuts } from '../interaction/shortcuts.ts'
+import type { Store } from '../storage/store.ts'
+
+/** More people than that are found by typing. */
+const mostListed = 12
+
+/** Signs in and agrees for a developer, as the options say; only people whom the development server added itself. */
+export function shortcutsOf({
+  config: { dev },
+  store,
+}: {
+  readonly config: Pick<Config, 'dev'>
+  readonly store: Pick<Store, 'find' | 'list'>
+}): Shortcuts {
+  const usable = (account: Account | undefined) =>
+    account?.seeded && account.lockedAt === undefined ? account : undefined
+  const named = async (login: string) => {
+    const canonical = canonicalLogin(login)
+    return usable(canonical === undefined ? undefined : await store.find('accountByLogin', canonical))
+  }
+
+  return {
+    agrees: dev.autoConsent === 'on',
+    people: async () =>
+      (await store.list('account'))
+        .filter(usable)
+        .sort((one, other) => (one.username < other.username ? -1 : 1))
+        .slice(0, mostListed),
+    signsIn: async ({ requiredSub, loginHint }) => {
+      if (dev.autoSignIn === undefined && dev.loginHintSignsIn === 'off') return undefined
+      if (requiredSub !== undefined) return usable(await store.find('account', requiredSub))
+      const hinted = loginHint === undefined ? undefined : await named(loginHint)
+      return hinted ?? (dev.autoSignIn === undefined ? undefined : named(dev.autoSignIn))
+    },
+  }
+}
+
+/** @throws {ConfigError} when nobody can be signed in as the person the options name. */
+export async function assertListed(
+  { dev }: Pick<Config, 'dev'>,
+  store: Pick<Store, 'find' | 'list'>,
+): Promise<void> {
+  if (dev.autoSignIn === undefined) return
+  const person = await shortcutsOf({ config: { dev }, store }).signsIn({ prompt: [], page: '/' })
+  if (person === undefined) {
+    throw new ConfigError(
+      'dev.autoSignIn: nobody of this name is listed; name one of the people of this server',
+    )
+  }
+}
