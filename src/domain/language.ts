@@ -61,12 +61,11 @@ export function firstOf<L extends string>(wishes: readonly string[], available: 
 
 /** RFC 4647 §3.4: the wish is shortened from its end until it names a language: `de-CH-1996`, `de-CH`, `de`. */
 function lookUp<L extends string>(wish: string, available: readonly L[]): L | undefined {
-  let range = wish.toLowerCase()
-  while (range !== '') {
+  const subtags = wish.toLowerCase().split('-')
+  for (let length = subtags.length; length > 0; length -= 1) {
+    const range = subtags.slice(0, length).join('-')
     const found = available.find((language) => language === range)
     if (found !== undefined) return found
-    // A single letter or digit only introduces what follows it.
-    range = range.replace(/(?:^|-)(?:[a-z\d]-)?[a-z\d]*$/, '')
   }
   return undefined
 }

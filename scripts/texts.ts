@@ -1,0 +1,104 @@
+/**
+ * Compares the texts of every language with the English ones:
+ *
+ *     node scripts/texts.ts             what is wrong, a line each; fails when anything is
+ *     node scripts/texts.ts --missing   the English texts a language lacks, to be translated
+ */
+import { readdirSync, readFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import { type Catalogue, type Entry, readCatalogue, shippedLanguages } from '../src/texts/catalogue.ts'
+
+const root = fileURLToPath(new URL('..', import.meta.url))
+
+/** What is wrong with the texts of a language, measured by the English ones. */
+export function* catalogueFaults(language: string, texts: Catalogue, english: Catalogue): Generator<string> {
+  for (const [key, original] of Object.entries(english)) {
+    const entry = texts[key]
+    if (entry === undefined) yield `${language}: ${key} is missing`
+    else yield* entryFaults(`${language}: ${key}`, language, entry, original)
+  }
+  for (const key of Object.keys(texts)) if (!(key in english)) yield `${language}: ${key} is not in English`
+}
+
+/** Keys that are in English and nowhere asked for, and keys that are asked for and not in English. */
+export function* useFaults(english: Catalogue, sources: readonly string[]): Generator<string> {
+  const code = sources.join('\n')
+  const written = [...code.matchAll(/['"`]([a-z]\w*\.[\w.-]*)(\$\{)?/g)]
+  const whole = new Set(written.flatMap(([, name = '', goesOn]) => (goesOn ? [] : [name])))
+  const beginnings = ['area.', ...written.flatMap(([, name = '', goesOn]) => (goesOn ? [name] : []))]
+  for (const key of Object.keys(english)) {
+    // Some keys are put together: `done.${word}`, or 'consent.named' and 'From'.
+    const isComposed = beginnings.some((beginning) => key.startsWith(beginning))
+    const [stem = ''] = /^.*[a-z](?=[A-Z][a-z]+$)/.exec(key) ?? []
+    if (!whole.has(key) && !isComposed && !whole.has(stem)) yield `${key} is used nowhere`
+  }
+  for (const [, key = ''] of code.matchAll(/\b(?:says|it\.t|t)\(\s*'([^']+\.[^']+)'/g)) {
+    if (!(key in english)) yield `${key} is used, and is no text`
+  }
+}
+
+/** The sources that ask for texts. */
+export function sourcesWithTexts(): readonly string[] {
+  return ['src', 'views'].flatMap((folder) =>
+    readdirSync(root + folder, { recursive: true, encoding: 'utf8' })
+      .filter((name) => /\.(ts|eta)$/.test(name))
+      .map((name) => readFileSync(`${root}${folder}/${name}`, 'utf8')),
+  )
+}
+
+function* entryFaults(place: string, language: string, entry: Entry, original: Entry): Generator<string> {
+  const wanted = placesOf(typeof original === 'string' ? original : (original.other ?? ''))
+  const forms = typeof entry === 'string' ? [['', entry] as const] : Object.entries(entry)
+  if (typeof entry !== 'string') yield* formFaults(place, language, Object.keys(entry))
+  for (const [form, sentence] of forms) {
+    if (typeof sentence !== 'string' || sentence.trim() === '') {
+      yield `${place}: is empty`
+      continue
+    }
+    const where = form === '' ? place : `${place} (${form})`
+    const found = placesOf(sentence)
+    // "One area more" need not say the number.
+    const mayLack = form === '' || form === 'other' ? [] : ['{count}']
+    for (const name of wanted) {
+      if (!found.includes(name) && !mayLack.includes(name)) yield `${where}: lacks ${name}`
+    }
+    for (const name of found) if (!wanted.includes(name)) yield `${where}: has ${name}, English has not`
+    if (/^\s|\s$/.test(sentence)) yield `${where}: begins or ends with a space`
+  }
+}
+
+/** A language needs each form that one of its numbers below a thousand takes, and no other. */
+function* formFaults(place: string, language: string, forms: readonly string[]): Generator<string> {
+  const rules = new Intl.PluralRules(language)
+  const needed = new Set(Array.from({ length: 1000 }, (_, number) => rules.select(number)))
+  for (const form of needed) if (!forms.includes(form)) yield `${place}: lacks the form ${form}`
+  for (const form of forms) {
+    if (!rules.resolvedOptions().pluralCategories.some((known) => known === form)) {
+      yield `${place}: ${form} is no plural form of this language`
+    }
+  }
+}
+
+/** Places and elements, each once. */
+function placesOf(sentence: string): readonly string[] {
+  return [...new Set(sentence.match(/\{\w+\}|<\/?\w+>/g))].sort()
+}
+
+if (import.meta.main) {
+  const english = readCatalogue('en')
+  if (process.argv.includes('--missing')) {
+    for (const language of shippedLanguages) {
+      const texts = readCatalogue(language)
+      for (const [key, entry] of Object.entries(english)) {
+        if (texts[key] === undefined) process.stdout.write(`${language} ${key} = ${JSON.stringify(entry)}\n`)
+      }
+    }
+  } else {
+    const faults = shippedLanguages.flatMap((language) => [
+      ...catalogueFaults(language, readCatalogue(language), english),
+    ])
+    faults.push(...useFaults(english, sourcesWithTexts()))
+    for (const fault of faults) process.stderr.write(`${fault}\n`)
+    process.exitCode = faults.length === 0 ? 0 : 1
+  }
+}

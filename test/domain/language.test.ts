@@ -1,0 +1,88 @@
+import t from 'tap'
+import { chooseLanguage, parseUiLocales } from '../../src/domain/language.ts'
+
+const available = ['en', 'de', 'fr', 'pt', 'ja', 'pt-pt', 'zh-hant'] as const
+
+/** ui_locales, Accept-Language, what is chosen. */
+const rows: [string | undefined, string | undefined, string][] = [
+  [undefined, undefined, 'en'],
+  [undefined, '', 'en'],
+  [undefined, 'de', 'de'],
+  [undefined, 'DE-ch', 'de'],
+  [undefined, 'de-CH-1996', 'de'],
+  [undefined, 'pt-PT', 'pt-pt'],
+  [undefined, 'pt-BR', 'pt'],
+  [undefined, 'zh-Hant-TW', 'zh-hant'],
+  [undefined, 'zh-Hans', 'en'],
+  [undefined, 'zh', 'en'],
+  [undefined, 'de-x-private', 'de'],
+  [undefined, 'sv, fr;q=0.8, de;q=0.9', 'de'],
+  [undefined, 'fr;q=0.9,de;q=0.9', 'fr'],
+  [undefined, 'fr; q=0.2 , de ; q=0.3', 'de'],
+  [undefined, 'fr;Q=0.2,de', 'de'],
+  [undefined, 'de;q=0', 'en'],
+  [undefined, 'de;q=0.000, fr;q=0.001', 'fr'],
+  [undefined, '*', 'en'],
+  [undefined, 'sv, *;q=0.1', 'en'],
+  [undefined, 'en;q=0, *', 'de'],
+  [undefined, '*;q=0', 'en'],
+  [undefined, '*;q=0, fr', 'fr'],
+  [undefined, 'en-GB;q=0, *', 'de'],
+  [undefined, 'de;q=2, fr', 'fr'],
+  [undefined, 'de;q=0.1234', 'en'],
+  [undefined, 'de;q=', 'en'],
+  [undefined, 'de;level=1', 'en'],
+  [undefined, ',,;;q=1,,ja', 'ja'],
+  [undefined, 'de_DE', 'en'],
+  [undefined, '<script>', 'en'],
+  ['de', undefined, 'de'],
+  ['de', 'fr', 'de'],
+  ['sv de-AT fr', 'ja', 'de'],
+  ['fr-CA fr en', 'de', 'fr'],
+  ['sv se', 'ja', 'ja'],
+  ['  de', 'ja', 'de'],
+  ['*', 'ja', 'ja'],
+  ['"<> _ de', 'ja', 'de'],
+  ['', 'ja', 'ja'],
+]
+
+for (const [uiLocales, acceptLanguage, chosen] of rows) {
+  t.test(`ui_locales ${uiLocales} and Accept-Language ${acceptLanguage} give ${chosen}`, async (t) => {
+    const wish = { uiLocales: parseUiLocales({ ui_locales: uiLocales }), acceptLanguage }
+    t.equal(chooseLanguage(wish, available, 'en'), chosen)
+  })
+}
+
+t.test('where nothing fits, the fallback is taken, whichever it is', async (t) => {
+  const wish = { uiLocales: ['sv'], acceptLanguage: 'da' }
+  t.equal(chooseLanguage(wish, available, 'ja'), 'ja')
+})
+
+t.test('of ui_locales only tags are kept, and never many', async (t) => {
+  t.strictSame(parseUiLocales({ ui_locales: 'de  fr-CA "x" toolongforatag' }), ['de', 'fr-CA'])
+  t.equal(parseUiLocales({ ui_locales: 'x'.repeat(5000) }), undefined)
+  t.equal(parseUiLocales({ ui_locales: ['de', 'fr'] }), undefined, 'a repeated parameter says nothing')
+  t.equal(parseUiLocales({}), undefined)
+  const kept = parseUiLocales({ ui_locales: 'de '.repeat(5000) }) ?? []
+  t.ok(kept.length <= 20, `${kept.length}`)
+})
+
+t.test('a header of any length and shape is read in its beginning only', async (t) => {
+  const long = (text: string) => text.repeat(Math.ceil(16_000 / text.length))
+  for (const header of [
+    long('a-'),
+    long('de;'),
+    long('x,'),
+    long('-'),
+    long(' '),
+    long('q=0.'),
+    long('a-b-c-d-'),
+  ])
+    t.equal(
+      chooseLanguage({ uiLocales: undefined, acceptLanguage: header }, available, 'en'),
+      'en',
+      header.slice(0, 9),
+    )
+  const late = `${long('xx,')},de`
+  t.equal(chooseLanguage({ uiLocales: undefined, acceptLanguage: late }, available, 'en'), 'en')
+})
