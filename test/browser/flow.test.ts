@@ -31,7 +31,7 @@ async function open(
 async function signIn(page: Page, password = alice.password): Promise<void> {
   await page.getByLabel('E-mail or user name').fill(alice.username)
   await page.getByLabel('Password').fill(password)
-  await page.getByRole('button', { name: 'Sign in' }).click()
+  await page.getByRole('button', { name: 'Sign in', exact: true }).click()
 }
 
 const allow = (page: Page) => page.getByRole('button', { name: 'Allow', exact: true }).click()

@@ -70,7 +70,7 @@ t.test('the browser app says who refused', async (t) => {
   await signIn(page)
   await press(page, 'Deny')
   await status(page, 'Not signed in: access_denied')
-  t.ok(await page.getByRole('button', { name: 'Sign in' }).isVisible())
+  t.ok(await page.getByRole('button', { name: 'Sign in', exact: true }).isVisible())
 })
 
 t.test('the browser app hands out its own files and nothing else', async (t) => {
