@@ -114,3 +114,24 @@ t.test(
     ])
   },
 )
+
+t.test('a mail server is an smtp URL with a sender, and its password is in no message', async (t) => {
+  const secret = { LYCHGATE_SECRET: 's'.repeat(40) }
+  const faults = (mail: Readonly<Record<string, string>>) => {
+    const environment = Object.entries(mail).map(([name, value]) => [`LYCHGATE_MAIL_${name}`, value])
+    return faultsOf({ environment: { ...secret, ...Object.fromEntries(environment) } })
+  }
+  t.strictSame(faults({}), [])
+  t.strictSame(faults({ URL: 'smtps://user:pass@mail.example:465', FROM: 'Courses <a@b.example>' }), [])
+  t.strictSame(faults({ URL: 'smtp://mail.example', FROM: 'a@b.example', REPLY_TO: 'c@d.example' }), [])
+  const url = 'mail.url: must be smtp://HOST:PORT or smtps://HOST:PORT, with user:password@ before the host'
+  for (const wrong of ['https://user:hidden@mail.example', 'mail.example:25', 'smtp://', 'user:hidden'])
+    t.strictSame(faults({ URL: wrong, FROM: 'a@b.example' }), [url], wrong)
+  t.strictSame(faults({ URL: 'smtp://mail.example' }), ['mail.from: is missing; mail.url needs it'])
+  t.strictSame(faults({ FROM: 'a@b.example' }), ['mail.url: is missing; mail.from is of no use without it'])
+  for (const from of ['nobody', 'A <b>', 'a@b.example, c@d.example', 'a@b.example\r\nBcc: c@d.example']) {
+    t.strictSame(faults({ URL: 'smtp://mail.example', FROM: from }), [
+      'mail.from: must be an e-mail address, or a name and the address in angle brackets',
+    ])
+  }
+})

@@ -66,9 +66,11 @@ t.test('every option stands in the file, with its description', async (t) => {
 t.test('every variable stands in the other file, and together they are valid', async (t) => {
   const variables = variablesOf(environment)
   t.strictSame(Object.keys(variables).toSorted(), knownVariables().toSorted())
-  const { LYCHGATE_CONFIG, LYCHGATE_SECRET_FILE, LYCHGATE_STORE_FILE, ...plain } = variables
+  const { LYCHGATE_CONFIG, LYCHGATE_SECRET_FILE, LYCHGATE_STORE_FILE, LYCHGATE_MAIL_URL_FILE, ...plain } =
+    variables
   t.equal(plain['LYCHGATE_SECRET'], exampleSecret)
   const config = loadConfig({ mode: 'serve', environment: { ...plain, LYCHGATE_SECRET: 's'.repeat(32) } })
   t.match(config, { trustProxy: ['10.0.0.7', '10.1.0.0/16'], registration: { loopbackHosts: ['localhost'] } })
-  for (const path of [LYCHGATE_CONFIG, LYCHGATE_SECRET_FILE, LYCHGATE_STORE_FILE]) t.match(path, /^\//)
+  for (const path of [LYCHGATE_CONFIG, LYCHGATE_SECRET_FILE, LYCHGATE_STORE_FILE, LYCHGATE_MAIL_URL_FILE])
+    t.match(path, /^\//)
 })

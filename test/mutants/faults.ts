@@ -8,6 +8,7 @@ import { interactionFaults } from './interaction.ts'
 import { introspectionFaults } from './introspection.ts'
 import { keyFaults } from './keys.ts'
 import { logoutFaults } from './logout.ts'
+import { linkFaults } from './links.ts'
 import { metadataFaults } from './metadata.ts'
 import { openidFaults } from './openid.ts'
 import { parsingFaults } from './parsing.ts'
@@ -41,3 +42,5 @@ export const faults: readonly Fault[] = [
   ...keyFaults,
   ...configurationFaults,
 ]
+  ...linkFaults,
+  ...accountFaults,

@@ -1,0 +1,86 @@
+import type { ChildProcess } from 'node:child_process'
+import t from 'tap'
+import { linkForFirstPerson } from '../../src/cli/first-person.ts'
+import { createAccount } from '../../src/domain/account.ts'
+import { openStore } from '../../src/storage/open.ts'
+import { systemRandom } from '../../src/system.ts'
+import { ended, newFolder, start } from '../helpers/command.ts'
+import { freePort } from '../helpers/free-port.ts'
+import { UserAgent } from '../helpers/user-agent.ts'
+
+const lifetimes = {
+  firstPersonSeconds: 10,
+  invitationSeconds: 1,
+  passwordResetSeconds: 1,
+  emailVerificationSeconds: 1,
+}
+
+/** Waits until the process has said this on standard error. */
+function says(child: ChildProcess, form: RegExp): Promise<string> {
+  return new Promise((resolve, reject) => {
+    let seen = ''
+    child.stderr?.on('data', (chunk) => {
+      seen += chunk
+      const [found] = form.exec(seen) ?? []
+      if (found !== undefined) resolve(found)
+    })
+    child.once('exit', () => reject(new Error(`it ended: ${seen}`)))
+  })
+}
+
+t.test(
+  'serve on an empty store says once where the first person begins, and not again afterwards',
+  async (t) => {
+    const [data, port] = [newFolder(t), await freePort()]
+    const issuer = `http://localhost:${port}`
+    const environment = {
+      LYCHGATE_SECRET: 'a secret for tests that is long enough',
+      LYCHGATE_DRAIN_SECONDS: '0',
+    }
+    const serve = () =>
+      start(['serve', '--data', data, '--port', String(port), '--issuer', issuer], environment)
+    const child = serve()
+    t.teardown(() => child.kill('SIGKILL'))
+    const end = ended(child)
+    const url = await says(child, /http\S+\/link\?code=lyc_link_[\w-]{43}(?=\n)/)
+    t.ok(url.startsWith(`${issuer}/link`))
+    const agent = new UserAgent(issuer)
+    const landing = await agent.open(url)
+    if (landing.at !== 'page') throw new Error('sent away')
+    const password = 'a password nobody else has'
+    const done = await agent.submit(landing.page, { username: 'ada', password, repeated: password })
+    t.ok(done.at === 'page' && done.page.url.endsWith('/link?done=password'))
+    child.kill('SIGTERM')
+    const { code, stderr, stdout } = await end
+    t.equal(code, 0)
+    t.match(stderr, /^lychgate: nobody is here yet; open this to be the first, within 24 h [^\n]*:\n\S+\n$/)
+    t.notOk(`${stdout}${stderr.replace(url, '')}`.includes(url.slice(-30)), 'and nowhere else')
+
+    const again = serve()
+    t.teardown(() => again.kill('SIGKILL'))
+    const quiet = ended(again)
+    while ((await fetch(`${issuer}/readyz`).catch(() => undefined))?.status !== 200) {
+      if (again.exitCode !== null) throw new Error((await quiet).stderr)
+      await new Promise((resolve) => setTimeout(resolve, 20))
+    }
+    again.kill('SIGTERM')
+    t.match(await quiet, { code: 0, stderr: /^$/ })
+  },
+)
+
+t.test('the link of a later start takes the place of the one before, while there is nobody', async (t) => {
+  const store = await openStore('sqlite::memory:')
+  t.teardown(() => store.close())
+  const config = { issuer: 'https://id.example', lifetimes } as Parameters<typeof linkForFirstPerson>[0]
+  const link = (now: number) => linkForFirstPerson(config, store, () => now, systemRandom)
+  const { hashSecret } = await import('../../src/domain/secret.ts')
+  const stored = (url = '') => store.find('link', hashSecret(new URL(url).searchParams.get('code') ?? ''))
+  const first = await link(100)
+  t.match(await stored(first), { purpose: 'first-person', createdAt: 100, expiresAt: 110 })
+  const second = await link(101)
+  t.equal(await stored(first), undefined)
+  t.match(await stored(second), { purpose: 'first-person', createdAt: 101 })
+  const account = createAccount({ username: 'ada' }, systemRandom(16), 102)
+  await store.write({ op: 'insertAccount', account })
+  t.equal(await link(103), undefined)
+})
