@@ -43,4 +43,3 @@ export const faults: readonly Fault[] = [
   ...configurationFaults,
 ]
   ...linkFaults,
-  ...accountFaults,
