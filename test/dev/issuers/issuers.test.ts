@@ -156,11 +156,19 @@ t.test('a refusal there is a line of the log of the server, under the request id
   t.type(line?.['rule'], 'string')
 })
 
-t.test('the scope of a request that has no other than openid cannot be narrowed, and is told', async (t) => {
+t.test('a single scope cannot be narrowed: it is granted, and told', async (t) => {
   const issuer = { issuer: issuerOf(server, 'scope-narrowed-silently') }
-  const tokens = await obtainTokens(issuer, await register(issuer), { fields: { scope: 'openid' } })
-  t.equal(tokens.scope, 'openid')
+  const client = await register(issuer)
+  for (const scope of ['openid', 'courses:read']) {
+    t.equal((await obtainTokens(issuer, client, { fields: { scope } })).scope, scope)
+  }
   t.equal(await verdictOf(server, 'scope-narrowed-silently'), 'not reached')
+})
+
+t.test('a document that lies is never confirmed by the tag of the true one', async (t) => {
+  const of = (id: string) => fetch(`${issuerOf(server, id)}/.well-known/openid-configuration`)
+  t.type((await of('reference')).headers.get('etag'), 'string')
+  t.equal((await of('metadata-other-issuer')).headers.get('etag'), null)
 })
 
 t.test("a client's own word counts where nobody else can see, and never against what was seen", async (t) => {
