@@ -107,6 +107,9 @@ function banner({ issuer, data }: Config, { people, taken, clock }: Scene): stri
   sign in as  ${signIns.join('   or   ')}${more}
 ${time}  data        ${resolve(data)}
 
+  A token:
+  lychgate token --issuer ${issuer} --user ${own[0]?.username ?? 'alice'}
+
   Register a client:
   curl -s ${issuer}/api/oauth/register -H 'content-type: application/json' -d '${registration}'
 
