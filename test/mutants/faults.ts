@@ -7,8 +7,8 @@ import { headerFaults } from './headers.ts'
 import { interactionFaults } from './interaction.ts'
 import { introspectionFaults } from './introspection.ts'
 import { keyFaults } from './keys.ts'
-import { logoutFaults } from './logout.ts'
 import { linkFaults } from './links.ts'
+import { logoutFaults } from './logout.ts'
 import { metadataFaults } from './metadata.ts'
 import { openidFaults } from './openid.ts'
 import { parsingFaults } from './parsing.ts'
@@ -41,5 +41,5 @@ export const faults: readonly Fault[] = [
   ...storageFaults,
   ...keyFaults,
   ...configurationFaults,
-]
   ...linkFaults,
+]
