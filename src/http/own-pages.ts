@@ -63,6 +63,8 @@ export function ownPages(
     const session = await app.browser.session(request, now)
     const account = session && (await store.find('account', session.accountId))
     const isIn = session !== undefined && account !== undefined && account.lockedAt === undefined
+    // A session that outlived its person would only lead here again.
+    if (!isIn && session !== undefined) await store.write({ op: 'deleteSession', sessionId: session.id })
     if (!isIn || (recent && !isRecent(session, now))) {
       const back = isForm ? `${page}?done=again` : page
       const wanted = { page: back, prompt: [], ...(recent && { maxAgeSeconds: recentSeconds }) }
@@ -73,16 +75,16 @@ export function ownPages(
     const csrf = app.browser.csrfToken(secret, 'own', page, session.id)
     const handleOf = (id: string) => app.browser.csrfToken(secret, 'own', page, session.id, id)
     const done = isForm ? undefined : single(parametersOf(request.query), 'done')
-    const name = String(account.claims['name'] ?? account.username)
-    const frame = {
-      rooms,
-      room,
-      account: { name, username: account.username },
-      signOutUrl: `${prefix}/oauth/logout`,
-      ...(isDoneWord(done) && { done }),
-    }
-    return { session, account, now, frame, hidden: { csrf }, handleOf }
+    return { session, account, now, frame: frameOf(room, account, done), hidden: { csrf }, handleOf }
   }
+
+  const frameOf = (room: AccountRoom, { username, claims }: Account, done: string | undefined) => ({
+    rooms,
+    room,
+    account: { name: String(claims['name'] ?? username), username },
+    signOutUrl: `${prefix}/oauth/logout`,
+    ...(isDoneWord(done) && { done }),
+  })
 
   return {
     /** The person at the page; undefined when the browser was sent to the sign-in page, which leads back. */

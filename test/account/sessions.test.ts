@@ -84,6 +84,14 @@ t.test('signing out leads to the page that asks, and then nobody is in', async (
   t.notOk(await isIn(desk))
 })
 
+t.test('whom the operator keeps out is not in here either, whatever session is left', async (t) => {
+  const desk = await signedIn(firefox, bob)
+  const account = await server.deps.store.find('account', await idOf('bob'))
+  if (account === undefined) throw new Error('nobody')
+  await server.deps.store.write({ op: 'updateAccount', account: { ...account, lockedAt: server.now() } })
+  t.notOk(await isIn(desk))
+})
+
 t.test('the audit log tells of each end, and by whom', async (t) => {
   const events = await server.deps.store.audit({ since: 0, name: 'session-ended', limit: 9 })
   t.strictSame(

@@ -1,3 +1,4 @@
+import { accountFaults } from './account.ts'
 import { authorizationFaults } from './authorization.ts'
 import { bearerFaults } from './bearer.ts'
 import { clientAuthenticationFaults } from './client-authentication.ts'
@@ -42,4 +43,5 @@ export const faults: readonly Fault[] = [
   ...keyFaults,
   ...configurationFaults,
   ...linkFaults,
+  ...accountFaults,
 ]

@@ -96,7 +96,7 @@ export const storageFaults = [
   {
     id: 'sessions-survive-a-new-password',
     file: 'src/domain/account.ts',
-    find: "    { op: 'deleteSessionsOf', accountId: account.id },\n",
+    find: "    { op: 'deleteSessionsOf', accountId: account.id, ...(stays !== undefined && { except: stays }) },\n",
     replace: '',
     tests: ['test/domain/account.test.ts'],
   },

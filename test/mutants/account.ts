@@ -1,0 +1,113 @@
+import type { Fault } from './fault.ts'
+
+const test = (name: string) => [`test/account/${name}.test.ts`]
+
+/** Faults of the page where a person looks after their account. */
+export const accountFaults = [
+  {
+    id: 'grant-of-somebody-else-ended',
+    file: 'src/domain/connections.ts',
+    find: 'grant?.accountId !== accountId || ',
+    replace: 'grant === undefined || ',
+    tests: test('apps'),
+  },
+  {
+    id: 'consent-outlives-its-grant',
+    file: 'src/domain/connections.ts',
+    find: "at: occasion.at, rule: withdrawn },\n    { op: 'deleteConsent', accountId, clientId },\n    auditEvent('revocation', occasion, { accountId, clientId, grant",
+    replace:
+      "at: occasion.at, rule: withdrawn },\n    auditEvent('revocation', occasion, { accountId, clientId, grant",
+    tests: test('apps'),
+  },
+  {
+    id: 'disconnected-app-keeps-its-tokens',
+    rule: 'oidc-core-16.18-user-revocation',
+    file: 'src/domain/connections.ts',
+    find: "    { op: 'revokeGrantsOf', accountId, clientId, at: occasion.at, rule: withdrawn },\n",
+    replace: '',
+  },
+  {
+    id: 'every-app-but-none',
+    file: 'src/domain/connections.ts',
+    find: "    { op: 'revokeGrantsOf', accountId, at: occasion.at, rule: withdrawn },\n",
+    replace: '',
+    tests: test('apps'),
+  },
+  {
+    id: 'csrf-not-compared-on-own-pages',
+    file: 'src/http/own-pages.ts',
+    find: '      if (!isOurs) throw forged(prefix + pathOf(request))\n',
+    replace: '',
+    tests: test('apps'),
+  },
+  {
+    id: 'csrf-of-own-pages-not-bound-to-the-login',
+    file: 'src/http/own-pages.ts',
+    find: "'own', page, session.id)",
+    replace: "'own', page)",
+    tests: test('apps'),
+  },
+  {
+    id: 'own-form-of-another-site',
+    file: 'src/account/plugin.ts',
+    find: "  app.addHook('preValidation', assertSameSite)\n",
+    replace: '',
+    tests: test('apps'),
+  },
+  {
+    id: 'locked-person-looks-after-the-account',
+    file: 'src/http/own-pages.ts',
+    find: ' && account.lockedAt === undefined',
+    replace: '',
+    tests: test('sessions'),
+  },
+  {
+    id: 'old-sign-in-is-enough',
+    file: 'src/domain/session.ts',
+    find: 'now - session.authenticatedAt <= recentSeconds',
+    replace: 'now >= session.authenticatedAt',
+    tests: test('password'),
+  },
+  {
+    id: 'password-changed-without-the-current-one',
+    file: 'src/account/password.ts',
+    find: 'if (await isPassword(request, { account, password }, now)) return undefined',
+    replace: 'return undefined',
+    tests: test('password'),
+  },
+  {
+    id: 'apps-survive-a-new-password',
+    rule: 'rfc9700-4.14.2-revoke-on-event',
+    file: 'src/account/password.ts',
+    find: '        ...(disconnects ? endConnections(connections, { accountId, ...occasion }) : []),\n',
+    replace: '',
+  },
+  {
+    id: 'new-address-counts-as-proven',
+    file: 'src/domain/account.ts',
+    find: 'email === before && verified === true',
+    replace: 'verified === true',
+    tests: test('profile'),
+  },
+  {
+    id: 'person-changes-what-the-operator-keeps',
+    file: 'src/account/profile.ts',
+    find: 'Object.fromEntries(editable.map((claim)',
+    replace: 'Object.fromEntries(textClaims.map((claim)',
+    tests: test('profile'),
+  },
+  {
+    id: 'copy-with-the-hash-of-the-password',
+    file: 'src/account/everything.ts',
+    find: 'has_password: passwordHash !== undefined',
+    replace: 'has_password: passwordHash',
+    tests: test('privacy'),
+  },
+  {
+    id: 'account-deleted-by-any-word',
+    file: 'src/account/privacy.ts',
+    find: "if (canonicalUsername(single(form, 'username') ?? '') !== username)",
+    replace: "if (single(form, 'username') === undefined)",
+    tests: test('privacy'),
+  },
+] as const satisfies readonly Fault[]
