@@ -71,8 +71,9 @@ if (form && window.PublicKeyCredential) {
   form.hidden = false
   form.addEventListener('submit', onSubmit)
   button.disabled = false
-  // The field for the name offers passkeys where the browser can; whoever types is not disturbed.
-  if (document.querySelector('input[autocomplete~=webauthn]')) {
+  // The field for the name offers passkeys where the browser can; whoever types is not disturbed. Not after a failure:
+  // a device that answers by itself would fail for ever.
+  if (document.querySelector('input[autocomplete~=webauthn]:not([aria-invalid])')) {
     PublicKeyCredential.isConditionalMediationAvailable?.().then(
       (can) => can && ask('conditional').catch(() => undefined),
     )

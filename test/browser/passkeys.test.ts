@@ -1,0 +1,212 @@
+/** Passkeys in a real browser: a virtual authenticator makes, keeps and uses them. */
+import type { BrowserContext, CDPSession, Page } from 'playwright-core'
+import t, { type Test } from 'tap'
+import { integrate } from '../helpers/authorization.ts'
+import { launchBrowser } from '../helpers/chromium.ts'
+import { authorizationUrl, claimsOf, exchange, type Fields, type Tokens } from '../helpers/flow.ts'
+import { alice, startServer } from '../helpers/server.ts'
+import { startLoopbackClient } from './loopback-client.ts'
+
+const server = await startServer(t)
+const browser = await launchBrowser()
+t.teardown(() => browser.close())
+
+interface Device {
+  readonly context: BrowserContext
+  readonly page: Page
+  readonly authenticator: CDPSession
+  readonly authenticatorId: string
+  /** What the policies of a page blocked. */
+  readonly blocked: string[]
+}
+
+/** A browser of its own on a device with a fingerprint reader, of a person without any passkey. */
+async function device(t: Test): Promise<Device> {
+  await forgetPasskeys()
+  const context = await browser.newContext()
+  t.teardown(() => context.close())
+  context.setDefaultTimeout(8000)
+  const page = await context.newPage()
+  const blocked: string[] = []
+  page.on('console', (message) => {
+    if (/Content Security Policy|Refused/.test(message.text())) blocked.push(message.text())
+  })
+  const authenticator = await context.newCDPSession(page)
+  await authenticator.send('WebAuthn.enable')
+  const { authenticatorId } = await authenticator.send('WebAuthn.addVirtualAuthenticator', {
+    options: {
+      protocol: 'ctap2',
+      transport: 'internal',
+      hasResidentKey: true,
+      hasUserVerification: true,
+      isUserVerified: true,
+      automaticPresenceSimulation: true,
+    },
+  })
+  return { context, page, authenticator, authenticatorId, blocked }
+}
+
+async function accountId(): Promise<string> {
+  return (await server.deps.store.find('accountByLogin', 'alice'))?.id ?? ''
+}
+
+async function forgetPasskeys(): Promise<void> {
+  for (const { id } of await server.deps.store.listOf('passkey', await accountId()))
+    await server.deps.store.write({ op: 'deletePasskey', passkeyId: id })
+}
+
+/** Whether the person puts a finger on the reader: while they do not, nothing is offered by itself either. */
+async function finger({ authenticator, authenticatorId }: Device, enabled: boolean): Promise<void> {
+  await authenticator.send('WebAuthn.setAutomaticPresenceSimulation', { authenticatorId, enabled })
+}
+
+/** Presses the button for a passkey, the finger on the reader. */
+async function usePasskey(here: Device, label: string): Promise<void> {
+  await here.page.getByRole('button', { name: label }).waitFor()
+  await finger(here, true)
+  await here.page.getByRole('button', { name: label }).click()
+}
+
+async function signIn(page: Page): Promise<void> {
+  await page.getByLabel('E-mail or user name').fill(alice.username)
+  await page.getByLabel('Password').fill(alice.password)
+  await page.getByRole('button', { name: 'Sign in', exact: true }).click()
+}
+
+async function addPasskey({ page }: Device, name: string): Promise<void> {
+  await page.goto(`${server.issuer}/account/passkeys`)
+  if (page.url().includes('/login')) await signIn(page)
+  await page.getByLabel('What to call it').fill(name)
+  await page.getByRole('button', { name: 'Add a passkey' }).click()
+  await page.getByText('The passkey was added.').waitFor()
+}
+
+/** Forgets who is signed in, and leaves the device as it is: nobody touches it. */
+async function signOut(here: Device): Promise<void> {
+  await here.context.clearCookies()
+  await finger(here, false)
+}
+
+const portal = await integrate(server, { consent: 'skip' })
+
+/** The ID Token of a client that is first party, once the browser comes back to it. */
+async function idTokenAfter(here: Device, fields: Fields, act: () => Promise<void>) {
+  const called = here.page.waitForRequest((request) => request.url().startsWith(portal.redirectUri))
+  await here.page.goto(authorizationUrl(server, portal, fields)).catch(() => undefined)
+  await act()
+  const { searchParams } = new URL((await called).url())
+  const code = searchParams.get('code')
+  if (code === null) return { error: searchParams.get('error') }
+  const tokens = (await (await exchange(server, portal, code)).json()) as Tokens
+  return claimsOf(tokens.id_token)
+}
+
+t.test('a passkey is made, and signs its person in without a name and a password', async (t) => {
+  const here = await device(t)
+  await addPasskey(here, 'Laptop')
+  const { credentials } = await here.authenticator.send('WebAuthn.getCredentials', here)
+  t.equal(credentials.length, 1)
+  t.equal(credentials[0]?.isResidentCredential, true)
+  t.equal(credentials[0]?.rpId, 'localhost')
+  await signOut(here)
+  const client = await startLoopbackClient(t, server)
+  await here.page.goto(client.url({ scope: 'openid' }))
+  await usePasskey(here, 'Sign in with a passkey')
+  await here.page.getByRole('button', { name: 'Allow', exact: true }).click()
+  await here.page.getByRole('heading', { name: 'You may close this page' }).waitFor()
+  const answer = await exchange(server, client, client.calls.at(-1)?.parameters['code'] ?? '')
+  const { id_token: idToken } = (await answer.json()) as Tokens
+  t.match(claimsOf(idToken), { sub: await accountId(), acr: 'phr', amr: ['pop', 'user', 'mfa'] })
+  t.same(here.blocked, [])
+})
+
+t.test('the field for the name offers passkeys by itself', async (t) => {
+  const here = await device(t)
+  await addPasskey(here, 'Laptop')
+  await signOut(here)
+  await finger(here, true)
+  const token = await idTokenAfter(here, {}, async () => {})
+  t.match(token, { sub: await accountId(), amr: ['pop', 'user', 'mfa'] })
+})
+
+t.test('a browser without a passkey says so, and the password still works', async (t) => {
+  const here = await device(t)
+  await here.page.goto(authorizationUrl(server, portal))
+  await here.page.getByRole('button', { name: 'Sign in with a passkey' }).click()
+  await here.page.getByText('No passkey was used.').waitFor()
+  const token = await idTokenAfter(here, {}, () => signIn(here.page))
+  t.strictSame(token['amr'], ['pwd'])
+})
+
+t.test(
+  'a client that asks for more than a password gets a passkey asked for, and only that of who is signed in',
+  async (t) => {
+    const here = await device(t)
+    await addPasskey(here, 'Telephone')
+    await signOut(here)
+    const mfa = 'https://refeds.org/profile/mfa'
+    const plain = await idTokenAfter(here, {}, () => signIn(here.page))
+    t.strictSame(plain['amr'], ['pwd'])
+    const essential = JSON.stringify({ id_token: { acr: { essential: true, value: mfa } } })
+    const more = await idTokenAfter(here, { claims: essential, max_age: '10000' }, async () => {
+      t.equal(await here.page.getByLabel('Password').count(), 0, 'the password is not asked for again')
+      await usePasskey(here, 'Use a passkey')
+    })
+    t.match(more, { acr: mfa, amr: ['pwd', 'pop', 'user', 'mfa'] })
+    t.equal(more['auth_time'], plain['auth_time'] ?? more['auth_time'])
+    // The same session answers from here on, silently too.
+    const silent = await idTokenAfter(here, { acr_values: 'phr', prompt: 'none' }, async () => {})
+    t.match(silent, { acr: 'phr' })
+  },
+)
+
+t.test('a copy of a passkey is refused, and told in the audit log', async (t) => {
+  const here = await device(t)
+  await addPasskey(here, 'Copied')
+  await signOut(here)
+  const [passkey] = await server.deps.store.listOf('passkey', await accountId())
+  if (passkey === undefined) throw new Error('no passkey')
+  await server.deps.store.write({ op: 'updatePasskey', passkey: { ...passkey, counter: 1_000_000 } })
+  await here.page.goto(authorizationUrl(server, portal))
+  await usePasskey(here, 'Sign in with a passkey')
+  await here.page.getByText('in a way that only a copy could be').waitFor()
+  const events = await server.deps.store.audit({ since: 0, accountId: await accountId(), limit: 50 })
+  t.ok(events.some(({ name }) => name === 'passkey-copied'))
+  t.equal(
+    (await here.context.cookies()).some(({ name }) => name === 'lychgate_session'),
+    false,
+  )
+})
+
+t.test('a passkey that does not check its owner signs nobody in by itself', async (t) => {
+  const here = await device(t)
+  await addPasskey(here, 'Unverified')
+  await signOut(here)
+  await here.page.goto(authorizationUrl(server, portal))
+  const { authenticatorId } = here
+  await here.authenticator.send('WebAuthn.setUserVerified', { authenticatorId, isUserVerified: false })
+  await usePasskey(here, 'Sign in with a passkey')
+  await here.page.getByText('No passkey was used.').waitFor()
+})
+
+t.test('a removed passkey signs nobody in, and the page says how to go on', async (t) => {
+  const here = await device(t)
+  await addPasskey(here, 'Old laptop')
+  await here.page.getByRole('button', { name: 'Remove Old laptop' }).click()
+  await here.page.getByText('The passkey was removed.').waitFor()
+  await signOut(here)
+  await here.page.goto(authorizationUrl(server, portal))
+  await usePasskey(here, 'Sign in with a passkey')
+  await here.page.getByText('That passkey does not belong to any account here.').waitFor()
+  t.equal(await here.page.getByLabel('Password').count(), 1)
+})
+
+t.test('without JavaScript the pages say what passkeys need', async (t) => {
+  const context = await browser.newContext({ javaScriptEnabled: false })
+  t.teardown(() => context.close())
+  context.setDefaultTimeout(8000)
+  const page = await context.newPage()
+  await page.goto(authorizationUrl(server, portal))
+  await page.getByText('Signing in with a passkey needs JavaScript').waitFor()
+  t.equal(await page.getByRole('button', { name: 'Sign in with a passkey' }).isVisible(), false)
+})
