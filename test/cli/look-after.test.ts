@@ -262,7 +262,7 @@ t.test('a client is changed, and people see it at once', async (t) => {
     ['client', 'set', id, '--localized', 'client_id#fr=x'],
     ['client', 'set', id, '--auth', 'none'],
   )
-  t.equal(set?.code, 0, set?.stderr)
+  t.match(set, { code: 0, stderr: '' })
   t.match(JSON.parse(show?.stdout ?? ''), {
     client_name: 'After',
     'client_name#fr': 'Après',
