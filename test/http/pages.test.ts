@@ -1,3 +1,4 @@
+import { readdirSync, readFileSync } from 'node:fs'
 import t from 'tap'
 import { formActionSource } from '../../src/http/pages.ts'
 import { hostile, hostileText, ordinary } from './page-samples.ts'
@@ -30,6 +31,15 @@ t.test(
     }
   },
 )
+
+t.test('every page is among the samples, as people meet it', async (t) => {
+  const views = new URL('../../views/', import.meta.url)
+  const isPage = (name: string) => readFileSync(new URL(name, views), 'utf8').includes('layout(')
+  const pages = readdirSync(views).filter((name) => name.endsWith('.eta') && isPage(name))
+  const seen = new Set(Object.values(ordinary).map(({ page }) => `${page}.eta`))
+  // The frame is what pages of the account have in common.
+  t.strictSame([...seen, 'account-frame.eta'].toSorted(), pages.toSorted())
+})
 
 t.test('hostile text comes back from a hidden field and a value as it went in', async (t) => {
   const inputs = parseElements(await html('hostile-login')).filter(({ name }) => name === 'input')
