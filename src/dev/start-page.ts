@@ -1,5 +1,8 @@
 import type { FastifyInstance, FastifyPluginAsync } from 'fastify'
 import type { Seconds } from '../domain/model.ts'
+// Brings `app.faults`.
+import type {} from './fault-routes.ts'
+import type { Fault } from './faults.ts'
 import { describeFlow } from './flows/describe-flow.ts'
 import { type FlowLine, lineOf } from './flows/page-models.ts'
 import { knownPassword } from './people.ts'
@@ -17,6 +20,10 @@ export interface StartPage {
     readonly password?: string
   }[]
   readonly flows: readonly FlowLine[]
+  /** What is still to go wrong. */
+  readonly faults: readonly string[]
+  /** Whether it has issuers that lie. */
+  readonly hasLiars: boolean
   /** A command that registers a client. */
   readonly registration: string
 }
@@ -58,9 +65,16 @@ export const startPage: FastifyPluginAsync<DevDeps> = async (app, deps) => {
       endpoints: [...documentsOf(deps), ...endpointsOf(app)],
       people,
       flows: recent.map(lineOf),
+      faults: app.faults.list().flatMap(toCome),
+      hasLiars: !deps.isNested,
       registration: registrationAt(service.issuer),
     })
   })
+}
+
+function toCome({ fault, endpoint, client_id: clientId, requests, fired }: Fault): readonly string[] {
+  const left = requests - fired
+  return left > 0 ? [`${fault} ${endpoint ?? clientId ?? ''} ×${left}`] : []
 }
 
 function documentsOf({ service }: DevDeps) {

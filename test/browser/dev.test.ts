@@ -105,6 +105,10 @@ t.test('buttons copy, and move the time', async (t) => {
   await page.getByRole('button', { name: '+ 31 days' }).click()
   await page.getByText(new Date((before + 31 * 86_400) * 1000).toISOString().slice(0, 10)).waitFor()
   t.ok(server.now() >= before + 31 * 86_400)
+  await page.getByRole('button', { name: 'Lose the next token answer' }).click()
+  await page.getByText('drop-after-commit token ×1').waitFor()
+  await page.getByRole('button', { name: 'Forget the faults' }).click()
+  await page.getByText('drop-after-commit').waitFor({ state: 'detached' })
   await page.getByRole('button', { name: 'Reset' }).click()
   await page
     .getByText(new Date(before * 1000).toISOString().slice(0, 10))

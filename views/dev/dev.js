@@ -1,11 +1,11 @@
 // Copy buttons, the time machine, and pages that keep themselves up to date. Everything else works without.
 for (const button of document.querySelectorAll('[data-copy]')) button.hidden = false
-for (const panel of document.querySelectorAll('[data-clock]')) panel.hidden = false
+for (const panel of document.querySelectorAll('[data-script]')) panel.hidden = false
 
 document.addEventListener('click', async ({ target }) => {
   const button = target instanceof Element ? target.closest('button') : null
   if (button?.dataset.copy) await copy(button)
-  else if (button?.dataset.move) await move(button)
+  else if (button?.dataset.send) await send(button.dataset)
   else if (button && 'open' in button.dataset) {
     for (const details of document.querySelectorAll('.exchange')) details.open = true
   }
@@ -20,19 +20,17 @@ async function copy(button) {
   }, 1500)
 }
 
-async function move(button) {
-  const answer = await fetch(button.closest('[data-clock]').dataset.clock, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json' },
-    body: button.dataset.move,
-  })
-  const { iso } = await answer.json()
-  document.getElementById('now').textContent = iso.replace('T', ' ').replace('Z', '')
+async function send({ send: path, method = 'POST', body }) {
+  const headers = body ? { 'content-type': 'application/json' } : {}
+  const answer = await fetch(path, { method, headers, body })
+  if (answer.ok) location.reload()
+  else document.getElementById('told').textContent = (await answer.json()).error_description
 }
 
-// A link to one request opens it.
+// A link to what is folded opens it.
 function openTarget() {
-  const details = document.getElementById(location.hash.slice(1))?.querySelector('details.exchange')
+  const target = document.getElementById(location.hash.slice(1))
+  const details = target?.querySelector('details.exchange') ?? target?.closest('details')
   if (details) details.open = true
 }
 addEventListener('hashchange', openTarget)
