@@ -18,7 +18,7 @@ sign_in() {
 visit() {
   url=$(curl -s -b "$jar" -c "$jar" -o "$page" -w '%{redirect_url}' "$@")
   while [[ $url == "$origin"/* ]]; do visit "$url"; done
-  sed -i '/<\/form>/q' "$page"
-  mapfile -t hidden < <(sed -n 's/.*type="hidden" name="\([^"]*\)" value="\([^"]*\)".*/-d\n\1=\2/p' "$page")
-  mapfile -t scope < <(sed -n 's/.*name="scope" value="\([^"]*\)".* checked.*/-d\nscope=\1/p' "$page")
+  local form; form=$(sed '/<\/form>/q' "$page")
+  mapfile -t hidden < <(sed -n 's/.*type="hidden" name="\([^"]*\)" value="\([^"]*\)".*/-d\n\1=\2/p' <<<"$form")
+  mapfile -t scope < <(sed -n 's/.*name="scope" value="\([^"]*\)".* checked.*/-d\nscope=\1/p' <<<"$form")
 }

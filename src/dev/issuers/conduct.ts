@@ -5,7 +5,9 @@
 import { type Criterion, isCall, type JudgedStep, onlyTold, usesTheTokens } from './criteria.ts'
 import type { Sent, Step } from './step.ts'
 
+/** What becomes of a client that was lied to. */
 export type Outcome = 'rejected' | 'fooled'
+/** The same, or that it was not. */
 export type Verdict = Outcome | 'not reached'
 
 /** What a client said itself about a lie. */
@@ -29,7 +31,7 @@ export interface Seen {
 }
 
 /** The newest so many steps count, and so many after the first lie are told. */
-const [stepsKept, stepsTold] = [2000, 20]
+const [stepsKept, stepsTold] = [500, 20]
 
 /** Watches one issuer. */
 export class Conduct {

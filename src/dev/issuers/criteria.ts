@@ -8,7 +8,7 @@ export interface JudgedStep extends Step {
 
 /** When a client was fooled: by what it does, or, where nobody else can see it, by its own word. */
 export interface Criterion {
-  /** "… redeems the code of that answer" */
+  /** What the client does then: "it redeems …". */
   readonly text: string
   /** @param before The steps between the lie and `later`. */
   readonly isMet: (lie: JudgedStep, later: JudgedStep, before: readonly JudgedStep[]) => boolean
@@ -23,11 +23,13 @@ export interface Criterion {
 export const isCall = ({ place }: Step) => place === 'userinfo' || place === 'api'
 const isRefresh = ({ sent }: Step) => sent.refreshToken !== undefined
 
+/** For a false authorization response: the code of another one does not count. */
 export const redeemsTheCode: Criterion = {
   text: 'it sends a code of that answer to the token endpoint',
   isMet: ({ gave }, { sent }) => sent.code !== undefined && gave.codes.includes(sent.code),
 }
 
+/** For a false token response: to revoke or introspect its tokens is no use of them. */
 export const usesTheTokens: Criterion = {
   text: 'it uses a token of that answer: the access token at UserInfo or the API, or the refresh token',
   isMet: ({ gave }, { sent }) =>
@@ -35,43 +37,50 @@ export const usesTheTokens: Criterion = {
     (sent.refreshToken !== undefined && sent.refreshToken === gave.refreshToken),
 }
 
-/** For what concerns every token there is. */
+/** For false keys, which concern every token there is. */
 export const usesAnyToken: Criterion = {
   text: 'it uses a token of this issuer: an access token at UserInfo or the API, or a refresh token',
   isMet: (_lie, later) => later.showsKnownToken === true,
 }
 
+/** For a false answer of UserInfo: to ask again is no harm. */
 export const keepsTheAccess: Criterion = {
   text: 'it goes on with what it has: calls the API, or refreshes',
   isMet: (_lie, later) => (later.place === 'api' && later.showsKnownToken === true) || isRefresh(later),
 }
 
+/** For a false document, which whoever reads it should not act upon. */
 export const goesOnHere: Criterion = {
   text: 'it registers, sends a person to the authorization endpoint, or asks for tokens',
   isMet: (_lie, { place }) => ['registration', 'authorization', 'callback', 'token'].includes(place),
 }
 
+/** For metadata that tempts to do without PKCE: to ask with S256 all the same is sound. */
 export const asksWithoutS256: Criterion = {
   text: 'it sends an authorization request without code_challenge_method=S256',
   isMet: (_lie, { place, method, path, sent }) =>
     path === '/oauth/authorize' && place !== 'other' && method !== 'HEAD' && sent.challengeMethod !== 'S256',
 }
 
+/** For a token endpoint that no code should be sent to. */
 export const asksForTokens: Criterion = {
   text: 'a request for tokens arrives',
   isMet: (_lie, { place }) => place === 'token',
 }
 
+/** For an answer with no token in it. */
 export const callsAnyway: Criterion = {
   text: 'it calls UserInfo or the API all the same, or refreshes',
   isMet: (_lie, later) => isCall(later) || isRefresh(later),
 }
 
+/** For a refresh that leaves a token out: to keep the old one is sound. */
 export const showsNoToken: Criterion = {
   text: 'it calls UserInfo or the API without a token this issuer gave it (the text "undefined", say), or refreshes with such a one',
   isMet: (_lie, later) => (isCall(later) || isRefresh(later)) && later.showsKnownToken !== true,
 }
 
+/** For a lifetime that is no number: it matters when it is over. */
 export const usesTheExpired: Criterion = {
   text: 'it uses the access token after it has expired',
   isMet: ({ gave }, { sent, at }) =>
@@ -79,6 +88,7 @@ export const usesTheExpired: Criterion = {
   moment: ({ gave }, { at }) => at >= (gave.expiresAt ?? at),
 }
 
+/** For a scope that is silently missing: it matters when a call is refused for it. */
 export const repeatsTheRefused: Criterion = {
   text: 'it makes the same call with the same token again after it was refused (403)',
   isMet: (_lie, later, before) =>

@@ -17,6 +17,7 @@ export interface Answer {
 /** The body to send instead, headers being changed on the reply; undefined where there is nothing to lie about. */
 export type Lie = (answer: Answer) => string | undefined | Promise<string | undefined>
 
+/** The members of a JSON object, or the claims of a token. */
 export type Members = Readonly<Record<string, unknown>>
 /** The members of an answer with one of them changed; undefined where there is nothing to lie about. */
 export type Change = (members: Members, answer: Answer) => Members | undefined | Promise<Members | undefined>
