@@ -27,10 +27,12 @@ export function* useFaults(english: Catalogue, sources: readonly string[]): Gene
   const whole = new Set(written.flatMap(([, name = '', goesOn]) => (goesOn ? [] : [name])))
   const beginnings = ['area.', ...written.flatMap(([, name = '', goesOn]) => (goesOn ? [name] : []))]
   for (const key of Object.keys(english)) {
-    // Some keys are put together: `done.${word}`, or 'consent.named' and 'From'.
+    // Some keys are put together: `done.${word}`, 'consent.named' and 'From', 'link.reset' and '.title'.
     const isComposed = beginnings.some((beginning) => key.startsWith(beginning))
     const [stem = ''] = /^.*[a-z](?=[A-Z][a-z]+$)/.exec(key) ?? []
-    if (!whole.has(key) && !isComposed && !whole.has(stem)) yield `${key} is used nowhere`
+    const parent = key.slice(0, key.lastIndexOf('.'))
+    if (!whole.has(key) && !isComposed && !whole.has(stem) && !whole.has(parent))
+      yield `${key} is used nowhere`
   }
   for (const [, key = ''] of code.matchAll(/\b(?:says|it\.t|t)\(\s*'([^']+\.[^']+)'/g)) {
     if (!(key in english)) yield `${key} is used, and is no text`
