@@ -1,5 +1,6 @@
 import t from 'tap'
-import { beginSession, extendedIdleEnd, isSessionLive } from '../../src/domain/session.ts'
+import type { Session } from '../../src/domain/model.ts'
+import { beginSession, extendedIdleEnd, isSessionLive, seatSessions } from '../../src/domain/session.ts'
 
 const lifetimes = { sessionIdleSeconds: 100, sessionAbsoluteSeconds: 1000 }
 
@@ -39,3 +40,22 @@ t.test('use moves the idle end, when it is worth a write, and never past the abs
   t.equal(extendedIdleEnd(late, lifetimes, 5980), 6000)
   t.equal(extendedIdleEnd({ ...late, idleExpiresAt: 6000 }, lifetimes, 5980), undefined)
 })
+
+t.test(
+  'beside a person who signs in four others stay, the last ones; their own session before ends',
+  async (t) => {
+    const of = (accountId: string) =>
+      beginSession(`session of ${accountId}`, accountId, ['pwd'], lifetimes, 5000)
+    const present = ['a', 'b', 'c', 'd', 'e'].map(of)
+    const names = (sessions: readonly Session[]) => sessions.map(({ accountId }) => accountId).join('')
+    for (const [accountId, beside, over] of [
+      ['f', 'abcd', 'e'],
+      ['c', 'abde', 'c'],
+      ['a', 'bcde', 'a'],
+    ] as const) {
+      const seats = seatSessions(present, accountId)
+      t.strictSame([names(seats.beside), names(seats.over)], [beside, over])
+    }
+    t.strictSame(seatSessions([], 'a'), { beside: [], over: [] })
+  },
+)

@@ -1,7 +1,12 @@
 import t from 'tap'
 import { addressPrefix } from '../../src/domain/address-prefix.ts'
 import type { Throttle } from '../../src/domain/model.ts'
-import { bucketsOf, countAttempt, refundAttempt } from '../../src/domain/sign-in-throttle.ts'
+import {
+  bucketsOf,
+  countAttempt,
+  refundAttempt,
+  secondFactorBuckets,
+} from '../../src/domain/sign-in-throttle.ts'
 
 const limits = {
   failuresPerAccountAndPrefix: 3,
@@ -91,3 +96,17 @@ t.test('an address counts as its network', async (t) => {
   ]
   for (const [address, prefix] of rows) t.equal(addressPrefix(address), prefix, address)
 })
+
+t.test(
+  'second factors are counted apart, by person, or by a browser that finished a sign-in before',
+  async (t) => {
+    const limit = limits.failuresPerAccountAndPrefix
+    const [stranger, known] = [undefined, 'nonce'].map((device) =>
+      secondFactorBuckets('alice', device, limits),
+    )
+    t.strictSame(stranger, [{ key: 'second alice', limit }])
+    t.strictSame(known, [{ key: 'second nonce alice', limit }])
+    const passwords = bucketsOf('alice', '192.0.2.0/24', undefined, limits).map(({ key }) => key)
+    t.notOk(passwords.includes('second alice'))
+  },
+)

@@ -1,0 +1,182 @@
+import { TOTP } from 'otpauth'
+import t from 'tap'
+import {
+  ask,
+  assertErrorRedirect,
+  integrate,
+  pageOf,
+  sentAway,
+  signedIn,
+  title,
+} from '../helpers/authorization.ts'
+import { authorize, claimsOf, exchange, type Tokens } from '../helpers/flow.ts'
+import { alice, bob, startServer } from '../helpers/server.ts'
+import { UserAgent } from '../helpers/user-agent.ts'
+
+// OpenID Connect Core §3.1.2.1 and §5.5.1.1: alice has one-time codes, bob only a password.
+const server = await startServer(t)
+const portal = await integrate(server, { consent: 'skip' })
+const mfa = 'https://refeds.org/profile/mfa'
+const password = 'urn:oasis:names:tc:SAML:2.0:ac:classes:PasswordProtectedTransport'
+const essential = (...values: string[]) => JSON.stringify({ id_token: { acr: { essential: true, values } } })
+const { store, keys } = server.deps
+const people = await Promise.all(['alice', 'bob'].map((name) => store.find('accountByLogin', name)))
+const [aliceId = '', bobId = ''] = people.map((account) => account?.id)
+const totp = new TOTP()
+const code = () => totp.generate({ timestamp: server.now() * 1000 })
+
+async function claimsAt(parameters: Record<string, string>): Promise<Record<string, unknown>> {
+  const tokens = (await (await exchange(server, portal, parameters['code'] ?? '')).json()) as Tokens
+  return claimsOf(tokens.id_token)
+}
+
+/** A browser in which alice signed in with her password before she set up codes. */
+const early = await signedIn(server, portal)
+await store.write({
+  op: 'putSecondFactor',
+  secondFactor: {
+    accountId: aliceId,
+    sealedSecret: keys.seal(Buffer.from(totp.secret.bytes), aliceId),
+    confirmedAt: server.now(),
+    recoveryHashes: [],
+    createdAt: server.now(),
+  },
+})
+
+t.test(
+  'a session of a password steps up to a code, keeps its auth_time, and gets another identifier',
+  async (t) => {
+    const before = await claimsAt(sentAway(await ask(server, portal, { max_age: '10000' }, early)))
+    t.match(before, { acr: password, amr: ['pwd'] })
+    server.advance(100)
+    const cookie = early.cookies.get('lychgate_session')
+    const second = pageOf(
+      await ask(server, portal, { acr_values: `urn:example:gold ${mfa}`, max_age: '10000' }, early),
+    )
+    t.equal(title(second), 'Confirm that it is you')
+    t.notMatch(second.html, 'name="password"')
+    const after = await claimsAt(sentAway(await early.submit(second, { code: code() })))
+    t.match(after, { sub: aliceId, acr: mfa, amr: ['pwd', 'otp', 'mfa'], auth_time: before['auth_time'] })
+    t.not(early.cookies.get('lychgate_session'), cookie)
+    for (const fields of [{ claims: essential(mfa) }, { acr_values: mfa, prompt: 'none' }]) {
+      t.equal(
+        (await claimsAt(sentAway(await ask(server, portal, fields, early))))['acr'],
+        mfa,
+        'silently from here on',
+      )
+    }
+  },
+)
+
+t.test('of several classes a sign-in has, acr names the one asked for first', async (t) => {
+  for (const [wanted, told] of [
+    [`${password} ${mfa}`, password],
+    [`phr ${mfa}`, mfa],
+  ] as const) {
+    const { acr } = await claimsAt(sentAway(await ask(server, portal, { acr_values: wanted }, early)))
+    t.equal(acr, told)
+  }
+})
+
+t.test(
+  '[oidc-core-3.1.2.1-max-age] a step-up beyond max_age asks for the password too, and renews auth_time',
+  async (t) => {
+    server.advance(60)
+    const fields = { claims: essential(mfa), max_age: '30' }
+    const login = pageOf(await ask(server, portal, fields, early))
+    t.match(login.html, 'name="password"')
+    const second = pageOf(await early.submit(login, alice))
+    const claims = await claimsAt(sentAway(await early.submit(second, { code: code() })))
+    t.equal(claims['auth_time'], server.now())
+  },
+)
+
+t.test(
+  '[oidc-core-3.1.2.1-acr-values] a class that the person cannot have is a wish: they go on, and acr says what it was',
+  async (t) => {
+    const person = await signedIn(server, portal, bob)
+    for (const fields of [
+      { acr_values: mfa },
+      { acr_values: 'phr', prompt: 'none' },
+      { acr_values: '1 2' },
+    ]) {
+      const claims = await claimsAt(sentAway(await ask(server, portal, fields, person)))
+      t.match(claims, { sub: bobId, acr: password, amr: ['pwd'] })
+    }
+  },
+)
+
+t.test(
+  '[oidc-core-5.5.1.1-acr-essential] an essential class that the person cannot have is an error, before and after a sign-in',
+  async (t) => {
+    const person = await signedIn(server, portal, bob)
+    const fields = { claims: essential(mfa) }
+    for (const more of [{}, { prompt: 'none' }]) {
+      const response = await authorize(server, portal, { ...fields, ...more }, person)
+      assertErrorRedirect(t, server, response, 'unmet_authentication_requirements', {
+        to: portal.redirectUri,
+      })
+    }
+    const fresh = new UserAgent(server.issuer)
+    const refused = sentAway(await fresh.submit(pageOf(await ask(server, portal, fields, fresh)), bob))
+    t.equal(refused['error'], 'unmet_authentication_requirements')
+    t.notOk('code' in refused)
+  },
+)
+
+t.test('without a page, a step-up that could be had is login_required where it is essential', async (t) => {
+  const session = await store.listOf('session', aliceId)
+  const [newest] = session.slice(-1)
+  if (newest === undefined) throw new Error('alice is signed in')
+  await store.write(
+    { op: 'deleteSession', sessionId: newest.id },
+    { op: 'insertSession', session: { ...newest, methods: ['pwd'] } },
+  )
+  const silent = { claims: essential(mfa), prompt: 'none' }
+  const response = await authorize(server, portal, silent, early)
+  assertErrorRedirect(t, server, response, 'login_required', { to: portal.redirectUri })
+  const wish = await claimsAt(sentAway(await ask(server, portal, { acr_values: mfa, prompt: 'none' }, early)))
+  t.equal(wish['acr'], password)
+})
+
+t.test('a session that ends while its second factor is asked for does not come back', async (t) => {
+  server.advance(60)
+  const second = pageOf(await ask(server, portal, { acr_values: mfa }, early))
+  t.match(second.html, 'name="code"')
+  await store.write({ op: 'deleteSessionsOf', accountId: aliceId })
+  const login = pageOf(await early.submit(second, { code: code() }))
+  t.match(login.html, 'name="password"')
+  t.strictSame(await store.listOf('session', aliceId), [])
+})
+
+t.test('codes that are removed while one is typed in sign nobody in', async (t) => {
+  server.advance(60)
+  const person = new UserAgent(server.issuer)
+  const second = pageOf(await person.submit(pageOf(await ask(server, portal, {}, person)), alice))
+  const factor = await store.find('secondFactor', aliceId)
+  if (factor === undefined) throw new Error('alice has codes')
+  await store.write({
+    op: 'putSecondFactor',
+    secondFactor: { ...factor, sealedSecret: keys.seal(Buffer.alloc(20), aliceId) },
+  })
+  t.equal(pageOf(await person.submit(second, { code: code() })).status, 400)
+  await store.write({ op: 'deleteSecondFactor', accountId: aliceId })
+  const login = pageOf(await person.submit(second, { code: code() }))
+  t.match(login.html, 'name="password"')
+})
+
+t.test('a locked person is told so after the right password only, and signed in nowhere', async (t) => {
+  const account = await store.find('account', bobId)
+  if (account === undefined) throw new Error('no bob')
+  await store.write({ op: 'updateAccount', account: { ...account, lockedAt: server.now() } })
+  const person = new UserAgent(server.issuer)
+  const login = pageOf(await ask(server, portal, {}, person))
+  const wrong = pageOf(await person.submit(login, { ...bob, password: 'wrong' }))
+  t.notMatch(wrong.html, 'locked')
+  const told = pageOf(await person.submit(wrong, bob))
+  t.equal(told.status, 403)
+  t.match(told.html, 'This account is locked.')
+  t.equal(person.cookies.has('lychgate_session'), false)
+  await store.write({ op: 'updateAccount', account })
+  t.ok('code' in sentAway(await person.submit(told, bob)), 'the request is still pending')
+})

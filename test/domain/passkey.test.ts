@@ -1,0 +1,47 @@
+import t from 'tap'
+import type { Passkey } from '../../src/domain/model.ts'
+import { usePasskey } from '../../src/domain/passkey.ts'
+
+const passkey: Passkey = {
+  id: 'id',
+  accountId: 'alice',
+  publicKey: 'key',
+  counter: 5,
+  transports: [],
+  name: 'Laptop',
+  backedUp: false,
+  createdAt: 1,
+  usedAt: 1,
+}
+const shown = (counter: number) => ({ counter, backedUp: true, from: '192.0.2.7' })
+
+t.test('a passkey whose counter goes up, or that has none, counts', async (t) => {
+  for (const [before, now] of [
+    [5, 6],
+    [0, 1],
+    [0, 0],
+  ] as const) {
+    const decision = usePasskey({ ...passkey, counter: before }, shown(now), 9)
+    t.match(decision, { result: 'used' })
+    const used = { ...passkey, counter: now, backedUp: true, usedAt: 9 }
+    t.strictSame(decision.writes, [{ op: 'updatePasskey', passkey: used }])
+  }
+})
+
+t.test(
+  'a counter that stands still or falls says that there is a copy: told, and nothing else changes',
+  async (t) => {
+    for (const counter of [5, 4, 0]) {
+      const { writes, ...decision } = usePasskey(passkey, shown(counter), 9)
+      t.strictSame(decision, { result: 'copied' })
+      t.match(writes, [
+        { op: 'insertAuditEvent', event: { name: 'passkey-copied', accountId: 'alice', at: 9 } },
+      ])
+      t.equal(writes.length, 1)
+    }
+  },
+)
+
+t.test('a passkey that was removed meanwhile is gone', async (t) => {
+  t.strictSame(usePasskey(undefined, shown(6), 9), { result: 'gone', writes: [] })
+})
