@@ -38,7 +38,7 @@ export function loginPage(app: FastifyInstance, deps: AppDeps, goOn: GoOn): void
     if (single(query, 'another') !== undefined) return forms.showLogin(pending, reply)
     const switching = single(query, 'switch') !== undefined
     if (!switching && step !== 'login' && step !== 'select_account') return goOn(pending, reply)
-    const person = switching ? undefined : await spared(pending)
+    const person = switching ? undefined : await app.shortcuts?.signsIn(pending.request)
     if (person !== undefined) return finish(pending, byNothing(person), reply, now)
     const half = switching ? undefined : await second.halfOf(pending, now)
     if (half !== undefined) {
@@ -117,10 +117,6 @@ export function loginPage(app: FastifyInstance, deps: AppDeps, goOn: GoOn): void
     (await startSession(pending, evidence, reply, now))
       ? forms.goOn(pending, reply)
       : forms.refuse(pending, reply, says('login.changed'))
-
-  /** Whom a development server signs in by itself; once, or a request that takes nobody would go round for ever. */
-  const spared = async ({ interaction, request }: Pending): Promise<Account | undefined> =>
-    interaction.authenticatedSessionId === undefined ? app.shortcuts?.signsIn(request) : undefined
 
   /** Whom somebody pressed the button of, on a development server. */
   const listed = async (username: string | undefined): Promise<Account | undefined> =>

@@ -122,6 +122,23 @@ t.test('requests meet a store from before or after a restore, never from in betw
   t.ok(statuses.every((status) => status === 200))
 })
 
+t.test('what begins while a store is replaced waits until that is done', async (t) => {
+  const events: string[] = []
+  let end = () => {}
+  const work = new Promise<void>((resolve) => {
+    end = resolve
+  })
+  const held = server.app.holdRequests(() => work)
+  const waiting = fetch(`${server.issuer}/livez`).then(() => events.push('answered'))
+  for (let count = 0; count < 5; count++) await new Promise((resolve) => setTimeout(resolve, 10))
+  events.push('replaced')
+  end()
+  await Promise.all([held, waiting])
+  t.strictSame(events, ['replaced', 'answered'])
+  await t.rejects(server.app.holdRequests(() => Promise.reject(new Error('it failed'))))
+  t.equal((await fetch(`${server.issuer}/livez`)).status, 200, 'a failure lets them go on')
+})
+
 t.test('a fork is an issuer of its own that goes on from the snapshot', async (t) => {
   const client = await addIntegration()
   const agent = new UserAgent(server.issuer)
