@@ -11,6 +11,8 @@ const home = `${location.origin}/`
 
 /** The answer of the token endpoint, while somebody is signed in. */
 let tokens
+/** Who that is, by the ID Token. */
+let signedIn
 
 // RFC 8414 §3: knowing the issuer is enough.
 const server = await oauth.processDiscoveryResponse(issuer, await oauth.discoveryRequest(issuer, http))
@@ -78,6 +80,7 @@ async function finish(request) {
   const { sub } = oauth.getValidatedIdTokenClaims(tokens)
   const asked = await oauth.userInfoRequest(server, client, tokens.access_token, http)
   const person = await oauth.processUserInfoResponse(server, client, sub, asked)
+  signedIn = sub
   show(`Hello ${person.name ?? sub}.`)
 }
 
@@ -86,7 +89,11 @@ async function refresh() {
   const client = await registered()
   const { refresh_token: token } = tokens
   const response = await oauth.refreshTokenGrantRequest(server, client, oauth.None(), token, http)
-  tokens = { ...tokens, ...(await oauth.processRefreshTokenResponse(server, client, response)) }
+  const refreshed = await oauth.processRefreshTokenResponse(server, client, response)
+  // OpenID Connect Core §12.2: whatever is told anew is told about the same person.
+  const { sub = signedIn } = oauth.getValidatedIdTokenClaims(refreshed) ?? {}
+  if (sub !== signedIn) throw new Error('the server answered about somebody else')
+  tokens = { ...tokens, ...refreshed }
   show('Refreshed.')
 }
 

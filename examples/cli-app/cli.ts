@@ -41,8 +41,9 @@ async function login(): Promise<string> {
     // when the person refused, RFC 6749 §4.1.2.1.
     const checks = { pkceCodeVerifier: verifier, expectedState: state, expectedNonce: nonce }
     const tokens = await client.authorizationCodeGrant(config, answer, checks)
-    keepLogin(withTokens({ issuer, clientId: config.clientMetadata().client_id }, tokens))
-    return `Signed in as ${tokens.claims()?.sub}.`
+    const { sub = '' } = tokens.claims() ?? {}
+    keepLogin(withTokens({ issuer, clientId: config.clientMetadata().client_id, sub }, tokens))
+    return `Signed in as ${sub}.`
   } finally {
     listener.closeAllConnections()
     listener.close()
@@ -86,12 +87,17 @@ async function whoami(): Promise<string> {
   const config = await configured(login)
   if (now() >= (login.expiresAt ?? 0)) {
     // RFC 6749 §6. The old refresh token is spent, RFC 9700 §2.2.2: the new one is on the disk before anything else.
-    login = withTokens(login, await client.refreshTokenGrant(config, login.tokens.refresh_token))
+    const refreshed = await client.refreshTokenGrant(config, login.tokens.refresh_token)
+    // OpenID Connect Core §12.2: whatever is told anew is told about the same person.
+    if ((refreshed.claims()?.sub ?? login.sub) !== login.sub)
+      throw new Error('the server answered about somebody else')
+    login = withTokens(login, refreshed)
     keepLogin(login)
   }
   const token = login.tokens?.access_token ?? ''
   const courses = await client.fetchProtectedResource(config, token, new URL(`${issuer}/api/courses`), 'GET')
-  const person = await client.fetchUserInfo(config, token, client.skipSubjectCheck)
+  // OpenID Connect Core §5.3.2: it compares `sub`, and takes nothing about anybody else.
+  const person = await client.fetchUserInfo(config, token, login.sub ?? '')
   return `${person.name}, ${person.sub}\n${await courses.text()}`
 }
 

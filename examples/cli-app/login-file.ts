@@ -7,6 +7,8 @@ import type { TokenEndpointResponse } from 'openid-client'
 export interface Login {
   readonly issuer: string
   readonly clientId: string
+  /** Who signed in, by the ID Token. */
+  readonly sub?: string
   readonly tokens?: TokenEndpointResponse
   /** When the access token ends, in seconds since the epoch. */
   readonly expiresAt?: number

@@ -5,6 +5,8 @@ import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { newFolder } from '../helpers/command.ts'
 import { addressIn, example, runExample, startExampleServer } from '../helpers/examples.ts'
+import { newPerson } from '../helpers/person.ts'
+import { devAlice } from '../helpers/process.ts'
 
 const { issuer, person } = await startExampleServer(t)
 
@@ -32,13 +34,13 @@ t.test('the curl script goes the seven steps, and is what the README has to past
 })
 
 /** The command line app of one user of this computer. */
-function app(t: Test) {
+function app(t: Test, at = issuer) {
   const folder = newFolder(t)
   const file = join(folder, 'lychgate-cli-app', 'login.json')
   return {
     file,
     start: (command: string) =>
-      runExample(t, ['cli-app/cli.ts', command], { ISSUER: issuer, XDG_CONFIG_HOME: folder }),
+      runExample(t, ['cli-app/cli.ts', command], { ISSUER: at, XDG_CONFIG_HOME: folder }),
     kept: () => JSON.parse(readFileSync(file, 'utf8')),
   }
 }
@@ -94,3 +96,19 @@ t.test('the command line app takes no answer of another server, and says who ref
   await deliver(await person.deny(addressIn(await refused.until(/authorize\?.*\n/))))
   t.match(await refused.end(), { code: 1, output: /access_denied/ })
 })
+
+for (const [profile, said] of [
+  ['userinfo-other-sub', /unexpected "response" body "sub" property value/],
+  ['refresh-other-sub', /the server answered about somebody else/],
+] as const) {
+  t.test(`the command line app believes nothing about somebody else: ${profile}`, async (t) => {
+    const liar = `${issuer}/_dev/issuers/${profile}`
+    const cli = app(t, liar)
+    const login = cli.start('login')
+    const address = addressIn(await login.until(/authorize\?.*\n/))
+    await deliver(await newPerson({ issuer: liar }, devAlice).approve(address))
+    t.match(await login.end(), { code: 0 })
+    writeFileSync(cli.file, JSON.stringify({ ...cli.kept(), expiresAt: 0 }))
+    t.match(await cli.start('whoami').end(), { code: 1, output: said })
+  })
+}
