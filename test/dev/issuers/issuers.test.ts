@@ -3,6 +3,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import t from 'tap'
 import { profiles } from '../../../src/dev/issuers/catalogue.ts'
 import type { Listed } from '../../../src/dev/issuers/report.ts'
+import { introspectedBy } from '../../../src/guard/guard.ts'
 import { pageOf } from '../../helpers/authorization.ts'
 import {
   answerOf,
@@ -195,6 +196,16 @@ t.test("a client's own word counts where nobody else can see, and never against 
   await register(metadata)
   await tell('metadata-other-issuer', { outcome: 'rejected' })
   t.equal(await verdictOf(server, 'metadata-other-issuer'), 'fooled')
+})
+
+t.test('our own guard takes nothing but true for active', async (t) => {
+  const issuer = { issuer: issuerOf(server, 'introspection-active-text') }
+  const client = await register(issuer, { token_endpoint_auth_method: 'client_secret_basic' })
+  const endpoint = `${issuer.issuer}/api/oauth/introspect`
+  const verify = introspectedBy({ endpoint, clientId: client.id, clientSecret: client.secret ?? '' })
+  t.equal(await verify('dead'), undefined)
+  const { access_token: live } = await obtainTokens(issuer, client)
+  t.type(await verify(live), 'object', 'and asks in the right way')
 })
 
 t.test('what is no outcome is refused, and so is a profile that does not exist', async (t) => {
