@@ -1,0 +1,127 @@
+import t from 'tap'
+import { verifyPassword } from '../../src/passwords.ts'
+import { openStore } from '../../src/storage/open.ts'
+import { newFolder, run } from '../helpers/command.ts'
+import { runAll } from '../helpers/commands.ts'
+import { startMailbox } from '../helpers/mailbox.ts'
+
+const data = newFolder(t)
+const store = await openStore(`sqlite:${data}/lychgate.db`)
+t.teardown(() => store.close())
+const link = /^http:\/\/localhost:9400\/link\?code=lyc_link_[\w-]{43}$/
+
+/** Runs command lines with these settings. */
+async function operate(environment: Readonly<Record<string, string>>, ...lines: string[][]) {
+  Object.assign(process.env, environment)
+  try {
+    return await runAll(lines.map((line) => [...line, '--data', data]))
+  } finally {
+    for (const name of Object.keys(environment)) delete process.env[name]
+  }
+}
+
+t.test('without a mail server links are printed, and whoever is invited has no password yet', async (t) => {
+  const [invite, again, reset, list, show] = await operate(
+    {},
+    ['user', 'invite', 'Alice@Example.org', '--username', 'alice', '--name', 'Alice', '--json'],
+    ['user', 'invite', 'alice@example.org'],
+    ['user', 'reset-link', 'alice'],
+    ['user', 'list'],
+    ['user', 'show', 'alice'],
+  )
+  const invited = JSON.parse(invite?.stdout ?? '')
+  t.match(invited, { sub: /^person_/, username: 'alice', link, expires_at: Number })
+  t.match(again, {
+    code: 0,
+    stdout: /^username +alice\nlink +http\S+\nworks until +[^\n]+ UTC\n\nWhoever has/,
+  })
+  t.notMatch(again?.stdout, invited.link, 'another link')
+  t.match(reset, { code: 0, stdout: /link +http/ })
+  t.match(list?.stdout, / alice@example\.org {2}\(no password\)\n$/)
+  t.match(show?.stdout, /^password +none yet$/m)
+  const account = await store.find('accountByLogin', 'alice')
+  t.match(account, { id: invited.sub, email: 'alice@example.org', claims: { name: 'Alice' } })
+  t.notOk(account && 'passwordHash' in account)
+  const events = await store.audit({ since: 0, accountId: invited.sub, limit: 10 })
+  t.strictSame(
+    events.map(({ name, by }) => `${by} ${name}`),
+    ['operator person-invited', 'operator link-made', 'operator link-made', 'operator link-made'],
+  )
+})
+
+t.test('nobody is invited under a name or an address that is no such thing, or is taken', async (t) => {
+  const results = await operate(
+    {},
+    ['user', 'invite', 'nothing'],
+    ['user', 'invite', 'bob@example.org', '--username', 'alice'],
+    ['user', 'invite', 'alice@example.org', '--username', 'alicia'],
+    ['user', 'reset-link', 'nobody'],
+  )
+  t.strictSame(
+    results.map(({ code, stderr }) => [code, stderr]),
+    [
+      [1, 'lychgate: email must be an e-mail address\n'],
+      [1, 'lychgate: the user name or e-mail address is taken\n'],
+      [1, 'lychgate: the user name or e-mail address is taken\n'],
+      [1, 'lychgate: nobody has this user name, e-mail address or sub\n'],
+    ],
+  )
+  t.equal((await store.list('account')).length, 1)
+})
+
+t.test('with one they are sent, in the language of the person, unless they are to be printed', async (t) => {
+  const mailbox = await startMailbox(t)
+  const mail = { LYCHGATE_MAIL_URL: mailbox.url, LYCHGATE_MAIL_FROM: 'Courses <accounts@example.org>' }
+  const [sent, printed] = await operate(
+    { ...mail, LYCHGATE_ISSUER: 'https://id.example/t' },
+    ['user', 'invite', 'dora@example.org', '--name', 'Dora', '--locale', 'de-CH', '--json'],
+    ['user', 'reset-link', 'dora@example.org', '--print', '--json'],
+  )
+  const said = JSON.parse(sent?.stdout ?? '')
+  t.match(said, { username: 'dora@example.org', sent_to: 'dora@example.org', expires_at: Number })
+  t.notOk('link' in said)
+  t.match(JSON.parse(printed?.stdout ?? ''), { link: /^https:\/\/id\.example\/t\/link\?code=lyc_link_/ })
+  t.equal(mailbox.letters.length, 1)
+  const letter = await mailbox.arrived(1)
+  t.match(letter, { to: ['dora@example.org'], subject: 'Ihre Einladung zu Lychgate' })
+  t.match(letter.text, /^Guten Tag Dora,/)
+  t.match(letter.text, /7.Tage/)
+  t.match(letter.url, /^https:\/\/id\.example\/t\/link\?code=lyc_link_[\w-]{43}$/)
+})
+
+t.test('a letter that is not taken is one line, and its link is printed', async (t) => {
+  const deaf = await startMailbox(t, { refuse: true })
+  const from = { LYCHGATE_MAIL_FROM: 'accounts@example.org' }
+  const [refused] = await operate({ LYCHGATE_MAIL_URL: deaf.url, ...from }, ['user', 'reset-link', 'alice'])
+  const host = new URL(deaf.url).host
+  t.equal(refused?.code, 1)
+  t.match(refused?.stdout, /link +http\S+lyc_link_/)
+  t.match(
+    refused?.stderr,
+    new RegExp(
+      `^lychgate: mail: ${host} did not take the letter \\(E\\w+: [^\\n]*\\); the link was made [^\\n]*\\n$`,
+    ),
+  )
+  const gone = 'smtp://user:hidden@127.0.0.1:1'
+  const [away] = await operate({ LYCHGATE_MAIL_URL: gone, ...from }, [
+    'user',
+    'reset-link',
+    'alice',
+    '--json',
+  ])
+  t.match(away, { code: 1, stderr: /^lychgate: mail: 127\.0\.0\.1:1 did not take the letter \(E/ })
+  t.match(JSON.parse(away?.stdout ?? ''), { link })
+  t.notMatch(away?.stderr, 'hidden')
+})
+
+t.test('a new password ends what was granted where the operator says so', async (t) => {
+  const { id: accountId } = (await store.find('accountByLogin', 'alice')) ?? { id: '' }
+  const line = ['user', 'passwd', 'alice', '--data', data]
+  t.match(await run([...line, '--disconnect'], { input: 'long enough\n' }), { code: 0 })
+  const account = await store.find('account', accountId)
+  t.ok(await verifyPassword('long enough', account?.passwordHash ?? ''))
+  const events = await store.audit({ since: 0, accountId, name: 'person-password-changed', limit: 9 })
+  t.match(events, [{ by: 'operator', facts: { disconnected: 'everything' } }])
+  const [invited] = await operate({}, ['user', 'invite', 'alice@example.org'])
+  t.match(invited, { code: 1, stderr: /^lychgate: this person has a password; lychgate user reset-link/ })
+})
