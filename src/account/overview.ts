@@ -37,6 +37,11 @@ export function ownOverview(app: FastifyInstance, deps: AppDeps): void {
     })
   })
 
+  // Whoever else is signed in in this browser is a click away, and so is somebody new.
+  app.get('/account/switch', { schema: { hide: true } }, (_request, reply) =>
+    reply.waitForPerson({ page: roomPath('overview'), prompt: ['select_account'] }, 'login'),
+  )
+
   app.get('/account/security', { schema: { hide: true } }, async (request, reply) => {
     const here = await visit(request, reply, { room: 'security' })
     if (here === undefined) return reply

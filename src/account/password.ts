@@ -87,11 +87,14 @@ export function ownPassword(app: FastifyInstance, deps: AppDeps): void {
         true,
         ...changePassword(current, passwordHash, now, session.id).writes,
         auditEvent('person-password-changed', occasion, { accountId }),
-        ...(disconnects ? endConnections(connections, { accountId, ...occasion }) : []),
+        ...(disconnects ? endConnections(connections, { accountId, ...occasion }, revokedWith) : []),
       )
     })
   }
 }
+
+/** The rule by which a new password takes the apps along. */
+const revokedWith = 'rfc9700-4.14.2-revoke-on-event'
 
 /** Why a new password is not taken. */
 function chosenBadly({ form }: Submission): Text | undefined {

@@ -35,7 +35,7 @@ export function connectionsOf(
 export type Withdrawal = Occasion & { readonly accountId: string }
 
 /** The rule a person's own revocation follows. */
-export const withdrawn = 'oidc-core-16.18-user-revocation'
+const withdrawn = 'oidc-core-16.18-user-revocation'
 
 /**
  * One approval ends, with everything issued from it, OpenID Connect Core §16.18. A remembered consent is forgotten with
@@ -67,17 +67,19 @@ export function endConnection(
   ]
 }
 
-/** The same for every client: one event each, so that each of them can be asked about. */
+/**
+ * The same for every client: one event each, so that each of them can be asked about.
+ * @param rule Why, for `lychgate explain`.
+ */
 export function endConnections(
   connections: readonly Connection[],
   { accountId, ...occasion }: Withdrawal,
+  rule: string = withdrawn,
 ): readonly Write[] {
   return [
-    { op: 'revokeGrantsOf', accountId, at: occasion.at, rule: withdrawn },
+    { op: 'revokeGrantsOf', accountId, at: occasion.at, rule },
     { op: 'deleteConsentsOf', accountId },
-    ...connections.map(({ clientId }) =>
-      auditEvent('revocation', occasion, { accountId, clientId, rule: withdrawn }),
-    ),
+    ...connections.map(({ clientId }) => auditEvent('revocation', occasion, { accountId, clientId, rule })),
   ]
 }
 

@@ -57,6 +57,8 @@ export interface AccountFrame {
   /** The room the page is in. */
   readonly room: AccountRoom
   readonly account: { readonly name: string; readonly username: string }
+  /** To whoever else is signed in in this browser, or to somebody new. */
+  readonly switchUrl: string
   readonly signOutUrl: string
   readonly done?: DoneWord
 }

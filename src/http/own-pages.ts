@@ -82,6 +82,7 @@ export function ownPages(
     rooms,
     room,
     account: { name: String(claims['name'] ?? username), username },
+    switchUrl: `${prefix}/account/switch`,
     signOutUrl: `${prefix}/oauth/logout`,
     ...(isDoneWord(done) && { done }),
   })

@@ -60,6 +60,9 @@ t.test(
     await assertRefused(t, await refresh(server, client, mine.refresh_token), 'invalid_grant')
     t.notOk(await isAlive(server, mine.access_token))
     t.ok(await isAlive(server, theirs.access_token), 'those of others stay')
+    const [event] = await server.deps.store.audit({ since: 0, name: 'revocation', limit: 9 })
+    t.equal(event?.clientId, client.id)
+    t.equal(event?.facts['rule'], 'rfc9700-4.14.2-revoke-on-event')
   },
 )
 

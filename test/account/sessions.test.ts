@@ -84,6 +84,17 @@ t.test('signing out leads to the page that asks, and then nobody is in', async (
   t.notOk(await isIn(desk))
 })
 
+t.test('a browser with two people in it goes from the account of one to that of the other', async (t) => {
+  const desk = await signedIn(firefox)
+  const choice = pageOf(await desk.open(`${server.issuer}/account/switch`))
+  const other = pageOf(await press(desk, choice, 'decision', 'switch'))
+  const theirs = pageOf(await desk.submit(other, bob, other.forms[0]))
+  t.equal(new URL(theirs.url).pathname, '/account')
+  t.match(textOf(theirs), / bob Switch account Sign out /)
+  const back = pageOf(await desk.open(`${server.issuer}/account/switch`))
+  t.match(textOf(back), /Alice Ångström alice/)
+})
+
 t.test('whom the operator keeps out is not in here either, whatever session is left', async (t) => {
   const desk = await signedIn(firefox, bob)
   const account = await server.deps.store.find('account', await idOf('bob'))

@@ -15,7 +15,7 @@ const day = 86_400
 
 function frameOf(room: AccountRoom, account = alice): AccountFrame {
   const rooms = accountRooms.map((each) => ({ room: each, url: roomPath(each) }))
-  return { rooms, room, account, signOutUrl: '/oauth/logout' }
+  return { rooms, room, account, switchUrl: '/account/switch', signOutUrl: '/oauth/logout' }
 }
 
 function scope(name: string, description: string, sensitive = false): ConsentScope {

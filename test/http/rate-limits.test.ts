@@ -22,6 +22,24 @@ t.test('nobody can fill the store with authorization requests that no person ans
   t.equal((await post(server, '/api/oauth/token', { client_id: client.id })).status, 400, 'others go on')
 })
 
+t.test('nor with sign-ins that the account page asks for', async (t) => {
+  const server = await startServer(t, {
+    rateLimits: 'on',
+    requestsPerMinute: { authorization: 2, signIn: 1 },
+  })
+  const url = `${server.issuer}/account/apps`
+  for (const [method, allowed] of [
+    ['GET', 2],
+    ['HEAD', 2],
+    ['POST', 1],
+  ] as const) {
+    const send = () =>
+      fetch(url, { method, redirect: 'manual', ...(method === 'POST' && { body: new URLSearchParams() }) })
+    for (let count = 0; count < allowed; count += 1) t.equal((await send()).status, 303, method)
+    t.equal((await send()).status, 429, method)
+  }
+})
+
 t.test('registrations are counted by network, and another network goes on', async (t) => {
   const server = await startServer(t, {
     rateLimits: 'on',

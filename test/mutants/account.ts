@@ -29,7 +29,7 @@ export const accountFaults = [
   {
     id: 'every-app-but-none',
     file: 'src/domain/connections.ts',
-    find: "    { op: 'revokeGrantsOf', accountId, at: occasion.at, rule: withdrawn },\n",
+    find: "    { op: 'revokeGrantsOf', accountId, at: occasion.at, rule },\n",
     replace: '',
     tests: test('apps'),
   },
@@ -79,7 +79,7 @@ export const accountFaults = [
     id: 'apps-survive-a-new-password',
     rule: 'rfc9700-4.14.2-revoke-on-event',
     file: 'src/account/password.ts',
-    find: '        ...(disconnects ? endConnections(connections, { accountId, ...occasion }) : []),\n',
+    find: '        ...(disconnects ? endConnections(connections, { accountId, ...occasion }, revokedWith) : []),\n',
     replace: '',
   },
   {
