@@ -80,7 +80,9 @@ export async function startServer(t: Test, options: ServerOptions = {}): Promise
   const store = await openStore(url)
   const clock = movableClock(systemClock)
   const { secret = '' } = config
-  const keys = await loadKeyRing({ store, secret, policy: keyPolicy(config), clock, random: systemRandom })
+  const kind = config.mode === 'dev' ? 'development' : 'production'
+  const sources = { store, secret, clock, random: systemRandom, server: kind } as const
+  const keys = await loadKeyRing({ ...sources, policy: keyPolicy(config) })
   const deps: Deps = { config, store, keys, clock, random: systemRandom }
   await addPeople(deps)
   const log: string[] = []
