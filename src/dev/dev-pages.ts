@@ -25,7 +25,7 @@ declare module 'fastify' {
   }
 }
 
-const partials = ['layout', 'exchange', 'judgement', 'tokens'] as const
+const partials = ['layout', 'exchange', 'judgement', 'tokens', 'happened'] as const
 const pageNames: Readonly<Record<keyof DevPages, true>> = {
   start: true,
   flows: true,

@@ -201,6 +201,46 @@ t.test('a person who refuses is shown as what the client learns', async (t) => {
   t.match(linkOf(shown), '/oauth/authorize?', 'it can be tried again')
 })
 
+t.test('a step can be done wrong, to see what the server says, and then right', async (t) => {
+  const agent = new UserAgent(server.issuer)
+  const vary = async (page: Page, step: string, variant: string) => {
+    const body = new URLSearchParams({ step, variant })
+    const shown = pageOf(await agent.open(page.url.replace(/#.*/, ''), { method: 'POST', body }))
+    const [, said = 'nothing', rest = ''] =
+      shown.html.match(
+        new RegExp(`id="happened-${step}\\.${variant}"[^>]*>\\s*<summary>([^<]*)([\\s\\S]*)`),
+      ) ?? []
+    return {
+      said,
+      rule: /<p class="ruling"><span><b>Refused<[\s\S]*?<code>([\w.-]+)<\/code><\/span>/.exec(rest)?.[1],
+    }
+  }
+  const back = await comeBack(agent)
+  t.strictSame(await vary(back, 'refresh', 'used'), { said: 'nothing', rule: undefined }, 'not yet')
+  t.strictSame(await vary(back, 'exchange', 'other-verifier'), {
+    said: 'Refused, and the code is what it was before.',
+    rule: 'rfc7636-4.6-mismatch-invalid-grant',
+  })
+  const called = await take(agent, back, 'exchange', true)
+  t.equal(stateOf(called, 'exchange'), 'done')
+
+  const other = await comeBack(agent)
+  let page = other
+  for (const step of ['exchange', 'identify', 'userinfo', 'call']) page = await take(agent, page, step)
+  t.equal((await vary(page, 'call', 'anonymous')).said, 'Served, as anonymous.')
+  t.strictSame(await vary(page, 'call', 'beyond-scope'), {
+    said: 'Refused: the token may only read.',
+    rule: 'rfc6750-3.1-insufficient-scope-403',
+  })
+  for (const step of ['introspect', 'refresh']) page = await take(agent, page, step)
+  t.match((await vary(page, 'refresh', 'used')).said, 'taken for a lost answer')
+  server.advance(server.deps.config.lifetimes.refreshReuseSeconds)
+  t.strictSame(await vary(page, 'refresh', 'used'), {
+    said: 'Used twice, it may have been stolen: everything from this approval is dead now.',
+    rule: 'rfc9700-4.14.2-reuse-revokes-family',
+  })
+})
+
 t.test('no step can be taken before those it needs', async (t) => {
   const agent = new UserAgent(server.issuer)
   const page = await take(agent, await begin(agent), 'revoke')

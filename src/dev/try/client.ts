@@ -43,7 +43,7 @@ export function authorizationUrl(run: Run): string {
 export async function discover(run: Run, place: Place): Promise<Outcome> {
   const { pathname, origin } = new URL(place.issuer)
   const path = `/.well-known/oauth-authorization-server${pathname === '/' ? '' : pathname}`
-  const call = await fetchFor(run, place, { method: 'GET', url: origin + path })
+  const call = await ask(run, place, { method: 'GET', url: origin + path })
   const metadata = objectOf(call)
   if (call.status !== 200 || metadata === undefined) return failed('There is no metadata.', call)
   run.metadata = metadata
@@ -60,7 +60,7 @@ export async function register(run: Run, place: Place): Promise<Outcome> {
     redirect_uris: [run.redirectUri],
     token_endpoint_auth_method: 'none',
   }
-  const call = await fetchFor(run, place, {
+  const call = await ask(run, place, {
     method: 'POST',
     url: endpoint(run, 'registration_endpoint'),
     headers: { 'content-type': 'application/json' },
@@ -134,7 +134,7 @@ async function requestTokens(
   place: Place,
   fields: Readonly<Record<string, string>>,
 ): Promise<Outcome> {
-  const call = await fetchFor(run, place, post(endpoint(run, 'token_endpoint'), fields))
+  const call = await ask(run, place, post(endpoint(run, 'token_endpoint'), fields))
   const {
     access_token: access,
     refresh_token: next,
@@ -142,6 +142,7 @@ async function requestTokens(
     expires_in: seconds,
   } = objectOf(call) ?? {}
   if (call.status !== 200 || typeof access !== 'string') return failed('There are no tokens.', call)
+  if (run.tokens?.refresh !== undefined) run.replaced = run.tokens.refresh
   run.tokens = {
     access,
     ...(typeof next === 'string' && { refresh: next }),
@@ -159,7 +160,7 @@ async function requestTokens(
 
 /** The ID Token, checked, OpenID Connect Core §3.1.3.7. */
 export async function identify(run: Run, place: Place): Promise<Outcome> {
-  const call = await fetchFor(run, place, { method: 'GET', url: endpoint(run, 'jwks_uri') })
+  const call = await ask(run, place, { method: 'GET', url: endpoint(run, 'jwks_uri') })
   const { id, access = '' } = run.tokens ?? {}
   if (id === undefined)
     return { ok: true, said: 'There is no ID Token: openid was not granted.', calls: [call] }
@@ -183,7 +184,7 @@ export async function identify(run: Run, place: Place): Promise<Outcome> {
 
 /** Claims of the person, OpenID Connect Core §5.3. */
 export async function userInfo(run: Run, place: Place): Promise<Outcome> {
-  const call = await fetchFor(run, place, withToken(run, endpoint(run, 'userinfo_endpoint')))
+  const call = await ask(run, place, withToken(run, endpoint(run, 'userinfo_endpoint')))
   const claims = objectOf(call)
   if (call.status !== 200 || claims === undefined) return failed('Nothing was told.', call)
   const found = String(claims['sub'])
@@ -194,7 +195,7 @@ export async function userInfo(run: Run, place: Place): Promise<Outcome> {
 
 /** A call with the access token, RFC 6750 §2.1; any other status than the expected one is a failure. */
 export async function callApi(run: Run, place: Place, expected: 200 | 401): Promise<Outcome> {
-  const call = await fetchFor(run, place, withToken(run, `${place.issuer}/api/${run.area}`))
+  const call = await ask(run, place, withToken(run, `${place.issuer}/api/${run.area}`))
   const ok = call.status === expected
   return {
     ok,
@@ -206,7 +207,7 @@ export async function callApi(run: Run, place: Place, expected: 200 | 401): Prom
 /** What the server says of the access token, RFC 7662 §2.1. */
 export async function introspect(run: Run, place: Place): Promise<Outcome> {
   const fields = { token: run.tokens?.access ?? '', client_id: run.clientId ?? '' }
-  const call = await fetchFor(run, place, post(endpoint(run, 'introspection_endpoint'), fields))
+  const call = await ask(run, place, post(endpoint(run, 'introspection_endpoint'), fields))
   const active = objectOf(call)?.['active']
   return { ok: active === true, said: active === true ? 'It is active.' : 'It is not active.', calls: [call] }
 }
@@ -214,7 +215,7 @@ export async function introspect(run: Run, place: Place): Promise<Outcome> {
 /** The end of the approval, RFC 7009 §2.1. */
 export async function revoke(run: Run, place: Place): Promise<Outcome> {
   const token = run.tokens?.refresh ?? run.tokens?.access ?? ''
-  const call = await fetchFor(
+  const call = await ask(
     run,
     place,
     post(endpoint(run, 'revocation_endpoint'), { token, client_id: run.clientId ?? '' }),
@@ -224,7 +225,8 @@ export async function revoke(run: Run, place: Place): Promise<Outcome> {
     : failed('It was not revoked.', call)
 }
 
-async function fetchFor(run: Run, { address }: Place, sending: Sending): Promise<Call> {
+/** One request of this run, over HTTP. */
+export async function ask(run: Run, { address }: Place, sending: Sending): Promise<Call> {
   run.calls += 1
   return send(
     address,
@@ -234,15 +236,18 @@ async function fetchFor(run: Run, { address }: Place, sending: Sending): Promise
   )
 }
 
-function post(url: string, fields: Readonly<Record<string, string>>): Sending {
+/** A form, as RFC 6749 §4.1.3 has it. */
+export function post(url: string, fields: Readonly<Record<string, string>>): Sending {
   return { method: 'POST', url, headers: { 'content-type': form }, body: String(new URLSearchParams(fields)) }
 }
 
-function withToken(run: Run, url: string): Sending {
+/** A call with the access token, RFC 6750 §2.1. */
+export function withToken(run: Run, url: string): Sending {
   return { method: 'GET', url, headers: { authorization: `Bearer ${run.tokens?.access ?? ''}` } }
 }
 
-function endpoint({ metadata = {} }: Run, name: string): string {
+/** What the metadata says where it is. */
+export function endpoint({ metadata = {} }: Run, name: string): string {
   return String(metadata[name] ?? '')
 }
 

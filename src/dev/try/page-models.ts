@@ -26,6 +26,16 @@ export interface ShownCall {
   readonly seen?: Exchange
 }
 
+/** A variant of a step: what happens when it is done wrong, or otherwise. */
+export interface ShownVariant {
+  readonly id: string
+  readonly button: string
+  readonly canTake: boolean
+  readonly isLatest: boolean
+  readonly outcome?: Outcome
+  readonly calls: readonly ShownCall[]
+}
+
 /** A step as it stands. */
 export interface ShownStep {
   readonly id: string
@@ -35,10 +45,11 @@ export interface ShownStep {
   readonly clauses: readonly Clause[]
   readonly state: 'done' | 'failed' | 'now' | 'later'
   readonly button?: string
-  /** The newest of those that were taken. */
+  /** It was taken last. */
   readonly isLatest: boolean
   readonly outcome?: Outcome
   readonly calls: readonly ShownCall[]
+  readonly variants: readonly ShownVariant[]
   /** The authorization request, where the browser goes next. */
   readonly leads?: {
     readonly url: string

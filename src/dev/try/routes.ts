@@ -7,9 +7,10 @@ import type { Exchange } from '../flows/flow.ts'
 import type { DevDeps } from '../plugin.ts'
 import { type Call, callHeader, curlOf, objectOf } from './call.ts'
 import { authorizationParameters, authorizationUrl, type Place } from './client.ts'
-import type { ShownCall, ShownStep } from './page-models.ts'
-import { beginRun, openRuns, type Run } from './run.ts'
+import type { ShownCall, ShownStep, ShownVariant } from './page-models.ts'
+import { beginRun, type Outcome, openRuns, type Run } from './run.ts'
 import { type TryStep, trySteps } from './steps.ts'
+import { type Variant, variants } from './variants.ts'
 
 const hidden = { schema: { hide: true } } as const
 
@@ -78,6 +79,7 @@ export const tryRoutes: FastifyPluginAsync<DevDeps> = async (app, deps) => {
     const names = Object.keys(parameters)
     run.callback = Object.fromEntries(names.map((name) => [name, every(parameters, name).join(' ')]))
     run.outcomes.set('authorize', await stepAt('authorize').take(run, placeOf(request)))
+    run.last = 'authorize'
     return reply.redirect(`${service.issuer}/_dev/try/${run.id}#authorize`, 303)
   })
 
@@ -99,12 +101,19 @@ export const tryRoutes: FastifyPluginAsync<DevDeps> = async (app, deps) => {
     const run = runAt(request.params.id)
     const form = parametersOf(request.body)
     const asked = single(form, 'step')
+    const variant = variants[asked ?? '']?.find(({ id }) => id === single(form, 'variant'))
+    if (variant?.canTake(run)) {
+      run.last = `${asked}.${variant.id}`
+      run.outcomes.set(run.last, await variant.take(run, placeOf(request)))
+      return reply.redirect(`${home}/${run.id}#${asked}`, 303)
+    }
     let at = trySteps.findIndex(({ id }) => id === asked)
     // `rest`: on and on, until the browser is needed or something fails.
     for (let step = trySteps[at]; step?.button !== undefined; step = trySteps[at]) {
       if (!mayTake(run, at)) break
       const outcome = await step.take(run, placeOf(request))
       run.outcomes.set(step.id, outcome)
+      run.last = step.id
       if (!outcome.ok || single(form, 'rest') === undefined) break
       at += 1
     }
@@ -134,7 +143,6 @@ function mayTake(run: Run, at: number): boolean {
 
 function show(run: Run, app: FastifyInstance): readonly ShownStep[] {
   const exchanges = seenOf(run, app)
-  const latest = trySteps.findLast(({ id }) => run.outcomes.has(id))?.id
   const byNumber = new Map(exchanges.map((exchange) => [numberOf(exchange), exchange]))
   return trySteps.map(({ take: _take, button, ...step }, at) => {
     const outcome = run.outcomes.get(step.id)
@@ -144,17 +152,42 @@ function show(run: Run, app: FastifyInstance): readonly ShownStep[] {
     )
     return {
       ...step,
-      isLatest: step.id === latest,
+      isLatest: step.id === run.last,
       number: at + 1,
       state: outcome?.ok ? 'done' : outcome ? 'failed' : isNow ? 'now' : 'later',
       ...(button !== undefined && isNow && { button }),
       ...(outcome && { outcome }),
-      calls: outcome?.calls.map((call) => showCall(call, byNumber.get(call.number))) ?? [],
+      calls: callsOf(outcome, byNumber),
+      variants: (variants[step.id] ?? []).map((variant) => showVariant(step.id, variant, run, byNumber)),
       ...(step.id === 'authorize' &&
         isNow && { leads: { url: authorizationUrl(run), parameters: authorizationParameters(run) } }),
       browser: step.id === 'authorize' ? browser : [],
     }
   })
+}
+
+type ByNumber = ReadonlyMap<string | undefined, Exchange>
+
+function callsOf(outcome: Outcome | undefined, byNumber: ByNumber): readonly ShownCall[] {
+  return outcome?.calls.map((call) => showCall(call, byNumber.get(call.number))) ?? []
+}
+
+function showVariant(
+  step: string,
+  { id, button, canTake }: Variant,
+  run: Run,
+  byNumber: ByNumber,
+): ShownVariant {
+  const key = `${step}.${id}`
+  const outcome = run.outcomes.get(key)
+  return {
+    id,
+    button,
+    canTake: canTake(run),
+    isLatest: run.last === key,
+    ...(outcome && { outcome }),
+    calls: callsOf(outcome, byNumber),
+  }
 }
 
 /** Everything the server saw of this run. */

@@ -51,6 +51,10 @@ export interface Run {
   /** What came back to the redirect URI. */
   callback?: Readonly<Record<string, string>>
   tokens?: Tokens
+  /** The refresh token before the current one. */
+  replaced?: string
+  /** The step or variant that was taken last. */
+  last?: string
   sub?: string
 }
 
