@@ -2,7 +2,7 @@ import { type Ending, whyInactive } from '../domain/access-token.ts'
 import { handleBelongsTo, type OpenedHandle, openHandle } from '../domain/handle.ts'
 import { endingOf, grantIdOfJwt } from '../domain/jwt-access-token.ts'
 import type { Grant, Seconds } from '../domain/model.ts'
-import { secretMatches, secretPrefix } from '../domain/secret.ts'
+import { hashSecret, secretMatches, secretPrefix } from '../domain/secret.ts'
 import type { KeyRing } from '../keys/key-ring.ts'
 import type { Store } from '../storage/store.ts'
 
@@ -32,7 +32,24 @@ export async function explainToken(text: string, sources: Sources): Promise<Expl
   if (accessClaims !== undefined) return explainJwt(accessClaims, sources)
   const idClaims = await sources.keys.verify(text, 'JWT')
   if (idClaims !== undefined) return explainIdToken(idClaims, sources.now)
+  if (text.startsWith(secretPrefix.link)) return explainLink(text, sources)
   return (await explainSecret(text, sources)) ?? foreign(text)
+}
+
+/** What was used or swept is not there any more, and looks like what never was. */
+async function explainLink(text: string, { store, now }: Sources): Promise<ExplainedToken> {
+  const link = await store.find('link', hashSecret(text))
+  const kind = 'one-time link'
+  const rule = 'lychgate-link-open'
+  if (link === undefined) {
+    const why = 'no link has it: it was used, it expired, or a part of it is missing'
+    return { kind, active: false, why, rule, received: {}, stored: {} }
+  }
+  const { purpose, accountId, createdAt, expiresAt } = link
+  const account = accountId === undefined ? undefined : await store.find('account', accountId)
+  const stored = { purpose, username: account?.username, sent: link.email, createdAt, expiresAt }
+  if (now < expiresAt) return { kind, active: true, received: {}, stored }
+  return { kind, active: false, why: 'it expired', rule, received: {}, stored }
 }
 
 async function explainHandle(handle: OpenedHandle, { store, now }: Sources): Promise<ExplainedToken> {

@@ -3,6 +3,8 @@ import { join } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import { explainToken } from '../../src/cli/explained-token.ts'
+import { hashSecret } from '../../src/domain/secret.ts'
+import { makeLink } from '../../src/mail/links.ts'
 import { type Ended, newFolder, run } from '../helpers/command.ts'
 import { exchange, obtainCode, obtainTokens, post, refresh, register } from '../helpers/flow.ts'
 import { newPerson } from '../helpers/person.ts'
@@ -157,6 +159,19 @@ t.test('a client secret is found by its hash, and never printed', async (t) => {
   t.match(told, { kind: 'client secret', active: true, stored: { client: confidential.id } })
   t.notOk(JSON.stringify(told).includes(secret))
   t.match(await explained(`lyc_secret_${'x'.repeat(43)}`), { kind: 'client secret', active: false })
+})
+
+t.test('a one-time link says whom it is for while it works, and nothing afterwards', async (t) => {
+  const { store, config, random } = server.deps
+  const { id: accountId } = (await store.find('accountByLogin', 'alice')) ?? { id: '' }
+  const occasion = { by: 'operator', at: server.now() } as const
+  const whom = { purpose: 'password-reset', accountId } as const
+  const { url } = await makeLink({ config, store, random }, whom, occasion)
+  const code = new URL(url).searchParams.get('code') ?? ''
+  const stored = { purpose: 'password-reset', username: 'alice' }
+  t.match(await explained(code), { kind: 'one-time link', active: true, stored })
+  await store.write({ op: 'deleteLink', linkId: hashSecret(code) })
+  t.match(await explained(code), { active: false, why: /^no link has it: it was used/, stored: {} })
 })
 
 t.test('what cannot be explained is one line', async (t) => {
