@@ -24,13 +24,13 @@ interface Look {
 }
 
 const schemes = ['light', 'dark'] as const
-/** Every sample is seen in each of them. */
+/** Every page and state is seen in each of them. */
 const looks: readonly Look[] = [320, 360, 900, 1280].flatMap((width) =>
   schemes.map((colorScheme) => ({ width, colorScheme })),
 )
 /** axe looks at a document more than at its window: the widths between find it nothing new. */
 const judgedWidths: readonly number[] = [320, 900]
-/** Ordinary ones in these, too: right to left, long words, no spaces, own colours, paper. */
+/** And in these: right to left, long words, no spaces, own colours, paper. */
 const furtherLooks: readonly Look[] = [
   { width: 320, colorScheme: 'dark', locale: 'ar' },
   { width: 900, colorScheme: 'light', locale: 'ar' },
@@ -70,15 +70,19 @@ const browser = await launchBrowser()
 const pictures: string[] = []
 let problems = 0
 
-await takePictures({ ...ordinary, ...hostile }, sampleConfig, looks)
-await takePictures(ordinary, sampleConfig, furtherLooks)
+await takePictures(ordinary, sampleConfig, [...looks, ...furtherLooks])
+await takePictures(
+  hostile,
+  sampleConfig,
+  looks.filter(({ width }) => judgedWidths.includes(width)),
+)
 await takePictures(
   { 'own-login': ordinary['login-problem'], 'own-consent': ordinary.consent },
   branded,
   looks,
 )
 await browser.close()
-writeFileSync(join(folder, 'index.html'), indexOf(pictures))
+writeFileSync(join(folder, 'index.html'), indexOf(pictures.toSorted()))
 process.stdout.write(`${pictures.length} pictures: ${resolve(folder, 'index.html')}\n${problems} problems\n`)
 process.exitCode = problems === 0 ? 0 : 1
 
@@ -89,13 +93,17 @@ async function takePictures(
 ): Promise<void> {
   const app = await buildSamples(samples, '', config)
   const address = await app.listen({ port: 0, host: '127.0.0.1' })
-  for (const look of looks) {
-    const page = await openPage(look)
-    for (const name of Object.keys(samples))
-      if (names.length === 0 || names.includes(name))
-        await takePicture(page, `${address}/${name}`, name, look)
-    await page.context().close()
+  const asked = Object.keys(samples).filter((name) => names.length === 0 || names.includes(name))
+  const waiting = asked.length === 0 ? [] : [...looks]
+  const work = async () => {
+    for (let look = waiting.shift(); look; look = waiting.shift()) {
+      const page = await openPage(look)
+      for (const name of asked) await takePicture(page, `${address}/${name}`, name, look)
+      await page.context().close()
+    }
   }
+  // A browser uses more than one core only for more than one page.
+  await Promise.all([work(), work()])
   await app.close()
 }
 
