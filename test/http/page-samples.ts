@@ -81,6 +81,20 @@ export const ordinary = {
       forgotUrl: '/forgot-password?interaction=lyi_3vQ8',
     },
   },
+  // On a development server.
+  'login-people': {
+    page: 'login',
+    model: {
+      action: '/login',
+      hidden,
+      clientName: 'Course Sync CLI',
+      again: false,
+      people: [
+        { name: 'Alice Mary Archer', username: 'alice' },
+        { name: 'Bob Baker', username: 'bob' },
+      ],
+    },
+  },
   'login-problem': {
     page: 'login',
     model: {
