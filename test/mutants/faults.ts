@@ -7,6 +7,7 @@ import type { Fault } from './fault.ts'
 import { headerFaults } from './headers.ts'
 import { interactionFaults } from './interaction.ts'
 import { introspectionFaults } from './introspection.ts'
+import { issuerFaults } from './issuers.ts'
 import { keyFaults } from './keys.ts'
 import { linkFaults } from './links.ts'
 import { logoutFaults } from './logout.ts'
@@ -18,6 +19,7 @@ import { refreshFaults } from './refresh.ts'
 import { registrationFaults } from './registration.ts'
 import { resourceFaults } from './resource.ts'
 import { revocationFaults } from './revocation.ts'
+import { signInFaults } from './sign-in.ts'
 import { storageFaults } from './storage.ts'
 import { tokenFaults } from './token.ts'
 
@@ -37,6 +39,7 @@ export const faults: readonly Fault[] = [
   ...openidFaults,
   ...logoutFaults,
   ...interactionFaults,
+  ...signInFaults,
   ...headerFaults,
   ...parsingFaults,
   ...storageFaults,
@@ -44,4 +47,5 @@ export const faults: readonly Fault[] = [
   ...configurationFaults,
   ...linkFaults,
   ...accountFaults,
+  ...issuerFaults,
 ]

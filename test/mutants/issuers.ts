@@ -1,0 +1,57 @@
+import type { Fault } from './fault.ts'
+
+const test = (name: string) => [`test/dev/issuers/${name}.test.ts`]
+
+/** Faults of the issuers that lie, and of what judges their clients. */
+export const issuerFaults = [
+  {
+    id: 'cookies-of-a-mounted-issuer-at-the-root',
+    file: 'src/dev/mount.ts',
+    find: 'cookie.replace(/; Path=\\/(?=;|$)/, `; Path=${path}`)',
+    replace: 'cookie',
+    tests: test('issuers'),
+  },
+  {
+    id: 'refusals-of-a-mounted-issuer-lost',
+    file: 'src/dev/mount.ts',
+    find: 'host.refusal = request.refusal',
+    replace: 'host.refusal = undefined',
+    tests: test('issuers'),
+  },
+  {
+    id: 'a-posted-form-is-not-lied-to',
+    file: 'src/dev/issuers/lie.ts',
+    find: "if (typeof location !== 'string') return withFields(body, parameters)",
+    replace: "if (typeof location !== 'string') return undefined",
+    tests: test('issuers'),
+  },
+  {
+    id: 'false-document-confirmed-by-the-true-tag',
+    file: 'src/dev/issuers/lie.ts',
+    find: "    reply.removeHeader('etag')\n",
+    replace: '',
+    tests: test('issuers'),
+  },
+  {
+    id: 'word-of-the-client-before-what-was-seen',
+    file: 'src/dev/issuers/conduct.ts',
+    find: "    if (evidence !== undefined || told?.outcome === 'fooled') return 'fooled'\n",
+    replace:
+      "    if (told !== undefined) return told.outcome\n    if (evidence !== undefined) return 'fooled'\n",
+    tests: test('issuers'),
+  },
+  {
+    id: 'code-of-another-response-counts',
+    file: 'src/dev/issuers/criteria.ts',
+    find: 'sent.code !== undefined && gave.codes.includes(sent.code)',
+    replace: 'sent.code !== undefined && gave.codes.length > 0',
+    tests: test('conduct'),
+  },
+  {
+    id: 'judged-before-the-lie-matters',
+    file: 'src/dev/issuers/conduct.ts',
+    find: "return isUsed && !isMoment ? 'not reached' : 'rejected'",
+    replace: "return 'rejected'",
+    tests: test('conduct'),
+  },
+] as const satisfies readonly Fault[]
