@@ -19,7 +19,6 @@ import { refreshFaults } from './refresh.ts'
 import { registrationFaults } from './registration.ts'
 import { resourceFaults } from './resource.ts'
 import { revocationFaults } from './revocation.ts'
-import { signInFaults } from './sign-in.ts'
 import { storageFaults } from './storage.ts'
 import { tokenFaults } from './token.ts'
 
@@ -39,7 +38,6 @@ export const faults: readonly Fault[] = [
   ...openidFaults,
   ...logoutFaults,
   ...interactionFaults,
-  ...signInFaults,
   ...headerFaults,
   ...parsingFaults,
   ...storageFaults,
