@@ -22,7 +22,10 @@ t.test('a new address is proven by the link that is sent there', async (t) => {
   await agent.submit(proven, {})
   t.equal((await stored())?.['email_verified'], true)
   t.ok(link.forms.length > 0, 'a look alone proves nothing')
-  t.match(textOf(await enter(server, agent, '/profile')), /alice@new\.example You have shown that it is yours/)
+  t.match(
+    textOf(await enter(server, agent, '/profile')),
+    /alice@new\.example You have shown that it is yours/,
+  )
 })
 
 t.test('the link is sent again on request, and never for an address that is proven', async (t) => {
