@@ -35,7 +35,7 @@ const saidOf = (page: Page) =>
     ]),
   )
 const stateOf = (page: Page, step: string) =>
-  new RegExp(`id="${step}" class="runstep (\\w+)"`).exec(page.html)?.[1]
+  new RegExp(`id="${step}" class="runstep" data-state="(\\w+)"`).exec(page.html)?.[1]
 
 interface Way {
   readonly issuer?: string
