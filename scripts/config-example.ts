@@ -5,7 +5,7 @@ import { stringify } from 'yaml'
 import { confidentialPaths, demandOf, isSection, variableOf } from '../src/config/options.ts'
 import { ConfigSchema } from '../src/config/schema.ts'
 
-const yamlHead = `# Every option of Lychgate. Remove the # before a name, and before the name of its section, to set one.
+const yamlHead = `# Every option of lychgate serve. Remove the # before a name, and before the name of its section, to set one.
 # The values are the defaults, or examples where it says so. Times are in seconds.
 #
 #   lychgate serve --config lychgate.yaml        or LYCHGATE_CONFIG=lychgate.yaml
@@ -13,7 +13,7 @@ const yamlHead = `# Every option of Lychgate. Remove the # before a name, and be
 #
 # Flags win over variables, variables over this file. Made from the schema: npm run config-example`
 
-const envHead = `# Every variable of Lychgate. Remove the # before a name to set one; an empty one is an absent one.
+const envHead = `# Every variable of lychgate serve. Remove the # before a name to set one; an empty one is an absent one.
 # The values are the defaults, or examples where it says so. Times are in seconds.
 # Read by compose.yaml and compose.postgres.yaml as deploy/.env, and by lychgate.service as /etc/lychgate/env.
 #
@@ -31,8 +31,10 @@ export function exampleEnvironment(): string {
   return `${[envHead, `${file}\n#LYCHGATE_CONFIG=/etc/lychgate/lychgate.yaml`, ...variableBlocks(ConfigSchema, '')].join('\n\n')}\n`
 }
 
+/** What `lychgate serve` refuses has no place in a file for it. */
 function membersOf(schema: TSchema): [string, TSchema][] {
-  return Object.entries(schema.properties)
+  const members: [string, TSchema][] = Object.entries(schema.properties)
+  return members.filter(([, member]) => member !== ConfigSchema.properties.dev)
 }
 
 function sectionBlocks(section: TSchema, prefix: string): string[] {
