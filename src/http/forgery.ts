@@ -2,14 +2,19 @@ import type { FastifyRequest } from 'fastify'
 import { OAuthError } from '../domain/errors.ts'
 import { says } from '../texts/catalogue.ts'
 
+/** Whether the browser says that another site led here. */
+export function isFromElsewhere({ headers }: FastifyRequest): boolean {
+  const site = headers['sec-fetch-site']
+  return site !== undefined && site !== 'same-origin' && site !== 'none'
+}
+
 /** Browsers say where a request comes from: a form of another site is refused before it is read, RFC 6749 §10.12. */
 export async function assertSameSite(request: FastifyRequest): Promise<void> {
-  const site = request.headers['sec-fetch-site']
-  if (request.method !== 'POST' || site === undefined || site === 'same-origin' || site === 'none') return
+  if (request.method !== 'POST' || !isFromElsewhere(request)) return
   throw new OAuthError('access_denied', 'the form was sent by another site', {
     rule: 'rfc6749-10.12-csrf-approval',
     status: 403,
-    received: site,
+    received: String(request.headers['sec-fetch-site']),
   })
 }
 

@@ -12,7 +12,7 @@ import {
   isDoneWord,
   roomPath,
 } from './account-models.ts'
-import { forged } from './forgery.ts'
+import { forged, isFromElsewhere } from './forgery.ts'
 import { parametersOf } from './parameters.ts'
 
 /** Somebody at a page of their own. */
@@ -74,7 +74,9 @@ export function ownPages(
     const secret = app.browser.ensureSecret(request, reply)
     const csrf = app.browser.csrfToken(secret, 'own', page, session.id)
     const handleOf = (id: string) => app.browser.csrfToken(secret, 'own', page, session.id, id)
-    const done = isForm ? undefined : single(parametersOf(request.query), 'done')
+    // A link of another site must not make the page say that something was done.
+    const isSaid = !isForm && !isFromElsewhere(request)
+    const done = isSaid ? single(parametersOf(request.query), 'done') : undefined
     return { session, account, now, frame: frameOf(room, account, done), hidden: { csrf }, handleOf }
   }
 

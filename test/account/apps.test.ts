@@ -180,6 +180,17 @@ t.test('who is not signed in comes back after signing in, and nothing was done m
   await isLive(t, client, tokens)
 })
 
+t.test('only our own pages say that something was done, in words of ours', async (t) => {
+  const agent = new UserAgent(server.issuer)
+  const { url } = await enter(server, agent, '/apps')
+  const said = async (word: string, site: string) =>
+    doneOf(pageOf(await agent.open(`${url}?done=${word}`, { headers: { 'sec-fetch-site': site } })))
+  t.match(await said('all-disconnected', 'same-origin'), /^Every app is disconnected/)
+  t.equal(await said('all-disconnected', 'cross-site'), undefined)
+  t.equal(await said('all-disconnected', 'same-site'), undefined)
+  t.equal(await said('<b>Call+0900+1234</b>', 'same-origin'), undefined)
+})
+
 t.test('the audit log tells who ended what, once', async (t) => {
   const client = await register(server)
   const agent = new UserAgent(server.issuer)
