@@ -30,6 +30,10 @@ function* entryFaults(language: string, key: string, entry: Entry, english: Cata
     yield `${place}: must be a sentence, or one for each plural form: ${pluralForms.join(', ')}`
     return
   }
+  if (sentences.some((sentence) => sentence.trim() === '')) {
+    yield `${place}: is empty; a button or a field would have no name`
+    return
+  }
   const known = new Set(['{service}', '<b>', '</b>', ...(sentencesOf(shipped)?.flatMap(placesIn) ?? [])])
   for (const name of new Set(sentences.flatMap(placesIn))) {
     if (!known.has(name)) yield `${place}: there is no ${name} to fill in; ${offered(known)}`

@@ -135,3 +135,20 @@ t.test('a mail server is an smtp URL with a sender, and its password is in no me
     ])
   }
 })
+
+t.test('texts are looked into as deep as they go', async (t) => {
+  const folder = t.testdir({
+    'flat.yaml': 'texts:\n  de: Anmelden\n  en:\n    login.title: 5\n',
+    'odd.yaml': 'texts:\n  en:\n    login.title: [Sign in]\n    login.submit: ""\n    nobody.knows: x\n',
+  })
+  const secret = 's'.repeat(40)
+  const [flat, odd] = [join(folder, 'flat.yaml'), join(folder, 'odd.yaml')]
+  t.strictSame(faultsOf({ file: flat, flags: { secret } }), [
+    `texts.de (${flat}): must be a section of named options, not "Anmelden"`,
+  ])
+  t.strictSame(faultsOf({ file: odd, flags: { secret } }), [
+    'texts.en: login.title: must be a sentence, or one for each plural form: zero, one, two, few, many, other',
+    'texts.en: login.submit: is empty; a button or a field would have no name',
+    'texts.en: nobody.knows: there is no such text',
+  ])
+})

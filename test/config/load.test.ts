@@ -133,6 +133,7 @@ const refusedVariables: [Record<string, string>, string][] = [
   [{ LYCHGATE_ISUER: 'x' }, 'LYCHGATE_ISUER: there is no such setting; did you mean LYCHGATE_ISSUER?'],
   [{ LYCHGATE_XYZZY_PLUGH: 'x' }, 'LYCHGATE_XYZZY_PLUGH: there is no such setting'],
   [{ LYCHGATE_SCOPES: 'x' }, 'LYCHGATE_SCOPES: scopes is for the configuration file only'],
+  [{ LYCHGATE_TEXTS: 'x' }, 'LYCHGATE_TEXTS: texts is for the configuration file only'],
   [{ LYCHGATE_PORT: '70000' }, 'port (LYCHGATE_PORT): must be an integer from 0 to 65535, not 70000'],
   [{ LYCHGATE_PORT: '94oo' }, 'port (LYCHGATE_PORT): must be an integer from 0 to 65535, not "94oo"'],
   [
