@@ -17,6 +17,9 @@ import { fingerprint, redactText, redactUrl } from './redact.ts'
 import { stepOf } from './steps.ts'
 import { tokensIn } from './token-sights.ts'
 
+/** Anybody may send a longer one; ours are shorter. */
+const longestName = 200
+
 /** A request that was answered, or broken off, and what was gathered meanwhile. */
 export interface Seen {
   readonly request: FastifyRequest
@@ -77,11 +80,11 @@ export function belongingOf(
   const browser = cookie.exec(`${request.headers.cookie} ${reply.getHeader('set-cookie')}`)?.[1]
   return {
     grantIds: [...new Set([...written, ...tokens.flatMap(({ grantId }) => grantId ?? [])])],
-    interactionIds: interactions.filter((id) => id !== undefined),
+    interactionIds: interactions.flatMap((id) => id?.slice(0, longestName) ?? []),
     ...(clientId !== undefined && { clientId }),
     ...(browser !== undefined && { browser: fingerprint(browser) }),
     ...(accountId !== undefined && { accountId }),
-    peer: `${request.ip} ${request.headers['user-agent'] ?? ''}`,
+    peer: `${request.ip} ${request.headers['user-agent']?.slice(0, longestName) ?? ''}`,
   }
 }
 
@@ -97,7 +100,7 @@ function clientIdOf(request: FastifyRequest, { writes }: Recording, prefix: stri
     registered ??
     parameter(request, 'client_id') ??
     byHeader
-  return id?.slice(0, 200)
+  return id?.slice(0, longestName)
 }
 
 function judgementOf({ rule, found, stored, received }: Ruling): Judgement {
