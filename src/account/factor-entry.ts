@@ -2,7 +2,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { reachFrom } from '../credentials/factors.ts'
 import type { AppDeps } from '../deps.ts'
 import { methodsOf, multiFactor } from '../domain/authentication-context.ts'
-import type { Write } from '../domain/decision.ts'
+import { accept } from '../domain/decision.ts'
 import { recentSeconds } from '../domain/session.ts'
 import { ownPages, type Submission, type Visit } from '../http/own-pages.ts'
 
@@ -33,16 +33,16 @@ export function factorEntry(app: FastifyInstance, deps: AppDeps, page: string) {
       return here !== undefined && (await isProven(here, reply, `${page}?done=again`)) ? here : undefined
     },
     back,
-    stepUp: stepUp(app),
+    stepUp: stepUp(app, deps),
   }
 }
 
 /**
- * The session of somebody who has just shown a new factor, which counts as shown at their sign-in: under another
- * identifier, as every session that becomes more. `keep` puts it into the browser once the writes are done.
+ * Makes more of the session of somebody who has just shown a new factor, as if it had been shown at the sign-in: under
+ * another identifier, as every session that becomes more. One that was ended meanwhile stays so.
  */
-function stepUp(app: FastifyInstance) {
-  return async ({ session, now }: Visit, factor: 'codes' | 'passkey', reply: FastifyReply) => {
+function stepUp(app: FastifyInstance, { store }: Pick<AppDeps, 'store'>) {
+  return async ({ session, now }: Visit, factor: 'codes' | 'passkey', reply: FastifyReply): Promise<void> => {
     const { secret, id } = app.browser.mintSession()
     const shown = {
       password: session.methods.includes('pwd'),
@@ -52,11 +52,16 @@ function stepUp(app: FastifyInstance) {
     // A passkey is made only where the device made sure who holds it.
     const methods = methodsOf(shown, shown.passkey)
     const present = await app.browser.sessions(reply.request, now)
-    const writes: readonly Write[] = [
-      { op: 'insertSession', session: { ...session, id, methods } },
-      { op: 'deleteSession', sessionId: session.id },
-    ]
+    const isMore = await store.transact('session', session.id, (current) =>
+      current === undefined
+        ? accept(false)
+        : accept(
+            true,
+            { op: 'insertSession', session: { ...current, id, methods } },
+            { op: 'deleteSession', sessionId: current.id },
+          ),
+    )
     const beside = present.filter((other) => other.id !== session.id)
-    return { writes, keep: () => app.browser.keepSession(reply, secret, beside) }
+    if (isMore) app.browser.keepSession(reply, secret, beside)
   }
 }

@@ -118,13 +118,12 @@ export function ownCodes(app: FastifyInstance, deps: AppDeps): void {
     const step = await stepOfCode(keys, opened, single(form, 'code') ?? '', now)
     const { fresh, hashes } = mint()
     const told = auditEvent('second-factor-added', occasion, { accountId: account.id })
-    const more = await stepUp(here, 'codes', reply)
     const isRight = await store.transact('secondFactor', account.id, (current) => {
       const decision = confirmCodes(current, opened, step, hashes, now)
-      return 'result' in decision && decision.result ? withWrites(decision, told, ...more.writes) : decision
+      return 'result' in decision && decision.result ? withWrites(decision, told) : decision
     })
     if (!isRight) return show(here, reply, { problem: says('codes.wrong') })
-    more.keep()
+    await stepUp(here, 'codes', reply)
     return show(here, reply, { fresh })
   }
 

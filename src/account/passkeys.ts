@@ -115,7 +115,6 @@ export function ownPasskeys(app: FastifyInstance, deps: AppDeps): void {
     const occasion = { by: 'person', at: now, from: request.ip } as const
     const count = (await store.listOf('passkey', account.id)).length
     if (count >= mostPasskeys) return says('passkeys.full')
-    const more = await stepUp(here, 'passkey', reply)
     try {
       const isAdded = await store.transact('account', account.id, (current) =>
         current === undefined || current.lockedAt !== undefined
@@ -124,11 +123,10 @@ export function ownPasskeys(app: FastifyInstance, deps: AppDeps): void {
               true,
               { op: 'insertPasskey', passkey },
               auditEvent('passkey-added', occasion, { accountId: account.id, name }),
-              ...more.writes,
             ),
       )
       if (!isAdded) return says('passkeys.refused')
-      more.keep()
+      await stepUp(here, 'passkey', reply)
       return undefined
     } catch (error) {
       if (error instanceof RecordExists) return says('passkeys.known')

@@ -19,6 +19,7 @@ import { refreshFaults } from './refresh.ts'
 import { registrationFaults } from './registration.ts'
 import { resourceFaults } from './resource.ts'
 import { revocationFaults } from './revocation.ts'
+import { signInFaults } from './sign-in.ts'
 import { storageFaults } from './storage.ts'
 import { tokenFaults } from './token.ts'
 
@@ -38,6 +39,7 @@ export const faults: readonly Fault[] = [
   ...openidFaults,
   ...logoutFaults,
   ...interactionFaults,
+  ...signInFaults,
   ...headerFaults,
   ...parsingFaults,
   ...storageFaults,

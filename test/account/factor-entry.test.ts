@@ -1,0 +1,81 @@
+import t from 'tap'
+import { integrate, pageOf, signedIn, title } from '../helpers/authorization.ts'
+import { alice, startServer } from '../helpers/server.ts'
+import { doneOf, enter, formWith, textOf } from './rooms.ts'
+
+const server = await startServer(t)
+const portal = await integrate(server)
+const { store, keys } = server.deps
+const account = await store.find('accountByLogin', 'alice')
+const accountId = account?.id ?? ''
+
+t.test('somebody without a second factor looks after them by a fresh sign-in alone', async (t) => {
+  const agent = await signedIn(server, portal)
+  for (const room of ['/passkeys', '/one-time-codes']) {
+    t.notMatch(textOf(await enter(server, agent, room)), 'Confirm that it is you')
+  }
+  server.advance(601)
+  const login = pageOf(await agent.open(`${server.issuer}/account/passkeys`))
+  t.equal(title(login), 'Confirm that it is you')
+})
+
+t.test('a session of the password alone changes nothing once there is a second factor', async (t) => {
+  const agent = await signedIn(server, portal)
+  const before = await enter(server, agent, '/one-time-codes')
+  const secondFactor = {
+    accountId,
+    sealedSecret: keys.seal(Buffer.alloc(20), accountId),
+    confirmedAt: server.now(),
+    recoveryHashes: [],
+    createdAt: server.now(),
+  }
+  await store.write({ op: 'putSecondFactor', secondFactor })
+  for (const room of ['/passkeys', '/one-time-codes']) {
+    const page = pageOf(await agent.open(`${server.issuer}/account${room}`))
+    t.match(page.html, 'name="code"')
+    t.notMatch(page.html, 'name="password"')
+  }
+  const sent = await agent.submit(before, { decision: 'remove' }, formWith(before, 'decision', 'begin'))
+  t.match(pageOf(sent).html, 'name="code"')
+  t.ok(await store.find('secondFactor', accountId), 'and it is still there')
+  await store.write({ op: 'deleteSecondFactor', accountId })
+})
+
+t.test('a passkey is added with what a browser made for this very page only', async (t) => {
+  const agent = await signedIn(server, portal)
+  const page = await enter(server, agent, '/passkeys')
+  const form = page.forms.find(({ fields }) => fields.some(({ name }) => name === 'credential'))
+  const credential = JSON.stringify({ id: 'a', rawId: 'a', type: 'public-key', response: {} })
+  for (const [sent, problem] of [
+    [{ credential }, 'That passkey could not be added'],
+    [{ credential }, 'This page was used already'],
+    [{ credential: 'null', interaction: 'gone' }, 'This page was used already'],
+  ] as const) {
+    const refused = pageOf(await agent.submit(page, sent, form))
+    t.equal(refused.status, 400)
+    t.match(refused.html, problem)
+  }
+  t.strictSame(await store.listOf('passkey', accountId), [])
+})
+
+t.test('passkeys of somebody else are neither shown nor removed', async (t) => {
+  const passkey = {
+    id: 'c29tZWJvZHktZWxzZQ',
+    accountId: 'person_else',
+    publicKey: 'AA',
+    counter: 0,
+    transports: [],
+    name: 'Of somebody else',
+    backedUp: false,
+    createdAt: 1,
+    usedAt: 1,
+  }
+  await store.write({ op: 'insertPasskey', passkey })
+  const agent = await signedIn(server, portal, alice)
+  const page = await enter(server, agent, '/passkeys')
+  t.notMatch(page.html, 'Of somebody else')
+  const form = page.forms[0]
+  const sent = pageOf(await agent.submit(page, { remove: passkey.id }, form))
+  t.match(doneOf(sent), 'That had ended already')
+  t.ok(await store.find('passkey', passkey.id))
+})

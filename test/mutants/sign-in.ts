@@ -1,0 +1,80 @@
+import type { Fault } from './fault.ts'
+
+const secondFactor = 'src/domain/second-factor.ts'
+const codes = ['test/account/one-time-codes.test.ts'] as const
+const stepUp = ['test/conformance/step-up.test.ts'] as const
+const several = ['test/conformance/several-people.test.ts'] as const
+
+/** Faults of second factors, passkeys, step-up and several people in one browser. */
+export const signInFaults = [
+  {
+    id: 'code-good-twice',
+    file: secondFactor,
+    find: 'if (step === undefined || step <= (current.usedStep ?? -1)) return accept(false)',
+    replace: 'if (step === undefined) return accept(false)',
+    tests: codes,
+  },
+  {
+    id: 'recovery-code-good-twice',
+    file: secondFactor,
+    find: 'current.recoveryHashes.filter((other) => other !== hash)',
+    replace: 'current.recoveryHashes',
+    tests: codes,
+  },
+  {
+    id: 'second-factor-guesses-not-counted',
+    file: 'src/interaction/second-step.ts',
+    find: 'const buckets = secondFactorBuckets(account.id, known, config.signInThrottle)',
+    replace: 'const buckets = secondFactorBuckets(account.id, known, config.signInThrottle).slice(1)',
+    tests: codes,
+  },
+  {
+    id: 'half-sign-in-outlives-the-password',
+    file: 'src/interaction/second-step.ts',
+    find: "hashSecret(account.passwordHash ?? '') === halfSignIn.password",
+    replace: 'halfSignIn.password !== undefined',
+    tests: codes,
+  },
+  {
+    id: 'factors-changed-by-the-password-alone',
+    file: 'src/account/factor-entry.ts',
+    find: 'if (!reach.includes(multiFactor)) return true',
+    replace: 'if (reach.length > -1) return true',
+    tests: ['test/account/factor-entry.test.ts'],
+  },
+  {
+    id: 'essential-context-let-go',
+    rule: 'oidc-core-5.5.1.1-acr-essential',
+    file: 'src/domain/interaction.ts',
+    find: "return acr.essential ? 'refuse' : 'respond'",
+    replace: "return 'respond'",
+  },
+  {
+    id: 'locked-person-signs-in',
+    file: 'src/interaction/login.ts',
+    find: "if (account.lockedAt !== undefined) return forms.refuse(pending, reply, says('login.locked'), username)\n",
+    replace: '',
+    tests: stepUp,
+  },
+  {
+    id: 'person-of-another-browser-chosen',
+    file: 'src/interaction/choose-account.ts',
+    find: 'if (session === undefined) return reply.redirect',
+    replace: 'if (session === undefined && accountId === interaction.id) return reply.redirect',
+    tests: several,
+  },
+  {
+    id: 'browser-without-end-of-people',
+    file: 'src/domain/session.ts',
+    find: 'others.slice(0, mostSessions - 1)',
+    replace: 'others.slice(0, 99)',
+    tests: several,
+  },
+  {
+    id: 'copied-passkey-counts',
+    file: 'src/domain/passkey.ts',
+    find: 'if (counts && counter <= current.counter) {',
+    replace: 'if (counts && counter < 0) {',
+    tests: ['test/domain/passkey.test.ts'],
+  },
+] as const satisfies readonly Fault[]
