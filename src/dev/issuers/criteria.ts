@@ -64,8 +64,9 @@ export const asksWithoutS256: Criterion = {
 
 /** For a token endpoint that no code should be sent to. */
 export const asksForTokens: Criterion = {
-  text: 'a request for tokens arrives',
-  isMet: (_lie, { place }) => place === 'token',
+  text: 'it asks for tokens, here or at a path it guessed (a POST to /oauth2/token, say)',
+  isMet: (_lie, { place, method, path }) =>
+    place === 'token' || (method === 'POST' && path.endsWith('/token')),
 }
 
 /** For an answer with no token in it. */
