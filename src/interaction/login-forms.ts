@@ -4,7 +4,9 @@ import type { AppDeps } from '../deps.ts'
 import { lacksContext, methodsOf } from '../domain/authentication-context.ts'
 import { accept } from '../domain/decision.ts'
 import { OAuthError } from '../domain/errors.ts'
+import { clientWords } from '../domain/localized.ts'
 import type { Account, Passkey } from '../domain/model.ts'
+import { present } from '../domain/present.ts'
 import type { Text } from '../domain/text.ts'
 import { noteRefusal } from '../http/errors.ts'
 import { says } from '../texts/catalogue.ts'
@@ -58,7 +60,7 @@ export function loginForms(app: FastifyInstance, { service, store, random }: App
   const frameOf = (pending: Pending) => ({
     action,
     hidden: { interaction: pending.interaction.id, csrf: csrfOf(pending) },
-    ...(pending.client?.name !== undefined && { clientName: pending.client.name }),
+    ...(pending.client && present({ clientName: clientWords(pending.client, pending.language).name })),
   })
 
   const showLogin = async (pending: Pending, reply: FastifyReply, shown: Shown = {}) => {

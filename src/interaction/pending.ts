@@ -41,6 +41,8 @@ interface InBrowser {
   readonly session: Session | undefined
   /** The browser's secret: CSRF tokens are made from it. */
   readonly browserSecret: string
+  /** Of its pages. */
+  readonly language: string
 }
 
 /** Goes where the pending request stands now: to a page, or to the client with the answer. */
@@ -64,7 +66,7 @@ export function pendingLoader(app: FastifyInstance, deps: Pick<AppDeps, 'store' 
     request.uiLocales = wanted.uiLocales
     const client = 'page' in wanted ? undefined : await store.find('client', wanted.clientId)
     const session = await app.browser.session(request, now)
-    const here = { interaction, session, browserSecret }
+    const here = { interaction, session, browserSecret, language: request.language }
     const reach = await reachFrom(deps, wanted, session)
     if ('page' in wanted)
       return { ...here, request: wanted, step: signInStep(wanted, interaction, session, now, reach) }
