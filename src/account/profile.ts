@@ -96,7 +96,13 @@ export function ownProfile(app: FastifyInstance, deps: AppDeps): void {
 type Wanted = Readonly<Partial<Record<TextClaim, string>>>
 
 /** Said elsewhere on the page, or for programs only. */
-const notFacts = new Set(['preferred_username', 'email', 'email_verified', 'updated_at'])
+const notFacts = new Set([
+  'preferred_username',
+  'email',
+  'email_verified',
+  'updated_at',
+  'phone_number_verified',
+])
 
 function faultsOf(wanted: Wanted): ReadonlyMap<TextClaim, ClaimFault> {
   const entries = Object.entries(wanted) as [TextClaim, string][] // Object.entries forgets the names
@@ -119,7 +125,6 @@ function labelOf(claim: string): Text | undefined {
   if (known !== undefined) return says(`claim.${known}`)
   switch (claim) {
     case 'phone_number':
-    case 'phone_number_verified':
     case 'address':
       return says(`claim.${claim}`)
     default:
