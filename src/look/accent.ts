@@ -64,6 +64,11 @@ export function accentSheet(accent: Colour): string {
   return `:root{${properties(light)}}@media screen and (prefers-color-scheme:dark){:root{${properties(dark)}}}\n`
 }
 
+/** The shipped icon in this accent: a shade between, for tabs that are light or dark. */
+export function accentIcon(icon: string, accent: Colour): string {
+  return icon.replaceAll('#4f72cf', formatColour(atLightness(accent, 0.57)))
+}
+
 function properties({ accent, hover, onAccent, ink }: AccentTones): string {
   return `--accent:${accent};--accent-hover:${hover};--on-accent:${onAccent};--accent-ink:${ink}`
 }

@@ -4,7 +4,7 @@
  */
 import { ConfigError } from '../config/error.ts'
 import type { Config } from '../config/schema.ts'
-import { accentSheet } from './accent.ts'
+import { accentIcon, accentSheet } from './accent.ts'
 import { parseColour } from './colour.ts'
 import { type Image, readImage } from './logo.ts'
 import { loadViews, type Views } from './views.ts'
@@ -23,7 +23,7 @@ export interface Look extends Views {
 }
 
 /**
- * The look of this installation; the accent is part of its stylesheet.
+ * The look of this installation; the accent is part of its stylesheet, and of the shipped icon.
  * @throws {ConfigError} a line for every file that cannot be used.
  */
 export function loadLook({ service, views: folder }: LookOptions): Look {
@@ -45,6 +45,13 @@ export function loadLook({ service, views: folder }: LookOptions): Look {
   const views = collect(() => loadViews(folder))
   if (views === undefined || faults.length > 0) throw new ConfigError(faults)
   const accent = service.accent === undefined ? undefined : parseColour(service.accent)
-  const style = accent ? Buffer.concat([views.style, Buffer.from(accentSheet(accent))]) : views.style
-  return { ...views, style, ...(logo && { logo }), ...(logoDark && { logoDark }) }
+  return {
+    ...views,
+    ...(accent && {
+      style: Buffer.concat([views.style, Buffer.from(accentSheet(accent))]),
+      icon: Buffer.from(accentIcon(views.icon.toString('utf8'), accent)),
+    }),
+    ...(logo && { logo }),
+    ...(logoDark && { logoDark }),
+  }
 }

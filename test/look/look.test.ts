@@ -76,6 +76,8 @@ t.test('the accent is the end of the one stylesheet, and no page has a style of 
   const style = await (await fetchAsset(sheets[0]?.attributes.get('href'))).text()
   t.match(style, /^:root \{ --card: #123456 \}:root\{--accent:#c8102e;/)
   t.notMatch(html, /<style|style=/)
+  const icon = parseElements(html).find(({ attributes }) => attributes.get('rel') === 'icon')
+  t.match(await (await fetchAsset(icon?.attributes.get('href'))).text(), /^<svg [^>]* stroke="#d[0-9a-f]{5}"/)
 })
 
 t.test('a view of the folder takes the place of the shipped one, and escapes as it does', async (t) => {
