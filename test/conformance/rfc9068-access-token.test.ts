@@ -61,7 +61,7 @@ t.test(
       aud: library,
       client_id: client.id,
       scope: both.scope,
-      acr: [metadata['acr_values_supported']].flat()[0],
+      acr: 'urn:oasis:names:tc:SAML:2.0:ac:classes:PasswordProtectedTransport',
       amr: ['pwd'],
     })
     const person = await server.deps.store.find('accountByLogin', alice.username)
