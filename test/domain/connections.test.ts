@@ -1,0 +1,76 @@
+import t from 'tap'
+import { connectionsOf, endConnection, endConnections, endGrant } from '../../src/domain/connections.ts'
+import type { Consent, Grant } from '../../src/domain/model.ts'
+import { approved } from '../helpers/samples.ts'
+
+const now = 1000
+const withdrawal = { accountId: 'alice', by: 'person', at: now, from: '192.0.2.7' } as const
+
+function grantOf(id: string, clientId: string, members: Partial<Grant> = {}): Grant {
+  return { ...approved, id, clientId, accountId: 'alice', approvedAt: 10, expiresAt: 2000, ...members }
+}
+
+const consentOf = (clientId: string, grantedAt: number): Consent => ({
+  accountId: 'alice',
+  clientId,
+  allowed: [],
+  grantedAt,
+})
+
+t.test('living grants and remembered consents are put together by client, the last used first', async (t) => {
+  const [old, newer, used] = [
+    grantOf('1', 'a'),
+    grantOf('2', 'a', { approvedAt: 20 }),
+    grantOf('3', 'b', { rotatedAt: 500 }),
+  ]
+  const dead = [grantOf('4', 'c', { revokedAt: 900 }), grantOf('5', 'd', { expiresAt: now })]
+  const [kept, lone] = [consentOf('a', 15), consentOf('e', 600)]
+  t.strictSame(connectionsOf([old, newer, used, ...dead], [kept, lone], now), [
+    { clientId: 'e', grants: [], consent: lone },
+    { clientId: 'b', grants: [used] },
+    { clientId: 'a', grants: [newer, old], consent: kept },
+  ])
+})
+
+t.test('a grant ends once, and only by whose it is', async (t) => {
+  const grant = grantOf('1', 'a')
+  t.strictSame(
+    endGrant(grant, withdrawal).writes.map(({ op }) => op),
+    ['revokeGrant', 'deleteConsent', 'insertAuditEvent'],
+  )
+  for (const other of [
+    undefined,
+    grantOf('1', 'a', { accountId: 'bob' }),
+    grantOf('1', 'a', { revokedAt: 1 }),
+    grantOf('1', 'a', { expiresAt: now }),
+  ])
+    t.strictSame(endGrant(other, withdrawal), { result: false, writes: [] })
+})
+
+t.test('the end of a client, and of all, is told for each', async (t) => {
+  const event = (clientId: string, rule: string) => ({
+    op: 'insertAuditEvent',
+    event: {
+      name: 'revocation',
+      at: now,
+      by: 'person',
+      from: '192.0.2.0/24',
+      accountId: 'alice',
+      clientId,
+      facts: { rule },
+    },
+  })
+  const user = 'oidc-core-16.18-user-revocation'
+  t.strictSame(endConnection({ clientId: 'a', grants: [] }, withdrawal), [
+    { op: 'revokeGrantsOf', accountId: 'alice', clientId: 'a', at: now, rule: user },
+    { op: 'deleteConsent', accountId: 'alice', clientId: 'a' },
+    event('a', user),
+  ])
+  const both = ['a', 'b'].map((clientId) => ({ clientId, grants: [] }))
+  t.strictSame(endConnections(both, withdrawal, 'a-rule'), [
+    { op: 'revokeGrantsOf', accountId: 'alice', at: now, rule: 'a-rule' },
+    { op: 'deleteConsentsOf', accountId: 'alice' },
+    event('a', 'a-rule'),
+    event('b', 'a-rule'),
+  ])
+})

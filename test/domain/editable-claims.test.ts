@@ -1,0 +1,66 @@
+import t from 'tap'
+import { changedClaims, claimFault, textClaims } from '../../src/domain/editable-claims.ts'
+
+t.test('nothing takes a claim away, whatever it is', async (t) => {
+  for (const claim of textClaims) t.equal(claimFault(claim, ''), undefined, claim)
+})
+
+t.test('names hold everything people are called, and nothing that deceives', async (t) => {
+  for (const name of ['Ångström', "O'Brien-Smith", '山田 太郎', 'أليس', '<b>Al</b>', 'x'.repeat(200)])
+    t.equal(claimFault('name', name), undefined, name)
+  t.equal(claimFault('name', 'x'.repeat(201)), 'tooLong')
+  for (const name of [
+    'a\u0000',
+    'a\nb',
+    '\u202Ea',
+    'a\u200Bb',
+    '\u2066a',
+    '\u3164',
+    '\u2028',
+    '\ud800',
+    '\u034f',
+  ])
+    t.equal(claimFault('name', name), 'invisible', Buffer.from(name).toString('hex'))
+})
+
+t.test('addresses are those of web pages', async (t) => {
+  for (const claim of ['profile', 'picture', 'website'] as const) {
+    for (const url of [
+      'https://a.example',
+      'http://a.example/b?c#d',
+      `https://a.example/${'x'.repeat(2000)}`,
+    ])
+      t.equal(claimFault(claim, url), undefined, url)
+    for (const url of [
+      'javascript:alert(1)',
+      'data:,x',
+      'a.example',
+      '//a.example',
+      'https://',
+      'https://u@a.example',
+    ])
+      t.equal(claimFault(claim, url), 'url', url)
+    t.equal(claimFault(claim, `https://a.example/${'x'.repeat(2048)}`), 'tooLong')
+  }
+})
+
+t.test('dates, time zones and languages are written as OpenID Connect Core §5.1 has them', async (t) => {
+  for (const date of ['1990-04-30', '0000-02-29', '1990'])
+    t.equal(claimFault('birthdate', date), undefined, date)
+  for (const date of ['1990-04-31', '1990-13-01', '1990-00-10', '1990-01-00', '30.4.1990', '90', '1990-4-3'])
+    t.equal(claimFault('birthdate', date), 'birthdate', date)
+  t.equal(claimFault('zoneinfo', 'Europe/Berlin'), undefined)
+  for (const zone of ['Berlin', 'Europe/Nowhere', 'CET+1'])
+    t.equal(claimFault('zoneinfo', zone), 'zoneinfo', zone)
+  for (const locale of ['en', 'pt-BR', 'zh-Hant-TW']) t.equal(claimFault('locale', locale), undefined, locale)
+  for (const locale of ['e', 'english please', 'en_US'])
+    t.equal(claimFault('locale', locale), 'locale', locale)
+})
+
+t.test('only what differs is a change', async (t) => {
+  const before = { name: 'Al', nickname: 'A', gender: 'x' }
+  t.strictSame(changedClaims(before, { name: 'Al', nickname: '', website: '', gender: 'y' }), {
+    nickname: '',
+    gender: 'y',
+  })
+})
