@@ -180,6 +180,24 @@ t.test('who is not signed in comes back after signing in, and nothing was done m
   await isLive(t, client, tokens)
 })
 
+t.test('below the path of an issuer all of it is below that path', async (t) => {
+  const below = await startServer(t, { issuerPath: '/t' })
+  const agent = new UserAgent(below.issuer)
+  const client = await register(below)
+  const tokens = await obtainTokens(below, client, { agent, fields })
+  const page = await enter(below, agent, '/apps')
+  t.equal(new URL(page.url).pathname, '/t/account/apps')
+  const links = [...page.html.matchAll(/<a href="(\/[^"]*)"/g)].map(([, href = '']) => href)
+  t.ok(links.length > 7)
+  t.strictSame(
+    links.filter((href) => !href.startsWith('/t/')),
+    [],
+  )
+  const after = pageOf(await press(agent, page, 'client', client.id))
+  t.equal(after.url, `${below.issuer}/account/apps?done=disconnected`)
+  t.equal((await refresh(below, client, tokens.refresh_token)).status, 400)
+})
+
 t.test('only our own pages say that something was done, in words of ours', async (t) => {
   const agent = new UserAgent(server.issuer)
   const { url } = await enter(server, agent, '/apps')
