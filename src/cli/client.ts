@@ -35,7 +35,7 @@ Examples:
 const rotateHelp = `
 Examples:
   lychgate client rotate-secret client_x1f8…
-  lychgate client rotate-secret client_x1f8… --json | jq -r .client_secret > secret
+  lychgate client rotate-secret client_x1f8… --yes --json | jq -r .client_secret > secret
 `
 
 const removeHelp = `
@@ -89,7 +89,7 @@ export function addClientCommands(program: Command): void {
   const rotate = group
     .command('rotate-secret <client_id>')
     .description('a new secret, shown once; the old one is dead at once')
-  addOperatorFlags(rotate, rotateHelp).action(async (id, flags) =>
+  addOperatorFlags(addYesFlag(rotate), rotateHelp).action(async (id, flags) =>
     (await import('./client/rotate-secret.ts')).clientRotateSecret(id, flags),
   )
   const remove = group.command('remove <client_id>').description('remove a client; its tokens die with it')

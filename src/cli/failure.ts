@@ -13,6 +13,14 @@ export class CommandFailed extends Error {
   }
 }
 
+/** The same for flags and arguments that do not go together or cannot be. */
+export class WrongUsage extends CommandFailed {
+  constructor(line: string) {
+    super(line)
+    this.name = 'WrongUsage'
+  }
+}
+
 /**
  * Says on stderr why the process ends, and returns the exit code: one line, or one for every fault of the
  * configuration. Only our own mistakes are longer.
@@ -22,6 +30,7 @@ export function reportFailure(error: unknown): number {
   process.stderr.write(`lychgate: ${line ?? unexpected(error)}\n`)
   const isConfigured =
     error instanceof ConfigError || error instanceof WrongSecret || error instanceof ForeignKeys
+  if (error instanceof WrongUsage) return exitCode.usage
   return isConfigured ? exitCode.config : exitCode.failed
 }
 

@@ -1,5 +1,6 @@
 import t from 'tap'
-import { newFolder, run } from '../helpers/command.ts'
+import { newFolder } from '../helpers/command.ts'
+import { runHere as run } from '../helpers/commands.ts'
 
 const callback = 'https://app.example.com/callback'
 const issuer = 'http://localhost:9400'

@@ -1,6 +1,7 @@
 /** Clients that an operator adds by the command line, and what they are worth to a server over the same data. */
 import t from 'tap'
-import { newFolder, run } from '../helpers/command.ts'
+import { newFolder } from '../helpers/command.ts'
+import { runHere as run } from '../helpers/commands.ts'
 import {
   authorizationUrl,
   authorize,
@@ -102,7 +103,7 @@ t.test('first-party consent, optional PKCE and a ceiling of scope hold as they w
 t.test('a rotated secret is dead at once, and the new one works', async (t) => {
   const app = await added('--auth', 'client_secret_post')
   const code = await codeOf(app)
-  const { stdout } = await run(['client', 'rotate-secret', app.id, '--data', data, '--json'])
+  const { stdout } = await run(['client', 'rotate-secret', app.id, '--yes', '--data', data, '--json'])
   const renewed: TestClient = { ...app, secret: JSON.parse(stdout).client_secret }
   await assertRefused(t, await exchange(server, app, code), 'invalid_client')
   t.equal((await exchange(server, renewed, code)).status, 200)
@@ -113,7 +114,7 @@ t.test(
   async (t) => {
     const app = await added('--auth', 'none')
     const { access_token: access, refresh_token: token } = await tokensOf(app)
-    const rotated = await run(['client', 'rotate-secret', app.id, '--data', data])
+    const rotated = await run(['client', 'rotate-secret', app.id, '--yes', '--data', data])
     t.strictSame(rotated, { code: 1, stdout: '', stderr: 'lychgate: a public client has no secret\n' })
     t.equal((await callApi(server, '/api/oauth/userinfo', access)).status, 200)
     t.equal((await run(['client', 'remove', app.id, '--yes', '--data', data])).code, 0)

@@ -3,7 +3,8 @@ import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { secretMatches } from '../../src/domain/secret.ts'
 import { openStore } from '../../src/storage/open.ts'
-import { newFolder, run } from '../helpers/command.ts'
+import { newFolder } from '../helpers/command.ts'
+import { runHere as run } from '../helpers/commands.ts'
 
 /** As the list tells it. */
 const today = new Date().toISOString().slice(0, 10)
@@ -147,7 +148,7 @@ t.test('a rotated secret is the only one that works', async (t) => {
     '--redirect-uri',
     'https://app.example.com/callback',
   )
-  const rotated = await run(['client', 'rotate-secret', client.client_id, '--data', data, '--json'])
+  const rotated = await run(['client', 'rotate-secret', client.client_id, '--yes', '--data', data, '--json'])
   const { client_secret: secret } = JSON.parse(rotated.stdout)
   const stored = await storedClient(t, data, client.client_id)
   t.ok(secretMatches(secret, stored?.secretHash))

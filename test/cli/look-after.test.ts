@@ -190,8 +190,8 @@ t.test('a person is shown, changed, and signed out of everything', async (t) => 
     passkeys: 0,
   })
   t.match(set, { code: 0, stdout: /^changed +alice\nwhat +name website email\n$/ })
-  t.match(wrong, { code: 1, stderr: 'lychgate: --zoneinfo: must be a time zone, such as Europe/Berlin\n' })
-  t.match(nothing, { code: 1, stderr: /^lychgate: nothing to change; name at least one flag/ })
+  t.match(wrong, { code: 64, stderr: 'lychgate: --zoneinfo: must be a time zone, such as Europe/Berlin\n' })
+  t.match(nothing, { code: 64, stderr: /^lychgate: nothing to change; name at least one flag/ })
   t.match(taken, { code: 1, stderr: 'lychgate: the user name or e-mail address is taken\n' })
   const seen = (await (await callApi(server, '/api/oauth/userinfo', tokens.access_token)).json()) as object
   t.match(seen, { name: 'Alice B.', email: 'a@new.example', email_verified: false })
@@ -273,7 +273,7 @@ t.test('a client is changed, and people see it at once', async (t) => {
     token_endpoint_auth_method: 'client_secret_basic',
   })
   t.match(foreign, { code: 1, stderr: /client_uri must be an absolute http or https URI/ })
-  t.match(wrong, { code: 1, stderr: /^lychgate: --localized: must be MEMBER#TAG=TEXT/ })
+  t.match(wrong, { code: 64, stderr: /^lychgate: --localized: must be MEMBER#TAG=TEXT/ })
   t.match(kind, { code: 1, stderr: /auth cannot change between none and a secret/ })
   const client = { id, method: 'client_secret_basic', redirectUri: redirect }
   const agent = new UserAgent(server.issuer)
@@ -285,8 +285,18 @@ t.test('a client is changed, and people see it at once', async (t) => {
   t.match(after, { scope: 'openid', tos_uri: 'https://app.example/terms' })
   t.match(await told('client-changed'), [{ clientId: id, facts: { changed: 'name description' } }, {}])
   const self = await register(server)
-  const [refused] = await operate(['client', 'set', self.id, '--name', 'Mine'])
+  const [refused, ask, rotated, vague, both] = await operate(
+    ['client', 'set', self.id, '--name', 'Mine'],
+    ['client', 'rotate-secret', id],
+    ['client', 'rotate-secret', id, '--yes', '--json'],
+    ['grant', 'revoke'],
+    ['session', 'end', 'x', '--user', 'alice'],
+  )
   t.match(refused, { code: 1, stderr: /a client that registered itself changes itself/ })
+  t.match(ask, { code: 1, stderr: 'lychgate: nobody is here to ask; say --yes\n' })
+  t.match(JSON.parse(rotated?.stdout ?? ''), { client_id: id, client_secret: /^lyc_secret_/ })
+  t.match(vague, { code: 64, stderr: 'lychgate: name a grant, or say --user, --client or both\n' })
+  t.match(both, { code: 64, stderr: 'lychgate: name a session, or say --user\n' })
 })
 
 t.test('clients nobody uses are found by their age, and removed', async (t) => {

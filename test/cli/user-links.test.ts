@@ -2,8 +2,8 @@ import t from 'tap'
 import { verifyPassword } from '../../src/passwords.ts'
 import { openStore } from '../../src/storage/open.ts'
 import { createTexts } from '../../src/texts/texts.ts'
-import { newFolder, run } from '../helpers/command.ts'
-import { runAll } from '../helpers/commands.ts'
+import { newFolder } from '../helpers/command.ts'
+import { runAll, runHere } from '../helpers/commands.ts'
 import { startMailbox } from '../helpers/mailbox.ts'
 
 const data = newFolder(t)
@@ -120,7 +120,7 @@ t.test('a letter that is not taken is one line, and its link is printed', async 
 t.test('a new password ends what was granted where the operator says so', async (t) => {
   const { id: accountId } = (await store.find('accountByLogin', 'alice')) ?? { id: '' }
   const line = ['user', 'passwd', 'alice', '--data', data]
-  t.match(await run([...line, '--disconnect'], { input: 'long enough\n' }), { code: 0 })
+  t.match(await runHere([...line, '--disconnect'], { input: 'long enough\n' }), { code: 0 })
   const account = await store.find('account', accountId)
   t.ok(await verifyPassword('long enough', account?.passwordHash ?? ''))
   const events = await store.audit({ since: 0, accountId, name: 'person-password-changed', limit: 9 })

@@ -2,7 +2,8 @@ import t, { type Test } from 'tap'
 import { verifyPassword } from '../../src/passwords.ts'
 import { openStore } from '../../src/storage/open.ts'
 import type { Store } from '../../src/storage/store.ts'
-import { newFolder, run } from '../helpers/command.ts'
+import { newFolder } from '../helpers/command.ts'
+import { runHere as run } from '../helpers/commands.ts'
 
 async function opened(t: Test, data: string): Promise<Store> {
   const store = await openStore(`sqlite:${data}/lychgate.db`)

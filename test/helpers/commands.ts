@@ -1,6 +1,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
+import { Readable } from 'node:stream'
 import { main } from '../../src/main.ts'
-import type { Ended } from './command.ts'
+import type { Ended, Surroundings } from './command.ts'
 
 type Said = { stdout: string; stderr: string }
 
@@ -35,4 +36,22 @@ export async function runAll(lines: readonly (readonly string[])[]): Promise<rea
     results.push({ code, ...said })
   }
   return results
+}
+
+/** Runs one command line so, under these settings beside those of the process, with this on standard input. */
+export async function runHere(
+  line: readonly string[],
+  { environment = {}, input = '' }: Surroundings = {},
+): Promise<Ended> {
+  const { stdin } = process
+  Object.assign(process.env, environment)
+  Object.defineProperty(process, 'stdin', { configurable: true, value: Readable.from([input]) })
+  try {
+    const [result] = await runAll([line])
+    if (result === undefined) throw new Error('nothing was run')
+    return result
+  } finally {
+    Object.defineProperty(process, 'stdin', { configurable: true, value: stdin })
+    for (const name of Object.keys(environment)) delete process.env[name]
+  }
 }

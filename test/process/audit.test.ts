@@ -188,7 +188,7 @@ t.test('what an operator does is told with the user and the machine, and without
   const events = await eventsOf(async () => {
     added = JSON.parse((await lychgate(add)).stdout) as Record<string, string>
     const { client_id: id = '' } = added
-    await lychgate(['client', 'rotate-secret', id])
+    await lychgate(['client', 'rotate-secret', id, '--yes'])
     await lychgate(['client', 'remove', id, '--yes'])
   })
   t.strictSame(namesOf(events), ['client-added', 'client-secret-changed', 'client-removed'])

@@ -1,7 +1,7 @@
 import { type Command, Option } from 'commander'
 import type { JsonObject } from '../../domain/client-members.ts'
 import type { IntegrationRequest } from '../../domain/integration.ts'
-import { CommandFailed } from '../failure.ts'
+import { WrongUsage } from '../failure.ts'
 import type { LocationFlags } from '../open.ts'
 
 /** What an operator says about a client on the command line; `add` and `set` have the same names for it. */
@@ -79,7 +79,7 @@ const localizable = ['client_name', 'client_uri', 'logo_uri', 'policy_uri', 'tos
 function readLocalized(text: string): readonly [string, string] {
   const [, member = '', tag = '', value = ''] = /^(\w+)#([\w-]+)=(.*)$/su.exec(text) ?? []
   if (localizable.includes(member) && isLanguageTag(tag)) return [`${member}#${tag}`, value]
-  throw new CommandFailed(
+  throw new WrongUsage(
     `--localized: must be MEMBER#TAG=TEXT, with a member of ${localizable.join(', ')} and a language tag such as fr`,
   )
 }

@@ -2,16 +2,21 @@ import { auditEvent } from '../../domain/audit.ts'
 import { withWrites } from '../../domain/decision.ts'
 import { rotateClientSecret } from '../../domain/integration.ts'
 import { systemRandom } from '../../system.ts'
-import { type LocationFlags, withStore } from '../open.ts'
+import { type DestructiveFlags, insist } from '../insist.ts'
+import { withStore } from '../open.ts'
 import { operatorOccasion } from '../operator.ts'
 import { printJson, printMembers } from '../print.ts'
+import { requireClient } from './known.ts'
 
 /** `lychgate client rotate-secret`: a new secret, shown once; the old one is dead at once. */
-export async function clientRotateSecret(
-  clientId: string,
-  flags: LocationFlags & { readonly json?: true },
-): Promise<void> {
+export async function clientRotateSecret(clientId: string, flags: DestructiveFlags): Promise<void> {
   await withStore(flags, async (store) => {
+    const { id, name } = requireClient(await store.find('client', clientId))
+    await insist(
+      flags,
+      `Replace the secret of ${name ?? id}? The old one is dead at once.`,
+      'nothing was changed',
+    )
     const fresh = systemRandom(32)
     const event = auditEvent('client-secret-changed', operatorOccasion(), { clientId })
     const secret = await store.transact('client', clientId, (client) =>

@@ -2,7 +2,7 @@ import { auditEvent } from '../../domain/audit.ts'
 import { withWrites } from '../../domain/decision.ts'
 import { changeIntegration, type IntegrationChange } from '../../domain/integration.ts'
 import { parseScope } from '../../domain/scope.ts'
-import { CommandFailed } from '../failure.ts'
+import { WrongUsage } from '../failure.ts'
 import { withStore } from '../open.ts'
 import { operatorOccasion } from '../operator.ts'
 import { printJson, printMembers } from '../print.ts'
@@ -14,7 +14,7 @@ import { knownTo } from './known.ts'
 export async function clientSet(clientId: string, flags: MetadataFlags): Promise<void> {
   const change = changeOf(flags)
   const changed = Object.entries(change).filter(([, value]) => value !== undefined)
-  if (changed.length === 0) throw new CommandFailed('nothing to change; name at least one flag, see --help')
+  if (changed.length === 0) throw new WrongUsage('nothing to change; name at least one flag, see --help')
   await withStore(flags, async (store, config) => {
     const facts = { clientId, changed: changed.map(([name]) => name).join(' ') }
     const event = auditEvent('client-changed', operatorOccasion(), facts)

@@ -2,7 +2,7 @@ import type { Occasion } from '../../domain/audit.ts'
 import { connectionsOf, endConnection, endGrant } from '../../domain/connections.ts'
 import { accept } from '../../domain/decision.ts'
 import type { Store } from '../../storage/store.ts'
-import { CommandFailed } from '../failure.ts'
+import { CommandFailed, WrongUsage } from '../failure.ts'
 import { type DestructiveFlags, insist } from '../insist.ts'
 import { withStore } from '../open.ts'
 import { operatorOccasion } from '../operator.ts'
@@ -19,7 +19,7 @@ interface RevokeFlags extends DestructiveFlags {
 export async function grantRevoke(id: string | undefined, flags: RevokeFlags): Promise<void> {
   const { user, client } = flags
   const isMany = user !== undefined || client !== undefined
-  if ((id !== undefined) === isMany) throw new CommandFailed('name a grant, or say --user, --client or both')
+  if ((id !== undefined) === isMany) throw new WrongUsage('name a grant, or say --user, --client or both')
   await withStore(flags, async (store) => {
     const revoked = id === undefined ? await revokeMany(store, flags) : await revokeOne(store, id, flags)
     if (flags.json) printJson({ revoked })

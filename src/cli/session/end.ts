@@ -2,7 +2,7 @@ import { auditEvent } from '../../domain/audit.ts'
 import { accept } from '../../domain/decision.ts'
 import { isSessionLive } from '../../domain/session.ts'
 import type { Store } from '../../storage/store.ts'
-import { CommandFailed } from '../failure.ts'
+import { CommandFailed, WrongUsage } from '../failure.ts'
 import { type DestructiveFlags, insist } from '../insist.ts'
 import { withStore } from '../open.ts'
 import { operatorOccasion } from '../operator.ts'
@@ -15,8 +15,7 @@ interface EndFlags extends DestructiveFlags {
 
 /** `lychgate session end`: one login, or every login of a person. Tokens go on. */
 export async function sessionEnd(id: string | undefined, flags: EndFlags): Promise<void> {
-  if ((id === undefined) === (flags.user === undefined))
-    throw new CommandFailed('name a session, or say --user')
+  if ((id === undefined) === (flags.user === undefined)) throw new WrongUsage('name a session, or say --user')
   await withStore(flags, async (store) => {
     const ended =
       id === undefined ? await endAllOf(store, flags.user ?? '', flags) : await endOne(store, id, flags)

@@ -1,6 +1,6 @@
 import type { Command } from 'commander'
 import { type ClaimFault, claimFault, textClaims } from '../../domain/editable-claims.ts'
-import { CommandFailed } from '../failure.ts'
+import { WrongUsage } from '../failure.ts'
 
 /** Claims, under commander's names for their flags. */
 export interface ClaimFlags {
@@ -25,7 +25,7 @@ const demands: Readonly<Record<ClaimFault, string>> = {
 
 /**
  * What these flags say, also that a claim is to be empty.
- * @throws {CommandFailed} for text that the claim cannot have.
+ * @throws {WrongUsage} for text that the claim cannot have.
  */
 export function claimsOf(flags: ClaimFlags): Readonly<Record<string, string>> {
   const claims: Record<string, string> = {}
@@ -34,7 +34,7 @@ export function claimsOf(flags: ClaimFlags): Readonly<Record<string, string>> {
     if (typeof value !== 'string') continue
     const text = value.trim()
     const fault = claimFault(claim, text)
-    if (fault !== undefined) throw new CommandFailed(`--${claim.replaceAll('_', '-')}: ${demands[fault]}`)
+    if (fault !== undefined) throw new WrongUsage(`--${claim.replaceAll('_', '-')}: ${demands[fault]}`)
     claims[claim] = text
   }
   return claims

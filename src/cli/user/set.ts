@@ -2,7 +2,7 @@ import { changeProfile } from '../../domain/account.ts'
 import { withWrites } from '../../domain/decision.ts'
 import { RecordExists } from '../../storage/store.ts'
 import { systemClock } from '../../system.ts'
-import { CommandFailed } from '../failure.ts'
+import { WrongUsage } from '../failure.ts'
 import { type LocationFlags, withStore } from '../open.ts'
 import { printJson, printMembers } from '../print.ts'
 import { type ClaimFlags, claimsOf } from './claims.ts'
@@ -25,7 +25,7 @@ export async function userSet(user: string, flags: SetFlags): Promise<void> {
     emailVerified !== undefined && 'email_verified',
   ]
   const names = changed.filter((name) => name !== false).join(' ')
-  if (names === '') throw new CommandFailed('nothing to change; name at least one flag, see --help')
+  if (names === '') throw new WrongUsage('nothing to change; name at least one flag, see --help')
   const change = {
     claims,
     ...(email !== undefined && { email }),
