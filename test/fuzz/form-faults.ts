@@ -85,7 +85,9 @@ function faultOfPage({ status, headers, body, cookies }: Answer): string | undef
   if (/<[^>]*\son[a-z]+\s*=/i.test(body.replaceAll(/"[^"]*"/g, ''))) return 'an event handler'
   if (/(?:href|src|action)="(?!\/|https?:\/\/)/i.test(body)) return 'a link that is no http link'
   const scripts = [...body.matchAll(/<script\b[^>]*>/g)].map(([tag]) => tag)
-  if (scripts.some((tag) => !/^<script src="\/assets\/form-post\.js\?v=[\w-]+" defer>$/.test(tag)))
+  if (
+    scripts.some((tag) => !/^<script src="\/assets\/(?:form-post|passkeys)\.js\?v=[\w-]+" defer>$/.test(tag))
+  )
     return 'a script'
   const policy = headers['content-security-policy'] ?? ''
   for (const directive of [
