@@ -29,6 +29,30 @@ t.test('the store in PostgreSQL', async (t) => {
   storeSuite(t, async (t) => open(t, await server.createDatabase()))
 })
 
+t.test('what is taken out of it can be put into a store in memory', async (t) => {
+  const store = await open(t, await server.createDatabase())
+  const other = await open(t, 'sqlite::memory:')
+  await store.write(
+    { op: 'insertClient', client: sample.fullClient },
+    { op: 'insertAccount', account: sample.fullAccount },
+    { op: 'insertSession', session: sample.fullSession },
+    { op: 'insertInteraction', interaction: sample.fullInteraction },
+    { op: 'putConsent', consent: sample.fullConsent },
+    { op: 'insertGrant', grant: sample.fullGrant },
+    { op: 'insertKey', key: sample.fullKey },
+    { op: 'insertAuditEvent', event: sample.fullAuditEvent },
+  )
+  await other.replace(await store.contents())
+  const { fullSession, fullInteraction, fullGrant } = sample
+  t.strictSame(await other.find('client', sample.fullClient.id), sample.fullClient)
+  t.strictSame(await other.find('account', sample.fullAccount.id), sample.fullAccount)
+  t.strictSame(await other.find('session', fullSession.id), fullSession)
+  t.strictSame(await other.find('interaction', fullInteraction.id), fullInteraction)
+  t.strictSame(await other.find('grant', fullGrant.id), await store.find('grant', fullGrant.id))
+  t.strictSame(await other.list('key'), [sample.fullKey])
+  t.strictSame(await other.audit({ since: 0, limit: 9 }), await store.audit({ since: 0, limit: 9 }))
+})
+
 t.test('what was written is there after closing and opening again', async (t) => {
   const url = await server.createDatabase()
   const store = await openStore(url)
