@@ -52,6 +52,8 @@ export async function sendLetter({ url, from, replyTo }: Sender, letter: Letter)
   try {
     await transport.sendMail({
       ...letter,
+      // As one address: parsed, a comma in it would make two.
+      to: { name: '', address: letter.to },
       from,
       ...(replyTo !== undefined && { replyTo }),
       // RFC 3834 §5: no out-of-office reply, please.

@@ -153,6 +153,17 @@ t.test('an address is verified by the link that went to it, when its form is sen
   )
 })
 
+t.test('an address is one address, whatever is in it', async (t) => {
+  const { id } = await personOf(server, 'bob')
+  const odd = await server.deps.store.transact('account', id, (account) =>
+    changeProfile(account as Account, { email: 'x,mallory@example.test' }, server.now()),
+  )
+  const before = mailbox.letters.length
+  await server.app.letters.verifyEmail(odd, { by: 'person', at: server.now() }).catch(() => {})
+  const to = mailbox.letters.slice(before).flatMap((letter) => letter.to)
+  t.notOk(to.includes('mallory@example.test'))
+})
+
 t.test('letters are in the language of the person, else of who asks', async (t) => {
   const { store } = server.deps
   server.advance(3600)
