@@ -1,7 +1,7 @@
 import { availableParallelism } from 'node:os'
 import { setTimeout as wait } from 'node:timers/promises'
 import t from 'tap'
-import { changePassword } from '../../src/domain/account.ts'
+import { changePassword, createAccount } from '../../src/domain/account.ts'
 import { hashPassword } from '../../src/passwords.ts'
 import { systemRandom } from '../../src/system.ts'
 import { ask, bodyOf, integrate, pageOf, place, sentAway, signedIn, title } from '../helpers/authorization.ts'
@@ -49,6 +49,13 @@ t.test('a name nobody has looks like a wrong password', async (t) => {
   }
   const wrong = await shown('alice')
   for (const name of ['nobody', 'nobody@nowhere.example']) t.same(await shown(name), wrong)
+  // Nor does somebody look different who has passkeys alone.
+  const { store, random } = server.deps
+  await store.write({
+    op: 'insertAccount',
+    account: createAccount({ username: 'zoe-of-tests' }, random(16), server.now()),
+  })
+  t.same(await shown('zoe-of-tests'), wrong)
   for (const name of ['', ' ', 'x'.repeat(300), 'a\u200bb', "' or 1=1 --"]) {
     const { agent, page } = await loginPage()
     t.equal(
