@@ -123,11 +123,18 @@ t.test('a fault of one client leaves the others alone, at every endpoint', async
   t.ok(claimsOf(tokens.id_token)['sub'])
 })
 
-t.test('a fault that struck is a line of the log', async (t) => {
+t.test('a fault that struck is a line of the log, and a note in the flow of its request', async (t) => {
   await order({ endpoint: 'jwks', fault: 'drop-after-commit' })
   await t.rejects(fetch(`${server.issuer}/api/oauth/jwks`))
   const line = server.log.findLast((text) => text.includes('drop-after-commit')) ?? ''
   t.match(JSON.parse(line).msg, /^fault \d+ \(drop-after-commit\) strikes GET \/api\/oauth\/jwks, 1 of 1$/)
+  const client = await register(server)
+  const { refresh_token: token } = await obtainTokens(server, client)
+  await order({ endpoint: 'token', fault: 'drop-after-commit' })
+  await t.rejects(refresh(server, client, token))
+  const exchanges = (await server.app.recorder.flows()).flatMap((flow) => flow.exchanges)
+  const struck = exchanges.find(({ notes }) => notes.some((note) => note.includes('(drop-after-commit)')))
+  t.match(struck, { step: 'refresh', status: 200, broken: true })
 })
 
 t.test('one fault is forgotten by its number, and those that make no sense are refused', async (t) => {
