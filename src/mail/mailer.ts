@@ -1,3 +1,4 @@
+import type { Transporter } from 'nodemailer'
 import type { Config } from '../config/schema.ts'
 
 /** One letter, in plain text and as simple HTML that says the same. */
@@ -37,7 +38,34 @@ export function senderOf({ mail }: Pick<Config, 'mail'>): Sender | undefined {
  * Gives one letter to the mail server.
  * @throws {MailFailed} unless the server took it.
  */
-export async function sendLetter({ url, from, replyTo }: Sender, letter: Letter): Promise<void> {
+export async function sendLetter(sender: Sender, letter: Letter): Promise<void> {
+  const { from, replyTo } = sender
+  await withTransport(sender, 'did not take the letter', (transport) =>
+    transport.sendMail({
+      ...letter,
+      // As one address: parsed, a comma in it would make two.
+      to: { name: '', address: letter.to },
+      from,
+      ...(replyTo !== undefined && { replyTo }),
+      // RFC 3834 §5: no out-of-office reply, please.
+      headers: { 'auto-submitted': 'auto-generated' },
+    }),
+  )
+}
+
+/**
+ * Connects as for a letter, with STARTTLS and the password, and sends none.
+ * @throws {MailFailed} unless the server is there and lets this sender in.
+ */
+export async function greetMailServer(sender: Sender): Promise<void> {
+  await withTransport(sender, 'does not let us in', (transport) => transport.verify())
+}
+
+async function withTransport(
+  { url }: Sender,
+  fault: string,
+  use: (transport: Transporter) => Promise<unknown>,
+): Promise<void> {
   // Loaded late: few requests and commands send mail.
   const { createTransport } = await import('nodemailer')
   const transport = createTransport({
@@ -50,17 +78,9 @@ export async function sendLetter({ url, from, replyTo }: Sender, letter: Letter)
     disableUrlAccess: true,
   })
   try {
-    await transport.sendMail({
-      ...letter,
-      // As one address: parsed, a comma in it would make two.
-      to: { name: '', address: letter.to },
-      from,
-      ...(replyTo !== undefined && { replyTo }),
-      // RFC 3834 §5: no out-of-office reply, please.
-      headers: { 'auto-submitted': 'auto-generated' },
-    })
+    await use(transport)
   } catch (cause) {
-    throw new MailFailed(`mail: ${new URL(url).host} did not take the letter (${reasonOf(cause)})`, { cause })
+    throw new MailFailed(`mail: ${new URL(url).host} ${fault} (${reasonOf(cause)})`, { cause })
   } finally {
     transport.close()
   }

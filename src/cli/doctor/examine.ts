@@ -9,6 +9,7 @@ import { examineFiles } from './files.ts'
 import { type Finding, problem, unchecked } from './finding.ts'
 import { examineIssuer, examinePublishedKeys } from './issuer.ts'
 import { examineKeys } from './keys.ts'
+import { examineMail } from './mail.ts'
 import { examineProxy } from './proxy.ts'
 import { type Reference, startReference } from './reference.ts'
 import { examineServer } from './server.ts'
@@ -40,7 +41,10 @@ export async function examine(examination: Examination): Promise<readonly Findin
   const keys = await examineKeys(setup, store.facts?.keys, systemClock())
   const network = offline
     ? [unchecked('network', 'was left alone, as --offline says')]
-    : await examineNetwork(setup, store.facts?.keys ?? [], keys.probeSecret)
+    : [
+        ...(await examineMail(setup)),
+        ...(await examineNetwork(setup, store.facts?.keys ?? [], keys.probeSecret)),
+      ]
   return [
     ...examineSettings(setup),
     ...examineFiles(setup),

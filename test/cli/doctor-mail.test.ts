@@ -1,0 +1,29 @@
+import t from 'tap'
+import { examineMail } from '../../src/cli/doctor/mail.ts'
+import { loadConfig } from '../../src/config/load.ts'
+import { startMailbox } from '../helpers/mailbox.ts'
+
+function findings(url?: string) {
+  const environment = url === undefined ? {} : { LYCHGATE_MAIL_URL: url, LYCHGATE_MAIL_FROM: 'a@b.example' }
+  return examineMail({ config: loadConfig({ mode: 'dev', environment }) })
+}
+
+t.test('a mail server that lets us in is fine, and gets no letter', async (t) => {
+  const mailbox = await startMailbox(t)
+  const { host } = new URL(mailbox.url)
+  const said = `${host} takes letters from a@b.example`
+  t.strictSame(await findings(mailbox.url), [{ check: 'mail', level: 'ok', said }])
+  t.equal(mailbox.letters.length, 0)
+})
+
+t.test('one that does not is a problem, and its password is told to nobody', async (t) => {
+  const [finding, ...others] = await findings('smtp://user:hidden@127.0.0.1:1')
+  t.strictSame(others, [])
+  t.match(finding, { check: 'mail', level: 'problem', found: /^127\.0\.0\.1:1 does not let us in \(E/ })
+  t.match(finding?.change, ['LYCHGATE_MAIL_URL=smtps://USER:PASSWORD@HOST:465'])
+  t.notMatch(JSON.stringify(finding), 'hidden')
+})
+
+t.test('where none is set there is nothing to say', async (t) => {
+  t.strictSame(await findings(), [])
+})
