@@ -36,13 +36,13 @@ const pageNames: Readonly<Record<keyof Pages, true>> = {
   'account-privacy': true,
   'account-delete': true,
   'account-deleted': true,
-  'form-post': true,
-  error: true,
   'link-password': true,
   'link-email': true,
   'link-done': true,
   'forgot-password': true,
   'letter-on-its-way': true,
+  'form-post': true,
+  error: true,
   home: true,
 }
 const templates = [...partials, ...Object.keys(pageNames)].map((name) => `${name}.eta`)
