@@ -21,6 +21,7 @@ import { resourceFaults } from './resource.ts'
 import { revocationFaults } from './revocation.ts'
 import { signInFaults } from './sign-in.ts'
 import { storageFaults } from './storage.ts'
+import { textFaults } from './texts.ts'
 import { tokenFaults } from './token.ts'
 
 /** Every deliberate fault, by area. `npm run mutants` shows that each is noticed. */
@@ -28,6 +29,7 @@ export const faults: readonly Fault[] = [
   ...authorizationFaults,
   ...pkceFaults,
   ...tokenFaults,
+  ...textFaults,
   ...clientAuthenticationFaults,
   ...refreshFaults,
   ...resourceFaults,

@@ -1,0 +1,51 @@
+import type { Fault } from './fault.ts'
+
+const words = 'src/texts/words.ts'
+const renderer = ['test/texts/words.test.ts'] as const
+const pages = ['test/conformance/languages.test.ts'] as const
+
+/** Faults of languages, and of what stands in their sentences. */
+export const textFaults = [
+  {
+    id: 'name-in-a-sentence-not-escaped',
+    file: words,
+    find: '</bdi>`, turns',
+    replace: '</bdi>${text}`, turns',
+    tests: renderer,
+  },
+  {
+    id: 'name-in-a-sentence-not-isolated',
+    file: words,
+    find: '<bdi${attributes}>${escapeMarkup(text)}</bdi>',
+    replace: '${escapeMarkup(text)}',
+    tests: renderer,
+  },
+  {
+    id: 'link-to-a-script',
+    file: words,
+    find: '/^(?:https?:\\/\\/|\\/(?!\\/))/i.test(value.link)',
+    replace: 'value.link',
+    tests: renderer,
+  },
+  {
+    id: 'language-forgotten-on-the-way',
+    file: 'src/interaction/pending.ts',
+    find: 'request.uiLocales = wanted.uiLocales',
+    replace: 'void wanted.uiLocales',
+    tests: pages,
+  },
+  {
+    id: 'language-of-the-browser-first',
+    file: 'src/domain/language.ts',
+    find: '  if (asked !== undefined) return asked\n',
+    replace: '  if (asked !== undefined && acceptLanguage === undefined) return asked\n',
+    tests: pages,
+  },
+  {
+    id: 'page-in-a-language-cached-for-all',
+    file: 'src/http/pages.ts',
+    find: ".header('vary', 'Accept-Language')",
+    replace: '',
+    tests: pages,
+  },
+] as const satisfies readonly Fault[]
