@@ -159,6 +159,18 @@ for (const [environment, line] of refusedVariables) {
 }
 
 const refusedFiles: [string, string][] = [
+  [
+    'resources: [{identifier: "https://a.example", name: A, scopes: [], "nam#de": B}]',
+    'resources.0.nam#de: there is no such setting; did you mean name#de?',
+  ],
+  [
+    'resources: [{identifier: "https://a.example", name: A, scopes: [], "name#d e": B}]',
+    'resources.0.name#d e: there is no such setting; did you mean name#de?',
+  ],
+  [
+    'resources: [{identifier: "https://a.example", name: A, scopes: [], "name#de": 1}]',
+    'resources.0.name#de (FILE): must be text, and not empty, not 1',
+  ],
   ['isuer: x', 'isuer (FILE): there is no such setting; did you mean issuer?'],
   [
     'lifetimes: {codeSecond: 5}',

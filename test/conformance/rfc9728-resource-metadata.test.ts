@@ -88,7 +88,7 @@ t.test(
     const own = await startServer(t, {
       issuer,
       resources: [
-        { identifier: lessons, name: 'Lessons', ...rest },
+        { identifier: lessons, name: 'Lessons', ...{ 'name#de': 'Stunden' }, ...rest },
         { identifier: elsewhere, name: 'Elsewhere', ...rest },
         { identifier: `${origin}/bare`, name: 'Bare', ...rest, scopes: [] },
       ],
@@ -102,6 +102,7 @@ t.test(
       scopes_supported: ['courses:read'],
       bearer_methods_supported: ['header'],
       resource_name: 'Lessons',
+      'resource_name#de': 'Stunden',
     })
     const bare = await json(await at('/bare'))
     t.equal(bare['resource'], `${origin}/bare`)
