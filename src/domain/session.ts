@@ -45,6 +45,15 @@ export function extendedIdleEnd(
   return end - session.idleExpiresAt > lifetimes.sessionIdleSeconds / 20 ? end : undefined
 }
 
+/** The same where the password was shown in an earlier session: a step-up makes none last longer. */
+export function continueSession(
+  session: Session,
+  { authenticatedAt, expiresAt }: Pick<Session, 'authenticatedAt' | 'expiresAt'>,
+): Session {
+  const idleExpiresAt = Math.min(session.idleExpiresAt, expiresAt)
+  return { ...session, authenticatedAt, expiresAt, idleExpiresAt }
+}
+
 /** How many people one browser keeps signed in. */
 const mostSessions = 5
 

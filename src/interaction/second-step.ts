@@ -7,7 +7,7 @@ import { methodsOf } from '../domain/authentication-context.ts'
 import { accept, withWrites } from '../domain/decision.ts'
 import { OAuthError } from '../domain/errors.ts'
 import { mustAuthenticate } from '../domain/interaction.ts'
-import type { Account, Seconds } from '../domain/model.ts'
+import type { Account, Seconds, Session } from '../domain/model.ts'
 import { type Parameters, single } from '../domain/parameters.ts'
 import {
   halfSignInSeconds,
@@ -32,7 +32,7 @@ export interface Half {
   readonly account: Account
   readonly step: SecondStep
   /** Of the session that is stepped up. */
-  readonly from?: { readonly methods: readonly string[]; readonly authenticatedAt: Seconds }
+  readonly from?: Pick<Session, 'methods' | 'authenticatedAt' | 'expiresAt'>
 }
 
 /** What follows the password: a one-time code, a recovery code or a passkey. */
@@ -137,7 +137,7 @@ export function secondStep(
       if (sealedSecret !== undefined) {
         const passkey = from?.methods.includes('pop') ?? false
         const methods = methodsOf({ password: true, codes: true, passkey })
-        return { account, methods, sealedSecret, ...(from && { authenticatedAt: from.authenticatedAt }) }
+        return { account, methods, sealedSecret, ...(from && { continues: from }) }
       }
       await fail(
         pending,
@@ -172,7 +172,7 @@ export function secondStep(
     const codes = from?.methods.includes('otp') ?? false
     const methods = methodsOf({ password: true, codes, passkey: true }, shown.ownerChecked)
     const { id: passkeyId } = shown.passkey
-    return { account, methods, passkeyId, ...(from && { authenticatedAt: from.authenticatedAt }) }
+    return { account, methods, passkeyId, ...(from && { continues: from }) }
   }
 
   const fail = async (

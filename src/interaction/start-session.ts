@@ -4,7 +4,7 @@ import { addressPrefix } from '../domain/address-prefix.ts'
 import { auditEvent } from '../domain/audit.ts'
 import { accept } from '../domain/decision.ts'
 import type { Account, Hash, Seconds, Session } from '../domain/model.ts'
-import { beginSession, seatSessions } from '../domain/session.ts'
+import { beginSession, continueSession, seatSessions } from '../domain/session.ts'
 import { browserName } from '../http/browser-name.ts'
 import { clientOf, ended, type Pending } from './pending.ts'
 
@@ -17,8 +17,8 @@ export interface Evidence {
   readonly passkeyId?: string
   /** The seal of the one-time codes' secret. */
   readonly sealedSecret?: string
-  /** When the password was shown, where that was in an earlier session; absent: now. */
-  readonly authenticatedAt?: Seconds
+  /** The session the password was shown in, where that was not now: this one ends with it at the latest. */
+  readonly continues?: Pick<Session, 'authenticatedAt' | 'expiresAt'>
 }
 
 /**
@@ -36,12 +36,10 @@ export function sessionStarter(app: FastifyInstance, deps: AppDeps) {
     reply: FastifyReply,
     now: Seconds,
   ): Promise<boolean> => {
-    const { account, methods, authenticatedAt } = evidence
+    const { account, methods, continues } = evidence
     const { secret, id } = app.browser.mintSession()
-    const session = {
-      ...beginSession(id, account.id, methods, config.lifetimes, now, await placeOf(reply)),
-      ...(authenticatedAt !== undefined && { authenticatedAt }),
-    }
+    const fresh = beginSession(id, account.id, methods, config.lifetimes, now, await placeOf(reply))
+    const session = continues === undefined ? fresh : continueSession(fresh, continues)
     const present = await app.browser.sessions(reply.request, now)
     const { beside, over } = seatSessions(present, account.id)
     await insertSession(pending, session, over)

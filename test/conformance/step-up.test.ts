@@ -49,6 +49,7 @@ t.test(
     const before = await claimsAt(sentAway(await ask(server, portal, { max_age: '10000' }, early)))
     t.match(before, { acr: password, amr: ['pwd'] })
     server.advance(100)
+    const ends = (await store.listOf('session', aliceId))[0]?.expiresAt
     const cookie = early.cookies.get('lychgate_session')
     const second = pageOf(
       await ask(server, portal, { acr_values: `urn:example:gold ${mfa}`, max_age: '10000' }, early),
@@ -58,6 +59,8 @@ t.test(
     const after = await claimsAt(sentAway(await early.submit(second, { code: code() })))
     t.match(after, { sub: aliceId, acr: mfa, amr: ['pwd', 'otp', 'mfa'], auth_time: before['auth_time'] })
     t.not(early.cookies.get('lychgate_session'), cookie)
+    const [session] = await store.listOf('session', aliceId)
+    t.equal(session?.expiresAt, ends, 'and it ends when it would have')
     for (const fields of [{ claims: essential(mfa) }, { acr_values: mfa, prompt: 'none' }]) {
       t.equal(
         (await claimsAt(sentAway(await ask(server, portal, fields, early))))['acr'],

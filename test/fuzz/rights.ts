@@ -69,7 +69,10 @@ function faultOfConfiguration(
 function faultOfRedirect(sent: Sent, { status, headers }: Answer, world: World): string | undefined {
   const location = headers['location']
   if (status !== 303 || location === undefined) return `a redirect by ${status} to ${location}`
-  if (location === '/' || /^\/(?:login|consent)\?interaction=[\w-]{22}(?:&(?:switch|another)=1)?$/.test(location))
+  if (
+    location === '/' ||
+    /^\/(?:login|consent)\?interaction=[\w-]{22}(?:&(?:switch|another)=1)?$/.test(location)
+  )
     return undefined
   if (/^\/oauth\/(?:authorize|logout)\?/.test(location) && sent.method === 'POST') return undefined
   if (!/^https?:\/\//.test(location)) return `a redirect to ${location}`
