@@ -50,6 +50,13 @@ export const signInFaults = [
     replace: "return 'respond'",
   },
   {
+    id: 'session-renewed-without-its-password',
+    file: 'src/domain/session.ts',
+    find: 'return { ...session, authenticatedAt, expiresAt, idleExpiresAt }',
+    replace: 'return { ...session, authenticatedAt }',
+    tests: stepUp,
+  },
+  {
     id: 'locked-person-signs-in',
     file: 'src/interaction/login.ts',
     find: "if (account.lockedAt !== undefined) return forms.refuse(pending, reply, says('login.locked'), username)\n",
