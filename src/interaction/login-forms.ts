@@ -110,9 +110,10 @@ export function faceOf({ claims, username }: Account): { readonly name: string; 
 }
 
 /** What a form says about a sign-in that was not looked at, and for how long none is. */
-export function comeBack({ status, headers }: OAuthError): Text {
+export function comeBack({ status, headers }: OAuthError, { client }: Pending): Text {
   if (status !== 429) return says('login.busy')
-  return says('login.throttled', { later: { in: Number(headers['retry-after']) } })
+  const later = { in: Number(headers['retry-after']) }
+  return says(client === undefined ? 'password.throttled' : 'login.throttled', { later })
 }
 
 /** The refusal of a sign-in as it stands in the log. */

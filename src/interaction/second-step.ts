@@ -151,7 +151,7 @@ export function secondStep(
       if (!(error instanceof OAuthError) || error.code !== 'temporarily_unavailable') throw error
       noteRefusal(error, reply)
       reply.headers(error.headers)
-      await show(pending, half, reply, { recovery, problem: comeBack(error), status: error.status })
+      await show(pending, half, reply, { recovery, problem: comeBack(error, pending), status: error.status })
     }
     return undefined
   }

@@ -7,6 +7,7 @@ const pluralForms = ['zero', 'one', 'two', 'few', 'many', 'other']
 
 /** What is wrong with an operator's own texts, a line each: a person would meet it as a page that cannot be shown. */
 export function* textFaults(overrides: TextOverrides): Generator<string> {
+  if (Object.keys(overrides).length === 0) return
   const english = readCatalogue('en')
   for (const [language, texts] of Object.entries(overrides)) {
     if (!/^[a-z]{2,8}(?:-[a-z\d]{1,8})*$/.test(language)) {
