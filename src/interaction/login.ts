@@ -82,7 +82,11 @@ export function loginPage(app: FastifyInstance, deps: AppDeps, goOn: GoOn): void
       if (!(error instanceof OAuthError) || error.code !== 'temporarily_unavailable') throw error
       noteRefusal(error, reply)
       reply.headers(error.headers)
-      return forms.showLogin(pending, reply, { username, problem: comeBack(error, pending), status: error.status })
+      return forms.showLogin(pending, reply, {
+        username,
+        problem: comeBack(error, pending),
+        status: error.status,
+      })
     }
     if (account === undefined) return forms.refuse(pending, reply, wrongPassword, username)
     if (account.lockedAt !== undefined) return forms.refuse(pending, reply, says('login.locked'), username)
