@@ -37,7 +37,9 @@ t.test(
       const identifier = new URL(String(document['issuer'] ?? document['resource']))
       t.equal(String(document['issuer'] ?? document['resource']), https)
       t.strictSame([identifier.protocol, identifier.search, identifier.hash], ['https:', '', ''])
-      const urls = JSON.stringify(document).match(/"https?:[^"]*"/g) ?? []
+      // The names of context classes are URLs of whoever defined them.
+      const { acr_values_supported: _, ...own } = document
+      const urls = JSON.stringify(own).match(/"https?:[^"]*"/g) ?? []
       t.ok(urls.length >= 2)
       for (const url of urls) t.match(JSON.parse(url), /^https:\/\/id\.example\.com(\/|$)/)
     }
