@@ -1,12 +1,13 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { mintSecret, secretBytes } from '../domain/secret.ts'
 import type { RandomSource } from '../system.ts'
 
 /** The secret of a development server: made once, kept beside its database, readable by this user alone. */
 export function keepDevSecret(data: string, random: RandomSource): string {
   const kept = readDevSecret(data)
   if (kept !== undefined) return kept
-  const secret = random(32).toString('base64url')
+  const secret = mintSecret('sealing', random(secretBytes))
   try {
     writeFileSync(join(data, 'dev-secret'), `${secret}\n`, { mode: 0o600, flag: 'wx' })
     return secret

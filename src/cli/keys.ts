@@ -4,8 +4,9 @@ import type { Config } from '../config/schema.ts'
 import { retireKey, retirementNeeds, rotateKeys, rotationNeeds } from '../domain/key-rotation.ts'
 import { type KeyAlgorithm, type KeyState, keyAlgorithms, stateOf } from '../domain/key-term.ts'
 import type { Seconds, StoredKey } from '../domain/model.ts'
+import { mintSecret, secretBytes } from '../domain/secret.ts'
 import { deriveSealingKey } from '../keys/seal.ts'
-import { systemClock } from '../system.ts'
+import { systemClock, systemRandom } from '../system.ts'
 import { CommandFailed } from './failure.ts'
 import { addLocationFlags, type LocationFlags, withStore } from './open.ts'
 import { assertSecret, openKeySources, secretOf } from './open-keys.ts'
@@ -44,9 +45,19 @@ Examples:
   lychgate keys retire --yes -- -kids-may-begin-with-a-hyphen
 `
 
+const secretHelp = `
+32 random bytes for LYCHGATE_SECRET. Any text of 32 characters would do, too, but is stretched at every start, which
+takes a tenth of a second: it might be one that can be guessed. Keep it: without it the keys cannot be opened.
+
+Examples:
+  (umask 077 && lychgate keys secret > /etc/lychgate/secret)
+`
+
 /** Adds `lychgate keys …`: what an operator sees of the key ring, and does to it. */
 export function addKeyCommands(program: Command): void {
-  const group = program.command('keys').description('list, rotate and retire the keys of the server')
+  const group = program
+    .command('keys')
+    .description('list, rotate and retire the keys of the server, or make the secret they are encrypted with')
   const list = group.command('list').description('every key, oldest first').addHelpText('after', listHelp)
   addLocationFlags(list).option('--json', 'print JSON').action(keysList)
   const rotate = group
@@ -63,6 +74,11 @@ export function addKeyCommands(program: Command): void {
     .description('end a key at once, and with it what it signed')
     .addHelpText('after', retireHelp)
   addLocationFlags(retire).option('--yes', 'do not ask').option('--json', 'print JSON').action(keysRetire)
+  group
+    .command('secret')
+    .description('print a new secret to encrypt the keys with')
+    .addHelpText('after', secretHelp)
+    .action(() => void process.stdout.write(`${mintSecret('sealing', systemRandom(secretBytes))}\n`))
 }
 
 async function keysList(flags: KeyFlags): Promise<void> {

@@ -114,7 +114,7 @@ export const ConfigSchema = Type.Object(
         minLength: 32,
         examples: [exampleSecret],
         description:
-          'Encrypts the private keys at rest. At least 32 characters. `serve` refuses to start without it.',
+          'Encrypts the private keys at rest; `lychgate keys secret` prints one. At least 32 characters. `serve` refuses to start without it.',
       }),
     ),
     logLevel: Type.Union(

@@ -1,13 +1,14 @@
 import { hash, timingSafeEqual } from 'node:crypto'
 import type { Hash } from './model.ts'
 
-/** Random secrets that are looked up or compared, by kind; their prefix makes a leak scannable. */
+/** Random secrets by kind; their prefix makes a leak scannable. */
 export const secretPrefix = {
   clientSecret: 'lyc_secret_',
   registration: 'lyc_registration_',
   session: 'lyc_session_',
   browser: 'lyc_browser_',
   link: 'lyc_link_',
+  sealing: 'lyc_sealing_',
 } as const
 
 /** Entropy of every secret: 256 bits, RFC 6749 §10.10. */

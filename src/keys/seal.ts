@@ -1,4 +1,5 @@
-import { createCipheriv, createDecipheriv, scrypt } from 'node:crypto'
+import { createCipheriv, createDecipheriv, hkdfSync, scrypt } from 'node:crypto'
+import { secretPrefix } from '../domain/secret.ts'
 
 /** How long the random part of a seal is. */
 export const nonceBytes = 12
@@ -36,8 +37,15 @@ export function isDevelopmentKey({ sealedPrivate }: { readonly sealedPrivate: st
   return sealedPrivate.startsWith(developmentMark)
 }
 
-/** The key that seals private keys. Slow on purpose, once at start: an operator's secret may be guessable. */
-export function deriveSealingKey(secret: string): Promise<Buffer> {
+/** 32 random bytes that say so: what `lychgate keys secret` prints and a development server keeps. */
+const randomSecret = new RegExp(`^${secretPrefix.sealing}[\\w-]{43}$`)
+
+/**
+ * The key that seals private keys. Slow on purpose, once at start, for an operator's secret may be guessable; one that
+ * is random by its own word need not be stretched, RFC 5869 §3.3.
+ */
+export async function deriveSealingKey(secret: string): Promise<Buffer> {
+  if (randomSecret.test(secret)) return Buffer.from(hkdfSync('sha256', secret, 'lychgate', 'key ring', 32))
   return new Promise((resolve, reject) => {
     // One salt for the whole ring, so that it is derived once; the secret has 32 characters or more.
     const cost = { N: 32_768, r: 8, p: 1, maxmem: 64 * 1024 * 1024 }

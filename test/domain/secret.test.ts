@@ -11,11 +11,11 @@ import {
 
 t.test('a secret has 256 bits and names its kind', async (t) => {
   t.equal(secretBytes, 32)
-  for (const kind of ['clientSecret', 'registration', 'session', 'browser', 'link'] as const) {
+  for (const kind of ['clientSecret', 'registration', 'session', 'browser', 'link', 'sealing'] as const) {
     const secret = mintSecret(kind, Buffer.alloc(secretBytes, 255))
     t.equal(secret, `${secretPrefix[kind]}${'_'.repeat(42)}8`)
   }
-  t.equal(new Set(Object.values(secretPrefix)).size, 5)
+  t.equal(new Set(Object.values(secretPrefix)).size, 6)
 })
 
 t.test('a secret is kept as its SHA-256', async (t) => {

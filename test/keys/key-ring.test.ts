@@ -1,4 +1,4 @@
-import { createHmac } from 'node:crypto'
+import { createHmac, hkdfSync, scryptSync } from 'node:crypto'
 import { CompactSign, calculateJwkThumbprint, compactVerify, decodeProtectedHeader, importJWK } from 'jose'
 import t, { type Test } from 'tap'
 import type { StoredKey } from '../../src/domain/model.ts'
@@ -183,6 +183,21 @@ t.test('a wrong secret is refused, and nothing is written', async (t) => {
   await t.rejects(attempt, WrongSecret)
   await t.rejects(attempt, { message: /^the secret does not open the stored keys[^\n]*$/ })
   t.same(await store.list('key'), before)
+})
+
+t.test('a secret that is random by its own word is taken as it is, any other is stretched', async (t) => {
+  const random = `lyc_sealing_${'A'.repeat(43)}`
+  const taken = Buffer.from(hkdfSync('sha256', random, 'lychgate', 'key ring', 32))
+  t.strictSame(await deriveSealingKey(random), taken)
+  const cost = { N: 32_768, r: 8, p: 1, maxmem: 64 * 1024 * 1024 }
+  for (const text of [
+    `${random}A`,
+    random.slice(0, -1),
+    `${random}\n`,
+    ` ${random}`,
+    `lyc_link_${'A'.repeat(43)}`,
+  ])
+    t.strictSame(await deriveSealingKey(text), scryptSync(text, 'lychgate key ring', 32, cost))
 })
 
 t.test('a private key is sealed under its own id', async (t) => {
