@@ -10,28 +10,9 @@ import { parseArgs } from 'node:util'
 import { Connection, form, get, postForm } from './connection.ts'
 import { loadCore, type RunningServer } from './process.ts'
 import { report, writeReport } from './report.ts'
+import type { Result, Sample } from './result.ts'
 import { startFloor, startLychgate, startOidcProvider, type Target } from './targets.ts'
 import { type Lane, type Workload, workloads } from './workloads.ts'
-
-/** What was seen of one server under one workload. */
-export interface Sample {
-  readonly workload: string
-  readonly server: string
-  readonly connections: number
-  readonly operations: number
-  readonly seconds: number
-  /** Of the server, user and system, microseconds. */
-  readonly cpu: number
-  /** Milliseconds, sorted. */
-  readonly latencies: Float64Array
-}
-
-export interface Result {
-  readonly samples: readonly Sample[]
-  readonly starts: readonly { readonly server: string; readonly milliseconds: number }[]
-  readonly memory: readonly { readonly server: string; readonly idle: number; readonly loaded: number }[]
-  readonly machine: string
-}
 
 const { values } = parseArgs({
   options: {

@@ -1,5 +1,5 @@
 import { readFileSync, writeFileSync } from 'node:fs'
-import type { Result, Sample } from './bench.ts'
+import type { Result, Sample } from './result.ts'
 import { workloads } from './workloads.ts'
 
 /** What is asked for: CPU of oidc-provider over ours, at least; ours over the floor, at most. */

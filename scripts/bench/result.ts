@@ -1,0 +1,20 @@
+/** What was seen of one server under one workload. */
+export interface Sample {
+  readonly workload: string
+  readonly server: string
+  readonly connections: number
+  readonly operations: number
+  readonly seconds: number
+  /** Of the server, user and system, microseconds. */
+  readonly cpu: number
+  /** Milliseconds, sorted. */
+  readonly latencies: Float64Array
+}
+
+/** What one run of the benchmark saw. */
+export interface Result {
+  readonly samples: readonly Sample[]
+  readonly starts: readonly { readonly server: string; readonly milliseconds: number }[]
+  readonly memory: readonly { readonly server: string; readonly idle: number; readonly loaded: number }[]
+  readonly machine: string
+}
