@@ -5,7 +5,7 @@ import { stringify } from 'yaml'
 import { confidentialPaths, demandOf, isSection, variableOf } from '../src/config/options.ts'
 import { ConfigSchema } from '../src/config/schema.ts'
 
-const yamlHead = `# Every option of lychgate serve. Remove the # before a name, and before the name of its section, to set one.
+const yamlHead = `# Every option of Lychgate. Remove the # before a name, and before the name of its section, to set one.
 # The values are the defaults, or examples where it says so. Times are in seconds.
 #
 #   lychgate serve --config lychgate.yaml        or LYCHGATE_CONFIG=lychgate.yaml
@@ -31,10 +31,8 @@ export function exampleEnvironment(): string {
   return `${[envHead, `${file}\n#LYCHGATE_CONFIG=/etc/lychgate/lychgate.yaml`, ...variableBlocks(ConfigSchema, '')].join('\n\n')}\n`
 }
 
-/** What `lychgate serve` refuses has no place in a file for it. */
 function membersOf(schema: TSchema): [string, TSchema][] {
-  const members: [string, TSchema][] = Object.entries(schema.properties)
-  return members.filter(([, member]) => member !== ConfigSchema.properties.dev)
+  return Object.entries(schema.properties)
 }
 
 function sectionBlocks(section: TSchema, prefix: string): string[] {
@@ -69,6 +67,8 @@ function valueLines(name: string, schema: TSchema, indent: string): string[] {
 function variableBlocks(section: TSchema, prefix: string): string[] {
   return membersOf(section).flatMap(([name, schema]) => {
     const path = prefix + name
+    // The file is read by services, and `lychgate serve` refuses these.
+    if (path === 'dev') return []
     if (isSection(schema)) return variableBlocks(schema, `${path}.`)
     if (schema.type === 'object' || schema.items?.type === 'object') return []
     const lines = [prose(schema.description), `# ${facts(schema, name, path)}`]

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
-import { parse } from 'yaml'
+import { parse, stringify } from 'yaml'
 import { exampleEnvironment, exampleYaml } from '../../scripts/config-example.ts'
 import { knownVariables } from '../../src/config/environment.ts'
 import { ConfigError, loadConfig } from '../../src/config/load.ts'
@@ -35,22 +35,24 @@ t.test('the example file as it is changes nothing', async (t) => {
 })
 
 t.test('with everything uncommented it is valid, once it has a secret of its own', async (t) => {
-  const file = join(t.testdir({ 'lychgate.yaml': uncommented(yaml) }), 'lychgate.yaml')
+  const { dev, ...production } = parse(uncommented(yaml)) as Record<string, unknown>
+  const folder = t.testdir({ dev: uncommented(yaml), serve: stringify(production) })
+  const [everything, file] = [join(folder, 'dev'), join(folder, 'serve')]
   const problem = 'secret: is the one of the example; make your own with openssl rand -base64 32'
-  for (const mode of ['dev', 'serve'] as const) {
-    t.throws(() => loadConfig({ mode, file }), new ConfigError(problem), mode)
-  }
+  t.throws(() => loadConfig({ mode: 'dev', file: everything }), new ConfigError(problem))
+  t.throws(() => loadConfig({ mode: 'serve', file }), new ConfigError(problem))
   const own = { LYCHGATE_SECRET: 's'.repeat(32) }
+  t.strictSame(loadConfig({ mode: 'dev', file: everything, environment: own }).dev, dev)
+  t.throws(() => loadConfig({ mode: 'serve', file: everything, environment: own }), { message: /\bdev\./ })
   const config = loadConfig({ mode: 'serve', file, environment: own })
   t.match(config, { port: 9400, lifetimes: { codeSeconds: 60 }, store: /^postgres:/ })
   t.match(config.scopes, [{ name: 'openid' }, { name: 'courses:read' }])
   t.match(config.resources, [{ identifier: 'https://api.example.org', accessTokenSeconds: 600 }])
 })
 
-t.test('every option of a production server stands in the file, with its description', async (t) => {
+t.test('every option stands in the file, with its description', async (t) => {
   const content: unknown = parse(uncommented(yaml))
-  t.notOk((content as Record<string, unknown>)['dev'], 'and none of a development server')
-  for (const { path, schema } of configOptions().filter(({ path }) => !path.startsWith('dev.'))) {
+  for (const { path, schema } of configOptions()) {
     // An entry of a list is its first one.
     const names = path.replace('[]', '.0').split('.')
     // `as`: a member of whatever YAML gave; undefined fails the test.
@@ -64,19 +66,25 @@ t.test('every option of a production server stands in the file, with its descrip
   }
 })
 
-t.test('every variable stands in the other file, and together they are valid', async (t) => {
-  const variables = variablesOf(environment)
-  t.strictSame(
-    Object.keys(variables).toSorted(),
-    knownVariables()
-      .filter((name) => !name.startsWith('LYCHGATE_DEV_'))
-      .toSorted(),
-  )
-  const { LYCHGATE_CONFIG, LYCHGATE_SECRET_FILE, LYCHGATE_STORE_FILE, LYCHGATE_MAIL_URL_FILE, ...plain } =
-    variables
-  t.equal(plain['LYCHGATE_SECRET'], exampleSecret)
-  const config = loadConfig({ mode: 'serve', environment: { ...plain, LYCHGATE_SECRET: 's'.repeat(32) } })
-  t.match(config, { trustProxy: ['10.0.0.7', '10.1.0.0/16'], registration: { loopbackHosts: ['localhost'] } })
-  for (const path of [LYCHGATE_CONFIG, LYCHGATE_SECRET_FILE, LYCHGATE_STORE_FILE, LYCHGATE_MAIL_URL_FILE])
-    t.match(path, /^\//)
-})
+t.test(
+  'every variable of a production server stands in the other file, and together they are valid',
+  async (t) => {
+    const variables = variablesOf(environment)
+    t.strictSame(
+      Object.keys(variables).toSorted(),
+      knownVariables()
+        .filter((name) => !name.startsWith('LYCHGATE_DEV_'))
+        .toSorted(),
+    )
+    const { LYCHGATE_CONFIG, LYCHGATE_SECRET_FILE, LYCHGATE_STORE_FILE, LYCHGATE_MAIL_URL_FILE, ...plain } =
+      variables
+    t.equal(plain['LYCHGATE_SECRET'], exampleSecret)
+    const config = loadConfig({ mode: 'serve', environment: { ...plain, LYCHGATE_SECRET: 's'.repeat(32) } })
+    t.match(config, {
+      trustProxy: ['10.0.0.7', '10.1.0.0/16'],
+      registration: { loopbackHosts: ['localhost'] },
+    })
+    for (const path of [LYCHGATE_CONFIG, LYCHGATE_SECRET_FILE, LYCHGATE_STORE_FILE, LYCHGATE_MAIL_URL_FILE])
+      t.match(path, /^\//)
+  },
+)
