@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs'
 import t from 'tap'
+import { mintSecret, secretBytes } from '../src/domain/secret.ts'
 import { obtainCode, obtainTokens, register } from './helpers/flow.ts'
 import { startServer } from './helpers/server.ts'
 
@@ -9,8 +10,11 @@ t.test('[rfc6749-2.2-document-sizes] what is issued is no longer than the README
   const { access_token: access, refresh_token: refresh } = await obtainTokens(server, client)
   const code = await obtainCode(server, client)
   const longest = documentedLengths()
-  t.equal(longest.size, 6)
-  for (const issued of [client.id, client.secret ?? '', code, access, refresh]) {
+  t.equal(longest.size, 8)
+  const [link, sealing] = (['link', 'sealing'] as const).map((kind) =>
+    mintSecret(kind, Buffer.alloc(secretBytes)),
+  )
+  for (const issued of [client.id, client.secret ?? '', code, access, refresh, link ?? '', sealing ?? '']) {
     const prefix = [...longest.keys()].find((start) => issued.startsWith(start)) ?? ''
     t.ok(issued.length <= (longest.get(prefix) ?? 0), `${prefix} has ${issued.length} characters`)
   }
