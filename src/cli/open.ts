@@ -45,7 +45,7 @@ export async function openConfiguredStore(config: Config): Promise<Store> {
   // Loaded late: a wrong option should not wait for a database driver.
   const { openStore } = await import('../storage/open.ts')
   try {
-    return await openStore(storeUrl(config))
+    return await openStore(storeUrl(config), { connections: config.storeConnections })
   } catch (cause) {
     throw new CommandFailed(`store: ${cause instanceof Error ? cause.message : String(cause)}`, { cause })
   }

@@ -109,6 +109,10 @@ export const ConfigSchema = Type.Object(
         examples: ['postgres://lychgate:password@localhost/lychgate'],
       }),
     ),
+    storeConnections: count(
+      10,
+      'Connections of this server to PostgreSQL, at most; every server has its own.',
+    ),
     secret: Type.Optional(
       Type.String({
         minLength: 32,

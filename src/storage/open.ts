@@ -1,10 +1,16 @@
 import type { Store } from './store.ts'
 
+/** How a store is opened. */
+export interface StoreOptions {
+  /** To PostgreSQL, at most; 10 unless said otherwise. SQLite has one. */
+  readonly connections?: number
+}
+
 /**
  * The store behind `sqlite:<file>`, `sqlite::memory:` or `postgres://…`, migrated and ready.
  * @throws {Error} with one line for the operator; the message never contains the URL, which may hold a password.
  */
-export async function openStore(url: string): Promise<Store> {
+export async function openStore(url: string, { connections = 10 }: StoreOptions = {}): Promise<Store> {
   // Each adapter is loaded only when it is used: both drivers are slow to load.
   if (url.startsWith('sqlite:') && url.length > 'sqlite:'.length) {
     const { openSqliteStore } = await import('./sqlite/sqlite-store.ts')
@@ -12,7 +18,7 @@ export async function openStore(url: string): Promise<Store> {
   }
   if (url.startsWith('postgres://') || url.startsWith('postgresql://')) {
     const { openPostgresStore } = await import('./postgres/postgres-store.ts')
-    return await openPostgresStore(url)
+    return await openPostgresStore(url, connections)
   }
   throw new Error('the database URL must be sqlite:<file>, sqlite::memory: or postgres://<host>/<database>')
 }

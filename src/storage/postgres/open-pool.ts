@@ -10,13 +10,14 @@ const statementMilliseconds = 5000
 const migrationLock = 0x6c796368
 
 /**
- * A pool of connections to a migrated database.
+ * A pool of at most so many connections to a migrated database.
  * @throws {Error} with one line for the operator, without the URL.
  */
-export async function openPool(url: string): Promise<pg.Pool> {
+export async function openPool(url: string, connectionCount: number): Promise<pg.Pool> {
   const pool = new pg.Pool({
     connectionString: url,
     application_name: 'lychgate',
+    max: connectionCount,
     connectionTimeoutMillis: waitMilliseconds,
     lock_timeout: waitMilliseconds,
     statement_timeout: statementMilliseconds,

@@ -55,8 +55,8 @@ type Lists = { readonly [K in ListableKind]: () => Promise<readonly Records[K][]
 const attempts = 5
 
 /** The store in a PostgreSQL database: one transaction a decision, under a lock on the key it decides about. */
-export async function openPostgresStore(url: string): Promise<Store> {
-  const pool = await openPool(url)
+export async function openPostgresStore(url: string, connectionCount: number): Promise<Store> {
+  const pool = await openPool(url, connectionCount)
   const connectionOf = connections()
   const walk = beginWalk()
   const sweepBatch = sweeper(walk)
