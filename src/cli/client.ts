@@ -46,7 +46,7 @@ Examples:
 
 const unusedHelp = `
 Only those that registered themselves; integrations and resource servers stay. The server itself removes those that
-never got a token (lifetimes.unusedClientSeconds).
+never got a token (lifetimes.unusedClientSeconds), or none for very long (lifetimes.idleClientSeconds).
 
 Examples:
   lychgate client list --origin registered --unused 180d

@@ -13,7 +13,7 @@ export async function linkForFirstPerson(
   clock: Clock,
   random: RandomSource,
 ): Promise<string | undefined> {
-  if ((await store.list('account')).length > 0) return undefined
+  if (!(await store.population()).isEmpty) return undefined
   await store.write({ op: 'deleteLinksFor', purpose: 'first-person' })
   const sources = { config, store, random }
   const { url } = await makeLink(sources, { purpose: 'first-person' }, { by: 'server', at: clock() })

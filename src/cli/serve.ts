@@ -23,8 +23,8 @@ export async function serve({ config: file, ...flags }: ServerFlags): Promise<vo
 }
 
 async function refuseDevelopmentPeople(store: Store): Promise<void> {
-  const people = (await store.list('account')).filter(({ seeded }) => seeded).map(({ username }) => username)
-  const [first] = people.sort()
+  const { seeded: people } = await store.population()
+  const [first] = people
   if (first === undefined) return
   throw new ConfigError(
     `store: made by the development server, with known passwords: ${people.join(', ')}; lychgate user remove ${first}`,

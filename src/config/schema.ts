@@ -229,6 +229,12 @@ export const ConfigSchema = Type.Object(
           2_592_000,
           'A self-registered client that is never used; then it is removed.',
         ),
+        idleClientSeconds: Type.Integer({
+          default: 34_560_000,
+          minimum: 0,
+          description:
+            'A self-registered client after its last token, 400 days, at least as long as it could refresh; then it is removed. 0: never.',
+        }),
         firstPersonSeconds: seconds(
           86_400,
           'The link that `serve` prints on an empty store, with which the first person is made.',

@@ -1,5 +1,6 @@
 import type { FastifyPluginAsync } from 'fastify'
 import type { AppDeps } from '../deps.ts'
+import type { Seconds } from '../domain/model.ts'
 import { repeat } from './repeat.ts'
 
 /** Deletes what expired, a small batch at a time, so that no table grows for ever and no pause is noticed. */
@@ -8,14 +9,18 @@ export const sweeper: FastifyPluginAsync<Pick<AppDeps, 'config' | 'store' | 'clo
   { config, store, clock },
 ) => {
   const rest = config.sweepSeconds * 1000
+  const { unusedClientSeconds, idleClientSeconds, refreshTokenIdleSeconds } = config.lifetimes
+  // No client goes before its last refresh token has ended; uses are noted to the day.
+  const idle = idleClientSeconds && Math.max(idleClientSeconds, refreshTokenIdleSeconds + secondsPerDay)
   const server = repeat(app, rest, async () => {
     try {
       const now = clock()
       const swept = await store.sweep({
         now,
-        clientsUnusedSince: now - config.lifetimes.unusedClientSeconds,
+        clientsUnusedSince: now - unusedClientSeconds,
+        clientsIdleSince: since(now, idle),
         refusalsKept: config.refusalsKept,
-        auditedSince: config.auditSeconds === 0 ? 0 : now - config.auditSeconds,
+        auditedSince: since(now, config.auditSeconds),
       })
       if (swept > 0) app.log.debug({ swept }, 'swept expired records')
       return swept > 0 ? pauseMilliseconds : rest
@@ -24,6 +29,13 @@ export const sweeper: FastifyPluginAsync<Pick<AppDeps, 'config' | 'store' | 'clo
       return rest
     }
   })
+}
+
+const secondsPerDay = 86_400
+
+/** Where 0 seconds stand for ever, nothing is older. */
+function since(now: Seconds, seconds: Seconds): Seconds {
+  return seconds === 0 ? 0 : now - seconds
 }
 
 /** Between two batches, requests go first. */

@@ -43,7 +43,7 @@ export function linkOpener(app: FastifyInstance, { store }: Pick<AppDeps, 'store
 
 /** @throws {OAuthError} unless the store has nobody: the first person is made once. */
 export async function assertNobody(store: AppDeps['store']): Promise<void> {
-  if ((await store.list('account')).length > 0) throw unusableLink()
+  if (!(await store.population()).isEmpty) throw unusableLink()
 }
 
 /** The handle of a pending request; it is of use only in the browser it was made in. */

@@ -72,8 +72,10 @@ export interface AuditFilter {
 /** The instants and numbers that say what a sweep takes beside that which expired. */
 export interface SweepBounds {
   readonly now: Seconds
-  /** Registered clients unused since. */
+  /** Registered clients that never got a token, from before. */
   readonly clientsUnusedSince: Seconds
+  /** Registered clients that got their last token before; 0 takes none. */
+  readonly clientsIdleSince: Seconds
   /** Refusals but the last so many. */
   readonly refusalsKept: number
   /** Audit events from before. */
@@ -87,6 +89,13 @@ export interface StoreActivity {
   readonly refusalsKept: number
   /** To PostgreSQL: all, those nobody uses, and the requests that wait for one. */
   readonly connections?: { readonly total: number; readonly idle: number; readonly waiting: number }
+}
+
+/** Who there is, as far as a start has to know; a million people are no more work than none. */
+export interface Population {
+  readonly isEmpty: boolean
+  /** User names of those a development server made, in their order. */
+  readonly seeded: readonly string[]
 }
 
 /** A commit that changes shared. */
@@ -141,6 +150,7 @@ export interface Store {
   /** Deletes some of what these bounds take: a small batch a call; returns how many rows went. */
   sweep(bounds: SweepBounds): Promise<number>
   activity(): Promise<StoreActivity>
+  population(): Promise<Population>
   /** All of it, as of one instant. For development servers, which have little. */
   contents(): Promise<StoreContents>
   /** Puts this in the place of all there is, at once: nobody sees a part of it. */

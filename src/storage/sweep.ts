@@ -1,6 +1,6 @@
 import type { Seconds } from '../domain/model.ts'
 
-/** A sweep deletes at most this many rows of each of the eight kinds that go: a flood of one starves no other. */
+/** A sweep deletes at most this many rows of each kind: a flood of one starves no other. */
 export const rowsPerKind = 80
 
 /**

@@ -71,6 +71,7 @@ for (const { name, seconds, tokens: expected, codeWorks, familyWorks } of jumps)
       const meanwhile = await obtainTokens(server, client, { person: alice })
       const bounds = {
         now: server.now(),
+        clientsIdleSince: 0,
         clientsUnusedSince: server.now() - config.lifetimes.unusedClientSeconds,
         refusalsKept: config.refusalsKept,
         auditedSince: 0,

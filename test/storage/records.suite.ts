@@ -154,6 +154,19 @@ export function roundTrips(t: Test, openEmpty: OpenEmpty): void {
       t.strictSame(await store.listOf(kind, stranger), [])
   })
 
+  t.test('a store knows whether there is anybody, and who of them a development server made', async (t) => {
+    const store = await openEmpty(t)
+    t.strictSame(await store.population(), { isEmpty: true, seeded: [] })
+    await store.write({ op: 'insertAccount', account: sample.account })
+    t.strictSame(await store.population(), { isEmpty: false, seeded: [] })
+    const seeded = { ...sample.account, id: 'account-9', username: 'zoe', seeded: true }
+    await store.write(
+      { op: 'insertAccount', account: seeded },
+      { op: 'insertAccount', account: sample.fullAccount },
+    )
+    t.strictSame(await store.population(), { isEmpty: false, seeded: ['grace', 'zoe'] })
+  })
+
   t.test('a store that is open answers a ping', async (t) => {
     const store = await openEmpty(t)
     await t.resolves(store.ping())

@@ -2,9 +2,10 @@ import type { Test } from 'tap'
 import type { Write } from '../../src/domain/decision.ts'
 import type { Store } from '../../src/storage/store.ts'
 import { contents } from './contents.suite.ts'
-import { concurrency, grantWrites, sweeps, transactions } from './decisions.suite.ts'
+import { concurrency, grantWrites, transactions } from './decisions.suite.ts'
 import { removals, replacements, roundTrips, uniqueness } from './records.suite.ts'
 import * as sample from './samples.ts'
+import { sweeps } from './sweep.suite.ts'
 
 /** A new, empty store that is closed when the test ends. */
 export type OpenEmpty = (t: Test) => Promise<Store>

@@ -1,5 +1,5 @@
 import { drizzle } from 'drizzle-orm/node-postgres/driver'
-import { eq } from 'drizzle-orm/sql'
+import { sql } from 'drizzle-orm/sql'
 import pg from 'pg'
 import { systemClock } from '../../system.ts'
 import { commitsTried, type StoreFacts, type StoreFault } from '../examine.ts'
@@ -89,10 +89,7 @@ async function schemaOf(client: pg.Client): Promise<StoreFacts['schema']> {
 async function recordsOf(client: pg.Client): Promise<Pick<StoreFacts, 'keys' | 'seededPeople'>> {
   const db = drizzle(client)
   const stored = await db.select().from(keys).orderBy(keys.createdAt, keys.id)
-  const people = await db
-    .select({ username: accounts.username })
-    .from(accounts)
-    .where(eq(accounts.seeded, true))
+  const people = await db.select({ username: accounts.username }).from(accounts).where(sql`seeded`)
   return {
     keys: stored.map(toKey),
     seededPeople: people.map(({ username }) => username),

@@ -116,6 +116,7 @@ export async function openPostgresStore(url: string, connectionCount: number): P
         connections: { total, idle, waiting },
       }
     },
+    population: () => withConnection(({ population }) => population()),
     contents: () =>
       withConnection((_, client) =>
         transaction(client, 'begin isolation level repeatable read', () => readContents(client)),
@@ -178,6 +179,10 @@ function connectionOn(db: NodePgDatabase) {
     },
     apply: applier(prepareWrites(db)),
     refusalsKept: async () => Number((await lists.refusalsKept.execute())[0]?.count ?? 0),
+    population: async () => {
+      const isEmpty = (await lists.somebody.execute()).length === 0
+      return { isEmpty, seeded: (await lists.seededPeople.execute()).map(({ username }) => username) }
+    },
     sweep: prepareSweep(db),
   }
 }
@@ -261,7 +266,7 @@ function sweeper(walk: Walk): (statements: Sweep, bounds: SweepBounds) => Promis
     return deleted
   }
 
-  return async (statements, { now, clientsUnusedSince, refusalsKept, auditedSince }) => {
+  return async (statements, { now, clientsUnusedSince, clientsIdleSince, refusalsKept, auditedSince }) => {
     const bound = { now, limit: rowsPerKind }
     const results = [
       await statements.interactions.execute(bound),
@@ -269,7 +274,8 @@ function sweeper(walk: Walk): (statements: Sweep, bounds: SweepBounds) => Promis
       await statements.oneTimeLinks.execute(bound),
       await statements.throttles.execute(bound),
       await statements.revokedAccessTokens.execute({ ...bound, now: now - revocationGraceSeconds }),
-      await statements.clients.execute({ since: clientsUnusedSince, limit: rowsPerKind }),
+      await statements.unusedClients.execute({ since: clientsUnusedSince, limit: rowsPerKind }),
+      await statements.idleClients.execute({ since: clientsIdleSince, limit: rowsPerKind }),
       await statements.refusals.execute({ kept: refusalsKept, limit: rowsPerKind }),
       await statements.auditEvents.execute({ since: auditedSince, limit: rowsPerKind }),
     ]

@@ -21,22 +21,28 @@ export const clients = pgTable(
     metadata: text('metadata').notNull(),
   },
   (table) => [
-    // Holds only what the sweep looks for: the first use takes a client out of it.
+    // They hold only what the sweep looks for: the first use takes a client out of one and into the other.
     index('clients_never_used').on(table.issuedAt).where(sql`origin = 'registered' and used_at = issued_at`),
+    index('clients_idle').on(table.usedAt).where(sql`origin = 'registered' and used_at > issued_at`),
   ],
 )
 
-export const accounts = pgTable('accounts', {
-  id: text('id').primaryKey(),
-  username: text('username').notNull().unique('accounts_username'),
-  email: text('email').unique('accounts_email'),
-  passwordHash: text('password_hash'),
-  claims: text('claims').notNull(),
-  seeded: bool('seeded').notNull(),
-  lockedAt: integer('locked_at'),
-  createdAt: integer('created_at').notNull(),
-  updatedAt: integer('updated_at').notNull(),
-})
+export const accounts = pgTable(
+  'accounts',
+  {
+    id: text('id').primaryKey(),
+    username: text('username').notNull().unique('accounts_username'),
+    email: text('email').unique('accounts_email'),
+    passwordHash: text('password_hash'),
+    claims: text('claims').notNull(),
+    seeded: bool('seeded').notNull(),
+    lockedAt: integer('locked_at'),
+    createdAt: integer('created_at').notNull(),
+    updatedAt: integer('updated_at').notNull(),
+  },
+  // Empty where people are real: a start asks it whether they all are.
+  (table) => [index('accounts_seeded').on(table.username).where(sql`seeded`)],
+)
 
 export const passkeys = pgTable(
   'passkeys',

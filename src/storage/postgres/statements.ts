@@ -122,6 +122,14 @@ export function prepareLists(db: NodePgDatabase) {
       .from(accounts)
       .orderBy(asc(accounts.createdAt), asc(accounts.id))
       .prepare('list_account'),
+    somebody: db.select({ id: accounts.id }).from(accounts).limit(1).prepare('list_somebody'),
+    // The condition of the index, word for word: nobody else is looked at.
+    seededPeople: db
+      .select({ username: accounts.username })
+      .from(accounts)
+      .where(sql`seeded`)
+      .orderBy(asc(accounts.username))
+      .prepare('list_seeded'),
     key: db.select().from(keys).orderBy(asc(keys.createdAt), asc(keys.id)).prepare('list_key'),
     // By the numbers of the first and the last: nothing is counted.
     refusalsKept: db
@@ -274,6 +282,11 @@ export function prepareSweep(db: NodePgDatabase) {
     .from(clients)
     .where(sql`origin = 'registered' and used_at = issued_at and ${clients.issuedAt} < ${value('since')}`)
     .limit(value('limit'))
+  const idle = db
+    .select({ id: clients.id })
+    .from(clients)
+    .where(sql`origin = 'registered' and used_at > issued_at and ${clients.usedAt} < ${value('since')}`)
+    .limit(value('limit'))
   const oldest = db
     .select({ seq: refusals.seq })
     .from(refusals)
@@ -297,7 +310,8 @@ export function prepareSweep(db: NodePgDatabase) {
           where expires_at <= ${value('now')} limit ${value('limit')})`,
       )
       .prepare('sweep_revoked'),
-    clients: db.delete(clients).where(inArray(clients.id, unused)).prepare('sweep_clients'),
+    unusedClients: db.delete(clients).where(inArray(clients.id, unused)).prepare('sweep_unused'),
+    idleClients: db.delete(clients).where(inArray(clients.id, idle)).prepare('sweep_idle'),
     refusals: db.delete(refusals).where(inArray(refusals.seq, oldest)).prepare('sweep_refusals'),
     auditEvents: db.delete(auditEvents).where(outdated).prepare('sweep_audit'),
     sliceOfGrants: db

@@ -2,7 +2,7 @@ import { closeSync, existsSync, fsyncSync, openSync, rmSync, statSync, writeSync
 import { dirname, join } from 'node:path'
 import Database from 'better-sqlite3'
 import { drizzle } from 'drizzle-orm/better-sqlite3/driver'
-import { eq } from 'drizzle-orm/sql'
+import { sql } from 'drizzle-orm/sql'
 import { commitsTried, type StoreFacts, type StoreFault } from '../examine.ts'
 import { schemaState } from '../migrations.ts'
 import { toKey } from '../rows.ts'
@@ -70,11 +70,7 @@ function damageOf(client: Database.Database): readonly StoreFault[] {
 
 function recordsOf(client: Database.Database): Pick<StoreFacts, 'keys' | 'seededPeople'> {
   const db = drizzle(client)
-  const people = db
-    .select({ username: accounts.username })
-    .from(accounts)
-    .where(eq(accounts.seeded, true))
-    .all()
+  const people = db.select({ username: accounts.username }).from(accounts).where(sql`seeded`).all()
   return {
     keys: db.select().from(keys).orderBy(keys.createdAt, keys.id).all().map(toKey),
     seededPeople: people.map(({ username }) => username),

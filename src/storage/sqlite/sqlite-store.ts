@@ -90,6 +90,11 @@ export async function openSqliteStore(file: string): Promise<Store> {
         ...(walk.living !== undefined && { activeGrants: walk.living }),
         refusalsKept: reads.refusalsKept.get()?.count ?? 0,
       })),
+    population: () =>
+      read(() => ({
+        isEmpty: reads.somebody.get() === undefined,
+        seeded: reads.seededPeople.all().map(({ username }) => username),
+      })),
     contents: () => read(() => readContents(client)),
     replace: (contents) => commits.submit(() => ({ result: writeContents(client, contents) })),
     audit: (filter) =>
@@ -182,7 +187,7 @@ function sweeper(statements: ReturnType<typeof prepareSweep>, walk: Walk): (boun
     return deleted
   }
 
-  return ({ now, clientsUnusedSince, refusalsKept, auditedSince }) => {
+  return ({ now, clientsUnusedSince, clientsIdleSince, refusalsKept, auditedSince }) => {
     const bound = { now, limit: rowsPerKind }
     return (
       statements.interactions.run(bound).changes +
@@ -190,7 +195,8 @@ function sweeper(statements: ReturnType<typeof prepareSweep>, walk: Walk): (boun
       statements.oneTimeLinks.run(bound).changes +
       statements.throttles.run(bound).changes +
       statements.revokedAccessTokens.run({ ...bound, now: now - revocationGraceSeconds }).changes +
-      statements.clients.run({ since: clientsUnusedSince, limit: rowsPerKind }).changes +
+      statements.unusedClients.run({ since: clientsUnusedSince, limit: rowsPerKind }).changes +
+      statements.idleClients.run({ since: clientsIdleSince, limit: rowsPerKind }).changes +
       statements.refusals.run({ kept: refusalsKept, limit: rowsPerKind }).changes +
       statements.auditEvents.run({ since: auditedSince, limit: rowsPerKind }).changes +
       sweepGrants(now)

@@ -88,6 +88,14 @@ export function prepareReads(db: BetterSQLite3Database) {
       .where(eq(accounts.id, value('key')))
       .prepare(),
     accounts: db.select().from(accounts).orderBy(asc(accounts.createdAt), asc(accounts.id)).prepare(),
+    somebody: db.select({ id: accounts.id }).from(accounts).limit(1).prepare(),
+    // The condition of the index, word for word: nobody else is looked at.
+    seededPeople: db
+      .select({ username: accounts.username })
+      .from(accounts)
+      .where(sql`seeded`)
+      .orderBy(asc(accounts.username))
+      .prepare(),
     // A user name goes before an equal e-mail address of somebody else.
     accountByLogin: db
       .select()
@@ -305,6 +313,11 @@ export function prepareSweep(db: BetterSQLite3Database) {
     .from(clients)
     .where(sql`origin = 'registered' and used_at = issued_at and ${clients.issuedAt} < ${value('since')}`)
     .limit(value('limit'))
+  const idle = db
+    .select({ id: clients.id })
+    .from(clients)
+    .where(sql`origin = 'registered' and used_at > issued_at and ${clients.usedAt} < ${value('since')}`)
+    .limit(value('limit'))
   const oldest = db
     .select({ seq: refusals.seq })
     .from(refusals)
@@ -326,7 +339,8 @@ export function prepareSweep(db: BetterSQLite3Database) {
           where expires_at <= ${value('now')} limit ${value('limit')})`,
       )
       .prepare(),
-    clients: db.delete(clients).where(inArray(clients.id, unused)).prepare(),
+    unusedClients: db.delete(clients).where(inArray(clients.id, unused)).prepare(),
+    idleClients: db.delete(clients).where(inArray(clients.id, idle)).prepare(),
     refusals: db.delete(refusals).where(inArray(refusals.seq, oldest)).prepare(),
     auditEvents: db.delete(auditEvents).where(outdated).prepare(),
     sliceOfGrants: db

@@ -1,0 +1,2 @@
+CREATE INDEX "accounts_seeded" ON "accounts" USING btree ("username") WHERE seeded;--> statement-breakpoint
+CREATE INDEX "clients_idle" ON "clients" USING btree ("used_at") WHERE origin = 'registered' and used_at > issued_at;

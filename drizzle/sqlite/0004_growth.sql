@@ -1,0 +1,2 @@
+CREATE INDEX `accounts_seeded` ON `accounts` (`username`) WHERE seeded;--> statement-breakpoint
+CREATE INDEX `clients_idle` ON `clients` (`used_at`) WHERE origin = 'registered' and used_at > issued_at;

@@ -1,0 +1,176 @@
+import type { Test } from 'tap'
+import type { Write } from '../../src/domain/decision.ts'
+import type { Store, SweepBounds } from '../../src/storage/store.ts'
+import * as sample from './samples.ts'
+import { grantOwners, insertGrant, type OpenEmpty } from './store.suite.ts'
+
+const bounds = (now: number, clientsUnusedSince: number, refusalsKept: number): SweepBounds => {
+  return { now, clientsUnusedSince, clientsIdleSince: 0, refusalsKept, auditedSince: 0 }
+}
+
+/** Part of the suite: the sweep. */
+export function sweeps(t: Test, openEmpty: OpenEmpty): void {
+  /** The store with records that end at 2000, and some that do not. */
+  async function filled(t: Test): Promise<Store> {
+    const store = await openEmpty(t)
+    const used = { ...sample.client, id: 'used', usedAt: 1001 }
+    await store.write({ op: 'insertClient', client: used }, { op: 'insertClient', client: sample.fullClient })
+    await store.write(...grantOwners, insertGrant, { op: 'insertGrant', grant: sample.fullGrant })
+    await store.write(
+      { op: 'insertSession', session: sample.session },
+      { op: 'putThrottle', throttle: sample.throttle },
+    )
+    await store.write({ op: 'insertInteraction', interaction: sample.interaction })
+    await store.write({ op: 'insertInteraction', interaction: sample.fullInteraction })
+    const tokenId = sample.bytes(5, 16)
+    await store.write({ op: 'revokeAccessToken', grantId: sample.fullGrant.id, tokenId, expiresAt: 2000 })
+    return store
+  }
+
+  t.test('before anything has expired nothing goes', async (t) => {
+    const store = await filled(t)
+    t.equal(await store.sweep(bounds(1059, 1000, 100)), 0)
+    t.equal(await store.sweep(bounds(1060, 1000, 100)), 1, 'the grant whose code expired at 1060')
+    t.equal(await store.sweep(bounds(1999, 1000, 100)), 0)
+    t.ok(await store.find('session', sample.session.id))
+  })
+
+  t.test('what has expired goes, and nothing else', async (t) => {
+    const store = await filled(t)
+    t.equal(await store.sweep(bounds(2000, 1000, 100)), 4)
+    t.equal(await store.find('grant', sample.grant.id), undefined)
+    t.equal(await store.find('session', sample.session.id), undefined)
+    t.equal(await store.find('throttle', sample.throttle.key), undefined)
+    t.equal(await store.find('interaction', sample.interaction.id), undefined)
+    t.strictSame(await store.find('interaction', sample.fullInteraction.id), sample.fullInteraction)
+    t.match(await store.find('grant', sample.fullGrant.id), {
+      id: sample.fullGrant.id,
+      seq: sample.fullGrant.seq,
+    })
+    t.equal(await store.sweep(bounds(2000, 1000, 100)), 0)
+  })
+
+  t.test('a revocation outlives its token by a day, against a clock that ran ahead', async (t) => {
+    const store = await filled(t)
+    const isRevoked = async () =>
+      (await store.find('grant', sample.fullGrant.id))?.revokedTokens.includes(sample.bytes(5, 16))
+    while ((await store.sweep(bounds(2000 + 86_399, 1000, 100))) > 0);
+    t.equal(await isRevoked(), true)
+    while ((await store.sweep(bounds(2000 + 86_400, 1000, 100))) > 0);
+    t.equal(await isRevoked(), false)
+  })
+
+  t.test('a registered client that was never used goes, a used or an added one stays', async (t) => {
+    const store = await filled(t)
+    const added = (['integration', 'resource-server'] as const).map((origin) => {
+      return { ...sample.client, id: origin, origin }
+    })
+    for (const client of added) await store.write({ op: 'insertClient', client })
+    t.equal(await store.sweep(bounds(1000, 1001, 100)), 1)
+    for (const { id } of added) t.ok(await store.find('client', id), id)
+    t.equal(await store.find('client', sample.client.id), undefined)
+    t.ok(await store.find('client', 'used'))
+    t.ok(await store.find('client', sample.fullClient.id))
+  })
+
+  t.test('a registered client that was used goes by its last use, an added one stays', async (t) => {
+    const store = await openEmpty(t)
+    const uses = [1001, 1500, 1999, 2000]
+    for (const usedAt of uses) {
+      const client = { ...sample.client, id: `used-${usedAt}`, usedAt }
+      await store.write({ op: 'insertClient', client })
+      await store.write({
+        op: 'insertClient',
+        client: { ...client, id: `added-${usedAt}`, origin: 'integration' },
+      })
+    }
+    await store.write({ op: 'insertClient', client: { ...sample.client, id: 'never' } })
+    const idleSince = (since: number) => ({ ...bounds(9000, 0, 0), clientsIdleSince: since })
+    t.equal(await store.sweep(idleSince(0)), 0)
+    t.equal(await store.sweep(idleSince(1001)), 0)
+    t.equal(await store.sweep(idleSince(2000)), 3)
+    const left = (await store.list('client')).map(({ id }) => id)
+    t.strictSame(left, [...uses.map((usedAt) => `added-${usedAt}`), 'never', 'used-2000'])
+  })
+
+  t.test('the last refusals stay and older ones go, whatever their time', async (t) => {
+    const store = await openEmpty(t)
+    for (let n = 0; n < 12; n++) {
+      await store.write({
+        op: 'insertRefusal',
+        refusal: { ...sample.refusal, id: `request-${n}`, at: 100 - n },
+      })
+    }
+    t.equal(await store.sweep(bounds(9000, 0, 12)), 0)
+    t.equal(await store.sweep(bounds(9000, 0, 5)), 7)
+    t.equal(await store.find('refusal', 'request-6'), undefined)
+    t.equal((await store.find('refusal', 'request-7'))?.at, 93)
+    await store.write({ op: 'insertRefusal', refusal: { ...sample.refusal, id: 'another' } })
+    t.equal(await store.sweep(bounds(9000, 0, 5)), 1)
+    t.equal(await store.sweep(bounds(9000, 0, 0)), 5, 'none are kept')
+  })
+
+  t.test(
+    'audit events from before the bound go, a batch a call, and stay for ever without one',
+    async (t) => {
+      const store = await openEmpty(t)
+      const insert = (at: number): Write => ({ op: 'insertAuditEvent', event: { ...sample.auditEvent, at } })
+      await store.write(...Array.from({ length: 100 }, (_, n) => insert(1000 + n)))
+      const auditedSince = (since: number) => ({ ...bounds(9000, 0, 0), auditedSince: since })
+      t.equal(await store.sweep(auditedSince(0)), 0)
+      t.equal(await store.sweep(auditedSince(1000)), 0)
+      t.equal(await store.sweep(auditedSince(1090)), 80)
+      t.equal(await store.sweep(auditedSince(1090)), 10)
+      t.equal(await store.sweep(auditedSince(1090)), 0)
+      const left = await store.audit({ since: 0, limit: 100 })
+      t.equal(left[0]?.at, 1090)
+      t.equal(left.length, 10)
+    },
+  )
+
+  t.test(
+    'the sweep counts the grants that live, and the store knows how many refusals it keeps',
+    async (t) => {
+      const store = await openEmpty(t)
+      t.match(await store.activity(), { activeGrants: undefined, refusalsKept: 0 })
+      await store.write(...grantOwners)
+      const ends = [2000, 3000, 3000, 3000]
+      for (const [n, expiresAt] of ends.entries()) {
+        await store.write({ op: 'insertGrant', grant: { ...sample.grant, id: sample.grantId(n), expiresAt } })
+        await store.write({ op: 'insertRefusal', refusal: { ...sample.refusal, id: `request-${n}` } })
+      }
+      await store.write({
+        op: 'revokeGrant',
+        grantId: sample.grantId(1),
+        at: 1015,
+        rule: 'rfc7009-2.1-refresh-cascades',
+      })
+      await store.sweep(bounds(2000, 0, 3))
+      t.match(await store.activity(), { activeGrants: 2, refusalsKept: 3 })
+      await store.sweep(bounds(3000, 0, 0))
+      t.match(await store.activity(), { activeGrants: 0, refusalsKept: 0 })
+    },
+  )
+
+  t.test('expired grants behind thousands of living ones are reached, a bounded batch a call', async (t) => {
+    const store = await openEmpty(t)
+    await store.write(...grantOwners)
+    const insert = (n: number): Write => {
+      const expiresAt = n < 4200 ? 9000 : 2000
+      return { op: 'insertGrant', grant: { ...sample.grant, id: sample.grantId(n), expiresAt } }
+    }
+    await store.write(...Array.from({ length: 4400 }, (_, n) => insert(n)))
+    const batches: number[] = []
+    for (let call = 0; call < 5; call++) batches.push(await store.sweep(bounds(2000, 0, 100)))
+    t.equal(batches[0], 0, 'the first walk meets living grants only')
+    t.equal(
+      batches.reduce((sum, count) => sum + count),
+      200,
+    )
+    t.ok(Math.max(...batches) < 200, 'no call takes them all')
+    t.ok(await store.find('grant', sample.grantId(4199)))
+    t.equal(await store.find('grant', sample.grantId(4200)), undefined)
+    t.equal(await store.find('grant', sample.grantId(4399)), undefined)
+    t.equal((await store.activity()).activeGrants, 4200, 'counted on the way, each once')
+  })
+}
