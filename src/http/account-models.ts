@@ -1,7 +1,7 @@
 import type { ClaimFault, TextClaim } from '../domain/editable-claims.ts'
 import type { Seconds } from '../domain/model.ts'
 import type { Text } from '../domain/text.ts'
-import type { ConsentArea, ConsentScope } from './page-models.ts'
+import type { ConsentArea, ConsentScope } from './consent-models.ts'
 
 /** The rooms of the account page, in the order of its navigation; the texts have a heading for each, `rooms.…`, and a short name, `nav.…`. */
 export const accountRooms = [

@@ -1,6 +1,7 @@
 import type { Seconds } from '../domain/model.ts'
 import type { Text } from '../domain/text.ts'
 import type { AccountPages } from './account-models.ts'
+import type { ConsentArea, ConsentScope } from './consent-models.ts'
 import type {
   ForgotPasswordPage,
   LetterOnItsWayPage,
@@ -74,24 +75,6 @@ export interface SelectAccountPage {
   readonly clientName?: string
   /** Signed in in this browser now; who is in charge first. */
   readonly people: readonly { readonly id: string; readonly name: string; readonly username: string }[]
-}
-
-/** One row of the consent table. */
-export interface ConsentArea {
-  readonly group: string
-  readonly read?: ConsentScope
-  readonly write?: ConsentScope
-}
-
-export interface ConsentScope {
-  /** The scope name: the value of its checkbox `scope`. */
-  readonly name: string
-  readonly description: string
-  readonly checked: boolean
-  /** Cannot be unticked (openid). */
-  readonly required: boolean
-  /** Worth a second look: marked. */
-  readonly sensitive: boolean
 }
 
 export interface ConsentPage {

@@ -2,7 +2,7 @@ import type { Config } from '../config/schema.ts'
 import { chooseLanguage } from '../domain/language.ts'
 import type { Account, LinkPurpose } from '../domain/model.ts'
 import { createTexts, type Speech } from '../texts/texts.ts'
-import type { GivenLink } from './links.ts'
+import type { GivenLink } from './given-link.ts'
 import type { Letter } from './mailer.ts'
 
 /** What a letter with a link is about. */

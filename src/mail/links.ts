@@ -1,10 +1,11 @@
 import type { Config } from '../config/schema.ts'
 import { auditEvent, type Occasion } from '../domain/audit.ts'
-import type { OneTimeLink, Seconds } from '../domain/model.ts'
+import type { OneTimeLink } from '../domain/model.ts'
 import { mintLink } from '../domain/one-time-link.ts'
 import { secretBytes } from '../domain/secret.ts'
 import type { Store } from '../storage/store.ts'
 import type { RandomSource } from '../system.ts'
+import type { GivenLink } from './given-link.ts'
 import { composeLetter, type LetterFacts } from './letters.ts'
 import { type Sender, sendLetter } from './mailer.ts'
 
@@ -13,14 +14,6 @@ export interface LinkSources {
   readonly config: Pick<Config, 'issuer' | 'lifetimes'>
   readonly store: Pick<Store, 'write'>
   readonly random: RandomSource
-}
-
-/** A link as it is given to somebody: whoever has the URL can use it, once. */
-export interface GivenLink {
-  readonly url: string
-  readonly expiresAt: Seconds
-  /** For how long it works. */
-  readonly seconds: Seconds
 }
 
 /** Where a link and a request for one are answered, below the issuer. */

@@ -1,6 +1,6 @@
 import type { AccountFrame, AccountPages, AccountRoom } from '../../src/http/account-models.ts'
 import { accountRooms, roomPath } from '../../src/http/account-models.ts'
-import type { ConsentScope } from '../../src/http/page-models.ts'
+import type { ConsentScope } from '../../src/http/consent-models.ts'
 import { says } from '../../src/texts/catalogue.ts'
 import { hostileText } from './hostile-text.ts'
 

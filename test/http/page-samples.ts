@@ -1,6 +1,7 @@
 import { defaultScopeCatalogue } from '../../src/domain/scope-catalogue.ts'
 import type { Text } from '../../src/domain/text.ts'
-import type { ConsentArea, ConsentScope, Pages } from '../../src/http/page-models.ts'
+import type { ConsentArea, ConsentScope } from '../../src/http/consent-models.ts'
+import type { Pages } from '../../src/http/page-models.ts'
 import { says } from '../../src/texts/catalogue.ts'
 import { accountPages, hostileAccountPages } from './account-samples.ts'
 import { hostileText } from './hostile-text.ts'

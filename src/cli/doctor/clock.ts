@@ -1,5 +1,5 @@
 import type { Seconds } from '../../domain/model.ts'
-import type { StoreFacts } from '../../storage/examine.ts'
+import type { StoreFacts } from '../../storage/store-facts.ts'
 import { httpInstant } from '../../system.ts'
 import { type Answer, headerOf } from './ask.ts'
 import { type Finding, ok, problem } from './finding.ts'

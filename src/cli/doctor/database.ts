@@ -1,7 +1,8 @@
 import { statfsSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { storeUrl } from '../../config/load.ts'
-import { examineStore, type StoreFacts } from '../../storage/examine.ts'
+import { examineStore } from '../../storage/examine.ts'
+import type { StoreFacts } from '../../storage/store-facts.ts'
 import { type Finding, ok, problem, setting, warning } from './finding.ts'
 import type { Setup } from './setup.ts'
 

@@ -1,7 +1,7 @@
 import type { Sighting } from '../../domain/probe.ts'
 import { type Finding, ok, problem, setting, unchecked } from './finding.ts'
-import type { Sighted } from './proxy.ts'
 import { isDirect, type Setup } from './setup.ts'
+import type { Sighted } from './sighted.ts'
 
 /** An address of the documentation, RFC 5737: nobody has it, so whoever is counted as it made it up. */
 export const spoofedAddress = '192.0.2.123'

@@ -1,4 +1,4 @@
-import { openSighting, probeHeader, type Sighting, sealProbe, sightingHeader } from '../../domain/probe.ts'
+import { openSighting, probeHeader, sealProbe, sightingHeader } from '../../domain/probe.ts'
 import { systemClock, systemRandom } from '../../system.ts'
 import { type Answer, ask, headerOf, NoAnswer } from './ask.ts'
 import { excerpt } from './difference.ts'
@@ -6,12 +6,7 @@ import { type Finding, ok, problem, unchecked, warning } from './finding.ts'
 import { examineForwarding, spoofedAddress } from './forwarding.ts'
 import type { Reference } from './reference.ts'
 import { isDirect, type Setup, upstreamOf } from './setup.ts'
-
-/** An answer to a marked request; the sighting is missing where the answer is none to this very request. */
-export interface Sighted {
-  readonly answer: Answer
-  readonly sighting?: Sighting
-}
+import type { Sighted } from './sighted.ts'
 
 /**
  * What happens to requests and answers between a browser and the server, seen on a page that changes nothing: sign-out

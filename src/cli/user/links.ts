@@ -1,7 +1,7 @@
 import type { Config } from '../../config/schema.ts'
 import { createAccount } from '../../domain/account.ts'
 import type { Account } from '../../domain/model.ts'
-import type { GivenLink } from '../../mail/links.ts'
+import type { GivenLink } from '../../mail/given-link.ts'
 import { RecordExists, type Store } from '../../storage/store.ts'
 import { systemClock, systemRandom } from '../../system.ts'
 import { CommandFailed } from '../failure.ts'

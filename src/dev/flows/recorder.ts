@@ -3,7 +3,6 @@ import { PassThrough } from 'node:stream'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
 import type { Deps } from '../../deps.ts'
-import type { Write } from '../../domain/decision.ts'
 import type { Seconds } from '../../domain/model.ts'
 import { type Ruling, rulingChannel } from '../../domain/ruling.ts'
 // Brings `app.traceUrl`.
@@ -13,6 +12,7 @@ import { describeFlow } from './describe-flow.ts'
 import { belongingOf, exchangeFrom } from './exchange.ts'
 import type { Flow } from './flow.ts'
 import { type FlowBook, openFlowBook } from './flow-book.ts'
+import type { Recording } from './recording.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {
@@ -30,19 +30,6 @@ export interface Recorder {
   flows(): Promise<readonly Flow[]>
   /** Notes something about the request that is being answered. */
   note(request: FastifyRequest, text: string): void
-}
-
-/** What is gathered while a request is answered. */
-export interface Recording {
-  /** The server's time when the request came. */
-  readonly at: Seconds
-  readonly startedMs: number
-  readonly held: Ruling[]
-  readonly writes: Write[]
-  readonly notes: string[]
-  readonly requestBody: Buffer[]
-  answerBody: string
-  finished: boolean
 }
 
 /** Of a body more than this is not even looked at. */
