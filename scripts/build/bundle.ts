@@ -17,8 +17,6 @@ export const bundleOptions = {
   define: { builtFrom: JSON.stringify(originOfSources()) },
   // An optional driver of pg that nobody here loads.
   external: ['pg-native'],
-  // The log names errors by their class.
-  keepNames: true,
   legalComments: 'none',
   metafile: true,
   logLevel: 'warning',

@@ -71,7 +71,9 @@ async function bundle(file: string): Promise<Metafile> {
     format: 'cjs',
     // A script out of an asset has no `import()`: what Node itself brings is required, late all the same.
     supported: { 'dynamic-import': false },
-    minify: true,
+    // All but the names: the log names errors by their class, and esbuild's way to keep both costs each request.
+    minifyWhitespace: true,
+    minifySyntax: true,
     banner: { js: '(function(require){' },
     footer: { js: '})' },
     // Only the sources and the npm package ask for their own place.

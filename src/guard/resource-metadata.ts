@@ -36,8 +36,9 @@ export const protectedResourceMetadata: FastifyPluginAsync<ResourceMetadataOptio
     ...(name !== undefined && { resource_name: name }),
     ...(documentation !== undefined && { resource_documentation: documentation }),
   }
-  app.addHook('onRequest', async (_request, reply) => {
+  app.addHook('onRequest', (_request, reply, done) => {
     reply.header('access-control-allow-origin', '*')
+    done()
   })
   const { pathname } = new URL(wellKnownUrl(resource, 'oauth-protected-resource'))
   serveDocument(app, [pathname], { content: () => content, maxAgeSeconds: options.maxAgeSeconds ?? 300 })

@@ -23,11 +23,12 @@ export function documentResponses(members: Readonly<Record<string, TSchema>>) {
  * OpenID Connect Discovery §4.2 have it, with `ETag`, `max-age` and 304, RFC 9110 §8.8.3 and §13.1.2.
  */
 export function serveDocument(app: FastifyInstance, paths: readonly string[], document: Document): void {
-  let written: { readonly content: object; readonly body: Buffer; readonly etag: string } | undefined
+  let written: { readonly content: object; readonly body: string; readonly etag: string } | undefined
   const write = () => {
     const content = document.content()
     if (written?.content === content) return written
-    const body = Buffer.from(JSON.stringify(content))
+    // As text: Node sends it in one piece with the headers, bytes in a second.
+    const body = JSON.stringify(content)
     written = { content, body, etag: `"${hash('sha256', body, 'base64url').slice(0, 22)}"` }
     return written
   }

@@ -18,8 +18,9 @@ export const drain = fp<{ seconds: number }>(
       draining = true
       await wait(seconds * 1000)
     })
-    app.addHook('onSend', async (_request, reply) => {
+    app.addHook('onSend', (_request, reply, _payload, done) => {
       if (draining) reply.header('connection', 'close')
+      done()
     })
   },
   { name: 'drain' },

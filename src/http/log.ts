@@ -10,12 +10,13 @@ type Told = NonNullable<RefusalDetail['stored']>
  */
 export const requestLog = fp(
   async (app) => {
-    app.addHook('onResponse', async (request, reply) => {
+    app.addHook('onResponse', (request, reply, done) => {
       const line = describe(request, reply)
       // A failure of ours may have been told to a client by redirect.
       const failed = reply.statusCode >= 500 || (request.refusal?.status ?? 0) >= 500
       if (failed) request.log.error({ ...line, cause: causeOf(request) }, 'failed')
       else request.log.info(line, request.refusal ? 'refused' : 'answered')
+      done()
     })
   },
   { name: 'request-log', dependencies: ['error-mapper', 'client-authentication'] },

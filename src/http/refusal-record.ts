@@ -25,7 +25,8 @@ export const refusalRecord = fp<Pick<AppDeps, 'config' | 'store' | 'clock'>>(
         .write(...refusals.map((refusal) => ({ op: 'insertRefusal', refusal }) as const))
         .catch((error: unknown) => app.log.warn({ err: error }, 'refusals were not kept for explain'))
     }
-    app.addHook('onResponse', async (request, reply) => {
+    app.addHook('onResponse', (request, reply, done) => {
+      done()
       if (request.refusal === undefined || gathered.length >= mostAtOnce) return
       const reason = reasonOf(request.refusal)
       gathered.push({ id: request.id, at: clock(), ...exchangeOf(request, reply), ...reason })

@@ -4,6 +4,7 @@ import type { Socket } from 'node:net'
 import { type FastifyHttpOptions, LogController } from 'fastify'
 import type { Config } from '../config/schema.ts'
 import { sendError, toOAuthError } from './errors.ts'
+import { logLines } from './log-lines.ts'
 import { serializersOnDemand, validatorsOnDemand } from './route-compilers.ts'
 
 /** How Fastify is set up: strict parsing, strict schemas, slow clients cut off, and logs that keep secrets out. */
@@ -15,7 +16,7 @@ export function serverOptions(
   return {
     logger: {
       level: config.logLevel,
-      ...(logTo && { stream: logTo }),
+      stream: logTo ?? logLines(),
     },
     logController: new LogController({ disableRequestLogging: true }),
     genReqId: () => randomUUID(),

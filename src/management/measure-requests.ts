@@ -8,12 +8,13 @@ export function measureRequests(
   app: FastifyInstance,
   { requests, requestSeconds, throttledSignIns }: Metrics,
 ): void {
-  app.addHook('onResponse', async (request, reply) => {
+  app.addHook('onResponse', (request, reply, done) => {
     const { url: route = 'none' } = request.routeOptions
     const { method, refusal } = request
     const outcome = `${Math.floor(reply.statusCode / 100)}xx`
     requests.inc({ method, route, outcome, error: refusal?.code ?? '' })
     requestSeconds.observe({ method, route }, reply.elapsedTime / 1000)
     if (refusal?.detail.rule === 'lychgate-sign-in-throttle') throttledSignIns.inc()
+    done()
   })
 }
