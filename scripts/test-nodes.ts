@@ -1,0 +1,27 @@
+/**
+ * The interop and concurrency tests once more, where every server is made of two and of four nodes on one PostgreSQL
+ * and every request goes to the next of them. `npm run test:nodes -- test/some.test.ts` runs other files that way.
+ */
+import { spawn } from 'node:child_process'
+import { globSync } from 'node:fs'
+import { startPostgres } from '../test/storage/postgres-server.ts'
+
+const chosen = process.argv.slice(2)
+const files = chosen.length > 0 ? chosen : ['test/concurrency.test.ts', ...globSync('test/interop/*.test.ts')]
+const ends: (() => unknown)[] = []
+try {
+  const postgres = await startPostgres({ teardown: (end) => ends.push(end) })
+  for (const nodes of [2, 4]) {
+    process.stdout.write(`${nodes} nodes, every request to the next one\n`)
+    const code = await run({ TEST_NODES: String(nodes), TEST_POSTGRES: postgres.url })
+    if (code !== 0) process.exitCode = 1
+  }
+} finally {
+  for (const end of ends) await end()
+}
+
+function run(variables: Readonly<Record<string, string>>): Promise<number | null> {
+  const flags = ['--disable-coverage', '--reporter=terse', '--timeout=120', '--jobs=2']
+  const tap = spawn('tap', [...flags, ...files], { env: { ...process.env, ...variables }, stdio: 'inherit' })
+  return new Promise((resolve) => tap.once('exit', resolve))
+}
