@@ -12,7 +12,7 @@ import { signCompact } from './sign.ts'
  * The server's keys, ready to use. They are read from the store at intervals (`reload`), never by a request: a key is
  * published long before it acts, so every server knows it in time. The one exception is a key that acts at once
  * (an operator's `--now` or `retire`): a token that names a key unknown here makes the ring read the store, but not
- * again within a few seconds, so that strangers cannot make it read at will.
+ * again within a second, so that strangers cannot make it read at will.
  */
 export interface KeyRing {
   /** What handles are sealed with, and opened with where nobody can wait. */

@@ -21,8 +21,8 @@ export interface KeyNews {
   readonly went: readonly string[]
 }
 
-/** Between two readings that unknown keys ask for. */
-const unknownKeyPauseSeconds: Seconds = 5
+/** Between two readings that unknown keys ask for: a key that acts at once is refused for no longer. */
+const unknownKeyPauseSeconds: Seconds = 1
 
 /** The keys of this store; with a policy those that are due are made first. @throws {WrongSecret} */
 export async function readKeys(sources: KeySources, policy?: KeyPolicy): Promise<LiveKeys> {

@@ -201,7 +201,7 @@ t.test('the same for a signature, with nobody else asking', async (t) => {
   t.match(await other.verify(await one.sign('ES256', 'at+jwt', claims), 'at+jwt'), claims)
 })
 
-t.test('strangers who name keys at will make the store be read once in five seconds', async (t) => {
+t.test('strangers who name keys at will make the store be read once a second', async (t) => {
   const { clock, server, reads } = await oneStore(t)
   const ring = await server()
   const stranger = await (await oneStore(t)).server()
@@ -219,7 +219,7 @@ t.test('strangers who name keys at will make the store be read once in five seco
   const before = reads()
   t.ok((await flood()).every((result) => result === undefined))
   t.equal(reads() - before, 0, 'just after a reading')
-  clock.advance(5)
+  clock.advance(1)
   await flood()
   await flood()
   t.equal(reads() - before, 1)
