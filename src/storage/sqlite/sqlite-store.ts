@@ -44,6 +44,7 @@ import {
 import { readContents, writeContents } from './contents.ts'
 import { GroupCommit, type Outcome } from './group-commit.ts'
 import { openDatabase } from './open-database.ts'
+import { type ReadTurns, readTurns } from './read-turns.ts'
 import { prepareReads, prepareSweep, prepareWrites } from './statements.ts'
 
 type Loads = { readonly [K in RecordKind]: (key: string) => Records[K] | undefined }
@@ -61,11 +62,13 @@ export async function openSqliteStore(file: string): Promise<Store> {
   const apply = applier(prepareWrites(db))
   const walk = beginWalk()
   const sweepBatch = sweeper(prepareSweep(db), walk)
-  const commits = new GroupCommit(transactionsOf(client))
+  const turns = readTurns(client)
+  const commits = new GroupCommit(transactionsOf(client, turns))
 
   /** A read outside the batches: it sees what is committed, and nothing waits for it. */
   async function read<T>(work: () => T): Promise<T> {
     try {
+      turns.begin()
       return work()
     } catch (fault) {
       throw translate(fault)
@@ -107,6 +110,7 @@ export async function openSqliteStore(file: string): Promise<Store> {
     ping: () => commits.submit(() => ({ result: void load.key('') })),
     close: async () => {
       await commits.close()
+      turns.end()
       client.close()
     },
   }
@@ -204,12 +208,15 @@ function sweeper(statements: ReturnType<typeof prepareSweep>, walk: Walk): (boun
   }
 }
 
-function transactionsOf(client: Database.Database) {
+function transactionsOf(client: Database.Database, turns: ReadTurns) {
   const [begin, commit, rollback] = ['begin immediate', 'commit', 'rollback'].map((text) =>
     client.prepare(text),
   )
   return {
-    begin: () => void begin?.run(),
+    begin: () => {
+      turns.end()
+      begin?.run()
+    },
     commit: () => void commit?.run(),
     rollback: () => void (client.inTransaction && rollback?.run()),
     isLocked: (fault: unknown) =>

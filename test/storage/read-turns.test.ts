@@ -1,0 +1,59 @@
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import Database from 'better-sqlite3'
+import t, { type Test } from 'tap'
+import { openStore } from '../../src/storage/open.ts'
+import { readTurns } from '../../src/storage/sqlite/read-turns.ts'
+import * as sample from './samples.ts'
+
+/** A store over a file, and another program's connection to it. */
+async function open(t: Test) {
+  const file = `${t.testdir()}/turns.db`
+  const store = await openStore(`sqlite:${file}`)
+  const outside = new Database(file, { timeout: 0 })
+  t.teardown(async () => {
+    await store.close()
+    outside.close()
+  })
+  const rename = (name: string) => outside.prepare('update accounts set username = ?').run(name)
+  const username = async () => (await store.find('account', sample.account.id))?.username
+  await store.write({ op: 'insertAccount', account: sample.account })
+  return { store, outside, rename, username }
+}
+
+t.test('the reads of one turn see one state, those of the next what others have written', async (t) => {
+  const { rename, username } = await open(t)
+  const first = username()
+  rename('grace')
+  t.strictSame(await Promise.all([first, username()]), [sample.account.username, sample.account.username])
+  await nextTurn()
+  t.equal(await username(), 'grace')
+})
+
+t.test('a read sees what this store has committed in the same turn', async (t) => {
+  const { store, username } = await open(t)
+  t.equal(await username(), sample.account.username)
+  await store.write({ op: 'updateAccount', account: { ...sample.account, username: 'grace' } })
+  t.equal(await username(), 'grace')
+})
+
+t.test('after the turn no read holds up another program that wants the journal emptied', async (t) => {
+  const { outside, rename, username } = await open(t)
+  await username()
+  rename('grace')
+  const checkpoint = () => outside.pragma('wal_checkpoint(truncate)') as { busy: number }[]
+  t.match(checkpoint(), [{ busy: 1 }])
+  await nextTurn()
+  t.match(checkpoint(), [{ busy: 0 }])
+})
+
+t.test('however often a turn reads, it begins once', async (t) => {
+  const client = new Database(':memory:')
+  const turns = readTurns(client)
+  turns.begin()
+  t.doesNotThrow(() => turns.begin(), 'a second begin would be refused')
+  t.ok(client.inTransaction)
+  await nextTurn()
+  t.notOk(client.inTransaction)
+  turns.end()
+  client.close()
+})
