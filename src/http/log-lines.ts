@@ -2,18 +2,26 @@ import { pino } from 'pino'
 
 /** Standard output for the log: the lines of one turn of the event loop share a write; those of an ending process, too. */
 export function logLines(): { write(line: string): void } {
-  const output = pino.destination({ dest: 1, sync: true, minLength: 16_000 })
-  let isScheduled = false
+  output ??= gatheringOutput()
+  return output
+}
+
+// There is one standard output, however many servers a process has.
+let output: { write(line: string): void } | undefined
+
+function gatheringOutput(): { write(line: string): void } {
+  const destination = pino.destination({ dest: 1, sync: true })
+  let gathered = ''
   const flush = () => {
-    isScheduled = false
-    output.flushSync()
+    const lines = gathered
+    gathered = ''
+    if (lines !== '') destination.write(lines)
   }
+  process.on('exit', flush)
   return {
     write: (line) => {
-      output.write(line)
-      if (isScheduled) return
-      isScheduled = true
-      setImmediate(flush)
+      if (gathered === '') setImmediate(flush)
+      gathered += line
     },
   }
 }
