@@ -53,6 +53,7 @@ export type Write =
   | { readonly op: 'deleteConsent'; readonly accountId: string; readonly clientId: string }
   | { readonly op: 'deleteConsentsOf'; readonly accountId: string }
   | { readonly op: 'insertGrant'; readonly grant: Grant }
+  /** Raises `seq` to 1, and forgets what only the code needed: the nonce, and most of the code challenge. */
   | {
       readonly op: 'redeemGrant'
       readonly grantId: string

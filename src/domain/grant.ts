@@ -64,7 +64,6 @@ export function approveGrant(
     authTimeOwed: fresh.authTimeOwed,
     claims: request.claims,
     approvedAt: now,
-    codeExpiresAt: now + lifetimes.codeSeconds,
     seq: 0,
     absoluteExpiresAt: now + lifetimes.refreshTokenAbsoluteSeconds,
     expiresAt: now + lifetimes.codeSeconds,
@@ -113,15 +112,15 @@ export function redeemGrant(
     )
     return refuse(replayed, revocation(grant, 'rfc6749-4.1.2-code-replay-revokes', now))
   }
-  if (now >= grant.codeExpiresAt) {
+  if (now >= grant.expiresAt) {
     throw new OAuthError('invalid_grant', 'the code has expired', {
       rule: 'rfc6749-4.1.2-code-short-lived',
-      stored: grant.codeExpiresAt,
+      stored: grant.expiresAt,
       received: now,
     })
   }
   held('rfc6749-4.1.2-code-single-use', 'the code was not used before')
-  held('rfc6749-4.1.2-code-short-lived', 'the code has not expired', grant.codeExpiresAt, now)
+  held('rfc6749-4.1.2-code-short-lived', 'the code has not expired', grant.expiresAt, now)
   const active = { ...grant, seq: 1, rotatedAt: now, ...ends(grant, issue, lifetimes, now) }
   return accept(active, {
     op: 'redeemGrant',

@@ -242,7 +242,9 @@ export interface Grant {
   readonly resource: readonly string[]
   readonly redirectUri: string
   readonly redirectUriSent: boolean
+  /** Base64url; after the redemption its first bytes, which tell a replay from a guess. See pkce.ts. */
   readonly codeChallenge?: string
+  /** Gone after the redemption: only the first ID Token has it. */
   readonly nonce?: string
   readonly authenticatedAt: Seconds
   readonly methods: readonly string[]
@@ -252,7 +254,6 @@ export interface Grant {
   readonly authTimeOwed: boolean
   readonly claims: ClaimsRequest
   readonly approvedAt: Seconds
-  readonly codeExpiresAt: Seconds
   readonly seq: number
   /** When `seq` last rose: redemption or the last rotation. */
   readonly rotatedAt?: Seconds
@@ -260,7 +261,7 @@ export interface Grant {
   readonly refreshExpiresAt?: Seconds
   /** No refresh token lives beyond this. */
   readonly absoluteExpiresAt: Seconds
-  /** Nothing of this grant can be alive from here on; the row may be swept. */
+  /** Nothing of this grant can be alive from here on, before the redemption not its code; the row may be swept. */
   readonly expiresAt: Seconds
   readonly revokedAt?: Seconds
   /** The rule by which it was revoked, an id of the requirement ledger. */

@@ -45,6 +45,12 @@ export function requireCodeChallenge(
 }
 
 /**
+ * What is kept of the 32 bytes of a challenge once its code is redeemed. All they still decide is whether a second use
+ * is by whoever knows the verifier, and so revokes the grant, RFC 6749 §4.1.2: to guess 64 bits for that is not worth it.
+ */
+export const keptChallengeBytes = 8
+
+/**
  * Proves that the redeemer of a code made its authorization request, RFC 7636 §4.6. Constant time. A verifier
  * where no challenge was made is refused too: an attacker may have removed the challenge, RFC 9700 §2.1.1.
  * @throws {OAuthError} `invalid_grant`; `invalid_request` for a verifier without a challenge, OAuth 2.1 §3.2.4.
@@ -73,9 +79,10 @@ export function verifyCodeVerifier(
       { rule: 'rfc7636-4.1-verifier-syntax', received: `${codeVerifier.length} characters` },
     )
   }
-  const challenge = hash('sha256', codeVerifier, 'base64url')
-  const [computed, stored] = [Buffer.from(challenge), Buffer.from(codeChallenge)]
-  if (computed.length !== stored.length || !timingSafeEqual(computed, stored)) {
+  const [computed, stored] = [hash('sha256', codeVerifier, 'buffer'), Buffer.from(codeChallenge, 'base64url')]
+  const challenge = computed.toString('base64url')
+  const isWhole = stored.length === computed.length || stored.length === keptChallengeBytes
+  if (!isWhole || !timingSafeEqual(computed.subarray(0, stored.length), stored)) {
     throw new OAuthError('invalid_grant', 'code_verifier does not match the code_challenge', {
       rule: 'rfc7636-4.6-mismatch-invalid-grant',
       // The challenge was in an address bar, and tells nothing of the verifier.

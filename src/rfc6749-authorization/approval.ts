@@ -38,7 +38,7 @@ export const approval = fp<Pick<AppDeps, 'config' | 'keys' | 'random'>>(
         grantId: grant.id,
         seq: 0,
         issuedAt: now,
-        expiresAt: grant.codeExpiresAt,
+        expiresAt: grant.expiresAt,
       } as const
       return { grant, code: sealHandle(handle, keys.handles.current, grant.secret) }
     })

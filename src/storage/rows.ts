@@ -16,6 +16,7 @@ import type {
   StoredKey,
   Throttle,
 } from '../domain/model.ts'
+import { keptChallengeBytes } from '../domain/pkce.ts'
 import type * as table from './sqlite/schema.ts'
 import type { AuditFilter } from './store.ts'
 
@@ -24,17 +25,25 @@ import type { AuditFilter } from './store.ts'
  * all in a record. Lists are one text separated by spaces, which none of their items can contain.
  */
 
-export type ClientRow = typeof table.clients.$inferSelect
-export type AccountRow = typeof table.accounts.$inferSelect
+export type ClientRow = Omit<typeof table.clients.$inferSelect, 'seq'>
+export type AccountRow = Omit<typeof table.accounts.$inferSelect, 'seq'>
 export type PasskeyRow = typeof table.passkeys.$inferSelect
 export type SecondFactorRow = typeof table.secondFactors.$inferSelect
 export type LinkRow = typeof table.oneTimeLinks.$inferSelect
 export type SessionRow = typeof table.sessions.$inferSelect
 export type InteractionRow = typeof table.interactions.$inferSelect
 export type ConsentRow = typeof table.consents.$inferSelect
-export type GrantRow = typeof table.grants.$inferSelect
-/** A grant as it is read: with the ids of its revoked access tokens, joined by spaces. */
-export type FoundGrantRow = GrantRow & { readonly revokedTokens: string | null }
+/** A grant with the ids of its client and its person, which the statements turn into numbers. */
+export type GrantRow = Omit<typeof table.grants.$inferSelect, 'clientSeq' | 'accountSeq'> & {
+  readonly clientId: string
+  readonly accountId: string
+}
+/** A grant as it is read: with the ids of its revoked access tokens, joined by spaces; without a client that is gone. */
+export type FoundGrantRow = Omit<GrantRow, 'clientId' | 'accountId'> & {
+  readonly clientId: string | null
+  readonly accountId: string | null
+  readonly revokedTokens: string | null
+}
 export type KeyRow = typeof table.keys.$inferSelect
 export type ThrottleRow = typeof table.throttles.$inferSelect
 export type RefusalRow = Omit<typeof table.refusals.$inferSelect, 'seq'>
@@ -62,7 +71,8 @@ export function accountRow(account: Account): AccountRow {
 }
 
 /** The account of a row. */
-export function toAccount({ email, passwordHash, lockedAt, claims, ...row }: AccountRow): Account {
+export function toAccount(found: typeof table.accounts.$inferSelect): Account {
+  const { seq: _, email, passwordHash, lockedAt, claims, ...row } = found
   const optional = present({ email, passwordHash, lockedAt })
   return { ...row, claims: JSON.parse(claims) as Account['claims'], ...optional }
 }
@@ -159,10 +169,11 @@ export function consentOfKey(key: string): { readonly accountId: string; readonl
 /** The row of a grant; its revoked access tokens are rows of their own. */
 export function grantRow({ revokedTokens: _, acr, ...grant }: Grant): GrantRow {
   const { userinfo, idToken } = grant.claims
+  const id = packed(grant.id, 12)
   const isPlain = userinfo.length + idToken.length === 0 && acr === undefined
   return {
     ...grant,
-    id: packed(grant.id, 12),
+    id,
     secret: packed(grant.secret, 16),
     scope: joined(grant.scope),
     resource: joined(grant.resource),
@@ -170,15 +181,25 @@ export function grantRow({ revokedTokens: _, acr, ...grant }: Grant): GrantRow {
     nonce: grant.nonce === undefined ? null : Buffer.from(grant.nonce),
     methods: joined(grant.methods),
     claims: isPlain ? null : JSON.stringify([userinfo, idToken, ...(acr === undefined ? [] : [acr])]),
+    approvedAt: grant.approvedAt === instantOf(id) ? null : grant.approvedAt,
     rotatedAt: grant.rotatedAt ?? null,
-    refreshExpiresAt: grant.refreshExpiresAt ?? null,
+    ...grantEnds(grant),
     revokedAt: grant.revokedAt ?? null,
     revokedBy: grant.revokedBy ?? null,
   }
 }
 
-/** The grant of a row. */
-export function toGrant(row: FoundGrantRow): Grant {
+/** When a grant ends, in columns: mostly with its refresh token. */
+export function grantEnds({ refreshExpiresAt, expiresAt }: Pick<Grant, 'refreshExpiresAt' | 'expiresAt'>) {
+  return {
+    refreshExpiresAt: refreshExpiresAt ?? null,
+    expiresAt: expiresAt === refreshExpiresAt ? null : expiresAt,
+  }
+}
+
+/** The grant of a row; none, when its client or its person is gone. */
+export function toGrant(row: FoundGrantRow): Grant | undefined {
+  if (row.clientId === null || row.accountId === null) return undefined
   const [userinfo, idToken, acr] = (row.claims === null ? [[], []] : JSON.parse(row.claims)) as [
     string[],
     string[],
@@ -197,11 +218,10 @@ export function toGrant(row: FoundGrantRow): Grant {
     methods: words(row.methods),
     authTimeOwed: row.authTimeOwed,
     claims: { userinfo, idToken },
-    approvedAt: row.approvedAt,
-    codeExpiresAt: row.codeExpiresAt,
+    approvedAt: row.approvedAt ?? instantOf(row.id),
     seq: row.seq,
     absoluteExpiresAt: row.absoluteExpiresAt,
-    expiresAt: row.expiresAt,
+    expiresAt: row.expiresAt ?? row.refreshExpiresAt ?? 0,
     revokedTokens: words(row.revokedTokens ?? ''),
     // One by one, not through `present`: this is the hot read.
     ...(acr !== undefined && { acr }),
@@ -218,6 +238,11 @@ export function toGrant(row: FoundGrantRow): Grant {
 export function grantKey(id: string): Buffer | undefined {
   const bytes = Buffer.from(id, 'base64url')
   return bytes.length === 12 && bytes.toString('base64url') === id ? bytes : undefined
+}
+
+/** The instant a grant id begins with, see `mintGrantId`. */
+function instantOf(id: Buffer): number {
+  return id.readUInt32BE(0)
 }
 
 /** The row of a key of the key ring. */
@@ -308,17 +333,21 @@ function packed(text: string, size: number): Buffer {
 }
 
 /**
- * A SHA-256 in base64url becomes its 32 bytes. Any other text (a code challenge nobody hashed, say) stays as it is;
- * it cannot be taken for a hash, because a code challenge has 43 characters or more, RFC 7636 §4.2.
+ * A SHA-256 in base64url, or what is kept of one, becomes its bytes. Any other text (a code challenge nobody hashed,
+ * say) stays as it is; it cannot be taken for a hash, because a code challenge has 43 characters or more, RFC 7636 §4.2.
  */
 function packedHash(text: string): Buffer {
   const bytes = Buffer.from(text, 'base64url')
-  if (bytes.length === 32 && bytes.toString('base64url') === text) return bytes
+  if (isHash(bytes) && bytes.toString('base64url') === text) return bytes
   const characters = Buffer.from(text)
-  if (characters.length === 32) throw new TypeError('neither a hash nor longer than one')
+  if (isHash(characters)) throw new TypeError('neither a hash nor longer than one')
   return characters
 }
 
 function unpackedHash(bytes: Buffer): string {
-  return bytes.toString(bytes.length === 32 ? 'base64url' : 'utf8')
+  return bytes.toString(isHash(bytes) ? 'base64url' : 'utf8')
+}
+
+function isHash({ length }: Buffer): boolean {
+  return length === 32 || length === keptChallengeBytes
 }

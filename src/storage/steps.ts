@@ -4,6 +4,7 @@ import {
   auditEventRow,
   clientRow,
   consentRow,
+  grantEnds,
   grantKey,
   grantRow,
   interactionRow,
@@ -17,12 +18,9 @@ import {
   throttleRow,
 } from './rows.ts'
 
-/**
- * The prepared statements of an adapter that write: one for each `op`, and what a removal takes along.
- * Redeeming is the rotation from `seq` 0.
- */
+/** The prepared statements of an adapter that write: one for each `op`, and what a removal takes along. */
 export type WriteStatement =
-  | Exclude<Write['op'], 'deleteClient' | 'deleteAccount' | 'redeemGrant'>
+  | Exclude<Write['op'], 'deleteClient' | 'deleteAccount'>
   | 'deleteClientRow'
   | 'deleteConsentsOfClient'
   | 'deleteAccountRow'
@@ -99,8 +97,9 @@ export function stepsOf(write: Write): readonly Step[] {
     case 'insertGrant':
       return insertGrant(write)
     case 'redeemGrant':
+      return [{ statement: write.op, values: transition(write), exact: true }]
     case 'rotateGrant':
-      return [{ statement: 'rotateGrant', values: transition(write), exact: true }]
+      return [{ statement: write.op, values: { ...transition(write), fromSeq: write.fromSeq }, exact: true }]
     case 'revokeGrant':
       return [{ statement: write.op, values: { id: grantIdOf(write), at: write.at, by: write.rule } }]
     case 'revokeGrantsOf':
@@ -149,10 +148,8 @@ function revokedRow(grantId: Buffer, tokenId: string, expiresAt: number) {
 function transition(write: Extract<Write, { op: 'redeemGrant' | 'rotateGrant' }>) {
   return {
     id: grantIdOf(write),
-    fromSeq: write.op === 'redeemGrant' ? 0 : write.fromSeq,
     at: write.at,
-    refreshExpiresAt: write.refreshExpiresAt ?? null,
-    expiresAt: write.expiresAt,
+    ...grantEnds(write),
   }
 }
 

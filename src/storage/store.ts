@@ -126,6 +126,13 @@ export class RecordExists extends Error {
 /** Everything a store holds: the rows of each table, as they are there. */
 export type StoreContents = Readonly<Record<string, readonly Readonly<Record<string, unknown>>[]>>
 
+/**
+ * After contents were put in the place of others: numbers go on behind the last client and the last person there are
+ * now, and must not come to those whose grants wait to be swept.
+ */
+export const deleteOrphans = `delete from grants where client_seq not in (select seq from clients)
+  or account_seq not in (select seq from accounts)`
+
 /** Where all state lives. A resolved promise means committed and on disk. */
 export interface Store {
   find<K extends RecordKind>(kind: K, key: string): Promise<Records[K] | undefined>

@@ -176,7 +176,7 @@ function step(name: string, run: (model: Model, real: Real) => void): Step {
 const redeemIt = step('redeem', (model, real) => {
   const outcome = real.redeem(model.now, codeVerifier)
   const isFirst = model.redemptions === 0 && !model.isRevoked
-  if (isFirst && model.now < approved.codeExpiresAt) {
+  if (isFirst && model.now < approved.expiresAt) {
     assert(typeof outcome === 'object', `the first redemption is refused: ${outcome}`)
     model.redemptions += 1
     model.rotatedAt = model.now

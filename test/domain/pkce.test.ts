@@ -1,5 +1,5 @@
 import t from 'tap'
-import { requireCodeChallenge, verifyCodeVerifier } from '../../src/domain/pkce.ts'
+import { keptChallengeBytes, requireCodeChallenge, verifyCodeVerifier } from '../../src/domain/pkce.ts'
 
 // RFC 7636 appendix B.
 const codeVerifier = 'dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk'
@@ -106,6 +106,19 @@ t.test('every other verifier is invalid_grant, by the rule it breaks', async (t)
       { code: 'invalid_grant', message: /code_verifier/, detail: { rule } },
       verifier ?? 'missing',
     )
+  }
+})
+
+t.test('what is kept of a challenge after the redemption still tells its verifier', async (t) => {
+  const kept = Buffer.from(codeChallenge, 'base64url').subarray(0, keptChallengeBytes).toString('base64url')
+  t.doesNotThrow(() => verifyCodeVerifier(codeVerifier, kept))
+  t.throws(() => verifyCodeVerifier('a'.repeat(43), kept), { code: 'invalid_grant' })
+  for (const length of [0, keptChallengeBytes - 1, keptChallengeBytes + 1, 31, 33]) {
+    const other = Buffer.concat([Buffer.from(codeChallenge, 'base64url'), Buffer.alloc(1)]).subarray(
+      0,
+      length,
+    )
+    t.throws(() => verifyCodeVerifier(codeVerifier, other.toString('base64url')), { code: 'invalid_grant' })
   }
 })
 

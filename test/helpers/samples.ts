@@ -98,7 +98,6 @@ export const approved: Grant = {
   authTimeOwed: false,
   claims: { userinfo: [], idToken: [] },
   approvedAt,
-  codeExpiresAt: approvedAt + lifetimes.codeSeconds,
   seq: 0,
   absoluteExpiresAt: approvedAt + lifetimes.refreshTokenAbsoluteSeconds,
   expiresAt: approvedAt + lifetimes.codeSeconds,
@@ -129,7 +128,7 @@ export function keysOf(current: HandleKey, ...others: readonly HandleKey[]): Han
 export function contentsOf(grant: Grant, kind: Handle['kind'], changes: Partial<Handle> = {}): Handle {
   const issuedAt = kind === 'code' ? grant.approvedAt : (grant.rotatedAt ?? grant.approvedAt)
   const ends = {
-    code: grant.codeExpiresAt,
+    code: grant.seq === 0 ? grant.expiresAt : grant.approvedAt + lifetimes.codeSeconds,
     refresh: grant.refreshExpiresAt ?? 0,
     access: issuedAt + ownApi.accessTokenSeconds,
   }

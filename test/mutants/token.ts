@@ -31,8 +31,8 @@ export const tokenFaults = [
     id: 'code-lives-at-its-end',
     rule: 'rfc6749-4.1.2-code-short-lived',
     file: grant,
-    find: 'now >= grant.codeExpiresAt',
-    replace: 'now > grant.codeExpiresAt',
+    find: 'now >= grant.expiresAt',
+    replace: 'now > grant.expiresAt',
   },
   {
     id: 'code-of-another-client',

@@ -27,6 +27,15 @@ export function contents(t: Test, openEmpty: OpenEmpty): void {
     },
   )
 
+  t.test('what is put back brings no grant of a client that was gone to one that comes', async (t) => {
+    const store = await openEmpty(t)
+    await store.write(...grantOwners, insertGrant, { op: 'deleteClient', clientId: sample.client.id })
+    await store.replace(await store.contents())
+    await store.write({ op: 'insertClient', client: { ...sample.client, id: 'client_since' } })
+    t.equal(await store.find('grant', sample.grant.id), undefined)
+    t.strictSame(await store.listOf('grant', sample.account.id), [])
+  })
+
   t.test('what cannot be put back leaves the store as it was', async (t) => {
     const store = await openEmpty(t)
     await store.write(...grantOwners)

@@ -1,6 +1,7 @@
 import type { Test } from 'tap'
 import { accept, refuse, type Write } from '../../src/domain/decision.ts'
 import { OAuthError } from '../../src/domain/errors.ts'
+import { mintGrantId } from '../../src/domain/grant.ts'
 import type { Grant } from '../../src/domain/model.ts'
 import { consentKey, RecordExists, type Store } from '../../src/storage/store.ts'
 import * as sample from './samples.ts'
@@ -30,6 +31,30 @@ export function grantWrites(t: Test, openEmpty: OpenEmpty): void {
     await store.write(rotate(1), rotate(2))
     t.strictSame(await store.find('grant', id), { ...sample.grant, seq: 3, rotatedAt: 1020, ...lifetimes })
   })
+
+  t.test('redeeming forgets what only the code needed', async (t) => {
+    const store = await openEmpty(t)
+    const grant = { ...sample.grant, codeChallenge: sample.digest(8), nonce: 'n-0S6' }
+    await store.write(...grantOwners, { op: 'insertGrant', grant })
+    t.strictSame(await store.find('grant', id), grant)
+    await store.write(redeem)
+    const codeChallenge = Buffer.from(sample.digest(8), 'base64url').subarray(0, 8).toString('base64url')
+    const redeemed = { ...sample.grant, codeChallenge, seq: 1, rotatedAt: 1010, ...lifetimes }
+    t.strictSame(await store.find('grant', id), redeemed)
+    await store.write(rotate(1))
+    t.strictSame(await store.find('grant', id), { ...redeemed, seq: 2, rotatedAt: 1020 })
+  })
+
+  t.test(
+    'a grant that ends with its refresh token, and was approved when its id says, comes back',
+    async (t) => {
+      const store = await openEmpty(t)
+      const minted = { ...sample.grant, id: mintGrantId(Buffer.alloc(8, 7), 1000), seq: 1, rotatedAt: 1010 }
+      const grant = { ...minted, refreshExpiresAt: 2000, expiresAt: 2000 }
+      await store.write(...grantOwners, { op: 'insertGrant', grant })
+      t.strictSame(await store.find('grant', grant.id), grant)
+    },
+  )
 
   t.test('redeeming without a refresh token leaves its end unset', async (t) => {
     const store = await openEmpty(t)

@@ -298,6 +298,23 @@ export function removals(t: Test, openEmpty: OpenEmpty): void {
     t.ok(await store.find('consent', consentKey(sample.account.id, sample.fullClient.id)))
   })
 
+  t.test('a grant of a client or a person that is gone comes to nobody who is new', async (t) => {
+    const store = await openEmpty(t)
+    await store.write(...grantOwners, insertGrant)
+    await store.write(
+      { op: 'deleteClient', clientId: sample.client.id },
+      { op: 'deleteAccount', accountId: sample.account.id },
+    )
+    await store.write(
+      { op: 'insertGrant', grant: { ...sample.grant, id: sample.grantId(3) } },
+      { op: 'insertClient', client: sample.client },
+      { op: 'insertAccount', account: sample.account },
+    )
+    t.equal(await store.find('grant', sample.grant.id), undefined)
+    t.equal(await store.find('grant', sample.grantId(3)), undefined)
+    t.strictSame(await store.listOf('grant', sample.account.id), [])
+  })
+
   t.test('removing an account makes its grants unfindable and ends its sessions and consents', async (t) => {
     const store = await openEmpty(t)
     const other = { ...sample.fullSession, accountId: sample.fullAccount.id }

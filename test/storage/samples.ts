@@ -257,7 +257,6 @@ export const grant: Grant = {
   authTimeOwed: false,
   claims: { userinfo: [], idToken: [] },
   approvedAt: 1000,
-  codeExpiresAt: 1060,
   seq: 0,
   absoluteExpiresAt: 9000,
   expiresAt: 1060,

@@ -15,6 +15,7 @@ import { accept } from '../../src/domain/decision.ts'
 import { openStore } from '../../src/storage/open.ts'
 import { assertSqliteVersion, openDatabase } from '../../src/storage/sqlite/open-database.ts'
 import { StoreUnavailable } from '../../src/storage/store.ts'
+import { migrations } from './migrations.suite.ts'
 import * as sample from './samples.ts'
 import { storeSuite } from './store.suite.ts'
 
@@ -46,6 +47,27 @@ function neighbour(t: Test, file: string): Database.Database {
 t.test('the store in memory', async (t) => storeSuite(t, (t) => open(t, ':memory:')))
 
 t.test('the store in a file', async (t) => storeSuite(t, (t) => open(t, `${t.testdir()}/lychgate.db`)))
+
+t.test('a file of an earlier version', async (t) => {
+  migrations(t, 'sqlite', async (t) => {
+    const file = `${t.testdir()}/earlier.db`
+    const earlier = new Database(file)
+    return {
+      run: async (statement) => void earlier.exec(statement),
+      insert: async (table, row) => {
+        const [names, values] = [Object.keys(row), Object.values(row)]
+        const places = names.map(() => '?').join(', ')
+        earlier
+          .prepare(`insert into ${table} (${names.join(', ')}) values (${places})`)
+          .run(values.map((value) => (typeof value === 'boolean' ? Number(value) : value)))
+      },
+      open: () => {
+        earlier.close()
+        return open(t, file)
+      },
+    }
+  })
+})
 
 t.test('what was written is there after closing and opening again', async (t) => {
   const store = await open(t, await closedFile(t))

@@ -1,5 +1,5 @@
 import type pg from 'pg'
-import type { StoreContents } from '../store.ts'
+import { deleteOrphans, type StoreContents } from '../store.ts'
 
 /** Every row of every table of ours; the caller has begun a transaction that sees one instant. */
 export async function readContents(client: pg.PoolClient): Promise<StoreContents> {
@@ -32,6 +32,7 @@ export async function writeContents(client: pg.PoolClient, contents: StoreConten
       )
     }
   }
+  await client.query(deleteOrphans)
 }
 
 async function tablesOf(client: pg.PoolClient): Promise<readonly string[]> {

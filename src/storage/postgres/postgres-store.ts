@@ -216,7 +216,7 @@ function text(key: string): true | undefined {
 
 async function first<Row, T>(
   rows: Promise<Row[]> | undefined,
-  toRecord: (row: Row) => T,
+  toRecord: (row: Row) => T | undefined,
 ): Promise<T | undefined> {
   const row = (await rows)?.[0]
   return row === undefined ? undefined : toRecord(row)
@@ -235,7 +235,8 @@ function ownListsOf(lists: ReturnType<typeof prepareLists>): OwnLists {
     session: async (accountId) => (await lists.sessionsOf.execute({ accountId })).map(toSession),
     passkey: async (accountId) => (await lists.passkeysOf.execute({ accountId })).map(toPasskey),
     consent: async (accountId) => (await lists.consentsOf.execute({ accountId })).map(toConsent),
-    grant: async (accountId) => (await lists.grantsOf.execute({ accountId })).map(toGrant),
+    grant: async (accountId) =>
+      (await lists.grantsOf.execute({ accountId })).flatMap((row) => toGrant(row) ?? []),
   }
 }
 

@@ -13,7 +13,8 @@ const integer = (name: string) => bigint(name, { mode: 'number' })
 export const clients = pgTable(
   'clients',
   {
-    id: text('id').primaryKey(),
+    seq: bigserial('seq', { mode: 'number' }).primaryKey(),
+    id: text('id').notNull().unique('clients_id'),
     origin: text('origin').$type<Client['origin']>().notNull(),
     issuedAt: integer('issued_at').notNull(),
     usedAt: integer('used_at').notNull(),
@@ -30,7 +31,8 @@ export const clients = pgTable(
 export const accounts = pgTable(
   'accounts',
   {
-    id: text('id').primaryKey(),
+    seq: bigserial('seq', { mode: 'number' }).primaryKey(),
+    id: text('id').notNull().unique('accounts_id'),
     username: text('username').notNull().unique('accounts_username'),
     email: text('email').unique('accounts_email'),
     passwordHash: text('password_hash'),
@@ -137,38 +139,41 @@ export const consents = pgTable(
 )
 
 /**
- * The hot table: one row an approval, absent members NULL. Beside its key one index, by which a person's own page finds
- * them: no redemption, rotation or revocation touches it.
+ * The hot table: one row an approval, absent members NULL, and nothing kept that other rows or members tell, for there
+ * may be millions. Client and person by their numbers, which are never given again; 0 for one that is gone already.
+ * Beside its key one index, by which a person's own page finds them: no redemption, rotation or revocation touches it.
  */
 export const grants = pgTable(
   'grants',
   {
     id: bytes('id').primaryKey(),
     secret: bytes('secret').notNull(),
-    clientId: text('client_id').notNull(),
-    accountId: text('account_id').notNull(),
+    clientSeq: integer('client_seq').notNull(),
+    accountSeq: integer('account_seq').notNull(),
     scope: text('scope').notNull(),
     resource: text('resource').notNull(),
     redirectUri: text('redirect_uri').notNull(),
     redirectUriSent: bool('redirect_uri_sent').notNull(),
+    /** Until the redemption; its first bytes after. */
     codeChallenge: bytes('code_challenge'),
-    /** Bytes, because a client may send what PostgreSQL refuses in text (U+0000). */
+    /** Until the redemption. Bytes, because a client may send what PostgreSQL refuses in text (U+0000). */
     nonce: bytes('nonce'),
     authenticatedAt: integer('authenticated_at').notNull(),
     methods: text('methods').notNull(),
     authTimeOwed: bool('auth_time_owed').notNull(),
     claims: text('claims'),
-    approvedAt: integer('approved_at').notNull(),
-    codeExpiresAt: integer('code_expires_at').notNull(),
+    /** NULL: at the instant in its id. */
+    approvedAt: integer('approved_at'),
     seq: integer('seq').notNull(),
     rotatedAt: integer('rotated_at'),
     refreshExpiresAt: integer('refresh_expires_at'),
     absoluteExpiresAt: integer('absolute_expires_at').notNull(),
-    expiresAt: integer('expires_at').notNull(),
+    /** NULL: with its refresh token. */
+    expiresAt: integer('expires_at'),
     revokedAt: integer('revoked_at'),
     revokedBy: text('revoked_by'),
   },
-  (table) => [index('grants_account_id').on(table.accountId)],
+  (table) => [index('grants_account_seq').on(table.accountSeq)],
 )
 
 export const revokedAccessTokens = pgTable(

@@ -18,6 +18,7 @@ import {
   sql,
 } from 'drizzle-orm/sql'
 import { getTableColumns } from 'drizzle-orm/utils'
+import { keptChallengeBytes } from '../../domain/pkce.ts'
 import type { WriteStatement } from '../steps.ts'
 import {
   accounts,
@@ -61,13 +62,6 @@ export function prepareLoads(db: NodePgDatabase, purpose: 'find' | 'transact') {
     .select()
     .from(accounts)
     .where(or(is(accounts.username), is(accounts.email)))
-  const revokedTokens = sql<string | null>`(select string_agg(${revokedAccessTokens.tokenId}, ' ')
-    from ${revokedAccessTokens} where ${revokedAccessTokens.grantId} = ${grants.id})`
-  const grant = db
-    .select({ ...getTableColumns(grants), revokedTokens })
-    .from(grants)
-    .innerJoin(clients, eq(clients.id, grants.clientId))
-    .innerJoin(accounts, eq(accounts.id, grants.accountId))
   return {
     client: ready('client', clients, db.select().from(clients).where(is(clients.id))),
     account: ready('account', accounts, db.select().from(accounts).where(is(accounts.id))),
@@ -88,7 +82,7 @@ export function prepareLoads(db: NodePgDatabase, purpose: 'find' | 'transact') {
     ),
     consent: ready('consent', consents, db.select().from(consents).where(isConsent)),
     // One statement and no `now`: an id of an expired token does no harm until it is swept.
-    grant: ready('grant', grants, grant.where(is(grants.id))),
+    grant: ready('grant', grants, selectGrants(db).where(is(grants.id))),
     throttle: ready('throttle', throttles, db.select().from(throttles).where(is(throttles.key))),
     key: ready('key', keys, db.select().from(keys).where(is(keys.id))),
     keyRing: ready('key_ring', keys, db.select().from(keys).orderBy(asc(keys.createdAt), asc(keys.id))),
@@ -96,10 +90,20 @@ export function prepareLoads(db: NodePgDatabase, purpose: 'find' | 'transact') {
   }
 }
 
-/** The lists, prepared on this connection. */
-export function prepareLists(db: NodePgDatabase) {
+/** Grants with the ids of their client and their person; without them they are not found. */
+function selectGrants(db: NodePgDatabase) {
+  const { clientSeq, accountSeq, ...grantColumns } = getTableColumns(grants)
   const revokedTokens = sql<string | null>`(select string_agg(${revokedAccessTokens.tokenId}, ' ')
     from ${revokedAccessTokens} where ${revokedAccessTokens.grantId} = ${grants.id})`
+  return db
+    .select({ ...grantColumns, clientId: clients.id, accountId: accounts.id, revokedTokens })
+    .from(grants)
+    .innerJoin(clients, eq(clients.seq, clientSeq))
+    .innerJoin(accounts, eq(accounts.seq, accountSeq))
+}
+
+/** The lists, prepared on this connection. */
+export function prepareLists(db: NodePgDatabase) {
   // By person as a statement of its own: only so can it use their index.
   const audit = (ofPerson: SQL) =>
     db
@@ -158,11 +162,8 @@ export function prepareLists(db: NodePgDatabase) {
       .where(eq(consents.accountId, value('accountId')))
       .orderBy(asc(consents.grantedAt), asc(consents.clientId))
       .prepare('list_consents_of'),
-    grantsOf: db
-      .select({ ...getTableColumns(grants), revokedTokens })
-      .from(grants)
-      .innerJoin(clients, eq(clients.id, grants.clientId))
-      .where(eq(grants.accountId, value('accountId')))
+    grantsOf: selectGrants(db)
+      .where(eq(accounts.id, value('accountId')))
       .orderBy(asc(grants.id))
       .prepare('list_grants_of'),
   }
@@ -179,8 +180,14 @@ export function prepareWrites(db: NodePgDatabase): Readonly<Record<WriteStatemen
   const remove = (table: PgTable, column: PgColumn, name: string) =>
     db.delete(table).where(eq(column, value(name)))
   const living = and(eq(grants.id, value('id')), isNull(grants.revokedAt))
-  const livingOf = and(eq(grants.accountId, value('accountId')), isNull(grants.revokedAt))
+  const livingOf = and(eq(grants.accountSeq, seqOf(accounts, 'accountId')), isNull(grants.revokedAt))
   const setting = (name: string) => sql`${value(name)}`
+  const next = {
+    seq: sql`${grants.seq} + 1`,
+    rotatedAt: setting('at'),
+    refreshExpiresAt: setting('refreshExpiresAt'),
+    expiresAt: setting('expiresAt'),
+  }
   const revoke = (which: SQL | undefined) =>
     db
       .update(grants)
@@ -231,33 +238,34 @@ export function prepareWrites(db: NodePgDatabase): Readonly<Record<WriteStatemen
       target: [consents.accountId, consents.clientId],
       set: settings(consents),
     }),
-    insertGrant: insert(grants),
-    rotateGrant: db
+    insertGrant: db.insert(grants).values({
+      ...row(grants),
+      clientSeq: sql`coalesce(${seqOf(clients, 'clientId')}, 0)`,
+      accountSeq: sql`coalesce(${seqOf(accounts, 'accountId')}, 0)`,
+    }),
+    redeemGrant: db
       .update(grants)
       .set({
-        seq: sql`${grants.seq} + 1`,
-        rotatedAt: setting('at'),
-        refreshExpiresAt: setting('refreshExpiresAt'),
-        expiresAt: setting('expiresAt'),
+        ...next,
+        nonce: sql`null`,
+        codeChallenge: sql`substr(${grants.codeChallenge}, 1, ${sql.raw(String(keptChallengeBytes))})`,
       })
+      .where(and(living, eq(grants.seq, 0))),
+    rotateGrant: db
+      .update(grants)
+      .set(next)
       .where(and(living, eq(grants.seq, value('fromSeq')))),
     revokeGrant: revoke(living),
     revokeGrantsOf: revoke(livingOf),
-    revokeGrantsOfConnection: revoke(and(livingOf, eq(grants.clientId, value('clientId')))),
+    revokeGrantsOfConnection: revoke(and(livingOf, eq(grants.clientSeq, seqOf(clients, 'clientId')))),
     revokeAccessToken: insert(revokedAccessTokens).onConflictDoNothing(),
     insertKey: insert(keys),
     updateKey: update(keys, keys.id),
     deleteKey: remove(keys, keys.id, 'id'),
     putThrottle: insert(throttles).onConflictDoUpdate({ target: throttles.key, set: settings(throttles) }),
     deleteThrottle: remove(throttles, throttles.key, 'key'),
-    insertRefusal: db.insert(refusals).values({ id: value('id'), at: value('at'), facts: value('facts') }),
-    insertAuditEvent: db.insert(auditEvents).values({
-      at: value('at'),
-      name: value('name'),
-      accountId: value('accountId'),
-      clientId: value('clientId'),
-      facts: value('facts'),
-    }),
+    insertRefusal: insert(refusals),
+    insertAuditEvent: insert(auditEvents),
   }
   const prepared = Object.entries(statements).map(([name, statement]) => [name, statement.prepare(name)])
   // Same names as in the table above.
@@ -296,6 +304,9 @@ export function prepareSweep(db: NodePgDatabase) {
   const outdated = sql`${auditEvents.seq} in (select seq from
     (select seq, at from ${auditEvents} order by seq limit ${value('limit')}) as first where at < ${value('since')})`
   const tokens = revokedAccessTokens
+  const endOfGrant = sql<number>`coalesce(${grants.expiresAt}, ${grants.refreshExpiresAt})`.mapWith(
+    grants.expiresAt,
+  )
   return {
     interactions: expired(interactions, interactions.id, interactions.expiresAt).prepare(
       'sweep_interactions',
@@ -315,7 +326,7 @@ export function prepareSweep(db: NodePgDatabase) {
     refusals: db.delete(refusals).where(inArray(refusals.seq, oldest)).prepare('sweep_refusals'),
     auditEvents: db.delete(auditEvents).where(outdated).prepare('sweep_audit'),
     sliceOfGrants: db
-      .select({ id: grants.id, expiresAt: grants.expiresAt, revokedAt: grants.revokedAt })
+      .select({ id: grants.id, expiresAt: endOfGrant, revokedAt: grants.revokedAt })
       .from(grants)
       .where(gt(grants.id, value('after')))
       .orderBy(asc(grants.id))
@@ -328,15 +339,22 @@ export function prepareSweep(db: NodePgDatabase) {
   }
 }
 
+/** The number of a client or a person, by which grants name it. */
+function seqOf(table: typeof clients | typeof accounts, name: string): SQL {
+  return sql`(select ${table.seq} from ${table} where ${table.id} = ${value(name)})`
+}
+
 /** A filter that is null lets everything through. */
 function letThrough(column: PgColumn, name: string) {
   return sql`(cast(${value(name)} as text) is null or ${column} = ${value(name)})`
 }
 
-/** A placeholder for every column, named after its member. */
+/** A placeholder for every column but the number a row is given, named after its member. */
 function row<T extends PgTable>(table: T): PgInsertValue<T> {
   const placeholders: Record<string, Placeholder> = {}
-  for (const member of Object.keys(getTableColumns(table))) placeholders[member] = value(member)
+  for (const [member, { hasDefault }] of Object.entries(getTableColumns(table))) {
+    if (!hasDefault) placeholders[member] = value(member)
+  }
   // The loop names exactly the columns of T; the compiler cannot follow it.
   return placeholders as PgInsertValue<T>
 }

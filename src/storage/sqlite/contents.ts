@@ -1,5 +1,5 @@
 import type Database from 'better-sqlite3'
-import type { StoreContents } from '../store.ts'
+import { deleteOrphans, type StoreContents } from '../store.ts'
 
 /** Every row of every table of ours. */
 export function readContents(client: Database.Database): StoreContents {
@@ -21,6 +21,7 @@ export function writeContents(client: Database.Database, contents: StoreContents
     )
     for (const row of rows) insert.run(columns.map((column) => bound(row[column])))
   }
+  client.prepare(deleteOrphans).run()
 }
 
 // `as`: better-sqlite3 makes one of every row.

@@ -160,11 +160,11 @@ function ownListsOf(reads: ReturnType<typeof prepareReads>): OwnLists {
     session: (accountId) => reads.sessionsOf.all({ accountId }).map(toSession),
     passkey: (accountId) => reads.passkeysOf.all({ accountId }).map(toPasskey),
     consent: (accountId) => reads.consentsOf.all({ accountId }).map(toConsent),
-    grant: (accountId) => reads.grantsOf.all({ accountId }).map(toGrant),
+    grant: (accountId) => reads.grantsOf.all({ accountId }).flatMap((row) => toGrant(row) ?? []),
   }
 }
 
-function mapped<Row, T>(row: Row | undefined, toRecord: (row: Row) => T): T | undefined {
+function mapped<Row, T>(row: Row | undefined, toRecord: (row: Row) => T | undefined): T | undefined {
   return row === undefined ? undefined : toRecord(row)
 }
 
