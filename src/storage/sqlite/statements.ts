@@ -1,4 +1,3 @@
-import type { RunResult } from 'better-sqlite3'
 import type { BetterSQLite3Database } from 'drizzle-orm/better-sqlite3/driver'
 import {
   and,
@@ -13,6 +12,7 @@ import {
   ne,
   or,
   type Placeholder,
+  type Query,
   type SQL,
   sql,
 } from 'drizzle-orm/sql'
@@ -21,6 +21,7 @@ import type { SQLiteInsertValue, SQLiteUpdateSetSource } from 'drizzle-orm/sqlit
 import { getTableColumns } from 'drizzle-orm/utils'
 import { keptChallengeBytes } from '../../domain/pkce.ts'
 import type { WriteStatement } from '../steps.ts'
+import { type Change, type Connected, compileChange, compileFinder } from './compiled.ts'
 import {
   accounts,
   auditEvents,
@@ -40,13 +41,8 @@ import {
 
 const value = sql.placeholder
 
-/** A prepared statement that changes rows. */
-export interface Change {
-  run(values: Readonly<Record<string, unknown>>): RunResult
-}
-
 /** Every read, prepared: building a query costs twenty times what running it does. */
-export function prepareReads(db: BetterSQLite3Database) {
+export function prepareReads(db: Connected) {
   const { id: clientId } = clients
   const { clientSeq, accountSeq, ...grantColumns } = getTableColumns(grants)
   // Not by `inner join`: that measured 29 µs where this takes 7. They are NULL when their row is gone.
@@ -60,6 +56,8 @@ export function prepareReads(db: BetterSQLite3Database) {
     revokedTokens: sql<string | null>`(select group_concat(${revokedAccessTokens.tokenId}, ' ')
       from ${revokedAccessTokens} where ${revokedAccessTokens.grantId} = ${grants.id})`,
   }
+  const find = <T extends SQLiteTable>(table: T, where: SQL | undefined) =>
+    compileFinder(db, getTableColumns(table), table, where)
   const byLogin = or(eq(accounts.username, value('key')), eq(accounts.email, value('key')))
   const of = <T extends SQLiteTable>(table: T, accountId: SQLiteColumn, ...order: readonly SQLiteColumn[]) =>
     db
@@ -85,17 +83,9 @@ export function prepareReads(db: BetterSQLite3Database) {
       .limit(value('limit'))
       .prepare()
   return {
-    client: db
-      .select()
-      .from(clients)
-      .where(eq(clientId, value('key')))
-      .prepare(),
+    client: find(clients, eq(clientId, value('key'))),
     clients: db.select().from(clients).orderBy(asc(clients.issuedAt), asc(clientId)).prepare(),
-    account: db
-      .select()
-      .from(accounts)
-      .where(eq(accounts.id, value('key')))
-      .prepare(),
+    account: find(accounts, eq(accounts.id, value('key'))),
     accounts: db.select().from(accounts).orderBy(asc(accounts.createdAt), asc(accounts.id)).prepare(),
     somebody: db.select({ id: accounts.id }).from(accounts).limit(1).prepare(),
     // The condition of the index, word for word: nobody else is looked at.
@@ -113,65 +103,28 @@ export function prepareReads(db: BetterSQLite3Database) {
       .orderBy(desc(eq(accounts.username, value('key'))))
       .limit(1)
       .prepare(),
-    session: db
-      .select()
-      .from(sessions)
-      .where(eq(sessions.id, value('key')))
-      .prepare(),
+    session: find(sessions, eq(sessions.id, value('key'))),
     sessionsOf: of(sessions, sessions.accountId, sessions.createdAt, sessions.id),
-    passkey: db
-      .select()
-      .from(passkeys)
-      .where(eq(passkeys.id, value('key')))
-      .prepare(),
+    passkey: find(passkeys, eq(passkeys.id, value('key'))),
     passkeysOf: of(passkeys, passkeys.accountId, passkeys.createdAt, passkeys.id),
-    secondFactor: db
-      .select()
-      .from(secondFactors)
-      .where(eq(secondFactors.accountId, value('key')))
-      .prepare(),
-    link: db
-      .select()
-      .from(oneTimeLinks)
-      .where(eq(oneTimeLinks.id, value('key')))
-      .prepare(),
-    interaction: db
-      .select()
-      .from(interactions)
-      .where(eq(interactions.id, value('key')))
-      .prepare(),
-    consent: db
-      .select()
-      .from(consents)
-      .where(and(eq(consents.accountId, value('accountId')), eq(consents.clientId, value('clientId'))))
-      .prepare(),
+    secondFactor: find(secondFactors, eq(secondFactors.accountId, value('key'))),
+    link: find(oneTimeLinks, eq(oneTimeLinks.id, value('key'))),
+    interaction: find(interactions, eq(interactions.id, value('key'))),
+    consent: find(
+      consents,
+      and(eq(consents.accountId, value('accountId')), eq(consents.clientId, value('clientId'))),
+    ),
     consentsOf: of(consents, consents.accountId, consents.grantedAt, consents.clientId),
-    grant: db
-      .select(found)
-      .from(grants)
-      .where(eq(grants.id, value('key')))
-      .prepare(),
+    grant: compileFinder(db, found, grants, eq(grants.id, value('key'))),
     grantsOf: db
       .select(found)
       .from(grants)
       .where(eq(accountSeq, seqOf(accounts, 'accountId')))
       .orderBy(asc(grants.id))
       .prepare(),
-    throttle: db
-      .select()
-      .from(throttles)
-      .where(eq(throttles.key, value('key')))
-      .prepare(),
-    key: db
-      .select()
-      .from(keys)
-      .where(eq(keys.id, value('key')))
-      .prepare(),
-    refusal: db
-      .select()
-      .from(refusals)
-      .where(eq(refusals.id, value('key')))
-      .prepare(),
+    throttle: find(throttles, eq(throttles.key, value('key'))),
+    key: find(keys, eq(keys.id, value('key'))),
+    refusal: find(refusals, eq(refusals.id, value('key'))),
     keys: db.select().from(keys).orderBy(asc(keys.createdAt), asc(keys.id)).prepare(),
     // By the numbers of the first and the last: nothing is counted.
     refusalsKept: db
@@ -186,19 +139,15 @@ export function prepareReads(db: BetterSQLite3Database) {
 }
 
 /** Every write, prepared. */
-export function prepareWrites(db: BetterSQLite3Database): Readonly<Record<WriteStatement, Change>> {
+export function prepareWrites(db: Connected): Readonly<Record<WriteStatement, Change>> {
   const insert = <T extends SQLiteTable>(table: T) => db.insert(table).values(row(table))
   const update = <T extends SQLiteTable>(table: T, id: SQLiteColumn) =>
     db
       .update(table)
       .set(settings(table))
       .where(eq(id, value('id')))
-      .prepare()
   const remove = (table: SQLiteTable, column: SQLiteColumn, name: string) =>
-    db
-      .delete(table)
-      .where(eq(column, value(name)))
-      .prepare()
+    db.delete(table).where(eq(column, value(name)))
   const living = and(eq(grants.id, value('id')), isNull(grants.revokedAt))
   const livingOf = and(eq(grants.accountSeq, seqOf(accounts, 'accountId')), isNull(grants.revokedAt))
   const next = {
@@ -212,62 +161,56 @@ export function prepareWrites(db: BetterSQLite3Database): Readonly<Record<WriteS
       .update(grants)
       .set({ revokedAt: sql`${value('at')}`, revokedBy: sql`${value('by')}` })
       .where(which)
-      .prepare()
-  return {
-    insertClient: insert(clients).prepare(),
+  const queries: Readonly<Record<WriteStatement, { toSQL(): Query }>> = {
+    insertClient: insert(clients),
     updateClient: update(clients, clients.id),
     touchClient: db
       .update(clients)
       .set({ usedAt: sql`max(${value('at')}, ${clients.issuedAt} + 1)` })
-      .where(eq(clients.id, value('id')))
-      .prepare(),
+      .where(eq(clients.id, value('id'))),
     deleteClientRow: remove(clients, clients.id, 'id'),
     deleteConsentsOfClient: remove(consents, consents.clientId, 'clientId'),
-    insertAccount: insert(accounts).prepare(),
+    insertAccount: insert(accounts),
     updateAccount: update(accounts, accounts.id),
     deleteAccountRow: remove(accounts, accounts.id, 'id'),
     deleteConsentsOf: remove(consents, consents.accountId, 'accountId'),
     deleteConsent: db
       .delete(consents)
-      .where(and(eq(consents.accountId, value('accountId')), eq(consents.clientId, value('clientId'))))
-      .prepare(),
-    insertPasskey: insert(passkeys).prepare(),
+      .where(and(eq(consents.accountId, value('accountId')), eq(consents.clientId, value('clientId')))),
+    insertPasskey: insert(passkeys),
     updatePasskey: update(passkeys, passkeys.id),
     deletePasskey: remove(passkeys, passkeys.id, 'id'),
     deletePasskeysOf: remove(passkeys, passkeys.accountId, 'accountId'),
-    putSecondFactor: insert(secondFactors)
-      .onConflictDoUpdate({ target: secondFactors.accountId, set: settings(secondFactors) })
-      .prepare(),
+    putSecondFactor: insert(secondFactors).onConflictDoUpdate({
+      target: secondFactors.accountId,
+      set: settings(secondFactors),
+    }),
     deleteSecondFactor: remove(secondFactors, secondFactors.accountId, 'accountId'),
-    insertLink: insert(oneTimeLinks).prepare(),
+    insertLink: insert(oneTimeLinks),
     deleteLink: remove(oneTimeLinks, oneTimeLinks.id, 'id'),
     deleteLinksOf: remove(oneTimeLinks, oneTimeLinks.accountId, 'accountId'),
     deleteLinksFor: remove(oneTimeLinks, oneTimeLinks.purpose, 'purpose'),
-    insertSession: insert(sessions).prepare(),
+    insertSession: insert(sessions),
     extendSession: db
       .update(sessions)
       .set({ idleExpiresAt: sql`${value('idleExpiresAt')}` })
-      .where(eq(sessions.id, value('id')))
-      .prepare(),
+      .where(eq(sessions.id, value('id'))),
     deleteSession: remove(sessions, sessions.id, 'id'),
     deleteSessionsOf: db
       .delete(sessions)
-      .where(and(eq(sessions.accountId, value('accountId')), ne(sessions.id, value('except'))))
-      .prepare(),
-    insertInteraction: insert(interactions).prepare(),
+      .where(and(eq(sessions.accountId, value('accountId')), ne(sessions.id, value('except')))),
+    insertInteraction: insert(interactions),
     updateInteraction: update(interactions, interactions.id),
     deleteInteraction: remove(interactions, interactions.id, 'id'),
-    putConsent: insert(consents)
-      .onConflictDoUpdate({ target: [consents.accountId, consents.clientId], set: settings(consents) })
-      .prepare(),
-    insertGrant: db
-      .insert(grants)
-      .values({
-        ...row(grants),
-        clientSeq: sql`coalesce(${seqOf(clients, 'clientId')}, 0)`,
-        accountSeq: sql`coalesce(${seqOf(accounts, 'accountId')}, 0)`,
-      })
-      .prepare(),
+    putConsent: insert(consents).onConflictDoUpdate({
+      target: [consents.accountId, consents.clientId],
+      set: settings(consents),
+    }),
+    insertGrant: db.insert(grants).values({
+      ...row(grants),
+      clientSeq: sql`coalesce(${seqOf(clients, 'clientId')}, 0)`,
+      accountSeq: sql`coalesce(${seqOf(accounts, 'accountId')}, 0)`,
+    }),
     redeemGrant: db
       .update(grants)
       .set({
@@ -275,27 +218,25 @@ export function prepareWrites(db: BetterSQLite3Database): Readonly<Record<WriteS
         nonce: sql`null`,
         codeChallenge: sql`substr(${grants.codeChallenge}, 1, ${sql.raw(String(keptChallengeBytes))})`,
       })
-      .where(and(living, eq(grants.seq, 0)))
-      .prepare(),
+      .where(and(living, eq(grants.seq, 0))),
     rotateGrant: db
       .update(grants)
       .set(next)
-      .where(and(living, eq(grants.seq, value('fromSeq'))))
-      .prepare(),
+      .where(and(living, eq(grants.seq, value('fromSeq')))),
     revokeGrant: revoke(living),
     revokeGrantsOf: revoke(livingOf),
     revokeGrantsOfConnection: revoke(and(livingOf, eq(grants.clientSeq, seqOf(clients, 'clientId')))),
-    revokeAccessToken: insert(revokedAccessTokens).onConflictDoNothing().prepare(),
-    insertKey: insert(keys).prepare(),
+    revokeAccessToken: insert(revokedAccessTokens).onConflictDoNothing(),
+    insertKey: insert(keys),
     updateKey: update(keys, keys.id),
     deleteKey: remove(keys, keys.id, 'id'),
-    putThrottle: insert(throttles)
-      .onConflictDoUpdate({ target: throttles.key, set: settings(throttles) })
-      .prepare(),
+    putThrottle: insert(throttles).onConflictDoUpdate({ target: throttles.key, set: settings(throttles) }),
     deleteThrottle: remove(throttles, throttles.key, 'key'),
-    insertRefusal: insert(refusals).prepare(),
-    insertAuditEvent: insert(auditEvents).prepare(),
+    insertRefusal: insert(refusals),
+    insertAuditEvent: insert(auditEvents),
   }
+  const changes = Object.entries(queries).map(([name, query]) => [name, compileChange(db, query)])
+  return Object.fromEntries(changes) as Record<WriteStatement, Change> // one for each query
 }
 
 /** What the sweep runs: deletions bounded by `limit`, and a slice of the grants in the order of their key. */
@@ -359,7 +300,7 @@ export function prepareSweep(db: BetterSQLite3Database) {
       .prepare(),
     grant: db
       .delete(grants)
-      .where(eq(grants.id, value('id')))
+      .where(and(eq(grants.id, value('id')), lte(endOfGrant, value('now'))))
       .prepare(),
   }
 }
