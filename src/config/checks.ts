@@ -73,6 +73,10 @@ function* issuerFaults(issuer: string): Generator<string> {
   }
 }
 
+/** The way of libpq, before the database or as a parameter; a password may contain a comma too. */
+const severalHosts =
+  /^postgres(ql)?:\/\/(([^/?#]*@)?[^/?#@]*,[^/?#@]*([/?#]|$)|[^?#]*\?([^#]*&)?(host|port)=[^&#]*(,|%2c))/i
+
 function* networkFaults(config: Config): Generator<string> {
   if (config.rateLimits === 'off' && !isLoopbackIssuer(config.issuer)) {
     yield 'rateLimits: off is accepted on a loopback issuer only'
@@ -83,6 +87,9 @@ function* networkFaults(config: Config): Generator<string> {
   }
   if (config.store !== undefined && !/^(sqlite:.|postgres(ql)?:\/\/.)/.test(config.store)) {
     yield 'store: must be sqlite:<file> or postgres://<user>@<host>/<database>'
+  }
+  if (config.store !== undefined && severalHosts.test(config.store)) {
+    yield 'store: names several hosts, which is not supported; name one address that leads to the primary, such as that of HAProxy'
   }
 }
 

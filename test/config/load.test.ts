@@ -216,6 +216,29 @@ t.test('no refusal shows the secret or the address of the store', async (t) => {
   t.notMatch(refusalOf({ environment: { LYCHGATE_SECRET: 'hunter2' } }), /hunter2/)
 })
 
+t.test('a store of several hosts is refused, whichever way they are named', async (t) => {
+  for (const store of [
+    'postgres://a,b/lychgate?target_session_attrs=read-write',
+    'postgresql://user:pass,word@a:5432,b:5432/lychgate',
+    'postgres:///lychgate?sslmode=require&host=a,b',
+    'postgres://user@/lychgate?host=a%2Cb',
+    'postgres://a/lychgate?port=5432,5433',
+  ]) {
+    t.equal(
+      refusalOf({ environment: { LYCHGATE_STORE: store } }),
+      'store: names several hosts, which is not supported; name one address that leads to the primary, such as that of HAProxy',
+      store,
+    )
+  }
+  for (const store of [
+    'postgres://user:pass,word@a/lychgate',
+    'postgres://user@a:5432/one,two?application_name=a,b',
+    'sqlite:one,two.db',
+  ]) {
+    t.equal(loadConfig({ mode: 'dev', environment: { LYCHGATE_STORE: store } }).store, store)
+  }
+})
+
 const canonical =
   'issuer: must be written without user name, query, fragment and trailing slash, in lower case: '
 const issuers: [string, string][] = [

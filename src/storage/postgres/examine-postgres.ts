@@ -68,7 +68,7 @@ function* serverFaults(version: string, isUnsafe: boolean, isStandby: boolean): 
       said: 'the database is a standby, which takes no writes',
       expected: 'the primary',
       found: 'pg_is_in_recovery() is true',
-      remedy: 'name the primary in LYCHGATE_STORE, or every host with target_session_attrs=read-write',
+      remedy: 'name the primary in LYCHGATE_STORE, or an address that leads to whichever is the primary',
     }
   }
   if (isUnsafe) {
