@@ -5,7 +5,8 @@ import { assertNotNewer, readMigrations } from '../migrations.ts'
 
 /** No request waits longer than this for a connection or a lock; then it is told to come back. */
 const waitMilliseconds = 2000
-const statementMilliseconds = 5000
+/** No statement runs longer; the server ends it. */
+export const statementMilliseconds = 5000
 /** Any constant: held while migrating, so that servers starting together do it once. */
 const migrationLock = 0x6c796368
 
