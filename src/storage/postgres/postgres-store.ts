@@ -44,7 +44,7 @@ import {
 } from '../sweep.ts'
 import { readContents, writeContents } from './contents.ts'
 import { isConflict, translate } from './faults.ts'
-import { openPool } from './open-pool.ts'
+import { openPool, statementMilliseconds } from './open-pool.ts'
 import { prepareLists, prepareLoads, prepareSweep, prepareWrites } from './statements.ts'
 
 type Loads = { readonly [K in RecordKind]: (key: string) => Promise<Records[K] | undefined> }
@@ -53,6 +53,10 @@ type Lists = { readonly [K in ListableKind]: () => Promise<readonly Records[K][]
 
 /** How often a transaction that lost against another is tried in all. */
 const attempts = 5
+/** What a connection is lent for at most: longer than the server gives a statement, which is what ends it as a rule. */
+const loanMilliseconds = statementMilliseconds + 1000
+/** The same for the whole store at once, which somebody waits for who can see it. */
+const longestMilliseconds = 3_600_000
 
 /** The store in a PostgreSQL database: one transaction a decision, under a lock on the key it decides about. */
 export async function openPostgresStore(url: string, connectionCount: number): Promise<Store> {
@@ -63,11 +67,18 @@ export async function openPostgresStore(url: string, connectionCount: number): P
 
   async function withConnection<T>(
     work: (connection: Connection, client: pg.PoolClient) => Promise<T>,
+    milliseconds = loanMilliseconds,
   ): Promise<T> {
     const client = await pool.connect().catch((fault) => {
       throw new StoreUnavailable(fault)
     })
-    let broken: boolean | Error = true
+    let broken = true
+    // A machine that is gone without a word, or a commit no standby confirms: nobody would ever answer.
+    const overdue = setTimeout(() => {
+      isOverdue = true
+      client.release(true)
+    }, milliseconds)
+    let isOverdue = false
     try {
       const result = await work(connectionOf(client), client)
       broken = false
@@ -77,7 +88,8 @@ export async function openPostgresStore(url: string, connectionCount: number): P
       broken = error instanceof StoreUnavailable
       throw error
     } finally {
-      client.release(broken)
+      clearTimeout(overdue)
+      if (!isOverdue) client.release(broken)
     }
   }
 
@@ -118,11 +130,16 @@ export async function openPostgresStore(url: string, connectionCount: number): P
     },
     population: () => withConnection(({ population }) => population()),
     contents: () =>
-      withConnection((_, client) =>
-        transaction(client, 'begin isolation level repeatable read', () => readContents(client)),
+      withConnection(
+        (_, client) =>
+          transaction(client, 'begin isolation level repeatable read', () => readContents(client)),
+        longestMilliseconds,
       ),
     replace: (contents) =>
-      withConnection((_, client) => transaction(client, 'begin', () => writeContents(client, contents))),
+      withConnection(
+        (_, client) => transaction(client, 'begin', () => writeContents(client, contents)),
+        longestMilliseconds,
+      ),
     audit: (filter) => withConnection(({ audit }) => audit(filter)),
     sweep: (bounds) => inTransaction('begin', ({ sweep }) => sweepBatch(sweep, bounds)),
     ping: () => withConnection(async (_, client) => void (await client.query('select 1'))),
