@@ -16,7 +16,7 @@ t.test(
   async (t) => {
     const [data, shelf, port, dice] = [newFolder(t), newFolder(t), await freePort(), createDice(seed)]
     const settings = { port, LYCHGATE_LOG_LEVEL: 'fatal', LYCHGATE_LIFETIMES_CODE_SECONDS: '600' }
-    const integrations = await addIntegrations(data, 12)
+    const integrations = await addIntegrations(`sqlite:${data}/lychgate.db`, 12)
     let running = await startProcess(t, data, settings)
     const { server } = running
     const load = createLoad(server, dice, integrations)

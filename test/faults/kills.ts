@@ -24,7 +24,7 @@ t.test(
       LYCHGATE_LIFETIMES_CODE_SECONDS: '600',
       LYCHGATE_LIFETIMES_REFRESH_REUSE_SECONDS: '600',
     }
-    const integrations = await addIntegrations(data, kills)
+    const integrations = await addIntegrations(`sqlite:${data}/lychgate.db`, kills)
     let running = await startProcess(t, data, { port, ...settings }, startBare)
     const { server } = running
     const load = createLoad(server, dice, integrations)

@@ -43,7 +43,7 @@ export async function register(server: Issuer, metadata: Record<string, unknown>
   })
   const body = (await response.json()) as Record<string, string>
   if (response.status !== 201)
-    throw new Error(`registration answered ${response.status} ${JSON.stringify(body)}`)
+    throw new Error(`registration answered ${response.status} ${JSON.stringify(body)}`, { cause: response })
   const { client_id: id = '', client_secret: secret, token_endpoint_auth_method: method = '' } = body
   const [first = redirectUri] = (metadata['redirect_uris'] as string[] | undefined) ?? []
   return { id, method, redirectUri: first, ...(secret !== undefined && { secret }) }
@@ -107,7 +107,8 @@ function answerPage(
   const decisions = buttons.map(({ value }) => value)
   const [first] = buttons.filter(({ name }) => name === 'account')
   if (first !== undefined) return agent.submit(page, { account: first.value })
-  if (!decisions.includes('approve')) throw new Error(`unexpected page ${page.status}: ${page.html}`)
+  if (!decisions.includes('approve'))
+    throw new Error(`unexpected page ${page.status}: ${page.html}`, { cause: page })
   return agent.submit(page, { decision: 'approve', ...(scope && { scope }) })
 }
 
@@ -129,7 +130,7 @@ export async function obtainCode(
   const landing = await agent.open(authorizationUrl(server, client, options.fields))
   const location = await signInAndApprove(agent, landing, options)
   const code = location.searchParams.get('code')
-  if (code === null) throw new Error(`no code: ${location}`)
+  if (code === null) throw new Error(`no code: ${location}`, { cause: location })
   return code
 }
 

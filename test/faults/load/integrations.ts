@@ -8,11 +8,11 @@ import type { TestClient } from '../../helpers/flow.ts'
 /** Public and not on a loopback address, so that a consent may be remembered. */
 const redirectUri = 'https://client.example/callback'
 
-/** Clients in the database of this data folder, in number `count`, for which consents are remembered. */
-export async function addIntegrations(data: string, count: number): Promise<readonly TestClient[]> {
-  const config = loadConfig({ mode: 'dev', flags: { data } })
+/** Clients in this store, in number `count`, for which consents are remembered. */
+export async function addIntegrations(url: string, count: number): Promise<readonly TestClient[]> {
+  const config = loadConfig({ mode: 'dev', flags: {} })
   const known = { scopes: config.scopes.map(({ name }) => name), resources: [config.issuer] }
-  const store = await openStore(`sqlite:${data}/lychgate.db`)
+  const store = await openStore(url)
   const added: TestClient[] = []
   for (let number = 0; number < count; number += 1) {
     const { client } = addIntegration(

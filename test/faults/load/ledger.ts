@@ -48,10 +48,12 @@ export interface Ledger {
   readonly acknowledged: Record<string, number>
   /** Requests without an answer. */
   lost: number
+  /** Requests that were told to come back, 503. Whether anything came of them is as unknown. */
+  unavailable: number
 }
 
 export function createLedger(): Ledger {
-  return { clients: [], consents: [], approvals: [], faults: [], acknowledged: {}, lost: 0 }
+  return { clients: [], consents: [], approvals: [], faults: [], acknowledged: {}, lost: 0, unavailable: 0 }
 }
 
 /** Asks the server about all of this, eight questions at a time; contradictions go to the faults. */

@@ -1,3 +1,4 @@
+import { setTimeout } from 'node:timers/promises'
 import type { Dice } from '../../fuzz/dice.ts'
 import {
   exchange,
@@ -68,7 +69,15 @@ export function createLoad(
       try {
         await actions[name](worker)
       } catch (error) {
-        // The connection broke: what was asked may have happened or not, and nobody answers for now.
+        // What was asked may have happened or not.
+        const wait = waitSeconds(error)
+        if (wait !== undefined) {
+          ledger.unavailable += 1
+          if (!wait) ledger.faults.push(`${name}: 503 that says nothing of when to come back`)
+          await setTimeout(Number(wait) * 1000)
+          continue
+        }
+        // The connection broke, and nobody answers for now.
         if (!(error instanceof TypeError)) ledger.faults.push(`${name}: ${error}`)
         else ledger.lost += 1
         return
@@ -86,6 +95,25 @@ export function createLoad(
       await running
     },
   }
+}
+
+/** When to come back, as text, of an answer that says that it is to be later; null when it does not say when. */
+function waitSeconds(error: unknown): string | null | undefined {
+  const cause = error instanceof Error ? error.cause : undefined
+  if (cause instanceof URL) {
+    // RFC 6749 §4.1.2.1 has no place for more.
+    return cause.searchParams.get('error') === 'temporarily_unavailable' ? '1' : undefined
+  }
+  // `as`: an answer, or a page.
+  const { status, headers } = (cause ?? {}) as Partial<Pick<Response, 'status' | 'headers'>>
+  return status === 503 ? headers?.get('retry-after') : undefined
+}
+
+/** The answer, unless it is that there is none for now. */
+async function answer(asked: Promise<Response>): Promise<Response> {
+  const response = await asked
+  if (response.status !== 503) return response
+  throw new Error(await response.text(), { cause: response })
 }
 
 function createActions(
@@ -145,7 +173,9 @@ function createActions(
     approval.touched += 1
     approval.codeSent = true
     approval.unsure = times === 2
-    const responses = await Promise.all(Array.from({ length: times }, () => exchange(server, client, code)))
+    const responses = await Promise.all(
+      Array.from({ length: times }, () => answer(exchange(server, client, code))),
+    )
     for (const response of responses.filter(({ status }) => status === 200)) {
       approval.redemptions += 1
       const tokens = (await response.json()) as Tokens
@@ -168,7 +198,7 @@ function createActions(
     if (approval?.refresh === undefined) return
     approval.touched += 1
     const old = approval.refresh
-    const response = await refresh(server, approval.client, old)
+    const response = await answer(refresh(server, approval.client, old))
     if (response.status !== 200) return fault('a refresh token is lost', response)
     const tokens = (await response.json()) as Tokens
     approval.used.push(old)
@@ -199,7 +229,7 @@ function createActions(
   ): Promise<void> {
     approval.touched += 1
     approval.unsure = true
-    const response = await asked
+    const response = await answer(asked)
     if (response.status !== status) return fault(what, response)
     await response.text()
     approval.unsure = false
@@ -212,7 +242,7 @@ function createActions(
     const token = approval?.access.shift()
     if (approval === undefined || token === undefined) return
     approval.touched += 1
-    const response = await revoke(server, approval, token)
+    const response = await answer(revoke(server, approval, token))
     if (response.status !== 200) return fault('revocation of an access token', response)
     await response.text()
     approval.revokedAccess.push(token)

@@ -1,0 +1,113 @@
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
+import { chownSync, mkdirSync, mkdtempSync, openSync, readdirSync, readFileSync, readlinkSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+
+/** One temporary folder in which everything runs and is kept. */
+export interface Folder {
+  readonly path: string
+  /** Makes a folder below it for the programs, and returns its path. */
+  add(name: string): string
+  /** Starts a program in this folder or one below; what it says goes to `<name>.log`. */
+  start(name: string, command: readonly string[], options?: Surroundings): ChildProcess
+  /** The same, to its end. */
+  run(name: string, command: readonly string[], options?: Surroundings): Promise<void>
+  /** What a program said last. */
+  lastWords(name: string): string
+  /** Ends every process that runs in the folder, and removes it. */
+  remove(): Promise<void>
+}
+
+interface Surroundings {
+  /** The folder it runs in; this one unless said. */
+  readonly cwd?: string
+  /** All the variables it gets. */
+  readonly environment?: Readonly<Record<string, string>>
+  /** Whether it runs as whoever started this; otherwise root's programs run as `nobody`. */
+  readonly asStarter?: boolean
+}
+
+/** What removes the folder, and outlives whoever made it: it waits for the end of its input, which comes with any end. */
+const reaper = `trap '' INT TERM HUP
+cat > /dev/null
+while running=$(find /proc/[0-9]*/cwd -lname "$1*" 2> /dev/null | cut -d / -f 3) && [ -n "$running" ]; do
+  kill -KILL $running 2> /dev/null
+  sleep 0.1
+done
+for file in $(find "$1" -name postmaster.pid); do ipcrm -m $(awk 'NR == 7 { print $2 }' "$file"); done
+rm -rf "$1"`
+
+/** Makes the folder; it and what runs in it end with this process, also when this process is killed. */
+export function makeFolder(): Folder {
+  const path = mkdtempSync(join(tmpdir(), 'lychgate-cluster-'))
+  const end = spawn('sh', ['-c', reaper, 'sh', path], {
+    cwd: '/',
+    detached: true,
+    stdio: ['pipe', 'ignore', 'ignore'],
+  })
+  const ended = new Promise<void>((resolve) => end.once('exit', () => resolve()))
+  const user = process.getuid?.() === 0 ? idsOf('nobody') : undefined
+  if (user !== undefined) chownSync(path, ...user)
+  const logOf = (name: string) => join(path, `${name}.log`)
+
+  function start(
+    name: string,
+    command: readonly string[],
+    { cwd = path, environment = {}, asStarter = false }: Surroundings = {},
+  ) {
+    const log = openSync(logOf(name), 'a')
+    const variables = Object.entries({ PATH: '/usr/sbin:/usr/bin:/sbin:/bin', HOME: path, ...environment })
+    // Nothing of the surrounding variables may reach them.
+    const args = ['-i', ...variables.map((pair) => pair.join('=')), ...command]
+    const as = user !== undefined && !asStarter ? { uid: user[0], gid: user[1] } : {}
+    return spawn('env', args, { cwd, stdio: ['ignore', log, log], ...as })
+  }
+
+  function lastWords(name: string): string {
+    return readFileSync(logOf(name), 'utf8').trimEnd().split('\n').slice(-15).join('\n')
+  }
+
+  return {
+    path,
+    add: (name) => {
+      const added = join(path, name)
+      mkdirSync(added, { mode: 0o700 })
+      if (user !== undefined) chownSync(added, ...user)
+      return added
+    },
+    start,
+    run: async (name, command, options) => {
+      const child = start(name, command, options)
+      const code = await new Promise((resolve, reject) => child.once('exit', resolve).once('error', reject))
+      if (code !== 0) throw new Error(`${name} ended with ${code}:\n${lastWords(name)}`)
+    },
+    lastWords,
+    remove: async () => {
+      end.stdin.end()
+      await ended
+    },
+  }
+}
+
+function idsOf(user: string): [uid: number, gid: number] {
+  const [uid, gid] = ['-u', '-g'].map((flag) =>
+    Number(spawnSync('id', [flag, user], { encoding: 'utf8' }).stdout),
+  )
+  if (!uid || !gid) throw new Error(`there is no user ${user} on this machine`)
+  return [uid, gid]
+}
+
+/** The processes that run in this folder or one below it. */
+export function processesIn(folder: string): readonly number[] {
+  const isInside = (pid: string) => {
+    try {
+      return `${readlinkSync(`/proc/${pid}/cwd`)}/`.startsWith(`${folder}/`)
+    } catch {
+      // It ended meanwhile, or is somebody else's.
+      return false
+    }
+  }
+  return readdirSync('/proc')
+    .filter((name) => /^\d+$/.test(name) && isInside(name))
+    .map(Number)
+}

@@ -1,0 +1,26 @@
+import { setTimeout } from 'node:timers/promises'
+
+/** Longer than anything here takes, also on a machine that is busy with other things. */
+const mostSeconds = 120
+
+/** Asks until the answer is something, and returns it. */
+export async function until<T>(what: string, ask: () => Promise<T | false | undefined>): Promise<T> {
+  const latest = performance.now() + mostSeconds * 1000
+  while (performance.now() < latest) {
+    const answer = await ask()
+    if (answer) return answer
+    await setTimeout(100)
+  }
+  throw new Error(`waited ${mostSeconds} s for ${what}`)
+}
+
+/** The status this URL answers with; undefined when nobody answers. */
+export async function askStatus(url: string): Promise<number | undefined> {
+  try {
+    const response = await fetch(url, { signal: AbortSignal.timeout(2000) })
+    await response.arrayBuffer()
+    return response.status
+  } catch {
+    return undefined
+  }
+}

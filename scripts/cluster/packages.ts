@@ -1,0 +1,105 @@
+/** The programs a cluster is made of: those of this machine, and the rest from Debian packages, unpacked and not installed. */
+import { existsSync, mkdirSync, readdirSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Folder } from './folder.ts'
+
+/** Where each program is, and what it has to be told to find its libraries. */
+export interface Programs {
+  readonly etcd: string
+  readonly haproxy: string
+  /** Runs Patroni; its configuration file comes last. */
+  readonly patroni: readonly string[]
+  /** The folder with `postgres`, `initdb`, `pg_rewind`. */
+  readonly postgres: string
+  readonly environment: Readonly<Record<string, string>>
+}
+
+/** Says in one line why the programs cannot be had on this machine. */
+export class ProgramsMissing extends Error {}
+
+/** `/` and the folder packages are unpacked to, in which they are laid out as in `/`. */
+type Roots = readonly string[]
+
+/**
+ * Finds the programs, and gets those that are not there with apt: no package is installed, so there is no need of root,
+ * no service is started and nothing stays on the machine.
+ * @throws {ProgramsMissing}
+ */
+export async function getPrograms(folder: Folder): Promise<Programs> {
+  const roots: Roots = [join(folder.path, 'packages'), '/']
+  const missing = missingPackages(roots)
+  if (missing.length > 0) await unpackPackages(folder, missing)
+  const [still] = missingPackages(roots)
+  if (still !== undefined) throw new ProgramsMissing(`the package ${still} has not what it should have`)
+  return {
+    etcd: find(roots, 'usr/bin/etcd') ?? '',
+    haproxy: find(roots, 'usr/sbin/haproxy') ?? '',
+    patroni: [find(roots, 'usr/bin/python3') ?? '', '-m', 'patroni'],
+    postgres: findPostgres(roots) ?? '',
+    environment: {
+      PYTHONPATH: join(roots[0] ?? '', 'usr/lib/python3/dist-packages'),
+      LD_LIBRARY_PATH: libraries(roots[0] ?? '').join(':'),
+    },
+  }
+}
+
+function missingPackages(roots: Roots): readonly string[] {
+  return [
+    ...(find(roots, 'usr/bin/etcd') ? [] : ['etcd-server']),
+    ...(find(roots, 'usr/sbin/haproxy') ? [] : ['haproxy']),
+    // Patroni speaks to etcd through a library that it only suggests.
+    ...(find(roots, 'usr/lib/python3/dist-packages/patroni') ? [] : ['patroni', 'python3-etcd']),
+    ...(findPostgres(roots) ? [] : ['postgresql']),
+  ]
+}
+
+function find(roots: Roots, path: string): string | undefined {
+  return roots.map((root) => join(root, path)).find((file) => existsSync(file))
+}
+
+/** The newest that is there: Debian keeps every version in a folder of its own. */
+function findPostgres(roots: Roots): string | undefined {
+  const folders = roots.flatMap((root) => {
+    const all = join(root, 'usr/lib/postgresql')
+    return existsSync(all) ? readdirSync(all).map((version) => join(all, version, 'bin')) : []
+  })
+  const version = (path: string) => Number(path.split('/').at(-2))
+  return folders
+    .filter((path) => version(path) >= 15 && existsSync(join(path, 'pg_rewind')))
+    .sort((one, other) => version(other) - version(one))[0]
+}
+
+function libraries(root: string): readonly string[] {
+  const all = join(root, 'usr/lib')
+  if (!existsSync(all)) return []
+  return [all, ...readdirSync(all).flatMap((name) => (name.endsWith('-linux-gnu') ? [join(all, name)] : []))]
+}
+
+async function unpackPackages(folder: Folder, names: readonly string[]): Promise<void> {
+  if (!existsSync('/usr/bin/apt-get')) {
+    throw new ProgramsMissing(`${names.join(', ')}: not on this machine, and it has no apt-get to get them`)
+  }
+  const apt = join(folder.path, 'apt')
+  const options = [
+    `Dir::State::lists=${apt}/lists`,
+    `Dir::Cache=${apt}/cache`,
+    'Debug::NoLocking=1',
+    'APT::Install-Recommends=0',
+  ].flatMap((option) => ['-o', option])
+  const script = `set -e
+mkdir -p ${apt}/lists/partial ${apt}/cache/archives/partial
+apt-get ${options.join(' ')} --quiet update
+apt-get ${options.join(' ')} --quiet --yes --download-only install ${names.join(' ')}
+for package in ${apt}/cache/archives/*.deb; do dpkg-deb --extract $package ${folder.path}/packages; done`
+  mkdirSync(folder.path, { recursive: true })
+  await folder.run('packages', ['sh', '-c', script]).catch((error: unknown) => {
+    const line = folder
+      .lastWords('packages')
+      .split('\n')
+      .findLast((text) => text.startsWith('E: '))
+    throw new ProgramsMissing(
+      `${names.join(', ')}: not on this machine, and apt-get cannot get them: ${line?.slice(3) ?? 'no word why'}`,
+      { cause: error },
+    )
+  })
+}

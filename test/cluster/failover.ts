@@ -1,0 +1,122 @@
+/**
+ * Two Lychgate nodes on a PostgreSQL that fails over, with Patroni, etcd and HAProxy as an operator would run them: the
+ * primary is lost again and again under load. FAULTS_SEED repeats what the clients do.
+ */
+import { setTimeout } from 'node:timers/promises'
+import t, { type Test } from 'tap'
+import { makeFolder } from '../../scripts/cluster/folder.ts'
+import { getPrograms } from '../../scripts/cluster/packages.ts'
+import { type Roles, startCluster } from '../../scripts/cluster/start.ts'
+import { addIntegrations } from '../faults/load/integrations.ts'
+import { check, checkSingleUse } from '../faults/load/ledger.ts'
+import { createLoad } from '../faults/load/load.ts'
+import { createDice } from '../fuzz/dice.ts'
+import { startWatch } from './watch.ts'
+
+/** How long writes may be away. */
+const mostSeconds = 30
+/** How long a request may wait for its answer, which may be 503. */
+const longestSeconds = 12
+
+const seed = process.env['FAULTS_SEED'] ?? String(Date.now())
+t.comment(`seed ${seed}`)
+const folder = makeFolder()
+t.teardown(() => folder.remove())
+const cluster = await startCluster(folder, await getPrograms(folder), {
+  LYCHGATE_LOG_LEVEL: 'error',
+  LYCHGATE_RATE_LIMITS: 'off',
+  // Long enough for whoever lost an answer to ask again.
+  LYCHGATE_LIFETIMES_CODE_SECONDS: '600',
+  LYCHGATE_LIFETIMES_REFRESH_REUSE_SECONDS: '600',
+})
+const load = createLoad(cluster, createDice(seed), await addIntegrations(cluster.store, 30), 3)
+const { ledger } = load
+
+t.test('the primary is killed while its standby is behind: nothing acknowledged is lost', async (t) => {
+  await failOver(t, async ({ primary, standby }) => {
+    // What is answered now the standby has not got, unless answers wait for it.
+    cluster.freeze(standby)
+    await setTimeout(1000)
+    cluster.kill(primary)
+    cluster.thaw(standby)
+    return () => cluster.revive(primary)
+  })
+})
+
+t.test('the one that took over is killed: nothing acknowledged is lost', async (t) => {
+  await failOver(t, async ({ primary }) => {
+    cluster.kill(primary)
+    return () => cluster.revive(primary)
+  })
+})
+
+t.test('the primary hangs, with every connection open: nothing acknowledged is lost', async (t) => {
+  await failOver(t, async ({ primary }) => {
+    cluster.freeze(primary)
+    return () => cluster.thaw(primary)
+  })
+})
+
+t.test('the standby is killed: writes go on without it', async (t) => {
+  const { primary, standby } = await cluster.settled()
+  await lose(t, async () => cluster.kill(standby))
+  t.strictSame(await cluster.roles(), { primary })
+})
+
+t.test('all that was ever acknowledged is there, and no code or refresh token works twice', async (t) => {
+  await check(cluster, ledger, ledger)
+  t.strictSame(ledger.faults.splice(0), [])
+  await checkSingleUse(cluster, ledger)
+  t.strictSame(ledger.faults, [])
+  t.comment(JSON.stringify({ ...ledger.acknowledged, lost: ledger.lost, unavailable: ledger.unavailable }))
+  for (const what of ['registration', 'consent', 'code', 'token', 'rotation', 'replay', 'revocation']) {
+    t.ok((ledger.acknowledged[what] ?? 0) >= 5, `${ledger.acknowledged[what]} times: ${what}`)
+  }
+})
+
+/** Loses the primary: the other takes over, and what was lost becomes its standby. */
+async function failOver(t: Test, loss: (roles: Roles) => Promise<() => void>): Promise<void> {
+  const { primary, standby } = await cluster.settled()
+  let bringBack: () => void = () => undefined
+  const unavailable = await lose(
+    t,
+    async () => {
+      bringBack = await loss({ primary, standby })
+    },
+    async () => {
+      bringBack()
+      t.strictSame(await cluster.settled(), { primary: standby, standby: primary }, 'they changed places')
+    },
+  )
+  t.ok(unavailable > 0, `${unavailable} answers were 503`)
+}
+
+/** Loses something under load and waits for writes; what was acknowledged must be true then. Counts answers of 503. */
+async function lose(
+  t: Test,
+  loss: () => Promise<void>,
+  afterwards: () => Promise<void> = async () => undefined,
+): Promise<number> {
+  load.begin()
+  const watch = await startWatch(cluster)
+  await setTimeout(2000)
+  await loss()
+  const seconds = await watch.untilWritten(performance.now())
+  await setTimeout(1000)
+  await afterwards()
+  await setTimeout(1000)
+  await load.end()
+  const { writes, reads, longest, unavailable } = await watch.end()
+  t.ok(seconds < mostSeconds, `writes are back ${seconds.toFixed(1)} s after it`)
+  t.ok(longest < longestSeconds, `no answer took longer than ${longest.toFixed(1)} s`)
+  t.strictSame(new Set([...writes, '503 1']), new Set(['201 null', '503 1']))
+  t.strictSame(new Set([...reads, '503 1']), new Set(['200 null', '503 1']))
+  t.equal(ledger.lost, 0, 'every request was answered')
+  await check(cluster, ledger, {
+    clients: ledger.clients.slice(-50),
+    consents: ledger.consents.slice(-3),
+    approvals: ledger.approvals.slice(-100),
+  })
+  t.strictSame(ledger.faults.splice(0), [])
+  return unavailable
+}

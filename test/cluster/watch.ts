@@ -1,0 +1,86 @@
+import { setTimeout } from 'node:timers/promises'
+import { callApi, type Issuer, obtainTokens, register } from '../helpers/flow.ts'
+import { devAlice } from '../helpers/process.ts'
+
+/** Somebody who writes and somebody who reads, four times a second, and what they were answered. */
+export interface Watch {
+  /** Resolves with the first write that was asked for after this instant and acknowledged: seconds after it. */
+  untilWritten(instant: number): Promise<number>
+  end(): Promise<Seen>
+}
+
+export interface Seen {
+  /** Each kind of answer once: status and Retry-After. */
+  readonly writes: readonly string[]
+  readonly reads: readonly string[]
+  /** How many of all were 503. */
+  readonly unavailable: number
+  /** Seconds that the slowest took. */
+  readonly longest: number
+}
+
+interface Answer {
+  readonly kind: string
+  readonly askedAt: number
+  readonly answeredAt: number
+}
+
+export async function startWatch(server: Issuer): Promise<Watch> {
+  const { access_token: token } = await obtainTokens(server, await register(server), { person: devAlice })
+  const metadata = JSON.stringify({ client_name: 'Watch', redirect_uris: ['http://127.0.0.1:1/callback'] })
+  const writes = repeat(() =>
+    fetch(`${server.issuer}/api/oauth/register`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: metadata,
+    }),
+  )
+  const reads = repeat(() => callApi(server, '/api/oauth/userinfo', token))
+  return {
+    untilWritten: async (instant) => {
+      for (;;) {
+        const first = writes.answers.find(({ kind, askedAt }) => askedAt > instant && kind.startsWith('201'))
+        if (first !== undefined) return (first.answeredAt - instant) / 1000
+        await setTimeout(50)
+      }
+    },
+    end: async () => {
+      await Promise.all([writes.end(), reads.end()])
+      const all = [...writes.answers, ...reads.answers]
+      return {
+        writes: kindsOf(writes.answers),
+        reads: kindsOf(reads.answers),
+        unavailable: all.filter(({ kind }) => kind.startsWith('503')).length,
+        longest: Math.max(...all.map(({ askedAt, answeredAt }) => answeredAt - askedAt)) / 1000,
+      }
+    },
+  }
+}
+
+function repeat(ask: () => Promise<Response>) {
+  const answers: Answer[] = []
+  let isOver = false
+  const running = (async () => {
+    while (!isOver) {
+      const askedAt = performance.now()
+      const kind = await ask().then(
+        async (response) => {
+          await response.arrayBuffer()
+          return `${response.status} ${response.headers.get('retry-after')}`
+        },
+        (error: unknown) => String(error),
+      )
+      answers.push({ kind, askedAt, answeredAt: performance.now() })
+      await setTimeout(250)
+    }
+  })()
+  const end = async () => {
+    isOver = true
+    await running
+  }
+  return { answers, end }
+}
+
+function kindsOf(answers: readonly Answer[]): readonly string[] {
+  return [...new Set(answers.map(({ kind }) => kind))].sort()
+}
