@@ -12,6 +12,7 @@ import { loadCore, type RunningServer } from './process.ts'
 import { report, writeReport } from './report.ts'
 import type { Result, Sample } from './result.ts'
 import { startFloor, startLychgate, startOidcProvider, type Target } from './targets.ts'
+import { work } from './work.ts'
 import { type Lane, type Workload, workloads } from './workloads.ts'
 
 const { values } = parseArgs({
@@ -87,7 +88,10 @@ async function sampleTarget(workload: Workload, target: Target, count: number): 
   const wanted = Math.ceil(((rates.get(key) ?? 200) * seconds * 1.3) / count)
   const isPrepared = lanes[0]?.prepare !== undefined
   if (isPrepared) await Promise.all(lanes.map((lane) => lane.prepare?.(wanted)))
-  const sample = await slice(lanes, target.server, isPrepared ? wanted : Number.POSITIVE_INFINITY)
+  const sample = await work(lanes, target.server, seconds, {
+    ...(isPrepared && { most: wanted }),
+    ownCore: true,
+  })
   rates.set(key, sample.operations / sample.seconds)
   for (const lane of lanes) lane.close()
   return { ...sample, workload: workload.name, server: target.name, connections: count }
@@ -116,38 +120,7 @@ async function sampleFloor(
       close: () => connection.close(),
     }
   })
-  const sample = await slice(lanes, server, Number.POSITIVE_INFINITY)
+  const sample = await work(lanes, server, seconds, { ownCore: true })
   for (const lane of lanes) lane.close()
   return { ...sample, workload: name, server: 'bare Fastify', connections: count }
-}
-
-/** Lets all lanes work for a while, or until what was prepared is used up. */
-async function slice(lanes: readonly Lane[], server: RunningServer, most: number) {
-  const latencies: number[] = []
-  // A load that sleeps between answers would make whichever server is slower pay for waking it, at each of them.
-  let isBusy = true
-  const stayAwake = () => void (isBusy && setImmediate(stayAwake))
-  stayAwake()
-  const cpu = server.cpu()
-  const began = performance.now()
-  const end = began + seconds * 1000
-  await Promise.all(
-    lanes.map(async (lane) => {
-      for (let done = 0; done < most; done += 1) {
-        const sent = performance.now()
-        if (sent >= end) return
-        await lane.operate()
-        latencies.push(performance.now() - sent)
-      }
-    }),
-  )
-  const passed = (performance.now() - began) / 1000
-  const used = server.cpu() - cpu
-  isBusy = false
-  return {
-    operations: latencies.length,
-    seconds: passed,
-    cpu: used,
-    latencies: Float64Array.from(latencies).sort(),
-  }
 }

@@ -1,8 +1,11 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { readdirSync, readFileSync } from 'node:fs'
+import { cpus } from 'node:os'
 
 /** The core of the servers, and that of the load. */
 export const [serverCore, loadCore] = [0, 1]
+
+const allCores = `0-${cpus().length - 1}`
 
 /** A server on its core. */
 export interface RunningServer {
@@ -14,14 +17,18 @@ export interface RunningServer {
   stop(): Promise<void>
 }
 
-/** Starts a command on the servers' core and waits for its first 200 from `/readyz` or `probe`. */
+/** Starts a command, on the servers' core unless it may have any, and waits for its first 200 from `/readyz` or `probe`. */
 export async function startServer(
   command: readonly string[],
   port: number,
-  { environment = {}, probe = '/readyz' }: { environment?: Record<string, string>; probe?: string } = {},
+  {
+    environment = {},
+    probe = '/readyz',
+    anyCore = false,
+  }: { environment?: Record<string, string>; probe?: string; anyCore?: boolean } = {},
 ): Promise<{ readonly server: RunningServer; readonly milliseconds: number }> {
   const began = performance.now()
-  const child = spawn('taskset', ['-c', String(serverCore), ...command], {
+  const child = spawn('taskset', ['-c', anyCore ? allCores : String(serverCore), ...command], {
     env: { PATH: process.env['PATH'] ?? '', ...environment },
     stdio: ['ignore', 'ignore', 'pipe'],
   })
@@ -40,12 +47,7 @@ function running(child: ChildProcess, port: number): RunningServer {
   const { pid } = child
   return {
     port,
-    cpu: () =>
-      // The scheduler's own nanoseconds of every thread: `stat` counts in steps of 10 ms.
-      readdirSync(`/proc/${pid}/task`).reduce((sum, thread) => {
-        const [used] = readFileSync(`/proc/${pid}/task/${thread}/schedstat`, 'utf8').split(' ')
-        return sum + Number(used) / 1000
-      }, 0),
+    cpu: () => cpuOf(pid),
     memory: () => Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]) / 1024,
     stop: () =>
       new Promise((resolve) => {
@@ -53,6 +55,15 @@ function running(child: ChildProcess, port: number): RunningServer {
         child.kill('SIGKILL')
       }),
   }
+}
+
+/** CPU a process has used so far, user and system, in microseconds. */
+export function cpuOf(pid: number | undefined): number {
+  // The scheduler's own nanoseconds of every thread: `stat` counts in steps of 10 ms.
+  return readdirSync(`/proc/${pid}/task`).reduce((sum, thread) => {
+    const [used] = readFileSync(`/proc/${pid}/task/${thread}/schedstat`, 'utf8').split(' ')
+    return sum + Number(used) / 1000
+  }, 0)
 }
 
 async function answers(port: number, path: string): Promise<boolean> {

@@ -91,12 +91,17 @@ function summary(samples: readonly Sample[]): Summary | undefined {
   }
 }
 
-const page = new URL('../../docs/performance.md', import.meta.url)
 const [begin, end] = ['<!-- measured -->', '<!-- end of measured -->']
 
 /** Puts the tables into docs/performance.md, between their marks. */
 export function writeReport(result: Result): void {
+  writeMeasured('performance.md', report(result))
+}
+
+/** Puts this text between the marks of a page of docs/. */
+export function writeMeasured(name: string, measured: string): void {
+  const page = new URL(`../../docs/${name}`, import.meta.url)
   const text = readFileSync(page, 'utf8')
   const [before, after] = [text.split(begin)[0], text.split(end)[1]]
-  writeFileSync(page, `${before}${begin}\n${report(result)}${end}${after}`)
+  writeFileSync(page, `${before}${begin}\n${measured}${end}${after}`)
 }

@@ -47,8 +47,25 @@ const executable = `${root}dist/lychgate`
 const node = process.execPath
 const secret = 'only for the benchmark, which nobody else reads'
 
+/** Starts another node beside one. */
+export type AnotherNode = () => Promise<RunningServer>
+
 /** Lychgate as it is shipped, on SQLite with every write on disk, with its log. */
 export async function startLychgate(): Promise<Target> {
+  return (await startOn({})).target
+}
+
+/** The same on whatever core, on this PostgreSQL where one is given; more nodes can be started beside it. */
+export async function startOnAnyCore(
+  store?: string,
+): Promise<{ readonly target: Target; readonly another: AnotherNode }> {
+  return startOn(store === undefined ? {} : { LYCHGATE_STORE: store }, true)
+}
+
+async function startOn(
+  settings: Readonly<Record<string, string>>,
+  anyCore = false,
+): Promise<{ readonly target: Target; readonly another: AnotherNode }> {
   if (!existsSync(executable)) throw new Error('dist/lychgate is not there: npm run build')
   const data = mkdtempSync(join(tmpdir(), 'lychgate-bench-'))
   const port = await freePort()
@@ -59,6 +76,7 @@ export async function startLychgate(): Promise<Target> {
     LYCHGATE_DATA: data,
     LYCHGATE_SECRET: secret,
     LYCHGATE_RATE_LIMITS: 'off',
+    ...settings,
   }
   const run = (args: readonly string[], input = '') => command(args, environment, input)
   run(['user', 'add', 'bench'], 'a password for the benchmark\n')
@@ -68,7 +86,11 @@ export async function startLychgate(): Promise<Target> {
   }
   const [app, appEs256] = [add(), add('--id-token-alg', 'ES256')]
   const api = clientOf(run(['client', 'add', '--name', 'API', '--resource', issuer, '--json']))
-  const { server, milliseconds } = await startServer([executable, 'serve'], port, { environment })
+  const start = async (own: number) => {
+    const variables = { ...environment, LYCHGATE_PORT: String(own) }
+    return startServer([executable, 'serve'], own, { environment: variables, anyCore })
+  }
+  const { server, milliseconds } = await start(port)
   const idleMemory = server.memory()
   const paths = {
     discovery: '/.well-known/openid-configuration',
@@ -95,6 +117,7 @@ export async function startLychgate(): Promise<Target> {
     api,
     cookie: cookieOf(agent),
   }
+  return { target, another: async () => (await start(await freePort())).server }
 }
 
 /** oidc-provider, on its own durable adapter or in memory. */

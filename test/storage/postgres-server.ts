@@ -13,6 +13,8 @@ export interface PostgresServer {
   readonly url: string
   /** The URL of a new, empty database. */
   createDatabase(): Promise<string>
+  /** Of the process that starts all others. */
+  processId(): number
   /** Ends all sessions, and then itself, in order. */
   stop(): Promise<void>
   /** Ends at once, with nothing in order: the next start recovers. */
@@ -48,8 +50,11 @@ export async function startPostgres(t: Owner): Promise<PostgresServer> {
     rmSync(folder, { recursive: true, force: true })
   })
   const url = `postgres://postgres:test@127.0.0.1:${port}/postgres`
+  // The first line of the file, which goes with the process.
+  const processId = () => Number.parseInt(readFileSync(join(folder, 'cluster', 'postmaster.pid'), 'utf8'), 10)
   return {
     url,
+    processId,
     createDatabase: () => createDatabase(url),
     async stop() {
       isRunning = false
@@ -57,10 +62,9 @@ export async function startPostgres(t: Owner): Promise<PostgresServer> {
     },
     async abort() {
       isRunning = false
-      // The first line is the process; the file goes with it.
-      const [pid] = readFileSync(join(folder, 'cluster', 'postmaster.pid'), 'utf8').split('\n')
-      process.kill(Number(pid), 'SIGQUIT')
-      while (isAlive(Number(pid))) await setTimeout(20)
+      const pid = processId()
+      process.kill(pid, 'SIGQUIT')
+      while (isAlive(pid)) await setTimeout(20)
     },
     async start() {
       await server.start()

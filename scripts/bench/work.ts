@@ -1,0 +1,39 @@
+import type { Sample } from './result.ts'
+import type { Lane } from './workloads.ts'
+
+/** Lets all lanes work for so many seconds, or until what was prepared, `most` operations of each, is used up. */
+export async function work(
+  lanes: readonly Lane[],
+  server: { cpu(): number },
+  seconds: number,
+  { most = Number.POSITIVE_INFINITY, ownCore = false } = {},
+): Promise<Pick<Sample, 'operations' | 'seconds' | 'cpu' | 'latencies'>> {
+  const latencies: number[] = []
+  // A load that sleeps between answers would make whichever server is slower pay for waking it, at each of them. One
+  // that has no core of its own would take theirs.
+  let isBusy = ownCore
+  const stayAwake = () => void (isBusy && setImmediate(stayAwake))
+  stayAwake()
+  const cpu = server.cpu()
+  const began = performance.now()
+  const end = began + seconds * 1000
+  await Promise.all(
+    lanes.map(async (lane) => {
+      for (let done = 0; done < most; done += 1) {
+        const sent = performance.now()
+        if (sent >= end) return
+        await lane.operate()
+        latencies.push(performance.now() - sent)
+      }
+    }),
+  )
+  const passed = (performance.now() - began) / 1000
+  const used = server.cpu() - cpu
+  isBusy = false
+  return {
+    operations: latencies.length,
+    seconds: passed,
+    cpu: used,
+    latencies: Float64Array.from(latencies).sort(),
+  }
+}
