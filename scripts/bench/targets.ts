@@ -105,8 +105,8 @@ async function startOn(
   }
   const agent = new UserAgent(issuer)
   for (const client of [app, appEs256]) await agreeInLychgate(agent, issuer + authorizeUrl(paths, client))
-  return {
-    name: 'Lychgate',
+  const target = {
+    name: 'Lychgate' as const,
     server,
     issuer,
     startMilliseconds: milliseconds,
