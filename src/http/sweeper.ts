@@ -15,15 +15,15 @@ export const sweeper: FastifyPluginAsync<Pick<AppDeps, 'config' | 'store' | 'clo
   const server = repeat(app, rest, async () => {
     try {
       const now = clock()
-      const swept = await store.sweep({
+      const { rows, more } = await store.sweep({
         now,
         clientsUnusedSince: now - unusedClientSeconds,
         clientsIdleSince: since(now, idle),
         refusalsKept: config.refusalsKept,
         auditedSince: since(now, config.auditSeconds),
       })
-      if (swept > 0) app.log.debug({ swept }, 'swept expired records')
-      return swept > 0 ? pauseMilliseconds : rest
+      if (rows > 0) app.log.debug({ swept: rows }, 'swept expired records')
+      return more ? pauseMilliseconds : rest
     } catch (error) {
       if (!server.isClosed) app.log.warn({ err: error }, 'sweeping failed')
       return rest

@@ -82,6 +82,14 @@ export interface SweepBounds {
   readonly auditedSince: Seconds
 }
 
+/** What one sweep came to. */
+export interface Swept {
+  /** That were deleted. */
+  readonly rows: number
+  /** There was more than one sweep takes: another should follow soon. */
+  readonly more: boolean
+}
+
 /** What a store tells of itself, at the cost of a few look-ups by key. */
 export interface StoreActivity {
   /** As the sweep counted them when it last came by all; absent until it has. */
@@ -154,8 +162,8 @@ export interface Store {
   write(...writes: readonly Write[]): Promise<void>
   /** The newest audit events that the filter lets through, oldest of them first. For operators' commands, not for requests. */
   audit(filter: AuditFilter): Promise<readonly AuditEvent[]>
-  /** Deletes some of what these bounds take: a small batch a call; returns how many rows went. */
-  sweep(bounds: SweepBounds): Promise<number>
+  /** Deletes some of what these bounds take, in transactions of a few rows with requests between them. */
+  sweep(bounds: SweepBounds): Promise<Swept>
   activity(): Promise<StoreActivity>
   population(): Promise<Population>
   /** All of it, as of one instant. For development servers, which have little. */

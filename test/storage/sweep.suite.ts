@@ -1,6 +1,6 @@
 import type { Test } from 'tap'
 import type { Write } from '../../src/domain/decision.ts'
-import type { Store, SweepBounds } from '../../src/storage/store.ts'
+import type { Store, SweepBounds, Swept } from '../../src/storage/store.ts'
 import * as sample from './samples.ts'
 import { grantOwners, insertGrant, type OpenEmpty } from './store.suite.ts'
 
@@ -29,15 +29,15 @@ export function sweeps(t: Test, openEmpty: OpenEmpty): void {
 
   t.test('before anything has expired nothing goes', async (t) => {
     const store = await filled(t)
-    t.equal(await store.sweep(bounds(1059, 1000, 100)), 0)
-    t.equal(await store.sweep(bounds(1060, 1000, 100)), 1, 'the grant whose code expired at 1060')
-    t.equal(await store.sweep(bounds(1999, 1000, 100)), 0)
+    t.equal((await store.sweep(bounds(1059, 1000, 100))).rows, 0)
+    t.equal((await store.sweep(bounds(1060, 1000, 100))).rows, 1, 'the grant whose code expired at 1060')
+    t.equal((await store.sweep(bounds(1999, 1000, 100))).rows, 0)
     t.ok(await store.find('session', sample.session.id))
   })
 
   t.test('what has expired goes, and nothing else', async (t) => {
     const store = await filled(t)
-    t.equal(await store.sweep(bounds(2000, 1000, 100)), 4)
+    t.equal((await store.sweep(bounds(2000, 1000, 100))).rows, 4)
     t.equal(await store.find('grant', sample.grant.id), undefined)
     t.equal(await store.find('session', sample.session.id), undefined)
     t.equal(await store.find('throttle', sample.throttle.key), undefined)
@@ -47,16 +47,16 @@ export function sweeps(t: Test, openEmpty: OpenEmpty): void {
       id: sample.fullGrant.id,
       seq: sample.fullGrant.seq,
     })
-    t.equal(await store.sweep(bounds(2000, 1000, 100)), 0)
+    t.equal((await store.sweep(bounds(2000, 1000, 100))).rows, 0)
   })
 
   t.test('a revocation outlives its token by a day, against a clock that ran ahead', async (t) => {
     const store = await filled(t)
     const isRevoked = async () =>
       (await store.find('grant', sample.fullGrant.id))?.revokedTokens.includes(sample.bytes(5, 16))
-    while ((await store.sweep(bounds(2000 + 86_399, 1000, 100))) > 0);
+    while ((await store.sweep(bounds(2000 + 86_399, 1000, 100))).rows > 0);
     t.equal(await isRevoked(), true)
-    while ((await store.sweep(bounds(2000 + 86_400, 1000, 100))) > 0);
+    while ((await store.sweep(bounds(2000 + 86_400, 1000, 100))).rows > 0);
     t.equal(await isRevoked(), false)
   })
 
@@ -66,7 +66,7 @@ export function sweeps(t: Test, openEmpty: OpenEmpty): void {
       return { ...sample.client, id: origin, origin }
     })
     for (const client of added) await store.write({ op: 'insertClient', client })
-    t.equal(await store.sweep(bounds(1000, 1001, 100)), 1)
+    t.equal((await store.sweep(bounds(1000, 1001, 100))).rows, 1)
     for (const { id } of added) t.ok(await store.find('client', id), id)
     t.equal(await store.find('client', sample.client.id), undefined)
     t.ok(await store.find('client', 'used'))
@@ -86,9 +86,9 @@ export function sweeps(t: Test, openEmpty: OpenEmpty): void {
     }
     await store.write({ op: 'insertClient', client: { ...sample.client, id: 'never' } })
     const idleSince = (since: number) => ({ ...bounds(9000, 0, 0), clientsIdleSince: since })
-    t.equal(await store.sweep(idleSince(0)), 0)
-    t.equal(await store.sweep(idleSince(1001)), 0)
-    t.equal(await store.sweep(idleSince(2000)), 3)
+    t.equal((await store.sweep(idleSince(0))).rows, 0)
+    t.equal((await store.sweep(idleSince(1001))).rows, 0)
+    t.equal((await store.sweep(idleSince(2000))).rows, 3)
     const left = (await store.list('client')).map(({ id }) => id)
     t.strictSame(left, [...uses.map((usedAt) => `added-${usedAt}`), 'never', 'used-2000'])
   })
@@ -101,29 +101,29 @@ export function sweeps(t: Test, openEmpty: OpenEmpty): void {
         refusal: { ...sample.refusal, id: `request-${n}`, at: 100 - n },
       })
     }
-    t.equal(await store.sweep(bounds(9000, 0, 12)), 0)
-    t.equal(await store.sweep(bounds(9000, 0, 5)), 7)
+    t.equal((await store.sweep(bounds(9000, 0, 12))).rows, 0)
+    t.equal((await store.sweep(bounds(9000, 0, 5))).rows, 7)
     t.equal(await store.find('refusal', 'request-6'), undefined)
     t.equal((await store.find('refusal', 'request-7'))?.at, 93)
     await store.write({ op: 'insertRefusal', refusal: { ...sample.refusal, id: 'another' } })
-    t.equal(await store.sweep(bounds(9000, 0, 5)), 1)
-    t.equal(await store.sweep(bounds(9000, 0, 0)), 5, 'none are kept')
+    t.equal((await store.sweep(bounds(9000, 0, 5))).rows, 1)
+    t.equal((await store.sweep(bounds(9000, 0, 0))).rows, 5, 'none are kept')
   })
 
   t.test(
-    'audit events from before the bound go, a batch a call, and stay for ever without one',
+    'audit events from before the bound go, so many a call, and stay for ever without one',
     async (t) => {
       const store = await openEmpty(t)
       const insert = (at: number): Write => ({ op: 'insertAuditEvent', event: { ...sample.auditEvent, at } })
-      await store.write(...Array.from({ length: 100 }, (_, n) => insert(1000 + n)))
+      await store.write(...Array.from({ length: 200 }, (_, n) => insert(1000 + n)))
       const auditedSince = (since: number) => ({ ...bounds(9000, 0, 0), auditedSince: since })
-      t.equal(await store.sweep(auditedSince(0)), 0)
-      t.equal(await store.sweep(auditedSince(1000)), 0)
-      t.equal(await store.sweep(auditedSince(1090)), 80)
-      t.equal(await store.sweep(auditedSince(1090)), 10)
-      t.equal(await store.sweep(auditedSince(1090)), 0)
+      t.equal((await store.sweep(auditedSince(0))).rows, 0)
+      t.equal((await store.sweep(auditedSince(1000))).rows, 0)
+      t.strictSame(await store.sweep(auditedSince(1190)), { rows: 160, more: true })
+      t.strictSame(await store.sweep(auditedSince(1190)), { rows: 30, more: false })
+      t.strictSame(await store.sweep(auditedSince(1190)), { rows: 0, more: false })
       const left = await store.audit({ since: 0, limit: 100 })
-      t.equal(left[0]?.at, 1090)
+      t.equal(left[0]?.at, 1190)
       t.equal(left.length, 10)
     },
   )
@@ -152,25 +152,42 @@ export function sweeps(t: Test, openEmpty: OpenEmpty): void {
     },
   )
 
-  t.test('expired grants behind thousands of living ones are reached, a bounded batch a call', async (t) => {
+  t.test('expired grants behind thousands of living ones are reached, a bounded number a call', async (t) => {
     const store = await openEmpty(t)
     await store.write(...grantOwners)
     const insert = (n: number): Write => {
       const expiresAt = n < 4200 ? 9000 : 2000
       return { op: 'insertGrant', grant: { ...sample.grant, id: sample.grantId(n), expiresAt } }
     }
-    await store.write(...Array.from({ length: 4400 }, (_, n) => insert(n)))
-    const batches: number[] = []
-    for (let call = 0; call < 5; call++) batches.push(await store.sweep(bounds(2000, 0, 100)))
-    t.equal(batches[0], 0, 'the first walk meets living grants only')
+    await store.write(...Array.from({ length: 5200 }, (_, n) => insert(n)))
+    const calls: Swept[] = []
+    for (let call = 0; call < 8; call++) calls.push(await store.sweep(bounds(2000, 0, 100)))
+    t.strictSame(calls[0], { rows: 0, more: false }, 'the first walk meets living grants only')
     t.equal(
-      batches.reduce((sum, count) => sum + count),
-      200,
+      calls.reduce((sum, { rows }) => sum + rows, 0),
+      1000,
     )
-    t.ok(Math.max(...batches) < 200, 'no call takes them all')
+    t.ok(Math.max(...calls.map(({ rows }) => rows)) <= 500, 'no call takes them all')
+    t.equal(calls[1]?.more, true)
+    t.equal(calls[7]?.more, false)
     t.ok(await store.find('grant', sample.grantId(4199)))
     t.equal(await store.find('grant', sample.grantId(4200)), undefined)
-    t.equal(await store.find('grant', sample.grantId(4399)), undefined)
+    t.equal(await store.find('grant', sample.grantId(5199)), undefined)
     t.equal((await store.activity()).activeGrants, 4200, 'counted on the way, each once')
+  })
+
+  t.test('two sweeps at once are one after the other', async (t) => {
+    const store = await openEmpty(t)
+    await store.write(...grantOwners)
+    const insert = (n: number): Write => {
+      return { op: 'insertGrant', grant: { ...sample.grant, id: sample.grantId(n), expiresAt: 2000 + n } }
+    }
+    await store.write(...Array.from({ length: 300 }, (_, n) => insert(n)))
+    const both = await Promise.all([store.sweep(bounds(2099, 0, 0)), store.sweep(bounds(2149, 0, 0))])
+    t.strictSame(
+      both.map(({ rows }) => rows),
+      [100, 50],
+    )
+    t.equal((await store.activity()).activeGrants, 150)
   })
 }

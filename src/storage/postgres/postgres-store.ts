@@ -30,22 +30,13 @@ import {
   type Records,
   type Store,
   StoreUnavailable,
-  type SweepBounds,
 } from '../store.ts'
-import {
-  beginWalk,
-  grantsPerSlice,
-  judgeSlice,
-  revocationGraceSeconds,
-  rowsPerKind,
-  slicesPerSweep,
-  type Walk,
-  walkStart,
-} from '../sweep.ts'
+import { sweepBy } from '../sweep.ts'
 import { readContents, writeContents } from './contents.ts'
 import { isConflict, translate } from './faults.ts'
 import { openPool, statementMilliseconds } from './open-pool.ts'
 import { prepareLists, prepareLoads, prepareSweep, prepareWrites } from './statements.ts'
+import { sweepSteps } from './sweep-steps.ts'
 
 type Loads = { readonly [K in RecordKind]: (key: string) => Promise<Records[K] | undefined> }
 type OwnLists = { readonly [K in OwnedKind]: (accountId: string) => Promise<readonly Records[K][]> }
@@ -62,8 +53,6 @@ const longestMilliseconds = 3_600_000
 export async function openPostgresStore(url: string, connectionCount: number): Promise<Store> {
   const pool = await openPool(url, connectionCount)
   const connectionOf = connections()
-  const walk = beginWalk()
-  const sweepBatch = sweeper(walk)
 
   async function withConnection<T>(
     work: (connection: Connection, client: pg.PoolClient) => Promise<T>,
@@ -106,6 +95,8 @@ export async function openPostgresStore(url: string, connectionCount: number): P
     }
   }
 
+  const sweep = sweepBy(sweepSteps((work) => inTransaction('begin', (connection) => work(connection.sweep))))
+
   return {
     find: (kind, key) => withConnection(({ find }) => find[kind](key)),
     list: (kind) => withConnection(({ list }) => list[kind]()),
@@ -123,7 +114,7 @@ export async function openPostgresStore(url: string, connectionCount: number): P
     activity: async () => {
       const { totalCount: total, idleCount: idle, waitingCount: waiting } = pool
       return {
-        ...(walk.living !== undefined && { activeGrants: walk.living }),
+        ...(sweep.livingGrants !== undefined && { activeGrants: sweep.livingGrants }),
         refusalsKept: await withConnection(({ refusalsKept }) => refusalsKept()),
         connections: { total, idle, waiting },
       }
@@ -141,7 +132,7 @@ export async function openPostgresStore(url: string, connectionCount: number): P
         longestMilliseconds,
       ),
     audit: (filter) => withConnection(({ audit }) => audit(filter)),
-    sweep: (bounds) => inTransaction('begin', ({ sweep }) => sweepBatch(sweep, bounds)),
+    sweep: (bounds) => sweep.run(bounds),
     ping: () => withConnection(async (_, client) => void (await client.query('select 1'))),
     close: async () => {
       if (!pool.ending) await pool.end()
@@ -264,40 +255,5 @@ function applier(statements: ReturnType<typeof prepareWrites>): (writes: readonl
       if (step.exact && rowCount !== 1)
         throw new Error(`${step.statement} met no row: its decision was not made here`)
     }
-  }
-}
-
-type Sweep = ReturnType<typeof prepareSweep>
-
-function sweeper(walk: Walk): (statements: Sweep, bounds: SweepBounds) => Promise<number> {
-  async function sweepGrants(statements: Sweep, now: number): Promise<number> {
-    let deleted = 0
-    for (let count = 0; count < slicesPerSweep && deleted < rowsPerKind; count++) {
-      const slice = await statements.sliceOfGrants.execute({ after: walk.after, limit: grantsPerSlice })
-      const verdict = judgeSlice(slice, now, rowsPerKind - deleted)
-      if (verdict.expired.length > 0) {
-        deleted += (await statements.grants.execute({ ids: verdict.expired })).rowCount ?? 0
-      }
-      walk.pass(verdict)
-      if (walk.after === walkStart) break
-    }
-    return deleted
-  }
-
-  return async (statements, { now, clientsUnusedSince, clientsIdleSince, refusalsKept, auditedSince }) => {
-    const bound = { now, limit: rowsPerKind }
-    const results = [
-      await statements.interactions.execute(bound),
-      await statements.sessions.execute(bound),
-      await statements.oneTimeLinks.execute(bound),
-      await statements.throttles.execute(bound),
-      await statements.revokedAccessTokens.execute({ ...bound, now: now - revocationGraceSeconds }),
-      await statements.unusedClients.execute({ since: clientsUnusedSince, limit: rowsPerKind }),
-      await statements.idleClients.execute({ since: clientsIdleSince, limit: rowsPerKind }),
-      await statements.refusals.execute({ kept: refusalsKept, limit: rowsPerKind }),
-      await statements.auditEvents.execute({ since: auditedSince, limit: rowsPerKind }),
-    ]
-    const deleted = results.reduce((sum, { rowCount }) => sum + (rowCount ?? 0), 0)
-    return deleted + (await sweepGrants(statements, now))
   }
 }

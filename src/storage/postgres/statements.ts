@@ -334,7 +334,7 @@ export function prepareSweep(db: NodePgDatabase) {
       .prepare('sweep_slice'),
     grants: db
       .delete(grants)
-      .where(sql`${grants.id} = any(${value('ids')})`)
+      .where(and(sql`${grants.id} = any(${value('ids')})`, lte(endOfGrant, value('now'))))
       .prepare('sweep_grants'),
   }
 }

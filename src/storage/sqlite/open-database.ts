@@ -53,6 +53,8 @@ function openNow(file: string): Database.Database {
       'synchronous = FULL',
       'foreign_keys = ON',
       'mmap_size = 0',
+      // Whoever's commit fills the journal waits while it goes into the file: often, then, and little.
+      'wal_autocheckpoint = 200',
     ]) {
       client.pragma(setting)
     }

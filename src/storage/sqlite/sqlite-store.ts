@@ -29,23 +29,14 @@ import {
   type Records,
   type Store,
   StoreUnavailable,
-  type SweepBounds,
 } from '../store.ts'
-import {
-  beginWalk,
-  grantsPerSlice,
-  judgeSlice,
-  revocationGraceSeconds,
-  rowsPerKind,
-  slicesPerSweep,
-  type Walk,
-  walkStart,
-} from '../sweep.ts'
+import { sweepBy } from '../sweep.ts'
 import { readContents, writeContents } from './contents.ts'
 import { GroupCommit, type Outcome } from './group-commit.ts'
 import { openDatabase } from './open-database.ts'
 import { type ReadTurns, readTurns } from './read-turns.ts'
-import { prepareReads, prepareSweep, prepareWrites } from './statements.ts'
+import { prepareReads, prepareWrites } from './statements.ts'
+import { sweepSteps } from './sweep-steps.ts'
 
 type Loads = { readonly [K in RecordKind]: (key: string) => Records[K] | undefined }
 type OwnLists = { readonly [K in OwnedKind]: (accountId: string) => readonly Records[K][] }
@@ -60,8 +51,6 @@ export async function openSqliteStore(file: string): Promise<Store> {
   const reads = prepareReads(db)
   const [load, lists, ownLists] = [loadsOf(reads), listsOf(reads), ownListsOf(reads)]
   const apply = applier(prepareWrites(db))
-  const walk = beginWalk()
-  const sweepBatch = sweeper(prepareSweep(db), walk)
   const turns = readTurns(client)
   const commits = new GroupCommit(transactionsOf(client, turns))
 
@@ -74,6 +63,8 @@ export async function openSqliteStore(file: string): Promise<Store> {
       throw translate(fault)
     }
   }
+
+  const sweep = sweepBy(sweepSteps(db, { read, submit: (work) => commits.submit(work) }))
 
   return {
     find: (kind, key) => read(() => load[kind](key)),
@@ -90,7 +81,7 @@ export async function openSqliteStore(file: string): Promise<Store> {
     write: (...writes) => commits.submit(() => ({ result: apply(writes) })),
     activity: () =>
       read(() => ({
-        ...(walk.living !== undefined && { activeGrants: walk.living }),
+        ...(sweep.livingGrants !== undefined && { activeGrants: sweep.livingGrants }),
         refusalsKept: reads.refusalsKept.get()?.count ?? 0,
       })),
     population: () =>
@@ -105,7 +96,7 @@ export async function openSqliteStore(file: string): Promise<Store> {
         const statement = filter.accountId === undefined ? reads.audit : reads.auditOf
         return statement.all(auditFilterRow(filter)).map(toAuditEvent).reverse()
       }),
-    sweep: (bounds) => commits.submit(() => ({ result: sweepBatch(bounds) })),
+    sweep: (bounds) => sweep.run(bounds),
     // Through the write lock: a server that can read and not write is not ready, and hardly any request only reads.
     ping: () => commits.submit(() => ({ result: void load.key('') })),
     close: async () => {
@@ -175,36 +166,6 @@ function applier(statements: ReturnType<typeof prepareWrites>): (writes: readonl
       if (step.exact && changes !== 1)
         throw new Error(`${step.statement} met no row: its decision was not made here`)
     }
-  }
-}
-
-function sweeper(statements: ReturnType<typeof prepareSweep>, walk: Walk): (bounds: SweepBounds) => number {
-  function sweepGrants(now: number): number {
-    let deleted = 0
-    for (let count = 0; count < slicesPerSweep && deleted < rowsPerKind; count++) {
-      const slice = statements.sliceOfGrants.all({ after: walk.after, limit: grantsPerSlice })
-      const verdict = judgeSlice(slice, now, rowsPerKind - deleted)
-      for (const id of verdict.expired) deleted += statements.grant.run({ id }).changes
-      walk.pass(verdict)
-      if (walk.after === walkStart) break
-    }
-    return deleted
-  }
-
-  return ({ now, clientsUnusedSince, clientsIdleSince, refusalsKept, auditedSince }) => {
-    const bound = { now, limit: rowsPerKind }
-    return (
-      statements.interactions.run(bound).changes +
-      statements.sessions.run(bound).changes +
-      statements.oneTimeLinks.run(bound).changes +
-      statements.throttles.run(bound).changes +
-      statements.revokedAccessTokens.run({ ...bound, now: now - revocationGraceSeconds }).changes +
-      statements.unusedClients.run({ since: clientsUnusedSince, limit: rowsPerKind }).changes +
-      statements.idleClients.run({ since: clientsIdleSince, limit: rowsPerKind }).changes +
-      statements.refusals.run({ kept: refusalsKept, limit: rowsPerKind }).changes +
-      statements.auditEvents.run({ since: auditedSince, limit: rowsPerKind }).changes +
-      sweepGrants(now)
-    )
   }
 }
 

@@ -1,0 +1,118 @@
+/** How much a sweep does at a time, on a file: time itself is measured by scripts/bench/sweep.ts. */
+import { channel } from 'node:diagnostics_channel'
+import { setImmediate as turn } from 'node:timers/promises'
+import Database from 'better-sqlite3'
+import t, { type Test } from 'tap'
+import { accept, type Write } from '../../src/domain/decision.ts'
+import { openStore } from '../../src/storage/open.ts'
+import type { Store, SweepBounds } from '../../src/storage/store.ts'
+import { rowsPerBatch } from '../../src/storage/sweep.ts'
+import * as sample from './samples.ts'
+import { grantOwners } from './store.suite.ts'
+
+/** Of each kind so many are due. */
+const due = 500
+const bounds: SweepBounds = {
+  now: 2_000_000,
+  clientsUnusedSince: 3000,
+  clientsIdleSince: 3000,
+  refusalsKept: 0,
+  auditedSince: 3000,
+}
+const swept = [
+  'interactions',
+  'sessions',
+  'one_time_links',
+  'throttles',
+  'revoked_access_tokens',
+  'clients',
+  'refusals',
+  'audit_events',
+  'grants',
+]
+
+function dueRecords(n: number): Write[] {
+  const id = sample.digest(n)
+  const used = { ...sample.client, usedAt: 2000 }
+  return [
+    { op: 'insertInteraction', interaction: { ...sample.interaction, id } },
+    { op: 'insertSession', session: { ...sample.session, id } },
+    { op: 'insertLink', link: { ...sample.link, id } },
+    { op: 'putThrottle', throttle: { ...sample.throttle, key: id } },
+    { op: 'revokeAccessToken', grantId: sample.grantId(1), tokenId: sample.bytes(n, 16), expiresAt: 2000 },
+    { op: 'insertClient', client: { ...sample.client, id: `unused ${n}` } },
+    { op: 'insertClient', client: { ...used, id: `idle ${n}` } },
+    { op: 'insertRefusal', refusal: { ...sample.refusal, id } },
+    { op: 'insertAuditEvent', event: sample.auditEvent },
+    { op: 'insertGrant', grant: { ...sample.grant, id: sample.grantId(n), expiresAt: 2000 } },
+  ]
+}
+
+/** A store in which everything is due, whose tables count what is deleted from them. */
+async function fullStore(t: Test): Promise<{ store: Store; deleted: () => ReadonlyMap<string, number> }> {
+  const file = `${t.testdir()}/lychgate.db`
+  await (await openStore(`sqlite:${file}`)).close()
+  const beside = new Database(file)
+  t.teardown(() => beside.close())
+  beside.exec('create table deleted (name text primary key, count integer not null)')
+  for (const table of swept) {
+    beside.exec(`insert into deleted values ('${table}', 0);
+      create trigger count_${table} after delete on ${table} begin
+        update deleted set count = count + 1 where name = '${table}';
+      end`)
+  }
+  const counts = beside.prepare('select name, count from deleted').raw()
+  const store = await openStore(`sqlite:${file}`)
+  t.teardown(() => store.close())
+  await store.write(...grantOwners)
+  await store.write(...Array.from({ length: due }, (_, n) => dueRecords(n)).flat())
+  // Its two columns, in this order.
+  return { store, deleted: () => new Map(counts.all() as [string, number][]) }
+}
+
+t.test('a transaction of the sweep deletes a few rows of one table', async (t) => {
+  const { store, deleted } = await fullStore(t)
+  let before = deleted()
+  const transactions: { readonly tables: number; readonly rows: number }[] = []
+  const hear = () => {
+    const after = deleted()
+    const rows = swept.map((table) => (after.get(table) ?? 0) - (before.get(table) ?? 0))
+    transactions.push({
+      tables: rows.filter((count) => count > 0).length,
+      rows: rows.reduce((sum, count) => sum + count),
+    })
+    before = after
+  }
+  channel('lychgate:commit').subscribe(hear)
+  t.teardown(() => channel('lychgate:commit').unsubscribe(hear))
+
+  const first = await store.sweep(bounds)
+  t.equal(first.more, true)
+  t.ok(first.rows <= 10 * 8 * rowsPerBatch + 250, 'and it stops, so that nothing else starves')
+  let sweeps = 1
+  while ((await store.sweep(bounds)).more) sweeps += 1
+  t.ok(sweeps >= due / (8 * rowsPerBatch) - 1)
+  const rows = transactions.reduce((sum, transaction) => sum + transaction.rows, 0)
+  // The client of the grants is one that was never used.
+  t.equal(rows, 10 * due + 1)
+  t.ok(transactions.length >= rows / rowsPerBatch)
+  t.equal(Math.max(...transactions.map((transaction) => transaction.rows)), rowsPerBatch)
+  t.equal(Math.max(...transactions.map(({ tables }) => tables)), 1)
+})
+
+t.test('requests go between any two transactions of a sweep', async (t) => {
+  const { store } = await fullStore(t)
+  let isDone = false
+  const sweep = store.sweep(bounds).then(() => {
+    isDone = true
+  })
+  let answered = 0
+  while (!isDone) {
+    await store.transact('key', 'x', () => accept(undefined, { op: 'deleteKey', keyId: 'x' }))
+    answered += 1
+    await turn()
+  }
+  await sweep
+  // Every kind has eight transactions to make and more; a request that comes in each turn is answered in it.
+  t.ok(answered >= 10 * 8, `${answered} requests were answered meanwhile`)
+})
