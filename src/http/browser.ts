@@ -44,7 +44,12 @@ export interface Browser {
 /** Decorates `app.browser`. On https the cookies carry the `__Host-` prefix. */
 export const browser = fp<AppDeps>(
   async (app, { config, service, store, random, keys }) => {
-    await app.register(cookie)
+    // Read where they are asked for: most requests are no browser's.
+    await app.register(cookie, { hook: false })
+    const cookiesOf = (request: FastifyRequest) => {
+      request.cookies ??= app.parseCookie(request.headers.cookie ?? '')
+      return request.cookies
+    }
     const name = (kind: string) => `${service.https ? '__Host-' : ''}lychgate_${kind}`
     const options: CookieSerializeOptions = {
       path: '/',
@@ -53,19 +58,20 @@ export const browser = fp<AppDeps>(
       secure: service.https,
     }
     const secretIn = (request: FastifyRequest, kind: 'session' | 'browser') => {
-      const value = request.cookies[name(kind)]
+      const value = cookiesOf(request)[name(kind)]
       return value !== undefined && isSecret(kind, value) ? value : undefined
     }
 
     /** Secrets of the people who are signed in beside the one whose login it is. */
     const othersIn = (request: FastifyRequest) =>
-      (request.cookies[name('others')] ?? '').split('.').filter((value) => isSecret('session', value))
+      (cookiesOf(request)[name('others')] ?? '').split('.').filter((value) => isSecret('session', value))
     const secretOf = (request: FastifyRequest, { id }: Session) =>
       [secretIn(request, 'session') ?? '', ...othersIn(request)].find((secret) => hashSecret(secret) === id)
     const keepOthers = (reply: FastifyReply, others: readonly Session[]) => {
       const kept = others.flatMap((session) => secretOf(reply.request, session) ?? [])
       if (kept.length > 0) reply.setCookie(name('others'), kept.join('.'), options)
-      else if (reply.request.cookies[name('others')] !== undefined) reply.clearCookie(name('others'), options)
+      else if (cookiesOf(reply.request)[name('others')] !== undefined)
+        reply.clearCookie(name('others'), options)
     }
     const sessionOf = async (secret: string | undefined, now: Seconds) => {
       const session = secret === undefined ? undefined : await store.find('session', hashSecret(secret))
@@ -113,7 +119,7 @@ export const browser = fp<AppDeps>(
         return secret
       },
       csrfToken: (secret, ...purpose) => hashSecret([secret, ...purpose].join(' ')),
-      device: (request) => openDevice(request.cookies[name('device')], ...keys.handleSecrets),
+      device: (request) => openDevice(cookiesOf(request)[name('device')], ...keys.handleSecrets),
       keepDevice: (reply, accountId) => {
         const value = sealDevice(
           { accountId, nonce: random(16).toString('base64url') },

@@ -56,7 +56,7 @@ export const anyOrigin = fp(
       origin: '*',
       methods: ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'],
       allowedHeaders: ['Authorization', 'Content-Type'],
-      exposedHeaders: ['WWW-Authenticate', 'Retry-After', 'X-Request-Id'],
+      exposedHeaders: 'WWW-Authenticate, Retry-After, X-Request-Id',
       maxAge: 600,
       strictPreflight: false,
     })

@@ -1,5 +1,5 @@
 import formbody from '@fastify/formbody'
-import type { FastifyRequest } from 'fastify'
+import type { FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
 import type { Config } from '../config/schema.ts'
 import type { OAuthError } from '../domain/errors.ts'
@@ -42,8 +42,9 @@ export function parametersOf(parsed: unknown): Parameters {
 export const longestUrl = 8000
 
 /** Refuses a form that could not be read or repeats a parameter, RFC 6749 §3.2; before any schema sees it. */
-export async function assertForm(request: FastifyRequest): Promise<void> {
+export function assertForm(request: FastifyRequest, _reply: FastifyReply, done: () => void): void {
   assertNoneRepeated(parametersOf(request.body))
+  done()
 }
 
 /** Form bodies and nothing else: JSON, multipart and plain text are answered 415. */

@@ -56,7 +56,25 @@ export function clientRow({ id, origin, issuedAt, usedAt, ...metadata }: Client)
 
 /** The client of a row. */
 export function toClient({ id, origin, issuedAt, usedAt, metadata }: ClientRow): Client {
-  return { id, origin, issuedAt, usedAt, ...(JSON.parse(metadata) as Omit<Client, keyof ClientRow>) }
+  return { id, origin, issuedAt, usedAt, ...metadataOf(metadata) }
+}
+
+type Metadata = Omit<Client, keyof ClientRow>
+
+/** Metadata by its text: each request reads its client, and most clients are the same few. */
+const knownMetadata = new Map<string, Metadata>()
+const mostKnown = 500
+/** In characters: nobody fills the memory with registrations as large as they may be. */
+const longestKnown = 4000
+
+function metadataOf(text: string): Metadata {
+  const known = knownMetadata.get(text)
+  if (known !== undefined) return known
+  const metadata = JSON.parse(text) as Metadata
+  if (text.length > longestKnown) return metadata
+  if (knownMetadata.size >= mostKnown) knownMetadata.clear()
+  knownMetadata.set(text, metadata)
+  return metadata
 }
 
 /** The row of an account. */
