@@ -25,12 +25,12 @@ export interface PostgresServer {
 /** What a test, or a script that runs tests, has. */
 type Owner = Pick<Test, 'teardown'>
 
-/** Starts a server on a free port; it is stopped and its folder removed when the test ends. */
-export async function startPostgres(t: Owner): Promise<PostgresServer> {
+/** Starts a server on this port or a free one; it is stopped and its folder removed when the test ends. */
+export async function startPostgres(t: Owner, asked?: number): Promise<PostgresServer> {
   const folder = mkdtempSync(join(tmpdir(), 'lychgate-postgres-'))
   // The server runs as a user of its own when the tests run as root.
   chmodSync(folder, 0o755)
-  const port = await freePort()
+  const port = asked ?? (await freePort())
   const server = new EmbeddedPostgres({
     databaseDir: join(folder, 'cluster'),
     port,

@@ -1,0 +1,12 @@
+/** A PostgreSQL to try things with, empty and on this port, until it is interrupted: `npm run postgres -- 9432`. */
+import { startPostgres } from '../test/storage/postgres-server.ts'
+
+const ends: (() => unknown)[] = []
+const server = await startPostgres({ teardown: (end) => ends.push(end) }, Number(process.argv[2] ?? 9432))
+process.stdout.write(`ready: ${server.url}\n`)
+for (const signal of ['SIGINT', 'SIGTERM']) {
+  process.once(signal, async () => {
+    for (const end of ends) await end()
+    process.exit(0)
+  })
+}
