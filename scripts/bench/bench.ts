@@ -1,6 +1,7 @@
 /**
  * Measures Lychgate beside oidc-provider and a bare Fastify: one core for the server, one for the load, all in turns in
  * one run, every answer checked. `--rounds N --seconds S --only NAME --connections 1,16 --json FILE --write`.
+ * `--only growth --grants 1000,100000` is the same server with few grants and with many, which takes two minutes a million.
  * `--write` puts the result into docs/performance.md; it wants a machine that does nothing else.
  */
 import { spawnSync } from 'node:child_process'
@@ -8,6 +9,7 @@ import { writeFileSync } from 'node:fs'
 import { cpus } from 'node:os'
 import { parseArgs } from 'node:util'
 import { Connection, form, get, postForm } from './connection.ts'
+import { measureGrowth } from './growth.ts'
 import { loadCore, type RunningServer } from './process.ts'
 import { report, writeReport } from './report.ts'
 import type { Result, Sample } from './result.ts'
@@ -21,6 +23,7 @@ const { values } = parseArgs({
     seconds: { type: 'string', default: '2' },
     connections: { type: 'string', default: '1,16,64' },
     only: { type: 'string' },
+    grants: { type: 'string', default: '1000,1000000' },
     peers: { type: 'boolean', default: true },
     json: { type: 'string' },
     write: { type: 'boolean', default: false },
@@ -30,7 +33,8 @@ const { values } = parseArgs({
 const rounds = Number(values.rounds)
 const seconds = Number(values.seconds)
 const connections = values.connections.split(',').map(Number)
-const chosen = workloads.filter(({ name }) => values.only === undefined || name.includes(values.only))
+const isChosen = (name: string) => values.only === undefined || name.includes(values.only)
+const chosen = workloads.filter(({ name }) => isChosen(name))
 
 if (cpus().length < 2) throw new Error('the load and the server need a core each')
 spawnSync('taskset', ['-a', '-cp', String(loadCore), String(process.pid)])
@@ -57,8 +61,12 @@ try {
       process.stderr.write(`${workload.name}, ${count}: done\n`)
     }
   }
+  const growth = isChosen('growth')
+    ? await measureGrowth(values.grants.split(',').map(Number), connections, rounds, seconds)
+    : undefined
   const result: Result = {
     samples,
+    ...(growth && { growth }),
     starts: [
       ...targets.map(({ name, startMilliseconds: milliseconds }) => ({ server: name, milliseconds })),
       { server: 'bare Fastify', milliseconds: floor.milliseconds },

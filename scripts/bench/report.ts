@@ -1,4 +1,5 @@
 import { readFileSync, writeFileSync } from 'node:fs'
+import { growthTable } from './growth-report.ts'
 import type { Result, Sample } from './result.ts'
 import { workloads } from './workloads.ts'
 
@@ -27,7 +28,7 @@ interface Summary {
 }
 
 /** The tables, in Markdown. */
-export function report({ samples, starts, memory, machine }: Result): string {
+export function report({ samples, starts, memory, machine, growth }: Result): string {
   const counts = [...new Set(samples.map(({ connections }) => connections))]
   const names = workloads
     .map(({ name }) => name)
@@ -44,6 +45,7 @@ export function report({ samples, starts, memory, machine }: Result): string {
       `| ${server} | ${milliseconds.toFixed(0)} | ${held?.idle.toFixed(0) ?? ''} | ${held?.loaded.toFixed(0) ?? ''} |`,
     )
   }
+  if (growth !== undefined) lines.push('', ...growthTable(growth))
   return `${lines.join('\n')}\n`
 }
 

@@ -17,4 +17,16 @@ export interface Result {
   readonly starts: readonly { readonly server: string; readonly milliseconds: number }[]
   readonly memory: readonly { readonly server: string; readonly idle: number; readonly loaded: number }[]
   readonly machine: string
+  readonly growth?: Growth
+}
+
+/** The same work with few grants and with many; `server` of a sample is their number. */
+export interface Growth {
+  readonly samples: readonly Sample[]
+  readonly held: readonly {
+    readonly grants: number
+    readonly bytesAGrant: number
+    readonly idle: number
+    readonly loaded: number
+  }[]
 }

@@ -43,7 +43,8 @@ export const challenge = '7w_YNF9DSfIdPf_pRjSq646_kPr-2-o9NAl16JGghdM'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const here = fileURLToPath(new URL('.', import.meta.url))
-const executable = `${root}dist/lychgate`
+/** Lychgate as it is shipped, made by `npm run build`. */
+export const executable = `${root}dist/lychgate`
 const node = process.execPath
 const secret = 'only for the benchmark, which nobody else reads'
 
