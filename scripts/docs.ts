@@ -4,7 +4,7 @@
  * `npm run check:docs -- docs/api.md` tries one page.
  */
 import { spawn, spawnSync } from 'node:child_process'
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { text } from 'node:stream/consumers'
@@ -15,6 +15,8 @@ const root = fileURLToPath(new URL('..', import.meta.url))
 /** For one page, on a machine that is busy with others. */
 const mostSeconds = 300
 const folder = mkdtempSync(join(tmpdir(), 'lychgate-docs-'))
+// PostgreSQL runs as a user of its own where this is run by root, and from in there.
+chmodSync(folder, 0o755)
 try {
   process.exitCode = (await tryPages(process.argv.slice(2))) ? 0 : 1
 } finally {
