@@ -48,6 +48,7 @@ export function makeFolder(): Folder {
   const ended = new Promise<void>((resolve) => end.once('exit', () => resolve()))
   const user = process.getuid?.() === 0 ? idsOf('nobody') : undefined
   if (user !== undefined) chownSync(path, ...user)
+  let isOver = false
   const logOf = (name: string) => join(path, `${name}.log`)
 
   function start(
@@ -55,6 +56,7 @@ export function makeFolder(): Folder {
     command: readonly string[],
     { cwd = path, environment = {}, asStarter = false }: Surroundings = {},
   ) {
+    if (isOver) throw new Error('everything is being ended')
     const log = openSync(logOf(name), 'a')
     const variables = Object.entries({ PATH: '/usr/sbin:/usr/bin:/sbin:/bin', HOME: path, ...environment })
     // Nothing of the surrounding variables may reach them.
@@ -83,6 +85,7 @@ export function makeFolder(): Folder {
     },
     lastWords,
     remove: async () => {
+      isOver = true
       end.stdin.end()
       await ended
     },

@@ -15,9 +15,9 @@ export async function until<T>(what: string, ask: () => Promise<T | false | unde
 }
 
 /** The status this URL answers with; undefined when nobody answers. */
-export async function askStatus(url: string): Promise<number | undefined> {
+export async function askStatus(url: string, init: RequestInit = {}): Promise<number | undefined> {
   try {
-    const response = await fetch(url, { signal: AbortSignal.timeout(2000) })
+    const response = await fetch(url, { signal: AbortSignal.timeout(2000), ...init })
     await response.arrayBuffer()
     return response.status
   } catch {

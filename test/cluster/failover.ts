@@ -24,7 +24,6 @@ const folder = makeFolder()
 t.teardown(() => folder.remove())
 const cluster = await startCluster(folder, await getPrograms(folder), {
   LYCHGATE_LOG_LEVEL: 'error',
-  LYCHGATE_RATE_LIMITS: 'off',
   // Long enough for whoever lost an answer to ask again.
   LYCHGATE_LIFETIMES_CODE_SECONDS: '600',
   LYCHGATE_LIFETIMES_REFRESH_REUSE_SECONDS: '600',
