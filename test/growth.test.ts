@@ -1,0 +1,215 @@
+/**
+ * A month of constant traffic in half a minute: no table grows for ever. The clock of the development server is moved;
+ * whatever follows time by itself has caught up when a move is done, and it is the same sweep, store and application.
+ */
+import Database from 'better-sqlite3'
+import pg from 'pg'
+import t, { type Test } from 'tap'
+import { isMovable } from '../src/dev/clock.ts'
+import { createAccount } from '../src/domain/account.ts'
+import type { Client } from '../src/domain/model.ts'
+import { makeLink } from '../src/mail/links.ts'
+import {
+  authorizationUrl,
+  obtainCode,
+  obtainTokens,
+  postAs,
+  redirectUri,
+  refresh,
+  register,
+  type TestClient,
+  type Tokens,
+} from './helpers/flow.ts'
+import { alice, startServer, type TestServer } from './helpers/server.ts'
+import { UserAgent } from './helpers/user-agent.ts'
+import { startPostgres } from './storage/postgres-server.ts'
+import * as sample from './storage/samples.ts'
+
+const day = 86_400
+/** Nothing here lives for longer than a week: what is there in the second is what there ever is. */
+const options = {
+  mode: 'dev',
+  sweepSeconds: 3600,
+  refusalsKept: 12,
+  auditSeconds: 4 * day,
+  lifetimes: {
+    refreshTokenIdleSeconds: 2 * day,
+    refreshTokenAbsoluteSeconds: 4 * day,
+    sessionAbsoluteSeconds: 2 * day,
+    unusedClientSeconds: 3 * day,
+    idleClientSeconds: 1,
+    invitationSeconds: day,
+  },
+  keys: { rotationSeconds: 3 * day, publishAheadSeconds: day, reloadSeconds: 60 },
+} as const
+
+const integration: TestClient = { id: 'integration', method: 'none', redirectUri }
+
+interface Refreshed {
+  readonly client: TestClient
+  readonly token: string
+}
+
+/** One day: what people, clients and strangers do, and what they leave lying about. */
+class Traffic {
+  readonly #server: TestServer
+  /** The account of somebody who stays. */
+  readonly #alice: string
+  /** Tokens that are refreshed every day until their approval has ended. */
+  #refreshed: Refreshed[] = []
+  #people: string[] = []
+  #day = 0
+
+  constructor(server: TestServer, alice: string) {
+    this.#server = server
+    this.#alice = alice
+  }
+
+  async day(): Promise<void> {
+    this.#day += 1
+    const server = this.#server
+    const person = await this.#join()
+    const client = await register(server)
+    await register(server)
+    await register(server, { token_endpoint_auth_method: 'client_secret_basic' })
+    const agent = new UserAgent(server.issuer)
+    const tokens = async () => obtainTokens(server, client, { agent, person })
+
+    this.#refreshed.push({ client, token: (await tokens()).refresh_token })
+    await tokens()
+    await obtainCode(server, client, { agent, person })
+    await obtainCode(server, integration, { agent, person })
+    await postAs(server, client, '/api/oauth/revoke', { token: (await tokens()).access_token })
+    await postAs(server, client, '/api/oauth/revoke', { token: (await tokens()).refresh_token })
+    await this.#refreshAll()
+    await this.#strangers(client)
+    await makeLink(
+      { config: server.deps.config, store: server.deps.store, random: server.deps.random },
+      { purpose: 'invitation', accountId: this.#alice },
+      { by: 'operator', at: server.now() },
+    )
+    if (this.#people.length > 3) await this.#leave()
+  }
+
+  /** Somebody new, with every way to sign in. */
+  async #join() {
+    const { store, random } = this.#server.deps
+    const [username, password] = [`person-${this.#day}`, 'known to all']
+    const person = { username, passwordHash: `known:${password}`, seeded: true }
+    const account = createAccount(person, random(16), this.#server.now())
+    const { id: accountId } = account
+    await store.write(
+      { op: 'insertAccount', account },
+      { op: 'insertPasskey', passkey: { ...sample.passkey, id: accountId, accountId } },
+      { op: 'putSecondFactor', secondFactor: { ...sample.secondFactor, accountId } },
+    )
+    this.#people.push(accountId)
+    return { username, password }
+  }
+
+  async #leave(): Promise<void> {
+    const accountId = this.#people.shift() ?? ''
+    await this.#server.deps.store.write({ op: 'deleteAccount', accountId })
+  }
+
+  async #refreshAll(): Promise<void> {
+    const going: Refreshed[] = []
+    for (const { client, token } of this.#refreshed) {
+      const answer = await refresh(this.#server, client, token)
+      const next = (await answer.json()) as Partial<Tokens>
+      if (next.refresh_token !== undefined) going.push({ client, token: next.refresh_token })
+    }
+    this.#refreshed = going
+  }
+
+  /** A request nobody finishes, a wrong password, and tokens nobody was given. */
+  async #strangers(client: TestClient): Promise<void> {
+    const agent = new UserAgent(this.#server.issuer, { 'user-agent': 'stranger' })
+    const landing = await agent.open(authorizationUrl(this.#server, client))
+    if (landing.at !== 'page') throw new Error('no page to sign in on')
+    await agent.submit(landing.page, { username: `nobody-${this.#day}`, password: 'guessed' })
+    for (let n = 0; n < 3; n += 1) await refresh(this.#server, client, `lyc_refresh_unknown${n}`)
+  }
+}
+
+/** How many rows each table has, by its name; of the keys those that sign. */
+type Counts = ReadonlyMap<string, number>
+
+const countOf = (table: string) =>
+  `select count(*) as count from ${table}${table === 'keys' ? " where kind = 'signing'" : ''}`
+
+/** So many days of it, counted when each has been at its busiest. */
+async function live(t: Test, server: TestServer, days: number, count: () => Promise<Counts>) {
+  const { clock } = server.deps
+  if (!isMovable(clock)) throw new Error('the clock cannot be moved')
+  const client: Client = {
+    ...sample.client,
+    id: integration.id,
+    origin: 'integration',
+    redirectUris: [redirectUri],
+    consent: 'remember',
+  }
+  await server.deps.store.write({ op: 'insertClient', client })
+  const stays = await server.deps.store.find('accountByLogin', alice.username)
+  const traffic = new Traffic(server, stays?.id ?? '')
+  const seen: Counts[] = []
+  for (let n = 0; n < days; n += 1) {
+    await traffic.day()
+    seen.push(await count())
+    // In steps, as a clock goes by: what is due meanwhile is due then.
+    for (let step = 0; step < 3; step += 1) await clock.move({ advance: day / 3 })
+  }
+  t.equal(server.log.filter((line) => /"level":[456]0/.test(line)).length, 0, 'nothing failed')
+  return seen
+}
+
+/** Refusals are written a moment later, before or after they are counted; all else but for a second is the same each day. */
+const slackOf = (table: string) => (table === 'refusals' ? 10 : 2)
+
+/** In the last so many days there are as many rows as in as many after the first week. */
+function assertFlat(t: Test, seen: readonly Counts[], window: number): void {
+  const most = (days: readonly Counts[], table: string) =>
+    Math.max(...days.map((counts) => counts.get(table) ?? 0))
+  for (const table of seen[0]?.keys() ?? []) {
+    const [then, last] = [most(seen.slice(7, 7 + window), table), most(seen.slice(-window), table)]
+    t.ok(then > 0, `${table} is used`)
+    t.ok(last <= then + slackOf(table), `${table}: ${last} in the end, ${then} after a week`)
+  }
+}
+
+t.test('a month on SQLite: every table and the file stay as they were in the second week', async (t) => {
+  const file = `${t.testdir()}/lychgate.db`
+  const server = await startServer(t, { ...options, store: `sqlite:${file}` })
+  const beside = new Database(file, { readonly: true })
+  t.teardown(() => beside.close())
+  const tables = beside
+    .prepare("select name from sqlite_schema where type = 'table' and name not glob '*_*migrations'")
+    .pluck()
+    .all()
+    .map(String)
+    .filter((name) => !name.startsWith('sqlite_'))
+  const sizes: number[] = []
+  const seen = await live(t, server, 30, async () => {
+    sizes.push(Number(beside.pragma('page_count', { simple: true })))
+    return new Map(tables.map((table) => [table, Number(beside.prepare(countOf(table)).pluck().get())]))
+  })
+  assertFlat(t, seen, 7)
+  const [second = 0, last = 0] = [sizes[13], sizes.at(-1)]
+  t.ok(last <= second * 1.1, `${last} pages after a month, ${second} after two weeks`)
+})
+
+t.test('two weeks on PostgreSQL: every table stays as it was after the first', async (t) => {
+  const url = await (await startPostgres(t)).createDatabase()
+  const server = await startServer(t, { ...options, store: url })
+  const beside = new pg.Client(url)
+  await beside.connect()
+  t.teardown(() => beside.end())
+  const found = await beside.query("select tablename from pg_tables where schemaname = 'public'")
+  const tables = found.rows.map(({ tablename }) => String(tablename))
+  const seen = await live(t, server, 14, async () => {
+    const counts = new Map<string, number>()
+    for (const table of tables) counts.set(table, Number((await beside.query(countOf(table))).rows[0]?.count))
+    return counts
+  })
+  assertFlat(t, seen, 3)
+})
