@@ -1,6 +1,7 @@
 /**
  * The interop and concurrency tests once more, where every server is made of two and of four nodes on one PostgreSQL
- * and every request goes to the next of them. `npm run test:nodes -- test/some.test.ts` runs other files that way.
+ * and every request goes to the next of them. `npm run test:nodes -- test/some.test.ts` runs other files that way,
+ * TEST_POSTGRES names a PostgreSQL to use instead of one of its own.
  */
 import { spawn } from 'node:child_process'
 import { globSync } from 'node:fs'
@@ -10,10 +11,10 @@ const chosen = process.argv.slice(2)
 const files = chosen.length > 0 ? chosen : ['test/concurrency.test.ts', ...globSync('test/interop/*.test.ts')]
 const ends: (() => unknown)[] = []
 try {
-  const postgres = await startPostgres({ teardown: (end) => ends.push(end) })
+  const url = process.env['TEST_POSTGRES'] ?? (await startPostgres({ teardown: (end) => ends.push(end) })).url
   for (const nodes of [2, 4]) {
     process.stdout.write(`${nodes} nodes, every request to the next one\n`)
-    const code = await run({ TEST_NODES: String(nodes), TEST_POSTGRES: postgres.url })
+    const code = await run({ TEST_NODES: String(nodes), TEST_POSTGRES: url })
     if (code !== 0) process.exitCode = 1
   }
 } finally {
