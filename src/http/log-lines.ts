@@ -17,7 +17,10 @@ function gatheringOutput(): { write(line: string): void } {
     gathered = ''
     if (lines !== '') destination.write(lines)
   }
-  process.on('exit', flush)
+  process.on('exit', () => {
+    flush()
+    destination.flushSync()
+  })
   return {
     write: (line) => {
       if (gathered === '') setImmediate(flush)
