@@ -2,7 +2,10 @@
 import { startPostgres } from '../test/storage/postgres-server.ts'
 
 const ends: (() => unknown)[] = []
-const server = await startPostgres({ teardown: (end) => ends.push(end) }, Number(process.argv[2] ?? 9432))
+const server = await startPostgres(
+  { teardown: (end) => ends.push(end) },
+  { port: Number(process.argv[2] ?? 9432), fsync: true },
+)
 process.stdout.write(`ready: ${server.url}\n`)
 for (const signal of ['SIGINT', 'SIGTERM']) {
   process.once(signal, async () => {

@@ -68,7 +68,7 @@ try {
 }
 
 async function start(): Promise<readonly Setting[]> {
-  const database = await startPostgres({ teardown: (end) => ends.push(end) })
+  const database = await startPostgres({ teardown: (end) => ends.push(end) }, { fsync: true })
   const { target, another } = await startOnAnyCore(await database.createDatabase())
   const nodes = [target.server, await another(), await another(), await another()]
   const { target: alone } = await startOnAnyCore()

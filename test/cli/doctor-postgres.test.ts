@@ -5,7 +5,7 @@ import { faultsOf, secret } from '../helpers/doctor.ts'
 import { startServer } from '../helpers/server.ts'
 import { startPostgres } from '../storage/postgres-server.ts'
 
-const postgres = await startPostgres(t)
+const postgres = await startPostgres(t, { fsync: true })
 
 t.test(
   'a healthy PostgreSQL has no finding, nothing in it is changed, and one that is wrong is found',

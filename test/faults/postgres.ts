@@ -102,10 +102,10 @@ async function measure(t: Test, disturb: () => Promise<void>): Promise<void> {
   const [clients, approvals] = [ledger.clients.length, ledger.approvals.length]
   const before = ledger.unavailable
   load.begin()
-  await setTimeout(1500)
+  await setTimeout(1000)
   await disturb()
   for (const node of nodes) while (!(await isReady(node.server))) await setTimeout(50)
-  await setTimeout(1500)
+  await setTimeout(1000)
   await load.end()
   t.ok(ledger.unavailable > before, `${ledger.unavailable - before} requests were told to come back`)
   t.equal(ledger.lost, 0, 'every request was answered')

@@ -25,8 +25,14 @@ export interface PostgresServer {
 /** What a test, or a script that runs tests, has. */
 type Owner = Pick<Test, 'teardown'>
 
-/** Starts a server on this port or a free one; it is stopped and its folder removed when the test ends. */
-export async function startPostgres(t: Owner, asked?: number): Promise<PostgresServer> {
+/**
+ * Starts a server on this port or a free one; it is stopped and its folder removed when the test ends. No test cuts the
+ * power, and what a process has written outlives it: `fsync` is for those who measure, or look at the setting.
+ */
+export async function startPostgres(
+  t: Owner,
+  { port: asked, fsync = false }: { readonly port?: number; readonly fsync?: boolean } = {},
+): Promise<PostgresServer> {
   const folder = mkdtempSync(join(tmpdir(), 'lychgate-postgres-'))
   // The server runs as a user of its own when the tests run as root.
   chmodSync(folder, 0o755)
@@ -37,7 +43,7 @@ export async function startPostgres(t: Owner, asked?: number): Promise<PostgresS
     password: 'test',
     createPostgresUser: process.getuid?.() === 0,
     // Some servers at once are made of four nodes, with a pool each.
-    postgresFlags: ['-c', 'max_connections=300'],
+    postgresFlags: ['-c', 'max_connections=300', ...(fsync ? [] : ['-c', 'fsync=off'])],
     initdbFlags: ['--encoding=UTF8', '--locale=C', '--no-sync'],
     onLog: () => undefined,
     onError: () => undefined,

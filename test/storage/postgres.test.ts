@@ -170,6 +170,47 @@ t.test('a row that stays locked is StoreUnavailable in bounded time, and it reco
   t.strictSame(await store.list('key'), [])
 })
 
+t.test('decisions about a key that is locked elsewhere leave the other connections to others', async (t) => {
+  const url = await server.createDatabase()
+  const store = await openStore(url, { connections: 2 })
+  t.teardown(() => store.close())
+  await store.write({ op: 'insertKey', key: sample.key })
+  const other = await connect(t, url)
+  await other.query('begin; lock table throttles in share mode')
+  const count = () =>
+    store.transact('throttle', 'one', (throttle) => {
+      const failures = (throttle?.failures ?? 0) + 1
+      return accept(failures, { op: 'putThrottle', throttle: { key: 'one', failures, expiresAt: 2000 } })
+    })
+  const counts = Promise.all(Array.from({ length: 20 }, count))
+  await waitForLock(other)
+  for (let round = 0; round < 5; round += 1) {
+    t.strictSame(await store.find('key', sample.key.id), sample.key)
+    t.equal(await store.transact('key', sample.key.id, (key) => accept(key?.id)), sample.key.id)
+  }
+  t.match((await store.activity()).connections, { waiting: 0 })
+  await other.query('rollback')
+  t.strictSame(
+    await counts,
+    Array.from({ length: 20 }, (_, index) => index + 1),
+  )
+})
+
+t.test('of decisions about a key that stays locked each is StoreUnavailable in bounded time', async (t) => {
+  const url = await server.createDatabase()
+  const store = await open(t, url)
+  const other = await connect(t, url)
+  await other.query('begin; lock table keys in access exclusive mode')
+  const started = performance.now()
+  const decided = await Promise.allSettled(
+    Array.from({ length: 20 }, () => store.transact('key', sample.key.id, () => accept(1))),
+  )
+  t.ok(performance.now() - started < 9000)
+  for (const one of decided) t.match(one, { status: 'rejected', reason: StoreUnavailable })
+  await other.query('rollback')
+  t.equal(await store.transact('key', sample.key.id, () => accept(1)), 1)
+})
+
 t.test('a database made by a newer version is refused', async (t) => {
   const url = await server.createDatabase()
   await (await openStore(url)).close()

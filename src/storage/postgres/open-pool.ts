@@ -4,7 +4,7 @@ import pg from 'pg'
 import { assertNotNewer, readMigrations } from '../migrations.ts'
 
 /** No request waits longer than this for a connection or a lock; then it is told to come back. */
-const waitMilliseconds = 2000
+export const waitMilliseconds = 2000
 /** No statement runs longer; the server ends it. */
 export const statementMilliseconds = 5000
 /** Any constant: held while migrating, so that servers starting together do it once. */

@@ -34,7 +34,8 @@ import {
 import { sweepBy } from '../sweep.ts'
 import { readContents, writeContents } from './contents.ts'
 import { isConflict, translate } from './faults.ts'
-import { openPool, statementMilliseconds } from './open-pool.ts'
+import { createKeyQueue } from './key-queue.ts'
+import { openPool, statementMilliseconds, waitMilliseconds } from './open-pool.ts'
 import { prepareLists, prepareLoads, prepareSweep, prepareWrites } from './statements.ts'
 import { sweepSteps } from './sweep-steps.ts'
 
@@ -53,6 +54,7 @@ const longestMilliseconds = 3_600_000
 export async function openPostgresStore(url: string, connectionCount: number): Promise<Store> {
   const pool = await openPool(url, connectionCount)
   const connectionOf = connections()
+  const inTurn = createKeyQueue(waitMilliseconds)
 
   async function withConnection<T>(
     work: (connection: Connection, client: pg.PoolClient) => Promise<T>,
@@ -102,11 +104,13 @@ export async function openPostgresStore(url: string, connectionCount: number): P
     list: (kind) => withConnection(({ list }) => list[kind]()),
     listOf: (kind, accountId) => withConnection(({ listOf }) => listOf[kind](accountId)),
     transact: async (kind, key, decide) => {
-      const decision = await inTransaction(beginLocked(kind, key), async ({ transact, apply }) => {
-        const decided = decide(await transact[kind](key))
-        await apply(decided.writes)
-        return decided
-      })
+      const decision = await inTurn(`${kind} ${key}`, () =>
+        inTransaction(beginLocked(kind, key), async ({ transact, apply }) => {
+          const decided = decide(await transact[kind](key))
+          await apply(decided.writes)
+          return decided
+        }),
+      )
       if ('refusal' in decision) throw decision.refusal
       return decision.result
     },
@@ -141,7 +145,7 @@ export async function openPostgresStore(url: string, connectionCount: number): P
 }
 
 /**
- * Decisions about one key wait for each other, also while there is no row to lock. The lock is taken before the read,
+ * Decisions of all processes about one key wait for each other, also while there is no row to lock. The lock is taken before the read,
  * so that the read's snapshot shows everything earlier decisions wrote, in other tables too.
  */
 function beginLocked(kind: RecordKind, key: string): string {
