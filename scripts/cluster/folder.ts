@@ -12,8 +12,8 @@ export interface Folder {
   start(name: string, command: readonly string[], options?: Surroundings): ChildProcess
   /** The same, to its end. */
   run(name: string, command: readonly string[], options?: Surroundings): Promise<void>
-  /** What a program said last. */
-  lastWords(name: string): string
+  /** What a program said, line by line. */
+  words(name: string): readonly string[]
   /** Ends every process that runs in the folder, and removes it. */
   remove(): Promise<void>
 }
@@ -65,8 +65,8 @@ export function makeFolder(): Folder {
     return spawn('env', args, { cwd, stdio: ['ignore', log, log], ...as })
   }
 
-  function lastWords(name: string): string {
-    return readFileSync(logOf(name), 'utf8').trimEnd().split('\n').slice(-15).join('\n')
+  function words(name: string): readonly string[] {
+    return readFileSync(logOf(name), 'utf8').trimEnd().split('\n')
   }
 
   return {
@@ -81,9 +81,9 @@ export function makeFolder(): Folder {
     run: async (name, command, options) => {
       const child = start(name, command, options)
       const code = await new Promise((resolve, reject) => child.once('exit', resolve).once('error', reject))
-      if (code !== 0) throw new Error(`${name} ended with ${code}:\n${lastWords(name)}`)
+      if (code !== 0) throw new Error(`${name} ended with ${code}:\n${words(name).slice(-15).join('\n')}`)
     },
-    lastWords,
+    words,
     remove: async () => {
       isOver = true
       end.stdin.end()

@@ -1,5 +1,5 @@
 /** The programs a cluster is made of: those of this machine, and the rest from Debian packages, unpacked and not installed. */
-import { existsSync, mkdirSync, readdirSync } from 'node:fs'
+import { existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Folder } from './folder.ts'
 
@@ -91,12 +91,9 @@ mkdir -p ${apt}/lists/partial ${apt}/cache/archives/partial
 apt-get ${options.join(' ')} --quiet update
 apt-get ${options.join(' ')} --quiet --yes --download-only install ${names.join(' ')}
 for package in ${apt}/cache/archives/*.deb; do dpkg-deb --extract $package ${folder.path}/packages; done`
-  mkdirSync(folder.path, { recursive: true })
   await folder.run('packages', ['sh', '-c', script]).catch((error: unknown) => {
-    const line = folder
-      .lastWords('packages')
-      .split('\n')
-      .findLast((text) => text.startsWith('E: '))
+    // The first warning is nearer to the cause than the error it ends in.
+    const line = folder.words('packages').find((text) => /^[EW]: /.test(text))
     throw new ProgramsMissing(
       `${names.join(', ')}: not on this machine, and apt-get cannot get them: ${line?.slice(3) ?? 'no word why'}`,
       { cause: error },

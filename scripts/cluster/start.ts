@@ -185,7 +185,8 @@ async function startLychgate(
     asStarter: true,
   })
   await until(name, async () => {
-    if (child.exitCode !== null) throw new Error(`${name} ended: ${folder.lastWords(name)}`)
+    if (child.exitCode !== null)
+      throw new Error(`${name} ended:\n${folder.words(name).slice(-15).join('\n')}`)
     return (await askStatus(`http://127.0.0.1:${port}/readyz`)) === 200
   })
 }
