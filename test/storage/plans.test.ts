@@ -1,0 +1,270 @@
+/**
+ * How the databases find what requests need. The statements are not written down here: a server goes through every
+ * endpoint, what it runs is recorded in the driver, and the database is asked for its plan.
+ */
+import Database from 'better-sqlite3'
+import type { PgTable } from 'drizzle-orm/pg-core'
+import { getTableName } from 'drizzle-orm/table'
+import pg from 'pg'
+import t, { type Test } from 'tap'
+import type { Write } from '../../src/domain/decision.ts'
+import { openStore } from '../../src/storage/open.ts'
+import * as schema from '../../src/storage/postgres/schema.ts'
+import type { Store } from '../../src/storage/store.ts'
+import { callApi, obtainCode, obtainTokens, postAs, refresh, register, type Tokens } from '../helpers/flow.ts'
+import { startServer, type TestServer } from '../helpers/server.ts'
+import { UserAgent } from '../helpers/user-agent.ts'
+import { concurrency, grantWrites } from './decisions.suite.ts'
+import { startPostgres } from './postgres-server.ts'
+import * as sample from './samples.ts'
+import { grantOwners } from './store.suite.ts'
+import { sweeps } from './sweep.suite.ts'
+
+/** Enough that no planner takes reading all of it for cheap. */
+const rows = 1000
+
+/** What has an index in a store that is used: as many of everything that requests look for. */
+async function fill(store: Store): Promise<void> {
+  await store.write(...grantOwners)
+  const lane = async (first: number) => {
+    for (let n = first; n < rows; n += lanes * share) {
+      await store.write(...Array.from({ length: share }, (_, k) => recordsOf(n + k)).flat())
+    }
+  }
+  await Promise.all(Array.from({ length: lanes }, (_, k) => lane(k * share)))
+}
+
+/** How many transactions fill a store at once, and with how many of everything each. */
+const [lanes, share] = [4, 5]
+
+function recordsOf(n: number): Write[] {
+  const expiresAt = 4_000_000_000
+  const [accountId, clientId] = [`account ${n}`, `client ${n}`]
+  return [
+    { op: 'insertAccount', account: { ...sample.account, id: accountId, username: `user ${n}` } },
+    { op: 'insertClient', client: { ...sample.client, origin: 'integration', id: clientId } },
+    { op: 'insertSession', session: { ...sample.session, id: sample.digest(n), idleExpiresAt: expiresAt } },
+    { op: 'insertInteraction', interaction: { ...sample.interaction, id: `interaction ${n}`, expiresAt } },
+    { op: 'putThrottle', throttle: { key: `throttle ${n}`, failures: 1, expiresAt } },
+    { op: 'putConsent', consent: { ...sample.consent, clientId } },
+    { op: 'insertPasskey', passkey: { ...sample.passkey, id: `passkey ${n}`, accountId } },
+    { op: 'putSecondFactor', secondFactor: { ...sample.secondFactor, accountId } },
+    // Each of the four parts has as many as other tables.
+    ...[0, 1, 2, 3].map((part): Write => {
+      return { op: 'insertGrant', grant: { ...sample.grant, id: sample.grantId(n + part * rows), expiresAt } }
+    }),
+    { op: 'revokeAccessToken', grantId: sample.grantId(n), tokenId: sample.bytes(n, 16), expiresAt },
+  ]
+}
+
+/** Every endpoint of a client and of a browser once. */
+async function wholeFlow(t: Test, server: TestServer): Promise<void> {
+  const client = await register(server)
+  const agent = new UserAgent(server.issuer)
+  const tokens = await obtainTokens(server, client, { agent, fields: { scope: 'openid courses:read' } })
+  const next = (await (await refresh(server, client, tokens.refresh_token)).json()) as Tokens
+  t.equal((await callApi(server, '/api/oauth/userinfo', next.access_token)).status, 200)
+  t.equal((await callApi(server, '/api/courses', next.access_token)).status, 200)
+  for (const path of ['/api/oauth/introspect', '/api/oauth/revoke']) {
+    t.equal((await postAs(server, client, path, { token: next.access_token })).status, 200)
+  }
+  const other = await obtainTokens(server, client, { agent })
+  t.equal((await postAs(server, client, '/api/oauth/revoke', { token: other.refresh_token })).status, 200)
+  t.equal((await refresh(server, client, other.refresh_token)).status, 400)
+  await obtainCode(server, client, { agent })
+}
+
+// SQLite
+
+/** The texts of the statements that run on connections opened from here on. */
+function recordSqlite(t: Test): Set<string> {
+  const ran = new Set<string>()
+  const { prepare } = Database.prototype
+  Database.prototype.prepare = function (this: Database.Database, source: string) {
+    const statement = prepare.call(this, source)
+    for (const method of ['run', 'get', 'all'] as const) {
+      const original: (...values: never) => unknown = statement[method]
+      Reflect.set(statement, method, (...values: never) => {
+        ran.add(source)
+        return Reflect.apply(original, statement, values)
+      })
+    }
+    return statement
+  } as typeof prepare
+  t.teardown(() => {
+    Database.prototype.prepare = prepare
+  })
+  return ran
+}
+
+t.test('on SQLite every request finds its rows by their key', async (t) => {
+  const ran = recordSqlite(t)
+  const file = `${t.testdir()}/lychgate.db`
+  const server = await startServer(t, { store: `sqlite:${file}` })
+  await fill(server.deps.store)
+  ran.clear()
+  await wholeFlow(t, server)
+
+  const beside = new Database(file, { readonly: true })
+  t.teardown(() => beside.close())
+  const plans = [...ran]
+    .filter((source) => /^(select|insert|update|delete)/i.test(source))
+    .map((source) => {
+      const parameters = Array.from(source.matchAll(/\?/g), () => null)
+      const lines = beside.prepare(`explain query plan ${source}`).all(...parameters) as { detail: string }[] // its documented column
+      return { source, details: lines.map(({ detail }) => detail) }
+    })
+  for (const { source, details } of plans) {
+    t.notOk(
+      details.some((detail) => detail.startsWith('SCAN')),
+      source,
+    )
+  }
+  const ofGrants = plans.filter(({ source }) => /^(select .* from|update|insert into) "grants"/i.test(source))
+  t.ok(ofGrants.length >= 4, 'found, inserted, rotated and revoked')
+  for (const { source, details } of ofGrants) {
+    const steps = details.filter((detail) => / grants\b/.test(detail))
+    t.strictSame(steps, /^insert/i.test(source) ? [] : ['SEARCH grants USING PRIMARY KEY (id=?)'], source)
+  }
+})
+
+// PostgreSQL
+
+interface Ran {
+  readonly text: string
+  readonly values: readonly unknown[]
+}
+
+/** The prepared statements that run from here on, by their names. */
+function recordPostgres(t: Test): Map<string, Ran> {
+  const ran = new Map<string, Ran>()
+  const { query } = pg.Client.prototype
+  // `as`: of the many forms of a call, the one that prepares.
+  pg.Client.prototype.query = function (this: pg.Client, ...call: unknown[]) {
+    const [config, values] = call as [{ name?: string; text: string }, readonly unknown[] | undefined]
+    if (typeof config === 'object' && config.name !== undefined)
+      ran.set(config.name, { text: config.text, values: values ?? [] })
+    return query.apply(this, call as never)
+  } as typeof query
+  t.teardown(() => {
+    pg.Client.prototype.query = query
+  })
+  return ran
+}
+
+/** A node of a plan, as EXPLAIN gives it. */
+interface PlanNode {
+  readonly 'Node Type': string
+  readonly 'Relation Name'?: string
+  readonly 'Index Name'?: string
+  readonly 'Index Cond'?: string
+  readonly 'Plan Rows': number
+  readonly Plans?: readonly PlanNode[]
+}
+
+const nodesOf = (node: PlanNode): readonly PlanNode[] => [node, ...(node.Plans ?? []).flatMap(nodesOf)]
+
+async function explain(client: pg.Client, { text, values }: Ran): Promise<readonly PlanNode[]> {
+  const { rows: found } = await client.query(`explain (format json) ${text}`, [...values])
+  return nodesOf(found[0]?.['QUERY PLAN'][0].Plan)
+}
+
+/** What each statement of a whole flow does, on a database with rows enough and statistics about them. */
+async function plansOfFlow(t: Test, url: string): Promise<ReadonlyMap<string, readonly PlanNode[]>> {
+  const server = await startServer(t, { store: url })
+  await fill(server.deps.store)
+  const client = new pg.Client(url)
+  await client.connect()
+  t.teardown(() => client.end())
+  await client.query('analyze')
+  const ran = recordPostgres(t)
+  await wholeFlow(t, server)
+  const plans = new Map<string, readonly PlanNode[]>()
+  for (const [name, statement] of ran) plans.set(name, await explain(client, statement))
+  return plans
+}
+
+/** What a request may do to a grant. */
+const hot = ['find_grant', 'transact_grant', 'insertGrant', 'rotateGrant', 'revokeGrant', 'revokeAccessToken']
+
+/** Every node that reads grants, from whichever table or partition of a table. */
+const readsOfGrants = (plan: readonly PlanNode[]) =>
+  plan.filter((node) => /^grants/.test(node['Relation Name'] ?? '') && node['Node Type'] !== 'ModifyTable')
+
+const postgres = await startPostgres(t)
+
+t.test(
+  'on PostgreSQL every request finds its rows by their key, and its grant by nothing else',
+  async (t) => {
+    const plans = await plansOfFlow(t, await postgres.createDatabase())
+    for (const name of hot) t.ok(plans.has(name), `${name} ran`)
+    for (const [name, plan] of plans) {
+      const scans = plan.filter((node) => node['Node Type'] === 'Seq Scan')
+      // A handful of keys is one page, and read once a minute.
+      t.strictSame(
+        scans.map((node) => node['Relation Name']).filter((table) => table !== 'keys'),
+        [],
+        `${name} reads no table from end to end`,
+      )
+      if (name === 'insertGrant') t.strictSame(readsOfGrants(plan), [], name)
+      for (const node of readsOfGrants(plan)) {
+        t.match(node, { 'Node Type': /^Index Scan$/, 'Index Name': 'grants_pkey', 'Plan Rows': 1 }, name)
+        t.match(node['Index Cond'], /^\(id = '.+'::bytea\)$/, `${name}: equality on the whole key`)
+      }
+    }
+  },
+)
+
+/** The same columns in a table of four parts. */
+const distribution = `
+  alter table grants rename to whole;
+  create table grants (like whole including defaults) partition by hash (id);
+  alter table grants add primary key (id);
+  create index on grants (account_seq);
+  create table grants_0 partition of grants for values with (modulus 4, remainder 0);
+  create table grants_1 partition of grants for values with (modulus 4, remainder 1);
+  create table grants_2 partition of grants for values with (modulus 4, remainder 2);
+  create table grants_3 partition of grants for values with (modulus 4, remainder 3);
+  drop table whole`
+
+async function runOnce(url: string, text: string): Promise<void> {
+  const client = new pg.Client(url)
+  await client.connect()
+  await client.query(text)
+  await client.end()
+}
+
+/** A new database whose grants are hash-distributed. */
+async function distributedDatabase(): Promise<string> {
+  const url = await postgres.createDatabase()
+  await (await openStore(url)).close()
+  await runOnce(url, distribution)
+  return url
+}
+
+t.test('with grants distributed by hash, each request goes to one part and no other', async (t) => {
+  const plans = await plansOfFlow(t, await distributedDatabase())
+  for (const name of hot) {
+    const reads = readsOfGrants(plans.get(name) ?? [])
+    const parts = new Set(reads.map((node) => node['Relation Name']))
+    t.equal(parts.size, name === 'insertGrant' || name === 'revokeAccessToken' ? 0 : 1, name)
+    for (const node of reads) {
+      t.match(node, { 'Relation Name': /^grants_[0-3]$/, 'Index Name': /^grants_[0-3]_pkey$/ }, name)
+      t.match(node['Index Cond'], /^\(id = '.+'::bytea\)$/)
+    }
+  }
+})
+
+t.test('a store whose grants are distributed by hash keeps every promise about them', async (t) => {
+  const url = await distributedDatabase()
+  const tables = Object.values<PgTable>(schema).map((table) => getTableName(table))
+  const openEmpty = async (t: Test) => {
+    await runOnce(url, `truncate ${tables.join(', ')}`)
+    const store = await openStore(url)
+    t.teardown(() => store.close())
+    return store
+  }
+  grantWrites(t, openEmpty)
+  concurrency(t, openEmpty)
+  sweeps(t, openEmpty)
+})
