@@ -185,7 +185,15 @@ async function plansOfFlow(t: Test, url: string): Promise<ReadonlyMap<string, re
 }
 
 /** What a request may do to a grant. */
-const hot = ['find_grant', 'transact_grant', 'insertGrant', 'rotateGrant', 'revokeGrant', 'revokeAccessToken']
+const hot = [
+  'find_grant',
+  'transact_grant',
+  'insertGrant',
+  'redeemGrant',
+  'rotateGrant',
+  'revokeGrant',
+  'revokeAccessToken',
+]
 
 /** Every node that reads grants, from whichever table or partition of a table. */
 const readsOfGrants = (plan: readonly PlanNode[]) =>
