@@ -86,7 +86,7 @@ export function haproxyConfiguration(
 ): string {
   return `defaults
   timeout connect 2s
-  timeout check 1s
+  timeout check 2s
 
 listen primary
   mode tcp
