@@ -31,7 +31,7 @@ export type ServerOptions = {
   readonly nodes?: number
 }
 
-/** One process of a server, or what stands for one: it shares nothing with the others but the database. */
+/** One process of a server, or what stands for one here: it shares nothing with the others but the database. */
 export interface TestNode {
   /** Where it is reached itself; the issuer it is part of is another. */
   readonly issuer: string
@@ -75,8 +75,8 @@ const everyClaim = {
 /**
  * A real server: the whole application over a real SQLite store, listening on a free port, with alice and bob. With
  * TEST_EXECUTABLE it is that file in a process of its own, and only its wire and its store can be looked at. With
- * TEST_NODES it is so many, which share nothing but a database of TEST_POSTGRES, behind a proxy that sends every
- * request to the next one.
+ * TEST_NODES, or `nodes`, it is so many, which share nothing but a database of TEST_POSTGRES, behind a proxy that sends
+ * every request to the next one.
  */
 export async function startServer(t: Test, options: ServerOptions = {}): Promise<TestServer> {
   const { nodes: count = nodeCount, ...rest } = options
@@ -84,7 +84,7 @@ export async function startServer(t: Test, options: ServerOptions = {}): Promise
   const origin = `http://localhost:${port}`
   const issuer = origin + (options.issuerPath ?? '')
   const config = testConfig(issuer, port, rest)
-  if (executable && options.store === undefined) {
+  if (executable && options.store === undefined && count === 1) {
     const { url, remove } = storeForTwo()
     t.teardown(remove)
     return startServer(t, { ...options, port, store: url })
@@ -96,8 +96,9 @@ export async function startServer(t: Test, options: ServerOptions = {}): Promise
     log: [] as string[],
   }
   const ports = count > 1 ? await Promise.all(Array.from({ length: count }, freePort)) : [port]
-  const nodes: TestNode[] = []
-  for (const own of ports) nodes.push(await startNode(shared, own, options.issuerPath))
+  const nodes = executable
+    ? await startOutsideNodes(executable, shared, ports, options.issuerPath)
+    : await startNodes(shared, ports, options.issuerPath)
   const [first] = nodes
   if (first === undefined) throw new Error('a server has at least one node')
   const close = async () => void (await Promise.all(nodes.map((node) => node.close())))
@@ -118,7 +119,39 @@ interface Shared {
   readonly log: string[]
 }
 
-async function startNode({ config, url, clock, log }: Shared, port: number, path = ''): Promise<TestNode> {
+async function startNodes(shared: Shared, ports: readonly number[], path = ''): Promise<TestNode[]> {
+  const nodes: TestNode[] = []
+  for (const port of ports) {
+    const { app, deps, close } = await assemble(shared)
+    await app.listen({ port, host: 'localhost' })
+    const origin = `http://localhost:${port}`
+    nodes.push({ issuer: origin + path, origin, app, deps, close })
+  }
+  return nodes
+}
+
+/** Processes of the executable, and one application beside them that listens nowhere: its store is theirs. */
+async function startOutsideNodes(
+  file: string,
+  shared: Shared,
+  ports: readonly number[],
+  path = '',
+): Promise<TestNode[]> {
+  const { app, deps, close } = await assemble(shared)
+  return Promise.all(
+    ports.map(async (port, index): Promise<TestNode> => {
+      const outside = await startOutside(file, { ...shared.config, port }, shared.url)
+      const origin = `http://localhost:${port}`
+      const end = async () => {
+        await outside.stop()
+        if (index === 0) await close()
+      }
+      return { issuer: origin + path, origin, app, deps, close: end }
+    }),
+  )
+}
+
+async function assemble({ config, url, clock, log }: Shared) {
   const store = await openStore(url)
   const { secret = '' } = config
   const kind = config.mode === 'dev' ? 'development' : 'production'
@@ -127,18 +160,14 @@ async function startNode({ config, url, clock, log }: Shared, port: number, path
   const deps: Deps = { config, store, keys, clock, random: systemRandom }
   await addPeople(deps)
   const app = await buildApp(deps, { logTo: { write: (line) => void log.push(line) } })
-  const outside = executable ? await startOutside(executable, config, url) : undefined
-  if (outside === undefined) await app.listen({ port, host: 'localhost' })
   let closed = false
   const close = async () => {
     if (closed) return
     closed = true
-    await outside?.stop()
     await app.close()
     await store.close()
   }
-  const origin = `http://localhost:${port}`
-  return { issuer: origin + path, origin, app, deps, close }
+  return { app, deps, close }
 }
 
 function testConfig(issuer: string, port: number, { issuerPath: _path, ...config }: ServerOptions): Config {
