@@ -1,0 +1,69 @@
+import type { Write } from '../../src/domain/decision.ts'
+import type { Store } from '../../src/storage/store.ts'
+import * as sample from '../../test/storage/samples.ts'
+
+/** The instants of the records that are made here. */
+export const sizes = { ended: 1_700_000_000, now: 1_800_000_000, later: 1_900_000_000 } as const
+
+/** Ids of grants that live. */
+export const livingGrants: string[] = []
+
+/** Writes that many grants, every fourth of them ended, and a quarter as many of each other kind, all ended. */
+export async function fill(store: Store, grants: number): Promise<void> {
+  await store.write({ op: 'insertAccount', account: sample.account })
+  await store.write({ op: 'insertClient', client: { ...sample.client, id: 'app', origin: 'integration' } })
+  for (let from = 0; from < grants; from += 2000) {
+    const numbers = Array.from({ length: Math.min(2000, grants - from) }, (_, n) => from + n)
+    await store.write(...numbers.map(grantOf))
+  }
+  for (let from = 0; from < grants / 4; from += 500) {
+    const numbers = Array.from({ length: Math.min(500, grants / 4 - from) }, (_, n) => from + n)
+    await store.write(...numbers.flatMap(othersOf))
+  }
+}
+
+function grantOf(n: number): Write {
+  const { ended, later } = sizes
+  const end = n % 4 === 0 ? ended : later
+  const id = sample.grantId(n)
+  if (end === later) livingGrants.push(id)
+  const scope = ['openid', 'profile', 'courses:read']
+  const resource = ['https://auth.example.com']
+  return {
+    op: 'insertGrant',
+    grant: {
+      ...sample.grant,
+      id,
+      secret: sample.bytes(n, 16),
+      clientId: 'app',
+      scope,
+      resource,
+      codeChallenge: sample.digest(n),
+      seq: 1,
+      absoluteExpiresAt: later,
+      refreshExpiresAt: end,
+      expiresAt: end,
+    },
+  }
+}
+
+/** Keys are spread over their trees, as those of real records are. */
+function othersOf(n: number): Write[] {
+  const { ended: expiresAt } = sizes
+  const id = sample.digest((n * 2_654_435_761) % 4_294_967_296)
+  const used = { ...sample.client, issuedAt: expiresAt - 9, usedAt: expiresAt }
+  return [
+    { op: 'insertSession', session: { ...sample.fullSession, id, idleExpiresAt: expiresAt } },
+    { op: 'insertInteraction', interaction: { ...sample.fullInteraction, id, expiresAt } },
+    { op: 'insertLink', link: { ...sample.fullLink, id, expiresAt } },
+    { op: 'putThrottle', throttle: { key: `${id} 192.0.2.0/24`, failures: 1, expiresAt } },
+    { op: 'revokeAccessToken', grantId: sample.grantId(n * 4 + 1), tokenId: sample.bytes(n, 16), expiresAt },
+    {
+      op: 'insertClient',
+      client: { ...sample.client, id: `unused ${id}`, issuedAt: expiresAt, usedAt: expiresAt },
+    },
+    { op: 'insertClient', client: { ...used, id: `idle ${id}` } },
+    { op: 'insertRefusal', refusal: { ...sample.fullRefusal, id } },
+    { op: 'insertAuditEvent', event: { ...sample.fullAuditEvent, at: expiresAt } },
+  ]
+}

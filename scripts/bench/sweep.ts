@@ -1,0 +1,160 @@
+/**
+ * Measures for how long a sweep holds the event loop, on a database of 200,000 grants of which a quarter has ended, with
+ * everything else that goes due at once. `npm run bench:sweep -- --folder DIR --grants N --calls N`. What a commit
+ * waits for the disk shows beside the same on `--folder /dev/shm`, which has none.
+ */
+import { channel } from 'node:diagnostics_channel'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { cpus, tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { monitorEventLoopDelay } from 'node:perf_hooks'
+import { setTimeout as wait } from 'node:timers/promises'
+import { parseArgs } from 'node:util'
+import { accept, type Write } from '../../src/domain/decision.ts'
+import { openStore } from '../../src/storage/open.ts'
+import type { Commit, Store, SweepBounds } from '../../src/storage/store.ts'
+import { fill, livingGrants, sizes } from './sweep-records.ts'
+
+const { values } = parseArgs({
+  options: {
+    folder: { type: 'string', default: tmpdir() },
+    grants: { type: 'string', default: '200000' },
+    calls: { type: 'string', default: '400' },
+  },
+})
+const grants = Number(values.grants)
+const calls = Number(values.calls)
+/** As the server's own sweep pauses while there is more to do. */
+const pauseMilliseconds = 100
+/** Refreshes that are under way at once. */
+const refreshers = 16
+
+/** For how long each commit held the event loop, in milliseconds. */
+const held: number[] = []
+/** Commits during which another process had the core: their time is not ours, and is left out. */
+let disturbed = 0
+let switches = 0
+channel('lychgate:commit').subscribe((commit) => {
+  const { involuntaryContextSwitches } = process.resourceUsage()
+  const isOurs = involuntaryContextSwitches === switches
+  switches = involuntaryContextSwitches
+  // The only message on this channel.
+  if (isOurs) held.push((commit as Commit).seconds * 1000)
+  else disturbed += 1
+})
+
+const folder = mkdtempSync(join(values.folder, 'lychgate-sweep-'))
+const store = await openStore(`sqlite:${join(folder, 'lychgate.db')}`)
+try {
+  await fill(store, grants)
+  const { now } = sizes
+  const bounds: SweepBounds = {
+    now,
+    clientsUnusedSince: now,
+    clientsIdleSince: now,
+    refusalsKept: 100,
+    auditedSince: now,
+  }
+  const nothingDue = {
+    ...bounds,
+    now: 1,
+    clientsUnusedSince: 0,
+    clientsIdleSince: 0,
+    refusalsKept: 1e9,
+    auditedSince: 0,
+  }
+  process.stdout.write(
+    `${cpus()[0]?.model}, Node ${process.version}, ${values.folder}, ${grants} grants\n` +
+      'milliseconds the event loop is held | commits | disturbed | rows a commit | p50 | p99 | max | longest turn\n',
+  )
+  report(
+    'a commit of one row',
+    await alone(calls, async (n) => {
+      await store.write({
+        op: 'putThrottle',
+        throttle: { key: `probe ${n % 7}`, failures: n, expiresAt: 1e9 },
+      })
+      return 1
+    }),
+  )
+  report('a sweep that finds nothing', await alone(calls, async () => (await store.sweep(nothingDue)).rows))
+  report('a sweep with all kinds due', await alone(calls, async () => (await store.sweep(bounds)).rows))
+  for (const sweeping of [false, true, false, true]) await whileRefreshing(store, bounds, sweeping)
+} finally {
+  await store.close()
+  rmSync(folder, { recursive: true })
+}
+
+interface Run {
+  readonly rows: number
+  readonly held: readonly number[]
+  /** The longest turn of the event loop in which nobody else had the core. */
+  readonly longest?: number
+}
+
+/** One after the other, with nothing beside them but a look at how long each turn of the event loop is. */
+async function alone(times: number, work: (n: number) => Promise<number>): Promise<Run> {
+  held.length = 0
+  disturbed = 0
+  let [rows, isDone, longest] = [0, false, 0]
+  let [last, before] = [performance.now(), process.resourceUsage().involuntaryContextSwitches]
+  const look = () => {
+    const [now, { involuntaryContextSwitches: after }] = [performance.now(), process.resourceUsage()]
+    if (after === before) longest = Math.max(longest, now - last)
+    ;[last, before] = [now, after]
+    if (!isDone) setImmediate(look)
+  }
+  look()
+  for (let n = 0; n < times; n += 1) rows += await work(n)
+  isDone = true
+  return { rows, held: [...held], longest }
+}
+
+/** Refreshes as fast as they come, for four seconds, with or without the sweep between them. */
+async function whileRefreshing(target: Store, bounds: SweepBounds, sweeping: boolean): Promise<void> {
+  held.length = 0
+  disturbed = 0
+  const delay = monitorEventLoopDelay({ resolution: 1 })
+  const end = performance.now() + 4000
+  let [rows, refreshes] = [0, 0]
+  const sweep = async () => {
+    while (sweeping && performance.now() < end) {
+      rows += (await target.sweep(bounds)).rows
+      await wait(pauseMilliseconds)
+    }
+  }
+  const refresh = async (lane: number) => {
+    for (let n = 0; performance.now() < end; n += 1) {
+      const id = livingGrants[(lane * 997 + n * 31) % livingGrants.length] ?? ''
+      await target.transact('grant', id, (grant) => {
+        if (grant === undefined) throw new Error('a living grant was swept')
+        const rotate: Write = {
+          op: 'rotateGrant',
+          grantId: id,
+          fromSeq: grant.seq,
+          at: sizes.now,
+          refreshExpiresAt: sizes.later,
+          expiresAt: sizes.later,
+        }
+        return accept(undefined, rotate)
+      })
+      refreshes += 1
+    }
+  }
+  delay.enable()
+  await Promise.all([sweep(), ...Array.from({ length: refreshers }, (_, lane) => refresh(lane))])
+  delay.disable()
+  const name = `${refreshes} refreshes ${sweeping ? 'beside the sweep' : 'without it'}`
+  report(name, { rows, held: [...held] })
+  const [p99, max] = [delay.percentile(99) / 1e6, delay.max / 1e6]
+  process.stdout.write(`  event-loop delay: p99 ${p99.toFixed(2)}, max ${max.toFixed(2)}\n`)
+}
+
+function report(name: string, run: Run): void {
+  const sorted = [...run.held].sort((one, other) => one - other)
+  const at = (share: number) => (sorted[Math.ceil(sorted.length * share) - 1] ?? 0).toFixed(2)
+  const perCommit = (run.rows / Math.max(1, sorted.length + disturbed)).toFixed(0)
+  const turn = run.longest?.toFixed(2) ?? ''
+  const cells = [name, sorted.length, disturbed, perCommit, at(0.5), at(0.99), at(1), turn]
+  process.stdout.write(`${cells.join(' | ')}\n`)
+}
