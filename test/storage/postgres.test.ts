@@ -196,21 +196,6 @@ t.test('decisions about a key that is locked elsewhere leave the other connectio
   )
 })
 
-t.test('of decisions about a key that stays locked each is StoreUnavailable in bounded time', async (t) => {
-  const url = await server.createDatabase()
-  const store = await open(t, url)
-  const other = await connect(t, url)
-  await other.query('begin; lock table keys in access exclusive mode')
-  const started = performance.now()
-  const decided = await Promise.allSettled(
-    Array.from({ length: 20 }, () => store.transact('key', sample.key.id, () => accept(1))),
-  )
-  t.ok(performance.now() - started < 9000)
-  for (const one of decided) t.match(one, { status: 'rejected', reason: StoreUnavailable })
-  await other.query('rollback')
-  t.equal(await store.transact('key', sample.key.id, () => accept(1)), 1)
-})
-
 t.test('a database made by a newer version is refused', async (t) => {
   const url = await server.createDatabase()
   await (await openStore(url)).close()
