@@ -33,7 +33,11 @@ export interface GrownStore {
 /** Grants a person, and apps that people use. */
 const [perPerson, appCount] = [5, 20]
 const daySeconds = 86_400
-const scope = ['openid', 'courses:read']
+/** By the number of a grant: every other one is for an app that wants ID Tokens. */
+const scopes = [
+  ['openid', 'courses:read'],
+  ['posts:read', 'pages:read'],
+] as const
 const secret = 'only for the benchmark, which nobody else reads'
 const batch = 1000
 export const handleBytes = 28
@@ -149,7 +153,7 @@ async function fillGrants(
     for (let n = from; n < Math.min(from + batch, grants); n += 1) {
       const at = end - span + Math.floor((span * n) / grants)
       const [accountId, app] = [pick(among.people), appOf(among.apps, n)]
-      const approved = approve(accountId, app, among, at)
+      const approved = approve({ accountId, app, scope: scopes[wantsIdToken(n) ? 0 : 1] }, among, at)
       handles.write(approved.id, n * handleBytes, 'base64url')
       handles.write(approved.secret, n * handleBytes + 12, 'base64url')
       writes.push({ op: 'insertGrant', grant: approved }, ...used(approved, among, at))
@@ -160,13 +164,16 @@ async function fillGrants(
 }
 
 function approve(
-  accountId: string,
-  clientId: string,
+  {
+    accountId,
+    app,
+    scope,
+  }: { readonly accountId: string; readonly app: string; readonly scope: readonly string[] },
   { issuer, lifetimes }: Parameters<typeof fillGrants>[2],
   at: number,
 ): Grant {
   const request = {
-    clientId,
+    clientId: app,
     redirectUri,
     redirectUriSent: true,
     responseMode: 'query',
@@ -201,6 +208,11 @@ function used(approved: Grant, { lifetimes }: Parameters<typeof fillGrants>[2], 
   const rotated = rotateGrant(redeemed.result, 1, issue, lifetimes, at + 3400)
   if ('refusal' in rotated) throw rotated.refusal
   return [...redeemed.writes, ...rotated.writes]
+}
+
+/** Whether a refresh of this grant comes with an ID Token. */
+export function wantsIdToken(n: number): boolean {
+  return n % 2 === 0
 }
 
 /** The app of a grant, by its number. */

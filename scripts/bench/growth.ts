@@ -2,7 +2,7 @@ import { rmSync } from 'node:fs'
 import { type HandleKind, openHandle, sealHandle } from '../../src/domain/handle.ts'
 import { freePort } from '../../test/helpers/free-port.ts'
 import { basic, Connection, form, postForm } from './connection.ts'
-import { appOf, type GrownStore, growStore, handleBytes } from './growth-store.ts'
+import { appOf, type GrownStore, growStore, handleBytes, wantsIdToken } from './growth-store.ts'
 import { type RunningServer, startServer } from './process.ts'
 import type { Growth, Sample } from './result.ts'
 import { executable } from './targets.ts'
@@ -17,9 +17,14 @@ interface Grown {
   readonly numbers: Uint32Array
 }
 
+interface Answer {
+  readonly refresh_token?: string
+  readonly id_token?: string
+}
+
 /** After the refresh that each grant was made with. */
 const firstNumber = 2
-const loads = ['refresh', 'introspection'] as const
+const loads = ['refresh', 'refresh, ES256 ID Token', 'introspection'] as const
 
 /**
  * The same work on a server with few grants and on one with many, in turns: refreshes and introspections of grants
@@ -74,7 +79,7 @@ async function sampleGrown(
   seconds: number,
 ): Promise<Sample> {
   const lanes = Array.from({ length: count }, (_, index) =>
-    load === 'refresh' ? refreshing(grown, index, count) : introspecting(grown),
+    load === 'introspection' ? introspecting(grown) : refreshing(grown, index, count, load !== 'refresh'),
   )
   const sample = await work(lanes, grown.server, seconds, { ownCore: true })
   for (const lane of lanes) lane.close()
@@ -82,24 +87,30 @@ async function sampleGrown(
 }
 
 /** Each connection has grants of its own, for two refreshes of one at once are a reuse. */
-function refreshing({ store, server, numbers }: Grown, index: number, count: number): Lane {
+function refreshing(
+  { store, server, numbers }: Grown,
+  index: number,
+  count: number,
+  hasIdToken: boolean,
+): Lane {
   const connection = new Connection(server.port)
   const request = postForm('/api/oauth/token')
   return {
     operate: async () => {
-      const n = Math.floor((Math.random() * (store.grants - index)) / count) * count + index
+      const even = 2 * (Math.floor((Math.random() * (store.grants / 2 - index)) / count) * count + index)
+      const n = wantsIdToken(even) === hasIdToken ? even : even + 1
       const number = numbers[n] ?? 0
       const body = form({
         grant_type: 'refresh_token',
         refresh_token: tokenOf(store, 'refresh', n, number),
-        scope: 'courses:read',
         client_id: appOf(store.apps, n),
       })
       const answer = await connection.send(request, body)
-      const { refresh_token: token = '' } = JSON.parse(answer.body) as { refresh_token?: string }
+      const { refresh_token: token = '', id_token: idToken } = JSON.parse(answer.body) as Answer
       const next = openHandle(store.keys.handles, token, 'refresh')
       if (answer.status !== 200 || next?.grantId !== grantOf(store, n).id || next.seq !== number + 1)
         throw new Error(`wanted the next refresh token, got ${answer.status} ${answer.body.slice(0, 300)}`)
+      if ((idToken !== undefined) !== hasIdToken) throw new Error('an ID Token too many, or too few')
       numbers[n] = number + 1
     },
     close: () => connection.close(),
