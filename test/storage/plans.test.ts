@@ -107,13 +107,12 @@ t.test('on SQLite every request finds its rows by their key', async (t) => {
 
   const beside = new Database(file, { readonly: true })
   t.teardown(() => beside.close())
-  const plans = [...ran]
-    .filter((source) => /^(select|insert|update|delete)/i.test(source))
-    .map((source) => {
-      const parameters = Array.from(source.matchAll(/\?/g), () => null)
-      const lines = beside.prepare(`explain query plan ${source}`).all(...parameters) as { detail: string }[] // its documented column
-      return { source, details: lines.map(({ detail }) => detail) }
-    })
+  const planOf = (source: string) => {
+    const parameters = Array.from(source.matchAll(/\?/g), () => null)
+    const lines = beside.prepare(`explain query plan ${source}`).all(...parameters) as { detail: string }[] // its documented column
+    return { source, details: lines.map(({ detail }) => detail) }
+  }
+  const plans = [...ran].filter((source) => /^(select|insert|update|delete)/i.test(source)).map(planOf)
   for (const { source, details } of plans) {
     t.notOk(
       details.some((detail) => detail.startsWith('SCAN')),
@@ -126,6 +125,15 @@ t.test('on SQLite every request finds its rows by their key', async (t) => {
     const steps = details.filter((detail) => / grants\b/.test(detail))
     t.strictSame(steps, /^insert/i.test(source) ? [] : ['SEARCH grants USING PRIMARY KEY (id=?)'], source)
   }
+
+  ran.clear()
+  await server.deps.store.population()
+  const seeded = [...ran].filter((source) => /where seeded/.test(source)).map(planOf)
+  t.strictSame(
+    seeded.map(({ details }) => details),
+    [['SCAN accounts USING INDEX accounts_seeded']],
+    'a start reads an index of development people, which is empty',
+  )
 })
 
 // PostgreSQL
@@ -179,6 +187,7 @@ async function plansOfFlow(t: Test, url: string): Promise<ReadonlyMap<string, re
   await client.query('analyze')
   const ran = recordPostgres(t)
   await wholeFlow(t, server)
+  await server.deps.store.population()
   const plans = new Map<string, readonly PlanNode[]>()
   for (const [name, statement] of ran) plans.set(name, await explain(client, statement))
   return plans
@@ -206,11 +215,15 @@ t.test(
   async (t) => {
     const plans = await plansOfFlow(t, await postgres.createDatabase())
     for (const name of hot) t.ok(plans.has(name), `${name} ran`)
+    const [asked] = plans.get('list_seeded') ?? []
+    t.match(asked, { 'Index Name': 'accounts_seeded' }, 'a start reads an index of development people')
     for (const [name, plan] of plans) {
       const scans = plan.filter((node) => node['Node Type'] === 'Seq Scan')
-      // A handful of keys is one page, and read once a minute.
+      // A handful of keys is one page, and read once a minute; of the people a start reads the first it meets.
       t.strictSame(
-        scans.map((node) => node['Relation Name']).filter((table) => table !== 'keys'),
+        scans
+          .map((node) => node['Relation Name'])
+          .filter((table) => table !== 'keys' && name !== 'list_somebody'),
         [],
         `${name} reads no table from end to end`,
       )
