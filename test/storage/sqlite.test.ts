@@ -98,7 +98,8 @@ t.test('every table is strict, and those read by their key alone have no second 
 t.test('a connection waits for the disk at a commit, and for a lock only shortly', async (t) => {
   const connection = await openDatabase(await closedFile(t))
   t.teardown(() => connection.close())
-  const settings = { journal_mode: 'wal', synchronous: 2, foreign_keys: 1, mmap_size: 0, busy_timeout: 100 }
+  const waits = { journal_mode: 'wal', synchronous: 2, busy_timeout: 100 }
+  const settings = { ...waits, foreign_keys: 1, mmap_size: 0, cache_size: -4096 }
   for (const [name, value] of Object.entries(settings)) {
     t.equal(connection.pragma(name, { simple: true }), value, name)
   }
