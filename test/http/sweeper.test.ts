@@ -48,6 +48,29 @@ t.test(
   },
 )
 
+t.test(
+  'a registered client that got no token for long is removed, never while its last one may be refreshed',
+  async (t) => {
+    const [day, idle] = [86_400, 2 * 86_400]
+    const lifetimes = { idleClientSeconds: day, refreshTokenIdleSeconds: idle }
+    const server = await startServer(t, { sweepSeconds: 1, lifetimes })
+    const [client, sweptWith] = [await register(server), await register(server)]
+    await obtainTokens(server, sweptWith)
+    const { refresh_token: first } = await obtainTokens(server, client)
+    server.advance(day - 60)
+    const { refresh_token: last } = (await (await refresh(server, client, first)).json()) as {
+      refresh_token: string
+    }
+    server.advance(idle - 60)
+    await wait(1500)
+    t.equal((await refresh(server, client, last)).status, 200, 'still there, and used now')
+    server.advance(240)
+    await until(async () => (await authorize(server, sweptWith)).status === 400)
+    t.equal((await authorize(server, sweptWith)).status, 400, 'the one beside it was not used again')
+    t.equal((await authorize(server, client)).status, 303)
+  },
+)
+
 t.test('a sweep that fails is told in the log and tried again', async (t) => {
   const server = await startServer(t, { sweepSeconds: 1 })
   await server.deps.store.close()
