@@ -1,4 +1,3 @@
-import { type AddressInfo, createConnection, createServer, type Socket } from 'node:net'
 import pg from 'pg'
 import t, { type Test } from 'tap'
 import { accept } from '../../src/domain/decision.ts'
@@ -224,65 +223,6 @@ t.test('a fault of the database never carries the values it was given', async (t
   })
   t.notMatch(await unsent.catch(String), /sealed|nul/)
 })
-
-t.test(
-  'a server that says nothing any more is StoreUnavailable in bounded time, and it recovers',
-  async (t) => {
-    const { url, pause, resume } = await startRelay(t, await server.createDatabase())
-    const store = await open(t, url)
-    await store.write({ op: 'insertKey', key: sample.key })
-    pause()
-    const started = performance.now()
-    await Promise.all([
-      t.rejects(store.write({ op: 'deleteKey', keyId: sample.key.id }), StoreUnavailable),
-      t.rejects(store.find('key', sample.key.id), StoreUnavailable),
-      t.rejects(store.ping(), StoreUnavailable),
-    ])
-    t.ok(performance.now() - started < 15_000)
-    resume()
-    t.strictSame(await store.list('key'), [sample.key])
-    t.match(
-      (await store.activity()).connections,
-      { total: 1, idle: 1, waiting: 0 },
-      'the silent ones are gone',
-    )
-  },
-)
-
-/** Passes on to the server of this URL what comes, and while it is paused nothing, without closing a connection. */
-async function startRelay(t: Test, url: string) {
-  const sockets = new Set<Socket>()
-  let isPaused = false
-  const relay = createServer((near) => {
-    const far = createConnection(Number(new URL(url).port), '127.0.0.1')
-    for (const [from, to] of [
-      [near, far],
-      [far, near],
-    ] as const) {
-      sockets.add(from)
-      from.on('data', (chunk) => !isPaused && to.write(chunk))
-      from.on('error', () => undefined)
-      from.on('close', () => to.destroy())
-    }
-  })
-  await new Promise<void>((resolve) => relay.listen(0, '127.0.0.1', resolve))
-  t.teardown(() => {
-    for (const socket of sockets) socket.destroy()
-    relay.close()
-  })
-  const through = new URL(url)
-  // `as`: what a server on a port has.
-  through.port = String((relay.address() as AddressInfo).port)
-  return {
-    url: through.href,
-    pause: () => {
-      isPaused = true
-    },
-    resume: () => {
-      isPaused = false
-    },
-  }
-}
 
 t.test('while the server is away everything is StoreUnavailable, and it recovers', async (t) => {
   const store = await open(t, await server.createDatabase())
