@@ -10,7 +10,7 @@ import t, { type Test } from 'tap'
 import type { Write } from '../../src/domain/decision.ts'
 import { openStore } from '../../src/storage/open.ts'
 import * as schema from '../../src/storage/postgres/schema.ts'
-import type { Store } from '../../src/storage/store.ts'
+import type { Store, SweepBounds } from '../../src/storage/store.ts'
 import { callApi, obtainCode, obtainTokens, postAs, refresh, register, type Tokens } from '../helpers/flow.ts'
 import { startServer, type TestServer } from '../helpers/server.ts'
 import { UserAgent } from '../helpers/user-agent.ts'
@@ -55,6 +55,14 @@ function recordsOf(n: number): Write[] {
     }),
     { op: 'revokeAccessToken', grantId: sample.grantId(n), tokenId: sample.bytes(n, 16), expiresAt },
   ]
+}
+
+const nothingDue: SweepBounds = {
+  now: 2000,
+  clientsUnusedSince: 0,
+  clientsIdleSince: 0,
+  refusalsKept: rows,
+  auditedSince: 0,
 }
 
 /** Every endpoint of a client and of a browser once. */
@@ -125,6 +133,14 @@ t.test('on SQLite every request finds its rows by their key', async (t) => {
     const steps = details.filter((detail) => / grants\b/.test(detail))
     t.strictSame(steps, /^insert/i.test(source) ? [] : ['SEARCH grants USING PRIMARY KEY (id=?)'], source)
   }
+
+  ran.clear()
+  await server.deps.store.sweep(nothingDue)
+  const scans = [...ran]
+    .map(planOf)
+    .flatMap(({ details }) => details.filter((detail) => detail.startsWith('SCAN')))
+  // The oldest twenty, `first`, in the order they are kept in.
+  t.strictSame(scans, ['SCAN audit_events', 'SCAN first'], 'a sweep finds all else by when it is due')
 
   ran.clear()
   await server.deps.store.population()
