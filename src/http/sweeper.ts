@@ -1,6 +1,7 @@
 import type { FastifyPluginAsync } from 'fastify'
 import type { AppDeps } from '../deps.ts'
 import type { Seconds } from '../domain/model.ts'
+import type { SweepBounds } from '../storage/store.ts'
 import { repeat } from './repeat.ts'
 
 /** Deletes what expired, a small batch at a time, so that no table grows for ever and no pause is noticed. */
@@ -12,16 +13,25 @@ export const sweeper: FastifyPluginAsync<Pick<AppDeps, 'config' | 'store' | 'clo
   const { unusedClientSeconds, idleClientSeconds, refreshTokenIdleSeconds } = config.lifetimes
   // No client goes before its last refresh token has ended; uses are noted to the day.
   const idle = idleClientSeconds && Math.max(idleClientSeconds, refreshTokenIdleSeconds + secondsPerDay)
+  // Asked for again by every batch: when the clock was set back meanwhile, what lives again must stay.
+  const bounds: SweepBounds = {
+    get now() {
+      return clock()
+    },
+    get clientsUnusedSince() {
+      return clock() - unusedClientSeconds
+    },
+    get clientsIdleSince() {
+      return since(clock(), idle)
+    },
+    get auditedSince() {
+      return since(clock(), config.auditSeconds)
+    },
+    refusalsKept: config.refusalsKept,
+  }
   const server = repeat(app, rest, async () => {
     try {
-      const now = clock()
-      const { rows, more } = await store.sweep({
-        now,
-        clientsUnusedSince: now - unusedClientSeconds,
-        clientsIdleSince: since(now, idle),
-        refusalsKept: config.refusalsKept,
-        auditedSince: since(now, config.auditSeconds),
-      })
+      const { rows, more } = await store.sweep(bounds)
       if (rows > 0) app.log.debug({ swept: rows }, 'swept expired records')
       return more ? pauseMilliseconds : rest
     } catch (error) {

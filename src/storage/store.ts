@@ -69,7 +69,10 @@ export interface AuditFilter {
   readonly limit: number
 }
 
-/** The instants and numbers that say what a sweep takes beside that which expired. */
+/**
+ * The instants and numbers that say what a sweep takes beside that which expired. Every batch asks for them again, so that
+ * they may follow a clock.
+ */
 export interface SweepBounds {
   readonly now: Seconds
   /** Registered clients that never got a token, from before. */

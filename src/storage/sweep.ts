@@ -56,19 +56,20 @@ export function sweepBy(steps: SweepSteps): Sweep {
       rows += deleted
       more ||= deleted === rowsPerBatch * batchesPerKind
     }
-    const deleted = await sweepGrants(bounds.now)
+    const deleted = await sweepGrants(bounds)
     return { rows: rows + deleted, more: more || (deleted >= rowsPerBatch && !walk.isAtStart) }
   }
 
-  async function sweepGrants(now: Seconds): Promise<number> {
+  async function sweepGrants(bounds: SweepBounds): Promise<number> {
     let deleted = 0
     for (let count = 0; count < slicesPerSweep && deleted < rowsPerBatch * batchesPerKind; count++) {
       await nextTurn()
       const slice = await steps.slice(walk.after)
+      const { now } = bounds
       const expired = slice.filter(({ expiresAt }) => expiresAt <= now).map(({ id }) => id)
       for (let at = 0; at < expired.length; at += rowsPerBatch) {
         await nextTurn()
-        deleted += await steps.grants(expired.slice(at, at + rowsPerBatch), now)
+        deleted += await steps.grants(expired.slice(at, at + rowsPerBatch), bounds.now)
       }
       walk.pass(slice, now)
       if (walk.isAtStart) break

@@ -116,3 +116,26 @@ t.test('requests go between any two transactions of a sweep', async (t) => {
   // Every kind has eight transactions to make and more; a request that comes in each turn is answered in it.
   t.ok(answered >= 10 * 8, `${answered} requests were answered meanwhile`)
 })
+
+t.test('a clock that is set back while a sweep runs is heard by its next batch', async (t) => {
+  const { store, deleted } = await fullStore(t)
+  let isAhead = true
+  const moving: SweepBounds = {
+    ...bounds,
+    get now() {
+      return isAhead ? bounds.now : 1
+    },
+    get clientsUnusedSince() {
+      return isAhead ? bounds.clientsUnusedSince : 1
+    },
+  }
+  const sweeping = store.sweep(moving)
+  while (deleted().get('interactions') === 0) await turn()
+  isAhead = false
+  await sweeping
+  t.equal(deleted().get('interactions'), rowsPerBatch)
+  for (const table of ['sessions', 'one_time_links', 'throttles', 'revoked_access_tokens', 'grants']) {
+    t.equal(deleted().get(table), 0, table)
+  }
+  t.equal(deleted().get('clients'), 160, 'the idle ones, eight batches of them; the unused ones stay')
+})
