@@ -8,8 +8,8 @@ export const pkceFaults = [
     id: 'verifier-not-compared',
     rule: 'rfc7636-4.6-mismatch-invalid-grant',
     file: pkce,
-    find: 'computed.length !== stored.length || !timingSafeEqual(computed, stored)',
-    replace: 'computed.length !== stored.length',
+    find: '!isWhole || !timingSafeEqual(computed.subarray(0, stored.length), stored)',
+    replace: '!isWhole',
   },
   {
     id: 'verifier-skipped',

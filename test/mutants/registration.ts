@@ -149,9 +149,9 @@ export const registrationFaults = [
   {
     id: 'deleted-client-keeps-its-tokens',
     rule: 'rfc7592-2.3-delete-204',
-    file: 'src/storage/sqlite/statements.ts',
-    find: '          inArray(grants.clientId, allClients),\n',
-    replace: '',
+    file: 'src/storage/rows.ts',
+    find: 'if (row.clientId === null || row.accountId === null) return undefined',
+    replace: 'if (row.accountId === null) return undefined',
   },
   {
     id: 'used-client-swept',
