@@ -32,7 +32,8 @@ export function growthTable({ samples, held }: Growth): string[] {
   return lines
 }
 
+/** The median of the rounds: what else the machine did meanwhile shows in some of them. */
 function cpuOf(samples: readonly Sample[]): number {
-  const total = (member: 'cpu' | 'operations') => samples.reduce((sum, one) => sum + one[member], 0)
-  return total('cpu') / total('operations')
+  const each = samples.map(({ cpu, operations }) => cpu / operations).sort((a, b) => a - b)
+  return each[Math.floor((each.length - 1) / 2)] ?? Number.NaN
 }
