@@ -1,6 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
-import { readdirSync, readFileSync } from 'node:fs'
-import { cpus } from 'node:os'
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { cpus, tmpdir } from 'node:os'
+import { join } from 'node:path'
 
 /** The core of the servers, and that of the load. */
 export const [serverCore, loadCore] = [0, 1]
@@ -70,4 +71,11 @@ async function answers(port: number, path: string): Promise<boolean> {
   const answer = await fetch(`http://localhost:${port}${path}`).catch(() => undefined)
   if (answer) await answer.arrayBuffer()
   return answer?.ok ?? false
+}
+
+/** A folder that is gone when the benchmark ends. */
+export function temporaryFolder(name: string): string {
+  const folder = mkdtempSync(join(tmpdir(), `${name}-`))
+  process.once('exit', () => rmSync(folder, { recursive: true, force: true }))
+  return folder
 }

@@ -1,11 +1,9 @@
 import { spawnSync } from 'node:child_process'
-import { existsSync, mkdtempSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { existsSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { freePort } from '../../test/helpers/free-port.ts'
 import { UserAgent } from '../../test/helpers/user-agent.ts'
-import { type RunningServer, startServer } from './process.ts'
+import { type RunningServer, startServer, temporaryFolder } from './process.ts'
 
 /** An authorization server as the workloads know it. */
 export interface Target {
@@ -68,7 +66,7 @@ async function startOn(
   anyCore = false,
 ): Promise<{ readonly target: Target; readonly another: AnotherNode }> {
   if (!existsSync(executable)) throw new Error('dist/lychgate is not there: npm run build')
-  const data = mkdtempSync(join(tmpdir(), 'lychgate-bench-'))
+  const data = temporaryFolder('lychgate-bench')
   const port = await freePort()
   const issuer = `http://localhost:${port}`
   const environment = {
@@ -125,7 +123,7 @@ async function startOn(
 export async function startOidcProvider(durable: boolean): Promise<Target> {
   const port = await freePort()
   const issuer = `http://localhost:${port}`
-  const folder = mkdtempSync(join(tmpdir(), 'oidc-provider-bench-'))
+  const folder = temporaryFolder('oidc-provider-bench')
   const args = [
     node,
     `${here}servers/oidc-provider.js`,
