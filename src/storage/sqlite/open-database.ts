@@ -56,7 +56,7 @@ function openNow(file: string): Database.Database {
       // KiB. Of a large file the system keeps what is asked for: four times as much here is not a microsecond faster.
       'cache_size = -4096',
       // Whoever's commit fills the journal waits while it goes into the file: often, then, and little.
-      'wal_autocheckpoint = 200',
+      'wal_autocheckpoint = 100',
     ]) {
       client.pragma(setting)
     }
