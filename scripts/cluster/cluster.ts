@@ -80,7 +80,11 @@ logs      ${folder.path}/*.log`)
   const lose = async (verb: 'kill' | 'freeze') => {
     const { primary } = await cluster.settled()
     cluster[verb](primary)
-    bringBack = () => cluster[verb === 'kill' ? 'revive' : 'thaw'](primary)
+    bringBack = () => {
+      // As its watchdog does.
+      if (verb === 'freeze') cluster.kill(primary)
+      cluster.revive(primary)
+    }
     const began = performance.now()
     say(`${primary} is gone`)
     await until('writes', async () => (await register(cluster)) === 201)

@@ -28,9 +28,8 @@ export interface Cluster {
   settled(): Promise<Roles>
   /** Ends PostgreSQL and Patroni of this node at once, as a power cut does. */
   kill(name: string): void
-  /** Stops them where they are, with every connection open, until `thaw`. */
+  /** Stops them where they are, with every connection open, until they are killed. */
   freeze(name: string): void
-  thaw(name: string): void
   /** Starts Patroni of a killed node again, which brings its PostgreSQL back as standby. */
   revive(name: string): void
 }
@@ -122,7 +121,6 @@ function control(folder: Folder, programs: Programs, nodes: readonly DatabaseNod
       spawnSync('ipcrm', ['-m', memory])
     },
     freeze: (name) => signal(name, 'SIGSTOP'),
-    thaw: (name) => signal(name, 'SIGCONT'),
     revive: (name) => {
       const { folder: cwd } = nodeOf(name)
       folder.start(`patroni-${name}`, [...programs.patroni, join(cwd, 'patroni.yaml')], { ...programs, cwd })

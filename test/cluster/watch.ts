@@ -1,5 +1,12 @@
 import { setTimeout } from 'node:timers/promises'
-import { callApi, type Issuer, obtainTokens, register } from '../helpers/flow.ts'
+import {
+  callApi,
+  type Issuer,
+  obtainTokens,
+  redirectUri,
+  register,
+  type TestClient,
+} from '../helpers/flow.ts'
 import { devAlice } from '../helpers/process.ts'
 
 /** Somebody who writes and somebody who reads, four times a second, and what they were answered. */
@@ -25,17 +32,25 @@ interface Answer {
   readonly answeredAt: number
 }
 
-export async function startWatch(server: Issuer): Promise<Watch> {
+/** @param clients Where what the writer registered is noted down. */
+export async function startWatch(server: Issuer, clients: TestClient[]): Promise<Watch> {
   const { access_token: token } = await obtainTokens(server, await register(server), { person: devAlice })
-  const metadata = JSON.stringify({ client_name: 'Watch', redirect_uris: ['http://127.0.0.1:1/callback'] })
-  const writes = repeat(() =>
-    fetch(`${server.issuer}/api/oauth/register`, {
+  const metadata = JSON.stringify({ client_name: 'Watch', redirect_uris: [redirectUri] })
+  const writes = repeat(async () => {
+    const response = await fetch(`${server.issuer}/api/oauth/register`, {
       method: 'POST',
       headers: { 'content-type': 'application/json' },
       body: metadata,
-    }),
-  )
-  const reads = repeat(() => callApi(server, '/api/oauth/userinfo', token))
+    })
+    const { client_id: id } = (await response.json()) as { readonly client_id?: string }
+    if (id !== undefined) clients.push({ id, method: 'none', redirectUri })
+    return response
+  })
+  const reads = repeat(async () => {
+    const response = await callApi(server, '/api/oauth/userinfo', token)
+    await response.arrayBuffer()
+    return response
+  })
   return {
     untilWritten: async (instant) => {
       for (;;) {
@@ -64,10 +79,7 @@ function repeat(ask: () => Promise<Response>) {
     while (!isOver) {
       const askedAt = performance.now()
       const kind = await ask().then(
-        async (response) => {
-          await response.arrayBuffer()
-          return `${response.status} ${response.headers.get('retry-after')}`
-        },
+        ({ status, headers }) => `${status} ${headers.get('retry-after')}`,
         (error: unknown) => String(error),
       )
       answers.push({ kind, askedAt, answeredAt: performance.now() })
