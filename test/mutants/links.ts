@@ -33,7 +33,7 @@ export const linkFaults = [
   {
     id: 'second-first-person',
     file: 'src/one-time-links/open-link.ts',
-    find: "if (!(await store.population()).isEmpty) throw unusableLink()",
+    find: 'if (!(await store.population()).isEmpty) throw unusableLink()',
     replace: '',
     tests: ['test/one-time-links/links.test.ts'],
   },
