@@ -13,7 +13,7 @@ import { measureGrowth } from './growth.ts'
 import { machine } from './machine.ts'
 import { loadCore, type RunningServer } from './process.ts'
 import { report, writeReport } from './report.ts'
-import type { Result, Sample } from './result.ts'
+import type { Growth, Result, Sample } from './result.ts'
 import { startFloor, startLychgate, startOidcProvider, type Target } from './targets.ts'
 import { work } from './work.ts'
 import { type Lane, type Workload, workloads } from './workloads.ts'
@@ -40,6 +40,8 @@ const chosen = workloads.filter(({ name }) => isChosen(name))
 if (cpus().length < 2) throw new Error('the load and the server need a core each')
 spawnSync('taskset', ['-a', '-cp', String(loadCore), String(process.pid)])
 
+/** Making codes and tokens takes longer than using them. */
+const mostPrepared = 3000
 /** How many operations a second a slice has to be prepared for, as far as it is known. */
 const rates = new Map<string, number>()
 const targets = [await startLychgate()]
@@ -47,38 +49,11 @@ if (values.peers) targets.push(await startOidcProvider(true), await startOidcPro
 const floor = await startFloor()
 const samples: Sample[] = []
 try {
-  for (const workload of chosen) {
-    for (const count of connections) {
-      // What the first round sees is a compiler at work: it is thrown away.
-      for (let round = 0; round <= rounds; round += 1) {
-        const seen: Sample[] = []
-        for (const target of targets) {
-          if (workload.name === 'API call' && target.paths.api === undefined) continue
-          seen.push(await sampleTarget(workload, target, count))
-        }
-        if (workload.floor !== undefined) seen.push(await sampleFloor(workload, floor.server, count))
-        if (round > 0) samples.push(...seen)
-      }
-      process.stderr.write(`${workload.name}, ${count}: done\n`)
-    }
-  }
+  for (const workload of chosen) await measure(workload)
   const growth = isChosen('growth')
     ? await measureGrowth(values.grants.split(',').map(Number), connections, rounds, seconds)
     : undefined
-  const result: Result = {
-    samples,
-    ...(growth && { growth }),
-    starts: [
-      ...targets.map(({ name, startMilliseconds: milliseconds }) => ({ server: name, milliseconds })),
-      { server: 'bare Fastify', milliseconds: floor.milliseconds },
-    ],
-    memory: targets.map(({ name, idleMemory: idle, server }) => ({
-      server: name,
-      idle,
-      loaded: server.memory(),
-    })),
-    machine: machine(),
-  }
+  const result = resultWith(growth)
   process.stdout.write(report(result))
   if (values.json)
     writeFileSync(
@@ -86,15 +61,48 @@ try {
       JSON.stringify(result, (key, value) => (key === 'latencies' ? undefined : value)),
     )
   if (values.write) writeReport(result)
+} catch (error) {
+  // A long run that fails near its end has seen much.
+  process.stdout.write(`Not complete:\n\n${report(resultWith(undefined))}`)
+  throw error
 } finally {
   for (const { server } of targets) await server.stop()
   await floor.server.stop()
 }
 
+async function measure(workload: Workload): Promise<void> {
+  for (const count of connections) {
+    // What the first round sees is a compiler at work: it is thrown away.
+    for (let round = 0; round <= rounds; round += 1) {
+      const seen: Sample[] = []
+      for (const target of targets) {
+        if (workload.name === 'API call' && target.paths.api === undefined) continue
+        seen.push(await sampleTarget(workload, target, count))
+      }
+      if (workload.floor !== undefined) seen.push(await sampleFloor(workload, floor.server, count))
+      if (round > 0) samples.push(...seen)
+    }
+    process.stderr.write(`${workload.name}, ${count}: done\n`)
+  }
+}
+
+function resultWith(growth: Growth | undefined): Result {
+  const starts = targets.map(({ name, startMilliseconds: milliseconds }) => ({ server: name, milliseconds }))
+  return {
+    samples,
+    ...(growth && { growth }),
+    starts: [...starts, { server: 'bare Fastify', milliseconds: floor.milliseconds }],
+    memory: targets.map(({ name, idleMemory: idle, server }) => {
+      return { server: name, idle, loaded: server.memory() }
+    }),
+    machine: machine(),
+  }
+}
+
 async function sampleTarget(workload: Workload, target: Target, count: number): Promise<Sample> {
   const lanes = await Promise.all(Array.from({ length: count }, () => workload.lane(target)))
   const key = `${workload.name} ${target.name}`
-  const wanted = Math.ceil(((rates.get(key) ?? 200) * seconds * 1.3) / count)
+  const wanted = Math.ceil(Math.min((rates.get(key) ?? 200) * seconds * 1.3, mostPrepared) / count)
   const isPrepared = lanes[0]?.prepare !== undefined
   if (isPrepared) await Promise.all(lanes.map((lane) => lane.prepare?.(wanted)))
   const sample = await work(lanes, target.server, seconds, {

@@ -63,7 +63,9 @@ async function interact(request, response) {
 }
 
 const answer = provider.callback()
-createServer((request, response) => {
+// As long as the others: a connection that waits for its turn in a round is not closed.
+const keepAlive = { keepAliveTimeout: 65_000 }
+createServer(keepAlive, (request, response) => {
   if (request.url === '/readyz') response.end('ready')
   else if (request.url.startsWith('/interaction/')) void interact(request, response)
   else answer(request, response)
