@@ -11,16 +11,14 @@ export interface IdTokenFacts {
   readonly idTokenSeconds: Seconds
   /** Claims of the person that were asked for in the ID Token. */
   readonly requested: Readonly<Record<string, unknown>>
-  /** The first one after approval, not one from a refresh. */
-  readonly first: boolean
 }
 
 /**
  * The claims of an ID Token, OpenID Connect Core §2, and after a refresh OpenID Connect Core §12.2: the same iss,
- * sub, aud and auth_time, a new iat, and no nonce.
+ * sub, aud and auth_time, a new iat, and no nonce: redeeming the code forgets it.
  */
 export function idTokenPayload(facts: IdTokenFacts, now: Seconds): Readonly<Record<string, unknown>> {
-  const { grant, first } = facts
+  const { grant } = facts
   const acr = grant.acr ?? contextClassOf(grant.methods)
   return {
     ...facts.requested,
@@ -32,7 +30,7 @@ export function idTokenPayload(facts: IdTokenFacts, now: Seconds): Readonly<Reco
     ...(grant.authTimeOwed && { auth_time: grant.authenticatedAt }),
     ...(acr !== undefined && { acr }),
     ...(grant.methods.length > 0 && { amr: grant.methods }),
-    ...(first && grant.nonce !== undefined && { nonce: grant.nonce }),
+    ...(grant.nonce !== undefined && { nonce: grant.nonce }),
     at_hash: accessTokenHash(facts.accessToken, facts.algorithm),
   }
 }

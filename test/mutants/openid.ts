@@ -17,9 +17,9 @@ export const openidFaults = [
   {
     id: 'nonce-after-refresh',
     rule: 'oidc-core-12.2-refresh-nonce',
-    file: idToken,
-    find: '...(first && grant.nonce',
-    replace: '...(grant.nonce',
+    file: 'src/storage/sqlite/statements.ts',
+    find: '        nonce: sql`null`,\n',
+    replace: '',
   },
   {
     id: 'at-hash-of-the-whole-hash',

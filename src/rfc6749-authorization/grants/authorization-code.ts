@@ -31,6 +31,6 @@ export const authorizationCodeGrant: FastifyPluginAsync<AppDeps> = async (app, d
       const decision = redeemCode(grant, redemption, service.resources, config.lifetimes, now)
       return noteUse(auditGrant(decision, grant, { at: now, from }), client, now)
     })
-    return issueTokens(issued, client, true, now)
+    return issueTokens(issued, client, now)
   })
 }

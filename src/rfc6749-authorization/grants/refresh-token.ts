@@ -29,6 +29,6 @@ export const refreshTokenGrant: FastifyPluginAsync<AppDeps> = async (app, deps) 
       const decision = refresh(grant, request, service.resources, config.lifetimes, now)
       return noteUse(auditGrant(decision, grant, { at: now, from }), client, now)
     })
-    return issueTokens(issued, client, false, now)
+    return issueTokens(issued, client, now)
   })
 }

@@ -17,16 +17,11 @@ import type { TokenAnswer } from '../token.ts'
 export function tokenIssuer(deps: Pick<AppDeps, 'config' | 'service' | 'store' | 'keys'>) {
   const { config, service, keys } = deps
 
-  return async (
-    { grant, access }: Issued,
-    client: Client,
-    first: boolean,
-    now: Seconds,
-  ): Promise<TokenAnswer> => {
+  return async ({ grant, access }: Issued, client: Client, now: Seconds): Promise<TokenAnswer> => {
     const accessToken = await sealAccessToken(grant, access, now)
     const refreshToken = client.grantTypes.includes('refresh_token') ? sealRefreshToken(grant) : undefined
     const idToken = grant.scope.includes('openid')
-      ? await signIdToken(grant, client, accessToken, first, now)
+      ? await signIdToken(grant, client, accessToken, now)
       : undefined
     return {
       access_token: accessToken,
@@ -68,7 +63,6 @@ export function tokenIssuer(deps: Pick<AppDeps, 'config' | 'service' | 'store' |
     grant: Grant,
     client: Client,
     accessToken: string,
-    first: boolean,
     now: Seconds,
   ): Promise<string> {
     const algorithm = client.idTokenSignedResponseAlg
@@ -77,7 +71,7 @@ export function tokenIssuer(deps: Pick<AppDeps, 'config' | 'service' | 'store' |
     const requested = idTokenClaims(account, grant.claims, service.scopeClaims)
     const { issuer } = service
     const { idTokenSeconds } = config.lifetimes
-    const facts = { issuer, grant, accessToken, algorithm, idTokenSeconds, requested, first }
+    const facts = { issuer, grant, accessToken, algorithm, idTokenSeconds, requested }
     return keys.sign(algorithm, 'JWT', idTokenPayload(facts, now))
   }
 }
