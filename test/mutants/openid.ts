@@ -11,7 +11,7 @@ export const openidFaults = [
     id: 'nonce-dropped',
     rule: 'oidc-core-2-nonce',
     file: idToken,
-    find: '    ...(first && grant.nonce !== undefined && { nonce: grant.nonce }),\n',
+    find: '    ...(grant.nonce !== undefined && { nonce: grant.nonce }),\n',
     replace: '',
   },
   {
