@@ -44,6 +44,8 @@ spawnSync('taskset', ['-a', '-cp', String(loadCore), String(process.pid)])
 const mostPrepared = 3000
 /** How many operations a second a slice has to be prepared for, as far as it is known. */
 const rates = new Map<string, number>()
+// The load's own first request takes as long as a server's start, which would be the first server's then.
+await fetch('http://localhost:1').catch(() => undefined)
 const targets = [await startLychgate()]
 if (values.peers) targets.push(await startOidcProvider(true), await startOidcProvider(false))
 const floor = await startFloor()
