@@ -238,11 +238,7 @@ export function prepareWrites(db: NodePgDatabase): Readonly<Record<WriteStatemen
       target: [consents.accountId, consents.clientId],
       set: settings(consents),
     }),
-    insertGrant: db.insert(grants).values({
-      ...row(grants),
-      clientSeq: sql`coalesce(${seqOf(clients, 'clientId')}, 0)`,
-      accountSeq: sql`coalesce(${seqOf(accounts, 'accountId')}, 0)`,
-    }),
+    insertGrant: { prepare: (name) => preparedInsertOfGrant(db, name) },
     redeemGrant: db
       .update(grants)
       .set({
@@ -270,6 +266,21 @@ export function prepareWrites(db: NodePgDatabase): Readonly<Record<WriteStatemen
   const prepared = Object.entries(statements).map(([name, statement]) => [name, statement.prepare(name)])
   // Same names as in the table above.
   return Object.fromEntries(prepared) as Record<WriteStatement, Change>
+}
+
+/**
+ * Two statements: with the numbers of the client and the person among its values as subqueries, the insert would not be
+ * of one row alone, which is what a table that is distributed takes.
+ */
+function preparedInsertOfGrant(db: NodePgDatabase, name: string): Change {
+  const numberOf = (table: typeof clients | typeof accounts, id: string) =>
+    sql<number>`coalesce(${seqOf(table, id)}, 0)`.mapWith(table.seq)
+  const owners = db
+    .select({ clientSeq: numberOf(clients, 'clientId'), accountSeq: numberOf(accounts, 'accountId') })
+    .from(sql`(values (1)) as one`)
+    .prepare('owners_of_grant')
+  const insert = db.insert(grants).values(row(grants)).prepare(name)
+  return { execute: async (values) => insert.execute({ ...values, ...(await owners.execute(values))[0] }) }
 }
 
 /** What the sweep runs: deletions bounded by `limit`, and a slice of the grants in the order of their key. */
