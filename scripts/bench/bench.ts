@@ -33,7 +33,11 @@ const { values } = parseArgs({
 })
 const rounds = Number(values.rounds)
 const seconds = Number(values.seconds)
-const connections = values.connections.split(',').map(Number)
+// The most first: with one, few operations fit in a slice, and it would see code that is not yet compiled.
+const connections = values.connections
+  .split(',')
+  .map(Number)
+  .sort((one, other) => other - one)
 const isChosen = (name: string) => values.only === undefined || name.includes(values.only)
 const chosen = workloads.filter(({ name }) => isChosen(name))
 
@@ -112,6 +116,7 @@ async function sampleTarget(workload: Workload, target: Target, count: number): 
     ownCore: true,
   })
   rates.set(key, sample.operations / sample.seconds)
+  await Promise.all(lanes.map((lane) => lane.confirm?.()))
   for (const lane of lanes) lane.close()
   return { ...sample, workload: workload.name, server: target.name, connections: count }
 }

@@ -1,4 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { cpus, tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -37,8 +38,11 @@ export async function startServer(
   child.stderr?.on('data', (text) => {
     complaint += text
   })
+  child.once('exit', (code) => {
+    if (code !== null) process.stderr.write(`${command.join(' ')} ended with ${code}: ${complaint}\n`)
+  })
   while (!(await answers(port, probe))) {
-    if (child.exitCode !== null) throw new Error(`${command.join(' ')} ended: ${complaint}`)
+    if (child.exitCode !== null) throw new Error(`${command.join(' ')} ended`)
     await new Promise((resolve) => setTimeout(resolve, 2))
   }
   return { server: running(child, port), milliseconds: performance.now() - began }
@@ -50,11 +54,12 @@ function running(child: ChildProcess, port: number): RunningServer {
     port,
     cpu: () => cpuOf(pid),
     memory: () => Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]) / 1024,
-    stop: () =>
-      new Promise((resolve) => {
-        child.once('exit', () => resolve())
-        child.kill('SIGKILL')
-      }),
+    stop: async () => {
+      if (child.exitCode !== null || child.signalCode !== null) return
+      const exit = once(child, 'exit')
+      child.kill('SIGKILL')
+      await exit
+    },
   }
 }
 

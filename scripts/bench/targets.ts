@@ -18,6 +18,8 @@ export interface Target {
   readonly appEs256: string
   /** Confidential, for introspection. */
   readonly api: { readonly id: string; readonly secret: string }
+  /** Whether all tokens of a session and an app are of one grant, and end with it. */
+  readonly sharesGrants: boolean
   /** The `Cookie` header of a browser in which the person signed in and agreed to both. */
   readonly cookie: string
 }
@@ -113,6 +115,7 @@ async function startOn(
     app,
     appEs256,
     api,
+    sharesGrants: false,
     cookie: cookieOf(agent),
   }
   return { target, another: async () => (await start(await freePort())).server }
@@ -157,6 +160,7 @@ export async function startOidcProvider(durable: boolean): Promise<Target> {
     app,
     appEs256,
     api: { id: 'api', secret: 'a-secret-of-the-api-that-is-long-enough' },
+    sharesGrants: true,
     cookie: cookieOf(agent),
   }
 }

@@ -1,3 +1,4 @@
+import { UserAgent } from '../../test/helpers/user-agent.ts'
 import { basic, bearer, Connection, form, get, postForm, postJson } from './connection.ts'
 import { authorizeUrl, redirectUri, type Target, verifier } from './targets.ts'
 
@@ -7,6 +8,8 @@ export interface Lane {
   prepare?(count: number): Promise<void>
   /** One operation, its answer checked; throws when the answer is not the right one. */
   operate(): Promise<void>
+  /** Checks, when all is measured, what the answers could not tell. */
+  confirm?(): Promise<void>
   close(): void
 }
 
@@ -67,6 +70,15 @@ class Client {
 
   async tokens(): Promise<Tokens> {
     return this.exchange(await this.code())
+  }
+
+  /** Tokens of a grant of their own: where a session has one grant, in a session of its own. */
+  async tokensApart(): Promise<Tokens> {
+    const { issuer, paths, sharesGrants } = this.target
+    if (!sharesGrants) return this.tokens()
+    const landing = await new UserAgent(issuer).open(issuer + authorizeUrl(paths, this.id, this.scope))
+    if (landing.at !== 'redirect') throw new Error(`stuck at ${landing.page.url}`)
+    return this.exchange(landing.location.searchParams.get('code') ?? '')
   }
 
   async #token(fields: Readonly<Record<string, string>>): Promise<Tokens> {
@@ -143,19 +155,29 @@ async function withToken(
   return { operate: use(client, token), close: () => client.connection.close() }
 }
 
-/** Access tokens: with a refresh token oidc-provider forgets the person's consent, and every token there is. */
+/** Access tokens, each of its own grant: oidc-provider ends all tokens of a grant with the first, and the rest is no work. */
 async function revoking(target: Target): Promise<Lane> {
   const client = new Client(target)
-  const tokens: string[] = []
+  const [living, revoked]: [string[], string[]] = [[], []]
+  const statusOf = async (token: string) =>
+    (await client.connection.send(get(target.paths.userInfo, bearer(token)))).status
   return {
     prepare: async (count) => {
-      tokens.length = 0
-      for (let made = 0; made < count; made += 1) tokens.push((await client.tokens()).access_token)
+      for (let made = 0; made < count; made += 1) living.push((await client.tokensApart()).access_token)
     },
     operate: async () => {
-      const body = form({ token: tokens.pop() ?? '', client_id: client.id })
+      const token = living.pop() ?? ''
+      const body = form({ token, client_id: client.id })
       const answer = await client.connection.send(postForm(target.paths.revoke), body)
       check(answer.status === 200, 'a revocation', answer)
+      revoked.push(token)
+    },
+    // The answer to a token that is not there is the same.
+    confirm: async () => {
+      for (const token of revoked)
+        if ((await statusOf(token)) !== 401) throw new Error('a revoked token lives')
+      for (const token of living)
+        if ((await statusOf(token)) !== 200) throw new Error('one ended with another')
     },
     close: () => client.connection.close(),
   }
