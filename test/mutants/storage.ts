@@ -75,14 +75,14 @@ export const storageFaults = [
   {
     id: 'handle-without-key',
     file: 'src/domain/handle.ts',
-    find: '!timingSafeEqual(tag(key.secret, signed), keyTag)',
+    find: '!isTag(keyTag, key.secret, signed)',
     replace: 'keyTag.length !== tagBytes',
     tests: ['test/domain/handle.test.ts'],
   },
   {
     id: 'handle-of-any-grant',
     file: 'src/domain/handle.ts',
-    find: '&& timingSafeEqual(tag(grant.secret, handle.signed), handle.grantTag)',
+    find: '&& isTag(handle.grantTag, grant.secret, handle.signed)',
     replace: '',
     tests: ['test/domain/handle.test.ts'],
   },
