@@ -24,11 +24,14 @@ export function parseParameters(text: string, limits: ParameterLimits): Paramete
       rule: 'lychgate-limits-parameters',
       stored: limits.parameters,
     })
+  // Encoded text is printable ASCII; bytes that are not UTF-8 have become other characters before they come here.
+  if (/[^\x21-\x7e]/.test(text)) throw malformed()
   for (const pair of pairs) {
     const split = pair.indexOf('=')
     const name = decode(split < 0 ? pair : pair.slice(0, split))
     const value = decode(split < 0 ? '' : pair.slice(split + 1))
-    if (Buffer.byteLength(value) > limits.parameterBytes) {
+    // A character has three bytes at most: hardly any value has to be counted.
+    if (value.length * 3 > limits.parameterBytes && Buffer.byteLength(value) > limits.parameterBytes) {
       throw new OAuthError('invalid_request', 'a parameter value is too long', {
         rule: 'lychgate-limits-parameter-bytes',
         stored: limits.parameterBytes,
@@ -86,8 +89,6 @@ export function assertNoneRepeated(parameters: Parameters): void {
 }
 
 function decode(text: string): string {
-  // Encoded text is printable ASCII; bytes that are not UTF-8 have become other characters before they come here.
-  if (/[^\x21-\x7e]/.test(text)) throw malformed()
   if (!/[%+]/.test(text)) return text
   let decoded: string
   try {
