@@ -90,9 +90,19 @@ export function accountRow(account: Account): AccountRow {
 
 /** The account of a row. */
 export function toAccount(found: typeof table.accounts.$inferSelect): Account {
-  const { seq: _, email, passwordHash, lockedAt, claims, ...row } = found
-  const optional = present({ email, passwordHash, lockedAt })
-  return { ...row, claims: JSON.parse(claims) as Account['claims'], ...optional }
+  const { id, username, email, passwordHash, claims, seeded, lockedAt, createdAt, updatedAt } = found
+  return {
+    id,
+    username,
+    claims: JSON.parse(claims) as Account['claims'],
+    seeded,
+    createdAt,
+    updatedAt,
+    // One by one, not through `present`: every UserInfo request comes this way.
+    ...(email !== null && { email }),
+    ...(passwordHash !== null && { passwordHash }),
+    ...(lockedAt !== null && { lockedAt }),
+  }
 }
 
 /** The row of a passkey. */
@@ -328,9 +338,9 @@ export function auditFilterRow({ since, limit, name, accountId, clientId }: Audi
 
 /** The members that are not null. */
 function present<T extends object>(members: T): { [K in keyof T]?: NonNullable<T[K]> } {
-  return Object.fromEntries(Object.entries(members).filter(([, value]) => value !== null)) as {
-    [K in keyof T]?: NonNullable<T[K]>
-  }
+  const kept: Record<string, unknown> = {}
+  for (const [name, value] of Object.entries(members)) if (value !== null) kept[name] = value
+  return kept as { [K in keyof T]?: NonNullable<T[K]> } // the names of T, and no other
 }
 
 function words(text: string): readonly string[] {
