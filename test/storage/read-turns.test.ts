@@ -36,6 +36,22 @@ t.test('a read sees what this store has committed in the same turn', async (t) =
   t.equal(await username(), 'grace')
 })
 
+t.test('a client is read once a turn, and as it is in the next', async (t) => {
+  const { store, outside } = await open(t)
+  await store.write({ op: 'insertClient', client: sample.client })
+  const name = async () => (await store.find('client', sample.client.id))?.name
+  const first = name()
+  const { metadata } = outside.prepare('select metadata from clients').get() as { metadata: string }
+  outside
+    .prepare('update clients set metadata = ?')
+    .run(JSON.stringify({ ...JSON.parse(metadata), name: 'Renamed' }))
+  t.strictSame(await Promise.all([first, name()]), [sample.client.name, sample.client.name])
+  await nextTurn()
+  t.equal(await name(), 'Renamed', 'also when another program has changed it')
+  await store.write({ op: 'updateClient', client: { ...sample.client, name: 'Again' } })
+  t.equal(await name(), 'Again')
+})
+
 t.test('after the turn no read holds up another program that wants the journal emptied', async (t) => {
   const { outside, rename, username } = await open(t)
   await username()
@@ -48,12 +64,16 @@ t.test('after the turn no read holds up another program that wants the journal e
 
 t.test('however often a turn reads, it begins once', async (t) => {
   const client = new Database(':memory:')
-  const turns = readTurns(client)
+  let forgotten = 0
+  const turns = readTurns(client, () => {
+    forgotten += 1
+  })
   turns.begin()
   t.doesNotThrow(() => turns.begin(), 'a second begin would be refused')
   t.ok(client.inTransaction)
   await nextTurn()
   t.notOk(client.inTransaction)
   turns.end()
+  t.equal(forgotten, 1, 'and forgets once')
   client.close()
 })

@@ -11,13 +11,15 @@ export interface ReadTurns {
 /**
  * A read alone takes the lock of readers and gives it back: two calls of the system, which is most of its time. The
  * reads of a turn see one state of the database, as of the first of them or of the last commit of this connection.
+ * @param forget Called when that state is over, with whatever was remembered of it.
  */
-export function readTurns(client: Database.Database): ReadTurns {
+export function readTurns(client: Database.Database, forget: () => void): ReadTurns {
   const [begin, commit] = [client.prepare('begin'), client.prepare('commit')]
   let isOpen = false
   const end = () => {
     if (!isOpen) return
     isOpen = false
+    forget()
     // A fault of the database may have ended it.
     if (client.inTransaction) commit.run()
   }

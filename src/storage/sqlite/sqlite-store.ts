@@ -51,7 +51,9 @@ export async function openSqliteStore(file: string): Promise<Store> {
   const reads = prepareReads(db)
   const [load, lists, ownLists] = [loadsOf(reads), listsOf(reads), ownListsOf(reads)]
   const apply = applier(prepareWrites(db))
-  const turns = readTurns(client)
+  const clients = remembering(load.client)
+  const find: Loads = { ...load, client: clients.load }
+  const turns = readTurns(client, clients.forget)
   const commits = new GroupCommit(transactionsOf(client, turns))
 
   /** A read outside the batches: it sees what is committed, and nothing waits for it. */
@@ -67,7 +69,7 @@ export async function openSqliteStore(file: string): Promise<Store> {
   const sweep = sweepBy(sweepSteps(db, { read, submit: (work) => commits.submit(work) }))
 
   return {
-    find: (kind, key) => read(() => load[kind](key)),
+    find: (kind, key) => read(() => find[kind](key)),
     list: (kind) => read(() => lists[kind]()),
     listOf: (kind, accountId) => read(() => ownLists[kind](accountId)),
     transact: (kind, key, decide) =>
@@ -104,6 +106,19 @@ export async function openSqliteStore(file: string): Promise<Store> {
       turns.end()
       client.close()
     },
+  }
+}
+
+/** Reads each record once: most requests of a turn are of the same few clients. */
+function remembering<T>(load: (key: string) => T) {
+  const known = new Map<string, T>()
+  return {
+    load: (key: string): T => {
+      const found = known.get(key) ?? load(key)
+      known.set(key, found)
+      return found
+    },
+    forget: () => known.clear(),
   }
 }
 
