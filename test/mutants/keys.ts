@@ -53,4 +53,11 @@ export const keyFaults = [
     find: 'const end = follower.activeAt + policy.overlapSeconds[key.kind]',
     replace: 'const end = follower.activeAt',
   },
+  {
+    id: 'small-number-of-a-signature-at-the-wrong-end',
+    tests: ['test/keys/sign.test.ts'],
+    file: 'src/keys/sign.ts',
+    find: '(index + 1) * numberBytes - digits.length',
+    replace: 'index * numberBytes',
+  },
 ] as const satisfies readonly Fault[]
