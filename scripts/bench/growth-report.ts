@@ -1,4 +1,4 @@
-import type { Growth, Sample } from './result.ts'
+import { cpuAnOperation, type Growth } from './result.ts'
 
 /** What is asked for: times the CPU at the most; bytes of disk a grant. */
 const [mostTimes, mostBytes] = [1.15, 200]
@@ -18,7 +18,7 @@ export function growthTable({ samples, held }: Growth): string[] {
   for (const { grants, bytesAGrant, idle, loaded } of held) {
     const cells = columns.map(({ load, count }) => {
       const [own, least] = [grants, few?.grants].map((number) =>
-        cpuOf(
+        cpuAnOperation(
           samples.filter(
             (one) => one.workload === load && one.connections === count && one.server === String(number),
           ),
@@ -30,10 +30,4 @@ export function growthTable({ samples, held }: Growth): string[] {
     lines.push(`| ${[grants.toLocaleString('en'), ...sizes, ...cells].join(' | ')} |`)
   }
   return lines
-}
-
-/** The median of the rounds: what else the machine did meanwhile shows in some of them. */
-function cpuOf(samples: readonly Sample[]): number {
-  const each = samples.map(({ cpu, operations }) => cpu / operations).sort((a, b) => a - b)
-  return each[Math.floor((each.length - 1) / 2)] ?? Number.NaN
 }

@@ -1,6 +1,6 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { growthTable } from './growth-report.ts'
-import type { Result, Sample } from './result.ts'
+import { cpuAnOperation, type Result, type Sample } from './result.ts'
 import { workloads } from './workloads.ts'
 
 /** What is asked for: CPU of oidc-provider over ours, at least; ours over the floor, at most. */
@@ -35,7 +35,7 @@ export function report({ samples, starts, memory, machine, growth }: Result): st
     .filter((name) => samples.some(({ workload }) => workload === name))
   const operations = samples.reduce((sum, one) => sum + one.operations, 0)
   const lines = [
-    `${machine}. CPU is that of the server for an operation, user and system. ${operations} answers, 0 of them wrong.`,
+    `${machine}. CPU is that of the server for an operation, user and system, the median of the rounds. ${operations} answers, 0 of them wrong.`,
     '',
   ]
   for (const count of counts) lines.push(...table(samples, names, count), '')
@@ -91,7 +91,7 @@ function summary(samples: readonly Sample[]): Summary | undefined {
   const at = (share: number) => all[Math.min(all.length - 1, Math.floor(all.length * share))] ?? Number.NaN
   return {
     rate: total('operations') / total('seconds'),
-    cpu: total('cpu') / total('operations'),
+    cpu: cpuAnOperation(samples),
     p50: at(0.5),
     p99: at(0.99),
   }

@@ -30,3 +30,9 @@ export interface Growth {
     readonly loaded: number
   }[]
 }
+
+/** In µs, the median of the rounds: what else the machine did meanwhile shows in some of them. */
+export function cpuAnOperation(samples: readonly Sample[]): number {
+  const each = samples.map(({ cpu, operations }) => cpu / operations).sort((one, other) => one - other)
+  return each[Math.floor((each.length - 1) / 2)] ?? Number.NaN
+}
