@@ -1,9 +1,10 @@
+import { keepCookies } from '../helpers/cookie-jar.ts'
 import type { Answer } from './connection.ts'
 import { verifierOf } from './drafts.ts'
 import { formOf, type PageForm } from './page-parts.ts'
 import type { Sent } from './request.ts'
 import { parametersOf, sentValue, wantedOf } from './rights.ts'
-import type { Browser, LiveClient, Wanted, World } from './world.ts'
+import type { LiveClient, Wanted, World } from './world.ts'
 
 /** How many of a kind are remembered, to be used again. */
 const kept = 12
@@ -16,7 +17,7 @@ export function learn(sent: Sent, answer: Answer, world: World): void {
   if (status === 201) learnClient(JSON.parse(body), world)
   if (sent.bytes) return
   const { browser } = sent
-  if (browser) keepCookies(browser, answer.cookies)
+  if (browser) keepCookies(browser.cookies, answer.cookies)
   const location = headers['location']
   if (status === 204 && sent.method === 'DELETE') forgetClient(sent, world)
   if (status === 200 && sent.method === 'PUT' && 'redirect_uris' in jsonOf(answer))
@@ -112,14 +113,6 @@ function learnTokens(sent: Sent, content: Record<string, unknown>, world: World)
     ...(typeof refresh === 'string' && { refresh }),
     ...(typeof idToken === 'string' && { idToken }),
   })
-}
-
-function keepCookies(browser: Browser, cookies: readonly string[]): void {
-  for (const cookie of cookies) {
-    const [, name = '', value = ''] = /^([^=]+)=([^;]*)/.exec(cookie) ?? []
-    if (value === '' || /Max-Age=0|1970/.test(cookie)) browser.cookies.delete(name)
-    else browser.cookies.set(name, value)
-  }
 }
 
 function remember<T>(list: T[], one: T): void {

@@ -1,3 +1,5 @@
+import { keepCookies } from './cookie-jar.ts'
+
 /** A page as a person's browser sees it. */
 export interface Page {
   readonly url: string
@@ -62,11 +64,7 @@ export class UserAgent {
     if (this.cookies.size > 0)
       headers.set('cookie', [...this.cookies].map((pair) => pair.join('=')).join('; '))
     const response = await fetch(url, { ...init, headers, redirect: 'manual' })
-    for (const cookie of response.headers.getSetCookie()) {
-      const [, name = '', value = ''] = /^([^=]+)=([^;]*)/.exec(cookie) ?? []
-      if (value === '' || /Max-Age=0|1970/.test(cookie)) this.cookies.delete(name)
-      else this.cookies.set(name, value)
-    }
+    keepCookies(this.cookies, response.headers.getSetCookie())
     return response
   }
 
