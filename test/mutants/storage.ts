@@ -73,6 +73,13 @@ export const storageFaults = [
     replace: 'secretBytes = 12',
   },
   {
+    id: 'client-remembered-beyond-its-turn',
+    file: 'src/storage/sqlite/read-turns.ts',
+    find: 'forget()\n',
+    replace: '\n',
+    tests: ['test/storage/read-turns.test.ts'],
+  },
+  {
     id: 'handle-without-key',
     file: 'src/domain/handle.ts',
     find: '!isTag(keyTag, key.secret, signed)',
