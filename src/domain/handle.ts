@@ -53,11 +53,15 @@ export const handlePrefix: Readonly<Record<HandleKind, string>> = {
 
 const kindByte: Readonly<Record<HandleKind, number>> = { code: 1, refresh: 2, access: 3 }
 const headBytes = 26
+const grantIdBytes = 12
 const tagBytes = 16
 /** Longest accepted handle, in characters: longer text is not worth decoding. */
 const longestHandle = 8192
 
-/** The text a client receives for these contents. Deterministic. */
+/**
+ * The text a client receives for these contents. Deterministic.
+ * @throws {TypeError} for an id that is not one of a grant: what it does not fill would be foreign memory.
+ */
 export function sealHandle(handle: Handle, key: HandleKey, grantSecret: string): string {
   const narrowing =
     handle.narrowing &&
@@ -67,7 +71,8 @@ export function sealHandle(handle: Handle, key: HandleKey, grantSecret: string):
   const bytes = Buffer.allocUnsafe(signedBytes + 2 * tagBytes)
   bytes[0] = kindByte[handle.kind]
   bytes[1] = key.id
-  bytes.write(handle.grantId, 2, 12, 'base64url')
+  if (bytes.write(handle.grantId, 2, grantIdBytes, 'base64url') !== grantIdBytes)
+    throw new TypeError('not the id of a grant')
   bytes.writeUInt32BE(handle.seq, 14)
   bytes.writeUInt32BE(handle.issuedAt, 18)
   bytes.writeUInt32BE(handle.expiresAt, 22)
@@ -97,7 +102,7 @@ export function openHandle(
   const [scope, resource] = signed.subarray(headBytes).toString().split('\n')
   return {
     kind,
-    grantId: signed.toString('base64url', 2, 14),
+    grantId: signed.toString('base64url', 2, 2 + grantIdBytes),
     seq: signed.readUInt32BE(14),
     issuedAt: signed.readUInt32BE(18),
     expiresAt: signed.readUInt32BE(22),

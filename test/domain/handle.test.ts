@@ -37,6 +37,13 @@ t.test('what is sealed opens to the same contents, and to the same text again', 
   }
 })
 
+t.test('nothing is sealed for what is no id of a grant', async (t) => {
+  // What such an id does not fill would be memory of somebody else.
+  for (const grantId of ['', 'short', grant.id.slice(1)]) {
+    t.throws(() => seal(contentsOf({ ...grant, id: grantId }, 'access')), TypeError, grantId)
+  }
+})
+
 t.test('every field of a handle makes another handle', async (t) => {
   const handle = contentsOf(grant, 'access')
   const variants: readonly Handle[] = [
