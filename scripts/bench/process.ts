@@ -38,11 +38,15 @@ export async function startServer(
   child.stderr?.on('data', (text) => {
     complaint += text
   })
-  child.once('exit', (code) => {
+  // Not 'exit', after which the last of a complaint may still come.
+  const closed = once(child, 'close').then(([code]) => {
     if (code !== null) process.stderr.write(`${command.join(' ')} ended with ${code}: ${complaint}\n`)
   })
   while (!(await answers(port, probe))) {
-    if (child.exitCode !== null) throw new Error(`${command.join(' ')} ended`)
+    if (child.exitCode !== null) {
+      await closed
+      throw new Error(`${command.join(' ')} ended`)
+    }
     await new Promise((resolve) => setTimeout(resolve, 2))
   }
   return { server: running(child, port), milliseconds: performance.now() - began }

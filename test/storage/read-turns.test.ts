@@ -39,7 +39,11 @@ t.test('a read sees what this store has committed in the same turn', async (t) =
 t.test('a client is read once a turn, and as it is in the next', async (t) => {
   const { store, outside } = await open(t)
   await store.write({ op: 'insertClient', client: sample.client })
-  const name = async () => (await store.find('client', sample.client.id))?.name
+  const find = () => store.find('client', sample.client.id)
+  const name = async () => (await find())?.name
+  const [one, other] = await Promise.all([find(), find()])
+  t.equal(one, other, 'one record')
+  await nextTurn()
   const first = name()
   const { metadata } = outside.prepare('select metadata from clients').get() as { metadata: string }
   outside

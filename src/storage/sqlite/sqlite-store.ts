@@ -109,7 +109,7 @@ export async function openSqliteStore(file: string): Promise<Store> {
   }
 }
 
-/** Reads each record once: most requests of a turn are of the same few clients. */
+/** Reads each record once, until it is to forget: most requests of a turn are of the same few clients. */
 function remembering<T>(load: (key: string) => T) {
   const known = new Map<string, T>()
   return {
