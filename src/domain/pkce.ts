@@ -79,8 +79,8 @@ export function verifyCodeVerifier(
       { rule: 'rfc7636-4.1-verifier-syntax', received: `${codeVerifier.length} characters` },
     )
   }
-  const [computed, stored] = [hash('sha256', codeVerifier, 'buffer'), Buffer.from(codeChallenge, 'base64url')]
-  const challenge = computed.toString('base64url')
+  const challenge = hash('sha256', codeVerifier, 'base64url')
+  const [computed, stored] = [Buffer.from(challenge, 'base64url'), Buffer.from(codeChallenge, 'base64url')]
   const isWhole = stored.length === computed.length || stored.length === keptChallengeBytes
   if (!isWhole || !timingSafeEqual(computed.subarray(0, stored.length), stored)) {
     throw new OAuthError('invalid_grant', 'code_verifier does not match the code_challenge', {
