@@ -1,9 +1,10 @@
 /**
  * Measures for how long a sweep holds the event loop, on a database of 200,000 grants of which a quarter has ended, with
  * everything else that goes due at once. `npm run bench:sweep -- --folder DIR --grants N --calls N`. What a commit
- * waits for the disk shows beside the same on `--folder /dev/shm`, which has none.
+ * waits for the disk shows beside the same on `--folder /dev/shm`, which has none. With the collector of the executable:
+ * Node's own would add pauses of 5 to 10 ms.
  */
-import { channel } from 'node:diagnostics_channel'
+import type { Channel } from 'node:diagnostics_channel'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { cpus, tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -12,7 +13,14 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
 import { accept, type Write } from '../../src/domain/decision.ts'
 import { openStore } from '../../src/storage/open.ts'
-import type { Commit, Store, SweepBounds } from '../../src/storage/store.ts'
+import {
+  type Checkpoint,
+  type Commit,
+  checkpointChannel,
+  commitChannel,
+  type Store,
+  type SweepBounds,
+} from '../../src/storage/store.ts'
 import { fill, livingGrants, sizes } from './sweep-records.ts'
 
 const { values } = parseArgs({
@@ -29,24 +37,43 @@ const pauseMilliseconds = 100
 /** Refreshes that are under way at once. */
 const refreshers = 16
 
-/** For how long each commit held the event loop, in milliseconds. */
-const held: number[] = []
-/** Commits during which another process had the core: their time is not ours, and is left out. */
-let disturbed = 0
-let switches = 0
-channel('lychgate:commit').subscribe((commit) => {
-  const { involuntaryContextSwitches } = process.resourceUsage()
-  const isOurs = involuntaryContextSwitches === switches
-  switches = involuntaryContextSwitches
-  // The only message on this channel.
-  if (isOurs) held.push((commit as Commit).seconds * 1000)
-  else disturbed += 1
-})
+/** For how long the event loop was held, in milliseconds. */
+interface Held {
+  readonly times: number[]
+  /** Those during which another process had the core: their time is not ours, and is left out. */
+  disturbed: number
+}
+
+const [commits, checkpoints] = [commitChannel, checkpointChannel].map(measure) as [Held, Held]
+
+/** What this channel tells of, from now on. */
+function measure(told: Channel): Held {
+  const held: Held = { times: [], disturbed: 0 }
+  let switches = 0
+  told.subscribe((message) => {
+    const { involuntaryContextSwitches } = process.resourceUsage()
+    const isOurs = involuntaryContextSwitches === switches
+    switches = involuntaryContextSwitches
+    // Both channels tell nothing else.
+    if (isOurs) held.times.push((message as Commit | Checkpoint).seconds * 1000)
+    else held.disturbed += 1
+  })
+  return held
+}
+
+function forget(): void {
+  for (const held of [commits, checkpoints]) {
+    held.times.length = 0
+    held.disturbed = 0
+  }
+}
 
 const folder = mkdtempSync(join(values.folder, 'lychgate-sweep-'))
 const store = await openStore(`sqlite:${join(folder, 'lychgate.db')}`)
 try {
   await fill(store, grants)
+  // What that left in the journal is no part of what follows.
+  await wait(100)
   const { now } = sizes
   const bounds: SweepBounds = {
     now,
@@ -65,7 +92,7 @@ try {
   }
   process.stdout.write(
     `${cpus()[0]?.model}, Node ${process.version}, ${values.folder}, ${grants} grants\n` +
-      'milliseconds the event loop is held | commits | disturbed | rows a commit | p50 | p99 | max | longest turn\n',
+      'milliseconds the event loop is held | times | disturbed | rows each | p50 | p99 | p99.9 | max | longest turn\n',
   )
   report(
     'a commit of one row',
@@ -87,15 +114,13 @@ try {
 
 interface Run {
   readonly rows: number
-  readonly held: readonly number[]
   /** The longest turn of the event loop in which nobody else had the core. */
   readonly longest?: number
 }
 
 /** One after the other, with nothing beside them but a look at how long each turn of the event loop is. */
 async function alone(times: number, work: (n: number) => Promise<number>): Promise<Run> {
-  held.length = 0
-  disturbed = 0
+  forget()
   let [rows, isDone, longest] = [0, false, 0]
   let [last, before] = [performance.now(), process.resourceUsage().involuntaryContextSwitches]
   const look = () => {
@@ -107,13 +132,12 @@ async function alone(times: number, work: (n: number) => Promise<number>): Promi
   look()
   for (let n = 0; n < times; n += 1) rows += await work(n)
   isDone = true
-  return { rows, held: [...held], longest }
+  return { rows, longest }
 }
 
 /** Refreshes as fast as they come, for four seconds, with or without the sweep between them. */
 async function whileRefreshing(target: Store, bounds: SweepBounds, sweeping: boolean): Promise<void> {
-  held.length = 0
-  disturbed = 0
+  forget()
   const delay = monitorEventLoopDelay({ resolution: 1 })
   const end = performance.now() + 4000
   let [rows, refreshes] = [0, 0]
@@ -145,16 +169,20 @@ async function whileRefreshing(target: Store, bounds: SweepBounds, sweeping: boo
   await Promise.all([sweep(), ...Array.from({ length: refreshers }, (_, lane) => refresh(lane))])
   delay.disable()
   const name = `${refreshes} refreshes ${sweeping ? 'beside the sweep' : 'without it'}`
-  report(name, { rows, held: [...held] })
+  report(name, { rows })
   const [p99, max] = [delay.percentile(99) / 1e6, delay.max / 1e6]
   process.stdout.write(`  event-loop delay: p99 ${p99.toFixed(2)}, max ${max.toFixed(2)}\n`)
 }
 
-function report(name: string, run: Run): void {
-  const sorted = [...run.held].sort((one, other) => one - other)
+function report(name: string, { rows, longest }: Run): void {
+  const perCommit = (rows / Math.max(1, commits.times.length + commits.disturbed)).toFixed(0)
+  line(name, commits, perCommit, longest?.toFixed(2) ?? '')
+  if (checkpoints.times.length > 0) line('  its checkpoints', checkpoints, '', '')
+}
+
+function line(name: string, { times, disturbed }: Held, perCommit: string, turn: string): void {
+  const sorted = times.toSorted((one, other) => one - other)
   const at = (share: number) => (sorted[Math.ceil(sorted.length * share) - 1] ?? 0).toFixed(2)
-  const perCommit = (run.rows / Math.max(1, sorted.length + disturbed)).toFixed(0)
-  const turn = run.longest?.toFixed(2) ?? ''
-  const cells = [name, sorted.length, disturbed, perCommit, at(0.5), at(0.99), at(1), turn]
+  const cells = [name, sorted.length, disturbed, perCommit, at(0.5), at(0.99), at(0.999), at(1), turn]
   process.stdout.write(`${cells.join(' | ')}\n`)
 }

@@ -2,7 +2,13 @@ import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
 import { keyAlgorithms, stateOf, termsOf } from '../domain/key-term.ts'
 import type { Seconds, StoredKey } from '../domain/model.ts'
-import { type Commit, commitChannel, type StoreActivity } from '../storage/store.ts'
+import {
+  type Checkpoint,
+  type Commit,
+  checkpointChannel,
+  commitChannel,
+  type StoreActivity,
+} from '../storage/store.ts'
 
 /** What this process counts of itself, and what it is told about its store at every scrape. */
 export interface Metrics {
@@ -46,13 +52,21 @@ export function createMetrics(): Metrics {
     buckets: storeBuckets,
     registers,
   })
+  const checkpointSeconds = new Histogram({
+    name: 'lychgate_store_checkpoint_seconds',
+    help: 'Bringing the journal into the file, while nothing else goes on (SQLite).',
+    buckets: storeBuckets,
+    registers,
+  })
+  // The channels are ours and carry nothing else.
+  const onCheckpoint = (message: unknown) => checkpointSeconds.observe((message as Checkpoint).seconds)
   const onCommit = (message: unknown) => {
-    // The channel is ours and carries nothing else.
     const { jobs, seconds } = message as Commit
     commitJobs.observe(jobs)
     commitSeconds.observe(seconds)
   }
   subscribe(commitChannel.name, onCommit)
+  subscribe(checkpointChannel.name, onCheckpoint)
   const state = stateGauges(registers)
   return {
     ...countersOf(registers),
@@ -62,6 +76,7 @@ export function createMetrics(): Metrics {
     },
     close: () => {
       unsubscribe(commitChannel.name, onCommit)
+      unsubscribe(checkpointChannel.name, onCheckpoint)
       registry.clear()
     },
   }

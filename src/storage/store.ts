@@ -118,6 +118,14 @@ export interface Commit {
 /** Hears of every commit of changes that were gathered; nothing is measured while nobody listens. */
 export const commitChannel = channel('lychgate:commit')
 
+/** A while in which a store brought its journal into its file, and the event loop stood still. */
+export interface Checkpoint {
+  readonly seconds: number
+}
+
+/** Hears of every one of them. */
+export const checkpointChannel = channel('lychgate:checkpoint')
+
 /** A store that cannot answer now (locked, full, unreachable): 503 with `Retry-After`, never a wrong 200. */
 export class StoreUnavailable extends Error {
   constructor(cause: unknown) {

@@ -1,5 +1,6 @@
 import type { Fault } from './fault.ts'
 
+const checkpoints = ['test/storage/checkpoints.test.ts'] as const
 const copy = ['test/storage/copy-database.test.ts'] as const
 const sqlite = ['test/storage/sqlite.test.ts'] as const
 
@@ -22,6 +23,34 @@ export const storageFaults = [
     replace:
       'const settles = batch.map((job) => job.run())\n      for (const settle of settles.splice(0)) settle()',
     tests: ['test/storage/group-commit.test.ts'],
+  },
+  {
+    id: 'journal-that-is-never-brought-into-the-file',
+    file: 'src/storage/sqlite/group-commit.ts',
+    find: 'if (this.#isCheckpointDue) this.#checkpoints.run()\n      else if',
+    replace: 'if',
+    tests: checkpoints,
+  },
+  {
+    id: 'checkpoint-and-commit-in-one-turn',
+    file: 'src/storage/sqlite/group-commit.ts',
+    find: 'this.#checkpoints.run()\n      else if',
+    replace: 'this.#checkpoints.run()\n      if',
+    tests: checkpoints,
+  },
+  {
+    id: 'checkpoint-in-the-commit',
+    file: 'src/storage/sqlite/checkpoints.ts',
+    find: "'wal_autocheckpoint = 0'",
+    replace: "'wal_autocheckpoint = 100'",
+    tests: checkpoints,
+  },
+  {
+    id: 'checkpoint-kept-out-by-a-read-of-this-server',
+    file: 'src/storage/sqlite/checkpoints.ts',
+    find: '      prepare()\n',
+    replace: '',
+    tests: checkpoints,
   },
   {
     id: 'commit-without-waiting-for-the-disk',

@@ -86,6 +86,8 @@ t.test(
     await until(t, async () => (await sample('lychgate_grants_active')) === 1)
     t.ok((await sample('lychgate_store_commit_jobs_count')) > 5)
     t.ok((await sample('lychgate_store_commit_seconds_sum')) > 0)
+    for (let n = 0; n < 20; n += 1) await register(server)
+    t.ok((await sample('lychgate_store_checkpoint_seconds_count')) >= 1)
     t.ok(
       (await sample('lychgate_store_operation_seconds_count', { operation: 'transact', kind: 'grant' })) >= 4,
     )

@@ -1,6 +1,7 @@
 import Database from 'better-sqlite3'
 import t, { type Test } from 'tap'
-import { GroupCommit } from '../../src/storage/sqlite/group-commit.ts'
+import { checkpoints } from '../../src/storage/sqlite/checkpoints.ts'
+import { GroupCommit, type Transactions } from '../../src/storage/sqlite/group-commit.ts'
 import { type Commit, commitChannel, StoreUnavailable } from '../../src/storage/store.ts'
 
 /** A group commit over a real file, a count of its transactions, and another connection to look from. */
@@ -12,7 +13,7 @@ function open(t: Test) {
   t.teardown(() => [client, outside].map((connection) => connection.close()))
   const count = { begun: 0, committed: 0 }
   const disk = { isFull: false }
-  const commits = new GroupCommit({
+  const transactions: Transactions = {
     begin() {
       count.begun++
       client.exec('begin immediate')
@@ -28,7 +29,11 @@ function open(t: Test) {
       fault instanceof Database.SqliteError && fault.code === 'SQLITE_BUSY'
         ? new StoreUnavailable(fault)
         : fault,
-  })
+  }
+  const commits = new GroupCommit(
+    transactions,
+    checkpoints(client, () => undefined),
+  )
   const insert = client.prepare('insert into numbers values (?)')
   const add = (n: number) => commits.submit(() => ({ result: insert.run(n).changes }))
   const visible = () => outside.prepare('select n from numbers order by n').pluck().all()

@@ -1,4 +1,5 @@
 import { type Commit, commitChannel, StoreUnavailable } from '../store.ts'
+import type { Checkpoints } from './checkpoints.ts'
 
 /** What a job came to; a rejection leaves whatever the job has written in place. */
 export type Outcome<T> = { readonly result: T } | { readonly rejection: unknown }
@@ -38,17 +39,21 @@ const retryMilliseconds = 5
 /**
  * Lets the jobs of one event-loop turn share one transaction, and so one flush to disk. A promise settles after the
  * commit. When a job faults, the batch is rolled back and each of its jobs runs again alone, so that the fault is
- * only its own; when the database itself cannot answer, all are told so at once.
+ * only its own; when the database itself cannot answer, all are told so at once. A checkpoint has a turn of its own:
+ * those who are answered by a commit do not wait for it, and those who come meanwhile share the next commit.
  */
 export class GroupCommit {
   readonly #transactions: Transactions
+  readonly #checkpoints: Checkpoints
   readonly #jobs: Job[] = []
   #isScheduled = false
   #isLocked = false
   #isClosed = false
+  #isCheckpointDue = false
 
-  constructor(transactions: Transactions) {
+  constructor(transactions: Transactions, checkpoints: Checkpoints) {
     this.#transactions = transactions
+    this.#checkpoints = checkpoints
   }
 
   /** Runs `work` in a transaction and resolves when that is on disk. `work` may run more than once. */
@@ -78,8 +83,11 @@ export class GroupCommit {
     const turn = () => {
       this.#isScheduled = false
       this.#isLocked = false
-      if (this.#jobs.length > 0) this.#commitBatch()
-      if (this.#jobs.length > 0) this.#schedule()
+      if (this.#isCheckpointDue) this.#checkpoints.run()
+      else if (this.#jobs.length > 0) this.#commitBatch()
+      // Not one after the other: what a reader keeps in the journal stays there until it is done.
+      this.#isCheckpointDue = !this.#isCheckpointDue && this.#checkpoints.isDue()
+      if (this.#isCheckpointDue || this.#jobs.length > 0) this.#schedule()
     }
     if (this.#isLocked) setTimeout(turn, retryMilliseconds)
     else setImmediate(turn)

@@ -55,8 +55,6 @@ function openNow(file: string): Database.Database {
       'mmap_size = 0',
       // KiB. Of a large file the system keeps what is asked for: four times as much here is not a microsecond faster.
       'cache_size = -4096',
-      // Whoever's commit fills the journal waits while it goes into the file: often, then, and little.
-      'wal_autocheckpoint = 100',
     ]) {
       client.pragma(setting)
     }

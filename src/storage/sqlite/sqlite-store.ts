@@ -31,6 +31,7 @@ import {
   StoreUnavailable,
 } from '../store.ts'
 import { sweepBy } from '../sweep.ts'
+import { checkpoints } from './checkpoints.ts'
 import { readContents, writeContents } from './contents.ts'
 import { GroupCommit, type Outcome } from './group-commit.ts'
 import { openDatabase } from './open-database.ts'
@@ -54,7 +55,7 @@ export async function openSqliteStore(file: string): Promise<Store> {
   const clients = remembering(load.client)
   const find: Loads = { ...load, client: clients.load }
   const turns = readTurns(client, clients.forget)
-  const commits = new GroupCommit(transactionsOf(client, turns))
+  const commits = new GroupCommit(transactionsOf(client, turns), checkpoints(client, turns.end))
 
   /** A read outside the batches: it sees what is committed, and nothing waits for it. */
   async function read<T>(work: () => T): Promise<T> {

@@ -1,0 +1,151 @@
+import { statSync } from 'node:fs'
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import Database from 'better-sqlite3'
+import t, { type Test } from 'tap'
+import { openStore } from '../../src/storage/open.ts'
+import { checkpoints } from '../../src/storage/sqlite/checkpoints.ts'
+import { GroupCommit, type Transactions } from '../../src/storage/sqlite/group-commit.ts'
+import { type Checkpoint, checkpointChannel } from '../../src/storage/store.ts'
+import * as sample from './samples.ts'
+
+/** A store over a file, what its journal holds as another program sees it, and a write that fills it. */
+async function open(t: Test) {
+  const file = `${t.testdir()}/checkpoints.db`
+  const store = await openStore(`sqlite:${file}`)
+  const outside = new Database(file, { timeout: 0 })
+  t.teardown(async () => {
+    outside.close()
+    await store.close()
+  })
+  const journal = () => outside.prepare('pragma wal_checkpoint(noop)').get() as Record<string, number>
+  let written = 0
+  const insert = () => {
+    written += 1
+    return {
+      op: 'insertClient',
+      client: { ...sample.client, id: `client ${written}`, name: 'x'.repeat(3000) },
+    } as const
+  }
+  await store.write({ op: 'insertAccount', account: sample.account })
+  outside.pragma('wal_checkpoint(truncate)')
+  const fill = () => store.write(...Array.from({ length: 120 }, insert))
+  return { file, store, outside, journal, insert, fill }
+}
+
+t.test('a commit that fills the journal answers first, and the file has it a turn later', async (t) => {
+  const { fill, journal } = await open(t)
+  await fill()
+  const { log = 0, checkpointed } = journal()
+  t.ok(log >= 100, `${log} pages in the journal`)
+  t.equal(checkpointed, 0)
+  await nextTurn()
+  await nextTurn()
+  t.equal(journal().checkpointed, log)
+})
+
+t.test('a little stays in the journal', async (t) => {
+  const { store, insert, journal } = await open(t)
+  await store.write(insert())
+  await nextTurn()
+  await nextTurn()
+  t.match(journal(), { log: Number, checkpointed: 0 })
+  t.ok((journal().log ?? 0) > 0)
+})
+
+t.test('whoever reads in that turn does not keep the journal from the file', async (t) => {
+  const { fill, store, journal } = await open(t)
+  await fill()
+  const reading = store.find('account', sample.account.id)
+  await nextTurn()
+  await nextTurn()
+  const { log, checkpointed } = journal()
+  t.equal(checkpointed, log)
+  t.equal((await reading)?.id, sample.account.id)
+})
+
+t.test('the journal does not grow while writes never end', async (t) => {
+  const { file, store, insert } = await open(t)
+  for (let n = 0; n < 400; n += 1) await store.write(insert())
+  const pages = statSync(`${file}-wal`).size / 4096
+  t.ok(pages < 150, `${pages} pages`)
+})
+
+t.test(
+  'what another program still reads stays in the journal, until the commit after it has done',
+  async (t) => {
+    const { fill, insert, journal, outside, store } = await open(t)
+    outside.exec('begin')
+    outside.prepare('select count(*) from clients').get()
+    await fill()
+    await nextTurn()
+    await nextTurn()
+    outside.exec('commit')
+    const before = journal()
+    t.equal(before.checkpointed, 0, 'the reader sees the file as it was')
+    await store.write(insert())
+    await nextTurn()
+    await nextTurn()
+    const { log, checkpointed } = journal()
+    t.ok((log ?? 0) > (before.log ?? 0))
+    t.equal(checkpointed, log)
+  },
+)
+
+t.test('who comes before a checkpoint shares the commit with who comes during it', async (t) => {
+  const events: string[] = []
+  const transactions: Transactions = {
+    begin: () => undefined,
+    commit: () => void events.push('commit'),
+    rollback: () => undefined,
+    isLocked: () => false,
+    translate: (fault) => fault,
+  }
+  const commits: GroupCommit = new GroupCommit(transactions, {
+    isDue: () => !events.includes('checkpoint'),
+    run: () => {
+      events.push('checkpoint')
+      setImmediate(() => void submit('during'))
+    },
+  })
+  const submit = async (name: string) => {
+    await commits.submit(() => ({ result: events.push(name) }))
+    events.push(`${name} answered`)
+  }
+  await submit('first')
+  await submit('before')
+  await nextTurn()
+  t.strictSame(events, [
+    'first',
+    'commit',
+    'first answered',
+    'checkpoint',
+    'before',
+    'during',
+    'commit',
+    'before answered',
+    'during answered',
+  ])
+})
+
+t.test('each is told, with how long it took', async (t) => {
+  const { fill } = await open(t)
+  const told: Checkpoint[] = []
+  const hear = (message: unknown) => void told.push(message as Checkpoint)
+  checkpointChannel.subscribe(hear)
+  t.teardown(() => checkpointChannel.unsubscribe(hear))
+  await fill()
+  await nextTurn()
+  await nextTurn()
+  t.equal(told.length, 1)
+  t.ok((told[0]?.seconds ?? 0) > 0)
+})
+
+t.test('a database that cannot answer is no fault of the commit before', (t) => {
+  const client = new Database(':memory:')
+  const { isDue, run } = checkpoints(client, () => undefined)
+  t.equal(isDue(), false, 'in memory there is no journal')
+  client.close()
+  t.equal(isDue(), false)
+  run()
+  t.end()
+})
