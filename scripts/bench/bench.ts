@@ -44,6 +44,8 @@ const chosen = workloads.filter(({ name }) => isChosen(name))
 if (cpus().length < 2) throw new Error('the load and the server need a core each')
 spawnSync('taskset', ['-a', '-cp', String(loadCore), String(process.pid)])
 
+/** Operations of a kind that each server does before it is measured: until then one sees a compiler at work. */
+const warmUp = 5000
 /** Making codes and tokens takes longer than using them. */
 const mostPrepared = 3000
 /** How many operations a second a slice has to be prepared for, as far as it is known. */
@@ -77,16 +79,16 @@ try {
 }
 
 async function measure(workload: Workload): Promise<void> {
+  const able = targets.filter(({ paths }) => workload.name !== 'API call' || paths.api !== undefined)
+  const [most = 1] = connections
+  for (const target of able) {
+    for (let done = 0; done < warmUp; ) done += (await sampleTarget(workload, target, most)).operations
+  }
+  if (workload.floor !== undefined) await sampleFloor(workload, floor.server, most)
   for (const count of connections) {
-    // What the first round sees is a compiler at work: it is thrown away.
-    for (let round = 0; round <= rounds; round += 1) {
-      const seen: Sample[] = []
-      for (const target of targets) {
-        if (workload.name === 'API call' && target.paths.api === undefined) continue
-        seen.push(await sampleTarget(workload, target, count))
-      }
-      if (workload.floor !== undefined) seen.push(await sampleFloor(workload, floor.server, count))
-      if (round > 0) samples.push(...seen)
+    for (let round = 0; round < rounds; round += 1) {
+      for (const target of able) samples.push(await sampleTarget(workload, target, count))
+      if (workload.floor !== undefined) samples.push(await sampleFloor(workload, floor.server, count))
     }
     process.stderr.write(`${workload.name}, ${count}: done\n`)
   }
