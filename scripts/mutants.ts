@@ -55,12 +55,15 @@ async function main(): Promise<number> {
 async function tryAll(faults: readonly Fault[], jobs: number): Promise<number> {
   const judge = createJudge(testFinder(root))
   const count = { killed: 0, survived: 0, doubtful: 0 }
+  const alive: string[] = []
   const tryOne = async (fault: Fault, workspace: Workspace) => {
     const start = performance.now()
     const [word, story] = wordsFor(await judge(fault, workspace))
     const seconds = ((performance.now() - start) / 1000).toFixed(1)
     count[word] += 1
-    say(`${word.padEnd(8)}  ${fault.id}  ${seconds} s  ${story}`)
+    const line = `${word.padEnd(8)}  ${fault.id}  ${seconds} s  ${story}`
+    say(line)
+    if (word !== 'killed') alive.push(line)
   }
   const left = faults.values()
   await Promise.all(
@@ -72,8 +75,10 @@ async function tryAll(faults: readonly Fault[], jobs: number): Promise<number> {
     }),
   )
   const { killed, survived, doubtful } = count
+  // Once more, where they are not looked for among hundreds.
+  for (const line of ['', ...alive]) say(line)
   const rest = doubtful > 0 ? `, ${doubtful} doubtful` : ''
-  say(`\n${faults.length} faults, ${killed} killed, ${survived} survived${rest}`)
+  say(`${faults.length} faults, ${killed} killed, ${survived} survived${rest}`)
   return killed === faults.length ? 0 : 1
 }
 

@@ -13,17 +13,20 @@ export type Judge = (fault: Fault, workspace: Workspace) => Promise<Verdict>
 
 /**
  * A fault is killed by a test that passes without it, fails with it, and carries the id of its rule if it has one. A
- * file that does not start, takes for ever, or fails without any fault shows nothing.
+ * file that does not start, takes for ever, or fails without any fault shows nothing. Such a doubt may be the machine's,
+ * that was busy: it counts when it comes twice.
  */
 export function createJudge(testsOf: TestFinder): Judge {
   const sound = new Map<string, Promise<TestRun>>()
-  /** What the file comes to without any fault, found out once. */
-  const soundRun = (test: string, workspace: Workspace) => {
-    const run = sound.get(test) ?? workspace.run(test)
-    sound.set(test, run)
+  /** What the file comes to without any fault, found out once if that is green. */
+  const soundRun = async (test: string, workspace: Workspace) => {
+    const running = sound.get(test) ?? workspace.run(test)
+    sound.set(test, running)
+    const run = await running
+    if (run.end !== 'green') sound.delete(test)
     return run
   }
-  return async (fault, workspace) => {
+  const judgeOnce: Judge = async (fault, workspace) => {
     const tests = testsOf(fault)
     const doubts: string[] = []
     for (const test of tests) {
@@ -43,5 +46,9 @@ export function createJudge(testsOf: TestFinder): Judge {
     }
     const [doubt] = doubts
     return doubt === undefined ? { survived: `nothing noticed: ${tests.join(', ')}` } : { doubtful: doubt }
+  }
+  return async (fault, workspace) => {
+    const verdict = await judgeOnce(fault, workspace)
+    return 'doubtful' in verdict ? judgeOnce(fault, workspace) : verdict
   }
 }
