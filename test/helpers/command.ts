@@ -68,14 +68,22 @@ export function spawnFile(
   return spawn('env', ['-i', ...variables, file, ...args], { cwd })
 }
 
-/** Runs `lychgate …` to its end. */
+/** No command takes half of this on a busy machine: it is one that should have ended, and serves. */
+const longestRunSeconds = 60
+
+/** Runs `lychgate …` to its end; the code is null when it had to be ended. */
 export async function run(
   args: readonly string[],
   { environment, input }: Surroundings = {},
 ): Promise<Ended> {
   const child = start(args, environment)
   child.stdin?.end(input ?? '')
-  return await ended(child)
+  const overdue = setTimeout(() => child.kill('SIGKILL'), longestRunSeconds * 1000)
+  try {
+    return await ended(child)
+  } finally {
+    clearTimeout(overdue)
+  }
 }
 
 /** Waits for the end of a process. */
