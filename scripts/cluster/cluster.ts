@@ -3,7 +3,7 @@ import { createInterface } from 'node:readline'
 import { parseArgs } from 'node:util'
 import { type Folder, makeFolder } from './folder.ts'
 import { askStatus, until } from './loopback.ts'
-import { getPrograms, ProgramsMissing } from './packages.ts'
+import { getPrograms, getProxies, ProgramsMissing } from './packages.ts'
 import { type Cluster, startCluster } from './start.ts'
 
 const usage = `usage: npm run cluster [-- --check]
@@ -19,7 +19,8 @@ While it runs, type:
   roles   who is primary and who is standby
   end     ends everything, as Ctrl-C does
 
-  --check   only finds out whether this machine has the programs, or can get them; 69 says that it cannot
+  --check   only finds out whether this machine has the programs, and the proxies of npm run test:proxies, or can get
+            them; 69 says that it cannot
   --help    print this
 
 npm run cluster
@@ -53,7 +54,8 @@ async function main(): Promise<void> {
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.once(signal, () => void end(1))
   try {
     const programs = await getPrograms(folder)
-    if (!values.check) {
+    if (values.check) await getProxies(folder)
+    else {
       const settings = Object.entries(process.env).flatMap(([name, value]) =>
         name.startsWith('LYCHGATE_') && value !== undefined ? [[name, value] as const] : [],
       )

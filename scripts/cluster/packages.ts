@@ -1,4 +1,4 @@
-/** The programs a cluster is made of: those of this machine, and the rest from Debian packages, unpacked and not installed. */
+/** Programs that run beside Lychgate: those of this machine, and the rest from Debian packages, unpacked and not installed. */
 import { existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Folder } from './folder.ts'
@@ -14,6 +14,14 @@ export interface Programs {
   readonly environment: Readonly<Record<string, string>>
 }
 
+/** Where the proxies of the documentation are. */
+export interface Proxies {
+  readonly nginx: string
+  readonly caddy: string
+  readonly haproxy: string
+  readonly environment: Readonly<Record<string, string>>
+}
+
 /** Says in one line why the programs cannot be had on this machine. */
 export class ProgramsMissing extends Error {}
 
@@ -21,16 +29,18 @@ export class ProgramsMissing extends Error {}
 type Roots = readonly string[]
 
 /**
- * Finds the programs, and gets those that are not there with apt: no package is installed, so there is no need of root,
- * no service is started and nothing stays on the machine.
+ * Finds the programs of a cluster, and gets those that are not there with apt: no package is installed, so there is no
+ * need of root, no service is started and nothing stays on the machine.
  * @throws {ProgramsMissing}
  */
 export async function getPrograms(folder: Folder): Promise<Programs> {
-  const roots: Roots = [join(folder.path, 'packages'), '/']
-  const missing = missingPackages(roots)
-  if (missing.length > 0) await unpackPackages(folder, missing)
-  const [still] = missingPackages(roots)
-  if (still !== undefined) throw new ProgramsMissing(`the package ${still} has not what it should have`)
+  const roots = await getPackages(folder, (roots) => [
+    ...(find(roots, 'usr/bin/etcd') ? [] : ['etcd-server']),
+    ...(find(roots, 'usr/sbin/haproxy') ? [] : ['haproxy']),
+    // Patroni speaks to etcd through a library that it only suggests.
+    ...(find(roots, 'usr/lib/python3/dist-packages/patroni') ? [] : ['patroni', 'python3-etcd']),
+    ...(findPostgres(roots) ? [] : ['postgresql']),
+  ])
   return {
     etcd: find(roots, 'usr/bin/etcd') ?? '',
     haproxy: find(roots, 'usr/sbin/haproxy') ?? '',
@@ -43,14 +53,32 @@ export async function getPrograms(folder: Folder): Promise<Programs> {
   }
 }
 
-function missingPackages(roots: Roots): readonly string[] {
-  return [
-    ...(find(roots, 'usr/bin/etcd') ? [] : ['etcd-server']),
+/**
+ * The same for the proxies.
+ * @throws {ProgramsMissing}
+ */
+export async function getProxies(folder: Folder): Promise<Proxies> {
+  const roots = await getPackages(folder, (roots) => [
+    ...(find(roots, 'usr/sbin/nginx') ? [] : ['nginx']),
+    ...(find(roots, 'usr/bin/caddy') ? [] : ['caddy']),
     ...(find(roots, 'usr/sbin/haproxy') ? [] : ['haproxy']),
-    // Patroni speaks to etcd through a library that it only suggests.
-    ...(find(roots, 'usr/lib/python3/dist-packages/patroni') ? [] : ['patroni', 'python3-etcd']),
-    ...(findPostgres(roots) ? [] : ['postgresql']),
-  ]
+  ])
+  return {
+    nginx: find(roots, 'usr/sbin/nginx') ?? '',
+    caddy: find(roots, 'usr/bin/caddy') ?? '',
+    haproxy: find(roots, 'usr/sbin/haproxy') ?? '',
+    environment: { LD_LIBRARY_PATH: libraries(roots[0] ?? '').join(':') },
+  }
+}
+
+/** Gets what `missing` names until it names nothing, and returns where to look. */
+async function getPackages(folder: Folder, missing: (roots: Roots) => readonly string[]): Promise<Roots> {
+  const roots: Roots = [join(folder.path, 'packages'), '/']
+  const names = missing(roots)
+  if (names.length > 0) await unpackPackages(folder, names)
+  const [still] = missing(roots)
+  if (still !== undefined) throw new ProgramsMissing(`the package ${still} has not what it should have`)
+  return roots
 }
 
 function find(roots: Roots, path: string): string | undefined {

@@ -13,13 +13,17 @@ export const secret = 'a secret for tests that is long enough'
 
 type Environment = Readonly<Record<string, string>>
 
-/** A server behind a TLS proxy, as production has it, and its doctor. */
-export interface ProxiedSetup {
+/** A server as production has it, for a TLS proxy in front of it, and what its doctor has to know. */
+export interface BehindSetup {
   readonly issuer: string
   readonly data: string
   readonly server: TestServer
-  readonly proxy: TestProxy
   readonly environment: Environment
+}
+
+/** The same with its proxy, and its doctor. */
+export interface ProxiedSetup extends BehindSetup {
+  readonly proxy: TestProxy
   readonly certificates: Certificates
   /** Findings that are not `ok`, with the proxy behaving this way and these other settings. */
   faults(behaviour?: TestProxy['behaviour'], more?: Environment): Promise<readonly Finding[]>
@@ -27,12 +31,33 @@ export interface ProxiedSetup {
 
 /** Starts one; the proxy's authority is known to this process. */
 export async function startProxied(t: Test, options: ServerOptions = {}): Promise<ProxiedSetup> {
-  const [data, folder, port] = [newFolder(t), newFolder(t), await freePort()]
-  chmodSync(data, 0o700)
-  const certificates = makeCertificates(folder)
-  setDefaultCACertificates([certificates.authority])
+  const port = await freePort()
+  const certificates = makeKnownCertificates(t)
   const proxy = await startProxy(t, () => port, certificates.localhost)
-  const issuer = `https://localhost:${proxy.port}${options.issuerPath ?? ''}`
+  const setup = await startBehind(t, proxy.port, { port, ...options })
+  const faults: ProxiedSetup['faults'] = async (behaviour = {}, more = {}) => {
+    proxy.behaviour = behaviour
+    return faultsOf({ ...setup.environment, ...more })
+  }
+  return { ...setup, proxy, certificates, faults }
+}
+
+/** Certificates of an authority that this process knows. */
+export function makeKnownCertificates(t: Test): Certificates {
+  const certificates = makeCertificates(newFolder(t))
+  setDefaultCACertificates([certificates.authority])
+  return certificates
+}
+
+/** Starts the server for a proxy on this port of localhost. */
+export async function startBehind(
+  t: Test,
+  proxyPort: number,
+  { port, ...options }: ServerOptions & { readonly port: number },
+): Promise<BehindSetup> {
+  const data = newFolder(t)
+  chmodSync(data, 0o700)
+  const issuer = `https://localhost:${proxyPort}${options.issuerPath ?? ''}`
   const store = `sqlite:${data}/lychgate.db`
   const server = await startServer(t, { trustProxy: ['127.0.0.1', '::1'], port, store, issuer, ...options })
   const environment = {
@@ -42,11 +67,7 @@ export async function startProxied(t: Test, options: ServerOptions = {}): Promis
     LYCHGATE_SECRET: secret,
     LYCHGATE_TRUST_PROXY: server.deps.config.trustProxy.join(','),
   }
-  const faults: ProxiedSetup['faults'] = async (behaviour = {}, more = {}) => {
-    proxy.behaviour = behaviour
-    return faultsOf({ ...environment, ...more })
-  }
-  return { issuer, data, server, proxy, environment, certificates, faults }
+  return { issuer, data, server, environment }
 }
 
 /** What the doctor has to say against these settings. */

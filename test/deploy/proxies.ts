@@ -1,0 +1,173 @@
+/** The proxies of the documentation, with the configurations it shows: nginx, Caddy and HAProxy pass everything on as it is. */
+import { chmodSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import t, { type Test } from 'tap'
+import { makeFolder } from '../../scripts/cluster/folder.ts'
+import { askStatus, until } from '../../scripts/cluster/loopback.ts'
+import { getProxies } from '../../scripts/cluster/packages.ts'
+import { faultsOf, makeKnownCertificates, startBehind } from '../helpers/doctor.ts'
+import {
+  authorizationUrl,
+  callApi,
+  exchange,
+  refresh,
+  register,
+  signInAndApprove,
+  type Tokens,
+} from '../helpers/flow.ts'
+import { freePort } from '../helpers/free-port.ts'
+import { UserAgent } from '../helpers/user-agent.ts'
+
+const folder = makeFolder()
+t.teardown(() => folder.remove())
+const proxies = await getProxies(folder)
+const { localhost } = makeKnownCertificates(t)
+const [certificate, key, both] = [
+  write('cert.pem', localhost.cert),
+  write('key.pem', localhost.key),
+  write('both.pem', localhost.cert + localhost.key),
+]
+
+/** For Caddy, which would get a certificate itself. */
+const tls = `\ttls ${certificate} ${key}\n`
+
+/** What stands for a machine of its own. */
+interface Surroundings {
+  readonly port: number
+  readonly upstream: number
+  /** A node that is not there. */
+  readonly gone: number
+}
+
+interface Configured {
+  readonly command: readonly string[]
+  readonly file: string
+  readonly content: string
+  readonly variables?: Readonly<Record<string, string>>
+}
+
+await behind('nginx', ({ port, upstream }) => {
+  const server = replace(block('docs/production.md', 'nginx'), {
+    'listen 443 ssl': `listen 127.0.0.1:${port} ssl`,
+    '/etc/letsencrypt/live/auth.example.org/fullchain.pem': certificate,
+    '/etc/letsencrypt/live/auth.example.org/privkey.pem': key,
+    '127.0.0.1:9400': `127.0.0.1:${upstream}`,
+  })
+  const temporary = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map(
+    (name) => `${name}_temp_path ${folder.path}/nginx-${name};\n`,
+  )
+  return {
+    command: [proxies.nginx, '-p', folder.path, '-e', 'stderr', '-c', 'nginx.conf'],
+    file: 'nginx.conf',
+    content: `daemon off;\npid nginx.pid;\nevents {}\nhttp {\naccess_log off;\n${temporary.join('')}${server}}\n`,
+  }
+})
+
+await behind('Caddy', ({ port, upstream }) => {
+  const content = replace(block('docs/production.md', 'caddyfile'), {
+    'auth.example.org {': `https://localhost:${port} {\n${tls}`,
+    '127.0.0.1:9400': `127.0.0.1:${upstream}`,
+  })
+  return caddy('Caddyfile.one', content)
+})
+
+await behind('Caddy of the compose file, one of whose nodes is gone', ({ port, upstream, gone }) => {
+  const content = replace(read('deploy/Caddyfile'), {
+    '{$LYCHGATE_ISSUER} {': `{$LYCHGATE_ISSUER} {\n${tls}`,
+    'node-1:9400': `127.0.0.1:${gone}`,
+    'node-2:9400': `127.0.0.1:${upstream}`,
+  })
+  return caddy('Caddyfile.two', content, { LYCHGATE_ISSUER: `https://localhost:${port}` })
+})
+
+await behind('HAProxy, one of whose nodes is gone', ({ port, upstream, gone }) => {
+  const backend = replace(block('docs/scaling.md', 'text', 'backend lychgate'), {
+    '10.0.0.11:9400': `127.0.0.1:${gone}`,
+    '10.0.0.12:9400': `127.0.0.1:${upstream}`,
+  })
+  const rest = `defaults
+    mode http
+    timeout connect 2s
+    timeout client 30s
+    timeout server 30s
+frontend tls
+    bind 127.0.0.1:${port} ssl crt ${both}
+    default_backend lychgate
+`
+  const file = 'haproxy.cfg'
+  return { command: [proxies.haproxy, '-db', '-f', file], file, content: rest + backend }
+})
+
+function caddy(file: string, site: string, variables: Readonly<Record<string, string>> = {}): Configured {
+  const options = '{\n\tadmin off\n\tauto_https disable_redirects\n}\n'
+  const command = [proxies.caddy, 'run', '--adapter', 'caddyfile', '--config', file]
+  return { command, file, content: options + site, variables }
+}
+
+/** A real flow, and all the doctor looks at, through this proxy. */
+async function behind(name: string, configure: (surroundings: Surroundings) => Configured): Promise<void> {
+  await t.test(name, async (t) => {
+    const [port, upstream, gone] = [await freePort(), await freePort(), await freePort()]
+    const { issuer, environment } = await startBehind(t, port, { port: upstream })
+    const { command, file, content, variables } = configure({ port, upstream, gone })
+    write(file, content)
+    const proxy = folder.start(name, command, { environment: { ...proxies.environment, ...variables } })
+    t.teardown(() => proxy.kill())
+    let inARow = 0
+    await until('it to serve', async () => {
+      if (proxy.exitCode !== null) throw new Error(folder.words(name).join('\n'))
+      inARow = (await askStatus(`${issuer}/readyz`)) === 200 ? inARow + 1 : 0
+      return inARow === 10
+    })
+    t.strictSame(await faultsOf(environment), [], 'the doctor finds nothing')
+    await flow(t, issuer)
+  })
+}
+
+async function flow(t: Test, issuer: string): Promise<void> {
+  const client = await register({ issuer })
+  const agent = new UserAgent(issuer)
+  // Sent in the request line, and given back in a header.
+  const state = 'x'.repeat(6000)
+  const fields = { scope: 'openid courses:read', state }
+  const landing = await agent.open(authorizationUrl({ issuer }, client, fields))
+  const { searchParams } = await signInAndApprove(agent, landing)
+  t.match(Object.fromEntries(searchParams), { state, iss: issuer })
+  const answer = await exchange({ issuer }, client, searchParams.get('code') ?? '')
+  t.strictSame([answer.status, answer.headers.get('cache-control')], [200, 'no-store'])
+  const tokens = (await answer.json()) as Tokens
+  const next = (await (await refresh({ issuer }, client, tokens.refresh_token)).json()) as Tokens
+  t.equal((await callApi({ issuer }, '/api/courses', next.access_token)).status, 200)
+  const refused = await callApi({ issuer }, '/api/courses', 'no-token')
+  t.equal(refused.status, 401)
+  t.match(refused.headers.get('www-authenticate'), /^Bearer .*error="invalid_token"/)
+}
+
+/** The block of a page that is marked so, and begins so. */
+function block(path: string, mark: string, begin = ''): string {
+  const found = read(path)
+    .split(`\n\`\`\`${mark}\n`)
+    .find((part, at) => at > 0 && part.startsWith(begin))
+  if (found === undefined) throw new Error(`${path} has no such block: ${mark} ${begin}`)
+  return found.slice(0, found.indexOf('\n```\n') + 1)
+}
+
+function read(path: string): string {
+  return readFileSync(new URL(`../../${path}`, import.meta.url), 'utf8')
+}
+
+/** What a machine of its own has otherwise; each must be there. */
+function replace(text: string, changes: Readonly<Record<string, string>>): string {
+  return Object.entries(changes).reduce((changed, [from, to]) => {
+    if (!changed.includes(from)) throw new Error(`not there any more: ${from}`)
+    return changed.replace(from, to)
+  }, text)
+}
+
+/** Writes a file for a program that may run as somebody else, and returns its path. */
+function write(name: string, content: string): string {
+  const path = join(folder.path, name)
+  writeFileSync(path, content)
+  chmodSync(path, 0o644)
+  return path
+}
