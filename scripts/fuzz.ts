@@ -1,29 +1,23 @@
 /** `npm run fuzz`: generated requests, and the first answer that breaks a rule. See test/fuzz/run.ts. */
-import { parseArgs } from 'node:util'
+import { InvalidArgumentError } from 'commander'
 import { requestsPerWorld, runFuzz } from '../test/fuzz/run.ts'
+import { readCount, scriptCommand } from './command.ts'
 
-const usage = `npm run fuzz -- [--seed N] [--requests N] [--only INDEX]
-
-Sends generated requests to every endpoint of servers in this process, over real connections.
-  --seed N      the same requests again; drawn by lot when left out
-  --requests N  how many, 100000 when left out
-  --only INDEX  repeats one request, with the ${requestsPerWorld - 1} at most that it builds upon, and prints it
-`
-const { values } = parseArgs({
-  options: {
-    seed: { type: 'string' },
-    requests: { type: 'string', default: '100000' },
-    only: { type: 'string' },
-    help: { type: 'boolean' },
-  },
-})
-const seed = wholeNumber('seed', values.seed) ?? Math.floor(Math.random() * 2 ** 31)
-const only = wholeNumber('only', values.only)
-const requests = only === undefined ? (wholeNumber('requests', values.requests) ?? 0) : only + 1
-if (values.help) {
-  process.stdout.write(usage)
-  process.exit(0)
-}
+const options = scriptCommand(
+  'fuzz',
+  'Sends generated requests to every endpoint of servers in this process, over real connections.',
+)
+  .option('--seed <number>', 'the same requests again; drawn by lot when left out', readIndex)
+  .option('--requests <number>', 'how many', readCount, 100_000)
+  .option(
+    '--only <index>',
+    `repeats one request, with the ${requestsPerWorld - 1} at most that it builds upon, and prints it`,
+    readIndex,
+  )
+  .parse()
+  .opts<{ seed?: number; requests: number; only?: number }>()
+const { only, seed = Math.floor(Math.random() * 2 ** 31) } = options
+const requests = only === undefined ? options.requests : only + 1
 
 const started = performance.now()
 const say = (line: string) => process.stdout.write(`${line}\n`)
@@ -55,8 +49,7 @@ if (megabytes > mostMegabytes) {
   process.exit(1)
 }
 
-function wholeNumber(name: string, text: string | undefined): number | undefined {
-  if (text === undefined || /^\d{1,15}$/.test(text)) return text === undefined ? undefined : Number(text)
-  process.stderr.write(`fuzz: --${name} must be a whole number\n`)
-  process.exit(64)
+function readIndex(text: string): number {
+  if (/^\d{1,15}$/.test(text)) return Number(text)
+  throw new InvalidArgumentError('It must be a whole number.')
 }

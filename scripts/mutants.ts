@@ -4,9 +4,9 @@
  */
 import { availableParallelism } from 'node:os'
 import { fileURLToPath } from 'node:url'
-import { Command, CommanderError, InvalidArgumentError } from 'commander'
 import type { Fault } from '../test/mutants/fault.ts'
 import { faults as allFaults } from '../test/mutants/faults.ts'
+import { readCount, scriptCommand } from './command.ts'
 import { flawsOf, testFinder } from './mutants/check.ts'
 import { createJudge, type Verdict } from './mutants/judge.ts'
 import { openWorkspace, type Workspace } from './mutants/workspace.ts'
@@ -21,21 +21,15 @@ process.on('SIGTERM', () => process.exit(143))
 process.exit(await main())
 
 async function main(): Promise<number> {
-  const program = new Command('mutants')
-    .description(
-      'Puts one deliberate fault after the other into a copy of src; a test of its rule has to fail.',
-    )
+  const { only, jobs, check } = scriptCommand(
+    'mutants',
+    'Puts one deliberate fault after the other into a copy of src; a test of its rule has to fail.',
+  )
     .option('--only <id...>', 'these faults only')
     .option('--jobs <number>', 'how many at once', readCount, availableParallelism())
     .option('--check', 'only whether every fault still applies')
-    .exitOverride()
-  try {
-    program.parse()
-  } catch (error) {
-    if (!(error instanceof CommanderError)) throw error
-    return error.exitCode === 0 ? 0 : 64
-  }
-  const { only, jobs, check } = program.opts<{ only?: string[]; jobs: number; check?: true }>()
+    .parse()
+    .opts<{ only?: string[]; jobs: number; check?: true }>()
   const unknown = only?.find((id) => !allFaults.some((fault) => fault.id === id))
   if (unknown !== undefined) {
     process.stderr.write(`mutants: there is no fault ${unknown}\n`)
@@ -85,11 +79,6 @@ async function tryAll(faults: readonly Fault[], jobs: number): Promise<number> {
 function wordsFor(verdict: Verdict): ['killed' | 'survived' | 'doubtful', string] {
   if ('killedBy' in verdict) return ['killed', `${verdict.test}: ${verdict.killedBy}`]
   return 'survived' in verdict ? ['survived', verdict.survived] : ['doubtful', verdict.doubtful]
-}
-
-function readCount(text: string): number {
-  if (/^[1-9]\d?$/.test(text)) return Number(text)
-  throw new InvalidArgumentError('It must be a number from 1 to 99.')
 }
 
 function say(line: string): void {

@@ -5,7 +5,7 @@
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { parseArgs } from 'node:util'
+import { scriptCommand } from './command.ts'
 import { count, countRows } from './requirements/counts.ts'
 import { type DocumentVerdict, judge } from './requirements/judge.ts'
 import { readLedger } from './requirements/ledger.ts'
@@ -14,36 +14,25 @@ import { readRules } from './requirements/rules.ts'
 import { resultsFile, testFiles, whyStale } from './requirements/run-record.ts'
 import { readTap } from './requirements/tap.ts'
 
-const usage = `Usage: npm run requirements -- [options]
-
-  --check        compare docs/conformance.md instead of writing it
-  --json         print the verdicts as JSON
-  --root <path>  the checkout to read, instead of this one
-  --help         print this
-`
-
-const options = readOptions()
-if (options.help) process.stdout.write(usage)
-else process.exitCode = answer(options)
-
-function readOptions() {
-  try {
-    const { values } = parseArgs({
-      options: {
-        check: { type: 'boolean', default: false },
-        json: { type: 'boolean', default: false },
-        help: { type: 'boolean', default: false },
-        root: { type: 'string', default: fileURLToPath(new URL('..', import.meta.url)) },
-      },
-    })
-    return values
-  } catch (error) {
-    process.stderr.write(`${error instanceof Error ? error.message : error}\n\n${usage}`)
-    process.exit(2)
-  }
+interface Options {
+  readonly check: boolean
+  readonly json: boolean
+  readonly root: string
 }
 
-function answer({ root, check, json }: ReturnType<typeof readOptions>): 0 | 1 {
+process.exitCode = answer(
+  scriptCommand(
+    'requirements',
+    'Judges every clause of the ledger by the last npm test, and writes docs/conformance.md.',
+  )
+    .option('--check', 'compare docs/conformance.md instead of writing it', false)
+    .option('--json', 'print the verdicts as JSON', false)
+    .option('--root <path>', 'the checkout to read', fileURLToPath(new URL('..', import.meta.url)))
+    .parse()
+    .opts<Options>(),
+)
+
+function answer({ root, check, json }: Options): 0 | 1 {
   const { documents, problems } = judgeRun(root)
   const drift = problems.length === 0 ? keepPage(root, conformancePage(documents), check) : undefined
   const wrong = drift === undefined ? problems : [drift]

@@ -1,13 +1,9 @@
-/**
- * Measures Lychgate beside oidc-provider and a bare Fastify: one core for the server, one for the load, all in turns in
- * one run, every answer checked. `--rounds N --seconds S --only NAME --connections 1,16 --json FILE --write`.
- * `--only growth --grants 1000,100000` is the same server with few grants and with many, which takes two minutes a million.
- * `--write` puts the result into docs/performance.md; it wants a machine that does nothing else.
- */
+/** `npm run bench`: Lychgate beside oidc-provider and a bare Fastify, one core for the server and one for the load, all in turns in one run. */
 import { spawnSync } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
 import { cpus } from 'node:os'
-import { parseArgs } from 'node:util'
+import { InvalidArgumentError } from 'commander'
+import { readCount, readCounts, readSeconds, scriptCommand } from '../command.ts'
 import { Connection, form, get, postForm } from './connection.ts'
 import { measureGrowth } from './growth.ts'
 import { machine } from './machine.ts'
@@ -18,27 +14,43 @@ import { startFloor, startLychgate, startOidcProvider, type Target } from './tar
 import { work } from './work.ts'
 import { type Lane, type Workload, workloads } from './workloads.ts'
 
-const { values } = parseArgs({
-  options: {
-    rounds: { type: 'string', default: '3' },
-    seconds: { type: 'string', default: '2' },
-    connections: { type: 'string', default: '1,16,64' },
-    only: { type: 'string' },
-    grants: { type: 'string', default: '1000,1000000' },
-    peers: { type: 'boolean', default: true },
-    json: { type: 'string' },
-    write: { type: 'boolean', default: false },
-  },
-  allowNegative: true,
-})
-const rounds = Number(values.rounds)
-const seconds = Number(values.seconds)
+const kinds = [...workloads.map(({ name }) => name), 'growth']
+const options = scriptCommand(
+  'bench',
+  'Measures dist/lychgate beside oidc-provider and a bare Fastify, every answer checked: CPU, operations and latencies, ' +
+    'and the same with few grants and with many (growth), which takes two minutes a million.',
+)
+  .option('--rounds <number>', 'how often each server has its turn; the median counts', readCount, 3)
+  .option('--seconds <number>', 'how long a turn takes', readSeconds, 2)
+  .option('--connections <numbers>', 'how many at once', readCounts, [1, 16, 64])
+  .option('--only <name>', `what has this in its name: ${kinds.join(' | ')}`, readKind)
+  .option('--grants <numbers>', 'how many the growth is measured with', readCounts, [1000, 1_000_000])
+  .option('--no-peers', 'leave oidc-provider out')
+  .option('--json <file>', 'write all figures there')
+  .option('--write', 'put the result into docs/performance.md; wants a machine that does nothing else', false)
+  .parse()
+  .opts<Options>()
+
+interface Options {
+  readonly rounds: number
+  readonly seconds: number
+  readonly connections: readonly number[]
+  readonly only?: string
+  readonly grants: readonly number[]
+  readonly peers: boolean
+  readonly json?: string
+  readonly write: boolean
+}
+
+function readKind(text: string): string {
+  if (kinds.some((name) => name.includes(text))) return text
+  throw new InvalidArgumentError('There is nothing of that name.')
+}
+
+const { rounds, seconds } = options
 // The most first: with one, few operations fit in a slice, and it would see code that is not yet compiled.
-const connections = values.connections
-  .split(',')
-  .map(Number)
-  .sort((one, other) => other - one)
-const isChosen = (name: string) => values.only === undefined || name.includes(values.only)
+const connections = options.connections.toSorted((one, other) => other - one)
+const isChosen = (name: string) => options.only === undefined || name.includes(options.only)
 const chosen = workloads.filter(({ name }) => isChosen(name))
 
 if (cpus().length < 2) throw new Error('the load and the server need a core each')
@@ -53,22 +65,22 @@ const rates = new Map<string, number>()
 // The load's own first request takes as long as a server's start, which would be the first server's then.
 await fetch('http://localhost:1').catch(() => undefined)
 const targets = [await startLychgate()]
-if (values.peers) targets.push(await startOidcProvider(true), await startOidcProvider(false))
+if (options.peers) targets.push(await startOidcProvider(true), await startOidcProvider(false))
 const floor = await startFloor()
 const samples: Sample[] = []
 try {
   for (const workload of chosen) await measure(workload)
   const growth = isChosen('growth')
-    ? await measureGrowth(values.grants.split(',').map(Number), connections, rounds, seconds)
+    ? await measureGrowth(options.grants, connections, rounds, seconds)
     : undefined
   const result = resultWith(growth)
   process.stdout.write(report(result))
-  if (values.json)
+  if (options.json)
     writeFileSync(
-      values.json,
+      options.json,
       JSON.stringify(result, (key, value) => (key === 'latencies' ? undefined : value)),
     )
-  if (values.write) writeReport(result)
+  if (options.write) writeReport(result)
 } catch (error) {
   // A long run that fails near its end has seen much.
   process.stdout.write(`Not complete:\n\n${report(resultWith(undefined))}`)

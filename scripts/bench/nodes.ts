@@ -1,30 +1,26 @@
-/**
- * Measures one, two and four processes of Lychgate on one PostgreSQL, in turns in one run, every answer checked. The
- * load, PostgreSQL and the processes share all cores of this machine. `--rounds N --seconds S --connections N --write`.
- * `--write` puts the result into docs/scaling.md; it wants a machine that does nothing else.
- */
+/** `npm run bench:nodes`: one, two and four processes of Lychgate on one PostgreSQL, in turns in one run. */
 import { readdirSync, readFileSync } from 'node:fs'
 import { cpus } from 'node:os'
-import { parseArgs } from 'node:util'
 import pg from 'pg'
 import { type PostgresServer, startPostgres } from '../../test/storage/postgres-server.ts'
+import { readCount, readSeconds, scriptCommand } from '../command.ts'
 import { cpuOf, type RunningServer } from './process.ts'
 import { writeMeasured } from './report.ts'
 import { startOnAnyCore, type Target } from './targets.ts'
 import { work } from './work.ts'
 import { workloads } from './workloads.ts'
 
-const { values } = parseArgs({
-  options: {
-    rounds: { type: 'string', default: '3' },
-    seconds: { type: 'string', default: '3' },
-    connections: { type: 'string', default: '64' },
-    write: { type: 'boolean', default: false },
-  },
-})
-const rounds = Number(values.rounds)
-const seconds = Number(values.seconds)
-const connections = Number(values.connections)
+const { rounds, seconds, connections, write } = scriptCommand(
+  'bench:nodes',
+  'Measures one, two and four processes of dist/lychgate on one PostgreSQL, every answer checked. The load, PostgreSQL ' +
+    'and the processes share all cores of this machine.',
+)
+  .option('--rounds <number>', 'how often each has its turn; the median counts', readCount, 3)
+  .option('--seconds <number>', 'how long a turn takes', readSeconds, 3)
+  .option('--connections <number>', 'how many at once', readCount, 64)
+  .option('--write', 'put the result into docs/scaling.md; wants a machine that does nothing else', false)
+  .parse()
+  .opts<{ rounds: number; seconds: number; connections: number; write: boolean }>()
 const chosen = workloads.filter(({ name }) => ['refresh', 'introspection'].includes(name))
 const ends: (() => unknown)[] = []
 
@@ -62,7 +58,7 @@ try {
   }
   const text = report(settings, seen, await versionOf(settings))
   process.stdout.write(text)
-  if (values.write) writeMeasured('scaling.md', text)
+  if (write) writeMeasured('scaling.md', text)
 } finally {
   for (const end of ends.reverse()) await end()
 }

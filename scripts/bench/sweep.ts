@@ -1,8 +1,6 @@
 /**
- * Measures for how long a sweep holds the event loop, on a database of 200,000 grants of which a quarter has ended, with
- * everything else that goes due at once. `npm run bench:sweep -- --folder DIR --grants N --calls N`. What a commit
- * waits for the disk shows beside the same on `--folder /dev/shm`, which has none. With the collector of the executable:
- * Node's own would add pauses of 5 to 10 ms.
+ * `npm run bench:sweep`: for how long a sweep holds the event loop. With the collector of the executable: Node's own
+ * would add pauses of 5 to 10 ms.
  */
 import type { Channel } from 'node:diagnostics_channel'
 import { mkdtempSync, rmSync } from 'node:fs'
@@ -10,7 +8,6 @@ import { cpus, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { setTimeout as wait } from 'node:timers/promises'
-import { parseArgs } from 'node:util'
 import { accept, type Write } from '../../src/domain/decision.ts'
 import { openStore } from '../../src/storage/open.ts'
 import {
@@ -21,17 +18,24 @@ import {
   type Store,
   type SweepBounds,
 } from '../../src/storage/store.ts'
+import { readCount, scriptCommand } from '../command.ts'
 import { fill, livingGrants, sizes } from './sweep-records.ts'
 
-const { values } = parseArgs({
-  options: {
-    folder: { type: 'string', default: tmpdir() },
-    grants: { type: 'string', default: '200000' },
-    calls: { type: 'string', default: '400' },
-  },
-})
-const grants = Number(values.grants)
-const calls = Number(values.calls)
+const {
+  folder: place,
+  grants,
+  calls,
+} = scriptCommand(
+  'bench:sweep',
+  'Measures for how long a sweep holds the event loop, on a database of grants of which a quarter has ended, with ' +
+    'everything else that goes due at once. What a commit waits for the disk shows beside the same on --folder ' +
+    '/dev/shm, which has none.',
+)
+  .option('--folder <path>', 'where the database is made', tmpdir())
+  .option('--grants <number>', 'how many it has', readCount, 200_000)
+  .option('--calls <number>', 'how many calls of the sweep', readCount, 400)
+  .parse()
+  .opts<{ folder: string; grants: number; calls: number }>()
 /** As the server's own sweep pauses while there is more to do. */
 const pauseMilliseconds = 100
 /** Refreshes that are under way at once. */
@@ -68,7 +72,7 @@ function forget(): void {
   }
 }
 
-const folder = mkdtempSync(join(values.folder, 'lychgate-sweep-'))
+const folder = mkdtempSync(join(place, 'lychgate-sweep-'))
 const store = await openStore(`sqlite:${join(folder, 'lychgate.db')}`)
 try {
   await fill(store, grants)
@@ -91,7 +95,7 @@ try {
     auditedSince: 0,
   }
   process.stdout.write(
-    `${cpus()[0]?.model}, Node ${process.version}, ${values.folder}, ${grants} grants\n` +
+    `${cpus()[0]?.model}, Node ${process.version}, ${place}, ${grants} grants\n` +
       'milliseconds the event loop is held | times | disturbed | rows each | p50 | p99 | p99.9 | max | longest turn\n',
   )
   report(

@@ -1,17 +1,22 @@
 /** Starts the cluster for whoever wants to see it fail over. `npm run test:cluster` tests the same one. */
 import { createInterface } from 'node:readline'
-import { parseArgs } from 'node:util'
+import { scriptCommand } from '../command.ts'
 import { type Folder, makeFolder } from './folder.ts'
 import { askStatus, until } from './loopback.ts'
 import { getPrograms, getProxies, ProgramsMissing } from './packages.ts'
 import { type Cluster, startCluster } from './start.ts'
 
-const usage = `usage: npm run cluster [-- --check]
-
-Starts two Lychgate nodes in front of PostgreSQL with Patroni, etcd and HAProxy: two PostgreSQL nodes in synchronous
-mode, on free ports of 127.0.0.1, in a temporary folder that goes with it. Programs that are not on this machine come
-from its Debian packages, which are unpacked into that folder and not installed. LYCHGATE_ variables reach the nodes.
-
+const unavailable = 69
+const { check } = scriptCommand(
+  'cluster',
+  'Starts two Lychgate nodes in front of PostgreSQL with Patroni, etcd and HAProxy: two PostgreSQL nodes in synchronous ' +
+    'mode, on free ports of 127.0.0.1, in a temporary folder that goes with it. Programs that are not on this machine ' +
+    'come from its Debian packages, which are unpacked into that folder and not installed. LYCHGATE_ variables reach ' +
+    'the nodes.',
+)
+  .addHelpText(
+    'after',
+    `
 While it runs, type:
   kill    ends the primary at once, as a power cut does, and says when writes are back
   hang    stops it where it is, with every connection open
@@ -19,29 +24,17 @@ While it runs, type:
   roles   who is primary and who is standby
   end     ends everything, as Ctrl-C does
 
-  --check   only finds out whether this machine has the programs, and the proxies of npm run test:proxies, or can get
-            them; 69 says that it cannot
-  --help    print this
-
 npm run cluster
-LYCHGATE_SERVICE_NAME=Example npm run cluster
-`
-
-const unavailable = 69
-const { values } = readArguments()
-if (values.help) process.stdout.write(usage)
-else await main()
-
-function readArguments() {
-  try {
-    return parseArgs({
-      options: { check: { type: 'boolean', default: false }, help: { type: 'boolean', default: false } },
-    })
-  } catch (error) {
-    process.stderr.write(`${error instanceof Error ? error.message : error}\n\n${usage}`)
-    process.exit(64)
-  }
-}
+LYCHGATE_SERVICE_NAME=Example npm run cluster`,
+  )
+  .option(
+    '--check',
+    `only find out whether this machine has the programs, and the proxies of npm run test:proxies, or can get them; ${unavailable} says that it cannot`,
+    false,
+  )
+  .parse()
+  .opts<{ check: boolean }>()
+await main()
 
 async function main(): Promise<void> {
   const folder = makeFolder()
@@ -54,7 +47,7 @@ async function main(): Promise<void> {
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.once(signal, () => void end(1))
   try {
     const programs = await getPrograms(folder)
-    if (values.check) await getProxies(folder)
+    if (check) await getProxies(folder)
     else {
       const settings = Object.entries(process.env).flatMap(([name, value]) =>
         name.startsWith('LYCHGATE_') && value !== undefined ? [[name, value] as const] : [],

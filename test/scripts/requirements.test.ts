@@ -281,5 +281,5 @@ t.test('results that do not belong to the files are refused', async (t) => {
 
 t.test('--help says how to use it, and so does an option that does not exist', async (t) => {
   t.match(run(checkout(t, {}), '--help'), { status: 0, stdout: /--check.*--json/s })
-  t.match(run(checkout(t, {}), '--wrong'), { status: 2, stderr: /--wrong.*--check/s })
+  t.match(run(checkout(t, {}), '--wrong'), { status: 64, stderr: /--wrong.*--check/s })
 })
