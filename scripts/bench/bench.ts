@@ -56,8 +56,11 @@ const chosen = workloads.filter(({ name }) => isChosen(name))
 if (cpus().length < 2) throw new Error('the load and the server need a core each')
 spawnSync('taskset', ['-a', '-cp', String(loadCore), String(process.pid)])
 
-/** Operations of a kind that each server does before it is measured: until then one sees a compiler at work. */
-const warmUp = 5000
+/**
+ * How long each server does a kind of work before it is measured. Until then one sees a compiler at work, which shares
+ * the server's one core: on a slow machine an introspection takes half as much after 6 s as in the first.
+ */
+const warmUpSeconds = 8
 /** Making codes and tokens takes longer than using them. */
 const mostPrepared = 3000
 /** How many operations a second a slice has to be prepared for, as far as it is known. */
@@ -94,7 +97,7 @@ async function measure(workload: Workload): Promise<void> {
   const able = targets.filter(({ paths }) => workload.name !== 'API call' || paths.api !== undefined)
   const [most = 1] = connections
   for (const target of able) {
-    for (let done = 0; done < warmUp; ) done += (await sampleTarget(workload, target, most)).operations
+    for (let done = 0; done < warmUpSeconds; ) done += (await sampleTarget(workload, target, most)).seconds
   }
   if (workload.floor !== undefined) await sampleFloor(workload, floor.server, most)
   for (const count of connections) {
