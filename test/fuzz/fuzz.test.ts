@@ -217,5 +217,8 @@ t.test('the command says what it was started with, and refuses what is no number
     { status: 0, stdout: /^seed 5, 50 requests\n[\s\S]*\n50 requests answered in form/ },
     done.stderr,
   )
-  t.match(run('--seed', 'x'), { status: 64, stderr: /'--seed <number>' argument 'x' is invalid. It must be a whole number/ })
+  t.match(run('--seed', 'x'), {
+    status: 64,
+    stderr: /'--seed <number>' argument 'x' is invalid. It must be a whole number/,
+  })
 })
