@@ -1,4 +1,4 @@
-import { Command, InvalidArgumentError } from 'commander'
+import { Command, InvalidArgumentError, Option } from 'commander'
 
 /**
  * The command line of `npm run <name>`. `--help` shows it, and whatever it cannot use ends the script with 64 and a line
@@ -18,9 +18,11 @@ export function readCount(text: string): number {
   throw new InvalidArgumentError('It must be a whole number, at least 1.')
 }
 
-/** For an option: several of them, such as `1,16,64`. */
-export function readCounts(text: string): readonly number[] {
-  return text.split(',').map(readCount)
+/** An option that takes several of them, such as `1,16,64`; the help shows them as they are typed. */
+export function countsOption(flags: string, description: string, otherwise: readonly number[]): Option {
+  return new Option(flags, description)
+    .argParser((text) => text.split(',').map(readCount))
+    .default(otherwise, otherwise.join(','))
 }
 
 /** For an option: a time, which may have a fraction. */

@@ -3,7 +3,7 @@ import { spawnSync } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
 import { cpus } from 'node:os'
 import { InvalidArgumentError } from 'commander'
-import { readCount, readCounts, readSeconds, scriptCommand } from '../command.ts'
+import { countsOption, readCount, readSeconds, scriptCommand } from '../command.ts'
 import { Connection, form, get, postForm } from './connection.ts'
 import { measureGrowth } from './growth.ts'
 import { machine } from './machine.ts'
@@ -22,9 +22,9 @@ const options = scriptCommand(
 )
   .option('--rounds <number>', 'how often each server has its turn; the median counts', readCount, 3)
   .option('--seconds <number>', 'how long a turn takes', readSeconds, 2)
-  .option('--connections <numbers>', 'how many at once', readCounts, [1, 16, 64])
+  .addOption(countsOption('--connections <numbers>', 'how many at once', [1, 16, 64]))
   .option('--only <name>', `what has this in its name: ${kinds.join(' | ')}`, readKind)
-  .option('--grants <numbers>', 'how many the growth is measured with', readCounts, [1000, 1_000_000])
+  .addOption(countsOption('--grants <numbers>', 'how many the growth is measured with', [1000, 1_000_000]))
   .option('--no-peers', 'leave oidc-provider out')
   .option('--json <file>', 'write all figures there')
   .option('--write', 'put the result into docs/performance.md; wants a machine that does nothing else', false)
