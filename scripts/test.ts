@@ -1,10 +1,11 @@
 /**
- * Runs tap over the test files given, or all of them, and ends with `N passed, M failed`.
+ * Runs tap over the test files given, or all of them, tells once more what failed, and ends with `N passed, M failed`.
  * The raw TAP goes to .tap/results.tap, and what it was a run of beside it.
  */
 import { spawnSync } from 'node:child_process'
 import { existsSync, mkdirSync, readFileSync, rmSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
+import { describeFailure, failuresIn } from './failures.ts'
 import { fingerprint, recordFile, resultsFile, writeRunRecord } from './requirements/run-record.ts'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
@@ -20,6 +21,8 @@ const { status } = spawnSync(
   },
 )
 if (existsSync(results)) writeRunRecord(root, files)
+const tap = readFileSync(results, 'utf8')
+for (const failure of failuresIn(tap)) process.stdout.write(`\n${describeFailure(failure)}`)
 const { pass, fail } = totals()
 process.stdout.write(`\n${pass} passed, ${fail} failed\n`)
 process.exit(status === 0 && fail === 0 && pass > 0 ? 0 : 1)
@@ -29,7 +32,7 @@ process.exit(status === 0 && fail === 0 && pass > 0 ? 0 : 1)
  * out or left something open) counts as one failure.
  */
 function totals(): { pass: number; fail: number } {
-  const lines = readFileSync(results, 'utf8').split('\n')
+  const lines = tap.split('\n')
   const count = (pattern: RegExp) => lines.filter((line) => pattern.test(line)).length
   const failedTests = count(/^ {4}not ok /)
   return { pass: count(/^ {4}ok /), fail: failedTests || count(/^not ok /) || (status === 0 ? 0 : 1) }
