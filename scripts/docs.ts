@@ -15,7 +15,7 @@ const root = fileURLToPath(new URL('..', import.meta.url))
 /** For one page, on a machine that is busy with others. */
 const mostSeconds = 300
 const folder = mkdtempSync(join(tmpdir(), 'lychgate-docs-'))
-// PostgreSQL runs as a user of its own where this is run by root, and from in there.
+// PostgreSQL runs as a user of its own where this is run by root, from in there and with a folder for its data.
 chmodSync(folder, 0o755)
 try {
   process.exitCode = (await tryPages(process.argv.slice(2))) ? 0 : 1
@@ -72,11 +72,16 @@ async function tryPage({ steps, files }: Plan): Promise<string | undefined> {
   return `${steps[broken]?.expected?.line}: the output is another one\n${outputs[broken]}`
 }
 
-/** Runs the session in a process group, which ends with it: servers go on in the background until then. */
+/**
+ * Runs the session in a process group, which ends with it: servers go on in the background until then. What they all
+ * put aside goes with them.
+ */
 async function runSession(script: string): Promise<{ code: number | null; output: string }> {
+  const temporary = mkdtempSync(join(tmpdir(), 'lychgate-page-'))
+  chmodSync(temporary, 0o1777)
   const shell = spawn('bash', ['-euo', 'pipefail', '-c', script], {
     cwd: folder,
-    env: surroundings(),
+    env: { ...surroundings(), TMPDIR: temporary },
     detached: true,
     stdio: ['ignore', 'pipe', 'ignore'],
   })
@@ -90,7 +95,9 @@ async function runSession(script: string): Promise<{ code: number | null; output
   const code = await new Promise<number | null>((resolve) => shell.once('exit', resolve))
   clearTimeout(timer)
   end()
-  return { code, output: await output }
+  const session = { code, output: await output }
+  rmSync(temporary, { recursive: true, force: true, maxRetries: 10 })
+  return session
 }
 
 /** A newcomer has only what npm finds: neither our settings, nor the Node that came with this checkout. */

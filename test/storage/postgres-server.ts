@@ -42,8 +42,12 @@ export async function startPostgres(
     port,
     password: 'test',
     createPostgresUser: process.getuid?.() === 0,
-    // Some servers at once are made of four nodes, with a pool each.
-    postgresFlags: ['-c', 'max_connections=300', ...(fsync ? [] : ['-c', 'fsync=off'])],
+    // Some servers at once are made of four nodes, with a pool each. A socket would be left in /tmp by one that is killed.
+    postgresFlags: [
+      'max_connections=300',
+      'unix_socket_directories=',
+      ...(fsync ? [] : ['fsync=off']),
+    ].flatMap((setting) => ['-c', setting]),
     initdbFlags: ['--encoding=UTF8', '--locale=C', '--no-sync'],
     onLog: () => undefined,
     onError: () => undefined,
