@@ -68,14 +68,14 @@ for (const host of ['127.0.0.1', '::1']) {
     const { address } = await listenAsServer(t, redirectUri, formActionSource(redirectUri))
     const page = await open(t, `${address}/consent`)
     await page.getByRole('button', { name: 'Allow', exact: true }).click()
-    await page.waitForURL(`${redirectUri}?code=abc`, { timeout: 5000 })
+    await page.waitForURL(`${redirectUri}?code=abc`)
   })
 
   t.test(`the form_post page posts itself to a client on ${host}`, async (t) => {
     const redirectUri = await listenAsClient(t, host)
     const { address } = await listenAsServer(t, redirectUri, formActionSource(redirectUri))
     const page = await open(t, `${address}/form-post`, true)
-    await page.waitForURL(redirectUri, { timeout: 5000 })
+    await page.waitForURL(redirectUri)
     t.match(await page.locator('body').textContent(), '"method":"POST"')
     t.match(await page.locator('body').textContent(), '"code":"a\\"b&c"')
   })
@@ -95,7 +95,7 @@ t.test('a form_post page waits for its button in a browser without script', asyn
   const { address } = await listenAsServer(t, redirectUri, formActionSource(redirectUri))
   const page = await open(t, `${address}/form-post`)
   await page.getByRole('button', { name: 'Continue' }).click()
-  await page.waitForURL(redirectUri, { timeout: 5000 })
+  await page.waitForURL(redirectUri)
 })
 
 t.test('Enter in a checkbox of the consent page decides nothing', async (t) => {
@@ -114,7 +114,7 @@ t.test('the consent form submits what is ticked, and the decision', async (t) =>
   const page = await open(t, `${address}/consent`)
   await page.getByRole('checkbox', { name: 'Change: Courses' }).uncheck()
   await page.getByRole('button', { name: 'Deny' }).click()
-  await page.waitForURL(`${redirectUri}?code=abc`, { timeout: 5000 })
+  await page.waitForURL(`${redirectUri}?code=abc`)
   t.same(posted[0]?.body, {
     interaction: 'lyi_3vQ8',
     csrf_token: 'nQ2Vd0',
@@ -139,7 +139,7 @@ t.test(
     const { address, posted } = await listenAsServer(t, redirectUri, formActionSource(redirectUri))
     const page = await open(t, `${address}/consent`)
     await page.getByRole('button', { name: 'Allow', exact: true }).click()
-    await page.waitForURL(`${redirectUri}?code=abc`, { timeout: 5000 })
+    await page.waitForURL(`${redirectUri}?code=abc`)
     t.match(posted[0]?.headers, { origin: 'null', 'sec-fetch-site': 'same-origin' })
   },
 )

@@ -97,7 +97,7 @@ t.test('a truncated answer says how long it would be, and ends in the middle', a
 t.test('a delayed reply was committed long before it arrives', async (t) => {
   const client = await register(server)
   const { refresh_token: token } = await obtainTokens(server, client)
-  await order({ endpoint: 'token', fault: 'delay', ms: 1000 })
+  await order({ endpoint: 'token', fault: 'delay', ms: 3000 })
   const arrived: string[] = []
   const send = async (name: string) => {
     const tokens = await json(refresh(server, client, token))

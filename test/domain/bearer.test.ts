@@ -43,10 +43,11 @@ t.test('Bearer with anything but one b64token is malformed', async (t) => {
   t.match(parseBearer(`Bearer ${'a'.repeat(8192)}`), { kind: 'token' })
 })
 
-t.test('a very long header is judged at once', async (t) => {
+t.test('a very long header is judged in one pass', async (t) => {
   const started = performance.now()
-  parseBearer(`Bearer ${' '.repeat(20_000)}a${'='.repeat(20_000)} ${' '.repeat(20_000)}x`)
-  t.ok(performance.now() - started < 200)
+  parseBearer(`Bearer ${' '.repeat(400_000)}a${'='.repeat(400_000)} ${' '.repeat(400_000)}x`)
+  // One pass takes milliseconds. One for each character would take minutes.
+  t.ok(performance.now() - started < 10_000)
 })
 
 t.test('a challenge has each member once, the error first', async (t) => {

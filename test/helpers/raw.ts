@@ -38,7 +38,7 @@ export function bytesOfRequest({ method = 'GET', path, headers = [], body = '' }
   return Buffer.concat([Buffer.from(`${lines.join('\r\n')}\r\n\r\n`, 'latin1'), content])
 }
 
-/** Sends these bytes and reads until the server closes, or says no more for two seconds. */
+/** Sends these bytes and reads until the server closes, or says no more for five seconds. */
 export function sendBytes(server: TestServer, ...parts: readonly (string | Buffer)[]): Promise<RawAnswer> {
   const { port } = new URL(server.origin)
   return new Promise((resolve) => {
@@ -48,7 +48,7 @@ export function sendBytes(server: TestServer, ...parts: readonly (string | Buffe
       socket.destroy()
       resolve(readAnswer(Buffer.concat(chunks).toString('latin1')))
     }
-    socket.setTimeout(2000, end)
+    socket.setTimeout(5000, end)
     socket.on('data', (chunk) => chunks.push(chunk))
     // The server may refuse before it has read everything: what it said counts.
     socket.on('error', () => {})

@@ -8,7 +8,7 @@ import { startServer, type TestServer } from '../helpers/server.ts'
 
 async function kept(server: TestServer, response: Response): Promise<RefusalRecord | undefined> {
   const id = response.headers.get('x-request-id') ?? ''
-  for (let attempt = 0; attempt < 100; attempt += 1) {
+  for (let attempt = 0; attempt < 1500; attempt += 1) {
     const record = await server.deps.store.find('refusal', id)
     if (record !== undefined) return record
     await setTimeout(20)

@@ -79,5 +79,5 @@ t.test('a sweep that fails is told in the log and tried again', async (t) => {
 })
 
 async function until(isSo: () => Promise<boolean>): Promise<void> {
-  for (let attempt = 0; attempt < 100 && !(await isSo()); attempt += 1) await wait(100)
+  for (let attempt = 0; attempt < 300 && !(await isSo()); attempt += 1) await wait(100)
 }

@@ -36,7 +36,8 @@ const overdue = /^HTTP\/1\.1 408 .*content-type: application\/json.*"error":"inv
 t.test('headers have 10 seconds, a request 30, and both are looked at every second', async (t) => {
   t.equal(http.headersTimeout, 10_000)
   t.equal(http.requestTimeout, 30_000)
-  // The same limits in short: only how often they are looked at cannot be changed any more.
+  // The same limits in short: only how often they are looked at cannot be changed any more. Below, a cut after less
+  // than 8 seconds is by these, however slow the machine.
   http.headersTimeout = 300
   http.requestTimeout = 600
 })
@@ -46,12 +47,12 @@ t.test('a client that sends its headers byte by byte is cut off', async (t) => {
     drip(socket, 'GET /livez HTTP/1.1\r\nHost: localhost\r\nX-Slow: '),
   )
   t.match(text, overdue)
-  t.ok(after < 2500, `after ${Math.round(after)} ms`)
+  t.ok(after < 8000, `after ${Math.round(after)} ms`)
 })
 
 t.test('a client that says nothing is cut off', async (t) => {
   const { after } = await talk(() => {})
-  t.ok(after < 2500, `after ${Math.round(after)} ms`)
+  t.ok(after < 8000, `after ${Math.round(after)} ms`)
 })
 
 t.test('a client that sends its body byte by byte is cut off', async (t) => {
@@ -59,7 +60,7 @@ t.test('a client that sends its body byte by byte is cut off', async (t) => {
   const request = `POST /api/oauth/token HTTP/1.1\r\nHost: localhost\r\n${form}\r\n\r\nclient_id=`
   const { text, after } = await talk((socket) => drip(socket, request))
   t.match(text, overdue)
-  t.ok(after < 2500, `after ${Math.round(after)} ms`)
+  t.ok(after < 8000, `after ${Math.round(after)} ms`)
 })
 
 t.test('a quick client beside them is served', async (t) => {

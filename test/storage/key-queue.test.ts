@@ -17,7 +17,7 @@ function works() {
 t.test(
   'work about one key is begun when the one before has ended, and that about another at once',
   async (t) => {
-    const inTurn = createKeyQueue(1000)
+    const inTurn = createKeyQueue(60_000)
     const { begun, work, end } = works()
     const all = [inTurn('a', work('first')), inTurn('a', work('second')), inTurn('b', work('other'))]
     t.strictSame(begun, ['first', 'other'])
@@ -39,7 +39,7 @@ t.test(
 )
 
 t.test('work that fails fails alone', async (t) => {
-  const inTurn = createKeyQueue(1000)
+  const inTurn = createKeyQueue(60_000)
   const failing = inTurn('a', () => Promise.reject(new Error('of its own')))
   const next = inTurn('a', async () => 'next')
   await t.rejects(failing, { message: 'of its own' })

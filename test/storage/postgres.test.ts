@@ -163,7 +163,7 @@ t.test('a row that stays locked is StoreUnavailable in bounded time, and it reco
   await other.query('begin; lock table keys in access exclusive mode')
   const started = performance.now()
   await t.rejects(store.write({ op: 'deleteKey', keyId: sample.key.id }), StoreUnavailable)
-  t.ok(performance.now() - started < 5000)
+  t.ok(performance.now() - started < 20_000)
   await other.query('rollback')
   await store.write({ op: 'deleteKey', keyId: sample.key.id })
   t.strictSame(await store.list('key'), [])
