@@ -39,10 +39,18 @@ function expectedLine(error: unknown): string | undefined {
   if (error instanceof ForeignKeys) return `store: ${error.message}`
   if (error instanceof CommandFailed || error instanceof OAuthError) return error.message
   if (!(error instanceof Error)) return undefined
-  // Named, not imported: their modules load a database driver or jose.
-  if (error.name === 'StoreUnavailable')
-    return `${error.message}; is another process writing, or the disk full?`
+  if (isUnavailable(error)) return `${unavailableLine(error)}; is another process writing, or the disk full?`
   return isSystemFault(error) ? systemLine(error) : undefined
+}
+
+/** Whether it is a StoreUnavailable. Named, not imported: its module loads a database driver. */
+export function isUnavailable(error: unknown): error is Error {
+  return error instanceof Error && error.name === 'StoreUnavailable'
+}
+
+/** That the store is unavailable, and what the database said. */
+export function unavailableLine({ message, cause }: Error): string {
+  return cause instanceof Error ? `${message}: ${cause.message}` : message
 }
 
 /** A fault of the operating system carries its whole story in its members. */

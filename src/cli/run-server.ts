@@ -1,3 +1,4 @@
+import { setTimeout } from 'node:timers/promises'
 import closeWithGrace from 'close-with-grace'
 import type { FastifyInstance } from 'fastify'
 import type { AppOptions } from '../app.ts'
@@ -11,10 +12,17 @@ import type { Store } from '../storage/store.ts'
 import type { Clock, RandomSource } from '../system.ts'
 import { systemClock, systemRandom } from '../system.ts'
 import { isTraced } from '../tracing/is-traced.ts'
+import { isUnavailable, unavailableLine } from './failure.ts'
 import { openConfiguredStore } from './open.ts'
 
 /** What a kind of server does with its store before the first request. */
 export type Preparation = (store: Store, clock: Clock, random: RandomSource) => Promise<void>
+
+/**
+ * For how long a start is tried again when the store is there and cannot do its part: another server that starts as
+ * well holds what this one needs, or a standby takes over.
+ */
+const patienceSeconds = 30
 
 /** Serves until a signal comes, then leaves quietly: answers what is on the wire, closes, ends with 0. */
 export async function runServer(
@@ -25,6 +33,30 @@ export async function runServer(
 ): Promise<void> {
   // Another thread derives the key while this one loads the rest.
   const secret = deriveSealingKey(config.secret)
+  const latest = performance.now() + patienceSeconds * 1000
+  for (let attempt = 1; ; attempt++) {
+    try {
+      await startServer(config, secret, prepare, options, clock)
+      return
+    } catch (error) {
+      if (!isUnavailable(error) || performance.now() > latest) throw error
+      if (attempt === 1) {
+        process.stderr.write(
+          `lychgate: ${unavailableLine(error)}; trying again for ${patienceSeconds} seconds\n`,
+        )
+      }
+      await setTimeout(500)
+    }
+  }
+}
+
+async function startServer(
+  config: Config,
+  secret: Promise<Buffer>,
+  prepare: Preparation,
+  options: AppOptions,
+  clock: Clock,
+): Promise<void> {
   const { buildApp } = await import('../app.ts')
   const store = await openConfiguredStore(config)
   try {
@@ -33,8 +65,11 @@ export async function runServer(
     const { keys, opened } = openKeyRing({ store, secret, policy: keyPolicy(config), clock, random, server })
     const { deps, observe } = await watched({ config, store, keys, clock, random })
     // Built while the other thread derives: the application needs its keys from the first request on.
-    const [app] = await Promise.all([buildApp(deps, { ...options, observe }), opened])
+    // Whether it has them is asked below; a refusal must not end the process before.
+    opened.catch(() => {})
+    const app = await buildApp(deps, { ...options, observe })
     try {
+      await opened
       await prepare(store, clock, random)
       await listen(app, config)
     } catch (error) {

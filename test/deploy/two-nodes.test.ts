@@ -1,3 +1,4 @@
+import pg from 'pg'
 import t from 'tap'
 import { ended, run, start } from '../helpers/command.ts'
 import {
@@ -75,8 +76,36 @@ t.test(
   },
 )
 
-/** The database had nobody in it when they started. */
-const onlyAnInvitation = /^lychgate: nobody is here yet; .*\n\S+\/link\?code=\S+\n\s*$/
+t.test(
+  'a node that starts while another session keeps the keys locked says so, and waits for them',
+  async (t) => {
+    const operator = new pg.Client(environment.LYCHGATE_STORE)
+    await operator.connect()
+    t.teardown(() => operator.end())
+    await operator.query('begin; lock table keys in access exclusive mode')
+    const port = await freePort()
+    const node = start(['serve', '--port', String(port)], environment)
+    t.teardown(() => node.kill('SIGKILL'))
+    const end = ended(node)
+    const said = new Promise<string>((resolve) => node.stderr?.once('data', (text) => resolve(String(text))))
+    t.equal(
+      await said,
+      'lychgate: the store is unavailable: canceling statement due to lock timeout; trying again for 30 seconds\n',
+    )
+    t.equal(node.exitCode, null)
+    await operator.query('rollback')
+    while (!(await fetch(`http://127.0.0.1:${port}/readyz`).catch(() => undefined))?.ok) {
+      if (node.exitCode !== null) throw new Error(`it ended: ${(await end).stderr}`)
+      await new Promise((resolve) => setTimeout(resolve, 50))
+    }
+    node.kill('SIGTERM')
+    t.match(await end, { code: 0 })
+  },
+)
+
+/** The database had nobody in it when they started; whoever was second may have waited for the other. */
+const onlyAnInvitation =
+  /^(?:lychgate: the store is unavailable: .*; trying again for 30 seconds\n)?lychgate: nobody is here yet; .*\n\S+\/link\?code=\S+\n\s*$/
 
 t.test('a node that leaves is not ready, ends with 0, and the other one serves on', async (t) => {
   nodes[0]?.kill('SIGTERM')
