@@ -19,8 +19,8 @@ import { openConfiguredStore } from './open.ts'
 export type Preparation = (store: Store, clock: Clock, random: RandomSource) => Promise<void>
 
 /**
- * For how long a start is tried again when the store is there and cannot do its part: another server that starts as
- * well holds what this one needs, or a standby takes over.
+ * For how long a start is tried again when the store opens and cannot do its part: another server that starts as well
+ * holds what this one needs, for longer than a lock is waited for. A store that does not open is told at once.
  */
 const patienceSeconds = 30
 

@@ -45,9 +45,9 @@ t.test('Bearer with anything but one b64token is malformed', async (t) => {
 
 t.test('a very long header is judged in one pass', async (t) => {
   const started = performance.now()
-  parseBearer(`Bearer ${' '.repeat(400_000)}a${'='.repeat(400_000)} ${' '.repeat(400_000)}x`)
-  // One pass takes milliseconds. One for each character would take minutes.
-  t.ok(performance.now() - started < 10_000)
+  parseBearer(`Bearer ${' '.repeat(100_000)}a${'='.repeat(100_000)} ${' '.repeat(100_000)}x`)
+  // One pass takes milliseconds. One for each character takes many times as long as is allowed here.
+  t.ok(performance.now() - started < 5000)
 })
 
 t.test('a challenge has each member once, the error first', async (t) => {

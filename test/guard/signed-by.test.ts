@@ -142,7 +142,7 @@ const refused: readonly [string, () => Promise<string>][] = [
   ['of another type', () => sign(claims, { ...header, typ: 'JWT' })],
   ['of another issuer', () => sign({ ...claims, iss: `${issuer}/` }, header)],
   ['that has expired', () => sign({ ...claims, exp: now }, header)],
-  ['that is not valid yet', () => sign({ ...claims, nbf: now + 600 }, header)],
+  ['that is not valid yet', () => sign({ ...claims, nbf: Math.floor(Date.now() / 1000) + 60 }, header)],
   ['whose sub is a number', () => sign({ ...claims, sub: 7 }, header)],
   ...(['iss', 'exp', 'aud', 'sub', 'client_id', 'iat', 'jti'] as const).map(
     (name): [string, () => Promise<string>] => [`without ${name}`, () => sign(without(name), header)],

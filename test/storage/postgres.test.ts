@@ -161,9 +161,11 @@ t.test('a row that stays locked is StoreUnavailable in bounded time, and it reco
   await store.write({ op: 'insertKey', key: sample.key })
   const other = await connect(t, url)
   await other.query('begin; lock table keys in access exclusive mode')
-  const started = performance.now()
-  await t.rejects(store.write({ op: 'deleteKey', keyId: sample.key.id }), StoreUnavailable)
-  t.ok(performance.now() - started < 20_000)
+  const refused = await store
+    .write({ op: 'deleteKey', keyId: sample.key.id })
+    .catch((error: unknown) => error)
+  // The limit of a lock, and not the longer one of a statement, 57014.
+  t.match(refused, { name: 'StoreUnavailable', cause: { code: '55P03' } })
   await other.query('rollback')
   await store.write({ op: 'deleteKey', keyId: sample.key.id })
   t.strictSame(await store.list('key'), [])
