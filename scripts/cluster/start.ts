@@ -93,7 +93,16 @@ function control(folder: Folder, programs: Programs, nodes: readonly DatabaseNod
     return node
   }
   const signal = (name: string, kind: NodeJS.Signals) => {
-    for (const pid of processesIn(nodeOf(name).folder)) process.kill(pid, kind)
+    const pids = processesIn(nodeOf(name).folder)
+    for (const pid of pids) {
+      try {
+        process.kill(pid, kind)
+      } catch (error) {
+        // It ended meanwhile.
+        if (!(error instanceof Error && 'code' in error && error.code === 'ESRCH')) throw error
+      }
+    }
+    return pids.length
   }
   async function nodeThatSays(path: string): Promise<string | undefined> {
     const statuses = await Promise.all(
@@ -116,7 +125,8 @@ function control(folder: Folder, programs: Programs, nodes: readonly DatabaseNod
     kill: (name) => {
       const lock = join(nodeOf(name).folder, 'database/postmaster.pid')
       const memory = readFileSync(lock, 'utf8').split('\n')[6]?.trim().split(/\s+/)[1] ?? ''
-      signal(name, 'SIGKILL')
+      // Whom one of them started meanwhile too.
+      while (signal(name, 'SIGKILL') > 0);
       // A machine that lost power has no shared memory left; processes that were killed leave it.
       spawnSync('ipcrm', ['-m', memory])
     },

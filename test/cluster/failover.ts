@@ -5,6 +5,7 @@
 import { setTimeout } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import { makeFolder } from '../../scripts/cluster/folder.ts'
+import { until } from '../../scripts/cluster/loopback.ts'
 import { getPrograms } from '../../scripts/cluster/packages.ts'
 import { type Roles, startCluster } from '../../scripts/cluster/start.ts'
 import { addIntegrations } from '../faults/load/integrations.ts'
@@ -65,7 +66,11 @@ t.test('the standby hangs: commits that wait for it are given up, and writes go 
   const { primary, standby } = await cluster.settled()
   const unavailable = await lose(t, async () => cluster.freeze(standby))
   t.ok(unavailable > 0, `${unavailable} answers were 503`)
-  t.strictSame(await cluster.roles(), { primary })
+  const roles = await until('a primary', async () => {
+    const now = await cluster.roles()
+    return now.primary !== undefined && now
+  })
+  t.strictSame(roles, { primary })
 })
 
 t.test('all that was ever acknowledged is there, and no code or refresh token works twice', async (t) => {
@@ -124,6 +129,15 @@ async function lose(
     consents: ledger.consents.slice(-3),
     approvals: ledger.approvals.slice(-100),
   })
+  if (ledger.faults.length > 0) tellFailures(t)
   t.strictSame(ledger.faults.splice(0), [])
   return unavailable
+}
+
+/** What the nodes said of the last requests they failed. */
+function tellFailures(t: Test): void {
+  for (const name of ['lychgate-1', 'lychgate-2']) {
+    const failed = folder.words(name).filter((line) => line.includes('"failed"'))
+    t.comment([name, ...failed.slice(-5)].join('\n'))
+  }
 }

@@ -1,4 +1,5 @@
 import { setTimeout } from 'node:timers/promises'
+import { untilDone } from '../faults/load/put-off.ts'
 import {
   callApi,
   type Issuer,
@@ -34,7 +35,9 @@ interface Answer {
 
 /** @param clients Where what the writer registered is noted down. */
 export async function startWatch(server: Issuer, clients: TestClient[]): Promise<Watch> {
-  const { access_token: token } = await obtainTokens(server, await register(server), { person: devAlice })
+  const { access_token: token } = await untilDone(async () =>
+    obtainTokens(server, await register(server), { person: devAlice }),
+  )
   const metadata = JSON.stringify({ client_name: 'Watch', redirect_uris: [redirectUri] })
   const writes = repeat(async () => {
     const response = await fetch(`${server.issuer}/api/oauth/register`, {

@@ -189,7 +189,8 @@ export async function obtainTokens(
   options: CodeOptions = {},
 ): Promise<Tokens> {
   const response = await exchange(server, client, await obtainCode(server, client, options))
-  if (response.status !== 200) throw new Error(`no tokens: ${response.status} ${await response.text()}`)
+  if (response.status !== 200)
+    throw new Error(`no tokens: ${response.status} ${await response.text()}`, { cause: response })
   return (await response.json()) as Tokens
 }
 

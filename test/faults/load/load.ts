@@ -12,6 +12,7 @@ import {
 import { devAlice } from '../../helpers/process.ts'
 import { UserAgent } from '../../helpers/user-agent.ts'
 import { type Approval, createLedger, type Ledger, revoke } from './ledger.ts'
+import { putOff } from './put-off.ts'
 
 /** Clients and people at work, on a connection each, who write down what they were told. */
 export interface Load {
@@ -70,7 +71,7 @@ export function createLoad(
         await actions[name](worker)
       } catch (error) {
         // What was asked may have happened or not.
-        const wait = waitSeconds(error)
+        const wait = putOff(error instanceof Error ? error.cause : undefined)
         if (wait !== undefined) {
           ledger.unavailable += 1
           if (!wait) ledger.faults.push(`${name}: 503 that says nothing of when to come back`)
@@ -95,18 +96,6 @@ export function createLoad(
       await running
     },
   }
-}
-
-/** When to come back, as text, of an answer that says that it is to be later; null when it does not say when. */
-function waitSeconds(error: unknown): string | null | undefined {
-  const cause = error instanceof Error ? error.cause : undefined
-  if (cause instanceof URL) {
-    // RFC 6749 §4.1.2.1 has no place for more.
-    return cause.searchParams.get('error') === 'temporarily_unavailable' ? '1' : undefined
-  }
-  // `as`: an answer, or a page.
-  const { status, headers } = (cause ?? {}) as Partial<Pick<Response, 'status' | 'headers'>>
-  return status === 503 ? headers?.get('retry-after') : undefined
 }
 
 /** The answer, unless it is that there is none for now. */
