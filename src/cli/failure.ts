@@ -43,13 +43,20 @@ function expectedLine(error: unknown): string | undefined {
   return isSystemFault(error) ? systemLine(error) : undefined
 }
 
+/** What there is to say of a store that may be there again a moment later; undefined of every other fault. */
+export function passingLine(error: unknown): string | undefined {
+  if (isUnavailable(error)) return unavailableLine(error)
+  const isPassing =
+    error instanceof CommandFailed && error.cause instanceof Error && isUnavailable(error.cause.cause)
+  return isPassing ? error.message : undefined
+}
+
 /** Whether it is a StoreUnavailable. Named, not imported: its module loads a database driver. */
-export function isUnavailable(error: unknown): error is Error {
+function isUnavailable(error: unknown): error is Error {
   return error instanceof Error && error.name === 'StoreUnavailable'
 }
 
-/** That the store is unavailable, and what the database said. */
-export function unavailableLine({ message, cause }: Error): string {
+function unavailableLine({ message, cause }: Error): string {
   return cause instanceof Error ? `${message}: ${cause.message}` : message
 }
 

@@ -12,15 +12,15 @@ import type { Store } from '../storage/store.ts'
 import type { Clock, RandomSource } from '../system.ts'
 import { systemClock, systemRandom } from '../system.ts'
 import { isTraced } from '../tracing/is-traced.ts'
-import { isUnavailable, unavailableLine } from './failure.ts'
+import { passingLine } from './failure.ts'
 import { openConfiguredStore } from './open.ts'
 
 /** What a kind of server does with its store before the first request. */
 export type Preparation = (store: Store, clock: Clock, random: RandomSource) => Promise<void>
 
 /**
- * For how long a start is tried again when the store opens and cannot do its part: another server that starts as well
- * holds what this one needs, for longer than a lock is waited for. A store that does not open is told at once.
+ * For how long a start is tried again when the store is unavailable: another server that starts as well holds what this
+ * one needs for longer than a lock is waited for, or the database starts too, or its standby takes over.
  */
 const patienceSeconds = 30
 
@@ -39,11 +39,10 @@ export async function runServer(
       await startServer(config, secret, prepare, options, clock)
       return
     } catch (error) {
-      if (!isUnavailable(error) || performance.now() > latest) throw error
+      const line = passingLine(error)
+      if (line === undefined || performance.now() > latest) throw error
       if (attempt === 1) {
-        process.stderr.write(
-          `lychgate: ${unavailableLine(error)}; trying again for ${patienceSeconds} seconds\n`,
-        )
+        process.stderr.write(`lychgate: ${line}; trying again for ${patienceSeconds} seconds\n`)
       }
       await setTimeout(500)
     }

@@ -1,6 +1,8 @@
+import type { ChildProcess } from 'node:child_process'
+import { connect, createServer } from 'node:net'
 import pg from 'pg'
 import t from 'tap'
-import { ended, run, start } from '../helpers/command.ts'
+import { type Ended, ended, run, start } from '../helpers/command.ts'
 import {
   callApi,
   exchange,
@@ -38,10 +40,7 @@ const server = { issuer: origin, origin } as TestServer
 
 t.test('two nodes that start at once on an empty database become ready with the same keys', async (t) => {
   for (const [index, port] of ports.entries()) {
-    while (!(await fetch(`http://127.0.0.1:${port}/readyz`).catch(() => undefined))?.ok) {
-      if (nodes[index]?.exitCode !== null) throw new Error(`it ended: ${(await ends[index])?.stderr}`)
-      await new Promise((resolve) => setTimeout(resolve, 50))
-    }
+    await untilReady(port, nodes[index], ends[index])
   }
   const jwks = await Promise.all(
     ports.map(async (port) => (await fetch(`http://127.0.0.1:${port}/api/oauth/jwks`)).json()),
@@ -94,14 +93,62 @@ t.test(
     )
     t.equal(node.exitCode, null)
     await operator.query('rollback')
-    while (!(await fetch(`http://127.0.0.1:${port}/readyz`).catch(() => undefined))?.ok) {
-      if (node.exitCode !== null) throw new Error(`it ended: ${(await end).stderr}`)
-      await new Promise((resolve) => setTimeout(resolve, 50))
-    }
+    await untilReady(port, node, end)
     node.kill('SIGTERM')
     t.match(await end, { code: 0 })
   },
 )
+
+t.test('a node that starts before its database answers says so, and waits for it', async (t) => {
+  const [port, databasePort] = [await freePort(), await freePort()]
+  const database = new URL(environment.LYCHGATE_STORE)
+  const address = new URL(database)
+  address.port = String(databasePort)
+  const node = start(['serve', '--port', String(port)], { ...environment, LYCHGATE_STORE: address.href })
+  t.teardown(() => node.kill('SIGKILL'))
+  const end = ended(node)
+  const said = new Promise<string>((resolve) => node.stderr?.once('data', (text) => resolve(String(text))))
+  t.match(
+    await said,
+    /^lychgate: store: the PostgreSQL database cannot be used: .*ECONNREFUSED.*; trying again for 30 seconds\n$/,
+  )
+  const proxy = createServer((near) => {
+    const far = connect(Number(database.port), database.hostname)
+    near.pipe(far).pipe(near)
+    for (const end of [near, far]) end.on('error', () => [near, far].map((each) => each.destroy()))
+  })
+  t.teardown(() => proxy.close())
+  proxy.listen(databasePort, database.hostname)
+  await untilReady(port, node, end)
+  node.kill('SIGTERM')
+  const { code, stderr } = await end
+  t.equal(code, 0)
+  t.equal(stderr.split('trying again').length, 2, 'it says so once')
+})
+
+t.test('what does not pass by itself ends the start at once', async (t) => {
+  const wrong = environment.LYCHGATE_STORE.replace(':test@', ':another@')
+  const { code, stderr } = await run(['serve', '--port', String(await freePort())], {
+    environment: { ...environment, LYCHGATE_STORE: wrong },
+  })
+  t.equal(code, 1)
+  t.match(
+    stderr,
+    /^lychgate: store: the PostgreSQL database cannot be used: password authentication failed.*\n$/,
+  )
+  t.notMatch(stderr, 'trying again')
+})
+
+async function untilReady(
+  port: number | undefined,
+  node: ChildProcess | undefined,
+  end: Promise<Ended> | undefined,
+): Promise<void> {
+  while (!(await fetch(`http://127.0.0.1:${port}/readyz`).catch(() => undefined))?.ok) {
+    if (node?.exitCode !== null) throw new Error(`it ended: ${(await end)?.stderr}`)
+    await new Promise((resolve) => setTimeout(resolve, 50))
+  }
+}
 
 /** The database had nobody in it when they started; whoever was second may have waited for the other. */
 const onlyAnInvitation =

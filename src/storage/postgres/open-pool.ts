@@ -2,6 +2,7 @@ import { NodePgSession } from 'drizzle-orm/node-postgres/session'
 import { PgDialect } from 'drizzle-orm/pg-core/dialect'
 import pg from 'pg'
 import { assertNotNewer, readMigrations } from '../migrations.ts'
+import { translate } from './faults.ts'
 
 /** No request waits longer than this for a connection or a lock; then it is told to come back. */
 export const waitMilliseconds = 2000
@@ -12,7 +13,8 @@ const migrationLock = 0x6c796368
 
 /**
  * A pool of at most so many connections to a migrated database.
- * @throws {Error} with one line for the operator, without the URL.
+ * @throws {Error} with one line for the operator, without the URL; its cause is a StoreUnavailable where the same can
+ *   succeed a moment later.
  */
 export async function openPool(url: string, connectionCount: number): Promise<pg.Pool> {
   const pool = new pg.Pool({
@@ -34,7 +36,7 @@ export async function openPool(url: string, connectionCount: number): Promise<pg
     await pool.end()
     const reason =
       fault instanceof Error ? fault.message || String('code' in fault && fault.code) : String(fault)
-    throw new Error(`the PostgreSQL database cannot be used: ${reason}`, { cause: fault })
+    throw new Error(`the PostgreSQL database cannot be used: ${reason}`, { cause: translate(fault) })
   }
 }
 
