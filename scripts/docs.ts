@@ -12,8 +12,8 @@ import { fileURLToPath } from 'node:url'
 import { blocksOf, isIn, outputsOf, type Plan, planOf, sessionOf } from './docs/page.ts'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
-/** For one page, on a machine that is busy with others. */
-const mostSeconds = 300
+/** For one page: much longer than any takes, because a machine busy with others can make a command ten times slower. */
+const mostSeconds = 1200
 const folder = mkdtempSync(join(tmpdir(), 'lychgate-docs-'))
 // PostgreSQL runs as a user of its own where this is run by root, from in there and with a folder for its data.
 chmodSync(folder, 0o755)
