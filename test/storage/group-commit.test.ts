@@ -114,6 +114,17 @@ t.test('a lock that goes away in time is noticed by nobody, and the order is kep
   t.strictSame(order, [1, 2, 3])
 })
 
+t.test('a process that stood still for a while waits for a lock as long as any other', async (t) => {
+  const { add, outside, visible } = open(t)
+  outside.exec('begin immediate')
+  const job = add(1)
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 600)
+  await new Promise((resolve) => setTimeout(resolve, 30))
+  outside.exec('rollback')
+  await t.resolves(job)
+  t.strictSame(visible(), [1])
+})
+
 t.test('when the commit itself fails nobody is told that it succeeded', async (t) => {
   const { add, commits, visible, disk } = open(t)
   disk.isFull = true
