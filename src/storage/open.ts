@@ -4,13 +4,18 @@ import type { Store } from './store.ts'
 export interface StoreOptions {
   /** To PostgreSQL, at most; 10 unless said otherwise. SQLite has one. */
   readonly connections?: number
+  /**
+   * How long a request waits for a connection or a lock of PostgreSQL before it is told to come back, in milliseconds;
+   * 2000 unless said otherwise.
+   */
+  readonly waitMilliseconds?: number
 }
 
 /**
  * The store behind `sqlite:<file>`, `sqlite::memory:` or `postgres://…`, migrated and ready.
  * @throws {Error} with one line for the operator; the message never contains the URL, which may hold a password.
  */
-export async function openStore(url: string, { connections = 10 }: StoreOptions = {}): Promise<Store> {
+export async function openStore(url: string, options: StoreOptions = {}): Promise<Store> {
   // Each adapter is loaded only when it is used: both drivers are slow to load.
   if (url.startsWith('sqlite:') && url.length > 'sqlite:'.length) {
     const { openSqliteStore } = await import('./sqlite/sqlite-store.ts')
@@ -18,7 +23,7 @@ export async function openStore(url: string, { connections = 10 }: StoreOptions 
   }
   if (url.startsWith('postgres://') || url.startsWith('postgresql://')) {
     const { openPostgresStore } = await import('./postgres/postgres-store.ts')
-    return await openPostgresStore(url, connections)
+    return await openPostgresStore(url, { connections: 10, waitMilliseconds: 2000, ...options })
   }
   throw new Error('the database URL must be sqlite:<file>, sqlite::memory: or postgres://<host>/<database>')
 }

@@ -13,7 +13,7 @@ import { systemClock, systemRandom } from '../../src/system.ts'
 import { executable } from './command.ts'
 import { startOutside, storeForTwo } from './executable.ts'
 import { freePort } from './free-port.ts'
-import { nodeCount, storeForNodes } from './nodes.ts'
+import { nodeCount, patient, storeForNodes } from './nodes.ts'
 import { startRoundRobin } from './round-robin.ts'
 
 /** What a test needs of tap's `t`. */
@@ -152,7 +152,7 @@ async function startOutsideNodes(
 }
 
 async function assemble({ config, url, clock, log }: Shared) {
-  const store = await openStore(url)
+  const store = await openStore(url, patient)
   const { secret = '' } = config
   const kind = config.mode === 'dev' ? 'development' : 'production'
   const sources = { store, secret, clock, random: systemRandom, server: kind } as const

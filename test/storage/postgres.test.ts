@@ -2,17 +2,18 @@ import pg from 'pg'
 import t, { type Test } from 'tap'
 import { accept } from '../../src/domain/decision.ts'
 import { loadKeyRing } from '../../src/keys/key-ring.ts'
-import { openStore } from '../../src/storage/open.ts'
+import { openStore, type StoreOptions } from '../../src/storage/open.ts'
 import { StoreUnavailable } from '../../src/storage/store.ts'
 import { seededRandom, testClock } from '../helpers/clock.ts'
+import { patient } from '../helpers/nodes.ts'
 import { startPostgres } from './postgres-server.ts'
 import * as sample from './samples.ts'
 import { storeSuite } from './store.suite.ts'
 
 const server = await startPostgres(t)
 
-async function open(t: Test, url: string) {
-  const store = await openStore(url)
+async function open(t: Test, url: string, options: StoreOptions = patient) {
+  const store = await openStore(url, options)
   t.teardown(() => store.close())
   return store
 }
@@ -157,7 +158,7 @@ async function waitForLock(client: pg.Client): Promise<void> {
 
 t.test('a row that stays locked is StoreUnavailable in bounded time, and it recovers', async (t) => {
   const url = await server.createDatabase()
-  const store = await open(t, url)
+  const store = await open(t, url, {})
   await store.write({ op: 'insertKey', key: sample.key })
   const other = await connect(t, url)
   await other.query('begin; lock table keys in access exclusive mode')
@@ -173,8 +174,7 @@ t.test('a row that stays locked is StoreUnavailable in bounded time, and it reco
 
 t.test('decisions about a key that is locked elsewhere leave the other connections to others', async (t) => {
   const url = await server.createDatabase()
-  const store = await openStore(url, { connections: 2 })
-  t.teardown(() => store.close())
+  const store = await open(t, url, { ...patient, connections: 2 })
   await store.write({ op: 'insertKey', key: sample.key })
   const other = await connect(t, url)
   await other.query('begin; lock table throttles in share mode')

@@ -2,12 +2,9 @@ import { NodePgSession } from 'drizzle-orm/node-postgres/session'
 import { PgDialect } from 'drizzle-orm/pg-core/dialect'
 import pg from 'pg'
 import { assertNotNewer, readMigrations } from '../migrations.ts'
+import type { StoreOptions } from '../open.ts'
 import { translate } from './faults.ts'
 
-/** No request waits longer than this for a connection or a lock; then it is told to come back. */
-export const waitMilliseconds = 2000
-/** No statement runs longer; the server ends it. */
-export const statementMilliseconds = 5000
 /** Any constant: held while migrating, so that servers starting together do it once. */
 const migrationLock = 0x6c796368
 
@@ -16,11 +13,15 @@ const migrationLock = 0x6c796368
  * @throws {Error} with one line for the operator, without the URL; its cause is a StoreUnavailable where the same can
  *   succeed a moment later.
  */
-export async function openPool(url: string, connectionCount: number): Promise<pg.Pool> {
+export async function openPool(
+  url: string,
+  { connections, waitMilliseconds }: Required<StoreOptions>,
+): Promise<pg.Pool> {
+  const statementMilliseconds = longestStatement(waitMilliseconds)
   const pool = new pg.Pool({
     connectionString: url,
     application_name: 'lychgate',
-    max: connectionCount,
+    max: connections,
     connectionTimeoutMillis: waitMilliseconds,
     lock_timeout: waitMilliseconds,
     statement_timeout: statementMilliseconds,
@@ -38,6 +39,11 @@ export async function openPool(url: string, connectionCount: number): Promise<pg
       fault instanceof Error ? fault.message || String('code' in fault && fault.code) : String(fault)
     throw new Error(`the PostgreSQL database cannot be used: ${reason}`, { cause: translate(fault) })
   }
+}
+
+/** No statement runs longer, the server ends it: with whatever it waits for, and then some work. */
+export function longestStatement(waitMilliseconds: number): number {
+  return 2.5 * waitMilliseconds
 }
 
 async function prepareConnection(client: pg.ClientBase): Promise<void> {

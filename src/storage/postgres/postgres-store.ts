@@ -2,6 +2,7 @@ import { hash } from 'node:crypto'
 import { drizzle, type NodePgDatabase } from 'drizzle-orm/node-postgres/driver'
 import type pg from 'pg'
 import type { Write } from '../../domain/decision.ts'
+import type { StoreOptions } from '../open.ts'
 import {
   auditFilterRow,
   consentOfKey,
@@ -35,7 +36,7 @@ import { sweepBy } from '../sweep.ts'
 import { readContents, writeContents } from './contents.ts'
 import { isConflict, translate } from './faults.ts'
 import { createKeyQueue } from './key-queue.ts'
-import { openPool, statementMilliseconds, waitMilliseconds } from './open-pool.ts'
+import { longestStatement, openPool } from './open-pool.ts'
 import { prepareLists, prepareLoads, prepareSweep, prepareWrites } from './statements.ts'
 import { sweepSteps } from './sweep-steps.ts'
 
@@ -45,16 +46,16 @@ type Lists = { readonly [K in ListableKind]: () => Promise<readonly Records[K][]
 
 /** How often a transaction that lost against another is tried in all. */
 const attempts = 5
-/** What a connection is lent for at most: longer than the server gives a statement, which is what ends it as a rule. */
-const loanMilliseconds = statementMilliseconds + 1000
-/** The same for the whole store at once, which somebody waits for who can see it. */
+/** What a connection is lent for at most where the whole store is asked for: somebody waits who can see it. */
 const longestMilliseconds = 3_600_000
 
 /** The store in a PostgreSQL database: one transaction a decision, under a lock on the key it decides about. */
-export async function openPostgresStore(url: string, connectionCount: number): Promise<Store> {
-  const pool = await openPool(url, connectionCount)
+export async function openPostgresStore(url: string, options: Required<StoreOptions>): Promise<Store> {
+  const pool = await openPool(url, options)
   const connectionOf = connections()
-  const inTurn = createKeyQueue(waitMilliseconds)
+  const inTurn = createKeyQueue(options.waitMilliseconds)
+  // Longer than the server gives a statement, which is what ends it as a rule.
+  const loanMilliseconds = longestStatement(options.waitMilliseconds) + 1000
 
   async function withConnection<T>(
     work: (connection: Connection, client: pg.PoolClient) => Promise<T>,
