@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto'
 /** Of how many nodes a server of a test is made that does not say so: `npm run test:nodes` sets it. */
 export const nodeCount = Number(process.env['TEST_NODES'] ?? 1)
 
-/** A machine that stands still for some seconds is no fault of the store; who tests how long it waits says nothing. */
+/** For a store in a test: a machine that stands still for seconds is no fault of it. Tests of how long it waits do without. */
 export const patient = { waitMilliseconds: 30_000 }
 
 /** The database nodes share: the one asked for, or a new one in the place of SQLite, which is for one process. */

@@ -3,7 +3,7 @@ import t, { type Test } from 'tap'
 import { accept } from '../../src/domain/decision.ts'
 import { loadKeyRing } from '../../src/keys/key-ring.ts'
 import { openStore, type StoreOptions } from '../../src/storage/open.ts'
-import { StoreUnavailable } from '../../src/storage/store.ts'
+import { type Store, StoreUnavailable } from '../../src/storage/store.ts'
 import { seededRandom, testClock } from '../helpers/clock.ts'
 import { patient } from '../helpers/nodes.ts'
 import { startPostgres } from './postgres-server.ts'
@@ -119,13 +119,28 @@ t.test('a commit waits for the disk even where the server would not', async (t) 
   const url = await server.createDatabase()
   const operator = await connect(t, url)
   await operator.query(`alter database ${new URL(url).pathname.slice(1)} set synchronous_commit = off`)
-  const store = await open(t, url)
+  t.equal(await settingOf(await open(t, url), operator, 'synchronous_commit'), 'on')
+})
+
+t.test('how long it waits for a lock is two seconds, or what was asked for', async (t) => {
+  for (const [options, wait] of [
+    [{}, '2s'],
+    [{ waitMilliseconds: 300 }, '300ms'],
+  ] as const) {
+    const url = await server.createDatabase()
+    const store = await open(t, url, options)
+    t.equal(await settingOf(store, await connect(t, url), 'lock_timeout'), wait)
+  }
+})
+
+/** What the server has this setting at where this store writes. */
+async function settingOf(store: Store, operator: pg.Client, name: string): Promise<string | undefined> {
   await operator.query(`create function noted() returns trigger language plpgsql as $$ begin
-    insert into keys select current_setting('synchronous_commit'), 'handle', 'HS256', null, '', 1, 1, null; return new; end $$`)
+    insert into keys select current_setting('${name}'), 'handle', 'HS256', null, '', 1, 1, null; return new; end $$`)
   await operator.query('create trigger noted after insert on clients for each row execute function noted()')
   await store.write({ op: 'insertClient', client: sample.client })
-  t.equal((await store.list('key'))[0]?.id, 'on')
-})
+  return (await store.list('key'))[0]?.id
+}
 
 t.test('a transaction that loses a deadlock is run again', async (t) => {
   const url = await server.createDatabase()

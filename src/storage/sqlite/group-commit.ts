@@ -20,8 +20,8 @@ interface Job {
   /** Does the work and returns how to settle its promise once it is on disk. */
   readonly run: () => () => void
   readonly reject: (error: unknown) => void
-  /** When it met a lock first, in milliseconds of `performance`. */
-  lockedSince?: number
+  /** When it met a lock first, in milliseconds of `performance`; Infinity while it has met none. */
+  lockedSince: number
 }
 
 /** Why a transaction was rolled back. */
@@ -64,7 +64,7 @@ export class GroupCommit {
         const outcome = work()
         return 'rejection' in outcome ? () => reject(outcome.rejection) : () => resolve(outcome.result)
       }
-      this.#jobs.push({ run, reject })
+      this.#jobs.push({ run, reject, lockedSince: Infinity })
       this.#schedule()
     })
   }
@@ -126,8 +126,8 @@ export class GroupCommit {
     this.#jobs.unshift(...jobs)
     // Not since they were submitted: a process that stood still for a while has not asked for the lock meanwhile.
     const now = performance.now()
-    for (const job of this.#jobs) job.lockedSince ??= now
-    const patient = this.#jobs.findIndex(({ lockedSince = now }) => now - lockedSince < patienceMilliseconds)
+    for (const job of this.#jobs) job.lockedSince = Math.min(job.lockedSince, now)
+    const patient = this.#jobs.findIndex(({ lockedSince }) => now - lockedSince < patienceMilliseconds)
     rejectAll(this.#jobs.splice(0, patient < 0 ? this.#jobs.length : patient), error)
   }
 
