@@ -2,6 +2,7 @@ import { setTimeout } from 'node:timers/promises'
 import closeWithGrace from 'close-with-grace'
 import type { FastifyInstance } from 'fastify'
 import type { AppOptions } from '../app.ts'
+import { separateServiceLinks } from '../config/environment.ts'
 import { keyPolicy } from '../config/key-policy.ts'
 import type { Config } from '../config/schema.ts'
 import type { Deps } from '../deps.ts'
@@ -75,6 +76,8 @@ async function startServer(
       await app.close()
       throw error
     }
+    const { links } = separateServiceLinks(process.env)
+    if (links.length > 0) app.log.warn(`ignored what Kubernetes set for a Service: ${links.join(', ')}`)
     app.log.info({ issuer: config.issuer }, 'ready')
     closeWithGrace({ delay: (config.drainSeconds + 10) * 1000 }, async ({ err }) => {
       if (err) app.log.fatal({ err }, 'stopped by an unexpected error')

@@ -30,7 +30,7 @@ export function* inconsistencies(config: Config): Generator<string> {
   yield* resourceFaults(config)
   yield* developmentOptions(config)
   if (config.secret === exampleSecret) {
-    yield 'secret: is the one of the example; make your own with openssl rand -base64 32'
+    yield 'secret: is the one of the example; make your own with lychgate keys secret'
   }
   if (config.mode === 'serve' && config.secret === undefined) {
     yield 'secret: is missing; set LYCHGATE_SECRET or LYCHGATE_SECRET_FILE to at least 32 random characters'

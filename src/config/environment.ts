@@ -36,8 +36,8 @@ export function* unknownVariables(environment: Environment): Generator<string> {
 }
 
 /**
- * The environment without what Kubernetes adds to every pod beside a Service called `lychgate` or `lychgate-…`:
- * addresses under names that are, or could be, settings of ours.
+ * Separates the variables that Kubernetes adds to every pod in the namespace of a Service named `lychgate` or
+ * `lychgate-…`: addresses under names that are, or could be, settings. `links` are their names; they are ignored.
  */
 export function separateServiceLinks(environment: Environment): { own: Environment; links: string[] } {
   const known = knownVariables()

@@ -62,8 +62,8 @@ export function resolveConfig({
   values: said = {},
   file,
 }: ConfigSources): ResolvedConfig {
-  const { own, links } = separateServiceLinks(environment)
-  const unknown = [...serviceLinkFaults(links), ...unknownVariables(own)]
+  const { own } = separateServiceLinks(environment)
+  const unknown = [...unknownVariables(own)]
   const faults: string[] = []
   const collect = <T>(read: () => T): T | undefined => {
     try {
@@ -98,13 +98,6 @@ export function resolveConfig({
 /** The address of the store: as configured, else lychgate.db in the data folder. */
 export function storeUrl(config: Pick<Config, 'store' | 'data'>): string {
   return config.store ?? `sqlite:${config.data}/lychgate.db`
-}
-
-function serviceLinkFaults([name]: readonly string[]): string[] {
-  if (name === undefined) return []
-  return [
-    `${name}: was set by Kubernetes for a Service of this name; set enableServiceLinks: false in the pod's spec`,
-  ]
 }
 
 function fromFlags(flags: Readonly<Record<string, string | undefined>>): Given[] {

@@ -68,7 +68,10 @@ t.test(
   'a development server on a free port has the issuer of that port, and ends with 0 when told to',
   async (t) => {
     const data = join(newFolder(t), 'made', 'by dev')
-    const server = await running(t, ['dev', '--port', '0', '--data', data])
+    const server = await running(t, ['dev', '--port', '0', '--data', data], {
+      LYCHGATE_PORT: 'tcp://10.0.0.1:80',
+      LYCHGATE_SERVICE_HOST: '10.0.0.1',
+    })
     t.match(server.issuer, /^http:\/\/localhost:[1-9]\d{3,}$/)
     for (const part of [
       `${server.issuer}/.well-known/openid-configuration`,
@@ -83,7 +86,9 @@ t.test(
     t.match(await discovery.json(), { issuer: server.issuer })
     t.equal(statSync(data).mode & 0o777, 0o700)
     t.equal(statSync(join(data, 'dev-secret')).mode & 0o777, 0o600)
-    t.match(await server.stop('SIGTERM'), { code: 0, stderr: '' })
+    const { code, stdout, stderr } = await server.stop('SIGTERM')
+    t.match({ code, stderr }, { code: 0, stderr: '' })
+    t.match(stdout, /ignored what Kubernetes set for a Service: LYCHGATE_PORT, LYCHGATE_SERVICE_HOST\n/)
   },
 )
 

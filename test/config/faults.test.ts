@@ -1,5 +1,6 @@
 import { join } from 'node:path'
 import t from 'tap'
+import { separateServiceLinks } from '../../src/config/environment.ts'
 import { ConfigError, type ConfigSources, loadConfig } from '../../src/config/load.ts'
 
 function faultsOf(sources: Partial<ConfigSources>): readonly string[] {
@@ -78,21 +79,18 @@ const serviceLinks = (name: string) => ({
   [`${name}_PORT_80_TCP_ADDR`]: '10.0.0.1',
 })
 
-t.test('the variables of a Kubernetes Service named lychgate are one fault with its remedy', async (t) => {
+t.test('the variables of a Kubernetes Service named lychgate are ignored', async (t) => {
   const secret = { LYCHGATE_SECRET: 's'.repeat(32) }
   for (const name of ['LYCHGATE', 'LYCHGATE_POSTGRES']) {
-    t.strictSame(
-      faultsOf({ environment: { ...secret, ...serviceLinks(name) } }),
-      [
-        `${name}_SERVICE_HOST: was set by Kubernetes for a Service of this name; set enableServiceLinks: false in the pod's spec`,
-      ],
-      name,
-    )
+    const environment = { ...secret, ...serviceLinks(name) }
+    t.strictSame(faultsOf({ environment }), [], name)
+    t.strictSame(separateServiceLinks(environment), { own: secret, links: Object.keys(serviceLinks(name)) })
   }
-  const alone = faultsOf({ environment: { ...secret, LYCHGATE_PORT: 'tcp://10.0.0.1:80' } })
-  t.match(alone, [/^LYCHGATE_PORT: was set by Kubernetes .* enableServiceLinks: false/])
-  t.equal(alone.length, 1)
-  t.strictSame(faultsOf({ environment: { ...secret, LYCHGATE_PORT: '80' } }), [])
+  const environment = { ...secret, LYCHGATE_PORT: 'tcp://10.0.0.1:80' }
+  t.equal(loadConfig({ mode: 'serve', environment }).port, 9400)
+  t.match(faultsOf({ environment: { ...secret, LYCHGATE_PORT: 'tcp:80' } }), [
+    /^port \(LYCHGATE_PORT\): must be/,
+  ])
   t.match(faultsOf({ environment: { ...secret, LYCHGATE_HTTP_PORT: '80' } }), [/there is no such setting/])
 })
 

@@ -38,7 +38,7 @@ t.test('with everything uncommented it is valid, once it has a secret of its own
   const { dev, ...production } = parse(uncommented(yaml)) as Record<string, unknown>
   const folder = t.testdir({ dev: uncommented(yaml), serve: stringify(production) })
   const [everything, file] = [join(folder, 'dev'), join(folder, 'serve')]
-  const problem = 'secret: is the one of the example; make your own with openssl rand -base64 32'
+  const problem = 'secret: is the one of the example; make your own with lychgate keys secret'
   t.throws(() => loadConfig({ mode: 'dev', file: everything }), new ConfigError(problem))
   t.throws(() => loadConfig({ mode: 'serve', file }), new ConfigError(problem))
   const own = { LYCHGATE_SECRET: 's'.repeat(32) }

@@ -9,7 +9,7 @@ import { exitCode } from '../../src/cli/failure.ts'
 import { readinessUrl } from '../../src/cli/healthcheck.ts'
 import { loadConfig } from '../../src/config/load.ts'
 import type { Config } from '../../src/config/schema.ts'
-import { run } from '../helpers/command.ts'
+import { entry, run } from '../helpers/command.ts'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const read = (path: string) => readFileSync(join(root, path), 'utf8')
@@ -35,12 +35,17 @@ interface ComposeService {
 
 const composeOf = (path: string) => parse(read(path), { merge: true }) as Compose
 
-/** Does what the head of a compose file says, but for what needs root or Docker; the folder holds its secrets then. */
+/**
+ * Runs the commands at the head of a compose file, without those that need root or Docker; the command line stands in
+ * for the image, whose entry point it is. The returned folder holds the secrets.
+ */
 function prepare(t: Test, path: string): string {
   const folder = mkdtempSync(join(tmpdir(), 'lychgate-deploy-'))
   t.teardown(() => rmSync(folder, { recursive: true }))
   const commands = [...read(path).matchAll(/^# {3}(\S.*)$/gm)]
-    .map(([, command = '']) => command)
+    .map(([, command = '']) =>
+      command.replace('docker run --rm lychgate', `"${process.execPath}" "${entry}"`),
+    )
     .filter((command) => !/^(sudo|docker) /.test(command))
   const { status, stderr } = spawnSync('sh', ['-euc', commands.join('\n')], { cwd: folder, encoding: 'utf8' })
   t.equal(status, 0, stderr)

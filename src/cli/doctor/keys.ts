@@ -63,7 +63,7 @@ async function examineSecret(
   if (config.mode === 'serve' && secret === readDevSecret(config.data)) {
     const said = 'it is the one of the development server in this data folder'
     const change = [
-      'openssl rand -base64 32 > /etc/lychgate/secret',
+      'lychgate keys secret > /etc/lychgate/secret',
       'LYCHGATE_SECRET_FILE=/etc/lychgate/secret',
     ]
     return { findings: [problem('secret', said, { expected: 'one of its own', change })] }
