@@ -37,8 +37,16 @@ export function* inconsistencies(config: Config): Generator<string> {
   }
 }
 
-/** Nobody is signed in by a setting where people are real. */
+/** What belongs to a development server is rejected elsewhere. */
 function* developmentOptions({ mode, dev }: Pick<Config, 'mode' | 'dev'>): Generator<string> {
+  for (const [index, name] of (dev.hosts ?? []).entries()) {
+    if (!/^([a-z0-9_-]+\.)*[a-z0-9_-]+$/.test(name))
+      yield `dev.hosts.${index}: must be a host name in lower case, without port`
+  }
+  for (const [index, entry] of (dev.peers ?? []).entries()) {
+    if (!isAddressRange(entry))
+      yield `dev.peers.${index}: must be an IP address or CIDR range, such as 172.17.0.1`
+  }
   if (mode !== 'serve') return
   for (const [name, value] of Object.entries(dev)) {
     if (value !== 'off') yield `dev.${name}: belongs to lychgate dev; remove it`

@@ -405,8 +405,22 @@ export const ConfigSchema = Type.Object(
           default: 'off',
           description: 'Whether everything a client asks for is agreed to, without a page.',
         }),
+        hosts: Type.Optional(
+          Type.Array(Type.String(), {
+            description:
+              'Names, besides those of loopback, by which a development server is called: that of its container, or of a page that calls it.',
+            examples: [['lychgate', 'app.test']],
+          }),
+        ),
+        peers: Type.Optional(
+          Type.Array(Type.String(), {
+            description:
+              'Addresses or CIDR ranges, besides loopback, whose requests reach `/_dev`: the gateway of a container network.',
+            examples: [['172.17.0.1', '172.18.0.0/16']],
+          }),
+        ),
       },
-      section('What spares a developer typing; `lychgate serve` refuses all of it.'),
+      section('Of a development server alone; `lychgate serve` rejects all of it.'),
     ),
     auditSeconds: Type.Integer({
       default: 34_560_000,

@@ -5,6 +5,8 @@
 import type { IncomingMessage } from 'node:http'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
+import { onlyOwnPages } from './only-local.ts'
+import type { DevDeps } from './plugin.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {
@@ -27,8 +29,9 @@ export interface Mounts {
 }
 
 /** Decorates `app.mounts`. Not encapsulated: well-known documents are asked for at the root. */
-export const mounts = fp(
-  async (app) => {
+export const mounts = fp<DevDeps>(
+  async (app, { config }) => {
+    const assertOwnPage = onlyOwnPages(config)
     const families = new Map<string, OpenIssuer>()
     const outer = new WeakMap<IncomingMessage, FastifyRequest>()
     app.decorate('mounts', {
@@ -39,6 +42,7 @@ export const mounts = fp(
       const path = issuerPath(request.url)
       for (const [family, open] of families) {
         if (!path.startsWith(`${family}/`)) continue
+        await assertOwnPage(request)
         const [, name = '', rest = ''] = /^([^/]*)(.*)$/.exec(path.slice(family.length + 1)) ?? []
         const inner = await open(name, rest, request.method)
         if (inner === undefined) return

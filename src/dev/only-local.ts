@@ -1,28 +1,113 @@
+import { BlockList, isIP } from 'node:net'
 import type { FastifyRequest } from 'fastify'
+import type { Config } from '../config/schema.ts'
 import { OAuthError } from '../domain/errors.ts'
+
+type Check = (request: FastifyRequest) => Promise<void>
+type Settings = Pick<Config, 'issuer' | 'dev'>
 
 const loopbackNames = ['localhost', '127.0.0.1', '[::1]'] as const
 
 /**
- * Refuses requests to a development route that do not come from this computer by its own names: a name that leads
- * here from elsewhere (DNS rebinding), and a page of another site.
+ * Rejects a request whose Host is a name that this server does not go by (DNS rebinding): a name of an attacker that
+ * resolves to this computer. A browser cannot be made to send a foreign IP address, so those are accepted.
  */
-export function onlyLocal(issuer: string): (request: FastifyRequest) => Promise<void> {
+export function onlyKnownHosts(settings: Settings): Check {
+  const isOwnName = ownNames(settings)
+  return async ({ headers: { host = '' } }) => {
+    const name = hostName(host)
+    if (host === '' || (name !== undefined && (isOwnName(name) || isAddress(name)))) return
+    throw foreign(
+      'Host is not a name of this development server: list it in dev.hosts (LYCHGATE_DEV_HOSTS)',
+      'lychgate-dev-host',
+      host,
+    )
+  }
+}
+
+/**
+ * Rejects what a page of another site requests in the background. Its top-level navigations pass: that is how an
+ * authorization request begins.
+ */
+export function onlyOwnPages(settings: Settings): Check {
+  const isOwnName = ownNames(settings)
+  return async ({ headers }) => {
+    const { origin, 'sec-fetch-site': site, 'sec-fetch-mode': mode, 'sec-fetch-dest': destination } = headers
+    const isForeign = site === undefined ? origin !== undefined : site === 'cross-site'
+    if (!isForeign || (mode === 'navigate' && destination === 'document')) return
+    const from = URL.parse(origin ?? '')
+    if (from !== null && from.origin === origin && isOwnName(from.hostname)) return
+    throw foreign(
+      'the page of another site may not call this: list its host in dev.hosts (LYCHGATE_DEV_HOSTS)',
+      'lychgate-dev-origin',
+      origin ?? 'Sec-Fetch-Site: cross-site',
+    )
+  }
+}
+
+/**
+ * Rejects requests to a development route that do not come from this computer by its own names: another computer, a
+ * name that leads here from elsewhere (DNS rebinding), and a page of another site.
+ */
+export function onlyLocal({ issuer, dev }: Settings): Check {
   const own = new URL(issuer)
   const named = hostsOn(own.port === '' ? 80 : Number(own.port))
+  const isListed = (host: string) => dev.hosts?.includes(hostName(host) ?? '') ?? false
   const isOwn = (host: string, { socket }: FastifyRequest) =>
-    host === own.host || named.includes(host) || hostsOn(socket.localPort).includes(host)
+    host === own.host || named.includes(host) || isListed(host) || hostsOn(socket.localPort).includes(host)
+  const isTrusted = trustedPeers(dev.peers ?? [])
 
   return async (request) => {
+    const { remoteAddress = '' } = request.socket
+    if (!isTrusted(remoteAddress)) {
+      throw foreign(
+        'development routes answer this computer only: list the address of the caller in dev.peers (LYCHGATE_DEV_PEERS)',
+        'lychgate-dev-peer',
+        remoteAddress,
+      )
+    }
     const { host = '', origin } = request.headers
     if (!isOwn(host.toLowerCase(), request)) {
-      throw foreign('Host', 'lychgate-dev-host', host)
+      throw foreign('Host must name this development server', 'lychgate-dev-host', host)
     }
     if (origin === undefined) return
     const from = URL.parse(origin)
     if (from === null || from.origin !== origin || !isOwn(from.host, request)) {
-      throw foreign('Origin', 'lychgate-dev-origin', origin)
+      throw foreign('Origin must name this development server', 'lychgate-dev-origin', origin)
     }
+  }
+}
+
+/** The names a developer calls this server by: those of loopback, of the issuer, and the listed ones. */
+function ownNames({ issuer, dev }: Settings): (name: string) => boolean {
+  const known = new Set<string>([...loopbackNames, new URL(issuer).hostname, ...(dev.hosts ?? [])])
+  // RFC 6761 §6.3: no resolver lets a name below `localhost` leave the computer.
+  return (name) => known.has(name) || /^([a-z0-9-]+\.)+localhost$/.test(name)
+}
+
+/** The lower-case name in a Host header, without its port; undefined for what is none. */
+function hostName(host: string): string | undefined {
+  return /^(\[[\da-f:.]+\]|[^:[\]/@]+)(:\d*)?$/.exec(host.toLowerCase())?.[1]
+}
+
+function isAddress(name: string): boolean {
+  return isIP(name.replace(/^\[(.*)\]$/, '$1')) !== 0
+}
+
+/** Whether an address is of this computer, or within one of these addresses and CIDR ranges. */
+function trustedPeers(ranges: readonly string[]): (address: string) => boolean {
+  const trusted = new BlockList()
+  for (const range of ['127.0.0.0/8', '::1', ...ranges]) {
+    const [address = '', bits] = range.split('/')
+    const family = isIP(address) === 6 ? 'ipv6' : 'ipv4'
+    if (bits === undefined) trusted.addAddress(address, family)
+    else trusted.addSubnet(address, Number(bits), family)
+  }
+  return (address) => {
+    // A socket of both families writes IPv4 addresses as IPv6 ones.
+    const plain = address.replace(/^::ffff:(?=\d+\.)/i, '').replace(/%.*$/, '')
+    const family = isIP(plain)
+    return family !== 0 && trusted.check(plain, family === 6 ? 'ipv6' : 'ipv4')
   }
 }
 
@@ -31,9 +116,6 @@ function hostsOn(port: number | undefined): readonly string[] {
   return loopbackNames.map((name) => (port === 80 ? name : `${name}:${port}`))
 }
 
-function foreign(header: string, rule: string, received: string): OAuthError {
-  return new OAuthError('access_denied', `${header} must name this development server`, {
-    rule,
-    received: received.slice(0, 100),
-  })
+function foreign(description: string, rule: string, received: string): OAuthError {
+  return new OAuthError('access_denied', description, { rule, received: received.slice(0, 100) })
 }

@@ -15,7 +15,7 @@ import { flowRoutes } from './flows/routes.ts'
 import { misbehavingIssuers } from './issuers/plugin.ts'
 import { acceptOnlyJson } from './json-body.ts'
 import { mounts } from './mount.ts'
-import { onlyLocal } from './only-local.ts'
+import { onlyKnownHosts, onlyLocal } from './only-local.ts'
 import { shortcutsOf } from './shortcuts.ts'
 import { requestHold, snapshotRoutes } from './snapshot-routes.ts'
 import { startPage } from './start-page.ts'
@@ -46,15 +46,16 @@ export const development = fp<AppDeps>(
       for (const work of repeated) await work()
     })
     app.addHook('onClose', async () => forget())
+    app.addHook('onRequest', onlyKnownHosts(deps.config))
     app.decorate('shortcuts', shortcutsOf(deps))
     await app.register(requestHold)
-    if (!deps.isNested) await app.register(mounts)
+    if (!deps.isNested) await app.register(mounts, deps)
     await app.register(faultHooks, deps)
 
     await app.register(
       async (scope) => {
         acceptOnlyJson(scope)
-        scope.addHook('onRequest', onlyLocal(deps.config.issuer))
+        scope.addHook('onRequest', onlyLocal(deps.config))
         await scope.register(clockRoutes, deps)
         await scope.register(tokenRoutes, deps)
         await scope.register(faultRoutes, deps)
@@ -70,7 +71,7 @@ export const development = fp<AppDeps>(
     await app.register(
       async (scope) => {
         showErrorsAsPages(scope)
-        scope.addHook('onRequest', onlyLocal(deps.config.issuer))
+        scope.addHook('onRequest', onlyLocal(deps.config))
         await scope.register(formBodies, deps)
         await scope.register(startPage, deps)
         await scope.register(flowRoutes, deps)

@@ -2,10 +2,12 @@ import { request } from 'node:http'
 import t from 'tap'
 import { startServer, type TestServer } from '../helpers/server.ts'
 
-const [development, production, onPath] = await Promise.all([
+const dev = { hosts: ['lychgate', 'app.test'], peers: ['172.17.0.1', '10.1.0.0/16'] }
+const [development, production, onPath, listed] = await Promise.all([
   startServer(t, { mode: 'dev' }),
   startServer(t),
   startServer(t, { mode: 'dev', issuerPath: '/t' }),
+  startServer(t, { mode: 'dev', dev }),
 ])
 
 interface Sent {
@@ -16,14 +18,16 @@ interface Sent {
 
 /** Over node:http: fetch does not let a caller say `Host`. */
 function send(server: TestServer, path: string, { method = 'GET', headers = {}, body }: Sent = {}) {
-  return new Promise<{ status: number | undefined; body: Record<string, unknown> }>((resolve, reject) => {
-    const asked = request(server.origin + path, { method, headers }, async (response) => {
-      const chunks = await response.toArray()
-      resolve({ status: response.statusCode, body: JSON.parse(Buffer.concat(chunks).toString()) })
-    })
-    asked.on('error', reject)
-    asked.end(body)
-  })
+  return new Promise<{ status: number | undefined; body: Record<string, unknown>; text: string }>(
+    (resolve, reject) => {
+      const asked = request(server.origin + path, { method, headers }, async (response) => {
+        const text = Buffer.concat(await response.toArray()).toString()
+        resolve({ status: response.statusCode, body: text.startsWith('{') ? JSON.parse(text) : {}, text })
+      })
+      asked.on('error', reject)
+      asked.end(body)
+    },
+  )
 }
 
 const { port } = new URL(development.issuer)
@@ -48,12 +52,117 @@ t.test('a development route answers the issuer and every loopback name with this
   }
 })
 
-t.test('a development route refuses a Host that leads here from elsewhere', async (t) => {
-  for (const host of ['evil.example', `evil.example:${port}`, 'localhost:1', `localhost.:${port}`]) {
+t.test('a development route rejects a Host of another port or address', async (t) => {
+  for (const host of ['localhost:1', `10.9.9.9:${port}`]) {
     const { status, body } = await send(development, '/_dev/clock', { headers: { host } })
     t.equal(status, 403, host)
     t.equal(body['error_description'], 'Host must name this development server')
   }
+})
+
+const unknownName = 'Host is not a name of this development server: list it in dev.hosts (LYCHGATE_DEV_HOSTS)'
+
+t.test('no path of a development server answers to a name that leads here from elsewhere', async (t) => {
+  const registration = {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ redirect_uris: ['http://127.0.0.1/callback'] }),
+  }
+  const before = (await development.deps.store.list('client')).length
+  for (const host of [
+    'evil.example',
+    `evil.example:${port}`,
+    `localhost.:${port}`,
+    'localhost.evil.example',
+    '@',
+  ]) {
+    for (const [path, sent] of [
+      ['/_dev/clock', {}],
+      ['/api/oauth/register', registration],
+      ['/oauth/authorize?client_id=x', {}],
+      ['/login', {}],
+      ['/consent', {}],
+      ['/api/oauth/token', { method: 'POST' }],
+      ['/no-such-path', {}],
+      ['/_dev/issuers/reference/.well-known/openid-configuration', {}],
+    ] as const) {
+      const headers = { ...('headers' in sent ? sent.headers : {}), host }
+      const { status, text } = await send(development, path, { ...sent, headers })
+      t.equal(status, 403, `${host} ${path}`)
+      t.match(text, unknownName, path)
+    }
+  }
+  t.equal((await development.deps.store.list('client')).length, before)
+})
+
+t.test(
+  'a development server answers to addresses, names below localhost and the names in dev.hosts',
+  async (t) => {
+    const path = '/.well-known/openid-configuration'
+    for (const host of [
+      'app.localhost',
+      `a.b.localhost:${port}`,
+      '10.9.9.9',
+      `192.0.2.1:${port}`,
+      `[fd00::1]:${port}`,
+    ])
+      t.equal((await send(development, path, { headers: { host } })).status, 200, host)
+    for (const at of [path, '/_dev/clock']) {
+      t.equal((await send(listed, at, { headers: { host: 'lychgate:9400' } })).status, 200, at)
+      t.equal((await send(listed, at, { headers: { host: 'lychgate.evil.example' } })).status, 403, at)
+    }
+    t.equal(
+      (await send(production, path, { headers: { host: 'any.example' } })).status,
+      200,
+      'production has none',
+    )
+  },
+)
+
+t.test('development routes answer this computer and the addresses in dev.peers', async (t) => {
+  const statusFor = async (server: TestServer, remoteAddress: string, url = '/_dev/clock') =>
+    (await server.app.inject({ url, remoteAddress, headers: { host: new URL(server.issuer).host } }))
+      .statusCode
+  for (const address of ['127.0.0.1', '127.9.9.9', '::1', '::ffff:127.0.0.1'])
+    t.equal(await statusFor(development, address), 200, address)
+  for (const address of ['192.168.0.7', '::ffff:192.168.0.7', 'fe80::1%eth0', '172.17.0.1', 'nonsense']) {
+    t.equal(await statusFor(development, address), 403, address)
+    t.equal(await statusFor(development, address, '/_dev/flows'), 403, 'a page')
+    t.equal(await statusFor(development, address, '/livez'), 200, 'the server itself')
+  }
+  for (const address of ['172.17.0.1', '::ffff:172.17.0.1', '10.1.2.3'])
+    t.equal(await statusFor(listed, address), 200, address)
+  for (const address of ['172.17.0.2', '10.2.0.1']) t.equal(await statusFor(listed, address), 403, address)
+})
+
+t.test('the page of another site opens no misbehaving issuer in the background', async (t) => {
+  const path = '/_dev/issuers/reference/.well-known/openid-configuration'
+  const background = {
+    'sec-fetch-site': 'cross-site',
+    'sec-fetch-mode': 'no-cors',
+    'sec-fetch-dest': 'image',
+  }
+  const foreign = [
+    background,
+    { ...background, 'sec-fetch-mode': 'navigate', 'sec-fetch-dest': 'iframe' },
+    { ...background, 'sec-fetch-mode': 'cors', origin: 'https://evil.example' },
+    { origin: 'https://evil.example' },
+    { origin: 'null' },
+  ]
+  for (const headers of foreign) {
+    const { status, body } = await send(listed, path, { headers })
+    t.equal(status, 403, JSON.stringify(headers))
+    t.match(body['error_description'], 'LYCHGATE_DEV_HOSTS')
+  }
+  const own = [
+    {},
+    { ...background, 'sec-fetch-mode': 'navigate', 'sec-fetch-dest': 'document' },
+    { ...background, 'sec-fetch-mode': 'cors', origin: 'https://app.test' },
+    { 'sec-fetch-site': 'same-site', 'sec-fetch-mode': 'cors', origin: 'http://localhost:5173' },
+    { origin: 'http://localhost:5173' },
+  ]
+  for (const headers of own)
+    t.equal((await send(listed, path, { headers })).status, 200, JSON.stringify(headers))
 })
 
 t.test('a development route refuses a foreign Origin, and changes nothing', async (t) => {

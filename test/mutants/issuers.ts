@@ -5,6 +5,27 @@ const test = (name: string) => [`test/dev/issuers/${name}.test.ts`]
 /** Faults of the issuers that lie, and of what judges their clients. */
 export const issuerFaults = [
   {
+    id: 'development-server-answers-to-any-name',
+    file: 'src/dev/plugin.ts',
+    find: "    app.addHook('onRequest', onlyKnownHosts(deps.config))\n",
+    replace: '',
+    tests: ['test/dev/access.test.ts'],
+  },
+  {
+    id: 'development-routes-for-other-computers',
+    file: 'src/dev/only-local.ts',
+    find: 'if (!isTrusted(remoteAddress)) {',
+    replace: "if (!isTrusted(remoteAddress) && remoteAddress === '') {",
+    tests: ['test/dev/access.test.ts'],
+  },
+  {
+    id: 'issuers-opened-by-the-page-of-another-site',
+    file: 'src/dev/mount.ts',
+    find: '        await assertOwnPage(request)\n',
+    replace: '',
+    tests: ['test/dev/access.test.ts'],
+  },
+  {
     id: 'cookies-of-a-mounted-issuer-at-the-root',
     file: 'src/dev/mount.ts',
     find: 'cookie.replace(/; Path=\\/(?=;|$)/, `; Path=${path}`)',
