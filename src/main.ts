@@ -6,6 +6,7 @@ import { addConfigCommands } from './cli/config.ts'
 import type { DevFlags } from './cli/dev.ts'
 import { addReportCommand } from './cli/dev-report.ts'
 import { addDoctorCommand } from './cli/doctor/command.ts'
+import { endWithNpm } from './cli/end-with-npm.ts'
 import { addExplainCommand } from './cli/explain.ts'
 import { exitCode, reportFailure } from './cli/failure.ts'
 import { addGrantCommands } from './cli/grant.ts'
@@ -84,12 +85,18 @@ function commandLine(): Command {
     .option('--auto-sign-in <user>', 'whoever is to sign in is this person, without a page')
     .option('--auto-consent', 'everything a client asks for is agreed to, without a page')
     .addHelpText('after', devExamples)
-    .action(async (flags: DevFlags) => (await import('./cli/dev.ts')).dev(flags))
+    .action(async (flags: DevFlags) => {
+      endWithNpm(process.env)
+      await (await import('./cli/dev.ts')).dev(flags)
+    })
   addReportCommand(dev)
   const serve = program
     .command('serve')
     .description('start the server for real people; it needs LYCHGATE_SECRET')
-  addServerFlags(serve).action(async (flags: ServerFlags) => (await import('./cli/serve.ts')).serve(flags))
+  addServerFlags(serve).action(async (flags: ServerFlags) => {
+    endWithNpm(process.env)
+    await (await import('./cli/serve.ts')).serve(flags)
+  })
   addClientCommands(program)
   addUserCommands(program)
   addGrantCommands(program)

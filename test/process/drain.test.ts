@@ -1,6 +1,7 @@
 import { connect, type Socket } from 'node:net'
 import t from 'tap'
-import { newFolder } from '../helpers/command.ts'
+import { isOnlyCommandOfNpm } from '../../src/cli/end-with-npm.ts'
+import { newFolder, spawnFile } from '../helpers/command.ts'
 import { startProcess } from '../helpers/process.ts'
 
 /** A connection that is kept alive, and what came over it. */
@@ -125,4 +126,34 @@ t.test('under load, SIGTERM loses no answer', async (t) => {
   await t.resolves(load)
   t.ok(answered > 20)
   t.match(await end, { code: 0 })
+})
+
+t.test('a server that `npm start` started ends with npm, and its port is free', async (t) => {
+  const { PATH = '', HOME = '' } = process.env
+  const npmStart = ([, ...args]: readonly string[], environment: Readonly<Record<string, string>> = {}) =>
+    spawnFile('npm', ['start', '--', ...args], { PATH, HOME, ...environment })
+  const running = await startProcess(t, newFolder(t), {}, npmStart)
+  await running.stop('SIGTERM')
+  // npm's output is closed by the last process that has it, which is the server.
+  await t.rejects(fetch(`${running.server.issuer}/livez`))
+})
+
+t.test('only a script of npm that starts Lychgate and does nothing else is watched', async (t) => {
+  const isWatched = (npm_lifecycle_script?: string) =>
+    isOnlyCommandOfNpm({
+      npm_lifecycle_event: 'start',
+      ...(npm_lifecycle_script && { npm_lifecycle_script }),
+    })
+  const own = ['node src/lychgate.js dev', 'lychgate serve --data x', './node_modules/.bin/lychgate dev']
+  for (const script of own) t.ok(isWatched(script), script)
+  t.notOk(isOnlyCommandOfNpm({ npm_lifecycle_script: own[0] }), 'not by npm')
+  const others = [
+    '',
+    'node scripts/docs.ts',
+    'lychgate dev & ',
+    'nohup lychgate dev &',
+    'lychgate dev; true',
+    'node test.js lychgate',
+  ]
+  for (const script of others) t.notOk(isWatched(script), script)
 })
