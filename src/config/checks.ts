@@ -39,10 +39,7 @@ export function* inconsistencies(config: Config): Generator<string> {
 
 /** What belongs to a development server is rejected elsewhere. */
 function* developmentOptions({ mode, dev }: Pick<Config, 'mode' | 'dev'>): Generator<string> {
-  for (const [index, name] of (dev.hosts ?? []).entries()) {
-    if (!/^([a-z0-9_-]+\.)*[a-z0-9_-]+$/.test(name))
-      yield `dev.hosts.${index}: must be a host name in lower case, without port`
-  }
+  yield* hostNameFaults('dev.hosts', dev.hosts)
   for (const [index, entry] of (dev.peers ?? []).entries()) {
     if (!isAddressRange(entry))
       yield `dev.peers.${index}: must be an IP address or CIDR range, such as 172.17.0.1`
@@ -89,6 +86,7 @@ function* networkFaults(config: Config): Generator<string> {
   if (config.rateLimits === 'off' && !isLoopbackIssuer(config.issuer)) {
     yield 'rateLimits: off is accepted on a loopback issuer only'
   }
+  yield* hostNameFaults('management.hosts', config.management.hosts)
   for (const [index, entry] of config.trustProxy.entries()) {
     if (isAddressRange(entry)) continue
     yield `trustProxy.${index}: must be an IP address or CIDR range, such as 10.0.0.1 or 10.0.0.0/8`
@@ -98,6 +96,13 @@ function* networkFaults(config: Config): Generator<string> {
   }
   if (config.store !== undefined && severalHosts.test(config.store)) {
     yield 'store: names several hosts, which is not supported; name one address that leads to the primary, such as that of HAProxy'
+  }
+}
+
+function* hostNameFaults(path: string, names: readonly string[] = []): Generator<string> {
+  for (const [index, name] of names.entries()) {
+    if (/^([a-z0-9_-]+\.)*[a-z0-9_-]+$/.test(name)) continue
+    yield `${path}.${index}: must be a host name in lower case, without port`
   }
 }
 

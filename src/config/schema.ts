@@ -384,6 +384,13 @@ export const ConfigSchema = Type.Object(
           default: '127.0.0.1',
           description: 'The address of that listener; whoever reaches it may read it.',
         }),
+        hosts: Type.Optional(
+          Type.Array(Type.String(), {
+            description:
+              'Names by which it is called, besides addresses and those of loopback; other names are rejected.',
+            examples: [['lychgate', 'node-1']],
+          }),
+        ),
       },
       section('Where those who look after the server look.'),
     ),

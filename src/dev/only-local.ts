@@ -2,6 +2,7 @@ import { BlockList, isIP } from 'node:net'
 import type { FastifyRequest } from 'fastify'
 import type { Config } from '../config/schema.ts'
 import { OAuthError } from '../domain/errors.ts'
+import { hostName, isHostOf, isNameOf } from '../http/host-names.ts'
 
 type Check = (request: FastifyRequest) => Promise<void>
 type Settings = Pick<Config, 'issuer' | 'dev'>
@@ -10,17 +11,16 @@ const loopbackNames = ['localhost', '127.0.0.1', '[::1]'] as const
 
 /**
  * Rejects a request whose Host is a name that this server does not go by (DNS rebinding): a name of an attacker that
- * resolves to this computer. A browser cannot be made to send a foreign IP address, so those are accepted.
+ * resolves to this computer.
  */
 export function onlyKnownHosts(settings: Settings): Check {
-  const isOwnName = ownNames(settings)
-  return async ({ headers: { host = '' } }) => {
-    const name = hostName(host)
-    if (host === '' || (name !== undefined && (isOwnName(name) || isAddress(name)))) return
+  const names = ownNames(settings)
+  return async ({ headers: { host } }) => {
+    if (isHostOf(host, names)) return
     throw foreign(
       'Host is not a name of this development server: list it in dev.hosts (LYCHGATE_DEV_HOSTS)',
       'lychgate-dev-host',
-      host,
+      host ?? '',
     )
   }
 }
@@ -30,13 +30,13 @@ export function onlyKnownHosts(settings: Settings): Check {
  * authorization request begins.
  */
 export function onlyOwnPages(settings: Settings): Check {
-  const isOwnName = ownNames(settings)
+  const names = ownNames(settings)
   return async ({ headers }) => {
     const { origin, 'sec-fetch-site': site, 'sec-fetch-mode': mode, 'sec-fetch-dest': destination } = headers
     const isForeign = site === undefined ? origin !== undefined : site === 'cross-site'
     if (!isForeign || (mode === 'navigate' && destination === 'document')) return
     const from = URL.parse(origin ?? '')
-    if (from !== null && from.origin === origin && isOwnName(from.hostname)) return
+    if (from !== null && from.origin === origin && isNameOf(from.hostname, names)) return
     throw foreign(
       'the page of another site may not call this: list its host in dev.hosts (LYCHGATE_DEV_HOSTS)',
       'lychgate-dev-origin',
@@ -78,20 +78,9 @@ export function onlyLocal({ issuer, dev }: Settings): Check {
   }
 }
 
-/** The names a developer calls this server by: those of loopback, of the issuer, and the listed ones. */
-function ownNames({ issuer, dev }: Settings): (name: string) => boolean {
-  const known = new Set<string>([...loopbackNames, new URL(issuer).hostname, ...(dev.hosts ?? [])])
-  // RFC 6761 §6.3: no resolver lets a name below `localhost` leave the computer.
-  return (name) => known.has(name) || /^([a-z0-9-]+\.)+localhost$/.test(name)
-}
-
-/** The lower-case name in a Host header, without its port; undefined for what is none. */
-function hostName(host: string): string | undefined {
-  return /^(\[[\da-f:.]+\]|[^:[\]/@]+)(:\d*)?$/.exec(host.toLowerCase())?.[1]
-}
-
-function isAddress(name: string): boolean {
-  return isIP(name.replace(/^\[(.*)\]$/, '$1')) !== 0
+/** The names a developer calls this server by, besides those of loopback. */
+function ownNames({ issuer, dev }: Settings): readonly string[] {
+  return [new URL(issuer).hostname, ...(dev.hosts ?? [])]
 }
 
 /** Whether an address is of this computer, or within one of these addresses and CIDR ranges. */

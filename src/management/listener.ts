@@ -1,6 +1,7 @@
 import { once } from 'node:events'
 import { createServer, type ServerResponse } from 'node:http'
 import { ConfigError } from '../config/error.ts'
+import { isHostOf } from '../http/host-names.ts'
 
 /** What the management listener answers at one path. */
 export interface Page {
@@ -9,19 +10,28 @@ export interface Page {
   readonly body: string
 }
 
+/** Where the listener is, and the names it is called by besides addresses and those of loopback. */
+interface Place {
+  readonly host: string
+  readonly port: number
+  readonly hosts?: readonly string[] | undefined
+}
+
 /**
- * Serves these pages on a port of their own, for those who look after the server; whoever reaches it may read them.
+ * Serves these pages on a port of their own, for operators. Everything that reaches the port may read them, so a Host
+ * that is not listed is rejected: no web page reads them through a name of its own (DNS rebinding).
  * @throws {ConfigError} when it cannot listen there.
  */
 export async function serveManagement(
-  { host, port }: { readonly host: string; readonly port: number },
+  { host, port, hosts = [] }: Place,
   pages: Readonly<Record<string, () => Promise<Page>>>,
 ): Promise<{ close(): Promise<void> }> {
   const server = createServer((request, response) => {
     const path = request.url?.split('?', 1)[0] ?? ''
     const page = Object.hasOwn(pages, path) ? pages[path] : undefined
     request.resume()
-    if (request.method !== 'GET' && request.method !== 'HEAD')
+    if (!isHostOf(request.headers.host, [host, ...hosts])) send(response, plain(403, unlisted))
+    else if (request.method !== 'GET' && request.method !== 'HEAD')
       send(response, plain(405, 'only GET is served here'))
     else if (page === undefined) send(response, plain(404, `there is ${Object.keys(pages).join(', ')}`))
     else
@@ -52,6 +62,9 @@ export async function serveManagement(
     },
   }
 }
+
+const unlisted =
+  'Host is not a name of this listener: list it in management.hosts (LYCHGATE_MANAGEMENT_HOSTS), or use an address'
 
 function plain(status: number, text: string): Page {
   return { status, type: 'text/plain; charset=utf-8', body: `${text}\n` }

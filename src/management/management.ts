@@ -25,7 +25,8 @@ export function underManagement(deps: Deps, port: number): Managed {
       let listener: Awaited<ReturnType<typeof serveManagement>> | undefined
       measureRequests(app, metrics)
       app.addHook('onReady', async () => {
-        const place = { host: deps.config.management.host, port }
+        const { host, hosts } = deps.config.management
+        const place = { host, port, hosts }
         listener = await serveManagement(place, pagesOf(app, deps, metrics))
       })
       app.addHook('onClose', async () => {

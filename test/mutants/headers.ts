@@ -5,6 +5,13 @@ const pages = 'src/http/pages.ts'
 /** Faults of headers: caching, framing, content security policy, cross-origin calls. */
 export const headerFaults = [
   {
+    id: 'management-listener-answers-to-any-name',
+    file: 'src/management/listener.ts',
+    find: 'if (!isHostOf(request.headers.host, [host, ...hosts])) send(response, plain(403, unlisted))\n    else if',
+    replace: 'if',
+    tests: ['test/process/metrics.test.ts'],
+  },
+  {
     id: 'no-store-forgotten',
     rule: 'rfc6749-5.1-no-store',
     file: 'src/http/headers.ts',

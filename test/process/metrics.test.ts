@@ -1,4 +1,5 @@
 /** The management listener of a running server: what Prometheus reads there. */
+import { request } from 'node:http'
 import t, { type Test } from 'tap'
 import { newFolder, run } from '../helpers/command.ts'
 import { authorizationUrl, callApi, obtainTokens, refresh, register } from '../helpers/flow.ts'
@@ -9,6 +10,7 @@ import { UserAgent } from '../helpers/user-agent.ts'
 const [data, port] = [newFolder(t), await freePort()]
 const environment = {
   LYCHGATE_MANAGEMENT_PORT: port,
+  LYCHGATE_MANAGEMENT_HOSTS: 'node-1',
   LYCHGATE_SWEEP_SECONDS: 1,
   LYCHGATE_SIGN_IN_THROTTLE_FAILURES_PER_ACCOUNT_AND_PREFIX: 2,
 }
@@ -35,6 +37,27 @@ async function until(t: Test, isSo: () => Promise<boolean>): Promise<void> {
   }
   t.fail('it never came to pass')
 }
+
+t.test('a name that is not listed reads nothing (DNS rebinding)', async (t) => {
+  const statusFor = (host: string) =>
+    new Promise((resolve, reject) => {
+      const asked = request(`${management}/metrics`, { headers: { host } }, (response) => {
+        response.resume()
+        resolve(response.statusCode)
+      })
+      asked.on('error', reject)
+      asked.end()
+    })
+  for (const host of [
+    'evil.example',
+    `evil.example:${port}`,
+    'localhost.evil.example',
+    'node-1.evil.example',
+  ])
+    t.equal(await statusFor(host), 403, host)
+  for (const host of [`127.0.0.1:${port}`, 'localhost', '10.9.9.9:9464', '[fd00::1]:9464', 'node-1:9464'])
+    t.equal(await statusFor(host), 200, host)
+})
 
 t.test('requests are counted by the route, its outcome and its error code', async (t) => {
   const { access_token: access, refresh_token: token } = await obtainTokens(server, client, {
