@@ -1,10 +1,11 @@
 import { accessSync, chmodSync, constants, mkdirSync, statSync } from 'node:fs'
 import type { Command } from 'commander'
 import { ConfigError } from '../config/error.ts'
-import { loadConfig, storeUrl } from '../config/load.ts'
+import { resolveConfig, storeUrl } from '../config/load.ts'
 import type { Config } from '../config/schema.ts'
 import type { Store } from '../storage/store.ts'
 import { CommandFailed } from './failure.ts'
+import { withServedIssuer } from './served-issuer.ts'
 
 /** Flags that say where the settings and the state are. */
 export interface LocationFlags {
@@ -30,7 +31,9 @@ export async function withStore<T>(
   action: (store: Store, config: Config) => Promise<T>,
 ): Promise<T> {
   // `dev` as far as the checks go: adding a person needs no secret.
-  const config = loadConfig({ mode: 'dev', flags: { data }, environment: process.env, file })
+  const config = withServedIssuer(
+    resolveConfig({ mode: 'dev', flags: { data }, environment: process.env, file }),
+  )
   const store = await openConfiguredStore(config)
   try {
     return await action(store, config)

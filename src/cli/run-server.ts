@@ -15,6 +15,7 @@ import { systemClock, systemRandom } from '../system.ts'
 import { isTraced } from '../tracing/is-traced.ts'
 import { passingLine } from './failure.ts'
 import { openConfiguredStore } from './open.ts'
+import { rememberIssuer } from './served-issuer.ts'
 
 /** What a kind of server does with its store before the first request. */
 export type Preparation = (store: Store, clock: Clock, random: RandomSource) => Promise<void>
@@ -78,6 +79,9 @@ async function startServer(
     }
     const { links } = separateServiceLinks(process.env)
     if (links.length > 0) app.log.warn(`ignored what Kubernetes set for a Service: ${links.join(', ')}`)
+    const before = rememberIssuer(config)
+    if (before !== undefined && config.mode === 'serve')
+      app.log.warn({ before }, 'the issuer has changed; clients and tokens know the one before')
     app.log.info({ issuer: config.issuer }, 'ready')
     closeWithGrace({ delay: (config.drainSeconds + 10) * 1000 }, async ({ err }) => {
       if (err) app.log.fatal({ err }, 'stopped by an unexpected error')

@@ -1,10 +1,11 @@
 import type { Command } from 'commander'
-import { loadConfig, storeUrl } from '../config/load.ts'
+import { resolveConfig, storeUrl } from '../config/load.ts'
 import type { Config } from '../config/schema.ts'
 import { CommandFailed } from './failure.ts'
 import { addLocationFlags, type LocationFlags, openConfiguredStore } from './open.ts'
 import { secretOf } from './open-keys.ts'
 import { instant, printJson, printMembers } from './print.ts'
+import { withServedIssuer } from './served-issuer.ts'
 
 interface TokenFlags extends LocationFlags {
   readonly issuer?: string
@@ -51,9 +52,17 @@ export function addTokenCommand(program: Command): void {
 
 async function token({ config: file, json, ...flags }: TokenFlags): Promise<void> {
   const { data, issuer, port } = flags
-  const config = loadConfig({ mode: 'dev', flags: { data, issuer, port }, environment: process.env, file })
+  const resolved = resolveConfig({
+    mode: 'dev',
+    flags: { data, issuer, port },
+    environment: process.env,
+    file,
+  })
   const order = orderOf(flags)
-  const answer = (await fromServer(config, order)) ?? (await fromFolder(config, order))
+  // A server that is named is asked, whatever this data folder is.
+  const isNamed = issuer !== undefined || port !== undefined
+  const named = isNamed ? await fromServer(resolved.config, order) : undefined
+  const answer = named ?? (await fromServed(withServedIssuer(resolved), order))
   if (json) return printJson(answer)
   if (!process.stdout.isTTY) return void process.stdout.write(`${answer['access_token']}\n`)
   const { issued_at: issuedAt, expires_at: expiresAt, ...members } = answer
@@ -72,6 +81,10 @@ function orderOf({ user, scope, client, resource, nonce, expiresIn, issuedAt }: 
     expires_in: expiresIn,
     issued_at: issuedAt,
   })
+}
+
+async function fromServed(config: Config, order: string): Promise<Answer> {
+  return (await fromServer(config, order)) ?? (await fromFolder(config, order))
 }
 
 const headers = { 'content-type': 'application/json' }

@@ -34,3 +34,30 @@ t.test('without it the data folder gives one, which works when it is started aga
   const { server } = await startProcess(t, data, { port })
   t.equal((await callApi(server, '/api/oauth/userinfo', stdout.trim())).status, 200)
 })
+
+t.test('commands beside a data folder take the issuer it was last served with, and say so', async (t) => {
+  const issuer = `http://localhost:${port}`
+  const said = `lychgate: issuer ${issuer}, as the server of ${data}\n`
+  const minted = await run(['token', '--data', data, '--user', 'alice'])
+  t.match(minted, { code: 0, stdout: /^lyc_access_/, stderr: said })
+  const added = await run(['client', 'add', '--data', data, '--name', 'API', '--resource', issuer])
+  t.match(added, { code: 0, stderr: said })
+  const explicit = { environment: { LYCHGATE_ISSUER: issuer } }
+  t.match(await run(['client', 'list', '--data', data], explicit), { code: 0, stderr: '' })
+})
+
+t.test('a command that names another issuer than the server of its data folder is rejected', async (t) => {
+  const environment = { LYCHGATE_ISSUER: 'https://auth.example.org' }
+  t.match(await run(['client', 'list', '--data', data], { environment }), {
+    code: 78,
+    stdout: '',
+    stderr: `lychgate: issuer: LYCHGATE_ISSUER makes it https://auth.example.org, but the server of ${data} was last started as http://localhost:${port}; leave LYCHGATE_ISSUER out, name another folder with --data, or start the server with that issuer first\n`,
+  })
+  const unused = await freePort()
+  t.match(await run(['token', '--data', data, '--user', 'alice', '--port', String(unused)]), {
+    code: 78,
+    stderr: /^lychgate: issuer: --port makes it [^\n]+ was last started as [^\n]+\n$/,
+  })
+  const ofServer = { environment: { LYCHGATE_PORT: String(unused) } }
+  t.match(await run(['client', 'list', '--data', data], ofServer), { code: 0, stderr: /^lychgate: issuer / })
+})
