@@ -52,7 +52,7 @@ async function findRefusal(store: Store, id: string): Promise<RefusalRecord> {
   const refusal = await store.find('refusal', id.toLowerCase())
   if (refusal !== undefined) return refusal
   throw new CommandFailed(
-    'no refusal is kept under this request id: the request was answered, it is older than the newest refusals (refusalsKept), or it came in a flood; the log has every one',
+    'no rejected request has this id here: it was answered, the path or method was not served (404, 405), it is older than the newest (refusalsKept), or it came in a flood or from a network with too many; the log has every one',
   )
 }
 

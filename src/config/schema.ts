@@ -333,6 +333,7 @@ export const ConfigSchema = Type.Object(
           'A form body: token, revocation, introspection, UserInfo, authorization, pages.',
         ),
         registrationBodyBytes: bytes(65_536, 'A registration body.'),
+        clientMetadataBytes: bytes(8192, 'What is stored of a client that registers itself, as JSON.'),
         parameters: count(100, 'Parameters in one request.'),
         parameterBytes: bytes(8192, 'One parameter value.'),
         redirectUris: count(50, 'Redirect URIs of one client.'),
@@ -342,9 +343,15 @@ export const ConfigSchema = Type.Object(
     ),
     requestsPerMinute: Type.Object(
       {
-        registration: count(30, 'Registrations from one address prefix (/24 or /64).'),
+        registration: count(
+          30,
+          'Registrations from one address prefix (/24 or /64); updates and deletions of them, each.',
+        ),
         authorization: count(300, 'Authorization requests from one address prefix, by each method.'),
-        token: count(600, 'Token, revocation and introspection requests from one address prefix, each.'),
+        token: count(
+          600,
+          'Token, revocation and introspection requests from one address prefix, and reads of a registration, each.',
+        ),
         signIn: count(60, 'Sign-in attempts from one address prefix.'),
       },
       section('Requests a minute before the answer is 429.'),
@@ -368,7 +375,8 @@ export const ConfigSchema = Type.Object(
     refusalsKept: Type.Integer({
       default: 100_000,
       minimum: 0,
-      description: 'Refused requests that `lychgate explain` can look up, the newest; 0: none.',
+      description:
+        'Rejected requests that `lychgate explain` can look up, the newest, 2 KiB each at most; 0: none. One network replaces a tenth of them a day at most.',
     }),
     management: Type.Object(
       {

@@ -24,6 +24,8 @@ export interface RegistrationPolicy {
   readonly foreignRedirects: 'refuse' | 'drop'
   /** The most redirect URIs a client may have. */
   readonly redirectUris: number
+  /** Bytes of everything a client registers about itself, as JSON. */
+  readonly metadataBytes: number
   /** Names of the scope catalogue. */
   readonly scopes: Scope
   /** What ID Tokens can be signed with. */
@@ -85,7 +87,7 @@ export function parseClientMetadata(members: JsonObject, policy: RegistrationPol
   assertIgnorable(members)
   // Every redirect is loopback here, so `web` is replaced: RFC 7591 §3.2.1 lets the server substitute and say so.
   readChoice(members, 'application_type', ['native', 'web'], 'oidc-reg-2-application-type-values')
-  return {
+  const metadata: ClientMetadata = {
     applicationType: 'native',
     redirectUris,
     postLogoutRedirectUris: readPostLogoutRedirectUris(members, policy),
@@ -102,6 +104,19 @@ export function parseClientMetadata(members: JsonObject, policy: RegistrationPol
       defaultMaxAgeSeconds: readSeconds(members, 'default_max_age'),
     }),
   }
+  assertSize(metadata, policy)
+  return metadata
+}
+
+// Each member has its own limit; together they would still fill a disk.
+function assertSize(metadata: ClientMetadata, { metadataBytes }: RegistrationPolicy): void {
+  const bytes = Buffer.byteLength(JSON.stringify(metadata))
+  if (bytes <= metadataBytes) return
+  throw refusal(`the metadata takes more than ${metadataBytes} bytes (limits.clientMetadataBytes)`, {
+    rule: 'lychgate-limits-client-metadata-bytes',
+    stored: metadataBytes,
+    received: bytes,
+  })
 }
 
 /** What a client tells people about itself beside its name, RFC 7591 §2; never fetched. */

@@ -1,6 +1,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
 import type { OAuthError, RefusalDetail } from '../domain/errors.ts'
+import { boundedList, boundedText } from './bounded.ts'
 
 type Told = NonNullable<RefusalDetail['stored']>
 
@@ -30,22 +31,22 @@ function describe(request: FastifyRequest, reply: FastifyReply) {
   }
 }
 
-/** A request and the status of its answer, as the log tells them. */
+/** A request and the status of its response, as the log shows them: a few hundred bytes, whatever was sent. */
 export function exchangeOf(request: FastifyRequest, reply: FastifyReply) {
   return {
     method: request.method,
-    path: withoutSecrets(request.url.split('?', 1)[0] ?? ''),
+    path: boundedText(withoutSecrets(request.url.split('?', 1)[0] ?? '')),
     status: reply.statusCode,
-    ...(request.client && { client: request.client.id }),
+    ...(request.client && { client: boundedText(request.client.id) }),
   }
 }
 
-/** Why a request was refused, as the log tells it: nothing in it is a secret. */
+/** Why a request was rejected, as the log shows it: without secrets, and bounded in bytes. */
 export function reasonOf({ code, message, detail }: OAuthError) {
   const { rule, stored, received } = detail
   return {
     error: code,
-    why: message,
+    why: boundedText(message),
     rule,
     ...(stored !== undefined && { stored: redacted(stored) }),
     ...(received !== undefined && { received: redacted(received) }),
@@ -54,14 +55,21 @@ export function reasonOf({ code, message, detail }: OAuthError) {
 
 function causeOf(request: FastifyRequest) {
   const cause = request.refusal?.detail.cause
-  return cause instanceof Error
-    ? { message: cause.message, stack: cause.stack, from: String(cause.cause ?? '') }
-    : cause
+  if (!(cause instanceof Error)) return cause === undefined ? undefined : boundedText(String(cause))
+  // A driver or a mail server may repeat what a client sent.
+  const { message, stack = '', cause: from = '' } = cause
+  return {
+    message: boundedText(message),
+    stack: boundedText(stack, longestStack),
+    from: boundedText(String(from)),
+  }
 }
 
+const longestStack = 4096
+
 function redacted(value: Told): Told {
-  if (typeof value === 'string') return withoutSecrets(value)
-  return typeof value === 'number' ? value : value.map(withoutSecrets)
+  if (typeof value === 'string') return boundedText(withoutSecrets(value))
+  return typeof value === 'number' ? value : boundedList(value, withoutSecrets)
 }
 
 /** A secret keeps its prefix, which says what it was, a JWT the one they all have; of a query only its presence is told. */

@@ -7,6 +7,7 @@ export function registrationPolicy({ config, keys }: Pick<Deps, 'config' | 'keys
   return {
     ...config.registration,
     redirectUris: config.limits.redirectUris,
+    metadataBytes: config.limits.clientMetadataBytes,
     scopes: config.scopes.map(({ name }) => name),
     algorithms: keys.algorithms,
   }

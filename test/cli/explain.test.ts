@@ -179,7 +179,7 @@ t.test('what cannot be explained is one line', async (t) => {
   t.match(unknown, {
     code: 1,
     stdout: '',
-    stderr: /^lychgate: no refusal is kept under this request id.*\n$/,
+    stderr: /^lychgate: no rejected request has this id here.*\n$/,
   })
   t.match(await run(['explain', '-'], { environment, input: '\n' }), {
     code: 1,

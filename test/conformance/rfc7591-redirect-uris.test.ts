@@ -2,7 +2,7 @@ import t from 'tap'
 import { assertNotSentAway, assertRefused, loopback, registrationAt } from '../helpers/registration.ts'
 import { startServer } from '../helpers/server.ts'
 
-const { issuer } = await startServer(t)
+const { issuer, deps } = await startServer(t)
 const { post, register, authorize, mayAuthorize, tokenError } = registrationAt(issuer)
 
 t.test('[rfc8252-8.3-localhost-not-recommended] localhost is refused', async (t) => {
@@ -54,6 +54,22 @@ t.test('more redirect URIs than allowed are refused', async (t) => {
   const uris = Array.from({ length: 51 }, (_, at) => `http://127.0.0.1/${at}`)
   t.equal((await post({ redirect_uris: uris.slice(1) })).status, 201)
   assertRefused(t, await post({ redirect_uris: uris }), 'invalid_redirect_uri', '51')
+})
+
+t.test('more metadata than may be stored is rejected, with the setting that says how much', async (t) => {
+  const path = (bytes: number) => 'p'.repeat(bytes)
+  const uris = Array.from({ length: 40 }, (_, at) => `http://127.0.0.1/${at}/${path(200)}`)
+  t.equal((await post({ redirect_uris: uris.map((uri) => uri.slice(0, 120)) })).status, 201)
+  const before = (await deps.store.list('client')).length
+  const localized = Object.fromEntries(
+    Array.from({ length: 10 }, (_, at) => [`client_uri#de-x-a${at}`, `https://app.example/${path(2000)}`]),
+  )
+  for (const body of [{ redirect_uris: uris }, { redirect_uris: [loopback], ...localized }]) {
+    const answer = await post({ ...body, 'client_name#fr': 'é'.repeat(200) })
+    assertRefused(t, answer, 'invalid_client_metadata', Object.keys(body).join(' '))
+    t.match(answer.body['error_description'], 'limits.clientMetadataBytes')
+  }
+  t.equal((await deps.store.list('client')).length, before, 'nothing was stored')
 })
 
 t.test('[rfc7591-3.2.2-invalid-redirect-uri] a bad redirect URI is invalid_redirect_uri', async (t) => {

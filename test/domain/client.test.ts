@@ -17,6 +17,7 @@ const policy: RegistrationPolicy = {
   loopbackHosts: [],
   foreignRedirects: 'refuse',
   redirectUris: 5,
+  metadataBytes: 8192,
   scopes: catalogue,
   algorithms: ['RS256', 'ES256'],
 }

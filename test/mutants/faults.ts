@@ -9,6 +9,7 @@ import { interactionFaults } from './interaction.ts'
 import { introspectionFaults } from './introspection.ts'
 import { issuerFaults } from './issuers.ts'
 import { keyFaults } from './keys.ts'
+import { limitFaults } from './limits.ts'
 import { linkFaults } from './links.ts'
 import { logoutFaults } from './logout.ts'
 import { metadataFaults } from './metadata.ts'
@@ -47,6 +48,7 @@ export const faults: readonly Fault[] = [
   ...storageFaults,
   ...keyFaults,
   ...configurationFaults,
+  ...limitFaults,
   ...linkFaults,
   ...accountFaults,
   ...issuerFaults,

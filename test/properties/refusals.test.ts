@@ -87,6 +87,7 @@ const registration = {
   loopbackHosts: [],
   foreignRedirects: 'refuse',
   redirectUris: 5,
+  metadataBytes: 8192,
   scopes,
   algorithms: ['RS256'],
 } as const

@@ -1,0 +1,72 @@
+import type { OwnFault } from './fault.ts'
+
+const record = 'src/http/refusal-record.ts'
+const recordTests = ['test/http/refusal-record.test.ts']
+const registrationTests = ['test/conformance/rfc7592-client-configuration.test.ts']
+
+/** Faults of what bounds the bytes a stranger can make the server store, log or keep open. */
+export const limitFaults = [
+  {
+    id: 'logged-text-not-cut',
+    file: 'src/http/bounded.ts',
+    find: 'if (bytes > most) return',
+    replace: 'if (bytes > most && most < 0) return',
+    tests: recordTests,
+  },
+  {
+    id: 'logged-list-not-cut',
+    file: 'src/http/bounded.ts',
+    find: 'if (left < 0) return',
+    replace: 'if (left < -1_000_000) return',
+    tests: recordTests,
+  },
+  {
+    id: 'control-characters-count-one-byte',
+    file: 'src/http/bounded.ts',
+    find: 'return Buffer.byteLength(JSON.stringify(text)) - 2',
+    replace: 'return Buffer.byteLength(text)',
+    tests: recordTests,
+  },
+  {
+    id: 'unserved-paths-recorded',
+    file: record,
+    find: 'isUnserved(reply.statusCode) || ',
+    replace: '',
+    tests: recordTests,
+  },
+  {
+    id: 'one-network-takes-every-record',
+    file: record,
+    find: ' || !hasShare(addressPrefix(request.ip))',
+    replace: '',
+    tests: recordTests,
+  },
+  {
+    id: 'record-shared-by-address',
+    file: record,
+    find: 'addressPrefix(request.ip)',
+    replace: 'request.ip',
+    tests: recordTests,
+  },
+  {
+    id: 'client-metadata-of-any-size',
+    file: 'src/domain/client-metadata.ts',
+    find: '  assertSize(metadata, policy)\n',
+    replace: '',
+    tests: ['test/conformance/rfc7591-redirect-uris.test.ts'],
+  },
+  {
+    id: 'registration-updates-without-limit',
+    file: 'src/http/rate-limits.ts',
+    find: '[`PUT ${prefix}/api/oauth/register/:client_id`, registration]',
+    replace: '[`PATCH ${prefix}/api/oauth/register/:client_id`, registration]',
+    tests: registrationTests,
+  },
+  {
+    id: 'unchanged-registration-written',
+    file: 'src/rfc7591-registration/client-configuration.ts',
+    find: '        if (isDeepStrictEqual(replaced, client)) return accept(client)\n',
+    replace: '',
+    tests: registrationTests,
+  },
+] as const satisfies readonly OwnFault[]
