@@ -14,6 +14,10 @@ export const rateLimits = fp<{ config: Pick<Config, 'rateLimits' | 'requestsPerM
     const { registration, authorization, token, signIn } = config.requestsPerMinute
     const limits = new Map([
       [`POST ${prefix}/api/oauth/register`, registration],
+      [`PUT ${prefix}/api/oauth/register/:client_id`, registration],
+      [`DELETE ${prefix}/api/oauth/register/:client_id`, registration],
+      [`GET ${prefix}/api/oauth/register/:client_id`, token],
+      [`HEAD ${prefix}/api/oauth/register/:client_id`, token],
       // Each request leaves a pending one behind, a HEAD request too.
       [`GET ${prefix}/oauth/authorize`, authorization],
       [`HEAD ${prefix}/oauth/authorize`, authorization],

@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util'
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { Deps } from '../deps.ts'
 import { auditEvent } from '../domain/audit.ts'
@@ -34,6 +35,8 @@ export const clientConfiguration: FastifyPluginAsyncTypebox<
       const updated = await store.transact('client', clientKey(params.client_id), (client) => {
         assertMayConfigure(client, token)
         const replaced = updateClient(client, requireJsonObject(body, config.limits.jsonDepth), policy)
+        // A client that repeats itself causes no write and no event.
+        if (isDeepStrictEqual(replaced, client)) return accept(client)
         const event = told('registration-changed', client.id, ip)
         return accept(replaced, { op: 'updateClient', client: replaced }, event)
       })

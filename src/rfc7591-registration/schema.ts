@@ -106,7 +106,7 @@ export const readRoute = {
   tags,
   security,
   params: ClientPath,
-  response: { 200: ClientInformation, 401: ErrorResponse, 503: ErrorResponse },
+  response: { 200: ClientInformation, 401: ErrorResponse, 429: ErrorResponse, 503: ErrorResponse },
 }
 
 /** `PUT /api/oauth/register/:client_id`, RFC 7592 §2.2. */
@@ -117,7 +117,13 @@ export const updateRoute = {
   security,
   params: ClientPath,
   body: ClientUpdateRequest,
-  response: { 200: ClientInformation, ...badBody, 401: ErrorResponse, 503: ErrorResponse },
+  response: {
+    200: ClientInformation,
+    ...badBody,
+    401: ErrorResponse,
+    429: ErrorResponse,
+    503: ErrorResponse,
+  },
 }
 
 /** `DELETE /api/oauth/register/:client_id`, RFC 7592 §2.3. */
@@ -131,6 +137,7 @@ export const deleteRoute = {
     204: Type.Unsafe<undefined>({ type: 'null', description: 'Deleted.' }),
     ...badBody,
     401: ErrorResponse,
+    429: ErrorResponse,
     503: ErrorResponse,
   },
 }

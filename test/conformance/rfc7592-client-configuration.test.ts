@@ -298,3 +298,50 @@ t.test('a client that an operator added cannot be configured, whatever token com
   }
   t.ok(await mayAuthorize(portal.id, portal.redirectUri), 'it is there, with its own callback')
 })
+
+t.test('an update that changes nothing is answered with 200, and writes nothing', async (t) => {
+  const client = await register({ client_name: 'Same', client_uri: 'https://app.example/', contacts: ['a'] })
+  const id = String(client['client_id'])
+  const {
+    registration_access_token: _,
+    registration_client_uri: __,
+    client_id_issued_at: ___,
+    // Left out it means the whole catalogue, today's and tomorrow's.
+    scope: ____,
+    ...metadata
+  } = client
+  const events = async () =>
+    (await deps.store.audit({ since: 0, clientId: id, limit: 100 })).map(({ name }) => name)
+  const stored = await deps.store.find('client', id)
+  for (let count = 0; count < 3; count += 1) {
+    const { status, body } = await configure(client, 'PUT', metadata)
+    t.equal(status, 200)
+    t.equal(body['client_name'], 'Same')
+  }
+  t.strictSame(await events(), ['registration'])
+  t.strictSame(await deps.store.find('client', id), stored)
+  t.equal((await configure(client, 'PUT', { ...metadata, client_name: 'Other' })).status, 200)
+  t.strictSame(await events(), ['registration', 'registration-changed'])
+})
+
+t.test('updates, deletions and reads are limited by network, each by itself', async (t) => {
+  const limited = await startServer(t, {
+    rateLimits: 'on',
+    requestsPerMinute: { registration: 2, token: 3 },
+  })
+  const own = registrationAt(limited.issuer)
+  const client = await own.register()
+  const id = String(client['client_id'])
+  const update = (name: string) => ({ client_id: id, redirect_uris: [loopback], client_name: name })
+  for (const name of ['One', 'Two']) t.equal((await own.configure(client, 'PUT', update(name))).status, 200)
+  const slowed = await own.configure(client, 'PUT', update('Three'))
+  t.equal(slowed.status, 429)
+  t.equal(slowed.body['error'], 'temporarily_unavailable')
+  t.match(slowed.headers.get('retry-after'), /^[1-9]\d?$/)
+  t.equal((await limited.deps.store.find('client', id))?.name, 'Two')
+  for (let count = 0; count < 3; count += 1) t.equal((await own.configure(client, 'GET')).status, 200)
+  t.equal((await own.configure(client, 'GET')).status, 429)
+  for (const status of [401, 401, 429])
+    t.equal((await own.configure(client, 'DELETE', undefined, 'wrong')).status, status)
+  t.ok(await limited.deps.store.find('client', id))
+})
