@@ -7,6 +7,7 @@ import { keyPolicy } from '../config/key-policy.ts'
 import type { Config } from '../config/schema.ts'
 import type { Deps } from '../deps.ts'
 import { listen } from '../http/listen.ts'
+import { type Stopping, stop } from '../http/stop.ts'
 import { openKeyRing } from '../keys/key-ring.ts'
 import { deriveSealingKey } from '../keys/seal.ts'
 import type { Store } from '../storage/store.ts'
@@ -83,11 +84,13 @@ async function startServer(
     if (before !== undefined && config.mode === 'serve')
       app.log.warn({ before }, 'the issuer has changed; clients and tokens know the one before')
     app.log.info({ issuer: config.issuer }, 'ready')
-    closeWithGrace({ delay: (config.drainSeconds + 10) * 1000 }, async ({ err }) => {
+    let stopping: Stopping | undefined
+    const delay = (config.drainSeconds + 10) * 1000
+    const onTimeout = () => app.log.error(stopping?.report(), 'stopped before every request was answered')
+    closeWithGrace({ delay, onTimeout }, async ({ err }) => {
       if (err) app.log.fatal({ err }, 'stopped by an unexpected error')
-      await app.drain()
-      await app.close()
-      await store.close()
+      stopping = stop(app, store)
+      await stopping.finished
     })
   } catch (error) {
     await store.close()

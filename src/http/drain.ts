@@ -6,6 +6,8 @@ declare module 'fastify' {
     /** Readiness turns false and every answer tells its connection to close; resolves when clients had time to leave. */
     drain(): Promise<void>
     readonly isDraining: () => boolean
+    /** Open connections, and the requests answered since draining began. */
+    load(): { readonly connections: number; readonly answered: number }
   }
 }
 
@@ -13,7 +15,19 @@ declare module 'fastify' {
 export const drain = fp<{ seconds: number }>(
   async (app, { seconds }) => {
     let draining = false
+    let [connections, answered] = [0, 0]
     app.decorate('isDraining', () => draining)
+    app.decorate('load', () => ({ connections, answered }))
+    app.server.on('connection', (socket) => {
+      connections += 1
+      socket.once('close', () => {
+        connections -= 1
+      })
+    })
+    app.addHook('onResponse', (_request, _reply, done) => {
+      if (draining) answered += 1
+      done()
+    })
     app.decorate('drain', async () => {
       draining = true
       await wait(seconds * 1000)

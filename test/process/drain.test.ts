@@ -1,8 +1,11 @@
+import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import t from 'tap'
 import { isOnlyCommandOfNpm } from '../../src/cli/end-with-npm.ts'
+import { stop } from '../../src/http/stop.ts'
 import { newFolder, spawnFile } from '../helpers/command.ts'
 import { startProcess } from '../helpers/process.ts'
+import { startServer } from '../helpers/server.ts'
 
 /** A connection that is kept alive, and what came over it. */
 class Connection {
@@ -156,4 +159,28 @@ t.test('only a script of npm that starts Lychgate and does nothing else is watch
     'node test.js lychgate',
   ]
   for (const script of others) t.notOk(isWatched(script), script)
+})
+
+t.test('a server that stops logs when it begins and what it came to', async (t) => {
+  const server = await startServer(t, { drainSeconds: 0 })
+  const [idle, half] = [new Connection(server.issuer), new Connection(server.issuer)]
+  for (const connection of [idle, half]) {
+    connection.send(get('/livez'))
+    t.ok(await connection.until(() => connection.status === '200'))
+  }
+  half.received = ''
+  half.send(head + tokenRequest.slice(0, 20))
+  const begun = once(server.app.server, 'request')
+  await begun
+  const { finished } = stop(server.app, server.deps.store)
+  t.ok(await half.until(() => server.app.isDraining()))
+  half.send(tokenRequest.slice(20))
+  await finished
+  const lines = server.log.map((line) => JSON.parse(line) as Record<string, unknown>)
+  t.match(
+    lines.find(({ msg }) => msg === 'stopping: draining connections'),
+    { level: 30, connections: 2 },
+  )
+  t.match(lines.at(-1), { level: 30, msg: 'stopped', requests: 1, connectionsCut: 1, ms: Number })
+  t.ok(await half.until(() => half.status === '400'))
 })
