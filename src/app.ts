@@ -24,6 +24,7 @@ import { serverOptions } from './http/server-options.ts'
 import { sweeper } from './http/sweeper.ts'
 import { tokenReader } from './http/token-reader.ts'
 import { waiting } from './http/waiting.ts'
+import { wellFormedHttp } from './http/well-formed-http.ts'
 import { interaction } from './interaction/plugin.ts'
 import { letters } from './mail/plugin.ts'
 import { publishedKeys } from './oidc-core/keys.ts'
@@ -82,6 +83,7 @@ export async function buildApp(given: Deps, options: AppOptions = {}): Promise<F
   await app.register(probes, deps)
   await app.register(drain, { seconds: config.drainSeconds })
   await app.register(securityHeaders, { https })
+  await app.register(wellFormedHttp)
   await app.register(rateLimits, { config, prefix })
   await app.register(pages, { config, prefix })
   await app.register(metadata)

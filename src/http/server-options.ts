@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto'
 import type { Server } from 'node:http'
-import type { Socket } from 'node:net'
 import { type FastifyHttpOptions, LogController } from 'fastify'
 import type { Config } from '../config/schema.ts'
 import { sendError, toOAuthError } from './errors.ts'
 import { logLines } from './log-lines.ts'
+import { earlyHeaders, refuseMalformedHttp } from './malformed-http.ts'
 import { serializersOnDemand, validatorsOnDemand } from './route-compilers.ts'
 
 /** How Fastify is set up: strict parsing, strict schemas, slow clients cut off, and logs that keep secrets out. */
@@ -24,7 +24,8 @@ export function serverOptions(
     trustProxy: config.trustProxy.length > 0 ? config.trustProxy : false,
     bodyLimit: config.limits.tokenBodyBytes,
     // A slow client holds a connection for as long as these say, give or take the interval they are looked at.
-    http: { headersTimeout: 10_000, connectionsCheckingInterval: 1000 },
+    // A missing Host gets an error of ours: well-formed-http.ts.
+    http: { headersTimeout: 10_000, connectionsCheckingInterval: 1000, requireHostHeader: false },
     requestTimeout: 30_000,
     connectionTimeout: 60_000,
     keepAliveTimeout: 65_000,
@@ -49,43 +50,4 @@ export function serverOptions(
       void sendError(toOAuthError(error, request), reply.headers(earlyHeaders)),
     clientErrorHandler: refuseMalformedHttp,
   }
-}
-
-/** What refusals carry that come too early for the hooks of headers.ts. */
-const earlyHeaders = {
-  'x-content-type-options': 'nosniff',
-  'content-security-policy': "default-src 'none';frame-ancestors 'none'",
-} as const
-
-/** HTTP that Node cannot parse gets the OAuth form too. */
-function refuseMalformedHttp(error: NodeJS.ErrnoException, socket: Socket): void {
-  if (error.code === 'ECONNRESET' || !socket.writable) {
-    socket.destroy()
-    return
-  }
-  const { status, description } = malformedHttp[error.code ?? ''] ?? {
-    status: '400 Bad Request',
-    description: 'the request is not valid HTTP',
-  }
-  const body = JSON.stringify({ error: 'invalid_request', error_description: description })
-  const headers = {
-    'content-type': 'application/json; charset=utf-8',
-    'cache-control': 'no-store',
-    ...earlyHeaders,
-    'content-length': Buffer.byteLength(body),
-    connection: 'close',
-  }
-  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`)
-  socket.end(`HTTP/1.1 ${status}\r\n${lines.join('')}\r\n${body}`)
-}
-
-const malformedHttp: Readonly<Record<string, { readonly status: string; readonly description: string }>> = {
-  HPE_HEADER_OVERFLOW: {
-    status: '431 Request Header Fields Too Large',
-    description: 'the request line and headers are too large',
-  },
-  ERR_HTTP_REQUEST_TIMEOUT: {
-    status: '408 Request Timeout',
-    description: 'the request took too long to arrive',
-  },
 }

@@ -2,6 +2,7 @@ import { once } from 'node:events'
 import { createServer, type ServerResponse } from 'node:http'
 import { ConfigError } from '../config/error.ts'
 import { isHostOf } from '../http/host-names.ts'
+import { httpFault, refuseMalformedHttp } from '../http/malformed-http.ts'
 
 /** What the management listener answers at one path. */
 export interface Page {
@@ -26,11 +27,13 @@ export async function serveManagement(
   { host, port, hosts = [] }: Place,
   pages: Readonly<Record<string, () => Promise<Page>>>,
 ): Promise<{ close(): Promise<void> }> {
-  const server = createServer((request, response) => {
+  const server = createServer({ requireHostHeader: false }, (request, response) => {
+    const fault = httpFault(request)
     const path = request.url?.split('?', 1)[0] ?? ''
     const page = Object.hasOwn(pages, path) ? pages[path] : undefined
     request.resume()
-    if (!isHostOf(request.headers.host, [host, ...hosts])) send(response, plain(403, unlisted))
+    if (fault !== undefined) send(response, plain(fault.status, fault.description))
+    else if (!isHostOf(request.headers.host, [host, ...hosts])) send(response, plain(403, unlisted))
     else if (request.method !== 'GET' && request.method !== 'HEAD')
       send(response, plain(405, 'only GET is served here'))
     else if (page === undefined) send(response, plain(404, `there is ${Object.keys(pages).join(', ')}`))
@@ -40,6 +43,8 @@ export async function serveManagement(
         () => send(response, plain(500, 'the server failed')),
       )
   })
+  server.on('checkExpectation', (request, response) => server.emit('request', request, response))
+  server.on('clientError', refuseMalformedHttp)
   // It serves a scraper and an orchestrator: few connections, and none of them slow.
   server.maxConnections = 100
   server.requestTimeout = 10_000

@@ -1,5 +1,6 @@
 /** What `lychgate explain` reads back: every refusal a client was told, by the request id it was told. */
 import { setTimeout } from 'node:timers/promises'
+import type { InjectOptions } from 'fastify'
 import t from 'tap'
 import type { RefusalRecord } from '../../src/domain/model.ts'
 import { networkShares } from '../../src/http/network-shares.ts'
@@ -84,8 +85,8 @@ t.test('what is still gathered when the server closes is kept', async (t) => {
 })
 
 /** Sends all of these at once, closes the server, and returns the rejected requests that it stored. */
-async function storedOf(server: TestServer, requests: readonly Parameters<TestServer['app']['inject']>[0][]) {
-  const answers = await Promise.all(requests.map((request) => server.app.inject(request as { url: string })))
+async function storedOf(server: TestServer, requests: readonly InjectOptions[]) {
+  const answers = await Promise.all(requests.map((request) => server.app.inject(request)))
   await server.app.close()
   const found = answers.map(({ headers }) =>
     server.deps.store.find('refusal', String(headers['x-request-id'])),

@@ -7,8 +7,8 @@ export const headerFaults = [
   {
     id: 'management-listener-answers-to-any-name',
     file: 'src/management/listener.ts',
-    find: 'if (!isHostOf(request.headers.host, [host, ...hosts])) send(response, plain(403, unlisted))\n    else if',
-    replace: 'if',
+    find: '    else if (!isHostOf(request.headers.host, [host, ...hosts])) send(response, plain(403, unlisted))\n',
+    replace: '',
     tests: ['test/process/metrics.test.ts'],
   },
   {

@@ -3,6 +3,8 @@ import type { OwnFault } from './fault.ts'
 const record = 'src/http/refusal-record.ts'
 const recordTests = ['test/http/refusal-record.test.ts']
 const registrationTests = ['test/conformance/rfc7592-client-configuration.test.ts']
+const malformed = 'src/http/malformed-http.ts'
+const wireTests = ['test/robustness/wire.test.ts']
 
 /** Faults of what bounds the bytes a stranger can make the server store, log or keep open. */
 export const limitFaults = [
@@ -68,5 +70,33 @@ export const limitFaults = [
     find: '        if (isDeepStrictEqual(replaced, client)) return accept(client)\n',
     replace: '',
     tests: registrationTests,
+  },
+  {
+    id: 'half-closed-connection-left-open',
+    file: malformed,
+    find: 'setTimeout(() => socket.destroy(), lingerMilliseconds)',
+    replace: 'setTimeout(() => socket.end(), lingerMilliseconds)',
+    tests: ['test/process/slow-client.test.ts'],
+  },
+  {
+    id: 'two-hosts-accepted',
+    file: malformed,
+    find: 'hostCount(rawHeaders) > 1',
+    replace: 'hostCount(rawHeaders) > 2',
+    tests: wireTests,
+  },
+  {
+    id: 'any-host-text-accepted',
+    file: malformed,
+    find: ' && !hostForm.test(host)',
+    replace: " && host === 'x'",
+    tests: wireTests,
+  },
+  {
+    id: 'expectation-answered-by-node',
+    file: 'src/http/well-formed-http.ts',
+    find: "'checkExpectation'",
+    replace: "'checkContinue'",
+    tests: wireTests,
   },
 ] as const satisfies readonly OwnFault[]

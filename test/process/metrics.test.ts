@@ -5,6 +5,7 @@ import { newFolder, run } from '../helpers/command.ts'
 import { authorizationUrl, callApi, obtainTokens, refresh, register } from '../helpers/flow.ts'
 import { freePort } from '../helpers/free-port.ts'
 import { devAlice, startProcess } from '../helpers/process.ts'
+import { sendBytes } from '../helpers/raw.ts'
 import { UserAgent } from '../helpers/user-agent.ts'
 
 const [data, port] = [newFolder(t), await freePort()]
@@ -131,6 +132,22 @@ t.test('the listener has health, metrics and nothing else', async (t) => {
   t.equal((await fetch(`${management}/toString`)).status, 404)
   t.equal((await fetch(`${management}/metrics`, { method: 'POST', body: 'x' })).status, 405)
   t.equal((await fetch(`${server.issuer}/metrics`)).status, 404, 'the public port has none')
+})
+
+t.test('what is no HTTP, and a wrong Host, are answered with a reason there too', async (t) => {
+  const ask = (text: string) => sendBytes({ ...server, origin: management }, text)
+  const close = 'Connection: close\r\n\r\n'
+  for (const [about, text] of Object.entries({
+    'no Host': `GET /metrics HTTP/1.1\r\n${close}`,
+    'two of them': `GET /metrics HTTP/1.1\r\nHost: a\r\nHost: b\r\n${close}`,
+    'no HTTP': 'hello\r\n\r\n',
+  })) {
+    const answer = await ask(text)
+    t.equal(answer.status, 400, about)
+    t.match(answer.body, /Host header|not valid HTTP/, about)
+  }
+  const expecting = await ask(`GET /metrics HTTP/1.1\r\nHost: a\r\nExpect: nonsense\r\n${close}`)
+  t.match(expecting, { status: 417, body: /100-continue/ })
 })
 
 t.test('a port that is taken ends the start in one line', async (t) => {

@@ -8,11 +8,19 @@ const listening = http.address()
 if (listening === null || typeof listening === 'string') throw new Error('it listens on no port')
 const { address: host, port } = listening
 
-/** What a connection got until it was closed, and after how many milliseconds that was. */
+/** More than this is no timeout of the server any more. */
+const patienceMilliseconds = 8000
+
+/**
+ * What a connection got until it was closed, and after how many milliseconds that was. It keeps its own direction open:
+ * a client that closes when the server does would hide a server that waits for it.
+ */
 function talk(begin: (socket: Socket) => void): Promise<{ text: string; after: number }> {
   return new Promise((resolve) => {
     const started = performance.now()
-    const socket = connect({ host, port })
+    const socket = connect({ host, port, allowHalfOpen: true })
+    const giveUp = setTimeout(() => socket.destroy(), patienceMilliseconds)
+    socket.on('close', () => clearTimeout(giveUp))
     let text = ''
     socket.setEncoding('latin1')
     socket.on('data', (chunk) => {
@@ -47,12 +55,29 @@ t.test('a client that sends its headers byte by byte is cut off', async (t) => {
     drip(socket, 'GET /livez HTTP/1.1\r\nHost: localhost\r\nX-Slow: '),
   )
   t.match(text, overdue)
-  t.ok(after < 8000, `after ${Math.round(after)} ms`)
+  t.ok(after < patienceMilliseconds, `after ${Math.round(after)} ms`)
+})
+
+t.test('a client that ignores the response and goes on sending is cut off', async (t) => {
+  const requests = {
+    400: 'this is not HTTP\r\n\r\n',
+    408: 'GET /livez HTTP/1.1\r\nHost: localhost\r\nX-Slow: ',
+    431: `GET /livez HTTP/1.1\r\nHost: localhost\r\nX: ${'a'.repeat(20_000)}`,
+  }
+  const talks = Object.entries(requests).map(async ([status, request]) => ({
+    status,
+    ...(await talk((socket) => drip(socket, request))),
+  }))
+  for (const { status, text, after } of await Promise.all(talks)) {
+    t.match(text, `HTTP/1.1 ${status} `)
+    t.equal(text.match(/HTTP\/1\.1/g)?.length, 1, 'one response')
+    t.ok(after < patienceMilliseconds, `${status}: closed after ${Math.round(after)} ms`)
+  }
 })
 
 t.test('a client that says nothing is cut off', async (t) => {
-  const { after } = await talk(() => {})
-  t.ok(after < 8000, `after ${Math.round(after)} ms`)
+  const { after } = await talk((socket) => socket.on('end', () => socket.end()))
+  t.ok(after < patienceMilliseconds, `after ${Math.round(after)} ms`)
 })
 
 t.test('a client that sends its body byte by byte is cut off', async (t) => {
@@ -60,7 +85,7 @@ t.test('a client that sends its body byte by byte is cut off', async (t) => {
   const request = `POST /api/oauth/token HTTP/1.1\r\nHost: localhost\r\n${form}\r\n\r\nclient_id=`
   const { text, after } = await talk((socket) => drip(socket, request))
   t.match(text, overdue)
-  t.ok(after < 8000, `after ${Math.round(after)} ms`)
+  t.ok(after < patienceMilliseconds, `after ${Math.round(after)} ms`)
 })
 
 t.test('a quick client beside them is served', async (t) => {

@@ -1,6 +1,13 @@
 import t from 'tap'
 import { authorizationUrl, register } from '../helpers/flow.ts'
-import { bytesOfRequest, contentsOfDatabase, faultOfRefusal, send, sendBytes } from '../helpers/raw.ts'
+import {
+  bytesOfRequest,
+  contentsOfDatabase,
+  faultOfPage,
+  faultOfRefusal,
+  send,
+  sendBytes,
+} from '../helpers/raw.ts'
 import { startServer } from '../helpers/server.ts'
 
 const file = `${t.testdir()}/lychgate.db`
@@ -62,14 +69,50 @@ t.test('what is no HTTP is 400 in the form of every refusal', async (t) => {
   }
 })
 
-t.test(
-  'Node refuses a missing Host and an unknown expectation itself, with a status and no text',
-  async (t) => {
-    t.match(await sendBytes(server, 'GET /livez HTTP/1.1\r\n\r\n'), { status: 400, body: /^0?\s*$/ })
-    const expecting = `${token}${form}Expect: nonsense\r\nContent-Length: 1\r\n\r\na`
-    t.match(await sendBytes(server, expecting), { status: 417, body: /^0?\s*$/ })
-  },
-)
+t.test('a missing, repeated or malformed Host is 400, at every kind of path', async (t) => {
+  for (const path of ['/livez', '/api/oauth/jwks', '/nothing']) {
+    for (const hosts of [
+      [],
+      ['localhost', 'localhost'],
+      ['localhost', 'evil.example'],
+      ['a b'],
+      ['user@localhost'],
+      ['localhost/path'],
+      ['localhost:port'],
+      ['a,b:x'],
+      ['[::1'],
+    ]) {
+      const lines = hosts.map((host, n) => `${n === 0 ? 'Host' : 'hOsT'}: ${host}\r\n`).join('')
+      const answer = await sendBytes(server, `GET ${path} HTTP/1.1\r\n${lines}Connection: close\r\n\r\n`)
+      t.equal(faultOfRefusal(answer), undefined, `${path} ${hosts}`)
+      t.match(answer, { status: 400, body: /the Host header is (missing|repeated|malformed)/ }, `${hosts}`)
+    }
+  }
+  const page = await sendBytes(
+    server,
+    'GET /login HTTP/1.1\r\nHost: a\r\nHost: b\r\nConnection: close\r\n\r\n',
+  )
+  t.equal(faultOfPage(page), undefined)
+  for (const host of [
+    'localhost',
+    'localhost:9400',
+    '[::1]:9400',
+    '127.0.0.1',
+    'a_b.example',
+    '',
+    'xn--a.example:',
+  ])
+    t.equal((await send(server, { path: '/livez', headers: [['Host', host]] })).status, 200, host)
+})
+
+t.test('an unknown expectation is 417 in the form of every error', async (t) => {
+  const expecting = `${token}${form}Expect: nonsense\r\nContent-Length: 1\r\n\r\na`
+  const answer = await sendBytes(server, expecting)
+  t.equal(faultOfRefusal(answer), undefined)
+  t.match(answer, { status: 417, body: /the Expect header must be 100-continue/ })
+  const usual = `${token}${form}Expect: 100-continue\r\nContent-Length: 1\r\n\r\na`
+  t.match((await sendBytes(server, usual)).text, /^HTTP\/1\.1 100 .*HTTP\/1\.1 400 .*client_id is missing/s)
+})
 
 t.test('HTTP/1.0 is answered', async (t) => {
   t.match(await sendBytes(server, 'GET /livez HTTP/1.0\r\n\r\n'), { status: 200, body: '{"status":"live"}' })
