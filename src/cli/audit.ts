@@ -4,7 +4,7 @@ import type { AuditFilter, Store } from '../storage/store.ts'
 import { systemClock } from '../system.ts'
 import { parseSpan } from './durations.ts'
 import { addLocationFlags, type LocationFlags, withStore } from './open.ts'
-import { instant, printColumns, printJson, visible } from './print.ts'
+import { instant, jsonText, printColumns, printJson } from './print.ts'
 import { findPerson, isSub } from './user/person.ts'
 
 interface AuditFlags extends LocationFlags {
@@ -62,7 +62,7 @@ async function print(
   const described = events.map((event) => describe(event, names))
   if (!json) printColumns(events.map((event) => lineOf(event, names)))
   else if (!follow) printJson(described)
-  else for (const event of described) process.stdout.write(`${JSON.stringify(event)}\n`)
+  else for (const event of described) process.stdout.write(`${jsonText(event)}\n`)
 }
 
 async function filterOf(
@@ -110,7 +110,7 @@ function describe({ name, at, by, from, accountId, clientId, facts }: AuditEvent
 function lineOf({ name, at, by, from = '', accountId, clientId, facts }: AuditEvent, names: Names): string[] {
   const who = accountId === undefined ? '' : (names.get(accountId) ?? accountId)
   const rest = Object.entries(facts).map(([fact, value]) => `${fact}=${readable(fact, value)}`)
-  return [instant(at), name, by, from, who, clientId ?? '', rest.join(' ')].map(visible)
+  return [instant(at), name, by, from, who, clientId ?? '', rest.join(' ')]
 }
 
 function readable(fact: string, value: string | number): string {

@@ -56,9 +56,7 @@ function configPrint(flags: PrintFlags): void {
     printJson({ mode: config.mode, file, settings: Object.fromEntries(byOption) })
     return
   }
-  printColumns(
-    settings.map(({ option, value, source, name }) => [option, shown(value), name ?? source].map(visible)),
-  )
+  printColumns(settings.map(({ option, value, source, name }) => [option, shown(value), name ?? source]))
 }
 
 async function configValidate({ json, ...flags }: ConfigFlags): Promise<void> {

@@ -1,6 +1,7 @@
 import { ConfigError } from '../config/error.ts'
 import { OAuthError } from '../domain/errors.ts'
 import { ForeignKeys, WrongSecret } from '../keys/seal.ts'
+import { visibleLines } from './print.ts'
 
 /** Exit codes of the command line, those of sysexits.h where it has one. */
 export const exitCode = { ok: 0, failed: 1, usage: 64, config: 78 } as const
@@ -27,7 +28,7 @@ export class WrongUsage extends CommandFailed {
  */
 export function reportFailure(error: unknown): number {
   const line = error instanceof ConfigError ? error.faults.join('\nlychgate: ') : expectedLine(error)
-  process.stderr.write(`lychgate: ${line ?? unexpected(error)}\n`)
+  process.stderr.write(visibleLines(`lychgate: ${line ?? unexpected(error)}\n`))
   const isConfigured =
     error instanceof ConfigError || error instanceof WrongSecret || error instanceof ForeignKeys
   if (error instanceof WrongUsage) return exitCode.usage

@@ -1,5 +1,5 @@
 import type { Report, ReportedProfile } from '../dev/issuers/report.ts'
-import { visible } from './print.ts'
+import { visible, visibleLines } from './print.ts'
 
 /**
  * A report as JUnit XML, the form that CI systems read: a test case for each issuer, failed when somebody was fooled,
@@ -34,11 +34,11 @@ function failure(message: string, text: string): string {
 
 /** Text for XML, with nothing in it that XML 1.0 §2.2 has no place for. */
 function escaped(text: string): string {
-  return visible(text).replaceAll(/[&<>"]/g, (character) => `&#${character.charCodeAt(0)};`)
+  return visibleLines(text).replaceAll(/[&<>"]/g, (character) => `&#${character.charCodeAt(0)};`)
 }
 
 /** Why somebody counts as fooled, a line a fact. */
 export function explained({ id, title, clause, sound, evidence, told }: ReportedProfile): string {
   const seen = [evidence, told && `the client itself: ${told}`].filter(Boolean).join('; ')
-  return visible(`${id}: ${title} (${clause})\n  a sound client ${sound}\n  seen: ${seen}`)
+  return visibleLines(`${id}: ${title} (${clause})\n  a sound client ${sound}\n  seen: ${visible(seen)}`)
 }

@@ -1,6 +1,16 @@
 /** One JSON document on standard output. */
 export function printJson(value: unknown): void {
-  process.stdout.write(`${JSON.stringify(value, undefined, 2)}\n`)
+  process.stdout.write(`${jsonText(value, 2)}\n`)
+}
+
+/** JSON in which characters that command a terminal are escaped: it reads back as the same value. */
+export function jsonText(value: unknown, indent?: number): string {
+  return JSON.stringify(value, undefined, indent).replaceAll(/[^\P{C}\n]|[\p{Zl}\p{Zp}]/gu, (character) =>
+    Array.from(
+      { length: character.length },
+      (_, at) => `\\u${character.charCodeAt(at).toString(16).padStart(4, '0')}`,
+    ).join(''),
+  )
 }
 
 /** One line a member, names aligned; lists are joined, absent and empty members left out. */
@@ -15,8 +25,11 @@ export function printMembers(members: Readonly<Record<string, unknown>>): void {
 
 /** One line a row, columns aligned; nothing at all for no rows. */
 export function printColumns(rows: readonly (readonly string[])[]): void {
-  const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)))
-  for (const row of rows) {
+  const shown = rows.map((row) => row.map(visible))
+  const widths = (shown[0] ?? []).map((_, column) =>
+    Math.max(...shown.map((row) => row[column]?.length ?? 0)),
+  )
+  for (const row of shown) {
     process.stdout.write(
       `${row
         .map((cell, column) => cell.padEnd(widths[column] ?? 0))
@@ -26,9 +39,17 @@ export function printColumns(rows: readonly (readonly string[])[]): void {
   }
 }
 
-/** What anybody sent may hold characters that command a terminal, or turn the direction of what follows. */
+/**
+ * A text that somebody sent, on one line: without line breaks, which would forge lines of ours, and without characters that
+ * command a terminal or turn the direction of what follows.
+ */
 export function visible(text: string): string {
-  return text.replaceAll(/[^\P{C}\n]/gu, '\ufffd')
+  return text.replaceAll(/[\p{C}\p{Zl}\p{Zp}]/gu, '\ufffd')
+}
+
+/** The same for a text of several lines of ours. */
+export function visibleLines(text: string): string {
+  return text.split('\n').map(visible).join('\n')
 }
 
 /** An instant in seconds since the epoch as people read it: `2026-11-20 13:05:00 UTC`. */

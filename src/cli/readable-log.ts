@@ -1,4 +1,4 @@
-import { visible } from './print.ts'
+import { visible, visibleLines } from './print.ts'
 
 /** What a developer wants of a log line. */
 interface Line {
@@ -34,16 +34,18 @@ export function readableLog(
     write(line) {
       // `as`: pino writes these lines.
       const text = describe(JSON.parse(line) as Line, issuer)
-      if (text !== undefined) output.write(`${visible(text)}\n`)
+      if (text !== undefined) output.write(`${visibleLines(text)}\n`)
     },
   }
 }
 
 function describe(line: Line, issuer: string): string | undefined {
-  const { level, time, msg, method, path, status, ms } = line
+  const { level, time, msg, method, path = '', status, ms } = line
   if (method !== undefined) {
     if (isLook(line)) return undefined
-    return [`${clock(time)} ${status} ${method} ${path} ${ms} ms`, ...refusal(line, issuer)].join('\n')
+    return [`${clock(time)} ${status} ${method} ${visible(path)} ${ms} ms`, ...refusal(line, issuer)].join(
+      '\n',
+    )
   }
   // Where it listens is in the banner.
   if (level < warning) return undefined
@@ -79,7 +81,7 @@ function traceOf(path: string, issuer: string): readonly string[] {
 
 function show(value: unknown): string {
   // On one line: what was sent must not look like a line of ours.
-  return (Array.isArray(value) ? value.join(' ') : String(value)).replaceAll('\n', '\ufffd')
+  return visible(Array.isArray(value) ? value.join(' ') : String(value))
 }
 
 function indented(stack: string | undefined): readonly string[] {

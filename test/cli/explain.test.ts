@@ -55,6 +55,20 @@ t.test(
   },
 )
 
+t.test('what was received cannot forge a line of the explanation, nor command the terminal', async (t) => {
+  const forged = 'x\nwhy   all is well\r\nrule  none\u2028at    now\u202e\u009b2J\u001b[2J'
+  const sent = await post(server, '/api/oauth/token', { client_id: client.id, grant_type: forged })
+  const id = sent.headers.get('x-request-id') ?? ''
+  await setTimeout(400) // rejected requests are written a moment later
+  const { stdout } = await ask(id)
+  const names = stdout.split('\n').map((line) => line.split(' ')[0])
+  t.same(names, ['POST', 'why', 'rule', 'clause', '', 'received', 'client', 'at', 'request', ''])
+  t.notMatch(stdout, /[^\P{C}\n]|[\p{Zl}\p{Zp}]/u)
+  const { stdout: asJson } = await ask('--json', id)
+  t.notMatch(asJson, /[^\P{C}\n]|[\p{Zl}\p{Zp}]/u)
+  t.match(JSON.parse(asJson), { received: forged }, 'JSON has all of it')
+})
+
 t.test('a living token is active, with what it may do and whose it is', async (t) => {
   const live = await tokens()
   const stored = { client: `${client.id} Explained`, person: 'alice', scope: ['openid', 'courses:read'] }

@@ -99,4 +99,11 @@ export const limitFaults = [
     replace: "'checkContinue'",
     tests: wireTests,
   },
+  {
+    id: 'line-breaks-printed',
+    file: 'src/cli/print.ts',
+    find: "text.replaceAll(/[\\p{C}\\p{Zl}\\p{Zp}]/gu, '\\ufffd')",
+    replace: "text.replaceAll(/[^\\P{C}\\n]/gu, '\\ufffd')",
+    tests: ['test/cli/explain.test.ts'],
+  },
 ] as const satisfies readonly OwnFault[]

@@ -2,7 +2,7 @@ import { isUnusedSince } from '../../domain/client-use.ts'
 import type { Client, ClientOrigin, Seconds } from '../../domain/model.ts'
 import { systemClock } from '../../system.ts'
 import { type LocationFlags, withStore } from '../open.ts'
-import { instant, printColumns, printJson, visible } from '../print.ts'
+import { instant, printColumns, printJson } from '../print.ts'
 import { describeClient } from './description.ts'
 
 interface ListFlags extends LocationFlags {
@@ -27,5 +27,5 @@ export async function clientList({ origin, unused, json, ...location }: ListFlag
 function lineOf(client: Client): string[] {
   const { id, origin, authenticationMethod, issuedAt, usedAt, name = '' } = client
   const used = usedAt <= issuedAt ? 'never used' : `used ${instant(usedAt).slice(0, 10)}`
-  return [id, origin, authenticationMethod, instant(issuedAt).slice(0, 10), used, visible(name)]
+  return [id, origin, authenticationMethod, instant(issuedAt).slice(0, 10), used, name]
 }

@@ -1,6 +1,6 @@
 import type { Command } from 'commander'
 import { CommandFailed } from '../failure.ts'
-import { printJson, visible } from '../print.ts'
+import { printJson, visibleLines } from '../print.ts'
 import { addServerFlags, type ServerFlags } from '../server-flags.ts'
 import type { Finding } from './finding.ts'
 
@@ -48,7 +48,7 @@ async function doctor({ config: file, dev, json, offline, ...flags }: DoctorFlag
   const healthy = count('problem') === 0
   if (json) printJson({ healthy, summary, findings })
   else {
-    for (const finding of findings) process.stdout.write(visible(linesOf(finding)))
+    for (const finding of findings) process.stdout.write(visibleLines(linesOf(finding)))
     process.stdout.write(`\n${summary}\n`)
   }
   if (!healthy) throw new CommandFailed(`doctor: ${problems} found`)

@@ -4,7 +4,7 @@ import type { Store } from '../../storage/store.ts'
 import { systemClock } from '../../system.ts'
 import { type LocationFlags, withStore } from '../open.ts'
 import { peopleFor } from '../people.ts'
-import { instant, printColumns, printJson, visible } from '../print.ts'
+import { instant, printColumns, printJson } from '../print.ts'
 import { describeGrant, stateOf } from './grant-state.ts'
 
 interface ListFlags extends LocationFlags {
@@ -41,5 +41,5 @@ function lineOf(grant: Grant, username: string, client: string, now: Seconds): s
   const { id, clientId, approvedAt, rotatedAt, scope } = grant
   const refreshed = rotatedAt === undefined ? 'not refreshed' : `refreshed ${instant(rotatedAt)}`
   const cells = [id, stateOf(grant, now), username, clientId, client, instant(approvedAt), refreshed]
-  return [...cells, scope.join(' ')].map(visible)
+  return [...cells, scope.join(' ')]
 }

@@ -3,7 +3,7 @@ import { isSessionLive } from '../../domain/session.ts'
 import { systemClock } from '../../system.ts'
 import { type LocationFlags, withStore } from '../open.ts'
 import { peopleFor } from '../people.ts'
-import { instant, printColumns, printJson, visible } from '../print.ts'
+import { instant, printColumns, printJson } from '../print.ts'
 
 interface ListFlags extends LocationFlags {
   readonly user?: string
@@ -20,7 +20,7 @@ export async function sessionList({ user, json, ...location }: ListFlags): Promi
       rows.push(...live.map((session) => [session, username] as const))
     }
     if (json) printJson(rows.map(([session, username]) => describe(session, username)))
-    else printColumns(rows.map(([session, username]) => lineOf(session, username).map(visible)))
+    else printColumns(rows.map(([session, username]) => lineOf(session, username)))
   })
 }
 

@@ -1,5 +1,5 @@
 import { type LocationFlags, withStore } from '../open.ts'
-import { printColumns, printJson, visible } from '../print.ts'
+import { printColumns, printJson } from '../print.ts'
 import { describePerson, stateOf } from './person.ts'
 
 /** `lychgate user list`: every person, oldest first. */
@@ -8,12 +8,7 @@ export async function userList(flags: LocationFlags & { readonly json?: true }):
     const accounts = await store.list('account')
     if (flags.json) return printJson(accounts.map(describePerson))
     printColumns(
-      accounts.map((account) => [
-        account.id,
-        visible(account.username),
-        visible(account.email ?? ''),
-        stateOf(account),
-      ]),
+      accounts.map((account) => [account.id, account.username, account.email ?? '', stateOf(account)]),
     )
   })
 }
