@@ -36,14 +36,7 @@ export interface ProvenRedirect {
 export function resolveRedirectUri(parameters: Parameters, client: Client): ProvenRedirect {
   const requested = single(parameters, 'redirect_uri')
   const redirectUri = requested ?? onlyRedirectUri(client, parameters)
-  const anyPort = client.applicationType === 'native'
-  if (!client.redirectUris.some((registered) => redirectUriMatches(registered, redirectUri, { anyPort }))) {
-    throw new OAuthError('invalid_request', 'redirect_uri is not registered for this client', {
-      rule: 'rfc6749-3.1.2.3-simple-string-match',
-      stored: client.redirectUris,
-      received: redirectUri,
-    })
-  }
+  assertRegisteredRedirect(redirectUri, client)
   const match = client.redirectUris.includes(redirectUri)
     ? 'rfc6749-3.1.2.3-simple-string-match'
     : 'rfc8252-7.3-any-port'
@@ -122,6 +115,21 @@ export function owesAuthTime(request: AuthorizationRequest, client: Client): boo
     request.maxAgeSeconds !== undefined ||
     request.claims.idToken.includes('auth_time')
   )
+}
+
+/**
+ * Checks that the redirect URI is one of the client's, RFC 6749 §3.1.2.3.
+ * @throws {OAuthError} `invalid_request`
+ */
+export function assertRegisteredRedirect(redirectUri: string, client: Client): void {
+  const anyPort = client.applicationType === 'native'
+  if (client.redirectUris.some((registered) => redirectUriMatches(registered, redirectUri, { anyPort })))
+    return
+  throw new OAuthError('invalid_request', 'redirect_uri is not registered for this client', {
+    rule: 'rfc6749-3.1.2.3-simple-string-match',
+    stored: client.redirectUris,
+    received: redirectUri,
+  })
 }
 
 function onlyRedirectUri(client: Client, parameters: Parameters): string {

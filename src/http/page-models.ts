@@ -107,6 +107,8 @@ export interface ConsentPage {
   /** openid, profile, email and their like. */
   readonly identity: readonly ConsentScope[]
   readonly areas: readonly ConsentArea[]
+  /** The client changed what this page shows since the user last saw it. */
+  readonly changed: boolean
   /** The rest was allowed before and stays allowed. */
   readonly onlyNew: boolean
   /** Undefined when nothing outlives the access token. */

@@ -13,7 +13,7 @@ import { every, single } from '../domain/parameters.ts'
 import { isLoopbackRedirect } from '../domain/redirect-uri.ts'
 import { narrowScope } from '../domain/scope.ts'
 import type { CatalogueScope } from '../domain/scope-catalogue.ts'
-import { isSameText } from '../domain/secret.ts'
+import { hashSecret, isSameText } from '../domain/secret.ts'
 import type { Text } from '../domain/text.ts'
 import { forged } from '../http/forgery.ts'
 import type { ConsentPage } from '../http/page-models.ts'
@@ -53,7 +53,9 @@ export function consentPage(app: FastifyInstance, deps: AppDeps, goOn: GoOn): vo
     if (app.shortcuts?.agrees) return agree(pending, session, wantedScope(pending.request), now, reply)
     const account = await store.find('account', session.accountId)
     if (account === undefined) throw ended()
-    return show(pending, session, account, single(query, 'only') === 'read', now, reply)
+    const onlyRead = single(query, 'only') === 'read'
+    const changed = single(query, 'changed') !== undefined
+    return show(pending, session, account, { onlyRead, changed }, now, reply)
   })
 
   app.post('/consent', { schema: { hide: true } }, async (request, reply) => {
@@ -66,6 +68,9 @@ export function consentPage(app: FastifyInstance, deps: AppDeps, goOn: GoOn): vo
     const isOver = approved && pending.step !== 'consent'
     if (pending.client === undefined || session === undefined || isOver) return goOn(pending, reply)
     if (!isSameText(single(form, 'csrf'), csrfOf(pending, session))) throw forged(pageUrl(pending))
+    // A client that registered itself can rename itself while its page is open: consent is for what the page showed.
+    if (approved && single(form, 'shown') !== shownOf(pending))
+      return reply.redirect(`${pageUrl(pending)}&changed=1`, 303)
     const allowed = approved ? narrowByPerson(pending.request, askedOf(pending), every(form, 'scope')) : []
     return agree(pending, session, allowed, now, reply)
   })
@@ -94,7 +99,7 @@ export function consentPage(app: FastifyInstance, deps: AppDeps, goOn: GoOn): vo
     pending: PendingAuthorization,
     session: Session,
     account: Account,
-    onlyRead: boolean,
+    { onlyRead, changed }: { readonly onlyRead: boolean; readonly changed: boolean },
     now: Seconds,
     reply: FastifyReply,
   ) => {
@@ -107,7 +112,7 @@ export function consentPage(app: FastifyInstance, deps: AppDeps, goOn: GoOn): vo
     const outlives = client.grantTypes.includes('refresh_token')
     const model: ConsentPage = {
       action,
-      hidden: { interaction: interaction.id, csrf: csrfOf(pending, session) },
+      hidden: { interaction: interaction.id, csrf: csrfOf(pending, session), shown: shownOf(pending) },
       ...(canChange && !onlyRead && { onlyReadUrl: `${pageUrl(pending)}&only=read` }),
       ...(canChange && onlyRead && { allUrl: pageUrl(pending) }),
       account: { name: String(account.claims['name'] ?? account.username), username: account.username },
@@ -116,6 +121,7 @@ export function consentPage(app: FastifyInstance, deps: AppDeps, goOn: GoOn): vo
       resources: foreignResources(request.resource, language),
       identity,
       areas,
+      changed,
       onlyNew: asked.length < wantedScope(request).length,
       ...(outlives && { accessLastsSeconds: config.lifetimes.refreshTokenAbsoluteSeconds }),
       accountUrl: `${service.prefix}/account/apps`,
@@ -145,6 +151,12 @@ export function consentPage(app: FastifyInstance, deps: AppDeps, goOn: GoOn): vo
 /** Whose consent it is, and to whom. */
 function partiesOf({ client }: PendingAuthorization, { accountId }: Session) {
   return { accountId, clientId: client.id }
+}
+
+/** Identifies what the page shows of a client: it differs as soon as the client changes any of it. */
+function shownOf({ client }: PendingAuthorization): string {
+  const { name, localized, clientUri, policyUri, tosUri, redirectUris, grantTypes } = client
+  return hashSecret(JSON.stringify([name, localized, clientUri, policyUri, tosUri, redirectUris, grantTypes]))
 }
 
 function askedOf({ request, client, consent }: PendingAuthorization): Scope {

@@ -1,6 +1,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { reachFrom } from '../credentials/factors.ts'
 import type { AppDeps } from '../deps.ts'
+import { assertRegisteredRedirect } from '../domain/authorization-request.ts'
 import { accept, type Write } from '../domain/decision.ts'
 import { OAuthError } from '../domain/errors.ts'
 import { nextStep, type Step, signInStep } from '../domain/interaction.ts'
@@ -71,6 +72,8 @@ export function pendingLoader(app: FastifyInstance, deps: Pick<AppDeps, 'store' 
     if ('page' in wanted)
       return { ...here, request: wanted, step: signInStep(wanted, interaction, session, now, reach) }
     if (client === undefined) throw ended()
+    // The client may have replaced its redirect URIs since the request came.
+    assertRegisteredRedirect(wanted.redirectUri, client)
     const consent =
       session && client.origin === 'integration'
         ? await store.find('consent', consentKey(session.accountId, client.id))

@@ -13,6 +13,7 @@ import {
   title,
 } from '../helpers/authorization.ts'
 import { authorize, exchange, register } from '../helpers/flow.ts'
+import { registrationAt } from '../helpers/registration.ts'
 import { bob, startServer } from '../helpers/server.ts'
 import { type Page, UserAgent } from '../helpers/user-agent.ts'
 import { json } from '../helpers/wire.ts'
@@ -97,6 +98,53 @@ t.test(
     )
   },
 )
+
+t.test(
+  'consent is for what the page showed: a client that changed while it was open is shown again',
+  async (t) => {
+    const { register: enrol, configure } = registrationAt(server.issuer)
+    const base = { redirect_uris: [client.redirectUri], client_name: 'Honest' }
+    const registered = await enrol({ ...base })
+    const id = String(registered['client_id'])
+    const changes = [
+      { client_name: 'Bank' },
+      { 'client_name#en': 'Bank' },
+      { policy_uri: 'https://evil.example/' },
+      { redirect_uris: [client.redirectUri, 'http://127.0.0.1/other'] },
+      { grant_types: ['authorization_code'] },
+    ]
+    for (const change of changes) {
+      await configure(registered, 'PUT', { client_id: id, ...base })
+      const page = await consentPage({}, person, { ...client, id })
+      t.notMatch(page.html, 'has changed its details')
+      t.equal((await configure(registered, 'PUT', { client_id: id, ...base, ...change })).status, 200)
+      const again = await person.submit(page, { decision: 'approve' })
+      if (again.at !== 'page') throw new Error(`agreed to ${JSON.stringify(change)}: ${again.location}`)
+      t.equal(again.page.status, 200)
+      t.match(again.page.html, 'This app has changed its details.', Object.keys(change).join())
+      const sent = await person.submit(again.page, { decision: 'approve' })
+      t.match(sent, { at: 'redirect', location: /[?&]code=/ }, 'what is shown now can be agreed to')
+    }
+    const page = await consentPage({}, person, { ...client, id })
+    await configure(registered, 'PUT', { client_id: id, ...base, client_name: 'Bank' })
+    t.match(await person.submit(page, { decision: 'deny' }), { location: /[?&]error=access_denied/ })
+  },
+)
+
+t.test('a redirect URI that the client gave up while the page was open gets no response', async (t) => {
+  const { register: enrol, configure } = registrationAt(server.issuer)
+  const registered = await enrol({ redirect_uris: [client.redirectUri] })
+  const id = String(registered['client_id'])
+  const page = await consentPage({}, person, { ...client, id })
+  const moved = { client_id: id, redirect_uris: ['http://127.0.0.1/other'] }
+  t.equal((await configure(registered, 'PUT', moved)).status, 200)
+  for (const decision of ['approve', 'deny']) {
+    const answer = await forge(page, person, { decision })
+    t.equal(answer.status, 400)
+    t.equal(answer.headers.get('location'), null)
+    t.match(await answer.text(), 'redirect_uri is not registered')
+  }
+})
 
 t.test(
   'links of the client are shown with their host and pass nothing on; its logo is not fetched',

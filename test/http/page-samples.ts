@@ -38,6 +38,7 @@ const everyScope = defaultScopeCatalogue.map(({ name }) => name)
 
 const consent: Pages['consent'] = {
   action: '/consent',
+  changed: false,
   hidden,
   onlyReadUrl: '/consent?interaction=lyi_3vQ8&ticked=read',
   allUrl: '/consent?interaction=lyi_3vQ8&ticked=all',
@@ -176,10 +177,12 @@ export const ordinary = {
       accountUrl: '/account',
     },
   },
+  'consent-changed': { page: 'consent', model: { ...consent, changed: true } },
   'consent-identity': {
     page: 'consent',
     model: {
       action: '/consent',
+      changed: false,
       hidden,
       account,
       switchUrl: '/login?interaction=lyi_3vQ8',
@@ -327,6 +330,7 @@ export const hostile = {
       },
       resources: [{ name: hostileText, identifier: hostileText }],
       identity: [hostileScope],
+      changed: false,
       onlyNew: true,
       areas: [{ group: hostileText, read: hostileScope, write: { ...hostileScope, description: 'other' } }],
       accessLastsSeconds: 7_776_000,

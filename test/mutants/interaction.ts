@@ -15,6 +15,27 @@ export const interactionFaults = [
     replace: '',
   },
   {
+    id: 'consent-for-what-was-not-shown',
+    file: consentSource,
+    find: " && single(form, 'shown') !== shownOf(pending)",
+    replace: " && single(form, 'shown') === undefined",
+    tests: ['test/conformance/interaction-consent.test.ts'],
+  },
+  {
+    id: 'consent-forgets-the-links-shown',
+    file: consentSource,
+    find: 'JSON.stringify([name, localized, clientUri, policyUri, tosUri,',
+    replace: 'JSON.stringify([name, localized, clientUri, clientUri, tosUri,',
+    tests: ['test/conformance/interaction-consent.test.ts'],
+  },
+  {
+    id: 'redirect-given-up-still-answered',
+    file: 'src/interaction/pending.ts',
+    find: '    assertRegisteredRedirect(wanted.redirectUri, client)\n',
+    replace: '',
+    tests: ['test/conformance/interaction-consent.test.ts'],
+  },
+  {
     id: 'csrf-not-bound-to-the-login',
     rule: 'rfc6749-10.12-csrf-approval',
     file: consentSource,
