@@ -1,10 +1,10 @@
 import { type Ending, whyInactive } from '../domain/access-token.ts'
 import { handleBelongsTo, type OpenedHandle, openHandle } from '../domain/handle.ts'
-import { endingOf, grantIdOfJwt } from '../domain/jwt-access-token.ts'
-import type { Grant, Seconds } from '../domain/model.ts'
+import { endingOf, grantIdOfJwt, tokenIdOfJwt } from '../domain/jwt-access-token.ts'
+import type { Grant, GrantOfToken, Seconds } from '../domain/model.ts'
 import { hashSecret, secretMatches, secretPrefix } from '../domain/secret.ts'
 import type { KeyRing } from '../keys/key-ring.ts'
-import type { Store } from '../storage/store.ts'
+import { grantOfTokenKey, type Store } from '../storage/store.ts'
 
 /** What there is to say of a token: whether it works now and why not, what it says itself, and what the store says. */
 export interface ExplainedToken {
@@ -53,8 +53,8 @@ async function explainLink(text: string, { store, now }: Sources): Promise<Expla
 }
 
 async function explainHandle(handle: OpenedHandle, { store, now }: Sources): Promise<ExplainedToken> {
-  const { kind, grantId, seq, issuedAt, expiresAt, narrowing } = handle
-  const found = await store.find('grant', grantId)
+  const { kind, grantId, seq, issuedAt, expiresAt, narrowing, tokenId } = handle
+  const found = await store.find('grantOfToken', grantOfTokenKey(grantId, tokenId))
   const received = { grant: grantId, number: seq, issuedAt, expiresAt, ...narrowing }
   if (found !== undefined && !handleBelongsTo(handle, found)) {
     const why = 'its grant exists, with another secret: it was made for another copy of this database'
@@ -68,7 +68,10 @@ async function explainJwt(
   claims: Readonly<Record<string, unknown>>,
   { store, now }: Sources,
 ): Promise<ExplainedToken> {
-  const grant = await store.find('grant', grantIdOfJwt(claims) ?? '')
+  const grant = await store.find(
+    'grantOfToken',
+    grantOfTokenKey(grantIdOfJwt(claims) ?? '', tokenIdOfJwt(claims)),
+  )
   const stored = await factsOf(grant, store)
   const ended = verdict(endingOf(claims), grant, now)
   return { kind: 'JWT access token', ...ended, received: claimFacts(claims), stored }
@@ -135,7 +138,7 @@ function foreign(text: string): ExplainedToken {
   }
 }
 
-function verdict(token: Ending, grant: Grant | undefined, now: Seconds) {
+function verdict(token: Ending, grant: GrantOfToken | undefined, now: Seconds) {
   const ended = whyInactive(token, grant, now)
   return { active: ended === undefined, ...ended }
 }

@@ -1,5 +1,5 @@
 import { handleBelongsTo, type OpenedHandle } from './handle.ts'
-import type { Grant, Scope, Seconds } from './model.ts'
+import type { Grant, GrantOfToken, Scope, Seconds } from './model.ts'
 import { type Resources, scopeAt } from './resource.ts'
 
 /** What a live token says, RFC 7662 §2.2. */
@@ -19,7 +19,7 @@ export interface TokenFacts {
  */
 export function verifyAccessToken(
   handle: OpenedHandle,
-  grant: Grant | undefined,
+  grant: GrantOfToken | undefined,
   resources: Resources,
   now: Seconds,
 ): TokenFacts | undefined {
@@ -74,7 +74,11 @@ const endOfTime = {
  * Why a genuine token or code of ours does nothing now, for the log and `lychgate explain`; undefined when nothing
  * in the store speaks against it.
  */
-export function whyInactive(token: Ending, grant: Grant | undefined, now: Seconds): Inactivity | undefined {
+export function whyInactive(
+  token: Ending,
+  grant: GrantOfToken | undefined,
+  now: Seconds,
+): Inactivity | undefined {
   const { kind, seq, expiresAt, tokenId } = token
   const expired = now >= expiresAt && { rule: endOfTime[kind], why: `it expired at ${expiresAt}` }
   if (grant === undefined) {
@@ -109,7 +113,7 @@ export function whyInactive(token: Ending, grant: Grant | undefined, now: Second
   return undefined
 }
 
-function isLive(handle: OpenedHandle, grant: Grant | undefined, now: Seconds): grant is Grant {
+function isLive<G extends Grant>(handle: OpenedHandle, grant: G | undefined, now: Seconds): grant is G {
   return (
     grant !== undefined &&
     handleBelongsTo(handle, grant) &&

@@ -67,7 +67,6 @@ export function approveGrant(
     seq: 0,
     absoluteExpiresAt: now + lifetimes.refreshTokenAbsoluteSeconds,
     expiresAt: now + lifetimes.codeSeconds,
-    revokedTokens: [],
   }
 }
 

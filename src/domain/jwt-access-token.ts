@@ -1,6 +1,6 @@
 import type { Ending, TokenFacts } from './access-token.ts'
 import { contextClassOf } from './authentication-context.ts'
-import type { Grant, Seconds } from './model.ts'
+import type { Grant, GrantOfToken, Seconds } from './model.ts'
 import type { Access } from './resource.ts'
 import { formatScope } from './scope.ts'
 
@@ -44,15 +44,20 @@ export function grantIdOfJwt(claims: Readonly<Record<string, unknown>>): string 
   return typeof jti === 'string' ? /^([\w-]{16})\.[\w-]{22}$/.exec(jti)?.[1] : undefined
 }
 
+/** The id of a verified JWT access token within its grant. */
+export function tokenIdOfJwt({ jti }: Readonly<Record<string, unknown>>): string {
+  return String(jti).split('.')[1] ?? ''
+}
+
 /** What `whyInactive` asks about, of the claims of a JWT access token of ours. */
-export function endingOf({ exp, jti }: Readonly<Record<string, unknown>>): Ending {
-  return { kind: 'access', seq: 0, expiresAt: Number(exp), tokenId: String(jti).split('.')[1] ?? '' }
+export function endingOf(claims: Readonly<Record<string, unknown>>): Ending {
+  return { kind: 'access', seq: 0, expiresAt: Number(claims['exp']), tokenId: tokenIdOfJwt(claims) }
 }
 
 /** As verifyAccessToken, for the claims of a JWT whose signature, type and issuer were verified; RFC 9068 §4. */
 export function verifyJwtAccessToken(
   claims: Readonly<Record<string, unknown>>,
-  grant: Grant | undefined,
+  grant: GrantOfToken | undefined,
   now: Seconds,
 ): TokenFacts | undefined {
   const { exp, iat, scope, aud, jti } = claims

@@ -266,7 +266,11 @@ export interface Grant {
   readonly revokedAt?: Seconds
   /** The rule by which it was revoked, an id of the requirement ledger. */
   readonly revokedBy?: string
-  /** Token ids (see handle.ts) of single revoked access tokens that have not expired. */
+}
+
+/** A grant as it is read to judge one token of it. */
+export interface GrantOfToken extends Grant {
+  /** The id of that token (see handle.ts) when it was revoked by itself; other tokens are not looked at. */
   readonly revokedTokens: readonly string[]
 }
 

@@ -3,7 +3,7 @@ import { OAuthError } from './errors.ts'
 import { revokeGrant } from './grant.ts'
 import { handleBelongsTo, type OpenedHandle } from './handle.ts'
 import { verifyJwtAccessToken } from './jwt-access-token.ts'
-import type { Client, Grant, Seconds } from './model.ts'
+import type { Client, Grant, GrantOfToken, Seconds } from './model.ts'
 import { held } from './ruling.ts'
 
 /**
@@ -13,7 +13,7 @@ import { held } from './ruling.ts'
  */
 export function revokeToken(
   handle: OpenedHandle,
-  grant: Grant | undefined,
+  grant: GrantOfToken | undefined,
   client: Client,
   now: Seconds,
 ): Decision<void> {
@@ -34,7 +34,7 @@ export function revokeToken(
  */
 export function revokeJwt(
   claims: Readonly<Record<string, unknown>>,
-  grant: Grant | undefined,
+  grant: GrantOfToken | undefined,
   clientId: string,
   now: Seconds,
 ): Decision<void> {
@@ -44,7 +44,7 @@ export function revokeJwt(
   return token === undefined ? accept(undefined) : revokeOne(grant, token.tokenId, token.expiresAt, now)
 }
 
-function revokeOne(grant: Grant, tokenId: string, expiresAt: Seconds, now: Seconds): Decision<void> {
+function revokeOne(grant: GrantOfToken, tokenId: string, expiresAt: Seconds, now: Seconds): Decision<void> {
   if (now >= expiresAt || grant.revokedTokens.includes(tokenId)) return accept(undefined)
   return accept(undefined, { op: 'revokeAccessToken', grantId: grant.id, tokenId, expiresAt })
 }

@@ -6,8 +6,9 @@ import {
   verifyRefreshToken,
   whyInactive,
 } from '../domain/access-token.ts'
-import { endingOf, grantIdOfJwt, verifyJwtAccessToken } from '../domain/jwt-access-token.ts'
-import type { Grant, Seconds } from '../domain/model.ts'
+import { endingOf, grantIdOfJwt, tokenIdOfJwt, verifyJwtAccessToken } from '../domain/jwt-access-token.ts'
+import type { GrantOfToken, Seconds } from '../domain/model.ts'
+import { grantOfTokenKey } from '../storage/store.ts'
 
 /** A token that opens nothing, and why: for the log alone, the answer never tells. */
 export interface DeadToken {
@@ -30,7 +31,7 @@ export function tokenReader({
   return async (token, now) => {
     const handle = await keys.open(token, 'access', 'refresh')
     if (handle !== undefined) {
-      const grant = await store.find('grant', handle.grantId)
+      const grant = await store.find('grantOfToken', grantOfTokenKey(handle.grantId, handle.tokenId))
       const facts =
         handle.kind === 'access'
           ? verifyAccessToken(handle, grant, service.resources, now)
@@ -42,14 +43,14 @@ export function tokenReader({
     if (claims === undefined || grantId === undefined || claims['iss'] !== service.issuer) {
       return foreign
     }
-    const grant = await store.find('grant', grantId)
+    const grant = await store.find('grantOfToken', grantOfTokenKey(grantId, tokenIdOfJwt(claims)))
     return verifyJwtAccessToken(claims, grant, now) ?? dead(endingOf(claims), grant, now)
   }
 }
 
 const foreign: DeadToken = { kind: 'dead', why: 'no access token of this server reads like this' }
 
-function dead(token: Ending, grant: Grant | undefined, now: Seconds): DeadToken {
+function dead(token: Ending, grant: GrantOfToken | undefined, now: Seconds): DeadToken {
   const { why } = whyInactive(token, grant, now) ?? { why: 'its grant does not know it' }
   return { kind: 'dead', why }
 }

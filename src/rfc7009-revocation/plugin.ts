@@ -3,12 +3,13 @@ import { Type } from '@sinclair/typebox'
 import type { AppDeps } from '../deps.ts'
 import { auditGrant } from '../domain/audit.ts'
 import { OAuthError } from '../domain/errors.ts'
-import { grantIdOfJwt } from '../domain/jwt-access-token.ts'
+import { grantIdOfJwt, tokenIdOfJwt } from '../domain/jwt-access-token.ts'
 import type { Seconds } from '../domain/model.ts'
 import { revokeJwt, revokeToken } from '../domain/revocation.ts'
 import { clientOf, requireClient } from '../http/client-authentication.ts'
 import { assertForm, formBodies } from '../http/parameters.ts'
 import { badBody, ErrorResponse } from '../http/schema.ts'
+import { grantOfTokenKey } from '../storage/store.ts'
 
 const RevocationRequest = Type.Object({
   token: Type.Optional(Type.String({ description: 'The access or refresh token.' })),
@@ -64,7 +65,7 @@ export const revocation: FastifyPluginAsyncTypebox<
       const handle = await keys.open(token, 'access', 'refresh')
       const occasion = { at: now, from: request.ip }
       if (handle)
-        await store.transact('grant', handle.grantId, (grant) =>
+        await store.transact('grantOfToken', grantOfTokenKey(handle.grantId, handle.tokenId), (grant) =>
           auditGrant(revokeToken(handle, grant, client, now), grant, occasion),
         )
       else await revokeSigned(token, client.id, occasion)
@@ -76,7 +77,7 @@ export const revocation: FastifyPluginAsyncTypebox<
     const claims = await keys.verify(token, 'at+jwt')
     const grantId = claims && grantIdOfJwt(claims)
     if (grantId)
-      await store.transact('grant', grantId, (grant) =>
+      await store.transact('grantOfToken', grantOfTokenKey(grantId, tokenIdOfJwt(claims)), (grant) =>
         auditGrant(revokeJwt(claims, grant, clientId, occasion.at), grant, occasion),
       )
   }

@@ -5,6 +5,7 @@ import type {
   Client,
   Consent,
   Grant,
+  GrantOfToken,
   HalfSignIn,
   Interaction,
   OneTimeLink,
@@ -38,12 +39,13 @@ export type GrantRow = Omit<typeof table.grants.$inferSelect, 'clientSeq' | 'acc
   readonly clientId: string
   readonly accountId: string
 }
-/** A grant as it is read: with the ids of its revoked access tokens, joined by spaces; without a client that is gone. */
+/** A grant as it is read; without a client or a person that is gone. */
 export type FoundGrantRow = Omit<GrantRow, 'clientId' | 'accountId'> & {
   readonly clientId: string | null
   readonly accountId: string | null
-  readonly revokedTokens: string | null
 }
+/** The same with the id of the token it is read for, when that was revoked by itself. */
+export type FoundGrantOfTokenRow = FoundGrantRow & { readonly revokedToken: string | null }
 export type KeyRow = typeof table.keys.$inferSelect
 export type ThrottleRow = typeof table.throttles.$inferSelect
 export type RefusalRow = Omit<typeof table.refusals.$inferSelect, 'seq'>
@@ -195,7 +197,7 @@ export function consentOfKey(key: string): { readonly accountId: string; readonl
 }
 
 /** The row of a grant; its revoked access tokens are rows of their own. */
-export function grantRow({ revokedTokens: _, acr, ...grant }: Grant): GrantRow {
+export function grantRow({ acr, ...grant }: Grant): GrantRow {
   const { userinfo, idToken } = grant.claims
   const id = packed(grant.id, 12)
   const isPlain = userinfo.length + idToken.length === 0 && acr === undefined
@@ -250,7 +252,6 @@ export function toGrant(row: FoundGrantRow): Grant | undefined {
     seq: row.seq,
     absoluteExpiresAt: row.absoluteExpiresAt,
     expiresAt: row.expiresAt ?? row.refreshExpiresAt ?? 0,
-    revokedTokens: words(row.revokedTokens ?? ''),
     // One by one, not through `present`: this is the hot read.
     ...(acr !== undefined && { acr }),
     ...(row.codeChallenge && { codeChallenge: unpackedHash(row.codeChallenge) }),
@@ -260,6 +261,21 @@ export function toGrant(row: FoundGrantRow): Grant | undefined {
     ...(row.revokedAt !== null && { revokedAt: row.revokedAt }),
     ...(row.revokedBy !== null && { revokedBy: row.revokedBy }),
   }
+}
+
+/** The grant of a row that was read for one token. */
+export function toGrantOfToken({ revokedToken, ...row }: FoundGrantOfTokenRow): GrantOfToken | undefined {
+  const grant = toGrant(row)
+  return grant && { ...grant, revokedTokens: revokedToken === null ? [] : [revokedToken] }
+}
+
+/** The two halves of `grantOfTokenKey(grantId, tokenId)`; undefined when the first is no key of a grant. */
+export function grantOfTokenValues(
+  key: string,
+): { readonly key: Buffer; readonly tokenId: string } | undefined {
+  const at = key.indexOf(' ')
+  const grant = grantKey(key.slice(0, at))
+  return grant && { key: grant, tokenId: key.slice(at + 1) }
 }
 
 /** The primary key of a grant, or undefined for a text that cannot be one. */

@@ -95,7 +95,7 @@ export function stepsOf(write: Write): readonly Step[] {
     case 'deleteConsent':
       return [{ statement: write.op, values: { accountId: write.accountId, clientId: write.clientId } }]
     case 'insertGrant':
-      return insertGrant(write)
+      return [{ statement: write.op, values: { ...grantRow(write.grant) } }]
     case 'redeemGrant':
       return [{ statement: write.op, values: transition(write), exact: true }]
     case 'rotateGrant':
@@ -105,7 +105,7 @@ export function stepsOf(write: Write): readonly Step[] {
     case 'revokeGrantsOf':
       return [revokeGrantsOf(write)]
     case 'revokeAccessToken':
-      return [{ statement: write.op, values: revokedRow(grantIdOf(write), write.tokenId, write.expiresAt) }]
+      return [revokeAccessToken(write)]
     case 'insertKey':
     case 'updateKey':
       return [{ statement: write.op, values: { ...keyRow(write.key) } }]
@@ -124,16 +124,6 @@ export function stepsOf(write: Write): readonly Step[] {
   }
 }
 
-function insertGrant({ grant }: Extract<Write, { op: 'insertGrant' }>): readonly Step[] {
-  const row = grantRow(grant)
-  return [
-    { statement: 'insertGrant', values: { ...row } },
-    ...grant.revokedTokens.map((tokenId): Step => {
-      return { statement: 'revokeAccessToken', values: revokedRow(row.id, tokenId, grant.expiresAt) }
-    }),
-  ]
-}
-
 function revokeGrantsOf(write: Extract<Write, { op: 'revokeGrantsOf' }>): Step {
   const { accountId, clientId, at, rule: by } = write
   return clientId === undefined
@@ -141,8 +131,9 @@ function revokeGrantsOf(write: Extract<Write, { op: 'revokeGrantsOf' }>): Step {
     : { statement: 'revokeGrantsOfConnection', values: { accountId, clientId, at, by } }
 }
 
-function revokedRow(grantId: Buffer, tokenId: string, expiresAt: number) {
-  return { grantId, tokenId, expiresAt }
+function revokeAccessToken(write: Extract<Write, { op: 'revokeAccessToken' }>): Step {
+  const { op, tokenId, expiresAt } = write
+  return { statement: op, values: { grantId: grantIdOf(write), tokenId, expiresAt } }
 }
 
 function transition(write: Extract<Write, { op: 'redeemGrant' | 'rotateGrant' }>) {

@@ -7,6 +7,7 @@ import type {
   Client,
   Consent,
   Grant,
+  GrantOfToken,
   Interaction,
   OneTimeLink,
   Passkey,
@@ -41,6 +42,8 @@ export interface Records {
   /** By `consentKey(accountId, clientId)`. */
   consent: Consent
   grant: Grant
+  /** By `grantOfTokenKey(grantId, tokenId)`. */
+  grantOfToken: GrantOfToken
   throttle: Throttle
   /** By request id. */
   refusal: RefusalRecord
@@ -57,6 +60,16 @@ export type OwnedKind = 'session' | 'passkey' | 'consent' | 'grant'
 /** The key of a remembered consent. */
 export function consentKey(accountId: string, clientId: string): string {
   return `${accountId} ${clientId}`
+}
+
+/** The key of a grant with what is known of one of its tokens. */
+export function grantOfTokenKey(grantId: string, tokenId: string): string {
+  return `${grantId} ${tokenId}`
+}
+
+/** What a decision about a record waits for: every decision about a grant, also about a token of it, waits for the others. */
+export function lockOf(kind: RecordKind, key: string): string {
+  return kind === 'grantOfToken' ? `grant ${key.split(' ', 1)[0]}` : `${kind} ${key}`
 }
 
 /** Which audit events are wanted; an absent member leaves the choice open. */

@@ -4,7 +4,7 @@ import { type Issued, redeemCode } from '../../src/domain/authorization-code.ts'
 import type { Decision } from '../../src/domain/decision.ts'
 import { OAuthError } from '../../src/domain/errors.ts'
 import { openHandle, sealHandle, tokenIdOf } from '../../src/domain/handle.ts'
-import type { Grant } from '../../src/domain/model.ts'
+import type { GrantOfToken } from '../../src/domain/model.ts'
 import { refresh } from '../../src/domain/refresh-token.ts'
 import { scopeAt } from '../../src/domain/resource.ts'
 import { revokeToken } from '../../src/domain/revocation.ts'
@@ -51,7 +51,7 @@ interface Model {
 
 /** The domain over one row, with the writes applied as a store does. */
 class Real {
-  row: Grant = approved
+  row: GrantOfToken = approved
   readonly code = sealHandle(contentsOf(approved, 'code'), handleKey, approved.secret)
   highestSeq = 0
 

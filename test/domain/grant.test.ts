@@ -38,7 +38,6 @@ t.test('an approval keeps what was asked, who agreed and when everything ends', 
     seq: 0,
     absoluteExpiresAt: approvedAt + 3000,
     expiresAt: approvedAt + 60,
-    revokedTokens: [],
   })
 })
 

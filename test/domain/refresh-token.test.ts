@@ -1,7 +1,7 @@
 import t from 'tap'
 import { verifyAccessToken, verifyRefreshToken } from '../../src/domain/access-token.ts'
 import type { Handle } from '../../src/domain/handle.ts'
-import type { Grant } from '../../src/domain/model.ts'
+import type { Grant, GrantOfToken } from '../../src/domain/model.ts'
 import { refresh } from '../../src/domain/refresh-token.ts'
 import {
   active,
@@ -60,7 +60,7 @@ t.test('a stranger who has a used token cannot revoke with it', async (t) => {
 })
 
 t.test('a live access token says what it may do', async (t) => {
-  const facts = (changes: Partial<Handle>, row: Grant | undefined = grant, now = approvedAt + 50) =>
+  const facts = (changes: Partial<Handle>, row: GrantOfToken | undefined = grant, now = approvedAt + 50) =>
     verifyAccessToken(opened(grant, 'access', changes), row, resources, now)
   t.match(facts({}), {
     kind: 'access',
@@ -77,7 +77,7 @@ t.test('a live access token says what it may do', async (t) => {
 
 t.test('a dead one says nothing', async (t) => {
   const handle = opened(grant, 'access')
-  const verify = (row: Grant | undefined, now = approvedAt + 50) =>
+  const verify = (row: GrantOfToken | undefined, now = approvedAt + 50) =>
     verifyAccessToken(handle, row, resources, now)
   t.equal(verify(undefined), undefined)
   t.equal(verify(grant, approvedAt + 100), undefined)

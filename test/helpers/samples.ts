@@ -8,7 +8,14 @@ import {
   openHandle,
   sealHandle,
 } from '../../src/domain/handle.ts'
-import type { AuthorizationRequest, Client, Grant, Interaction, Session } from '../../src/domain/model.ts'
+import type {
+  AuthorizationRequest,
+  Client,
+  Grant,
+  GrantOfToken,
+  Interaction,
+  Session,
+} from '../../src/domain/model.ts'
 import { indexResources, type Resource } from '../../src/domain/resource.ts'
 
 /** Base64url of `size` bytes that nobody can confuse with those of another name. */
@@ -83,7 +90,7 @@ export const resources = indexResources(ownApi, [otherApi, signedApi])
 export const approvedAt = 10_000
 
 /** A grant with its code out. */
-export const approved: Grant = {
+export const approved: GrantOfToken = {
   id: bytesOf('grant', 12),
   secret: bytesOf('grant secret', 16),
   clientId: publicClient.id,
@@ -105,7 +112,7 @@ export const approved: Grant = {
 }
 
 /** The same once its code was redeemed at `approvedAt` and refresh token `seq` is the current one. */
-export function active(seq = 1, changes: Partial<Grant> = {}): Grant {
+export function active(seq = 1, changes: Partial<GrantOfToken> = {}): GrantOfToken {
   return {
     ...approved,
     seq,

@@ -106,4 +106,18 @@ export const limitFaults = [
     replace: "text.replaceAll(/[^\\P{C}\\n]/gu, '\\ufffd')",
     tests: ['test/cli/explain.test.ts'],
   },
+  {
+    id: 'revocation-of-another-token-found',
+    file: 'src/storage/sqlite/statements.ts',
+    find: " and ${revokedAccessTokens.tokenId} = ${value('tokenId')}",
+    replace: '',
+    tests: ['test/storage/sqlite.test.ts'],
+  },
+  {
+    id: 'decision-about-a-token-does-not-wait',
+    file: 'src/storage/store.ts',
+    find: "kind === 'grantOfToken' ?",
+    replace: "kind === 'refusal' ?",
+    tests: ['test/storage/sqlite.test.ts'],
+  },
 ] as const satisfies readonly OwnFault[]

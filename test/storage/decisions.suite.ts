@@ -3,7 +3,7 @@ import { accept, refuse, type Write } from '../../src/domain/decision.ts'
 import { OAuthError } from '../../src/domain/errors.ts'
 import { mintGrantId } from '../../src/domain/grant.ts'
 import type { Grant } from '../../src/domain/model.ts'
-import { consentKey, RecordExists, type Store } from '../../src/storage/store.ts'
+import { consentKey, grantOfTokenKey, lockOf, RecordExists, type Store } from '../../src/storage/store.ts'
 import * as sample from './samples.ts'
 import { grantOwners, insertGrant, type OpenEmpty } from './store.suite.ts'
 
@@ -113,19 +113,38 @@ export function grantWrites(t: Test, openEmpty: OpenEmpty): void {
     t.equal((await store.find('grant', id))?.revokedAt, 1015)
   })
 
-  t.test('revoked access tokens are listed with their grant only, each once', async (t) => {
+  t.test('a revoked access token is found with its grant only, and no other with it', async (t) => {
     const store = await openEmpty(t)
     const [first, second] = [sample.bytes(5, 16), sample.bytes(6, 16)]
     await store.write(...grantOwners, insertGrant, { op: 'insertGrant', grant: sample.fullGrant })
     for (const tokenId of [first, second, first]) {
       await store.write({ op: 'revokeAccessToken', grantId: id, tokenId, expiresAt: 2000 })
     }
-    t.strictSame(new Set((await store.find('grant', id))?.revokedTokens), new Set([first, second]))
-    t.equal((await store.find('grant', id))?.revokedTokens.length, 2)
-    t.strictSame(
-      (await store.find('grant', sample.fullGrant.id))?.revokedTokens,
-      sample.fullGrant.revokedTokens,
-    )
+    const find = (grantId: string, tokenId: string) =>
+      store.find('grantOfToken', grantOfTokenKey(grantId, tokenId))
+    for (const tokenId of [first, second])
+      t.strictSame(await find(id, tokenId), { ...sample.grant, revokedTokens: [tokenId] })
+    t.strictSame(await find(id, sample.bytes(7, 16)), { ...sample.grant, revokedTokens: [] })
+    t.strictSame(await find(sample.fullGrant.id, first), { ...sample.fullGrant, revokedTokens: [] })
+    t.equal(await find(sample.grantId(99), first), undefined)
+    t.equal(await find('no grant', first), undefined)
+    t.equal(await find(id, 'a\0b').then((grant) => grant?.revokedTokens.length ?? 0), 0)
+    t.strictSame(await store.find('grant', id), sample.grant, 'without a token nothing is said of any')
+  })
+
+  t.test('decisions about a token of a grant wait for those about the grant', async (t) => {
+    const store = await openEmpty(t)
+    await store.write(...grantOwners, insertGrant)
+    const tokenId = sample.bytes(5, 16)
+    const revokeOne = () =>
+      store.transact('grantOfToken', grantOfTokenKey(id, tokenId), (grant) =>
+        grant?.revokedAt === undefined && grant?.revokedTokens.length === 0
+          ? accept('revoked', { op: 'revokeAccessToken', grantId: id, tokenId, expiresAt: 2000 })
+          : accept('nothing'),
+      )
+    const all = await Promise.all(Array.from({ length: 20 }, revokeOne))
+    t.equal(all.filter((outcome) => outcome === 'revoked').length, 1)
+    t.equal(lockOf('grantOfToken', grantOfTokenKey(id, tokenId)), lockOf('grant', id))
   })
 
   t.test('an id that is not one of a grant cannot be written', async (t) => {

@@ -211,8 +211,9 @@ async function plansOfFlow(t: Test, url: string): Promise<ReadonlyMap<string, re
 
 /** What a request may do to a grant. */
 const hot = [
-  'find_grant',
   'transact_grant',
+  'find_grant_of_token',
+  'transact_grant_of_token',
   'insertGrant',
   'redeemGrant',
   'rotateGrant',

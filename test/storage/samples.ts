@@ -260,7 +260,6 @@ export const grant: Grant = {
   seq: 0,
   absoluteExpiresAt: 9000,
   expiresAt: 1060,
-  revokedTokens: [],
 }
 
 export const fullGrant: Grant = {
@@ -283,7 +282,6 @@ export const fullGrant: Grant = {
   expiresAt: 4_000_000_002,
   revokedAt: 1040,
   revokedBy: 'rfc6749-4.1.2-code-replay-revokes',
-  revokedTokens: [bytes(3, 16)],
 }
 
 export const key: StoredKey = {

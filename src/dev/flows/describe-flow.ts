@@ -1,6 +1,7 @@
 import type { Deps } from '../../deps.ts'
 import { whyInactive } from '../../domain/access-token.ts'
-import type { Grant, Seconds } from '../../domain/model.ts'
+import type { GrantOfToken, Seconds } from '../../domain/model.ts'
+import { grantOfTokenKey } from '../../storage/store.ts'
 import type { Exchange, Flow, TokenNode, TokenSight } from './flow.ts'
 import type { KeptExchange, KeptFlow } from './flow-book.ts'
 import type { SeenToken } from './token-sights.ts'
@@ -14,11 +15,10 @@ export async function describeFlow(
 ): Promise<Flow> {
   const [first, last] = [kept.exchanges[0], kept.exchanges.at(-1)]
   const tokens = kept.exchanges.flatMap(({ issued }) => issued)
-  const grantIds = [...new Set(tokens.flatMap(({ grantId }) => grantId ?? []))]
-  const grants = new Map<string, Grant>()
-  for (const id of grantIds) {
-    const grant = await store.find('grant', id)
-    if (grant !== undefined) grants.set(id, grant)
+  const grants = new Map<string, GrantOfToken>()
+  for (const key of new Set(tokens.flatMap((token) => grantKeyOf(token) ?? []))) {
+    const grant = await store.find('grantOfToken', key)
+    if (grant !== undefined) grants.set(key, grant)
   }
   const { clientId } = kept
   const client = clientId === undefined ? undefined : await store.find('client', clientId)
@@ -74,7 +74,7 @@ interface Growing extends Omit<TokenNode, 'children'> {
 /** What was made from what: a code is the root of what it was exchanged for, a refresh token of what came of it. */
 function lineageOf(
   exchanges: readonly KeptExchange[],
-  grants: ReadonlyMap<string, Grant>,
+  grants: ReadonlyMap<string, GrantOfToken>,
   now: Seconds,
 ): readonly TokenNode[] {
   const nodes = new Map<string, Growing>()
@@ -98,14 +98,18 @@ function lineageOf(
 
 function stateOf(
   token: SeenToken,
-  grants: ReadonlyMap<string, Grant>,
+  grants: ReadonlyMap<string, GrantOfToken>,
   now: Seconds,
 ): Pick<TokenNode, 'active' | 'why' | 'rule'> {
-  const { kind, grantId, seq = 0, expiresAt = 0, tokenId = '' } = token
+  const { kind, seq = 0, expiresAt = 0, tokenId = '' } = token
   if (kind === 'id') return { active: now < expiresAt }
   const ending = { kind, seq, expiresAt, tokenId }
-  const inactive = whyInactive(ending, grantId === undefined ? undefined : grants.get(grantId), now)
+  const inactive = whyInactive(ending, grants.get(grantKeyOf(token) ?? ''), now)
   return inactive === undefined ? { active: true } : { active: false, ...inactive }
+}
+
+function grantKeyOf({ grantId, tokenId = '' }: SeenToken): string | undefined {
+  return grantId === undefined ? undefined : grantOfTokenKey(grantId, tokenId)
 }
 
 function sightOf({ tokenId: _id, ...sight }: SeenToken): TokenSight {

@@ -7,12 +7,14 @@ import {
   auditFilterRow,
   consentOfKey,
   grantKey,
+  grantOfTokenValues,
   throttleKey,
   toAccount,
   toAuditEvent,
   toClient,
   toConsent,
   toGrant,
+  toGrantOfToken,
   toInteraction,
   toKey,
   toLink,
@@ -26,6 +28,7 @@ import { stepsOf } from '../steps.ts'
 import {
   type AuditFilter,
   type ListableKind,
+  lockOf,
   type OwnedKind,
   type RecordKind,
   type Records,
@@ -105,8 +108,8 @@ export async function openPostgresStore(url: string, options: Required<StoreOpti
     list: (kind) => withConnection(({ list }) => list[kind]()),
     listOf: (kind, accountId) => withConnection(({ listOf }) => listOf[kind](accountId)),
     transact: async (kind, key, decide) => {
-      const decision = await inTurn(`${kind} ${key}`, () =>
-        inTransaction(beginLocked(kind, key), async ({ transact, apply }) => {
+      const decision = await inTurn(lockOf(kind, key), () =>
+        inTransaction(beginLocked(lockOf(kind, key)), async ({ transact, apply }) => {
           const decided = decide(await transact[kind](key))
           await apply(decided.writes)
           return decided
@@ -149,8 +152,8 @@ export async function openPostgresStore(url: string, options: Required<StoreOpti
  * Decisions of all processes about one key wait for each other, also while there is no row to lock. The lock is taken before the read,
  * so that the read's snapshot shows everything earlier decisions wrote, in other tables too.
  */
-function beginLocked(kind: RecordKind, key: string): string {
-  const lock = hash('sha256', `${kind} ${key}`, 'buffer').readBigInt64BE()
+function beginLocked(name: string): string {
+  const lock = hash('sha256', name, 'buffer').readBigInt64BE()
   return `begin; select pg_advisory_xact_lock(${lock})`
 }
 
@@ -214,6 +217,10 @@ function loadsOf(loads: ReturnType<typeof prepareLoads>): Loads {
     grant: (id) => {
       const key = grantKey(id)
       return first(key && loads.grant.execute({ key }), toGrant)
+    },
+    grantOfToken: (key) => {
+      const values = text(key) && grantOfTokenValues(key)
+      return first(values && loads.grantOfToken.execute(values), toGrantOfToken)
     },
     throttle: (key) => first(loads.throttle.execute({ key: throttleKey(key) }), toThrottle),
     key: (key) => first(text(key) && loads.key.execute({ key }), toKey),

@@ -81,8 +81,13 @@ export function prepareLoads(db: NodePgDatabase, purpose: 'find' | 'transact') {
       db.select().from(interactions).where(is(interactions.id)),
     ),
     consent: ready('consent', consents, db.select().from(consents).where(isConsent)),
-    // One statement and no `now`: an id of an expired token does no harm until it is swept.
     grant: ready('grant', grants, selectGrants(db).where(is(grants.id))),
+    // One statement and no `now`: an id of an expired token does no harm until it is swept.
+    grantOfToken: ready(
+      'grant_of_token',
+      grants,
+      selectGrants(db, { revokedToken: revokedToken() }).where(is(grants.id)),
+    ),
     throttle: ready('throttle', throttles, db.select().from(throttles).where(is(throttles.key))),
     key: ready('key', keys, db.select().from(keys).where(is(keys.id))),
     keyRing: ready('key_ring', keys, db.select().from(keys).orderBy(asc(keys.createdAt), asc(keys.id))),
@@ -90,13 +95,17 @@ export function prepareLoads(db: NodePgDatabase, purpose: 'find' | 'transact') {
   }
 }
 
+/** The id of the token that is asked about, if it was revoked: a client may revoke thousands of a grant. */
+function revokedToken(): SQL<string | null> {
+  return sql<string | null>`(select ${revokedAccessTokens.tokenId} from ${revokedAccessTokens}
+    where ${revokedAccessTokens.grantId} = ${grants.id} and ${revokedAccessTokens.tokenId} = ${value('tokenId')})`
+}
+
 /** Grants with the ids of their client and their person; without them they are not found. */
-function selectGrants(db: NodePgDatabase) {
+function selectGrants<F extends Record<string, SQL>>(db: NodePgDatabase, more: F = {} as F) {
   const { clientSeq, accountSeq, ...grantColumns } = getTableColumns(grants)
-  const revokedTokens = sql<string | null>`(select string_agg(${revokedAccessTokens.tokenId}, ' ')
-    from ${revokedAccessTokens} where ${revokedAccessTokens.grantId} = ${grants.id})`
   return db
-    .select({ ...grantColumns, clientId: clients.id, accountId: accounts.id, revokedTokens })
+    .select({ ...grantColumns, clientId: clients.id, accountId: accounts.id, ...more })
     .from(grants)
     .innerJoin(clients, eq(clients.seq, clientSeq))
     .innerJoin(accounts, eq(accounts.seq, accountSeq))

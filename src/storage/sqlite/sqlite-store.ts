@@ -5,12 +5,14 @@ import {
   auditFilterRow,
   consentOfKey,
   grantKey,
+  grantOfTokenValues,
   throttleKey,
   toAccount,
   toAuditEvent,
   toClient,
   toConsent,
   toGrant,
+  toGrantOfToken,
   toInteraction,
   toKey,
   toLink,
@@ -146,6 +148,10 @@ function loadsOf(reads: ReturnType<typeof prepareReads>): Loads {
     grant: (id) => {
       const key = grantKey(id)
       return key && mapped(reads.grant.get({ key }), toGrant)
+    },
+    grantOfToken: (key) => {
+      const values = grantOfTokenValues(key)
+      return values && mapped(reads.grantOfToken.get(values), toGrantOfToken)
     },
     throttle: (key) => mapped(reads.throttle.get({ key: throttleKey(key) }), toThrottle),
     key: (key) => mapped(reads.key.get({ key }), toKey),

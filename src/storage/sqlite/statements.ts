@@ -52,10 +52,11 @@ export function prepareReads(db: Connected) {
     accountId: sql<
       string | null
     >`(select ${accounts.id} from ${accounts} where ${accounts.seq} = ${accountSeq})`,
-    // No `now`: the id of an expired token does no harm until it is swept.
-    revokedTokens: sql<string | null>`(select group_concat(${revokedAccessTokens.tokenId}, ' ')
-      from ${revokedAccessTokens} where ${revokedAccessTokens.grantId} = ${grants.id})`,
   }
+  // Of the one token alone: a client may revoke thousands of a grant. And no `now`: the id of an expired token does no
+  // harm until it is swept.
+  const revokedToken = sql<string | null>`(select ${revokedAccessTokens.tokenId} from ${revokedAccessTokens}
+    where ${revokedAccessTokens.grantId} = ${grants.id} and ${revokedAccessTokens.tokenId} = ${value('tokenId')})`
   const find = <T extends SQLiteTable>(table: T, where: SQL | undefined) =>
     compileFinder(db, getTableColumns(table), table, where)
   const byLogin = or(eq(accounts.username, value('key')), eq(accounts.email, value('key')))
@@ -116,6 +117,7 @@ export function prepareReads(db: Connected) {
     ),
     consentsOf: of(consents, consents.accountId, consents.grantedAt, consents.clientId),
     grant: compileFinder(db, found, grants, eq(grants.id, value('key'))),
+    grantOfToken: compileFinder(db, { ...found, revokedToken }, grants, eq(grants.id, value('key'))),
     grantsOf: db
       .select(found)
       .from(grants)
