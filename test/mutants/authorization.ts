@@ -24,8 +24,8 @@ export const authorizationFaults = [
     id: 'redirect-not-looked-up',
     rule: 'rfc6749-3.1.2.4-invalid-not-redirected',
     file: request,
-    find: 'if (!client.redirectUris.some(',
-    replace: 'if (client.redirectUris.length === 0 && !client.redirectUris.some(',
+    find: 'if (client.redirectUris.some(',
+    replace: 'if (client.redirectUris.length > 0 || client.redirectUris.some(',
   },
   {
     id: 'loopback-path-not-compared',
