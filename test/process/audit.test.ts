@@ -63,7 +63,8 @@ t.test('registering, changing and deleting a client are one event each', async (
   const authorized = { ...headers, authorization: `Bearer ${token}` }
   const change = (body: object, auth = authorized) =>
     fetch(uri, { method: 'PUT', headers: auth, body: JSON.stringify(body) })
-  t.match(await eventsOf(() => change({ ...metadata, client_id: id })), [
+  t.strictSame(await eventsOf(() => change({ ...metadata, client_id: id })), [], 'nothing changed: no event')
+  t.match(await eventsOf(() => change({ ...metadata, client_id: id, client_name: 'Changed' })), [
     { name: 'registration-changed', by: 'client', clientId: id, from },
   ])
   t.strictSame(await eventsOf(() => change({ client_id: id, redirect_uris: [] })), [], 'refused: no event')
