@@ -32,7 +32,6 @@ const tags = new Set(
 export function faultOfForm(sent: Sent, answer: Answer, world: World): string | undefined {
   const { status, headers, body } = answer
   if (sent.bytes && status === 0) return undefined
-  if (isNodesOwn(sent, answer)) return undefined
   if (!statuses.includes(status)) return `status ${status}`
   const all = `${JSON.stringify(headers)} ${answer.cookies.join(' ')} ${body.length < 50_000 ? body : ''}`
   const leak = leaks.exec(all)?.[0] ?? world.secrets.find((secret) => all.includes(secret))
@@ -46,12 +45,6 @@ export function faultOfForm(sent: Sent, answer: Answer, world: World): string | 
   if (status >= 400 && !isBodyless) return `an error of type ${type}`
   if (status >= 400 && type === '' && sent.method !== 'HEAD') return 'an error without content'
   return faultOfHeaders(sent, answer)
-}
-
-/** A missing Host, and an expectation it does not know, Node answers by itself, without content. */
-function isNodesOwn({ bytes, headers }: Sent, { status, body }: Answer): boolean {
-  const mayBe = bytes !== undefined || headers.some(([name]) => name === 'Host' || name === 'Expect')
-  return mayBe && (status === 400 || status === 417) && body === ''
 }
 
 function faultOfJson({ target, method, bytes }: Sent, { status, headers, body }: Answer): string | undefined {
