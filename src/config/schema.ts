@@ -264,9 +264,9 @@ export const ConfigSchema = Type.Object(
     registration: Type.Object(
       {
         loopbackHosts: Type.Array(Type.Union([Type.Literal('localhost')]), {
-          default: [],
-          description: 'Host names accepted in redirect URIs beside 127.0.0.1 and [::1].',
-          examples: [['localhost']],
+          default: ['localhost'],
+          description:
+            'Host names accepted in redirect URIs beside 127.0.0.1 and [::1]; [] accepts these two only.',
         }),
         foreignRedirects: Type.Union([Type.Literal('refuse'), Type.Literal('drop')], {
           default: 'refuse',

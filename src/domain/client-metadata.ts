@@ -184,7 +184,7 @@ function readRedirectUris(members: JsonObject, policy: RegistrationPolicy): read
   if (accepted.length > 0) return accepted
   throw new OAuthError(
     'invalid_redirect_uri',
-    `redirect_uris has no entry of the form ${loopbackForm(policy)}`,
+    `redirect_uris has no entry of the form ${loopbackForm(policy)}; ${remedyFor(uris[0] ?? '', false)}`,
     {
       rule: 'seed-5-registration-loopback-only',
       received: uris,
@@ -205,7 +205,8 @@ function loopbackOnly(
   code: 'invalid_redirect_uri' | 'invalid_client_metadata',
 ): readonly string[] {
   if (uris.length > policy.redirectUris) {
-    throw new OAuthError(code, `${member} has more than ${policy.redirectUris} entries`, {
+    const description = `${member} has more than ${policy.redirectUris} entries (limits.redirectUris)`
+    throw new OAuthError(code, description, {
       rule: 'lychgate-limits-redirect-uris',
       received: uris.length,
     })
@@ -220,10 +221,20 @@ function loopbackOnly(
     })
   }
   if (foreign < 0 || policy.foreignRedirects === 'drop') return accepted
-  throw new OAuthError(code, `${member}[${foreign}] is not of the form ${loopbackForm(policy)}`, {
+  const description = `${member}[${foreign}] is not of the form ${loopbackForm(policy)}`
+  const remedy = remedyFor(uris[foreign] ?? '', accepted.length > 0)
+  throw new OAuthError(code, `${description}; ${remedy}`, {
     rule: 'seed-5-registration-loopback-only',
     received: uris[foreign],
   })
+}
+
+/** The setting or command that would accept the redirect URI, for the developer of the client. */
+function remedyFor(uri: string, isMixed: boolean): string {
+  if (isLoopbackRedirect(uri, ['localhost']))
+    return 'the setting registration.loopbackHosts can add localhost'
+  if (isMixed) return 'the setting registration.foreignRedirects=drop would drop it and keep the others'
+  return 'an operator adds a client with https redirects by lychgate client add'
 }
 
 function loopbackForm({ loopbackHosts }: RegistrationPolicy): string {
@@ -287,7 +298,7 @@ function readCeiling(members: JsonObject, catalogue: Scope): Scope | undefined {
   const ceiling = narrowScope(asked, catalogue)
   if (asked.length === 0) return undefined
   if (ceiling.length > 0) return ceiling
-  throw refusal('scope has no name that this server knows', {
+  throw refusal('scope has no name that this server knows (the setting scopes)', {
     rule: 'rfc7591-2-scope-string',
     received: asked,
   })

@@ -21,7 +21,9 @@ const told = {
   post_logout_redirect_uris: Type.Optional(texts('Where a person may be sent after logging out: loopback.')),
 }
 
-const redirectUris = texts('`http://127.0.0.1[:port]/path` or `http://[::1][:port]/path`; the port is free.')
+const redirectUris = texts(
+  '`http://127.0.0.1[:port]/path`, and the same with `[::1]` or `localhost`; the port is free.',
+)
 const authenticationMethod = Type.String({
   enum: ['none', 'client_secret_post', 'client_secret_basic'],
   description: 'How it authenticates; `none` when left out.',

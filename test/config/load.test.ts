@@ -35,7 +35,7 @@ t.test('without any setting a development server has every default', async (t) =
     host: '127.0.0.1',
     port: 9400,
     lifetimes: { codeSeconds: 60, accessTokenSeconds: 3600 },
-    registration: { loopbackHosts: [], foreignRedirects: 'refuse' },
+    registration: { loopbackHosts: ['localhost'], foreignRedirects: 'refuse' },
     rateLimits: 'on',
   })
   t.equal(config.scopes.length, 38)

@@ -5,14 +5,71 @@ import { startServer } from '../helpers/server.ts'
 const { issuer, deps } = await startServer(t)
 const { post, register, authorize, mayAuthorize, tokenError } = registrationAt(issuer)
 
-t.test('[rfc8252-8.3-localhost-not-recommended] localhost is refused', async (t) => {
-  assertRefused(
-    t,
-    await post({ redirect_uris: ['http://localhost:1/cb'] }),
-    'invalid_redirect_uri',
-    'localhost',
-  )
+t.test('localhost is accepted by default, and its port is free', async (t) => {
+  const client = await register({ redirect_uris: ['http://localhost:1234/callback'] })
+  t.strictSame(client['redirect_uris'], ['http://localhost:1234/callback'])
+  t.match(client, { application_type: 'native', token_endpoint_auth_method: 'none' })
+  t.ok(await mayAuthorize(client['client_id'], 'http://localhost:5678/callback'))
+  t.ok(await mayAuthorize(client['client_id'], 'http://localhost/callback'))
+  for (const host of ['127.0.0.1', '[::1]', 'LOCALHOST', 'localhost.', 'localhost@evil.example']) {
+    const uri = `http://${host}:1234/callback`
+    assertNotSentAway(t, await authorize(client['client_id'], { redirect_uri: uri }), uri)
+  }
 })
+
+t.test(
+  '[rfc8252-8.3-localhost-not-recommended] localhost is rejected where the setting leaves it out',
+  async (t) => {
+    const narrow = registrationAt((await startServer(t, { registration: { loopbackHosts: [] } })).issuer)
+    const answer = await narrow.post({ redirect_uris: ['http://localhost:1/cb'] })
+    assertRefused(t, answer, 'invalid_redirect_uri', 'localhost')
+    t.match(answer.body['error_description'], /registration\.loopbackHosts/)
+    t.equal((await narrow.post({ redirect_uris: ['http://127.0.0.1:1/cb'] })).status, 201)
+  },
+)
+
+t.test(
+  '[seed-5-registration-loopback-only] the text of a redirect URI decides, so names like localhost are rejected',
+  async (t) => {
+    for (const authority of [
+      'LOCALHOST',
+      'Localhost:1',
+      'localhost.',
+      'localhost.:1',
+      'localhost.evil.example',
+      'localhost:1.evil.example',
+      'evil.localhost',
+      'localhost@evil.example',
+      'localhost:1@evil.example',
+      'user@localhost',
+      'localhost%2eevil.example',
+      'localhost%00',
+      'local%68ost',
+      'localhost:',
+      'localhost:0',
+      'localhost:01',
+      'localhost:65536',
+      'localhost\\@evil.example',
+      'loc\talhost',
+      '\uff4cocalhost',
+      'localho\u017ft',
+      'localhos\u0442',
+      '[localhost]',
+      'localhost#',
+      'localhost?',
+    ]) {
+      const uri = `http://${authority}/cb`
+      assertRefused(t, await post({ redirect_uris: [uri] }), 'invalid_redirect_uri', uri)
+    }
+    for (const uri of [
+      'https://localhost:1/cb',
+      'HTTP://localhost:1/cb',
+      'http:localhost/cb',
+      '//localhost/cb',
+    ])
+      assertRefused(t, await post({ redirect_uris: [uri] }), 'invalid_redirect_uri', uri)
+  },
+)
 
 t.test('[rfc8252-8.4-native-public] a native client is what it registered as', async (t) => {
   const open = await register({ application_type: 'native', token_endpoint_auth_method: 'none' })

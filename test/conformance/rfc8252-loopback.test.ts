@@ -12,7 +12,7 @@ import { authorize, exchange, register } from '../helpers/flow.ts'
 import { startServer } from '../helpers/server.ts'
 import { assertRefused } from '../helpers/wire.ts'
 
-const server = await startServer(t, { registration: { loopbackHosts: ['localhost'] } })
+const server = await startServer(t)
 const person = await signedIn(server, await register(server))
 const v4 = await register(server, { redirect_uris: ['http://127.0.0.1:1234/cb'] })
 const withoutPort = await register(server, { redirect_uris: ['http://127.0.0.1/cb'] })

@@ -14,11 +14,25 @@ export const registrationFaults = [
     replace: "return uri.startsWith('https://') || redirect !== undefined &&",
   },
   {
-    id: 'localhost-registered',
+    id: 'localhost-registered-where-narrowed',
     rule: 'rfc8252-8.3-localhost-not-recommended',
     file: redirect,
     find: "string[] = ['127.0.0.1', '[::1]']",
     replace: "string[] = ['127.0.0.1', '[::1]', 'localhost']",
+  },
+  {
+    id: 'localhost-matches-any-loopback-host',
+    rule: 'rfc8252-7.3-ipv6-literal',
+    file: redirect,
+    find: 'return expected.host === given.host && expected.rest === given.rest',
+    replace: 'return expected.rest === given.rest',
+  },
+  {
+    id: 'localhost-in-any-case',
+    rule: 'seed-5-registration-loopback-only',
+    file: redirect,
+    find: '(?<rest>${pathAndQuery})$`,\n)',
+    replace: "(?<rest>${pathAndQuery})$`,\n  'i',\n)",
   },
   {
     id: 'loopback-read-by-a-url-parser',
