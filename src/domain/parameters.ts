@@ -12,7 +12,8 @@ export interface ParameterLimits {
 }
 
 /**
- * Reads `application/x-www-form-urlencoded`, RFC 6749 appendix B: UTF-8, `+` is a space.
+ * Reads `application/x-www-form-urlencoded`, RFC 6749 appendix B: UTF-8, `+` is a space. So is a raw space inside a
+ * value, as the WHATWG URL Standard §5.1 reads it: oidc-agent sends one.
  * @throws {OAuthError} `invalid_request` for a broken percent-encoding, bytes that are not UTF-8, NUL, or too much.
  */
 export function parseParameters(text: string, limits: ParameterLimits): Parameters {
@@ -25,10 +26,12 @@ export function parseParameters(text: string, limits: ParameterLimits): Paramete
       stored: limits.parameters,
     })
   // Encoded text is printable ASCII; bytes that are not UTF-8 have become other characters before they come here.
-  if (/[^\x21-\x7e]/.test(text)) throw malformed()
+  if (/[^\x20-\x7e]/.test(text)) throw malformed()
   for (const pair of pairs) {
     const split = pair.indexOf('=')
-    const name = decode(split < 0 ? pair : pair.slice(0, split))
+    const encodedName = split < 0 ? pair : pair.slice(0, split)
+    if (encodedName.includes(' ')) throw malformed()
+    const name = decode(encodedName)
     const value = decode(split < 0 ? '' : pair.slice(split + 1))
     // A character has three bytes at most: hardly any value has to be counted.
     if (value.length * 3 > limits.parameterBytes && Buffer.byteLength(value) > limits.parameterBytes) {

@@ -52,7 +52,7 @@ t.test('names of Object.prototype are names like others', async (t) => {
 
 t.test('what is not form-urlencoded UTF-8 is refused, wherever it stands', async (t) => {
   const broken = ['%', '%4', '%zz', '%C3', '%FF', '%C0%80', '%ED%A0%80', '%F8%88%80%80%80', '%00', 'a%00b']
-  const raw = ['é', '\u{fffd}', '\0', 'a b', 'a\tb', 'a\nb', 'a\r', '\x7f', '😀']
+  const raw = ['é', '\u{fffd}', '\0', 'a\tb', 'a\nb', 'a\r', '\x7f', '😀']
   for (const text of [...broken, ...raw]) {
     for (const place of [
       `a=${text}`,
@@ -68,6 +68,18 @@ t.test('what is not form-urlencoded UTF-8 is refused, wherever it stands', async
         JSON.stringify(place),
       )
     }
+  }
+})
+
+t.test('a raw space inside a value is a space, and nowhere else is there one', async (t) => {
+  t.strictSame(members('scope=openid profile&x=1'), { scope: 'openid profile', x: '1' })
+  t.strictSame(members('a= b &c=d%20e f+g'), { a: ' b ', c: 'd e f g' })
+  for (const text of ['a b=1', ' a=1', 'a =1', 'a=1& b=2', 'a b', ' ', 'a=1&b c']) {
+    t.throws(
+      () => parse(text),
+      { code: 'invalid_request', detail: { rule: 'rfc6749-B-form-encoding' } },
+      JSON.stringify(text),
+    )
   }
 })
 

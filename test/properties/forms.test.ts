@@ -78,7 +78,8 @@ const body = fc.oneof(
 /** Why strict reading refuses the text, by hand; the WHATWG, which reads anything, is asked only about the rest. */
 function whyUnreadable(text: string): string | undefined {
   const characters = Array.from({ length: text.length }, (_, at) => text.charCodeAt(at))
-  if (characters.some((code) => code < 0x21 || code > 0x7e)) return 'not printable ASCII'
+  if (characters.some((code) => code < 0x20 || code > 0x7e)) return 'not printable ASCII'
+  if (text.split('&').some((pair) => pair.split('=')[0]?.includes(' '))) return 'a raw space in a name'
   if (text.split('&').length > limits.parameters) return 'too many'
   const bytes: number[] = []
   for (let at = 0; at < text.length; at += 1) {

@@ -53,6 +53,8 @@ const malformed = (form: string): Readonly<Record<string, string | Buffer>> => (
   'an overlong encoding': `${form}&x=%C0%AF`,
   'an encoded NUL': `${form}&x=a%00b`,
   'NUL in a name': `${form}&a%00b=x`,
+  'a raw space in a name': `${form}&a b=x`,
+  'a raw line break': `${form}&x=a\r\nb`,
   'a raw NUL': Buffer.from(`${form}&x=\0`),
   'raw UTF-8': Buffer.from(`${form}&x=é`),
   'raw Latin-1': Buffer.from(`${form}&x=é`, 'latin1'),
