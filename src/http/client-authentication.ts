@@ -6,6 +6,7 @@ import {
   parseClientCredentials,
 } from '../domain/client-authentication.ts'
 import type { Client } from '../domain/model.ts'
+import type { Parameters } from '../domain/parameters.ts'
 import type { Store } from '../storage/store.ts'
 import { parametersOf } from './parameters.ts'
 
@@ -24,17 +25,23 @@ export const clientAuthentication = fp(
   { name: 'client-authentication' },
 )
 
-/** Authenticates the client of a form request, RFC 6749 §2.3, or refuses with `invalid_client`. */
+/**
+ * Authenticates the client of a form request, RFC 6749 §2.3, or refuses with `invalid_client`.
+ * @param inferClientId Names the client of a request that has no client credentials at all.
+ */
 export function requireClient(
   store: Store,
   realm: AuthenticationRealm = { alwaysUnauthorized: false },
+  inferClientId?: (parameters: Parameters) => Promise<string | undefined>,
 ): preHandlerAsyncHookHandler {
   return async (request) => {
-    const credentials = parseClientCredentials(
-      request.headers.authorization,
-      parametersOf(request.body),
-      realm,
-    )
+    const { authorization } = request.headers
+    const sent = parametersOf(request.body)
+    const isAnonymous =
+      authorization === undefined && sent['client_id'] === undefined && sent['client_secret'] === undefined
+    const inferred = isAnonymous ? await inferClientId?.(sent) : undefined
+    const parameters = inferred === undefined ? sent : { ...sent, client_id: inferred }
+    const credentials = parseClientCredentials(authorization, parameters, realm)
     request.client = authenticateClient(await store.find('client', credentials.clientId), credentials, realm)
   }
 }

@@ -47,7 +47,9 @@ export const TokenRequest = Type.Object({
       description: 'A part of the granted resources, RFC 8707.',
     }),
   ),
-  client_id: text('Required unless the client authenticates with HTTP Basic.'),
+  client_id: text(
+    'Required unless the client authenticates with HTTP Basic; a public client may leave it out when refreshing.',
+  ),
   client_secret: text('Clients registered with client_secret_post.'),
 })
 

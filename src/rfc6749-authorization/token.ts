@@ -3,7 +3,9 @@ import type { Static } from '@sinclair/typebox'
 import fp from 'fastify-plugin'
 import type { AppDeps } from '../deps.ts'
 import { OAuthError } from '../domain/errors.ts'
+import { handleBelongsTo } from '../domain/handle.ts'
 import type { Client, GrantType } from '../domain/model.ts'
+import type { Parameters } from '../domain/parameters.ts'
 import { clientOf, requireClient } from '../http/client-authentication.ts'
 import { assertForm, formBodies } from '../http/parameters.ts'
 import { badBody, ErrorResponse } from '../http/schema.ts'
@@ -46,10 +48,9 @@ export const grantTypes = fp(
  * RFC 6749 §3.2: the token endpoint. It owns what every grant type shares (form, client authentication, whether the
  * client may use the grant type); a grant type only does what is its own.
  */
-export const token: FastifyPluginAsyncTypebox<Pick<AppDeps, 'config' | 'service' | 'store'>> = async (
-  app,
-  { config, service, store },
-) => {
+export const token: FastifyPluginAsyncTypebox<
+  Pick<AppDeps, 'config' | 'service' | 'store' | 'keys'>
+> = async (app, { config, service, store, keys }) => {
   app.advertise({
     token_endpoint: `${service.issuer}/api/oauth/token`,
     token_endpoint_auth_methods_supported: ['none', 'client_secret_post', 'client_secret_basic'],
@@ -73,7 +74,7 @@ export const token: FastifyPluginAsyncTypebox<Pick<AppDeps, 'config' | 'service'
         },
       },
       preValidation: assertForm,
-      preHandler: requireClient(store),
+      preHandler: requireClient(store, { alwaysUnauthorized: false }, clientOfRefreshToken({ store, keys })),
     },
     async (request) => {
       const client = clientOf(request)
@@ -106,4 +107,26 @@ function grantHandler(
     stored: client.grantTypes,
     received: grantType,
   })
+}
+
+/**
+ * The public client a genuine refresh token was issued to, RFC 6749 §6: a refresh may leave out `client_id`, which RFC
+ * 6749 §3.2.1 demands of the authorization_code request only. Spring Security 6 sends none.
+ * @throws {OAuthError} `invalid_grant` for a genuine token whose grant is gone.
+ */
+function clientOfRefreshToken({ store, keys }: Pick<AppDeps, 'store' | 'keys'>) {
+  return async (parameters: Parameters): Promise<string | undefined> => {
+    const { grant_type: grantType, refresh_token: refreshToken } = parameters
+    if (grantType !== 'refresh_token' || typeof refreshToken !== 'string') return undefined
+    const handle = await keys.open(refreshToken, 'refresh')
+    if (handle === undefined) return undefined
+    const grant = await store.find('grant', handle.grantId)
+    if (grant === undefined || !handleBelongsTo(handle, grant)) {
+      throw new OAuthError('invalid_grant', 'the refresh token is unknown', {
+        rule: 'rfc6749-6-invalid-refresh',
+      })
+    }
+    const client = await store.find('client', grant.clientId)
+    return client?.authenticationMethod === 'none' ? client.id : undefined
+  }
 }

@@ -4,6 +4,7 @@ import {
   exchange,
   obtainCode,
   obtainTokens,
+  post,
   postAs,
   refresh,
   register,
@@ -35,6 +36,78 @@ t.test(
     t.not(third.refresh_token, second.refresh_token)
     server.advance(refreshReuseSeconds)
     await assertRefused(t, await refresh(server, client, second.refresh_token), 'invalid_grant')
+  },
+)
+
+t.test(
+  '[rfc6749-6-bound-to-client] a public client may leave out client_id when refreshing, and never name another',
+  async (t) => {
+    const { refresh_token: token } = await tokens()
+    const form = { grant_type: 'refresh_token', refresh_token: token }
+    const other = await register(server)
+    await assertRefused(
+      t,
+      await post(server, '/api/oauth/token', { ...form, client_id: other.id }),
+      'invalid_grant',
+    )
+    await assertRefused(
+      t,
+      await post(server, '/api/oauth/token', { ...form, client_id: 'x' }),
+      'invalid_client',
+    )
+    const answer = await post(server, '/api/oauth/token', form)
+    t.equal(answer.status, 200)
+    const next = ((await answer.json()) as Tokens).refresh_token
+    t.not(next, token)
+
+    // Only a genuine refresh token names its client, and only at this grant type.
+    for (const wrong of [
+      { ...form, refresh_token: `${next.slice(0, -1)}${next.endsWith('A') ? 'B' : 'A'}` },
+      { ...form, refresh_token: (await tokens()).access_token },
+      { ...form, grant_type: 'authorization_code' },
+    ])
+      t.match(await (await post(server, '/api/oauth/token', wrong)).json(), {
+        error: /invalid_(request|grant)/,
+      })
+    // A rotated token is a reuse all the same, and ends the grant.
+    server.advance(refreshReuseSeconds)
+    await assertRefused(t, await post(server, '/api/oauth/token', form), 'invalid_grant')
+    await assertRefused(
+      t,
+      await post(server, '/api/oauth/token', { ...form, refresh_token: next }),
+      'invalid_grant',
+    )
+  },
+)
+
+t.test(
+  '[rfc6749-3.2.1-confidential-must-authenticate] a refresh without client_id does not pass for a confidential client',
+  async (t) => {
+    const confidential = await register(server, { token_endpoint_auth_method: 'client_secret_post' })
+    const { refresh_token: token } = await obtainTokens(server, confidential, { agent })
+    const form = { grant_type: 'refresh_token', refresh_token: token }
+    await assertRefused(t, await post(server, '/api/oauth/token', form), 'invalid_request')
+    await refreshed(token, {}, confidential)
+  },
+)
+
+t.test(
+  '[rfc6749-B-form-encoding] a raw space inside a form value is a space, and in a name an error',
+  async (t) => {
+    const first = await tokens({ scope: 'openid courses:read courses:write' })
+    const send = (body: string) =>
+      fetch(`${server.issuer}/api/oauth/token`, {
+        method: 'POST',
+        headers: { 'content-type': 'application/x-www-form-urlencoded' },
+        body,
+      })
+    const form = `grant_type=refresh_token&client_id=${client.id}&refresh_token=${first.refresh_token}`
+    await assertRefused(t, await send(`${form}&scope =courses:read`), 'invalid_request')
+    for (const raw of ['\n', '\r\n', '\t', '\0', 'é'])
+      await assertRefused(t, await send(`${form}&scope=openid${raw}`), 'invalid_request')
+    const answer = await send(`${form}&scope=openid courses:read`)
+    t.equal(answer.status, 200)
+    t.equal(((await answer.json()) as Tokens).scope, 'openid courses:read')
   },
 )
 

@@ -19,6 +19,27 @@ export const parsingFaults = [
     replace: '  } catch {\n    return text',
   },
   {
+    id: 'raw-space-refused',
+    rule: 'rfc6749-B-form-encoding',
+    file: parameters,
+    find: 'if (/[^\\x20-\\x7e]/.test(text))',
+    replace: 'if (/[^\\x21-\\x7e]/.test(text))',
+  },
+  {
+    id: 'raw-space-in-a-name',
+    rule: 'rfc6749-B-form-encoding',
+    file: parameters,
+    find: "    if (encodedName.includes(' ')) throw malformed()\n",
+    replace: '',
+  },
+  {
+    id: 'raw-control-characters-read',
+    rule: 'rfc6749-B-form-encoding',
+    file: parameters,
+    find: 'if (/[^\\x20-\\x7e]/.test(text)) throw malformed()',
+    replace: "if (/[^\\x20-\\x7e]/.test(text.replaceAll(/[\\t\\r\\n]/g, ''))) throw malformed()",
+  },
+  {
     id: 'parameters-without-number',
     rule: 'rfc6749-5.2-error-charset',
     file: parameters,

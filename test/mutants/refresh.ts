@@ -14,6 +14,27 @@ export const refreshFaults = [
     replace: 'if (seq === grant.seq) return accept(grant)\n  if (seq > grant.seq) {',
   },
   {
+    id: 'refresh-needs-client-id',
+    rule: 'rfc6749-6-bound-to-client',
+    file: 'src/rfc6749-authorization/token.ts',
+    find: "return client?.authenticationMethod === 'none' ? client.id : undefined",
+    replace: 'return client && undefined',
+  },
+  {
+    id: 'refresh-token-names-a-confidential-client',
+    rule: 'rfc6749-3.2.1-confidential-must-authenticate',
+    file: 'src/rfc6749-authorization/token.ts',
+    find: "return client?.authenticationMethod === 'none' ? client.id : undefined",
+    replace: 'return client?.id',
+  },
+  {
+    id: 'refresh-token-overrules-client-id',
+    rule: 'rfc6749-6-bound-to-client',
+    file: 'src/http/client-authentication.ts',
+    find: 'const inferred = isAnonymous ?',
+    replace: 'const inferred = isAnonymous || authorization === undefined ?',
+  },
+  {
     id: 'refresh-widens-the-scope',
     rule: 'rfc6749-6-scope-exceed',
     file: refresh,
