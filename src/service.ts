@@ -2,6 +2,7 @@ import type { Config } from './config/schema.ts'
 import { indexScopeClaims, type ScopeClaims } from './domain/claims.ts'
 import { localizedMembers } from './domain/localized.ts'
 import { indexResources, type Resource, type Resources } from './domain/resource.ts'
+import { type CatalogueScope, withOfflineAccess } from './domain/scope-catalogue.ts'
 import { wellKnownUrl } from './domain/well-known.ts'
 
 /** What the configuration makes of this service, worked out once at start-up. */
@@ -12,6 +13,9 @@ export interface Service {
   readonly https: boolean
   /** Whom passkeys are for, Web Authentication Level 3 §5.4.2: a host name; absent: the host is an address, and has none. */
   readonly relyingParty?: { readonly id: string; readonly origin: string }
+  /** The scope catalogue, with `offline_access`. */
+  readonly catalogue: readonly CatalogueScope[]
+  /** The names of it. */
   readonly scopes: ReadonlySet<string>
   readonly scopeClaims: ScopeClaims
   readonly resources: Resources
@@ -25,10 +29,11 @@ export interface Service {
 export function describeService(config: Config): Service {
   const url = new URL(config.issuer)
   const prefix = url.pathname === '/' ? '' : url.pathname
+  const catalogue = withOfflineAccess(config.scopes)
   const own: Resource = {
     identifier: config.issuer,
     name: config.service.name,
-    scopes: new Set(config.scopes.map(({ name }) => name)),
+    scopes: new Set(catalogue.map(({ name }) => name)),
     tokenFormat: 'opaque',
     accessTokenSeconds: config.lifetimes.accessTokenSeconds,
   }
@@ -45,6 +50,7 @@ export function describeService(config: Config): Service {
     prefix,
     https: url.protocol === 'https:',
     ...(isHostName(url.hostname) && { relyingParty: { id: url.hostname, origin: url.origin } }),
+    catalogue,
     scopes: own.scopes,
     scopeClaims: indexScopeClaims(config.scopes),
     resources: indexResources(own, others),

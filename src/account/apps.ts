@@ -63,13 +63,9 @@ export function connectedApps(app: FastifyInstance, deps: AppDeps): void {
 }
 
 /** Puts a connection into words; a client that has gone meanwhile is none any more. */
-function describer(
-  app: FastifyInstance,
-  { config, service, store }: Pick<AppDeps, 'config' | 'service' | 'store'>,
-) {
-  const scopesIn = scopesFor(config.scopes, app.texts)
+function describer(app: FastifyInstance, { service, store }: Pick<AppDeps, 'service' | 'store'>) {
+  const scopesIn = scopesFor(service.catalogue, app.texts)
   const grantInWords = (grant: Grant, language: string, now: Seconds): ConnectedGrant => {
-    const names = new Set(config.scopes.map(({ name }) => name))
     const isOwn = grant.resource.every((identifier) => identifier === service.resources.own.identifier)
     return {
       id: grant.id,
@@ -79,7 +75,7 @@ function describer(
       redirectHost: new URL(grant.redirectUri).host,
       loopback: isLoopbackRedirect(grant.redirectUri, ['localhost']),
       ...layOutScope(grant.scope, scopesIn(language), () => true),
-      others: grant.scope.filter((name) => !names.has(name)),
+      others: grant.scope.filter((name) => !service.scopes.has(name)),
       resources: isOwn ? [] : grant.resource.map((identifier) => nameResource(identifier, language)),
     }
   }

@@ -6,6 +6,7 @@ import { OAuthError } from '../domain/errors.ts'
 import { addIntegration } from '../domain/integration.ts'
 import type { Client } from '../domain/model.ts'
 import { parseScope } from '../domain/scope.ts'
+import { withOfflineAccess } from '../domain/scope-catalogue.ts'
 import { hashSecret } from '../domain/secret.ts'
 import type { Store } from '../storage/store.ts'
 import type { Clock, RandomSource } from '../system.ts'
@@ -48,7 +49,7 @@ export async function seedClients(
   { clock, random }: { readonly clock: Clock; readonly random: RandomSource },
 ): Promise<readonly ClientCredentials[]> {
   const known = {
-    scopes: config.scopes.map(({ name }) => name),
+    scopes: withOfflineAccess(config.scopes).map(({ name }) => name),
     resources: [config.issuer, ...config.resources.map(({ identifier }) => identifier)],
   }
   const added = clients.map((said, index) => {

@@ -11,7 +11,7 @@ import { isLoopbackRedirect, redirectUriMatches } from './redirect-uri.ts'
 import { parseResource, type Resources, requireScopeAt } from './resource.ts'
 import { held } from './ruling.ts'
 import { parseScope } from './scope.ts'
-import { defaultScope } from './scope-catalogue.ts'
+import { defaultScope, offlineAccess } from './scope-catalogue.ts'
 
 /** What an authorization request is judged against. */
 export interface AuthorizationPolicy {
@@ -203,18 +203,30 @@ function requestedScope(text: string | undefined, client: Client, policy: Author
   }
   const scope = parseScope(text)
   const refused = scope.find((name) => !isOpen(name))
-  if (refused !== undefined) {
-    throw new OAuthError('invalid_scope', 'scope has a value that is unknown or not open to this client', {
-      rule: 'rfc6749-4.1.2.1-invalid-scope',
-      stored: client.scope,
-      received: refused,
-    })
-  }
-  if (scope.length > 0) {
+  if (refused !== undefined) throw closedScope(refused, client, policy)
+  if (scope.some((name) => name !== offlineAccess.name)) {
     held('rfc6749-4.1.2.1-invalid-scope', 'every scope is open to this client', client.scope, scope)
-    return scope
+    // OpenID Connect Core §11: without refresh tokens offline_access is ignored.
+    return client.grantTypes.includes('refresh_token')
+      ? scope
+      : scope.filter((name) => name !== offlineAccess.name)
   }
-  throw new OAuthError('invalid_scope', 'scope names nothing', { rule: 'rfc6749-4.1.2.1-invalid-scope' })
+  throw new OAuthError('invalid_scope', 'scope names nothing to have access to', {
+    rule: 'rfc6749-4.1.2.1-invalid-scope',
+  })
+}
+
+function closedScope(refused: string, client: Client, { scopes }: AuthorizationPolicy): OAuthError {
+  const description = !scopes.has(refused)
+    ? 'scope has a value that this server does not know (the setting scopes)'
+    : client.origin === 'integration'
+      ? 'scope has a value that is not open to this client (lychgate client set --scope)'
+      : 'scope has a value that this client did not register'
+  return new OAuthError('invalid_scope', description, {
+    rule: 'rfc6749-4.1.2.1-invalid-scope',
+    stored: client.scope,
+    received: refused,
+  })
 }
 
 /** Claims asked for one by one are personal data like those of a scope: they need that scope from client and person. */
@@ -235,7 +247,9 @@ function reachOfClaims(
 }
 
 function mayHave(name: string, client: Client, policy: AuthorizationPolicy): boolean {
-  return policy.scopes.has(name) && (client.scope?.includes(name) ?? true)
+  // offline_access gives nothing that the grant type does not give, so no client has to register it.
+  const isRegistered = name === offlineAccess.name || (client.scope?.includes(name) ?? true)
+  return policy.scopes.has(name) && isRegistered
 }
 
 function prompt(text: string | undefined): readonly string[] {

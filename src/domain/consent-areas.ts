@@ -1,3 +1,4 @@
+import { isNeeded } from './interaction.ts'
 import type { Scope } from './model.ts'
 import type { CatalogueScope } from './scope-catalogue.ts'
 
@@ -29,7 +30,7 @@ export function layOutScope(
 ): OfferedScopes {
   const requested = catalogue.filter(({ name }) => scope.includes(name))
   const offer = (entry: CatalogueScope): OfferedScope => {
-    const required = entry.name === 'openid'
+    const required = isNeeded(entry.name)
     return {
       name: entry.name,
       description: entry.description,

@@ -11,6 +11,7 @@ import type {
   SignInRequest,
 } from './model.ts'
 import { held } from './ruling.ts'
+import { offlineAccess } from './scope-catalogue.ts'
 
 /** What has to happen next for a pending authorization request. */
 export type Step = 'login' | 'select_account' | 'consent' | 'respond' | 'refuse'
@@ -128,7 +129,8 @@ export function refusalOf(request: SignInRequest, session: Session | undefined):
 }
 
 /**
- * What the person leaves of the wanted scope, RFC 6749 §3.3; openid is the sign-in itself and stays. May be nothing.
+ * What the person leaves of the wanted scope, RFC 6749 §3.3; openid is the sign-in itself and stays, and offline_access
+ * stays with anything else. May be nothing.
  * @param asked What they were asked about; the rest they allowed before.
  */
 export function narrowByPerson(
@@ -137,9 +139,15 @@ export function narrowByPerson(
   ticked: readonly string[],
 ): Scope {
   const wanted = wantedScope(request)
-  const left = wanted.filter((name) => name === 'openid' || !asked.includes(name) || ticked.includes(name))
+  const chosen = wanted.filter((name) => isNeeded(name) || !asked.includes(name) || ticked.includes(name))
+  const left = chosen.some((name) => name !== offlineAccess.name) ? chosen : []
   held('rfc6749-3.3-scope-in-response-when-different', 'what the person left of the scope', wanted, left)
   return left
+}
+
+/** Whether the consent page shows the scope without a choice: openid is the sign-in, offline_access the refresh token. */
+export function isNeeded(name: string): boolean {
+  return name === 'openid' || name === offlineAccess.name
 }
 
 /**

@@ -205,3 +205,19 @@ export const defaultScopeCatalogue: CatalogueScope[] = [
 
 /** Scope granted when a request names none, as far as the client may have it. */
 export const defaultScope: Scope = ['openid', 'profile', 'email']
+
+/**
+ * `offline_access`, OpenID Connect Core §11. It belongs to every catalogue and changes nothing about refresh tokens,
+ * which come with the grant type: oidc-agent, Argo CD and others always send it.
+ */
+export const offlineAccess: CatalogueScope = {
+  name: 'offline_access',
+  group: 'Access while you are away',
+  access: 'identity',
+  description: 'Keep its access while you are away',
+}
+
+/** The catalogue with `offline_access`, in the operator's own words where the catalogue has it. */
+export function withOfflineAccess(catalogue: readonly CatalogueScope[]): readonly CatalogueScope[] {
+  return catalogue.some(({ name }) => name === offlineAccess.name) ? catalogue : [...catalogue, offlineAccess]
+}

@@ -40,7 +40,7 @@ export function consentPage(app: FastifyInstance, deps: AppDeps, goOn: GoOn): vo
   const { config, service, store, clock } = deps
   const load = pendingLoader(app, deps)
   const issueCode = codeIssuer(app, deps)
-  const scopesIn = scopesFor(config.scopes, app.texts)
+  const scopesIn = scopesFor(service.catalogue, app.texts)
   const action = `${service.prefix}/consent`
 
   app.get('/consent', { schema: { hide: true } }, async (request, reply) => {

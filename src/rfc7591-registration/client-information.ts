@@ -1,6 +1,7 @@
 import type { Deps } from '../deps.ts'
 import { clientMetadata, type RegistrationPolicy } from '../domain/client-metadata.ts'
 import type { Client } from '../domain/model.ts'
+import { withOfflineAccess } from '../domain/scope-catalogue.ts'
 
 /** What the configuration and the current keys allow at registration, RFC 7591 §2. */
 export function registrationPolicy({ config, keys }: Pick<Deps, 'config' | 'keys'>): RegistrationPolicy {
@@ -8,7 +9,7 @@ export function registrationPolicy({ config, keys }: Pick<Deps, 'config' | 'keys
     ...config.registration,
     redirectUris: config.limits.redirectUris,
     metadataBytes: config.limits.clientMetadataBytes,
-    scopes: config.scopes.map(({ name }) => name),
+    scopes: withOfflineAccess(config.scopes).map(({ name }) => name),
     algorithms: keys.algorithms,
   }
 }
@@ -18,7 +19,7 @@ export function registrationPolicy({ config, keys }: Pick<Deps, 'config' | 'keys
  * client secret.
  */
 export function clientInformation(config: Deps['config'], client: Client, registrationToken: string) {
-  const catalogue = config.scopes.map(({ name }) => name)
+  const catalogue = withOfflineAccess(config.scopes).map(({ name }) => name)
   return {
     ...clientMetadata(client, catalogue),
     registration_client_uri: `${config.issuer}/api/oauth/register/${client.id}`,

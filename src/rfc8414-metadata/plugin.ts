@@ -47,7 +47,7 @@ export const metadataDocuments: FastifyPluginAsync<Pick<AppDeps, 'config' | 'ser
 ) => {
   const { issuer, prefix } = service
   const { documentation, policy, terms } = config.service
-  const scopes = config.scopes.map(({ name }) => name)
+  const scopes = [...service.scopes]
   let content: object | undefined
   const build = () => ({
     issuer,

@@ -1,6 +1,7 @@
 import { Type } from '@sinclair/typebox'
 import type { FastifyPluginAsync } from 'fastify'
 import type { AppDeps } from '../deps.ts'
+import { offlineAccess } from '../domain/scope-catalogue.ts'
 import { wellKnownUrl } from '../domain/well-known.ts'
 import { documentResponses, serveDocument } from '../http/document.ts'
 
@@ -16,10 +17,12 @@ export const resourceMetadata: FastifyPluginAsync<Pick<AppDeps, 'config' | 'serv
   const { origin } = new URL(service.issuer)
   const own = service.resources.own
   for (const resource of service.allResources.filter(({ identifier }) => isBelow(identifier, origin))) {
+    // A resource does not ask for offline_access; clients that want it find it at the authorization server.
+    const scopes = [...resource.scopes].filter((name) => name !== offlineAccess.name)
     const content = {
       resource: resource.identifier,
       authorization_servers: [service.issuer],
-      ...(resource.scopes.size > 0 && { scopes_supported: [...resource.scopes] }),
+      ...(scopes.length > 0 && { scopes_supported: scopes }),
       bearer_methods_supported: ['header'],
       resource_name: resource.name,
       // RFC 9728 §2.1: name#de is resource_name#de.

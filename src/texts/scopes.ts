@@ -1,8 +1,8 @@
 import { localized } from '../domain/localized.ts'
-import { type CatalogueScope, defaultScopeCatalogue } from '../domain/scope-catalogue.ts'
+import { type CatalogueScope, defaultScopeCatalogue, withOfflineAccess } from '../domain/scope-catalogue.ts'
 import type { Texts } from './texts.ts'
 
-const shipped = new Map(defaultScopeCatalogue.map((scope) => [scope.name, scope]))
+const shipped = new Map(withOfflineAccess(defaultScopeCatalogue).map((scope) => [scope.name, scope]))
 
 /**
  * The scope catalogue as people read it in their language: in an operator's own words for it, `description#de`, else in

@@ -60,6 +60,65 @@ t.test(
 )
 
 t.test(
+  '[oidc-core-11-offline-access-ignored] offline_access is shown in words, granted, and changes nothing about refresh tokens',
+  async (t) => {
+    const redeemed = async (fields: Record<string, string>, who = client) => {
+      const landing = await person.submit(await consentPage(fields, person, who), { decision: 'approve' })
+      return json(await exchange(server, who, sentAway(landing)['code'] ?? ''))
+    }
+    const page = await consentPage({ scope: 'openid offline_access courses:read' })
+    t.match(page.html, 'Keep its access while you are away')
+    t.match(page.html, 'Until you disconnect the app')
+    t.same(offeredScope(page), ['courses:read'], 'and it is no choice')
+    for (const fields of [{}, { prompt: 'consent' }]) {
+      const tokens = await redeemed({ scope: 'openid offline_access', ...fields })
+      t.match(tokens, { scope: 'openid offline_access', refresh_token: String })
+    }
+    t.match(await redeemed({ scope: 'openid' }), { scope: 'openid', refresh_token: String })
+
+    // A client that registered a narrower scope, or that cannot refresh.
+    const narrow = await register(server, { scope: 'openid' })
+    t.match(await redeemed({ scope: 'openid offline_access' }, narrow), { scope: 'openid offline_access' })
+    const brief = await register(server, { grant_types: ['authorization_code'] })
+    t.notMatch(
+      (await consentPage({ scope: 'openid offline_access' }, person, brief)).html,
+      'while you are away',
+    )
+    const { scope, refresh_token: none } = await redeemed({ scope: 'openid offline_access' }, brief)
+    t.strictSame([scope, none], ['openid', undefined])
+  },
+)
+
+t.test(
+  '[oidc-core-11-offline-access-ignored] offline_access alone is nothing to ask for, and nothing to approve',
+  async (t) => {
+    const alone = await authorize(server, client, { scope: 'offline_access' })
+    assertErrorRedirect(t, server, alone, 'invalid_scope')
+    const page = await consentPage({ scope: 'courses:read offline_access' })
+    const landing = await person.submit(page, { decision: 'approve', scope: [] })
+    t.equal(sentAway(landing)['error'], 'access_denied')
+  },
+)
+
+t.test(
+  '[oidc-core-11-offline-access-ignored] an operator may put offline_access in words of their own',
+  async (t) => {
+    const openid = { name: 'openid', group: 'You', access: 'identity' as const, description: 'Know you' }
+    const words = { ...openid, name: 'offline_access', description: 'Work at night' }
+    const own = await startServer(t, { scopes: [openid, words] })
+    const metadata = await json(await fetch(`${own.issuer}/.well-known/openid-configuration`))
+    t.strictSame(metadata['scopes_supported'], ['openid', 'offline_access'])
+    const app = await register(own)
+    const visitor = await signedIn(own, app)
+    const page = pageOf(await ask(own, app, { scope: 'openid offline_access' }, visitor))
+    t.match(page.html, 'Work at night')
+    const fewer = await startServer(t, { scopes: [openid] })
+    const listed = await json(await fetch(`${fewer.issuer}/.well-known/openid-configuration`))
+    t.strictSame(listed['scopes_supported'], ['openid', 'offline_access'])
+  },
+)
+
+t.test(
   '[rfc7591-5-self-asserted] the page of a client that registered itself says that nobody checked it; that of an integration does not',
   async (t) => {
     const page = await consentPage()

@@ -104,8 +104,10 @@ export function flowModules({ server, metadata, jwks, client, client2, postClien
     '[oidc-core-12.2-refresh-id-token] [oidc-core-12.2-refresh-nonce] [rfc6749-6-bound-to-client] oidcc-refresh-token: a refresh gives an ID Token of the same sign-in, to its own client alone',
     async (t) => {
       t.ok((metadata['grant_types_supported'] as string[]).includes('refresh_token'))
-      t.notOk((metadata['scopes_supported'] as string[]).includes('offline_access'), 'nothing to ask for')
-      for (const asked of [{}, { max_age: '10000' }]) {
+      // With offline_access listed, the suite asks for it, with prompt=consent.
+      t.ok((metadata['scopes_supported'] as string[]).includes('offline_access'))
+      const offline = { scope: 'openid offline_access', prompt: 'consent' }
+      for (const asked of [{}, { max_age: '10000' }, offline]) {
         const login = await suite.signIn(t, asked)
         t.equal('auth_time' in login.claims, 'max_age' in asked)
         let token = login.tokens.refresh_token

@@ -78,7 +78,10 @@ t.test(
       for (const [name, list] of lists) {
         if (typeof list !== 'boolean') t.ok(Array.isArray(list) && list.length > 0, name)
       }
-      t.strictSame([...(document['scopes_supported'] as string[])].sort(), specifiedScopes())
+      t.strictSame(
+        [...(document['scopes_supported'] as string[])].sort(),
+        [...specifiedScopes(), 'offline_access'].sort(),
+      )
     }
   },
 )

@@ -33,7 +33,10 @@ t.test(
       'scopes_supported',
     ])
     const metadata = await json(await fetch(`${issuer}/.well-known/oauth-authorization-server`))
-    t.strictSame(document['scopes_supported'], metadata['scopes_supported'])
+    t.strictSame(
+      [...(document['scopes_supported'] as string[]), 'offline_access'],
+      metadata['scopes_supported'],
+    )
     t.strictSame(document['bearer_methods_supported'], ['header'])
     t.equal(document['resource_name'], server.deps.config.service.name)
     const { access_token: token } = await tokens({ scope: 'courses:read' })

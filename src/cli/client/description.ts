@@ -1,12 +1,13 @@
 import type { Config } from '../../config/schema.ts'
 import { clientMetadata } from '../../domain/client-metadata.ts'
 import type { Client } from '../../domain/model.ts'
+import { withOfflineAccess } from '../../domain/scope-catalogue.ts'
 
 /** RFC 7591 §3.2.1 members of a client, and those that only an operator sets; never its secret. */
 export function describeClient(client: Client, config: Pick<Config, 'scopes'>) {
   const metadata = clientMetadata(
     client,
-    config.scopes.map(({ name }) => name),
+    withOfflineAccess(config.scopes).map(({ name }) => name),
   )
   return {
     ...metadata,

@@ -1,6 +1,7 @@
 import type { Config } from '../../config/schema.ts'
 import type { Known } from '../../domain/integration.ts'
 import type { Client } from '../../domain/model.ts'
+import { withOfflineAccess } from '../../domain/scope-catalogue.ts'
 import { CommandFailed } from '../failure.ts'
 
 /** The scopes and resources that a client of this server can be about. */
@@ -10,7 +11,7 @@ export function knownTo({
   scopes,
 }: Pick<Config, 'issuer' | 'resources' | 'scopes'>): Known {
   return {
-    scopes: scopes.map(({ name }) => name),
+    scopes: withOfflineAccess(scopes).map(({ name }) => name),
     resources: [issuer, ...resources.map(({ identifier }) => identifier)],
   }
 }
