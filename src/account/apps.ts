@@ -12,7 +12,7 @@ import { layOutScope } from '../domain/consent-areas.ts'
 import { clientWords, resourceName } from '../domain/localized.ts'
 import type { Client, Grant, Seconds } from '../domain/model.ts'
 import { single } from '../domain/parameters.ts'
-import { isLoopbackRedirect } from '../domain/redirect-uri.ts'
+import { isLoopbackUri } from '../domain/redirect-uri.ts'
 import type { ConnectedApp, ConnectedGrant } from '../http/account-models.ts'
 import { ownPages } from '../http/own-pages.ts'
 import { fromPlace } from '../texts/place.ts'
@@ -73,7 +73,7 @@ function describer(app: FastifyInstance, { service, store }: Pick<AppDeps, 'serv
       ...(grant.rotatedAt !== undefined && { usedAgoSeconds: since(grant.rotatedAt, now) }),
       endsInSeconds: (grant.refreshExpiresAt ?? grant.expiresAt) - now,
       redirectHost: new URL(grant.redirectUri).host,
-      loopback: isLoopbackRedirect(grant.redirectUri, ['localhost']),
+      loopback: isLoopbackUri(grant.redirectUri),
       ...layOutScope(grant.scope, scopesIn(language), () => true),
       others: grant.scope.filter((name) => !service.scopes.has(name)),
       resources: isOwn ? [] : grant.resource.map((identifier) => nameResource(identifier, language)),

@@ -5,7 +5,8 @@ import { addYesFlag } from './insist.ts'
 import { addOperatorFlags } from './open.ts'
 
 const addHelp = `
-Its secret is shown once. Without --auth it has one, sent with client_secret_basic; ID Tokens are signed with RS256.
+Its secret is shown once. Without --auth it may send the secret by
+client_secret_basic or client_secret_post, and with --auth by that method only; ID Tokens are signed with RS256.
 
 Examples:
   lychgate client add --name 'Course app' --redirect-uri https://app.example.com/callback

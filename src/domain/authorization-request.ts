@@ -7,7 +7,7 @@ import type { AuthorizationRequest, ClaimsRequest, Client, Scope, Seconds } from
 import { assertNoneRepeated, every, type Parameters, single } from './parameters.ts'
 import { requireCodeChallenge } from './pkce.ts'
 import { present } from './present.ts'
-import { isLoopbackRedirect, redirectUriMatches } from './redirect-uri.ts'
+import { isLoopbackUri, redirectUriMatches } from './redirect-uri.ts'
 import { parseResource, type Resources, requireScopeAt } from './resource.ts'
 import { held } from './ruling.ts'
 import { parseScope } from './scope.ts'
@@ -136,8 +136,7 @@ function onlyRedirectUri(client: Client, parameters: Parameters): string {
   const [only, ...others] = client.redirectUris
   const openid = typeof parameters['scope'] === 'string' && parameters['scope'].split(' ').includes('openid')
   // The port of a loopback redirect is chosen per request, so a registered one says nothing about this request.
-  if (only !== undefined && others.length === 0 && !openid && !isLoopbackRedirect(only, ['localhost']))
-    return only
+  if (only !== undefined && others.length === 0 && !openid && !isLoopbackUri(only)) return only
   throw new OAuthError('invalid_request', 'redirect_uri is missing', {
     rule: openid ? 'oidc-core-3.1.2.1-redirect-uri-required' : 'rfc6749-3.1.2.3-required-when-ambiguous',
     stored: client.redirectUris,

@@ -68,7 +68,8 @@ export function parseClientCredentials(
 }
 
 /**
- * Believes the credentials or refuses, RFC 6749 §2.3: only the registered method counts, and a client_id alone is no
+ * Believes the credentials or refuses, RFC 6749 §2.3: only the registered method counts, or any that sends the secret
+ * where an operator registered none (mod_auth_openidc and zitadel/oidc mix the two), and a client_id alone is no
  * credential, RFC 6749 §2.2. What is sent is checked whatever the grant, RFC 6749 §3.2.1. An unknown client, a wrong
  * secret and a wrong method look alike.
  * @throws {OAuthError} `invalid_client`
@@ -82,7 +83,8 @@ export function authenticateClient(
   // The comparison is made whether or not there is such a client, so that time does not tell.
   const secretIsRight = clientSecret !== undefined && secretMatches(clientSecret, client?.secretHash)
   const proven = client?.authenticationMethod === 'none' ? method === 'none' : secretIsRight
-  if (client !== undefined && client.authenticationMethod === method && proven) {
+  const isMethod = client !== undefined && isRegisteredMethod(client, method)
+  if (client !== undefined && isMethod && proven) {
     const rule =
       method === 'none'
         ? 'rfc6749-3.2.1-public-sends-client-id'
@@ -91,7 +93,7 @@ export function authenticateClient(
     return client
   }
   const byHeader = method === 'client_secret_basic'
-  const isWrongMethod = client !== undefined && client.authenticationMethod !== method
+  const isWrongMethod = client !== undefined && !isMethod
   throw new OAuthError('invalid_client', 'client authentication failed', {
     rule: isWrongMethod ? 'oidc-core-9-registered-method-enforced' : 'rfc6749-5.2-invalid-client-400-or-401',
     // The answer does not tell these apart; the log of the operator does.
@@ -102,6 +104,10 @@ export function authenticateClient(
     status: byHeader || realm.alwaysUnauthorized ? 401 : 400,
     ...((byHeader || realm.alwaysUnauthorized) && { headers: basicChallenge }),
   })
+}
+
+function isRegisteredMethod(client: Client, method: ClientCredentials['method']): boolean {
+  return client.authenticationMethod === method || (client.anySecretMethod === true && method !== 'none')
 }
 
 function parseBasic(authorization: string): ClientCredentials & { readonly clientSecret: string } {

@@ -4,7 +4,7 @@ import { accept, type Decision } from './decision.ts'
 import { OAuthError } from './errors.ts'
 import type { Client, ClientAuthenticationMethod, Scope, Seconds, SigningAlgorithm } from './model.ts'
 import { present } from './present.ts'
-import { hasResponseParameter, isHttpsRedirect, isLoopbackRedirect } from './redirect-uri.ts'
+import { hasResponseParameter, isHttpsRedirect, isLoopbackUri } from './redirect-uri.ts'
 import { hashSecret, mintSecret } from './secret.ts'
 
 /** What an operator asks for: a client with any https callback, or a resource server. */
@@ -12,7 +12,8 @@ export interface IntegrationRequest {
   readonly name: string
   readonly redirectUris: readonly string[]
   readonly postLogoutRedirectUris: readonly string[]
-  readonly authenticationMethod: ClientAuthenticationMethod
+  /** Absent: it has a secret, and may send it by `client_secret_basic` or `client_secret_post`. */
+  readonly authenticationMethod?: ClientAuthenticationMethod | undefined
   readonly pkce: 'required' | 'optional'
   /** Absent: remembered, but always asked of a client anybody on the computer can pose as. */
   readonly consent?: Client['consent'] | undefined
@@ -116,10 +117,11 @@ function settle(request: IntegrationRequest, known: Known): Omit<Client, 'id' | 
     name: request.name,
     ...readDescription(request.description ?? {}),
     // The port of a loopback redirect is free for native clients only, RFC 8252 §7.3.
-    applicationType: request.redirectUris.some(isLoopback) ? 'native' : 'web',
+    applicationType: request.redirectUris.some(isLoopbackUri) ? 'native' : 'web',
     redirectUris: request.redirectUris,
     postLogoutRedirectUris: request.postLogoutRedirectUris,
-    authenticationMethod: request.authenticationMethod,
+    authenticationMethod: request.authenticationMethod ?? 'client_secret_basic',
+    ...(request.authenticationMethod === undefined && { anySecretMethod: true }),
     grantTypes: isResourceServer ? [] : ['authorization_code', 'refresh_token'],
     ...(request.scope !== undefined && request.scope.length > 0 && { scope: request.scope }),
     idTokenSignedResponseAlg: request.idTokenSignedResponseAlg,
@@ -137,7 +139,7 @@ function requestOf(client: Client): IntegrationRequest {
     name: client.name ?? client.id,
     redirectUris: client.redirectUris,
     postLogoutRedirectUris: client.postLogoutRedirectUris,
-    authenticationMethod: client.authenticationMethod,
+    authenticationMethod: client.anySecretMethod ? undefined : client.authenticationMethod,
     pkce: pkceOptional ? 'optional' : 'required',
     consent: client.consent,
     scope: client.scope,
@@ -231,11 +233,11 @@ function requireRedirectUris(
         { rule: 'rfc6749-3.1-no-duplicate-response-params' },
       )
     }
-    const wrong = uris.findIndex((uri) => !isHttpsRedirect(uri) && !isLoopback(uri))
+    const wrong = uris.findIndex((uri) => !isHttpsRedirect(uri) && !isLoopbackUri(uri))
     if (wrong < 0) continue
     throw new OAuthError(
       'invalid_redirect_uri',
-      `${flag} ${wrong + 1} must be an https or http loopback URI with a path and without a fragment`,
+      `${flag} ${wrong + 1} must be an https or http loopback URI without a fragment`,
       { rule: 'rfc9700-2.1-no-http-redirects' },
     )
   }
@@ -287,8 +289,4 @@ function requireKnown(request: IntegrationRequest, known: Known): void {
 /** Whether the identity of the client is assured, RFC 8252 §8.6: by its secret, or by the owner of its https callbacks. */
 function isAssured({ authenticationMethod, redirectUris }: IntegrationRequest): boolean {
   return authenticationMethod !== 'none' || redirectUris.every(isHttpsRedirect)
-}
-
-function isLoopback(uri: string): boolean {
-  return isLoopbackRedirect(uri, ['localhost'])
 }

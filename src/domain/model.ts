@@ -31,6 +31,8 @@ export interface Client {
   readonly redirectUris: readonly string[]
   readonly postLogoutRedirectUris: readonly string[]
   readonly authenticationMethod: ClientAuthenticationMethod
+  /** An operator named no method: the secret may come by `client_secret_basic` or `client_secret_post`. */
+  readonly anySecretMethod?: true
   readonly secretHash?: Hash
   readonly grantTypes: readonly GrantType[]
   /** The ceiling of what it may ask for; absent: every scope of the catalogue. */

@@ -2,14 +2,15 @@
 const longestUri = 2048
 
 // RFC 3986 §3.3 and §3.4 as they are written: no space, control character, backslash, fragment or non-ASCII, and
-// every percent sign followed by two hexadecimal digits.
-const pathAndQuery = String.raw`/(?:[\w.~!$&'()*+,;=:@/-]|%[0-9A-Fa-f]{2})*(?:\?(?:[\w.~!$&'()*+,;=:@/?-]|%[0-9A-Fa-f]{2})*)?`
+// every percent sign followed by two hexadecimal digits. The path may be empty, RFC 3986 §4.3.
+const path = String.raw`(?:/(?:[\w.~!$&'()*+,;=:@/-]|%[0-9A-Fa-f]{2})*)?`
+const query = String.raw`(?:\?(?:[\w.~!$&'()*+,;=:@/?-]|%[0-9A-Fa-f]{2})*)?`
 
 const loopbackForm = new RegExp(
-  String.raw`^http://(?<host>127\.0\.0\.1|\[::1\]|localhost)(?::(?<port>[1-9]\d{0,4}))?(?<rest>${pathAndQuery})$`,
+  String.raw`^http://(?<host>127\.0\.0\.1|\[::1\]|localhost)(?::(?<port>[1-9]\d{0,4}))?(?<rest>${path}${query})$`,
 )
 const httpsForm = new RegExp(
-  String.raw`^https://(?:[\w.-]+|\[[0-9A-Fa-f:.]+\])(?::(?<port>[1-9]\d{0,4}))?${pathAndQuery}$`,
+  String.raw`^https://(?:[\w.-]+|\[[0-9A-Fa-f:.]+\])(?::(?<port>[1-9]\d{0,4}))?${path}${query}$`,
 )
 
 /** The literals of RFC 8252 §7.3. */
@@ -24,10 +25,19 @@ const loopbackLiterals: readonly string[] = ['127.0.0.1', '[::1]']
  */
 export function isLoopbackRedirect(uri: string, extraHosts: readonly string[] = []): boolean {
   const redirect = splitLoopback(uri)
-  return redirect !== undefined && [...loopbackLiterals, ...extraHosts].includes(redirect.host)
+  if (!redirect?.rest.startsWith('/')) return false
+  return [...loopbackLiterals, ...extraHosts].includes(redirect.host)
 }
 
-/** Whether the text is an absolute https URI with a path and without userinfo and fragment, RFC 6749 §3.1.2. */
+/** Whether the text leads to this computer, with or without a path: what an operator may register as loopback. */
+export function isLoopbackUri(uri: string): boolean {
+  return splitLoopback(uri) !== undefined
+}
+
+/**
+ * Whether the text is an absolute https URI without userinfo and fragment, RFC 6749 §3.1.2. Its path may be empty,
+ * RFC 3986 §4.3: express-openid-connect and Spring Security send `https://app.example.com` after a logout.
+ */
 export function isHttpsRedirect(uri: string): boolean {
   const match = uri.length <= longestUri ? httpsForm.exec(uri) : null
   // A host such as 999.0.0.1 has the form of one, and no browser goes there.

@@ -10,7 +10,7 @@ import { askedScope, narrowByPerson, rememberConsent, wantedScope } from '../dom
 import { clientWords, resourceName } from '../domain/localized.ts'
 import type { Account, Scope, Seconds, Session } from '../domain/model.ts'
 import { every, single } from '../domain/parameters.ts'
-import { isLoopbackRedirect } from '../domain/redirect-uri.ts'
+import { isLoopbackUri } from '../domain/redirect-uri.ts'
 import { narrowScope } from '../domain/scope.ts'
 import type { CatalogueScope } from '../domain/scope-catalogue.ts'
 import { hashSecret, isSameText } from '../domain/secret.ts'
@@ -200,7 +200,7 @@ function describeClient(
     ...(registeredFrom !== undefined && { registeredFrom }),
     redirectUri,
     redirectHost: new URL(redirectUri).host,
-    loopback: isLoopbackRedirect(redirectUri, ['localhost']),
+    loopback: isLoopbackUri(redirectUri),
     links,
   }
 }

@@ -35,6 +35,7 @@ t.test('an integration has a fresh id and a secret that is stored as its hash', 
     client_name: 'Course app',
     redirect_uris: ['https://app.example.com/callback'],
     token_endpoint_auth_method: 'client_secret_basic',
+    token_endpoint_auth_methods_accepted: ['client_secret_basic', 'client_secret_post'],
     application_type: 'web',
   })
   const stored = await storedClient(t, data, client.client_id)

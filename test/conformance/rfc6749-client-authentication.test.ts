@@ -210,6 +210,31 @@ t.test(
 )
 
 t.test(
+  '[oidc-core-9-registered-method-enforced] a client added without a method sends its secret either way, a registered method stays enforced',
+  async (t) => {
+    const either = await addClient(server, { authenticationMethod: undefined })
+    const { id: client_id, secret: client_secret } = either
+    const header = { authorization: basic(client_id, client_secret) }
+    const redeemed = await json(await redeem(either, await code(either), {}, header.authorization))
+    t.type(redeemed['refresh_token'], 'string')
+    const refreshing = { grant_type: 'refresh_token', refresh_token: String(redeemed['refresh_token']) }
+    for (const wrong of [{ client_id }, { client_id, client_secret: 'wrong' }])
+      await assertRefused(t, await post(server, path, { ...refreshing, ...wrong }), 'invalid_client')
+    const renewed = await json(await post(server, path, { ...refreshing, client_id, client_secret }))
+    const token = String(renewed['access_token'])
+    t.equal((await post(server, '/api/oauth/introspect', { token, client_id, client_secret })).status, 200)
+    t.equal((await post(server, '/api/oauth/introspect', { token }, header)).status, 200)
+    t.equal((await post(server, '/api/oauth/revoke', { token }, header)).status, 200)
+
+    const fixed = await addClient(server, { authenticationMethod: 'client_secret_post' })
+    const stays = await code(fixed)
+    const byHeader = await redeem(fixed, stays, {}, basic(fixed.id, fixed.secret))
+    await assertRefused(t, byHeader, 'invalid_client', 401)
+    t.equal((await exchange(server, fixed, stays)).status, 200)
+  },
+)
+
+t.test(
   '[rfc8252-8.5-shared-secret-not-proof] a native client an operator adds as public has no secret, needs PKCE and asks every time',
   async (t) => {
     const native = await addClient(server, {

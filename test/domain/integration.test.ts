@@ -1,5 +1,11 @@
 import t from 'tap'
-import { addIntegration, type IntegrationRequest, rotateClientSecret } from '../../src/domain/integration.ts'
+import {
+  addIntegration,
+  changeIntegration,
+  type IntegrationChange,
+  type IntegrationRequest,
+  rotateClientSecret,
+} from '../../src/domain/integration.ts'
 import { secretMatches } from '../../src/domain/secret.ts'
 
 const fresh = { id: Buffer.alloc(16, 1), secret: Buffer.alloc(32, 2) }
@@ -35,6 +41,33 @@ t.test('an integration is a web client with a secret', async (t) => {
   t.equal(client.scope, undefined)
   t.equal(secret, `lyc_secret_${fresh.secret.toString('base64url')}`)
   t.ok(secretMatches(String(secret), client.secretHash))
+})
+
+t.test('a redirect URI may have an empty path, and is kept as it is written', async (t) => {
+  const uris = ['https://app.example.com', 'https://app.example.com:8443', 'http://localhost:3000']
+  const { client } = addIntegration(
+    { ...web, redirectUris: uris, postLogoutRedirectUris: uris },
+    known,
+    fresh,
+    50,
+  )
+  t.strictSame([client.redirectUris, client.postLogoutRedirectUris], [uris, uris])
+})
+
+t.test('without a method the secret may come either way, until a method is named', async (t) => {
+  const { client, secret } = addIntegration({ ...web, authenticationMethod: undefined }, known, fresh, 50)
+  t.match(client, { authenticationMethod: 'client_secret_basic', anySecretMethod: true })
+  t.ok(secretMatches(String(secret), client.secretHash))
+  const changed = (change: IntegrationChange, before = client) => {
+    const decision = changeIntegration(before, change, known)
+    if (!('result' in decision)) throw new Error('refused')
+    return decision.result
+  }
+  t.equal(changed({ name: 'Other' }).anySecretMethod, true)
+  const fixed = changed({ authenticationMethod: 'client_secret_post' })
+  t.equal(fixed.authenticationMethod, 'client_secret_post')
+  t.notOk('anySecretMethod' in fixed)
+  t.notOk('anySecretMethod' in changed({ name: 'Other' }, addIntegration(web, known, fresh, 50).client))
 })
 
 t.test('a public integration has no secret', async (t) => {

@@ -1,5 +1,10 @@
 import t from 'tap'
-import { isHttpsRedirect, isLoopbackRedirect, redirectUriMatches } from '../../src/domain/redirect-uri.ts'
+import {
+  isHttpsRedirect,
+  isLoopbackRedirect,
+  isLoopbackUri,
+  redirectUriMatches,
+} from '../../src/domain/redirect-uri.ts'
 import { fc } from '../helpers/generated.ts'
 
 t.test('a loopback redirect is an IP literal, a port or none, and a path', async (t) => {
@@ -122,10 +127,27 @@ t.test('localhost is a loopback redirect only where it was added', async (t) => 
   }
 })
 
-t.test('an https redirect is absolute, with a host and a path', async (t) => {
+t.test('what an operator registers as loopback may lack a path, and nothing else', async (t) => {
+  for (const host of ['127.0.0.1', '[::1]', 'localhost']) {
+    for (const rest of ['', ':3000', '/cb', ':3000/cb', '?x=1', ':3000?x=1'])
+      t.ok(isLoopbackUri(`http://${host}${rest}`), host + rest)
+    t.notOk(isLoopbackRedirect(`http://${host}:3000`, ['localhost']), host)
+    t.ok(redirectUriMatches(`http://${host}:3000`, `http://${host}:4000`, { anyPort: true }), host)
+    t.notOk(redirectUriMatches(`http://${host}:3000`, `http://${host}:3000/`, { anyPort: true }), host)
+    for (const rest of ['.', '@evil.example', '.evil.example', '#', ':', ':0', 'x', '\\', ' '])
+      t.notOk(isLoopbackUri(`http://${host}${rest}`), host + rest)
+  }
+  for (const uri of ['https://localhost', 'http://LOCALHOST', 'http://127.1', 'http://evil@localhost'])
+    t.notOk(isLoopbackUri(uri), uri)
+})
+
+t.test('an https redirect is absolute, with a host, and its path may be empty', async (t) => {
   for (const uri of [
     'https://app.example/cb',
     'https://app.example/',
+    'https://app.example',
+    'https://app.example:8443',
+    'https://app.example?x=1',
     'https://app.example:8443/cb?x=%20',
     'https://[2001:db8::1]/cb',
     'https://xn--bcher-kva.example/cb',
@@ -136,8 +158,6 @@ t.test('an https redirect is absolute, with a host and a path', async (t) => {
     'http://app.example/cb',
     'HTTPS://app.example/cb',
     'https:///cb',
-    'https://app.example',
-    'https://app.example?x=1',
     'https://user@app.example/cb',
     'https://user:80@app.example/cb',
     'https://app.example:0/cb',
@@ -145,6 +165,11 @@ t.test('an https redirect is absolute, with a host and a path', async (t) => {
     'https://app.example:/cb',
     'https://999.0.0.1/cb',
     'https://[::::]/cb',
+    'https://app.example#',
+    'https://app.example#x',
+    'https://app.example@evil.example',
+    'https://',
+    'https://?x=1',
     'https://app.example/cb#',
     'https://app.example/cb#x',
     'https://app.example\\cb',
@@ -257,13 +282,13 @@ function oracle(registered: string, requested: string): boolean {
 
 function takeApart(uri: string): { host: string; path: string } | undefined {
   const [scheme, empty, authority = '', ...segments] = uri.split('/')
-  if (scheme !== 'http:' || empty !== '' || segments.length === 0) return undefined
+  if (scheme !== 'http:' || empty !== '') return undefined
   const host = ['127.0.0.1', '[::1]', 'localhost'].find((name) => authority.startsWith(name))
   if (host === undefined) return undefined
   const port = authority.slice(host.length)
   const number = Number.parseInt(port.slice(1), 10)
   if (port !== '' && (port !== `:${number}` || number < 1 || number > 65535)) return undefined
-  const path = segments.join('/')
+  const path = segments.map((segment) => `/${segment}`).join('')
   const broken = [...path].some((character) => ' \\#'.includes(character)) || /%(?![0-9a-f]{2})/i.test(path)
   return broken ? undefined : { host, path }
 }

@@ -231,7 +231,7 @@ async function addIntegrations({ config, store, clock, random }: Deps): Promise<
     await store.write({ op: 'insertClient', client })
     clients.push({
       id: client.id,
-      method: request.authenticationMethod,
+      method: client.authenticationMethod,
       redirectUris: [...request.redirectUris],
       ...(secret !== undefined && { secret }),
     })

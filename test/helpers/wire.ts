@@ -99,7 +99,7 @@ export async function addClient(
     name: 'Arranged client',
     redirectUris: isResourceServer ? [] : ['https://client.example/callback'],
     postLogoutRedirectUris: [],
-    authenticationMethod: method,
+    authenticationMethod: 'client_secret_basic',
     pkce: 'required',
     ...(!isResourceServer && { consent: 'skip' }),
     idTokenSignedResponseAlg: 'RS256',

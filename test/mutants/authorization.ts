@@ -102,8 +102,8 @@ export const authorizationFaults = [
     id: 'scope-beyond-the-registered-ceiling',
     rule: 'rfc7591-2-scope-string',
     file: request,
-    find: 'return policy.scopes.has(name) && (client.scope?.includes(name) ?? true)',
-    replace: 'return policy.scopes.has(name) && client.id !== name',
+    find: 'return policy.scopes.has(name) && isRegistered',
+    replace: 'return policy.scopes.has(name) && (isRegistered || client.id !== name)',
   },
   {
     id: 'repeated-parameter-accepted',

@@ -15,16 +15,30 @@ export const clientAuthenticationFaults = [
     id: 'client-id-alone-authenticates',
     rule: 'rfc6749-2.2-client-id-not-credential',
     file: authentication,
-    find: 'client !== undefined && client.authenticationMethod === method && proven',
-    replace:
-      "client !== undefined && (method === 'none' || (client.authenticationMethod === method && proven))",
+    find: 'client !== undefined && isMethod && proven',
+    replace: "client !== undefined && (method === 'none' || (isMethod && proven))",
   },
   {
     id: 'registered-method-not-enforced',
     rule: 'oidc-core-9-registered-method-enforced',
     file: authentication,
-    find: 'client !== undefined && client.authenticationMethod === method && proven',
+    find: 'client !== undefined && isMethod && proven',
     replace: 'client !== undefined && proven',
+  },
+  {
+    id: 'unnamed-method-is-basic-alone',
+    rule: 'oidc-core-9-registered-method-enforced',
+    file: authentication,
+    find: "(client.anySecretMethod === true && method !== 'none')",
+    replace: "(client.anySecretMethod === true && method === 'client_secret_basic')",
+  },
+  {
+    id: 'unnamed-method-needs-no-secret',
+    rule: 'oidc-core-9-registered-method-enforced',
+    file: authentication,
+    find: "const proven = client?.authenticationMethod === 'none' ? method === 'none' : secretIsRight",
+    replace:
+      "const proven = client?.authenticationMethod === 'none' || client?.anySecretMethod || secretIsRight",
   },
   {
     id: 'basic-not-form-decoded',
@@ -58,8 +72,8 @@ export const clientAuthenticationFaults = [
     id: 'credentials-read-from-the-query',
     rule: 'rfc6749-2.3.1-secret-not-in-uri',
     file: 'src/http/client-authentication.ts',
-    find: '      parametersOf(request.body),',
-    replace: '      { ...parametersOf(request.query), ...parametersOf(request.body) },',
+    find: 'const sent = parametersOf(request.body)',
+    replace: 'const sent = { ...parametersOf(request.query), ...parametersOf(request.body) }',
   },
   {
     id: 'secret-guessing-not-limited',

@@ -10,8 +10,16 @@ export const registrationFaults = [
     id: 'https-redirect-registered',
     rule: 'seed-7-https-redirect-refused',
     file: redirect,
-    find: 'return redirect !== undefined &&',
-    replace: "return uri.startsWith('https://') || redirect !== undefined &&",
+    find: "if (!redirect?.rest.startsWith('/')) return false",
+    replace:
+      "if (uri.startsWith('https://')) return true\n  if (!redirect?.rest.startsWith('/')) return false",
+  },
+  {
+    id: 'redirect-without-a-path-registered',
+    rule: 'oauth21-2.3.1-complete-uri-all',
+    file: redirect,
+    find: "if (!redirect?.rest.startsWith('/')) return false",
+    replace: 'if (redirect === undefined) return false',
   },
   {
     id: 'localhost-registered-where-narrowed',
@@ -31,8 +39,8 @@ export const registrationFaults = [
     id: 'localhost-in-any-case',
     rule: 'seed-5-registration-loopback-only',
     file: redirect,
-    find: '(?<rest>${pathAndQuery})$`,\n)',
-    replace: "(?<rest>${pathAndQuery})$`,\n  'i',\n)",
+    find: '(?<rest>${path}${query})$`,\n)',
+    replace: "(?<rest>${path}${query})$`,\n  'i',\n)",
   },
   {
     id: 'loopback-read-by-a-url-parser',

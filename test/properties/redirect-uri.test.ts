@@ -49,7 +49,7 @@ t.test('an https redirect is one by the grammar of RFC 3986, without userinfo an
           parts?.scheme === 'https' &&
           parts.userinfo === undefined &&
           parts.fragment === undefined &&
-          parts.path.startsWith('/') &&
+          (parts.path === '' || parts.path.startsWith('/')) &&
           (parts.port === undefined || isPort(parts.port)) &&
           // What it names is where a browser goes: no host that a URL parser reads as another.
           new URL(uri).username === ''

@@ -71,7 +71,11 @@ export function isPort(port: string): boolean {
 }
 
 /** RFC 8252 §7.3: `http://127.0.0.1[:port]/path` or `http://[::1][:port]/path`, literally. */
-export function isLoopback(uri: string, hosts: readonly string[] = ['127.0.0.1', '[::1]']): boolean {
+export function isLoopback(
+  uri: string,
+  hosts: readonly string[] = ['127.0.0.1', '[::1]'],
+  mayLackPath = false,
+): boolean {
   const parts = takeApart(uri)
   if (parts === undefined || uri.length > 2048) return false
   const { scheme, userinfo, host, port, path, fragment } = parts
@@ -80,7 +84,7 @@ export function isLoopback(uri: string, hosts: readonly string[] = ['127.0.0.1',
     userinfo === undefined &&
     hosts.includes(host) &&
     (port === undefined || isPort(port)) &&
-    path.startsWith('/') &&
+    (path.startsWith('/') || (mayLackPath && path === '')) &&
     fragment === undefined
   )
 }
@@ -89,7 +93,7 @@ export function isLoopback(uri: string, hosts: readonly string[] = ['127.0.0.1',
 export function matches(registered: string, requested: string, anyPort: boolean): boolean {
   if (registered === requested) return true
   const hosts = ['127.0.0.1', '[::1]', 'localhost']
-  if (!anyPort || !isLoopback(registered, hosts) || !isLoopback(requested, hosts)) return false
+  if (!anyPort || ![registered, requested].every((uri) => isLoopback(uri, hosts, true))) return false
   const [one, other] = [takeApart(registered), takeApart(requested)]
   return one?.host === other?.host && one?.path === other?.path && one?.query === other?.query
 }

@@ -5,7 +5,7 @@ import { systemClock, systemRandom } from '../../system.ts'
 import { withStore } from '../open.ts'
 import { operatorOccasion } from '../operator.ts'
 import { printJson, printMembers } from '../print.ts'
-import { describeClient } from './description.ts'
+import { authenticationOf, describeClient } from './description.ts'
 import { descriptionOf, type MetadataFlags } from './flags.ts'
 import { knownTo } from './known.ts'
 
@@ -18,13 +18,13 @@ export async function clientAdd(flags: MetadataFlags & { readonly name: string }
     await store.write({ op: 'insertClient', client }, event)
     const credentials = { client_id: client.id, ...(secret !== undefined && { client_secret: secret }) }
     if (flags.json) return printJson({ ...describeClient(client, config), ...credentials })
-    const { name, redirectUris, introspects, authenticationMethod } = client
+    const { name, redirectUris, introspects } = client
     printMembers({
       ...credentials,
       client_name: name,
       redirect_uris: redirectUris,
       introspects,
-      token_endpoint_auth_method: authenticationMethod,
+      token_endpoint_auth_method: authenticationOf(client),
     })
     if (secret !== undefined)
       process.stdout.write('\nKeep the secret now: it is stored as a hash and never shown again.\n')
@@ -36,7 +36,7 @@ function requestOf(flags: MetadataFlags & { readonly name: string }): Integratio
     name: flags.name,
     redirectUris: flags.redirectUri ?? [],
     postLogoutRedirectUris: flags.postLogoutRedirectUri ?? [],
-    authenticationMethod: flags.auth ?? 'client_secret_basic',
+    authenticationMethod: flags.auth,
     pkce: flags.pkce ?? 'required',
     consent: flags.consent,
     scope: flags.scope === undefined ? undefined : parseScope(flags.scope),

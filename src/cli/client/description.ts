@@ -13,8 +13,16 @@ export function describeClient(client: Client, config: Pick<Config, 'scopes'>) {
     ...metadata,
     origin: client.origin,
     ...(client.usedAt > client.issuedAt && { last_used_at: client.usedAt }),
+    ...(client.anySecretMethod && { token_endpoint_auth_methods_accepted: secretMethods }),
     pkce: client.pkceOptional ? 'optional' : 'required',
     consent: client.consent,
     ...(client.introspects.length > 0 && { introspects: client.introspects }),
   }
 }
+
+/** How it authenticates at the token endpoint, in words of RFC 7591 §2. */
+export function authenticationOf({ anySecretMethod, authenticationMethod }: Client): string {
+  return anySecretMethod ? secretMethods.join(' or ') : authenticationMethod
+}
+
+const secretMethods = ['client_secret_basic', 'client_secret_post'] as const

@@ -30,7 +30,7 @@ export function addMetadataFlags(command: Command): Command {
     .option('--redirect-uri <uri>', 'https, or loopback; may be repeated', collect)
     .option('--post-logout-redirect-uri <uri>', 'where a logout may lead; may be repeated', collect)
     .addOption(
-      new Option('--auth <method>', 'how it authenticates').choices([
+      new Option('--auth <method>', 'how it authenticates (default: a secret, by basic or post)').choices([
         'client_secret_basic',
         'client_secret_post',
         'none',
