@@ -125,7 +125,9 @@ export function assertRegisteredRedirect(redirectUri: string, client: Client): v
   const anyPort = client.applicationType === 'native'
   if (client.redirectUris.some((registered) => redirectUriMatches(registered, redirectUri, { anyPort })))
     return
-  throw new OAuthError('invalid_request', 'redirect_uri is not registered for this client', {
+  const remedy =
+    client.origin === 'integration' ? ' (lychgate client set --redirect-uri)' : '; only its port may differ'
+  throw new OAuthError('invalid_request', `redirect_uri is not registered for this client${remedy}`, {
     rule: 'rfc6749-3.1.2.3-simple-string-match',
     stored: client.redirectUris,
     received: redirectUri,

@@ -102,7 +102,9 @@ export function refusalOfSilence(step: Exclude<Step, 'respond' | 'refuse'>): OAu
     select_account: 'account_selection_required',
     consent: 'consent_required',
   }
-  return new OAuthError(codes[step], 'the request allows no page to be shown, and one is needed', {
+  // RFC 8252 §8.6: a client that registered itself asks every time, and an operator's may have its consent remembered.
+  const remedy = step === 'consent' ? ' (lychgate client add --consent remember)' : ''
+  return new OAuthError(codes[step], `the request allows no page to be shown, and one is needed${remedy}`, {
     rule: 'oidc-core-3.1.2.1-prompt-none',
     stored: step,
   })

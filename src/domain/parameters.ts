@@ -21,7 +21,7 @@ export function parseParameters(text: string, limits: ParameterLimits): Paramete
   if (text === '') return parameters
   const pairs = text.split('&', limits.parameters + 1)
   if (pairs.length > limits.parameters)
-    throw new OAuthError('invalid_request', 'the request has too many parameters', {
+    throw new OAuthError('invalid_request', 'the request has too many parameters (limits.parameters)', {
       rule: 'lychgate-limits-parameters',
       stored: limits.parameters,
     })
@@ -35,7 +35,7 @@ export function parseParameters(text: string, limits: ParameterLimits): Paramete
     const value = decode(split < 0 ? '' : pair.slice(split + 1))
     // A character has three bytes at most: hardly any value has to be counted.
     if (value.length * 3 > limits.parameterBytes && Buffer.byteLength(value) > limits.parameterBytes) {
-      throw new OAuthError('invalid_request', 'a parameter value is too long', {
+      throw new OAuthError('invalid_request', 'a parameter value is too long (limits.parameterBytes)', {
         rule: 'lychgate-limits-parameter-bytes',
         stored: limits.parameterBytes,
         received: Buffer.byteLength(value),

@@ -18,9 +18,11 @@ export function requireCodeChallenge(
   const { codeChallenge, codeChallengeMethod } = request
   if (codeChallenge === undefined && codeChallengeMethod === undefined && optional) return undefined
   if (codeChallenge === undefined) {
-    throw new OAuthError('invalid_request', 'code_challenge is missing; PKCE is required, with S256', {
-      rule: 'rfc7636-4.4.1-challenge-required',
-    })
+    throw new OAuthError(
+      'invalid_request',
+      'code_challenge is missing; PKCE is required, with S256, unless lychgate client set --pkce optional lifts it for a confidential client',
+      { rule: 'rfc7636-4.4.1-challenge-required' },
+    )
   }
   // RFC 7636 §4.3: a missing method means plain, so it must not be read as S256.
   if (codeChallengeMethod === undefined) {

@@ -66,11 +66,15 @@ export function parseResource(requested: readonly string[], resources: Resources
     }
     const resource = resources.find(text)
     if (resource === undefined) {
-      throw new OAuthError('invalid_target', 'resource is not an API of this server', {
-        rule: 'rfc8707-2-unknown-invalid-target',
-        stored: resources.identifiers,
-        received: text,
-      })
+      throw new OAuthError(
+        'invalid_target',
+        'resource is not an API of this server (the setting resources)',
+        {
+          rule: 'rfc8707-2-unknown-invalid-target',
+          stored: resources.identifiers,
+          received: text,
+        },
+      )
     }
     identifiers.add(resource.identifier)
   }
@@ -95,11 +99,15 @@ export function scopeAt(scope: Scope, identifiers: readonly string[], resources:
 export function requireScopeAt(scope: Scope, identifiers: readonly string[], resources: Resources): Scope {
   const understood = scopeAt(scope, identifiers, resources)
   if (understood.length > 0) return understood
-  throw new OAuthError('invalid_target', 'no requested scope is understood by the requested resource', {
-    rule: 'rfc8707-2.2-invalid-combination',
-    stored: identifiers,
-    received: scope,
-  })
+  throw new OAuthError(
+    'invalid_target',
+    'no requested scope is understood by the requested resource (its scopes in the setting resources)',
+    {
+      rule: 'rfc8707-2.2-invalid-combination',
+      stored: identifiers,
+      received: scope,
+    },
+  )
 }
 
 /**

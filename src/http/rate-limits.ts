@@ -41,11 +41,15 @@ export const rateLimits = fp<{ config: Pick<Config, 'rateLimits' | 'requestsPerM
       global: false,
       keyGenerator: (request) => addressPrefix(request.ip),
       errorResponseBuilder: (_request, { ttl }) =>
-        new OAuthError('temporarily_unavailable', 'too many requests from this network; slow down', {
-          rule: 'lychgate-rate-limit',
-          status: 429,
-          headers: { 'retry-after': String(Math.ceil(ttl / 1000)) },
-        }),
+        new OAuthError(
+          'temporarily_unavailable',
+          'too many requests from this network; slow down (requestsPerMinute)',
+          {
+            rule: 'lychgate-rate-limit',
+            status: 429,
+            headers: { 'retry-after': String(Math.ceil(ttl / 1000)) },
+          },
+        ),
     })
   },
   { name: 'rate-limits' },

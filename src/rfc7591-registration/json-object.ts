@@ -13,9 +13,13 @@ export function requireJsonObject(body: unknown, depth: number): JsonObject {
     })
   }
   if (isDeeperThan(depth, body)) {
-    throw new OAuthError('invalid_client_metadata', `the body is nested deeper than ${depth} levels`, {
-      rule: 'rfc7591-3-post-json',
-    })
+    throw new OAuthError(
+      'invalid_client_metadata',
+      `the body is nested deeper than ${depth} levels (limits.jsonDepth)`,
+      {
+        rule: 'rfc7591-3-post-json',
+      },
+    )
   }
   return body
 }

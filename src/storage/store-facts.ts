@@ -1,3 +1,4 @@
+import { sql } from 'drizzle-orm/sql'
 import type { Seconds, StoredKey } from '../domain/model.ts'
 
 /** What can be told of a store without changing anything in it. */
@@ -12,6 +13,8 @@ export interface StoreFacts {
   readonly keys?: readonly StoredKey[]
   /** User names of the people a development server made. */
   readonly seededPeople?: readonly string[]
+  /** Client ids of those that may leave PKCE out. */
+  readonly clientsWithoutPkce?: readonly string[]
   /** The quickest of a few commits; absent when none could be made. */
   readonly commitMilliseconds?: number
   /** The clock of a database that has its own, and the time here before and after it was asked. */
@@ -28,3 +31,6 @@ export interface StoreFault {
 
 /** How often a commit is tried: a slow disk is slow every time, a busy moment is not. */
 export const commitsTried = 5
+
+/** The condition on a row of clients that it may leave PKCE out. Inside of a JSON string these quotes would be escaped. */
+export const mayLeavePkceOut = sql`origin = 'integration' and metadata like '%"pkceOptional":true%'`

@@ -126,7 +126,10 @@ t.test('list and show say everything but the secret', async (t) => {
   )
   const id = client.client_id
   const list = await run(['client', 'list', '--data', data])
-  t.equal(list.stdout, `${id}  integration  client_secret_basic  ${today}  never used  Course app\n`)
+  t.equal(
+    list.stdout,
+    `${id}  integration  client_secret_basic or client_secret_post  ${today}  never used  Course app\n`,
+  )
   const show = await run(['client', 'show', id, '--data', data])
   t.match(show.stdout, /^client_name +Course app$/m)
   t.match(show.stdout, /^consent +remember$/m)
@@ -138,6 +141,14 @@ t.test('list and show say everything but the secret', async (t) => {
   for (const { stdout } of [list, show, json, listed]) {
     t.notOk(stdout.includes(hash) || stdout.includes(client.client_secret))
   }
+})
+
+t.test('list marks a client that may leave PKCE out, or whose consent is skipped', async (t) => {
+  const data = newFolder(t)
+  const weak = ['--auth', 'client_secret_post', '--pkce', 'optional', '--consent', 'skip']
+  await add(data, '--name', 'Weak', '--redirect-uri', 'https://app.example.com', ...weak)
+  const { stdout } = await run(['client', 'list', '--data', data])
+  t.match(stdout, / {2}client_secret_post, PKCE optional, consent skipped {2}.* {2}Weak$/m)
 })
 
 t.test('a rotated secret is the only one that works', async (t) => {

@@ -14,6 +14,7 @@ import t, { type Test } from 'tap'
 import { examineDatabaseClock } from '../../src/cli/doctor/clock.ts'
 import type { Finding } from '../../src/cli/doctor/finding.ts'
 import { seedPeople } from '../../src/dev/people.ts'
+import { addIntegration } from '../../src/domain/integration.ts'
 import { openStore } from '../../src/storage/open.ts'
 import { systemClock } from '../../src/system.ts'
 import { newFolder, run } from '../helpers/command.ts'
@@ -243,6 +244,35 @@ t.test('keys that are missing, due or from the future, and people of development
         'keys: { rotationSeconds: 7776000 }   (in the file)',
       ],
     },
+  ])
+})
+
+t.test('a client that may leave PKCE out is found, with the command that changes it', async (t) => {
+  const data = healthyFolder(t)
+  const store = await openStore(`sqlite:${data}/lychgate.db`)
+  const request = {
+    name: 'A "pkceOptional":true name',
+    redirectUris: ['https://app.example.com'],
+    postLogoutRedirectUris: [],
+    pkce: 'required',
+    idTokenSignedResponseAlg: 'RS256',
+    introspects: [],
+  } as const
+  const known = { scopes: [], resources: [] }
+  for (const [seed, pkce] of [
+    [1, 'required'],
+    [2, 'optional'],
+  ] as const) {
+    const fresh = { id: Buffer.alloc(16, seed), secret: Buffer.alloc(32, seed) }
+    const { client } = addIntegration({ ...request, pkce }, known, fresh, systemClock())
+    await store.write({ op: 'insertClient', client })
+  }
+  await store.close()
+  const id = `client_${Buffer.alloc(16, 2).toString('base64url')}`
+  const found = await faults(data)
+  t.equal(found.length, 1)
+  t.match(found, [
+    { check: 'clients', level: 'warning', found: id, change: [`lychgate client set ${id} --pkce required`] },
   ])
 })
 

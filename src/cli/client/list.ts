@@ -3,7 +3,7 @@ import type { Client, ClientOrigin, Seconds } from '../../domain/model.ts'
 import { systemClock } from '../../system.ts'
 import { type LocationFlags, withStore } from '../open.ts'
 import { instant, printColumns, printJson } from '../print.ts'
-import { describeClient } from './description.ts'
+import { authenticationOf, describeClient } from './description.ts'
 
 interface ListFlags extends LocationFlags {
   readonly json?: true
@@ -25,7 +25,13 @@ export async function clientList({ origin, unused, json, ...location }: ListFlag
 }
 
 function lineOf(client: Client): string[] {
-  const { id, origin, authenticationMethod, issuedAt, usedAt, name = '' } = client
+  const { id, origin, issuedAt, usedAt, name = '' } = client
   const used = usedAt <= issuedAt ? 'never used' : `used ${instant(usedAt).slice(0, 10)}`
-  return [id, origin, authenticationMethod, instant(issuedAt).slice(0, 10), used, name]
+  const rules = [authenticationOf(client), ...weaknessesOf(client)].join(', ')
+  return [id, origin, rules, instant(issuedAt).slice(0, 10), used, name]
+}
+
+/** What an operator switched off for this client. */
+function weaknessesOf({ pkceOptional, consent }: Client): string[] {
+  return [...(pkceOptional ? ['PKCE optional'] : []), ...(consent === 'skip' ? ['consent skipped'] : [])]
 }

@@ -51,6 +51,7 @@ function* judge(facts: StoreFacts | undefined, setup: Setup): Generator<Finding>
   if (facts.faults.length === 0) yield ok('database', `${facts.engine} opens and is sound`)
   yield judgeSchema(facts.schema, setup)
   yield* judgeCommit(facts)
+  yield* judgeClients(facts)
   if (setup.config.mode === 'serve') yield* judgePeople(facts)
 }
 
@@ -103,6 +104,19 @@ function* judgePeople({ seededPeople: [first, ...others] = [] }: StoreFacts): Ge
     found: [first, ...others].join(', '),
     change: [first, ...others].map((name) => `lychgate user remove ${name}`),
   })
+}
+
+function* judgeClients({ clientsWithoutPkce = [] }: StoreFacts): Generator<Finding> {
+  if (clientsWithoutPkce.length === 0) return
+  yield warning(
+    'clients',
+    'a client may leave PKCE out: a code of it that leaks can be redeemed by an attacker',
+    {
+      expected: 'PKCE of every client that can do it',
+      found: clientsWithoutPkce.join(', '),
+      change: clientsWithoutPkce.map((id) => `lychgate client set ${id} --pkce required`),
+    },
+  )
 }
 
 function* examineDisk(url: string): Generator<Finding> {

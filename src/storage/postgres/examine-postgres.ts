@@ -4,9 +4,9 @@ import pg from 'pg'
 import { systemClock } from '../../system.ts'
 import { schemaState } from '../migrations.ts'
 import { toKey } from '../rows.ts'
-import { commitsTried, type StoreFacts, type StoreFault } from '../store-facts.ts'
+import { commitsTried, mayLeavePkceOut, type StoreFacts, type StoreFault } from '../store-facts.ts'
 import { appliedMigrations } from './open-pool.ts'
-import { accounts, keys } from './schema.ts'
+import { accounts, clients, keys } from './schema.ts'
 
 const oldestVersion = 15
 
@@ -86,13 +86,17 @@ async function schemaOf(client: pg.Client): Promise<StoreFacts['schema']> {
   return applied.length === 0 ? 'missing' : schemaState('postgres', applied)
 }
 
-async function recordsOf(client: pg.Client): Promise<Pick<StoreFacts, 'keys' | 'seededPeople'>> {
+async function recordsOf(
+  client: pg.Client,
+): Promise<Pick<StoreFacts, 'keys' | 'seededPeople' | 'clientsWithoutPkce'>> {
   const db = drizzle(client)
   const stored = await db.select().from(keys).orderBy(keys.createdAt, keys.id)
   const people = await db.select({ username: accounts.username }).from(accounts).where(sql`seeded`)
+  const weak = await db.select({ id: clients.id }).from(clients).where(mayLeavePkceOut)
   return {
     keys: stored.map(toKey),
     seededPeople: people.map(({ username }) => username),
+    clientsWithoutPkce: weak.map(({ id }) => id),
   }
 }
 

@@ -5,9 +5,9 @@ import { drizzle } from 'drizzle-orm/better-sqlite3/driver'
 import { sql } from 'drizzle-orm/sql'
 import { schemaState } from '../migrations.ts'
 import { toKey } from '../rows.ts'
-import { commitsTried, type StoreFacts, type StoreFault } from '../store-facts.ts'
+import { commitsTried, mayLeavePkceOut, type StoreFacts, type StoreFault } from '../store-facts.ts'
 import { appliedMigrations, assertSound } from './open-database.ts'
-import { accounts, keys } from './schema.ts'
+import { accounts, clients, keys } from './schema.ts'
 
 /**
  * Looks at a database file; undefined when there is none.
@@ -68,12 +68,16 @@ function damageOf(client: Database.Database): readonly StoreFault[] {
   }
 }
 
-function recordsOf(client: Database.Database): Pick<StoreFacts, 'keys' | 'seededPeople'> {
+function recordsOf(
+  client: Database.Database,
+): Pick<StoreFacts, 'keys' | 'seededPeople' | 'clientsWithoutPkce'> {
   const db = drizzle(client)
   const people = db.select({ username: accounts.username }).from(accounts).where(sql`seeded`).all()
+  const weak = db.select({ id: clients.id }).from(clients).where(mayLeavePkceOut).all()
   return {
     keys: db.select().from(keys).orderBy(keys.createdAt, keys.id).all().map(toKey),
     seededPeople: people.map(({ username }) => username),
+    clientsWithoutPkce: weak.map(({ id }) => id),
   }
 }
 
