@@ -54,8 +54,8 @@ export function continueSession(
   return { ...session, authenticatedAt, expiresAt, idleExpiresAt }
 }
 
-/** How many people one browser keeps signed in. */
-const mostSessions = 5
+/** Most users one browser keeps signed in. */
+export const mostSessions = 5
 
 /**
  * Who stays signed in in a browser beside a person who signs in: the others, the last ones first; and which sessions

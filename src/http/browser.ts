@@ -5,7 +5,7 @@ import type { AppDeps } from '../deps.ts'
 import { type Device, deviceSeconds, openDevice, sealDevice } from '../domain/device.ts'
 import type { Seconds, Session } from '../domain/model.ts'
 import { hashSecret, mintSecret, secretBytes, secretPrefix } from '../domain/secret.ts'
-import { extendedIdleEnd, isSessionLive } from '../domain/session.ts'
+import { extendedIdleEnd, isSessionLive, mostSessions } from '../domain/session.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {
@@ -62,9 +62,11 @@ export const browser = fp<AppDeps>(
       return value !== undefined && isSecret(kind, value) ? value : undefined
     }
 
-    /** Secrets of the people who are signed in beside the one whose login it is. */
-    const othersIn = (request: FastifyRequest) =>
-      (cookiesOf(request)[name('others')] ?? '').split('.').filter((value) => isSecret('session', value))
+    /** The secrets of the browser's other sessions; each costs a look-up, so at most as many as we write. */
+    const othersIn = (request: FastifyRequest) => {
+      const values = (cookiesOf(request)[name('others')] ?? '').split('.', mostSessions - 1)
+      return [...new Set(values)].filter((value) => isSecret('session', value))
+    }
     const secretOf = (request: FastifyRequest, { id }: Session) =>
       [secretIn(request, 'session') ?? '', ...othersIn(request)].find((secret) => hashSecret(secret) === id)
     const keepOthers = (reply: FastifyReply, others: readonly Session[]) => {

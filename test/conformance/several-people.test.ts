@@ -59,6 +59,22 @@ t.test('each has a session of their own, and the cookies hold nothing else', asy
   t.equal(title(login), 'Sign in')
 })
 
+t.test('a request looks up at most as many sessions as the server writes into its cookies', async (t) => {
+  const lookedUp: string[] = []
+  const { find } = store
+  store.find = (kind, key) => {
+    if (kind === 'session') lookedUp.push(key)
+    return find(kind, key)
+  }
+  t.teardown(() => void Object.assign(store, { find }))
+  const made = Array.from({ length: 270 }, () => `lyc_session_${random(32).toString('base64url')}`)
+  const stranger = new UserAgent(server.issuer)
+  stranger.cookies.set('lychgate_session', made[0] ?? '')
+  stranger.cookies.set('lychgate_others', made.slice(1).join('.'))
+  t.equal(pageOf(await ask(server, portal, select, stranger)).status, 200)
+  t.equal(new Set(lookedUp).size, 5)
+})
+
 t.test('only people of this browser can be chosen', async (t) => {
   const stranger = await signedIn(server, portal)
   const choice = pageOf(await ask(server, portal, select, stranger))
