@@ -9,6 +9,7 @@ import {
   endGrant,
 } from '../domain/connections.ts'
 import { layOutScope } from '../domain/consent-areas.ts'
+import { accept, type Write } from '../domain/decision.ts'
 import { clientWords, resourceName } from '../domain/localized.ts'
 import type { Client, Grant, Seconds } from '../domain/model.ts'
 import { single } from '../domain/parameters.ts'
@@ -28,6 +29,9 @@ export function connectedApps(app: FastifyInstance, deps: AppDeps): void {
   const describe = describer(app, deps)
   const connections = async (accountId: string, now: Seconds) =>
     connectionsOf(await store.listOf('grant', accountId), await store.listOf('consent', accountId), now)
+  /** Decides about the user: a grant that is being inserted is waited for, and ends too. */
+  const end = (accountId: string, writes: readonly Write[]) =>
+    store.transact('account', accountId, () => accept(undefined, ...writes))
 
   app.get('/account/apps', { schema: { hide: true } }, async (request, reply) => {
     const here = await visit(request, reply, { room: 'apps' })
@@ -53,11 +57,11 @@ export function connectedApps(app: FastifyInstance, deps: AppDeps): void {
     if (clientId !== undefined) {
       const connection = known.find((each) => each.clientId === clientId)
       if (connection === undefined) return back(reply, 'gone')
-      await store.write(...endConnection(connection, withdrawal))
+      await end(account.id, endConnection(connection, withdrawal))
       return back(reply, 'disconnected')
     }
     if (single(form, 'every') === undefined) return back(reply, 'gone')
-    await store.write(...endConnections(known, withdrawal))
+    await end(account.id, endConnections(known, withdrawal))
     return back(reply, 'all-disconnected')
   })
 }

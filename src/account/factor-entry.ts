@@ -5,6 +5,7 @@ import { methodsOf, multiFactor } from '../domain/authentication-context.ts'
 import { accept } from '../domain/decision.ts'
 import { recentSeconds } from '../domain/session.ts'
 import { ownPages, type Submission, type Visit } from '../http/own-pages.ts'
+import { whileSignedIn } from '../http/while-signed-in.ts'
 
 /**
  * The way to what a person signs in with: by a sign-in of the last minutes, and by one with a second factor for who
@@ -52,14 +53,10 @@ function stepUp(app: FastifyInstance, { store }: Pick<AppDeps, 'store'>) {
     // A passkey is made only where the device made sure who holds it.
     const methods = methodsOf(shown, shown.passkey)
     const present = await app.browser.sessions(reply.request, now)
-    const isMore = await store.transact('session', session.id, (current) =>
-      current === undefined
-        ? accept(false)
-        : accept(
-            true,
-            { op: 'insertSession', session: { ...current, id, methods } },
-            { op: 'deleteSession', sessionId: current.id },
-          ),
+    const renamed = { op: 'replaceSession', sessionId: session.id, by: id, methods } as const
+    // What ends the sessions of a user decides about the user: so does this, and waits for it.
+    const isMore = await whileSignedIn(store, session, () =>
+      store.transact('account', session.accountId, () => accept(undefined, renamed)),
     )
     const beside = present.filter((other) => other.id !== session.id)
     if (isMore) app.browser.keepSession(reply, secret, beside)

@@ -32,6 +32,13 @@ export type Write =
   | { readonly op: 'insertSession'; readonly session: Session }
   | { readonly op: 'extendSession'; readonly sessionId: Hash; readonly idleExpiresAt: Seconds }
   | { readonly op: 'deleteSession'; readonly sessionId: Hash }
+  /** Gives a session another id and other methods; if it has ended, nothing of the transaction is written. */
+  | {
+      readonly op: 'replaceSession'
+      readonly sessionId: Hash
+      readonly by: Hash
+      readonly methods: readonly string[]
+    }
   /** All of a person but, where it is given, the one they stay in. */
   | { readonly op: 'deleteSessionsOf'; readonly accountId: string; readonly except?: Hash }
   | { readonly op: 'insertPasskey'; readonly passkey: Passkey }
@@ -52,7 +59,8 @@ export type Write =
   | { readonly op: 'putConsent'; readonly consent: Consent }
   | { readonly op: 'deleteConsent'; readonly accountId: string; readonly clientId: string }
   | { readonly op: 'deleteConsentsOf'; readonly accountId: string }
-  | { readonly op: 'insertGrant'; readonly grant: Grant }
+  /** With a basis: inserted only while that still holds, otherwise nothing of the transaction is written. */
+  | { readonly op: 'insertGrant'; readonly grant: Grant; readonly basis?: GrantBasis }
   /** Raises `seq` to 1, and forgets what only the code needed: the nonce, and most of the code challenge. */
   | {
       readonly op: 'redeemGrant'
@@ -94,6 +102,14 @@ export type Write =
   | { readonly op: 'insertRefusal'; readonly refusal: RefusalRecord }
   /** Never changed afterwards; the sweep takes it when it is old. */
   | { readonly op: 'insertAuditEvent'; readonly event: AuditEvent }
+
+/** What a grant was decided from. Its user must exist and be unlocked, too. */
+export interface GrantBasis {
+  /** The user's session. */
+  readonly sessionId: Hash
+  /** The remembered consent; absent: the decision did not depend on one. */
+  readonly consent?: Consent | undefined
+}
 
 /** What a decide function returns: a result, or a refusal that must be recorded; either way with its writes. */
 export type Decision<T> =

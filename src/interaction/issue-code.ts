@@ -1,9 +1,10 @@
 import type { FastifyInstance, FastifyReply } from 'fastify'
 import type { AppDeps } from '../deps.ts'
-import type { Write } from '../domain/decision.ts'
+import { accept, type Write } from '../domain/decision.ts'
 import { OAuthError } from '../domain/errors.ts'
 import type { ClaimsRequest, Scope, Seconds, Session } from '../domain/model.ts'
 import { toOAuthError } from '../http/errors.ts'
+import { basisOf, whileSignedIn } from '../http/while-signed-in.ts'
 import { ended, type PendingAuthorization } from './pending.ts'
 
 /** What was agreed to, by the person or by what they agreed to before. */
@@ -17,26 +18,29 @@ export interface Agreement {
 }
 
 /** Answers a pending request with a code, RFC 6749 §4.1.2; only once, however often and in how many tabs it is asked for. */
-export function codeIssuer(app: FastifyInstance, { store }: Pick<AppDeps, 'store'>) {
+export function codeIssuer(app: FastifyInstance, { service, store }: Pick<AppDeps, 'service' | 'store'>) {
   return async (
-    { interaction, client, request }: PendingAuthorization,
+    { interaction, client, request, consent }: PendingAuthorization,
     { session, scope, claims = request.claims, writes = [] }: Agreement,
     now: Seconds,
     reply: FastifyReply,
   ): Promise<FastifyReply> => {
     const { grant, code } = app.approve({ ...request, claims }, client, session, scope, now)
-    try {
-      await store.transact('interaction', interaction.id, (current) => {
+    const basis = basisOf(session, client, consent)
+    const insert = () =>
+      store.transact('interaction', interaction.id, (current) => {
         if (current === undefined) throw ended()
-        return {
-          result: undefined,
-          writes: [
-            { op: 'deleteInteraction', interactionId: interaction.id },
-            { op: 'insertGrant', grant },
-            ...writes,
-          ],
-        }
+        return accept(
+          undefined,
+          { op: 'deleteInteraction', interactionId: interaction.id },
+          { op: 'insertGrant', grant, basis },
+          ...writes,
+        )
       })
+    try {
+      // Its page finds out what has ended, and asks for that again.
+      if (!(await whileSignedIn(store, session, insert)))
+        return reply.redirect(`${service.prefix}/login?interaction=${interaction.id}`, 303)
     } catch (error) {
       if (error instanceof OAuthError) throw error
       // The person has done their part: a failure of ours is for the client to learn, RFC 6749 §4.1.2.1.

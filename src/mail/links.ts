@@ -1,5 +1,7 @@
 import type { Config } from '../config/schema.ts'
 import { auditEvent, type Occasion } from '../domain/audit.ts'
+import { accept, type Write } from '../domain/decision.ts'
+import { OAuthError } from '../domain/errors.ts'
 import type { OneTimeLink } from '../domain/model.ts'
 import { mintLink } from '../domain/one-time-link.ts'
 import { secretBytes } from '../domain/secret.ts'
@@ -12,7 +14,7 @@ import { type Sender, sendLetter } from './mailer.ts'
 /** What links are made of. */
 export interface LinkSources {
   readonly config: Pick<Config, 'issuer' | 'lifetimes'>
-  readonly store: Pick<Store, 'write'>
+  readonly store: Pick<Store, 'transact' | 'write'>
   readonly random: RandomSource
 }
 
@@ -21,6 +23,7 @@ export const linkPath = '/link'
 
 /**
  * Makes a link for a person, stored as a hash, and tells the audit log.
+ * @throws {OAuthError} `access_denied` when the person is locked or was removed.
  * @param whom `email`: the address it is going to be sent to, for its use to prove.
  * @param query What else the page is told, such as the request that waits in the same browser.
  */
@@ -32,13 +35,27 @@ export async function makeLink(
 ): Promise<GivenLink> {
   const { link, secret } = mintLink(purpose, whom, config.lifetimes, random(secretBytes), occasion.at)
   const about = { ...(whom.accountId !== undefined && { accountId: whom.accountId }), purpose }
-  await store.write({ op: 'insertLink', link }, auditEvent('link-made', occasion, about))
+  const writes: readonly Write[] = [{ op: 'insertLink', link }, auditEvent('link-made', occasion, about)]
+  const { accountId } = whom
+  if (accountId === undefined) await store.write(...writes)
+  else {
+    await store.transact('account', accountId, (account) => {
+      if (account === undefined || account.lockedAt !== undefined) throw notAllowedIn()
+      return accept(undefined, ...writes)
+    })
+  }
   const search = new URLSearchParams({ code: secret, ...query })
   return {
     url: `${config.issuer}${linkPath}?${search}`,
     expiresAt: link.expiresAt,
     seconds: link.expiresAt - link.createdAt,
   }
+}
+
+function notAllowedIn(): OAuthError {
+  return new OAuthError('access_denied', 'the user is locked or no longer exists', {
+    rule: 'lychgate-account-locked',
+  })
 }
 
 /**

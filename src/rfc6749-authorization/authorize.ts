@@ -14,6 +14,7 @@ import { formatParameters, type Parameters, single } from '../domain/parameters.
 import { toOAuthError } from '../http/errors.ts'
 import { formBodies, longestUrl, parametersOf } from '../http/parameters.ts'
 import { badFormPages, pageResponses } from '../http/schema.ts'
+import { basisOf, whileSignedIn } from '../http/while-signed-in.ts'
 import { consentKey } from '../storage/store.ts'
 import { AuthorizationParameters } from './schema.ts'
 
@@ -62,15 +63,22 @@ export const authorize: FastifyPluginAsync<AppDeps> = async (
     client: Client,
     parsed: AuthorizationRequest,
     redirect: ProvenRedirect,
-  ) => {
+    attempt = 1,
+  ): Promise<FastifyReply> => {
     const now = clock()
     const session = await app.browser.session(request, now)
     const reach = await reachFrom({ store, service }, parsed, session)
-    const step = nextStep(parsed, untouched, client, session, await consentOf(client, session), now, reach)
+    const consent = await consentOf(client, session)
+    const step = nextStep(parsed, untouched, client, session, consent, now, reach)
     if (step === 'respond' && session !== undefined) {
       const { grant, code } = app.approve(parsed, client, session, parsed.scope, now)
-      await store.write({ op: 'insertGrant', grant })
-      return reply.authorizationResponse(redirect, { code })
+      const basis = basisOf(session, client, consent)
+      const isInserted = await whileSignedIn(store, session, () =>
+        store.write({ op: 'insertGrant', grant, basis }),
+      )
+      if (isInserted) return reply.authorizationResponse(redirect, { code })
+      if (attempt < attempts) return begin(request, reply, client, parsed, redirect, attempt + 1)
+      throw overtakenTooOften()
     }
     if (step === 'refuse') throw refusalOf(parsed, session)
     if (step !== 'respond' && parsed.prompt.includes('none')) throw refusalOfSilence(step)
@@ -153,3 +161,12 @@ export const authorize: FastifyPluginAsync<AppDeps> = async (
 }
 
 const form = 'application/x-www-form-urlencoded'
+
+/** How often a request is decided again whose session or consent ended meanwhile. */
+const attempts = 3
+
+function overtakenTooOften(): OAuthError {
+  return new OAuthError('temporarily_unavailable', 'the sign-in or the consent keeps changing; try again', {
+    rule: 'rfc6749-4.1.2.1-temporarily-unavailable',
+  })
+}

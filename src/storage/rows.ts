@@ -39,10 +39,11 @@ export type GrantRow = Omit<typeof table.grants.$inferSelect, 'clientSeq' | 'acc
   readonly clientId: string
   readonly accountId: string
 }
-/** A grant as it is read; without a client or a person that is gone. */
+/** A grant as it is read, with the time its user was locked; without a client or a user that is gone. */
 export type FoundGrantRow = Omit<GrantRow, 'clientId' | 'accountId'> & {
   readonly clientId: string | null
   readonly accountId: string | null
+  readonly userLockedAt: number | null
 }
 /** The same with the id of the token it is read for, when that was revoked by itself. */
 export type FoundGrantOfTokenRow = FoundGrantRow & { readonly revokedToken: string | null }
@@ -145,7 +146,12 @@ export function toLink({ accountId, email, ...row }: LinkRow): OneTimeLink {
 /** The row of a session. */
 export function sessionRow(session: Session): SessionRow {
   const { browser = null, from = null } = session
-  return { ...session, browser, from, methods: joined(session.methods) }
+  return { ...session, browser, from, ...sessionMethods(session.methods) }
+}
+
+/** The methods of a session, as its row has them. */
+export function sessionMethods(methods: readonly string[]): Pick<SessionRow, 'methods'> {
+  return { methods: joined(methods) }
 }
 
 /** The session of a row. */
@@ -227,9 +233,14 @@ export function grantEnds({ refreshExpiresAt, expiresAt }: Pick<Grant, 'refreshE
   }
 }
 
-/** The grant of a row; none, when its client or its person is gone. */
+/**
+ * The grant of a row; none, when its client or its person is gone. While its user is locked it reads as revoked by the
+ * lock, whatever the row says.
+ */
 export function toGrant(row: FoundGrantRow): Grant | undefined {
   if (row.clientId === null || row.accountId === null) return undefined
+  const revokedAt = row.revokedAt ?? row.userLockedAt
+  const revokedBy = row.revokedBy ?? (row.userLockedAt === null ? null : lockedRule)
   const [userinfo, idToken, acr] = (row.claims === null ? [[], []] : JSON.parse(row.claims)) as [
     string[],
     string[],
@@ -258,10 +269,13 @@ export function toGrant(row: FoundGrantRow): Grant | undefined {
     ...(row.nonce && { nonce: row.nonce.toString() }),
     ...(row.rotatedAt !== null && { rotatedAt: row.rotatedAt }),
     ...(row.refreshExpiresAt !== null && { refreshExpiresAt: row.refreshExpiresAt }),
-    ...(row.revokedAt !== null && { revokedAt: row.revokedAt }),
-    ...(row.revokedBy !== null && { revokedBy: row.revokedBy }),
+    ...(revokedAt !== null && { revokedAt }),
+    ...(revokedBy !== null && { revokedBy }),
   }
 }
+
+/** The rule by which a lock ends grants, an id of the requirement ledger. */
+const lockedRule = 'lychgate-account-locked'
 
 /** The grant of a row that was read for one token. */
 export function toGrantOfToken({ revokedToken, ...row }: FoundGrantOfTokenRow): GrantOfToken | undefined {

@@ -1,4 +1,4 @@
-import type { Write } from '../domain/decision.ts'
+import type { GrantBasis, Write } from '../domain/decision.ts'
 import {
   accountRow,
   auditEventRow,
@@ -13,10 +13,12 @@ import {
   passkeyRow,
   refusalRow,
   secondFactorRow,
+  sessionMethods,
   sessionRow,
   throttleKey,
   throttleRow,
 } from './rows.ts'
+import { Overtaken } from './store.ts'
 
 /** The prepared statements of an adapter that write: one for each `op`, and what a removal takes along. */
 export type WriteStatement =
@@ -26,14 +28,22 @@ export type WriteStatement =
   | 'deleteAccountRow'
   | 'deletePasskeysOf'
   | 'revokeGrantsOfConnection'
+  | 'insertGrantOfSession'
+  | 'insertGrantOfConsent'
 
 /** One run of a prepared statement. */
 export interface Step {
   readonly statement: WriteStatement
   readonly values: Readonly<Record<string, unknown>>
-  /** It follows from what was read in this transaction; if it meets no row, the transaction must not commit. */
-  readonly exact?: true
+  /** If it changes no row, the transaction must not commit and fails with this error. */
+  readonly exact?: (statement: WriteStatement) => Error
 }
+
+/** The write follows from what was read in the same transaction. */
+const notDecidedHere = (statement: WriteStatement) =>
+  new Error(`${statement} met no row: its decision was not made here`)
+/** The write follows from what was read before the transaction. */
+const overtaken = (statement: WriteStatement) => new Overtaken(statement)
 
 /** What a write means in statements, for both adapters. */
 export function stepsOf(write: Write): readonly Step[] {
@@ -68,6 +78,10 @@ export function stepsOf(write: Write): readonly Step[] {
       return [{ statement: write.op, values: { id: write.sessionId } }]
     case 'deleteSessionsOf':
       return [{ statement: write.op, values: { accountId: write.accountId, except: write.except ?? '' } }]
+    case 'replaceSession': {
+      const { sessionId: id, by, methods } = write
+      return [{ statement: write.op, values: { id, by, ...sessionMethods(methods) }, exact: overtaken }]
+    }
     case 'insertPasskey':
     case 'updatePasskey':
       return [{ statement: write.op, values: { ...passkeyRow(write.passkey) } }]
@@ -95,11 +109,17 @@ export function stepsOf(write: Write): readonly Step[] {
     case 'deleteConsent':
       return [{ statement: write.op, values: { accountId: write.accountId, clientId: write.clientId } }]
     case 'insertGrant':
-      return [{ statement: write.op, values: { ...grantRow(write.grant) } }]
+      return [grantStep({ ...grantRow(write.grant) }, write.basis)]
     case 'redeemGrant':
-      return [{ statement: write.op, values: transition(write), exact: true }]
+      return [{ statement: write.op, values: transition(write), exact: notDecidedHere }]
     case 'rotateGrant':
-      return [{ statement: write.op, values: { ...transition(write), fromSeq: write.fromSeq }, exact: true }]
+      return [
+        {
+          statement: write.op,
+          values: { ...transition(write), fromSeq: write.fromSeq },
+          exact: notDecidedHere,
+        },
+      ]
     case 'revokeGrant':
       return [{ statement: write.op, values: { id: grantIdOf(write), at: write.at, by: write.rule } }]
     case 'revokeGrantsOf':
@@ -122,6 +142,18 @@ export function stepsOf(write: Write): readonly Step[] {
     default:
       throw new TypeError(`no statement for ${(write satisfies never as Write).op}`)
   }
+}
+
+function grantStep(row: Step['values'], basis: GrantBasis | undefined): Step {
+  if (basis === undefined) return { statement: 'insertGrant', values: row }
+  const { sessionId, consent } = basis
+  return consent === undefined
+    ? { statement: 'insertGrantOfSession', values: { ...row, sessionId }, exact: overtaken }
+    : {
+        statement: 'insertGrantOfConsent',
+        values: { ...row, sessionId, allowed: consentRow(consent).allowed },
+        exact: overtaken,
+      }
 }
 
 function revokeGrantsOf(write: Extract<Write, { op: 'revokeGrantsOf' }>): Step {

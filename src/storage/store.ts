@@ -155,6 +155,17 @@ export class RecordExists extends Error {
   }
 }
 
+/**
+ * Something that a decision was based on ended before the decision was written: the session, the user's access or a
+ * remembered consent. Nothing was written.
+ */
+export class Overtaken extends Error {
+  constructor(statement: string) {
+    super(`${statement}: what it was based on has ended`)
+    this.name = 'Overtaken'
+  }
+}
+
 /** Everything a store holds: the rows of each table, as they are there. */
 export type StoreContents = Readonly<Record<string, readonly Readonly<Record<string, unknown>>[]>>
 

@@ -1,8 +1,19 @@
-import t from 'tap'
+import t, { type Test } from 'tap'
+import { lockAccount, unlockAccount } from '../../src/domain/account.ts'
+import { endConnection } from '../../src/domain/connections.ts'
+import type { Write } from '../../src/domain/decision.ts'
+import { isGrantAlive } from '../../src/domain/grant.ts'
+import type { Account } from '../../src/domain/model.ts'
 import { hashSecret } from '../../src/domain/secret.ts'
-import { ask, integrate, place, sentAway, signedIn } from '../helpers/authorization.ts'
-import { startServer } from '../helpers/server.ts'
+import { makeLink } from '../../src/mail/links.ts'
+import type { Store } from '../../src/storage/store.ts'
+import { systemRandom } from '../../src/system.ts'
+import { ask, integrate, pageOf, place, sentAway, signedIn } from '../helpers/authorization.ts'
+import { executable } from '../helpers/command.ts'
+import { exchange, obtainCode, obtainTokens, refresh } from '../helpers/flow.ts'
+import { alice, startServer, type TestServer } from '../helpers/server.ts'
 import type { UserAgent } from '../helpers/user-agent.ts'
+import { introspect, isAlive } from '../helpers/wire.ts'
 
 const [idle, absolute] = [100, 250]
 const server = await startServer(t, {
@@ -72,3 +83,136 @@ t.test(
     t.equal(sentAway(await ask(brief, own, { prompt: 'none' }, agent))['error'], 'login_required')
   },
 )
+
+/** Lets something happen to the user between the decision of a request and its write. */
+async function beforeWrite(
+  t: Test,
+  { deps: { store } }: TestServer,
+  end: (store: Store) => Promise<unknown>,
+) {
+  const { write, transact } = store
+  let isDue = true
+  const once = async () => {
+    if (!isDue) return
+    isDue = false
+    Object.assign(store, { write, transact })
+    await end(store)
+  }
+  const isGrant = (writes: readonly Write[]) => writes.some(({ op }) => op === 'insertGrant')
+  const delayed: Pick<Store, 'write' | 'transact'> = {
+    write: async (...writes) => {
+      if (isGrant(writes)) await once()
+      return write(...writes)
+    },
+    transact: async (kind, key, decide) => {
+      if (kind === 'interaction') await once()
+      return transact(kind, key, decide)
+    },
+  }
+  Object.assign(store, delayed)
+  t.teardown(() => Object.assign(store, { write, transact }))
+}
+
+const accountIdOf = async (agent: UserAgent) =>
+  (await server.deps.store.find('session', idOf(agent)))?.accountId ?? ''
+const lock = (accountId: string) => (store: Store) =>
+  store.transact('account', accountId, (account) => lockAccount(account as Account, server.now()))
+const unlock = (accountId: string) =>
+  server.deps.store.transact('account', accountId, (account) =>
+    unlockAccount(account as Account, server.now()),
+  )
+const grantsOf = async (accountId: string) =>
+  (await server.deps.store.listOf('grant', accountId)).filter((grant) => isGrantAlive(grant, server.now()))
+
+const inProcess = executable === undefined ? {} : { skip: 'the store of another process cannot be delayed' }
+
+t.test('a user who is locked while a request is being answered gets no grant', inProcess, async (t) => {
+  const agent = await signedIn(server, client)
+  const accountId = await accountIdOf(agent)
+  await beforeWrite(t, server, lock(accountId))
+  t.equal((await silent(agent))['error'], 'login_required')
+  await unlock(accountId)
+  t.strictSame(await grantsOf(accountId), [], 'also once the user is unlocked')
+  t.equal((await silent(agent))['error'], 'login_required')
+})
+
+t.test('a session that ends while a request is being answered gives no grant', inProcess, async (t) => {
+  const agent = await signedIn(server, client)
+  const accountId = await accountIdOf(agent)
+  const before = (await grantsOf(accountId)).length
+  await beforeWrite(t, server, (store) => store.write({ op: 'deleteSessionsOf', accountId }))
+  t.equal(place(await ask(server, client, {}, agent)), '/login')
+  t.equal((await grantsOf(accountId)).length, before)
+})
+
+t.test('an app that is disconnected while it asks silently gets no grant', inProcess, async (t) => {
+  const portal = await integrate(server)
+  const agent = await signedIn(server, portal)
+  const accountId = await accountIdOf(agent)
+  await obtainCode(server, portal, { agent })
+  const asks = async () => sentAway(await ask(server, portal, { prompt: 'none' }, agent))
+  t.match(await asks(), { code: /./ })
+  const occasion = { by: 'person', at: server.now(), from: '127.0.0.1', accountId } as const
+  await beforeWrite(t, server, (store) =>
+    store.write(...endConnection({ clientId: portal.id, grants: [] }, occasion)),
+  )
+  t.equal((await asks())['error'], 'consent_required')
+  const left = await grantsOf(accountId)
+  t.notOk(left.some(({ clientId }) => clientId === portal.id))
+})
+
+t.test(
+  'a consent page that is submitted while its user is locked leads to the sign-in',
+  inProcess,
+  async (t) => {
+    const portal = await integrate(server)
+    const agent = await signedIn(server, portal)
+    const accountId = await accountIdOf(agent)
+    const consent = pageOf(await ask(server, portal, {}, agent))
+    t.equal(new URL(consent.url).pathname, '/consent')
+    await beforeWrite(t, server, lock(accountId))
+    t.equal(place(await agent.submit(consent, { decision: 'approve' })), '/login')
+    await unlock(accountId)
+    t.strictSame(await grantsOf(accountId), [])
+    t.strictSame(await server.deps.store.listOf('consent', accountId), [], 'nothing is remembered')
+  },
+)
+
+t.test(
+  'a locked user whose session is still there is sent to the sign-in, not in a circle',
+  inProcess,
+  async (t) => {
+    const agent = await signedIn(server, client)
+    const accountId = await accountIdOf(agent)
+    const account = await server.deps.store.find('account', accountId)
+    if (account === undefined) throw new Error('alice is there')
+    await server.deps.store.write({ op: 'updateAccount', account: { ...account, lockedAt: server.now() } })
+    t.equal(place(await ask(server, client, {}, agent)), '/login')
+    t.equal(await server.deps.store.find('session', idOf(agent)), undefined)
+    await unlock(accountId)
+  },
+)
+
+t.test('no token of a locked user works, though its grant was not revoked', async (t) => {
+  const code = await obtainCode(server, client)
+  const second = await obtainTokens(server, client)
+  const accountId = (await server.deps.store.find('accountByLogin', alice.username))?.id ?? ''
+  const account = await server.deps.store.find('account', accountId)
+  if (account === undefined) throw new Error('alice is there')
+  await server.deps.store.write({ op: 'updateAccount', account: { ...account, lockedAt: server.now() } })
+  t.match(await (await exchange(server, client, code)).json(), { error: 'invalid_grant' })
+  t.match(await (await refresh(server, client, second.refresh_token)).json(), { error: 'invalid_grant' })
+  t.notOk(await isAlive(server, second.access_token))
+  t.match(await introspect(server, client, second.access_token), { active: false })
+  await server.deps.store.write({ op: 'updateAccount', account })
+})
+
+t.test('no link is made for a user who is locked meanwhile', async (t) => {
+  const account = await server.deps.store.find('accountByLogin', alice.username)
+  if (account === undefined) throw new Error('alice is there')
+  await server.deps.store.write({ op: 'updateAccount', account: { ...account, lockedAt: server.now() } })
+  const whom = { purpose: 'password-reset', accountId: account.id } as const
+  const made = makeLink({ ...server.deps, random: systemRandom }, whom, { by: 'operator', at: server.now() })
+  await t.rejects(made, { code: 'access_denied' })
+  await server.deps.store.write({ op: 'updateAccount', account })
+})

@@ -3,6 +3,7 @@ import type { Fault } from './fault.ts'
 const secondFactor = 'src/domain/second-factor.ts'
 const codes = ['test/account/one-time-codes.test.ts'] as const
 const stepUp = ['test/conformance/step-up.test.ts'] as const
+const sessionEnds = ['test/conformance/session-ends.test.ts'] as const
 const several = ['test/conformance/several-people.test.ts'] as const
 
 /** Faults of second factors, passkeys, step-up and several people in one browser. */
@@ -90,5 +91,47 @@ export const signInFaults = [
     find: 'if (counts && counter <= current.counter) {',
     replace: 'if (counts && counter < 0) {',
     tests: ['test/domain/passkey.test.ts'],
+  },
+  {
+    id: 'grant-inserted-after-its-session-ended',
+    file: 'src/rfc6749-authorization/authorize.ts',
+    find: "store.write({ op: 'insertGrant', grant, basis }),",
+    replace: "store.write({ op: 'insertGrant', grant }),",
+    tests: sessionEnds,
+  },
+  {
+    id: 'approved-grant-inserted-after-its-session-ended',
+    file: 'src/interaction/issue-code.ts',
+    find: "{ op: 'insertGrant', grant, basis },",
+    replace: "{ op: 'insertGrant', grant },",
+    tests: sessionEnds,
+  },
+  {
+    id: 'grant-inserted-after-its-consent-was-taken-back',
+    file: 'src/http/while-signed-in.ts',
+    find: ", ...(client.consent === 'remember' && { consent })",
+    replace: '',
+    tests: sessionEnds,
+  },
+  {
+    id: 'grant-of-a-locked-user-alive',
+    file: 'src/storage/rows.ts',
+    find: 'row.revokedAt ?? row.userLockedAt',
+    replace: 'row.revokedAt',
+    tests: sessionEnds,
+  },
+  {
+    id: 'grant-inserted-for-a-locked-user',
+    file: 'src/storage/sqlite/statements.ts',
+    find: 'and ${accounts.lockedAt} is null\n    and',
+    replace: 'and',
+    tests: ['test/storage/sqlite.test.ts'],
+  },
+  {
+    id: 'link-made-for-a-locked-user',
+    file: 'src/mail/links.ts',
+    find: 'account === undefined || account.lockedAt !== undefined',
+    replace: 'account === undefined',
+    tests: sessionEnds,
   },
 ] as const satisfies readonly Fault[]

@@ -3,7 +3,14 @@ import { accept, refuse, type Write } from '../../src/domain/decision.ts'
 import { OAuthError } from '../../src/domain/errors.ts'
 import { mintGrantId } from '../../src/domain/grant.ts'
 import type { Grant } from '../../src/domain/model.ts'
-import { consentKey, grantOfTokenKey, lockOf, RecordExists, type Store } from '../../src/storage/store.ts'
+import {
+  consentKey,
+  grantOfTokenKey,
+  lockOf,
+  Overtaken,
+  RecordExists,
+  type Store,
+} from '../../src/storage/store.ts'
 import * as sample from './samples.ts'
 import { grantOwners, insertGrant, type OpenEmpty } from './store.suite.ts'
 
@@ -87,9 +94,10 @@ export function grantWrites(t: Test, openEmpty: OpenEmpty): void {
     const elsewhere = { ...sample.grant, id: sample.grantId(3), clientId: sample.fullClient.id }
     const stranger = { ...sample.grant, id: sample.grantId(4), accountId: sample.fullAccount.id }
     await store.write(...grantOwners, insertGrant)
+    const { lockedAt: _, ...unlocked } = sample.fullAccount
     await store.write(
       { op: 'insertClient', client: sample.fullClient },
-      { op: 'insertAccount', account: sample.fullAccount },
+      { op: 'insertAccount', account: unlocked },
     )
     for (const grant of [elsewhere, stranger]) await store.write({ op: 'insertGrant', grant })
     const ends = async () => {
@@ -145,6 +153,70 @@ export function grantWrites(t: Test, openEmpty: OpenEmpty): void {
     const all = await Promise.all(Array.from({ length: 20 }, revokeOne))
     t.equal(all.filter((outcome) => outcome === 'revoked').length, 1)
     t.equal(lockOf('grantOfToken', grantOfTokenKey(id, tokenId)), lockOf('grant', id))
+  })
+
+  t.test('a grant is inserted only while its user, session and consent are there', async (t) => {
+    const { account, session, consent } = sample
+    const changed = { ...consent, allowed: [{ resource: 'https://api.example', scope: ['openid'] }] }
+    const [of, sessionId] = [{ accountId: account.id }, session.id]
+    const locked: Write = { op: 'updateAccount', account: { ...account, lockedAt: 1010 } }
+    const ends: readonly (readonly [string, Write, boolean])[] = [
+      ['nothing', { op: 'touchClient', clientId: consent.clientId, at: 1010 }, true],
+      ['the session', { op: 'deleteSession', sessionId }, false],
+      ['the sessions', { op: 'deleteSessionsOf', ...of }, false],
+      ['the access of the user', locked, false],
+      ['the user', { op: 'deleteAccount', ...of }, false],
+      ['the consent', { op: 'deleteConsent', ...of, clientId: consent.clientId }, false],
+      ['the scope of the consent', { op: 'putConsent', consent: changed }, false],
+    ]
+    for (const [what, end, isInserted] of ends) {
+      const store = await openEmpty(t)
+      await store.write(...grantOwners, { op: 'insertSession', session }, { op: 'putConsent', consent }, end)
+      const put: Write = { op: 'putThrottle', throttle: sample.throttle }
+      const written = store.write(put, { ...insertGrant, basis: { sessionId, consent } })
+      if (isInserted) await written
+      else await t.rejects(written, Overtaken, what)
+      const isThere = async (kind: 'grant' | 'throttle', key: string) =>
+        (await store.find(kind, key)) !== undefined
+      t.equal(await isThere('grant', id), isInserted, what)
+      t.equal(await isThere('throttle', sample.throttle.key), isInserted, `${what}: all or nothing`)
+      // Without a consent only the user and the session count.
+      const again = { ...insertGrant, grant: { ...sample.grant, id: sample.grantId(7) } }
+      const signedIn = store.write({ ...again, basis: { sessionId } })
+      if (isInserted || what.includes('consent')) await t.resolves(signedIn, what)
+      else await t.rejects(signedIn, Overtaken, what)
+    }
+  })
+
+  t.test('a grant is not inserted on the session of another user', async (t) => {
+    const store = await openEmpty(t)
+    const session = { ...sample.session, accountId: sample.fullAccount.id }
+    await store.write(...grantOwners, { op: 'insertAccount', account: sample.fullAccount })
+    await store.write({ op: 'insertSession', session })
+    await t.rejects(store.write({ ...insertGrant, basis: { sessionId: session.id } }), Overtaken)
+  })
+
+  t.test('while its user is locked a grant reads as revoked by the lock', async (t) => {
+    const store = await openEmpty(t)
+    await store.write(...grantOwners, insertGrant)
+    await store.write({ op: 'updateAccount', account: { ...sample.account, lockedAt: 1010 } })
+    const revoked = { revokedAt: 1010, revokedBy: 'lychgate-account-locked' }
+    t.strictSame(await store.find('grant', id), { ...sample.grant, ...revoked })
+    t.match(await store.listOf('grant', sample.account.id), [revoked])
+    await store.write({ op: 'revokeGrant', grantId: id, at: 1005, rule })
+    t.match(await store.find('grant', id), { revokedAt: 1005, revokedBy: rule }, 'what came first stays')
+  })
+
+  t.test('a session gets another id and methods, unless it has ended', async (t) => {
+    const store = await openEmpty(t)
+    const { session } = sample
+    const [by, methods] = [sample.digest(9), ['pwd', 'otp']]
+    await store.write({ op: 'insertSession', session })
+    await store.write({ op: 'replaceSession', sessionId: session.id, by, methods })
+    t.strictSame(await store.find('session', by), { ...session, id: by, methods })
+    t.equal(await store.find('session', session.id), undefined)
+    const late = store.write({ op: 'replaceSession', sessionId: session.id, by: sample.digest(10), methods })
+    await t.rejects(late, Overtaken)
   })
 
   t.test('an id that is not one of a grant cannot be written', async (t) => {

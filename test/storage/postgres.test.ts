@@ -1,9 +1,10 @@
 import pg from 'pg'
 import t, { type Test } from 'tap'
+import { lockAccount } from '../../src/domain/account.ts'
 import { accept } from '../../src/domain/decision.ts'
 import { loadKeyRing } from '../../src/keys/key-ring.ts'
 import { openStore, type StoreOptions } from '../../src/storage/open.ts'
-import { type Store, StoreUnavailable } from '../../src/storage/store.ts'
+import { Overtaken, type Store, StoreUnavailable } from '../../src/storage/store.ts'
 import { seededRandom, testClock } from '../helpers/clock.ts'
 import { patient } from '../helpers/nodes.ts'
 import { startPostgres } from './postgres-server.ts'
@@ -162,11 +163,11 @@ t.test('a transaction that loses a deadlock is run again', async (t) => {
   t.strictSame(await store.list('key'), [{ ...sample.key, id: 'a', createdAt: 5 }])
 })
 
-/** Resolves when some transaction waits for a lock. */
-async function waitForLock(client: pg.Client): Promise<void> {
+/** Resolves when this many transactions wait for a lock. */
+async function waitForLock(client: pg.Client, transactions = 1): Promise<void> {
   for (;;) {
-    const waiting = await client.query('select 1 from pg_locks where not granted')
-    if (waiting.rowCount) return
+    const waiting = await client.query('select distinct pid from pg_locks where not granted')
+    if (Number(waiting.rowCount) >= transactions) return
     await new Promise((resolve) => setTimeout(resolve, 20))
   }
 }
@@ -210,6 +211,52 @@ t.test('decisions about a key that is locked elsewhere leave the other connectio
     await counts,
     Array.from({ length: 20 }, (_, index) => index + 1),
   )
+})
+
+t.test('a grant waits for the lock of its user, and is not inserted after it', async (t) => {
+  const url = await server.createDatabase()
+  const [store, other] = [await open(t, url), await open(t, url)]
+  const observer = await connect(t, url)
+  const { account, session, consent, grant } = sample
+  const owners = [
+    { op: 'insertClient', client: sample.client },
+    { op: 'insertAccount', account },
+  ] as const
+  await store.write(...owners, { op: 'insertSession', session }, { op: 'putConsent', consent })
+  const ends = {
+    lock: [
+      `select 1 from accounts where id = '${account.id}' for update`,
+      `update accounts set locked_at = 1010 where id = '${account.id}'`,
+      `delete from sessions where account_id = '${account.id}'`,
+    ],
+    'end of the session': [`delete from sessions where account_id = '${account.id}'`],
+    disconnect: [`delete from consents where account_id = '${account.id}'`],
+  }
+  for (const [what, statements] of Object.entries(ends)) {
+    const ending = await connect(t, url)
+    await ending.query(`begin; ${statements.join('; ')}`)
+    const basis = { sessionId: session.id, consent }
+    const inserted = store.write({ op: 'insertGrant', grant, basis })
+    const outcome = inserted.catch((error: unknown) => error)
+    await waitForLock(observer)
+    await ending.query('commit')
+    t.type(await outcome, Overtaken, what)
+    t.equal(await store.find('grant', grant.id), undefined, what)
+    await store.write({ op: 'deleteSessionsOf', accountId: account.id })
+    await store.write({ op: 'updateAccount', account }, { op: 'insertSession', session })
+    await store.write({ op: 'putConsent', consent })
+  }
+  // The other way round: the lock waits for a grant that is being inserted, and revokes it.
+  const holding = await connect(t, url)
+  await holding.query('begin; lock table grants in exclusive mode')
+  const inserted = store.write({ op: 'insertGrant', grant, basis: { sessionId: session.id } })
+  await waitForLock(observer)
+  const locked = other.transact('account', account.id, (found = account) => lockAccount(found, 1010))
+  await waitForLock(observer, 2)
+  await holding.query('commit')
+  await Promise.all([inserted, locked])
+  const { rows } = await observer.query('select revoked_at from grants')
+  t.strictSame(rows, [{ revoked_at: '1010' }])
 })
 
 t.test('a database made by a newer version is refused', async (t) => {

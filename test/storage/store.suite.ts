@@ -15,7 +15,7 @@ export const grantOwners: readonly Write[] = [
   { op: 'insertClient', client: sample.client },
   { op: 'insertAccount', account: sample.account },
 ]
-export const insertGrant: Write = { op: 'insertGrant', grant: sample.grant }
+export const insertGrant: Extract<Write, { op: 'insertGrant' }> = { op: 'insertGrant', grant: sample.grant }
 
 /** What every adapter promises. */
 export function storeSuite(t: Test, openEmpty: OpenEmpty): void {

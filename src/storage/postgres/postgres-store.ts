@@ -264,8 +264,7 @@ function applier(statements: ReturnType<typeof prepareWrites>): (writes: readonl
   return async (writes) => {
     for (const step of writes.flatMap(stepsOf)) {
       const { rowCount } = await statements[step.statement].execute({ ...step.values })
-      if (step.exact && rowCount !== 1)
-        throw new Error(`${step.statement} met no row: its decision was not made here`)
+      if (step.exact && rowCount !== 1) throw step.exact(step.statement)
     }
   }
 }

@@ -105,7 +105,13 @@ function revokedToken(): SQL<string | null> {
 function selectGrants<F extends Record<string, SQL>>(db: NodePgDatabase, more: F = {} as F) {
   const { clientSeq, accountSeq, ...grantColumns } = getTableColumns(grants)
   return db
-    .select({ ...grantColumns, clientId: clients.id, accountId: accounts.id, ...more })
+    .select({
+      ...grantColumns,
+      clientId: clients.id,
+      accountId: accounts.id,
+      userLockedAt: accounts.lockedAt,
+      ...more,
+    })
     .from(grants)
     .innerJoin(clients, eq(clients.seq, clientSeq))
     .innerJoin(accounts, eq(accounts.seq, accountSeq))
@@ -236,6 +242,10 @@ export function prepareWrites(db: NodePgDatabase): Readonly<Record<WriteStatemen
       .update(sessions)
       .set({ idleExpiresAt: setting('idleExpiresAt') })
       .where(eq(sessions.id, value('id'))),
+    replaceSession: db
+      .update(sessions)
+      .set({ id: setting('by'), methods: setting('methods') })
+      .where(eq(sessions.id, value('id'))),
     deleteSession: remove(sessions, sessions.id, 'id'),
     deleteSessionsOf: db
       .delete(sessions)
@@ -248,6 +258,8 @@ export function prepareWrites(db: NodePgDatabase): Readonly<Record<WriteStatemen
       set: settings(consents),
     }),
     insertGrant: { prepare: (name) => preparedInsertOfGrant(db, name) },
+    insertGrantOfSession: { prepare: (name) => preparedInsertOfGrant(db, name, 'session') },
+    insertGrantOfConsent: { prepare: (name) => preparedInsertOfGrant(db, name, 'consent') },
     redeemGrant: db
       .update(grants)
       .set({
@@ -280,16 +292,50 @@ export function prepareWrites(db: NodePgDatabase): Readonly<Record<WriteStatemen
 /**
  * Two statements: with the numbers of the client and the person among its values as subqueries, the insert would not be
  * of one row alone, which is what a table that is distributed takes.
+ * @param basis What has to be there. The first statement locks those rows until the commit: what ends them waits, and
+ * then finds the grant; or it was first, and its commit is waited for here, and finds nothing to lock.
  */
-function preparedInsertOfGrant(db: NodePgDatabase, name: string): Change {
+function preparedInsertOfGrant(db: NodePgDatabase, name: string, basis?: 'session' | 'consent'): Change {
   const numberOf = (table: typeof clients | typeof accounts, id: string) =>
     sql<number>`coalesce(${seqOf(table, id)}, 0)`.mapWith(table.seq)
-  const owners = db
-    .select({ clientSeq: numberOf(clients, 'clientId'), accountSeq: numberOf(accounts, 'accountId') })
-    .from(sql`(values (1)) as one`)
-    .prepare('owners_of_grant')
+  const clientSeq = numberOf(clients, 'clientId')
+  const prepareOwners = () => {
+    if (basis === undefined) {
+      return db
+        .select({ clientSeq, accountSeq: numberOf(accounts, 'accountId') })
+        .from(sql`(values (1)) as one`)
+        .prepare('owners_of_grant')
+    }
+    const isSession = and(eq(sessions.id, value('sessionId')), eq(sessions.accountId, accounts.id))
+    const isUser = and(eq(accounts.id, value('accountId')), isNull(accounts.lockedAt))
+    const signedIn = db
+      .select({ clientSeq, accountSeq: accounts.seq })
+      .from(accounts)
+      .innerJoin(sessions, isSession)
+    if (basis === 'session')
+      return signedIn
+        .where(isUser)
+        .for('share', { of: [accounts, sessions] })
+        .prepare('session_of_grant')
+    const isConsent = and(
+      eq(consents.accountId, accounts.id),
+      eq(consents.clientId, value('clientId')),
+      eq(consents.allowed, value('allowed')),
+    )
+    return signedIn
+      .innerJoin(consents, isConsent)
+      .where(isUser)
+      .for('share', { of: [accounts, sessions, consents] })
+      .prepare('consent_of_grant')
+  }
+  const owners = prepareOwners()
   const insert = db.insert(grants).values(row(grants)).prepare(name)
-  return { execute: async (values) => insert.execute({ ...values, ...(await owners.execute(values))[0] }) }
+  return {
+    execute: async (values) => {
+      const [found] = await owners.execute(values)
+      return found === undefined ? { rowCount: 0 } : insert.execute({ ...values, ...found })
+    },
+  }
 }
 
 /** What the sweep runs: deletions bounded by `limit`, and a slice of the grants in the order of their key. */

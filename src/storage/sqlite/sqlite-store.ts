@@ -185,8 +185,7 @@ function applier(statements: ReturnType<typeof prepareWrites>): (writes: readonl
   return (writes) => {
     for (const step of writes.flatMap(stepsOf)) {
       const { changes } = statements[step.statement].run(step.values)
-      if (step.exact && changes !== 1)
-        throw new Error(`${step.statement} met no row: its decision was not made here`)
+      if (step.exact && changes !== 1) throw step.exact(step.statement)
     }
   }
 }

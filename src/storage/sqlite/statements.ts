@@ -52,6 +52,9 @@ export function prepareReads(db: Connected) {
     accountId: sql<
       string | null
     >`(select ${accounts.id} from ${accounts} where ${accounts.seq} = ${accountSeq})`,
+    userLockedAt: sql<
+      number | null
+    >`(select ${accounts.lockedAt} from ${accounts} where ${accounts.seq} = ${accountSeq})`,
   }
   // Of the one token alone: a client may revoke thousands of a grant. And no `now`: the id of an expired token does no
   // harm until it is swept.
@@ -197,6 +200,10 @@ export function prepareWrites(db: Connected): Readonly<Record<WriteStatement, Ch
       .update(sessions)
       .set({ idleExpiresAt: sql`${value('idleExpiresAt')}` })
       .where(eq(sessions.id, value('id'))),
+    replaceSession: db
+      .update(sessions)
+      .set({ id: sql`${value('by')}`, methods: sql`${value('methods')}` })
+      .where(eq(sessions.id, value('id'))),
     deleteSession: remove(sessions, sessions.id, 'id'),
     deleteSessionsOf: db
       .delete(sessions)
@@ -213,6 +220,12 @@ export function prepareWrites(db: Connected): Readonly<Record<WriteStatement, Ch
       clientSeq: sql`coalesce(${seqOf(clients, 'clientId')}, 0)`,
       accountSeq: sql`coalesce(${seqOf(accounts, 'accountId')}, 0)`,
     }),
+    insertGrantOfSession: insertGrantWhere(db, isSignedIn),
+    insertGrantOfConsent: insertGrantWhere(
+      db,
+      sql`${isSignedIn} and exists (select 1 from ${consents} where ${consents.accountId} = ${value('accountId')}
+        and ${consents.clientId} = ${value('clientId')} and ${consents.allowed} = ${value('allowed')})`,
+    ),
     redeemGrant: db
       .update(grants)
       .set({
@@ -239,6 +252,23 @@ export function prepareWrites(db: Connected): Readonly<Record<WriteStatement, Ch
   }
   const changes = Object.entries(queries).map(([name, query]) => [name, compileChange(db, query)])
   return Object.fromEntries(changes) as Record<WriteStatement, Change> // one for each query
+}
+
+/** The user is there and unlocked, and the session is theirs. */
+const isSignedIn = sql`exists (select 1 from ${accounts}, ${sessions}
+  where ${accounts.id} = ${value('accountId')} and ${accounts.lockedAt} is null
+    and ${sessions.id} = ${value('sessionId')} and ${sessions.accountId} = ${accounts.id})`
+
+/** Inserts a grant only where the condition holds. */
+function insertGrantWhere(db: Connected, condition: SQL) {
+  const numbers = new Map([
+    ['clientSeq', seqOf(clients, 'clientId')],
+    ['accountSeq', seqOf(accounts, 'accountId')],
+  ])
+  const values = Object.entries(getTableColumns(grants)).map(
+    ([member, column]) => numbers.get(member) ?? sql`${sql.param(value(member), column)}`,
+  )
+  return db.insert(grants).select(sql`select ${sql.join(values, sql`, `)} where ${condition}`)
 }
 
 /** What the sweep runs: deletions bounded by `limit`, and a slice of the grants in the order of their key. */
