@@ -3,9 +3,11 @@ import type { AppDeps } from '../deps.ts'
 import { changePassword } from '../domain/account.ts'
 import { auditEvent } from '../domain/audit.ts'
 import { connectionsOf, endConnections } from '../domain/connections.ts'
-import { accept } from '../domain/decision.ts'
+import { accept, type Decision, withWrites } from '../domain/decision.ts'
 import { OAuthError } from '../domain/errors.ts'
+import type { Account } from '../domain/model.ts'
 import { single } from '../domain/parameters.ts'
+import { inARowRule } from '../domain/sign-in-throttle.ts'
 import type { Text } from '../domain/text.ts'
 import { noteRefusal } from '../http/errors.ts'
 import { ownPages, type Submission, type Visit } from '../http/own-pages.ts'
@@ -35,8 +37,10 @@ export function ownPassword(app: FastifyInstance, deps: AppDeps): void {
     const problem = chosenBadly(here) ?? (await provenBadly(here, request, reply))
     if (problem !== undefined) return show(here, reply, problem)
     const disconnects = single(here.form, 'disconnect') !== undefined
-    const isChanged = await change(here, request, disconnects)
-    if (!isChanged) return show(here, reply, says('password.overtaken'))
+    const changed = await change(here, request, disconnects)
+    if (changed === undefined) return show(here, reply, says('password.overtaken'))
+    // The cookie of before was bound to the old password.
+    app.browser.keepDevice(reply, changed)
     return back(reply, disconnects ? 'password-changed-disconnected' : 'password-changed', 'security')
   })
 
@@ -62,6 +66,7 @@ export function ownPassword(app: FastifyInstance, deps: AppDeps): void {
       noteRefusal(error, reply)
       reply.code(error.status).headers(error.headers)
       if (error.status !== 429) return says('login.busy')
+      if (error.detail.rule === inARowRule) return says('login.inARow')
       return says('password.throttled', { later: { in: Number(error.headers['retry-after']) } })
     }
     const occasion = { by: 'person', at: now, from: request.ip } as const
@@ -69,23 +74,22 @@ export function ownPassword(app: FastifyInstance, deps: AppDeps): void {
     return says('password.wrong')
   }
 
-  /** False when somebody else has changed it meanwhile: then what was typed proves nothing any more. */
+  /** Undefined when somebody else has changed it meanwhile: then what was typed proves nothing any more. */
   const change = async (
     { account, session, form, now }: Submission,
     request: FastifyRequest,
     disconnects: boolean,
-  ): Promise<boolean> => {
+  ): Promise<Account | undefined> => {
     const { id: accountId } = account
     const passwordHash = await hashPassword(single(form, 'password') ?? '', random)
     const occasion = { by: 'person', at: now, from: request.ip } as const
     const connections = disconnects
       ? connectionsOf(await store.listOf('grant', accountId), await store.listOf('consent', accountId), now)
       : []
-    return store.transact('account', accountId, (current) => {
-      if (current === undefined || current.passwordHash !== account.passwordHash) return accept(false)
-      return accept(
-        true,
-        ...changePassword(current, passwordHash, now, session.id).writes,
+    return store.transact('account', accountId, (current): Decision<Account | undefined> => {
+      if (current === undefined || current.passwordHash !== account.passwordHash) return accept(undefined)
+      return withWrites(
+        changePassword(current, passwordHash, now, session.id),
         auditEvent('person-password-changed', occasion, { accountId }),
         ...(disconnects ? endConnections(connections, { accountId, ...occasion }, revokedWith) : []),
       )

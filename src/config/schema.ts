@@ -362,10 +362,22 @@ export const ConfigSchema = Type.Object(
           10,
           'Failed sign-ins to one account from one address prefix in a window.',
         ),
-        failuresPerPrefix: count(100, 'Failed sign-ins from one address prefix in a window.'),
+        failuresPerPrefix: count(
+          100,
+          'Failed sign-ins from one address prefix in a window; the first three of one name count as one.',
+        ),
+        failuresPerPrefixAndUser: Type.Integer({
+          default: 2,
+          minimum: 0,
+          description: 'So many more for each user who signed in from the address prefix this week or last.',
+        }),
         failuresPerAccount: count(
           100,
           'Failed sign-ins to one account from browsers that never signed in to it, in a window.',
+        ),
+        failuresInARow: count(
+          100,
+          'Failed sign-ins to one account in a row before it needs a new password or `lychgate user unlock`.',
         ),
         windowSeconds: seconds(900, 'The window, from its first failure.'),
       },

@@ -1,6 +1,7 @@
 import { accept, type Decision, type Write } from './decision.ts'
 import { OAuthError } from './errors.ts'
 import type { Account, AccountClaims, Hash, Seconds } from './model.ts'
+import { forgetFailures } from './sign-in-throttle.ts'
 
 /** What an operator says about a new person. */
 export interface NewAccount {
@@ -85,6 +86,7 @@ export function changePassword(
   return accept(
     changed,
     { op: 'updateAccount', account: changed },
+    ...forgetFailures(account.id),
     { op: 'deleteLinksOf', accountId: account.id },
     { op: 'deleteSessionsOf', accountId: account.id, ...(stays !== undefined && { except: stays }) },
   )
@@ -143,10 +145,10 @@ export function lockAccount(account: Account, now: Seconds): Decision<Account> {
   )
 }
 
-/** Lets a person in again; what ended with the lock stays ended. */
+/** Lets a person in again, also after too many failures in a row; what ended with the lock stays ended. */
 export function unlockAccount({ lockedAt: _, ...account }: Account, now: Seconds): Decision<Account> {
   const unlocked = { ...account, updatedAt: now }
-  return accept(unlocked, { op: 'updateAccount', account: unlocked })
+  return accept(unlocked, { op: 'updateAccount', account: unlocked }, ...forgetFailures(account.id))
 }
 
 /** The writes that sign a person out everywhere and take back everything they granted to clients, for good. */

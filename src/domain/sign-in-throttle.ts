@@ -1,11 +1,15 @@
-import { accept, type Decision } from './decision.ts'
+import { createHash } from 'node:crypto'
+import { accept, type Decision, type Write } from './decision.ts'
+import type { Device } from './device.ts'
 import { OAuthError } from './errors.ts'
 import type { Seconds, Throttle } from './model.ts'
 
 export interface ThrottleLimits {
   readonly failuresPerAccountAndPrefix: number
   readonly failuresPerPrefix: number
+  readonly failuresPerPrefixAndUser: number
   readonly failuresPerAccount: number
+  readonly failuresInARow: number
   readonly windowSeconds: Seconds
 }
 
@@ -13,44 +17,92 @@ export interface ThrottleLimits {
 export interface Bucket {
   readonly key: string
   readonly limit: number
+  /**
+   * `network`: the first three failures of one name count as one. `in-a-row`: it has no window, and a success empties
+   * it.
+   */
+  readonly kind?: 'network' | 'in-a-row'
+}
+
+/** Who signs in, from where. */
+export interface SignInAttempt {
+  /** Canonical, so that case, spaces and an email alias do not make new buckets; the id of a user who exists. */
+  readonly login: string
+  readonly isUser: boolean
+  readonly prefix: string
+  /** Users who signed in from this network lately, see `networkRows`. */
+  readonly usersOfPrefix: number
+  readonly knownDevice?: Device | undefined
 }
 
 /**
- * The buckets of one attempt, in the order they are asked. A browser that signed in to this account before counts by
- * itself: whoever guesses from elsewhere cannot lock its owner out.
- * @param login Canonical, so that case, spaces and an e-mail alias do not make new buckets.
+ * The buckets of one attempt, in the order they are asked. A browser that signed in to this account before counts apart:
+ * guesses from elsewhere do not lock its owner out. All such browsers of one user share a second count.
  */
-export function bucketsOf(
-  login: string,
-  prefix: string,
-  knownDevice: string | undefined,
-  limits: ThrottleLimits,
-): readonly Bucket[] {
+export function bucketsOf(attempt: SignInAttempt, limits: ThrottleLimits): readonly Bucket[] {
+  const { login, isUser, prefix, usersOfPrefix, knownDevice } = attempt
+  const limit = limits.failuresPerAccountAndPrefix
+  const inARow = { limit: limits.failuresInARow, kind: 'in-a-row' } as const
   if (knownDevice !== undefined) {
-    return [{ key: `device ${knownDevice} ${login}`, limit: limits.failuresPerAccountAndPrefix }]
+    return [
+      { key: `device ${countedAs(knownDevice)} ${login}`, limit },
+      { key: `devices ${login}`, limit: 2 * limit },
+      { ...inARow, key: rowKeys(login).devices },
+    ]
   }
+  const perPrefix = limits.failuresPerPrefix + usersOfPrefix * limits.failuresPerPrefixAndUser
   return [
-    { key: `prefix ${prefix}`, limit: limits.failuresPerPrefix },
-    { key: `account ${prefix} ${login}`, limit: limits.failuresPerAccountAndPrefix },
+    { key: `account ${prefix} ${login}`, limit },
+    { key: `prefix ${prefix}`, limit: perPrefix, kind: 'network' },
     { key: `account ${login}`, limit: limits.failuresPerAccount },
+    { ...inARow, key: isUser ? rowKeys(login).others : unknownKey(login) },
   ]
 }
 
 /**
- * The bucket of an attempt at a second factor. Whoever makes one knows the password, so only a browser that finished a
- * sign-in before counts by itself.
+ * The buckets of an attempt at a second factor. Whoever makes one knows the password, so only a browser that finished a
+ * sign-in before counts apart.
  */
 export function secondFactorBuckets(
   accountId: string,
-  knownDevice: string | undefined,
+  knownDevice: Device | undefined,
   limits: ThrottleLimits,
 ): readonly Bucket[] {
-  const whose = knownDevice === undefined ? accountId : `${knownDevice} ${accountId}`
-  return [{ key: `second ${whose}`, limit: limits.failuresPerAccountAndPrefix }]
+  const limit = limits.failuresPerAccountAndPrefix
+  const inARow = { limit: limits.failuresInARow, kind: 'in-a-row' } as const
+  if (knownDevice === undefined)
+    return [
+      { key: `second ${accountId}`, limit },
+      { ...inARow, key: rowKeys(accountId).codes },
+    ]
+  return [
+    { key: `second ${countedAs(knownDevice)} ${accountId}`, limit },
+    { key: `second devices ${accountId}`, limit: 2 * limit },
+    { ...inARow, key: rowKeys(accountId).codesOfDevices },
+  ]
 }
+
+/** The keys of a user's failures in a row. */
+export function rowKeys(accountId: string) {
+  return {
+    others: `in-a-row ${accountId}`,
+    devices: `in-a-row devices ${accountId}`,
+    codes: `in-a-row codes ${accountId}`,
+    codesOfDevices: `in-a-row codes of devices ${accountId}`,
+  } as const
+}
+
+/** The writes that forget a user's failures in a row: after another password, or by an operator. */
+export function forgetFailures(accountId: string): readonly Write[] {
+  return Object.values(rowKeys(accountId)).map((key) => ({ op: 'deleteThrottle', key }))
+}
+
+/** For how long failures in a row are remembered after the last of them. */
+const rowSeconds: Seconds = 365 * 86_400
 
 /**
  * Counts an attempt before its password is looked at, so that parallel guesses cannot pass together.
+ * @param weight 0: only looks whether the bucket is full.
  * @throws {OAuthError} `temporarily_unavailable` with status 429 when the bucket is full.
  */
 export function countAttempt(
@@ -58,26 +110,93 @@ export function countAttempt(
   bucket: Bucket,
   limits: ThrottleLimits,
   now: Seconds,
-): Decision<void> {
+  weight: 0 | 1 = 1,
+): Decision<number> {
+  const seconds = bucket.kind === 'in-a-row' ? rowSeconds : limits.windowSeconds
   // A window that ends later than one beginning now was opened by a clock that ran ahead: it would lock people out.
-  const lastEnd = now + limits.windowSeconds
+  const lastEnd = now + seconds
   const isOpen = throttle !== undefined && now < throttle.expiresAt && throttle.expiresAt <= lastEnd
   const current = isOpen ? throttle : undefined
-  if (current !== undefined && current.failures >= bucket.limit) {
-    throw new OAuthError('temporarily_unavailable', 'too many failed sign-ins; try again later', {
-      rule: 'lychgate-sign-in-throttle',
-      status: 429,
-      headers: { 'retry-after': String(current.expiresAt - now) },
-    })
-  }
-  const failures = (current?.failures ?? 0) + 1
-  const expiresAt = current?.expiresAt ?? lastEnd
-  return accept(undefined, { op: 'putThrottle', throttle: { key: bucket.key, failures, expiresAt } })
+  if (current !== undefined && current.failures >= bucket.limit)
+    throw tooManyFailures(bucket, current.expiresAt - now)
+  const failures = (current?.failures ?? 0) + weight
+  if (weight === 0) return accept(failures)
+  const expiresAt = bucket.kind === 'in-a-row' ? lastEnd : (current?.expiresAt ?? lastEnd)
+  return accept(failures, { op: 'putThrottle', throttle: { key: bucket.key, failures, expiresAt } })
 }
 
-/** Takes an attempt back that did not fail. */
-export function refundAttempt(throttle: Throttle | undefined): Decision<void> {
+/** Whether a failure counts for its network: of one name the first, and those after its third. */
+export function networkWeight(failuresOfName: number): 0 | 1 {
+  return failuresOfName === 1 || failuresOfName > 3 ? 1 : 0
+}
+
+/** Takes an attempt back that did not fail; with a success, a row of failures ends. */
+export function refundAttempt(throttle: Throttle | undefined, isSuccess = false): Decision<void> {
   if (throttle === undefined) return accept(undefined)
-  if (throttle.failures <= 1) return accept(undefined, { op: 'deleteThrottle', key: throttle.key })
+  if (isSuccess || throttle.failures <= 1)
+    return accept(undefined, { op: 'deleteThrottle', key: throttle.key })
   return accept(undefined, { op: 'putThrottle', throttle: { ...throttle, failures: throttle.failures - 1 } })
 }
+
+/** For how long a sign-in makes room for its network: this week and the next. */
+const weekSeconds: Seconds = 7 * 86_400
+
+/**
+ * The rows that count who signs in from a network: one of the user this week, and the number of users of this week and
+ * of the one before.
+ */
+export function networkRows(prefix: string, accountId: string, now: Seconds) {
+  const week = Math.floor(now / weekSeconds)
+  return {
+    user: { key: `seen ${prefix} ${week} ${accountId}`, expiresAt: (week + 1) * weekSeconds },
+    users: { key: `users ${prefix} ${week}`, expiresAt: (week + 2) * weekSeconds },
+    before: { key: `users ${prefix} ${week - 1}` },
+  }
+}
+
+/** One more in a row of `networkRows`. */
+export function countUser(
+  throttle: Throttle | undefined,
+  { key, expiresAt }: Pick<Throttle, 'key' | 'expiresAt'>,
+): Decision<void> {
+  const failures = (throttle?.failures ?? 0) + 1
+  return accept(undefined, { op: 'putThrottle', throttle: { key, failures, expiresAt } })
+}
+
+/** Cookies made before they were bound to the password are counted as one. */
+function countedAs({ isBound, nonce }: Device): string {
+  return isBound ? nonce : 'unbound'
+}
+
+/** Names that no user has share a bounded number of rows, which last for a year. */
+function unknownKey(login: string): string {
+  return `in-a-row unknown ${createHash('sha256').update(login).digest('hex').slice(0, 4)}`
+}
+
+function tooManyFailures({ kind }: Bucket, remainingSeconds: Seconds): OAuthError {
+  const headers = { 'retry-after': String(remainingSeconds) }
+  switch (kind) {
+    case 'network':
+      return new OAuthError(
+        'temporarily_unavailable',
+        'too many failed sign-ins from this network (signInThrottle.failuresPerPrefix); try again later',
+        { rule: networkRule, status: 429, headers },
+      )
+    case 'in-a-row':
+      return new OAuthError(
+        'temporarily_unavailable',
+        'too many failed sign-ins in a row (signInThrottle.failuresInARow); a new password or an operator ends it',
+        { rule: inARowRule, status: 429 },
+      )
+    default:
+      return new OAuthError('temporarily_unavailable', 'too many failed sign-ins; try again later', {
+        rule: 'lychgate-sign-in-throttle',
+        status: 429,
+        headers,
+      })
+  }
+}
+
+/** The rules whose pages say something else to do than to wait. */
+export const networkRule = 'lychgate-sign-in-throttle-network'
+export const inARowRule = 'lychgate-failures-in-a-row'

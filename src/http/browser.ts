@@ -2,7 +2,7 @@ import cookie, { type CookieSerializeOptions } from '@fastify/cookie'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
 import type { AppDeps } from '../deps.ts'
-import { type Device, deviceSeconds, openDevice, sealDevice } from '../domain/device.ts'
+import { type Device, type DeviceOwner, deviceSeconds, openDevice, sealDevice } from '../domain/device.ts'
 import type { Seconds, Session } from '../domain/model.ts'
 import { hashSecret, mintSecret, secretBytes, secretPrefix } from '../domain/secret.ts'
 import { extendedIdleEnd, isSessionLive, mostSessions } from '../domain/session.ts'
@@ -37,8 +37,10 @@ export interface Browser {
   ensureSecret(request: FastifyRequest, reply: FastifyReply): string
   /** A token only a page of ours in this browser can know for this purpose. */
   csrfToken(secret: string, ...purpose: readonly string[]): string
-  device(request: FastifyRequest): Device | undefined
-  keepDevice(reply: FastifyReply, accountId: string): void
+  /** The cookie of a browser that signed in to this account before. */
+  device(request: FastifyRequest, owner: DeviceOwner): Device | undefined
+  /** Keeps that cookie, or gives the browser one. */
+  keepDevice(reply: FastifyReply, owner: DeviceOwner): void
 }
 
 /** Decorates `app.browser`. On https the cookies carry the `__Host-` prefix. */
@@ -89,6 +91,9 @@ export const browser = fp<AppDeps>(
       return session
     }
 
+    const knownDevice = (request: FastifyRequest, owner: DeviceOwner) =>
+      openDevice(cookiesOf(request)[name('device')], owner, ...keys.handleSecrets)
+
     app.decorate('browser', {
       session: live,
       sessions: async (request, now) => {
@@ -121,12 +126,11 @@ export const browser = fp<AppDeps>(
         return secret
       },
       csrfToken: (secret, ...purpose) => hashSecret([secret, ...purpose].join(' ')),
-      device: (request) => openDevice(cookiesOf(request)[name('device')], ...keys.handleSecrets),
-      keepDevice: (reply, accountId) => {
-        const value = sealDevice(
-          { accountId, nonce: random(16).toString('base64url') },
-          keys.handles.current.secret,
-        )
+      device: knownDevice,
+      keepDevice: (reply, owner) => {
+        const known = knownDevice(reply.request, owner)
+        const nonce = known?.isBound ? known.nonce : random(16).toString('base64url')
+        const value = sealDevice(owner, nonce, keys.handles.current.secret)
         reply.setCookie(name('device'), value, { ...options, maxAge: deviceSeconds })
       },
     })

@@ -1,10 +1,12 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { AppDeps } from '../deps.ts'
 import { addressPrefix } from '../domain/address-prefix.ts'
+import { accept } from '../domain/decision.ts'
 import { OAuthError } from '../domain/errors.ts'
 import type { Account, Seconds } from '../domain/model.ts'
-import { bucketsOf } from '../domain/sign-in-throttle.ts'
+import { bucketsOf, countUser, networkRows, rowKeys } from '../domain/sign-in-throttle.ts'
 import { PasswordQueueFull } from '../passwords.ts'
+import type { Store } from '../storage/store.ts'
 import { throttled } from './throttled.ts'
 
 /** A password somebody typed, and whose it should be. */
@@ -24,24 +26,63 @@ export function passwordAttempts(
   app: FastifyInstance,
   { config, store, checkPassword }: Pick<AppDeps, 'config' | 'store' | 'checkPassword'>,
 ) {
+  const networks = networkUsers(store)
+  /** A right password ends failures in a row, also those made elsewhere. */
+  const succeeded = async (accountId: string, prefix: string, now: Seconds): Promise<void> => {
+    const { others, devices } = rowKeys(accountId)
+    for (const key of [others, devices]) {
+      if ((await store.find('throttle', key)) !== undefined) await store.write({ op: 'deleteThrottle', key })
+    }
+    await networks.add(prefix, accountId, now)
+  }
+
   return async (
     request: FastifyRequest,
     { account, login, password }: PasswordAttempt,
     now: Seconds,
   ): Promise<boolean> => {
-    const device = app.browser.device(request)
-    const known = device !== undefined && device.accountId === account?.id ? device.nonce : undefined
-    // An alias counts as the account it leads to.
-    const name = account?.id ?? login ?? ''
-    const buckets = bucketsOf(name, addressPrefix(request.ip), known, config.signInThrottle)
-    const isRight = await throttled(store, buckets, config.signInThrottle, now, async () => {
+    const limits = config.signInThrottle
+    const prefix = addressPrefix(request.ip)
+    const knownDevice = account && app.browser.device(request, account)
+    const who = {
+      // An alias counts as the account it leads to.
+      login: account?.id ?? login ?? '',
+      isUser: account !== undefined,
+      prefix,
+      usersOfPrefix: knownDevice === undefined ? await networks.usersOf(prefix, now) : 0,
+      knownDevice,
+    }
+    const trial = { buckets: bucketsOf(who, limits), limits, now, accountId: account?.id }
+    const isRight = await throttled(store, trial, async () => {
       try {
         return (await checkPassword(password, account?.passwordHash)) || undefined
       } catch (error) {
         throw error instanceof PasswordQueueFull ? busy(error) : error
       }
     })
+    if (isRight && account !== undefined) await succeeded(account.id, prefix, now)
     return isRight ?? false
+  }
+}
+
+/** How many users signed in from a network lately: where many are right, some more may be wrong. */
+function networkUsers(store: Store) {
+  return {
+    usersOf: async (prefix: string, now: Seconds): Promise<number> => {
+      const { users, before } = networkRows(prefix, '', now)
+      const [here, earlier] = await Promise.all([
+        store.find('throttle', users.key),
+        store.find('throttle', before.key),
+      ])
+      return Math.max(here?.failures ?? 0, earlier?.failures ?? 0)
+    },
+    add: async (prefix: string, accountId: string, now: Seconds): Promise<void> => {
+      const { user, users } = networkRows(prefix, accountId, now)
+      const isNew = await store.transact('throttle', user.key, (throttle) =>
+        throttle === undefined ? accept(true, ...countUser(throttle, user).writes) : accept(false),
+      )
+      if (isNew) await store.transact('throttle', users.key, (throttle) => countUser(throttle, users))
+    },
   }
 }
 

@@ -1,6 +1,22 @@
+import { auditEvent } from '../domain/audit.ts'
 import type { Seconds } from '../domain/model.ts'
-import { type Bucket, countAttempt, refundAttempt, type ThrottleLimits } from '../domain/sign-in-throttle.ts'
+import {
+  type Bucket,
+  countAttempt,
+  networkWeight,
+  refundAttempt,
+  type ThrottleLimits,
+} from '../domain/sign-in-throttle.ts'
 import type { Store } from '../storage/store.ts'
+
+/** What is tried, by whom. */
+export interface Trial {
+  readonly buckets: readonly Bucket[]
+  readonly limits: ThrottleLimits
+  readonly now: Seconds
+  /** For the audit log, where failures in a row reach their limit. */
+  readonly accountId?: string | undefined
+}
 
 /**
  * Runs an attempt that counts against these buckets until it turns out right: undefined is a failed one. An attempt
@@ -9,25 +25,37 @@ import type { Store } from '../storage/store.ts'
  */
 export async function throttled<T>(
   store: Store,
-  buckets: readonly Bucket[],
-  limits: ThrottleLimits,
-  now: Seconds,
+  { buckets, limits, now, accountId }: Trial,
   attempt: () => Promise<T | undefined>,
 ): Promise<T | undefined> {
   const counted: Bucket[] = []
-  const refund = async () => {
-    for (const { key } of counted) await store.transact('throttle', key, refundAttempt)
+  const refund = async (isSuccess: boolean) => {
+    for (const { key, kind } of counted) {
+      const endsRow = isSuccess && kind === 'in-a-row'
+      await store.transact('throttle', key, (throttle) => refundAttempt(throttle, endsRow))
+    }
   }
   try {
-    for (const bucket of buckets) {
-      await store.transact('throttle', bucket.key, (throttle) => countAttempt(throttle, bucket, limits, now))
-      counted.push(bucket)
+    let failuresOfName = 1
+    let isLast = false
+    for (const [index, bucket] of buckets.entries()) {
+      const weight = bucket.kind === 'network' ? networkWeight(failuresOfName) : 1
+      const failures = await store.transact('throttle', bucket.key, (throttle) =>
+        countAttempt(throttle, bucket, limits, now, weight),
+      )
+      if (weight === 1) counted.push(bucket)
+      if (index === 0) failuresOfName = failures
+      if (bucket.kind === 'in-a-row') isLast = failures >= bucket.limit
     }
     const outcome = await attempt()
-    if (outcome !== undefined) await refund()
+    if (outcome !== undefined) await refund(true)
+    else if (isLast && accountId !== undefined) {
+      const about = { accountId, failuresInARow: limits.failuresInARow }
+      await store.write(auditEvent('sign-in-failed', { by: 'server', at: now }, about))
+    }
     return outcome
   } catch (error) {
-    await refund()
+    await refund(false)
     throw error
   }
 }

@@ -7,6 +7,7 @@ import { OAuthError } from '../domain/errors.ts'
 import { clientWords } from '../domain/localized.ts'
 import type { Account, Passkey } from '../domain/model.ts'
 import { present } from '../domain/present.ts'
+import { inARowRule, networkRule } from '../domain/sign-in-throttle.ts'
 import type { Text } from '../domain/text.ts'
 import { noteRefusal } from '../http/errors.ts'
 import { says } from '../texts/catalogue.ts'
@@ -110,8 +111,11 @@ export function faceOf({ claims, username }: Account): { readonly name: string; 
 }
 
 /** What a form says about a sign-in that was not looked at, and for how long none is. */
-export function comeBack({ status, headers }: OAuthError, { client }: Pending): Text {
+export function comeBack({ status, headers, detail: { rule } }: OAuthError, { client }: Pending): Text {
   if (status !== 429) return says('login.busy')
+  if (rule === inARowRule) return says('login.inARow')
+  if (rule === networkRule)
+    return says('login.throttledNetwork', { later: { in: Number(headers['retry-after']) } })
   const later = { in: Number(headers['retry-after']) }
   return says(client === undefined ? 'password.throttled' : 'login.throttled', { later })
 }

@@ -127,11 +127,12 @@ export function secondStep(
   ): Promise<Evidence | undefined> => {
     const { account, from } = half
     const recovery = single(form, 'decision') === 'recovery'
-    const device = app.browser.device(reply.request)
-    const known = device?.accountId === account.id ? device.nonce : undefined
-    const buckets = secondFactorBuckets(account.id, known, config.signInThrottle)
+    const limits = config.signInThrottle
+    const known = app.browser.device(reply.request, account)
+    const buckets = secondFactorBuckets(account.id, known, limits)
     try {
-      const sealedSecret = await throttled(store, buckets, config.signInThrottle, now, () =>
+      const trial = { buckets, limits, now, accountId: account.id }
+      const sealedSecret = await throttled(store, trial, () =>
         half.step.codes ? take(account, form, reply, now) : Promise.resolve(undefined),
       )
       if (sealedSecret !== undefined) {

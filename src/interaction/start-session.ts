@@ -54,7 +54,7 @@ export function sessionStarter(app: FastifyInstance, deps: AppDeps) {
       ))
     if (isKept) {
       app.browser.keepSession(reply, secret, beside)
-      app.browser.keepDevice(reply, account.id)
+      app.browser.keepDevice(reply, account)
       return true
     }
     await store.write({ op: 'deleteSession', sessionId: id }, auditEvent('sign-in-failed', occasion, who))

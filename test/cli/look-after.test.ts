@@ -1,6 +1,7 @@
 /** Operators' commands beside a server that runs: it follows from the next request on. */
 import t from 'tap'
 import type { AuditEventName } from '../../src/domain/model.ts'
+import { rowKeys } from '../../src/domain/sign-in-throttle.ts'
 import { newFolder } from '../helpers/command.ts'
 import { runAll } from '../helpers/commands.ts'
 import {
@@ -177,6 +178,11 @@ t.test('whoever is locked is out with everything, and may come back unlocked', a
 t.test('a person is shown, changed, and signed out of everything', async (t) => {
   const client = await register(server)
   const tokens = await tokensOf(client, { fields: { scope: 'openid profile email courses:read' } })
+  const alices = (await store.find('accountByLogin', 'alice'))?.id ?? ''
+  await store.write({
+    op: 'putThrottle',
+    throttle: { key: rowKeys(alices).others, failures: 7, expiresAt: 4_000_000_000 },
+  })
   const [show, set, wrong, nothing, taken] = await operate(
     ['user', 'show', 'alice', '--json'],
     ['user', 'set', 'alice', '--name', 'Alice B.', '--website', '', '--email', 'a@new.example'],
@@ -188,6 +194,7 @@ t.test('a person is shown, changed, and signed out of everything', async (t) => 
     has_password: true,
     second_factor: false,
     passkeys: 0,
+    failures_in_a_row: 7,
   })
   t.match(set, { code: 0, stdout: /^changed +alice\nwhat +name website email\n$/ })
   t.match(wrong, { code: 64, stderr: 'lychgate: --zoneinfo: must be a time zone, such as Europe/Berlin\n' })

@@ -1,4 +1,9 @@
+import { createHmac } from 'node:crypto'
 import t, { type Test } from 'tap'
+import { changePassword, unlockAccount } from '../../src/domain/account.ts'
+import type { Account } from '../../src/domain/model.ts'
+import { hashPassword } from '../../src/passwords.ts'
+import { systemRandom } from '../../src/system.ts'
 import { ask, bodyOf, pageOf, place, signedIn, title } from '../helpers/authorization.ts'
 import { register, type TestClient } from '../helpers/flow.ts'
 import { alice, bob, startServer, type TestServer } from '../helpers/server.ts'
@@ -170,9 +175,156 @@ t.test('attempts that were refused unread do not use up the count of their netwo
   const { knock } = await door(spraying, sprayingClient)
   for (let attempt = 0; attempt < 8; attempt += 1) await knock('alice', 'wrong')
   t.equal(place(await (await door(spraying, sprayingClient)).knock('bob', bob.password)), '/consent')
-  const names = ['one', 'two']
+  // Three failures of one name count once, and bob makes room for two more.
+  const names = ['one', 'two', 'three', 'four', 'five', 'six']
   for (const name of names) t.equal(statusOf(await knock(name, 'wrong')), 400)
-  assertThrottled(t, pageOf(await knock('three', 'wrong')))
+  const full = pageOf(await knock('seven', 'wrong'))
+  t.equal(full.status, 429)
+  t.ok(Number(full.headers.get('retry-after')) > 0)
+  t.match(
+    full.html,
+    /Too many failed attempts from your network\. Use a browser in which you signed in before/,
+  )
+})
+
+t.test('a network in which many sign in has room for as many who mistype', async (t) => {
+  const school = await startServer(t, {
+    signInThrottle: { ...limits, failuresPerPrefix: 4, failuresPerPrefixAndUser: 3 },
+  })
+  const schoolClient = await register(school)
+  const fails = async (from: number, to: number) => {
+    for (let pupil = from; pupil < to; pupil += 1) {
+      const { knock } = await door(school, schoolClient)
+      t.equal(statusOf(await knock(`pupil-${pupil}`, 'wrong')), 400, `pupil-${pupil}`)
+    }
+  }
+  await fails(0, 4)
+  const late = await door(school, schoolClient)
+  t.equal(statusOf(await late.knock('alice', alice.password)), 429, 'no user signed in from there before')
+  school.advance(limits.windowSeconds)
+  for (const person of [alice, bob, alice]) await signedIn(school, schoolClient, person)
+  const week = 7 * 86_400
+  school.advance(week)
+  await fails(10, 20)
+  const twentieth = await door(school, schoolClient)
+  t.equal(statusOf(await twentieth.knock('pupil-20', 'wrong')), 429)
+  school.advance(2 * week)
+  await fails(30, 34)
+  const after = await door(school, schoolClient)
+  t.equal(statusOf(await after.knock('pupil-34', 'wrong')), 429, 'users who stay away make no room')
+})
+
+t.test('a browser keeps its cookie, and its count, from sign-in to sign-in', async (t) => {
+  const own = await startServer(t, { signInThrottle: limits })
+  const ownClient = await register(own)
+  const agent = await signedIn(own, ownClient)
+  const cookie = agent.cookies.get('lychgate_device')
+  const { knock } = await door(own, ownClient, agent)
+  for (const status of [400, 400]) t.equal(statusOf(await knock('alice', 'wrong')), status)
+  t.equal(place(await knock('alice', alice.password)), '/consent')
+  t.equal(agent.cookies.get('lychgate_device'), cookie)
+  const again = await door(own, ownClient, agent)
+  t.equal(statusOf(await again.knock('alice', 'wrong')), 400)
+  t.equal(statusOf(await again.knock('alice', 'wrong')), 429, 'a success opens no new count')
+})
+
+t.test('known browsers of one user share a count, and none is known after a new password', async (t) => {
+  const own = await startServer(t, { signInThrottle: limits })
+  const ownClient = await register(own)
+  const { store } = own.deps
+  const agents: UserAgent[] = []
+  for (let browser = 0; browser < 6; browser += 1) agents.push(await signedIn(own, ownClient))
+  const guess = async () => {
+    const statuses: number[] = []
+    for (const agent of agents) {
+      const { knock } = await door(own, ownClient, agent)
+      for (let n = 0; n < 3; n += 1) statuses.push(statusOf(await knock('alice', 'wrong')))
+    }
+    return statuses.filter((status) => status === 400).length
+  }
+  t.equal(await guess(), 2 * limits.failuresPerAccountAndPrefix)
+  own.advance(limits.windowSeconds)
+  const passwordHash = await hashPassword('another-in-tests', systemRandom)
+  const id = (await store.find('accountByLogin', 'alice'))?.id ?? ''
+  await store.transact('account', id, (account) =>
+    changePassword(account as Account, passwordHash, own.now()),
+  )
+  t.equal(await guess(), limits.failuresPerAccountAndPrefix, 'as many as for a stranger')
+})
+
+t.test('device cookies of an earlier version are known still, and share one count', async (t) => {
+  const own = await startServer(t, { signInThrottle: limits })
+  const ownClient = await register(own)
+  const { store, keys } = own.deps
+  const id = (await store.find('accountByLogin', 'alice'))?.id ?? ''
+  const stranger = await door(own, ownClient)
+  for (let n = 0; n < 3; n += 1) await stranger.knock('alice', 'wrong')
+  t.equal(statusOf(await stranger.knock('alice', alice.password)), 429)
+  const earlier = async (letter: string) => {
+    const nonce = letter.repeat(22)
+    const mac = createHmac('sha256', keys.handles.current.secret).update(`device ${id} ${nonce}`)
+    const agent = new UserAgent(own.issuer)
+    agent.cookies.set('lychgate_device', `${id}.${nonce}.${mac.digest('base64url')}`)
+    return door(own, ownClient, agent)
+  }
+  const [one, two] = [await earlier('a'), await earlier('b')]
+  for (const { knock } of [one, two]) t.equal(statusOf(await knock('alice', 'wrong')), 400)
+  t.equal(place(await one.knock('alice', alice.password)), '/consent')
+  t.equal(statusOf(await two.knock('alice', 'wrong')), 400)
+  t.equal(statusOf(await two.knock('alice', alice.password)), 429)
+  const { knock } = await door(own, ownClient, one.agent)
+  t.equal(place(await knock('alice', alice.password)), '/consent', 'the sign-in gave it one of its own')
+})
+
+t.test('failures in a row end in the need for another way in, not in a lock of the user', async (t) => {
+  const own = await startServer(t, { signInThrottle: { ...limits, failuresInARow: 4 } })
+  const ownClient = await register(own)
+  const { store } = own.deps
+  const id = (await store.find('accountByLogin', 'alice'))?.id ?? ''
+  const known = await signedIn(own, ownClient)
+  const guess = async (times: number) => {
+    for (let n = 0; n < times; n += 1) {
+      const { knock } = await door(own, ownClient)
+      t.equal(statusOf(await knock('alice', 'wrong')), 400)
+    }
+  }
+  const knock = async (agent?: UserAgent) => {
+    const landing = await (await door(own, ownClient, agent)).knock('alice', alice.password)
+    return `${landing.at === 'page' ? landing.page.status : ''} ${place(landing)}`
+  }
+  const [passed, stopped] = ['200 /consent', '429 /login']
+  const fill = async () => {
+    await guess(3)
+    own.advance(limits.windowSeconds)
+    await guess(1)
+    own.advance(limits.windowSeconds)
+  }
+  await guess(3)
+  own.advance(limits.windowSeconds)
+  t.equal(await knock(), passed, 'the fourth is right')
+  await fill()
+  own.advance(30 * 86_400)
+  const page = pageOf(await (await door(own, ownClient)).knock('alice', alice.password))
+  t.equal(page.status, 429)
+  t.match(page.html, /Too many failed attempts in a row\. Sign in with a browser you used before/)
+  t.equal(page.headers.get('retry-after'), null, 'waiting does not help')
+  const events = await store.audit({ since: 0, name: 'sign-in-failed', limit: 99 })
+  const told = events.filter(({ facts }) => 'failuresInARow' in facts)
+  t.match(told, [{ by: 'server', accountId: id, facts: { failuresInARow: 4 } }])
+  t.equal(told.length, 1)
+  t.equal(await knock(known), passed, 'a known browser goes on')
+  t.equal(await knock(), passed, 'and its right sign-in begins a new row')
+  await fill()
+  t.equal(await knock(), stopped)
+  await store.transact('account', id, (account) => unlockAccount(account as Account, own.now()))
+  t.equal(await knock(), passed, 'an operator ends it')
+  await fill()
+  t.equal(await knock(), stopped)
+  const { passwordHash = '' } = (await store.find('account', id)) ?? {}
+  await store.transact('account', id, (account) =>
+    changePassword(account as Account, passwordHash, own.now()),
+  )
+  t.equal(await knock(), passed, 'so does a new password, as by a reset link')
 })
 
 t.test(

@@ -6,6 +6,7 @@ import {
   changePassword,
   createAccount,
 } from '../../src/domain/account.ts'
+import { forgetFailures } from '../../src/domain/sign-in-throttle.ts'
 import { fc } from '../helpers/generated.ts'
 
 const fresh = Buffer.alloc(16, 7)
@@ -123,6 +124,7 @@ t.test('a changed password is written together with the end of the sessions', as
     result: changed,
     writes: [
       { op: 'updateAccount', account: changed },
+      ...forgetFailures(account.id),
       { op: 'deleteLinksOf', accountId: account.id },
       { op: 'deleteSessionsOf', accountId: account.id },
     ],

@@ -9,6 +9,7 @@ import {
 import type { Account } from '../../src/domain/model.ts'
 import { mintLink, requireLink, unusableLink } from '../../src/domain/one-time-link.ts'
 import { hashSecret } from '../../src/domain/secret.ts'
+import { forgetFailures } from '../../src/domain/sign-in-throttle.ts'
 
 const ada = createAccount(
   {
@@ -83,7 +84,7 @@ t.test('a lock ends sessions, links and grants, and unlocking brings none of the
   t.notOk('lockedAt' in resultOf(unlocked))
   t.strictSame(
     writes.map(({ op }) => op),
-    ['updateAccount'],
+    ['updateAccount', ...forgetFailures(ada.id).map(({ op }) => op)],
   )
 })
 

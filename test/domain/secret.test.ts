@@ -1,3 +1,4 @@
+import { createHmac } from 'node:crypto'
 import t from 'tap'
 import { openDevice, sealDevice } from '../../src/domain/device.ts'
 import {
@@ -42,13 +43,17 @@ t.test('nothing matches where no secret is stored, not even the empty one', asyn
   for (const secret of ['', 'x', 'undefined']) t.notOk(secretMatches(secret, undefined))
 })
 
-t.test('a device cookie opens as it was sealed, by its own key only', async (t) => {
-  const key = 'a'.repeat(43)
-  const device = { accountId: 'alice', nonce: 'n'.repeat(22) }
-  const cookie = sealDevice(device, key)
-  t.strictSame(openDevice(cookie, key), device)
-  t.equal(openDevice(cookie, 'b'.repeat(43)), undefined)
-  const other = sealDevice({ ...device, accountId: 'bob' }, key)
+t.test('a device cookie opens as it was sealed, by its own key and for its owner only', async (t) => {
+  const [key, nonce] = ['a'.repeat(43), 'n'.repeat(22)]
+  const [alice, bob] = [
+    { id: 'alice', passwordHash: '$one' },
+    { id: 'bob', passwordHash: '$one' },
+  ]
+  const cookie = sealDevice(alice, nonce, key)
+  t.strictSame(openDevice(cookie, alice, key), { accountId: 'alice', nonce, isBound: true })
+  t.equal(openDevice(cookie, alice, 'b'.repeat(43)), undefined)
+  t.equal(openDevice(cookie, bob, key), undefined)
+  const other = sealDevice(bob, nonce, key)
   const mac = cookie.split('.')[2] ?? ''
   for (const forged of [
     undefined,
@@ -57,10 +62,29 @@ t.test('a device cookie opens as it was sealed, by its own key only', async (t) 
     `${cookie}A`,
     cookie.replace('alice', 'bob'),
     `${other.split('.').slice(0, 2).join('.')}.${mac}`,
-    `alice.${'n'.repeat(22)}.${'A'.repeat(43)}`,
+    `alice.${nonce}.${'A'.repeat(43)}`,
     `alice..${mac}`,
     '\0'.repeat(80),
   ]) {
-    t.equal(openDevice(forged, key), undefined, JSON.stringify(forged))
+    for (const owner of [alice, bob])
+      t.equal(openDevice(forged, owner, key), undefined, JSON.stringify(forged))
+  }
+})
+
+t.test('a device cookie is good until the password changes', async (t) => {
+  const [key, nonce] = ['a'.repeat(43), 'n'.repeat(22)]
+  const cookie = sealDevice({ id: 'alice', passwordHash: '$one' }, nonce, key)
+  for (const owner of [{ id: 'alice', passwordHash: '$two' }, { id: 'alice' }])
+    t.equal(openDevice(cookie, owner, key), undefined)
+  const withoutPassword = sealDevice({ id: 'alice' }, nonce, key)
+  t.match(openDevice(withoutPassword, { id: 'alice' }, key), { isBound: true })
+})
+
+t.test('a device cookie of an earlier version is known as one that is not bound', async (t) => {
+  const [key, nonce] = ['a'.repeat(43), 'n'.repeat(22)]
+  const mac = createHmac('sha256', key).update(`device alice ${nonce}`).digest('base64url')
+  for (const passwordHash of ['$one', '$two']) {
+    const opened = openDevice(`alice.${nonce}.${mac}`, { id: 'alice', passwordHash }, key)
+    t.strictSame(opened, { accountId: 'alice', nonce, isBound: false })
   }
 })

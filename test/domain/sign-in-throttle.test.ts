@@ -2,8 +2,15 @@ import t from 'tap'
 import { addressPrefix } from '../../src/domain/address-prefix.ts'
 import type { Throttle } from '../../src/domain/model.ts'
 import {
+  type Bucket,
   bucketsOf,
   countAttempt,
+  countUser,
+  forgetFailures,
+  inARowRule,
+  networkRows,
+  networkRule,
+  networkWeight,
   refundAttempt,
   secondFactorBuckets,
 } from '../../src/domain/sign-in-throttle.ts'
@@ -11,26 +18,89 @@ import {
 const limits = {
   failuresPerAccountAndPrefix: 3,
   failuresPerPrefix: 10,
+  failuresPerPrefixAndUser: 2,
   failuresPerAccount: 20,
+  failuresInARow: 50,
   windowSeconds: 900,
 }
 const bucket = { key: 'k', limit: 3 }
 
-t.test('an attempt counts against its network, the account from there, and the account', async (t) => {
-  t.strictSame(bucketsOf('alice', '192.0.2.0/24', undefined, limits), [
-    { key: 'prefix 192.0.2.0/24', limit: 10 },
+const attempt = { login: 'alice', isUser: true, prefix: '192.0.2.0/24', usersOfPrefix: 0 }
+const device = (nonce: string, isBound = true) => ({ accountId: 'alice', nonce, isBound })
+const keysOf = (buckets: readonly Bucket[]) => buckets.map(({ key }) => key)
+
+t.test('an attempt counts against the account from there, its network, and the account', async (t) => {
+  t.strictSame(bucketsOf(attempt, limits), [
     { key: 'account 192.0.2.0/24 alice', limit: 3 },
+    { key: 'prefix 192.0.2.0/24', limit: 10, kind: 'network' },
     { key: 'account alice', limit: 20 },
+    { key: 'in-a-row alice', limit: 50, kind: 'in-a-row' },
   ])
 })
 
+t.test('a network has room in proportion to the users who signed in from it', async (t) => {
+  const [, network] = bucketsOf({ ...attempt, usersOfPrefix: 30 }, limits)
+  t.strictSame(network, { key: 'prefix 192.0.2.0/24', limit: 10 + 30 * 2, kind: 'network' })
+})
+
 t.test('a browser that signed in before counts by itself, whoever guesses elsewhere', async (t) => {
-  const known = bucketsOf('alice', '192.0.2.0/24', 'nonce', limits)
-  t.equal(known.length, 1)
-  t.equal(known[0]?.limit, 3)
-  const others = bucketsOf('alice', '192.0.2.0/24', undefined, limits)
-  t.notOk(others.some(({ key }) => key === known[0]?.key))
-  t.not(known[0]?.key, bucketsOf('bob', '192.0.2.0/24', 'nonce', limits)[0]?.key)
+  const known = bucketsOf({ ...attempt, knownDevice: device('nonce') }, limits)
+  t.strictSame(known, [
+    { key: 'device nonce alice', limit: 3 },
+    { key: 'devices alice', limit: 6 },
+    { key: 'in-a-row devices alice', limit: 50, kind: 'in-a-row' },
+  ])
+  const others = keysOf(bucketsOf(attempt, limits))
+  t.notOk(keysOf(known).some((key) => others.includes(key)))
+})
+
+t.test('all cookies that are not bound to the password count as one', async (t) => {
+  const [one, two] = ['one', 'two'].map((nonce) =>
+    bucketsOf({ ...attempt, knownDevice: device(nonce, false) }, limits),
+  )
+  t.strictSame(one, two)
+})
+
+t.test('names that no user has share a bounded number of rows', async (t) => {
+  const names = Array.from({ length: 5000 }, (_, n) => `name ${n}`)
+  const rows = names.map((login) => bucketsOf({ ...attempt, login, isUser: false }, limits).at(-1)?.key ?? '')
+  for (const row of rows) t.match(row, /^in-a-row unknown [0-9a-f]{4}$/)
+})
+
+t.test('of one name the first three failures count once for its network', async (t) => {
+  t.strictSame([1, 2, 3, 4, 5].map(networkWeight), [1, 0, 0, 1, 1])
+  const full = { key: 'k', failures: 3, expiresAt: 900 }
+  t.throws(() => countAttempt(full, { ...bucket, kind: 'network' }, limits, 100, 0), {
+    code: 'temporarily_unavailable',
+    detail: { rule: networkRule },
+  })
+  t.strictSame(countAttempt(undefined, bucket, limits, 100, 0), { result: 0, writes: [] })
+})
+
+t.test('failures in a row have no window, and end with a success', async (t) => {
+  const inARow = { ...bucket, kind: 'in-a-row' } as const
+  const year = 365 * 86_400
+  t.strictSame(countAttempt({ key: 'k', failures: 2, expiresAt: 1000 }, inARow, limits, 100).writes, [
+    { op: 'putThrottle', throttle: { key: 'k', failures: 3, expiresAt: 100 + year } },
+  ])
+  const full = { key: 'k', failures: 3, expiresAt: 100 + year }
+  t.throws(() => countAttempt(full, inARow, limits, 99_000), {
+    code: 'temporarily_unavailable',
+    detail: { rule: inARowRule },
+  })
+  t.strictSame(refundAttempt(full, true).writes, [{ op: 'deleteThrottle', key: 'k' }])
+})
+
+t.test('who signed in from a network is counted once a week, and for the week after', async (t) => {
+  const week = 7 * 86_400
+  const [now, later] = [10 * week + 5, 11 * week]
+  const rows = networkRows('p', 'alice', now)
+  t.strictSame(rows.user, { key: 'seen p 10 alice', expiresAt: 11 * week })
+  t.strictSame(rows.users, { key: 'users p 10', expiresAt: 12 * week })
+  t.equal(networkRows('p', 'bob', later).before.key, rows.users.key)
+  t.match(countUser({ key: 'k', failures: 4, expiresAt: 9 }, rows.users), {
+    writes: [{ throttle: { failures: 5, expiresAt: 12 * week } }],
+  })
 })
 
 t.test('attempts are counted up to the limit and then refused until the window ends', async (t) => {
@@ -97,16 +167,23 @@ t.test('an address counts as its network', async (t) => {
   for (const [address, prefix] of rows) t.equal(addressPrefix(address), prefix, address)
 })
 
-t.test(
-  'second factors are counted apart, by person, or by a browser that finished a sign-in before',
-  async (t) => {
-    const limit = limits.failuresPerAccountAndPrefix
-    const [stranger, known] = [undefined, 'nonce'].map((device) =>
-      secondFactorBuckets('alice', device, limits),
-    )
-    t.strictSame(stranger, [{ key: 'second alice', limit }])
-    t.strictSame(known, [{ key: 'second nonce alice', limit }])
-    const passwords = bucketsOf('alice', '192.0.2.0/24', undefined, limits).map(({ key }) => key)
-    t.notOk(passwords.includes('second alice'))
-  },
-)
+t.test('second factors are counted apart, by user, or by a browser that finished a sign-in', async (t) => {
+  const limit = limits.failuresPerAccountAndPrefix
+  const inARow = { limit: 50, kind: 'in-a-row' }
+  t.strictSame(secondFactorBuckets('alice', undefined, limits), [
+    { key: 'second alice', limit },
+    { key: 'in-a-row codes alice', ...inARow },
+  ])
+  t.strictSame(secondFactorBuckets('alice', device('nonce'), limits), [
+    { key: 'second nonce alice', limit },
+    { key: 'second devices alice', limit: 2 * limit },
+    { key: 'in-a-row codes of devices alice', ...inARow },
+  ])
+  const forgotten = forgetFailures('alice').map((write) => ('key' in write ? write.key : ''))
+  const rows = [undefined, device('nonce')].flatMap((knownDevice) => [
+    ...bucketsOf({ ...attempt, knownDevice }, limits),
+    ...secondFactorBuckets('alice', knownDevice, limits),
+  ])
+  const inRow = rows.filter(({ kind }) => kind === 'in-a-row')
+  t.strictSame(new Set(keysOf(inRow)), new Set(forgotten))
+})

@@ -187,7 +187,9 @@ function fuzzConfig(): Config {
     signInThrottle: {
       failuresPerAccountAndPrefix: 20,
       failuresPerPrefix: many,
+      failuresPerPrefixAndUser: 0,
       failuresPerAccount: many,
+      failuresInARow: many,
       windowSeconds: 60,
     },
     sweepSeconds: 1_000_000,

@@ -4,6 +4,7 @@ const secondFactor = 'src/domain/second-factor.ts'
 const codes = ['test/account/one-time-codes.test.ts'] as const
 const stepUp = ['test/conformance/step-up.test.ts'] as const
 const sessionEnds = ['test/conformance/session-ends.test.ts'] as const
+const throttle = ['test/conformance/sign-in-throttle.test.ts'] as const
 const several = ['test/conformance/several-people.test.ts'] as const
 
 /** Faults of second factors, passkeys, step-up and several people in one browser. */
@@ -32,8 +33,8 @@ export const signInFaults = [
   {
     id: 'second-factor-guesses-not-counted',
     file: 'src/interaction/second-step.ts',
-    find: 'const buckets = secondFactorBuckets(account.id, known, config.signInThrottle)',
-    replace: 'const buckets = secondFactorBuckets(account.id, known, config.signInThrottle).slice(1)',
+    find: 'const buckets = secondFactorBuckets(account.id, known, limits)',
+    replace: 'const buckets = secondFactorBuckets(account.id, known, limits).slice(1)',
     tests: codes,
   },
   {
@@ -133,5 +134,61 @@ export const signInFaults = [
     find: 'account === undefined || account.lockedAt !== undefined',
     replace: 'account === undefined',
     tests: sessionEnds,
+  },
+  {
+    id: 'device-cookie-outlives-the-password',
+    file: 'src/domain/device.ts',
+    find: ' ${hashSecret(passwordHash)}`',
+    replace: ' ${hashSecret(passwordHash).slice(0, 0)}`',
+    tests: throttle,
+  },
+  {
+    id: 'new-device-cookie-at-every-sign-in',
+    file: 'src/http/browser.ts',
+    find: 'known?.isBound ? known.nonce : ',
+    replace: '',
+    tests: throttle,
+  },
+  {
+    id: 'each-earlier-device-cookie-counted-by-itself',
+    file: 'src/domain/sign-in-throttle.ts',
+    find: "return isBound ? nonce : 'unbound'",
+    replace: 'return isBound ? nonce : `${nonce}`',
+    tests: throttle,
+  },
+  {
+    id: 'known-browsers-without-a-common-count',
+    file: 'src/domain/sign-in-throttle.ts',
+    find: '      { key: `devices ${login}`, limit: 2 * limit },\n',
+    replace: '',
+    tests: throttle,
+  },
+  {
+    id: 'failures-in-a-row-end-with-the-window',
+    file: 'src/domain/sign-in-throttle.ts',
+    find: "bucket.kind === 'in-a-row' ? rowSeconds : limits.windowSeconds",
+    replace: 'limits.windowSeconds',
+    tests: throttle,
+  },
+  {
+    id: 'new-password-forgets-no-failures',
+    file: 'src/domain/account.ts',
+    find: '    ...forgetFailures(account.id),\n',
+    replace: '',
+    tests: throttle,
+  },
+  {
+    id: 'network-without-room-for-its-users',
+    file: 'src/domain/sign-in-throttle.ts',
+    find: 'limits.failuresPerPrefix + usersOfPrefix * limits.failuresPerPrefixAndUser',
+    replace: 'limits.failuresPerPrefix',
+    tests: throttle,
+  },
+  {
+    id: 'one-user-makes-room-again-and-again',
+    file: 'src/http/password-attempts.ts',
+    find: 'throttle === undefined ? accept(true',
+    replace: 'throttle !== null ? accept(true',
+    tests: throttle,
   },
 ] as const satisfies readonly Fault[]

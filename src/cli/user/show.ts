@@ -2,6 +2,7 @@ import { connectionsOf } from '../../domain/connections.ts'
 import { isGrantAlive } from '../../domain/grant.ts'
 import type { Account } from '../../domain/model.ts'
 import { isSessionLive } from '../../domain/session.ts'
+import { rowKeys } from '../../domain/sign-in-throttle.ts'
 import type { Store } from '../../storage/store.ts'
 import { systemClock } from '../../system.ts'
 import { type LocationFlags, withStore } from '../open.ts'
@@ -26,6 +27,7 @@ export async function userShow(user: string, flags: LocationFlags & { readonly j
       password: account.passwordHash === undefined ? 'none yet' : 'set',
       'second factor': facts.second_factor ? 'one-time codes' : 'none',
       passkeys: facts.passkeys,
+      ...(facts.failures_in_a_row > 0 && { 'failures in a row': facts.failures_in_a_row }),
       sessions: facts.sessions,
       clients: facts.clients,
       grants: facts.grants,
@@ -35,16 +37,19 @@ export async function userShow(user: string, flags: LocationFlags & { readonly j
 
 async function factsOf({ id }: Account, store: Store) {
   const now = systemClock()
-  const [factor, passkeys, sessions, grants, consents] = await Promise.all([
+  const [factor, passkeys, sessions, grants, consents, ...rows] = await Promise.all([
     store.find('secondFactor', id),
     store.listOf('passkey', id),
     store.listOf('session', id),
     store.listOf('grant', id),
     store.listOf('consent', id),
+    ...Object.values(rowKeys(id)).map((key) => store.find('throttle', key)),
   ])
   return {
     second_factor: factor?.confirmedAt !== undefined,
     passkeys: passkeys.length,
+    /** The most of passwords or codes, in known browsers or others. */
+    failures_in_a_row: Math.max(...rows.map((row) => row?.failures ?? 0)),
     sessions: sessions.filter((session) => isSessionLive(session, now)).length,
     clients: connectionsOf(grants, consents, now).length,
     grants: grants.filter((grant) => isGrantAlive(grant, now)).length,
