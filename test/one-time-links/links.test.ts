@@ -87,7 +87,12 @@ t.test(
     const locked = await invite('frank')
     const ofLocked = await give({ purpose: 'invitation', accountId: locked.id })
     await store.write({ op: 'updateAccount', account: { ...locked, lockedAt: server.now() } })
-    const ofRemoved = await give({ purpose: 'invitation', accountId: 'person_nobody' })
+    const removed = { purpose: 'invitation', createdAt: 1, expiresAt: server.now() + 100 } as const
+    const ofRemoved = `${server.issuer}/link?code=lyc_link_${'r'.repeat(43)}`
+    await store.write({
+      op: 'insertLink',
+      link: { ...removed, id: hashSecret(`lyc_link_${'r'.repeat(43)}`), accountId: 'person_removed' },
+    })
     const old = { purpose: 'invitation', createdAt: 1, expiresAt: server.now() } as const
     const expired = `${server.issuer}/link?code=lyc_link_${'e'.repeat(43)}`
     await store.write({
