@@ -1,9 +1,11 @@
-import type { AuthenticationResponseJSON, RegistrationResponseJSON } from '@simplewebauthn/server'
+import type { AuthenticationResponseJSON } from '@simplewebauthn/server'
 import type { Account, Passkey } from '../domain/model.ts'
 import type { Service } from '../service.ts'
+import { readAssertionResponse, readCreation } from './read-credential.ts'
 
 /*
  * Web Authentication Level 3 over @simplewebauthn/server, which is loaded when the first answer of a browser is judged.
+ * It sees only what read-credential.ts lets through: to verify some attestations it would fetch URLs of the sender.
  * A passkey is found by the browser itself, so that nobody has to type a name.
  */
 
@@ -66,10 +68,8 @@ export interface SentAssertion {
 
 /** The answer of a browser to `assertionOptions`, or undefined for anything else. */
 export function readAssertion(text: string | undefined): SentAssertion | undefined {
-  const response = readJson(text)
-  if (response === undefined || typeof response['id'] !== 'string') return undefined
-  // The library checks every member and throws where one is missing.
-  return { credentialId: response['id'], response: response as unknown as AuthenticationResponseJSON }
+  const response = readAssertionResponse(text)
+  return response && { credentialId: response.id, response }
 }
 
 /** What a passkey proved. */
@@ -93,7 +93,7 @@ export async function verifyAssertion(
   mode: 'alone' | 'second',
 ): Promise<Assertion | undefined> {
   const { verifyAuthenticationResponse } = await import('@simplewebauthn/server')
-  const owner = response.response?.userHandle
+  const owner = response.response.userHandle
   const isOwners = owner === undefined ? mode === 'second' : isSame(owner, passkey.accountId)
   if (!isOwners) return undefined
   try {
@@ -123,13 +123,12 @@ export async function verifyCreation(
   text: string | undefined,
   challenge: string,
 ): Promise<NewPasskey | undefined> {
-  const response = readJson(text)
+  const response = readCreation(text)
   if (response === undefined) return undefined
   const { verifyRegistrationResponse } = await import('@simplewebauthn/server')
   try {
     const { verified, registrationInfo } = await verifyRegistrationResponse({
-      // The library checks every member and throws where one is missing.
-      response: response as unknown as RegistrationResponseJSON,
+      response,
       expectedChallenge: challenge,
       expectedOrigin: origin,
       expectedRPID: id,
@@ -142,7 +141,7 @@ export async function verifyCreation(
       id: credential.id,
       publicKey: Buffer.from(credential.publicKey).toString('base64url'),
       counter: credential.counter,
-      transports: (credential.transports ?? []).filter((each) => /^[a-z-]{1,20}$/.test(each)),
+      transports: credential.transports ?? [],
       backedUp: credentialBackedUp,
     }
   } catch {
@@ -157,15 +156,4 @@ function descriptor({ id, transports }: Passkey) {
 
 function isSame(handle: string, accountId: string): boolean {
   return Buffer.from(handle, 'base64url').toString() === accountId
-}
-
-function readJson(text: string | undefined): Readonly<Record<string, unknown>> | undefined {
-  if (text === undefined) return undefined
-  try {
-    const value: unknown = JSON.parse(text)
-    const isObject = typeof value === 'object' && value !== null && !Array.isArray(value)
-    return isObject ? (value as Readonly<Record<string, unknown>>) : undefined // an object of unknown members
-  } catch {
-    return undefined
-  }
 }
