@@ -181,7 +181,7 @@ t.test('authenticator data with malformed or deeply nested CBOR is rejected', as
   const deep = Buffer.concat([Buffer.alloc(3000, 0x81), Buffer.from([0])])
   const extensions: readonly (readonly [string, Buffer])[] = [
     ['nested 3000 levels', deep],
-    ['nested in a map', Buffer.concat([Buffer.from([0xa1, 0x61, 0x61]), deep])],
+    ['a map nested 10 levels', Buffer.concat([Buffer.from([0xa1, 0x61, 0x61]), deep.subarray(-10)])],
     ['an array of 2^32 items', Buffer.from([0x9a, 255, 255, 255, 255])],
     ['a map of 2^64 members', Buffer.from([0xbb, 255, 255, 255, 255, 255, 255, 255, 255])],
     ['a string of 2^63 bytes', Buffer.from([0xa1, 0x7b, 0x80, 0, 0, 0, 0, 0, 0, 0])],
