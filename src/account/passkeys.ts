@@ -6,7 +6,7 @@ import { accept } from '../domain/decision.ts'
 import { untouched } from '../domain/interaction.ts'
 import type { Passkey } from '../domain/model.ts'
 import { type Parameters, single } from '../domain/parameters.ts'
-import { mostPasskeys } from '../domain/passkey.ts'
+import { addPasskey, mostPasskeys } from '../domain/passkey.ts'
 import { hashSecret } from '../domain/secret.ts'
 import type { Text } from '../domain/text.ts'
 import { browserName } from '../http/browser-name.ts'
@@ -113,19 +113,12 @@ export function ownPasskeys(app: FastifyInstance, deps: AppDeps): void {
     const name = nameOf(single(form, 'name'))
     const passkey: Passkey = { ...made, accountId: account.id, name, createdAt: now, usedAt: now }
     const occasion = { by: 'person', at: now, from: request.ip } as const
-    const count = (await store.listOf('passkey', account.id)).length
-    if (count >= mostPasskeys) return says('passkeys.full')
     try {
-      const isAdded = await store.transact('account', account.id, (current) =>
-        current === undefined || current.lockedAt !== undefined
-          ? accept(false)
-          : accept(
-              true,
-              { op: 'insertPasskey', passkey },
-              auditEvent('passkey-added', occasion, { accountId: account.id, name }),
-            ),
+      const addition = await store.transact('accountCredentials', account.id, (current) =>
+        addPasskey(current, passkey, here.session.id, occasion),
       )
-      if (!isAdded) return says('passkeys.refused')
+      if (addition === 'full') return says('passkeys.full')
+      if (addition === 'gone') return says('passkeys.refused')
       await stepUp(here, 'passkey', reply)
       return undefined
     } catch (error) {

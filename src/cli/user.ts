@@ -127,11 +127,17 @@ function addEndings(command: (name: string, description: string) => Command): vo
   addOperatorFlags(addYesFlag(revoke), revokeHelp).action(async (user, flags) =>
     (await import('./user/revoke.ts')).userRevoke(user, flags),
   )
-  const factor = command('remove-second-factor <user>', 'for who lost the phone and the recovery codes')
+  const factor = command(
+    'remove-second-factor <user>',
+    'remove the one-time codes of a user; every session of theirs ends',
+  )
   addOperatorFlags(addYesFlag(factor), example('remove-second-factor carol')).action(async (user, flags) =>
     (await import('./user/factors.ts')).userRemoveSecondFactor(user, flags),
   )
-  const passkeys = command('remove-passkeys <user>', 'every passkey of a person')
+  const passkeys = command(
+    'remove-passkeys <user>',
+    'remove the passkeys of a user; every session of theirs ends',
+  )
   addOperatorFlags(addYesFlag(passkeys), example('remove-passkeys carol')).action(async (user, flags) =>
     (await import('./user/factors.ts')).userRemovePasskeys(user, flags),
   )

@@ -110,6 +110,14 @@ export interface SecondFactor {
   readonly createdAt: Seconds
 }
 
+/** A user with everything that signs them in, and the sessions they have. */
+export interface AccountCredentials {
+  readonly account: Account
+  readonly passkeys: readonly Passkey[]
+  readonly secondFactor?: SecondFactor
+  readonly sessions: readonly Session[]
+}
+
 /** What a one-time link is for. */
 export type LinkPurpose = 'first-person' | 'invitation' | 'password-reset' | 'email-verification'
 

@@ -1,9 +1,33 @@
-import { auditEvent } from './audit.ts'
+import { auditEvent, type Occasion } from './audit.ts'
 import { accept, type Decision } from './decision.ts'
-import type { Passkey, Seconds } from './model.ts'
+import type { AccountCredentials, Hash, Passkey, Seconds } from './model.ts'
 
 /** Most passkeys of one person: browsers are told of each, so that none is made twice. */
 export const mostPasskeys = 20
+
+/** What became of a new passkey: it was added, there were too many, or its user may not add one any more. */
+export type PasskeyAddition = 'added' | 'full' | 'gone'
+
+/**
+ * Adds a passkey to those of a user.
+ * @param current Loaded in the same transaction: the limit holds, and the session that adds it still exists.
+ */
+export function addPasskey(
+  current: AccountCredentials | undefined,
+  passkey: Passkey,
+  sessionId: Hash,
+  occasion: Occasion,
+): Decision<PasskeyAddition> {
+  const isIn = current?.sessions.some(({ id }) => id === sessionId) ?? false
+  if (current === undefined || !isIn || current.account.lockedAt !== undefined) return accept('gone')
+  if (current.passkeys.length >= mostPasskeys) return accept('full')
+  const { accountId, name } = passkey
+  return accept(
+    'added',
+    { op: 'insertPasskey', passkey },
+    auditEvent('passkey-added', occasion, { accountId, name }),
+  )
+}
 
 /** How a passkey fared: it counts, it was removed meanwhile, or it is a copy. */
 export type PasskeyUse = 'used' | 'gone' | 'copied'

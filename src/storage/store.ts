@@ -2,6 +2,7 @@ import { channel } from 'node:diagnostics_channel'
 import type { Decision, Write } from '../domain/decision.ts'
 import type {
   Account,
+  AccountCredentials,
   AuditEvent,
   AuditEventName,
   Client,
@@ -30,6 +31,8 @@ export interface Records {
   account: Account
   /** By canonical user name or e-mail address. */
   accountByLogin: Account
+  /** By account id. Decisions about the credentials as a whole wait for each other. */
+  accountCredentials: AccountCredentials
   /** By the hash of the cookie. */
   session: Session
   /** By credential id. */

@@ -4,6 +4,7 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
+import { mostPasskeys } from '../../src/domain/passkey.ts'
 import {
   Authenticator,
   askedOf,
@@ -237,6 +238,34 @@ function rsaKey(size: number): Cbor {
     [-2, bytes(3)],
   ])
 }
+
+t.test('of two requests for the last passkey at once, one is told that there are enough', async (t) => {
+  const server = await startServer(t)
+  const [one, other] = [new UserAgent(server.issuer), new UserAgent(server.issuer)]
+  const device = new Authenticator(server.issuer)
+  await add(server, one, device)
+  const login = pageOf(await other.open(`${server.issuer}/account/apps`))
+  await send(other, login, device.get(askedOf(login)))
+  const { id: accountId = '' } = (await server.deps.store.find('accountByLogin', 'alice')) ?? {}
+  const times = { createdAt: 1, usedAt: 1 }
+  const passkey = {
+    accountId,
+    publicKey: 'AAAA',
+    counter: 0,
+    transports: [],
+    name: '',
+    backedUp: false,
+    ...times,
+  }
+  for (let n = 2; n < mostPasskeys; n += 1)
+    await server.deps.store.write({ op: 'insertPasskey', passkey: { ...passkey, id: `${n}` } })
+  const pages = [await enter(server, one, '/passkeys'), await enter(server, other, '/passkeys')] as const
+  const made = pages.map((page) => new Authenticator(server.issuer).create(askedOf(page)))
+  const after = await Promise.all([send(one, pages[0], made[0]), send(other, pages[1], made[1])])
+  t.equal((await passkeysOf(server)).length, mostPasskeys)
+  t.strictSame(after.map(({ status }) => status).sort(), [200, 400])
+  t.match(after.map(problemOf).join(), 'as many passkeys as there can be')
+})
 
 /** An attestation that names a revocation list; the sender is its own authority. */
 function androidKey(t: Test, { issuer }: TestServer, crl: string) {

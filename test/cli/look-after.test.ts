@@ -233,11 +233,20 @@ t.test('second factors and passkeys are removed, with an event each', async (t) 
     { op: 'insertPasskey', passkey: { ...passkey, id: 'first', name: 'Phone' } },
     { op: 'insertPasskey', passkey: { ...passkey, id: 'second', name: 'Key' } },
   )
-  const [show, factor, passkeys] = await operate(
+  const session = { id: 'a session', accountId, authenticatedAt: 1, methods: ['pop'], createdAt: 1 }
+  const insertSession = {
+    op: 'insertSession',
+    session: { ...session, idleExpiresAt: 9e9, expiresAt: 9e9 },
+  } as const
+  await store.write(insertSession)
+  const [show, factor] = await operate(
     ['user', 'show', 'alice'],
     ['user', 'remove-second-factor', 'alice', '--yes'],
-    ['user', 'remove-passkeys', 'alice', '--yes'],
   )
+  t.strictSame(await store.listOf('session', accountId), [], 'no session stays that began with a code')
+  await store.write(insertSession)
+  const [passkeys] = await operate(['user', 'remove-passkeys', 'alice', '--yes'])
+  t.strictSame(await store.listOf('session', accountId), [], 'nor one that began with a passkey')
   t.match(show?.stdout, /^second factor +one-time codes\npasskeys +2$/m)
   t.match([factor, passkeys], [{ code: 0 }, { code: 0, stdout: /2 passkeys/ }])
   t.equal(await store.find('secondFactor', accountId), undefined)

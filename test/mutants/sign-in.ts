@@ -193,6 +193,27 @@ export const signInFaults = [
     tests: throttle,
   },
   {
+    id: 'passkeys-without-end',
+    file: 'src/domain/passkey.ts',
+    find: "if (current.passkeys.length >= mostPasskeys) return accept('full')",
+    replace: '',
+    tests: passkeys,
+  },
+  {
+    id: 'sessions-survive-their-passkey',
+    file: 'src/cli/user/factors.ts',
+    find: "        { op: 'deleteSessionsOf', accountId },\n        told('passkeys-removed'",
+    replace: "        told('passkeys-removed'",
+    tests: ['test/cli/look-after.test.ts'],
+  },
+  {
+    id: 'sessions-survive-their-second-factor',
+    file: 'src/cli/user/factors.ts',
+    find: "        { op: 'deleteSessionsOf', accountId },\n        told('second-factor-removed'",
+    replace: "        told('second-factor-removed'",
+    tests: ['test/cli/look-after.test.ts'],
+  },
+  {
     id: 'attestation-reaches-the-library',
     file: 'src/credentials/read-credential.ts',
     find: "withoutAttestation(attestation).toString('base64url')",

@@ -375,6 +375,30 @@ export function concurrency(t: Test, openEmpty: OpenEmpty): void {
     t.equal((await store.list('key')).length, 2)
   })
 
+  t.test(
+    'of many decisions at once about the credentials of a user, each sees what the others wrote',
+    async (t) => {
+      const store = await openEmpty(t)
+      const { id: accountId } = sample.account
+      await store.write({ op: 'insertAccount', account: sample.account })
+      const add = (n: number) =>
+        store.transact('accountCredentials', accountId, (current) =>
+          (current?.passkeys.length ?? 0) >= 3
+            ? accept('full')
+            : accept('added', { op: 'insertPasskey', passkey: { ...sample.passkey, id: `${n}`, accountId } }),
+        )
+      const outcomes = await Promise.all(Array.from({ length: 20 }, (_, n) => add(n)))
+      t.equal(outcomes.filter((outcome) => outcome === 'added').length, 3)
+      const session = { ...sample.session, accountId }
+      const secondFactor = { ...sample.secondFactor, accountId }
+      await store.write({ op: 'insertSession', session }, { op: 'putSecondFactor', secondFactor })
+      const found = await store.find('accountCredentials', accountId)
+      const passkeys = await store.listOf('passkey', accountId)
+      t.strictSame(found, { account: sample.account, passkeys, secondFactor, sessions: [session] })
+      t.equal(await store.find('accountCredentials', 'nobody'), undefined)
+    },
+  )
+
   t.test('a revocation beside a rotation is never undone', async (t) => {
     const store = await openEmpty(t)
     await store.write(...grantOwners, insertGrant)

@@ -185,8 +185,8 @@ function connections(): (client: pg.PoolClient) => Connection {
 function connectionOn(db: NodePgDatabase) {
   const lists = prepareLists(db)
   return {
-    find: loadsOf(prepareLoads(db, 'find')),
-    transact: loadsOf(prepareLoads(db, 'transact')),
+    find: loadsOf(prepareLoads(db, 'find'), lists),
+    transact: loadsOf(prepareLoads(db, 'transact'), lists),
     list: listsOf(lists),
     listOf: ownListsOf(lists),
     audit: async (filter: AuditFilter) => {
@@ -203,11 +203,23 @@ function connectionOn(db: NodePgDatabase) {
   }
 }
 
-function loadsOf(loads: ReturnType<typeof prepareLoads>): Loads {
+function loadsOf(loads: ReturnType<typeof prepareLoads>, lists: ReturnType<typeof prepareLists>): Loads {
   return {
     client: (key) => first(text(key) && loads.client.execute({ key }), toClient),
     account: (key) => first(text(key) && loads.account.execute({ key }), toAccount),
     accountByLogin: (key) => first(text(key) && loads.accountByLogin.execute({ key }), toAccount),
+    // The account first: in a transaction its row is locked, and only then is the rest read.
+    accountCredentials: async (key) => {
+      const account = await first(text(key) && loads.account.execute({ key }), toAccount)
+      if (account === undefined) return undefined
+      const secondFactor = await first(loads.secondFactor.execute({ key }), toSecondFactor)
+      return {
+        account,
+        passkeys: (await lists.passkeysOf.execute({ accountId: key })).map(toPasskey),
+        ...(secondFactor !== undefined && { secondFactor }),
+        sessions: (await lists.sessionsOf.execute({ accountId: key })).map(toSession),
+      }
+    },
     session: (key) => first(text(key) && loads.session.execute({ key }), toSession),
     passkey: (key) => first(text(key) && loads.passkey.execute({ key }), toPasskey),
     secondFactor: (key) => first(text(key) && loads.secondFactor.execute({ key }), toSecondFactor),

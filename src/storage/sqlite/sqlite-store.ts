@@ -139,6 +139,17 @@ function loadsOf(reads: ReturnType<typeof prepareReads>): Loads {
     client: (key) => mapped(reads.client.get({ key }), toClient),
     account: (key) => mapped(reads.account.get({ key }), toAccount),
     accountByLogin: (key) => mapped(reads.accountByLogin.get({ key }), toAccount),
+    accountCredentials: (key) => {
+      const account = mapped(reads.account.get({ key }), toAccount)
+      if (account === undefined) return undefined
+      const secondFactor = mapped(reads.secondFactor.get({ key }), toSecondFactor)
+      return {
+        account,
+        passkeys: reads.passkeysOf.all({ accountId: key }).map(toPasskey),
+        ...(secondFactor !== undefined && { secondFactor }),
+        sessions: reads.sessionsOf.all({ accountId: key }).map(toSession),
+      }
+    },
     session: (key) => mapped(reads.session.get({ key }), toSession),
     passkey: (key) => mapped(reads.passkey.get({ key }), toPasskey),
     secondFactor: (key) => mapped(reads.secondFactor.get({ key }), toSecondFactor),
