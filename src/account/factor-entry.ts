@@ -4,6 +4,7 @@ import type { AppDeps } from '../deps.ts'
 import { methodsOf, multiFactor } from '../domain/authentication-context.ts'
 import { accept } from '../domain/decision.ts'
 import { recentSeconds } from '../domain/session.ts'
+import type { AccountRoom } from '../http/account-models.ts'
 import { ownPages, type Submission, type Visit } from '../http/own-pages.ts'
 import { whileSignedIn } from '../http/while-signed-in.ts'
 
@@ -11,9 +12,14 @@ import { whileSignedIn } from '../http/while-signed-in.ts'
  * The way to what a person signs in with: by a sign-in of the last minutes, and by one with a second factor for who
  * has one. Otherwise whoever finds a password, or an open browser, makes themselves at home.
  */
-export function factorEntry(app: FastifyInstance, deps: AppDeps, page: string) {
+export function factorEntry(
+  app: FastifyInstance,
+  deps: AppDeps,
+  page: string,
+  room: AccountRoom = 'security',
+) {
   const { visit, submission, back } = ownPages(app, deps)
-  const entry = { room: 'security', recent: true } as const
+  const entry = { room, recent: true } as const
 
   const isProven = async ({ session }: Visit, reply: FastifyReply, back: string): Promise<boolean> => {
     const acr = { values: [multiFactor], essential: false }

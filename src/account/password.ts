@@ -4,16 +4,13 @@ import { changePassword } from '../domain/account.ts'
 import { auditEvent } from '../domain/audit.ts'
 import { connectionsOf, endConnections } from '../domain/connections.ts'
 import { accept, type Decision, withWrites } from '../domain/decision.ts'
-import { OAuthError } from '../domain/errors.ts'
 import type { Account } from '../domain/model.ts'
 import { single } from '../domain/parameters.ts'
-import { inARowRule } from '../domain/sign-in-throttle.ts'
 import type { Text } from '../domain/text.ts'
-import { noteRefusal } from '../http/errors.ts'
 import { ownPages, type Submission, type Visit } from '../http/own-pages.ts'
-import { passwordAttempts } from '../http/password-attempts.ts'
 import { hashPassword, passwordFault } from '../passwords.ts'
 import { says } from '../texts/catalogue.ts'
+import { currentPassword } from './current-password.ts'
 
 /**
  * A person sets another password, or their first. It ends every other session and every link to a new one; the person
@@ -22,7 +19,7 @@ import { says } from '../texts/catalogue.ts'
 export function ownPassword(app: FastifyInstance, deps: AppDeps): void {
   const { service, store, random } = deps
   const { visit, submission, back } = ownPages(app, deps)
-  const isPassword = passwordAttempts(app, deps)
+  const passwordProblem = currentPassword(app, deps)
   const action = `${service.prefix}/account/password`
   const entry = { room: 'security', recent: true } as const
 
@@ -34,7 +31,7 @@ export function ownPassword(app: FastifyInstance, deps: AppDeps): void {
   app.post('/account/password', { schema: { hide: true } }, async (request, reply) => {
     const here = await submission(request, reply, entry)
     if (here === undefined) return reply
-    const problem = chosenBadly(here) ?? (await provenBadly(here, request, reply))
+    const problem = chosenBadly(here) ?? (await passwordProblem(here, request, reply))
     if (problem !== undefined) return show(here, reply, problem)
     const disconnects = single(here.form, 'disconnect') !== undefined
     const changed = await change(here, request, disconnects)
@@ -49,29 +46,6 @@ export function ownPassword(app: FastifyInstance, deps: AppDeps): void {
     const model = { frame, action, hidden, username, hasPassword: passwordHash !== undefined }
     const status = problem === undefined || reply.statusCode >= 400 ? reply.statusCode : 400
     return reply.page('account-password', { ...model, ...(problem && { problem }) }, { status })
-  }
-
-  /** Why the current password does not let them in, if it does not; what was typed wrong is told to its owner. */
-  const provenBadly = async (
-    { account, form, now }: Submission,
-    request: FastifyRequest,
-    reply: FastifyReply,
-  ): Promise<Text | undefined> => {
-    if (account.passwordHash === undefined) return undefined
-    try {
-      const password = single(form, 'current') ?? ''
-      if (await isPassword(request, { account, password }, now)) return undefined
-    } catch (error) {
-      if (!(error instanceof OAuthError) || error.code !== 'temporarily_unavailable') throw error
-      noteRefusal(error, reply)
-      reply.code(error.status).headers(error.headers)
-      if (error.status !== 429) return says('login.busy')
-      if (error.detail.rule === inARowRule) return says('login.inARow')
-      return says('password.throttled', { later: { in: Number(error.headers['retry-after']) } })
-    }
-    const occasion = { by: 'person', at: now, from: request.ip } as const
-    await store.write(auditEvent('sign-in-failed', occasion, { accountId: account.id }))
-    return says('password.wrong')
   }
 
   /** Undefined when somebody else has changed it meanwhile: then what was typed proves nothing any more. */

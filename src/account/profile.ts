@@ -86,7 +86,8 @@ export function ownProfile(app: FastifyInstance, deps: AppDeps): void {
         ...(account.email !== undefined && { address: account.email }),
         verified: account.claims['email_verified'] === true,
         canVerify: app.letters.canSend,
-        ...(config.accounts.editable.includes('email') && { url: `${service.prefix}/account/email` }),
+        ...(config.accounts.editable.includes('email') &&
+          app.letters.canSend && { url: `${service.prefix}/account/email` }),
       },
     }
     return reply.page('account-profile', model, { status: faults.size > 0 ? 400 : 200 })

@@ -242,6 +242,10 @@ export const ConfigSchema = Type.Object(
         invitationSeconds: seconds(604_800, 'The link of an invitation.'),
         passwordResetSeconds: seconds(3600, 'The link to a new password.'),
         emailVerificationSeconds: seconds(86_400, 'The link that proves an e-mail address.'),
+        emailUndoSeconds: seconds(
+          259_200,
+          'The link that the old address gets after a change of address, to undo it.',
+        ),
         metadataCacheSeconds: seconds(300, 'How long the metadata documents and keys may be cached.'),
       },
       section('How long things live.'),
@@ -282,7 +286,8 @@ export const ConfigSchema = Type.Object(
           Type.Union([...textClaims.map((claim) => Type.Literal(claim)), Type.Literal('email')]),
           {
             default: ['name', 'given_name', 'family_name', 'nickname', 'email'],
-            description: 'The claims that people change themselves; a new e-mail address is not verified.',
+            description:
+              'The claims that users change themselves; `email` only with `mail.url`: a new address is proven before it counts.',
           },
         ),
         deletion: Type.Union([Type.Literal('on'), Type.Literal('off')], {

@@ -1,6 +1,6 @@
-import { accept, type Decision, type Write } from './decision.ts'
+import { accept, type Decision, type Write, withWrites } from './decision.ts'
 import { OAuthError } from './errors.ts'
-import type { Account, AccountClaims, Hash, Seconds } from './model.ts'
+import type { Account, AccountClaims, AccountCredentials, Hash, OneTimeLink, Seconds } from './model.ts'
 import { forgetFailures } from './sign-in-throttle.ts'
 
 /** What an operator says about a new person. */
@@ -87,7 +87,8 @@ export function changePassword(
     changed,
     { op: 'updateAccount', account: changed },
     ...forgetFailures(account.id),
-    { op: 'deleteLinksOf', accountId: account.id },
+    // Those who undo a change of address are out of reach of whoever made it.
+    { op: 'deleteLinksOf', accountId: account.id, except: 'email-undo' },
     { op: 'deleteSessionsOf', accountId: account.id, ...(stays !== undefined && { except: stays }) },
   )
 }
@@ -126,6 +127,52 @@ export function changeProfile(account: Account, change: ProfileChange, now: Seco
     updatedAt: now,
   }
   return accept(changed, { op: 'updateAccount', account: changed })
+}
+
+/**
+ * Gives the user another address that was proven to be theirs, or none. Every link that went to the old one ends.
+ * @param email Empty: none.
+ * @param undo The link that went to the old address, if that was proven.
+ * @throws {OAuthError} `invalid_request` as `changeProfile`.
+ */
+export function moveEmail(
+  account: Account,
+  email: string,
+  now: Seconds,
+  undo: OneTimeLink | undefined,
+): Decision<Account> {
+  const proven = email === '' ? {} : { emailVerified: true }
+  return withWrites(
+    changeProfile(account, { email, ...proven }, now),
+    { op: 'deleteLinksOf', accountId: account.id, except: 'email-undo' },
+    ...(undo === undefined ? [] : [{ op: 'insertLink', link: undo } as const]),
+  )
+}
+
+/**
+ * Gives an account back to the owner of the address it had before: that address, a new password, and nothing that was
+ * begun or added since the change.
+ * @param since When the address was changed.
+ * @throws {OAuthError} `invalid_request` as `changeProfile`.
+ */
+export function undoEmailChange(
+  { account, passkeys, secondFactor }: AccountCredentials,
+  { email, since }: { readonly email: string; readonly since: Seconds },
+  passwordHash: string,
+  now: Seconds,
+): Decision<Account> {
+  const restored = changeProfile(account, { email, emailVerified: true }, now)
+  if ('refusal' in restored) return restored
+  const { id: accountId } = account
+  const added = passkeys.filter(({ createdAt }) => createdAt >= since)
+  const hasNewCodes = secondFactor !== undefined && secondFactor.createdAt >= since
+  return withWrites(
+    changePassword(restored.result, passwordHash, now),
+    { op: 'deleteLinksOf', accountId },
+    ...endAccess(accountId, 'rfc9700-4.14.2-revoke-on-event', now),
+    ...added.map(({ id }): Write => ({ op: 'deletePasskey', passkeyId: id })),
+    ...(hasNewCodes ? [{ op: 'deleteSecondFactor', accountId } as const] : []),
+  )
 }
 
 /** The address was shown to be theirs; nothing happens when they have another one by now. */

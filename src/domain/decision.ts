@@ -49,7 +49,13 @@ export type Write =
   | { readonly op: 'deleteSecondFactor'; readonly accountId: string }
   | { readonly op: 'insertLink'; readonly link: OneTimeLink }
   | { readonly op: 'deleteLink'; readonly linkId: Hash }
-  | { readonly op: 'deleteLinksOf'; readonly accountId: string }
+  /** All of a user, those for one purpose, or all but those for one. */
+  | {
+      readonly op: 'deleteLinksOf'
+      readonly accountId: string
+      readonly only?: LinkPurpose
+      readonly except?: LinkPurpose
+    }
   /** Every link for this purpose, whoever it was for. */
   | { readonly op: 'deleteLinksFor'; readonly purpose: LinkPurpose }
   | { readonly op: 'insertInteraction'; readonly interaction: Interaction }

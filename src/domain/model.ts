@@ -119,7 +119,13 @@ export interface AccountCredentials {
 }
 
 /** What a one-time link is for. */
-export type LinkPurpose = 'first-person' | 'invitation' | 'password-reset' | 'email-verification'
+export type LinkPurpose =
+  | 'first-person'
+  | 'invitation'
+  | 'password-reset'
+  | 'email-verification'
+  | 'email-change'
+  | 'email-undo'
 
 /** A link somebody was given, good for one use. It holds a secret; `id` is its hash. */
 export interface OneTimeLink {

@@ -8,6 +8,7 @@ export interface LinkLifetimes {
   readonly invitationSeconds: Seconds
   readonly passwordResetSeconds: Seconds
   readonly emailVerificationSeconds: Seconds
+  readonly emailUndoSeconds: Seconds
 }
 
 /** A link and the secret that opens it, which is told once and stored only as its hash. */
@@ -60,6 +61,9 @@ function secondsOf(purpose: LinkPurpose, lifetimes: LinkLifetimes): Seconds {
     case 'password-reset':
       return lifetimes.passwordResetSeconds
     case 'email-verification':
+    case 'email-change':
       return lifetimes.emailVerificationSeconds
+    case 'email-undo':
+      return lifetimes.emailUndoSeconds
   }
 }

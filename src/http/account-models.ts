@@ -235,7 +235,8 @@ export interface AccountEmailPage {
   readonly action: string
   readonly hidden: Readonly<Record<string, string>>
   readonly email?: string
-  readonly canVerify: boolean
+  /** The current password goes with the form: the session did not begin with a passkey. */
+  readonly asksPassword: boolean
   readonly problem?: Text
 }
 

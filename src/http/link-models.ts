@@ -5,9 +5,11 @@ import type { Text } from '../domain/text.ts'
 export interface LinkPasswordPage {
   readonly action: string
   readonly hidden: Readonly<Record<string, string>>
-  readonly purpose: 'first-person' | 'invitation' | 'password-reset'
+  readonly purpose: 'first-person' | 'invitation' | 'password-reset' | 'email-undo'
   /** Whose it is; absent: they say it themselves. */
   readonly username?: string
+  /** The address that comes back with `email-undo`. */
+  readonly email?: string
   /** What was typed before, or is known. */
   readonly typed: { readonly username: string; readonly email: string; readonly name: string }
   readonly problem?: Text

@@ -7,11 +7,12 @@ import type { Letter } from './mailer.ts'
 
 /** What a letter with a link is about. */
 export interface LetterFacts {
-  readonly purpose: Exclude<LinkPurpose, 'first-person'>
+  readonly purpose: Exclude<LinkPurpose, 'first-person'> | 'email-changed' | 'email-taken'
   readonly account: Account
   /** The address it goes to. */
   readonly to: string
-  readonly link: GivenLink
+  /** Absent: there is nothing to do. */
+  readonly link?: GivenLink
   /** Where the person's `locale` says nothing. */
   readonly language: string
 }
@@ -21,7 +22,7 @@ interface Words {
   readonly subject: string
   readonly greeting: string
   readonly reason: string
-  readonly button: string
+  readonly button?: string
   readonly notes: readonly string[]
 }
 
@@ -36,38 +37,64 @@ export function composeLetter(
   const language = chooseLanguage({ uiLocales, acceptLanguage: undefined }, all.languages, facts.language)
   const speech = all.in(language)
   const words = wordsOf(speech, facts)
-  const { url } = facts.link
+  const url = facts.link?.url
   return { to: facts.to, subject: words.subject, text: asText(words, url), html: asHtml(speech, words, url) }
 }
 
-const kinds = { invitation: 'invitation', 'password-reset': 'reset', 'email-verification': 'verify' } as const
+const kinds = {
+  invitation: 'invitation',
+  'password-reset': 'reset',
+  'email-verification': 'verify',
+  'email-change': 'verify',
+  'email-undo': 'undo',
+} as const
 
-function wordsOf({ t }: Speech, { purpose, account, link }: LetterFacts): Words {
-  const kind = kinds[purpose]
+function wordsOf({ t }: Speech, facts: LetterFacts): Words {
+  const { purpose, account, link } = facts
   const { username } = account
-  const name = String(account.claims['name'] ?? username)
+  const greeting = t('mail.hello', { name: nameOf(facts) }).text
+  if (purpose === 'email-changed' || purpose === 'email-taken' || link === undefined) {
+    const [subject, reason] =
+      purpose === 'email-taken'
+        ? [t('mail.taken.subject'), t('mail.taken.reason', { username })]
+        : [t('mail.undo.subject'), t('mail.changed.reason', { username })]
+    return { subject: subject.text, greeting, reason: reason.text, notes: [] }
+  }
+  const kind = kinds[purpose]
   return {
     subject: t(`mail.${kind}.subject`).text,
-    greeting: t('mail.hello', { name }).text,
+    greeting,
     reason: t(`mail.${kind}.reason`, { username }).text,
     button: t(`mail.${kind}.button`).text,
     notes: [t('mail.once', { time: { duration: link.seconds } }).text, t(`mail.${kind}.ignore`).text],
   }
 }
 
-function asText({ greeting, reason, notes }: Words, url: string): string {
-  return `${[greeting, reason, url, ...notes].join('\n\n')}\n`
+/**
+ * Whom an e-mail greets. Users write their `name` themselves: it goes only to their own proven address, or the operator
+ * wrote it in the invitation. Otherwise anybody could send text of their own to any address under this sender.
+ */
+function nameOf({ purpose, account, to }: LetterFacts): string {
+  const { username, email, claims } = account
+  const isProven = claims['email_verified'] === true && to === email
+  const isTheirs = purpose === 'invitation' || (purpose === 'password-reset' && isProven)
+  return isTheirs ? String(claims['name'] ?? username) : username
+}
+
+function asText({ greeting, reason, notes }: Words, url: string | undefined): string {
+  return `${[greeting, reason, ...(url === undefined ? [] : [url]), ...notes].join('\n\n')}\n`
 }
 
 function asHtml(
   { language, direction }: Speech,
-  { subject, greeting, reason, button, notes }: Words,
-  url: string,
+  { subject, greeting, reason, button = '', notes }: Words,
+  url: string | undefined,
 ): string {
   const paragraph = (html: string) => `<p style="margin:0 0 1em">${html}</p>`
-  const address = markup(url)
+  const address = markup(url ?? '')
   const link = `<a href="${address}" style="display:inline-block;padding:.6em 1.2em;border-radius:6px;background:#1f3d7a;color:#fff;text-decoration:none">${markup(button)}</a>`
-  const body = [markup(greeting), markup(reason), link, `<small>${address}</small>`, ...notes.map(markup)]
+  const links = url === undefined ? [] : [link, `<small>${address}</small>`]
+  const body = [markup(greeting), markup(reason), ...links, ...notes.map(markup)]
   return `<!doctype html>
 <html lang="${language}" dir="${direction}">
 <head><meta charset="utf-8"><title>${markup(subject)}</title></head>

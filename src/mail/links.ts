@@ -3,7 +3,7 @@ import { auditEvent, type Occasion } from '../domain/audit.ts'
 import { accept, type Write } from '../domain/decision.ts'
 import { OAuthError } from '../domain/errors.ts'
 import type { OneTimeLink } from '../domain/model.ts'
-import { mintLink } from '../domain/one-time-link.ts'
+import { type MintedLink, mintLink } from '../domain/one-time-link.ts'
 import { secretBytes } from '../domain/secret.ts'
 import type { Store } from '../storage/store.ts'
 import type { RandomSource } from '../system.ts'
@@ -33,9 +33,13 @@ export async function makeLink(
   occasion: Occasion,
   query: Readonly<Record<string, string>> = {},
 ): Promise<GivenLink> {
-  const { link, secret } = mintLink(purpose, whom, config.lifetimes, random(secretBytes), occasion.at)
+  const minted = mintLink(purpose, whom, config.lifetimes, random(secretBytes), occasion.at)
   const about = { ...(whom.accountId !== undefined && { accountId: whom.accountId }), purpose }
-  const writes: readonly Write[] = [{ op: 'insertLink', link }, auditEvent('link-made', occasion, about)]
+  const writes: readonly Write[] = [
+    ...withdrawn(minted.link),
+    { op: 'insertLink', link: minted.link },
+    auditEvent('link-made', occasion, about),
+  ]
   const { accountId } = whom
   if (accountId === undefined) await store.write(...writes)
   else {
@@ -44,9 +48,18 @@ export async function makeLink(
       return accept(undefined, ...writes)
     })
   }
+  return givenLink(config, minted, query)
+}
+
+/** A minted link as it is given to somebody. */
+export function givenLink(
+  { issuer }: Pick<Config, 'issuer'>,
+  { link, secret }: MintedLink,
+  query: Readonly<Record<string, string>> = {},
+): GivenLink {
   const search = new URLSearchParams({ code: secret, ...query })
   return {
-    url: `${config.issuer}${linkPath}?${search}`,
+    url: `${issuer}${linkPath}?${search}`,
     expiresAt: link.expiresAt,
     seconds: link.expiresAt - link.createdAt,
   }
@@ -58,8 +71,14 @@ function notAllowedIn(): OAuthError {
   })
 }
 
+/** Only the last address that was asked for can become the user's: an earlier one may have been mistyped. */
+function withdrawn({ purpose, accountId }: OneTimeLink): readonly Write[] {
+  if (purpose !== 'email-change' || accountId === undefined) return []
+  return [{ op: 'deleteLinksOf', accountId, only: purpose }]
+}
+
 /**
- * Sends a link to its person.
+ * Sends a link to its person, or an e-mail without one.
  * @throws {MailFailed} unless the mail server took the letter.
  */
 export function sendLink(

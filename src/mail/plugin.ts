@@ -7,9 +7,11 @@ import type { AppDeps } from '../deps.ts'
 import type { Occasion } from '../domain/audit.ts'
 import { OAuthError } from '../domain/errors.ts'
 import { countLetter, letterBucket, tooManyLetters } from '../domain/letter-throttle.ts'
-import type { Account } from '../domain/model.ts'
+import type { Account, OneTimeLink, Seconds } from '../domain/model.ts'
+import { mintLink } from '../domain/one-time-link.ts'
+import { secretBytes } from '../domain/secret.ts'
 import type { LetterFacts } from './letters.ts'
-import { makeLink, sendLink } from './links.ts'
+import { givenLink, makeLink, sendLink } from './links.ts'
 import { MailFailed, senderOf } from './mailer.ts'
 
 declare module 'fastify' {
@@ -23,12 +25,27 @@ export interface Letters {
   /** Whether a mail server is set; without one nothing can be sent. */
   readonly canSend: boolean
   /**
-   * Sends a link with which the person proves that the e-mail address of their account is theirs.
-   * @throws {OAuthError} `temporarily_unavailable`: 429 after too many letters, 503 when it could not be sent.
+   * Counts an e-mail that a user asks for.
+   * @throws {OAuthError} `temporarily_unavailable` with status 429 after too many.
+   */
+  count(accountId: string, now: Seconds): Promise<void>
+  /**
+   * Sends a link with which the user proves that the present e-mail address of the account is theirs.
+   * @throws {OAuthError} `temporarily_unavailable`: 503 when it could not be sent.
    */
   verifyEmail(account: Account, occasion: Occasion): Promise<void>
-  /** The same with a link to a new password. */
+  /** The same with a link to a new password, counted. */
   resetPassword(account: Account, occasion: Occasion, hints?: LetterHints): Promise<void>
+  /** The same to another address, with a link that makes it the address of the account. */
+  changeEmail(account: Account, email: string, occasion: Occasion): Promise<void>
+  /**
+   * Tells the present address that it is about to be replaced or removed. Where it is proven, the e-mail has a link to
+   * undo that, which is returned and stored together with the change.
+   * @throws {OAuthError} `temporarily_unavailable`: 503 when it could not be sent.
+   */
+  announceChange(account: Account, occasion: Occasion): Promise<OneTimeLink | undefined>
+  /** Tells the owner of an address that another account asked for it; not more often than users ask for e-mails. */
+  tellTaken(owner: Account, now: Seconds): Promise<void>
 }
 
 /** What is known where a letter is asked for. */
@@ -42,25 +59,20 @@ export interface LetterHints {
 /** Decorates `app.letters`. */
 export const letters = fp<Pick<AppDeps, 'config' | 'store' | 'random'>>(
   async (app, deps) => {
-    const { config, store } = deps
+    const { config, store, random } = deps
     const sender = senderOf(config)
 
-    const send = async (
-      purpose: Exclude<LetterFacts['purpose'], 'invitation'>,
-      account: Account,
-      occasion: Occasion,
-      { query = {}, language = config.service.language }: LetterHints = {},
-    ): Promise<void> => {
-      const { id: accountId, email } = account
-      if (sender === undefined || email === undefined) throw undelivered()
-      const { at } = occasion
+    const count = async (accountId: string, now: Seconds): Promise<void> => {
       const isDue = await store.transact('throttle', letterBucket(accountId), (throttle) =>
-        countLetter(throttle, accountId, at),
+        countLetter(throttle, accountId, now),
       )
       if (!isDue) throw tooManyLetters(3600)
-      const link = await makeLink(deps, { purpose, accountId, email }, occasion, query)
+    }
+
+    const deliver = async (facts: Omit<LetterFacts, 'language'>, language = config.service.language) => {
+      if (sender === undefined) throw undelivered()
       try {
-        await sendLink(sender, config, { purpose, account, to: email, link, language })
+        await sendLink(sender, config, { ...facts, language })
       } catch (error) {
         if (!(error instanceof MailFailed)) throw error
         app.log.error(error.message)
@@ -68,10 +80,45 @@ export const letters = fp<Pick<AppDeps, 'config' | 'store' | 'random'>>(
       }
     }
 
+    const send = async (
+      purpose: 'email-verification' | 'email-change' | 'password-reset',
+      account: Account,
+      to: string | undefined,
+      occasion: Occasion,
+      { query = {}, language }: LetterHints = {},
+    ): Promise<void> => {
+      if (sender === undefined || to === undefined) throw undelivered()
+      const whom = { purpose, accountId: account.id, email: to }
+      const link = await makeLink(deps, whom, occasion, query)
+      await deliver({ purpose, account, to, link }, language)
+    }
+
     app.decorate('letters', {
       canSend: sender !== undefined,
-      verifyEmail: (account, occasion) => send('email-verification', account, occasion),
-      resetPassword: (account, occasion, hints) => send('password-reset', account, occasion, hints),
+      count,
+      verifyEmail: (account, occasion) => send('email-verification', account, account.email, occasion),
+      resetPassword: async (account, occasion, hints) => {
+        await count(account.id, occasion.at)
+        await send('password-reset', account, account.email, occasion, hints)
+      },
+      changeEmail: (account, email, occasion) => send('email-change', account, email, occasion),
+      announceChange: async (account, { at }) => {
+        const { id: accountId, email, claims } = account
+        if (email === undefined) return undefined
+        if (claims['email_verified'] !== true) {
+          await deliver({ purpose: 'email-changed', account, to: email })
+          return undefined
+        }
+        const whom = { accountId, email }
+        const minted = mintLink('email-undo', whom, config.lifetimes, random(secretBytes), at)
+        await deliver({ purpose: 'email-undo', account, to: email, link: givenLink(config, minted) })
+        return minted.link
+      },
+      tellTaken: async (owner, now) => {
+        if (owner.email === undefined || owner.lockedAt !== undefined) return
+        await count(owner.id, now)
+        await deliver({ purpose: 'email-taken', account: owner, to: owner.email })
+      },
     })
   },
   { name: 'letters' },

@@ -2,11 +2,11 @@ import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { AppDeps } from '../deps.ts'
 import { canonicalLogin } from '../domain/account.ts'
 import { addressPrefix } from '../domain/address-prefix.ts'
-import { OAuthError } from '../domain/errors.ts'
 import { countRequest, requestBucket } from '../domain/letter-throttle.ts'
 import type { Seconds } from '../domain/model.ts'
 import { type Parameters, single } from '../domain/parameters.ts'
 import { isSameText } from '../domain/secret.ts'
+import { afterResponse } from '../http/after-response.ts'
 import { forged } from '../http/forgery.ts'
 import { assertForm, parametersOf } from '../http/parameters.ts'
 import { interactionIn } from './open-link.ts'
@@ -17,8 +17,7 @@ import { interactionIn } from './open-link.ts'
  */
 export function forgotPassword(app: FastifyInstance, { config, service, store, clock }: AppDeps): void {
   const action = `${service.prefix}/forgot-password`
-  const underWay = new Set<Promise<void>>()
-  app.addHook('onClose', async () => void (await Promise.allSettled(underWay)))
+  const later = afterResponse(app, 'an e-mail could not be made')
 
   const backTo = (interaction: string | undefined) =>
     interaction === undefined ? {} : { backUrl: `${service.prefix}/login?interaction=${interaction}` }
@@ -38,26 +37,19 @@ export function forgotPassword(app: FastifyInstance, { config, service, store, c
     if (!isSameText(single(form, 'csrf'), csrf)) throw forged(action)
     const prefix = addressPrefix(request.ip)
     await store.transact('throttle', requestBucket(prefix), (throttle) => countRequest(throttle, prefix, now))
-    reply.raw.once('finish', () => {
-      const sending = send(request, form, now).finally(() => underWay.delete(sending))
-      underWay.add(sending)
-    })
+    later(reply, () => send(request, form, now))
     const seconds = config.lifetimes.passwordResetSeconds
     return reply.page('letter-on-its-way', { seconds, ...backTo(interactionIn(form)) })
   })
 
+  /** Only to a proven address: any other may be somebody else's, put there to get at the account. */
   const send = async (request: FastifyRequest, form: Parameters, now: Seconds): Promise<void> => {
-    try {
-      const login = canonicalLogin(single(form, 'username') ?? '')
-      const account = login === undefined ? undefined : await store.find('accountByLogin', login)
-      if (account?.email === undefined || account.lockedAt !== undefined) return
-      const interaction = interactionIn(form)
-      const query = interaction === undefined ? {} : { interaction }
-      const occasion = { by: 'person', at: now, from: request.ip } as const
-      await app.letters.resetPassword(account, occasion, { query, language: request.language })
-    } catch (error) {
-      // Throttled, or told to the log by whoever could not send it; the person is told neither.
-      if (!(error instanceof OAuthError)) request.log.error({ err: error }, 'a letter could not be made')
-    }
+    const login = canonicalLogin(single(form, 'username') ?? '')
+    const account = login === undefined ? undefined : await store.find('accountByLogin', login)
+    if (account?.claims['email_verified'] !== true || account.lockedAt !== undefined) return
+    const interaction = interactionIn(form)
+    const query = interaction === undefined ? {} : { interaction }
+    const occasion = { by: 'person', at: now, from: request.ip } as const
+    await app.letters.resetPassword(account, occasion, { query, language: request.language })
   }
 }

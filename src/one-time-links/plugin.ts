@@ -11,7 +11,7 @@ import { assertForm, formBodies, parametersOf } from '../http/parameters.ts'
 import { linkPath } from '../mail/links.ts'
 import { confirmEmail } from './confirm-email.ts'
 import { forgotPassword } from './forgot-password.ts'
-import { linkOpener } from './open-link.ts'
+import { linkOpener, type OpenedLink } from './open-link.ts'
 import { setPassword } from './set-password.ts'
 import { showDone } from './show-done.ts'
 
@@ -24,15 +24,13 @@ export const oneTimeLinks: FastifyPluginAsync<AppDeps> = async (app, deps) => {
   await app.register(formBodies, { config })
   app.addHook('preValidation', assertSameSite)
   const open = linkOpener(app, deps)
-  const [passwords, emails, done] = [setPassword(deps), confirmEmail(deps), showDone(app, deps)]
+  const [passwords, emails, done] = [setPassword(deps), confirmEmail(app, deps), showDone(app, deps)]
 
   app.get(linkPath, { schema: { hide: true } }, async (request, reply) => {
     const query = parametersOf(request.query)
     if (single(query, 'done') !== undefined) return done(query, reply)
     const opened = await open(query, reply, clock())
-    return opened.purpose === 'email-verification'
-      ? emails.show(opened, reply)
-      : passwords.show(opened, reply)
+    return isAboutEmail(opened) ? emails.show(opened, reply) : passwords.show(opened, reply)
   })
 
   app.post(linkPath, { schema: { hide: true }, preValidation: assertForm }, async (request, reply) => {
@@ -44,9 +42,13 @@ export const oneTimeLinks: FastifyPluginAsync<AppDeps> = async (app, deps) => {
       throw forged(`${service.prefix}${linkPath}?${new URLSearchParams(query)}`)
     }
     const occasion = { by: 'person', at: now, from: request.ip } as const
-    if (opened.purpose === 'email-verification') return emails.submit(opened, occasion, reply)
+    if (isAboutEmail(opened)) return emails.submit(opened, occasion, reply)
     return passwords.submit(opened, form, occasion, reply)
   })
 
   if (app.letters.canSend) forgotPassword(app, deps)
+}
+
+function isAboutEmail({ purpose }: OpenedLink): boolean {
+  return purpose === 'email-verification' || purpose === 'email-change'
 }

@@ -1,6 +1,13 @@
 import type { FastifyReply } from 'fastify'
 import type { AppDeps } from '../deps.ts'
-import { changePassword, changeProfile, createAccount, endAccess, verifyEmail } from '../domain/account.ts'
+import {
+  changePassword,
+  changeProfile,
+  createAccount,
+  endAccess,
+  undoEmailChange,
+  verifyEmail,
+} from '../domain/account.ts'
 import { auditEvent, type Occasion } from '../domain/audit.ts'
 import { accept, type Decision, withWrites } from '../domain/decision.ts'
 import { OAuthError } from '../domain/errors.ts'
@@ -10,6 +17,7 @@ import { type Parameters, single } from '../domain/parameters.ts'
 import type { Text } from '../domain/text.ts'
 import { linkPath } from '../mail/links.ts'
 import { hashPassword, passwordFault } from '../passwords.ts'
+import { RecordExists } from '../storage/store.ts'
 import { says } from '../texts/catalogue.ts'
 import { assertNobody, type OpenedLink } from './open-link.ts'
 import { doneUrl } from './show-done.ts'
@@ -28,14 +36,15 @@ export function setPassword({ service, store, random }: AppDeps) {
   const { prefix } = service
 
   const show = (opened: OpenedLink, reply: FastifyReply, said?: Said, problem?: Text): FastifyReply => {
-    const { purpose, hidden, account } = opened
-    if (purpose === 'email-verification') throw unusableLink()
+    const { purpose, link, hidden, account } = opened
+    if (purpose === 'email-verification' || purpose === 'email-change') throw unusableLink()
     const known = { username: '', email: '', name: String(account?.claims['name'] ?? '') }
     const model = {
       action: `${prefix}${linkPath}`,
       hidden,
       purpose,
       ...(account !== undefined && { username: account.username }),
+      ...(purpose === 'email-undo' && link.email !== undefined && { email: link.email }),
       typed: said ?? known,
       ...(problem !== undefined && { problem }),
     }
@@ -54,12 +63,31 @@ export function setPassword({ service, store, random }: AppDeps) {
     const passwordHash = await hashPassword(said.password, random)
     await useUp(opened, occasion)
     if (opened.account === undefined) await insertFirst(said, passwordHash, occasion)
+    else if (opened.purpose === 'email-undo') await undo(opened, passwordHash, occasion)
     else {
       await store.transact('account', opened.account.id, (current) =>
         settle(current, opened, said, passwordHash, occasion),
       )
     }
     return reply.redirect(doneUrl(prefix, 'password', opened.interaction), 303)
+  }
+
+  const undo = async ({ link }: OpenedLink, passwordHash: string, occasion: Occasion): Promise<void> => {
+    const { accountId = '', email = '', createdAt: since } = link
+    try {
+      await store.transact('accountCredentials', accountId, (current) => {
+        if (current === undefined || current.account.lockedAt !== undefined) throw unusableLink()
+        const facts = { accountId, link: link.purpose, disconnected: 'everything' }
+        return withWrites(
+          undoEmailChange(current, { email, since }, passwordHash, occasion.at),
+          auditEvent('person-changed', occasion, { accountId, changed: 'email' }),
+          auditEvent('person-password-changed', occasion, facts),
+        )
+      })
+    } catch (error) {
+      // Another account has proven the address in the meantime.
+      throw error instanceof RecordExists ? unusableLink() : error
+    }
   }
 
   /** Of two forms that come at once, one goes on. */
@@ -98,6 +126,8 @@ function settle(
   occasion: Occasion,
 ): Decision<Account> {
   if (current === undefined || current.lockedAt !== undefined) throw unusableLink()
+  // It went to an address that the user has no more.
+  if (link.email !== undefined && link.email !== current.email) throw unusableLink()
   const { at } = occasion
   const { id: accountId } = current
   const named =

@@ -67,7 +67,7 @@ export function stepsOf(write: Write): readonly Step[] {
         { statement: 'deleteConsentsOf', values: { accountId: write.accountId } },
         { statement: 'deletePasskeysOf', values: { accountId: write.accountId } },
         { statement: 'deleteSecondFactor', values: { accountId: write.accountId } },
-        { statement: 'deleteLinksOf', values: { accountId: write.accountId } },
+        deleteLinksOf(write),
         { statement: 'deleteAccountRow', values: { id: write.accountId } },
       ]
     case 'insertSession':
@@ -91,8 +91,9 @@ export function stepsOf(write: Write): readonly Step[] {
       return [{ statement: write.op, values: { ...secondFactorRow(write.secondFactor) } }]
     case 'deleteConsentsOf':
     case 'deleteSecondFactor':
-    case 'deleteLinksOf':
       return [{ statement: write.op, values: { accountId: write.accountId } }]
+    case 'deleteLinksOf':
+      return [deleteLinksOf(write)]
     case 'insertLink':
       return [{ statement: write.op, values: { ...linkRow(write.link) } }]
     case 'deleteLinksFor':
@@ -155,6 +156,12 @@ function grantStep(row: Step['values'], basis: GrantBasis | undefined): Step {
         exact: overtaken,
       }
 }
+
+function deleteLinksOf({ accountId, only, except }: LinksOf): Step {
+  return { statement: 'deleteLinksOf', values: { accountId, only: only ?? '', except: except ?? '' } }
+}
+
+type LinksOf = Omit<Extract<Write, { op: 'deleteLinksOf' }>, 'op'>
 
 function revokeGrantsOf(write: Extract<Write, { op: 'revokeGrantsOf' }>): Step {
   const { accountId, clientId, at, rule: by } = write

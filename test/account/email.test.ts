@@ -1,54 +1,291 @@
+import { setTimeout as pause } from 'node:timers/promises'
 import t from 'tap'
-import { pageOf, title } from '../helpers/authorization.ts'
+import { pageOf, place, title } from '../helpers/authorization.ts'
+import { obtainTokens, register } from '../helpers/flow.ts'
 import { startMailbox } from '../helpers/mailbox.ts'
-import { startServer } from '../helpers/server.ts'
-import { UserAgent } from '../helpers/user-agent.ts'
+import { alice, bob, startServer } from '../helpers/server.ts'
+import { type Page, UserAgent } from '../helpers/user-agent.ts'
+import { isAlive } from '../helpers/wire.ts'
 import { doneOf, enter, press, textOf } from './rooms.ts'
 
 const mailbox = await startMailbox(t)
 const server = await startServer(t, { mail: { url: mailbox.url, from: 'accounts@example.org' } })
-const stored = async () => (await server.deps.store.find('accountByLogin', 'alice'))?.claims
-const agent = new UserAgent(server.issuer)
+const { store } = server.deps
+const account = async () => {
+  const found = await store.find('accountByLogin', 'alice')
+  if (found === undefined) throw new Error('alice is there')
+  return found
+}
+const stored = async () => (await account()).claims
+const problemOf = ({ html }: Page) => /role="alert">([^<]*)</.exec(html)?.[1]
 
-t.test('a new address is proven by the link that is sent there', async (t) => {
-  const page = await enter(server, agent, '/email')
-  const after = pageOf(await agent.submit(page, { email: 'alice@new.example' }))
-  t.match(doneOf(after), /^An e-mail is on its way/)
-  t.equal((await stored())?.['email_verified'], false)
+/** Types another address, with the current password unless another is given. */
+async function ask(agent: UserAgent, email: string, current = alice.password, person = alice): Promise<Page> {
+  const page = await enter(server, agent, '/email', person)
+  return pageOf(await agent.submit(page, { email, current }))
+}
+
+/** Opens a link in a browser of its own and sends its form. */
+async function use(url: string, fields: Record<string, string> = {}): Promise<Page> {
+  const agent = new UserAgent(server.issuer)
+  const page = pageOf(await agent.open(url))
+  return page.status === 404 ? page : pageOf(await agent.submit(page, fields))
+}
+
+const sent = () => mailbox.letters.map(({ to, subject }) => `${to} ${subject}`)
+
+t.beforeEach(() => {
+  server.advance(3601)
+  mailbox.letters.length = 0
+})
+
+t.test('a new address replaces the old one when the link that goes there is used', async (t) => {
+  const agent = new UserAgent(server.issuer)
+  t.match(doneOf(await ask(agent, 'alice@new.example')), /^An e-mail is on its way/)
   const letter = await mailbox.arrived(1)
   t.strictSame(letter.to, ['alice@new.example'])
+  t.match(await stored(), { email: 'alice@example.test', email_verified: true }, 'nothing changed yet')
   const link = pageOf(await new UserAgent(server.issuer).open(letter.url))
-  const proven = pageOf(await agent.open(letter.url))
-  await agent.submit(proven, {})
-  t.equal((await stored())?.['email_verified'], true)
-  t.ok(link.forms.length > 0, 'a look alone proves nothing')
-  t.match(
-    textOf(await enter(server, agent, '/profile')),
-    /alice@new\.example You have shown that it is yours/,
-  )
+  t.match(textOf(link), 'alice@new.example is to belong to the account alice')
+  t.match(await stored(), { email: 'alice@example.test' }, 'opening it changes nothing')
+  t.match((await use(letter.url)).html, 'Your address is confirmed')
+  t.match(await stored(), { email: 'alice@new.example', email_verified: true })
+  const notice = await mailbox.arrived(2)
+  t.strictSame(notice.to, ['alice@example.test'], 'the old address is told')
+  t.equal((await use(letter.url)).status, 404, 'once')
+  const person = { username: 'Alice@New.example', password: alice.password }
+  const page = await enter(server, new UserAgent(server.issuer), '/apps', person)
+  t.equal(new URL(page.url).pathname, '/account/apps', 'it signs in')
 })
 
-t.test('the link is sent again on request, and never for an address that is proven', async (t) => {
-  await agent.submit(await enter(server, agent, '/email'), { email: 'alice@newer.example' })
+t.test('text that is no e-mail address is rejected', async (t) => {
+  const agent = new UserAgent(server.issuer)
+  for (const email of ['alice', 'a@b@c']) {
+    const page = await ask(agent, email)
+    t.equal(page.status, 400)
+    t.match(problemOf(page), 'That is no e-mail address.')
+  }
+})
+
+t.test('the old address undoes the change, whatever was done since', async (t) => {
+  const [thief, owner] = [new UserAgent(server.issuer), new UserAgent(server.issuer)]
+  const client = await register(server)
+  await ask(thief, 'thief@evil.example')
+  await use((await mailbox.arrived(1)).url)
+  const { url: undo } = await mailbox.arrived(2)
+  const tokens = await obtainTokens(server, client, { agent: thief })
+  // A new password, by the new address; a passkey and codes; and the address of the account once more.
+  const forgot = pageOf(await thief.open(`${server.issuer}/forgot-password`))
+  await thief.submit(forgot, { username: 'alice' })
+  const stolen = { password: 'of the thief now', repeated: 'of the thief now' }
+  await use((await mailbox.arrived(3)).url, stolen)
+  const { id: accountId } = await account()
+  const passkey = { accountId, publicKey: 'AAAA', counter: 0, transports: [], name: '', backedUp: false }
+  const at = server.now()
+  await store.write(
+    { op: 'insertPasskey', passkey: { ...passkey, id: 'older', createdAt: at - 9000, usedAt: at } },
+    { op: 'insertPasskey', passkey: { ...passkey, id: 'added', createdAt: at, usedAt: at } },
+    {
+      op: 'putSecondFactor',
+      secondFactor: { accountId, sealedSecret: 'x', confirmedAt: at, recoveryHashes: [], createdAt: at },
+    },
+  )
+  const changed = { ...(await account()), email: 'thief@other.example' }
+  await store.write({ op: 'updateAccount', account: changed })
+
+  const page = pageOf(await owner.open(undo))
+  t.match(textOf(page), 'alice@new.example becomes the address of the account alice again')
+  const password = 'mine again at last'
+  t.match(pageOf(await owner.submit(page, { password, repeated: password })).html, 'Your password is saved')
+  t.match(await stored(), { email: 'alice@new.example', email_verified: true })
+  t.strictSame(await store.listOf('session', accountId), [])
+  t.notOk(await isAlive(server, tokens.access_token))
+  t.strictSame(
+    (await store.listOf('passkey', accountId)).map(({ id }) => id),
+    ['older'],
+  )
+  t.equal(await store.find('secondFactor', accountId), undefined)
+  await store.write({ op: 'deletePasskey', passkeyId: 'older' })
+  t.equal(place(await thief.open(`${server.issuer}/account/apps`)), '/login')
+  const signedIn = await enter(server, owner, '/apps', { username: 'alice', password })
+  t.equal(new URL(signedIn.url).pathname, '/account/apps')
+  t.equal((await use(undo, { password, repeated: password })).status, 404, 'once')
+  const events = await store.audit({ since: 0, accountId, name: 'person-password-changed', limit: 9 })
+  t.strictSame(
+    events.map(({ facts }) => facts['link']),
+    ['password-reset', 'email-undo'],
+  )
+  await use((await resetLink(owner)).url, { password: alice.password, repeated: alice.password })
+})
+
+async function resetLink(agent: UserAgent) {
+  const before = mailbox.letters.length
+  const forgot = pageOf(await agent.open(`${server.issuer}/forgot-password`))
+  await agent.submit(forgot, { username: 'alice' })
+  return mailbox.arrived(before + 1)
+}
+
+t.test('the link that undoes ends with its time', async (t) => {
+  await ask(new UserAgent(server.issuer), 'alice@third.example')
+  await use((await mailbox.arrived(1)).url)
+  const { url } = await mailbox.arrived(2)
+  server.advance(server.deps.config.lifetimes.emailUndoSeconds)
+  t.equal((await use(url)).status, 404)
+})
+
+t.test('a change asks for the current password, and for a sign-in of the last minutes', async (t) => {
+  const agent = new UserAgent(server.issuer)
+  for (const [current, problem] of [
+    ['', 'That is not your current password'],
+    ['a guess', 'That is not your current password'],
+  ] as const) {
+    const page = await ask(agent, 'alice@evil.example', current)
+    t.equal(page.status, 400)
+    t.match(problemOf(page), problem)
+  }
+  const page = await enter(server, agent, '/email')
+  server.advance(601)
+  const login = pageOf(await agent.submit(page, { email: 'alice@evil.example', current: alice.password }))
+  t.equal(title(login), 'Confirm that it is you')
+  await pause(50)
+  t.strictSame(sent(), [])
+  const { id } = await account()
+  const failed = await store.audit({ since: 0, accountId: id, name: 'sign-in-failed', limit: 9 })
+  t.equal(failed.length, 2, 'the owner sees that somebody guessed')
+})
+
+t.test('a session that began with a passkey needs no password', async (t) => {
+  const agent = new UserAgent(server.issuer)
+  await enter(server, agent, '/apps')
+  const { id } = await account()
+  for (const session of await store.listOf('session', id))
+    await store.write(
+      { op: 'deleteSession', sessionId: session.id },
+      { op: 'insertSession', session: { ...session, methods: ['pop', 'user'] } },
+    )
+  const page = await enter(server, agent, '/email')
+  t.notMatch(page.html, 'name="current"')
+  t.match(
+    doneOf(pageOf(await agent.submit(page, { email: 'alice@key.example' }))),
+    /^An e-mail is on its way/,
+  )
+  t.ok(await mailbox.arrived(1))
+})
+
+t.test('an address of another account looks the same, and its owner is told', async (t) => {
+  const free = await ask(new UserAgent(server.issuer), 'nobody@free.example')
+  await mailbox.arrived(1)
+  const taken = await ask(new UserAgent(server.issuer), 'bob@example.test')
+  const notice = await mailbox.arrived(2)
+  const shown = (page: Page) => [page.status, page.url, textOf(page), page.headers.get('content-length')]
+  t.strictSame(shown(taken), shown(free))
+  t.strictSame(notice.to, ['bob@example.test'])
+  t.match(notice.subject, 'Your e-mail address at Lychgate')
+  t.notMatch(notice.source, /link\?code=|Alice|alice@/, 'no link, and nothing of who asked')
+  t.match(await stored(), { email: 'alice@third.example' })
+  // Taken between the request and the use of the link.
+  await ask(new UserAgent(server.issuer), 'soon@taken.example')
+  const { url } = await mailbox.arrived(3)
+  const other = await store.find('accountByLogin', 'bob')
+  if (other === undefined) throw new Error('bob is there')
+  await store.write({ op: 'updateAccount', account: { ...other, email: 'soon@taken.example' } })
+  const late = await use(url)
+  t.equal(late.status, 404)
+  t.equal(title(late), 'This link does not work any more')
+  await store.write({ op: 'updateAccount', account: other })
+})
+
+t.test('only the last address that was asked for can be confirmed', async (t) => {
+  const agent = new UserAgent(server.issuer)
+  await ask(agent, 'mistyped@stranger.example')
+  const first = await mailbox.arrived(1)
+  await ask(agent, 'alice@fourth.example')
   await mailbox.arrived(2)
-  const after = pageOf(await press(agent, await enter(server, agent, '/profile'), 'verify', '1'))
-  t.match(doneOf(after), /^An e-mail is on its way/)
-  const letter = await mailbox.arrived(3)
-  await agent.submit(pageOf(await agent.open(letter.url)), {})
+  t.equal((await use(first.url)).status, 404)
+  t.match(await stored(), { email: 'alice@third.example' })
+})
+
+t.test('no e-mail to an address that is not proven has text that the user chose', async (t) => {
+  const agent = new UserAgent(server.issuer)
+  const profile = await enter(server, agent, '/profile')
+  const form = profile.forms.find(({ fields }) => fields.some(({ name }) => name === 'name'))
+  await agent.submit(profile, { name: 'Win a prize at evil.example' }, form)
+  await ask(agent, 'victim@anywhere.example')
+  const letter = await mailbox.arrived(1)
+  t.strictSame(letter.to, ['victim@anywhere.example'])
+  t.notMatch(letter.source, /prize|evil/)
+  t.match(letter.text, 'Hello alice,')
+  const reset = await resetLink(agent)
+  t.match(reset.text, 'Hello Win a prize', 'their own address may')
+})
+
+t.test('a password reset goes to a proven address only, and the page does not tell', async (t) => {
+  const agent = new UserAgent(server.issuer)
+  const now = await account()
+  await store.write({
+    op: 'updateAccount',
+    account: { ...now, claims: { ...now.claims, email_verified: false } },
+  })
+  const forgot = pageOf(await agent.open(`${server.issuer}/forgot-password`))
+  const unproven = pageOf(await agent.submit(forgot, { username: 'alice' }))
+  const proven = pageOf(await agent.submit(forgot, { username: 'bob' }))
+  await mailbox.arrived(1)
+  await pause(50)
+  t.strictSame(
+    mailbox.letters.map(({ to }) => to),
+    [['bob@example.test']],
+  )
+  t.equal(unproven.html, proven.html)
+  // The profile offers to prove it; then it works.
+  mailbox.letters.length = 0
+  t.match(
+    doneOf(pageOf(await press(agent, await enter(server, agent, '/profile'), 'verify', '1'))),
+    /on its way/,
+  )
+  await use((await mailbox.arrived(1)).url)
+  t.equal((await stored())['email_verified'], true)
+  t.ok(await resetLink(agent))
   const profile = await enter(server, agent, '/profile')
   t.notMatch(profile.html, /name="verify"/)
-  await agent.submit(profile, { verify: '1' }, profile.forms[0])
-  t.equal(mailbox.letters.length, 3)
 })
 
-t.test('a link to a new password that went to the old address is worthless', async (t) => {
-  const stranger = new UserAgent(server.issuer)
-  const forgot = pageOf(await stranger.open(`${server.issuer}/forgot-password`))
-  await stranger.submit(forgot, { username: 'alice' })
-  const { url, to } = await mailbox.arrived(4)
-  t.strictSame(to, ['alice@newer.example'])
-  await agent.submit(await enter(server, agent, '/email'), { email: 'alice@newest.example' })
-  const page = pageOf(await stranger.open(url))
-  t.equal(page.status, 404)
-  t.equal(title(page), 'This link does not work any more')
+t.test('an address is removed with the current password, and its owner can undo that', async (t) => {
+  const agent = new UserAgent(server.issuer)
+  t.equal((await ask(agent, '', 'a guess')).status, 400)
+  t.match(doneOf(await ask(agent, '')), 'Your e-mail address is removed.')
+  t.equal((await account()).email, undefined)
+  const { url, to } = await mailbox.arrived(1)
+  t.strictSame(to, ['alice@third.example'])
+  await use(url, { password: alice.password, repeated: alice.password })
+  t.match(await stored(), { email: 'alice@third.example', email_verified: true })
+})
+
+t.test('where the old address cannot be told, nothing changes', async (t) => {
+  const deaf = await startMailbox(t, { refuse: true })
+  const other = await startServer(t, { mail: { url: deaf.url, from: 'accounts@example.org' } })
+  const agent = new UserAgent(other.issuer)
+  const page = await enter(other, agent, '/email')
+  const after = pageOf(await agent.submit(page, { email: '', current: alice.password }))
+  t.equal(after.status, 503)
+  t.match(problemOf(after), 'Nothing was changed')
+  t.equal((await other.deps.store.find('accountByLogin', 'alice'))?.email, 'alice@example.test')
+})
+
+t.test('more than five requests an hour are told to wait', async (t) => {
+  const agent = new UserAgent(server.issuer)
+  for (let n = 0; n < 5; n += 1) {
+    await ask(agent, `bob${n}@many.example`, bob.password, bob)
+    await mailbox.arrived(n + 1)
+  }
+  const page = await ask(agent, 'bob5@many.example', bob.password, bob)
+  t.equal(page.status, 429)
+  t.match(problemOf(page), 'Too many e-mails')
+})
+
+t.test('without a mail server users do not change their address', async (t) => {
+  const silent = await startServer(t)
+  const agent = new UserAgent(silent.issuer)
+  const profile = await enter(silent, agent, '/profile')
+  t.notMatch(profile.html, '/account/email')
+  t.equal(pageOf(await agent.open(`${silent.issuer}/account/email`)).status, 404)
 })

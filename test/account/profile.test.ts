@@ -1,7 +1,7 @@
 import t from 'tap'
-import { pageOf, place } from '../helpers/authorization.ts'
+import { pageOf } from '../helpers/authorization.ts'
 import { callApi, obtainTokens, register } from '../helpers/flow.ts'
-import { alice, bob, startServer } from '../helpers/server.ts'
+import { bob, startServer } from '../helpers/server.ts'
 import { type Page, UserAgent } from '../helpers/user-agent.ts'
 import { json } from '../helpers/wire.ts'
 import { doneOf, enter, textOf } from './rooms.ts'
@@ -11,16 +11,11 @@ const agent = new UserAgent(server.issuer)
 const client = await register(server)
 const tokens = await obtainTokens(server, client, { agent, fields: { scope: 'openid profile email' } })
 const userInfo = async () => json(await callApi(server, '/api/oauth/userinfo', tokens.access_token))
-const addressOf = async () => {
-  const { email, email_verified: verified } = await userInfo()
-  return [email, verified]
-}
 const stored = () => server.deps.store.find('accountByLogin', 'alice')
 
 const fill = async (page: Page, fields: Record<string, string>) =>
   pageOf(await agent.submit(page, fields, page.forms.find((form) => form.fields.length > 2) ?? page.forms[0]))
 const faultOf = ({ html }: Page) => /class="fault"[^>]*>([^<]*)</.exec(html)?.[1]
-const problemOf = ({ html }: Page) => /role="alert">([^<]*)</.exec(html)?.[1]
 
 t.test('a person changes what the operator lets them, and apps learn it', async (t) => {
   const page = await enter(server, agent, '/profile')
@@ -59,44 +54,6 @@ t.test('names that deceive or do not fit are refused beside their field, and not
     t.match(faultOf(after), fault)
   }
   t.strictSame(await userInfo(), before)
-})
-
-t.test('a new e-mail address is saved, signs in, and is not verified', async (t) => {
-  t.strictSame(await addressOf(), ['alice@example.test', true])
-  const after = await fill(await enter(server, agent, '/email'), { email: ' Alice@New.Example ' })
-  t.equal(doneOf(after), 'Your e-mail address is saved.')
-  t.strictSame(await addressOf(), ['alice@new.example', false])
-  const page = await enter(server, agent, '/profile')
-  t.match(textOf(page), /alice@new\.example You have not shown yet that it is yours/)
-  const other = new UserAgent(server.issuer)
-  const person = { username: 'alice@new.example', password: alice.password }
-  t.equal(new URL((await enter(server, other, '/apps', person)).url).pathname, '/account/apps')
-})
-
-t.test('an address that is none, or of somebody else, is refused', async (t) => {
-  const page = await enter(server, agent, '/email')
-  for (const [email, problem] of [
-    ['alice', 'That is no e-mail address.'],
-    ['a@b@c', 'That is no e-mail address.'],
-    ['bob@example.test', 'That address belongs to another account.'],
-    ['BOB@example.test', 'That address belongs to another account.'],
-  ] as const) {
-    const after = await fill(page, { email })
-    t.equal(after.status, 400)
-    t.equal(problemOf(after), problem)
-  }
-  t.equal((await stored())?.email, 'alice@new.example')
-  t.equal(doneOf(await fill(page, { email: '' })), 'Your e-mail address is removed.')
-  t.notOk('email' in (await userInfo()))
-})
-
-t.test('another address needs a recent sign-in', async (t) => {
-  const page = await enter(server, agent, '/email')
-  server.advance(601)
-  t.equal(place(await agent.open(page.url)), '/login')
-  t.equal(place(await agent.submit(page, { email: 'x@example.test' }, page.forms[0])), '/login')
-  t.equal((await stored())?.email, undefined)
-  t.equal(place(await agent.open(`${server.issuer}/account/profile`)), '/account/profile', 'a name does not')
 })
 
 t.test('the profile of one person is nothing to another', async (t) => {

@@ -13,6 +13,7 @@ const lifetimes = {
   invitationSeconds: 1,
   passwordResetSeconds: 1,
   emailVerificationSeconds: 1,
+  emailUndoSeconds: 1,
 }
 
 /** Waits until the process has said this on standard error. */

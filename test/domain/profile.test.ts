@@ -94,6 +94,7 @@ t.test('a link is stored as a hash, and ends with its time', async (t) => {
     invitationSeconds: 20,
     passwordResetSeconds: 30,
     emailVerificationSeconds: 40,
+    emailUndoSeconds: 50,
   }
   for (const [purpose, seconds] of [
     ['first-person', 10],

@@ -37,6 +37,17 @@ export const linkPages = {
       problem: says('password.differs'),
     },
   },
+  'link-undo': {
+    page: 'link-password',
+    model: {
+      action: '/link',
+      hidden,
+      purpose: 'email-undo',
+      username: 'ada',
+      email: 'ada@example.org',
+      typed,
+    },
+  },
   'link-email': {
     page: 'link-email',
     model: { action: '/link', hidden, email: 'ada@example.org', username: 'ada' },

@@ -70,7 +70,7 @@ export const accountFaults = [
   },
   {
     id: 'password-changed-without-the-current-one',
-    file: 'src/account/password.ts',
+    file: 'src/account/current-password.ts',
     find: 'if (await isPassword(request, { account, password }, now)) return undefined',
     replace: 'return undefined',
     tests: test('password'),
@@ -87,7 +87,7 @@ export const accountFaults = [
     file: 'src/domain/account.ts',
     find: 'email === before && verified === true',
     replace: 'verified === true',
-    tests: test('profile'),
+    tests: ['test/domain/profile.test.ts'],
   },
   {
     id: 'person-changes-what-the-operator-keeps',

@@ -162,6 +162,10 @@ t.test('an address is one address, whatever is in it', async (t) => {
   await server.app.letters.verifyEmail(odd, { by: 'person', at: server.now() }).catch(() => {})
   const to = mailbox.letters.slice(before).flatMap((letter) => letter.to)
   t.notOk(to.includes('mallory@example.test'))
+  const proven = { email: 'bob@example.test', emailVerified: true }
+  await server.deps.store.transact('account', id, (account) =>
+    changeProfile(account as Account, proven, server.now()),
+  )
 })
 
 t.test('letters are in the language of the person, else of who asks', async (t) => {

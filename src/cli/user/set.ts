@@ -38,6 +38,8 @@ export async function userSet(user: string, flags: SetFlags): Promise<void> {
       const account = await store.transact('account', id, (found) =>
         withWrites(
           changeProfile(requirePerson(found), change, now),
+          // Links that went to the old address are not for its readers any more.
+          ...(email === undefined ? [] : [{ op: 'deleteLinksOf', accountId: id } as const]),
           told('person-changed', id, { changed: names }),
         ),
       )

@@ -193,7 +193,15 @@ export function prepareWrites(db: Connected): Readonly<Record<WriteStatement, Ch
     deleteSecondFactor: remove(secondFactors, secondFactors.accountId, 'accountId'),
     insertLink: insert(oneTimeLinks),
     deleteLink: remove(oneTimeLinks, oneTimeLinks.id, 'id'),
-    deleteLinksOf: remove(oneTimeLinks, oneTimeLinks.accountId, 'accountId'),
+    deleteLinksOf: db
+      .delete(oneTimeLinks)
+      .where(
+        and(
+          eq(oneTimeLinks.accountId, value('accountId')),
+          ne(oneTimeLinks.purpose, value('except')),
+          sql`${oneTimeLinks.purpose} = coalesce(nullif(${value('only')}, ''), ${oneTimeLinks.purpose})`,
+        ),
+      ),
     deleteLinksFor: remove(oneTimeLinks, oneTimeLinks.purpose, 'purpose'),
     insertSession: insert(sessions),
     extendSession: db

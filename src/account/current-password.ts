@@ -1,0 +1,42 @@
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { AppDeps } from '../deps.ts'
+import { auditEvent } from '../domain/audit.ts'
+import { OAuthError } from '../domain/errors.ts'
+import { single } from '../domain/parameters.ts'
+import { inARowRule } from '../domain/sign-in-throttle.ts'
+import type { Text } from '../domain/text.ts'
+import { noteRefusal } from '../http/errors.ts'
+import type { Submission } from '../http/own-pages.ts'
+import { passwordAttempts } from '../http/password-attempts.ts'
+import { says } from '../texts/catalogue.ts'
+
+/**
+ * Checks the current password in the form of an account page, counted and throttled like a sign-in. Returns what to say
+ * when it is wrong; undefined when it is right, or the user has none. A wrong one is an event the user can see.
+ */
+export function currentPassword(app: FastifyInstance, deps: AppDeps) {
+  const { store } = deps
+  const isPassword = passwordAttempts(app, deps)
+
+  return async (
+    { account, form, now }: Submission,
+    request: FastifyRequest,
+    reply: FastifyReply,
+  ): Promise<Text | undefined> => {
+    if (account.passwordHash === undefined) return undefined
+    try {
+      const password = single(form, 'current') ?? ''
+      if (await isPassword(request, { account, password }, now)) return undefined
+    } catch (error) {
+      if (!(error instanceof OAuthError) || error.code !== 'temporarily_unavailable') throw error
+      noteRefusal(error, reply)
+      reply.code(error.status).headers(error.headers)
+      if (error.status !== 429) return says('login.busy')
+      if (error.detail.rule === inARowRule) return says('login.inARow')
+      return says('password.throttled', { later: { in: Number(error.headers['retry-after']) } })
+    }
+    const occasion = { by: 'person', at: now, from: request.ip } as const
+    await store.write(auditEvent('sign-in-failed', occasion, { accountId: account.id }))
+    return says('password.wrong')
+  }
+}

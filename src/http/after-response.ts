@@ -1,0 +1,21 @@
+import type { FastifyInstance, FastifyReply } from 'fastify'
+import { OAuthError } from '../domain/errors.ts'
+
+/**
+ * Runs work after a response was sent, so that its time does not show what the work found. Closing the server waits for
+ * it. An OAuthError is expected here and was logged where it was thrown; anything else is logged as `failed`.
+ */
+export function afterResponse(app: FastifyInstance, failed: string) {
+  const underWay = new Set<Promise<void>>()
+  app.addHook('onClose', async () => void (await Promise.allSettled(underWay)))
+  return (reply: FastifyReply, work: () => Promise<void>): void => {
+    reply.raw.once('finish', () => {
+      const running = work()
+        .catch((error: unknown) => {
+          if (!(error instanceof OAuthError)) reply.request.log.error({ err: error }, failed)
+        })
+        .finally(() => underWay.delete(running))
+      underWay.add(running)
+    })
+  }
+}
