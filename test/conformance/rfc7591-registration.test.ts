@@ -1,4 +1,5 @@
 import t from 'tap'
+import { withOfflineAccess } from '../../src/domain/scope-catalogue.ts'
 import { exchange, obtainCode, refresh as refreshAs } from '../helpers/flow.ts'
 import { ask, assertNotSentAway, assertRefused, loopback, registrationAt } from '../helpers/registration.ts'
 import { alice, startServer } from '../helpers/server.ts'
@@ -94,7 +95,12 @@ t.test('[rfc7591-2-scope-string] scope is the most a client may ask for', async 
   t.equal(within.status, 303)
   t.match(within.headers.get('location'), /^\/login\?interaction=/, 'the person is asked')
   const unlimited = await register()
-  t.equal(unlimited['scope'], deps.config.scopes.map(({ name }) => name).join(' '))
+  t.equal(
+    unlimited['scope'],
+    withOfflineAccess(deps.config.scopes)
+      .map(({ name }) => name)
+      .join(' '),
+  )
   for (const scope of [['openid'], 5, 'open"id']) {
     assertRefused(
       t,
@@ -273,7 +279,9 @@ t.test('[rfc7591-3.2.1-all-metadata-returned] the answer has everything that is 
     id_token_signed_response_alg: 'RS256',
     require_auth_time: false,
     subject_type: 'public',
-    scope: deps.config.scopes.map(({ name }) => name).join(' '),
+    scope: withOfflineAccess(deps.config.scopes)
+      .map(({ name }) => name)
+      .join(' '),
   })
 })
 

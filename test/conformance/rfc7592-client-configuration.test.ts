@@ -1,4 +1,5 @@
 import t from 'tap'
+import { withOfflineAccess } from '../../src/domain/scope-catalogue.ts'
 import { hashSecret } from '../../src/domain/secret.ts'
 import { integrate } from '../helpers/authorization.ts'
 import { exchange, obtainCode, obtainTokens, refresh } from '../helpers/flow.ts'
@@ -156,7 +157,12 @@ t.test('[rfc7592-2.2-put-replaces] a member left out of an update is gone', asyn
   for (const answer of [body, (await configure(client, 'GET')).body]) {
     t.notOk('client_name' in answer)
     t.notOk('contacts' in answer)
-    t.equal(answer['scope'], deps.config.scopes.map(({ name }) => name).join(' '))
+    t.equal(
+      answer['scope'],
+      withOfflineAccess(deps.config.scopes)
+        .map(({ name }) => name)
+        .join(' '),
+    )
     t.equal(answer['tos_uri'], 'https://app.example/tos')
   }
 })

@@ -76,7 +76,31 @@ t.test('VS Code registers where foreign redirects are dropped, and learns which 
 
 t.test('where they are not dropped, its list is refused as a whole', async (t) => {
   const answer = await send(server, await visualStudioCode(server))
-  t.match(answer, { status: 400, body: { error: 'invalid_redirect_uri', client_id: undefined } })
+  t.match(answer, {
+    status: 400,
+    body: {
+      error: 'invalid_redirect_uri',
+      error_description: /^redirect_uris\[0\] .*registration\.foreignRedirects=drop/,
+      client_id: undefined,
+    },
+  })
+})
+
+t.test('Claude Code registers its localhost callback, and comes back to another port', async (t) => {
+  const { status, body } = await send(server, {
+    client_name: 'Claude Code',
+    redirect_uris: ['http://localhost:54545/callback'],
+    grant_types: ['authorization_code', 'refresh_token'],
+    response_types: ['code'],
+    token_endpoint_auth_method: 'none',
+  })
+  t.match(body, { redirect_uris: ['http://localhost:54545/callback'], application_type: 'native' })
+  t.equal(status, 201)
+  const redirectUri = 'http://localhost:61234/callback'
+  const client = { id: String(body['client_id']), method: 'none', redirectUri }
+  const landed = await person.approve(authorizationUrl(server, client, { redirect_uri: redirectUri }))
+  t.equal(landed.origin + landed.pathname, redirectUri)
+  t.equal((await exchange(server, client, landed.searchParams.get('code') ?? '')).status, 200)
 })
 
 t.test('a redirect URI registered without a port works with every port, and without one', async (t) => {
