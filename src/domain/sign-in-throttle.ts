@@ -22,6 +22,8 @@ export interface Bucket {
    * it.
    */
   readonly kind?: 'network' | 'in-a-row'
+  /** For how long failures in a row are remembered after the last of them; absent: a year. */
+  readonly rowSeconds?: Seconds
 }
 
 /** Who signs in, from where. */
@@ -55,7 +57,9 @@ export function bucketsOf(attempt: SignInAttempt, limits: ThrottleLimits): reado
     { key: `account ${prefix} ${login}`, limit },
     { key: `prefix ${prefix}`, limit: perPrefix, kind: 'network' },
     { key: `account ${login}`, limit: limits.failuresPerAccount },
-    { ...inARow, key: isUser ? rowKeys(login).others : unknownKey(login) },
+    isUser
+      ? { ...inARow, key: rowKeys(login).others }
+      : { ...inARow, key: unknownKey(login), rowSeconds: weekSeconds },
   ]
 }
 
@@ -97,8 +101,7 @@ export function forgetFailures(accountId: string): readonly Write[] {
   return Object.values(rowKeys(accountId)).map((key) => ({ op: 'deleteThrottle', key }))
 }
 
-/** For how long failures in a row are remembered after the last of them. */
-const rowSeconds: Seconds = 365 * 86_400
+const yearSeconds: Seconds = 365 * 86_400
 
 /**
  * Counts an attempt before its password is looked at, so that parallel guesses cannot pass together.
@@ -112,7 +115,7 @@ export function countAttempt(
   now: Seconds,
   weight: 0 | 1 = 1,
 ): Decision<number> {
-  const seconds = bucket.kind === 'in-a-row' ? rowSeconds : limits.windowSeconds
+  const seconds = bucket.kind === 'in-a-row' ? (bucket.rowSeconds ?? yearSeconds) : limits.windowSeconds
   // A window that ends later than one beginning now was opened by a clock that ran ahead: it would lock people out.
   const lastEnd = now + seconds
   const isOpen = throttle !== undefined && now < throttle.expiresAt && throttle.expiresAt <= lastEnd
@@ -168,7 +171,7 @@ function countedAs({ isBound, nonce }: Device): string {
   return isBound ? nonce : 'unbound'
 }
 
-/** Names that no user has share a bounded number of rows, which last for a year. */
+/** Names that no user has are counted like others, in a bounded number of rows. */
 function unknownKey(login: string): string {
   return `in-a-row unknown ${createHash('sha256').update(login).digest('hex').slice(0, 4)}`
 }

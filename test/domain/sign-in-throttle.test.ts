@@ -64,6 +64,8 @@ t.test('all cookies that are not bound to the password count as one', async (t) 
 t.test('names that no user has share a bounded number of rows', async (t) => {
   const names = Array.from({ length: 5000 }, (_, n) => `name ${n}`)
   const rows = names.map((login) => bucketsOf({ ...attempt, login, isUser: false }, limits).at(-1)?.key ?? '')
+  const week = 7 * 86_400
+  t.match(bucketsOf({ ...attempt, isUser: false }, limits).at(-1), { rowSeconds: week })
   for (const row of rows) t.match(row, /^in-a-row unknown [0-9a-f]{4}$/)
 })
 
@@ -87,6 +89,9 @@ t.test('failures in a row have no window, and end with a success', async (t) => 
   t.throws(() => countAttempt(full, inARow, limits, 99_000), {
     code: 'temporarily_unavailable',
     detail: { rule: inARowRule },
+  })
+  t.match(countAttempt(undefined, { ...inARow, rowSeconds: 60 }, limits, 100), {
+    writes: [{ throttle: { expiresAt: 160 } }],
   })
   t.strictSame(refundAttempt(full, true).writes, [{ op: 'deleteThrottle', key: 'k' }])
 })

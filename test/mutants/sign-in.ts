@@ -167,7 +167,7 @@ export const signInFaults = [
   {
     id: 'failures-in-a-row-end-with-the-window',
     file: 'src/domain/sign-in-throttle.ts',
-    find: "bucket.kind === 'in-a-row' ? rowSeconds : limits.windowSeconds",
+    find: "bucket.kind === 'in-a-row' ? (bucket.rowSeconds ?? yearSeconds) : limits.windowSeconds",
     replace: 'limits.windowSeconds',
     tests: throttle,
   },

@@ -123,7 +123,7 @@ t.test('on SQLite every request finds its rows by their key', async (t) => {
   const plans = [...ran].filter((source) => /^(select|insert|update|delete)/i.test(source)).map(planOf)
   for (const { source, details } of plans) {
     t.notOk(
-      details.some((detail) => detail.startsWith('SCAN')),
+      details.some((detail) => detail.startsWith('SCAN') && detail !== 'SCAN CONSTANT ROW'),
       source,
     )
   }
@@ -214,7 +214,7 @@ const hot = [
   'transact_grant',
   'find_grant_of_token',
   'transact_grant_of_token',
-  'insertGrant',
+  'insertGrantOfSession',
   'redeemGrant',
   'rotateGrant',
   'revokeGrant',
@@ -244,7 +244,7 @@ t.test(
         [],
         `${name} reads no table from end to end`,
       )
-      if (name === 'insertGrant') {
+      if (name === 'insertGrantOfSession') {
         const steps = plan.map((node) => node['Node Type'])
         t.strictSame(steps, ['ModifyTable', 'Result'], 'one row of values, with no subquery among them')
       }
@@ -288,7 +288,7 @@ t.test('with grants distributed by hash, each request goes to one part and no ot
   for (const name of hot) {
     const reads = readsOfGrants(plans.get(name) ?? [])
     const parts = new Set(reads.map((node) => node['Relation Name']))
-    t.equal(parts.size, name === 'insertGrant' || name === 'revokeAccessToken' ? 0 : 1, name)
+    t.equal(parts.size, name === 'insertGrantOfSession' || name === 'revokeAccessToken' ? 0 : 1, name)
     for (const node of reads) {
       t.match(node, { 'Relation Name': /^grants_[0-3]$/, 'Index Name': /^grants_[0-3]_pkey$/ }, name)
       t.match(node['Index Cond'], /^\(id = '.+'::bytea\)$/)
