@@ -94,7 +94,9 @@ export function requestModules({ server, metadata, client, ...suite }: Suite): v
         iss: client.id,
         aud: server.issuer,
       }
-      const { members, pages } = await suite.authorize(t, { request: unsigned(inside), state: undefined })
+      // The suite has response_mode inside of the request object alone, so the error comes by the default mode.
+      const outside = { state: undefined, response_mode: undefined }
+      const { members, pages } = await suite.authorize(t, { request: unsigned(inside), ...outside })
       const { error_description: description, ...rest } = members
       t.strictSame(rest, { error: 'request_not_supported', iss: server.issuer })
       t.match(description, /^request /)

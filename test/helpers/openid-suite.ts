@@ -43,7 +43,7 @@ export async function startSuite(t: Test, responseMode: ResponseMode = 'query', 
       redirectUris: [callback],
       postLogoutRedirectUris: [goodbye],
     }),
-    await integrate(server, { pkce: 'optional', redirectUris: [`${callback}?dummy1=lorem&dummy2=ipsum`] }),
+    await integrate(server, { pkce: 'optional', redirectUris: [callback] }),
     await integrate(server, {
       pkce: 'optional',
       redirectUris: [callback],
@@ -74,6 +74,7 @@ export async function startSuite(t: Test, responseMode: ResponseMode = 'query', 
     agent: UserAgent,
     landing: Landing,
     of: TestClient = client,
+    mode = responseMode,
   ): Promise<Callback> => {
     const pages: string[] = []
     let end = landing
@@ -81,7 +82,7 @@ export async function startSuite(t: Test, responseMode: ResponseMode = 'query', 
       pages.push(new URL(end.page.url).pathname)
       end = await agent.submit(end.page, answerTo(end.page))
     }
-    const members = await received(t, end, of.redirectUri, responseMode)
+    const members = await received(t, end, of.redirectUri, mode)
     return { members, pages }
   }
 
@@ -90,7 +91,11 @@ export async function startSuite(t: Test, responseMode: ResponseMode = 'query', 
     fields: Fields = {},
     agent = new UserAgent(server.issuer),
     of: TestClient = client,
-  ): Promise<Callback> => finish(t, agent, await agent.open(urlOf(requestOf(fields, of))), of)
+  ): Promise<Callback> => {
+    // A request without `response_mode` is answered in the default mode of a code.
+    const mode = 'response_mode' in fields ? 'query' : responseMode
+    return finish(t, agent, await agent.open(urlOf(requestOf(fields, of))), of, mode)
+  }
 
   const redeem = (code = '', fields: Fields = {}, of: TestClient = client): Promise<Response> =>
     postAs(server, of, '/api/oauth/token', {
