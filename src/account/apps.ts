@@ -16,8 +16,13 @@ import { single } from '../domain/parameters.ts'
 import { isLoopbackUri } from '../domain/redirect-uri.ts'
 import type { ConnectedApp, ConnectedGrant } from '../http/account-models.ts'
 import { ownPages } from '../http/own-pages.ts'
+import { parametersOf } from '../http/parameters.ts'
 import { fromPlace } from '../texts/place.ts'
 import { scopesFor } from '../texts/scopes.ts'
+
+/** Apps on a page, and grants of one app: a page takes a time that no number of grants can stretch. */
+const appsOnPage = 20
+const grantsOfApp = 20
 
 /**
  * What a person allowed apps to do, and taking it back, OpenID Connect Core §16.18: one approval, one app, or all. It
@@ -38,8 +43,20 @@ export function connectedApps(app: FastifyInstance, deps: AppDeps): void {
     if (here === undefined) return reply
     const { frame, hidden, now } = here
     const known = await connections(here.account.id, now)
-    const apps = await Promise.all(known.map((connection) => describe(connection, now, reply)))
-    const model = { frame, action: `${service.prefix}/account/apps`, hidden, apps: apps.flat() }
+    const last = Math.max(1, Math.ceil(known.length / appsOnPage))
+    const page = Math.min(pageNumber(request.query), last)
+    const shown = known.slice((page - 1) * appsOnPage, page * appsOnPage)
+    const apps = await Promise.all(shown.map((connection) => describe(connection, now, reply)))
+    const action = `${service.prefix}/account/apps`
+    const model = {
+      frame,
+      action,
+      hidden,
+      apps: apps.flat(),
+      count: known.length,
+      ...(page > 1 && { previousUrl: `${action}?page=${page - 1}` }),
+      ...(page < last && { nextUrl: `${action}?page=${page + 1}` }),
+    }
     return reply.page('account-apps', model)
   })
 
@@ -64,6 +81,12 @@ export function connectedApps(app: FastifyInstance, deps: AppDeps): void {
     await end(account.id, endConnections(known, withdrawal))
     return back(reply, 'all-disconnected')
   })
+}
+
+/** The page asked for; the first for anything that is no number of one. */
+function pageNumber(query: unknown): number {
+  const text = single(parametersOf(query), 'page')
+  return text !== undefined && /^[1-9]\d{0,5}$/.test(text) ? Number(text) : 1
 }
 
 /** Puts a connection into words; a client that has gone meanwhile is none any more. */
@@ -106,7 +129,8 @@ function describer(app: FastifyInstance, { service, store }: Pick<AppDeps, 'serv
       selfRegistered: client.origin === 'registered',
       registeredAgoSeconds: since(client.issuedAt, now),
       ...(from !== undefined && { registeredFrom: from }),
-      grants: grants.map((grant) => grantInWords(grant, language, now)),
+      grants: grants.slice(0, grantsOfApp).map((grant) => grantInWords(grant, language, now)),
+      grantsNotShown: Math.max(0, grants.length - grantsOfApp),
       remembered: consent !== undefined,
     }
     return [described]

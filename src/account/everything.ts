@@ -13,7 +13,10 @@ export async function everythingOf(store: Store, account: Account, now: Seconds)
   const consents = await store.listOf('consent', id)
   const codes = await store.find('secondFactor', id)
   const events = await store.audit({ since: 0, accountId: id, limit: everyEvent })
-  const clients = new Set([...grants, ...consents].map(({ clientId }) => clientId))
+  const clients = [...new Set([...grants, ...consents].map(({ clientId }) => clientId))]
+  const connected = new Set(connectionsOf(grants, consents, now).map(({ clientId }) => clientId))
+  const grantsOf = Map.groupBy(grants, ({ clientId }) => clientId)
+  const consentOf = new Map(consents.map((consent) => [consent.clientId, consent]))
   return {
     made_at: isoInstant(now),
     account: describeAccount(account),
@@ -27,13 +30,16 @@ export async function everythingOf(store: Store, account: Account, now: Seconds)
       },
     }),
     apps: await Promise.all(
-      [...clients].map(async (clientId) => ({
-        client_id: clientId,
-        name: (await store.find('client', clientId))?.name,
-        connected: connectionsOf(grants, consents, now).some((each) => each.clientId === clientId),
-        remembered: consents.filter((consent) => consent.clientId === clientId).map(describeConsent)[0],
-        approvals: grants.filter((grant) => grant.clientId === clientId).map(describeGrant),
-      })),
+      clients.map(async (clientId) => {
+        const consent = consentOf.get(clientId)
+        return {
+          client_id: clientId,
+          name: (await store.find('client', clientId))?.name,
+          connected: connected.has(clientId),
+          remembered: consent && describeConsent(consent),
+          approvals: (grantsOf.get(clientId) ?? []).map(describeGrant),
+        }
+      }),
     ),
     activity: events.map(describeEvent),
   }

@@ -69,6 +69,10 @@ export interface AccountAppsPage {
   readonly hidden: Readonly<Record<string, string>>
   /** One for each client: every installation of an app that registered itself is one. */
   readonly apps: readonly ConnectedApp[]
+  /** Of all pages. */
+  readonly count: number
+  readonly previousUrl?: string
+  readonly nextUrl?: string
 }
 
 export interface ConnectedApp {
@@ -81,6 +85,8 @@ export interface ConnectedApp {
   readonly registeredFrom?: Text
   /** Newest first; none where only a remembered consent is left. */
   readonly grants: readonly ConnectedGrant[]
+  /** How many older ones there are besides. */
+  readonly grantsNotShown: number
   /** It is not asked about again for what it was allowed before. */
   readonly remembered: boolean
 }

@@ -1,4 +1,5 @@
 import t, { type Test } from 'tap'
+import { mintGrantId } from '../../src/domain/grant.ts'
 import { openHandle } from '../../src/domain/handle.ts'
 import { ask, integrate, pageOf, place, sentAway, title } from '../helpers/authorization.ts'
 import {
@@ -227,3 +228,62 @@ t.test('the audit log tells who ended what, once', async (t) => {
   const grant = await server.deps.store.find('grant', grantOf(tokens.refresh_token))
   t.equal(grant?.revokedBy, 'oidc-core-16.18-user-revocation', 'as `lychgate explain` says')
 })
+
+t.test(
+  'an account of many apps and grants is shown page by page, and each page looks up its own apps only',
+  async (t) => {
+    const account = await server.deps.store.find('accountByLogin', bob.username)
+    const client = await register(server, { client_name: 'Many times' })
+    const tokens = await obtainTokens(server, client, { person: bob, fields })
+    const [grant] = await server.deps.store.listOf('grant', account?.id ?? '')
+    t.ok(grant)
+    if (grant === undefined) return
+    const names = Array.from({ length: 45 }, (_, index) => `App ${index + 1}`)
+    const before = new Set(
+      (await server.deps.store.listOf('grant', grant.accountId)).map(({ clientId }) => clientId),
+    )
+    const all = before.size + 45
+    const many = await Promise.all(names.map((name) => register(server, { client_name: name })))
+    const owners = [...many, ...Array.from({ length: 59 }, () => client)]
+    for (const [index, { id: clientId }] of owners.entries()) {
+      const id = mintGrantId(server.deps.random(16), server.now() + index)
+      await server.deps.store.write({
+        op: 'insertGrant',
+        grant: { ...grant, id, clientId, approvedAt: server.now() + index },
+      })
+    }
+
+    const agent = new UserAgent(server.issuer)
+    const first = await enter(server, agent, '/apps', bob)
+    const lookedUp: string[] = []
+    const { find } = server.deps.store
+    server.deps.store.find = (kind, key) => {
+      if (kind === 'client') lookedUp.push(key)
+      return find(kind, key)
+    }
+    t.teardown(() => void Object.assign(server.deps.store, { find }))
+    t.equal(offered(first, 'client').length, 20)
+    t.match(textOf(first), /40 more are not shown\. Disconnecting the app ends them too\./)
+    t.equal(offered(first, 'grant').length, 20, 'an app with one grant is disconnected as a whole')
+    t.notMatch(first.html, 'page=0')
+    const seen = new Set(offered(first, 'client'))
+    for (const [page, count] of [
+      [2, 20],
+      [3, all - 40],
+    ] as const) {
+      lookedUp.length = 0
+      const shown = pageOf(await agent.open(`${server.issuer}/account/apps?page=${page}`))
+      for (const id of offered(shown, 'client')) seen.add(id)
+      t.equal(offered(shown, 'client').length, count)
+      t.ok(new Set(lookedUp).size <= count + 1)
+    }
+    t.equal(seen.size, all)
+    for (const page of ['0', '-1', '1e9', '999999', 'x', '']) {
+      const shown = pageOf(await agent.open(`${server.issuer}/account/apps?page=${page}`))
+      t.equal(offered(shown, 'client').length, page === '999999' ? all - 40 : 20, page)
+    }
+    const last = pageOf(await agent.open(`${server.issuer}/account/apps?page=3`))
+    await press(agent, last, 'every', '1')
+    await isDead(t, client, tokens)
+  },
+)

@@ -109,6 +109,8 @@ export const accountPages = {
       frame: { ...frameOf('apps'), done: 'disconnected' },
       action: '/account/apps',
       hidden,
+      count: 22,
+      nextUrl: '/account/apps?page=2',
       apps: [
         {
           clientId: 'c_9Jp2bXqR7sTf',
@@ -117,6 +119,7 @@ export const accountPages = {
           registeredAgoSeconds: 3 * day,
           registeredFrom: says('place.here'),
           grants: [grant, { ...grant, id: 'awBzF8LV1vweCK9C', grantedAgoSeconds: 40 * day }],
+          grantsNotShown: 0,
           remembered: false,
         },
         {
@@ -132,6 +135,7 @@ export const accountPages = {
               resources: [{ name: 'Riverside School API', identifier: 'https://api.riverside.example/v1' }],
             },
           ],
+          grantsNotShown: 41,
           remembered: true,
         },
       ],
@@ -139,7 +143,7 @@ export const accountPages = {
   },
   'account-apps-none': {
     page: 'account-apps',
-    model: { frame: frameOf('apps'), action: '/account/apps', hidden, apps: [] },
+    model: { frame: frameOf('apps'), action: '/account/apps', hidden, apps: [], count: 0 },
   },
   'account-sessions': {
     page: 'account-sessions',
@@ -337,6 +341,9 @@ export const hostileAccountPages = {
       frame: hostileFrame('apps'),
       action: hostileText,
       hidden: hostileHidden,
+      count: 45,
+      previousUrl: '/account/apps?page=1',
+      nextUrl: '/account/apps?page=3',
       apps: [
         {
           clientId: hostileText,
@@ -353,6 +360,7 @@ export const hostileAccountPages = {
             others: [hostileText],
             resources: [{ name: hostileText, identifier: hostileText.slice(1) }],
           })),
+          grantsNotShown: 0,
           remembered: true,
         },
         {
@@ -360,6 +368,7 @@ export const hostileAccountPages = {
           selfRegistered: true,
           registeredAgoSeconds: 60,
           grants: [],
+          grantsNotShown: 0,
           remembered: false,
         },
       ],
