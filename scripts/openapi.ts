@@ -7,7 +7,9 @@ import swagger from '@fastify/swagger'
 import { buildApp } from '../src/app.ts'
 import { keyPolicy } from '../src/config/key-policy.ts'
 import { loadConfig } from '../src/config/load.ts'
+import { securitySchemes } from '../src/http/openapi.ts'
 import { loadKeyRing } from '../src/keys/key-ring.ts'
+import { describeService } from '../src/service.ts'
 import { openStore } from '../src/storage/open.ts'
 import { systemClock, systemRandom } from '../src/system.ts'
 
@@ -51,14 +53,7 @@ async function describe(): Promise<string> {
               { name: 'api', description: 'The protected resources.' },
             ],
             components: {
-              securitySchemes: {
-                registrationAccessToken: {
-                  type: 'http',
-                  scheme: 'bearer',
-                  description: 'What the registration answered, RFC 7592.',
-                },
-                bearer: { type: 'http', scheme: 'bearer', description: 'An access token, RFC 6750.' },
-              },
+              securitySchemes: securitySchemes(describeService(config)),
             },
           },
         })

@@ -4,6 +4,7 @@ import type { FastifyRequest } from 'fastify'
 import type { AppDeps } from '../deps.ts'
 import { bearerRefusal } from '../domain/bearer.ts'
 import { claimNames, userInfo as describe } from '../domain/claims.ts'
+import { securityFor } from '../http/openapi.ts'
 import { assertForm, formBodies } from '../http/parameters.ts'
 import { badBody, ErrorResponse } from '../http/schema.ts'
 
@@ -54,7 +55,7 @@ export const userInfo: FastifyPluginAsyncTypebox<Pick<AppDeps, 'config' | 'servi
   }
   const schema = {
     tags: ['api'],
-    security: [{ bearer: [] }],
+    security: securityFor('openid'),
     response: {
       200: UserInfoResponse,
       400: ErrorResponse,

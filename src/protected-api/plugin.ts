@@ -1,6 +1,7 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { type Static, Type } from '@sinclair/typebox'
 import type { AppDeps } from '../deps.ts'
+import { securityFor } from '../http/openapi.ts'
 import { badBody, ErrorResponse } from '../http/schema.ts'
 
 const Answer = Type.Object(
@@ -32,7 +33,7 @@ export const protectedApi: FastifyPluginAsyncTypebox<Pick<AppDeps, 'config'>> = 
       schema: {
         tags: ['api'],
         summary: `${operation === 'read' ? 'Read' : 'Change'} ${area}: needs ${name}, or is served as anonymous`,
-        security: [{}, { bearer: [] }],
+        security: [{}, ...securityFor(name)],
         response: operation === 'read' ? responses : { ...responses, ...badBody },
       },
       preHandler: app.requireScope(name),

@@ -7,6 +7,7 @@ import { buildApp } from '../../src/app.ts'
 import { obtainTokens, register } from '../helpers/flow.ts'
 import { startServer, type TestServer } from '../helpers/server.ts'
 import { UserAgent } from '../helpers/user-agent.ts'
+import { json } from '../helpers/wire.ts'
 import { type Described, type Description, readDescription } from './metadata-truth/description.ts'
 import { operateFor, type Scene } from './metadata-truth/operations.ts'
 
@@ -146,4 +147,49 @@ t.test('an area that the catalogue of an operator lacks is neither served nor de
     t.equal((await fetch(`${server.issuer}/api/${area}`)).status, 404)
   }
   t.equal((await fetch(`${server.issuer}/api/pages`)).status, 200)
+})
+
+interface Requirement {
+  readonly oauth2?: readonly string[]
+  readonly openIdConnect?: readonly string[]
+}
+
+t.test('the description names the scope of each operation, and where a tool signs in for it', async (t) => {
+  for (const { server, client, agent } of scenes) {
+    const whole = await json(await fetch(`${server.issuer}/openapi.json`))
+    const metadata = await json(await fetch(`${server.issuer}/.well-known/openid-configuration`))
+    const { components, paths } = whole as unknown as {
+      components: { securitySchemes: Record<'oauth2' | 'openIdConnect', Record<string, unknown>> }
+      paths: Record<string, Record<string, { security?: readonly Requirement[] }>>
+    }
+    const { oauth2, openIdConnect } = components.securitySchemes
+    t.equal(openIdConnect['openIdConnectUrl'], `${server.issuer}/.well-known/openid-configuration`)
+    t.match(oauth2, {
+      type: 'oauth2',
+      flows: {
+        authorizationCode: {
+          authorizationUrl: metadata['authorization_endpoint'],
+          tokenUrl: metadata['token_endpoint'],
+          refreshUrl: metadata['token_endpoint'],
+        },
+      },
+    })
+    const { flows } = oauth2 as { flows: { authorizationCode: { scopes: Record<string, string> } } }
+    t.strictSame(Object.keys(flows.authorizationCode.scopes), metadata['scopes_supported'])
+    for (const [method, scope] of [
+      ['get', 'courses:read'],
+      ['post', 'courses:write'],
+    ] as const) {
+      const security = paths['/api/courses']?.[method]?.security ?? []
+      t.strictSame(security, [{}, { oauth2: [scope] }, { openIdConnect: [scope] }, { bearer: [] }])
+      const { access_token: token } = await obtainTokens(server, client, { agent, fields: { scope } })
+      const called = await fetch(`${server.issuer}/api/courses`, {
+        method: method.toUpperCase(),
+        headers: { authorization: `Bearer ${token}` },
+      })
+      t.equal(called.status, 200, scope)
+    }
+    const ofUserInfo = [{ oauth2: ['openid'] }, { openIdConnect: ['openid'] }, { bearer: [] }]
+    t.strictSame(paths['/api/oauth/userinfo']?.['get']?.security, ofUserInfo)
+  }
 })
