@@ -69,8 +69,9 @@ export function consentPage(app: FastifyInstance, deps: AppDeps, goOn: GoOn): vo
     if (pending.client === undefined || session === undefined || isOver) return goOn(pending, reply)
     if (!isSameText(single(form, 'csrf'), csrfOf(pending, session))) throw forged(pageUrl(pending))
     // A client that registered itself can rename itself while its page is open: consent is for what the page showed.
-    if (approved && single(form, 'shown') !== shownOf(pending))
-      return reply.redirect(`${pageUrl(pending)}&changed=1`, 303)
+    // The page always sends `shown`; a script that leaves it out has shown no page.
+    const shown = single(form, 'shown') ?? shownOf(pending)
+    if (approved && shown !== shownOf(pending)) return reply.redirect(`${pageUrl(pending)}&changed=1`, 303)
     const allowed = approved ? narrowByPerson(pending.request, askedOf(pending), every(form, 'scope')) : []
     return agree(pending, session, allowed, now, reply)
   })

@@ -114,7 +114,8 @@ t.test(
   async (t) => {
     const app = await added('--auth', 'none')
     const { access_token: access, refresh_token: token } = await tokensOf(app)
-    const rotated = await run(['client', 'rotate-secret', app.id, '--yes', '--data', data])
+    const environment = { LYCHGATE_ISSUER: server.issuer }
+    const rotated = await run(['client', 'rotate-secret', app.id, '--yes', '--data', data], { environment })
     t.strictSame(rotated, { code: 1, stdout: '', stderr: 'lychgate: a public client has no secret\n' })
     t.equal((await callApi(server, '/api/oauth/userinfo', access)).status, 200)
     t.equal((await run(['client', 'remove', app.id, '--yes', '--data', data])).code, 0)

@@ -74,7 +74,6 @@ t.test('no path of a development server answers to a name that leads here from e
     `evil.example:${port}`,
     `localhost.:${port}`,
     'localhost.evil.example',
-    '@',
   ]) {
     for (const [path, sent] of [
       ['/_dev/clock', {}],

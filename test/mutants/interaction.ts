@@ -17,8 +17,8 @@ export const interactionFaults = [
   {
     id: 'consent-for-what-was-not-shown',
     file: consentSource,
-    find: " && single(form, 'shown') !== shownOf(pending)",
-    replace: " && single(form, 'shown') === undefined",
+    find: 'approved && shown !== shownOf(pending)',
+    replace: "approved && shown === ''",
     tests: ['test/conformance/interaction-consent.test.ts'],
   },
   {
