@@ -1,5 +1,6 @@
 import t from 'tap'
 import { createAccount } from '../../src/domain/account.ts'
+import { hashSecret } from '../../src/domain/secret.ts'
 import { ask, integrate, pageOf, pick, sentAway, signedIn, title } from '../helpers/authorization.ts'
 import { claimsOf, exchange, type Tokens } from '../helpers/flow.ts'
 import { alice, bob, startServer } from '../helpers/server.ts'
@@ -110,6 +111,8 @@ t.test('signing one out keeps the other, who is offered and not taken', async (t
 
 t.test('a browser keeps five people, and the one who was there longest makes room', async (t) => {
   const agent = await signedIn(server, portal)
+  const first = hashSecret(agent.cookies.get('lychgate_session') ?? '')
+  t.ok(await store.find('session', first))
   const passwordHash = (await store.find('accountByLogin', 'bob'))?.passwordHash ?? ''
   for (const username of ['carol', 'dave', 'erin', 'frank', 'grace']) {
     const account = createAccount({ username, passwordHash }, random(16), server.now())
@@ -119,6 +122,7 @@ t.test('a browser keeps five people, and the one who was there longest makes roo
   const choice = pageOf(await ask(server, portal, select, agent))
   const names = [...choice.html.matchAll(/<small><bdi>(\w+)<\/bdi><\/small>/g)].map(([, name]) => name)
   t.strictSame(names, ['grace', 'frank', 'erin', 'dave', 'carol'])
+  t.equal(await store.find('session', first), undefined, 'and that session has ended')
   const carol = await store.listOf('session', await idOf('carol'))
   t.equal(carol.length, 1)
   await alsoSignIn(agent, { username: 'carol', password: bob.password })

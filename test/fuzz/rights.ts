@@ -71,7 +71,7 @@ function faultOfRedirect(sent: Sent, { status, headers }: Answer, world: World):
   if (status !== 303 || location === undefined) return `a redirect by ${status} to ${location}`
   if (
     location === '/' ||
-    /^\/(?:login|consent)\?interaction=[\w-]{22}(?:&(?:switch|another)=1)?$/.test(location)
+    /^\/(?:login|consent)\?interaction=[\w-]{22}(?:&(?:switch|another|changed)=1)?$/.test(location)
   )
     return undefined
   if (/^\/oauth\/(?:authorize|logout)\?/.test(location) && sent.method === 'POST') return undefined
