@@ -77,6 +77,7 @@ world.wanted.set('i', {
   verifier: undefined,
 })
 world.owners.set('lyc_code_1', 'client_1').set('lyc_access_1', 'client_1')
+world.owners.set('lyc_refresh_1', 'client_1').set('lyc_refresh_3', 'client_3')
 
 const get = (target: string, headers: Sent['headers'] = []): Sent => ({
   method: 'GET',
@@ -174,12 +175,20 @@ t.test('what an answer must not do is noticed', async (t) => {
   const json = (body: string): Answer => ({ ...refused, status: 200, body })
   t.equal(faultOfRights(signedIn, to(`http://127.0.0.1:5/cb?code=x&state=s&${iss}`), world), undefined)
   t.equal(faultOfRights(token, tokens, world), undefined)
+  const refreshBy = (name: string) => post(token.target, `grant_type=refresh_token&refresh_token=${name}`)
+  t.equal(
+    faultOfRights(refreshBy('lyc_refresh_1'), tokens, world),
+    undefined,
+    'a public client is named by it',
+  )
   const wrong: Readonly<Record<string, readonly [Sent, Answer]>> = {
     'the same code again': [token, tokens],
     'tokens for another client': [
       post(token.target, 'grant_type=authorization_code&code=lyc_code_1&client_id=client_2'),
       tokens,
     ],
+    'tokens for a confidential client that is not named': [refreshBy('lyc_refresh_3'), tokens],
+    'a code without a client': [post(token.target, 'grant_type=authorization_code&code=lyc_code_1'), tokens],
     'a code for nobody': [asked, to(`http://127.0.0.1:5/cb?code=x&state=s&${iss}`)],
     'another port than asked': [signedIn, to(`http://127.0.0.1:6/cb?code=x&state=s&${iss}`)],
     'another host': [signedIn, to(`http://evil.example/cb?code=x&state=s&${iss}`)],

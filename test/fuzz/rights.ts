@@ -117,13 +117,19 @@ export function wantedOf(asked: URLSearchParams): Wanted {
   }
 }
 
+/** The public client a refresh token names: it may leave out `client_id`. */
+function publicOwnerOf(refresh: string | undefined, { owners, clientSecrets }: World): string | undefined {
+  const owner = refresh === undefined ? undefined : owners.get(refresh)
+  return owner === undefined || clientSecrets.has(owner) ? undefined : owner
+}
+
 function faultOfTokens(sent: Sent, content: Record<string, unknown>, world: World): string | undefined {
   const asked = parametersOf(sent)
-  const client = clientOf(sent, asked)
   if (sent.bytes) return undefined
-  if (client === undefined) return 'tokens for no client'
   const [code, refresh] = [sentValue(asked, 'code'), sentValue(asked, 'refresh_token')]
   const isCode = asked.getAll('grant_type').includes('authorization_code')
+  const client = clientOf(sent, asked) ?? (isCode ? undefined : publicOwnerOf(refresh, world))
+  if (client === undefined) return 'tokens for no client'
   const used = isCode ? code : refresh
   if (used === undefined || world.owners.get(used) !== client)
     return `tokens for ${used}, which is not of ${client}`
