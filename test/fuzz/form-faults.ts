@@ -18,7 +18,7 @@ const codes: Readonly<Record<string, readonly string[]>> = {
   '/api/oauth/register': ['invalid_redirect_uri', 'invalid_client_metadata', 'invalid_token'],
   '/api/': ['invalid_token', 'insufficient_scope'],
 }
-const statuses = [200, 201, 204, 303, 304, 400, 401, 403, 404, 405, 413, 415, 417, 429, 431]
+const statuses = [200, 201, 204, 303, 304, 400, 401, 403, 404, 405, 413, 414, 415, 417, 429, 431]
 const description = /^[\x20\x21\x23-\x5b\x5d-\x7e]+$/
 const leaks =
   /\bat (?:[\w.<>]+ \()?\S*:\d+:\d+|node_modules|\/src\/|SQLITE_|FST_ERR|ERR_[A-Z]|TypeError|RangeError|"statusCode"|\[object |\$argon2/
