@@ -123,9 +123,12 @@ export async function letterSent(
   }
 }
 
-/** The session began with a passkey, minutes ago: that is more than a password. */
+/**
+ * Whether the session began with a passkey, which proves more than the password. A session that began with the password
+ * does not count: its passkey may have been added minutes ago from a browser left open.
+ */
 function isByPasskey({ session }: Visit): boolean {
-  return session.methods.includes('pop')
+  return session.methods.includes('pop') && !session.methods.includes('pwd')
 }
 
 /** Why this account cannot have this address, whoever else has it. */

@@ -149,9 +149,12 @@ export function moveEmail(
   )
 }
 
+/** Passkeys and codes added this long before a change of address are removed with it, in seconds. */
+const suspectSeconds = 86_400
+
 /**
- * Gives an account back to the owner of the address it had before: that address, a new password, and nothing that was
- * begun or added since the change.
+ * Returns an account to the owner of its previous address: restores that address, sets a new password, ends all access,
+ * and removes the passkeys and one-time codes added since the day before the change.
  * @param since When the address was changed.
  * @throws {OAuthError} `invalid_request` as `changeProfile`.
  */
@@ -164,8 +167,9 @@ export function undoEmailChange(
   const restored = changeProfile(account, { email, emailVerified: true }, now)
   if ('refusal' in restored) return restored
   const { id: accountId } = account
-  const added = passkeys.filter(({ createdAt }) => createdAt >= since)
-  const hasNewCodes = secondFactor !== undefined && secondFactor.createdAt >= since
+  const suspectSince = since - suspectSeconds
+  const added = passkeys.filter(({ createdAt }) => createdAt >= suspectSince)
+  const hasNewCodes = secondFactor !== undefined && secondFactor.createdAt >= suspectSince
   return withWrites(
     changePassword(restored.result, passwordHash, now),
     { op: 'deleteLinksOf', accountId },

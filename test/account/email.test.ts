@@ -83,11 +83,18 @@ t.test('the old address undoes the change, whatever was done since', async (t) =
   const passkey = { accountId, publicKey: 'AAAA', counter: 0, transports: [], name: '', backedUp: false }
   const at = server.now()
   await store.write(
-    { op: 'insertPasskey', passkey: { ...passkey, id: 'older', createdAt: at - 9000, usedAt: at } },
+    { op: 'insertPasskey', passkey: { ...passkey, id: 'older', createdAt: at - 90_000, usedAt: at } },
+    { op: 'insertPasskey', passkey: { ...passkey, id: 'just before', createdAt: at - 600, usedAt: at } },
     { op: 'insertPasskey', passkey: { ...passkey, id: 'added', createdAt: at, usedAt: at } },
     {
       op: 'putSecondFactor',
-      secondFactor: { accountId, sealedSecret: 'x', confirmedAt: at, recoveryHashes: [], createdAt: at },
+      secondFactor: {
+        accountId,
+        sealedSecret: 'x',
+        confirmedAt: at,
+        recoveryHashes: [],
+        createdAt: at - 600,
+      },
     },
   )
   const changed = { ...(await account()), email: 'thief@other.example' }
@@ -170,6 +177,21 @@ t.test('a session that began with a passkey needs no password', async (t) => {
     /^An e-mail is on its way/,
   )
   t.ok(await mailbox.arrived(1))
+})
+
+t.test('a session of the password that a passkey confirmed still asks for the password', async (t) => {
+  const agent = new UserAgent(server.issuer)
+  await enter(server, agent, '/apps')
+  const { id } = await account()
+  for (const session of await store.listOf('session', id))
+    await store.write(
+      { op: 'deleteSession', sessionId: session.id },
+      { op: 'insertSession', session: { ...session, methods: ['pwd', 'pop', 'mfa'] } },
+    )
+  const page = await enter(server, agent, '/email')
+  t.match(page.html, 'name="current"')
+  const rejected = pageOf(await agent.submit(page, { email: 'alice@key.example' }))
+  t.match(problemOf(rejected), 'That is not your current password')
 })
 
 t.test('an address of another account looks the same, and its owner is told', async (t) => {

@@ -82,6 +82,20 @@ export const linkFaults = [
     tests: ['test/account/email.test.ts'],
   },
   {
+    id: 'address-changed-with-a-new-passkey',
+    file: 'src/account/email.ts',
+    find: "session.methods.includes('pop') && !session.methods.includes('pwd')",
+    replace: "session.methods.includes('pop')",
+    tests: ['test/account/email.test.ts'],
+  },
+  {
+    id: 'undo-leaves-passkeys-added-just-before',
+    file: 'src/domain/account.ts',
+    find: 'const suspectSince = since - suspectSeconds',
+    replace: 'const suspectSince = since',
+    tests: ['test/account/email.test.ts'],
+  },
+  {
     id: 'old-address-not-told',
     file: 'src/one-time-links/confirm-email.ts',
     find: 'const undo = account && (await app.letters.announceChange(account, occasion))',
