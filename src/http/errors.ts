@@ -1,5 +1,6 @@
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
+import type { Config } from '../config/schema.ts'
 import { OAuthError } from '../domain/errors.ts'
 import { StoreUnavailable } from '../storage/store.ts'
 
@@ -11,6 +12,8 @@ declare module 'fastify' {
   interface FastifyContextConfig {
     /** The error code of a body this endpoint cannot read; `invalid_request` unless its RFC says otherwise. */
     unreadableBody?: 'invalid_client_metadata'
+    /** The setting behind the body limit of this route, to name in the error; absent: `limits.tokenBodyBytes`. */
+    bodyLimitSetting?: `limits.${keyof Config['limits']}`
   }
 }
 
@@ -49,7 +52,7 @@ export function toOAuthError(error: unknown, request: FastifyRequest): OAuthErro
     })
   switch (code) {
     case 'FST_ERR_CTP_BODY_TOO_LARGE':
-      return new OAuthError(unreadable, 'the body is too large', {
+      return new OAuthError(unreadable, tooLarge(request), {
         rule: 'lychgate-limits-body-bytes',
         status: 413,
       })
@@ -75,6 +78,11 @@ export function toOAuthError(error: unknown, request: FastifyRequest): OAuthErro
     rule: 'rfc6749-4.1.2.1-server-error',
     cause: error,
   })
+}
+
+function tooLarge({ routeOptions }: FastifyRequest): string {
+  const setting = routeOptions.config?.bodyLimitSetting ?? 'limits.tokenBodyBytes'
+  return `the body has more than ${routeOptions.bodyLimit} bytes (${setting})`
 }
 
 /** Leaves a refusal for the log line and for `lychgate explain`, under the request id its answer tells. */

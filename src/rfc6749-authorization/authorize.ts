@@ -18,6 +18,10 @@ import { basisOf, whileSignedIn } from '../http/while-signed-in.ts'
 import { consentKey } from '../storage/store.ts'
 import { AuthorizationParameters } from './schema.ts'
 
+const unknownClient =
+  'client_id is unknown; add the client (lychgate client add) or register it again: ' +
+  'one that is never used is removed after lifetimes.unusedClientSeconds'
+
 /**
  * RFC 6749 §3.1, RFC 6749 §4.1.1 and OpenID Connect Core §3.1.2.1: the authorization endpoint. Until the client and
  * its redirect URI are proven a refusal is a page, RFC 6749 §3.1.2.4 and RFC 6749 §10.15; from there on it is a
@@ -94,7 +98,7 @@ export const authorize: FastifyPluginAsync<AppDeps> = async (
     }
     const client = await store.find('client', clientId)
     if (client !== undefined) return client
-    throw new OAuthError('invalid_client', 'client_id is not known here', {
+    throw new OAuthError('invalid_client', unknownClient, {
       rule: 'rfc6749-4.1.2.1-client-error-page',
       status: 400,
       received: clientId.slice(0, 100),

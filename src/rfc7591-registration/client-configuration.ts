@@ -26,7 +26,10 @@ export const clientConfiguration: FastifyPluginAsyncTypebox<
     '/api/oauth/register/:client_id',
     {
       bodyLimit: config.limits.registrationBodyBytes,
-      config: { unreadableBody: 'invalid_client_metadata' },
+      config: {
+        unreadableBody: 'invalid_client_metadata',
+        bodyLimitSetting: 'limits.registrationBodyBytes',
+      },
       schema: updateRoute,
     },
     async ({ params, headers, body, ip }) => {

@@ -33,7 +33,10 @@ export const registration: FastifyPluginAsyncTypebox<
     '/api/oauth/register',
     {
       bodyLimit: config.limits.registrationBodyBytes,
-      config: { unreadableBody: 'invalid_client_metadata' },
+      config: {
+        unreadableBody: 'invalid_client_metadata',
+        bodyLimitSetting: 'limits.registrationBodyBytes',
+      },
       schema: registerRoute,
     },
     async ({ body, ip }, reply) => {

@@ -27,6 +27,13 @@ t.test(
         error,
         JSON.stringify(fields).slice(0, 60),
       )
+    const html = await assertErrorPage(
+      t,
+      await authorize(server, client, { client_id: 'nope' }),
+      'invalid_client',
+    )
+    t.match(html, 'lychgate client add')
+    t.match(html, 'lifetimes.unusedClientSeconds')
   },
 )
 

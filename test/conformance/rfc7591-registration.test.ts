@@ -181,6 +181,7 @@ t.test('a body of 60 kilobytes is read, one beyond the limit is not', async (t) 
   t.equal((await post({ redirect_uris: [loopback], x: 'x'.repeat(60_000) })).status, 201)
   const answer = await post({ redirect_uris: [loopback], x: 'x'.repeat(70_000) })
   t.match(answer, { status: 413, body: { error: 'invalid_client_metadata' } })
+  t.match(answer.body['error_description'], 'more than 65536 bytes (limits.registrationBodyBytes)')
 })
 
 t.test('[rfc7591-3.2.1-created-201] success is 201 with a JSON object that nobody caches', async (t) => {
