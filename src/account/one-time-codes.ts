@@ -2,7 +2,7 @@ import type { FastifyInstance, FastifyReply } from 'fastify'
 import { drawCode, mintCodeSecret, showCodeSecret, stepOfCode } from '../credentials/one-time-codes.ts'
 import type { AppDeps } from '../deps.ts'
 import { auditEvent, type Occasion } from '../domain/audit.ts'
-import { accept, withWrites } from '../domain/decision.ts'
+import { accept, type Decision, withWrites } from '../domain/decision.ts'
 import type { Account, SecondFactor } from '../domain/model.ts'
 import { single } from '../domain/parameters.ts'
 import {
@@ -57,8 +57,7 @@ export function ownCodes(app: FastifyInstance, deps: AppDeps): void {
     const occasion = { by: 'person', at: here.now, from: request.ip } as const
     switch (single(here.form, 'decision')) {
       case 'begin':
-        await begin(here)
-        return back(reply, 'codes-begun')
+        return back(reply, (await begin(here)) ? 'codes-begun' : 'gone')
       case 'confirm':
         return confirm(here, occasion, reply)
       case 'renew':
@@ -99,11 +98,24 @@ export function ownCodes(app: FastifyInstance, deps: AppDeps): void {
     return reply.page('account-one-time-codes', model, { status: problem === undefined ? 200 : 400 })
   }
 
-  const begin = ({ account, now }: Submission) => {
+  /**
+   * Decides about the codes under the lock of the user, as what ends a session or locks the user does. False, and nothing
+   * written, when the session of the request has ended or the user was locked.
+   */
+  const decide = (
+    { account, session }: Submission,
+    decision: (current: SecondFactor | undefined) => Decision<boolean>,
+  ): Promise<boolean> =>
+    store.transact('accountCredentials', account.id, (current) => {
+      const isSignedIn = current?.sessions.some(({ id }) => id === session.id) ?? false
+      if (!isSignedIn || current?.account.lockedAt !== undefined) return accept(false)
+      return decision(current?.secondFactor)
+    })
+
+  const begin = (here: Submission): Promise<boolean> => {
+    const { account, now } = here
     const sealed = keys.seal(mintCodeSecret(random), account.id)
-    return store.transact('secondFactor', account.id, (current) =>
-      beginCodes(current, account.id, sealed, now),
-    )
+    return decide(here, (current) => beginCodes(current, account.id, sealed, now))
   }
 
   const mint = () => {
@@ -118,7 +130,7 @@ export function ownCodes(app: FastifyInstance, deps: AppDeps): void {
     const step = await stepOfCode(keys, opened, single(form, 'code') ?? '', now)
     const { fresh, hashes } = mint()
     const told = auditEvent('second-factor-added', occasion, { accountId: account.id })
-    const isRight = await store.transact('secondFactor', account.id, (current) => {
+    const isRight = await decide(here, (current) => {
       const decision = confirmCodes(current, opened, step, hashes, now)
       return 'result' in decision && decision.result ? withWrites(decision, told) : decision
     })
@@ -131,7 +143,7 @@ export function ownCodes(app: FastifyInstance, deps: AppDeps): void {
     const { account } = here
     const { fresh, hashes } = mint()
     const told = auditEvent('recovery-codes-made', occasion, { accountId: account.id })
-    const isDone = await store.transact('secondFactor', account.id, (current) => {
+    const isDone = await decide(here, (current) => {
       const decision = renewRecoveryCodes(current, hashes)
       return 'result' in decision && decision.result ? withWrites(decision, told) : decision
     })
@@ -139,9 +151,10 @@ export function ownCodes(app: FastifyInstance, deps: AppDeps): void {
   }
 
   /** Ends every other session too: one of them may have begun with a code. */
-  const remove = ({ account, session }: Submission, occasion: Occasion): Promise<boolean> => {
+  const remove = (here: Submission, occasion: Occasion): Promise<boolean> => {
+    const { account, session } = here
     const { id: accountId } = account
-    return store.transact('secondFactor', accountId, (current) => {
+    return decide(here, (current) => {
       if (current === undefined) return accept(false)
       const gone = { op: 'deleteSecondFactor', accountId } as const
       // Codes nobody ever showed were none.

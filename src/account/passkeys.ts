@@ -138,21 +138,17 @@ export function ownPasskeys(app: FastifyInstance, deps: AppDeps): void {
     if (wanted === undefined) return false
     const { id: accountId } = account
     const occasion = { by: 'person', at: now, from: request.ip } as const
-    const told = auditEvent('passkey-removed', occasion, {
-      accountId,
-      name: wanted.name,
-      left: passkeys.length - 1,
+    return store.transact('accountCredentials', accountId, (current) => {
+      const present = current?.passkeys ?? []
+      if (!present.some(({ id }) => id === wanted.id)) return accept(false)
+      const facts = { accountId, name: wanted.name, left: present.length - 1 }
+      return accept(
+        true,
+        { op: 'deletePasskey', passkeyId: wanted.id },
+        { op: 'deleteSessionsOf', accountId, except: session.id },
+        auditEvent('passkey-removed', occasion, facts),
+      )
     })
-    return store.transact('passkey', wanted.id, (current) =>
-      current === undefined
-        ? accept(false)
-        : accept(
-            true,
-            { op: 'deletePasskey', passkeyId: current.id },
-            { op: 'deleteSessionsOf', accountId, except: session.id },
-            told,
-          ),
-    )
   }
 }
 

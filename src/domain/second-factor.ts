@@ -65,10 +65,10 @@ export function beginCodes(
   accountId: string,
   sealedSecret: string,
   now: Seconds,
-): Decision<void> {
+): Decision<boolean> {
   if (current?.confirmedAt !== undefined) throw inUse()
   const secondFactor = { accountId, sealedSecret, recoveryHashes: [], createdAt: now }
-  return accept(undefined, { op: 'putSecondFactor', secondFactor })
+  return accept(true, { op: 'putSecondFactor', secondFactor })
 }
 
 /** The first code: from here on one is asked for at every sign-in with the password. False for a wrong one. */

@@ -3,7 +3,7 @@ import type { AppDeps } from '../deps.ts'
 import { addressPrefix } from '../domain/address-prefix.ts'
 import { auditEvent } from '../domain/audit.ts'
 import { accept } from '../domain/decision.ts'
-import type { Account, Hash, Seconds, Session } from '../domain/model.ts'
+import type { Account, AccountCredentials, Hash, Seconds, Session } from '../domain/model.ts'
 import { beginSession, continueSession, seatSessions } from '../domain/session.ts'
 import { browserName } from '../http/browser-name.ts'
 import { clientOf, ended, type Pending } from './pending.ts'
@@ -28,7 +28,6 @@ export interface Evidence {
  */
 export function sessionStarter(app: FastifyInstance, deps: AppDeps) {
   const { config, store } = deps
-  const stands = evidenceStands(deps)
 
   return async (
     pending: Pending,
@@ -45,13 +44,11 @@ export function sessionStarter(app: FastifyInstance, deps: AppDeps) {
     await insertSession(pending, session, over)
     const occasion = { by: 'person', at: now, from: reply.request.ip } as const
     const who = { accountId: account.id, ...clientOf(pending) }
-    const isKept =
-      (await stands(evidence)) &&
-      (await store.transact('account', account.id, (current) =>
-        current?.passwordHash === account.passwordHash && current?.lockedAt === undefined
-          ? accept(true, auditEvent('sign-in', occasion, { ...who, methods: methods.join(' ') }))
-          : accept(false),
-      ))
+    const isKept = await store.transact('accountCredentials', account.id, (current) =>
+      isCurrent(evidence, current)
+        ? accept(true, auditEvent('sign-in', occasion, { ...who, methods: methods.join(' ') }))
+        : accept(false),
+    )
     if (isKept) {
       app.browser.keepSession(reply, secret, beside)
       app.browser.keepDevice(reply, account)
@@ -79,16 +76,16 @@ export function sessionStarter(app: FastifyInstance, deps: AppDeps) {
   }
 }
 
-/** Whether the factors of a sign-in are still the person's: removing one ends sessions, also those about to begin. */
-function evidenceStands({ store }: Pick<AppDeps, 'store'>) {
-  return async ({ account, passkeyId, sealedSecret }: Evidence): Promise<boolean> => {
-    if (passkeyId !== undefined) {
-      const passkey = await store.find('passkey', passkeyId)
-      if (passkey?.accountId !== account.id) return false
-    }
-    if (sealedSecret === undefined) return true
-    return (await store.find('secondFactor', account.id))?.sealedSecret === sealedSecret
-  }
+/**
+ * Whether the user is not locked and still has every factor of the sign-in. What removes a factor ends the sessions that
+ * exist by then, under the same lock, so the session has to be inserted before this is asked.
+ */
+function isCurrent(evidence: Evidence, current: AccountCredentials | undefined): boolean {
+  const { account, passkeyId, sealedSecret } = evidence
+  if (current === undefined || current.account.lockedAt !== undefined) return false
+  if (current.account.passwordHash !== account.passwordHash) return false
+  if (passkeyId !== undefined && !current.passkeys.some(({ id }) => id === passkeyId)) return false
+  return sealedSecret === undefined || current.secondFactor?.sealedSecret === sealedSecret
 }
 
 async function placeOf({ request }: FastifyReply): Promise<Pick<Session, 'browser' | 'from'>> {

@@ -1,5 +1,8 @@
 import { Secret, TOTP } from 'otpauth'
 import t from 'tap'
+import { lockAccount } from '../../src/domain/account.ts'
+import type { Account } from '../../src/domain/model.ts'
+import type { Store } from '../../src/storage/store.ts'
 import { ask, integrate, pageOf, sentAway, title } from '../helpers/authorization.ts'
 import { claimsOf, exchange, type Tokens } from '../helpers/flow.ts'
 import { alice, bob, startServer } from '../helpers/server.ts'
@@ -242,4 +245,27 @@ t.test('a secret nobody showed a code of can be given up, and is stored sealed',
   const gone = pageOf(await press(person, shown, 'decision', 'remove'))
   t.equal(doneOf(gone), 'One-time codes are off.')
   t.equal(await server.deps.store.find('secondFactor', account?.id ?? ''), undefined)
+})
+
+t.test('codes are not turned on for a session that ended or a user who was locked in between', async (t) => {
+  const { store } = server.deps
+  const accountId = (await store.find('accountByLogin', 'bob'))?.id ?? ''
+  const lock = () =>
+    store.transact('account', accountId, (account) => lockAccount(account as Account, server.now()))
+  for (const end of [() => store.write({ op: 'deleteSessionsOf', accountId }), lock]) {
+    const person = new UserAgent(server.issuer)
+    const page = await enter(server, person, room, bob)
+    const { transact } = store
+    const delayed: Store['transact'] = async (kind, key, decide) => {
+      if (kind === 'accountCredentials') {
+        store.transact = transact
+        await end()
+      }
+      return transact(kind, key, decide)
+    }
+    store.transact = delayed
+    await press(person, page, 'decision', 'begin')
+    t.not(store.transact, delayed, 'it was ended')
+    t.equal(await store.find('secondFactor', accountId), undefined)
+  }
 })

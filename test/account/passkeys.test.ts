@@ -294,3 +294,24 @@ function androidKey(t: Test, { issuer }: TestServer, crl: string) {
   }
   return { device, format: 'android-key', statement }
 }
+
+t.test('a passkey that is removed while it signs in gives no session', async (t) => {
+  const server = await startServer(t)
+  const { store } = server.deps
+  const agent = new UserAgent(server.issuer)
+  const device = new Authenticator(server.issuer)
+  await add(server, agent, device)
+  const [passkey] = await passkeysOf(server)
+  const { transact } = store
+  store.transact = async (kind, key, decide) => {
+    if (kind === 'accountCredentials') {
+      store.transact = transact
+      await store.write({ op: 'deletePasskey', passkeyId: passkey?.id ?? '' })
+    }
+    return transact(kind, key, decide)
+  }
+  const before = await store.listOf('session', passkey?.accountId ?? '')
+  t.equal(place(await signIn(server, device)), '/login')
+  t.equal(store.transact, transact, 'it was removed in between')
+  t.strictSame(await store.listOf('session', passkey?.accountId ?? ''), before)
+})

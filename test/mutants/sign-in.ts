@@ -227,4 +227,18 @@ export const signInFaults = [
     replace: 'const mostLevels = 6000',
     tests: passkeys,
   },
+  {
+    id: 'signs-in-by-a-removed-passkey',
+    file: 'src/interaction/start-session.ts',
+    find: 'if (passkeyId !== undefined && !current.passkeys.some(({ id }) => id === passkeyId)) return false',
+    replace: '',
+    tests: ['test/account/passkeys.test.ts'],
+  },
+  {
+    id: 'codes-turned-on-after-sign-out',
+    file: 'src/account/one-time-codes.ts',
+    find: 'if (!isSignedIn || current?.account.lockedAt !== undefined) return accept(false)',
+    replace: '',
+    tests: ['test/account/one-time-codes.test.ts'],
+  },
 ] as const satisfies readonly Fault[]
