@@ -1,6 +1,6 @@
 import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox'
 import Fastify, { type FastifyInstance } from 'fastify'
-import { account } from './account/plugin.ts'
+import { accountPages } from './account/plugin.ts'
 import type { AppDeps, Deps } from './deps.ts'
 import { type Access, guard, type Refused } from './guard/guard.ts'
 import { browser } from './http/browser.ts'
@@ -19,14 +19,14 @@ import { pages } from './http/pages.ts'
 import { parameterParser } from './http/parameters.ts'
 import { probes } from './http/probe.ts'
 import { rateLimits } from './http/rate-limits.ts'
-import { refusalRecord } from './http/refusal-record.ts'
+import { rejectionRecord } from './http/rejection-record.ts'
 import { serverOptions } from './http/server-options.ts'
+import { interactionStarter } from './http/start-interaction.ts'
 import { sweeper } from './http/sweeper.ts'
 import { tokenReader } from './http/token-reader.ts'
-import { waiting } from './http/waiting.ts'
 import { wellFormedHttp } from './http/well-formed-http.ts'
 import { interaction } from './interaction/plugin.ts'
-import { letters } from './mail/plugin.ts'
+import { emails } from './mail/plugin.ts'
 import { publishedKeys } from './oidc-core/keys.ts'
 import { userInfo } from './oidc-core/userinfo.ts'
 import { logout } from './oidc-logout/plugin.ts'
@@ -64,7 +64,7 @@ export async function buildApp(given: Deps, options: AppOptions = {}): Promise<F
   const dev = config.mode === 'dev' ? await import('./dev/plugin.ts') : undefined
   const checkHash = createPasswordQueue(config.passwordQueue)
   const checkPassword = dev?.withKnownPasswords(checkHash) ?? checkHash
-  const recorded = dev?.underRecording(given)
+  const recorded = dev?.withRecording(given)
   const deps: AppDeps = { ...(recorded?.deps ?? given), service, checkPassword }
   const { prefix, https, issuer, resources, resourceMetadataUrl } = service
 
@@ -79,7 +79,7 @@ export async function buildApp(given: Deps, options: AppOptions = {}): Promise<F
   await app.register(errorMapper)
   await app.register(clientAuthentication)
   await app.register(requestLog)
-  await app.register(refusalRecord, deps)
+  await app.register(rejectionRecord, deps)
   await app.register(probes, deps)
   await app.register(drain, { seconds: config.drainSeconds })
   await app.register(securityHeaders, { https })
@@ -89,8 +89,8 @@ export async function buildApp(given: Deps, options: AppOptions = {}): Promise<F
   await app.register(metadata)
   await app.register(issuerIdentification, deps)
   await app.register(browser, deps)
-  await app.register(waiting, deps)
-  await app.register(letters, deps)
+  await app.register(interactionStarter, deps)
+  await app.register(emails, deps)
   await app.register(approval, deps)
   await app.register(grantTypes)
   if (dev !== undefined) await app.register(dev.development, deps)
@@ -102,7 +102,7 @@ export async function buildApp(given: Deps, options: AppOptions = {}): Promise<F
     await scope.register(interaction, { ...deps, prefix })
     await scope.register(logout, { ...deps, prefix })
     await scope.register(oneTimeLinks, { ...deps, prefix })
-    await scope.register(account, { ...deps, prefix })
+    await scope.register(accountPages, { ...deps, prefix })
     if (dev === undefined) await scope.register(homePage, { ...deps, prefix })
   })
 
@@ -125,7 +125,7 @@ export async function buildApp(given: Deps, options: AppOptions = {}): Promise<F
       if (facts.kind === 'refresh') return { refused: 'it is a refresh token' }
       const { grant, scope, resource: audience } = facts
       return {
-        sub: grant.accountId,
+        sub: grant.userId,
         clientId: grant.clientId,
         scope,
         audience,
@@ -149,9 +149,9 @@ export async function buildApp(given: Deps, options: AppOptions = {}): Promise<F
   await app.register(sweeper, deps)
   await app.register(keyUpkeep, deps)
   app.setNotFoundHandler((request, reply) => {
-    const refusal = notFound(app, request)
+    const rejection = notFound(app, request)
     const fromBrowser = request.headers.accept?.includes('text/html') ?? false
-    return fromBrowser ? errorPage(refusal, reply) : sendError(refusal, reply)
+    return fromBrowser ? errorPage(rejection, reply) : sendError(rejection, reply)
   })
   app.log.debug({ issuer }, 'composed')
   return app

@@ -6,8 +6,8 @@ import Database from 'better-sqlite3'
 import pg from 'pg'
 import t, { type Test } from 'tap'
 import { isMovable } from '../src/dev/clock.ts'
-import { createAccount } from '../src/domain/account.ts'
 import type { Client } from '../src/domain/model.ts'
+import { createUser } from '../src/domain/user.ts'
 import { makeLink } from '../src/mail/links.ts'
 import {
   authorizationUrl,
@@ -88,7 +88,7 @@ class Traffic {
     await this.#strangers(client)
     await makeLink(
       { config: server.deps.config, store: server.deps.store, random: server.deps.random },
-      { purpose: 'invitation', accountId: this.#alice },
+      { purpose: 'invitation', userId: this.#alice },
       { by: 'operator', at: server.now() },
     )
     if (this.#people.length > 3) await this.#leave()
@@ -99,20 +99,20 @@ class Traffic {
     const { store, random } = this.#server.deps
     const [username, password] = [`person-${this.#day}`, 'known to all']
     const person = { username, passwordHash: `known:${password}`, seeded: true }
-    const account = createAccount(person, random(16), this.#server.now())
-    const { id: accountId } = account
+    const user = createUser(person, random(16), this.#server.now())
+    const { id: userId } = user
     await store.write(
-      { op: 'insertAccount', account },
-      { op: 'insertPasskey', passkey: { ...sample.passkey, id: accountId, accountId } },
-      { op: 'putSecondFactor', secondFactor: { ...sample.secondFactor, accountId } },
+      { op: 'insertUser', user },
+      { op: 'insertPasskey', passkey: { ...sample.passkey, id: userId, userId } },
+      { op: 'putSecondFactor', secondFactor: { ...sample.secondFactor, userId } },
     )
-    this.#people.push(accountId)
+    this.#people.push(userId)
     return { username, password }
   }
 
   async #leave(): Promise<void> {
-    const accountId = this.#people.shift() ?? ''
-    await this.#server.deps.store.write({ op: 'deleteAccount', accountId })
+    const userId = this.#people.shift() ?? ''
+    await this.#server.deps.store.write({ op: 'deleteUser', userId })
   }
 
   async #refreshAll(): Promise<void> {
@@ -153,7 +153,7 @@ async function live(t: Test, server: TestServer, days: number, count: () => Prom
     consent: 'remember',
   }
   await server.deps.store.write({ op: 'insertClient', client })
-  const stays = await server.deps.store.find('accountByLogin', alice.username)
+  const stays = await server.deps.store.find('userByLogin', alice.username)
   const traffic = new Traffic(server, stays?.id ?? '')
   const seen: Counts[] = []
   for (let n = 0; n < days; n += 1) {

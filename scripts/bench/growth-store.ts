@@ -4,11 +4,11 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { keyPolicy } from '../../src/config/key-policy.ts'
 import { loadConfig } from '../../src/config/load.ts'
-import { createAccount } from '../../src/domain/account.ts'
 import type { Write } from '../../src/domain/decision.ts'
 import { approveGrant, mintGrantId, redeemGrant, rotateGrant } from '../../src/domain/grant.ts'
 import type { Client, Grant, Session } from '../../src/domain/model.ts'
 import { hashSecret } from '../../src/domain/secret.ts'
+import { createUser } from '../../src/domain/user.ts'
 import { type KeyRing, loadKeyRing } from '../../src/keys/key-ring.ts'
 import { openStore } from '../../src/storage/open.ts'
 import type { Store } from '../../src/storage/store.ts'
@@ -126,8 +126,8 @@ async function fillOthers(
   for (let from = 0; from < people.length; from += batch) {
     const some = people.slice(from, from + batch).map((id, index): Write => {
       const person = { username: `person-${from + index}`, email: `person-${from + index}@example.org` }
-      const account = createAccount(person, randomBytes(16), now)
-      return { op: 'insertAccount', account: { ...account, id } }
+      const user = createUser(person, randomBytes(16), now)
+      return { op: 'insertUser', user: { ...user, id } }
     })
     await store.write(...some)
   }
@@ -152,8 +152,8 @@ async function fillGrants(
     const writes: Write[] = []
     for (let n = from; n < Math.min(from + batch, grants); n += 1) {
       const at = end - span + Math.floor((span * n) / grants)
-      const [accountId, app] = [pick(among.people), appOf(among.apps, n)]
-      const approved = approve({ accountId, app, scope: scopes[wantsIdToken(n) ? 0 : 1] }, among, at)
+      const [userId, app] = [pick(among.people), appOf(among.apps, n)]
+      const approved = approve({ userId, app, scope: scopes[wantsIdToken(n) ? 0 : 1] }, among, at)
       handles.write(approved.id, n * handleBytes, 'base64url')
       handles.write(approved.secret, n * handleBytes + 12, 'base64url')
       writes.push({ op: 'insertGrant', grant: approved }, ...used(approved, among, at))
@@ -165,10 +165,10 @@ async function fillGrants(
 
 function approve(
   {
-    accountId,
+    userId,
     app,
     scope,
-  }: { readonly accountId: string; readonly app: string; readonly scope: readonly string[] },
+  }: { readonly userId: string; readonly app: string; readonly scope: readonly string[] },
   { issuer, lifetimes }: Parameters<typeof fillGrants>[2],
   at: number,
 ): Grant {
@@ -186,7 +186,7 @@ function approve(
   } as const
   const session: Session = {
     id: '',
-    accountId,
+    userId,
     authenticatedAt: at - Math.floor(Math.random() * 40_000),
     methods: ['pwd'],
     createdAt: at,
@@ -204,9 +204,9 @@ function approve(
 function used(approved: Grant, { lifetimes }: Parameters<typeof fillGrants>[2], at: number): Write[] {
   const issue = { accessTokenSeconds: 3600, refreshable: true }
   const redeemed = redeemGrant(approved, issue, lifetimes, at + 2)
-  if ('refusal' in redeemed) throw redeemed.refusal
+  if ('rejection' in redeemed) throw redeemed.rejection
   const rotated = rotateGrant(redeemed.result, 1, issue, lifetimes, at + 3400)
-  if ('refusal' in rotated) throw rotated.refusal
+  if ('rejection' in rotated) throw rotated.rejection
   return [...redeemed.writes, ...rotated.writes]
 }
 

@@ -10,7 +10,7 @@ export const livingGrants: string[] = []
 
 /** Writes that many grants, every fourth of them ended, and a quarter as many of each other kind, all ended. */
 export async function fill(store: Store, grants: number): Promise<void> {
-  await store.write({ op: 'insertAccount', account: sample.account })
+  await store.write({ op: 'insertUser', user: sample.user })
   await store.write({ op: 'insertClient', client: { ...sample.client, id: 'app', origin: 'integration' } })
   for (let from = 0; from < grants; from += 2000) {
     const numbers = Array.from({ length: Math.min(2000, grants - from) }, (_, n) => from + n)
@@ -63,7 +63,7 @@ function othersOf(n: number): Write[] {
       client: { ...sample.client, id: `unused ${id}`, issuedAt: expiresAt, usedAt: expiresAt },
     },
     { op: 'insertClient', client: { ...used, id: `idle ${id}` } },
-    { op: 'insertRefusal', refusal: { ...sample.fullRefusal, id } },
+    { op: 'insertRejection', rejection: { ...sample.fullRefusal, id } },
     { op: 'insertAuditEvent', event: { ...sample.fullAuditEvent, at: expiresAt } },
   ]
 }

@@ -4,10 +4,10 @@ import { addressPrefix } from '../domain/address-prefix.ts'
 import { clientWords } from '../domain/localized.ts'
 import type { AuditEvent, AuditEventName } from '../domain/model.ts'
 import type { Text, Value } from '../domain/text.ts'
-import { type AccountActivityPage, roomPath } from '../http/account-models.ts'
+import { type AccountActivityPage, sectionPath } from '../http/account-models.ts'
 import { ownPages } from '../http/own-pages.ts'
-import { type Key, says } from '../texts/catalogue.ts'
-import { fromPlace } from '../texts/place.ts'
+import { type Key, msg } from '../i18n/catalogue.ts'
+import { fromPlace } from '../i18n/place.ts'
 
 /** More than people read; the rest is in the download. */
 const shown = 50
@@ -18,10 +18,10 @@ export function ownActivity(app: FastifyInstance, deps: AppDeps): void {
   const { visit } = ownPages(app, deps)
 
   app.get('/account/activity', { schema: { hide: true } }, async (request, reply) => {
-    const here = await visit(request, reply, { room: 'activity' })
+    const here = await visit(request, reply, { section: 'activity' })
     if (here === undefined) return reply
-    const { frame, account, now } = here
-    const events = await store.audit({ since: 0, accountId: account.id, limit: shown + 1 })
+    const { frame, user, now } = here
+    const events = await store.audit({ since: 0, userId: user.id, limit: shown + 1 })
     const names = await clientNames(events, request.language)
     const seenFrom = addressPrefix(request.ip)
     const described = events.slice(-shown).map((event): AccountActivityPage['events'][number] => {
@@ -32,7 +32,7 @@ export function ownActivity(app: FastifyInstance, deps: AppDeps): void {
       const what = sentenceOf(event, names.get(event.clientId ?? ''))
       return { at: event.at, agoSeconds: Math.max(1, now - event.at), what, ...(from && { from }) }
     })
-    const copyUrl = service.prefix + roomPath('privacy')
+    const copyUrl = service.prefix + sectionPath('privacy')
     const older = events.length > shown ? { copyUrl } : {}
     return reply.page('account-activity', { frame, events: described.reverse(), ...older })
   })
@@ -55,19 +55,19 @@ export function ownActivity(app: FastifyInstance, deps: AppDeps): void {
 /** An event in a plain sentence; one that is about no person has none. */
 export function sentenceOf(event: AuditEvent, clientName?: string): Text {
   const { name, clientId } = event
-  const sentence = sentences[name as OfPerson] // undefined for the others
-  if (sentence === undefined) return says('activity.other', { event: { code: name } })
+  const sentence = sentences[name as OfUser] // undefined for the others
+  if (sentence === undefined) return msg('activity.other', { event: { code: name } })
   const app: Value = clientName ?? { code: clientId ?? '' }
-  return says(typeof sentence === 'string' ? sentence : sentence(event), { app })
+  return msg(typeof sentence === 'string' ? sentence : sentence(event), { app })
 }
 
 /** What can be about a person who is there to read it. */
-type OfPerson = Exclude<
+type OfUser = Exclude<
   AuditEventName,
   'person-removed' | 'registration' | `${'key' | 'client' | 'registration'}-${string}`
 >
 
-const sentences: Readonly<Record<OfPerson, Key | ((event: AuditEvent) => Key)>> = {
+const sentences: Readonly<Record<OfUser, Key | ((event: AuditEvent) => Key)>> = {
   'sign-in': ({ clientId }) => (clientId === undefined ? 'activity.signIn' : 'activity.signInFor'),
   'sign-in-failed': 'activity.signInFailed',
   'sign-out': 'activity.signOut',

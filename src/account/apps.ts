@@ -17,8 +17,8 @@ import { isLoopbackUri } from '../domain/redirect-uri.ts'
 import type { ConnectedApp, ConnectedGrant } from '../http/account-models.ts'
 import { ownPages } from '../http/own-pages.ts'
 import { parametersOf } from '../http/parameters.ts'
-import { fromPlace } from '../texts/place.ts'
-import { scopesFor } from '../texts/scopes.ts'
+import { fromPlace } from '../i18n/place.ts'
+import { scopesFor } from '../i18n/scopes.ts'
 
 /** Apps on a page, and grants of one app: a page takes a time that no number of grants can stretch. */
 const appsOnPage = 20
@@ -32,17 +32,17 @@ export function connectedApps(app: FastifyInstance, deps: AppDeps): void {
   const { store, service } = deps
   const { visit, submission, back } = ownPages(app, deps)
   const describe = describer(app, deps)
-  const connections = async (accountId: string, now: Seconds) =>
-    connectionsOf(await store.listOf('grant', accountId), await store.listOf('consent', accountId), now)
+  const connections = async (userId: string, now: Seconds) =>
+    connectionsOf(await store.listOf('grant', userId), await store.listOf('consent', userId), now)
   /** Decides about the user: a grant that is being inserted is waited for, and ends too. */
-  const end = (accountId: string, writes: readonly Write[]) =>
-    store.transact('account', accountId, () => accept(undefined, ...writes))
+  const end = (userId: string, writes: readonly Write[]) =>
+    store.transact('user', userId, () => accept(undefined, ...writes))
 
   app.get('/account/apps', { schema: { hide: true } }, async (request, reply) => {
-    const here = await visit(request, reply, { room: 'apps' })
+    const here = await visit(request, reply, { section: 'apps' })
     if (here === undefined) return reply
     const { frame, hidden, now } = here
-    const known = await connections(here.account.id, now)
+    const known = await connections(here.user.id, now)
     const last = Math.max(1, Math.ceil(known.length / appsOnPage))
     const page = Math.min(pageNumber(request.query), last)
     const shown = known.slice((page - 1) * appsOnPage, page * appsOnPage)
@@ -61,24 +61,24 @@ export function connectedApps(app: FastifyInstance, deps: AppDeps): void {
   })
 
   app.post('/account/apps', { schema: { hide: true } }, async (request, reply) => {
-    const here = await submission(request, reply, { room: 'apps' })
+    const here = await submission(request, reply, { section: 'apps' })
     if (here === undefined) return reply
-    const { form, account, now } = here
-    const withdrawal = { accountId: account.id, by: 'person', at: now, from: request.ip } as const
+    const { form, user, now } = here
+    const withdrawal = { userId: user.id, by: 'person', at: now, from: request.ip } as const
     const [grantId, clientId] = [single(form, 'grant'), single(form, 'client')]
     if (grantId !== undefined) {
       const ended = await store.transact('grant', grantId, (grant) => endGrant(grant, withdrawal))
       return back(reply, ended ? 'disconnected' : 'gone')
     }
-    const known = await connections(account.id, now)
+    const known = await connections(user.id, now)
     if (clientId !== undefined) {
       const connection = known.find((each) => each.clientId === clientId)
       if (connection === undefined) return back(reply, 'gone')
-      await end(account.id, endConnection(connection, withdrawal))
+      await end(user.id, endConnection(connection, withdrawal))
       return back(reply, 'disconnected')
     }
     if (single(form, 'every') === undefined) return back(reply, 'gone')
-    await end(account.id, endConnections(known, withdrawal))
+    await end(user.id, endConnections(known, withdrawal))
     return back(reply, 'all-disconnected')
   })
 }

@@ -5,10 +5,10 @@ import { OAuthError } from '../domain/errors.ts'
 import { single } from '../domain/parameters.ts'
 import { inARowRule } from '../domain/sign-in-throttle.ts'
 import type { Text } from '../domain/text.ts'
-import { noteRefusal } from '../http/errors.ts'
+import { recordRejection } from '../http/errors.ts'
 import type { Submission } from '../http/own-pages.ts'
 import { passwordAttempts } from '../http/password-attempts.ts'
-import { says } from '../texts/catalogue.ts'
+import { msg } from '../i18n/catalogue.ts'
 
 /**
  * Checks the current password in the form of an account page, counted and throttled like a sign-in. Returns what to say
@@ -19,24 +19,24 @@ export function currentPassword(app: FastifyInstance, deps: AppDeps) {
   const isPassword = passwordAttempts(app, deps)
 
   return async (
-    { account, form, now }: Submission,
+    { user, form, now }: Submission,
     request: FastifyRequest,
     reply: FastifyReply,
   ): Promise<Text | undefined> => {
-    if (account.passwordHash === undefined) return undefined
+    if (user.passwordHash === undefined) return undefined
     try {
       const password = single(form, 'current') ?? ''
-      if (await isPassword(request, { account, password }, now)) return undefined
+      if (await isPassword(request, { user, password }, now)) return undefined
     } catch (error) {
       if (!(error instanceof OAuthError) || error.code !== 'temporarily_unavailable') throw error
-      noteRefusal(error, reply)
+      recordRejection(error, reply)
       reply.code(error.status).headers(error.headers)
-      if (error.status !== 429) return says('login.busy')
-      if (error.detail.rule === inARowRule) return says('login.inARow')
-      return says('password.throttled', { later: { in: Number(error.headers['retry-after']) } })
+      if (error.status !== 429) return msg('login.busy')
+      if (error.detail.rule === inARowRule) return msg('login.inARow')
+      return msg('password.throttled', { later: { in: Number(error.headers['retry-after']) } })
     }
-    const occasion = { by: 'person', at: now, from: request.ip } as const
-    await store.write(auditEvent('sign-in-failed', occasion, { accountId: account.id }))
-    return says('password.wrong')
+    const context = { by: 'person', at: now, from: request.ip } as const
+    await store.write(auditEvent('sign-in-failed', context, { userId: user.id }))
+    return msg('password.wrong')
   }
 }

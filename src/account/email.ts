@@ -1,15 +1,15 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { AppDeps } from '../deps.ts'
-import { canonicalEmail, changeProfile, moveEmail } from '../domain/account.ts'
-import { auditEvent, type Occasion } from '../domain/audit.ts'
+import { type AuditContext, auditEvent } from '../domain/audit.ts'
 import { accept, withWrites } from '../domain/decision.ts'
 import { OAuthError } from '../domain/errors.ts'
-import type { Account } from '../domain/model.ts'
+import type { User } from '../domain/model.ts'
 import { single } from '../domain/parameters.ts'
 import type { Text } from '../domain/text.ts'
+import { canonicalEmail, changeProfile, moveEmail } from '../domain/user.ts'
 import { afterResponse } from '../http/after-response.ts'
 import type { Submission, Visit } from '../http/own-pages.ts'
-import { says } from '../texts/catalogue.ts'
+import { msg } from '../i18n/catalogue.ts'
 import { currentPassword } from './current-password.ts'
 import { factorEntry } from './factor-entry.ts'
 
@@ -23,7 +23,7 @@ const page = '/account/email'
  */
 export function ownEmail(app: FastifyInstance, deps: AppDeps): void {
   const { config, service, store } = deps
-  if (!config.accounts.editable.includes('email') || !app.letters.canSend) return
+  if (!config.accounts.editable.includes('email') || !app.emails.canSend) return
   const { visit, submission, back } = factorEntry(app, deps, page, 'profile')
   const passwordProblem = currentPassword(app, deps)
   const later = afterResponse(app, 'an e-mail about a change of address could not be made')
@@ -36,17 +36,17 @@ export function ownEmail(app: FastifyInstance, deps: AppDeps): void {
   app.post(page, { schema: { hide: true } }, async (request, reply) => {
     const here = await submission(request, reply)
     if (here === undefined) return reply
-    const occasion = { by: 'person', at: here.now, from: request.ip } as const
+    const context = { by: 'person', at: here.now, from: request.ip } as const
     const typed = (single(here.form, 'email') ?? '').trim()
     const problem = problemOf(here, typed) ?? (await proofProblem(here, request, reply))
     if (problem !== undefined) return show(here, reply, problem)
     try {
-      if (typed === '') return await remove(here, occasion, reply)
-      return await ask(here, canonicalEmail(typed) ?? '', occasion, reply)
+      if (typed === '') return await remove(here, context, reply)
+      return await ask(here, canonicalEmail(typed) ?? '', context, reply)
     } catch (error) {
       if (!(error instanceof OAuthError) || error.code !== 'temporarily_unavailable') throw error
       reply.code(error.status).headers(error.headers)
-      return show(here, reply, says(error.status === 429 ? 'email.throttled' : 'email.unsent'))
+      return show(here, reply, msg(error.status === 429 ? 'email.throttled' : 'email.unsent'))
     }
   })
 
@@ -55,39 +55,39 @@ export function ownEmail(app: FastifyInstance, deps: AppDeps): void {
 
   /** The same response, at the same time, whether the address belongs to another account or not. */
   const ask = async (
-    { account, now }: Submission,
+    { user, now }: Submission,
     email: string,
-    occasion: Occasion,
+    context: AuditContext,
     reply: FastifyReply,
   ) => {
-    const isProven = account.claims['email_verified'] === true
-    if (email === account.email && isProven) return back(reply, 'email-saved', 'profile')
-    await app.letters.count(account.id, now)
+    const isProven = user.claims['email_verified'] === true
+    if (email === user.email && isProven) return back(reply, 'email-saved', 'profile')
+    await app.emails.count(user.id, now)
     later(reply, async () => {
-      const owner = await store.find('accountByLogin', email)
-      if (owner === undefined) return app.letters.changeEmail(account, email, occasion)
-      if (owner.id === account.id) return app.letters.verifyEmail(account, occasion)
-      return app.letters.tellTaken(owner, now)
+      const owner = await store.find('userByLogin', email)
+      if (owner === undefined) return app.emails.changeEmail(user, email, context)
+      if (owner.id === user.id) return app.emails.verifyEmail(user, context)
+      return app.emails.tellTaken(owner, now)
     })
     return back(reply, 'email-sent', 'profile')
   }
 
-  const remove = async ({ account, now }: Submission, occasion: Occasion, reply: FastifyReply) => {
-    if (account.email === undefined) return back(reply, 'email-removed', 'profile')
-    const undo = await app.letters.announceChange(account, occasion)
-    const isRemoved = await store.transact('account', account.id, (current) => {
+  const remove = async ({ user, now }: Submission, context: AuditContext, reply: FastifyReply) => {
+    if (user.email === undefined) return back(reply, 'email-removed', 'profile')
+    const undo = await app.emails.announceChange(user, context)
+    const isRemoved = await store.transact('user', user.id, (current) => {
       if (current === undefined || current.lockedAt !== undefined) return accept(false)
-      if (current.email !== account.email) return accept(false)
-      const facts = { accountId: current.id, changed: 'email' }
-      const event = auditEvent('person-changed', occasion, facts)
+      if (current.email !== user.email) return accept(false)
+      const facts = { userId: current.id, changed: 'email' }
+      const event = auditEvent('person-changed', context, facts)
       return withWrites({ ...moveEmail(current, '', now, undo), result: true }, event)
     })
     return back(reply, isRemoved ? 'email-removed' : 'gone', 'profile')
   }
 
   const show = (here: Visit, reply: FastifyReply, problem?: Text) => {
-    const { frame, hidden, account } = here
-    const { email, passwordHash } = account
+    const { frame, hidden, user } = here
+    const { email, passwordHash } = user
     const asksPassword = passwordHash !== undefined && !isByPasskey(here)
     const status = problem === undefined || reply.statusCode >= 400 ? reply.statusCode : 400
     return reply.page(
@@ -106,15 +106,15 @@ export function ownEmail(app: FastifyInstance, deps: AppDeps): void {
 }
 
 /** Sends the link that proves the present address; false where no mail server is, or nothing has to be proven. */
-export async function letterSent(
+export async function isVerificationSent(
   app: FastifyInstance,
-  account: Account,
-  occasion: Occasion,
+  user: User,
+  context: AuditContext,
 ): Promise<boolean> {
-  if (!app.letters.canSend || account.claims['email_verified'] === true) return false
+  if (!app.emails.canSend || user.claims['email_verified'] === true) return false
   try {
-    await app.letters.count(account.id, occasion.at)
-    await app.letters.verifyEmail(account, occasion)
+    await app.emails.count(user.id, context.at)
+    await app.emails.verifyEmail(user, context)
     return true
   } catch (error) {
     // The address is saved all the same; the profile offers the link again.
@@ -132,14 +132,14 @@ function isByPasskey({ session }: Visit): boolean {
 }
 
 /** Why this account cannot have this address, whoever else has it. */
-function problemOf({ account, now }: Visit, email: string): Text | undefined {
+function problemOf({ user, now }: Visit, email: string): Text | undefined {
   try {
-    changeProfile(account, { email }, now)
+    changeProfile(user, { email }, now)
     return undefined
   } catch (error) {
     if (!(error instanceof OAuthError)) throw error
-    if (error.detail.rule === 'oidc-core-5.1-email-syntax') return says('email.invalid')
-    if (error.detail.rule === 'lychgate-account-username') return says('email.needed')
+    if (error.detail.rule === 'oidc-core-5.1-email-syntax') return msg('email.invalid')
+    if (error.detail.rule === 'lychgate-account-username') return msg('email.needed')
     throw error
   }
 }

@@ -1,10 +1,10 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import { reachFrom } from '../credentials/factors.ts'
+import { loadAvailableAcrs } from '../credentials/factors.ts'
 import type { AppDeps } from '../deps.ts'
 import { methodsOf, multiFactor } from '../domain/authentication-context.ts'
 import { accept } from '../domain/decision.ts'
 import { recentSeconds } from '../domain/session.ts'
-import type { AccountRoom } from '../http/account-models.ts'
+import type { AccountSection } from '../http/account-models.ts'
 import { ownPages, type Submission, type Visit } from '../http/own-pages.ts'
 import { whileSignedIn } from '../http/while-signed-in.ts'
 
@@ -16,17 +16,17 @@ export function factorEntry(
   app: FastifyInstance,
   deps: AppDeps,
   page: string,
-  room: AccountRoom = 'security',
+  section: AccountSection = 'security',
 ) {
   const { visit, submission, back } = ownPages(app, deps)
-  const entry = { room, recent: true } as const
+  const entry = { section, recent: true } as const
 
   const isProven = async ({ session }: Visit, reply: FastifyReply, back: string): Promise<boolean> => {
     const acr = { values: [multiFactor], essential: false }
     const wanted = { page: back, prompt: [], maxAgeSeconds: recentSeconds, acr }
-    const reach = await reachFrom(deps, wanted, session)
-    if (!reach.includes(multiFactor)) return true
-    await reply.waitForPerson(wanted, 'login')
+    const availableAcrs = await loadAvailableAcrs(deps, wanted, session)
+    if (!availableAcrs.includes(multiFactor)) return true
+    await reply.startInteraction(wanted, 'login')
     return false
   }
 
@@ -58,13 +58,13 @@ function stepUp(app: FastifyInstance, { store }: Pick<AppDeps, 'store'>) {
     }
     // A passkey is made only where the device made sure who holds it.
     const methods = methodsOf(shown, shown.passkey)
-    const present = await app.browser.sessions(reply.request, now)
+    const omitUndefined = await app.browser.sessions(reply.request, now)
     const renamed = { op: 'replaceSession', sessionId: session.id, by: id, methods } as const
     // What ends the sessions of a user decides about the user: so does this, and waits for it.
     const isMore = await whileSignedIn(store, session, () =>
-      store.transact('account', session.accountId, () => accept(undefined, renamed)),
+      store.transact('user', session.userId, () => accept(undefined, renamed)),
     )
-    const beside = present.filter((other) => other.id !== session.id)
+    const beside = omitUndefined.filter((other) => other.id !== session.id)
     if (isMore) app.browser.keepSession(reply, secret, beside)
   }
 }

@@ -1,9 +1,9 @@
 import type { FastifyInstance, FastifyReply } from 'fastify'
 import { drawCode, mintCodeSecret, showCodeSecret, stepOfCode } from '../credentials/one-time-codes.ts'
 import type { AppDeps } from '../deps.ts'
-import { auditEvent, type Occasion } from '../domain/audit.ts'
+import { type AuditContext, auditEvent } from '../domain/audit.ts'
 import { accept, type Decision, withWrites } from '../domain/decision.ts'
-import type { Account, SecondFactor } from '../domain/model.ts'
+import type { SecondFactor, User } from '../domain/model.ts'
 import { single } from '../domain/parameters.ts'
 import {
   beginCodes,
@@ -15,7 +15,7 @@ import {
 } from '../domain/second-factor.ts'
 import type { Text } from '../domain/text.ts'
 import type { Submission, Visit } from '../http/own-pages.ts'
-import { says } from '../texts/catalogue.ts'
+import { msg } from '../i18n/catalogue.ts'
 import { factorEntry } from './factor-entry.ts'
 
 const page = '/account/one-time-codes'
@@ -41,9 +41,9 @@ export function ownCodes(app: FastifyInstance, deps: AppDeps): void {
   app.get(picture, { schema: { hide: true } }, async (request, reply) => {
     const here = await visit(request, reply)
     if (here === undefined) return reply
-    const codes = await store.find('secondFactor', here.account.id)
+    const codes = await store.find('secondFactor', here.user.id)
     if (codes === undefined || codes.confirmedAt !== undefined) return reply.callNotFound()
-    const { uri } = await secretOf(codes, here.account)
+    const { uri } = await secretOf(codes, here.user)
     return reply
       .header('cache-control', 'no-store')
       .header('cross-origin-resource-policy', 'same-origin')
@@ -54,33 +54,33 @@ export function ownCodes(app: FastifyInstance, deps: AppDeps): void {
   app.post(page, { schema: { hide: true } }, async (request, reply) => {
     const here = await submission(request, reply)
     if (here === undefined) return reply
-    const occasion = { by: 'person', at: here.now, from: request.ip } as const
+    const context = { by: 'person', at: here.now, from: request.ip } as const
     switch (single(here.form, 'decision')) {
       case 'begin':
         return back(reply, (await begin(here)) ? 'codes-begun' : 'gone')
       case 'confirm':
-        return confirm(here, occasion, reply)
+        return confirm(here, context, reply)
       case 'renew':
-        return renew(here, occasion, reply)
+        return renew(here, context, reply)
       case 'remove':
-        return back(reply, (await remove(here, occasion)) ? 'codes-removed' : 'gone')
+        return back(reply, (await remove(here, context)) ? 'codes-removed' : 'gone')
       default:
         return back(reply, 'gone')
     }
   })
 
-  const secretOf = ({ accountId, sealedSecret }: SecondFactor, { username }: Account) =>
-    showCodeSecret(keys.unseal(sealedSecret, accountId), config.service.name, username)
+  const secretOf = ({ userId, sealedSecret }: SecondFactor, { username }: User) =>
+    showCodeSecret(keys.unseal(sealedSecret, userId), config.service.name, username)
 
-  const show = async ({ frame, hidden, account, now }: Visit, reply: FastifyReply, shown: Shown = {}) => {
+  const show = async ({ frame, hidden, user, now }: Visit, reply: FastifyReply, shown: Shown = {}) => {
     const { problem, fresh } = shown
-    const codes = await store.find('secondFactor', account.id)
+    const codes = await store.find('secondFactor', user.id)
     const isInUse = codes?.confirmedAt !== undefined
     const model = {
       frame,
       action: service.prefix + page,
       hidden,
-      hasPassword: account.passwordHash !== undefined,
+      hasPassword: user.passwordHash !== undefined,
       ...(codes &&
         isInUse && {
           inUse: {
@@ -90,7 +90,7 @@ export function ownCodes(app: FastifyInstance, deps: AppDeps): void {
         }),
       ...(codes &&
         !isInUse && {
-          setUp: { pictureUrl: service.prefix + picture, secret: (await secretOf(codes, account)).text },
+          setUp: { pictureUrl: service.prefix + picture, secret: (await secretOf(codes, user)).text },
         }),
       ...(fresh !== undefined && { fresh }),
       ...(problem !== undefined && { problem }),
@@ -103,19 +103,19 @@ export function ownCodes(app: FastifyInstance, deps: AppDeps): void {
    * written, when the session of the request has ended or the user was locked.
    */
   const decide = (
-    { account, session }: Submission,
+    { user, session }: Submission,
     decision: (current: SecondFactor | undefined) => Decision<boolean>,
   ): Promise<boolean> =>
-    store.transact('accountCredentials', account.id, (current) => {
+    store.transact('userCredentials', user.id, (current) => {
       const isSignedIn = current?.sessions.some(({ id }) => id === session.id) ?? false
-      if (!isSignedIn || current?.account.lockedAt !== undefined) return accept(false)
+      if (!isSignedIn || current?.user.lockedAt !== undefined) return accept(false)
       return decision(current?.secondFactor)
     })
 
   const begin = (here: Submission): Promise<boolean> => {
-    const { account, now } = here
-    const sealed = keys.seal(mintCodeSecret(random), account.id)
-    return decide(here, (current) => beginCodes(current, account.id, sealed, now))
+    const { user, now } = here
+    const sealed = keys.seal(mintCodeSecret(random), user.id)
+    return decide(here, (current) => beginCodes(current, user.id, sealed, now))
   }
 
   const mint = () => {
@@ -123,44 +123,44 @@ export function ownCodes(app: FastifyInstance, deps: AppDeps): void {
     return { fresh, hashes: fresh.map(hashRecoveryCode) }
   }
 
-  const confirm = async (here: Submission, occasion: Occasion, reply: FastifyReply) => {
-    const { account, form, now } = here
-    const opened = await store.find('secondFactor', account.id)
+  const confirm = async (here: Submission, context: AuditContext, reply: FastifyReply) => {
+    const { user, form, now } = here
+    const opened = await store.find('secondFactor', user.id)
     if (opened === undefined || opened.confirmedAt !== undefined) return back(reply, 'gone')
     const step = await stepOfCode(keys, opened, single(form, 'code') ?? '', now)
     const { fresh, hashes } = mint()
-    const told = auditEvent('second-factor-added', occasion, { accountId: account.id })
+    const event = auditEvent('second-factor-added', context, { userId: user.id })
     const isRight = await decide(here, (current) => {
       const decision = confirmCodes(current, opened, step, hashes, now)
-      return 'result' in decision && decision.result ? withWrites(decision, told) : decision
+      return 'result' in decision && decision.result ? withWrites(decision, event) : decision
     })
-    if (!isRight) return show(here, reply, { problem: says('codes.wrong') })
+    if (!isRight) return show(here, reply, { problem: msg('codes.wrong') })
     await stepUp(here, 'codes', reply)
     return show(here, reply, { fresh })
   }
 
-  const renew = async (here: Submission, occasion: Occasion, reply: FastifyReply) => {
-    const { account } = here
+  const renew = async (here: Submission, context: AuditContext, reply: FastifyReply) => {
+    const { user } = here
     const { fresh, hashes } = mint()
-    const told = auditEvent('recovery-codes-made', occasion, { accountId: account.id })
+    const event = auditEvent('recovery-codes-made', context, { userId: user.id })
     const isDone = await decide(here, (current) => {
       const decision = renewRecoveryCodes(current, hashes)
-      return 'result' in decision && decision.result ? withWrites(decision, told) : decision
+      return 'result' in decision && decision.result ? withWrites(decision, event) : decision
     })
     return isDone ? show(here, reply, { fresh }) : back(reply, 'gone')
   }
 
   /** Ends every other session too: one of them may have begun with a code. */
-  const remove = (here: Submission, occasion: Occasion): Promise<boolean> => {
-    const { account, session } = here
-    const { id: accountId } = account
+  const remove = (here: Submission, context: AuditContext): Promise<boolean> => {
+    const { user, session } = here
+    const { id: userId } = user
     return decide(here, (current) => {
       if (current === undefined) return accept(false)
-      const gone = { op: 'deleteSecondFactor', accountId } as const
+      const gone = { op: 'deleteSecondFactor', userId } as const
       // Codes nobody ever showed were none.
       if (current.confirmedAt === undefined) return accept(true, gone)
-      const others = { op: 'deleteSessionsOf', accountId, except: session.id } as const
-      return accept(true, gone, others, auditEvent('second-factor-removed', occasion, { accountId }))
+      const others = { op: 'deleteSessionsOf', userId, except: session.id } as const
+      return accept(true, gone, others, auditEvent('second-factor-removed', context, { userId }))
     })
   }
 }

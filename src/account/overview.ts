@@ -2,7 +2,7 @@ import type { FastifyInstance } from 'fastify'
 import type { AppDeps } from '../deps.ts'
 import { connectionsOf } from '../domain/connections.ts'
 import { isSessionLive } from '../domain/session.ts'
-import { roomPath } from '../http/account-models.ts'
+import { sectionPath } from '../http/account-models.ts'
 import { ownPages } from '../http/own-pages.ts'
 
 /** The first page of an account and its ways to sign in: how things stand, and where each is looked after. */
@@ -14,10 +14,10 @@ export function ownOverview(app: FastifyInstance, deps: AppDeps): void {
     app.hasRoute({ method: 'GET', url: urlOf(path) }) ? { url: urlOf(path) } : {}
 
   app.get('/account', { schema: { hide: true } }, async (request, reply) => {
-    const here = await visit(request, reply, { room: 'overview' })
+    const here = await visit(request, reply, { section: 'overview' })
     if (here === undefined) return reply
-    const { frame, account, session, now } = here
-    const { id, email, claims } = account
+    const { frame, user, session, now } = here
+    const { id, email, claims } = user
     const sessions = await store.listOf('session', id)
     const connections = connectionsOf(await store.listOf('grant', id), await store.listOf('consent', id), now)
     return reply.page('account-overview', {
@@ -27,39 +27,39 @@ export function ownOverview(app: FastifyInstance, deps: AppDeps): void {
       signedInAgoSeconds: Math.max(1, now - session.authenticatedAt),
       ...(email !== undefined && { email }),
       emailVerified: claims['email_verified'] === true,
-      waysIn: await waysInto(account.id, account.passwordHash !== undefined),
+      waysIn: await waysInto(user.id, user.passwordHash !== undefined),
       urls: {
-        apps: urlOf(roomPath('apps')),
-        sessions: urlOf(roomPath('sessions')),
-        security: urlOf(roomPath('security')),
-        profile: urlOf(roomPath('profile')),
+        apps: urlOf(sectionPath('apps')),
+        sessions: urlOf(sectionPath('sessions')),
+        security: urlOf(sectionPath('security')),
+        profile: urlOf(sectionPath('profile')),
       },
     })
   })
 
   // Whoever else is signed in in this browser is a click away, and so is somebody new.
   app.get('/account/switch', { schema: { hide: true } }, (_request, reply) =>
-    reply.waitForPerson({ page: roomPath('overview'), prompt: ['select_account'] }, 'login'),
+    reply.startInteraction({ page: sectionPath('overview'), prompt: ['select_account'] }, 'login'),
   )
 
   app.get('/account/security', { schema: { hide: true } }, async (request, reply) => {
-    const here = await visit(request, reply, { room: 'security' })
+    const here = await visit(request, reply, { section: 'security' })
     if (here === undefined) return reply
-    const { frame, account } = here
+    const { frame, user } = here
     return reply.page('account-security', {
       frame,
-      waysIn: await waysInto(account.id, account.passwordHash !== undefined),
+      waysIn: await waysInto(user.id, user.passwordHash !== undefined),
       password: { url: urlOf('/account/password') },
       passkeys: ifServed('/account/passkeys'),
       codes: ifServed('/account/one-time-codes'),
     })
   })
 
-  const waysInto = async (accountId: string, password: boolean) => {
-    const codes = await store.find('secondFactor', accountId)
+  const waysInto = async (userId: string, password: boolean) => {
+    const codes = await store.find('secondFactor', userId)
     return {
       password,
-      passkeys: (await store.listOf('passkey', accountId)).length,
+      passkeys: (await store.listOf('passkey', userId)).length,
       codes: codes?.confirmedAt !== undefined,
       recoveryCodes: codes?.confirmedAt === undefined ? 0 : codes.recoveryHashes.length,
     }

@@ -3,7 +3,7 @@ import { creationOptions, verifyCreation } from '../credentials/passkeys.ts'
 import type { AppDeps } from '../deps.ts'
 import { auditEvent } from '../domain/audit.ts'
 import { accept } from '../domain/decision.ts'
-import { untouched } from '../domain/interaction.ts'
+import { noProgress } from '../domain/interaction.ts'
 import type { Passkey } from '../domain/model.ts'
 import { type Parameters, single } from '../domain/parameters.ts'
 import { addPasskey, mostPasskeys } from '../domain/passkey.ts'
@@ -11,8 +11,8 @@ import { hashSecret } from '../domain/secret.ts'
 import type { Text } from '../domain/text.ts'
 import { browserName } from '../http/browser-name.ts'
 import type { Submission, Visit } from '../http/own-pages.ts'
+import { msg } from '../i18n/catalogue.ts'
 import { RecordExists } from '../storage/store.ts'
-import { says } from '../texts/catalogue.ts'
 import { factorEntry } from './factor-entry.ts'
 
 const page = '/account/passkeys'
@@ -39,12 +39,8 @@ export function ownPasskeys(app: FastifyInstance, deps: AppDeps): void {
     return problem === undefined ? back(reply, 'passkey-added') : show(here, reply, problem)
   })
 
-  const show = async (
-    { frame, hidden, account, now, handleOf }: Visit,
-    reply: FastifyReply,
-    problem?: Text,
-  ) => {
-    const passkeys = await store.listOf('passkey', account.id)
+  const show = async ({ frame, hidden, user, now, handleOf }: Visit, reply: FastifyReply, problem?: Text) => {
+    const passkeys = await store.listOf('passkey', user.id)
     const isFull = passkeys.length >= mostPasskeys
     const offer = relyingParty && !isFull ? await offerChallenge(reply, now) : undefined
     const model = {
@@ -63,7 +59,7 @@ export function ownPasskeys(app: FastifyInstance, deps: AppDeps): void {
         offer && {
           creation: {
             options: JSON.stringify(
-              creationOptions(relyingParty, config.service.name, account, passkeys, offer.challenge),
+              creationOptions(relyingParty, config.service.name, user, passkeys, offer.challenge),
             ),
             name: (await browserName(reply.request.headers['user-agent'])) ?? '',
           },
@@ -81,7 +77,7 @@ export function ownPasskeys(app: FastifyInstance, deps: AppDeps): void {
       challenge,
       browserHash: hashSecret(app.browser.ensureSecret(reply.request, reply)),
       request: { page, prompt: [] },
-      ...untouched,
+      ...noProgress,
       createdAt: now,
       expiresAt: now + config.lifetimes.interactionSeconds,
     }
@@ -105,48 +101,48 @@ export function ownPasskeys(app: FastifyInstance, deps: AppDeps): void {
     request: FastifyRequest,
     reply: FastifyReply,
   ): Promise<Text | undefined> => {
-    const { account, form, now } = here
+    const { user, form, now } = here
     const challenge = await takeChallenge(form, request, now)
-    if (challenge === undefined || relyingParty === undefined) return says('passkeys.outdated')
+    if (challenge === undefined || relyingParty === undefined) return msg('passkeys.outdated')
     const made = await verifyCreation(relyingParty, single(form, 'credential'), challenge)
-    if (made === undefined) return says('passkeys.refused')
+    if (made === undefined) return msg('passkeys.refused')
     const name = nameOf(single(form, 'name'))
-    const passkey: Passkey = { ...made, accountId: account.id, name, createdAt: now, usedAt: now }
-    const occasion = { by: 'person', at: now, from: request.ip } as const
+    const passkey: Passkey = { ...made, userId: user.id, name, createdAt: now, usedAt: now }
+    const context = { by: 'person', at: now, from: request.ip } as const
     try {
-      const addition = await store.transact('accountCredentials', account.id, (current) =>
-        addPasskey(current, passkey, here.session.id, occasion),
+      const addition = await store.transact('userCredentials', user.id, (current) =>
+        addPasskey(current, passkey, here.session.id, context),
       )
-      if (addition === 'full') return says('passkeys.full')
-      if (addition === 'gone') return says('passkeys.refused')
+      if (addition === 'full') return msg('passkeys.full')
+      if (addition === 'gone') return msg('passkeys.refused')
       await stepUp(here, 'passkey', reply)
       return undefined
     } catch (error) {
-      if (error instanceof RecordExists) return says('passkeys.known')
+      if (error instanceof RecordExists) return msg('passkeys.known')
       throw error
     }
   }
 
   /** Ends every other session too: one of them may have begun with it. */
   const remove = async (
-    { account, session, now, handleOf }: Submission,
+    { user, session, now, handleOf }: Submission,
     handle: string,
     request: FastifyRequest,
   ): Promise<boolean> => {
-    const passkeys = await store.listOf('passkey', account.id)
+    const passkeys = await store.listOf('passkey', user.id)
     const wanted = passkeys.find(({ id }) => handleOf(id) === handle)
     if (wanted === undefined) return false
-    const { id: accountId } = account
-    const occasion = { by: 'person', at: now, from: request.ip } as const
-    return store.transact('accountCredentials', accountId, (current) => {
-      const present = current?.passkeys ?? []
-      if (!present.some(({ id }) => id === wanted.id)) return accept(false)
-      const facts = { accountId, name: wanted.name, left: present.length - 1 }
+    const { id: userId } = user
+    const context = { by: 'person', at: now, from: request.ip } as const
+    return store.transact('userCredentials', userId, (current) => {
+      const omitUndefined = current?.passkeys ?? []
+      if (!omitUndefined.some(({ id }) => id === wanted.id)) return accept(false)
+      const facts = { userId, name: wanted.name, left: omitUndefined.length - 1 }
       return accept(
         true,
         { op: 'deletePasskey', passkeyId: wanted.id },
-        { op: 'deleteSessionsOf', accountId, except: session.id },
-        auditEvent('passkey-removed', occasion, facts),
+        { op: 'deleteSessionsOf', userId, except: session.id },
+        auditEvent('passkey-removed', context, facts),
       )
     })
   }

@@ -1,15 +1,15 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { AppDeps } from '../deps.ts'
-import { changePassword } from '../domain/account.ts'
 import { auditEvent } from '../domain/audit.ts'
 import { connectionsOf, endConnections } from '../domain/connections.ts'
 import { accept, type Decision, withWrites } from '../domain/decision.ts'
-import type { Account } from '../domain/model.ts'
+import type { User } from '../domain/model.ts'
 import { single } from '../domain/parameters.ts'
 import type { Text } from '../domain/text.ts'
+import { changePassword } from '../domain/user.ts'
 import { ownPages, type Submission, type Visit } from '../http/own-pages.ts'
+import { msg } from '../i18n/catalogue.ts'
 import { hashPassword, passwordFault } from '../passwords.ts'
-import { says } from '../texts/catalogue.ts'
 import { currentPassword } from './current-password.ts'
 
 /**
@@ -21,7 +21,7 @@ export function ownPassword(app: FastifyInstance, deps: AppDeps): void {
   const { visit, submission, back } = ownPages(app, deps)
   const passwordProblem = currentPassword(app, deps)
   const action = `${service.prefix}/account/password`
-  const entry = { room: 'security', recent: true } as const
+  const entry = { section: 'security', recent: true } as const
 
   app.get('/account/password', { schema: { hide: true } }, async (request, reply) => {
     const here = await visit(request, reply, entry)
@@ -35,14 +35,14 @@ export function ownPassword(app: FastifyInstance, deps: AppDeps): void {
     if (problem !== undefined) return show(here, reply, problem)
     const disconnects = single(here.form, 'disconnect') !== undefined
     const changed = await change(here, request, disconnects)
-    if (changed === undefined) return show(here, reply, says('password.overtaken'))
+    if (changed === undefined) return show(here, reply, msg('password.overtaken'))
     // The cookie of before was bound to the old password.
-    app.browser.keepDevice(reply, changed)
+    app.browser.keepKnownBrowser(reply, changed)
     return back(reply, disconnects ? 'password-changed-disconnected' : 'password-changed', 'security')
   })
 
-  const show = ({ frame, hidden, account }: Visit, reply: FastifyReply, problem?: Text) => {
-    const { username, passwordHash } = account
+  const show = ({ frame, hidden, user }: Visit, reply: FastifyReply, problem?: Text) => {
+    const { username, passwordHash } = user
     const model = { frame, action, hidden, username, hasPassword: passwordHash !== undefined }
     const status = problem === undefined || reply.statusCode >= 400 ? reply.statusCode : 400
     return reply.page('account-password', { ...model, ...(problem && { problem }) }, { status })
@@ -50,22 +50,22 @@ export function ownPassword(app: FastifyInstance, deps: AppDeps): void {
 
   /** Undefined when somebody else has changed it meanwhile: then what was typed proves nothing any more. */
   const change = async (
-    { account, session, form, now }: Submission,
+    { user, session, form, now }: Submission,
     request: FastifyRequest,
     disconnects: boolean,
-  ): Promise<Account | undefined> => {
-    const { id: accountId } = account
+  ): Promise<User | undefined> => {
+    const { id: userId } = user
     const passwordHash = await hashPassword(single(form, 'password') ?? '', random)
-    const occasion = { by: 'person', at: now, from: request.ip } as const
+    const context = { by: 'person', at: now, from: request.ip } as const
     const connections = disconnects
-      ? connectionsOf(await store.listOf('grant', accountId), await store.listOf('consent', accountId), now)
+      ? connectionsOf(await store.listOf('grant', userId), await store.listOf('consent', userId), now)
       : []
-    return store.transact('account', accountId, (current): Decision<Account | undefined> => {
-      if (current === undefined || current.passwordHash !== account.passwordHash) return accept(undefined)
+    return store.transact('user', userId, (current): Decision<User | undefined> => {
+      if (current === undefined || current.passwordHash !== user.passwordHash) return accept(undefined)
       return withWrites(
         changePassword(current, passwordHash, now, session.id),
-        auditEvent('person-password-changed', occasion, { accountId }),
-        ...(disconnects ? endConnections(connections, { accountId, ...occasion }, revokedWith) : []),
+        auditEvent('person-password-changed', context, { userId }),
+        ...(disconnects ? endConnections(connections, { userId, ...context }, revokedWith) : []),
       )
     })
   }
@@ -78,6 +78,6 @@ const revokedWith = 'rfc9700-4.14.2-revoke-on-event'
 function chosenBadly({ form }: Submission): Text | undefined {
   const password = single(form, 'password') ?? ''
   const fault = passwordFault(password)
-  if (fault !== undefined) return says(`password.${fault}`)
-  return single(form, 'repeated') === password ? undefined : says('password.differs')
+  if (fault !== undefined) return msg(`password.${fault}`)
+  return single(form, 'repeated') === password ? undefined : msg('password.differs')
 }

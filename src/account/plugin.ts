@@ -14,7 +14,7 @@ import { ownProfile } from './profile.ts'
 import { ownSessions } from './sessions.ts'
 
 /** The page where a person looks after their account. Each room is a file; how one gets in is http/own-pages.ts. */
-export const account: FastifyPluginAsync<AppDeps> = async (app, deps) => {
+export const accountPages: FastifyPluginAsync<AppDeps> = async (app, deps) => {
   const { config } = deps
   await app.register(formBodies, { config })
   app.addHook('preValidation', assertSameSite)

@@ -1,6 +1,5 @@
 import type { FastifyInstance, FastifyReply } from 'fastify'
 import type { AppDeps } from '../deps.ts'
-import { changeProfile } from '../domain/account.ts'
 import { auditEvent } from '../domain/audit.ts'
 import { accept, withWrites } from '../domain/decision.ts'
 import {
@@ -10,13 +9,14 @@ import {
   type TextClaim,
   textClaims,
 } from '../domain/editable-claims.ts'
-import type { Account } from '../domain/model.ts'
+import type { User } from '../domain/model.ts'
 import { type Parameters, single } from '../domain/parameters.ts'
 import type { Text } from '../domain/text.ts'
+import { changeProfile } from '../domain/user.ts'
 import type { AccountProfilePage } from '../http/account-models.ts'
 import { ownPages, type Submission, type Visit } from '../http/own-pages.ts'
-import { says } from '../texts/catalogue.ts'
-import { letterSent } from './email.ts'
+import { msg } from '../i18n/catalogue.ts'
+import { isVerificationSent } from './email.ts'
 
 /** What apps can learn of a person, as far as the operator lets them say it themselves; the address is email.ts. */
 export function ownProfile(app: FastifyInstance, deps: AppDeps): void {
@@ -26,17 +26,17 @@ export function ownProfile(app: FastifyInstance, deps: AppDeps): void {
   const editable = config.accounts.editable.filter((claim) => claim !== 'email')
 
   app.get('/account/profile', { schema: { hide: true } }, async (request, reply) => {
-    const here = await visit(request, reply, { room: 'profile' })
+    const here = await visit(request, reply, { section: 'profile' })
     return here === undefined ? reply : show(here, reply)
   })
 
   app.post('/account/profile', { schema: { hide: true } }, async (request, reply) => {
-    const here = await submission(request, reply, { room: 'profile' })
+    const here = await submission(request, reply, { section: 'profile' })
     if (here === undefined) return reply
-    const { form, account, now } = here
+    const { form, user, now } = here
     if (single(form, 'verify') !== undefined) {
-      const occasion = { by: 'person', at: now, from: request.ip } as const
-      const isSent = await letterSent(app, account, occasion)
+      const context = { by: 'person', at: now, from: request.ip } as const
+      const isSent = await isVerificationSent(app, user, context)
       return back(reply, isSent ? 'email-sent' : 'email-saved')
     }
     const wanted = wantedOf(form)
@@ -49,22 +49,22 @@ export function ownProfile(app: FastifyInstance, deps: AppDeps): void {
   const wantedOf = (form: Parameters): Wanted =>
     Object.fromEntries(editable.map((claim) => [claim, (single(form, claim) ?? '').trim()]))
 
-  const save = async ({ account, now }: Submission, wanted: Wanted, address: string) => {
-    await store.transact('account', account.id, (current) => {
+  const save = async ({ user, now }: Submission, wanted: Wanted, address: string) => {
+    await store.transact('user', user.id, (current) => {
       if (current === undefined) return accept(undefined)
       const claims = changedClaims(current.claims, wanted)
       const changed = Object.keys(claims).join(' ')
       if (changed === '') return accept(undefined)
-      const occasion = { by: 'person', at: now, from: address } as const
+      const context = { by: 'person', at: now, from: address } as const
       return withWrites(
         { ...changeProfile(current, { claims }, now), result: undefined },
-        auditEvent('person-changed', occasion, { accountId: current.id, changed }),
+        auditEvent('person-changed', context, { userId: current.id, changed }),
       )
     })
   }
 
   const show = (
-    { frame, hidden, account }: Visit,
+    { frame, hidden, user }: Visit,
     reply: FastifyReply,
     wanted: Wanted = {},
     faults: ReadonlyMap<TextClaim, ClaimFault> = new Map(),
@@ -73,21 +73,21 @@ export function ownProfile(app: FastifyInstance, deps: AppDeps): void {
       frame,
       action,
       hidden,
-      username: account.username,
+      username: user.username,
       fields: editable.map((claim) => {
         const fault = faults.get(claim)
-        const value = wanted[claim] ?? textOf(account, claim)
+        const value = wanted[claim] ?? textOf(user, claim)
         return { claim, value, ...(fault !== undefined && { fault }) }
       }),
-      facts: Object.keys(account.claims)
+      facts: Object.keys(user.claims)
         .filter((claim) => !notFacts.has(claim) && !editable.some((each) => each === claim))
-        .flatMap((claim) => factOf(account, claim)),
+        .flatMap((claim) => factOf(user, claim)),
       email: {
-        ...(account.email !== undefined && { address: account.email }),
-        verified: account.claims['email_verified'] === true,
-        canVerify: app.letters.canSend,
+        ...(user.email !== undefined && { address: user.email }),
+        verified: user.claims['email_verified'] === true,
+        canVerify: app.emails.canSend,
         ...(config.accounts.editable.includes('email') &&
-          app.letters.canSend && { url: `${service.prefix}/account/email` }),
+          app.emails.canSend && { url: `${service.prefix}/account/email` }),
       },
     }
     return reply.page('account-profile', model, { status: faults.size > 0 ? 400 : 200 })
@@ -115,7 +115,7 @@ function faultsOf(wanted: Wanted): ReadonlyMap<TextClaim, ClaimFault> {
   )
 }
 
-function textOf({ claims }: Account, claim: string): string {
+function textOf({ claims }: User, claim: string): string {
   const value = claims[claim]
   return value === undefined ? '' : String(value)
 }
@@ -123,18 +123,18 @@ function textOf({ claims }: Account, claim: string): string {
 /** What a standard claim is called; a claim of the operator's own has its name only. */
 function labelOf(claim: string): Text | undefined {
   const known = textClaims.find((each) => each === claim)
-  if (known !== undefined) return says(`claim.${known}`)
+  if (known !== undefined) return msg(`claim.${known}`)
   switch (claim) {
     case 'phone_number':
     case 'address':
-      return says(`claim.${claim}`)
+      return msg(`claim.${claim}`)
     default:
       return undefined
   }
 }
 
 /** A claim that only the operator changes, on one line. */
-function factOf({ claims }: Account, claim: string): AccountProfilePage['facts'] {
+function factOf({ claims }: User, claim: string): AccountProfilePage['facts'] {
   const value = claims[claim]
   if (value === undefined || value === '') return []
   const text = typeof value === 'object' ? Object.values(value).join(', ') : String(value)

@@ -8,7 +8,7 @@ import { single } from '../domain/parameters.ts'
 import { isSessionLive } from '../domain/session.ts'
 import type { KnownSession, WayIn } from '../http/account-models.ts'
 import { ownPages, type Visit } from '../http/own-pages.ts'
-import { fromPlace } from '../texts/place.ts'
+import { fromPlace } from '../i18n/place.ts'
 
 /** Where a person is signed in, and ending it: one other browser, or all others. Signing out here is its own page. */
 export function ownSessions(app: FastifyInstance, { service, store, clock }: AppDeps): void {
@@ -16,10 +16,10 @@ export function ownSessions(app: FastifyInstance, { service, store, clock }: App
   const action = `${service.prefix}/account/sessions`
 
   app.get('/account/sessions', { schema: { hide: true } }, async (request, reply) => {
-    const here = await visit(request, reply, { room: 'sessions' })
+    const here = await visit(request, reply, { section: 'sessions' })
     if (here === undefined) return reply
-    const { account, now, frame, hidden } = here
-    const live = (await store.listOf('session', account.id)).filter((session) => isSessionLive(session, now))
+    const { user, now, frame, hidden } = here
+    const live = (await store.listOf('session', user.id)).filter((session) => isSessionLive(session, now))
     const described = live.map((session) => describe(session, here, request.ip))
     // This one first, then the newest.
     const sessions = described.reverse().sort((one, other) => Number(other.here) - Number(one.here))
@@ -27,24 +27,24 @@ export function ownSessions(app: FastifyInstance, { service, store, clock }: App
   })
 
   app.post('/account/sessions', { schema: { hide: true } }, async (request, reply) => {
-    const here = await submission(request, reply, { room: 'sessions' })
+    const here = await submission(request, reply, { section: 'sessions' })
     if (here === undefined) return reply
-    const { account, session, now, form } = here
-    const { id: accountId } = account
-    const told = (which: string) =>
-      auditEvent('session-ended', { by: 'person', at: now, from: request.ip }, { accountId, which })
+    const { user, session, now, form } = here
+    const { id: userId } = user
+    const event = (which: string) =>
+      auditEvent('session-ended', { by: 'person', at: now, from: request.ip }, { userId, which })
     if (single(form, 'others') !== undefined) {
-      await store.write({ op: 'deleteSessionsOf', accountId, except: session.id }, told('others'))
+      await store.write({ op: 'deleteSessionsOf', userId, except: session.id }, event('others'))
       return back(reply, 'sessions-ended')
     }
     const wanted = single(form, 'session')
-    const others = (await store.listOf('session', accountId)).filter(({ id }) => id !== session.id)
+    const others = (await store.listOf('session', userId)).filter(({ id }) => id !== session.id)
     const other = others.find(({ id }) => here.handleOf(id) === wanted)
     if (other === undefined) return back(reply, 'gone')
     const ended = await store.transact('session', other.id, (found) =>
       found === undefined
         ? accept(false)
-        : accept(true, { op: 'deleteSession', sessionId: other.id }, told('one')),
+        : accept(true, { op: 'deleteSession', sessionId: other.id }, event('one')),
     )
     return back(reply, ended ? 'session-ended' : 'gone')
   })

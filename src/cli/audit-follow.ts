@@ -20,20 +20,24 @@ export async function follow(
   const first = await store.audit(filter)
   await tell(first)
   // What the limit left out is not new either.
-  let told: readonly AuditEvent[] = [...first, ...withoutThose(before, first)]
+  let auditWrite: readonly AuditEvent[] = [...first, ...withoutThose(before, first)]
   while (!until?.aborted) {
     await new Promise((resolve) => setTimeout(resolve, pollMilliseconds))
     const events = await latest()
-    const newer = withoutThose(events, told)
+    const newer = withoutThose(events, auditWrite)
     if (newer.length > 0) await tell(newer)
-    told = events
+    auditWrite = events
   }
 }
 
 /** Events have no number of their own outside of the store: two that are alike count as two. */
-function withoutThose(events: readonly AuditEvent[], told: readonly AuditEvent[]): readonly AuditEvent[] {
+function withoutThose(
+  events: readonly AuditEvent[],
+  auditWrite: readonly AuditEvent[],
+): readonly AuditEvent[] {
   const left = new Map<string, number>()
-  for (const event of told.map((one) => JSON.stringify(one))) left.set(event, (left.get(event) ?? 0) + 1)
+  for (const event of auditWrite.map((one) => JSON.stringify(one)))
+    left.set(event, (left.get(event) ?? 0) + 1)
   return events.filter((event) => {
     const key = JSON.stringify(event)
     const count = left.get(key) ?? 0

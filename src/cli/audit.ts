@@ -5,7 +5,7 @@ import { systemClock } from '../system.ts'
 import { parseSpan } from './durations.ts'
 import { addLocationFlags, type LocationFlags, withStore } from './open.ts'
 import { instant, jsonText, printColumns, printJson } from './print.ts'
-import { findPerson, isSub } from './user/person.ts'
+import { findUser, isSub } from './user/find-user.ts'
 
 interface AuditFlags extends LocationFlags {
   readonly since?: Seconds
@@ -72,15 +72,15 @@ async function filterOf(
   return {
     since: since === undefined ? 0 : systemClock() - since,
     name: event,
-    accountId: user === undefined ? undefined : await accountIdOf(user, store),
+    userId: user === undefined ? undefined : await userIdOf(user, store),
     clientId: client,
     limit,
   }
 }
 
 /** A person who was removed has no name any more, and is found by their sub. */
-async function accountIdOf(user: string, store: Store): Promise<string> {
-  return isSub(user) ? user : (await findPerson(store, user)).id
+async function userIdOf(user: string, store: Store): Promise<string> {
+  return isSub(user) ? user : (await findUser(store, user)).id
 }
 
 type Names = ReadonlyMap<string, string>
@@ -88,27 +88,27 @@ type Names = ReadonlyMap<string, string>
 /** User names by sub: the log itself has none, so that it forgets them with their people. */
 async function namesOf(events: readonly AuditEvent[], store: Store): Promise<Names> {
   const names = new Map<string, string>()
-  for (const id of new Set(events.flatMap(({ accountId }) => accountId ?? []))) {
-    const account = await store.find('account', id)
-    if (account !== undefined) names.set(id, account.username)
+  for (const id of new Set(events.flatMap(({ userId }) => userId ?? []))) {
+    const user = await store.find('user', id)
+    if (user !== undefined) names.set(id, user.username)
   }
   return names
 }
 
-function describe({ name, at, by, from, accountId, clientId, facts }: AuditEvent, names: Names) {
+function describe({ name, at, by, from, userId, clientId, facts }: AuditEvent, names: Names) {
   return {
     at,
     event: name,
     by,
     ...(from !== undefined && { from }),
-    ...(accountId !== undefined && { sub: accountId, username: names.get(accountId) }),
+    ...(userId !== undefined && { sub: userId, username: names.get(userId) }),
     ...(clientId !== undefined && { client_id: clientId }),
     ...facts,
   }
 }
 
-function lineOf({ name, at, by, from = '', accountId, clientId, facts }: AuditEvent, names: Names): string[] {
-  const who = accountId === undefined ? '' : (names.get(accountId) ?? accountId)
+function lineOf({ name, at, by, from = '', userId, clientId, facts }: AuditEvent, names: Names): string[] {
+  const who = userId === undefined ? '' : (names.get(userId) ?? userId)
   const rest = Object.entries(facts).map(([fact, value]) => `${fact}=${readable(fact, value)}`)
   return [instant(at), name, by, from, who, clientId ?? '', rest.join(' ')]
 }

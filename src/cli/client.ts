@@ -1,7 +1,7 @@
 import { type Command, Option } from 'commander'
 import { addMetadataFlags } from './client/flags.ts'
+import { addYesFlag } from './confirm-or-abort.ts'
 import { parseSpan } from './durations.ts'
-import { addYesFlag } from './insist.ts'
 import { addOperatorFlags } from './open.ts'
 
 const addHelp = `

@@ -5,8 +5,8 @@ import { loadConfig } from '../config/load.ts'
 import type { Config } from '../config/schema.ts'
 import { type MovableClock, movableClock } from '../dev/clock.ts'
 import { changeOf } from '../dev/clock-routes.ts'
-import { type DevelopmentPerson, developmentPeople, passwordOf, seedPeople } from '../dev/people.ts'
 import { assertListed } from '../dev/shortcuts.ts'
+import { type DevelopmentUser, developmentUsers, passwordOf, seedUsers } from '../dev/users.ts'
 import { OAuthError } from '../domain/errors.ts'
 import { findFreePort } from '../http/free-port.ts'
 import type { Store } from '../storage/store.ts'
@@ -28,7 +28,7 @@ export interface DevFlags extends ServerFlags {
 /** `lychgate dev`: a server to develop against, with people whose passwords everybody knows. */
 export async function dev({
   config: file,
-  people: peopleFile,
+  people: usersFile,
   time,
   autoSignIn,
   autoConsent,
@@ -40,24 +40,24 @@ export async function dev({
   )
   const faults = [...developmentFaults(config)]
   if (faults.length > 0) throw new ConfigError(faults)
-  const people = await peopleOf(peopleFile)
+  const people = await usersOf(usersFile)
   const clock = await clockAt(time)
   makeFolder(config.data)
   const secret = config.secret ?? keepDevSecret(config.data, systemRandom)
   let taken: readonly string[] = []
   const seed = async (store: Store) => {
-    taken = await seedPeople(store, clock, people)
+    taken = await seedUsers(store, clock, people)
     await assertListed(config, store)
   }
   await runServer({ ...config, secret }, seed, { logTo: readableLog(process.stdout, config.issuer) }, clock)
   process.stdout.write(banner(config, { people, taken, clock }))
 }
 
-async function peopleOf(file: string | undefined): Promise<readonly DevelopmentPerson[]> {
-  if (file === undefined) return developmentPeople
+async function usersOf(file: string | undefined): Promise<readonly DevelopmentUser[]> {
+  if (file === undefined) return developmentUsers
   // Loaded late: most have no such file, and it is YAML.
-  const { readPeople } = await import('../dev/read-people.ts')
-  return readPeople(file)
+  const { readUsers } = await import('../dev/read-users.ts')
+  return readUsers(file)
 }
 
 /** @throws {ConfigError} unless `time` is an instant, or a duration from now. */
@@ -83,7 +83,7 @@ async function settlePort(config: Config): Promise<Config> {
 
 /** Who can sign in, and when it is. */
 interface Scene {
-  readonly people: readonly DevelopmentPerson[]
+  readonly people: readonly DevelopmentUser[]
   /** User names that belong to somebody else. */
   readonly taken: readonly string[]
   readonly clock: MovableClock

@@ -1,7 +1,7 @@
 import { text } from 'node:stream/consumers'
 import type { Command } from 'commander'
-import { clauseOf } from '../domain/clause.ts'
-import type { RefusalRecord } from '../domain/model.ts'
+import { clauseOf } from '../domain/clause-of-rule.ts'
+import type { Rejection } from '../domain/model.ts'
 import type { Store } from '../storage/store.ts'
 import { systemClock } from '../system.ts'
 import { type ExplainedToken, explainToken, type Facts } from './explained-token.ts'
@@ -42,15 +42,15 @@ async function explainCommand(given: string, flags: ExplainFlags): Promise<void>
   const asked = (given === '-' ? await text(process.stdin) : given).trim()
   if (asked === '') throw new CommandFailed('there is nothing to explain')
   await withStore(flags, async (store, config) => {
-    if (requestId.test(asked)) return show(ofRefusal(await findRefusal(store, asked)), flags)
+    if (requestId.test(asked)) return show(ofRejection(await findRejection(store, asked)), flags)
     const keys = await openConfiguredKeys(store, config)
     show(ofToken(await explainToken(asked, { store, keys, now: systemClock() })), flags)
   })
 }
 
-async function findRefusal(store: Store, id: string): Promise<RefusalRecord> {
-  const refusal = await store.find('refusal', id.toLowerCase())
-  if (refusal !== undefined) return refusal
+async function findRejection(store: Store, id: string): Promise<Rejection> {
+  const rejection = await store.find('rejection', id.toLowerCase())
+  if (rejection !== undefined) return rejection
   throw new CommandFailed(
     'no rejected request has this id here: it was answered, the path or method was not served (404, 405), it is older than the newest (refusalsKept), or it came in a flood or from a network with too many; the log has every one',
   )
@@ -66,15 +66,15 @@ interface Explanation {
   readonly sections: Readonly<Record<string, Facts>>
 }
 
-function ofRefusal(refusal: RefusalRecord): Explanation {
-  const { id, at, method, path, status, error, why, rule, stored, received, client } = refusal
+function ofRejection(rejection: Rejection): Explanation {
+  const { id, at, method, path, status, error, why, rule, stored, received, client } = rejection
   const clause = clauseOf(rule)
   return {
     headline: `${method} ${path} was refused with ${status} ${error}`,
     why,
     rule,
     clause,
-    json: { ...refusal, clause },
+    json: { ...rejection, clause },
     sections: { '': { stored, received, client, at, request: id } },
   }
 }

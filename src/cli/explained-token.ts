@@ -45,9 +45,9 @@ async function explainLink(text: string, { store, now }: Sources): Promise<Expla
     const why = 'no link has it: it was used, it expired, or a part of it is missing'
     return { kind, active: false, why, rule, received: {}, stored: {} }
   }
-  const { purpose, accountId, createdAt, expiresAt } = link
-  const account = accountId === undefined ? undefined : await store.find('account', accountId)
-  const stored = { purpose, username: account?.username, sent: link.email, createdAt, expiresAt }
+  const { purpose, userId, createdAt, expiresAt } = link
+  const user = userId === undefined ? undefined : await store.find('user', userId)
+  const stored = { purpose, username: user?.username, sent: link.email, createdAt, expiresAt }
   if (now < expiresAt) return { kind, active: true, received: {}, stored }
   return { kind, active: false, why: 'it expired', rule, received: {}, stored }
 }
@@ -145,13 +145,13 @@ function verdict(token: Ending, grant: GrantOfToken | undefined, now: Seconds) {
 
 async function factsOf(grant: Grant | undefined, store: Store): Promise<Facts> {
   if (grant === undefined) return {}
-  const [client, account] = await Promise.all([
+  const [client, user] = await Promise.all([
     store.find('client', grant.clientId),
-    store.find('account', grant.accountId),
+    store.find('user', grant.userId),
   ])
   return {
     client: [grant.clientId, client?.name].filter(Boolean).join(' '),
-    person: account?.username,
+    person: user?.username,
     scope: grant.scope,
     resource: grant.resource,
     approvedAt: grant.approvedAt,

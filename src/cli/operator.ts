@@ -1,5 +1,5 @@
 import { hostname, userInfo } from 'node:os'
-import type { Occasion } from '../domain/audit.ts'
+import type { AuditContext } from '../domain/audit.ts'
 import { systemClock } from '../system.ts'
 
 /** Who runs this command, for the audit log: `user@host`, the user being the one who called sudo. */
@@ -8,7 +8,7 @@ export function operatorName(): string {
 }
 
 /** A command that changes something now. */
-export function operatorOccasion(): Occasion {
+export function operatorContext(): AuditContext {
   return { by: 'operator', at: systemClock(), from: operatorName() }
 }
 

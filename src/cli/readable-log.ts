@@ -43,7 +43,7 @@ function describe(line: Line, issuer: string): string | undefined {
   const { level, time, msg, method, path = '', status, ms } = line
   if (method !== undefined) {
     if (isLook(line)) return undefined
-    return [`${clock(time)} ${status} ${method} ${visible(path)} ${ms} ms`, ...refusal(line, issuer)].join(
+    return [`${clock(time)} ${status} ${method} ${visible(path)} ${ms} ms`, ...rejection(line, issuer)].join(
       '\n',
     )
   }
@@ -57,7 +57,7 @@ function isLook({ error, path = '' }: Line): boolean {
   return error === undefined && /^(?:\/.*)?\/(?:_dev\/(?:flows|try|assets)|assets)\b/.test(path)
 }
 
-function refusal(
+function rejection(
   { error, why, rule, stored, received, cause, reqId, path = '' }: Line,
   issuer: string,
 ): readonly string[] {

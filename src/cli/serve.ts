@@ -2,7 +2,7 @@ import { ConfigError } from '../config/error.ts'
 import { loadConfig } from '../config/load.ts'
 import type { Store } from '../storage/store.ts'
 import { readDevSecret } from './dev-secret.ts'
-import { linkForFirstPerson, sayWhereToBegin } from './first-person.ts'
+import { linkForFirstUser, sayWhereToBegin } from './first-user.ts'
 import { runServer } from './run-server.ts'
 import type { ServerFlags } from './server-flags.ts'
 
@@ -16,13 +16,13 @@ export async function serve({ config: file, ...flags }: ServerFlags): Promise<vo
   }
   let link: string | undefined
   await runServer({ ...config, secret }, async (store, clock, random) => {
-    await refuseDevelopmentPeople(store)
-    link = await linkForFirstPerson(config, store, clock, random)
+    await rejectDevelopmentUsers(store)
+    link = await linkForFirstUser(config, store, clock, random)
   })
   if (link !== undefined) sayWhereToBegin(link, config.lifetimes.firstPersonSeconds)
 }
 
-async function refuseDevelopmentPeople(store: Store): Promise<void> {
+async function rejectDevelopmentUsers(store: Store): Promise<void> {
   const { seeded: people } = await store.population()
   const [first] = people
   if (first === undefined) return

@@ -1,5 +1,5 @@
 import type { Command } from 'commander'
-import { addYesFlag } from './insist.ts'
+import { addYesFlag } from './confirm-or-abort.ts'
 import { addOperatorFlags } from './open.ts'
 
 const listHelp = `

@@ -1,5 +1,5 @@
-import { deviceSeconds } from '../domain/device.ts'
 import type { KeyPolicy } from '../domain/key-rotation.ts'
+import { knownBrowserSeconds } from '../domain/known-browser.ts'
 import type { Config } from './schema.ts'
 
 /**
@@ -29,7 +29,7 @@ export function keyPolicy({
     publishAheadSeconds: keys.publishAheadSeconds,
     overlapSeconds: {
       signing: Math.max(lifetimes.idTokenSeconds, accessTokenSeconds, lifetimes.sessionAbsoluteSeconds) + lag,
-      handle: Math.max(grantSeconds, deviceSeconds) + lag,
+      handle: Math.max(grantSeconds, knownBrowserSeconds) + lag,
     },
   }
 }

@@ -1,6 +1,6 @@
-import { accentFault } from '../look/accent.ts'
-import { textFaults } from '../texts/faults.ts'
-import { languagesOf } from '../texts/texts.ts'
+import { textFaults } from '../i18n/faults.ts'
+import { languagesOf } from '../i18n/i18n.ts'
+import { accentFault } from '../theme/accent.ts'
 import type { Config } from './schema.ts'
 
 /** What is wrong with the settings of the pages: colour, links, language and texts. */

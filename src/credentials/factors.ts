@@ -1,4 +1,4 @@
-import { type Factors, lacksContext, reachOf } from '../domain/authentication-context.ts'
+import { availableAcrs, type Factors, lacksAcr } from '../domain/authentication-context.ts'
 import type { Session, SignInRequest } from '../domain/model.ts'
 import type { Service } from '../service.ts'
 import type { Store } from '../storage/store.ts'
@@ -10,23 +10,23 @@ export interface FactorSources {
 }
 
 /** What a person can show at a sign-in; codes count from the first that was shown, passkeys where they work. */
-export async function factorsOf({ store, service }: FactorSources, accountId: string): Promise<Factors> {
-  const account = await store.find('account', accountId)
-  const secondFactor = await store.find('secondFactor', accountId)
-  const passkeys = service.relyingParty === undefined ? [] : await store.listOf('passkey', accountId)
+export async function factorsOf({ store, service }: FactorSources, userId: string): Promise<Factors> {
+  const user = await store.find('user', userId)
+  const secondFactor = await store.find('secondFactor', userId)
+  const passkeys = service.relyingParty === undefined ? [] : await store.listOf('passkey', userId)
   return {
-    password: account?.passwordHash !== undefined,
+    password: user?.passwordHash !== undefined,
     codes: secondFactor?.confirmedAt !== undefined,
     passkey: passkeys.length > 0,
   }
 }
 
 /** The context classes somebody signed in can step up to; looked up only where the session has none that was asked for. */
-export async function reachFrom(
+export async function loadAvailableAcrs(
   sources: FactorSources,
   { acr }: SignInRequest,
   session: Session | undefined,
 ): Promise<readonly string[]> {
-  if (session === undefined || !lacksContext(session.methods, acr)) return []
-  return reachOf(await factorsOf(sources, session.accountId))
+  if (session === undefined || !lacksAcr(session.methods, acr)) return []
+  return availableAcrs(await factorsOf(sources, session.userId))
 }

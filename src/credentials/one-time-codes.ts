@@ -38,14 +38,14 @@ export async function drawCode(uri: string): Promise<string> {
 /** The time step whose code this is, RFC 6238 §4.2, or undefined. Spaces do not matter. */
 export async function stepOfCode(
   keys: Pick<KeyRing, 'unseal'>,
-  { accountId, sealedSecret }: SecondFactor,
+  { userId, sealedSecret }: SecondFactor,
   typed: string,
   now: Seconds,
 ): Promise<number | undefined> {
   const token = typed.replaceAll(/\s/g, '')
   if (!/^[0-9]{6}$/.test(token)) return undefined
   const { Secret, TOTP } = await import('otpauth')
-  const secret = new Secret({ buffer: bufferOf(keys.unseal(sealedSecret, accountId)) })
+  const secret = new Secret({ buffer: bufferOf(keys.unseal(sealedSecret, userId)) })
   const timestamp = now * 1000
   const delta = TOTP.validate({ ...form, token, secret, timestamp, window })
   return delta === null ? undefined : Math.floor(now / form.period) + delta

@@ -1,5 +1,5 @@
 import type { AuthenticationResponseJSON } from '@simplewebauthn/server'
-import type { Account, Passkey } from '../domain/model.ts'
+import type { Passkey, User } from '../domain/model.ts'
 import type { Service } from '../service.ts'
 import { readAssertionResponse, readCreation } from './read-credential.ts'
 
@@ -35,18 +35,18 @@ export function assertionOptions({ id }: RelyingParty, challenge: string, allowe
 export function creationOptions(
   { id }: RelyingParty,
   serviceName: string,
-  account: Account,
+  user: User,
   existing: readonly Passkey[],
   challenge: string,
 ) {
-  const { name = account.username } = account.claims
+  const { name = user.username } = user.claims
   return {
     challenge,
     timeout,
     rp: { id, name: serviceName },
     user: {
-      id: Buffer.from(account.id).toString('base64url'),
-      name: account.username,
+      id: Buffer.from(user.id).toString('base64url'),
+      name: user.username,
       displayName: String(name),
     },
     pubKeyCredParams: algorithms.map((alg) => ({ type: 'public-key', alg })),
@@ -94,7 +94,7 @@ export async function verifyAssertion(
 ): Promise<Assertion | undefined> {
   const { verifyAuthenticationResponse } = await import('@simplewebauthn/server')
   const owner = response.response.userHandle
-  const isOwners = owner === undefined ? mode === 'second' : isSame(owner, passkey.accountId)
+  const isOwners = owner === undefined ? mode === 'second' : isSame(owner, passkey.userId)
   if (!isOwners) return undefined
   try {
     const { verified, authenticationInfo } = await verifyAuthenticationResponse({
@@ -115,7 +115,7 @@ export async function verifyAssertion(
 }
 
 /** A passkey a browser made, before it has a name. */
-export type NewPasskey = Omit<Passkey, 'accountId' | 'name' | 'createdAt' | 'usedAt'>
+export type NewPasskey = Omit<Passkey, 'userId' | 'name' | 'createdAt' | 'usedAt'>
 
 /** The passkey a browser made for this challenge, Web Authentication §7.1; undefined when it is not one we can use. */
 export async function verifyCreation(
@@ -154,6 +154,6 @@ function descriptor({ id, transports }: Passkey) {
   return { type: 'public-key', id, ...(transports.length > 0 && { transports }) }
 }
 
-function isSame(handle: string, accountId: string): boolean {
-  return Buffer.from(handle, 'base64url').toString() === accountId
+function isSame(handle: string, userId: string): boolean {
+  return Buffer.from(handle, 'base64url').toString() === userId
 }

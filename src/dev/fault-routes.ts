@@ -3,10 +3,10 @@ import fp from 'fastify-plugin'
 import { OAuthError } from '../domain/errors.ts'
 import { every } from '../domain/parameters.ts'
 import { parametersOf } from '../http/parameters.ts'
+import { applyFault, describeFault } from './apply-fault.ts'
 import { endpoints, type FaultBook, FaultOrder, openFaultBook, pathOf } from './faults.ts'
 import { requireBody } from './json-body.ts'
 import type { DevDeps, DevPart } from './plugin.ts'
-import { inWords, strike } from './strike.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {
@@ -27,10 +27,10 @@ export const faultHooks = fp<DevDeps>(
       const clientId = await claimedClient(request, deps)
       const fault = book.claim({ path, clientId })
       if (fault === undefined) return
-      const words = inWords(fault, request)
-      request.log.warn({ fault: fault.fault, client: clientId }, words)
-      if (app.hasDecorator('recorder')) app.recorder.note(request, words)
-      strike(fault, reply)
+      const description = describeFault(fault, request)
+      request.log.warn({ fault: fault.fault, client: clientId }, description)
+      if (app.hasDecorator('recorder')) app.recorder.note(request, description)
+      applyFault(fault, reply)
     })
   },
   { name: 'faults' },
@@ -64,15 +64,15 @@ function requireTarget({
   ms,
   retry_after: retryAfter,
 }: FaultOrder): void {
-  const refuse = (description: string) => {
+  const reject = (description: string) => {
     throw new OAuthError('invalid_request', description, { rule: 'lychgate-dev-fault' })
   }
-  if (endpoint === undefined && clientId === undefined) refuse('endpoint or client_id must be there')
+  if (endpoint === undefined && clientId === undefined) reject('endpoint or client_id must be there')
   if (endpoint !== undefined && pathOf(endpoint) === undefined) {
-    refuse(`endpoint must be ${Object.keys(endpoints).join(', ')} or a path that begins with a slash`)
+    reject(`endpoint must be ${Object.keys(endpoints).join(', ')} or a path that begins with a slash`)
   }
-  if (ms !== undefined && fault !== 'delay') refuse('ms belongs to the fault delay')
-  if (retryAfter !== undefined && fault !== '503') refuse('retry_after belongs to the fault 503')
+  if (ms !== undefined && fault !== 'delay') reject('ms belongs to the fault delay')
+  if (retryAfter !== undefined && fault !== '503') reject('retry_after belongs to the fault 503')
 }
 
 function pathBelow(prefix: string, url: string): string | undefined {

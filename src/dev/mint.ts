@@ -2,15 +2,15 @@ import { hash } from 'node:crypto'
 import { type Static, Type } from '@sinclair/typebox'
 import type { FastifyInstance } from 'fastify'
 import type { AppDeps } from '../deps.ts'
-import { canonicalLogin } from '../domain/account.ts'
 import { auditGrant } from '../domain/audit.ts'
 import { type Issued, redeemCode } from '../domain/authorization-code.ts'
 import { parseAuthorizationRequest, resolveRedirectUri } from '../domain/authorization-request.ts'
 import { OAuthError } from '../domain/errors.ts'
 import { openHandle } from '../domain/handle.ts'
-import type { Account, Client, Seconds } from '../domain/model.ts'
+import type { Client, Seconds, User } from '../domain/model.ts'
 import type { Resource, Resources } from '../domain/resource.ts'
 import { beginSession } from '../domain/session.ts'
+import { canonicalLogin } from '../domain/user.ts'
 import { tokenIssuer } from '../rfc6749-authorization/grants/token-issuer.ts'
 import { requireSpan } from './instants.ts'
 import { tokenClient } from './token-client.ts'
@@ -48,7 +48,7 @@ export function tokenMint(app: FastifyInstance, deps: AppDeps) {
 
   return async (order: TokenOrder, from: string) => {
     const now = clock()
-    const account = await requireAccount(deps, order.user)
+    const user = await requireUser(deps, order.user)
     const client =
       order.client_id === undefined ? await ownClient() : await requireClient(deps, order.client_id)
     const verifier = random(32).toString('base64url')
@@ -66,7 +66,7 @@ export function tokenMint(app: FastifyInstance, deps: AppDeps) {
     const span = requireSpan(order, usualSeconds(request.resource, service.resources), now)
     const at = span.issuedAt
     const resources = withLifetime(service.resources, span.seconds)
-    const session = beginSession('', account.id, ['pwd'], config.lifetimes, at)
+    const session = beginSession('', user.id, ['pwd'], config.lifetimes, at)
     const { grant, code } = app.approve(request, client, session, request.scope, at)
     const handle = openHandle(keys.handles, code, 'code')
     if (handle === undefined) throw new TypeError('a code just made cannot be opened')
@@ -82,7 +82,7 @@ export function tokenMint(app: FastifyInstance, deps: AppDeps) {
     return {
       ...answer,
       expires_in: at + span.seconds - now,
-      sub: account.id,
+      sub: user.id,
       client_id: client.id,
       issued_at: at,
       expires_at: at + span.seconds,
@@ -96,14 +96,14 @@ export function tokenMint(app: FastifyInstance, deps: AppDeps) {
   }
 }
 
-async function requireAccount({ store }: Pick<AppDeps, 'store'>, user: string): Promise<Account> {
-  const login = canonicalLogin(user)
-  const named = login === undefined ? undefined : await store.find('accountByLogin', login)
-  const account = named ?? (await store.find('account', user))
-  if (account !== undefined) return account
+async function requireUser({ store }: Pick<AppDeps, 'store'>, login: string): Promise<User> {
+  const canonical = canonicalLogin(login)
+  const named = canonical === undefined ? undefined : await store.find('userByLogin', canonical)
+  const user = named ?? (await store.find('user', login))
+  if (user !== undefined) return user
   throw new OAuthError('invalid_request', 'user is nobody here', {
     rule: 'lychgate-dev-token',
-    received: user,
+    received: login,
   })
 }
 

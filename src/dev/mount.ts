@@ -72,7 +72,7 @@ export function settle(app: FastifyInstance, path: string, outer: Mounts['outer'
   })
   app.addHook('onSend', async (request, reply) => {
     const host = outer(request)
-    if (host !== undefined) host.refusal = request.refusal
+    if (host !== undefined) host.rejection = request.rejection
     const cookies = [reply.getHeader('set-cookie') ?? []].flat().map(String)
     if (cookies.length === 0) return
     // A longer path comes first in what a browser sends, RFC 6265 §5.4, and of one name the first counts. `__Host-`

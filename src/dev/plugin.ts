@@ -22,8 +22,8 @@ import { startPage } from './start-page.ts'
 import { tokenRoutes } from './token-routes.ts'
 import { tryRoutes } from './try/routes.ts'
 
-export { underRecording } from './flows/recorder.ts'
-export { withKnownPasswords } from './people.ts'
+export { withRecording } from './flows/recorder.ts'
+export { withKnownPasswords } from './users.ts'
 
 /** What the parts of a development server are given: as everybody, and a clock that can be moved. */
 export interface DevDeps extends AppDeps {

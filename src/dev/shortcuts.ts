@@ -1,7 +1,7 @@
 import { ConfigError } from '../config/error.ts'
 import type { Config } from '../config/schema.ts'
-import { canonicalLogin } from '../domain/account.ts'
-import type { Account } from '../domain/model.ts'
+import type { User } from '../domain/model.ts'
+import { canonicalLogin } from '../domain/user.ts'
 import type { Shortcuts } from '../interaction/shortcuts.ts'
 import type { Store } from '../storage/store.ts'
 
@@ -16,23 +16,22 @@ export function shortcutsOf({
   readonly config: Pick<Config, 'dev'>
   readonly store: Pick<Store, 'find' | 'list'>
 }): Shortcuts {
-  const usable = (account: Account | undefined) =>
-    account?.seeded && account.lockedAt === undefined ? account : undefined
+  const usable = (user: User | undefined) => (user?.seeded && user.lockedAt === undefined ? user : undefined)
   const named = async (login: string) => {
     const canonical = canonicalLogin(login)
-    return usable(canonical === undefined ? undefined : await store.find('accountByLogin', canonical))
+    return usable(canonical === undefined ? undefined : await store.find('userByLogin', canonical))
   }
 
   return {
     agrees: dev.autoConsent === 'on',
     people: async () =>
-      (await store.list('account'))
+      (await store.list('user'))
         .filter(usable)
         .sort((one, other) => (one.username < other.username ? -1 : 1))
         .slice(0, mostListed),
     signsIn: async ({ requiredSub, loginHint }) => {
       if (dev.autoSignIn === undefined && dev.loginHintSignsIn === 'off') return undefined
-      if (requiredSub !== undefined) return usable(await store.find('account', requiredSub))
+      if (requiredSub !== undefined) return usable(await store.find('user', requiredSub))
       const hinted = loginHint === undefined ? undefined : await named(loginHint)
       return hinted ?? (dev.autoSignIn === undefined ? undefined : named(dev.autoSignIn))
     },

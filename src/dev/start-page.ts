@@ -5,8 +5,8 @@ import type {} from './fault-routes.ts'
 import type { Fault } from './faults.ts'
 import { describeFlow } from './flows/describe-flow.ts'
 import { type FlowLine, lineOf } from './flows/page-models.ts'
-import { knownPassword } from './people.ts'
 import type { DevDeps } from './plugin.ts'
+import { knownPassword } from './users.ts'
 
 /** What a developer looks for first. */
 export interface StartPage {
@@ -38,14 +38,14 @@ const labels: Readonly<Record<string, string>> = {
   end_session_endpoint: 'Sign-out',
   jwks_uri: 'Keys',
 }
-const mostPeople = 20
+const mostUsers = 20
 
 /** The issuer of a development server opened in a browser. */
 export const startPage: FastifyPluginAsync<DevDeps> = async (app, deps) => {
   const { service, store, clock } = deps
   app.get('/', { schema: { hide: true } }, async (_request, reply) => {
-    const accounts = await store.list('account')
-    const people = accounts.slice(0, mostPeople).map(({ username, claims, passwordHash }) => {
+    const accounts = await store.list('user')
+    const people = accounts.slice(0, mostUsers).map(({ username, claims, passwordHash }) => {
       const [name, password] = [claims['name'], knownPassword(passwordHash)]
       return {
         username,

@@ -16,9 +16,9 @@ import { movableClock } from './clock.ts'
 import { changeOf } from './clock-routes.ts'
 import type { DevelopmentServer, IssuedTokens, StartOptions, Time } from './library.ts'
 import { openDevelopmentApp } from './open-app.ts'
-import { developmentPeople, seedPeople } from './people.ts'
-import { requirePeople } from './read-people.ts'
+import { requireUsers } from './read-users.ts'
 import { assertListed } from './shortcuts.ts'
+import { developmentUsers, seedUsers } from './users.ts'
 
 export type * from './flows/flow.ts'
 export type * from './library.ts'
@@ -32,7 +32,7 @@ export async function start(options: StartOptions = {}): Promise<DevelopmentServ
   const clock = movableClock(typeof options.clock === 'function' ? options.clock : systemClock)
   if (typeof options.clock === 'object') await clock.move(changeOf(options.clock, clock))
   const people =
-    options.people === undefined ? developmentPeople : requirePeople({ people: options.people }, 'start')
+    options.people === undefined ? developmentUsers : requireUsers({ people: options.people }, 'start')
   const store = await openStore('sqlite::memory:')
   const { log } = options
   const secret = Promise.resolve(systemRandom(32))
@@ -42,7 +42,7 @@ export async function start(options: StartOptions = {}): Promise<DevelopmentServ
     await store.close()
   }
   try {
-    await seedPeople(store, clock, people)
+    await seedUsers(store, clock, people)
     await assertListed(config, store)
     const parts = { clock, random: systemRandom }
     const clients = await seedClients(store, options.clients ?? [], config, parts)

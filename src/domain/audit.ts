@@ -11,7 +11,7 @@ import type { AuditEvent, AuditEventName, Grant, Seconds, StoredKey } from './mo
  */
 
 /** When something was done, by whom, and from where. */
-export interface Occasion {
+export interface AuditContext {
   readonly by: AuditEvent['by']
   readonly at: Seconds
   /** The address a request came from, or `user@host` of whoever ran a command. */
@@ -21,8 +21,8 @@ export interface Occasion {
 /** The write that tells of one event; it goes with the writes that make it happen. */
 export function auditEvent(
   name: AuditEventName,
-  { by, at, from }: Occasion,
-  { accountId, clientId, ...facts }: Pick<AuditEvent, 'accountId' | 'clientId'> & AuditEvent['facts'] = {},
+  { by, at, from }: AuditContext,
+  { userId, clientId, ...facts }: Pick<AuditEvent, 'userId' | 'clientId'> & AuditEvent['facts'] = {},
 ): Write {
   const place = from === undefined || from.includes('@') ? from : addressPrefix(from)
   const event: AuditEvent = {
@@ -30,7 +30,7 @@ export function auditEvent(
     at,
     by,
     ...(place !== undefined && { from: place }),
-    ...(accountId !== undefined && { accountId }),
+    ...(userId !== undefined && { userId }),
     ...(clientId !== undefined && { clientId }),
     facts,
   }
@@ -41,19 +41,19 @@ export function auditEvent(
 export function auditGrant<T>(
   decision: Decision<T>,
   grant: Grant | undefined,
-  occasion: Omit<Occasion, 'by'>,
+  context: Omit<AuditContext, 'by'>,
 ): Decision<T> {
   if (grant === undefined) return decision
-  const who = { accountId: grant.accountId, clientId: grant.clientId, grant: grant.id }
-  const by = 'refusal' in decision ? 'server' : 'client'
+  const who = { userId: grant.userId, clientId: grant.clientId, grant: grant.id }
+  const by = 'rejection' in decision ? 'server' : 'client'
   const events = decision.writes.flatMap((write): Write | readonly Write[] => {
     switch (write.op) {
       case 'redeemGrant':
-        return auditEvent('grant', { ...occasion, by }, { ...who, scope: grant.scope.join(' ') })
+        return auditEvent('grant', { ...context, by }, { ...who, scope: grant.scope.join(' ') })
       case 'revokeGrant':
-        return auditEvent('revocation', { ...occasion, by }, { ...who, rule: write.rule })
+        return auditEvent('revocation', { ...context, by }, { ...who, rule: write.rule })
       case 'revokeAccessToken':
-        return auditEvent('revocation', { ...occasion, by }, { ...who, rule: accessTokenRule })
+        return auditEvent('revocation', { ...context, by }, { ...who, rule: accessTokenRule })
       default:
         return []
     }
@@ -71,23 +71,23 @@ const accessTokenRule = 'rfc7009-2-access-revocation'
 export function keyEvents(
   before: readonly StoredKey[],
   writes: readonly Write[],
-  occasion: Occasion,
+  context: AuditContext,
 ): readonly Write[] {
   return writes.flatMap((write): Write | readonly Write[] => {
     switch (write.op) {
       case 'insertKey':
-        return auditEvent('key-made', occasion, termOf(write.key))
+        return auditEvent('key-made', context, termOf(write.key))
       case 'updateKey': {
         const { retiredAt } = write.key
-        if (isRetired(write.key, occasion.at)) return auditEvent('key-retired', occasion, termOf(write.key))
+        if (isRetired(write.key, context.at)) return auditEvent('key-retired', context, termOf(write.key))
         const isFirstEnd = before.find(({ id }) => id === write.key.id)?.retiredAt === undefined
         const name = retiredAt !== undefined && isFirstEnd ? 'key-rotated' : 'key-changed'
-        return auditEvent(name, occasion, termOf(write.key))
+        return auditEvent(name, context, termOf(write.key))
       }
       case 'deleteKey': {
         const key = before.find(({ id }) => id === write.keyId)
-        if (key === undefined || isRetired(key, occasion.at)) return []
-        return auditEvent('key-retired', occasion, termOf({ ...key, retiredAt: occasion.at }))
+        if (key === undefined || isRetired(key, context.at)) return []
+        return auditEvent('key-retired', context, termOf({ ...key, retiredAt: context.at }))
       }
       default:
         return []

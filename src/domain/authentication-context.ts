@@ -1,5 +1,5 @@
 import { OAuthError } from './errors.ts'
-import type { WantedContext } from './model.ts'
+import type { RequestedAcr } from './model.ts'
 
 /**
  * The authentication context classes a sign-in can have here, OpenID Connect Core §2, strongest first, and the method
@@ -33,7 +33,7 @@ export function methodsOf({ password, codes, passkey }: Factors, ownerChecked = 
 }
 
 /** Every class a sign-in of a person with these factors can have. */
-export function reachOf({ password, codes, passkey }: Factors): readonly string[] {
+export function availableAcrs({ password, codes, passkey }: Factors): readonly string[] {
   const methods = methodsOf({ password, codes: password && codes, passkey }, true)
   return contextClasses.filter((name) => isOfClass(methods, name))
 }
@@ -42,13 +42,13 @@ export function reachOf({ password, codes, passkey }: Factors): readonly string[
  * The `acr` of a sign-in, OpenID Connect Core §2: what it was, whatever was asked for. Of several that it has it is
  * the first of those asked for, OpenID Connect Core §3.1.2.1, or the strongest.
  */
-export function contextClassOf(methods: readonly string[], wanted?: WantedContext): string | undefined {
+export function contextClassOf(methods: readonly string[], wanted?: RequestedAcr): string | undefined {
   const names = [...(wanted?.values ?? []), ...contextClasses]
   return names.find((name) => isOfClass(methods, name))
 }
 
 /** Whether a sign-in by these methods is none of what was asked for. */
-export function lacksContext(methods: readonly string[], wanted: WantedContext | undefined): boolean {
+export function lacksAcr(methods: readonly string[], wanted: RequestedAcr | undefined): boolean {
   return wanted !== undefined && !wanted.values.some((name) => isOfClass(methods, name))
 }
 
@@ -59,10 +59,10 @@ export function lacksContext(methods: readonly string[], wanted: WantedContext |
  * @param voluntary Those of `acr_values` or of an `acr` that is a wish.
  * @throws {OAuthError} `unmet_authentication_requirements`
  */
-export function wantedContext(
+export function requestedAcr(
   essential: readonly string[] | undefined,
   voluntary: readonly string[],
-): WantedContext | undefined {
+): RequestedAcr | undefined {
   const values = (essential ?? voluntary).filter(isOffered)
   if (values.length > 0) return { values, essential: essential !== undefined }
   if (essential === undefined) return undefined

@@ -1,3 +1,4 @@
+import { recordCheck } from './check.ts'
 import type { Decision } from './decision.ts'
 import { OAuthError } from './errors.ts'
 import { type GrantLifetimes, redeemGrant } from './grant.ts'
@@ -5,7 +6,6 @@ import { handleBelongsTo, type OpenedHandle } from './handle.ts'
 import type { Client, Grant, Seconds } from './model.ts'
 import { verifyCodeVerifier } from './pkce.ts'
 import { type Access, narrowAccess, type Resources } from './resource.ts'
-import { held } from './ruling.ts'
 
 /** A token request of grant type `authorization_code`, RFC 6749 §4.1.3. */
 export interface CodeRedemption {
@@ -45,7 +45,7 @@ export function redeemCode(
       received: client.id,
     })
   }
-  held('rfc6749-4.1.3-code-issued-to-client', "the code is this client's", grant.clientId, client.id)
+  recordCheck('rfc6749-4.1.3-code-issued-to-client', "the code is this client's", grant.clientId, client.id)
   assertSameRedirectUri(grant, redirectUri)
   verifyCodeVerifier(codeVerifier, grant.codeChallenge)
   const access = narrowAccess(grant, grant.scope, redemption.resource, resources)
@@ -54,7 +54,7 @@ export function redeemCode(
     refreshable: client.grantTypes.includes('refresh_token'),
   }
   const decision = redeemGrant(grant, issue, lifetimes, now)
-  return 'refusal' in decision
+  return 'rejection' in decision
     ? decision
     : { result: { grant: decision.result, access }, writes: decision.writes }
 }
@@ -63,7 +63,7 @@ function assertSameRedirectUri(grant: Grant, redirectUri: string | undefined): v
   const isSame = redirectUri === undefined ? !grant.redirectUriSent : redirectUri === grant.redirectUri
   if (isSame) {
     const found = 'redirect_uri is the one of the authorization request'
-    held('rfc6749-4.1.3-redirect-uri-identical', found, grant.redirectUri, redirectUri)
+    recordCheck('rfc6749-4.1.3-redirect-uri-identical', found, grant.redirectUri, redirectUri)
     return
   }
   throw new OAuthError('invalid_grant', 'redirect_uri differs from the one of the authorization request', {

@@ -1,15 +1,15 @@
-import { wantedContext } from './authentication-context.ts'
+import { requestedAcr } from './authentication-context.ts'
+import { recordCheck } from './check.ts'
 import { narrowClaims, type ScopeClaims, scopeOfClaims } from './claims.ts'
 import { parseClaims } from './claims-request.ts'
 import { OAuthError } from './errors.ts'
 import { parseUiLocales } from './language.ts'
 import type { AuthorizationRequest, ClaimsRequest, Client, Scope, Seconds } from './model.ts'
+import { omitUndefined } from './omit-undefined.ts'
 import { assertNoneRepeated, every, type Parameters, single } from './parameters.ts'
 import { requireCodeChallenge } from './pkce.ts'
-import { present } from './present.ts'
 import { isLoopbackUri, redirectUriMatches } from './redirect-uri.ts'
 import { parseResource, type Resources, requireScopeAt } from './resource.ts'
-import { held } from './ruling.ts'
 import { parseScope } from './scope.ts'
 import { defaultScope, offlineAccess } from './scope-catalogue.ts'
 
@@ -40,7 +40,7 @@ export function resolveRedirectUri(parameters: Parameters, client: Client): Prov
   const match = client.redirectUris.includes(redirectUri)
     ? 'rfc6749-3.1.2.3-simple-string-match'
     : 'rfc8252-7.3-any-port'
-  held(match, 'redirect_uri is a registered one', client.redirectUris, redirectUri)
+  recordCheck(match, 'redirect_uri is a registered one', client.redirectUris, redirectUri)
   const responseMode = single(parameters, 'response_mode') ?? 'query'
   if (responseMode !== 'query' && responseMode !== 'form_post') {
     throw new OAuthError('invalid_request', 'response_mode must be query or form_post', {
@@ -83,9 +83,9 @@ export function parseAuthorizationRequest(
   const resource = parseResource(every(parameters, 'resource'), policy.resources)
   const scope = requestedScope(single(parameters, 'scope'), client, policy)
   requireScopeAt(scope, resource, policy.resources)
-  const { claims, sub, essentialAcr, wishedAcr } = parseClaims(single(parameters, 'claims'))
+  const { claims, sub, essentialAcr, requestedAcrValues } = parseClaims(single(parameters, 'claims'))
   const acrValues = single(parameters, 'acr_values')?.split(' ') ?? []
-  const acr = wantedContext(essentialAcr, [...acrValues, ...wishedAcr])
+  const acr = requestedAcr(essentialAcr, [...acrValues, ...requestedAcrValues])
   const maxAgeSeconds = maxAge(single(parameters, 'max_age')) ?? client.defaultMaxAgeSeconds
   const requiredSub = hintedSub ?? sub
   const optional = { codeChallenge, maxAgeSeconds, requiredSub, acr, nonce: single(parameters, 'nonce') }
@@ -103,8 +103,8 @@ export function parseAuthorizationRequest(
     resource,
     prompt: prompt(single(parameters, 'prompt')),
     ...reachOfClaims(claims, scope, client, policy),
-    ...present({ ...optional, loginHint: single(parameters, 'login_hint')?.slice(0, 256) }),
-    ...present({ uiLocales: parseUiLocales(parameters) }),
+    ...omitUndefined({ ...optional, loginHint: single(parameters, 'login_hint')?.slice(0, 256) }),
+    ...omitUndefined({ uiLocales: parseUiLocales(parameters) }),
   }
 }
 
@@ -206,7 +206,7 @@ function requestedScope(text: string | undefined, client: Client, policy: Author
   const refused = scope.find((name) => !isOpen(name))
   if (refused !== undefined) throw closedScope(refused, client, policy)
   if (scope.some((name) => name !== offlineAccess.name)) {
-    held('rfc6749-4.1.2.1-invalid-scope', 'every scope is open to this client', client.scope, scope)
+    recordCheck('rfc6749-4.1.2.1-invalid-scope', 'every scope is open to this client', client.scope, scope)
     // OpenID Connect Core §11: without refresh tokens offline_access is ignored.
     return client.grantTypes.includes('refresh_token')
       ? scope

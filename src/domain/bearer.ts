@@ -1,4 +1,4 @@
-import { OAuthError, type RefusalDetail } from './errors.ts'
+import { type ErrorDetail, OAuthError } from './errors.ts'
 import type { Scope } from './model.ts'
 
 /** The Authorization header as far as bearer tokens go, RFC 6750 §2.1. */
@@ -46,7 +46,7 @@ export function bearerChallenge({ error, description, scope, resourceMetadata }:
 }
 
 /** The refusal of a bearer token, RFC 6750 §3.1, with its challenge. */
-export function bearerRefusal(
+export function bearerError(
   error: 'invalid_request' | 'invalid_token' | 'insufficient_scope',
   description: string,
   resourceMetadata: string,
@@ -54,7 +54,7 @@ export function bearerRefusal(
     readonly rule: string
     /** What the operation needs: told to the client, too. */
     readonly scope?: Scope
-  } & Pick<RefusalDetail, 'stored' | 'received'>,
+  } & Pick<ErrorDetail, 'stored' | 'received'>,
 ): OAuthError {
   const challenge = bearerChallenge({
     error,

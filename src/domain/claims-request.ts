@@ -9,7 +9,7 @@ export interface ParsedClaims {
   /** The authentication context classes one of which the sign-in must have. */
   readonly essentialAcr?: readonly string[]
   /** Those it had better have. */
-  readonly wishedAcr: readonly string[]
+  readonly requestedAcrValues: readonly string[]
 }
 
 /** Most claims a request may name in one place. */
@@ -21,7 +21,7 @@ const mostClaims = 100
  * @throws {OAuthError} `invalid_request` when it is not a JSON object of objects.
  */
 export function parseClaims(text: string | undefined): ParsedClaims {
-  if (text === undefined) return { claims: { userinfo: [], idToken: [] }, wishedAcr: [] }
+  if (text === undefined) return { claims: { userinfo: [], idToken: [] }, requestedAcrValues: [] }
   const request = parseObject(text)
   const userinfo = section(request['userinfo'])
   const idToken = section(request['id_token'])
@@ -30,7 +30,7 @@ export function parseClaims(text: string | undefined): ParsedClaims {
   return {
     claims: { userinfo: Object.keys(userinfo), idToken: Object.keys(idToken) },
     ...(sub !== undefined && { sub }),
-    wishedAcr: [],
+    requestedAcrValues: [],
     ...acr,
   }
 }
@@ -61,12 +61,14 @@ function requiredValue(member: unknown): string | undefined {
 }
 
 /** One `value` or several `values`, OpenID Connect Core §5.5.1; without any only the claim is asked for. */
-function acrValues(member: unknown): Pick<ParsedClaims, 'essentialAcr'> | Pick<ParsedClaims, 'wishedAcr'> {
+function acrValues(
+  member: unknown,
+): Pick<ParsedClaims, 'essentialAcr'> | Pick<ParsedClaims, 'requestedAcrValues'> {
   if (!isObject(member)) return {}
   const { value, values, essential } = member
   if (value === undefined && values === undefined) return {}
   const names = [value, values].flat().filter((each) => typeof each === 'string')
-  return essential === true ? { essentialAcr: names } : { wishedAcr: names }
+  return essential === true ? { essentialAcr: names } : { requestedAcrValues: names }
 }
 
 function isObject(value: unknown): value is Readonly<Record<string, unknown>> {

@@ -1,4 +1,4 @@
-import type { Account, AccountClaims, ClaimsRequest, Scope } from './model.ts'
+import type { ClaimsRequest, Scope, User, UserClaims } from './model.ts'
 import type { CatalogueScope } from './scope-catalogue.ts'
 
 /** Which claims each scope opens, OpenID Connect Core §5.4. */
@@ -19,22 +19,22 @@ export function claimNames(scopeClaims: ScopeClaims): readonly string[] {
  * by the `claims` parameter. A claim without a value is left out.
  */
 export function userInfo(
-  account: Account,
+  user: User,
   scope: Scope,
   requested: ClaimsRequest,
   scopeClaims: ScopeClaims,
 ): { readonly sub: string; readonly [claim: string]: unknown } {
   const names = scope.flatMap((name) => scopeClaims.get(name) ?? [])
-  return { sub: account.id, ...pick(account.claims, [...names, ...known(requested.userinfo, scopeClaims)]) }
+  return { sub: user.id, ...pick(user.claims, [...names, ...known(requested.userinfo, scopeClaims)]) }
 }
 
 /** The claims of a person that the `claims` parameter wants in the ID Token, OpenID Connect Core §5.5. */
 export function idTokenClaims(
-  account: Account | undefined,
+  user: User | undefined,
   requested: ClaimsRequest,
   scopeClaims: ScopeClaims,
 ): Readonly<Record<string, unknown>> {
-  return account ? pick(account.claims, known(requested.idToken, scopeClaims)) : {}
+  return user ? pick(user.claims, known(requested.idToken, scopeClaims)) : {}
 }
 
 /**
@@ -65,7 +65,7 @@ function known(names: readonly string[], scopeClaims: ScopeClaims): readonly str
   return names.filter((name) => opened.includes(name))
 }
 
-function pick(claims: AccountClaims, names: readonly string[]): Readonly<Record<string, unknown>> {
+function pick(claims: UserClaims, names: readonly string[]): Readonly<Record<string, unknown>> {
   const picked: Record<string, unknown> = {}
   for (const name of names) {
     if (Object.hasOwn(claims, name) && claims[name] !== '') picked[name] = claims[name]

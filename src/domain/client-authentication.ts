@@ -1,8 +1,8 @@
 import { parseBearer } from './bearer.ts'
+import { recordCheck } from './check.ts'
 import { OAuthError } from './errors.ts'
 import type { Client } from './model.ts'
 import { type Parameters, single } from './parameters.ts'
-import { held } from './ruling.ts'
 import { secretMatches } from './secret.ts'
 
 /** Who a request says it comes from, before it is believed. */
@@ -89,7 +89,7 @@ export function authenticateClient(
       method === 'none'
         ? 'rfc6749-3.2.1-public-sends-client-id'
         : 'rfc6749-3.2.1-confidential-must-authenticate'
-    held(rule, 'the client authenticates as it registered', client.authenticationMethod, method)
+    recordCheck(rule, 'the client authenticates as it registered', client.authenticationMethod, method)
     return client
   }
   const byHeader = method === 'client_secret_basic'

@@ -1,4 +1,4 @@
-import { OAuthError, type RefusalDetail } from './errors.ts'
+import { type ErrorDetail, OAuthError } from './errors.ts'
 
 /** A JSON object as a client sent it; nothing about its members is known yet. */
 export type JsonObject = Readonly<Record<string, unknown>>
@@ -12,7 +12,7 @@ const longestSeconds = 2_147_483_647
 const deceptive = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\u115f\u1160\u3164\uffa0]|\u034f/u
 
 /** The refusal of a member of client metadata, RFC 7591 §3.2.2. */
-export function refusal(description: string, detail: Partial<RefusalDetail> = {}): OAuthError {
+export function rejection(description: string, detail: Partial<ErrorDetail> = {}): OAuthError {
   return new OAuthError('invalid_client_metadata', description, {
     rule: 'rfc7591-3.2.2-invalid-client-metadata',
     ...detail,
@@ -22,15 +22,15 @@ export function refusal(description: string, detail: Partial<RefusalDetail> = {}
 /** A text for people or machines, RFC 7591 §2: bounded and without deceptive characters; a blank one is absent. */
 export function readText(members: JsonObject, name: string): string | undefined {
   const text = members[name] ?? ''
-  if (typeof text !== 'string') throw refusal(`${name} must be a string`)
+  if (typeof text !== 'string') throw rejection(`${name} must be a string`)
   assertText(text, name)
   return text.trim() === '' ? undefined : text
 }
 
 /** Refuses a text that is too long or has deceptive characters. */
 export function assertText(text: string, name: string): void {
-  if (text.length > longestText) throw refusal(`${name} is longer than ${longestText} characters`)
-  if (deceptive.test(text)) throw refusal(`${name} has control or invisible characters`)
+  if (text.length > longestText) throw rejection(`${name} is longer than ${longestText} characters`)
+  if (deceptive.test(text)) throw rejection(`${name} has control or invisible characters`)
 }
 
 /**
@@ -43,7 +43,7 @@ export function readUri(members: JsonObject, name: string): string | undefined {
   const wellFormed =
     typeof uri === 'string' && uri.length <= longestUri && /^https?:\/\/(?![/?#])[!-~]+$/i.test(uri)
   if (wellFormed && !/[\\"<>^`{|}]|^[^/]*\/\/[^/?#]*@/.test(uri) && URL.canParse(uri)) return uri
-  throw refusal(`${name} must be an absolute http or https URI of at most ${longestUri} characters`, {
+  throw rejection(`${name} must be an absolute http or https URI of at most ${longestUri} characters`, {
     rule: 'rfc7591-2-uri-members-valid',
   })
 }
@@ -58,7 +58,7 @@ export function readChoice<T extends string>(
   const value = members[name] ?? undefined
   const choice = choices.find((candidate) => candidate === value)
   if (value === undefined || choice !== undefined) return choice
-  throw refusal(`${name} must be one of: ${choices.join(', ')}`, {
+  throw rejection(`${name} must be one of: ${choices.join(', ')}`, {
     rule,
     ...(typeof value === 'string' && { received: value }),
   })
@@ -68,7 +68,7 @@ export function readChoice<T extends string>(
 export function readFlag(members: JsonObject, name: string): boolean {
   const flag = members[name] ?? false
   if (typeof flag === 'boolean') return flag
-  throw refusal(`${name} must be a boolean`)
+  throw rejection(`${name} must be a boolean`)
 }
 
 /** A whole number of seconds, zero included, or absent. */
@@ -78,7 +78,7 @@ export function readSeconds(members: JsonObject, name: string): number | undefin
   if (typeof seconds === 'number' && Number.isInteger(seconds) && seconds >= 0 && seconds <= longestSeconds) {
     return seconds
   }
-  throw refusal(`${name} must be a whole number of seconds from 0 to ${longestSeconds}`)
+  throw rejection(`${name} must be a whole number of seconds from 0 to ${longestSeconds}`)
 }
 
 /** Whether the value is an array of strings. A lone string is not: it is never wrapped into one. */

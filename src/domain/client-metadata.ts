@@ -1,3 +1,4 @@
+import { recordCheck } from './check.ts'
 import {
   assertText,
   isTextList,
@@ -7,13 +8,12 @@ import {
   readSeconds,
   readText,
   readUri,
-  refusal,
+  rejection,
 } from './client-members.ts'
 import { OAuthError } from './errors.ts'
 import type { Client, ClientAuthenticationMethod, GrantType, Scope, SigningAlgorithm } from './model.ts'
-import { present } from './present.ts'
+import { omitUndefined } from './omit-undefined.ts'
 import { hasResponseParameter, isLoopbackRedirect } from './redirect-uri.ts'
-import { held } from './ruling.ts'
 import { formatScope, isScope, narrowScope, parseScope } from './scope.ts'
 
 /** What open registration allows. */
@@ -82,7 +82,12 @@ const readLocalizable: Readonly<Record<string, (members: JsonObject, name: strin
  */
 export function parseClientMetadata(members: JsonObject, policy: RegistrationPolicy): ClientMetadata {
   const redirectUris = readRedirectUris(members, policy)
-  held('seed-5-registration-loopback-only', 'every redirect URI is a loopback one', undefined, redirectUris)
+  recordCheck(
+    'seed-5-registration-loopback-only',
+    'every redirect URI is a loopback one',
+    undefined,
+    redirectUris,
+  )
   assertCodeFlow(members)
   assertIgnorable(members)
   // Every redirect is loopback here, so `web` is replaced: RFC 7591 §3.2.1 lets the server substitute and say so.
@@ -95,7 +100,7 @@ export function parseClientMetadata(members: JsonObject, policy: RegistrationPol
     ...readDescription(members),
     idTokenSignedResponseAlg: readAlgorithm(members, policy),
     requireAuthTime: readFlag(members, 'require_auth_time'),
-    ...present({
+    ...omitUndefined({
       authenticationMethod: readAuthenticationMethod(members),
       name: readText(members, 'client_name'),
       scope: readCeiling(members, policy.scopes),
@@ -112,7 +117,7 @@ export function parseClientMetadata(members: JsonObject, policy: RegistrationPol
 function assertSize(metadata: ClientMetadata, { metadataBytes }: RegistrationPolicy): void {
   const bytes = Buffer.byteLength(JSON.stringify(metadata))
   if (bytes <= metadataBytes) return
-  throw refusal(`the metadata takes more than ${metadataBytes} bytes (limits.clientMetadataBytes)`, {
+  throw rejection(`the metadata takes more than ${metadataBytes} bytes (limits.clientMetadataBytes)`, {
     rule: 'lychgate-limits-client-metadata-bytes',
     stored: metadataBytes,
     received: bytes,
@@ -133,7 +138,7 @@ export function readDescription(members: JsonObject): ClientDescription {
   return {
     contacts: readContacts(members),
     localized: readLocalized(members),
-    ...present({
+    ...omitUndefined({
       clientUri: readUri(members, 'client_uri'),
       logoUri: readUri(members, 'logo_uri'),
       policyUri: readUri(members, 'policy_uri'),
@@ -160,10 +165,10 @@ export function clientMetadata(client: Client, catalogue: Scope) {
     subject_type: 'public',
     id_token_signed_response_alg: client.idTokenSignedResponseAlg,
     require_auth_time: client.requireAuthTime,
-    ...present({ client_name: client.name, default_max_age: client.defaultMaxAgeSeconds }),
-    ...present({ client_uri: client.clientUri, logo_uri: client.logoUri }),
-    ...present({ policy_uri: client.policyUri, tos_uri: client.tosUri }),
-    ...present({ software_id: client.softwareId, software_version: client.softwareVersion }),
+    ...omitUndefined({ client_name: client.name, default_max_age: client.defaultMaxAgeSeconds }),
+    ...omitUndefined({ client_uri: client.clientUri, logo_uri: client.logoUri }),
+    ...omitUndefined({ policy_uri: client.policyUri, tos_uri: client.tosUri }),
+    ...omitUndefined({ software_id: client.softwareId, software_version: client.softwareVersion }),
     ...(client.contacts.length > 0 && { contacts: client.contacts }),
     ...(client.postLogoutRedirectUris.length > 0 && {
       post_logout_redirect_uris: client.postLogoutRedirectUris,
@@ -194,7 +199,7 @@ function readRedirectUris(members: JsonObject, policy: RegistrationPolicy): read
 
 function readPostLogoutRedirectUris(members: JsonObject, policy: RegistrationPolicy): readonly string[] {
   const uris = members['post_logout_redirect_uris'] ?? []
-  if (!isTextList(uris)) throw refusal('post_logout_redirect_uris must be an array of strings')
+  if (!isTextList(uris)) throw rejection('post_logout_redirect_uris must be an array of strings')
   return loopbackOnly('post_logout_redirect_uris', uris, policy, 'invalid_client_metadata')
 }
 
@@ -244,14 +249,14 @@ function loopbackForm({ loopbackHosts }: RegistrationPolicy): string {
 
 function readGrantTypes(members: JsonObject): readonly GrantType[] {
   const asked = members['grant_types'] ?? grantTypes
-  if (!isTextList(asked)) throw refusal('grant_types must be an array of strings')
+  if (!isTextList(asked)) throw rejection('grant_types must be an array of strings')
   const [unknown] = asked.filter((grantType) => !grantTypes.some((known) => known === grantType))
   if (unknown !== undefined) {
-    throw refusal('grant_types may have authorization_code and refresh_token only', { received: unknown })
+    throw rejection('grant_types may have authorization_code and refresh_token only', { received: unknown })
   }
   // RFC 7591 §2.1: the code response type, the only one here, goes with the authorization_code grant.
   if (!asked.includes('authorization_code')) {
-    throw refusal('grant_types must have authorization_code, as response_types has code', {
+    throw rejection('grant_types must have authorization_code, as response_types has code', {
       rule: 'rfc7591-2.1-grant-response-consistency',
       received: asked,
     })
@@ -270,10 +275,10 @@ function readAlgorithm(members: JsonObject, { algorithms }: RegistrationPolicy):
 function assertCodeFlow(members: JsonObject): void {
   const responseTypes = members['response_types'] ?? ['code']
   if (!isTextList(responseTypes) || responseTypes.length === 0) {
-    throw refusal('response_types must be a non-empty array of strings')
+    throw rejection('response_types must be a non-empty array of strings')
   }
   if (responseTypes.every((responseType) => responseType === 'code')) return
-  throw refusal('response_types may have code only', { received: responseTypes })
+  throw rejection('response_types may have code only', { received: responseTypes })
 }
 
 // What is understood, but changes nothing here; a wrong value is still a wrong registration.
@@ -281,16 +286,16 @@ function assertIgnorable(members: JsonObject): void {
   readChoice(members, 'subject_type', ['public'], 'oidc-reg-2-subject-type')
   const [jwks, jwksUri] = [members['jwks'] ?? undefined, readUri(members, 'jwks_uri')]
   if (jwks !== undefined && jwksUri !== undefined) {
-    throw refusal('jwks and jwks_uri exclude each other', { rule: 'rfc7591-2-jwks-exclusive' })
+    throw rejection('jwks and jwks_uri exclude each other', { rule: 'rfc7591-2-jwks-exclusive' })
   }
   if (jwks === undefined || (typeof jwks === 'object' && !Array.isArray(jwks))) return
-  throw refusal('jwks must be an object')
+  throw rejection('jwks must be an object')
 }
 
 function readCeiling(members: JsonObject, catalogue: Scope): Scope | undefined {
   const text = members['scope'] ?? ''
   if (typeof text !== 'string' || !isScope(text)) {
-    throw refusal('scope must be a string of scope names separated by spaces', {
+    throw rejection('scope must be a string of scope names separated by spaces', {
       rule: 'rfc7591-2-scope-string',
     })
   }
@@ -298,7 +303,7 @@ function readCeiling(members: JsonObject, catalogue: Scope): Scope | undefined {
   const ceiling = narrowScope(asked, catalogue)
   if (asked.length === 0) return undefined
   if (ceiling.length > 0) return ceiling
-  throw refusal('scope has no name that this server knows (the setting scopes)', {
+  throw rejection('scope has no name that this server knows (the setting scopes)', {
     rule: 'rfc7591-2-scope-string',
     received: asked,
   })
@@ -306,8 +311,8 @@ function readCeiling(members: JsonObject, catalogue: Scope): Scope | undefined {
 
 function readContacts(members: JsonObject): readonly string[] {
   const contacts = members['contacts'] ?? []
-  if (!isTextList(contacts)) throw refusal('contacts must be an array of strings')
-  if (contacts.length > mostContacts) throw refusal(`contacts has more than ${mostContacts} entries`)
+  if (!isTextList(contacts)) throw rejection('contacts must be an array of strings')
+  if (contacts.length > mostContacts) throw rejection(`contacts has more than ${mostContacts} entries`)
   for (const contact of contacts) assertText(contact, 'contacts')
   return contacts
 }
@@ -322,7 +327,7 @@ function readLocalized(members: JsonObject): Readonly<Record<string, string>> {
     if (text !== undefined) localized.push([name, text])
   }
   if (localized.length <= mostLocalized) return Object.fromEntries(localized)
-  throw refusal(`more than ${mostLocalized} members have a language tag`, {
+  throw rejection(`more than ${mostLocalized} members have a language tag`, {
     rule: 'rfc7591-2.2-language-tags',
   })
 }

@@ -8,7 +8,7 @@ import type { Client, Seconds } from './model.ts'
  */
 export function noteUse<T>(decision: Decision<T>, client: Client, now: Seconds): Decision<T> {
   const at = dueUse(client, now)
-  if ('refusal' in decision || at === undefined) return decision
+  if ('rejection' in decision || at === undefined) return decision
   return { ...decision, writes: [...decision.writes, { op: 'touchClient', clientId: client.id, at }] }
 }
 

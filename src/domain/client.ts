@@ -1,5 +1,5 @@
 import { parseBearer } from './bearer.ts'
-import { type JsonObject, refusal } from './client-members.ts'
+import { type JsonObject, rejection } from './client-members.ts'
 import { parseClientMetadata, type RegistrationPolicy } from './client-metadata.ts'
 import { OAuthError } from './errors.ts'
 import type { Client, ClientAuthenticationMethod, Seconds } from './model.ts'
@@ -13,7 +13,7 @@ export interface FreshRegistration {
 }
 
 /** When a registration came, and from which network. */
-export interface RegistrationOccasion {
+export interface RegistrationContext {
   readonly now: Seconds
   readonly from: string
 }
@@ -43,7 +43,7 @@ export function registerClient(
   metadata: JsonObject,
   policy: RegistrationPolicy,
   fresh: FreshRegistration,
-  { now, from }: RegistrationOccasion,
+  { now, from }: RegistrationContext,
 ): Registration {
   const { authenticationMethod = 'none', ...said } = parseClientMetadata(metadata, policy)
   const registrationToken = mintSecret('registration', fresh.registrationToken)
@@ -72,12 +72,12 @@ export function registerClient(
  * @throws {OAuthError} `invalid_redirect_uri`, `invalid_client_metadata`
  */
 export function updateClient(client: Client, metadata: JsonObject, policy: RegistrationPolicy): Client {
-  const told = toldMembers.find((name) => (metadata[name] ?? undefined) !== undefined)
-  if (told !== undefined) {
-    throw refusal(`${told} must not be in an update`, { rule: 'rfc7592-2.2-forbidden-members' })
+  const event = toldMembers.find((name) => (metadata[name] ?? undefined) !== undefined)
+  if (event !== undefined) {
+    throw rejection(`${event} must not be in an update`, { rule: 'rfc7592-2.2-forbidden-members' })
   }
   if (metadata['client_id'] !== client.id) {
-    throw refusal('client_id must be the one of this client', { rule: 'rfc7592-2.2-client-id-must-match' })
+    throw rejection('client_id must be the one of this client', { rule: 'rfc7592-2.2-client-id-must-match' })
   }
   assertOwnSecret(client, metadata['client_secret'] ?? undefined)
   const { authenticationMethod = client.authenticationMethod, ...said } = parseClientMetadata(
@@ -142,14 +142,14 @@ function wrongToken(rule: string): OAuthError {
 function assertOwnSecret(client: Client, clientSecret: unknown): void {
   if (clientSecret === undefined) return
   if (typeof clientSecret === 'string' && secretMatches(clientSecret, client.secretHash)) return
-  throw refusal('client_secret must be the current one of this client', {
+  throw rejection('client_secret must be the current one of this client', {
     rule: 'rfc7592-2.2-secret-not-overwritten',
   })
 }
 
 function assertSameType(client: Client, authenticationMethod: ClientAuthenticationMethod): void {
   if ((authenticationMethod === 'none') === (client.authenticationMethod === 'none')) return
-  throw refusal('token_endpoint_auth_method cannot change between none and a client secret', {
+  throw rejection('token_endpoint_auth_method cannot change between none and a client secret', {
     rule: 'rfc6749-2.1-type-recorded',
     stored: client.authenticationMethod,
     received: authenticationMethod,

@@ -1,4 +1,4 @@
-import { auditEvent, type Occasion } from './audit.ts'
+import { type AuditContext, auditEvent } from './audit.ts'
 import { accept, type Decision, type Write } from './decision.ts'
 import { isGrantAlive } from './grant.ts'
 import type { Consent, Grant, Seconds } from './model.ts'
@@ -32,7 +32,7 @@ export function connectionsOf(
 }
 
 /** Who takes access back, and when. */
-export type Withdrawal = Occasion & { readonly accountId: string }
+export type RevocationContext = AuditContext & { readonly userId: string }
 
 /** The rule a person's own revocation follows. */
 const withdrawn = 'oidc-core-16.18-user-revocation'
@@ -43,27 +43,27 @@ const withdrawn = 'oidc-core-16.18-user-revocation'
  */
 export function endGrant(
   grant: Grant | undefined,
-  { accountId, ...occasion }: Withdrawal,
+  { userId, ...context }: RevocationContext,
 ): Decision<boolean> {
-  if (grant?.accountId !== accountId || !isGrantAlive(grant, occasion.at)) return accept(false)
+  if (grant?.userId !== userId || !isGrantAlive(grant, context.at)) return accept(false)
   const { id: grantId, clientId } = grant
   return accept(
     true,
-    { op: 'revokeGrant', grantId, at: occasion.at, rule: withdrawn },
-    { op: 'deleteConsent', accountId, clientId },
-    auditEvent('revocation', occasion, { accountId, clientId, grant: grantId, rule: withdrawn }),
+    { op: 'revokeGrant', grantId, at: context.at, rule: withdrawn },
+    { op: 'deleteConsent', userId, clientId },
+    auditEvent('revocation', context, { userId, clientId, grant: grantId, rule: withdrawn }),
   )
 }
 
 /** The end of all access of one client, OpenID Connect Core §16.18; also of what it was given this very moment. */
 export function endConnection(
   { clientId }: Connection,
-  { accountId, ...occasion }: Withdrawal,
+  { userId, ...context }: RevocationContext,
 ): readonly Write[] {
   return [
-    { op: 'revokeGrantsOf', accountId, clientId, at: occasion.at, rule: withdrawn },
-    { op: 'deleteConsent', accountId, clientId },
-    auditEvent('revocation', occasion, { accountId, clientId, rule: withdrawn }),
+    { op: 'revokeGrantsOf', userId, clientId, at: context.at, rule: withdrawn },
+    { op: 'deleteConsent', userId, clientId },
+    auditEvent('revocation', context, { userId, clientId, rule: withdrawn }),
   ]
 }
 
@@ -73,13 +73,13 @@ export function endConnection(
  */
 export function endConnections(
   connections: readonly Connection[],
-  { accountId, ...occasion }: Withdrawal,
+  { userId, ...context }: RevocationContext,
   rule: string = withdrawn,
 ): readonly Write[] {
   return [
-    { op: 'revokeGrantsOf', accountId, at: occasion.at, rule },
-    { op: 'deleteConsentsOf', accountId },
-    ...connections.map(({ clientId }) => auditEvent('revocation', occasion, { accountId, clientId, rule })),
+    { op: 'revokeGrantsOf', userId, at: context.at, rule },
+    { op: 'deleteConsentsOf', userId },
+    ...connections.map(({ clientId }) => auditEvent('revocation', context, { userId, clientId, rule })),
   ]
 }
 

@@ -1,6 +1,5 @@
 import type { OAuthError } from './errors.ts'
 import type {
-  Account,
   AuditEvent,
   Client,
   Consent,
@@ -10,12 +9,13 @@ import type {
   LinkPurpose,
   OneTimeLink,
   Passkey,
-  RefusalRecord,
+  Rejection,
   SecondFactor,
   Seconds,
   Session,
   StoredKey,
   Throttle,
+  User,
 } from './model.ts'
 
 /** Every change of state there is. An adapter's switch over `op` ends in `satisfies never`. */
@@ -25,10 +25,10 @@ export type Write =
   | { readonly op: 'touchClient'; readonly clientId: string; readonly at: Seconds }
   /** Its grants, codes and tokens die with it. */
   | { readonly op: 'deleteClient'; readonly clientId: string }
-  | { readonly op: 'insertAccount'; readonly account: Account }
-  | { readonly op: 'updateAccount'; readonly account: Account }
+  | { readonly op: 'insertUser'; readonly user: User }
+  | { readonly op: 'updateUser'; readonly user: User }
   /** Its sessions, consents, grants and tokens die with it, and every way to sign in. */
-  | { readonly op: 'deleteAccount'; readonly accountId: string }
+  | { readonly op: 'deleteUser'; readonly userId: string }
   | { readonly op: 'insertSession'; readonly session: Session }
   | { readonly op: 'extendSession'; readonly sessionId: Hash; readonly idleExpiresAt: Seconds }
   | { readonly op: 'deleteSession'; readonly sessionId: Hash }
@@ -40,19 +40,19 @@ export type Write =
       readonly methods: readonly string[]
     }
   /** All of a person but, where it is given, the one they stay in. */
-  | { readonly op: 'deleteSessionsOf'; readonly accountId: string; readonly except?: Hash }
+  | { readonly op: 'deleteSessionsOf'; readonly userId: string; readonly except?: Hash }
   | { readonly op: 'insertPasskey'; readonly passkey: Passkey }
   | { readonly op: 'updatePasskey'; readonly passkey: Passkey }
   | { readonly op: 'deletePasskey'; readonly passkeyId: string }
   /** Inserts, or replaces the one of the same account. */
   | { readonly op: 'putSecondFactor'; readonly secondFactor: SecondFactor }
-  | { readonly op: 'deleteSecondFactor'; readonly accountId: string }
+  | { readonly op: 'deleteSecondFactor'; readonly userId: string }
   | { readonly op: 'insertLink'; readonly link: OneTimeLink }
   | { readonly op: 'deleteLink'; readonly linkId: Hash }
   /** All of a user, those for one purpose, or all but those for one. */
   | {
       readonly op: 'deleteLinksOf'
-      readonly accountId: string
+      readonly userId: string
       readonly only?: LinkPurpose
       readonly except?: LinkPurpose
     }
@@ -63,8 +63,8 @@ export type Write =
   | { readonly op: 'deleteInteraction'; readonly interactionId: string }
   /** Inserts, or replaces the consent of the same account and client. */
   | { readonly op: 'putConsent'; readonly consent: Consent }
-  | { readonly op: 'deleteConsent'; readonly accountId: string; readonly clientId: string }
-  | { readonly op: 'deleteConsentsOf'; readonly accountId: string }
+  | { readonly op: 'deleteConsent'; readonly userId: string; readonly clientId: string }
+  | { readonly op: 'deleteConsentsOf'; readonly userId: string }
   /** With a basis: inserted only while that still holds, otherwise nothing of the transaction is written. */
   | { readonly op: 'insertGrant'; readonly grant: Grant; readonly basis?: GrantBasis }
   /** Raises `seq` to 1, and forgets what only the code needed: the nonce, and most of the code challenge. */
@@ -89,7 +89,7 @@ export type Write =
   /** Every grant of a person, or those at one client, whatever they are doing: nothing of them lives afterwards. */
   | {
       readonly op: 'revokeGrantsOf'
-      readonly accountId: string
+      readonly userId: string
       readonly clientId?: string
       readonly at: Seconds
       readonly rule: string
@@ -105,7 +105,7 @@ export type Write =
   | { readonly op: 'deleteKey'; readonly keyId: string }
   | { readonly op: 'putThrottle'; readonly throttle: Throttle }
   | { readonly op: 'deleteThrottle'; readonly key: string }
-  | { readonly op: 'insertRefusal'; readonly refusal: RefusalRecord }
+  | { readonly op: 'insertRejection'; readonly rejection: Rejection }
   /** Never changed afterwards; the sweep takes it when it is old. */
   | { readonly op: 'insertAuditEvent'; readonly event: AuditEvent }
 
@@ -120,7 +120,7 @@ export interface GrantBasis {
 /** What a decide function returns: a result, or a refusal that must be recorded; either way with its writes. */
 export type Decision<T> =
   | { readonly result: T; readonly writes: readonly Write[] }
-  | { readonly refusal: OAuthError; readonly writes: readonly Write[] }
+  | { readonly rejection: OAuthError; readonly writes: readonly Write[] }
 
 /** The decision to go ahead: the writes are committed, then `result` is returned. */
 export function accept<T>(result: T, ...writes: readonly Write[]): Decision<T> {
@@ -133,6 +133,6 @@ export function withWrites<T>(decision: Decision<T>, ...more: readonly Write[]):
 }
 
 /** The decision to refuse and remember it: the writes are committed, then `refusal` is thrown. */
-export function refuse(refusal: OAuthError, ...writes: readonly Write[]): Decision<never> {
-  return { refusal, writes }
+export function reject(rejection: OAuthError, ...writes: readonly Write[]): Decision<never> {
+  return { rejection, writes }
 }

@@ -1,4 +1,4 @@
-import type { AccountClaims } from './model.ts'
+import type { UserClaims } from './model.ts'
 
 /** The claims that are one line of text, OpenID Connect Core §5.1: what a person may be let to say of themselves. */
 export const textClaims = [
@@ -40,7 +40,7 @@ export function claimFault(claim: TextClaim, text: string): ClaimFault | undefin
 
 /** The claims of these that differ from what a person has now. */
 export function changedClaims(
-  before: AccountClaims,
+  before: UserClaims,
   wanted: Readonly<Partial<Record<TextClaim, string>>>,
 ): Readonly<Partial<Record<TextClaim, string>>> {
   return Object.fromEntries(Object.entries(wanted).filter(([claim, text]) => text !== (before[claim] ?? '')))

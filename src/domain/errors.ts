@@ -35,7 +35,7 @@ export const errorStatus = {
 export type OAuthErrorCode = keyof typeof errorStatus
 
 /** What the log and `lychgate explain` learn about a refusal; never a secret. */
-export interface RefusalDetail {
+export interface ErrorDetail {
   /** The rule that refused: an id of the requirement ledger, or `lychgate-…` for a rule of this server alone. */
   readonly rule: string
   readonly stored?: string | number | readonly string[] | undefined
@@ -59,9 +59,9 @@ export interface RefusalDetail {
  */
 export class OAuthError extends Error {
   readonly code: OAuthErrorCode
-  readonly detail: RefusalDetail
+  readonly detail: ErrorDetail
 
-  constructor(code: OAuthErrorCode, description: string, detail: RefusalDetail) {
+  constructor(code: OAuthErrorCode, description: string, detail: ErrorDetail) {
     super(description, detail.cause === undefined ? undefined : { cause: detail.cause })
     this.name = 'OAuthError'
     this.code = code

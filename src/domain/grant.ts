@@ -1,8 +1,8 @@
-import { contextClassOf, lacksContext } from './authentication-context.ts'
-import { accept, type Decision, refuse, type Write } from './decision.ts'
+import { contextClassOf, lacksAcr } from './authentication-context.ts'
+import { recordCheck } from './check.ts'
+import { accept, type Decision, reject, type Write } from './decision.ts'
 import { OAuthError } from './errors.ts'
 import type { AuthorizationRequest, Grant, Scope, Seconds, Session } from './model.ts'
-import { held } from './ruling.ts'
 
 /*
  * The state machine of one approval. One row, from the code to the last refresh token.
@@ -51,7 +51,7 @@ export function approveGrant(
     id: fresh.grantId,
     secret: fresh.grantSecret,
     clientId: request.clientId,
-    accountId: session.accountId,
+    userId: session.userId,
     scope,
     resource: request.resource,
     redirectUri: request.redirectUri,
@@ -77,7 +77,7 @@ export function isGrantAlive(grant: Grant, now: Seconds): boolean {
 
 /** What the grant keeps of the wish for a context class: which of those asked for the sign-in has. */
 function metContext({ acr }: AuthorizationRequest, { methods }: Session): Pick<Grant, 'acr'> {
-  const met = lacksContext(methods, acr) ? undefined : contextClassOf(methods, acr)
+  const met = lacksAcr(methods, acr) ? undefined : contextClassOf(methods, acr)
   return acr === undefined || met === undefined ? {} : { acr: met }
 }
 
@@ -109,7 +109,7 @@ export function redeemGrant(
         stored: `redeemed, seq ${grant.seq}`,
       },
     )
-    return refuse(replayed, revocation(grant, 'rfc6749-4.1.2-code-replay-revokes', now))
+    return reject(replayed, revocation(grant, 'rfc6749-4.1.2-code-replay-revokes', now))
   }
   if (now >= grant.expiresAt) {
     throw new OAuthError('invalid_grant', 'the code has expired', {
@@ -118,8 +118,8 @@ export function redeemGrant(
       received: now,
     })
   }
-  held('rfc6749-4.1.2-code-single-use', 'the code was not used before')
-  held('rfc6749-4.1.2-code-short-lived', 'the code has not expired', grant.expiresAt, now)
+  recordCheck('rfc6749-4.1.2-code-single-use', 'the code was not used before')
+  recordCheck('rfc6749-4.1.2-code-short-lived', 'the code has not expired', grant.expiresAt, now)
   const active = { ...grant, seq: 1, rotatedAt: now, ...ends(grant, issue, lifetimes, now) }
   return accept(active, {
     op: 'redeemGrant',
@@ -151,9 +151,14 @@ export function rotateGrant(
       received: now,
     })
   }
-  held('rfc9700-4.14.2-inactive-expiry', 'the refresh token has not expired', grant.refreshExpiresAt, now)
+  recordCheck(
+    'rfc9700-4.14.2-inactive-expiry',
+    'the refresh token has not expired',
+    grant.refreshExpiresAt,
+    now,
+  )
   if (seq === grant.seq) {
-    held(reuse, 'the refresh token is the current one, by its number', grant.seq, seq)
+    recordCheck(reuse, 'the refresh token is the current one, by its number', grant.seq, seq)
     const rotated = { ...grant, seq: seq + 1, rotatedAt: now, ...ends(grant, issue, lifetimes, now) }
     const { refreshExpiresAt = now, expiresAt } = rotated
     return accept(rotated, {
@@ -166,7 +171,7 @@ export function rotateGrant(
     })
   }
   if (seq === grant.seq - 1 && isRetry(grant, lifetimes, now)) {
-    held(reuse, 'used a moment ago: the same successor again', grant.seq, seq)
+    recordCheck(reuse, 'used a moment ago: the same successor again', grant.seq, seq)
     return accept(grant)
   }
   const reused = new OAuthError(
@@ -180,7 +185,7 @@ export function rotateGrant(
       received: `seq ${seq}`,
     },
   )
-  return refuse(reused, revocation(grant, reuse, now))
+  return reject(reused, revocation(grant, reuse, now))
 }
 
 const reuse = 'rfc9700-4.14.2-reuse-revokes-family'

@@ -23,7 +23,7 @@ export function idTokenPayload(facts: IdTokenFacts, now: Seconds): Readonly<Reco
   return {
     ...facts.requested,
     iss: facts.issuer,
-    sub: grant.accountId,
+    sub: grant.userId,
     aud: grant.clientId,
     exp: now + facts.idTokenSeconds,
     iat: now,

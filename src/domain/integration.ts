@@ -3,7 +3,7 @@ import { readDescription } from './client-metadata.ts'
 import { accept, type Decision } from './decision.ts'
 import { OAuthError } from './errors.ts'
 import type { Client, ClientAuthenticationMethod, Scope, Seconds, SigningAlgorithm } from './model.ts'
-import { present } from './present.ts'
+import { omitUndefined } from './omit-undefined.ts'
 import { hasResponseParameter, isHttpsRedirect, isLoopbackUri } from './redirect-uri.ts'
 import { hashSecret, mintSecret } from './secret.ts'
 
@@ -89,7 +89,7 @@ export function changeIntegration(
   const before = requestOf(current)
   const request: IntegrationRequest = {
     ...before,
-    ...present(change),
+    ...omitUndefined(change),
     description: { ...before.description, ...change.description },
   }
   assertSameKind(current, request)

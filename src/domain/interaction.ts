@@ -1,4 +1,5 @@
-import { lacksContext } from './authentication-context.ts'
+import { lacksAcr } from './authentication-context.ts'
+import { recordCheck } from './check.ts'
 import { OAuthError, type OAuthErrorCode } from './errors.ts'
 import type {
   AuthorizationRequest,
@@ -10,23 +11,22 @@ import type {
   Session,
   SignInRequest,
 } from './model.ts'
-import { held } from './ruling.ts'
 import { offlineAccess } from './scope-catalogue.ts'
 
 /** What has to happen next for a pending authorization request. */
-export type Step = 'login' | 'select_account' | 'consent' | 'respond' | 'refuse'
+export type Step = 'login' | 'select_account' | 'consent' | 'respond' | 'reject'
 
 /** What the person has done so far for this very request. */
-export type Progress = Pick<Interaction, 'authenticatedSessionId' | 'accountChosen'>
+export type Progress = Pick<Interaction, 'authenticatedSessionId' | 'userChosen'>
 
 /** The state of a request that no person has answered anything to yet. */
-export const untouched: Progress = { accountChosen: false }
+export const noProgress: Progress = { userChosen: false }
 
 /**
  * The one place that decides how an authorization request goes on, OpenID Connect Core §3.1.2.3 and §3.1.2.4: nothing
  * is granted before somebody signed in, RFC 6749 §3.1. `respond` means a code may be issued without asking; `refuse`
  * that the wrong person signed in, or not as they have to.
- * @param reach The context classes the person could sign in with, where `lacksContext`.
+ * @param reach The context classes the person could sign in with, where `lacksAcr`.
  */
 export function nextStep(
   request: AuthorizationRequest,
@@ -35,11 +35,11 @@ export function nextStep(
   session: Session | undefined,
   consent: Consent | undefined,
   now: Seconds,
-  reach: readonly string[] = [],
+  availableAcrs: readonly string[] = [],
 ): Step {
-  const signIn = signInStep(request, progress, session, now, reach)
+  const signIn = signInStep(request, progress, session, now, availableAcrs)
   const step = signIn === 'respond' && needsConsent(request, client, consent) ? 'consent' : signIn
-  held(...whyStep[step])
+  recordCheck(...whyStep[step])
   return step
 }
 
@@ -49,7 +49,7 @@ const whyStep: Readonly<Record<Step, readonly [rule: string, found: string]>> = 
   select_account: ['oidc-core-3.1.2.1-prompt-select-account', 'the person has to choose an account first'],
   consent: ['seed-5-approval-required', 'the person has to be asked'],
   respond: ['rfc6749-3.1-owner-authenticated-first', 'the person is signed in and need not be asked'],
-  refuse: ['oidc-core-3.1.2.2-specific-sub', 'the person cannot be who or what was asked for'],
+  reject: ['oidc-core-3.1.2.2-specific-sub', 'the person cannot be who or what was asked for'],
 }
 
 /** The same for the sign-in alone: `respond` means that the right person is signed in, as recently as was asked. */
@@ -58,17 +58,17 @@ export function signInStep(
   progress: Progress,
   session: Session | undefined,
   now: Seconds,
-  reach: readonly string[] = [],
+  availableAcrs: readonly string[] = [],
 ): Exclude<Step, 'consent'> {
   if (session === undefined) return 'login'
   const authenticatedHere = progress.authenticatedSessionId === session.id
   if (!authenticatedHere && mustAuthenticate(request, session, now)) return 'login'
-  if (request.requiredSub !== undefined && request.requiredSub !== session.accountId) {
-    return authenticatedHere ? 'refuse' : 'login'
+  if (request.requiredSub !== undefined && request.requiredSub !== session.userId) {
+    return authenticatedHere ? 'reject' : 'login'
   }
-  if (request.prompt.includes('select_account') && !progress.accountChosen && !authenticatedHere)
+  if (request.prompt.includes('select_account') && !progress.userChosen && !authenticatedHere)
     return 'select_account'
-  return contextStep(request, session, authenticatedHere, reach)
+  return contextStep(request, session, authenticatedHere, availableAcrs)
 }
 
 /** Whether the session is nothing to go on with: the person has to prove who they are anew, OpenID Connect Core §3.1.2.1. */
@@ -96,7 +96,7 @@ export function wantedScope(request: AuthorizationRequest): Scope {
 }
 
 /** How `prompt=none` answers when a step would need the person, OpenID Connect Core §3.1.2.6. */
-export function refusalOfSilence(step: Exclude<Step, 'respond' | 'refuse'>): OAuthError {
+export function promptNoneError(step: Exclude<Step, 'respond' | 'reject'>): OAuthError {
   const codes: Readonly<Record<typeof step, OAuthErrorCode>> = {
     login: 'login_required',
     select_account: 'account_selection_required',
@@ -111,8 +111,8 @@ export function refusalOfSilence(step: Exclude<Step, 'respond' | 'refuse'>): OAu
 }
 
 /** The refusal of a request whose sign-in is not the one it asks for: another person, or another context class. */
-export function refusalOf(request: SignInRequest, session: Session | undefined): OAuthError {
-  if (request.requiredSub === undefined || request.requiredSub === session?.accountId) {
+export function errorOf(request: SignInRequest, session: Session | undefined): OAuthError {
+  if (request.requiredSub === undefined || request.requiredSub === session?.userId) {
     return new OAuthError(
       'unmet_authentication_requirements',
       'claims asks for an acr that this person has no sign-in for',
@@ -125,7 +125,7 @@ export function refusalOf(request: SignInRequest, session: Session | undefined):
   }
   return new OAuthError('login_required', 'another person signed in than the one the request asks for', {
     rule: 'oidc-core-3.1.2.2-specific-sub',
-    stored: session?.accountId,
+    stored: session?.userId,
     received: request.requiredSub,
   })
 }
@@ -135,15 +135,16 @@ export function refusalOf(request: SignInRequest, session: Session | undefined):
  * stays with anything else. May be nothing.
  * @param asked What they were asked about; the rest they allowed before.
  */
-export function narrowByPerson(
-  request: AuthorizationRequest,
-  asked: Scope,
-  ticked: readonly string[],
-): Scope {
+export function narrowByUser(request: AuthorizationRequest, asked: Scope, ticked: readonly string[]): Scope {
   const wanted = wantedScope(request)
   const chosen = wanted.filter((name) => isNeeded(name) || !asked.includes(name) || ticked.includes(name))
   const left = chosen.some((name) => name !== offlineAccess.name) ? chosen : []
-  held('rfc6749-3.3-scope-in-response-when-different', 'what the person left of the scope', wanted, left)
+  recordCheck(
+    'rfc6749-3.3-scope-in-response-when-different',
+    'what the person left of the scope',
+    wanted,
+    left,
+  )
   return left
 }
 
@@ -158,7 +159,7 @@ export function isNeeded(name: string): boolean {
  */
 export function rememberConsent(
   request: AuthorizationRequest,
-  accountId: string,
+  userId: string,
   allowed: Scope,
   before: Consent | undefined,
   now: Seconds,
@@ -169,7 +170,7 @@ export function rememberConsent(
     return { resource, scope: [...kept, ...allowed] }
   })
   const elsewhere = before?.allowed.filter(({ resource }) => !request.resource.includes(resource)) ?? []
-  return { accountId, clientId: request.clientId, allowed: [...elsewhere, ...here], grantedAt: now }
+  return { userId, clientId: request.clientId, allowed: [...elsewhere, ...here], grantedAt: now }
 }
 
 /**
@@ -180,12 +181,12 @@ function contextStep(
   { acr, prompt }: SignInRequest,
   { methods }: Session,
   authenticatedHere: boolean,
-  reach: readonly string[],
-): 'login' | 'refuse' | 'respond' {
-  if (acr === undefined || !lacksContext(methods, acr)) return 'respond'
+  availableAcrs: readonly string[],
+): 'login' | 'reject' | 'respond' {
+  if (acr === undefined || !lacksAcr(methods, acr)) return 'respond'
   const mayAsk = !authenticatedHere && (acr.essential || !prompt.includes('none'))
-  if (mayAsk && acr.values.some((name) => reach.includes(name))) return 'login'
-  return acr.essential ? 'refuse' : 'respond'
+  if (mayAsk && acr.values.some((name) => availableAcrs.includes(name))) return 'login'
+  return acr.essential ? 'reject' : 'respond'
 }
 
 function needsConsent(request: AuthorizationRequest, client: Client, consent: Consent | undefined): boolean {

@@ -20,7 +20,7 @@ export function jwtAccessTokenPayload(
   const acr = grant.acr ?? contextClassOf(grant.methods)
   return {
     iss: issuer,
-    sub: grant.accountId,
+    sub: grant.userId,
     aud: others.length === 0 ? audience : access.resource,
     client_id: grant.clientId,
     scope: formatScope(access.scope),

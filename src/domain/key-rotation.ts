@@ -45,7 +45,7 @@ export function dueKeys(ring: readonly StoredKey[], policy: KeyPolicy, now: Seco
  * What time does to the ring: due keys come in, keys with a successor get their end, long retired ones are deleted.
  * @param fresh A key for each that `dueKeys` names.
  */
-export function keepUp(
+export function maintainKeys(
   ring: readonly StoredKey[],
   fresh: readonly StoredKey[],
   policy: KeyPolicy,

@@ -17,7 +17,7 @@ export function parseUiLocales({ ui_locales: text }: Parameters): readonly strin
 }
 
 /** What a page's language is chosen by. */
-export interface LanguageWish {
+export interface RequestedLanguages {
   /** From the request of the client, first preference first. */
   readonly uiLocales: readonly string[] | undefined
   /** The header as it came, RFC 9110 §12.5.4. */
@@ -30,7 +30,7 @@ export interface LanguageWish {
  * @param available In lower case, such as `de` and `pt-br`.
  */
 export function chooseLanguage<L extends string>(
-  { uiLocales = [], acceptLanguage }: LanguageWish,
+  { uiLocales = [], acceptLanguage }: RequestedLanguages,
   available: readonly L[],
   fallback: L,
 ): L {
@@ -51,17 +51,20 @@ export function chooseLanguage<L extends string>(
 }
 
 /** The first wish that there is a language for, RFC 4647 §3.4. */
-export function firstOf<L extends string>(wishes: readonly string[], available: readonly L[]): L | undefined {
-  for (const wish of wishes) {
-    const found = lookUp(wish, available)
+export function firstOf<L extends string>(
+  requests: readonly string[],
+  available: readonly L[],
+): L | undefined {
+  for (const requested of requests) {
+    const found = lookUp(requested, available)
     if (found !== undefined) return found
   }
   return undefined
 }
 
 /** RFC 4647 §3.4: the wish is shortened from its end until it names a language: `de-CH-1996`, `de-CH`, `de`. */
-function lookUp<L extends string>(wish: string, available: readonly L[]): L | undefined {
-  const subtags = wish.toLowerCase().split('-')
+function lookUp<L extends string>(requested: string, available: readonly L[]): L | undefined {
+  const subtags = requested.toLowerCase().split('-')
   for (let length = subtags.length; length > 0; length -= 1) {
     const range = subtags.slice(0, length).join('-')
     const found = available.find((language) => language === range)

@@ -1,6 +1,6 @@
 import { isTag } from './language.ts'
 import type { Client } from './model.ts'
-import { present } from './present.ts'
+import { omitUndefined } from './omit-undefined.ts'
 import type { Resource } from './resource.ts'
 
 /**
@@ -50,7 +50,7 @@ export function clientWords(
     tos_uri: tosUri,
   }
   const say = (member: keyof typeof members & string) => localized(members, member, language)
-  return present({
+  return omitUndefined({
     name: say('client_name'),
     clientUri: say('client_uri'),
     policyUri: say('policy_uri'),

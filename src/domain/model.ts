@@ -58,12 +58,12 @@ export interface Client {
 }
 
 /** Standard claims of a person, OpenID Connect Core §5.1, under their wire names. */
-export type AccountClaims = Readonly<
+export type UserClaims = Readonly<
   Record<string, string | number | boolean | Readonly<Record<string, string>>>
 >
 
 /** An End-User. `id` is the `sub` of OpenID Connect: never reassigned. */
-export interface Account {
+export interface User {
   readonly id: string
   /** Canonical: trimmed, NFKC, lower case. Unique. */
   readonly username: string
@@ -71,7 +71,7 @@ export interface Account {
   readonly email?: string
   /** PHC string, argon2id; absent while the person has no password: invited, or with passkeys only. */
   readonly passwordHash?: string
-  readonly claims: AccountClaims
+  readonly claims: UserClaims
   /** Made by the development server; a production server refuses to start with such a person. */
   readonly seeded: boolean
   /** An operator keeps the person out since then. */
@@ -84,7 +84,7 @@ export interface Account {
 export interface Passkey {
   /** The credential id, base64url. */
   readonly id: string
-  readonly accountId: string
+  readonly userId: string
   /** COSE, base64url. */
   readonly publicKey: string
   readonly counter: number
@@ -99,7 +99,7 @@ export interface Passkey {
 
 /** The one-time codes of a person, RFC 6238, and the recovery codes that stand in for them. */
 export interface SecondFactor {
-  readonly accountId: string
+  readonly userId: string
   /** The shared secret, encrypted by the operator's secret. */
   readonly sealedSecret: string
   /** The person has shown a code of it; before, it is not asked for. */
@@ -111,8 +111,8 @@ export interface SecondFactor {
 }
 
 /** A user with everything that signs them in, and the sessions they have. */
-export interface AccountCredentials {
-  readonly account: Account
+export interface UserCredentials {
+  readonly user: User
   readonly passkeys: readonly Passkey[]
   readonly secondFactor?: SecondFactor
   readonly sessions: readonly Session[]
@@ -132,7 +132,7 @@ export interface OneTimeLink {
   readonly id: Hash
   readonly purpose: LinkPurpose
   /** Whom it is for; absent: nobody yet. */
-  readonly accountId?: string
+  readonly userId?: string
   /** The address it was sent to, or that it proves. */
   readonly email?: string
   readonly createdAt: Seconds
@@ -142,7 +142,7 @@ export interface OneTimeLink {
 /** A browser's login. The cookie holds a secret; `id` is its hash. */
 export interface Session {
   readonly id: Hash
-  readonly accountId: string
+  readonly userId: string
   readonly authenticatedAt: Seconds
   /** RFC 8176 authentication method references. */
   readonly methods: readonly string[]
@@ -163,7 +163,7 @@ export interface ClaimsRequest {
 }
 
 /** The authentication context classes asked for, the most wanted first; see authentication-context.ts. */
-export interface WantedContext {
+export interface RequestedAcr {
   readonly values: readonly string[]
   /** Any other is a failed sign-in, OpenID Connect Core §5.5.1.1. */
   readonly essential: boolean
@@ -178,7 +178,7 @@ export interface SignInRequest {
   readonly uiLocales?: readonly string[]
   /** The only person whose answer counts, from `id_token_hint` or `claims`. */
   readonly requiredSub?: string
-  readonly acr?: WantedContext
+  readonly acr?: RequestedAcr
 }
 
 /** A person's own page that waits for its owner to sign in. */
@@ -205,8 +205,8 @@ export interface AuthorizationRequest extends SignInRequest {
 }
 
 /** A sign-in that is half done: the password was right, and something more has to be shown before it counts. */
-export interface HalfSignIn {
-  readonly accountId: string
+export interface PendingSecondFactor {
+  readonly userId: string
   /** Hash of the password hash that was met: another password meanwhile voids it. */
   readonly password: Hash
   readonly at: Seconds
@@ -218,20 +218,20 @@ export interface Interaction {
   /** Hash of the browser cookie that may continue it. */
   readonly browserHash: Hash
   readonly request: AuthorizationRequest | PageRequest
-  readonly halfSignIn?: HalfSignIn
+  readonly pendingSecondFactor?: PendingSecondFactor
   /** What a passkey is to sign, base64url; good once. */
   readonly challenge?: string
   /** The session made or confirmed for this very request: satisfies `prompt=login` and `max_age`. */
   readonly authenticatedSessionId?: Hash
   /** The person chose an account, `prompt=select_account`. */
-  readonly accountChosen: boolean
+  readonly userChosen: boolean
   readonly createdAt: Seconds
   readonly expiresAt: Seconds
 }
 
 /** What a person allowed an integration, remembered; the key is account and client. */
 export interface Consent {
-  readonly accountId: string
+  readonly userId: string
   readonly clientId: string
   /** Scope by resource: what is allowed at one API says nothing about another. */
   readonly allowed: readonly AllowedScope[]
@@ -253,7 +253,7 @@ export interface Grant {
   /** Per-grant key of its handles: 22 base64url characters, 16 bytes. */
   readonly secret: string
   readonly clientId: string
-  readonly accountId: string
+  readonly userId: string
   readonly scope: Scope
   readonly resource: readonly string[]
   readonly redirectUri: string
@@ -307,7 +307,7 @@ export interface StoredKey {
 }
 
 /** A refused request as `lychgate explain` shows it: what its log line says. */
-export interface RefusalRecord {
+export interface Rejection {
   /** The request id the client was told. */
   readonly id: string
   readonly at: Seconds
@@ -376,7 +376,7 @@ export interface AuditEvent {
   /** The network it was done from, see address-prefix.ts, or `user@host` of an operator. */
   readonly from?: string
   /** The person it is about. */
-  readonly accountId?: string
+  readonly userId?: string
   /** The client it is about. */
   readonly clientId?: string
   /** What else belongs to this kind of event, by name. */

@@ -24,7 +24,7 @@ export interface MintedLink {
  */
 export function mintLink(
   purpose: LinkPurpose,
-  whom: Pick<OneTimeLink, 'accountId' | 'email'>,
+  whom: Pick<OneTimeLink, 'userId' | 'email'>,
   lifetimes: LinkLifetimes,
   fresh: Buffer,
   now: Seconds,

@@ -1,6 +1,6 @@
-import { auditEvent, type Occasion } from './audit.ts'
+import { type AuditContext, auditEvent } from './audit.ts'
 import { accept, type Decision } from './decision.ts'
-import type { AccountCredentials, Hash, Passkey, Seconds } from './model.ts'
+import type { Hash, Passkey, Seconds, UserCredentials } from './model.ts'
 
 /** Most passkeys of one person: browsers are told of each, so that none is made twice. */
 export const mostPasskeys = 20
@@ -13,19 +13,19 @@ export type PasskeyAddition = 'added' | 'full' | 'gone'
  * @param current Loaded in the same transaction: the limit holds, and the session that adds it still exists.
  */
 export function addPasskey(
-  current: AccountCredentials | undefined,
+  current: UserCredentials | undefined,
   passkey: Passkey,
   sessionId: Hash,
-  occasion: Occasion,
+  context: AuditContext,
 ): Decision<PasskeyAddition> {
   const isIn = current?.sessions.some(({ id }) => id === sessionId) ?? false
-  if (current === undefined || !isIn || current.account.lockedAt !== undefined) return accept('gone')
+  if (current === undefined || !isIn || current.user.lockedAt !== undefined) return accept('gone')
   if (current.passkeys.length >= mostPasskeys) return accept('full')
-  const { accountId, name } = passkey
+  const { userId, name } = passkey
   return accept(
     'added',
     { op: 'insertPasskey', passkey },
-    auditEvent('passkey-added', occasion, { accountId, name }),
+    auditEvent('passkey-added', context, { userId, name }),
   )
 }
 
@@ -45,11 +45,8 @@ export function usePasskey(
   const { counter, backedUp, from } = shown
   const counts = counter > 0 || current.counter > 0
   if (counts && counter <= current.counter) {
-    const { accountId, name } = current
-    return accept(
-      'copied',
-      auditEvent('passkey-copied', { by: 'person', at: now, from }, { accountId, name }),
-    )
+    const { userId, name } = current
+    return accept('copied', auditEvent('passkey-copied', { by: 'person', at: now, from }, { userId, name }))
   }
   return accept('used', { op: 'updatePasskey', passkey: { ...current, counter, backedUp, usedAt: now } })
 }

@@ -1,6 +1,6 @@
 import { hash, timingSafeEqual } from 'node:crypto'
+import { recordCheck } from './check.ts'
 import { OAuthError } from './errors.ts'
-import { held } from './ruling.ts'
 
 /**
  * The `code_challenge` of an authorization request, RFC 7636 §4.2 and RFC 7636 §4.3; S256 is the only method, and
@@ -42,7 +42,12 @@ export function requireCodeChallenge(
       received: `${codeChallenge.length} characters`,
     })
   }
-  held('rfc7636-4.4.1-challenge-required', 'code_challenge is there, by S256', undefined, codeChallenge)
+  recordCheck(
+    'rfc7636-4.4.1-challenge-required',
+    'code_challenge is there, by S256',
+    undefined,
+    codeChallenge,
+  )
   return codeChallenge
 }
 
@@ -92,7 +97,12 @@ export function verifyCodeVerifier(
       received: challenge,
     })
   }
-  held('rfc7636-4.6-verify-s256', 'S256 of the code_verifier is the code_challenge', codeChallenge, challenge)
+  recordCheck(
+    'rfc7636-4.6-verify-s256',
+    'S256 of the code_verifier is the code_challenge',
+    codeChallenge,
+    challenge,
+  )
 }
 
 // The last of 43 characters carries 4 bits only: an S256 challenge has one spelling, any other can never be matched.

@@ -1,11 +1,11 @@
 import type { Issued } from './authorization-code.ts'
+import { recordCheck } from './check.ts'
 import type { Decision } from './decision.ts'
 import { OAuthError } from './errors.ts'
 import { type GrantLifetimes, rotateGrant } from './grant.ts'
 import { handleBelongsTo, type OpenedHandle } from './handle.ts'
 import type { Client, Grant, Scope, Seconds } from './model.ts'
 import { narrowAccess, type Resources } from './resource.ts'
-import { held } from './ruling.ts'
 import { parseScope } from './scope.ts'
 
 /** A token request of grant type `refresh_token`, RFC 6749 §6. */
@@ -41,24 +41,24 @@ export function refresh(
       received: client.id,
     })
   }
-  held('rfc6749-6-bound-to-client', "the refresh token is this client's", grant.clientId, client.id)
+  recordCheck('rfc6749-6-bound-to-client', "the refresh token is this client's", grant.clientId, client.id)
   const access = narrowAccess(grant, narrowedScope(grant, request.scope), request.resource, resources)
   const issue = { accessTokenSeconds: access.seconds, refreshable: true }
   const decision = rotateGrant(grant, handle.seq, issue, lifetimes, now)
-  return 'refusal' in decision
+  return 'rejection' in decision
     ? decision
     : { result: { grant: decision.result, access }, writes: decision.writes }
 }
 
 function narrowedScope(grant: Grant, requested: string | undefined): Scope {
   if (requested === undefined) {
-    held('rfc6749-6-scope-omitted-original', 'no scope: the whole of the grant', grant.scope)
+    recordCheck('rfc6749-6-scope-omitted-original', 'no scope: the whole of the grant', grant.scope)
     return grant.scope
   }
   const scope = parseScope(requested)
   const beyond = scope.find((name) => !grant.scope.includes(name))
   if (beyond === undefined) {
-    held('rfc6749-6-scope-narrow', 'scope is within what the person granted', grant.scope, scope)
+    recordCheck('rfc6749-6-scope-narrow', 'scope is within what the person granted', grant.scope, scope)
     return scope
   }
   throw new OAuthError('invalid_scope', 'scope goes beyond what the person granted', {

@@ -1,6 +1,6 @@
+import { recordCheck } from './check.ts'
 import { OAuthError } from './errors.ts'
 import type { Grant, Scope, Seconds } from './model.ts'
-import { held } from './ruling.ts'
 
 /** An API tokens can be meant for, RFC 8707 §2. The service's own API is always one. */
 export interface Resource {
@@ -53,7 +53,11 @@ export function indexResources(own: Resource, others: readonly Resource[]): Reso
  */
 export function parseResource(requested: readonly string[], resources: Resources): readonly string[] {
   if (requested.length === 0) {
-    held('rfc8707-2.1-omitted-default', 'no resource: the API of this server', resources.own.identifier)
+    recordCheck(
+      'rfc8707-2.1-omitted-default',
+      'no resource: the API of this server',
+      resources.own.identifier,
+    )
     return [resources.own.identifier]
   }
   const identifiers = new Set<string>()
@@ -78,7 +82,7 @@ export function parseResource(requested: readonly string[], resources: Resources
     }
     identifiers.add(resource.identifier)
   }
-  held(
+  recordCheck(
     'rfc8707-2-unknown-invalid-target',
     'resource is an API of this server',
     resources.identifiers,
@@ -140,7 +144,7 @@ export function narrowAccess(
       stored: identifiers,
     })
   }
-  held('rfc8707-2.2-subset-at-token', 'the grant reaches the resource', grant.resource, identifiers)
+  recordCheck('rfc8707-2.2-subset-at-token', 'the grant reaches the resource', grant.resource, identifiers)
   const tokenFormat = reached.some((resource) => resource.tokenFormat === 'jwt') ? 'jwt' : 'opaque'
   if (tokenFormat === 'jwt' && reached.length > 1) {
     throw new OAuthError('invalid_target', 'name one resource at a time: these take tokens of their own', {

@@ -1,10 +1,10 @@
+import { recordCheck } from './check.ts'
 import { accept, type Decision } from './decision.ts'
 import { OAuthError } from './errors.ts'
 import { revokeGrant } from './grant.ts'
 import { handleBelongsTo, type OpenedHandle } from './handle.ts'
 import { verifyJwtAccessToken } from './jwt-access-token.ts'
 import type { Client, Grant, GrantOfToken, Seconds } from './model.ts'
-import { held } from './ruling.ts'
 
 /**
  * What revoking a token reaches, RFC 7009 §2.1: a refresh token (any of the family) ends the whole grant,
@@ -18,7 +18,7 @@ export function revokeToken(
   now: Seconds,
 ): Decision<void> {
   if (grant === undefined || !handleBelongsTo(handle, grant)) {
-    held('rfc7009-2.2-unknown-token-200', 'nobody knows this token: that is no error')
+    recordCheck('rfc7009-2.2-unknown-token-200', 'nobody knows this token: that is no error')
     return accept(undefined)
   }
   assertIssuedTo(grant, client.id)
@@ -51,7 +51,7 @@ function revokeOne(grant: GrantOfToken, tokenId: string, expiresAt: Seconds, now
 
 function assertIssuedTo(grant: Grant, clientId: string): void {
   if (grant.clientId === clientId) {
-    held('rfc7009-2.1-issued-to-client', "the token is this client's", grant.clientId, clientId)
+    recordCheck('rfc7009-2.1-issued-to-client', "the token is this client's", grant.clientId, clientId)
     return
   }
   throw new OAuthError('invalid_grant', 'the token was issued to another client', {

@@ -1,7 +1,7 @@
-import { type Factors, lacksContext, methodsOf } from './authentication-context.ts'
+import { type Factors, lacksAcr, methodsOf } from './authentication-context.ts'
 import { accept, type Decision } from './decision.ts'
 import { OAuthError } from './errors.ts'
-import type { Hash, SecondFactor, Seconds, WantedContext } from './model.ts'
+import type { Hash, RequestedAcr, SecondFactor, Seconds } from './model.ts'
 import { hashSecret } from './secret.ts'
 
 /*
@@ -10,7 +10,7 @@ import { hashSecret } from './secret.ts'
  */
 
 /** How long the second half of a sign-in may take. */
-export const halfSignInSeconds: Seconds = 600
+export const pendingSecondFactorSeconds: Seconds = 600
 
 /** How many recovery codes a person gets, and the random bytes of each. */
 export const recoveryCodes = { count: 10, bytes: 10 } as const
@@ -23,11 +23,11 @@ export type SecondStep = Pick<Factors, 'codes' | 'passkey'>
  * the client asks for more than a password. What meets the client's wish is offered, or all there is. Undefined: the
  * password is enough, or nothing can follow.
  */
-export function secondStepOf(factors: Factors, acr: WantedContext | undefined): SecondStep | undefined {
+export function secondStepOf(factors: Factors, acr: RequestedAcr | undefined): SecondStep | undefined {
   const { codes, passkey } = factors
-  if (!codes && (!passkey || !lacksContext(['pwd'], acr))) return undefined
+  if (!codes && (!passkey || !lacksAcr(['pwd'], acr))) return undefined
   const meets = (shown: Partial<Factors>) =>
-    !lacksContext(methodsOf({ password: true, codes: false, passkey: false, ...shown }), acr)
+    !lacksAcr(methodsOf({ password: true, codes: false, passkey: false, ...shown }), acr)
   const fitting = { codes: codes && meets({ codes }), passkey: passkey && meets({ passkey }) }
   if (fitting.codes || fitting.passkey) return fitting
   return codes ? { codes, passkey } : undefined
@@ -62,12 +62,12 @@ export function takeRecoveryCode(current: SecondFactor | undefined, typed: strin
  */
 export function beginCodes(
   current: SecondFactor | undefined,
-  accountId: string,
+  userId: string,
   sealedSecret: string,
   now: Seconds,
 ): Decision<boolean> {
   if (current?.confirmedAt !== undefined) throw inUse()
-  const secondFactor = { accountId, sealedSecret, recoveryHashes: [], createdAt: now }
+  const secondFactor = { userId, sealedSecret, recoveryHashes: [], createdAt: now }
   return accept(true, { op: 'putSecondFactor', secondFactor })
 }
 

@@ -24,7 +24,7 @@ export function isRecent(session: Session, now: Seconds): boolean {
  */
 export function beginSession(
   id: string,
-  accountId: string,
+  userId: string,
   methods: readonly string[],
   lifetimes: SessionLifetimes,
   now: Seconds,
@@ -32,7 +32,7 @@ export function beginSession(
 ): Session {
   const expiresAt = now + lifetimes.sessionAbsoluteSeconds
   const idleExpiresAt = Math.min(now + lifetimes.sessionIdleSeconds, expiresAt)
-  return { id, accountId, authenticatedAt: now, methods, ...place, createdAt: now, idleExpiresAt, expiresAt }
+  return { id, userId, authenticatedAt: now, methods, ...place, createdAt: now, idleExpiresAt, expiresAt }
 }
 
 /** The new idle end of a session in use, or undefined while moving it is not worth a write. */
@@ -61,11 +61,11 @@ export const mostSessions = 5
  * Who stays signed in in a browser beside a person who signs in: the others, the last ones first; and which sessions
  * end: the person's own before, and those there is no room for.
  */
-export function seatSessions(
-  present: readonly Session[],
-  accountId: string,
+export function selectSessions(
+  omitUndefined: readonly Session[],
+  userId: string,
 ): { readonly beside: readonly Session[]; readonly over: readonly Session[] } {
-  const others = present.filter((session) => session.accountId !== accountId)
+  const others = omitUndefined.filter((session) => session.userId !== userId)
   const beside = others.slice(0, mostSessions - 1)
-  return { beside, over: present.filter((session) => !beside.includes(session)) }
+  return { beside, over: omitUndefined.filter((session) => !beside.includes(session)) }
 }

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { accept, type Decision, type Write } from './decision.ts'
-import type { Device } from './device.ts'
 import { OAuthError } from './errors.ts'
+import type { KnownBrowser } from './known-browser.ts'
 import type { Seconds, Throttle } from './model.ts'
 
 export interface ThrottleLimits {
@@ -34,7 +34,7 @@ export interface SignInAttempt {
   readonly prefix: string
   /** Users who signed in from this network lately, see `networkRows`. */
   readonly usersOfPrefix: number
-  readonly knownDevice?: Device | undefined
+  readonly knownBrowser?: KnownBrowser | undefined
 }
 
 /**
@@ -42,14 +42,14 @@ export interface SignInAttempt {
  * guesses from elsewhere do not lock its owner out. All such browsers of one user share a second count.
  */
 export function bucketsOf(attempt: SignInAttempt, limits: ThrottleLimits): readonly Bucket[] {
-  const { login, isUser, prefix, usersOfPrefix, knownDevice } = attempt
+  const { login, isUser, prefix, usersOfPrefix, knownBrowser } = attempt
   const limit = limits.failuresPerAccountAndPrefix
   const inARow = { limit: limits.failuresInARow, kind: 'in-a-row' } as const
-  if (knownDevice !== undefined) {
+  if (knownBrowser !== undefined) {
     return [
-      { key: `device ${countedAs(knownDevice)} ${login}`, limit },
+      { key: `device ${countedAs(knownBrowser)} ${login}`, limit },
       { key: `devices ${login}`, limit: 2 * limit },
-      { ...inARow, key: rowKeys(login).devices },
+      { ...inARow, key: rowKeys(login).knownBrowsers },
     ]
   }
   const perPrefix = limits.failuresPerPrefix + usersOfPrefix * limits.failuresPerPrefixAndUser
@@ -68,37 +68,37 @@ export function bucketsOf(attempt: SignInAttempt, limits: ThrottleLimits): reado
  * sign-in before counts apart.
  */
 export function secondFactorBuckets(
-  accountId: string,
-  knownDevice: Device | undefined,
+  userId: string,
+  knownBrowser: KnownBrowser | undefined,
   limits: ThrottleLimits,
 ): readonly Bucket[] {
   const limit = limits.failuresPerAccountAndPrefix
   const inARow = { limit: limits.failuresInARow, kind: 'in-a-row' } as const
-  if (knownDevice === undefined)
+  if (knownBrowser === undefined)
     return [
-      { key: `second ${accountId}`, limit },
-      { ...inARow, key: rowKeys(accountId).codes },
+      { key: `second ${userId}`, limit },
+      { ...inARow, key: rowKeys(userId).codes },
     ]
   return [
-    { key: `second ${countedAs(knownDevice)} ${accountId}`, limit },
-    { key: `second devices ${accountId}`, limit: 2 * limit },
-    { ...inARow, key: rowKeys(accountId).codesOfDevices },
+    { key: `second ${countedAs(knownBrowser)} ${userId}`, limit },
+    { key: `second devices ${userId}`, limit: 2 * limit },
+    { ...inARow, key: rowKeys(userId).knownBrowserCookies },
   ]
 }
 
 /** The keys of a user's failures in a row. */
-export function rowKeys(accountId: string) {
+export function rowKeys(userId: string) {
   return {
-    others: `in-a-row ${accountId}`,
-    devices: `in-a-row devices ${accountId}`,
-    codes: `in-a-row codes ${accountId}`,
-    codesOfDevices: `in-a-row codes of devices ${accountId}`,
+    others: `in-a-row ${userId}`,
+    knownBrowsers: `in-a-row devices ${userId}`,
+    codes: `in-a-row codes ${userId}`,
+    knownBrowserCookies: `in-a-row codes of devices ${userId}`,
   } as const
 }
 
 /** The writes that forget a user's failures in a row: after another password, or by an operator. */
-export function forgetFailures(accountId: string): readonly Write[] {
-  return Object.values(rowKeys(accountId)).map((key) => ({ op: 'deleteThrottle', key }))
+export function forgetFailures(userId: string): readonly Write[] {
+  return Object.values(rowKeys(userId)).map((key) => ({ op: 'deleteThrottle', key }))
 }
 
 const yearSeconds: Seconds = 365 * 86_400
@@ -148,10 +148,10 @@ const weekSeconds: Seconds = 7 * 86_400
  * The rows that count who signs in from a network: one of the user this week, and the number of users of this week and
  * of the one before.
  */
-export function networkRows(prefix: string, accountId: string, now: Seconds) {
+export function networkRows(prefix: string, userId: string, now: Seconds) {
   const week = Math.floor(now / weekSeconds)
   return {
-    user: { key: `seen ${prefix} ${week} ${accountId}`, expiresAt: (week + 1) * weekSeconds },
+    user: { key: `seen ${prefix} ${week} ${userId}`, expiresAt: (week + 1) * weekSeconds },
     users: { key: `users ${prefix} ${week}`, expiresAt: (week + 2) * weekSeconds },
     before: { key: `users ${prefix} ${week - 1}` },
   }
@@ -167,7 +167,7 @@ export function countUser(
 }
 
 /** Cookies made before they were bound to the password are counted as one. */
-function countedAs({ isBound, nonce }: Device): string {
+function countedAs({ isBound, nonce }: KnownBrowser): string {
   return isBound ? nonce : 'unbound'
 }
 

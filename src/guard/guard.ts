@@ -7,13 +7,13 @@ import fp from 'fastify-plugin'
 import {
   type BearerCredentials,
   bearerChallenge,
-  bearerRefusal,
+  bearerError,
   parseBearer,
   parseBearerField,
 } from '../domain/bearer.ts'
+import { recordCheck } from '../domain/check.ts'
 import { OAuthError } from '../domain/errors.ts'
 import type { Scope } from '../domain/model.ts'
-import { held } from '../domain/ruling.ts'
 import { wellKnownUrl } from '../domain/well-known.ts'
 import { sendError } from '../http/errors.ts'
 import type { Access, VerifyToken } from './access.ts'
@@ -80,7 +80,7 @@ async function accessOf(
   const credentials = credentialsOf(request, options)
   if (credentials.kind === 'absent') {
     if (anonymous === 'allow') {
-      held('seed-5-no-token-anonymous', 'no token: served as anonymous')
+      recordCheck('seed-5-no-token-anonymous', 'no token: served as anonymous')
       return undefined
     }
     throw new OAuthError('invalid_token', 'this needs an access token', {
@@ -96,12 +96,22 @@ async function accessOf(
     const rule = 'rfc9700-2.3-rs-checks-audience'
     throw invalidToken(resourceMetadata, { rule, stored: access.audience, received: resource })
   }
-  held('rfc9700-2.3-rs-checks-audience', 'the token lives and is for this API', access.audience, resource)
+  recordCheck(
+    'rfc9700-2.3-rs-checks-audience',
+    'the token lives and is for this API',
+    access.audience,
+    resource,
+  )
   if (needed.every((name) => access.scope.includes(name))) {
-    held('rfc6750-3.1-insufficient-scope-403', 'the token has the scope this needs', access.scope, needed)
+    recordCheck(
+      'rfc6750-3.1-insufficient-scope-403',
+      'the token has the scope this needs',
+      access.scope,
+      needed,
+    )
     return access
   }
-  throw bearerRefusal('insufficient_scope', 'the access token lacks a scope this needs', resourceMetadata, {
+  throw bearerError('insufficient_scope', 'the access token lacks a scope this needs', resourceMetadata, {
     rule: 'rfc6750-3.1-insufficient-scope-403',
     scope: needed,
     stored: access.scope,
@@ -109,9 +119,9 @@ async function accessOf(
 }
 
 /** One answer for every bad token, RFC 6750 §3.1; the detail is for the log. */
-function invalidToken(resourceMetadata: string, detail: Parameters<typeof bearerRefusal>[3]): OAuthError {
+function invalidToken(resourceMetadata: string, detail: Parameters<typeof bearerError>[3]): OAuthError {
   const description = 'the access token is malformed, expired, revoked or not for this API'
-  return bearerRefusal('invalid_token', description, resourceMetadata, detail)
+  return bearerError('invalid_token', description, resourceMetadata, detail)
 }
 
 /** RFC 6750 §2: one token, by one method. */
@@ -122,7 +132,7 @@ function credentialsOf(request: FastifyRequest, options: Checks): BearerCredenti
   ).length
   const field = options.formToken ? formField(request) : undefined
   if (headers > 1 || (headers === 1 && field !== undefined)) {
-    throw bearerRefusal('invalid_request', 'send one access token, by one method', options.resourceMetadata, {
+    throw bearerError('invalid_request', 'send one access token, by one method', options.resourceMetadata, {
       rule: 'rfc6750-2-one-method',
     })
   }

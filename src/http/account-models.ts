@@ -4,7 +4,7 @@ import type { Text } from '../domain/text.ts'
 import type { ConsentArea, ConsentScope } from './consent-models.ts'
 
 /** The rooms of the account page, in the order of its navigation; the texts have a heading for each, `rooms.…`, and a short name, `nav.…`. */
-export const accountRooms = [
+export const accountSections = [
   'overview',
   'apps',
   'sessions',
@@ -14,7 +14,7 @@ export const accountRooms = [
   'privacy',
 ] as const
 
-export type AccountRoom = (typeof accountRooms)[number]
+export type AccountSection = (typeof accountSections)[number]
 
 /**
  * What a page may say has just been done: a word in its address, since a redirect led there. The texts say it, `done.…`.
@@ -46,17 +46,17 @@ export function isDoneWord(word: string | undefined): word is DoneWord {
 }
 
 /** The path of a room, below the issuer. */
-export function roomPath(room: AccountRoom): string {
-  return room === 'overview' ? '/account' : `/account/${room}`
+export function sectionPath(section: AccountSection): string {
+  return section === 'overview' ? '/account' : `/account/${section}`
 }
 
 /** What stands around every page of the person's own: navigation, whose it is, what was just done. */
 export interface AccountFrame {
   /** The navigation. */
-  readonly rooms: readonly { readonly room: AccountRoom; readonly url: string }[]
+  readonly sections: readonly { readonly section: AccountSection; readonly url: string }[]
   /** The room the page is in. */
-  readonly room: AccountRoom
-  readonly account: { readonly name: string; readonly username: string }
+  readonly section: AccountSection
+  readonly user: { readonly name: string; readonly username: string }
   /** To whoever else is signed in in this browser, or to somebody new. */
   readonly switchUrl: string
   readonly signOutUrl: string

@@ -2,7 +2,13 @@ import cookie, { type CookieSerializeOptions } from '@fastify/cookie'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
 import type { AppDeps } from '../deps.ts'
-import { type Device, type DeviceOwner, deviceSeconds, openDevice, sealDevice } from '../domain/device.ts'
+import {
+  type KnownBrowser,
+  type KnownBrowserOwner,
+  knownBrowserSeconds,
+  openKnownBrowser,
+  sealKnownBrowser,
+} from '../domain/known-browser.ts'
 import type { Seconds, Session } from '../domain/model.ts'
 import { hashSecret, mintSecret, secretBytes, secretPrefix } from '../domain/secret.ts'
 import { extendedIdleEnd, isSessionLive, mostSessions } from '../domain/session.ts'
@@ -38,9 +44,9 @@ export interface Browser {
   /** A token only a page of ours in this browser can know for this purpose. */
   csrfToken(secret: string, ...purpose: readonly string[]): string
   /** The cookie of a browser that signed in to this account before. */
-  device(request: FastifyRequest, owner: DeviceOwner): Device | undefined
+  knownBrowser(request: FastifyRequest, owner: KnownBrowserOwner): KnownBrowser | undefined
   /** Keeps that cookie, or gives the browser one. */
-  keepDevice(reply: FastifyReply, owner: DeviceOwner): void
+  keepKnownBrowser(reply: FastifyReply, owner: KnownBrowserOwner): void
 }
 
 /** Decorates `app.browser`. On https the cookies carry the `__Host-` prefix. */
@@ -91,8 +97,8 @@ export const browser = fp<AppDeps>(
       return session
     }
 
-    const knownDevice = (request: FastifyRequest, owner: DeviceOwner) =>
-      openDevice(cookiesOf(request)[name('device')], owner, ...keys.handleSecrets)
+    const knownBrowser = (request: FastifyRequest, owner: KnownBrowserOwner) =>
+      openKnownBrowser(cookiesOf(request)[name('device')], owner, ...keys.handleSecrets)
 
     app.decorate('browser', {
       session: live,
@@ -126,12 +132,12 @@ export const browser = fp<AppDeps>(
         return secret
       },
       csrfToken: (secret, ...purpose) => hashSecret([secret, ...purpose].join(' ')),
-      device: knownDevice,
-      keepDevice: (reply, owner) => {
-        const known = knownDevice(reply.request, owner)
+      knownBrowser: knownBrowser,
+      keepKnownBrowser: (reply, owner) => {
+        const known = knownBrowser(reply.request, owner)
         const nonce = known?.isBound ? known.nonce : random(16).toString('base64url')
-        const value = sealDevice(owner, nonce, keys.handles.current.secret)
-        reply.setCookie(name('device'), value, { ...options, maxAge: deviceSeconds })
+        const value = sealKnownBrowser(owner, nonce, keys.handles.current.secret)
+        reply.setCookie(name('device'), value, { ...options, maxAge: knownBrowserSeconds })
       },
     })
   },

@@ -7,7 +7,7 @@ import { StoreUnavailable } from '../storage/store.ts'
 declare module 'fastify' {
   interface FastifyRequest {
     /** Why this request was refused, for its log line. */
-    refusal: OAuthError | undefined
+    rejection: OAuthError | undefined
   }
   interface FastifyContextConfig {
     /** The error code of a body this endpoint cannot read; `invalid_request` unless its RFC says otherwise. */
@@ -86,21 +86,21 @@ function tooLarge({ routeOptions }: FastifyRequest): string {
 }
 
 /** Leaves a refusal for the log line and for `lychgate explain`, under the request id its answer tells. */
-export function noteRefusal(refusal: OAuthError, reply: FastifyReply): void {
-  reply.request.refusal = refusal
+export function recordRejection(rejection: OAuthError, reply: FastifyReply): void {
+  reply.request.rejection = rejection
   reply.header('x-request-id', reply.request.id)
 }
 
 /** Sends a refusal as JSON and leaves it for the log line. */
-export function sendError(refusal: OAuthError, reply: FastifyReply): FastifyReply {
-  noteRefusal(refusal, reply)
+export function sendError(rejection: OAuthError, reply: FastifyReply): FastifyReply {
+  recordRejection(rejection, reply)
   return reply
-    .code(refusal.status)
-    .headers(refusal.headers)
+    .code(rejection.status)
+    .headers(rejection.headers)
     .header('content-type', 'application/json; charset=utf-8')
     .header('cache-control', 'no-store')
     .serializer(JSON.stringify)
-    .send({ error: refusal.code, error_description: refusal.message })
+    .send({ error: rejection.code, error_description: rejection.message })
 }
 
 /** What to answer for a path or a method that is not served. */

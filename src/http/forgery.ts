@@ -1,6 +1,6 @@
 import type { FastifyRequest } from 'fastify'
 import { OAuthError } from '../domain/errors.ts'
-import { says } from '../texts/catalogue.ts'
+import { msg } from '../i18n/catalogue.ts'
 
 /** Whether the browser says that another site led here. */
 export function isFromElsewhere({ headers }: FastifyRequest): boolean {
@@ -24,9 +24,9 @@ export function forged(pageUrl: string): OAuthError {
     rule: 'rfc6749-10.12-csrf-approval',
     status: 403,
     page: {
-      title: says('error.outdated'),
-      advice: says('error.outdated.advice'),
-      link: { url: pageUrl, label: says('error.outdated.again') },
+      title: msg('error.outdated'),
+      advice: msg('error.outdated.advice'),
+      link: { url: pageUrl, label: msg('error.outdated.again') },
     },
   })
 }

@@ -13,8 +13,8 @@ export const keyUpkeep: FastifyPluginAsync<Pick<AppDeps, 'config' | 'keys'>> = a
   const pause = config.keys.reloadSeconds * 1000
   const server = repeat(app, pause, async () => {
     try {
-      const { came, went } = await keys.reload()
-      if (came.length + went.length > 0) app.log.info({ came, went }, 'the keys have changed')
+      const { added, removed } = await keys.reload()
+      if (added.length + removed.length > 0) app.log.info({ added, removed }, 'the keys have changed')
     } catch (error) {
       if (!server.isClosed) app.log.warn({ err: error }, 'looking for new keys failed')
     }

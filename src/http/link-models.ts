@@ -38,7 +38,7 @@ export interface ForgotPasswordPage {
 }
 
 /** The same whether there is such an account or not. */
-export interface LetterOnItsWayPage {
+export interface EmailOnItsWayPage {
   /** For how long the link in it works. */
   readonly seconds: Seconds
   readonly backUrl?: string

@@ -1,9 +1,9 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
-import type { OAuthError, RefusalDetail } from '../domain/errors.ts'
+import type { ErrorDetail, OAuthError } from '../domain/errors.ts'
 import { boundedList, boundedText } from './bounded.ts'
 
-type Told = NonNullable<RefusalDetail['stored']>
+type Told = NonNullable<ErrorDetail['stored']>
 
 /**
  * One line a request: what was asked, what came of it, and why it was refused. Never a query, a body or a header,
@@ -14,9 +14,9 @@ export const requestLog = fp(
     app.addHook('onResponse', (request, reply, done) => {
       const line = describe(request, reply)
       // A failure of ours may have been told to a client by redirect.
-      const failed = reply.statusCode >= 500 || (request.refusal?.status ?? 0) >= 500
+      const failed = reply.statusCode >= 500 || (request.rejection?.status ?? 0) >= 500
       if (failed) request.log.error({ ...line, cause: causeOf(request) }, 'failed')
-      else request.log.info(line, request.refusal ? 'refused' : 'answered')
+      else request.log.info(line, request.rejection ? 'refused' : 'answered')
       done()
     })
   },
@@ -27,7 +27,7 @@ function describe(request: FastifyRequest, reply: FastifyReply) {
   return {
     ...exchangeOf(request, reply),
     ms: Math.round(reply.elapsedTime * 10) / 10,
-    ...(request.refusal && reasonOf(request.refusal)),
+    ...(request.rejection && reasonOf(request.rejection)),
   }
 }
 
@@ -54,7 +54,7 @@ export function reasonOf({ code, message, detail }: OAuthError) {
 }
 
 function causeOf(request: FastifyRequest) {
-  const cause = request.refusal?.detail.cause
+  const cause = request.rejection?.detail.cause
   if (!(cause instanceof Error)) return cause === undefined ? undefined : boundedText(String(cause))
   // A driver or a mail server may repeat what a client sent.
   const { message, stack = '', cause: from = '' } = cause

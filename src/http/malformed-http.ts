@@ -54,7 +54,7 @@ export const earlyHeaders = {
 const lingerMilliseconds = 1000
 
 /** Answers HTTP that Node cannot parse, or that took too long, in the form of RFC 6749 §5.2, and closes the connection. */
-export function refuseMalformedHttp(error: NodeJS.ErrnoException, socket: Socket): void {
+export function rejectMalformedHttp(error: NodeJS.ErrnoException, socket: Socket): void {
   if (error.code === 'ECONNRESET' || !socket.writable) {
     socket.destroy()
     return

@@ -1,16 +1,16 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { AppDeps } from '../deps.ts'
-import type { Account, Seconds, Session } from '../domain/model.ts'
+import type { Seconds, Session, User } from '../domain/model.ts'
 import { type Parameters, single } from '../domain/parameters.ts'
 import { isSameText } from '../domain/secret.ts'
 import { isRecent, recentSeconds } from '../domain/session.ts'
 import {
   type AccountFrame,
-  type AccountRoom,
-  accountRooms,
+  type AccountSection,
+  accountSections,
   type DoneWord,
   isDoneWord,
-  roomPath,
+  sectionPath,
 } from './account-models.ts'
 import { forged, isFromElsewhere } from './forgery.ts'
 import { parametersOf } from './parameters.ts'
@@ -18,7 +18,7 @@ import { parametersOf } from './parameters.ts'
 /** Somebody at a page of their own. */
 export interface Visit {
   readonly session: Session
-  readonly account: Account
+  readonly user: User
   readonly now: Seconds
   /** What stands around the page. */
   readonly frame: AccountFrame
@@ -35,7 +35,7 @@ export interface Submission extends Visit {
 
 /** What a page asks of the sign-in. */
 export interface Entry {
-  readonly room: AccountRoom
+  readonly section: AccountSection
   /** What it does is not to be undone by whoever finds the browser open: the sign-in is a few minutes old at most. */
   readonly recent?: true
 }
@@ -49,26 +49,26 @@ export function ownPages(
   { service, store, clock }: Pick<AppDeps, 'service' | 'store' | 'clock'>,
 ) {
   const { prefix } = service
-  const rooms = accountRooms.map((room) => ({ room, url: prefix + roomPath(room) }))
+  const sections = accountSections.map((section) => ({ section, url: prefix + sectionPath(section) }))
   const pathOf = (request: FastifyRequest) => request.routeOptions.url?.slice(prefix.length) ?? ''
 
   const enter = async (
     request: FastifyRequest,
     reply: FastifyReply,
-    { room, recent }: Entry,
+    { section, recent }: Entry,
     isForm: boolean,
   ): Promise<Visit | undefined> => {
     const now = clock()
     const page = pathOf(request)
     const session = await app.browser.session(request, now)
-    const account = session && (await store.find('account', session.accountId))
-    const isIn = session !== undefined && account !== undefined && account.lockedAt === undefined
+    const user = session && (await store.find('user', session.userId))
+    const isIn = session !== undefined && user !== undefined && user.lockedAt === undefined
     // A session that outlived its person would only lead here again.
     if (!isIn && session !== undefined) await store.write({ op: 'deleteSession', sessionId: session.id })
     if (!isIn || (recent && !isRecent(session, now))) {
       const back = isForm ? `${page}?done=again` : page
       const wanted = { page: back, prompt: [], ...(recent && { maxAgeSeconds: recentSeconds }) }
-      await reply.waitForPerson(wanted, 'login')
+      await reply.startInteraction(wanted, 'login')
       return undefined
     }
     const secret = app.browser.ensureSecret(request, reply)
@@ -77,13 +77,13 @@ export function ownPages(
     // A link of another site must not make the page say that something was done.
     const isSaid = !isForm && !isFromElsewhere(request)
     const done = isSaid ? single(parametersOf(request.query), 'done') : undefined
-    return { session, account, now, frame: frameOf(room, account, done), hidden: { csrf }, handleOf }
+    return { session, user, now, frame: frameOf(section, user, done), hidden: { csrf }, handleOf }
   }
 
-  const frameOf = (room: AccountRoom, { username, claims }: Account, done: string | undefined) => ({
-    rooms,
-    room,
-    account: { name: String(claims['name'] ?? username), username },
+  const frameOf = (section: AccountSection, { username, claims }: User, done: string | undefined) => ({
+    sections,
+    section,
+    user: { name: String(claims['name'] ?? username), username },
     switchUrl: `${prefix}/account/switch`,
     signOutUrl: `${prefix}/oauth/logout`,
     ...(isDoneWord(done) && { done }),
@@ -112,8 +112,8 @@ export function ownPages(
     },
 
     /** On to a room after a form, or back to its own page, with a word on what was done, RFC 9110 §15.4.4. */
-    back: (reply: FastifyReply, done: DoneWord, room?: AccountRoom): FastifyReply => {
-      const path = room === undefined ? pathOf(reply.request) : roomPath(room)
+    back: (reply: FastifyReply, done: DoneWord, section?: AccountSection): FastifyReply => {
+      const path = section === undefined ? pathOf(reply.request) : sectionPath(section)
       return reply.redirect(`${prefix}${path}?done=${done}`, 303)
     },
   }

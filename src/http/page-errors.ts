@@ -1,7 +1,7 @@
 import type { FastifyInstance, FastifyReply } from 'fastify'
-import type { OAuthError, RefusalDetail } from '../domain/errors.ts'
-import { says } from '../texts/catalogue.ts'
-import { noteRefusal, toOAuthError } from './errors.ts'
+import type { ErrorDetail, OAuthError } from '../domain/errors.ts'
+import { msg } from '../i18n/catalogue.ts'
+import { recordRejection, toOAuthError } from './errors.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {
@@ -18,20 +18,20 @@ export function showErrorsAsPages(app: FastifyInstance): void {
 }
 
 /** The error page of a refusal, left for the log line too. */
-export function errorPage(refusal: OAuthError, reply: FastifyReply): FastifyReply {
-  noteRefusal(refusal, reply)
-  const { status, detail } = refusal
+export function errorPage(rejection: OAuthError, reply: FastifyReply): FastifyReply {
+  recordRejection(rejection, reply)
+  const { status, detail } = rejection
   const { title, advice, link } = detail.page ?? generalWords(status)
   const { server, id } = reply.request
   const traceUrl = server.traceUrl?.(id)
-  const retryAfter = Number(refusal.headers['retry-after'])
-  reply.headers(refusal.headers)
+  const retryAfter = Number(rejection.headers['retry-after'])
+  reply.headers(rejection.headers)
   const model = {
     status,
     title,
     advice,
-    code: refusal.code,
-    description: refusal.message,
+    code: rejection.code,
+    description: rejection.message,
     requestId: id,
     ...(traceUrl !== undefined && { traceUrl }),
     ...(link && { link }),
@@ -40,9 +40,9 @@ export function errorPage(refusal: OAuthError, reply: FastifyReply): FastifyRepl
   return reply.page('error', model, { status })
 }
 
-function generalWords(status: number): NonNullable<RefusalDetail['page']> {
-  if (status === 429) return { title: says('error.tooMany'), advice: says('error.tooMany.advice') }
-  if (status === 404) return { title: says('error.notFound'), advice: says('error.notFound.advice') }
-  if (status >= 500) return { title: says('error.ours'), advice: says('error.ours.advice') }
-  return { title: says('error.request.title'), advice: says('error.request.advice') }
+function generalWords(status: number): NonNullable<ErrorDetail['page']> {
+  if (status === 429) return { title: msg('error.tooMany'), advice: msg('error.tooMany.advice') }
+  if (status === 404) return { title: msg('error.notFound'), advice: msg('error.notFound.advice') }
+  if (status >= 500) return { title: msg('error.ours'), advice: msg('error.ours.advice') }
+  return { title: msg('error.request.title'), advice: msg('error.request.advice') }
 }

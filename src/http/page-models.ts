@@ -3,8 +3,8 @@ import type { Text } from '../domain/text.ts'
 import type { AccountPages } from './account-models.ts'
 import type { ConsentArea, ConsentScope } from './consent-models.ts'
 import type {
+  EmailOnItsWayPage,
   ForgotPasswordPage,
-  LetterOnItsWayPage,
   LinkDonePage,
   LinkEmailPage,
   LinkPasswordPage,
@@ -22,7 +22,7 @@ export interface Pages extends AccountPages {
   'link-email': LinkEmailPage
   'link-done': LinkDonePage
   'forgot-password': ForgotPasswordPage
-  'letter-on-its-way': LetterOnItsWayPage
+  'email-on-its-way': EmailOnItsWayPage
   'form-post': FormPostPage
   error: ErrorPage
   home: HomePage
@@ -58,7 +58,7 @@ export interface SecondFactorPage {
   readonly action: string
   readonly hidden: Readonly<Record<string, string>>
   readonly clientName?: string
-  readonly account: { readonly name: string; readonly username: string }
+  readonly user: { readonly name: string; readonly username: string }
   /** To be somebody else. */
   readonly anotherUrl: string
   /** What may be typed; absent: nothing, only a passkey will do. */
@@ -83,7 +83,7 @@ export interface ConsentPage {
   /** GET this to see the same page with only read access ticked; absent when nothing can be changed anyway. */
   readonly onlyReadUrl?: string
   readonly allUrl?: string
-  readonly account: { readonly name: string; readonly username: string }
+  readonly user: { readonly name: string; readonly username: string }
   /** Switch account: a link to the sign-in page of this interaction. */
   readonly switchUrl: string
   readonly client: {
@@ -121,7 +121,7 @@ export interface LogoutPage {
   readonly action: string
   readonly hidden: Readonly<Record<string, string>>
   /** Absent: nobody is signed in in this browser. */
-  readonly account?: { readonly name: string; readonly username: string }
+  readonly user?: { readonly name: string; readonly username: string }
   readonly clientName?: string
 }
 

@@ -10,9 +10,9 @@ import { readAsset } from '../assets.ts'
 import type { Config } from '../config/schema.ts'
 import { chooseLanguage } from '../domain/language.ts'
 import type { Text } from '../domain/text.ts'
-import { type Image, loadLook } from '../look/look.ts'
-import { says } from '../texts/catalogue.ts'
-import { createTexts, type Texts } from '../texts/texts.ts'
+import { msg } from '../i18n/catalogue.ts'
+import { createI18n, type I18n } from '../i18n/i18n.ts'
+import { type Image, loadLook } from '../theme/theme.ts'
 import type { Pages } from './page-models.ts'
 
 /** What the pages need to know of the installation. */
@@ -33,7 +33,7 @@ export interface PageOptions {
 declare module 'fastify' {
   interface FastifyInstance {
     /** What is said on pages, in each language. */
-    readonly texts: Texts
+    readonly texts: I18n
   }
   interface FastifyRequest {
     /** `ui_locales` of the request this one belongs to, set by whoever knows it, OpenID Connect Core §3.1.2.1. */
@@ -90,7 +90,7 @@ export function formActionSource(redirectUri: string): string {
 export const pages = fp<PagesOptions>(
   async (app, { config, prefix }) => {
     const { service } = config
-    const look = loadLook(config)
+    const theme = loadLook(config)
     const serve = (name: string, type: string, body: Buffer): string => {
       const asset = publicAsset(prefix, name, type, body)
       serveAsset(app, asset)
@@ -102,32 +102,32 @@ export const pages = fp<PagesOptions>(
       name: service.name,
       account: `${prefix}/account`,
       links: serviceLinks(service),
-      style: serve('style.css', 'text/css; charset=utf-8', look.style),
-      icon: serve('icon.svg', 'image/svg+xml', look.icon),
+      style: serve('style.css', 'text/css; charset=utf-8', theme.style),
+      icon: serve('icon.svg', 'image/svg+xml', theme.icon),
       formPost: serve('form-post.js', javascript, readAsset('views/form-post.js')),
       passkeys: serve('passkeys.js', javascript, readAsset('views/passkeys.js')),
-      logo: serveLogo('logo', look.logo),
-      logoDark: serveLogo('logo-dark', look.logoDark),
-      logoHasName: look.logo !== undefined && service.logoName === 'inside',
+      logo: serveLogo('logo', theme.logo),
+      logoDark: serveLogo('logo-dark', theme.logoDark),
+      logoHasName: theme.logo !== undefined && service.logoName === 'inside',
     }
-    const texts = createTexts({ service: service.name }, config.texts)
+    const texts = createI18n({ service: service.name }, config.texts)
     app.decorate('texts', texts)
     app.decorateRequest('uiLocales', undefined)
     app.decorateRequest('language', {
       getter() {
-        const wish = { uiLocales: this.uiLocales, acceptLanguage: this.headers['accept-language'] }
-        return chooseLanguage(wish, texts.languages, service.language)
+        const requested = { uiLocales: this.uiLocales, acceptLanguage: this.headers['accept-language'] }
+        return chooseLanguage(requested, texts.languages, service.language)
       },
     })
-    await app.register(fastifyView, { engine: { eta: look.eta } })
+    await app.register(fastifyView, { engine: { eta: theme.eta } })
     app.decorateReply('page', function (this: FastifyReply, name, model, options = {}) {
       const script = scripted.has(name) ? "'self'" : "'none'"
       this.code(options.status ?? 200)
         .headers(pageHeaders)
         .header('content-security-policy', contentSecurityPolicy(script, options.formAction))
-      const speech = texts.in(this.request.language)
-      this.header('content-language', speech.language).header('vary', 'Accept-Language')
-      this.viewAsync(`@${name}.eta`, { page: model, site, ...speech }).then(
+      const translator = texts.in(this.request.language)
+      this.header('content-language', translator.language).header('vary', 'Accept-Language')
+      this.viewAsync(`@${name}.eta`, { page: model, site, ...translator }).then(
         (html) => void this.send(html),
         (error: unknown) => void this.send(error),
       )
@@ -181,9 +181,9 @@ function serveAsset(app: FastifyInstance, asset: Asset): void {
 
 function serviceLinks(service: Config['service']): readonly { label: Text; url: string }[] {
   return [
-    { label: says('site.help'), url: service.help },
-    { label: says('site.documentation'), url: service.documentation },
-    { label: says('site.privacy'), url: service.policy },
-    { label: says('site.terms'), url: service.terms },
+    { label: msg('site.help'), url: service.help },
+    { label: msg('site.documentation'), url: service.documentation },
+    { label: msg('site.privacy'), url: service.policy },
+    { label: msg('site.terms'), url: service.terms },
   ].flatMap(({ label, url }) => (url === undefined ? [] : [{ label, url }]))
 }

@@ -12,9 +12,9 @@ import {
 
 /** Parameters that could not be read: a parser must not throw, so the refusal waits for whoever asks. */
 class Unreadable {
-  readonly refusal: OAuthError
-  constructor(refusal: OAuthError) {
-    this.refusal = refusal
+  readonly rejection: OAuthError
+  constructor(rejection: OAuthError) {
+    this.rejection = rejection
   }
 }
 
@@ -23,8 +23,8 @@ export function parameterParser(limits: ParameterLimits): (text: string) => Reco
   return (text) => {
     try {
       return parseParameters(text, limits) as Record<string, unknown> // readonly falls away at Fastify's border
-    } catch (refusal) {
-      return new Unreadable(refusal as OAuthError) as unknown as Record<string, unknown> // parseParameters throws nothing else
+    } catch (rejection) {
+      return new Unreadable(rejection as OAuthError) as unknown as Record<string, unknown> // parseParameters throws nothing else
     }
   }
 }
@@ -34,7 +34,7 @@ export function parameterParser(limits: ParameterLimits): (text: string) => Reco
  * @throws {OAuthError} `invalid_request` when they could not be read.
  */
 export function parametersOf(parsed: unknown): Parameters {
-  if (parsed instanceof Unreadable) throw parsed.refusal
+  if (parsed instanceof Unreadable) throw parsed.rejection
   return (parsed ?? {}) as Parameters // the only other thing the parser returns
 }
 

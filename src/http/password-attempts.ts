@@ -3,7 +3,7 @@ import type { AppDeps } from '../deps.ts'
 import { addressPrefix } from '../domain/address-prefix.ts'
 import { accept } from '../domain/decision.ts'
 import { OAuthError } from '../domain/errors.ts'
-import type { Account, Seconds } from '../domain/model.ts'
+import type { Seconds, User } from '../domain/model.ts'
 import { bucketsOf, countUser, networkRows, rowKeys } from '../domain/sign-in-throttle.ts'
 import { PasswordQueueFull } from '../passwords.ts'
 import type { Store } from '../storage/store.ts'
@@ -11,7 +11,7 @@ import { throttled } from './throttled.ts'
 
 /** A password somebody typed, and whose it should be. */
 export interface PasswordAttempt {
-  readonly account: Account | undefined
+  readonly user: User | undefined
   /** What was typed for a person there is not: it counts too, or the throttle would tell. */
   readonly login?: string | undefined
   readonly password: string
@@ -28,39 +28,39 @@ export function passwordAttempts(
 ) {
   const networks = networkUsers(store)
   /** A right password ends failures in a row, also those made elsewhere. */
-  const succeeded = async (accountId: string, prefix: string, now: Seconds): Promise<void> => {
-    const { others, devices } = rowKeys(accountId)
-    for (const key of [others, devices]) {
+  const succeeded = async (userId: string, prefix: string, now: Seconds): Promise<void> => {
+    const { others, knownBrowsers } = rowKeys(userId)
+    for (const key of [others, knownBrowsers]) {
       if ((await store.find('throttle', key)) !== undefined) await store.write({ op: 'deleteThrottle', key })
     }
-    await networks.add(prefix, accountId, now)
+    await networks.add(prefix, userId, now)
   }
 
   return async (
     request: FastifyRequest,
-    { account, login, password }: PasswordAttempt,
+    { user, login, password }: PasswordAttempt,
     now: Seconds,
   ): Promise<boolean> => {
     const limits = config.signInThrottle
     const prefix = addressPrefix(request.ip)
-    const knownDevice = account && app.browser.device(request, account)
+    const knownBrowser = user && app.browser.knownBrowser(request, user)
     const who = {
       // An alias counts as the account it leads to.
-      login: account?.id ?? login ?? '',
-      isUser: account !== undefined,
+      login: user?.id ?? login ?? '',
+      isUser: user !== undefined,
       prefix,
-      usersOfPrefix: knownDevice === undefined ? await networks.usersOf(prefix, now) : 0,
-      knownDevice,
+      usersOfPrefix: knownBrowser === undefined ? await networks.usersOf(prefix, now) : 0,
+      knownBrowser,
     }
-    const trial = { buckets: bucketsOf(who, limits), limits, now, accountId: account?.id }
+    const trial = { buckets: bucketsOf(who, limits), limits, now, userId: user?.id }
     const isRight = await throttled(store, trial, async () => {
       try {
-        return (await checkPassword(password, account?.passwordHash)) || undefined
+        return (await checkPassword(password, user?.passwordHash)) || undefined
       } catch (error) {
         throw error instanceof PasswordQueueFull ? busy(error) : error
       }
     })
-    if (isRight && account !== undefined) await succeeded(account.id, prefix, now)
+    if (isRight && user !== undefined) await succeeded(user.id, prefix, now)
     return isRight ?? false
   }
 }
@@ -76,8 +76,8 @@ function networkUsers(store: Store) {
       ])
       return Math.max(here?.failures ?? 0, earlier?.failures ?? 0)
     },
-    add: async (prefix: string, accountId: string, now: Seconds): Promise<void> => {
-      const { user, users } = networkRows(prefix, accountId, now)
+    add: async (prefix: string, userId: string, now: Seconds): Promise<void> => {
+      const { user, users } = networkRows(prefix, userId, now)
       const isNew = await store.transact('throttle', user.key, (throttle) =>
         throttle === undefined ? accept(true, ...countUser(throttle, user).writes) : accept(false),
       )

@@ -32,9 +32,9 @@ export const rateLimits = fp<{ config: Pick<Config, 'rateLimits' | 'requestsPerM
     app.addHook('onRoute', (route) => {
       const method = String([route.method].flat()[0])
       // Whoever is not signed in leaves a pending sign-in behind.
-      const ofAccount = method === 'POST' ? signIn : authorization
-      const isOfAccount = `${route.url}/`.startsWith(`${prefix}/account/`)
-      const max = limits.get(`${method} ${route.url}`) ?? (isOfAccount ? ofAccount : undefined)
+      const ofUser = method === 'POST' ? signIn : authorization
+      const isOfUser = `${route.url}/`.startsWith(`${prefix}/account/`)
+      const max = limits.get(`${method} ${route.url}`) ?? (isOfUser ? ofUser : undefined)
       if (max !== undefined) route.config = { ...route.config, rateLimit: { max, timeWindow: '1 minute' } }
     })
     await app.register(rateLimit, {

@@ -4,7 +4,7 @@ import { type FastifyHttpOptions, LogController } from 'fastify'
 import type { Config } from '../config/schema.ts'
 import { sendError, toOAuthError } from './errors.ts'
 import { logLines } from './log-lines.ts'
-import { earlyHeaders, refuseMalformedHttp } from './malformed-http.ts'
+import { earlyHeaders, rejectMalformedHttp } from './malformed-http.ts'
 import { serializersOnDemand, validatorsOnDemand } from './route-compilers.ts'
 
 /** How Fastify is set up: strict parsing, strict schemas, slow clients cut off, and logs that keep secrets out. */
@@ -48,6 +48,6 @@ export function serverOptions(
     },
     frameworkErrors: (error, request, reply) =>
       void sendError(toOAuthError(error, request), reply.headers(earlyHeaders)),
-    clientErrorHandler: refuseMalformedHttp,
+    clientErrorHandler: rejectMalformedHttp,
   }
 }

@@ -15,7 +15,7 @@ export interface Trial {
   readonly limits: ThrottleLimits
   readonly now: Seconds
   /** For the audit log, where failures in a row reach their limit. */
-  readonly accountId?: string | undefined
+  readonly userId?: string | undefined
 }
 
 /**
@@ -25,7 +25,7 @@ export interface Trial {
  */
 export async function throttled<T>(
   store: Store,
-  { buckets, limits, now, accountId }: Trial,
+  { buckets, limits, now, userId }: Trial,
   attempt: () => Promise<T | undefined>,
 ): Promise<T | undefined> {
   const counted: Bucket[] = []
@@ -49,8 +49,8 @@ export async function throttled<T>(
     }
     const outcome = await attempt()
     if (outcome !== undefined) await refund(true)
-    else if (isLast && accountId !== undefined) {
-      const about = { accountId, failuresInARow: limits.failuresInARow }
+    else if (isLast && userId !== undefined) {
+      const about = { userId, failuresInARow: limits.failuresInARow }
       await store.write(auditEvent('sign-in-failed', { by: 'server', at: now }, about))
     }
     return outcome

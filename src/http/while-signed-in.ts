@@ -21,8 +21,8 @@ export async function whileSignedIn(
     return true
   } catch (error) {
     if (!(error instanceof Overtaken)) throw error
-    const account = await store.find('account', session.accountId)
-    if (account === undefined || account.lockedAt !== undefined)
+    const user = await store.find('user', session.userId)
+    if (user === undefined || user.lockedAt !== undefined)
       await store.write({ op: 'deleteSession', sessionId: session.id })
     return false
   }

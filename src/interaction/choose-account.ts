@@ -2,15 +2,15 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { AppDeps } from '../deps.ts'
 import { accept } from '../domain/decision.ts'
 import type { Seconds } from '../domain/model.ts'
-import { faceOf, type LoginForms } from './login-forms.ts'
-import { ended, formActionOf, type Pending } from './pending.ts'
+import { displayName, type LoginForms } from './login-forms.ts'
+import { formActionOf, interactionExpired, type Pending } from './pending.ts'
 
 /** The choice between the people signed in in this browser, OpenID Connect Core §3.1.2.1, or to be somebody else. */
 export function accountChooser(app: FastifyInstance, { store, clock }: AppDeps, forms: LoginForms) {
-  const present = async (request: FastifyRequest, now: Seconds) => {
+  const omitUndefined = async (request: FastifyRequest, now: Seconds) => {
     const sessions = await app.browser.sessions(request, now)
-    const accounts = await Promise.all(sessions.map(({ accountId }) => store.find('account', accountId)))
-    return accounts.flatMap((account) => (account === undefined ? [] : [account]))
+    const accounts = await Promise.all(sessions.map(({ userId }) => store.find('user', userId)))
+    return accounts.flatMap((user) => (user === undefined ? [] : [user]))
   }
 
   return {
@@ -21,25 +21,25 @@ export function accountChooser(app: FastifyInstance, { store, clock }: AppDeps, 
     },
 
     show: async (pending: Pending, reply: FastifyReply) => {
-      const accounts = await present(reply.request, clock())
+      const accounts = await omitUndefined(reply.request, clock())
       if (accounts.length === 0) return forms.showLogin(pending, reply)
-      const people = accounts.map((account) => ({ id: account.id, ...faceOf(account) }))
+      const people = accounts.map((user) => ({ id: user.id, ...displayName(user) }))
       return reply.page('select-account', { ...forms.frameOf(pending), people }, formActionOf(pending))
     },
 
     /** The one on the button; who was signed out meanwhile is not on the page that comes then. */
-    choose: async (pending: Pending, accountId: string, reply: FastifyReply) => {
+    choose: async (pending: Pending, userId: string, reply: FastifyReply) => {
       const { interaction } = pending
       const sessions = await app.browser.sessions(reply.request, clock())
-      const session = sessions.find((each) => each.accountId === accountId)
+      const session = sessions.find((each) => each.userId === userId)
       if (session === undefined) return reply.redirect(`${forms.pageUrl(pending)}&switch=1`, 303)
       await store.transact('interaction', interaction.id, (current) => {
-        if (current === undefined) throw ended()
-        const { halfSignIn: _, ...rest } = current
-        return accept(undefined, { op: 'updateInteraction', interaction: { ...rest, accountChosen: true } })
+        if (current === undefined) throw interactionExpired()
+        const { pendingSecondFactor: _, ...rest } = current
+        return accept(undefined, { op: 'updateInteraction', interaction: { ...rest, userChosen: true } })
       })
       app.browser.switchSession(reply, session, sessions)
-      return forms.goOn(pending, reply)
+      return forms.continueFlow(pending, reply)
     },
   }
 }

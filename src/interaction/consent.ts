@@ -6,9 +6,9 @@ import { narrowClaims } from '../domain/claims.ts'
 import { layOutScope } from '../domain/consent-areas.ts'
 import type { Write } from '../domain/decision.ts'
 import { OAuthError } from '../domain/errors.ts'
-import { askedScope, narrowByPerson, rememberConsent, wantedScope } from '../domain/interaction.ts'
+import { askedScope, narrowByUser, rememberConsent, wantedScope } from '../domain/interaction.ts'
 import { clientWords, resourceName } from '../domain/localized.ts'
-import type { Account, Scope, Seconds, Session } from '../domain/model.ts'
+import type { Scope, Seconds, Session, User } from '../domain/model.ts'
 import { every, single } from '../domain/parameters.ts'
 import { isLoopbackUri } from '../domain/redirect-uri.ts'
 import { narrowScope } from '../domain/scope.ts'
@@ -18,25 +18,25 @@ import type { Text } from '../domain/text.ts'
 import { forged } from '../http/forgery.ts'
 import type { ConsentPage } from '../http/page-models.ts'
 import { parametersOf } from '../http/parameters.ts'
-import { says } from '../texts/catalogue.ts'
-import { fromPlace } from '../texts/place.ts'
-import { scopesFor } from '../texts/scopes.ts'
+import { msg } from '../i18n/catalogue.ts'
+import { fromPlace } from '../i18n/place.ts'
+import { scopesFor } from '../i18n/scopes.ts'
 import { codeIssuer } from './issue-code.ts'
 import {
-  ended,
+  type ContinueFlow,
+  deleteInteraction,
   formActionOf,
-  type GoOn,
+  interactionExpired,
   type Pending,
   type PendingAuthorization,
   pendingLoader,
-  takeAway,
 } from './pending.ts'
 
 /**
  * Consent, RFC 6749 §10.2 and §4.1.1: the person sees who asks for what, narrows it, and decides. What is granted
  * comes from the stored request; the form only takes away.
  */
-export function consentPage(app: FastifyInstance, deps: AppDeps, goOn: GoOn): void {
+export function consentPage(app: FastifyInstance, deps: AppDeps, continueFlow: ContinueFlow): void {
   const { config, service, store, clock } = deps
   const load = pendingLoader(app, deps)
   const issueCode = codeIssuer(app, deps)
@@ -49,13 +49,13 @@ export function consentPage(app: FastifyInstance, deps: AppDeps, goOn: GoOn): vo
     const pending = await load(request, single(query, 'interaction'), now)
     const { session } = pending
     if (pending.client === undefined || pending.step !== 'consent' || session === undefined)
-      return goOn(pending, reply)
+      return continueFlow(pending, reply)
     if (app.shortcuts?.agrees) return agree(pending, session, wantedScope(pending.request), now, reply)
-    const account = await store.find('account', session.accountId)
-    if (account === undefined) throw ended()
+    const user = await store.find('user', session.userId)
+    if (user === undefined) throw interactionExpired()
     const onlyRead = single(query, 'only') === 'read'
     const changed = single(query, 'changed') !== undefined
-    return show(pending, session, account, { onlyRead, changed }, now, reply)
+    return show(pending, session, user, { onlyRead, changed }, now, reply)
   })
 
   app.post('/consent', { schema: { hide: true } }, async (request, reply) => {
@@ -66,13 +66,13 @@ export function consentPage(app: FastifyInstance, deps: AppDeps, goOn: GoOn): vo
     const approved = single(form, 'decision') === 'approve'
     // A refusal counts even where the same was allowed in another tab meanwhile.
     const isOver = approved && pending.step !== 'consent'
-    if (pending.client === undefined || session === undefined || isOver) return goOn(pending, reply)
+    if (pending.client === undefined || session === undefined || isOver) return continueFlow(pending, reply)
     if (!isSameText(single(form, 'csrf'), csrfOf(pending, session))) throw forged(pageUrl(pending))
     // A client that registered itself can rename itself while its page is open: consent is for what the page showed.
     // The page always sends `shown`; a script that leaves it out has shown no page.
     const shown = single(form, 'shown') ?? shownOf(pending)
     if (approved && shown !== shownOf(pending)) return reply.redirect(`${pageUrl(pending)}&changed=1`, 303)
-    const allowed = approved ? narrowByPerson(pending.request, askedOf(pending), every(form, 'scope')) : []
+    const allowed = approved ? narrowByUser(pending.request, askedOf(pending), every(form, 'scope')) : []
     return agree(pending, session, allowed, now, reply)
   })
 
@@ -85,13 +85,17 @@ export function consentPage(app: FastifyInstance, deps: AppDeps, goOn: GoOn): vo
     reply: FastifyReply,
   ) => {
     const scope = narrowScope(pending.request.scope, allowed)
-    const occasion = { by: 'person', at: now, from: reply.request.ip } as const
+    const context = { by: 'person', at: now, from: reply.request.ip } as const
     if (scope.length === 0) {
-      await takeAway(deps, pending, auditEvent('consent-refused', occasion, partiesOf(pending, session)))
+      await deleteInteraction(
+        deps,
+        pending,
+        auditEvent('consent-refused', context, partiesOf(pending, session)),
+      )
       return reply.authorizationError(pending.request, denied())
     }
     const claims = narrowClaims(pending.request.claims, allowed, service.scopeClaims)
-    const agreed = auditEvent('consent', occasion, { ...partiesOf(pending, session), scope: scope.join(' ') })
+    const agreed = auditEvent('consent', context, { ...partiesOf(pending, session), scope: scope.join(' ') })
     const writes = [...remember(pending, session, allowed, now), agreed]
     return issueCode(pending, { session, scope, claims, writes }, now, reply)
   }
@@ -99,7 +103,7 @@ export function consentPage(app: FastifyInstance, deps: AppDeps, goOn: GoOn): vo
   const show = (
     pending: PendingAuthorization,
     session: Session,
-    account: Account,
+    user: User,
     { onlyRead, changed }: { readonly onlyRead: boolean; readonly changed: boolean },
     now: Seconds,
     reply: FastifyReply,
@@ -116,7 +120,7 @@ export function consentPage(app: FastifyInstance, deps: AppDeps, goOn: GoOn): vo
       hidden: { interaction: interaction.id, csrf: csrfOf(pending, session), shown: shownOf(pending) },
       ...(canChange && !onlyRead && { onlyReadUrl: `${pageUrl(pending)}&only=read` }),
       ...(canChange && onlyRead && { allUrl: pageUrl(pending) }),
-      account: { name: String(account.claims['name'] ?? account.username), username: account.username },
+      user: { name: String(user.claims['name'] ?? user.username), username: user.username },
       switchUrl: `${service.prefix}/login?interaction=${interaction.id}&switch=1`,
       client: describeClient(pending, registeredFrom(pending, reply), language, now),
       resources: foreignResources(request.resource, language),
@@ -150,8 +154,8 @@ export function consentPage(app: FastifyInstance, deps: AppDeps, goOn: GoOn): vo
 }
 
 /** Whose consent it is, and to whom. */
-function partiesOf({ client }: PendingAuthorization, { accountId }: Session) {
-  return { accountId, clientId: client.id }
+function partiesOf({ client }: PendingAuthorization, { userId }: Session) {
+  return { userId, clientId: client.id }
 }
 
 /** Identifies what the page shows of a client: it differs as soon as the client changes any of it. */
@@ -172,7 +176,7 @@ function remember(
   now: Seconds,
 ): readonly Write[] {
   if (client.origin !== 'integration' || client.consent !== 'remember') return []
-  const kept = rememberConsent(request, session.accountId, allowed, consent, now)
+  const kept = rememberConsent(request, session.userId, allowed, consent, now)
   return [{ op: 'putConsent', consent: kept }]
 }
 
@@ -189,9 +193,9 @@ function describeClient(
   const { redirectUri } = request
   const { name, clientUri, policyUri, tosUri } = clientWords(client, language)
   const links = [
-    { label: says('consent.website'), url: clientUri },
-    { label: says('consent.privacy'), url: policyUri },
-    { label: says('consent.terms'), url: tosUri },
+    { label: msg('consent.website'), url: clientUri },
+    { label: msg('consent.privacy'), url: policyUri },
+    { label: msg('consent.terms'), url: tosUri },
   ].flatMap(({ label, url }) => (url === undefined ? [] : [{ label, url, host: new URL(url).host }]))
   return {
     ...(name !== undefined && { name }),

@@ -5,7 +5,7 @@ import { OAuthError } from '../domain/errors.ts'
 import type { ClaimsRequest, Scope, Seconds, Session } from '../domain/model.ts'
 import { toOAuthError } from '../http/errors.ts'
 import { basisOf, whileSignedIn } from '../http/while-signed-in.ts'
-import { ended, type PendingAuthorization } from './pending.ts'
+import { interactionExpired, type PendingAuthorization } from './pending.ts'
 
 /** What was agreed to, by the person or by what they agreed to before. */
 export interface Agreement {
@@ -29,7 +29,7 @@ export function codeIssuer(app: FastifyInstance, { service, store }: Pick<AppDep
     const basis = basisOf(session, client, consent)
     const insert = () =>
       store.transact('interaction', interaction.id, (current) => {
-        if (current === undefined) throw ended()
+        if (current === undefined) throw interactionExpired()
         return accept(
           undefined,
           { op: 'deleteInteraction', interactionId: interaction.id },

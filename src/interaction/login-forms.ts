@@ -1,17 +1,17 @@
 import type { FastifyInstance, FastifyReply } from 'fastify'
 import { assertionOptions } from '../credentials/passkeys.ts'
 import type { AppDeps } from '../deps.ts'
-import { lacksContext, methodsOf } from '../domain/authentication-context.ts'
+import { lacksAcr, methodsOf } from '../domain/authentication-context.ts'
 import { accept } from '../domain/decision.ts'
 import { OAuthError } from '../domain/errors.ts'
 import { clientWords } from '../domain/localized.ts'
-import type { Account, Passkey } from '../domain/model.ts'
-import { present } from '../domain/present.ts'
+import type { Passkey, User } from '../domain/model.ts'
+import { omitUndefined } from '../domain/omit-undefined.ts'
 import { inARowRule, networkRule } from '../domain/sign-in-throttle.ts'
 import type { Text } from '../domain/text.ts'
-import { noteRefusal } from '../http/errors.ts'
-import { says } from '../texts/catalogue.ts'
-import { ended, formActionOf, type Pending } from './pending.ts'
+import { recordRejection } from '../http/errors.ts'
+import { msg } from '../i18n/catalogue.ts'
+import { formActionOf, interactionExpired, type Pending } from './pending.ts'
 // Brings `app.shortcuts`.
 import type {} from './shortcuts.ts'
 
@@ -35,7 +35,7 @@ export function loginForms(app: FastifyInstance, { service, store, random }: App
     if (interaction.challenge !== undefined) return Promise.resolve(interaction.challenge)
     const fresh = random(32).toString('base64url')
     return store.transact('interaction', interaction.id, (current) => {
-      if (current === undefined) throw ended()
+      if (current === undefined) throw interactionExpired()
       const challenge = current.challenge ?? fresh
       return accept(challenge, { op: 'updateInteraction', interaction: { ...current, challenge } })
     })
@@ -43,7 +43,7 @@ export function loginForms(app: FastifyInstance, { service, store, random }: App
 
   const takeChallenge = ({ interaction }: Pending): Promise<string | undefined> =>
     store.transact('interaction', interaction.id, (current) => {
-      if (current === undefined) throw ended()
+      if (current === undefined) throw interactionExpired()
       const { challenge, ...rest } = current
       return accept(challenge, { op: 'updateInteraction', interaction: rest })
     })
@@ -61,7 +61,7 @@ export function loginForms(app: FastifyInstance, { service, store, random }: App
   const frameOf = (pending: Pending) => ({
     action,
     hidden: { interaction: pending.interaction.id, csrf: csrfOf(pending) },
-    ...(pending.client && present({ clientName: clientWords(pending.client, pending.language).name })),
+    ...(pending.client && omitUndefined({ clientName: clientWords(pending.client, pending.language).name })),
   })
 
   const showLogin = async (pending: Pending, reply: FastifyReply, shown: Shown = {}) => {
@@ -72,8 +72,8 @@ export function loginForms(app: FastifyInstance, { service, store, random }: App
       ...(problem !== undefined && { problem }),
       again: mustConfirm(pending),
       ...(passkeyWouldDo(pending) && (await passkeyOf(pending))),
-      ...(app.shortcuts && { people: (await app.shortcuts.people()).map(faceOf) }),
-      ...(app.letters.canSend && { forgotUrl: forgotUrl(pending) }),
+      ...(app.shortcuts && { people: (await app.shortcuts.people()).map(displayName) }),
+      ...(app.emails.canSend && { forgotUrl: forgotUrl(pending) }),
     }
     return reply.page('login', model, { status, ...formActionOf(pending) })
   }
@@ -86,13 +86,13 @@ export function loginForms(app: FastifyInstance, { service, store, random }: App
     showLogin,
     pageUrl: ({ interaction }: Pending) => `${action}?interaction=${interaction.id}`,
     /** The consent page goes where the request stands. */
-    goOn: ({ interaction }: Pending, reply: FastifyReply) =>
+    continueFlow: ({ interaction }: Pending, reply: FastifyReply) =>
       reply.redirect(`${service.prefix}/consent?interaction=${interaction.id}`, 303),
     /** The same form again, after a sign-in that was wrong: the log gets the rule, the page has its own words. */
-    refuse: (pending: Pending, reply: FastifyReply, problem: Text, username?: string) => {
-      const refusal = notSignedIn(problem)
-      noteRefusal(refusal, reply)
-      return showLogin(pending, reply, { username, problem, status: refusal.status })
+    reject: (pending: Pending, reply: FastifyReply, problem: Text, username?: string) => {
+      const rejection = notSignedIn(problem)
+      recordRejection(rejection, reply)
+      return showLogin(pending, reply, { username, problem, status: rejection.status })
     },
   }
 }
@@ -102,22 +102,25 @@ export type LoginForms = ReturnType<typeof loginForms>
 /** Somebody is signed in and has to prove it again, rather than somebody else being asked for. */
 export function mustConfirm({ session, step, request }: Pending): boolean {
   const { requiredSub } = request
-  return step === 'login' && session !== undefined && (requiredSub ?? session.accountId) === session.accountId
+  return step === 'login' && session !== undefined && (requiredSub ?? session.userId) === session.userId
 }
 
 /** An account as people see it. */
-export function faceOf({ claims, username }: Account): { readonly name: string; readonly username: string } {
+export function displayName({ claims, username }: User): {
+  readonly name: string
+  readonly username: string
+} {
   return { name: String(claims['name'] ?? username), username }
 }
 
 /** What a form says about a sign-in that was not looked at, and for how long none is. */
 export function comeBack({ status, headers, detail: { rule } }: OAuthError, { client }: Pending): Text {
-  if (status !== 429) return says('login.busy')
-  if (rule === inARowRule) return says('login.inARow')
+  if (status !== 429) return msg('login.busy')
+  if (rule === inARowRule) return msg('login.inARow')
   if (rule === networkRule)
-    return says('login.throttledNetwork', { later: { in: Number(headers['retry-after']) } })
+    return msg('login.throttledNetwork', { later: { in: Number(headers['retry-after']) } })
   const later = { in: Number(headers['retry-after']) }
-  return says(client === undefined ? 'password.throttled' : 'login.throttled', { later })
+  return msg(client === undefined ? 'password.throttled' : 'login.throttled', { later })
 }
 
 /** The refusal of a sign-in as it stands in the log. */
@@ -133,5 +136,5 @@ export function notSignedIn({ key }: Text): OAuthError {
 function passkeyWouldDo({ request }: Pending): boolean {
   const { acr } = request
   const alone = methodsOf({ password: false, codes: false, passkey: true }, true)
-  return acr?.essential !== true || !lacksContext(alone, acr)
+  return acr?.essential !== true || !lacksAcr(alone, acr)
 }

@@ -3,24 +3,24 @@ import { factorsOf } from '../credentials/factors.ts'
 import type { AppDeps } from '../deps.ts'
 import { methodsOf } from '../domain/authentication-context.ts'
 import { OAuthError } from '../domain/errors.ts'
-import type { Account, Seconds } from '../domain/model.ts'
+import type { Seconds, User } from '../domain/model.ts'
 import { type Parameters, single } from '../domain/parameters.ts'
 import { secondStepOf } from '../domain/second-factor.ts'
 import { isSameText } from '../domain/secret.ts'
-import { noteRefusal } from '../http/errors.ts'
+import { recordRejection } from '../http/errors.ts'
 import { forged } from '../http/forgery.ts'
 import { assertForm, parametersOf } from '../http/parameters.ts'
-import { says } from '../texts/catalogue.ts'
+import { msg } from '../i18n/catalogue.ts'
 import { accountChooser } from './choose-account.ts'
 import { comeBack, loginForms, mustConfirm } from './login-forms.ts'
 import { passkeyProof } from './passkey-proof.ts'
-import { clientOf, type GoOn, type Pending, pendingLoader } from './pending.ts'
+import { type ContinueFlow, clientOf, type Pending, pendingLoader } from './pending.ts'
 import { secondStep } from './second-step.ts'
 import { passwordSignIn } from './sign-in.ts'
-import { type Evidence, sessionStarter } from './start-session.ts'
+import { type LoginProof, sessionStarter } from './start-session.ts'
 
 /** Sign-in and the choice of an account, OpenID Connect Core §3.1.2.3. */
-export function loginPage(app: FastifyInstance, deps: AppDeps, goOn: GoOn): void {
+export function loginPage(app: FastifyInstance, deps: AppDeps, continueFlow: ContinueFlow): void {
   const { store, clock } = deps
   const load = pendingLoader(app, deps)
   const signIn = passwordSignIn(app, deps)
@@ -37,12 +37,12 @@ export function loginPage(app: FastifyInstance, deps: AppDeps, goOn: GoOn): void
     const { step, session } = pending
     if (single(query, 'another') !== undefined) return forms.showLogin(pending, reply)
     const switching = single(query, 'switch') !== undefined
-    if (!switching && step !== 'login' && step !== 'select_account') return goOn(pending, reply)
+    if (!switching && step !== 'login' && step !== 'select_account') return continueFlow(pending, reply)
     const person = switching ? undefined : await app.shortcuts?.signsIn(pending.request)
     if (person !== undefined) return finish(pending, byNothing(person), reply, now)
-    const half = switching ? undefined : await second.halfOf(pending, now)
-    if (half !== undefined) {
-      return second.show(pending, half, reply, { recovery: single(query, 'recovery') !== undefined })
+    const pendingFactor = switching ? undefined : await second.pendingFactorOf(pending, now)
+    if (pendingFactor !== undefined) {
+      return second.show(pending, pendingFactor, reply, { recovery: single(query, 'recovery') !== undefined })
     }
     const chooses = step === 'select_account' || switching || session === undefined
     if (chooses && (step === 'select_account' || (await chooser.hasOthers(pending, request))))
@@ -75,12 +75,12 @@ export function loginPage(app: FastifyInstance, deps: AppDeps, goOn: GoOn): void
     now: Seconds,
   ) => {
     const [username, password] = [single(form, 'username') ?? '', single(form, 'password') ?? '']
-    let account: Account | undefined
+    let user: User | undefined
     try {
-      account = await signIn(request, { username, password, ...clientOf(pending) }, now)
+      user = await signIn(request, { username, password, ...clientOf(pending) }, now)
     } catch (error) {
       if (!(error instanceof OAuthError) || error.code !== 'temporarily_unavailable') throw error
-      noteRefusal(error, reply)
+      recordRejection(error, reply)
       reply.headers(error.headers)
       return forms.showLogin(pending, reply, {
         username,
@@ -88,42 +88,42 @@ export function loginPage(app: FastifyInstance, deps: AppDeps, goOn: GoOn): void
         status: error.status,
       })
     }
-    if (account === undefined) return forms.refuse(pending, reply, wrongPassword, username)
-    if (account.lockedAt !== undefined) return forms.refuse(pending, reply, says('login.locked'), username)
-    if (secondStepOf(await factorsOf(deps, account.id), pending.request.acr) !== undefined) {
-      await second.begin(pending, account, now)
+    if (user === undefined) return forms.reject(pending, reply, wrongPassword, username)
+    if (user.lockedAt !== undefined) return forms.reject(pending, reply, msg('login.locked'), username)
+    if (secondStepOf(await factorsOf(deps, user.id), pending.request.acr) !== undefined) {
+      await second.begin(pending, user, now)
       return reply.redirect(forms.pageUrl(pending), 303)
     }
-    const evidence = { account, methods: methodsOf({ password: true, codes: false, passkey: false }) }
-    if (await startSession(pending, evidence, reply, now)) return forms.goOn(pending, reply)
-    return forms.refuse(pending, reply, wrongPassword, username)
+    const proof = { user, methods: methodsOf({ password: true, codes: false, passkey: false }) }
+    if (await startSession(pending, proof, reply, now)) return forms.continueFlow(pending, reply)
+    return forms.reject(pending, reply, wrongPassword, username)
   }
 
   const bySecondFactor = async (pending: Pending, form: Parameters, reply: FastifyReply, now: Seconds) => {
-    const half = await second.halfOf(pending, now)
+    const pendingFactor = await second.pendingFactorOf(pending, now)
     // It took too long, or something of it changed: the page that comes then says where things stand.
-    if (half === undefined) return reply.redirect(forms.pageUrl(pending), 303)
-    const evidence = await second.check(pending, half, form, reply)
-    return evidence === undefined ? reply : finish(pending, evidence, reply, now)
+    if (pendingFactor === undefined) return reply.redirect(forms.pageUrl(pending), 303)
+    const proof = await second.check(pending, pendingFactor, form, reply)
+    return proof === undefined ? reply : finish(pending, proof, reply, now)
   }
 
   const byPasskey = async (pending: Pending, form: Parameters, reply: FastifyReply, now: Seconds) => {
     const shown = await provePasskey(pending, form, reply, now)
     const again = { ...pending, interaction: withoutChallenge(pending) }
-    if (!('passkey' in shown)) return forms.refuse(again, reply, shown)
-    const { passkey, account, ownerChecked } = shown
-    if (account.lockedAt !== undefined) return forms.refuse(again, reply, says('login.locked'))
+    if (!('passkey' in shown)) return forms.reject(again, reply, shown)
+    const { passkey, user, ownerChecked } = shown
+    if (user.lockedAt !== undefined) return forms.reject(again, reply, msg('login.locked'))
     const methods = methodsOf({ password: false, codes: false, passkey: true }, ownerChecked)
-    return finish(again, { account, methods, passkeyId: passkey.id }, reply, now)
+    return finish(again, { user, methods, passkeyId: passkey.id }, reply, now)
   }
 
-  const finish = async (pending: Pending, evidence: Evidence, reply: FastifyReply, now: Seconds) =>
-    (await startSession(pending, evidence, reply, now))
-      ? forms.goOn(pending, reply)
-      : forms.refuse(pending, reply, says('login.changed'))
+  const finish = async (pending: Pending, proof: LoginProof, reply: FastifyReply, now: Seconds) =>
+    (await startSession(pending, proof, reply, now))
+      ? forms.continueFlow(pending, reply)
+      : forms.reject(pending, reply, msg('login.changed'))
 
   /** Whom somebody pressed the button of, on a development server. */
-  const listed = async (username: string | undefined): Promise<Account | undefined> =>
+  const listed = async (username: string | undefined): Promise<User | undefined> =>
     username === undefined
       ? undefined
       : (await app.shortcuts?.people())?.find((person) => person.username === username)
@@ -131,7 +131,7 @@ export function loginPage(app: FastifyInstance, deps: AppDeps, goOn: GoOn): void
   /** Whoever has to prove it again should not have to type who they are; they still may. */
   const nameToConfirm = async (pending: Pending): Promise<string | undefined> => {
     if (pending.session === undefined || !mustConfirm(pending)) return undefined
-    return (await store.find('account', pending.session.accountId))?.username
+    return (await store.find('user', pending.session.userId))?.username
   }
 }
 
@@ -141,8 +141,8 @@ function withoutChallenge({ interaction }: Pending) {
 }
 
 /** As if the password had been typed. */
-function byNothing(account: Account): Evidence {
-  return { account, methods: methodsOf({ password: true, codes: false, passkey: false }) }
+function byNothing(user: User): LoginProof {
+  return { user, methods: methodsOf({ password: true, codes: false, passkey: false }) }
 }
 
-const wrongPassword = says('login.wrong')
+const wrongPassword = msg('login.wrong')

@@ -1,18 +1,18 @@
 import type { FastifyReply } from 'fastify'
 import { readAssertion, verifyAssertion } from '../credentials/passkeys.ts'
 import type { AppDeps } from '../deps.ts'
-import type { Account, Passkey, Seconds } from '../domain/model.ts'
+import type { Passkey, Seconds, User } from '../domain/model.ts'
 import { type Parameters, single } from '../domain/parameters.ts'
 import { usePasskey } from '../domain/passkey.ts'
 import type { Text } from '../domain/text.ts'
-import { says } from '../texts/catalogue.ts'
+import { msg } from '../i18n/catalogue.ts'
 import type { LoginForms } from './login-forms.ts'
 import type { Pending } from './pending.ts'
 
 /** A passkey that signed what it had to, and was used. */
 export interface ShownPasskey {
   readonly passkey: Passkey
-  readonly account: Account
+  readonly user: User
   /** The device made sure who holds it. */
   readonly ownerChecked: boolean
 }
@@ -27,7 +27,7 @@ export type PasskeyProof = (
   form: Parameters,
   reply: FastifyReply,
   now: Seconds,
-  owner?: Account,
+  owner?: User,
 ) => Promise<ShownPasskey | Text>
 
 /** Web Authentication §7.2 over a pending request of this browser. */
@@ -36,21 +36,19 @@ export function passkeyProof({ service, store }: AppDeps, forms: LoginForms): Pa
     const { relyingParty } = service
     const sent = readAssertion(single(form, 'credential'))
     const challenge = await forms.takeChallenge(pending)
-    if (sent === undefined || relyingParty === undefined) return says('login.passkeyWrong')
-    if (challenge === undefined) return says('login.passkeyOutdated')
+    if (sent === undefined || relyingParty === undefined) return msg('login.passkeyWrong')
+    if (challenge === undefined) return msg('login.passkeyOutdated')
     const passkey = await store.find('passkey', sent.credentialId)
-    const account = passkey && (await store.find('account', passkey.accountId))
-    if (passkey === undefined || account === undefined) return says('login.passkeyUnknown')
-    if (owner !== undefined && owner.id !== account.id) return says('login.passkeyUnknown')
+    const user = passkey && (await store.find('user', passkey.userId))
+    if (passkey === undefined || user === undefined) return msg('login.passkeyUnknown')
+    if (owner !== undefined && owner.id !== user.id) return msg('login.passkeyUnknown')
     const mode = owner === undefined ? 'alone' : 'second'
     const assertion = await verifyAssertion(relyingParty, sent, passkey, challenge, mode)
-    if (assertion === undefined) return says('login.passkeyWrong')
+    if (assertion === undefined) return msg('login.passkeyWrong')
     const { counter, backedUp, ownerChecked } = assertion
     const shown = { counter, backedUp, from: reply.request.ip }
     const use = await store.transact('passkey', passkey.id, (current) => usePasskey(current, shown, now))
-    if (use === 'gone') return says('login.passkeyUnknown')
-    return use === 'copied'
-      ? says('login.passkeyCopied')
-      : { passkey, account: owner ?? account, ownerChecked }
+    if (use === 'gone') return msg('login.passkeyUnknown')
+    return use === 'copied' ? msg('login.passkeyCopied') : { passkey, user: owner ?? user, ownerChecked }
   }
 }

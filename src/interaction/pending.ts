@@ -1,5 +1,5 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import { reachFrom } from '../credentials/factors.ts'
+import { loadAvailableAcrs } from '../credentials/factors.ts'
 import type { AppDeps } from '../deps.ts'
 import { assertRegisteredRedirect } from '../domain/authorization-request.ts'
 import { accept, type Write } from '../domain/decision.ts'
@@ -16,8 +16,8 @@ import type {
 } from '../domain/model.ts'
 import { hashSecret } from '../domain/secret.ts'
 import { formActionSource } from '../http/pages.ts'
+import { msg } from '../i18n/catalogue.ts'
 import { consentKey } from '../storage/store.ts'
-import { says } from '../texts/catalogue.ts'
 
 /** What waits for a person, as it stands in this browser now. */
 export type Pending = PendingAuthorization | PendingPage
@@ -47,7 +47,7 @@ interface InBrowser {
 }
 
 /** Goes where the pending request stands now: to a page, or to the client with the answer. */
-export type GoOn = (pending: Pending, reply: FastifyReply) => Promise<FastifyReply>
+export type ContinueFlow = (pending: Pending, reply: FastifyReply) => Promise<FastifyReply>
 
 /** Where the form of a page may end: the redirect URI its POST may lead to. */
 export function formActionOf(pending: Pending): { readonly formAction?: string } {
@@ -61,24 +61,24 @@ export function pendingLoader(app: FastifyInstance, deps: Pick<AppDeps, 'store' 
     const browserSecret = app.browser.secret(request)
     if (browserSecret === undefined) throw noCookies()
     const interaction = id === undefined || id.length > 64 ? undefined : await store.find('interaction', id)
-    if (interaction === undefined || now >= interaction.expiresAt) throw ended()
-    if (interaction.browserHash !== hashSecret(browserSecret)) throw ended()
+    if (interaction === undefined || now >= interaction.expiresAt) throw interactionExpired()
+    if (interaction.browserHash !== hashSecret(browserSecret)) throw interactionExpired()
     const wanted = interaction.request
     request.uiLocales = wanted.uiLocales
     const client = 'page' in wanted ? undefined : await store.find('client', wanted.clientId)
     const session = await app.browser.session(request, now)
     const here = { interaction, session, browserSecret, language: request.language }
-    const reach = await reachFrom(deps, wanted, session)
+    const availableAcrs = await loadAvailableAcrs(deps, wanted, session)
     if ('page' in wanted)
-      return { ...here, request: wanted, step: signInStep(wanted, interaction, session, now, reach) }
-    if (client === undefined) throw ended()
+      return { ...here, request: wanted, step: signInStep(wanted, interaction, session, now, availableAcrs) }
+    if (client === undefined) throw interactionExpired()
     // The client may have replaced its redirect URIs since the request came.
     assertRegisteredRedirect(wanted.redirectUri, client)
     const consent =
       session && client.origin === 'integration'
-        ? await store.find('consent', consentKey(session.accountId, client.id))
+        ? await store.find('consent', consentKey(session.userId, client.id))
         : undefined
-    const step = nextStep(wanted, interaction, client, session, consent, now, reach)
+    const step = nextStep(wanted, interaction, client, session, consent, now, availableAcrs)
     return { ...here, request: wanted, client, consent, step }
   }
 }
@@ -89,24 +89,24 @@ export function clientOf({ client }: Pending): { readonly clientId?: string } {
 }
 
 /** Takes a pending request away to refuse it, and writes `others` with it; of two tabs that answer it, one finds it gone. */
-export function takeAway(
+export function deleteInteraction(
   { store }: Pick<AppDeps, 'store'>,
   { interaction }: Pending,
   ...others: readonly Write[]
 ): Promise<void> {
   return store.transact('interaction', interaction.id, (current) => {
-    if (current === undefined) throw ended()
+    if (current === undefined) throw interactionExpired()
     return accept(undefined, { op: 'deleteInteraction', interactionId: interaction.id }, ...others)
   })
 }
 
 /** The request is gone: answered already, expired, or of another browser. */
-export function ended(): OAuthError {
+export function interactionExpired(): OAuthError {
   return new OAuthError('invalid_request', 'the authorization request has expired or was answered already', {
     rule: 'lychgate-interaction-open',
     page: {
-      title: says('error.ended'),
-      advice: says('error.ended.advice'),
+      title: msg('error.ended'),
+      advice: msg('error.ended.advice'),
     },
   })
 }
@@ -114,6 +114,6 @@ export function ended(): OAuthError {
 function noCookies(): OAuthError {
   return new OAuthError('invalid_request', 'the browser sent no cookie', {
     rule: 'rfc6749-10.12-csrf-approval',
-    page: { title: says('error.noCookie'), advice: says('error.noCookie.advice') },
+    page: { title: msg('error.noCookie'), advice: msg('error.noCookie.advice') },
   })
 }

@@ -1,12 +1,12 @@
 import type { FastifyPluginAsync, FastifyReply } from 'fastify'
 import type { AppDeps } from '../deps.ts'
-import { refusalOf } from '../domain/interaction.ts'
+import { errorOf } from '../domain/interaction.ts'
 import { assertSameSite } from '../http/forgery.ts'
 import { formBodies } from '../http/parameters.ts'
 import { consentPage } from './consent.ts'
 import { codeIssuer } from './issue-code.ts'
 import { loginPage } from './login.ts'
-import { type Pending, takeAway } from './pending.ts'
+import { deleteInteraction, type Pending } from './pending.ts'
 
 /**
  * The pages between an authorization request and its answer. domain/interaction.ts says which comes next; each GET
@@ -19,17 +19,17 @@ export const interaction: FastifyPluginAsync<AppDeps> = async (app, deps) => {
   const issueCode = codeIssuer(app, deps)
 
   /** Goes where the pending request stands now: to a page, or to the client with the answer. */
-  const goOn = async (pending: Pending, reply: FastifyReply) => {
+  const continueFlow = async (pending: Pending, reply: FastifyReply) => {
     const { interaction, session, step } = pending
     const { id } = interaction
     if (pending.client === undefined) {
       if (step !== 'respond') return reply.redirect(`${service.prefix}/login?interaction=${id}`, 303)
-      await takeAway(deps, pending)
+      await deleteInteraction(deps, pending)
       return reply.redirect(service.prefix + pending.request.page, 303)
     }
-    if (step === 'refuse') {
-      await takeAway(deps, pending)
-      return reply.authorizationError(pending.request, refusalOf(pending.request, session))
+    if (step === 'reject') {
+      await deleteInteraction(deps, pending)
+      return reply.authorizationError(pending.request, errorOf(pending.request, session))
     }
     if (step === 'respond' && session !== undefined) {
       return issueCode(pending, { session, scope: pending.request.scope }, clock(), reply)
@@ -40,6 +40,6 @@ export const interaction: FastifyPluginAsync<AppDeps> = async (app, deps) => {
     )
   }
 
-  loginPage(app, deps, goOn)
-  consentPage(app, deps, goOn)
+  loginPage(app, deps, continueFlow)
+  consentPage(app, deps, continueFlow)
 }

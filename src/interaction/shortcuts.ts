@@ -1,4 +1,4 @@
-import type { Account, AuthorizationRequest, PageRequest } from '../domain/model.ts'
+import type { AuthorizationRequest, PageRequest, User } from '../domain/model.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {
@@ -10,9 +10,9 @@ declare module 'fastify' {
 /** What spares a developer signing in and agreeing, over and over. */
 export interface Shortcuts {
   /** Who is signed in as by pressing a button. */
-  people(): Promise<readonly Account[]>
+  people(): Promise<readonly User[]>
   /** Who is signed in for this request without any page. */
-  signsIn(request: AuthorizationRequest | PageRequest): Promise<Account | undefined>
+  signsIn(request: AuthorizationRequest | PageRequest): Promise<User | undefined>
   /** Everything that is asked for is agreed to without any page. */
   readonly agrees: boolean
 }

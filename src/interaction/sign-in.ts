@@ -1,8 +1,8 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { AppDeps } from '../deps.ts'
-import { canonicalLogin } from '../domain/account.ts'
 import { auditEvent } from '../domain/audit.ts'
-import type { Account, Seconds } from '../domain/model.ts'
+import type { Seconds, User } from '../domain/model.ts'
+import { canonicalLogin } from '../domain/user.ts'
 import { passwordAttempts } from '../http/password-attempts.ts'
 
 /** What somebody typed, and the client that asked them to, if one did. */
@@ -24,16 +24,16 @@ export function passwordSignIn(app: FastifyInstance, deps: AppDeps) {
     request: FastifyRequest,
     { username, password, ...client }: Credentials,
     now: Seconds,
-  ): Promise<Account | undefined> => {
+  ): Promise<User | undefined> => {
     const login = canonicalLogin(username)
-    const account = login === undefined ? undefined : await store.find('accountByLogin', login)
-    const isRight = await isPassword(request, { account, login, password }, now)
-    if (!isRight || account === undefined) {
+    const user = login === undefined ? undefined : await store.find('userByLogin', login)
+    const isRight = await isPassword(request, { user, login, password }, now)
+    if (!isRight || user === undefined) {
       // Not the name: people type their password into that field.
-      const who = { ...client, ...(account && { accountId: account.id }) }
+      const who = { ...client, ...(user && { userId: user.id }) }
       await store.write(auditEvent('sign-in-failed', { by: 'person', at: now, from: request.ip }, who))
       return undefined
     }
-    return account
+    return user
   }
 }

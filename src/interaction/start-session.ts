@@ -3,15 +3,15 @@ import type { AppDeps } from '../deps.ts'
 import { addressPrefix } from '../domain/address-prefix.ts'
 import { auditEvent } from '../domain/audit.ts'
 import { accept } from '../domain/decision.ts'
-import type { Account, AccountCredentials, Hash, Seconds, Session } from '../domain/model.ts'
-import { beginSession, continueSession, seatSessions } from '../domain/session.ts'
+import type { Hash, Seconds, Session, User, UserCredentials } from '../domain/model.ts'
+import { beginSession, continueSession, selectSessions } from '../domain/session.ts'
 import { browserName } from '../http/browser-name.ts'
-import { clientOf, ended, type Pending } from './pending.ts'
+import { clientOf, interactionExpired, type Pending } from './pending.ts'
 
 /** What a sign-in rests on. It counts only if all of it still stands once the session is there. */
-export interface Evidence {
+export interface LoginProof {
   /** The person, with the password hash that was met or was there when the rest was shown. */
-  readonly account: Account
+  readonly user: User
   /** RFC 8176 references of all that was shown. */
   readonly methods: readonly string[]
   readonly passkeyId?: string
@@ -29,40 +29,35 @@ export interface Evidence {
 export function sessionStarter(app: FastifyInstance, deps: AppDeps) {
   const { config, store } = deps
 
-  return async (
-    pending: Pending,
-    evidence: Evidence,
-    reply: FastifyReply,
-    now: Seconds,
-  ): Promise<boolean> => {
-    const { account, methods, continues } = evidence
+  return async (pending: Pending, proof: LoginProof, reply: FastifyReply, now: Seconds): Promise<boolean> => {
+    const { user, methods, continues } = proof
     const { secret, id } = app.browser.mintSession()
-    const fresh = beginSession(id, account.id, methods, config.lifetimes, now, await placeOf(reply))
+    const fresh = beginSession(id, user.id, methods, config.lifetimes, now, await placeOf(reply))
     const session = continues === undefined ? fresh : continueSession(fresh, continues)
-    const present = await app.browser.sessions(reply.request, now)
-    const { beside, over } = seatSessions(present, account.id)
+    const omitUndefined = await app.browser.sessions(reply.request, now)
+    const { beside, over } = selectSessions(omitUndefined, user.id)
     await insertSession(pending, session, over)
-    const occasion = { by: 'person', at: now, from: reply.request.ip } as const
-    const who = { accountId: account.id, ...clientOf(pending) }
-    const isKept = await store.transact('accountCredentials', account.id, (current) =>
-      isCurrent(evidence, current)
-        ? accept(true, auditEvent('sign-in', occasion, { ...who, methods: methods.join(' ') }))
+    const context = { by: 'person', at: now, from: reply.request.ip } as const
+    const who = { userId: user.id, ...clientOf(pending) }
+    const isKept = await store.transact('userCredentials', user.id, (current) =>
+      isCurrent(proof, current)
+        ? accept(true, auditEvent('sign-in', context, { ...who, methods: methods.join(' ') }))
         : accept(false),
     )
     if (isKept) {
       app.browser.keepSession(reply, secret, beside)
-      app.browser.keepDevice(reply, account)
+      app.browser.keepKnownBrowser(reply, user)
       return true
     }
-    await store.write({ op: 'deleteSession', sessionId: id }, auditEvent('sign-in-failed', occasion, who))
+    await store.write({ op: 'deleteSession', sessionId: id }, auditEvent('sign-in-failed', context, who))
     return false
   }
 
   async function insertSession({ interaction }: Pending, session: Session, over: readonly Session[]) {
     await store.transact('interaction', interaction.id, (current) => {
-      if (current === undefined) throw ended()
-      const { halfSignIn: _, challenge: __, ...rest } = current
-      const next = { ...rest, authenticatedSessionId: session.id, accountChosen: true }
+      if (current === undefined) throw interactionExpired()
+      const { pendingSecondFactor: _, challenge: __, ...rest } = current
+      const next = { ...rest, authenticatedSessionId: session.id, userChosen: true }
       return accept(
         undefined,
         { op: 'insertSession', session },
@@ -80,10 +75,10 @@ export function sessionStarter(app: FastifyInstance, deps: AppDeps) {
  * Whether the user is not locked and still has every factor of the sign-in. What removes a factor ends the sessions that
  * exist by then, under the same lock, so the session has to be inserted before this is asked.
  */
-function isCurrent(evidence: Evidence, current: AccountCredentials | undefined): boolean {
-  const { account, passkeyId, sealedSecret } = evidence
-  if (current === undefined || current.account.lockedAt !== undefined) return false
-  if (current.account.passwordHash !== account.passwordHash) return false
+function isCurrent(proof: LoginProof, current: UserCredentials | undefined): boolean {
+  const { user, passkeyId, sealedSecret } = proof
+  if (current === undefined || current.user.lockedAt !== undefined) return false
+  if (current.user.passwordHash !== user.passwordHash) return false
   if (passkeyId !== undefined && !current.passkeys.some(({ id }) => id === passkeyId)) return false
   return sealedSecret === undefined || current.secondFactor?.sealedSecret === sealedSecret
 }

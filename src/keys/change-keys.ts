@@ -1,4 +1,4 @@
-import { keyEvents, type Occasion } from '../domain/audit.ts'
+import { type AuditContext, keyEvents } from '../domain/audit.ts'
 import { accept, type Decision } from '../domain/decision.ts'
 import { isRetired, type KeyAlgorithm } from '../domain/key-term.ts'
 import type { Seconds, StoredKey } from '../domain/model.ts'
@@ -43,10 +43,14 @@ export async function changeKeys<T>(
     const development = server === 'development' || ring.some(isDevelopmentKey)
     const fresh = await makeKeys(change.needs(ring, now), ring, { sealingKey, random, now, development })
     const decision = change.decide(ring, fresh, now)
-    if ('refusal' in decision) throw decision.refusal
+    if ('rejection' in decision) throw decision.rejection
     if (decision.writes.length === 0) return decision.result
-    const occasion: Occasion = { by: operator === undefined ? 'server' : 'operator', at: now, from: operator }
-    const events = keyEvents(ring, decision.writes, occasion)
+    const context: AuditContext = {
+      by: operator === undefined ? 'server' : 'operator',
+      at: now,
+      from: operator,
+    }
+    const events = keyEvents(ring, decision.writes, context)
     const done = await store.transact('keyRing', '', (current) =>
       isSameRing(current ?? [], ring)
         ? accept({ result: decision.result }, ...decision.writes, ...events)

@@ -131,7 +131,7 @@ function ringOver(live: () => LiveKeys, secrets: Pick<KeyRing, 'seal' | 'unseal'
       const handle = openHandle(handles, text, ...kinds)
       if (handle !== undefined) return handle
       const id = keyIdOf(text)
-      const isNews = id !== undefined && (await live().looksAgainFor(String(id)))
+      const isNews = id !== undefined && (await live().reloadIfUnknown(String(id)))
       return isNews ? openHandle(handles, text, ...kinds) : undefined
     },
     async sign(algorithm, type, claims) {
@@ -144,7 +144,7 @@ function ringOver(live: () => LiveKeys, secrets: Pick<KeyRing, 'seal' | 'unseal'
       if (kid === undefined) return undefined
       const key = live().now().verifiers.get(kid)
       if (key !== undefined) return verify(jws, key)
-      return (await live().looksAgainFor(kid)) ? verify(jws, live().now().verifiers.get(kid)) : undefined
+      return (await live().reloadIfUnknown(kid)) ? verify(jws, live().now().verifiers.get(kid)) : undefined
     },
     ...secrets,
     reload: () => live().reload(),

@@ -1,5 +1,5 @@
 import { accept } from '../domain/decision.ts'
-import { dueKeys, type KeyPolicy, keepUp } from '../domain/key-rotation.ts'
+import { dueKeys, type KeyPolicy, maintainKeys } from '../domain/key-rotation.ts'
 import { isRetired } from '../domain/key-term.ts'
 import type { Seconds, StoredKey } from '../domain/model.ts'
 import { changeKeys, type KeyChange, type KeySources } from './change-keys.ts'
@@ -12,13 +12,13 @@ export interface LiveKeys {
   /** Makes the keys that are due, and takes over what other processes changed. */
   reload(): Promise<KeyNews>
   /** Reads the store for a key that is not known, unless it was read just now: strangers name keys at will. */
-  looksAgainFor(id: string): Promise<boolean>
+  reloadIfUnknown(id: string): Promise<boolean>
 }
 
 /** Ids of the keys that were not in use before, waiting ones among them, and of those that no longer are. */
 export interface KeyNews {
-  readonly came: readonly string[]
-  readonly went: readonly string[]
+  readonly added: readonly string[]
+  readonly removed: readonly string[]
 }
 
 /** Between two readings that unknown keys ask for: a key that acts at once is refused for no longer. */
@@ -39,7 +39,7 @@ export async function readKeys(sources: KeySources, policy?: KeyPolicy): Promise
     const before = opened
     opened = openKeys(stored, before, sealingKey, clock())
     snapshot = takeSnapshot(opened, clock(), snapshot)
-    return { came: missingIn(before, opened), went: missingIn(opened, before) }
+    return { added: missingIn(before, opened), removed: missingIn(opened, before) }
   }
   const reload = () => {
     reading ??= read().finally(() => {
@@ -56,7 +56,7 @@ export async function readKeys(sources: KeySources, policy?: KeyPolicy): Promise
       return snapshot
     },
     reload,
-    looksAgainFor: async (id) => {
+    reloadIfUnknown: async (id) => {
       // A key that is there and retired is known.
       if (stored.some((key) => key.id === id)) return false
       // As far before as after: a clock that was set back must not keep it from looking.
@@ -73,7 +73,7 @@ const asTheyAre: KeyChange<readonly StoredKey[]> = { needs: () => [], decide: (r
 function upkeep(policy: KeyPolicy): KeyChange<readonly StoredKey[]> {
   return {
     needs: (ring, now) => dueKeys(ring, policy, now).map(({ algorithm }) => algorithm),
-    decide: (ring, fresh, now) => keepUp(ring, fresh, policy, now),
+    decide: (ring, fresh, now) => maintainKeys(ring, fresh, policy, now),
   }
 }
 

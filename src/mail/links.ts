@@ -1,5 +1,5 @@
 import type { Config } from '../config/schema.ts'
-import { auditEvent, type Occasion } from '../domain/audit.ts'
+import { type AuditContext, auditEvent } from '../domain/audit.ts'
 import { accept, type Write } from '../domain/decision.ts'
 import { OAuthError } from '../domain/errors.ts'
 import type { OneTimeLink } from '../domain/model.ts'
@@ -7,9 +7,9 @@ import { type MintedLink, mintLink } from '../domain/one-time-link.ts'
 import { secretBytes } from '../domain/secret.ts'
 import type { Store } from '../storage/store.ts'
 import type { RandomSource } from '../system.ts'
+import { composeEmail, type EmailFacts } from './emails.ts'
 import type { GivenLink } from './given-link.ts'
-import { composeLetter, type LetterFacts } from './letters.ts'
-import { type Sender, sendLetter } from './mailer.ts'
+import { type Sender, sendEmail } from './mailer.ts'
 
 /** What links are made of. */
 export interface LinkSources {
@@ -29,22 +29,22 @@ export const linkPath = '/link'
  */
 export async function makeLink(
   { config, store, random }: LinkSources,
-  { purpose, ...whom }: Pick<OneTimeLink, 'purpose' | 'accountId' | 'email'>,
-  occasion: Occasion,
+  { purpose, ...whom }: Pick<OneTimeLink, 'purpose' | 'userId' | 'email'>,
+  context: AuditContext,
   query: Readonly<Record<string, string>> = {},
 ): Promise<GivenLink> {
-  const minted = mintLink(purpose, whom, config.lifetimes, random(secretBytes), occasion.at)
-  const about = { ...(whom.accountId !== undefined && { accountId: whom.accountId }), purpose }
+  const minted = mintLink(purpose, whom, config.lifetimes, random(secretBytes), context.at)
+  const about = { ...(whom.userId !== undefined && { userId: whom.userId }), purpose }
   const writes: readonly Write[] = [
     ...withdrawn(minted.link),
     { op: 'insertLink', link: minted.link },
-    auditEvent('link-made', occasion, about),
+    auditEvent('link-made', context, about),
   ]
-  const { accountId } = whom
-  if (accountId === undefined) await store.write(...writes)
+  const { userId } = whom
+  if (userId === undefined) await store.write(...writes)
   else {
-    await store.transact('account', accountId, (account) => {
-      if (account === undefined || account.lockedAt !== undefined) throw notAllowedIn()
+    await store.transact('user', userId, (user) => {
+      if (user === undefined || user.lockedAt !== undefined) throw notAllowedIn()
       return accept(undefined, ...writes)
     })
   }
@@ -72,9 +72,9 @@ function notAllowedIn(): OAuthError {
 }
 
 /** Only the last address that was asked for can become the user's: an earlier one may have been mistyped. */
-function withdrawn({ purpose, accountId }: OneTimeLink): readonly Write[] {
-  if (purpose !== 'email-change' || accountId === undefined) return []
-  return [{ op: 'deleteLinksOf', accountId, only: purpose }]
+function withdrawn({ purpose, userId }: OneTimeLink): readonly Write[] {
+  if (purpose !== 'email-change' || userId === undefined) return []
+  return [{ op: 'deleteLinksOf', userId, only: purpose }]
 }
 
 /**
@@ -84,7 +84,7 @@ function withdrawn({ purpose, accountId }: OneTimeLink): readonly Write[] {
 export function sendLink(
   sender: Sender,
   config: Pick<Config, 'service' | 'texts'>,
-  facts: LetterFacts,
+  facts: EmailFacts,
 ): Promise<void> {
-  return sendLetter(sender, composeLetter(config, facts))
+  return sendEmail(sender, composeEmail(config, facts))
 }

@@ -2,7 +2,7 @@ import type { Transporter } from 'nodemailer'
 import type { Config } from '../config/schema.ts'
 
 /** One letter, in plain text and as simple HTML that says the same. */
-export interface Letter {
+export interface Email {
   readonly to: string
   readonly subject: string
   readonly text: string
@@ -38,13 +38,13 @@ export function senderOf({ mail }: Pick<Config, 'mail'>): Sender | undefined {
  * Gives one letter to the mail server.
  * @throws {MailFailed} unless the server took it.
  */
-export async function sendLetter(sender: Sender, letter: Letter): Promise<void> {
+export async function sendEmail(sender: Sender, email: Email): Promise<void> {
   const { from, replyTo } = sender
   await withTransport(sender, 'did not take the letter', (transport) =>
     transport.sendMail({
-      ...letter,
+      ...email,
       // As one address: parsed, a comma in it would make two.
-      to: { name: '', address: letter.to },
+      to: { name: '', address: email.to },
       from,
       ...(replyTo !== undefined && { replyTo }),
       // RFC 3834 §5: no out-of-office reply, please.

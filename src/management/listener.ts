@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { createServer, type ServerResponse } from 'node:http'
 import { ConfigError } from '../config/error.ts'
 import { isHostOf } from '../http/host-names.ts'
-import { httpFault, refuseMalformedHttp } from '../http/malformed-http.ts'
+import { httpFault, rejectMalformedHttp } from '../http/malformed-http.ts'
 
 /** What the management listener answers at one path. */
 export interface Page {
@@ -44,7 +44,7 @@ export async function serveManagement(
       )
   })
   server.on('checkExpectation', (request, response) => server.emit('request', request, response))
-  server.on('clientError', refuseMalformedHttp)
+  server.on('clientError', rejectMalformedHttp)
   // It serves a scraper and an orchestrator: few connections, and none of them slow.
   server.maxConnections = 100
   server.requestTimeout = 10_000

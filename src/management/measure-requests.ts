@@ -10,11 +10,11 @@ export function measureRequests(
 ): void {
   app.addHook('onResponse', (request, reply, done) => {
     const { url: route = 'none' } = request.routeOptions
-    const { method, refusal } = request
+    const { method, rejection } = request
     const outcome = `${Math.floor(reply.statusCode / 100)}xx`
-    requests.inc({ method, route, outcome, error: refusal?.code ?? '' })
+    requests.inc({ method, route, outcome, error: rejection?.code ?? '' })
     requestSeconds.observe({ method, route }, reply.elapsedTime / 1000)
-    if (refusal?.detail.rule === 'lychgate-sign-in-throttle') throttledSignIns.inc()
+    if (rejection?.detail.rule === 'lychgate-sign-in-throttle') throttledSignIns.inc()
     done()
   })
 }

@@ -125,12 +125,12 @@ function stateGauges(registers: Registry[]) {
     'grants_active',
     'Living approvals, as the sweep counted them when it last came by all.',
   )
-  const refusals = gauge('refusals_kept', 'Refusals that lychgate explain can look up.')
+  const rejections = gauge('refusals_kept', 'Refusals that lychgate explain can look up.')
   const pool = gauge('store_pool_connections', 'Connections to PostgreSQL.', 'state')
   const waiting = gauge('store_pool_waiting', 'Requests that wait for a connection.')
   const keyCount = gauge('keys', 'Keys of the key ring.', 'algorithm', 'state')
   const keyAge = gauge('key_age_seconds', 'For how long the active key has been signing.', 'algorithm')
-  const all = [grants, refusals, pool, waiting, keyCount, keyAge]
+  const all = [grants, rejections, pool, waiting, keyCount, keyAge]
 
   const showKeys = (keys: readonly StoredKey[], now: Seconds) => {
     for (const key of keys) {
@@ -145,11 +145,11 @@ function stateGauges(registers: Registry[]) {
     show: (told: Told | undefined) => {
       for (const one of all) one.reset()
       // Without labels they are 0 after a reset: what is not known is left out altogether.
-      for (const one of [grants, refusals, waiting]) one.remove()
+      for (const one of [grants, rejections, waiting]) one.remove()
       if (told === undefined) return
       const { activeGrants, refusalsKept, connections } = told.activity
       if (activeGrants !== undefined) grants.set(activeGrants)
-      refusals.set(refusalsKept)
+      rejections.set(refusalsKept)
       if (connections !== undefined) {
         pool.set({ state: 'busy' }, connections.total - connections.idle)
         pool.set({ state: 'idle' }, connections.idle)

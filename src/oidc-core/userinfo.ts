@@ -2,7 +2,7 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { Type } from '@sinclair/typebox'
 import type { FastifyRequest } from 'fastify'
 import type { AppDeps } from '../deps.ts'
-import { bearerRefusal } from '../domain/bearer.ts'
+import { bearerError } from '../domain/bearer.ts'
 import { claimNames, userInfo as describe } from '../domain/claims.ts'
 import { securityFor } from '../http/openapi.ts'
 import { assertForm, formBodies } from '../http/parameters.ts'
@@ -44,14 +44,14 @@ export const userInfo: FastifyPluginAsyncTypebox<Pick<AppDeps, 'config' | 'servi
   await app.register(formBodies, { config })
   const answer = async ({ access }: FastifyRequest) => {
     if (access === undefined) throw new Error('requireScope has not run on this route')
-    const account = await store.find('account', access.sub)
-    if (account === undefined) {
-      throw bearerRefusal('invalid_token', 'the person of this token is gone', service.resourceMetadataUrl, {
+    const user = await store.find('user', access.sub)
+    if (user === undefined) {
+      throw bearerError('invalid_token', 'the person of this token is gone', service.resourceMetadataUrl, {
         rule: 'oidc-core-5.3.3-error',
       })
     }
     const requested = access.requestedClaims ?? { userinfo: [], idToken: [] }
-    return describe(account, access.scope, requested, service.scopeClaims)
+    return describe(user, access.scope, requested, service.scopeClaims)
   }
   const schema = {
     tags: ['api'],

@@ -1,12 +1,12 @@
 import type { FastifyPluginAsync, FastifyReply, FastifyRequest } from 'fastify'
 import type { AppDeps } from '../deps.ts'
-import { auditEvent, type Occasion } from '../domain/audit.ts'
+import { type AuditContext, auditEvent } from '../domain/audit.ts'
 import { parseUiLocales } from '../domain/language.ts'
 import { clientWords } from '../domain/localized.ts'
 import { type LogoutRequest, parseLogoutRequest } from '../domain/logout.ts'
 import type { Client, Session } from '../domain/model.ts'
+import { omitUndefined } from '../domain/omit-undefined.ts'
 import { assertNoneRepeated, formatParameters, type Parameters, single } from '../domain/parameters.ts'
-import { present } from '../domain/present.ts'
 import { isSameText } from '../domain/secret.ts'
 import { formActionSource } from '../http/pages.ts'
 import { formBodies, longestUrl, parametersOf } from '../http/parameters.ts'
@@ -48,12 +48,12 @@ export const logout: FastifyPluginAsync<AppDeps> = async (app, { config, service
   }
 
   const end = async (
-    { id, accountId }: Session,
+    { id, userId }: Session,
     { client }: LogoutRequest,
-    occasion: Omit<Occasion, 'by'>,
+    context: Omit<AuditContext, 'by'>,
   ) => {
-    const who = { accountId, ...(client && { clientId: client.id }) }
-    const event = auditEvent('sign-out', { ...occasion, by: 'person' }, who)
+    const who = { userId, ...(client && { clientId: client.id }) }
+    const event = auditEvent('sign-out', { ...context, by: 'person' }, who)
     await store.write({ op: 'deleteSession', sessionId: id }, event)
   }
 
@@ -80,7 +80,7 @@ export const logout: FastifyPluginAsync<AppDeps> = async (app, { config, service
     { client, redirectUri }: LogoutRequest,
   ) => {
     const secret = app.browser.ensureSecret(request, reply)
-    const account = await store.find('account', session.accountId)
+    const user = await store.find('user', session.userId)
     const kept = ['id_token_hint', 'client_id', 'post_logout_redirect_uri', 'state', 'ui_locales'].flatMap(
       (name) => {
         const value = single(parameters, name)
@@ -90,8 +90,8 @@ export const logout: FastifyPluginAsync<AppDeps> = async (app, { config, service
     const model = {
       action,
       hidden: { ...Object.fromEntries(kept), csrf: app.browser.csrfToken(secret, 'logout', session.id) },
-      ...(account && {
-        account: { name: String(account.claims['name'] ?? account.username), username: account.username },
+      ...(user && {
+        user: { name: String(user.claims['name'] ?? user.username), username: user.username },
       }),
       ...nameOf(client, request),
     }
@@ -111,10 +111,10 @@ export const logout: FastifyPluginAsync<AppDeps> = async (app, { config, service
 }
 
 function nameOf(client: Client | undefined, { language }: FastifyRequest) {
-  return client ? present({ clientName: clientWords(client, language).name }) : {}
+  return client ? omitUndefined({ clientName: clientWords(client, language).name }) : {}
 }
 
 /** The ID Token shows that the client speaks for the person signed in here. */
 function isMeant({ sub }: LogoutRequest, session: Session): boolean {
-  return sub === session.accountId
+  return sub === session.userId
 }

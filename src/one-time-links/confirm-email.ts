@@ -1,9 +1,9 @@
 import type { FastifyInstance, FastifyReply } from 'fastify'
 import type { AppDeps } from '../deps.ts'
-import { moveEmail, verifyEmail } from '../domain/account.ts'
-import { auditEvent, type Occasion } from '../domain/audit.ts'
+import { type AuditContext, auditEvent } from '../domain/audit.ts'
 import { accept, withWrites } from '../domain/decision.ts'
 import { requireLink, unusableLink } from '../domain/one-time-link.ts'
+import { moveEmail, verifyEmail } from '../domain/user.ts'
 import { linkPath } from '../mail/links.ts'
 import { RecordExists } from '../storage/store.ts'
 import type { OpenedLink } from './open-link.ts'
@@ -13,37 +13,37 @@ import { doneUrl } from './show-done.ts'
 export function confirmEmail(app: FastifyInstance, { service, store }: AppDeps) {
   const { prefix } = service
 
-  const useUp = ({ link }: OpenedLink, { at }: Occasion): Promise<void> =>
+  const useUp = ({ link }: OpenedLink, { at }: AuditContext): Promise<void> =>
     store.transact('link', link.id, (found) => {
       requireLink(found, at)
       return accept(undefined, { op: 'deleteLink', linkId: link.id })
     })
 
-  const verify = async ({ link }: OpenedLink, occasion: Occasion): Promise<void> => {
-    const { accountId = '', email = '' } = link
-    await store.transact('account', accountId, (current) => {
+  const verify = async ({ link }: OpenedLink, context: AuditContext): Promise<void> => {
+    const { userId = '', email = '' } = link
+    await store.transact('user', userId, (current) => {
       if (current === undefined || current.email !== email) throw unusableLink()
       return withWrites(
-        verifyEmail(current, email, occasion.at),
-        auditEvent('person-email-verified', occasion, { accountId }),
+        verifyEmail(current, email, context.at),
+        auditEvent('person-email-verified', context, { userId }),
       )
     })
   }
 
   /** The old address hears of it first: where it cannot be told, nothing changes. */
-  const move = async (opened: OpenedLink, occasion: Occasion): Promise<void> => {
-    const { link, account } = opened
-    const { accountId = '', email = '' } = link
-    const undo = account && (await app.letters.announceChange(account, occasion))
-    await useUp(opened, occasion)
+  const move = async (opened: OpenedLink, context: AuditContext): Promise<void> => {
+    const { link, user } = opened
+    const { userId = '', email = '' } = link
+    const undo = user && (await app.emails.announceChange(user, context))
+    await useUp(opened, context)
     try {
-      await store.transact('account', accountId, (current) => {
+      await store.transact('user', userId, (current) => {
         if (current === undefined || current.lockedAt !== undefined) throw unusableLink()
-        if (current.email !== account?.email) throw unusableLink()
+        if (current.email !== user?.email) throw unusableLink()
         return withWrites(
-          moveEmail(current, email, occasion.at, undo),
-          auditEvent('person-changed', occasion, { accountId, changed: 'email' }),
-          auditEvent('person-email-verified', occasion, { accountId }),
+          moveEmail(current, email, context.at, undo),
+          auditEvent('person-changed', context, { userId, changed: 'email' }),
+          auditEvent('person-email-verified', context, { userId }),
         )
       })
     } catch (error) {
@@ -53,20 +53,20 @@ export function confirmEmail(app: FastifyInstance, { service, store }: AppDeps) 
   }
 
   return {
-    show: ({ purpose, link, hidden, account }: OpenedLink, reply: FastifyReply): FastifyReply => {
+    show: ({ purpose, link, hidden, user }: OpenedLink, reply: FastifyReply): FastifyReply => {
       const { email } = link
-      if (account === undefined || email === undefined) throw unusableLink()
+      if (user === undefined || email === undefined) throw unusableLink()
       // Another address by now: a link that proves the present one proves nothing of it.
-      if (purpose === 'email-verification' && account.email !== email) throw unusableLink()
-      const { username } = account
+      if (purpose === 'email-verification' && user.email !== email) throw unusableLink()
+      const { username } = user
       return reply.page('link-email', { action: `${prefix}${linkPath}`, hidden, email, username })
     },
 
-    submit: async (opened: OpenedLink, occasion: Occasion, reply: FastifyReply): Promise<FastifyReply> => {
-      if (opened.purpose === 'email-change') await move(opened, occasion)
+    submit: async (opened: OpenedLink, context: AuditContext, reply: FastifyReply): Promise<FastifyReply> => {
+      if (opened.purpose === 'email-change') await move(opened, context)
       else {
-        await useUp(opened, occasion)
-        await verify(opened, occasion)
+        await useUp(opened, context)
+        await verify(opened, context)
       }
       return reply.redirect(doneUrl(prefix, 'email', undefined), 303)
     },

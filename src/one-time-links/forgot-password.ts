@@ -1,11 +1,11 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { AppDeps } from '../deps.ts'
-import { canonicalLogin } from '../domain/account.ts'
 import { addressPrefix } from '../domain/address-prefix.ts'
-import { countRequest, requestBucket } from '../domain/letter-throttle.ts'
+import { countRequest, requestBucket } from '../domain/email-throttle.ts'
 import type { Seconds } from '../domain/model.ts'
 import { type Parameters, single } from '../domain/parameters.ts'
 import { isSameText } from '../domain/secret.ts'
+import { canonicalLogin } from '../domain/user.ts'
 import { afterResponse } from '../http/after-response.ts'
 import { forged } from '../http/forgery.ts'
 import { assertForm, parametersOf } from '../http/parameters.ts'
@@ -39,17 +39,17 @@ export function forgotPassword(app: FastifyInstance, { config, service, store, c
     await store.transact('throttle', requestBucket(prefix), (throttle) => countRequest(throttle, prefix, now))
     later(reply, () => send(request, form, now))
     const seconds = config.lifetimes.passwordResetSeconds
-    return reply.page('letter-on-its-way', { seconds, ...backTo(interactionIn(form)) })
+    return reply.page('email-on-its-way', { seconds, ...backTo(interactionIn(form)) })
   })
 
   /** Only to a proven address: any other may be somebody else's, put there to get at the account. */
   const send = async (request: FastifyRequest, form: Parameters, now: Seconds): Promise<void> => {
     const login = canonicalLogin(single(form, 'username') ?? '')
-    const account = login === undefined ? undefined : await store.find('accountByLogin', login)
-    if (account?.claims['email_verified'] !== true || account.lockedAt !== undefined) return
+    const user = login === undefined ? undefined : await store.find('userByLogin', login)
+    if (user?.claims['email_verified'] !== true || user.lockedAt !== undefined) return
     const interaction = interactionIn(form)
     const query = interaction === undefined ? {} : { interaction }
-    const occasion = { by: 'person', at: now, from: request.ip } as const
-    await app.letters.resetPassword(account, occasion, { query, language: request.language })
+    const context = { by: 'person', at: now, from: request.ip } as const
+    await app.emails.resetPassword(user, context, { query, language: request.language })
   }
 }

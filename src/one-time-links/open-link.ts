@@ -1,6 +1,6 @@
 import type { FastifyInstance, FastifyReply } from 'fastify'
 import type { AppDeps } from '../deps.ts'
-import type { Account, LinkPurpose, OneTimeLink, Seconds } from '../domain/model.ts'
+import type { LinkPurpose, OneTimeLink, Seconds, User } from '../domain/model.ts'
 import { requireLink, unusableLink } from '../domain/one-time-link.ts'
 import { type Parameters, single } from '../domain/parameters.ts'
 import { hashSecret } from '../domain/secret.ts'
@@ -13,8 +13,8 @@ export type OpenedLink = {
   /** The request that waits in the browser the link was asked for in. */
   readonly interaction?: string
 } & (
-  | { readonly purpose: 'first-person'; readonly account?: undefined }
-  | { readonly purpose: Exclude<LinkPurpose, 'first-person'>; readonly account: Account }
+  | { readonly purpose: 'first-person'; readonly user?: undefined }
+  | { readonly purpose: Exclude<LinkPurpose, 'first-person'>; readonly user: User }
 )
 
 /** Longer is no secret of ours. */
@@ -32,17 +32,17 @@ export function linkOpener(app: FastifyInstance, { store }: Pick<AppDeps, 'store
     const waits = interaction === undefined ? {} : { interaction }
     const hidden = { code, ...waits, csrf: app.browser.csrfToken(secret, 'link', link.id) }
     if (purpose === 'first-person') {
-      await assertNobody(store)
+      await assertNoUsers(store)
       return { purpose, link, hidden, ...waits }
     }
-    const account = await store.find('account', link.accountId ?? '')
-    if (account === undefined || account.lockedAt !== undefined) throw unusableLink()
-    return { purpose, link, hidden, ...waits, account }
+    const user = await store.find('user', link.userId ?? '')
+    if (user === undefined || user.lockedAt !== undefined) throw unusableLink()
+    return { purpose, link, hidden, ...waits, user }
   }
 }
 
 /** @throws {OAuthError} unless the store has nobody: the first person is made once. */
-export async function assertNobody(store: AppDeps['store']): Promise<void> {
+export async function assertNoUsers(store: AppDeps['store']): Promise<void> {
   if (!(await store.population()).isEmpty) throw unusableLink()
 }
 

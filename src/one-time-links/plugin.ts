@@ -41,12 +41,12 @@ export const oneTimeLinks: FastifyPluginAsync<AppDeps> = async (app, deps) => {
       const { csrf: _, ...query } = opened.hidden
       throw forged(`${service.prefix}${linkPath}?${new URLSearchParams(query)}`)
     }
-    const occasion = { by: 'person', at: now, from: request.ip } as const
-    if (isAboutEmail(opened)) return emails.submit(opened, occasion, reply)
-    return passwords.submit(opened, form, occasion, reply)
+    const context = { by: 'person', at: now, from: request.ip } as const
+    if (isAboutEmail(opened)) return emails.submit(opened, context, reply)
+    return passwords.submit(opened, form, context, reply)
   })
 
-  if (app.letters.canSend) forgotPassword(app, deps)
+  if (app.emails.canSend) forgotPassword(app, deps)
 }
 
 function isAboutEmail({ purpose }: OpenedLink): boolean {

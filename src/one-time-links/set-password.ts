@@ -1,25 +1,25 @@
 import type { FastifyReply } from 'fastify'
 import type { AppDeps } from '../deps.ts'
-import {
-  changePassword,
-  changeProfile,
-  createAccount,
-  endAccess,
-  undoEmailChange,
-  verifyEmail,
-} from '../domain/account.ts'
-import { auditEvent, type Occasion } from '../domain/audit.ts'
+import { type AuditContext, auditEvent } from '../domain/audit.ts'
 import { accept, type Decision, withWrites } from '../domain/decision.ts'
 import { OAuthError } from '../domain/errors.ts'
-import type { Account } from '../domain/model.ts'
+import type { User } from '../domain/model.ts'
 import { requireLink, unusableLink } from '../domain/one-time-link.ts'
 import { type Parameters, single } from '../domain/parameters.ts'
 import type { Text } from '../domain/text.ts'
+import {
+  changePassword,
+  changeProfile,
+  createUser,
+  endAccess,
+  undoEmailChange,
+  verifyEmail,
+} from '../domain/user.ts'
+import { msg } from '../i18n/catalogue.ts'
 import { linkPath } from '../mail/links.ts'
 import { hashPassword, passwordFault } from '../passwords.ts'
 import { RecordExists } from '../storage/store.ts'
-import { says } from '../texts/catalogue.ts'
-import { assertNobody, type OpenedLink } from './open-link.ts'
+import { assertNoUsers, type OpenedLink } from './open-link.ts'
 import { doneUrl } from './show-done.ts'
 
 /** What somebody typed. */
@@ -36,14 +36,14 @@ export function setPassword({ service, store, random }: AppDeps) {
   const { prefix } = service
 
   const show = (opened: OpenedLink, reply: FastifyReply, said?: Said, problem?: Text): FastifyReply => {
-    const { purpose, link, hidden, account } = opened
+    const { purpose, link, hidden, user } = opened
     if (purpose === 'email-verification' || purpose === 'email-change') throw unusableLink()
-    const known = { username: '', email: '', name: String(account?.claims['name'] ?? '') }
+    const known = { username: '', email: '', name: String(user?.claims['name'] ?? '') }
     const model = {
       action: `${prefix}${linkPath}`,
       hidden,
       purpose,
-      ...(account !== undefined && { username: account.username }),
+      ...(user !== undefined && { username: user.username }),
       ...(purpose === 'email-undo' && link.email !== undefined && { email: link.email }),
       typed: said ?? known,
       ...(problem !== undefined && { problem }),
@@ -54,34 +54,34 @@ export function setPassword({ service, store, random }: AppDeps) {
   const submit = async (
     opened: OpenedLink,
     form: Parameters,
-    occasion: Occasion,
+    context: AuditContext,
     reply: FastifyReply,
   ): Promise<FastifyReply> => {
     const said = read(form)
     const problem = problemOf(opened, said, form)
     if (problem !== undefined) return show(opened, reply, said, problem)
     const passwordHash = await hashPassword(said.password, random)
-    await useUp(opened, occasion)
-    if (opened.account === undefined) await insertFirst(said, passwordHash, occasion)
-    else if (opened.purpose === 'email-undo') await undo(opened, passwordHash, occasion)
+    await useUp(opened, context)
+    if (opened.user === undefined) await insertFirst(said, passwordHash, context)
+    else if (opened.purpose === 'email-undo') await undo(opened, passwordHash, context)
     else {
-      await store.transact('account', opened.account.id, (current) =>
-        settle(current, opened, said, passwordHash, occasion),
+      await store.transact('user', opened.user.id, (current) =>
+        settle(current, opened, said, passwordHash, context),
       )
     }
     return reply.redirect(doneUrl(prefix, 'password', opened.interaction), 303)
   }
 
-  const undo = async ({ link }: OpenedLink, passwordHash: string, occasion: Occasion): Promise<void> => {
-    const { accountId = '', email = '', createdAt: since } = link
+  const undo = async ({ link }: OpenedLink, passwordHash: string, context: AuditContext): Promise<void> => {
+    const { userId = '', email = '', createdAt: since } = link
     try {
-      await store.transact('accountCredentials', accountId, (current) => {
-        if (current === undefined || current.account.lockedAt !== undefined) throw unusableLink()
-        const facts = { accountId, link: link.purpose, disconnected: 'everything' }
+      await store.transact('userCredentials', userId, (current) => {
+        if (current === undefined || current.user.lockedAt !== undefined) throw unusableLink()
+        const facts = { userId, link: link.purpose, disconnected: 'everything' }
         return withWrites(
-          undoEmailChange(current, { email, since }, passwordHash, occasion.at),
-          auditEvent('person-changed', occasion, { accountId, changed: 'email' }),
-          auditEvent('person-password-changed', occasion, facts),
+          undoEmailChange(current, { email, since }, passwordHash, context.at),
+          auditEvent('person-changed', context, { userId, changed: 'email' }),
+          auditEvent('person-password-changed', context, facts),
         )
       })
     } catch (error) {
@@ -91,27 +91,27 @@ export function setPassword({ service, store, random }: AppDeps) {
   }
 
   /** Of two forms that come at once, one goes on. */
-  const useUp = ({ link }: OpenedLink, { at }: Occasion): Promise<void> =>
+  const useUp = ({ link }: OpenedLink, { at }: AuditContext): Promise<void> =>
     store.transact('link', link.id, (found) => {
       requireLink(found, at)
       return accept(undefined, { op: 'deleteLink', linkId: link.id })
     })
 
-  const insertFirst = async (said: Said, passwordHash: string, occasion: Occasion): Promise<void> => {
-    await assertNobody(store)
-    const account = firstPerson(said, random(16), occasion, passwordHash)
-    const { id: accountId } = account
-    await store.write({ op: 'insertAccount', account }, auditEvent('person-added', occasion, { accountId }))
+  const insertFirst = async (said: Said, passwordHash: string, context: AuditContext): Promise<void> => {
+    await assertNoUsers(store)
+    const user = firstPerson(said, random(16), context, passwordHash)
+    const { id: userId } = user
+    await store.write({ op: 'insertUser', user }, auditEvent('person-added', context, { userId }))
   }
 
   const problemOf = (opened: OpenedLink, said: Said, form: Parameters): Text | undefined => {
     const fault = passwordFault(said.password)
-    if (opened.account === undefined) {
-      const wrong = faultOfPerson(() => firstPerson(said, Buffer.alloc(16), { by: 'person', at: 0 }))
+    if (opened.user === undefined) {
+      const wrong = faultOfUser(() => firstPerson(said, Buffer.alloc(16), { by: 'person', at: 0 }))
       if (wrong !== undefined) return wrong
     }
-    if (fault !== undefined) return says(`password.${fault}`)
-    return single(form, 'repeated') === said.password ? undefined : says('password.differs')
+    if (fault !== undefined) return msg(`password.${fault}`)
+    return single(form, 'repeated') === said.password ? undefined : msg('password.differs')
   }
 
   return { show, submit }
@@ -119,32 +119,32 @@ export function setPassword({ service, store, random }: AppDeps) {
 
 /** The account with what was said; the use of a link that came by mail proves the address it went to. */
 function settle(
-  current: Account | undefined,
+  current: User | undefined,
   { link, purpose }: OpenedLink,
   { name, disconnect }: Said,
   passwordHash: string,
-  occasion: Occasion,
-): Decision<Account> {
+  context: AuditContext,
+): Decision<User> {
   if (current === undefined || current.lockedAt !== undefined) throw unusableLink()
   // It went to an address that the user has no more.
   if (link.email !== undefined && link.email !== current.email) throw unusableLink()
-  const { at } = occasion
-  const { id: accountId } = current
+  const { at } = context
+  const { id: userId } = current
   const named =
     purpose === 'invitation' ? acceptedBy(changeProfile(current, { claims: { name } }, at)) : current
   const proven = link.email === undefined ? named : acceptedBy(verifyEmail(named, link.email, at))
   const isProven = proven.claims['email_verified'] === true && current.claims['email_verified'] !== true
   return withWrites(
     changePassword(proven, passwordHash, at),
-    ...(disconnect ? endAccess(accountId, 'rfc9700-4.14.2-revoke-on-event', at) : []),
-    auditEvent('person-password-changed', occasion, { accountId, link: purpose, ...ended(disconnect) }),
-    ...(isProven ? [auditEvent('person-email-verified', occasion, { accountId })] : []),
+    ...(disconnect ? endAccess(userId, 'rfc9700-4.14.2-revoke-on-event', at) : []),
+    auditEvent('person-password-changed', context, { userId, link: purpose, ...ended(disconnect) }),
+    ...(isProven ? [auditEvent('person-email-verified', context, { userId })] : []),
   )
 }
 
 /** These decisions only ever accept; what they write is written once, with the password. */
-function acceptedBy(decision: Decision<Account>): Account {
-  if ('refusal' in decision) throw decision.refusal
+function acceptedBy(decision: Decision<User>): User {
+  if ('rejection' in decision) throw decision.rejection
   return decision.result
 }
 
@@ -168,20 +168,18 @@ function legible(name: string): string {
   return [...name.replaceAll(/[\p{C}\p{Zl}\p{Zp}]/gu, '')].slice(0, 200).join('')
 }
 
-function firstPerson(said: Said, fresh: Buffer, { at }: Occasion, passwordHash = ''): Account {
+function firstPerson(said: Said, fresh: Buffer, { at }: AuditContext, passwordHash = ''): User {
   const { username, email, name } = said
   const claims = name === '' ? {} : { name }
-  return createAccount({ username, ...(email !== '' && { email }), claims, passwordHash }, fresh, at)
+  return createUser({ username, ...(email !== '' && { email }), claims, passwordHash }, fresh, at)
 }
 
-function faultOfPerson(create: () => Account): Text | undefined {
+function faultOfUser(create: () => User): Text | undefined {
   try {
     create()
     return undefined
   } catch (error) {
     if (!(error instanceof OAuthError)) throw error
-    return says(
-      error.detail.rule === 'oidc-core-5.1-email-syntax' ? 'email.invalid' : 'link.username.invalid',
-    )
+    return msg(error.detail.rule === 'oidc-core-5.1-email-syntax' ? 'email.invalid' : 'link.username.invalid')
   }
 }

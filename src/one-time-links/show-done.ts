@@ -2,8 +2,8 @@ import type { FastifyInstance, FastifyReply } from 'fastify'
 import type { AppDeps } from '../deps.ts'
 import { type Parameters, single } from '../domain/parameters.ts'
 import { hashSecret } from '../domain/secret.ts'
+import { msg } from '../i18n/catalogue.ts'
 import { linkPath } from '../mail/links.ts'
-import { says } from '../texts/catalogue.ts'
 import { interactionIn } from './open-link.ts'
 
 /** Where a form of a link leads, RFC 9110 §15.4.4: reloading it does nothing again. */
@@ -29,11 +29,11 @@ export function showDone(app: FastifyInstance, { service, store, clock }: AppDep
     const isEmail = single(query, 'done') === 'email'
     const link =
       waiting === undefined
-        ? { url: `${prefix}/account`, label: says(isEmail ? 'link.account' : 'login.submit') }
-        : { url: waiting, label: says('link.goOn') }
+        ? { url: `${prefix}/account`, label: msg(isEmail ? 'link.account' : 'login.submit') }
+        : { url: waiting, label: msg('link.goOn') }
     return reply.page('link-done', {
-      title: says(isEmail ? 'link.verified' : 'link.saved'),
-      about: says(isEmail ? 'link.verified.about' : 'link.saved.about'),
+      title: msg(isEmail ? 'link.verified' : 'link.saved'),
+      about: msg(isEmail ? 'link.verified.about' : 'link.saved.about'),
       link,
     })
   }

@@ -1,5 +1,5 @@
 import type { FastifyPluginAsync, FastifyReply, FastifyRequest } from 'fastify'
-import { reachFrom } from '../credentials/factors.ts'
+import { loadAvailableAcrs } from '../credentials/factors.ts'
 import type { AppDeps } from '../deps.ts'
 import {
   type ProvenRedirect,
@@ -7,7 +7,7 @@ import {
   resolveRedirectUri,
 } from '../domain/authorization-request.ts'
 import { OAuthError } from '../domain/errors.ts'
-import { nextStep, refusalOf, refusalOfSilence, untouched } from '../domain/interaction.ts'
+import { errorOf, nextStep, noProgress, promptNoneError } from '../domain/interaction.ts'
 import { parseUiLocales } from '../domain/language.ts'
 import type { AuthorizationRequest, Client, Consent, Session } from '../domain/model.ts'
 import { formatParameters, type Parameters, single } from '../domain/parameters.ts'
@@ -71,9 +71,9 @@ export const authorize: FastifyPluginAsync<AppDeps> = async (
   ): Promise<FastifyReply> => {
     const now = clock()
     const session = await app.browser.session(request, now)
-    const reach = await reachFrom({ store, service }, parsed, session)
+    const availableAcrs = await loadAvailableAcrs({ store, service }, parsed, session)
     const consent = await consentOf(client, session)
-    const step = nextStep(parsed, untouched, client, session, consent, now, reach)
+    const step = nextStep(parsed, noProgress, client, session, consent, now, availableAcrs)
     if (step === 'respond' && session !== undefined) {
       const { grant, code } = app.approve(parsed, client, session, parsed.scope, now)
       const basis = basisOf(session, client, consent)
@@ -84,9 +84,9 @@ export const authorize: FastifyPluginAsync<AppDeps> = async (
       if (attempt < attempts) return begin(request, reply, client, parsed, redirect, attempt + 1)
       throw overtakenTooOften()
     }
-    if (step === 'refuse') throw refusalOf(parsed, session)
-    if (step !== 'respond' && parsed.prompt.includes('none')) throw refusalOfSilence(step)
-    return reply.waitForPerson(parsed, step === 'consent' ? 'consent' : 'login')
+    if (step === 'reject') throw errorOf(parsed, session)
+    if (step !== 'respond' && parsed.prompt.includes('none')) throw promptNoneError(step)
+    return reply.startInteraction(parsed, step === 'consent' ? 'consent' : 'login')
   }
 
   const provenClient = async (parameters: Parameters): Promise<Client> => {
@@ -118,7 +118,7 @@ export const authorize: FastifyPluginAsync<AppDeps> = async (
 
   const consentOf = async (client: Client, session: Session | undefined): Promise<Consent | undefined> => {
     if (client.origin !== 'integration' || session === undefined) return undefined
-    return store.find('consent', consentKey(session.accountId, client.id))
+    return store.find('consent', consentKey(session.userId, client.id))
   }
 
   const schema = {

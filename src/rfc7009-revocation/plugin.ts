@@ -63,22 +63,22 @@ export const revocation: FastifyPluginAsyncTypebox<
       }
       const [client, now] = [clientOf(request), clock()]
       const handle = await keys.open(token, 'access', 'refresh')
-      const occasion = { at: now, from: request.ip }
+      const context = { at: now, from: request.ip }
       if (handle)
         await store.transact('grantOfToken', grantOfTokenKey(handle.grantId, handle.tokenId), (grant) =>
-          auditGrant(revokeToken(handle, grant, client, now), grant, occasion),
+          auditGrant(revokeToken(handle, grant, client, now), grant, context),
         )
-      else await revokeSigned(token, client.id, occasion)
+      else await revokeSigned(token, client.id, context)
       return reply.code(200).send()
     },
   )
 
-  const revokeSigned = async (token: string, clientId: string, occasion: { at: Seconds; from: string }) => {
+  const revokeSigned = async (token: string, clientId: string, context: { at: Seconds; from: string }) => {
     const claims = await keys.verify(token, 'at+jwt')
     const grantId = claims && grantIdOfJwt(claims)
     if (grantId)
       await store.transact('grantOfToken', grantOfTokenKey(grantId, tokenIdOfJwt(claims)), (grant) =>
-        auditGrant(revokeJwt(claims, grant, clientId, occasion.at), grant, occasion),
+        auditGrant(revokeJwt(claims, grant, clientId, context.at), grant, context),
       )
   }
 }

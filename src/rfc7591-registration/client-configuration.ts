@@ -12,7 +12,7 @@ import { deleteRoute, readRoute, updateRoute } from './schema.ts'
 export const clientConfiguration: FastifyPluginAsyncTypebox<
   Pick<Deps, 'config' | 'store' | 'keys' | 'clock'>
 > = async (app, { config, store, keys, clock }) => {
-  const told = (name: 'registration-changed' | 'registration-deleted', clientId: string, from: string) =>
+  const eventOf = (name: 'registration-changed' | 'registration-deleted', clientId: string, from: string) =>
     auditEvent(name, { by: 'client', at: clock(), from }, { clientId })
 
   app.get('/api/oauth/register/:client_id', { schema: readRoute }, async ({ params, headers }) => {
@@ -40,7 +40,7 @@ export const clientConfiguration: FastifyPluginAsyncTypebox<
         const replaced = updateClient(client, requireJsonObject(body, config.limits.jsonDepth), policy)
         // A client that repeats itself causes no write and no event.
         if (isDeepStrictEqual(replaced, client)) return accept(client)
-        const event = told('registration-changed', client.id, ip)
+        const event = eventOf('registration-changed', client.id, ip)
         return accept(replaced, { op: 'updateClient', client: replaced }, event)
       })
       return clientInformation(config, updated, token)
@@ -54,7 +54,7 @@ export const clientConfiguration: FastifyPluginAsyncTypebox<
       const token = requireRegistrationToken(headers.authorization)
       await store.transact('client', clientKey(params.client_id), (client) => {
         assertMayConfigure(client, token)
-        const event = told('registration-deleted', client.id, ip)
+        const event = eventOf('registration-deleted', client.id, ip)
         return accept(undefined, { op: 'deleteClient', clientId: client.id }, event)
       })
       return reply.code(204).send()

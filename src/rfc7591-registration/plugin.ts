@@ -48,8 +48,8 @@ export const registration: FastifyPluginAsyncTypebox<
       }
       const policy = registrationPolicy({ config, keys })
       const now = clock()
-      const occasion = { now, from: addressPrefix(ip) }
-      const { client, clientSecret, registrationToken } = registerClient(metadata, policy, fresh, occasion)
+      const context = { now, from: addressPrefix(ip) }
+      const { client, clientSecret, registrationToken } = registerClient(metadata, policy, fresh, context)
       const event = auditEvent('registration', { by: 'client', at: now, from: ip }, { clientId: client.id })
       await store.write({ op: 'insertClient', client }, event)
       return reply.code(201).send({

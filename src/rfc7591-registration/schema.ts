@@ -6,7 +6,7 @@ const texts = (description: string) =>
   Type.Unsafe<readonly string[]>(Type.Array(Type.String(), { description }))
 
 // What a client may say and reads back, RFC 7591 §2.
-const told = {
+const event = {
   client_name: Type.Optional(text('What people know the client as; `client_name#fr` is its French name.')),
   client_uri: Type.Optional(text('Its home page, http or https.')),
   logo_uri: Type.Optional(text('Its logo, http or https; never fetched by this server.')),
@@ -50,7 +50,7 @@ const ClientRegistrationRequest = Type.Object({
   subject_type: Type.Optional(subjectType),
   id_token_signed_response_alg: Type.Optional(algorithm),
   require_auth_time: Type.Optional(requireAuthTime),
-  ...told,
+  ...event,
 })
 
 // Client metadata as sent in an update, RFC 7592 §2.2.
@@ -78,7 +78,7 @@ const ClientInformation = Type.Object(
     subject_type: subjectType,
     id_token_signed_response_alg: algorithm,
     require_auth_time: requireAuthTime,
-    ...told,
+    ...event,
   },
   {
     additionalProperties: false,

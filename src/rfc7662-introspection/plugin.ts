@@ -2,10 +2,10 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { type Static, Type } from '@sinclair/typebox'
 import type { AppDeps } from '../deps.ts'
 import type { TokenFacts } from '../domain/access-token.ts'
+import { recordCheck } from '../domain/check.ts'
 import { OAuthError } from '../domain/errors.ts'
 import { mayIntrospect } from '../domain/introspection.ts'
 import { jtiOf } from '../domain/jwt-access-token.ts'
-import { held } from '../domain/ruling.ts'
 import { formatScope } from '../domain/scope.ts'
 import { clientOf, requireClient } from '../http/client-authentication.ts'
 import { assertForm, formBodies } from '../http/parameters.ts'
@@ -81,7 +81,11 @@ export const introspection: FastifyPluginAsyncTypebox<
       }
       const facts = await readToken(token, clock())
       if (facts.kind === 'dead')
-        held('rfc7662-2.2-inactive-form', 'the token is not active, and the answer says no more', facts.why)
+        recordCheck(
+          'rfc7662-2.2-inactive-form',
+          'the token is not active, and the answer says no more',
+          facts.why,
+        )
       const mayKnow = facts.kind !== 'dead' && mayIntrospect(clientOf(request), facts, service.resources)
       return mayKnow ? describe(facts, service.issuer) : { active: false }
     },
@@ -98,7 +102,7 @@ function describe(facts: TokenFacts, issuer: string): Static<typeof Introspectio
     ...(facts.kind === 'access' && { token_type: 'Bearer' }),
     exp: facts.expiresAt,
     iat: facts.issuedAt,
-    sub: facts.grant.accountId,
+    sub: facts.grant.userId,
     aud: audience !== undefined && others.length === 0 ? audience : [...facts.resource],
     iss: issuer,
     jti: jtiOf(facts.grant, facts.tokenId),

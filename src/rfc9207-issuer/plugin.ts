@@ -3,7 +3,7 @@ import fp from 'fastify-plugin'
 import type { AppDeps } from '../deps.ts'
 import type { ProvenRedirect } from '../domain/authorization-request.ts'
 import type { OAuthError } from '../domain/errors.ts'
-import { noteRefusal } from '../http/errors.ts'
+import { recordRejection } from '../http/errors.ts'
 import { formActionSource } from '../http/pages.ts'
 
 declare module 'fastify' {
@@ -11,7 +11,7 @@ declare module 'fastify' {
     /** The only exit to a client: RFC 6749 §4.1.2 or §4.1.2.1, with `state` and `iss`. */
     authorizationResponse(redirect: ProvenRedirect, members: AuthorizationResponse): FastifyReply
     /** The error response, RFC 6749 §4.1.2.1, left for the log line too. */
-    authorizationError(redirect: ProvenRedirect, refusal: OAuthError): FastifyReply
+    authorizationError(redirect: ProvenRedirect, rejection: OAuthError): FastifyReply
   }
 }
 
@@ -31,9 +31,12 @@ export const issuerIdentification = fp<Pick<AppDeps, 'service'>>(
       const state = redirect.state === undefined ? {} : { state: redirect.state }
       return answer(this, redirect, { ...members, ...state, iss: service.issuer })
     })
-    app.decorateReply('authorizationError', function (redirect, refusal) {
-      noteRefusal(refusal, this)
-      return this.authorizationResponse(redirect, { error: refusal.code, error_description: refusal.message })
+    app.decorateReply('authorizationError', function (redirect, rejection) {
+      recordRejection(rejection, this)
+      return this.authorizationResponse(redirect, {
+        error: rejection.code,
+        error_description: rejection.message,
+      })
     })
   },
   { name: 'issuer-identification', dependencies: ['metadata', 'pages', 'error-mapper'] },

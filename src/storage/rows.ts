@@ -1,21 +1,21 @@
 import type {
-  Account,
   AuditEvent,
   AuthorizationRequest,
   Client,
   Consent,
   Grant,
   GrantOfToken,
-  HalfSignIn,
   Interaction,
   OneTimeLink,
   PageRequest,
   Passkey,
-  RefusalRecord,
+  PendingSecondFactor,
+  Rejection,
   SecondFactor,
   Session,
   StoredKey,
   Throttle,
+  User,
 } from '../domain/model.ts'
 import { keptChallengeBytes } from '../domain/pkce.ts'
 import type * as table from './sqlite/schema.ts'
@@ -27,7 +27,7 @@ import type { AuditFilter } from './store.ts'
  */
 
 export type ClientRow = Omit<typeof table.clients.$inferSelect, 'seq'>
-export type AccountRow = Omit<typeof table.accounts.$inferSelect, 'seq'>
+export type UserRow = Omit<typeof table.accounts.$inferSelect, 'seq'>
 export type PasskeyRow = typeof table.passkeys.$inferSelect
 export type SecondFactorRow = typeof table.secondFactors.$inferSelect
 export type LinkRow = typeof table.oneTimeLinks.$inferSelect
@@ -35,21 +35,21 @@ export type SessionRow = typeof table.sessions.$inferSelect
 export type InteractionRow = typeof table.interactions.$inferSelect
 export type ConsentRow = typeof table.consents.$inferSelect
 /** A grant with the ids of its client and its person, which the statements turn into numbers. */
-export type GrantRow = Omit<typeof table.grants.$inferSelect, 'clientSeq' | 'accountSeq'> & {
+export type GrantRow = Omit<typeof table.grants.$inferSelect, 'clientSeq' | 'userSeq'> & {
   readonly clientId: string
-  readonly accountId: string
+  readonly userId: string
 }
 /** A grant as it is read, with the time its user was locked; without a client or a user that is gone. */
-export type FoundGrantRow = Omit<GrantRow, 'clientId' | 'accountId'> & {
+export type FoundGrantRow = Omit<GrantRow, 'clientId' | 'userId'> & {
   readonly clientId: string | null
-  readonly accountId: string | null
+  readonly userId: string | null
   readonly userLockedAt: number | null
 }
 /** The same with the id of the token it is read for, when that was revoked by itself. */
 export type FoundGrantOfTokenRow = FoundGrantRow & { readonly revokedToken: string | null }
 export type KeyRow = typeof table.keys.$inferSelect
 export type ThrottleRow = typeof table.throttles.$inferSelect
-export type RefusalRow = Omit<typeof table.refusals.$inferSelect, 'seq'>
+export type RejectionRow = Omit<typeof table.rejections.$inferSelect, 'seq'>
 export type AuditEventRow = Omit<typeof table.auditEvents.$inferSelect, 'seq'>
 
 /** The row of a client. */
@@ -81,23 +81,23 @@ function metadataOf(text: string): Metadata {
 }
 
 /** The row of an account. */
-export function accountRow(account: Account): AccountRow {
+export function userRow(user: User): UserRow {
   return {
-    ...account,
-    email: account.email ?? null,
-    passwordHash: account.passwordHash ?? null,
-    claims: JSON.stringify(account.claims),
-    lockedAt: account.lockedAt ?? null,
+    ...user,
+    email: user.email ?? null,
+    passwordHash: user.passwordHash ?? null,
+    claims: JSON.stringify(user.claims),
+    lockedAt: user.lockedAt ?? null,
   }
 }
 
 /** The account of a row. */
-export function toAccount(found: typeof table.accounts.$inferSelect): Account {
+export function toUser(found: typeof table.accounts.$inferSelect): User {
   const { id, username, email, passwordHash, claims, seeded, lockedAt, createdAt, updatedAt } = found
   return {
     id,
     username,
-    claims: JSON.parse(claims) as Account['claims'],
+    claims: JSON.parse(claims) as User['claims'],
     seeded,
     createdAt,
     updatedAt,
@@ -130,17 +130,17 @@ export function secondFactorRow({ recoveryHashes, ...factor }: SecondFactor): Se
 
 /** The second factor of a row. */
 export function toSecondFactor({ confirmedAt, usedStep, ...row }: SecondFactorRow): SecondFactor {
-  return { ...row, recoveryHashes: words(row.recoveryHashes), ...present({ confirmedAt, usedStep }) }
+  return { ...row, recoveryHashes: words(row.recoveryHashes), ...omitUndefined({ confirmedAt, usedStep }) }
 }
 
 /** The row of a one-time link. */
 export function linkRow(link: OneTimeLink): LinkRow {
-  return { ...link, accountId: link.accountId ?? null, email: link.email ?? null }
+  return { ...link, userId: link.userId ?? null, email: link.email ?? null }
 }
 
 /** The one-time link of a row. */
-export function toLink({ accountId, email, ...row }: LinkRow): OneTimeLink {
-  return { ...row, ...present({ accountId, email }) }
+export function toLink({ userId, email, ...row }: LinkRow): OneTimeLink {
+  return { ...row, ...omitUndefined({ userId, email }) }
 }
 
 /** The row of a session. */
@@ -156,15 +156,15 @@ export function sessionMethods(methods: readonly string[]): Pick<SessionRow, 'me
 
 /** The session of a row. */
 export function toSession({ browser, from, ...row }: SessionRow): Session {
-  return { ...row, methods: words(row.methods), ...present({ browser, from }) }
+  return { ...row, methods: words(row.methods), ...omitUndefined({ browser, from }) }
 }
 
 /** The row of an interaction. */
-export function interactionRow({ halfSignIn, ...interaction }: Interaction): InteractionRow {
+export function interactionRow({ pendingSecondFactor, ...interaction }: Interaction): InteractionRow {
   return {
     ...interaction,
     request: JSON.stringify(interaction.request),
-    halfSignIn: halfSignIn === undefined ? null : JSON.stringify(halfSignIn),
+    pendingSecondFactor: pendingSecondFactor === undefined ? null : JSON.stringify(pendingSecondFactor),
     challenge: interaction.challenge ?? null,
     authenticatedSessionId: interaction.authenticatedSessionId ?? null,
   }
@@ -173,7 +173,7 @@ export function interactionRow({ halfSignIn, ...interaction }: Interaction): Int
 /** The interaction of a row. */
 export function toInteraction({
   request,
-  halfSignIn,
+  pendingSecondFactor,
   challenge,
   authenticatedSessionId,
   ...row
@@ -181,8 +181,10 @@ export function toInteraction({
   return {
     ...row,
     request: JSON.parse(request) as AuthorizationRequest | PageRequest,
-    ...(halfSignIn !== null && { halfSignIn: JSON.parse(halfSignIn) as HalfSignIn }),
-    ...present({ challenge, authenticatedSessionId }),
+    ...(pendingSecondFactor !== null && {
+      pendingSecondFactor: JSON.parse(pendingSecondFactor) as PendingSecondFactor,
+    }),
+    ...omitUndefined({ challenge, authenticatedSessionId }),
   }
 }
 
@@ -196,10 +198,10 @@ export function toConsent(row: ConsentRow): Consent {
   return { ...row, allowed: JSON.parse(row.allowed) as Consent['allowed'] }
 }
 
-/** The two halves of `consentKey(accountId, clientId)`. */
-export function consentOfKey(key: string): { readonly accountId: string; readonly clientId: string } {
+/** The two halves of `consentKey(userId, clientId)`. */
+export function consentOfKey(key: string): { readonly userId: string; readonly clientId: string } {
   const at = key.indexOf(' ')
-  return { accountId: key.slice(0, at), clientId: key.slice(at + 1) }
+  return { userId: key.slice(0, at), clientId: key.slice(at + 1) }
 }
 
 /** The row of a grant; its revoked access tokens are rows of their own. */
@@ -238,7 +240,7 @@ export function grantEnds({ refreshExpiresAt, expiresAt }: Pick<Grant, 'refreshE
  * lock, whatever the row says.
  */
 export function toGrant(row: FoundGrantRow): Grant | undefined {
-  if (row.clientId === null || row.accountId === null) return undefined
+  if (row.clientId === null || row.userId === null) return undefined
   const revokedAt = row.revokedAt ?? row.userLockedAt
   const revokedBy = row.revokedBy ?? (row.userLockedAt === null ? null : lockedRule)
   const [userinfo, idToken, acr] = (row.claims === null ? [[], []] : JSON.parse(row.claims)) as [
@@ -250,7 +252,7 @@ export function toGrant(row: FoundGrantRow): Grant | undefined {
     id: row.id.toString('base64url'),
     secret: row.secret.toString('base64url'),
     clientId: row.clientId,
-    accountId: row.accountId,
+    userId: row.userId,
     scope: words(row.scope),
     resource: words(row.resource),
     redirectUri: row.redirectUri,
@@ -310,7 +312,7 @@ export function keyRow(key: StoredKey): KeyRow {
 
 /** The key of a row. */
 export function toKey({ publicJwk, retiredAt, ...row }: KeyRow): StoredKey {
-  return { ...row, ...present({ publicJwk, retiredAt }) }
+  return { ...row, ...omitUndefined({ publicJwk, retiredAt }) }
 }
 
 /** The primary key of a throttle. */
@@ -329,45 +331,45 @@ export function toThrottle(row: ThrottleRow): Throttle {
 }
 
 /** The row of a refusal; the database numbers it. */
-export function refusalRow({ id, at, ...facts }: RefusalRecord): RefusalRow {
+export function rejectionRow({ id, at, ...facts }: Rejection): RejectionRow {
   return { id, at, facts: JSON.stringify(facts) }
 }
 
 /** The refusal of a row. */
-export function toRefusal({ id, at, facts }: RefusalRow): RefusalRecord {
-  return { id, at, ...(JSON.parse(facts) as Omit<RefusalRecord, 'id' | 'at'>) }
+export function toRejection({ id, at, facts }: RejectionRow): Rejection {
+  return { id, at, ...(JSON.parse(facts) as Omit<Rejection, 'id' | 'at'>) }
 }
 
 /** The row of an audit event; the database numbers it. */
-export function auditEventRow({ name, at, accountId, clientId, ...facts }: AuditEvent): AuditEventRow {
+export function auditEventRow({ name, at, userId, clientId, ...facts }: AuditEvent): AuditEventRow {
   return {
     name,
     at,
-    accountId: accountId ?? null,
+    userId: userId ?? null,
     clientId: clientId ?? null,
     facts: JSON.stringify([facts.by, facts.from ?? '', facts.facts]),
   }
 }
 
 /** The audit event of a row. */
-export function toAuditEvent({ name, at, accountId, clientId, facts: text }: AuditEventRow): AuditEvent {
+export function toAuditEvent({ name, at, userId, clientId, facts: text }: AuditEventRow): AuditEvent {
   const [by, from, facts] = JSON.parse(text) as [AuditEvent['by'], string, AuditEvent['facts']]
-  return { name, at, by, ...(from !== '' && { from }), ...present({ accountId, clientId }), facts }
+  return { name, at, by, ...(from !== '' && { from }), ...omitUndefined({ userId, clientId }), facts }
 }
 
 /** The values of an audit filter, an absent member as NULL. */
-export function auditFilterRow({ since, limit, name, accountId, clientId }: AuditFilter) {
+export function auditFilterRow({ since, limit, name, userId, clientId }: AuditFilter) {
   return {
     since,
     limit,
     name: name ?? null,
-    accountId: accountId ?? null,
+    userId: userId ?? null,
     clientId: clientId ?? null,
   }
 }
 
 /** The members that are not null. */
-function present<T extends object>(members: T): { [K in keyof T]?: NonNullable<T[K]> } {
+function omitUndefined<T extends object>(members: T): { [K in keyof T]?: NonNullable<T[K]> } {
   const kept: Record<string, unknown> = {}
   for (const [name, value] of Object.entries(members)) if (value !== null) kept[name] = value
   return kept as { [K in keyof T]?: NonNullable<T[K]> } // the names of T, and no other

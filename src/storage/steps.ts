@@ -1,6 +1,5 @@
 import type { GrantBasis, Write } from '../domain/decision.ts'
 import {
-  accountRow,
   auditEventRow,
   clientRow,
   consentRow,
@@ -11,21 +10,22 @@ import {
   keyRow,
   linkRow,
   passkeyRow,
-  refusalRow,
+  rejectionRow,
   secondFactorRow,
   sessionMethods,
   sessionRow,
   throttleKey,
   throttleRow,
+  userRow,
 } from './rows.ts'
 import { Overtaken } from './store.ts'
 
 /** The prepared statements of an adapter that write: one for each `op`, and what a removal takes along. */
 export type WriteStatement =
-  | Exclude<Write['op'], 'deleteClient' | 'deleteAccount'>
+  | Exclude<Write['op'], 'deleteClient' | 'deleteUser'>
   | 'deleteClientRow'
   | 'deleteConsentsOfClient'
-  | 'deleteAccountRow'
+  | 'deleteUserRow'
   | 'deletePasskeysOf'
   | 'revokeGrantsOfConnection'
   | 'insertGrantOfSession'
@@ -58,17 +58,17 @@ export function stepsOf(write: Write): readonly Step[] {
         { statement: 'deleteConsentsOfClient', values: { clientId: write.clientId } },
         { statement: 'deleteClientRow', values: { id: write.clientId } },
       ]
-    case 'insertAccount':
-    case 'updateAccount':
-      return [{ statement: write.op, values: { ...accountRow(write.account) } }]
-    case 'deleteAccount':
+    case 'insertUser':
+    case 'updateUser':
+      return [{ statement: write.op, values: { ...userRow(write.user) } }]
+    case 'deleteUser':
       return [
-        { statement: 'deleteSessionsOf', values: { accountId: write.accountId, except: '' } },
-        { statement: 'deleteConsentsOf', values: { accountId: write.accountId } },
-        { statement: 'deletePasskeysOf', values: { accountId: write.accountId } },
-        { statement: 'deleteSecondFactor', values: { accountId: write.accountId } },
+        { statement: 'deleteSessionsOf', values: { userId: write.userId, except: '' } },
+        { statement: 'deleteConsentsOf', values: { userId: write.userId } },
+        { statement: 'deletePasskeysOf', values: { userId: write.userId } },
+        { statement: 'deleteSecondFactor', values: { userId: write.userId } },
         deleteLinksOf(write),
-        { statement: 'deleteAccountRow', values: { id: write.accountId } },
+        { statement: 'deleteUserRow', values: { id: write.userId } },
       ]
     case 'insertSession':
       return [{ statement: write.op, values: { ...sessionRow(write.session) } }]
@@ -77,7 +77,7 @@ export function stepsOf(write: Write): readonly Step[] {
     case 'deleteSession':
       return [{ statement: write.op, values: { id: write.sessionId } }]
     case 'deleteSessionsOf':
-      return [{ statement: write.op, values: { accountId: write.accountId, except: write.except ?? '' } }]
+      return [{ statement: write.op, values: { userId: write.userId, except: write.except ?? '' } }]
     case 'replaceSession': {
       const { sessionId: id, by, methods } = write
       return [{ statement: write.op, values: { id, by, ...sessionMethods(methods) }, exact: overtaken }]
@@ -91,7 +91,7 @@ export function stepsOf(write: Write): readonly Step[] {
       return [{ statement: write.op, values: { ...secondFactorRow(write.secondFactor) } }]
     case 'deleteConsentsOf':
     case 'deleteSecondFactor':
-      return [{ statement: write.op, values: { accountId: write.accountId } }]
+      return [{ statement: write.op, values: { userId: write.userId } }]
     case 'deleteLinksOf':
       return [deleteLinksOf(write)]
     case 'insertLink':
@@ -108,7 +108,7 @@ export function stepsOf(write: Write): readonly Step[] {
     case 'putConsent':
       return [{ statement: write.op, values: { ...consentRow(write.consent) } }]
     case 'deleteConsent':
-      return [{ statement: write.op, values: { accountId: write.accountId, clientId: write.clientId } }]
+      return [{ statement: write.op, values: { userId: write.userId, clientId: write.clientId } }]
     case 'insertGrant':
       return [grantStep({ ...grantRow(write.grant) }, write.basis)]
     case 'redeemGrant':
@@ -136,8 +136,8 @@ export function stepsOf(write: Write): readonly Step[] {
       return [{ statement: write.op, values: { ...throttleRow(write.throttle) } }]
     case 'deleteThrottle':
       return [{ statement: write.op, values: { key: throttleKey(write.key) } }]
-    case 'insertRefusal':
-      return [{ statement: write.op, values: { ...refusalRow(write.refusal) } }]
+    case 'insertRejection':
+      return [{ statement: write.op, values: { ...rejectionRow(write.rejection) } }]
     case 'insertAuditEvent':
       return [{ statement: write.op, values: { ...auditEventRow(write.event) } }]
     default:
@@ -157,17 +157,17 @@ function grantStep(row: Step['values'], basis: GrantBasis | undefined): Step {
       }
 }
 
-function deleteLinksOf({ accountId, only, except }: LinksOf): Step {
-  return { statement: 'deleteLinksOf', values: { accountId, only: only ?? '', except: except ?? '' } }
+function deleteLinksOf({ userId, only, except }: LinksOf): Step {
+  return { statement: 'deleteLinksOf', values: { userId, only: only ?? '', except: except ?? '' } }
 }
 
 type LinksOf = Omit<Extract<Write, { op: 'deleteLinksOf' }>, 'op'>
 
 function revokeGrantsOf(write: Extract<Write, { op: 'revokeGrantsOf' }>): Step {
-  const { accountId, clientId, at, rule: by } = write
+  const { userId, clientId, at, rule: by } = write
   return clientId === undefined
-    ? { statement: 'revokeGrantsOf', values: { accountId, at, by } }
-    : { statement: 'revokeGrantsOfConnection', values: { accountId, clientId, at, by } }
+    ? { statement: 'revokeGrantsOf', values: { userId, at, by } }
+    : { statement: 'revokeGrantsOfConnection', values: { userId, clientId, at, by } }
 }
 
 function revokeAccessToken(write: Extract<Write, { op: 'revokeAccessToken' }>): Step {

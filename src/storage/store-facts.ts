@@ -12,7 +12,7 @@ export interface StoreFacts {
   /** Every key, oldest first; absent when the schema is not the current one, as the next. */
   readonly keys?: readonly StoredKey[]
   /** User names of the people a development server made. */
-  readonly seededPeople?: readonly string[]
+  readonly seededUsers?: readonly string[]
   /** Client ids of those that may leave PKCE out. */
   readonly clientsWithoutPkce?: readonly string[]
   /** The quickest of a few commits; absent when none could be made. */

@@ -1,8 +1,6 @@
 import { channel } from 'node:diagnostics_channel'
 import type { Decision, Write } from '../domain/decision.ts'
 import type {
-  Account,
-  AccountCredentials,
   AuditEvent,
   AuditEventName,
   Client,
@@ -12,12 +10,14 @@ import type {
   Interaction,
   OneTimeLink,
   Passkey,
-  RefusalRecord,
+  Rejection,
   SecondFactor,
   Seconds,
   Session,
   StoredKey,
   Throttle,
+  User,
+  UserCredentials,
 } from '../domain/model.ts'
 
 /**
@@ -28,11 +28,11 @@ export interface Records {
   /** By client id. */
   client: Client
   /** By account id. */
-  account: Account
+  user: User
   /** By canonical user name or e-mail address. */
-  accountByLogin: Account
+  userByLogin: User
   /** By account id. Decisions about the credentials as a whole wait for each other. */
-  accountCredentials: AccountCredentials
+  userCredentials: UserCredentials
   /** By the hash of the cookie. */
   session: Session
   /** By credential id. */
@@ -42,27 +42,27 @@ export interface Records {
   /** By the hash of its secret. */
   link: OneTimeLink
   interaction: Interaction
-  /** By `consentKey(accountId, clientId)`. */
+  /** By `consentKey(userId, clientId)`. */
   consent: Consent
   grant: Grant
   /** By `grantOfTokenKey(grantId, tokenId)`. */
   grantOfToken: GrantOfToken
   throttle: Throttle
   /** By request id. */
-  refusal: RefusalRecord
+  rejection: Rejection
   key: StoredKey
   /** Every key, oldest first, under any text: decisions about the ring as a whole wait for each other. */
   keyRing: readonly StoredKey[]
 }
 
 export type RecordKind = keyof Records
-export type ListableKind = 'client' | 'account' | 'key'
+export type ListableKind = 'client' | 'user' | 'key'
 /** What is found by the person it belongs to, too. */
 export type OwnedKind = 'session' | 'passkey' | 'consent' | 'grant'
 
 /** The key of a remembered consent. */
-export function consentKey(accountId: string, clientId: string): string {
-  return `${accountId} ${clientId}`
+export function consentKey(userId: string, clientId: string): string {
+  return `${userId} ${clientId}`
 }
 
 /** The key of a grant with what is known of one of its tokens. */
@@ -72,7 +72,7 @@ export function grantOfTokenKey(grantId: string, tokenId: string): string {
 
 /** What a decision about a record waits for: every decision about a grant, also about a token of it, waits for the others. */
 export function lockOf(kind: RecordKind, key: string): string {
-  if (kind === 'accountCredentials') return `account ${key}`
+  if (kind === 'userCredentials') return `account ${key}`
   return kind === 'grantOfToken' ? `grant ${key.split(' ', 1)[0]}` : `${kind} ${key}`
 }
 
@@ -80,7 +80,7 @@ export function lockOf(kind: RecordKind, key: string): string {
 export interface AuditFilter {
   readonly since: Seconds
   readonly name?: AuditEventName | undefined
-  readonly accountId?: string | undefined
+  readonly userId?: string | undefined
   readonly clientId?: string | undefined
   /** The newest so many. */
   readonly limit: number
@@ -186,7 +186,7 @@ export interface Store {
   /** Every record of the kind, oldest first. For operators' commands, not for requests. */
   list<K extends ListableKind>(kind: K): Promise<readonly Records[K][]>
   /** Every record of this person, oldest first, also those that have ended and are not swept yet. */
-  listOf<K extends OwnedKind>(kind: K, accountId: string): Promise<readonly Records[K][]>
+  listOf<K extends OwnedKind>(kind: K, userId: string): Promise<readonly Records[K][]>
   /**
    * Loads the record, lets `decide` judge it, and commits its writes, all in one transaction. `decide` must be
    * synchronous and pure: it may run more than once. What it throws is thrown, with nothing written; a refusal

@@ -4,7 +4,7 @@ import { auditEventNames } from '../../src/domain/model.ts'
 import { obtainTokens, register } from '../helpers/flow.ts'
 import { startServer } from '../helpers/server.ts'
 import { UserAgent } from '../helpers/user-agent.ts'
-import { enter, press, textOf } from './rooms.ts'
+import { enter, press, textOf } from './sections.ts'
 
 const server = await startServer(t)
 const agent = new UserAgent(server.issuer)
@@ -39,12 +39,12 @@ t.test('a failed sign-in shows, and an app that has gone is told by its id', asy
 t.test('of many events the newest fifty are shown, and where the others are', async (t) => {
   const page = textOf(await enter(server, agent, '/activity'))
   t.notMatch(page, /What is older/)
-  const account = await server.deps.store.find('accountByLogin', 'alice')
+  const user = await server.deps.store.find('userByLogin', 'alice')
   const event = {
     name: 'sign-out',
     at: server.now(),
     by: 'person',
-    accountId: account?.id ?? '',
+    userId: user?.id ?? '',
     facts: {},
   } as const
   await server.deps.store.write(

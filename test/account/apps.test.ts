@@ -15,8 +15,8 @@ import {
 } from '../helpers/flow.ts'
 import { bob, startServer } from '../helpers/server.ts'
 import { UserAgent } from '../helpers/user-agent.ts'
-import { assertRefused, introspect } from '../helpers/wire.ts'
-import { doneOf, enter, offered, press, textOf } from './rooms.ts'
+import { assertRejected, introspect } from '../helpers/wire.ts'
+import { doneOf, enter, offered, press, textOf } from './sections.ts'
 
 const server = await startServer(t)
 const fields = { scope: 'openid courses:read courses:write' }
@@ -31,7 +31,7 @@ async function isDead(t: Test, client: TestClient, tokens: Tokens): Promise<void
   t.equal((await callApi(server, '/api/oauth/userinfo', tokens.access_token)).status, 401)
   t.strictSame(await introspect(server, client, tokens.access_token), { active: false })
   t.strictSame(await introspect(server, client, tokens.refresh_token), { active: false })
-  await assertRefused(t, await refresh(server, client, tokens.refresh_token), 'invalid_grant')
+  await assertRejected(t, await refresh(server, client, tokens.refresh_token), 'invalid_grant')
 }
 
 async function isLive(t: Test, client: TestClient, tokens: Tokens): Promise<void> {
@@ -90,7 +90,7 @@ t.test('a code that is still out dies with its app, and so does a renewal that i
     refresh(server, client, tokens.refresh_token),
     press(agent, page, 'client', client.id),
   ])
-  await assertRefused(t, await exchange(server, client, code), 'invalid_grant')
+  await assertRejected(t, await exchange(server, client, code), 'invalid_grant')
   const latest = renewed.status === 200 ? ((await renewed.json()) as Tokens) : tokens
   await isDead(t, client, latest)
 })
@@ -232,15 +232,15 @@ t.test('the audit log tells who ended what, once', async (t) => {
 t.test(
   'an account of many apps and grants is shown page by page, and each page looks up its own apps only',
   async (t) => {
-    const account = await server.deps.store.find('accountByLogin', bob.username)
+    const user = await server.deps.store.find('userByLogin', bob.username)
     const client = await register(server, { client_name: 'Many times' })
     const tokens = await obtainTokens(server, client, { person: bob, fields })
-    const [grant] = await server.deps.store.listOf('grant', account?.id ?? '')
+    const [grant] = await server.deps.store.listOf('grant', user?.id ?? '')
     t.ok(grant)
     if (grant === undefined) return
     const names = Array.from({ length: 45 }, (_, index) => `App ${index + 1}`)
     const before = new Set(
-      (await server.deps.store.listOf('grant', grant.accountId)).map(({ clientId }) => clientId),
+      (await server.deps.store.listOf('grant', grant.userId)).map(({ clientId }) => clientId),
     )
     const all = before.size + 45
     const many = await Promise.all(names.map((name) => register(server, { client_name: name })))

@@ -6,17 +6,17 @@ import { startMailbox } from '../helpers/mailbox.ts'
 import { alice, bob, startServer } from '../helpers/server.ts'
 import { type Page, UserAgent } from '../helpers/user-agent.ts'
 import { isAlive } from '../helpers/wire.ts'
-import { doneOf, enter, press, textOf } from './rooms.ts'
+import { doneOf, enter, press, textOf } from './sections.ts'
 
 const mailbox = await startMailbox(t)
 const server = await startServer(t, { mail: { url: mailbox.url, from: 'accounts@example.org' } })
 const { store } = server.deps
-const account = async () => {
-  const found = await store.find('accountByLogin', 'alice')
+const user = async () => {
+  const found = await store.find('userByLogin', 'alice')
   if (found === undefined) throw new Error('alice is there')
   return found
 }
-const stored = async () => (await account()).claims
+const stored = async () => (await user()).claims
 const problemOf = ({ html }: Page) => /role="alert">([^<]*)</.exec(html)?.[1]
 
 /** Types another address, with the current password unless another is given. */
@@ -32,27 +32,27 @@ async function use(url: string, fields: Record<string, string> = {}): Promise<Pa
   return page.status === 404 ? page : pageOf(await agent.submit(page, fields))
 }
 
-const sent = () => mailbox.letters.map(({ to, subject }) => `${to} ${subject}`)
+const sent = () => mailbox.emails.map(({ to, subject }) => `${to} ${subject}`)
 
 t.beforeEach(() => {
   server.advance(3601)
-  mailbox.letters.length = 0
+  mailbox.emails.length = 0
 })
 
 t.test('a new address replaces the old one when the link that goes there is used', async (t) => {
   const agent = new UserAgent(server.issuer)
   t.match(doneOf(await ask(agent, 'alice@new.example')), /^An e-mail is on its way/)
-  const letter = await mailbox.arrived(1)
-  t.strictSame(letter.to, ['alice@new.example'])
+  const received = await mailbox.arrived(1)
+  t.strictSame(received.to, ['alice@new.example'])
   t.match(await stored(), { email: 'alice@example.test', email_verified: true }, 'nothing changed yet')
-  const link = pageOf(await new UserAgent(server.issuer).open(letter.url))
+  const link = pageOf(await new UserAgent(server.issuer).open(received.url))
   t.match(textOf(link), 'alice@new.example is to belong to the account alice')
   t.match(await stored(), { email: 'alice@example.test' }, 'opening it changes nothing')
-  t.match((await use(letter.url)).html, 'Your address is confirmed')
+  t.match((await use(received.url)).html, 'Your address is confirmed')
   t.match(await stored(), { email: 'alice@new.example', email_verified: true })
   const notice = await mailbox.arrived(2)
   t.strictSame(notice.to, ['alice@example.test'], 'the old address is told')
-  t.equal((await use(letter.url)).status, 404, 'once')
+  t.equal((await use(received.url)).status, 404, 'once')
   const person = { username: 'Alice@New.example', password: alice.password }
   const page = await enter(server, new UserAgent(server.issuer), '/apps', person)
   t.equal(new URL(page.url).pathname, '/account/apps', 'it signs in')
@@ -79,8 +79,8 @@ t.test('the old address undoes the change, whatever was done since', async (t) =
   await thief.submit(forgot, { username: 'alice' })
   const stolen = { password: 'of the thief now', repeated: 'of the thief now' }
   await use((await mailbox.arrived(3)).url, stolen)
-  const { id: accountId } = await account()
-  const passkey = { accountId, publicKey: 'AAAA', counter: 0, transports: [], name: '', backedUp: false }
+  const { id: userId } = await user()
+  const passkey = { userId, publicKey: 'AAAA', counter: 0, transports: [], name: '', backedUp: false }
   const at = server.now()
   await store.write(
     { op: 'insertPasskey', passkey: { ...passkey, id: 'older', createdAt: at - 90_000, usedAt: at } },
@@ -89,7 +89,7 @@ t.test('the old address undoes the change, whatever was done since', async (t) =
     {
       op: 'putSecondFactor',
       secondFactor: {
-        accountId,
+        userId,
         sealedSecret: 'x',
         confirmedAt: at,
         recoveryHashes: [],
@@ -97,27 +97,27 @@ t.test('the old address undoes the change, whatever was done since', async (t) =
       },
     },
   )
-  const changed = { ...(await account()), email: 'thief@other.example' }
-  await store.write({ op: 'updateAccount', account: changed })
+  const changed = { ...(await user()), email: 'thief@other.example' }
+  await store.write({ op: 'updateUser', user: changed })
 
   const page = pageOf(await owner.open(undo))
   t.match(textOf(page), 'alice@new.example becomes the address of the account alice again')
   const password = 'mine again at last'
   t.match(pageOf(await owner.submit(page, { password, repeated: password })).html, 'Your password is saved')
   t.match(await stored(), { email: 'alice@new.example', email_verified: true })
-  t.strictSame(await store.listOf('session', accountId), [])
+  t.strictSame(await store.listOf('session', userId), [])
   t.notOk(await isAlive(server, tokens.access_token))
   t.strictSame(
-    (await store.listOf('passkey', accountId)).map(({ id }) => id),
+    (await store.listOf('passkey', userId)).map(({ id }) => id),
     ['older'],
   )
-  t.equal(await store.find('secondFactor', accountId), undefined)
+  t.equal(await store.find('secondFactor', userId), undefined)
   await store.write({ op: 'deletePasskey', passkeyId: 'older' })
   t.equal(place(await thief.open(`${server.issuer}/account/apps`)), '/login')
   const signedIn = await enter(server, owner, '/apps', { username: 'alice', password })
   t.equal(new URL(signedIn.url).pathname, '/account/apps')
   t.equal((await use(undo, { password, repeated: password })).status, 404, 'once')
-  const events = await store.audit({ since: 0, accountId, name: 'person-password-changed', limit: 9 })
+  const events = await store.audit({ since: 0, userId, name: 'person-password-changed', limit: 9 })
   t.strictSame(
     events.map(({ facts }) => facts['link']),
     ['password-reset', 'email-undo'],
@@ -126,7 +126,7 @@ t.test('the old address undoes the change, whatever was done since', async (t) =
 })
 
 async function resetLink(agent: UserAgent) {
-  const before = mailbox.letters.length
+  const before = mailbox.emails.length
   const forgot = pageOf(await agent.open(`${server.issuer}/forgot-password`))
   await agent.submit(forgot, { username: 'alice' })
   return mailbox.arrived(before + 1)
@@ -156,15 +156,15 @@ t.test('a change asks for the current password, and for a sign-in of the last mi
   t.equal(title(login), 'Confirm that it is you')
   await pause(50)
   t.strictSame(sent(), [])
-  const { id } = await account()
-  const failed = await store.audit({ since: 0, accountId: id, name: 'sign-in-failed', limit: 9 })
+  const { id } = await user()
+  const failed = await store.audit({ since: 0, userId: id, name: 'sign-in-failed', limit: 9 })
   t.equal(failed.length, 2, 'the owner sees that somebody guessed')
 })
 
 t.test('a session that began with a passkey needs no password', async (t) => {
   const agent = new UserAgent(server.issuer)
   await enter(server, agent, '/apps')
-  const { id } = await account()
+  const { id } = await user()
   for (const session of await store.listOf('session', id))
     await store.write(
       { op: 'deleteSession', sessionId: session.id },
@@ -182,7 +182,7 @@ t.test('a session that began with a passkey needs no password', async (t) => {
 t.test('a session of the password that a passkey confirmed still asks for the password', async (t) => {
   const agent = new UserAgent(server.issuer)
   await enter(server, agent, '/apps')
-  const { id } = await account()
+  const { id } = await user()
   for (const session of await store.listOf('session', id))
     await store.write(
       { op: 'deleteSession', sessionId: session.id },
@@ -208,13 +208,13 @@ t.test('an address of another account looks the same, and its owner is told', as
   // Taken between the request and the use of the link.
   await ask(new UserAgent(server.issuer), 'soon@taken.example')
   const { url } = await mailbox.arrived(3)
-  const other = await store.find('accountByLogin', 'bob')
+  const other = await store.find('userByLogin', 'bob')
   if (other === undefined) throw new Error('bob is there')
-  await store.write({ op: 'updateAccount', account: { ...other, email: 'soon@taken.example' } })
+  await store.write({ op: 'updateUser', user: { ...other, email: 'soon@taken.example' } })
   const late = await use(url)
   t.equal(late.status, 404)
   t.equal(title(late), 'This link does not work any more')
-  await store.write({ op: 'updateAccount', account: other })
+  await store.write({ op: 'updateUser', user: other })
 })
 
 t.test('only the last address that was asked for can be confirmed', async (t) => {
@@ -233,20 +233,20 @@ t.test('no e-mail to an address that is not proven has text that the user chose'
   const form = profile.forms.find(({ fields }) => fields.some(({ name }) => name === 'name'))
   await agent.submit(profile, { name: 'Win a prize at evil.example' }, form)
   await ask(agent, 'victim@anywhere.example')
-  const letter = await mailbox.arrived(1)
-  t.strictSame(letter.to, ['victim@anywhere.example'])
-  t.notMatch(letter.source, /prize|evil/)
-  t.match(letter.text, 'Hello alice,')
+  const received = await mailbox.arrived(1)
+  t.strictSame(received.to, ['victim@anywhere.example'])
+  t.notMatch(received.source, /prize|evil/)
+  t.match(received.text, 'Hello alice,')
   const reset = await resetLink(agent)
   t.match(reset.text, 'Hello Win a prize', 'their own address may')
 })
 
 t.test('a password reset goes to a proven address only, and the page does not tell', async (t) => {
   const agent = new UserAgent(server.issuer)
-  const now = await account()
+  const now = await user()
   await store.write({
-    op: 'updateAccount',
-    account: { ...now, claims: { ...now.claims, email_verified: false } },
+    op: 'updateUser',
+    user: { ...now, claims: { ...now.claims, email_verified: false } },
   })
   const forgot = pageOf(await agent.open(`${server.issuer}/forgot-password`))
   const unproven = pageOf(await agent.submit(forgot, { username: 'alice' }))
@@ -254,12 +254,12 @@ t.test('a password reset goes to a proven address only, and the page does not te
   await mailbox.arrived(1)
   await pause(50)
   t.strictSame(
-    mailbox.letters.map(({ to }) => to),
+    mailbox.emails.map(({ to }) => to),
     [['bob@example.test']],
   )
   t.equal(unproven.html, proven.html)
   // The profile offers to prove it; then it works.
-  mailbox.letters.length = 0
+  mailbox.emails.length = 0
   t.match(
     doneOf(pageOf(await press(agent, await enter(server, agent, '/profile'), 'verify', '1'))),
     /on its way/,
@@ -275,7 +275,7 @@ t.test('an address is removed with the current password, and its owner can undo 
   const agent = new UserAgent(server.issuer)
   t.equal((await ask(agent, '', 'a guess')).status, 400)
   t.match(doneOf(await ask(agent, '')), 'Your e-mail address is removed.')
-  t.equal((await account()).email, undefined)
+  t.equal((await user()).email, undefined)
   const { url, to } = await mailbox.arrived(1)
   t.strictSame(to, ['alice@third.example'])
   await use(url, { password: alice.password, repeated: alice.password })
@@ -283,14 +283,14 @@ t.test('an address is removed with the current password, and its owner can undo 
 })
 
 t.test('where the old address cannot be told, nothing changes', async (t) => {
-  const deaf = await startMailbox(t, { refuse: true })
+  const deaf = await startMailbox(t, { reject: true })
   const other = await startServer(t, { mail: { url: deaf.url, from: 'accounts@example.org' } })
   const agent = new UserAgent(other.issuer)
   const page = await enter(other, agent, '/email')
   const after = pageOf(await agent.submit(page, { email: '', current: alice.password }))
   t.equal(after.status, 503)
   t.match(problemOf(after), 'Nothing was changed')
-  t.equal((await other.deps.store.find('accountByLogin', 'alice'))?.email, 'alice@example.test')
+  t.equal((await other.deps.store.find('userByLogin', 'alice'))?.email, 'alice@example.test')
 })
 
 t.test('more than five requests an hour are told to wait', async (t) => {

@@ -1,18 +1,18 @@
 import t from 'tap'
 import { integrate, pageOf, signedIn, title } from '../helpers/authorization.ts'
 import { alice, startServer } from '../helpers/server.ts'
-import { doneOf, enter, formWith, textOf } from './rooms.ts'
+import { doneOf, enter, formWith, textOf } from './sections.ts'
 
 const server = await startServer(t)
 const portal = await integrate(server)
 const { store, keys } = server.deps
-const account = await store.find('accountByLogin', 'alice')
-const accountId = account?.id ?? ''
+const user = await store.find('userByLogin', 'alice')
+const userId = user?.id ?? ''
 
 t.test('somebody without a second factor looks after them by a fresh sign-in alone', async (t) => {
   const agent = await signedIn(server, portal)
-  for (const room of ['/passkeys', '/one-time-codes']) {
-    t.notMatch(textOf(await enter(server, agent, room)), 'Confirm that it is you')
+  for (const section of ['/passkeys', '/one-time-codes']) {
+    t.notMatch(textOf(await enter(server, agent, section)), 'Confirm that it is you')
   }
   server.advance(601)
   const login = pageOf(await agent.open(`${server.issuer}/account/passkeys`))
@@ -23,22 +23,22 @@ t.test('a session of the password alone changes nothing once there is a second f
   const agent = await signedIn(server, portal)
   const before = await enter(server, agent, '/one-time-codes')
   const secondFactor = {
-    accountId,
-    sealedSecret: keys.seal(Buffer.alloc(20), accountId),
+    userId,
+    sealedSecret: keys.seal(Buffer.alloc(20), userId),
     confirmedAt: server.now(),
     recoveryHashes: [],
     createdAt: server.now(),
   }
   await store.write({ op: 'putSecondFactor', secondFactor })
-  for (const room of ['/passkeys', '/one-time-codes']) {
-    const page = pageOf(await agent.open(`${server.issuer}/account${room}`))
+  for (const section of ['/passkeys', '/one-time-codes']) {
+    const page = pageOf(await agent.open(`${server.issuer}/account${section}`))
     t.match(page.html, 'name="code"')
     t.notMatch(page.html, 'name="password"')
   }
   const sent = await agent.submit(before, { decision: 'remove' }, formWith(before, 'decision', 'begin'))
   t.match(pageOf(sent).html, 'name="code"')
-  t.ok(await store.find('secondFactor', accountId), 'and it is still there')
-  await store.write({ op: 'deleteSecondFactor', accountId })
+  t.ok(await store.find('secondFactor', userId), 'and it is still there')
+  await store.write({ op: 'deleteSecondFactor', userId })
 })
 
 t.test('a passkey is added with what a browser made for this very page only', async (t) => {
@@ -55,13 +55,13 @@ t.test('a passkey is added with what a browser made for this very page only', as
     t.equal(refused.status, 400)
     t.match(refused.html, problem)
   }
-  t.strictSame(await store.listOf('passkey', accountId), [])
+  t.strictSame(await store.listOf('passkey', userId), [])
 })
 
 t.test('passkeys of somebody else are neither shown nor removed', async (t) => {
   const passkey = {
     id: 'c29tZWJvZHktZWxzZQ',
-    accountId: 'person_else',
+    userId: 'person_else',
     publicKey: 'AA',
     counter: 0,
     transports: [],

@@ -1,17 +1,17 @@
 import { Secret, TOTP } from 'otpauth'
 import t from 'tap'
-import { lockAccount } from '../../src/domain/account.ts'
-import type { Account } from '../../src/domain/model.ts'
+import type { User } from '../../src/domain/model.ts'
+import { lockUser } from '../../src/domain/user.ts'
 import type { Store } from '../../src/storage/store.ts'
 import { ask, integrate, pageOf, sentAway, title } from '../helpers/authorization.ts'
 import { claimsOf, exchange, type Tokens } from '../helpers/flow.ts'
 import { alice, bob, startServer } from '../helpers/server.ts'
 import { type Page, UserAgent } from '../helpers/user-agent.ts'
-import { doneOf, enter, press, textOf } from './rooms.ts'
+import { doneOf, enter, press, textOf } from './sections.ts'
 
 const server = await startServer(t)
 const portal = await integrate(server, { consent: 'skip' })
-const room = '/one-time-codes'
+const section = '/one-time-codes'
 const mfa = 'https://refeds.org/profile/mfa'
 
 /** The program on somebody's telephone. */
@@ -25,7 +25,7 @@ const recoveryCodesOf = ({ html }: Page) =>
   [...html.matchAll(/<li><code>([0-9a-z]{4}(?:-[0-9a-z]{4}){3})<\/code><\/li>/g)].map(([, code = '']) => code)
 
 async function setUp(agent: UserAgent, person = alice) {
-  const before = await enter(server, agent, room, person)
+  const before = await enter(server, agent, section, person)
   const begun = pageOf(await press(agent, before, 'decision', 'begin'))
   const telephone = program(begun)
   const form = begun.forms.find(({ fields }) => fields.some(({ name }) => name === 'code'))
@@ -65,7 +65,7 @@ t.test('a wrong code turns nothing on, the right one does and shows ten recovery
   const done = pageOf(await confirm(telephone.code()))
   recovery = recoveryCodesOf(done)
   t.equal(new Set(recovery).size, 10)
-  const later = await enter(server, agent, room)
+  const later = await enter(server, agent, section)
   t.strictSame(recoveryCodesOf(later), [])
   t.match(textOf(later), 'One-time codes are on')
   t.match(textOf(later), '10 recovery codes are left')
@@ -166,16 +166,16 @@ t.test('half a sign-in ends after ten minutes and when the password changes', as
   t.equal(title(late), 'Sign in')
   const retried = pageOf(await person.submit(late, alice))
   const { store } = server.deps
-  const account = await store.find('accountByLogin', 'alice')
-  if (account === undefined) throw new Error('no alice')
-  const { passwordHash = '' } = account
+  const user = await store.find('userByLogin', 'alice')
+  if (user === undefined) throw new Error('no alice')
+  const { passwordHash = '' } = user
   await store.write({
-    op: 'updateAccount',
-    account: { ...account, passwordHash: `${passwordHash.slice(0, -1)}x` },
+    op: 'updateUser',
+    user: { ...user, passwordHash: `${passwordHash.slice(0, -1)}x` },
   })
   const voided = pageOf(await person.submit(retried, { code: telephone.code() }))
   t.equal(title(voided), 'Sign in')
-  await store.write({ op: 'updateAccount', account })
+  await store.write({ op: 'updateUser', user })
 })
 
 t.test(
@@ -183,7 +183,7 @@ t.test(
   async (t) => {
     server.advance(60)
     const person = new UserAgent(server.issuer)
-    const login = pageOf(await person.open(`${server.issuer}/account${room}`))
+    const login = pageOf(await person.open(`${server.issuer}/account${section}`))
     const second = pageOf(await person.submit(login, alice))
     t.equal(title(second), 'Confirm that it is you')
     const there = pageOf(await person.submit(second, { code: telephone.code() }))
@@ -200,7 +200,7 @@ t.test('turning codes off signs out everywhere else, and is told', async (t) => 
   const signIn = async () => {
     server.advance(60)
     const person = new UserAgent(server.issuer)
-    const second = await person.submit(pageOf(await person.open(`${server.issuer}/account${room}`)), alice)
+    const second = await person.submit(pageOf(await person.open(`${server.issuer}/account${section}`)), alice)
     return { person, page: pageOf(await person.submit(pageOf(second), { code: telephone.code() })) }
   }
   const [other, here] = [await signIn(), await signIn()]
@@ -217,8 +217,8 @@ t.test('turning codes off signs out everywhere else, and is told', async (t) => 
   const plain = new UserAgent(server.issuer)
   const { code } = sentAway(await plain.submit(pageOf(await ask(server, portal, {}, plain)), alice))
   t.strictSame((await tokensOf(code))['amr'], ['pwd'])
-  const account = await server.deps.store.find('accountByLogin', 'alice')
-  const events = await server.deps.store.audit({ since: 0, accountId: account?.id, limit: 200 })
+  const user = await server.deps.store.find('userByLogin', 'alice')
+  const events = await server.deps.store.audit({ since: 0, userId: user?.id, limit: 200 })
   const names = events.map(({ name }) => name)
   for (const name of [
     'second-factor-added',
@@ -236,28 +236,27 @@ t.test('turning codes off signs out everywhere else, and is told', async (t) => 
 t.test('a secret nobody showed a code of can be given up, and is stored sealed', async (t) => {
   const person = new UserAgent(server.issuer)
   const { begun: shown } = await setUp(person, bob)
-  const account = await server.deps.store.find('accountByLogin', 'bob')
-  const stored = await server.deps.store.find('secondFactor', account?.id ?? '')
+  const user = await server.deps.store.find('userByLogin', 'bob')
+  const stored = await server.deps.store.find('secondFactor', user?.id ?? '')
   const [, secret = ''] = /<code>([A-Z2-7 ]+)<\/code>/.exec(shown.html) ?? []
   const bytes = Buffer.from(Secret.fromBase32(secret.replaceAll(' ', '')).bytes)
-  t.equal(server.deps.keys.unseal(stored?.sealedSecret ?? '', account?.id ?? '').equals(bytes), true)
+  t.equal(server.deps.keys.unseal(stored?.sealedSecret ?? '', user?.id ?? '').equals(bytes), true)
   t.notMatch(JSON.stringify(stored), bytes.toString('base64url'))
   const gone = pageOf(await press(person, shown, 'decision', 'remove'))
   t.equal(doneOf(gone), 'One-time codes are off.')
-  t.equal(await server.deps.store.find('secondFactor', account?.id ?? ''), undefined)
+  t.equal(await server.deps.store.find('secondFactor', user?.id ?? ''), undefined)
 })
 
 t.test('codes are not turned on for a session that ended or a user who was locked in between', async (t) => {
   const { store } = server.deps
-  const accountId = (await store.find('accountByLogin', 'bob'))?.id ?? ''
-  const lock = () =>
-    store.transact('account', accountId, (account) => lockAccount(account as Account, server.now()))
-  for (const end of [() => store.write({ op: 'deleteSessionsOf', accountId }), lock]) {
+  const userId = (await store.find('userByLogin', 'bob'))?.id ?? ''
+  const lock = () => store.transact('user', userId, (user) => lockUser(user as User, server.now()))
+  for (const end of [() => store.write({ op: 'deleteSessionsOf', userId }), lock]) {
     const person = new UserAgent(server.issuer)
-    const page = await enter(server, person, room, bob)
+    const page = await enter(server, person, section, bob)
     const { transact } = store
     const delayed: Store['transact'] = async (kind, key, decide) => {
-      if (kind === 'accountCredentials') {
+      if (kind === 'userCredentials') {
         store.transact = transact
         await end()
       }
@@ -266,6 +265,6 @@ t.test('codes are not turned on for a session that ended or a user who was locke
     store.transact = delayed
     await press(person, page, 'decision', 'begin')
     t.not(store.transact, delayed, 'it was ended')
-    t.equal(await store.find('secondFactor', accountId), undefined)
+    t.equal(await store.find('secondFactor', userId), undefined)
   }
 })

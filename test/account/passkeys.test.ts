@@ -17,7 +17,7 @@ import { pageOf, place } from '../helpers/authorization.ts'
 import { watchConnections } from '../helpers/connections.ts'
 import { startServer, type TestServer } from '../helpers/server.ts'
 import { type Page, UserAgent } from '../helpers/user-agent.ts'
-import { doneOf, enter } from './rooms.ts'
+import { doneOf, enter } from './sections.ts'
 
 const connections = watchConnections(t)
 const problemOf = ({ html }: Page) => /role="alert">([^<]*)</.exec(html)?.[1]
@@ -33,7 +33,7 @@ const send = async (agent: UserAgent, page: Page, credential: unknown) =>
   pageOf(await agent.submit(page, { credential: JSON.stringify(credential) }, formOf(page)))
 
 const passkeysOf = async ({ deps: { store } }: TestServer) =>
-  store.listOf('passkey', (await store.find('accountByLogin', 'alice'))?.id ?? '')
+  store.listOf('passkey', (await store.find('userByLogin', 'alice'))?.id ?? '')
 
 /** Opens the sign-in page and sends what the device made, changed or not. */
 async function signIn(server: TestServer, device: Authenticator, change?: (sent: SentCredential) => unknown) {
@@ -246,10 +246,10 @@ t.test('of two requests for the last passkey at once, one is told that there are
   await add(server, one, device)
   const login = pageOf(await other.open(`${server.issuer}/account/apps`))
   await send(other, login, device.get(askedOf(login)))
-  const { id: accountId = '' } = (await server.deps.store.find('accountByLogin', 'alice')) ?? {}
+  const { id: userId = '' } = (await server.deps.store.find('userByLogin', 'alice')) ?? {}
   const times = { createdAt: 1, usedAt: 1 }
   const passkey = {
-    accountId,
+    userId,
     publicKey: 'AAAA',
     counter: 0,
     transports: [],
@@ -304,14 +304,14 @@ t.test('a passkey that is removed while it signs in gives no session', async (t)
   const [passkey] = await passkeysOf(server)
   const { transact } = store
   store.transact = async (kind, key, decide) => {
-    if (kind === 'accountCredentials') {
+    if (kind === 'userCredentials') {
       store.transact = transact
       await store.write({ op: 'deletePasskey', passkeyId: passkey?.id ?? '' })
     }
     return transact(kind, key, decide)
   }
-  const before = await store.listOf('session', passkey?.accountId ?? '')
+  const before = await store.listOf('session', passkey?.userId ?? '')
   t.equal(place(await signIn(server, device)), '/login')
   t.equal(store.transact, transact, 'it was removed in between')
-  t.strictSame(await store.listOf('session', passkey?.accountId ?? ''), before)
+  t.strictSame(await store.listOf('session', passkey?.userId ?? ''), before)
 })

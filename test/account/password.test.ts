@@ -3,8 +3,8 @@ import { pageOf, place } from '../helpers/authorization.ts'
 import { obtainTokens, refresh, register } from '../helpers/flow.ts'
 import { alice, bob, startServer, type TestServer } from '../helpers/server.ts'
 import { type Page, UserAgent } from '../helpers/user-agent.ts'
-import { assertRefused, isAlive } from '../helpers/wire.ts'
-import { doneOf, enter, textOf } from './rooms.ts'
+import { assertRejected, isAlive } from '../helpers/wire.ts'
+import { doneOf, enter, textOf } from './sections.ts'
 
 const good = 'seven green umbrellas'
 
@@ -38,12 +38,12 @@ t.test('a new password replaces the old one and signs every other browser out', 
   t.notOk(await opens(server, 'alice', alice.password))
   t.ok(await opens(server, 'alice', good))
   t.ok(await isAlive(server, tokens.access_token), 'apps are another matter')
-  const account = await server.deps.store.find('accountByLogin', 'alice')
-  t.match(account?.passwordHash, /^\$argon2id\$v=19\$m=19456,t=2,p=1\$/)
+  const user = await server.deps.store.find('userByLogin', 'alice')
+  t.match(user?.passwordHash, /^\$argon2id\$v=19\$m=19456,t=2,p=1\$/)
   const events = await server.deps.store.audit({ since: 0, name: 'person-password-changed', limit: 9 })
   t.strictSame(
-    events.map(({ by, accountId }) => [by, accountId]),
-    [['person', account?.id]],
+    events.map(({ by, userId }) => [by, userId]),
+    [['person', user?.id]],
   )
 })
 
@@ -57,7 +57,7 @@ t.test(
     const { agent, page } = await form(server)
     const after = await change(agent, page, alice.password, good, { disconnect: '1' })
     t.match(doneOf(after), /every app is disconnected\.$/)
-    await assertRefused(t, await refresh(server, client, mine.refresh_token), 'invalid_grant')
+    await assertRejected(t, await refresh(server, client, mine.refresh_token), 'invalid_grant')
     t.notOk(await isAlive(server, mine.access_token))
     t.ok(await isAlive(server, theirs.access_token), 'those of others stay')
     const [event] = await server.deps.store.audit({ since: 0, name: 'revocation', limit: 9 })
@@ -123,10 +123,10 @@ t.test('somebody without a password chooses their first', async (t) => {
   const server = await startServer(t)
   const { agent, page } = await form(server)
   const { store } = server.deps
-  const account = await store.find('accountByLogin', 'alice')
-  if (account === undefined) throw new Error('nobody')
-  const { passwordHash: _, ...without } = account
-  await store.write({ op: 'updateAccount', account: without })
+  const user = await store.find('userByLogin', 'alice')
+  if (user === undefined) throw new Error('nobody')
+  const { passwordHash: _, ...without } = user
+  await store.write({ op: 'updateUser', user: without })
   const first = pageOf(await agent.open(page.url))
   t.match(textOf(first), /Choose a password/)
   t.strictSame(

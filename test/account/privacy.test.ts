@@ -3,8 +3,8 @@ import { pageOf, place } from '../helpers/authorization.ts'
 import { obtainTokens, refresh, register } from '../helpers/flow.ts'
 import { bob, startServer, type TestServer } from '../helpers/server.ts'
 import { type Page, UserAgent } from '../helpers/user-agent.ts'
-import { assertRefused, introspect, isAlive, type Json } from '../helpers/wire.ts'
-import { enter, textOf } from './rooms.ts'
+import { assertRejected, introspect, isAlive, type Json } from '../helpers/wire.ts'
+import { enter, textOf } from './sections.ts'
 
 const fields = { scope: 'openid courses:read' }
 const problemOf = ({ html }: Page) => /role="alert">([^<]*)</.exec(html)?.[1]
@@ -28,10 +28,10 @@ t.test('the copy holds everything that is kept, as one JSON document', async (t)
   t.equal(response.headers.get('cache-control'), 'no-store')
   const text = await response.text()
   const copy = JSON.parse(text) as Record<string, Json & Json[]>
-  const account = await server.deps.store.find('accountByLogin', 'alice')
+  const user = await server.deps.store.find('userByLogin', 'alice')
   t.strictSame(Object.keys(copy), ['made_at', 'account', 'sessions', 'passkeys', 'apps', 'activity'])
-  t.equal(copy['account']?.['sub'], account?.id)
-  t.strictSame(copy['account']?.['claims'], account?.claims)
+  t.equal(copy['account']?.['sub'], user?.id)
+  t.strictSame(copy['account']?.['claims'], user?.claims)
   t.equal(copy['sessions']?.[0]?.['browser'], 'Firefox')
   t.strictSame(
     copy['apps']?.map(({ client_id, name, connected }) => ({ client_id, name, connected })),
@@ -45,9 +45,9 @@ t.test('the copy holds everything that is kept, as one JSON document', async (t)
     ['sign-in', 'consent', 'grant', 'person-exported'],
   )
   t.notMatch(text, /argon2|lyc_|Hash/, 'no secret, nor what is made of one')
-  for (const secret of [account?.passwordHash ?? '', tokens.access_token, ...agent.cookies.values()])
+  for (const secret of [user?.passwordHash ?? '', tokens.access_token, ...agent.cookies.values()])
     t.notOk(text.includes(secret))
-  for (const { id, secret } of await server.deps.store.listOf('grant', account?.id ?? ''))
+  for (const { id, secret } of await server.deps.store.listOf('grant', user?.id ?? ''))
     t.notOk(text.includes(secret), id)
   t.notMatch(text, /bob/)
 })
@@ -71,7 +71,7 @@ t.test('[rfc9700-4.14.2-revoke-on-event] deleting the account ends all of it at 
   const mine = await obtainTokens(server, client, { agent, fields })
   const theirs = await obtainTokens(server, client, { person: bob, fields })
   await enter(server, elsewhere, '/apps')
-  const id = (await store.find('accountByLogin', 'alice'))?.id ?? ''
+  const id = (await store.find('userByLogin', 'alice'))?.id ?? ''
   const page = await enter(server, agent, '/delete')
   for (const typed of ['', 'bob', 'alice@example.test']) {
     const kept = pageOf(await agent.submit(page, { username: typed }))
@@ -86,18 +86,18 @@ t.test('[rfc9700-4.14.2-revoke-on-event] deleting the account ends all of it at 
 
   t.notOk(await isAlive(server, mine.access_token))
   t.strictSame(await introspect(server, client, mine.refresh_token), { active: false })
-  await assertRefused(t, await refresh(server, client, mine.refresh_token), 'invalid_grant')
+  await assertRejected(t, await refresh(server, client, mine.refresh_token), 'invalid_grant')
   for (const browser of [agent, elsewhere])
     t.equal(place(await browser.open(`${server.issuer}/account`)), '/login')
   const signIn = await enter(server, new UserAgent(server.issuer), '/apps')
   t.equal(new URL(signIn.url).pathname, '/login', 'nobody has that name any more')
-  t.equal(await store.find('account', id), undefined)
+  t.equal(await store.find('user', id), undefined)
   for (const kind of ['session', 'consent', 'passkey'] as const)
     t.strictSame(await store.listOf(kind, id), [], kind)
   t.ok(await isAlive(server, theirs.access_token), 'others stay')
   const events = await store.audit({ since: 0, name: 'person-removed', limit: 9 })
   t.strictSame(
-    events.map(({ by, accountId, facts }) => [by, accountId, facts]),
+    events.map(({ by, userId, facts }) => [by, userId, facts]),
     [['person', id, {}]],
   )
 })
@@ -111,5 +111,5 @@ t.test('deletion needs a recent sign-in and a form of ours', async (t) => {
   server.advance(601)
   t.equal(place(await agent.open(page.url)), '/login')
   t.equal(place(await agent.submit(page, { username: 'alice' })), '/login')
-  t.ok(await server.deps.store.find('accountByLogin', 'alice'))
+  t.ok(await server.deps.store.find('userByLogin', 'alice'))
 })

@@ -4,14 +4,14 @@ import { callApi, obtainTokens, register } from '../helpers/flow.ts'
 import { bob, startServer } from '../helpers/server.ts'
 import { type Page, UserAgent } from '../helpers/user-agent.ts'
 import { json } from '../helpers/wire.ts'
-import { doneOf, enter, textOf } from './rooms.ts'
+import { doneOf, enter, textOf } from './sections.ts'
 
 const server = await startServer(t)
 const agent = new UserAgent(server.issuer)
 const client = await register(server)
 const tokens = await obtainTokens(server, client, { agent, fields: { scope: 'openid profile email' } })
 const userInfo = async () => json(await callApi(server, '/api/oauth/userinfo', tokens.access_token))
-const stored = () => server.deps.store.find('accountByLogin', 'alice')
+const stored = () => server.deps.store.find('userByLogin', 'alice')
 
 const fill = async (page: Page, fields: Record<string, string>) =>
   pageOf(await agent.submit(page, fields, page.forms.find((form) => form.fields.length > 2) ?? page.forms[0]))
@@ -67,7 +67,7 @@ t.test('the profile of one person is nothing to another', async (t) => {
     body: new URLSearchParams({ csrf, name: 'Mallory' }),
   })
   t.equal(crossed.status, 403)
-  t.equal((await server.deps.store.find('accountByLogin', 'bob'))?.claims['name'], 'Bob')
+  t.equal((await server.deps.store.find('userByLogin', 'bob'))?.claims['name'], 'Bob')
 })
 
 t.test('the operator chooses what people may change', async (t) => {

@@ -2,7 +2,7 @@ import t from 'tap'
 import { pageOf, place } from '../helpers/authorization.ts'
 import { alice, bob, startServer } from '../helpers/server.ts'
 import { UserAgent } from '../helpers/user-agent.ts'
-import { doneOf, enter, offered, press, textOf } from './rooms.ts'
+import { doneOf, enter, offered, press, textOf } from './sections.ts'
 
 const server = await startServer(t)
 const url = `${server.issuer}/account/sessions`
@@ -97,9 +97,9 @@ t.test('a browser with two people in it goes from the account of one to that of 
 
 t.test('whom the operator keeps out is not in here either, whatever session is left', async (t) => {
   const desk = await signedIn(firefox, bob)
-  const account = await server.deps.store.find('account', await idOf('bob'))
-  if (account === undefined) throw new Error('nobody')
-  await server.deps.store.write({ op: 'updateAccount', account: { ...account, lockedAt: server.now() } })
+  const user = await server.deps.store.find('user', await idOf('bob'))
+  if (user === undefined) throw new Error('nobody')
+  await server.deps.store.write({ op: 'updateUser', user: { ...user, lockedAt: server.now() } })
   t.notOk(await isIn(desk))
 })
 
@@ -115,5 +115,5 @@ t.test('the audit log tells of each end, and by whom', async (t) => {
 })
 
 async function idOf(username: string): Promise<string> {
-  return (await server.deps.store.find('accountByLogin', username))?.id ?? ''
+  return (await server.deps.store.find('userByLogin', username))?.id ?? ''
 }

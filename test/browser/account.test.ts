@@ -20,7 +20,8 @@ t.test('each room does what it says, without script, and a deleted account is go
     if (message.type() === 'error') t.fail(message.text())
   })
   const heading = (name: string) => page.getByRole('heading', { level: 1, name }).waitFor()
-  const room = (name: string) => page.getByRole('navigation').getByRole('link', { name, exact: true }).click()
+  const section = (name: string) =>
+    page.getByRole('navigation').getByRole('link', { name, exact: true }).click()
   const done = (words: string) => page.getByRole('status').filter({ hasText: words }).waitFor()
 
   await page.goto(`${server.issuer}/account`)
@@ -37,13 +38,13 @@ t.test('each room does what it says, without script, and a deleted account is go
   await done('Disconnected.')
   t.notOk(await isAlive(server, tokens.access_token))
 
-  await room('Devices')
+  await section('Devices')
   await page.getByText('This browser').waitFor()
   await page.getByRole('button', { name: 'Sign out of every other browser' }).click()
   await done('Every other browser is signed out.')
   t.equal(await page.getByRole('listitem').filter({ hasText: 'Signed in' }).count(), 1)
 
-  await room('Security')
+  await section('Security')
   await page.getByRole('link', { name: 'Change the password' }).click()
   await page.getByLabel('Current password').fill(alice.password)
   await page.getByLabel('New password', { exact: true }).fill('seven green umbrellas')
@@ -53,22 +54,22 @@ t.test('each room does what it says, without script, and a deleted account is go
   await done('Your password is changed')
   await heading('Password and sign-in')
 
-  await room('Profile')
+  await section('Profile')
   await page.getByLabel('Nickname').fill('Ally')
   await page.getByRole('button', { name: 'Save' }).click()
   await done('Saved.')
   t.equal(await page.getByLabel('Nickname').inputValue(), 'Ally')
 
-  await room('Activity')
+  await section('Activity')
   await page.getByText('You changed your password.').waitFor()
 
-  await room('Data')
+  await section('Data')
   const download = page.waitForEvent('download')
   await page.getByRole('button', { name: 'Download the copy' }).click()
   const file = await download
   t.equal(file.suggestedFilename(), 'account.json')
-  const copy = JSON.parse(readFileSync(await file.path(), 'utf8')) as { account: { claims: object } }
-  t.equal((copy.account.claims as Record<string, string>)['nickname'], 'Ally')
+  const copy = JSON.parse(readFileSync(await file.path(), 'utf8')) as { user: { claims: object } }
+  t.equal((copy.user.claims as Record<string, string>)['nickname'], 'Ally')
 
   await page.getByRole('link', { name: 'Delete the account' }).click()
   await page.getByLabel('Type your user name, alice').fill('alice')
@@ -76,7 +77,7 @@ t.test('each room does what it says, without script, and a deleted account is go
   await heading('Your account is deleted')
   await page.goto(`${server.issuer}/account`)
   await heading('Sign in')
-  t.equal(await server.deps.store.find('accountByLogin', 'alice'), undefined)
+  t.equal(await server.deps.store.find('userByLogin', 'alice'), undefined)
 })
 
 t.test('a page left open over a sign-in in another tab says so, and goes on from there', async (t) => {
@@ -105,5 +106,5 @@ t.test('a page left open over a sign-in in another tab says so, and goes on from
   await one.getByRole('status').filter({ hasText: 'Saved.' }).waitFor()
   await one.goBack()
   await one.getByRole('heading', { level: 1, name: 'Profile' }).waitFor()
-  t.equal((await server.deps.store.find('accountByLogin', 'bob'))?.claims['nickname'], 'Bobby')
+  t.equal((await server.deps.store.find('userByLogin', 'bob'))?.claims['nickname'], 'Bobby')
 })

@@ -21,8 +21,8 @@ t.test('an invitation leads to a password, a sign-in and the own page, and works
   const line = ['user', 'invite', 'carol@example.org', '--username', 'carol', '--data', data, '--json']
   const [invited] = await runAll([line])
   t.match(JSON.parse(invited?.stdout ?? ''), { username: 'carol', sent_to: 'carol@example.org' })
-  const letter = await mailbox.arrived(1)
-  t.match(letter, { to: ['carol@example.org'], subject: 'Your invitation to Lychgate' })
+  const email = await mailbox.arrived(1)
+  t.match(email, { to: ['carol@example.org'], subject: 'Your invitation to Lychgate' })
 
   const context = await browser.newContext()
   t.teardown(() => context.close())
@@ -35,7 +35,7 @@ t.test('an invitation leads to a password, a sign-in and the own page, and works
     const { referer } = request.headers()
     if (referer !== undefined) referers.push(referer)
   })
-  await page.goto(letter.url)
+  await page.goto(email.url)
   await page.getByRole('heading', { name: 'Welcome to Lychgate' }).waitFor()
   await page.getByLabel('Your name').fill('Carol Cooper')
   await page.getByLabel('New password', { exact: true }).fill(password)
@@ -55,11 +55,11 @@ t.test('an invitation leads to a password, a sign-in and the own page, and works
   await page.getByText('Carol Cooper').first().waitFor()
   t.match(page.url(), `${server.issuer}/account`)
 
-  const carol = await server.deps.store.find('accountByLogin', 'carol')
+  const carol = await server.deps.store.find('userByLogin', 'carol')
   t.equal(carol?.claims['email_verified'], true, 'the link of the letter proves the address')
   const policies = blocked.filter((text) => !text.includes('status of 400'))
   t.strictSame(policies, [], 'no policy was in the way')
   t.notOk(referers.join(' ').includes('lyc_link_'), 'the link is told to nobody')
-  await page.goto(letter.url)
+  await page.goto(email.url)
   await page.getByRole('heading', { name: 'This link does not work any more' }).waitFor()
 })

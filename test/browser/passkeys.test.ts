@@ -11,7 +11,7 @@ const server = await startServer(t)
 const browser = await launchBrowser()
 t.teardown(() => browser.close())
 
-interface Device {
+interface KnownBrowser {
   readonly context: BrowserContext
   readonly page: Page
   readonly authenticator: CDPSession
@@ -21,7 +21,7 @@ interface Device {
 }
 
 /** A browser of its own on a device with a fingerprint reader, of a person without any passkey. */
-async function device(t: Test): Promise<Device> {
+async function device(t: Test): Promise<KnownBrowser> {
   await forgetPasskeys()
   const context = await browser.newContext()
   t.teardown(() => context.close())
@@ -46,22 +46,22 @@ async function device(t: Test): Promise<Device> {
   return { context, page, authenticator, authenticatorId, blocked }
 }
 
-async function accountId(): Promise<string> {
-  return (await server.deps.store.find('accountByLogin', 'alice'))?.id ?? ''
+async function userId(): Promise<string> {
+  return (await server.deps.store.find('userByLogin', 'alice'))?.id ?? ''
 }
 
 async function forgetPasskeys(): Promise<void> {
-  for (const { id } of await server.deps.store.listOf('passkey', await accountId()))
+  for (const { id } of await server.deps.store.listOf('passkey', await userId()))
     await server.deps.store.write({ op: 'deletePasskey', passkeyId: id })
 }
 
 /** Whether the person puts a finger on the reader: while they do not, nothing is offered by itself either. */
-async function finger({ authenticator, authenticatorId }: Device, enabled: boolean): Promise<void> {
+async function finger({ authenticator, authenticatorId }: KnownBrowser, enabled: boolean): Promise<void> {
   await authenticator.send('WebAuthn.setAutomaticPresenceSimulation', { authenticatorId, enabled })
 }
 
 /** Presses the button for a passkey, the finger on the reader. */
-async function usePasskey(here: Device, label: string): Promise<void> {
+async function usePasskey(here: KnownBrowser, label: string): Promise<void> {
   await here.page.getByRole('button', { name: label }).waitFor()
   await finger(here, true)
   await here.page.getByRole('button', { name: label }).click()
@@ -73,7 +73,7 @@ async function signIn(page: Page): Promise<void> {
   await page.getByRole('button', { name: 'Sign in', exact: true }).click()
 }
 
-async function addPasskey({ page }: Device, name: string): Promise<void> {
+async function addPasskey({ page }: KnownBrowser, name: string): Promise<void> {
   await page.goto(`${server.issuer}/account/passkeys`)
   if (page.url().includes('/login')) await signIn(page)
   await page.getByLabel('What to call it').fill(name)
@@ -82,7 +82,7 @@ async function addPasskey({ page }: Device, name: string): Promise<void> {
 }
 
 /** Forgets who is signed in, and leaves the device as it is: nobody touches it. */
-async function signOut(here: Device): Promise<void> {
+async function signOut(here: KnownBrowser): Promise<void> {
   await here.context.clearCookies()
   await finger(here, false)
 }
@@ -90,7 +90,7 @@ async function signOut(here: Device): Promise<void> {
 const portal = await integrate(server, { consent: 'skip' })
 
 /** The ID Token of a client that is first party, once the browser comes back to it. */
-async function idTokenAfter(here: Device, fields: Fields, act: () => Promise<void>) {
+async function idTokenAfter(here: KnownBrowser, fields: Fields, act: () => Promise<void>) {
   const called = here.page.waitForRequest((request) => request.url().startsWith(portal.redirectUri))
   await here.page.goto(authorizationUrl(server, portal, fields)).catch(() => undefined)
   await act()
@@ -116,7 +116,7 @@ t.test('a passkey is made, and signs its person in without a name and a password
   await here.page.getByRole('heading', { name: 'You may close this page' }).waitFor()
   const answer = await exchange(server, client, client.calls.at(-1)?.parameters['code'] ?? '')
   const { id_token: idToken } = (await answer.json()) as Tokens
-  t.match(claimsOf(idToken), { sub: await accountId(), acr: 'phr', amr: ['pop', 'user', 'mfa'] })
+  t.match(claimsOf(idToken), { sub: await userId(), acr: 'phr', amr: ['pop', 'user', 'mfa'] })
   t.same(here.blocked, [])
 })
 
@@ -126,7 +126,7 @@ t.test('the field for the name offers passkeys by itself', async (t) => {
   await signOut(here)
   await finger(here, true)
   const token = await idTokenAfter(here, {}, async () => {})
-  t.match(token, { sub: await accountId(), amr: ['pop', 'user', 'mfa'] })
+  t.match(token, { sub: await userId(), amr: ['pop', 'user', 'mfa'] })
 })
 
 t.test('a browser without a passkey says so, and the password still works', async (t) => {
@@ -164,13 +164,13 @@ t.test('a copy of a passkey is refused, and told in the audit log', async (t) =>
   const here = await device(t)
   await addPasskey(here, 'Copied')
   await signOut(here)
-  const [passkey] = await server.deps.store.listOf('passkey', await accountId())
+  const [passkey] = await server.deps.store.listOf('passkey', await userId())
   if (passkey === undefined) throw new Error('no passkey')
   await server.deps.store.write({ op: 'updatePasskey', passkey: { ...passkey, counter: 1_000_000 } })
   await here.page.goto(authorizationUrl(server, portal))
   await usePasskey(here, 'Sign in with a passkey')
   await here.page.getByText('in a way that only a copy could be').waitFor()
-  const events = await server.deps.store.audit({ since: 0, accountId: await accountId(), limit: 50 })
+  const events = await server.deps.store.audit({ since: 0, userId: await userId(), limit: 50 })
   t.ok(events.some(({ name }) => name === 'passkey-copied'))
   t.equal(
     (await here.context.cookies()).some(({ name }) => name === 'lychgate_session'),

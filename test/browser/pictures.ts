@@ -15,7 +15,7 @@ import { launchBrowser } from '../helpers/chromium.ts'
 import { hostile, ordinary, type Sample } from '../http/page-samples.ts'
 import { buildSamples, sampleConfig } from '../http/read-page.ts'
 
-interface Look {
+interface Theme {
   readonly width: number
   readonly colorScheme: 'light' | 'dark'
   readonly locale?: string
@@ -25,13 +25,13 @@ interface Look {
 
 const schemes = ['light', 'dark'] as const
 /** Every page and state is seen in each of them. */
-const looks: readonly Look[] = [320, 360, 900, 1280].flatMap((width) =>
+const looks: readonly Theme[] = [320, 360, 900, 1280].flatMap((width) =>
   schemes.map((colorScheme) => ({ width, colorScheme })),
 )
 /** axe looks at a document more than at its window: the widths between find it nothing new. */
 const judgedWidths: readonly number[] = [320, 900]
 /** And in these: right to left, long words, no spaces, own colours, paper. */
-const furtherLooks: readonly Look[] = [
+const furtherLooks: readonly Theme[] = [
   { width: 320, colorScheme: 'dark', locale: 'ar' },
   { width: 900, colorScheme: 'light', locale: 'ar' },
   { width: 320, colorScheme: 'light', locale: 'de' },
@@ -89,7 +89,7 @@ process.exitCode = problems === 0 ? 0 : 1
 async function takePictures(
   samples: Readonly<Record<string, Sample>>,
   config: typeof sampleConfig,
-  looks: readonly Look[],
+  looks: readonly Theme[],
 ): Promise<void> {
   const app = await buildSamples(samples, '', config)
   const address = await app.listen({ port: 0, host: '127.0.0.1' })
@@ -107,7 +107,7 @@ async function takePictures(
   await app.close()
 }
 
-async function openPage({ width, colorScheme, locale, forcedColors, media }: Look): Promise<Page> {
+async function openPage({ width, colorScheme, locale, forcedColors, media }: Theme): Promise<Page> {
   const options: BrowserContextOptions = {
     viewport: { width, height: 800 },
     colorScheme,
@@ -121,7 +121,7 @@ async function openPage({ width, colorScheme, locale, forcedColors, media }: Loo
   return page
 }
 
-async function takePicture(page: Page, url: string, name: string, look: Look): Promise<void> {
+async function takePicture(page: Page, url: string, name: string, look: Theme): Promise<void> {
   const { width, colorScheme, ...others } = look
   const picture = `${[name, width, colorScheme, ...Object.values(others)].join('-')}.png`
   const complain = (problem: string) => {

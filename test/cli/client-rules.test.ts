@@ -15,7 +15,7 @@ import {
 } from '../helpers/flow.ts'
 import { devAlice, startProcess } from '../helpers/process.ts'
 import { UserAgent } from '../helpers/user-agent.ts'
-import { assertRefused, json } from '../helpers/wire.ts'
+import { assertRejected, json } from '../helpers/wire.ts'
 
 const data = newFolder(t)
 const { server } = await startProcess(t, data)
@@ -105,7 +105,7 @@ t.test('a rotated secret is dead at once, and the new one works', async (t) => {
   const code = await codeOf(app)
   const { stdout } = await run(['client', 'rotate-secret', app.id, '--yes', '--data', data, '--json'])
   const renewed: TestClient = { ...app, secret: JSON.parse(stdout).client_secret }
-  await assertRefused(t, await exchange(server, app, code), 'invalid_client')
+  await assertRejected(t, await exchange(server, app, code), 'invalid_client')
   t.equal((await exchange(server, renewed, code)).status, 200)
 })
 
@@ -120,7 +120,7 @@ t.test(
     t.equal((await callApi(server, '/api/oauth/userinfo', access)).status, 200)
     t.equal((await run(['client', 'remove', app.id, '--yes', '--data', data])).code, 0)
     t.equal((await callApi(server, '/api/oauth/userinfo', access)).status, 401)
-    await assertRefused(t, await refresh(server, app, token), 'invalid_client')
+    await assertRejected(t, await refresh(server, app, token), 'invalid_client')
     const response = await authorize(server, app)
     t.equal(response.status, 400)
     t.equal(response.headers.get('location'), null)
@@ -140,6 +140,6 @@ t.test('a resource server learns about the tokens of its API and gets none itsel
   const asking = await authorize(server, { ...api, redirectUri: callback })
   t.equal(asking.status, 400)
   t.equal(asking.headers.get('location'), null)
-  await assertRefused(t, await refresh(server, api, refreshToken), 'unauthorized_client')
+  await assertRejected(t, await refresh(server, api, refreshToken), 'unauthorized_client')
   t.equal((await refresh(server, app, refreshToken)).status, 200, 'which is left as it was')
 })

@@ -13,7 +13,7 @@ t.test('a mail server that lets us in is fine, and gets no letter', async (t) =>
   const { host } = new URL(mailbox.url)
   const said = `${host} takes letters from a@b.example`
   t.strictSame(await findings(mailbox.url), [{ check: 'mail', level: 'ok', said }])
-  t.equal(mailbox.letters.length, 0)
+  t.equal(mailbox.emails.length, 0)
 })
 
 t.test('one that does not is a problem, and its password is told to nobody', async (t) => {

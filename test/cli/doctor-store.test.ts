@@ -13,7 +13,7 @@ import Database from 'better-sqlite3'
 import t, { type Test } from 'tap'
 import { examineDatabaseClock } from '../../src/cli/doctor/clock.ts'
 import type { Finding } from '../../src/cli/doctor/finding.ts'
-import { seedPeople } from '../../src/dev/people.ts'
+import { seedUsers } from '../../src/dev/users.ts'
 import { addIntegration } from '../../src/domain/integration.ts'
 import { openStore } from '../../src/storage/open.ts'
 import { systemClock } from '../../src/system.ts'
@@ -279,7 +279,7 @@ t.test('a client that may leave PKCE out is found, with the command that changes
 t.test('people of the development server in a production store are found', async (t) => {
   const data = healthyFolder(t)
   const store = await openStore(`sqlite:${data}/lychgate.db`)
-  await seedPeople(store, systemClock)
+  await seedUsers(store, systemClock)
   await store.close()
   t.match(await faults(data), [
     {

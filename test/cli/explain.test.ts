@@ -177,10 +177,10 @@ t.test('a client secret is found by its hash, and never printed', async (t) => {
 
 t.test('a one-time link says whom it is for while it works, and nothing afterwards', async (t) => {
   const { store, config, random } = server.deps
-  const { id: accountId } = (await store.find('accountByLogin', 'alice')) ?? { id: '' }
-  const occasion = { by: 'operator', at: server.now() } as const
-  const whom = { purpose: 'password-reset', accountId } as const
-  const { url } = await makeLink({ config, store, random }, whom, occasion)
+  const { id: userId } = (await store.find('userByLogin', 'alice')) ?? { id: '' }
+  const context = { by: 'operator', at: server.now() } as const
+  const whom = { purpose: 'password-reset', userId } as const
+  const { url } = await makeLink({ config, store, random }, whom, context)
   const code = new URL(url).searchParams.get('code') ?? ''
   const stored = { purpose: 'password-reset', username: 'alice' }
   t.match(await explained(code), { kind: 'one-time link', active: true, stored })

@@ -1,7 +1,7 @@
 import type { ChildProcess } from 'node:child_process'
 import t from 'tap'
-import { linkForFirstPerson } from '../../src/cli/first-person.ts'
-import { createAccount } from '../../src/domain/account.ts'
+import { linkForFirstUser } from '../../src/cli/first-user.ts'
+import { createUser } from '../../src/domain/user.ts'
 import { openStore } from '../../src/storage/open.ts'
 import { systemRandom } from '../../src/system.ts'
 import { ended, newFolder, start } from '../helpers/command.ts'
@@ -17,7 +17,7 @@ const lifetimes = {
 }
 
 /** Waits until the process has said this on standard error. */
-function says(child: ChildProcess, form: RegExp): Promise<string> {
+function msg(child: ChildProcess, form: RegExp): Promise<string> {
   return new Promise((resolve, reject) => {
     let seen = ''
     child.stderr?.on('data', (chunk) => {
@@ -43,7 +43,7 @@ t.test(
     const child = serve()
     t.teardown(() => child.kill('SIGKILL'))
     const end = ended(child)
-    const url = await says(child, /http\S+\/link\?code=lyc_link_[\w-]{43}(?=\n)/)
+    const url = await msg(child, /http\S+\/link\?code=lyc_link_[\w-]{43}(?=\n)/)
     t.ok(url.startsWith(`${issuer}/link`))
     const agent = new UserAgent(issuer)
     const landing = await agent.open(url)
@@ -72,8 +72,8 @@ t.test(
 t.test('the link of a later start takes the place of the one before, while there is nobody', async (t) => {
   const store = await openStore('sqlite::memory:')
   t.teardown(() => store.close())
-  const config = { issuer: 'https://id.example', lifetimes } as Parameters<typeof linkForFirstPerson>[0]
-  const link = (now: number) => linkForFirstPerson(config, store, () => now, systemRandom)
+  const config = { issuer: 'https://id.example', lifetimes } as Parameters<typeof linkForFirstUser>[0]
+  const link = (now: number) => linkForFirstUser(config, store, () => now, systemRandom)
   const { hashSecret } = await import('../../src/domain/secret.ts')
   const stored = (url = '') => store.find('link', hashSecret(new URL(url).searchParams.get('code') ?? ''))
   const first = await link(100)
@@ -81,7 +81,7 @@ t.test('the link of a later start takes the place of the one before, while there
   const second = await link(101)
   t.equal(await stored(first), undefined)
   t.match(await stored(second), { purpose: 'first-person', createdAt: 101 })
-  const account = createAccount({ username: 'ada' }, systemRandom(16), 102)
-  await store.write({ op: 'insertAccount', account })
+  const user = createUser({ username: 'ada' }, systemRandom(16), 102)
+  await store.write({ op: 'insertUser', user })
   t.equal(await link(103), undefined)
 })

@@ -98,11 +98,11 @@ t.test('grants are listed, shown and revoked: one, those at a client, all of a p
     true,
     true,
   ])
-  const [ofPerson, ofClient] = await operate(
+  const [ofUser, ofClient] = await operate(
     ['grant', 'revoke', '--user', 'alice', '--yes'],
     ['grant', 'revoke', '--client', one.id, '--yes'],
   )
-  t.strictSame([ofPerson?.stdout, ofClient?.stdout], ['revoked  1\n', 'revoked  1\n'])
+  t.strictSame([ofUser?.stdout, ofClient?.stdout], ['revoked  1\n', 'revoked  1\n'])
   t.strictSame(await Promise.all([third, bobs].map(({ access_token }) => works(access_token))), [
     false,
     false,
@@ -120,7 +120,7 @@ t.test('sessions are listed and ended, and tokens go on', async (t) => {
     fields: { scope: 'openid courses:read' },
   })
   await tokensOf(client, { agent: agents[1] as UserAgent })
-  const { id } = (await store.find('accountByLogin', 'alice')) ?? { id: '' }
+  const { id } = (await store.find('userByLogin', 'alice')) ?? { id: '' }
   for (const { id: old } of (await store.listOf('session', id)).slice(0, -2))
     await store.write({ op: 'deleteSession', sessionId: old })
   const asks = async (agent = agents[0] as UserAgent) =>
@@ -178,7 +178,7 @@ t.test('whoever is locked is out with everything, and may come back unlocked', a
 t.test('a person is shown, changed, and signed out of everything', async (t) => {
   const client = await register(server)
   const tokens = await tokensOf(client, { fields: { scope: 'openid profile email courses:read' } })
-  const alices = (await store.find('accountByLogin', 'alice'))?.id ?? ''
+  const alices = (await store.find('userByLogin', 'alice'))?.id ?? ''
   await store.write({
     op: 'putThrottle',
     throttle: { key: rowKeys(alices).others, failures: 7, expiresAt: 4_000_000_000 },
@@ -204,7 +204,7 @@ t.test('a person is shown, changed, and signed out of everything', async (t) => 
   t.match(seen, { name: 'Alice B.', email: 'a@new.example', email_verified: false })
   t.notOk('website' in seen)
   t.ok(await works(tokens.access_token))
-  const { id } = (await store.find('accountByLogin', 'alice')) ?? { id: '' }
+  const { id } = (await store.find('userByLogin', 'alice')) ?? { id: '' }
   const [verified, revoke, factor, passkeys] = await operate(
     ['user', 'set', id, '--email-verified', '--json'],
     ['user', 'revoke', id, '--yes', '--json'],
@@ -222,18 +222,18 @@ t.test('a person is shown, changed, and signed out of everything', async (t) => 
 })
 
 t.test('second factors and passkeys are removed, with an event each', async (t) => {
-  const { id: accountId } = (await store.find('accountByLogin', 'alice')) ?? { id: '' }
+  const { id: userId } = (await store.find('userByLogin', 'alice')) ?? { id: '' }
   const times = { createdAt: 1, usedAt: 1 }
-  const passkey = { accountId, publicKey: 'AAAA', counter: 0, transports: [], backedUp: false, ...times }
+  const passkey = { userId, publicKey: 'AAAA', counter: 0, transports: [], backedUp: false, ...times }
   await store.write(
     {
       op: 'putSecondFactor',
-      secondFactor: { accountId, sealedSecret: 'x', confirmedAt: 1, recoveryHashes: [], createdAt: 1 },
+      secondFactor: { userId, sealedSecret: 'x', confirmedAt: 1, recoveryHashes: [], createdAt: 1 },
     },
     { op: 'insertPasskey', passkey: { ...passkey, id: 'first', name: 'Phone' } },
     { op: 'insertPasskey', passkey: { ...passkey, id: 'second', name: 'Key' } },
   )
-  const session = { id: 'a session', accountId, authenticatedAt: 1, methods: ['pop'], createdAt: 1 }
+  const session = { id: 'a session', userId, authenticatedAt: 1, methods: ['pop'], createdAt: 1 }
   const insertSession = {
     op: 'insertSession',
     session: { ...session, idleExpiresAt: 9e9, expiresAt: 9e9 },
@@ -243,14 +243,14 @@ t.test('second factors and passkeys are removed, with an event each', async (t) 
     ['user', 'show', 'alice'],
     ['user', 'remove-second-factor', 'alice', '--yes'],
   )
-  t.strictSame(await store.listOf('session', accountId), [], 'no session stays that began with a code')
+  t.strictSame(await store.listOf('session', userId), [], 'no session stays that began with a code')
   await store.write(insertSession)
   const [passkeys] = await operate(['user', 'remove-passkeys', 'alice', '--yes'])
-  t.strictSame(await store.listOf('session', accountId), [], 'nor one that began with a passkey')
+  t.strictSame(await store.listOf('session', userId), [], 'nor one that began with a passkey')
   t.match(show?.stdout, /^second factor +one-time codes\npasskeys +2$/m)
   t.match([factor, passkeys], [{ code: 0 }, { code: 0, stdout: /2 passkeys/ }])
-  t.equal(await store.find('secondFactor', accountId), undefined)
-  t.strictSame(await store.listOf('passkey', accountId), [])
+  t.equal(await store.find('secondFactor', userId), undefined)
+  t.strictSame(await store.listOf('passkey', userId), [])
   t.equal((await told('second-factor-removed')).length, 1)
   t.match(await told('passkeys-removed'), [{ facts: { passkeys: 2 } }])
 })

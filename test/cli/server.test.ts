@@ -5,7 +5,7 @@ import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
-import { createAccount } from '../../src/domain/account.ts'
+import { createUser } from '../../src/domain/user.ts'
 import { openStore } from '../../src/storage/open.ts'
 import { type Ended, ended, newFolder, run, start } from '../helpers/command.ts'
 
@@ -106,9 +106,9 @@ t.test('a development server keeps its secret, keys and people, and seeds nobody
   t.equal((await run(['user', 'passwd', 'bob', '--data', data], { input: 'another one' })).code, 0)
   const bob = async () => {
     const store = await openStore(`sqlite:${data}/lychgate.db`)
-    const [account, all] = [await store.find('accountByLogin', 'bob'), await store.list('account')]
+    const [user, all] = [await store.find('userByLogin', 'bob'), await store.list('user')]
     await store.close()
-    return { hash: account?.passwordHash, count: all.length }
+    return { hash: user?.passwordHash, count: all.length }
   }
   const before = await bob()
   t.same(await jwks(), first)
@@ -122,7 +122,7 @@ t.test('the first development person has every claim of profile and email', asyn
   await server.stop('SIGTERM')
   const store = await openStore(`sqlite:${data}/lychgate.db`)
   t.teardown(() => store.close())
-  const alice = await store.find('accountByLogin', 'alice@example.com')
+  const alice = await store.find('userByLogin', 'alice@example.com')
   t.equal(alice?.seeded, true)
   t.match(alice?.claims, { email_verified: true, updated_at: Number, email: 'alice@example.com' })
   const texts = [
@@ -183,7 +183,7 @@ t.test('a production server refuses development people until they are removed', 
   const store = await openStore(`sqlite:${data}/lychgate.db`)
   for (const username of ['alice', 'bob']) {
     const person = { username, passwordHash: '', seeded: true }
-    await store.write({ op: 'insertAccount', account: createAccount(person, randomBytes(16), 1_700_000_000) })
+    await store.write({ op: 'insertUser', user: createUser(person, randomBytes(16), 1_700_000_000) })
   }
   await store.close()
   const port = String(await freePort())

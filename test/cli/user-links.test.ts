@@ -1,7 +1,7 @@
 import t from 'tap'
+import { createI18n } from '../../src/i18n/i18n.ts'
 import { verifyPassword } from '../../src/passwords.ts'
 import { openStore } from '../../src/storage/open.ts'
-import { createTexts } from '../../src/texts/texts.ts'
 import { newFolder } from '../helpers/command.ts'
 import { runAll, runHere } from '../helpers/commands.ts'
 import { startMailbox } from '../helpers/mailbox.ts'
@@ -40,10 +40,10 @@ t.test('without a mail server links are printed, and whoever is invited has no p
   t.match(reset, { code: 0, stdout: /link +http/ })
   t.match(list?.stdout, / alice@example\.org {2}\(no password\)\n$/)
   t.match(show?.stdout, /^password +none yet$/m)
-  const account = await store.find('accountByLogin', 'alice')
-  t.match(account, { id: invited.sub, email: 'alice@example.org', claims: { name: 'Alice' } })
-  t.notOk(account && 'passwordHash' in account)
-  const events = await store.audit({ since: 0, accountId: invited.sub, limit: 10 })
+  const user = await store.find('userByLogin', 'alice')
+  t.match(user, { id: invited.sub, email: 'alice@example.org', claims: { name: 'Alice' } })
+  t.notOk(user && 'passwordHash' in user)
+  const events = await store.audit({ since: 0, userId: invited.sub, limit: 10 })
   t.strictSame(
     events.map(({ name, by }) => `${by} ${name}`),
     ['operator person-invited', 'operator link-made', 'operator link-made', 'operator link-made'],
@@ -67,7 +67,7 @@ t.test('nobody is invited under a name or an address that is no such thing, or i
       [1, 'lychgate: nobody has this user name, e-mail address or sub\n'],
     ],
   )
-  t.equal((await store.list('account')).length, 1)
+  t.equal((await store.list('user')).length, 1)
 })
 
 t.test('with one they are sent, in the language of the person, unless they are to be printed', async (t) => {
@@ -82,18 +82,18 @@ t.test('with one they are sent, in the language of the person, unless they are t
   t.match(said, { username: 'dora@example.org', sent_to: 'dora@example.org', expires_at: Number })
   t.notOk('link' in said)
   t.match(JSON.parse(printed?.stdout ?? ''), { link: /^https:\/\/id\.example\/t\/link\?code=lyc_link_/ })
-  t.equal(mailbox.letters.length, 1)
-  const letter = await mailbox.arrived(1)
-  const german = createTexts({ service: 'Lychgate' }).in('de')
-  t.match(letter, { to: ['dora@example.org'], subject: german.t('mail.invitation.subject').text })
-  t.match(letter.subject, 'Einladung')
-  t.ok(letter.text.startsWith(german.t('mail.hello', { name: 'Dora' }).text))
-  t.match(letter.text, /7.Tage/)
-  t.match(letter.url, /^https:\/\/id\.example\/t\/link\?code=lyc_link_[\w-]{43}$/)
+  t.equal(mailbox.emails.length, 1)
+  const received = await mailbox.arrived(1)
+  const german = createI18n({ service: 'Lychgate' }).in('de')
+  t.match(received, { to: ['dora@example.org'], subject: german.t('mail.invitation.subject').text })
+  t.match(received.subject, 'Einladung')
+  t.ok(received.text.startsWith(german.t('mail.hello', { name: 'Dora' }).text))
+  t.match(received.text, /7.Tage/)
+  t.match(received.url, /^https:\/\/id\.example\/t\/link\?code=lyc_link_[\w-]{43}$/)
 })
 
 t.test('a letter that is not taken is one line, and its link is printed', async (t) => {
-  const deaf = await startMailbox(t, { refuse: true })
+  const deaf = await startMailbox(t, { reject: true })
   const from = { LYCHGATE_MAIL_FROM: 'accounts@example.org' }
   const [refused] = await operate({ LYCHGATE_MAIL_URL: deaf.url, ...from }, ['user', 'reset-link', 'alice'])
   const host = new URL(deaf.url).host
@@ -118,12 +118,12 @@ t.test('a letter that is not taken is one line, and its link is printed', async 
 })
 
 t.test('a new password ends what was granted where the operator says so', async (t) => {
-  const { id: accountId } = (await store.find('accountByLogin', 'alice')) ?? { id: '' }
+  const { id: userId } = (await store.find('userByLogin', 'alice')) ?? { id: '' }
   const line = ['user', 'passwd', 'alice', '--data', data]
   t.match(await runHere([...line, '--disconnect'], { input: 'long enough\n' }), { code: 0 })
-  const account = await store.find('account', accountId)
-  t.ok(await verifyPassword('long enough', account?.passwordHash ?? ''))
-  const events = await store.audit({ since: 0, accountId, name: 'person-password-changed', limit: 9 })
+  const user = await store.find('user', userId)
+  t.ok(await verifyPassword('long enough', user?.passwordHash ?? ''))
+  const events = await store.audit({ since: 0, userId, name: 'person-password-changed', limit: 9 })
   t.match(events, [{ by: 'operator', facts: { disconnected: 'everything' } }])
   const [invited] = await operate({}, ['user', 'invite', 'alice@example.org'])
   t.match(invited, { code: 1, stderr: /^lychgate: this person has a password; lychgate user reset-link/ })

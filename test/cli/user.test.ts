@@ -42,8 +42,8 @@ t.test(
       },
     })
     t.notMatch(result.stdout, /argon2|locale/)
-    const account = await (await opened(t, data)).find('accountByLogin', 'carol@example.com')
-    t.ok(await verifyPassword(password, account?.passwordHash ?? ''))
+    const user = await (await opened(t, data)).find('userByLogin', 'carol@example.com')
+    t.ok(await verifyPassword(password, user?.passwordHash ?? ''))
   },
 )
 
@@ -68,7 +68,7 @@ t.test('a refused person is one line, ends with 1 and is not added', async (t) =
     const result = await run(['user', 'add', ...args, '--data', data], { input })
     t.match(result, { code: 1, stdout: '', stderr: `lychgate: ${line}\n` })
   }
-  t.same(await (await opened(t, data)).list('account'), [])
+  t.same(await (await opened(t, data)).list('user'), [])
 })
 
 t.test('a user name or e-mail address belongs to one person', async (t) => {
@@ -88,14 +88,12 @@ t.test('a new password ends the sessions of the person and of nobody else', asyn
   for (const name of ['frank', 'grace'])
     await run(['user', 'add', name, '--data', data], { input: 'long enough' })
   const store = await opened(t, data)
-  const [frank, grace] = await Promise.all(
-    ['frank', 'grace'].map((name) => store.find('accountByLogin', name)),
-  )
-  for (const account of [frank, grace]) {
+  const [frank, grace] = await Promise.all(['frank', 'grace'].map((name) => store.find('userByLogin', name)))
+  for (const user of [frank, grace]) {
     const times = { authenticatedAt: 1, createdAt: 1, idleExpiresAt: 4_000_000_000, expiresAt: 4_000_000_000 }
     const session = {
-      id: `session of ${account?.username}`,
-      accountId: account?.id ?? '',
+      id: `session of ${user?.username}`,
+      userId: user?.id ?? '',
       methods: ['pwd'],
       ...times,
     }
@@ -103,10 +101,10 @@ t.test('a new password ends the sessions of the person and of nobody else', asyn
   }
   const result = await run(['user', 'passwd', 'Frank', '--data', data], { input: 'another one' })
   t.match(result, { code: 0, stdout: 'changed  frank\n' })
-  const changed = await store.find('accountByLogin', 'frank')
+  const changed = await store.find('userByLogin', 'frank')
   t.ok(await verifyPassword('another one', changed?.passwordHash ?? ''))
   t.equal(await store.find('session', 'session of frank'), undefined)
-  t.match(await store.find('session', 'session of grace'), { accountId: grace?.id })
+  t.match(await store.find('session', 'session of grace'), { userId: grace?.id })
 })
 
 t.test('a person who is removed and added again is somebody else', async (t) => {

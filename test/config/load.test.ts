@@ -17,7 +17,7 @@ function fileOf(t: Test, text: string): string {
   return file
 }
 
-function refusalOf(sources: Partial<ConfigSources>): string {
+function errorOf(sources: Partial<ConfigSources>): string {
   try {
     loadConfig({ mode: 'dev', ...sources })
   } catch (error) {
@@ -154,7 +154,7 @@ const refusedVariables: [Record<string, string>, string][] = [
 ]
 for (const [environment, line] of refusedVariables) {
   t.test(`the environment ${Object.keys(environment)} is refused: ${line}`, async (t) => {
-    t.equal(refusalOf({ environment }), line)
+    t.equal(errorOf({ environment }), line)
   })
 }
 
@@ -195,25 +195,25 @@ const refusedFiles: [string, string][] = [
 for (const [text, line] of refusedFiles) {
   t.test(`the file ${JSON.stringify(text)} is refused: ${line}`, async (t) => {
     const file = fileOf(t, text)
-    const refusal = refusalOf({ file }).replaceAll(file, 'FILE')
-    t.equal(line.includes('YAML') ? refusal.slice(0, line.length) : refusal, line)
-    t.notMatch(refusal, /\n/, 'one line')
+    const rejection = errorOf({ file }).replaceAll(file, 'FILE')
+    t.equal(line.includes('YAML') ? rejection.slice(0, line.length) : rejection, line)
+    t.notMatch(rejection, /\n/, 'one line')
   })
 }
 
 t.test('a value from a variable inside a broken section leaves the refusal to the file', async (t) => {
   const environment = { LYCHGATE_LIFETIMES_CODE_SECONDS: '5' }
-  t.match(refusalOf({ file: fileOf(t, 'lifetimes: soon'), environment }), /^lifetimes \(.*must be a section/)
+  t.match(errorOf({ file: fileOf(t, 'lifetimes: soon'), environment }), /^lifetimes \(.*must be a section/)
 })
 
 t.test('a wrong flag is named as a flag', async (t) => {
-  t.equal(refusalOf({ flags: { port: 'x' } }), 'port (--port): must be an integer from 0 to 65535, not "x"')
+  t.equal(errorOf({ flags: { port: 'x' } }), 'port (--port): must be an integer from 0 to 65535, not "x"')
 })
 
 t.test('no refusal shows the secret or the address of the store', async (t) => {
-  const refusal = refusalOf({ environment: { LYCHGATE_STORE: 'mysql://u:hunter2@db' } })
-  t.equal(refusal, 'store: must be sqlite:<file> or postgres://<user>@<host>/<database>')
-  t.notMatch(refusalOf({ environment: { LYCHGATE_SECRET: 'hunter2' } }), /hunter2/)
+  const rejection = errorOf({ environment: { LYCHGATE_STORE: 'mysql://u:hunter2@db' } })
+  t.equal(rejection, 'store: must be sqlite:<file> or postgres://<user>@<host>/<database>')
+  t.notMatch(errorOf({ environment: { LYCHGATE_SECRET: 'hunter2' } }), /hunter2/)
 })
 
 t.test('a store of several hosts is refused, whichever way they are named', async (t) => {
@@ -225,7 +225,7 @@ t.test('a store of several hosts is refused, whichever way they are named', asyn
     'postgres://a/lychgate?port=5432,5433',
   ]) {
     t.equal(
-      refusalOf({ environment: { LYCHGATE_STORE: store } }),
+      errorOf({ environment: { LYCHGATE_STORE: store } }),
       'store: names several hosts, which is not supported; name one address that leads to the primary, such as that of HAProxy',
       store,
     )
@@ -267,7 +267,7 @@ const issuers: [string, string][] = [
 ]
 for (const [issuer, line] of issuers) {
   t.test(`the issuer ${issuer} is ${line}`, async (t) => {
-    t.equal(refusalOf({ flags: { issuer } }), line)
+    t.equal(errorOf({ flags: { issuer } }), line)
   })
 }
 
@@ -343,12 +343,12 @@ const inconsistent: [string, string][] = [
 ]
 for (const [text, line] of inconsistent) {
   t.test(`the file ${JSON.stringify(text).slice(0, 70)} is inconsistent: ${line}`, async (t) => {
-    t.equal(refusalOf({ file: fileOf(t, text) }).slice(0, line.length), line)
+    t.equal(errorOf({ file: fileOf(t, text) }).slice(0, line.length), line)
   })
 }
 
 t.test('a production server needs a secret', async (t) => {
-  t.match(refusalOf({ mode: 'serve' }), /^secret: is missing; set LYCHGATE_SECRET or LYCHGATE_SECRET_FILE/)
+  t.match(errorOf({ mode: 'serve' }), /^secret: is missing; set LYCHGATE_SECRET or LYCHGATE_SECRET_FILE/)
   const environment = { LYCHGATE_SECRET: secret }
   t.equal(loadConfig({ mode: 'serve', environment, flags: { issuer: 'https://a.example' } }).mode, 'serve')
 })

@@ -1,6 +1,6 @@
 import t from 'tap'
 import { callApi } from '../helpers/flow.ts'
-import { assertRefused, json, startFlow } from '../helpers/wire.ts'
+import { assertRejected, json, startFlow } from '../helpers/wire.ts'
 
 const { server, client, tokens } = await startFlow(t)
 const page = 'https://app.example'
@@ -82,9 +82,9 @@ t.test('a path says which methods it has', async (t) => {
   for (const [method, path, allow] of table) {
     const response = await fetch(server.issuer + path, { method })
     t.equal(response.headers.get('allow'), allow, `${method} ${path}`)
-    await assertRefused(t, response, 'invalid_request', 405, `${method} ${path}`)
+    await assertRejected(t, response, 'invalid_request', 405, `${method} ${path}`)
   }
-  await assertRefused(t, await fetch(`${server.issuer}/api/nothing`), 'invalid_request', 404)
+  await assertRejected(t, await fetch(`${server.issuer}/api/nothing`), 'invalid_request', 404)
 })
 
 t.test('a page reads the challenge of a refused call', async (t) => {

@@ -19,7 +19,7 @@ import {
 } from '../helpers/flow.ts'
 import { startServer } from '../helpers/server.ts'
 import { UserAgent } from '../helpers/user-agent.ts'
-import { assertRefused, json } from '../helpers/wire.ts'
+import { assertRejected, json } from '../helpers/wire.ts'
 
 t.test(
   '[rfc6749-10.3-tokens-protected-at-rest] [rfc9700-4.9.2-rs-token-hygiene] neither the database nor the log has a usable secret in it',
@@ -90,7 +90,7 @@ t.test(
     }
     const session: Session = {
       id: 'x',
-      accountId: 'person_x',
+      userId: 'person_x',
       authenticatedAt: now,
       methods: ['pwd'],
       createdAt: now,
@@ -130,7 +130,7 @@ t.test(
       [await callApi(server, '/api/courses', 'x'), 'invalid_token', 401],
     ]
     for (const [response, error, status] of refused)
-      await assertRefused(t, response, error, status, response.url)
+      await assertRejected(t, response, error, status, response.url)
   },
 )
 

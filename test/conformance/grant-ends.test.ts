@@ -3,7 +3,7 @@ import { setTimeout as wait } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import { openHandle } from '../../src/domain/handle.ts'
 import { exchange, obtainCode, refresh, register, type TestClient, type Tokens } from '../helpers/flow.ts'
-import { assertRefused, introspect, isAlive, startFlow } from '../helpers/wire.ts'
+import { assertRejected, introspect, isAlive, startFlow } from '../helpers/wire.ts'
 
 const [idle, absolute, access, brief] = [100, 250, 3600, 60]
 const short = 'https://short.example/api'
@@ -57,7 +57,7 @@ t.test(
     const { exp, iat } = await introspect(server, client, latest.refresh_token)
     t.ok(Number(exp) - Number(iat) <= absolute - 240, 'the end of the approval, not the idle time')
     await sleep(t, idle)
-    await assertRefused(t, await refresh(server, client, latest.refresh_token), 'invalid_grant')
+    await assertRejected(t, await refresh(server, client, latest.refresh_token), 'invalid_grant')
     t.ok(await isAlive(server, latest.access_token))
     server.advance(access - idle - 20)
     t.ok(await isAlive(server, latest.access_token), 'to its end')

@@ -264,7 +264,7 @@ t.test(
     const { csrf = '' } = Object.fromEntries(bodyOf(page))
     const other = Object.fromEntries(bodyOf(await consentPage()))['csrf'] ?? ''
     const stranger = await signedIn(server, client, bob)
-    const refusals = [
+    const rejections = [
       [await forge(page, person, { csrf: undefined }), 403],
       [await forge(page, person, { csrf: '' }), 403],
       [await forge(page, person, { csrf: 'wrong' }), 403],
@@ -276,7 +276,7 @@ t.test(
       [await forge(page, person, {}, { 'sec-fetch-site': 'cross-site' }), 403],
       [await forge(page, person, {}, { 'sec-fetch-site': 'same-site' }), 403],
     ] as const
-    for (const [response, status] of refusals) {
+    for (const [response, status] of rejections) {
       t.equal(response.status, status)
       t.equal(response.headers.get('location'), null)
       t.match(response.headers.get('content-type'), 'text/html')

@@ -1,7 +1,7 @@
 import { availableParallelism } from 'node:os'
 import { setTimeout as wait } from 'node:timers/promises'
 import t from 'tap'
-import { changePassword, createAccount } from '../../src/domain/account.ts'
+import { changePassword, createUser } from '../../src/domain/user.ts'
 import { hashPassword } from '../../src/passwords.ts'
 import { systemRandom } from '../../src/system.ts'
 import { ask, bodyOf, integrate, pageOf, place, sentAway, signedIn, title } from '../helpers/authorization.ts'
@@ -52,8 +52,8 @@ t.test('a name nobody has looks like a wrong password', async (t) => {
   // Nor does somebody look different who has passkeys alone.
   const { store, random } = server.deps
   await store.write({
-    op: 'insertAccount',
-    account: createAccount({ username: 'zoe-of-tests' }, random(16), server.now()),
+    op: 'insertUser',
+    user: createUser({ username: 'zoe-of-tests' }, random(16), server.now()),
   })
   t.same(await shown('zoe-of-tests'), wrong)
   for (const name of ['', ' ', 'x'.repeat(300), 'a\u200bb', "' or 1=1 --"]) {
@@ -217,7 +217,7 @@ t.test('a sign-in that was under way when the password changed comes to nothing'
   const { agent, page } = await open(new UserAgent(own.issuer))
   const { store } = own.deps
   const passwordHash = await hashPassword('another password', systemRandom)
-  const person = await store.find('accountByLogin', 'alice')
+  const person = await store.find('userByLogin', 'alice')
   if (person === undefined) throw new Error('alice is there')
   // Passwords are checked a few at a time: hers waits behind these, with her old hash read already.
   const crowd = others.map((other, index) =>
@@ -225,7 +225,7 @@ t.test('a sign-in that was under way when the password changed comes to nothing'
   )
   const late = agent.submit(page, alice)
   await wait(30)
-  await store.transact('account', person.id, () => changePassword(person, passwordHash, own.now()))
+  await store.transact('user', person.id, () => changePassword(person, passwordHash, own.now()))
   t.equal(pageOf(await late).status, 400)
   await Promise.all(crowd)
   t.equal(agent.cookies.has('lychgate_session'), false)
@@ -244,7 +244,7 @@ t.test('Switch on the consent page signs somebody else in, and the code is their
   t.notMatch(asBob.html, 'alice')
   const { code = '' } = sentAway(await agent.submit(asBob, { decision: 'approve' }))
   const tokens = (await (await exchange(server, client, code)).json()) as { id_token: string }
-  t.equal(claimsOf(tokens.id_token)['sub'], (await server.deps.store.find('accountByLogin', 'bob'))?.id)
+  t.equal(claimsOf(tokens.id_token)['sub'], (await server.deps.store.find('userByLogin', 'bob'))?.id)
 })
 
 t.test(

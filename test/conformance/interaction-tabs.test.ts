@@ -33,7 +33,7 @@ t.test('the account on the button is the one that is chosen, whoever signs in in
   t.ok('code' in sentAway(await person.submit(login, bob)))
   const chosen = sentAway(await person.submit(choice, pick(choice)))
   const tokens = (await (await exchange(server, portal, chosen['code'] ?? '')).json()) as Tokens
-  const alice = await server.deps.store.find('accountByLogin', 'alice')
+  const alice = await server.deps.store.find('userByLogin', 'alice')
   t.equal(claimsOf(tokens.id_token)['sub'], alice?.id)
 })
 
@@ -48,6 +48,6 @@ t.test('an account signed out in a second tab is not chosen: the page shows who 
   await person.submit(out, { decision: 'sign-out' })
   const left = pageOf(await person.submit(both, pick(both, 'bob')))
   t.equal(title(left), 'Choose an account')
-  t.strictSame(pick(left, 'bob'), { account: '' })
+  t.strictSame(pick(left, 'bob'), { user: '' })
   t.equal(place(await person.submit(left, pick(left, 'alice'))), 'sent to https://portal.example')
 })

@@ -2,7 +2,7 @@ import t from 'tap'
 import { ask, offeredScope, pageOf, title } from '../helpers/authorization.ts'
 import { exchange, obtainCode, obtainTokens, postAs, refresh, register } from '../helpers/flow.ts'
 import { bob } from '../helpers/server.ts'
-import { assertRefused, isAlive, json, startFlow } from '../helpers/wire.ts'
+import { assertRejected, isAlive, json, startFlow } from '../helpers/wire.ts'
 
 const { server, client, agent, tokens } = await startFlow(t)
 
@@ -26,7 +26,7 @@ t.test(
   async (t) => {
     const { refresh_token: token } = await tokens()
     const other = await register(server)
-    await assertRefused(t, await refresh(server, other, token), 'invalid_grant', 400, 'another client')
+    await assertRejected(t, await refresh(server, other, token), 'invalid_grant', 400, 'another client')
     const rotated = await json(await refresh(server, client, token))
     t.type(rotated['refresh_token'], 'string', 'and the token was not used up by it')
     const { refresh_token: survivor } = await tokens()
@@ -35,7 +35,7 @@ t.test(
     })
     t.equal(revoked.status, 200)
     const dead = await refresh(server, client, String(rotated['refresh_token']))
-    await assertRefused(t, dead, 'invalid_grant', 400, 'a revoked grant')
+    await assertRejected(t, dead, 'invalid_grant', 400, 'a revoked grant')
     t.notOk(await isAlive(server, String(rotated['access_token'])))
     t.equal((await refresh(server, client, survivor)).status, 200, 'another grant of the same client goes on')
   },
@@ -45,9 +45,9 @@ t.test('[oauth21-4.3.1-grant-active] the tokens of a person who was removed are 
   const theirs = await obtainTokens(server, client, { person: bob })
   const { refresh_token: other } = await tokens()
   t.ok(await isAlive(server, theirs.access_token))
-  const account = await server.deps.store.find('accountByLogin', bob.username)
-  await server.deps.store.write({ op: 'deleteAccount', accountId: account?.id ?? '' })
-  await assertRefused(t, await refresh(server, client, theirs.refresh_token), 'invalid_grant')
+  const user = await server.deps.store.find('userByLogin', bob.username)
+  await server.deps.store.write({ op: 'deleteUser', userId: user?.id ?? '' })
+  await assertRejected(t, await refresh(server, client, theirs.refresh_token), 'invalid_grant')
   t.notOk(await isAlive(server, theirs.access_token))
   t.equal((await refresh(server, client, other)).status, 200, 'those of others are not')
 })
@@ -57,8 +57,8 @@ t.test(
   async (t) => {
     const code = await obtainCode(server, client, { agent })
     const { refresh_token: token } = await json(await exchange(server, client, code))
-    await assertRefused(t, await exchange(server, client, code), 'invalid_grant')
-    await assertRefused(t, await refresh(server, client, String(token)), 'invalid_grant')
+    await assertRejected(t, await exchange(server, client, code), 'invalid_grant')
+    await assertRejected(t, await refresh(server, client, String(token)), 'invalid_grant')
   },
 )
 

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { createRemoteJWKSet, decodeJwt, decodeProtectedHeader, jwtVerify } from 'jose'
 import t from 'tap'
-import { createAccount } from '../../src/domain/account.ts'
+import { createUser } from '../../src/domain/user.ts'
 import {
   answerOf,
   authorizationUrl,
@@ -203,15 +203,15 @@ t.test(
     const two = claimsOf(theirs.id_token)['sub']
     t.not(two, one)
     const { store, clock } = server.deps
-    const account = await store.find('accountByLogin', 'bob')
-    if (account === undefined) throw new Error('bob is there')
-    await store.write({ op: 'deleteAccount', accountId: account.id })
-    const again = createAccount(
-      { username: 'bob', passwordHash: account.passwordHash ?? '' },
+    const user = await store.find('userByLogin', 'bob')
+    if (user === undefined) throw new Error('bob is there')
+    await store.write({ op: 'deleteUser', userId: user.id })
+    const again = createUser(
+      { username: 'bob', passwordHash: user.passwordHash ?? '' },
       server.deps.random(16),
       clock(),
     )
-    await store.write({ op: 'insertAccount', account: again })
+    await store.write({ op: 'insertUser', user: again })
     const reborn = await obtainTokens(server, client, { person: bob })
     t.not(claimsOf(reborn.id_token)['sub'], two)
   },

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { ask, assertRefused, loopback, registrationAt } from '../helpers/registration.ts'
+import { ask, assertRejected, loopback, registrationAt } from '../helpers/registration.ts'
 import { startServer } from '../helpers/server.ts'
 
 const { issuer } = await startServer(t)
@@ -24,25 +24,25 @@ t.test(
 t.test('[oidc-reg-2-native-redirects] a native client has no redirect off this computer', async (t) => {
   for (const uri of ['https://x/cb', 'http://x/cb']) {
     const answer = await post({ application_type: 'native', redirect_uris: [uri] })
-    assertRefused(t, answer, 'invalid_redirect_uri', uri)
+    assertRejected(t, answer, 'invalid_redirect_uri', uri)
   }
 })
 
 t.test('[oidc-reg-2-application-type-values] application_type is native or web', async (t) => {
   const answer = await post({ redirect_uris: [loopback], application_type: 'desktop' })
-  assertRefused(t, answer, 'invalid_client_metadata', 'desktop')
+  assertRejected(t, answer, 'invalid_client_metadata', 'desktop')
 })
 
 t.test('an ID Token algorithm that the server does not have is refused', async (t) => {
   for (const algorithm of ['XYZ', 'none', 'HS256']) {
     const answer = await post({ redirect_uris: [loopback], id_token_signed_response_alg: algorithm })
-    assertRefused(t, answer, 'invalid_client_metadata', algorithm)
+    assertRejected(t, answer, 'invalid_client_metadata', algorithm)
   }
 })
 
 t.test('[oidc-reg-2-subject-type] subject_type is public', async (t) => {
   const answer = await post({ redirect_uris: [loopback], subject_type: 'pairwise' })
-  assertRefused(t, answer, 'invalid_client_metadata', 'pairwise')
+  assertRejected(t, answer, 'invalid_client_metadata', 'pairwise')
   await register({ subject_type: 'public' })
 })
 
@@ -63,5 +63,5 @@ t.test('[oidc-reg-3-cors] pages of other origins may register', async (t) => {
 
 t.test('[rfc7523-2.2-registration] private_key_jwt without keys is refused', async (t) => {
   const answer = await post({ redirect_uris: [loopback], token_endpoint_auth_method: 'private_key_jwt' })
-  assertRefused(t, answer, 'invalid_client_metadata', 'private_key_jwt')
+  assertRejected(t, answer, 'invalid_client_metadata', 'private_key_jwt')
 })

@@ -2,7 +2,7 @@ import t from 'tap'
 import { callApi, claimsOf, obtainTokens, refresh, register, type Tokens } from '../helpers/flow.ts'
 import { bob } from '../helpers/server.ts'
 import { UserAgent } from '../helpers/user-agent.ts'
-import { assertRefused, challengeOf, json, startFlow } from '../helpers/wire.ts'
+import { assertRejected, challengeOf, json, startFlow } from '../helpers/wire.ts'
 
 const lessons = 'https://lessons.example/api'
 const { server, client, tokens } = await startFlow(t, {
@@ -99,11 +99,11 @@ t.test(
       'sub',
       'updated_at',
     ])
-    const account = await server.deps.store.find('accountByLogin', 'bob')
-    if (account === undefined) throw new Error('bob is there')
-    const { email: _email, ...person } = account
+    const user = await server.deps.store.find('userByLogin', 'bob')
+    if (user === undefined) throw new Error('bob is there')
+    const { email: _email, ...person } = user
     const bare = { name: 'Bob', nickname: '', preferred_username: 'bob', updated_at: 1 }
-    await server.deps.store.write({ op: 'updateAccount', account: { ...person, claims: bare } })
+    await server.deps.store.write({ op: 'updateUser', user: { ...person, claims: bare } })
     t.strictSame(Object.keys(await claims(token)).sort(), ['name', 'preferred_username', 'sub', 'updated_at'])
   },
 )
@@ -137,9 +137,9 @@ t.test(
     const headers = { authorization: `Bearer ${token}` }
     const both = await fetch(url, { method: 'POST', headers, body })
     t.equal(challengeOf(both).params['error'], 'invalid_request')
-    await assertRefused(t, both, 'invalid_request')
+    await assertRejected(t, both, 'invalid_request')
     const twice = new URLSearchParams([...body, ...body])
-    await assertRefused(t, await fetch(url, { method: 'POST', body: twice }), 'invalid_request')
+    await assertRejected(t, await fetch(url, { method: 'POST', body: twice }), 'invalid_request')
   },
 )
 
@@ -153,10 +153,10 @@ t.test(
       headers: json,
       body: JSON.stringify({ access_token: token }),
     })
-    await assertRefused(t, asJson, 'invalid_request', 415)
+    await assertRejected(t, asJson, 'invalid_request', 415)
     const multipart = new FormData()
     multipart.append('access_token', token)
-    await assertRefused(t, await fetch(url, { method: 'POST', body: multipart }), 'invalid_request', 415)
+    await assertRejected(t, await fetch(url, { method: 'POST', body: multipart }), 'invalid_request', 415)
     for (const method of ['GET', 'POST']) {
       const response = await fetch(`${url}?access_token=${token}`, { method })
       t.equal(response.status, 401)
@@ -196,7 +196,7 @@ t.test('[oidc-core-5.3-requires-openid] a token without openid is not enough', a
         scheme: 'Bearer',
         params: { error: 'insufficient_scope', scope: 'openid' },
       })
-      await assertRefused(t, response, 'insufficient_scope', 403)
+      await assertRejected(t, response, 'insufficient_scope', 403)
     }
   }
   t.equal((await callApi(server, path, token)).status, 200)
@@ -209,10 +209,10 @@ t.test('[oidc-core-5.3.3-error] a token that is not alive, or for another API, i
     for (const method of ['GET', 'POST']) {
       const response = await callApi(server, path, token, { method })
       t.match(challengeOf(response), { scheme: 'Bearer', params: { error: 'invalid_token' } })
-      await assertRefused(t, response, 'invalid_token', 401)
+      await assertRejected(t, response, 'invalid_token', 401)
     }
     const inForm = await fetch(url, { method: 'POST', body: new URLSearchParams({ access_token: token }) })
-    await assertRefused(t, inForm, 'invalid_token', 401)
+    await assertRejected(t, inForm, 'invalid_token', 401)
   }
 })
 
@@ -237,9 +237,9 @@ t.test('UserInfo follows the account, and ends with it', async (t) => {
   const own = await register(server)
   const agent = new UserAgent(server.issuer)
   const { access_token: token } = await obtainTokens(server, own, { agent, person: bob })
-  const account = await server.deps.store.find('accountByLogin', 'bob')
-  await server.deps.store.write({ op: 'deleteAccount', accountId: account?.id ?? '' })
+  const user = await server.deps.store.find('userByLogin', 'bob')
+  await server.deps.store.write({ op: 'deleteUser', userId: user?.id ?? '' })
   const response = await callApi(server, path, token)
   t.equal(challengeOf(response).params['error'], 'invalid_token')
-  await assertRefused(t, response, 'invalid_token', 401)
+  await assertRejected(t, response, 'invalid_token', 401)
 })

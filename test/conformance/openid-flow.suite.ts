@@ -2,7 +2,7 @@
 import t from 'tap'
 import type { Suite } from '../helpers/openid-suite.ts'
 import { UserAgent } from '../helpers/user-agent.ts'
-import { assertRefused, isAlive } from '../helpers/wire.ts'
+import { assertRejected, isAlive } from '../helpers/wire.ts'
 
 export function flowModules({ server, metadata, jwks, client, client2, postClient, ...suite }: Suite): void {
   t.test(
@@ -83,7 +83,7 @@ export function flowModules({ server, metadata, jwks, client, client2, postClien
     async (t) => {
       const { members } = await suite.signIn(t)
       const again = await suite.redeem(members['code'])
-      await assertRefused(t, again, 'invalid_grant')
+      await assertRejected(t, again, 'invalid_grant')
     },
   )
 
@@ -94,9 +94,9 @@ export function flowModules({ server, metadata, jwks, client, client2, postClien
       t.equal(await isAlive(server, tokens.access_token), true)
       server.advance(30)
       t.equal(await isAlive(server, tokens.access_token), true)
-      await assertRefused(t, await suite.redeem(members['code']), 'invalid_grant')
+      await assertRejected(t, await suite.redeem(members['code']), 'invalid_grant')
       t.equal(await isAlive(server, tokens.access_token), false)
-      await assertRefused(t, await suite.refresh(tokens.refresh_token), 'invalid_grant')
+      await assertRejected(t, await suite.refresh(tokens.refresh_token), 'invalid_grant')
     },
   )
 
@@ -126,7 +126,7 @@ export function flowModules({ server, metadata, jwks, client, client2, postClien
           token = tokens.refresh_token
           issuedAt = Number(claims['iat'])
         }
-        await assertRefused(t, await suite.refresh(token, {}, client2), 'invalid_grant')
+        await assertRejected(t, await suite.refresh(token, {}, client2), 'invalid_grant')
         await suite.checkedTokens(t, await suite.refresh(token))
       }
     },

@@ -1,7 +1,7 @@
 import { createRemoteJWKSet, type JSONWebKeySet, jwtVerify } from 'jose'
 import t from 'tap'
 import { register } from '../helpers/flow.ts'
-import { assertRefused, json, startFlow } from '../helpers/wire.ts'
+import { assertRejected, json, startFlow } from '../helpers/wire.ts'
 
 const { server, tokens } = await startFlow(t)
 const url = `${server.issuer}/api/oauth/jwks`
@@ -27,7 +27,7 @@ t.test(
       t.strictSame(Object.keys(key).sort(), ['alg', 'kid', 'kty', 'use', ...members[kty]].sort(), kty)
       t.equal(key.use, 'sig')
     }
-    await assertRefused(t, await fetch(url, { method: 'POST' }), 'invalid_request', 405)
+    await assertRejected(t, await fetch(url, { method: 'POST' }), 'invalid_request', 405)
   },
 )
 

@@ -12,7 +12,7 @@ import {
   type TestClient,
 } from '../helpers/flow.ts'
 import { UserAgent } from '../helpers/user-agent.ts'
-import { addClient, assertRefused, challengeOf, isAlive, json, startFlow } from '../helpers/wire.ts'
+import { addClient, assertRejected, challengeOf, isAlive, json, startFlow } from '../helpers/wire.ts'
 
 const { server, agent } = await startFlow(t)
 const byPost = await register(server, { token_endpoint_auth_method: 'client_secret_post' })
@@ -45,14 +45,14 @@ t.test(
     for (const wrong of [undefined, '', 'wrong', `${client_secret}x`, byBasic.secret]) {
       const response = await redeem(byPost, redeemable, { client_id, client_secret: wrong })
       t.equal(response.headers.get('www-authenticate'), null, 'no challenge where no header was tried')
-      await assertRefused(t, response, 'invalid_client', 400, `secret ${wrong?.slice(0, 5)}`)
+      await assertRejected(t, response, 'invalid_client', 400, `secret ${wrong?.slice(0, 5)}`)
     }
     const accepted = await json(await redeem(byPost, redeemable, { client_id, client_secret }))
     t.type(accepted['access_token'], 'string')
 
     const refresh_token = String(accepted['refresh_token'])
     const refreshing = { grant_type: 'refresh_token', refresh_token, client_id }
-    await assertRefused(t, await post(server, path, refreshing), 'invalid_client')
+    await assertRejected(t, await post(server, path, refreshing), 'invalid_client')
     t.equal((await post(server, path, { ...refreshing, client_secret })).status, 200)
   },
 )
@@ -92,7 +92,7 @@ t.test(
     for (const authorization of wrong) {
       const response = await redeem(byBasic, redeemable, {}, authorization)
       t.equal(challengeOf(response).scheme, 'Basic')
-      await assertRefused(t, response, 'invalid_client', 401, authorization)
+      await assertRejected(t, response, 'invalid_client', 401, authorization)
     }
     const fine = `bAsIc ${basic(byBasic.id, byBasic.secret).slice(6)}`
     const accepted = await redeem(byBasic, redeemable, { client_id: byBasic.id }, fine)
@@ -119,7 +119,7 @@ t.test(
       const redeemable = await code(known)
       const encoded = new URLSearchParams({ '': secret }).toString().slice(1)
       if (known.method === 'client_secret_basic') {
-        await assertRefused(
+        await assertRejected(
           t,
           await redeem(known, redeemable, {}, basic(known.id, secret)),
           'invalid_client',
@@ -152,7 +152,7 @@ t.test(
     const redeemable = await code(known)
     for (const wrong of ['one', 'three', 'one:two', 'two:three']) {
       const response = await redeem(known, redeemable, {}, basic(known.id, wrong))
-      await assertRefused(t, response, 'invalid_client', 401, wrong)
+      await assertRejected(t, response, 'invalid_client', 401, wrong)
     }
     t.equal((await redeem(known, redeemable, {}, basic(known.id, 'one', 'two', 'three'))).status, 200)
   },
@@ -162,8 +162,8 @@ t.test('[rfc6749-2.3-one-auth-method] two methods at once are refused, and the c
   const redeemable = await code(byBasic)
   const authorization = basic(byBasic.id, byBasic.secret)
   const both = { client_id: byBasic.id, client_secret: byBasic.secret }
-  await assertRefused(t, await redeem(byBasic, redeemable, both, authorization), 'invalid_request')
-  await assertRefused(
+  await assertRejected(t, await redeem(byBasic, redeemable, both, authorization), 'invalid_request')
+  await assertRejected(
     t,
     await redeem(byBasic, redeemable, { client_id: open.id }, authorization),
     'invalid_request',
@@ -182,9 +182,9 @@ t.test('[rfc6749-2.3.1-secret-not-in-uri] credentials in the query are not read'
     code_verifier: 'v'.repeat(43),
   })
   const url = `${server.issuer}${path}?${query}`
-  await assertRefused(t, await fetch(url, { method: 'POST', body: fields }), 'invalid_request')
+  await assertRejected(t, await fetch(url, { method: 'POST', body: fields }), 'invalid_request')
   fields.set('client_id', client_id)
-  await assertRefused(t, await fetch(url, { method: 'POST', body: fields }), 'invalid_client')
+  await assertRejected(t, await fetch(url, { method: 'POST', body: fields }), 'invalid_client')
   t.equal((await redeem(byPost, redeemable, { client_id, client_secret })).status, 200)
 })
 
@@ -193,16 +193,16 @@ t.test(
   async (t) => {
     const [postCode, basicCode, openCode] = [await code(byPost), await code(byBasic), await code(open)]
     const inForm = { client_id: byBasic.id, client_secret: byBasic.secret }
-    await assertRefused(
+    await assertRejected(
       t,
       await redeem(byPost, postCode, {}, basic(byPost.id, byPost.secret)),
       'invalid_client',
       401,
     )
-    await assertRefused(t, await redeem(byBasic, basicCode, inForm), 'invalid_client')
+    await assertRejected(t, await redeem(byBasic, basicCode, inForm), 'invalid_client')
     const invented = { client_id: open.id, client_secret: 'anything' }
-    await assertRefused(t, await redeem(open, openCode, invented), 'invalid_client')
-    await assertRefused(t, await redeem(open, openCode, {}, basic(open.id, '')), 'invalid_client', 401)
+    await assertRejected(t, await redeem(open, openCode, invented), 'invalid_client')
+    await assertRejected(t, await redeem(open, openCode, {}, basic(open.id, '')), 'invalid_client', 401)
     t.equal((await exchange(server, byPost, postCode)).status, 200)
     t.equal((await exchange(server, byBasic, basicCode)).status, 200)
     t.equal((await exchange(server, open, openCode)).status, 200)
@@ -219,7 +219,7 @@ t.test(
     t.type(redeemed['refresh_token'], 'string')
     const refreshing = { grant_type: 'refresh_token', refresh_token: String(redeemed['refresh_token']) }
     for (const wrong of [{ client_id }, { client_id, client_secret: 'wrong' }])
-      await assertRefused(t, await post(server, path, { ...refreshing, ...wrong }), 'invalid_client')
+      await assertRejected(t, await post(server, path, { ...refreshing, ...wrong }), 'invalid_client')
     const renewed = await json(await post(server, path, { ...refreshing, client_id, client_secret }))
     const token = String(renewed['access_token'])
     t.equal((await post(server, '/api/oauth/introspect', { token, client_id, client_secret })).status, 200)
@@ -229,7 +229,7 @@ t.test(
     const fixed = await addClient(server, { authenticationMethod: 'client_secret_post' })
     const stays = await code(fixed)
     const byHeader = await redeem(fixed, stays, {}, basic(fixed.id, fixed.secret))
-    await assertRefused(t, byHeader, 'invalid_client', 401)
+    await assertRejected(t, byHeader, 'invalid_client', 401)
     t.equal((await exchange(server, fixed, stays)).status, 200)
   },
 )
@@ -276,15 +276,15 @@ t.test('a deleted client and a deleted person take every token with them at once
   t.ok(await isAlive(server, access))
   await server.deps.store.write({ op: 'deleteClient', clientId: gone.id })
   t.notOk(await isAlive(server, access))
-  await assertRefused(t, await refresh(server, gone, token), 'invalid_client')
+  await assertRejected(t, await refresh(server, gone, token), 'invalid_client')
 
   const bob = { username: 'bob', password: 'bob-in-tests' }
   const theirs = { agent: new UserAgent(server.issuer), person: bob }
   const tokens = await obtainTokens(server, open, theirs)
-  const account = await server.deps.store.find('accountByLogin', 'bob')
-  await server.deps.store.write({ op: 'deleteAccount', accountId: account?.id ?? '' })
+  const user = await server.deps.store.find('userByLogin', 'bob')
+  await server.deps.store.write({ op: 'deleteUser', userId: user?.id ?? '' })
   t.notOk(await isAlive(server, tokens.access_token))
-  await assertRefused(t, await refresh(server, open, tokens.refresh_token), 'invalid_grant')
+  await assertRejected(t, await refresh(server, open, tokens.refresh_token), 'invalid_grant')
 })
 
 t.test(
@@ -311,7 +311,7 @@ t.test(
       const slowed = await guess()
       const wait = Number(slowed.headers.get('retry-after'))
       t.ok(wait > 0 && wait <= 60, `${endpoint}: Retry-After`)
-      await assertRefused(t, slowed, 'temporarily_unavailable', 429, endpoint)
+      await assertRejected(t, slowed, 'temporarily_unavailable', 429, endpoint)
     }
     mock.timers.tick(61_000)
     t.equal((await refresh(limited.server, guessed, tokens.refresh_token)).status, 200)

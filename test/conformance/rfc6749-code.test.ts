@@ -1,7 +1,7 @@
 import t from 'tap'
 import { openHandle } from '../../src/domain/handle.ts'
 import { exchange, type Fields, obtainCode, postAs, refresh, register } from '../helpers/flow.ts'
-import { assertRefused, introspect, isAlive, json, startFlow } from '../helpers/wire.ts'
+import { assertRejected, introspect, isAlive, json, startFlow } from '../helpers/wire.ts'
 
 const { server, client, agent, tokens } = await startFlow(t)
 const code = (fields: Fields = {}) => obtainCode(server, client, { fields, agent })
@@ -16,7 +16,7 @@ t.test(
     t.equal((await exchange(server, client, early)).status, 200)
     const late = await code()
     server.advance(codeSeconds)
-    await assertRefused(t, await exchange(server, client, late), 'invalid_grant')
+    await assertRejected(t, await exchange(server, client, late), 'invalid_grant')
   },
 )
 
@@ -28,12 +28,12 @@ t.test(
     const access = String(first['access_token'])
     const second = await json(await refresh(server, client, String(first['refresh_token'])))
     t.ok(await isAlive(server, access))
-    await assertRefused(t, await exchange(server, client, once), 'invalid_grant')
+    await assertRejected(t, await exchange(server, client, once), 'invalid_grant')
     t.notOk(await isAlive(server, access))
     t.notOk(await isAlive(server, String(second['access_token'])))
     t.strictSame(await introspect(server, client, access), { active: false })
     const refreshed = await refresh(server, client, String(second['refresh_token']))
-    await assertRefused(t, refreshed, 'invalid_grant')
+    await assertRejected(t, refreshed, 'invalid_grant')
   },
 )
 
@@ -44,7 +44,7 @@ t.test(
     const first = await json(await exchange(server, client, once))
     server.advance(server.deps.config.lifetimes.codeSeconds + 30)
     t.ok(await isAlive(server, String(first['access_token'])))
-    await assertRefused(t, await exchange(server, client, once), 'invalid_grant')
+    await assertRejected(t, await exchange(server, client, once), 'invalid_grant')
     t.notOk(await isAlive(server, String(first['access_token'])))
   },
 )
@@ -54,7 +54,7 @@ t.test('[rfc6749-4.1.2-code-single-use] of twenty redemptions at once exactly on
   const answers = await Promise.all(Array.from({ length: 20 }, () => exchange(server, client, once)))
   const refused = answers.filter(({ status }) => status !== 200)
   t.equal(refused.length, 19)
-  for (const response of refused) await assertRefused(t, response, 'invalid_grant')
+  for (const response of refused) await assertRejected(t, response, 'invalid_grant')
 })
 
 t.test(
@@ -69,18 +69,18 @@ t.test(
       await exchange(server, client, once, { redirect_uri: 'http://127.0.0.1:1/callback' }),
       await exchange(server, other, once),
     ]
-    for (const response of wrong) await assertRefused(t, response, 'invalid_grant')
+    for (const response of wrong) await assertRejected(t, response, 'invalid_grant')
     t.ok(await isAlive(server, access))
     t.equal((await refresh(server, client, String(first['refresh_token']))).status, 200)
-    await assertRefused(t, await exchange(server, client, once), 'invalid_grant')
+    await assertRejected(t, await exchange(server, client, once), 'invalid_grant')
     t.notOk(await isAlive(server, access), 'the right verifier revokes')
     const secretive = await register(server, { token_endpoint_auth_method: 'client_secret_post' })
     const replayed = await obtainCode(server, secretive, { agent })
     const tokens = await json(await exchange(server, secretive, replayed))
     const guess = { ...secretive, secret: 'wrong' }
-    await assertRefused(t, await exchange(server, guess, replayed), 'invalid_client')
+    await assertRejected(t, await exchange(server, guess, replayed), 'invalid_client')
     t.ok(await isAlive(server, String(tokens['access_token'])), 'a wrong secret revokes nothing')
-    await assertRefused(t, await exchange(server, secretive, replayed), 'invalid_grant')
+    await assertRejected(t, await exchange(server, secretive, replayed), 'invalid_grant')
     t.notOk(await isAlive(server, String(tokens['access_token'])))
   },
 )
@@ -90,7 +90,7 @@ t.test(
   async (t) => {
     const other = await register(server)
     const redeemable = await code()
-    await assertRefused(t, await exchange(server, other, redeemable), 'invalid_grant')
+    await assertRejected(t, await exchange(server, other, redeemable), 'invalid_grant')
     t.equal((await exchange(server, client, redeemable)).status, 200)
   },
 )
@@ -113,7 +113,7 @@ t.test(
     ]
     for (const uri of others) {
       const response = await exchange(server, two, redeemable, { redirect_uri: uri })
-      await assertRefused(t, response, 'invalid_grant', 400, uri)
+      await assertRejected(t, response, 'invalid_grant', 400, uri)
     }
     t.equal((await exchange(server, two, redeemable, { redirect_uri: used })).status, 200)
   },
@@ -138,7 +138,7 @@ t.test(
       await refresh(server, client, token),
     ]) {
       t.equal((await json(refused.clone()))['error_description'], 'the grant was revoked')
-      await assertRefused(t, refused, 'invalid_grant')
+      await assertRejected(t, refused, 'invalid_grant')
     }
     t.notOk(await isAlive(server, String(first['access_token'])))
     t.ok(await isAlive(server, (await tokens()).access_token), 'the next approval is another grant')

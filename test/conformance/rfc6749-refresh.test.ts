@@ -11,7 +11,7 @@ import {
   type TestClient,
   type Tokens,
 } from '../helpers/flow.ts'
-import { assertRefused, introspect, isAlive, startFlow } from '../helpers/wire.ts'
+import { assertRejected, introspect, isAlive, startFlow } from '../helpers/wire.ts'
 
 const lifetimes = { refreshTokenIdleSeconds: 20_000, refreshTokenAbsoluteSeconds: 50_000 }
 const { server, client, agent, tokens } = await startFlow(t, { lifetimes })
@@ -35,7 +35,7 @@ t.test(
     const third = await refreshed(second.refresh_token)
     t.not(third.refresh_token, second.refresh_token)
     server.advance(refreshReuseSeconds)
-    await assertRefused(t, await refresh(server, client, second.refresh_token), 'invalid_grant')
+    await assertRejected(t, await refresh(server, client, second.refresh_token), 'invalid_grant')
   },
 )
 
@@ -45,12 +45,12 @@ t.test(
     const { refresh_token: token } = await tokens()
     const form = { grant_type: 'refresh_token', refresh_token: token }
     const other = await register(server)
-    await assertRefused(
+    await assertRejected(
       t,
       await post(server, '/api/oauth/token', { ...form, client_id: other.id }),
       'invalid_grant',
     )
-    await assertRefused(
+    await assertRejected(
       t,
       await post(server, '/api/oauth/token', { ...form, client_id: 'x' }),
       'invalid_client',
@@ -71,8 +71,8 @@ t.test(
       })
     // A rotated token is a reuse all the same, and ends the grant.
     server.advance(refreshReuseSeconds)
-    await assertRefused(t, await post(server, '/api/oauth/token', form), 'invalid_grant')
-    await assertRefused(
+    await assertRejected(t, await post(server, '/api/oauth/token', form), 'invalid_grant')
+    await assertRejected(
       t,
       await post(server, '/api/oauth/token', { ...form, refresh_token: next }),
       'invalid_grant',
@@ -86,7 +86,7 @@ t.test(
     const confidential = await register(server, { token_endpoint_auth_method: 'client_secret_post' })
     const { refresh_token: token } = await obtainTokens(server, confidential, { agent })
     const form = { grant_type: 'refresh_token', refresh_token: token }
-    await assertRefused(t, await post(server, '/api/oauth/token', form), 'invalid_request')
+    await assertRejected(t, await post(server, '/api/oauth/token', form), 'invalid_request')
     await refreshed(token, {}, confidential)
   },
 )
@@ -102,9 +102,9 @@ t.test(
         body,
       })
     const form = `grant_type=refresh_token&client_id=${client.id}&refresh_token=${first.refresh_token}`
-    await assertRefused(t, await send(`${form}&scope =courses:read`), 'invalid_request')
+    await assertRejected(t, await send(`${form}&scope =courses:read`), 'invalid_request')
     for (const raw of ['\n', '\r\n', '\t', '\0', 'é'])
-      await assertRefused(t, await send(`${form}&scope=openid${raw}`), 'invalid_request')
+      await assertRejected(t, await send(`${form}&scope=openid${raw}`), 'invalid_request')
     const answer = await send(`${form}&scope=openid courses:read`)
     t.equal(answer.status, 200)
     t.equal(((await answer.json()) as Tokens).scope, 'openid courses:read')
@@ -141,10 +141,10 @@ t.test(
   async (t) => {
     const { refresh_token: token } = await tokens({ scope: 'openid courses:read' })
     for (const scope of ['openid courses:write', 'courses:read email', 'unknown', 'OPENID', 'courses']) {
-      await assertRefused(t, await refresh(server, client, token, { scope }), 'invalid_scope', 400, scope)
+      await assertRejected(t, await refresh(server, client, token, { scope }), 'invalid_scope', 400, scope)
     }
     const resource = 'https://elsewhere.example'
-    await assertRefused(t, await refresh(server, client, token, { resource }), 'invalid_target')
+    await assertRejected(t, await refresh(server, client, token, { resource }), 'invalid_target')
     t.equal((await refreshed(token)).scope, 'openid courses:read')
   },
 )
@@ -154,16 +154,16 @@ t.test('[rfc9700-4.14.2-bound-to-consent] what the person unticked stays out of 
   const code = await obtainCode(server, client, { agent, fields, scope: ['courses:read'] })
   const first = (await (await exchange(server, client, code)).json()) as Tokens
   const wider = await refresh(server, client, first.refresh_token, { scope: 'courses:write' })
-  await assertRefused(t, wider, 'invalid_scope')
+  await assertRejected(t, wider, 'invalid_scope')
   t.equal((await refreshed(first.refresh_token)).scope, 'openid courses:read')
 })
 
 t.test('[rfc6749-6-bound-to-client] a refresh token works for its client only, and survives', async (t) => {
   const other = await register(server)
   const { refresh_token: token } = await tokens()
-  await assertRefused(t, await refresh(server, other, token), 'invalid_grant')
+  await assertRejected(t, await refresh(server, other, token), 'invalid_grant')
   const confidential = await register(server, { token_endpoint_auth_method: 'client_secret_post' })
-  await assertRefused(t, await refresh(server, confidential, token), 'invalid_grant')
+  await assertRejected(t, await refresh(server, confidential, token), 'invalid_grant')
   t.ok((await refreshed(token)).access_token)
 })
 
@@ -182,13 +182,13 @@ t.test(
       first.id_token,
     ]
     for (const token of garbled) {
-      await assertRefused(t, await refresh(server, client, token), 'invalid_grant', 400, token.slice(-8))
+      await assertRejected(t, await refresh(server, client, token), 'invalid_grant', 400, token.slice(-8))
     }
     const absent = await refresh(server, client, '', { refresh_token: undefined })
-    await assertRefused(t, absent, 'invalid_request')
+    await assertRejected(t, absent, 'invalid_request')
     t.ok(await isAlive(server, first.access_token), 'no garbage revokes anything')
     await postAs(server, client, '/api/oauth/revoke', { token: first.refresh_token })
-    await assertRefused(t, await refresh(server, client, first.refresh_token), 'invalid_grant')
+    await assertRejected(t, await refresh(server, client, first.refresh_token), 'invalid_grant')
   },
 )
 
@@ -211,7 +211,7 @@ t.test('of twenty refreshes at once all are given the one successor', async (t) 
 
 /** Asserts that a family is dead: its newest refresh token and every access token. */
 async function assertFamilyDead(t: Test, newest: Tokens, ...older: readonly Tokens[]) {
-  await assertRefused(t, await refresh(server, client, newest.refresh_token), 'invalid_grant')
+  await assertRejected(t, await refresh(server, client, newest.refresh_token), 'invalid_grant')
   for (const { access_token: token } of [newest, ...older]) t.notOk(await isAlive(server, token))
 }
 
@@ -220,7 +220,7 @@ t.test('[rfc9700-4.14.2-reuse-revokes-family] reuse after the window revokes the
   const second = await refreshed(first.refresh_token)
   server.advance(refreshReuseSeconds)
   t.ok(await isAlive(server, second.access_token))
-  await assertRefused(t, await refresh(server, client, first.refresh_token), 'invalid_grant')
+  await assertRejected(t, await refresh(server, client, first.refresh_token), 'invalid_grant')
   await assertFamilyDead(t, second, first)
 })
 
@@ -235,7 +235,7 @@ t.test(
       third.refresh_token,
       'the last one may retry',
     )
-    await assertRefused(t, await refresh(server, client, first.refresh_token), 'invalid_grant')
+    await assertRejected(t, await refresh(server, client, first.refresh_token), 'invalid_grant')
     await assertFamilyDead(t, third, second, first)
   },
 )
@@ -245,7 +245,7 @@ t.test('[rfc9700-4.14.2-reuse-revokes-family] reuse by somebody else revokes not
   const first = await tokens()
   const second = await refreshed(first.refresh_token)
   server.advance(refreshReuseSeconds)
-  await assertRefused(t, await refresh(server, stranger, first.refresh_token), 'invalid_grant')
+  await assertRejected(t, await refresh(server, stranger, first.refresh_token), 'invalid_grant')
   t.ok(await isAlive(server, second.access_token))
   t.ok((await refreshed(second.refresh_token)).refresh_token)
 })
@@ -255,8 +255,8 @@ t.test('[rfc9700-4.14.2-reuse-revokes-family] with refreshReuseSeconds 0 every r
   const first = await strict.tokens()
   const second = (await (await refresh(strict.server, strict.client, first.refresh_token)).json()) as Tokens
   t.ok(await isAlive(strict.server, second.access_token))
-  await assertRefused(t, await refresh(strict.server, strict.client, first.refresh_token), 'invalid_grant')
-  await assertRefused(t, await refresh(strict.server, strict.client, second.refresh_token), 'invalid_grant')
+  await assertRejected(t, await refresh(strict.server, strict.client, first.refresh_token), 'invalid_grant')
+  await assertRejected(t, await refresh(strict.server, strict.client, second.refresh_token), 'invalid_grant')
   t.notOk(await isAlive(strict.server, second.access_token))
 })
 
@@ -265,7 +265,7 @@ t.test('[rfc9700-4.14.2-inactive-expiry] a refresh token ends when it is not use
   server.advance(lifetimes.refreshTokenIdleSeconds - 5)
   const successor = await refreshed(used.refresh_token)
   server.advance(lifetimes.refreshTokenIdleSeconds)
-  await assertRefused(t, await refresh(server, client, successor.refresh_token), 'invalid_grant')
+  await assertRejected(t, await refresh(server, client, successor.refresh_token), 'invalid_grant')
 })
 
 t.test('no refresh token outlives the absolute limit of its grant', async (t) => {
@@ -275,7 +275,7 @@ t.test('no refresh token outlives the absolute limit of its grant', async (t) =>
     token = (await refreshed(token)).refresh_token
   }
   server.advance(10)
-  await assertRefused(t, await refresh(server, client, token), 'invalid_grant')
+  await assertRejected(t, await refresh(server, client, token), 'invalid_grant')
 })
 
 function flipped(token: string): string {

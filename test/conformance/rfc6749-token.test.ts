@@ -1,7 +1,7 @@
 import t from 'tap'
 import { callApi, exchange, type Fields, obtainCode, post, refresh, register } from '../helpers/flow.ts'
 import { UserAgent } from '../helpers/user-agent.ts'
-import { assertRefused, introspect, isAlive, json, startFlow } from '../helpers/wire.ts'
+import { assertRejected, introspect, isAlive, json, startFlow } from '../helpers/wire.ts'
 
 const { server, client, agent, tokens } = await startFlow(t)
 const code = (fields: Fields = {}) => obtainCode(server, client, { fields, agent })
@@ -59,7 +59,7 @@ t.test(
       [{ body: String(new URLSearchParams(fields)), headers: { 'content-type': 'text/plain' } }, 'text'],
     ]
     for (const [init, about] of bodies) {
-      await assertRefused(t, await fetch(url, { method: 'POST', ...init }), 'invalid_request', 415, about)
+      await assertRejected(t, await fetch(url, { method: 'POST', ...init }), 'invalid_request', 415, about)
     }
     const accepted = await fetch(url, {
       method: 'POST',
@@ -84,7 +84,7 @@ t.test('[rfc6749-3.2-post-only] other methods are 405 with Allow and give no tok
   for (const method of ['GET', 'PUT', 'PATCH', 'DELETE']) {
     const response = await fetch(`${server.issuer}${path}?${query}`, { method })
     t.match(response.headers.get('allow')?.split(', '), ['OPTIONS', 'POST'], method)
-    await assertRefused(t, response, 'invalid_request', 405, method)
+    await assertRejected(t, response, 'invalid_request', 405, method)
   }
   const empty = await fetch(`${server.issuer}${path}?${query}`, { method: 'POST' })
   t.not(empty.status, 200, 'parameters in the query are not read')
@@ -105,7 +105,7 @@ t.test(
     for (const [name, error] of Object.entries(missing)) {
       for (const value of [undefined, '']) {
         const response = await exchange(server, client, redeemable, { [name]: value })
-        await assertRefused(t, response, error, 400, `${name} ${value === '' ? 'empty' : 'absent'}`)
+        await assertRejected(t, response, error, 400, `${name} ${value === '' ? 'empty' : 'absent'}`)
       }
     }
     t.equal((await exchange(server, client, redeemable)).status, 200)
@@ -118,7 +118,7 @@ t.test('[rfc6749-3.2-empty-as-omitted] an empty parameter counts as absent', asy
     await refresh(server, client, token, { scope: '', resource: '', client_secret: '' }),
   )
   t.equal(body['scope'], 'openid courses:read')
-  await assertRefused(t, await exchange(server, client, ''), 'invalid_request')
+  await assertRejected(t, await exchange(server, client, ''), 'invalid_request')
 })
 
 t.test('[rfc6749-3.2-ignore-unknown] unknown parameters are ignored', async (t) => {
@@ -141,7 +141,7 @@ t.test('[rfc6749-3.2-no-duplicates] a repeated parameter is refused, and the cod
   }
   for (const [name, value] of Object.entries(repeated)) {
     const response = await exchange(server, client, redeemable, { [name]: value })
-    await assertRefused(t, response, 'invalid_request', 400, name)
+    await assertRejected(t, response, 'invalid_request', 400, name)
   }
   t.equal((await exchange(server, client, redeemable)).status, 200)
 })
@@ -159,7 +159,7 @@ t.test(
     ]
     for (const type of types) {
       const fields = { grant_type: type, client_id: client.id, username: 'alice', password: 'alice-in-tests' }
-      await assertRefused(t, await post(server, path, fields), 'unsupported_grant_type', 400, type)
+      await assertRejected(t, await post(server, path, fields), 'unsupported_grant_type', 400, type)
     }
     const metadata = await fetch(`${server.issuer}/.well-known/oauth-authorization-server`)
     const { grant_types_supported: offered } = await json(metadata)
@@ -172,7 +172,7 @@ t.test('[rfc6749-5.2-unauthorized-client] a client uses only the grant types it 
   const body = await json(await exchange(server, once, await obtainCode(server, once, { agent })))
   t.type(body['access_token'], 'string')
   t.notOk('refresh_token' in body)
-  await assertRefused(t, await refresh(server, once, 'lyc_refresh_x'), 'unauthorized_client')
+  await assertRejected(t, await refresh(server, once, 'lyc_refresh_x'), 'unauthorized_client')
 })
 
 t.test(
@@ -190,16 +190,20 @@ t.test(
     ]
     for (const value of hostile) {
       const about = JSON.stringify(value.slice(0, 20))
-      await assertRefused(t, await exchange(server, client, value), 'invalid_grant', 400, `code ${about}`)
-      await assertRefused(t, await refresh(server, client, value), 'invalid_grant', 400, `token ${about}`)
+      await assertRejected(t, await exchange(server, client, value), 'invalid_grant', 400, `code ${about}`)
+      await assertRejected(t, await refresh(server, client, value), 'invalid_grant', 400, `token ${about}`)
       const wrongClient = await exchange(server, client, 'x', { client_id: value })
-      await assertRefused(t, wrongClient, 'invalid_client', 400, `client ${about}`)
+      await assertRejected(t, wrongClient, 'invalid_client', 400, `client ${about}`)
       const wrongType = await exchange(server, client, 'x', { grant_type: value })
-      await assertRefused(t, wrongType, 'unsupported_grant_type', 400, `grant_type ${about}`)
+      await assertRejected(t, wrongType, 'unsupported_grant_type', 400, `grant_type ${about}`)
     }
     const { refresh_token: token } = await tokens()
-    await assertRefused(t, await refresh(server, client, token, { scope: '"' }), 'invalid_scope')
-    await assertRefused(t, await refresh(server, client, token, { grant_type: undefined }), 'invalid_request')
+    await assertRejected(t, await refresh(server, client, token, { scope: '"' }), 'invalid_scope')
+    await assertRejected(
+      t,
+      await refresh(server, client, token, { grant_type: undefined }),
+      'invalid_request',
+    )
     t.equal((await refresh(server, client, token)).status, 200)
   },
 )
@@ -221,7 +225,7 @@ t.test(
         headers: { 'content-type': 'application/x-www-form-urlencoded' },
         body: `${sound}&${broken}`,
       })
-      await assertRefused(t, response, 'invalid_request', 400, broken)
+      await assertRejected(t, response, 'invalid_request', 400, broken)
     }
     t.equal((await exchange(server, client, code)).status, 200)
   },
@@ -229,15 +233,15 @@ t.test(
 
 t.test('[rfc6749-5.2-error-charset] too much of anything is refused', async (t) => {
   const { limits } = server.deps.config
-  await assertRefused(
+  await assertRejected(
     t,
     await exchange(server, client, 'x'.repeat(limits.parameterBytes + 1)),
     'invalid_request',
   )
   const large = { a: 'x'.repeat(limits.parameterBytes), b: 'x'.repeat(limits.parameterBytes) }
-  await assertRefused(t, await exchange(server, client, 'x', large), 'invalid_request', 413)
+  await assertRejected(t, await exchange(server, client, 'x', large), 'invalid_request', 413)
   const many = Object.fromEntries(Array.from({ length: limits.parameters }, (_, index) => [`p${index}`, 'x']))
-  await assertRefused(t, await exchange(server, client, 'x', many), 'invalid_request', 400, 'many')
+  await assertRejected(t, await exchange(server, client, 'x', many), 'invalid_request', 400, 'many')
 })
 
 t.test(

@@ -1,7 +1,7 @@
 import { connect } from 'node:net'
 import t, { type Test } from 'tap'
 import { callApi, postAs, refresh, type Tokens } from '../helpers/flow.ts'
-import { assertRefused, challengeOf, json, startFlow } from '../helpers/wire.ts'
+import { assertRejected, challengeOf, json, startFlow } from '../helpers/wire.ts'
 
 const lessons = 'https://lessons.example/api'
 const { server, client, tokens } = await startFlow(t, {
@@ -19,13 +19,13 @@ async function assertInvalid(t: Test, response: Response, about: string): Promis
   t.equal(params['error'], 'invalid_token', about)
   t.equal(params['resource_metadata'], resourceMetadata, about)
   t.match(params['error_description'], /^[\x20\x21\x23-\x5b\x5d-\x7e]+$/, about)
-  await assertRefused(t, response, 'invalid_token', 401, about)
+  await assertRejected(t, response, 'invalid_token', 401, about)
 }
 
 t.test(
   '[seed-5-bearer-api-calls] [rfc6750-2.1-header-supported] [oauth21-5.1.1-scheme-case-insensitive] a token in the header is served as its person, however the scheme is written',
   async (t) => {
-    const person = await server.deps.store.find('accountByLogin', 'alice')
+    const person = await server.deps.store.find('userByLogin', 'alice')
     for (const header of ['Bearer ', 'bearer ', 'BEARER ', 'bEaReR ', 'Bearer   ']) {
       const response = await fetch(api, { headers: { authorization: header + token } })
       t.equal(response.status, 200, header)
@@ -68,7 +68,7 @@ t.test(
       t.strictSame(Object.keys(rest), ['area', 'operation'])
     }
     const inForm = await fetch(api, { method: 'POST', body: form })
-    await assertRefused(t, inForm, 'invalid_request', 415, 'the form field is no token here')
+    await assertRejected(t, inForm, 'invalid_request', 415, 'the form field is no token here')
   },
 )
 
@@ -164,7 +164,7 @@ t.test(
       const { error_description: description, ...rest } = params
       t.strictSame(rest, { error: 'insufficient_scope', scope, resource_metadata: resourceMetadata })
       t.match(description, /^[\x20\x21\x23-\x5b\x5d-\x7e]+$/)
-      await assertRefused(t, response, 'insufficient_scope', 403, `${method} ${path}`)
+      await assertRejected(t, response, 'insufficient_scope', 403, `${method} ${path}`)
     }
   },
 )

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import Database from 'better-sqlite3'
 import t from 'tap'
 import { callApi, obtainTokens, post, postAs, refresh, register, type Tokens } from '../helpers/flow.ts'
-import { assertRefused, challengeOf, introspect, isAlive, startFlow } from '../helpers/wire.ts'
+import { assertRejected, challengeOf, introspect, isAlive, startFlow } from '../helpers/wire.ts'
 
 const { server, client, agent, tokens } = await startFlow(t)
 const path = '/api/oauth/revoke'
@@ -23,7 +23,7 @@ t.test(
     t.equal(response.headers.get('cache-control'), 'no-store')
     const call = await callApi(server, '/api/courses', token)
     t.equal(challengeOf(call).params['error'], 'invalid_token')
-    await assertRefused(t, call, 'invalid_token', 401)
+    await assertRejected(t, call, 'invalid_token', 401)
     t.strictSame(await introspect(server, client, token), { active: false })
     t.equal((await introspect(server, client, refreshToken))['active'], true, 'the grant lives on')
     t.equal((await refresh(server, client, refreshToken)).status, 200)
@@ -37,7 +37,7 @@ t.test(
     const other = await tokens()
     t.ok(await isAlive(server, token))
     t.equal((await revoke(refreshToken)).status, 200)
-    await assertRefused(t, await refresh(server, client, refreshToken), 'invalid_grant')
+    await assertRejected(t, await refresh(server, client, refreshToken), 'invalid_grant')
     t.notOk(await isAlive(server, token))
     t.strictSame(await introspect(server, client, token), { active: false })
     t.strictSame(await introspect(server, client, refreshToken), { active: false })
@@ -49,7 +49,7 @@ t.test('an older refresh token of the family ends the grant as well', async (t) 
   const first = await tokens()
   const second = (await (await refresh(server, client, first.refresh_token)).json()) as Tokens
   t.equal((await revoke(first.refresh_token)).status, 200)
-  await assertRefused(t, await refresh(server, client, second.refresh_token), 'invalid_grant')
+  await assertRejected(t, await refresh(server, client, second.refresh_token), 'invalid_grant')
   t.notOk(await isAlive(server, second.access_token))
 })
 
@@ -59,7 +59,7 @@ t.test(
     for (const hint of ['access_token', 'foo', 'saml2_token', '']) {
       const { access_token: token, refresh_token: refreshToken } = await tokens()
       t.equal((await revoke(refreshToken, { token_type_hint: hint })).status, 200, hint)
-      await assertRefused(t, await refresh(server, client, refreshToken), 'invalid_grant', 400, hint)
+      await assertRejected(t, await refresh(server, client, refreshToken), 'invalid_grant', 400, hint)
       t.notOk(await isAlive(server, token), hint)
     }
     const { access_token: token } = await tokens()
@@ -83,16 +83,16 @@ t.test(
     const { refresh_token: unused } = await tokens()
     server.advance(server.deps.config.lifetimes.refreshTokenIdleSeconds)
     t.equal((await revoke(unused)).status, 200)
-    await assertRefused(t, await refresh(server, client, unused), 'invalid_grant')
+    await assertRejected(t, await refresh(server, client, unused), 'invalid_grant')
   },
 )
 
 t.test('[rfc7009-2.1-token-required] a request without token is refused', async (t) => {
   for (const token of [undefined, '']) {
-    await assertRefused(t, await postAs(server, client, path, { token }), 'invalid_request')
+    await assertRejected(t, await postAs(server, client, path, { token }), 'invalid_request')
   }
   const { access_token: token } = await tokens()
-  await assertRefused(
+  await assertRejected(
     t,
     await post(server, path, { token: [token, token], client_id: client.id }),
     'invalid_request',
@@ -116,7 +116,7 @@ t.test(
       ]
       for (const fields of asNobody) {
         const response = await post(server, path, { token, ...fields })
-        await assertRefused(
+        await assertRejected(
           t,
           response,
           fields['client_id'] ? 'invalid_client' : 'invalid_request',
@@ -127,14 +127,14 @@ t.test(
       const authorization = `Basic ${btoa(`${caller.id}:wrong`)}`
       const byHeader = await post(server, path, { token }, { authorization })
       t.equal(challengeOf(byHeader).scheme, 'Basic')
-      await assertRefused(t, byHeader, 'invalid_client', 401)
+      await assertRejected(t, byHeader, 'invalid_client', 401)
       t.ok(await isAlive(server, token), caller.method)
       t.equal((await revoke(token, {}, caller)).status, 200)
       t.notOk(await isAlive(server, token), caller.method)
     }
     const { access_token: token } = await tokens()
-    await assertRefused(t, await post(server, path, { token }), 'invalid_request')
-    await assertRefused(t, await post(server, path, { token, client_id: 'client_nobody' }), 'invalid_client')
+    await assertRejected(t, await post(server, path, { token }), 'invalid_request')
+    await assertRejected(t, await post(server, path, { token, client_id: 'client_nobody' }), 'invalid_client')
     t.ok(await isAlive(server, token))
   },
 )
@@ -142,8 +142,8 @@ t.test(
 t.test("[rfc7009-2.1-issued-to-client] another client's token is refused and survives", async (t) => {
   const other = await register(server)
   const { access_token: token, refresh_token: refreshToken } = await tokens()
-  await assertRefused(t, await revoke(token, {}, other), 'invalid_grant')
-  await assertRefused(t, await revoke(refreshToken, {}, other), 'invalid_grant')
+  await assertRejected(t, await revoke(token, {}, other), 'invalid_grant')
+  await assertRejected(t, await revoke(refreshToken, {}, other), 'invalid_grant')
   t.ok(await isAlive(server, token))
   t.equal((await refresh(server, client, refreshToken)).status, 200)
 })
@@ -157,7 +157,7 @@ t.test(
     for (const method of ['GET', 'PUT', 'DELETE']) {
       const response = await fetch(`${server.issuer}${path}?${query}`, { method })
       t.equal(response.headers.get('allow'), 'OPTIONS, POST')
-      await assertRefused(t, response, 'invalid_request', 405, method)
+      await assertRejected(t, response, 'invalid_request', 405, method)
     }
     const headers = { 'content-type': 'application/json' }
     const asJson = await fetch(server.issuer + path, {
@@ -165,7 +165,7 @@ t.test(
       body: JSON.stringify(fields),
       headers,
     })
-    await assertRefused(t, asJson, 'invalid_request', 415)
+    await assertRejected(t, asJson, 'invalid_request', 415)
     t.ok(await isAlive(server, token))
     const response = await post(server, path, fields, { origin: 'https://app.example' })
     t.equal(response.status, 200)
@@ -187,7 +187,7 @@ t.test(
     intruder.exec('begin immediate')
     const response = await postAs(stored.server, stored.client, path, { token })
     t.match(response.headers.get('retry-after'), /^\d+$/)
-    await assertRefused(t, response, 'temporarily_unavailable', 503)
+    await assertRejected(t, response, 'temporarily_unavailable', 503)
     t.ok(await isAlive(stored.server, token), 'reads go on')
     intruder.exec('rollback')
     t.equal((await postAs(stored.server, stored.client, path, { token })).status, 200)

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { assertNotSentAway, assertRefused, loopback, registrationAt } from '../helpers/registration.ts'
+import { assertNotSentAway, assertRejected, loopback, registrationAt } from '../helpers/registration.ts'
 import { startServer } from '../helpers/server.ts'
 
 const { issuer, deps } = await startServer(t)
@@ -22,7 +22,7 @@ t.test(
   async (t) => {
     const narrow = registrationAt((await startServer(t, { registration: { loopbackHosts: [] } })).issuer)
     const answer = await narrow.post({ redirect_uris: ['http://localhost:1/cb'] })
-    assertRefused(t, answer, 'invalid_redirect_uri', 'localhost')
+    assertRejected(t, answer, 'invalid_redirect_uri', 'localhost')
     t.match(answer.body['error_description'], /registration\.loopbackHosts/)
     t.equal((await narrow.post({ redirect_uris: ['http://127.0.0.1:1/cb'] })).status, 201)
   },
@@ -59,7 +59,7 @@ t.test(
       'localhost?',
     ]) {
       const uri = `http://${authority}/cb`
-      assertRefused(t, await post({ redirect_uris: [uri] }), 'invalid_redirect_uri', uri)
+      assertRejected(t, await post({ redirect_uris: [uri] }), 'invalid_redirect_uri', uri)
     }
     for (const uri of [
       'https://localhost:1/cb',
@@ -67,7 +67,7 @@ t.test(
       'http:localhost/cb',
       '//localhost/cb',
     ])
-      assertRefused(t, await post({ redirect_uris: [uri] }), 'invalid_redirect_uri', uri)
+      assertRejected(t, await post({ redirect_uris: [uri] }), 'invalid_redirect_uri', uri)
   },
 )
 
@@ -84,7 +84,7 @@ t.test('[rfc8252-8.4-native-public] a native client is what it registered as', a
 })
 
 t.test('[rfc8252-8.4-complete-uri] nothing in a redirect URI is a pattern', async (t) => {
-  assertRefused(t, await post({ redirect_uris: ['http://127.0.0.1:*/cb'] }), 'invalid_redirect_uri', 'port')
+  assertRejected(t, await post({ redirect_uris: ['http://127.0.0.1:*/cb'] }), 'invalid_redirect_uri', 'port')
   const client = await register({ redirect_uris: ['http://127.0.0.1:1/*'] })
   t.ok(await mayAuthorize(client['client_id'], 'http://127.0.0.1:1/*'))
   for (const uri of ['http://127.0.0.1:1/cb', 'http://127.0.0.1:1/', 'http://127.0.0.1:1/*/cb'])
@@ -94,7 +94,7 @@ t.test('[rfc8252-8.4-complete-uri] nothing in a redirect URI is a pattern', asyn
 t.test('[oauth21-2.3.1-complete-uri-all] a redirect URI without a path is refused', async (t) => {
   for (const uri of ['http://127.0.0.1', 'http://127.0.0.1:80', 'http://[::1]:80']) {
     const answer = await post({ redirect_uris: [uri], token_endpoint_auth_method: 'client_secret_post' })
-    assertRefused(t, answer, 'invalid_redirect_uri', uri)
+    assertRejected(t, answer, 'invalid_redirect_uri', uri)
   }
 })
 
@@ -102,7 +102,7 @@ t.test(
   '[rfc8252-8.4-private-scheme-period] [mcp-security-redirects] private-use schemes are refused',
   async (t) => {
     for (const uri of ['myapp:/cb', 'com.example.app:/cb', 'vscode://cb', 'urn:ietf:wg:oauth:2.0:oob']) {
-      assertRefused(t, await post({ redirect_uris: [uri] }), 'invalid_redirect_uri', uri)
+      assertRejected(t, await post({ redirect_uris: [uri] }), 'invalid_redirect_uri', uri)
     }
   },
 )
@@ -110,7 +110,7 @@ t.test(
 t.test('more redirect URIs than allowed are refused', async (t) => {
   const uris = Array.from({ length: 51 }, (_, at) => `http://127.0.0.1/${at}`)
   t.equal((await post({ redirect_uris: uris.slice(1) })).status, 201)
-  assertRefused(t, await post({ redirect_uris: uris }), 'invalid_redirect_uri', '51')
+  assertRejected(t, await post({ redirect_uris: uris }), 'invalid_redirect_uri', '51')
 })
 
 t.test('more metadata than may be stored is rejected, with the setting that says how much', async (t) => {
@@ -123,7 +123,7 @@ t.test('more metadata than may be stored is rejected, with the setting that says
   )
   for (const body of [{ redirect_uris: uris }, { redirect_uris: [loopback], ...localized }]) {
     const answer = await post({ ...body, 'client_name#fr': 'é'.repeat(200) })
-    assertRefused(t, answer, 'invalid_client_metadata', Object.keys(body).join(' '))
+    assertRejected(t, answer, 'invalid_client_metadata', Object.keys(body).join(' '))
     t.match(answer.body['error_description'], 'limits.clientMetadataBytes')
   }
   t.equal((await deps.store.list('client')).length, before, 'nothing was stored')
@@ -136,7 +136,7 @@ t.test('[rfc7591-3.2.2-invalid-redirect-uri] a bad redirect URI is invalid_redir
     'http://127.0.0.1@x.example/cb',
     'http://127.0.0.2/',
   ]) {
-    assertRefused(t, await post({ redirect_uris: [uri] }), 'invalid_redirect_uri', uri)
+    assertRejected(t, await post({ redirect_uris: [uri] }), 'invalid_redirect_uri', uri)
   }
 })
 
@@ -150,7 +150,7 @@ t.test(
       'data:text/html,x',
       'file:///etc/passwd',
     ]) {
-      assertRefused(t, await post({ redirect_uris: [uri] }), 'invalid_redirect_uri', uri)
+      assertRejected(t, await post({ redirect_uris: [uri] }), 'invalid_redirect_uri', uri)
     }
   },
 )
@@ -167,7 +167,7 @@ t.test('[oidc-rpl-3.1-registration] post_logout_redirect_uris follow the loopbac
     redirect_uris: [loopback],
     post_logout_redirect_uris: ['https://app.example/out'],
   })
-  assertRefused(t, answer, 'invalid_client_metadata', 'https')
+  assertRejected(t, answer, 'invalid_client_metadata', 'https')
 })
 
 t.test('a server that drops foreign redirects keeps and echoes the loopback ones', async (t) => {
@@ -197,5 +197,5 @@ t.test('a server that drops foreign redirects keeps and echoes the loopback ones
   t.ok(await client.mayAuthorize(registered['client_id'], 'http://localhost:5000/'))
   t.notOk(await client.mayAuthorize(registered['client_id'], 'https://editor.example/redirect'))
   const foreign = await client.post({ redirect_uris: ['https://editor.example/redirect'] })
-  assertRefused(t, foreign, 'invalid_redirect_uri', 'nothing is left')
+  assertRejected(t, foreign, 'invalid_redirect_uri', 'nothing is left')
 })

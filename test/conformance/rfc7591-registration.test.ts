@@ -1,7 +1,7 @@
 import t from 'tap'
 import { withOfflineAccess } from '../../src/domain/scope-catalogue.ts'
 import { exchange, obtainCode, refresh as refreshAs } from '../helpers/flow.ts'
-import { ask, assertNotSentAway, assertRefused, loopback, registrationAt } from '../helpers/registration.ts'
+import { ask, assertNotSentAway, assertRejected, loopback, registrationAt } from '../helpers/registration.ts'
 import { alice, startServer } from '../helpers/server.ts'
 import { UserAgent } from '../helpers/user-agent.ts'
 import { json } from '../helpers/wire.ts'
@@ -82,7 +82,7 @@ t.test('[rfc7591-2.3-software-statement-precedence] a software statement has no 
 t.test('[rfc7591-2-jwks-exclusive] jwks beside jwks_uri is refused', async (t) => {
   const [jwks, jwksUri] = [{ keys: [] }, 'https://app.example/jwks']
   const answer = await post({ redirect_uris: [loopback], jwks, jwks_uri: jwksUri })
-  assertRefused(t, answer, 'invalid_client_metadata', 'both')
+  assertRejected(t, answer, 'invalid_client_metadata', 'both')
   for (const one of [{ jwks }, { jwks_uri: jwksUri }]) t.type((await register(one))['client_id'], 'string')
 })
 
@@ -102,7 +102,7 @@ t.test('[rfc7591-2-scope-string] scope is the most a client may ask for', async 
       .join(' '),
   )
   for (const scope of [['openid'], 5, 'open"id']) {
-    assertRefused(
+    assertRejected(
       t,
       await post({ redirect_uris: [loopback], scope }),
       'invalid_client_metadata',
@@ -115,7 +115,7 @@ t.test('[rfc7591-2-uri-members-valid] URI members are absolute http or https', a
   for (const name of ['client_uri', 'logo_uri', 'tos_uri', 'policy_uri', 'jwks_uri']) {
     for (const uri of ['javascript:alert(1)', 'data:text/html,x', '/relative', 'ftp://x.example/', 5]) {
       const answer = await post({ redirect_uris: [loopback], [name]: uri })
-      assertRefused(t, answer, 'invalid_client_metadata', `${name} ${uri}`)
+      assertRejected(t, answer, 'invalid_client_metadata', `${name} ${uri}`)
     }
   }
 })
@@ -132,7 +132,7 @@ t.test(
       { grant_types: ['authorization_code', 'password'] },
     ]) {
       const answer = await post({ redirect_uris: [loopback], ...metadata })
-      assertRefused(t, answer, 'invalid_client_metadata', JSON.stringify(metadata))
+      assertRejected(t, answer, 'invalid_client_metadata', JSON.stringify(metadata))
     }
   },
 )
@@ -173,7 +173,7 @@ t.test('[rfc7591-3-post-json] only POST of a JSON object registers', async (t) =
   ]
   bodies.push(`{"redirect_uris":["${loopback}"],"x":${nested}}`)
   for (const body of bodies) {
-    assertRefused(t, await post(body), 'invalid_client_metadata', body.slice(0, 40))
+    assertRejected(t, await post(body), 'invalid_client_metadata', body.slice(0, 40))
   }
 })
 
@@ -205,9 +205,9 @@ t.test('[rfc7591-3.2.1-client-id-server-chosen] a client_id in the request is ig
 })
 
 t.test('[rfc9700-2.6-client-id-not-chosen] a client cannot take the identifier of a person', async (t) => {
-  const account = await deps.store.find('accountByLogin', alice.username)
-  t.match(account?.id, /^person_[\w-]{22}$/)
-  const client = await register({ client_id: account?.id, sub: account?.id })
+  const user = await deps.store.find('userByLogin', alice.username)
+  t.match(user?.id, /^person_[\w-]{22}$/)
+  const client = await register({ client_id: user?.id, sub: user?.id })
   t.match(client['client_id'], /^client_[\w-]{22}$/)
   const own = { id: String(client['client_id']), method: 'none', redirectUri: loopback }
   const { access_token: token } = await json(
@@ -216,7 +216,7 @@ t.test('[rfc9700-2.6-client-id-not-chosen] a client cannot take the identifier o
   const userinfo = await ask(`${issuer}/api/oauth/userinfo`, {
     headers: { authorization: `Bearer ${token}` },
   })
-  t.equal(userinfo.body['sub'], account?.id, 'the subject is the person')
+  t.equal(userinfo.body['sub'], user?.id, 'the subject is the person')
 })
 
 t.test('[rfc7591-3.2.1-secret-expires-at] client_secret_expires_at goes with a secret', async (t) => {
@@ -304,9 +304,9 @@ t.test(
       { post_logout_redirect_uris: ['https://app.example/'] },
     ]) {
       const answer = await post({ redirect_uris: [loopback], ...metadata })
-      assertRefused(t, answer, 'invalid_client_metadata', JSON.stringify(metadata))
+      assertRejected(t, answer, 'invalid_client_metadata', JSON.stringify(metadata))
     }
-    assertRefused(t, await post({ client_name: 'x' }), 'invalid_redirect_uri', 'no redirect URI')
+    assertRejected(t, await post({ client_name: 'x' }), 'invalid_redirect_uri', 'no redirect URI')
     t.equal((await deps.store.list('client')).length, before)
   },
 )

@@ -3,7 +3,7 @@ import { withOfflineAccess } from '../../src/domain/scope-catalogue.ts'
 import { hashSecret } from '../../src/domain/secret.ts'
 import { integrate } from '../helpers/authorization.ts'
 import { exchange, obtainCode, obtainTokens, refresh } from '../helpers/flow.ts'
-import { ask, assertNotSentAway, assertRefused, loopback, registrationAt } from '../helpers/registration.ts'
+import { ask, assertNotSentAway, assertRejected, loopback, registrationAt } from '../helpers/registration.ts'
 import { startServer } from '../helpers/server.ts'
 import { UserAgent } from '../helpers/user-agent.ts'
 import { isAlive, json } from '../helpers/wire.ts'
@@ -176,7 +176,7 @@ t.test('[rfc7592-2.2-forbidden-members] an update must not contain what the serv
     'client_id_issued_at',
   ]) {
     const update = { client_id: client['client_id'], redirect_uris: [loopback], [name]: client[name] ?? 0 }
-    assertRefused(t, await configure(client, 'PUT', update), 'invalid_client_metadata', name)
+    assertRejected(t, await configure(client, 'PUT', update), 'invalid_client_metadata', name)
   }
   t.equal((await configure(client, 'GET')).body['client_name'], 'Kept')
 })
@@ -185,7 +185,7 @@ t.test('[rfc7592-2.2-client-id-must-match] an update names its own client', asyn
   const client = await register({ client_name: 'Kept' })
   for (const clientId of [undefined, 'other', (await register())['client_id']]) {
     const answer = await configure(client, 'PUT', { client_id: clientId, redirect_uris: [loopback] })
-    assertRefused(t, answer, 'invalid_client_metadata', String(clientId))
+    assertRejected(t, answer, 'invalid_client_metadata', String(clientId))
   }
   t.equal((await configure(client, 'GET')).body['client_name'], 'Kept')
 })
@@ -194,7 +194,7 @@ t.test('[rfc7592-2.2-secret-not-overwritten] a client cannot choose its secret',
   const client = await register({ token_endpoint_auth_method: 'client_secret_post' })
   const { client_id, client_secret } = client
   const update = { client_id, redirect_uris: [loopback], client_secret: 'chosen' }
-  assertRefused(t, await configure(client, 'PUT', update), 'invalid_client_metadata', 'other secret')
+  assertRejected(t, await configure(client, 'PUT', update), 'invalid_client_metadata', 'other secret')
   t.equal(await tokenError({ client_id, client_secret }), 'invalid_grant')
   t.equal(await tokenError({ client_id, client_secret: 'chosen' }), 'invalid_client')
   const same = await configure(client, 'PUT', { client_id, redirect_uris: [loopback], client_secret })
@@ -218,7 +218,7 @@ t.test(
         redirect_uris: [loopback],
         token_endpoint_auth_method: method,
       }
-      assertRefused(t, await configure(client, 'PUT', update), 'invalid_client_metadata', method)
+      assertRejected(t, await configure(client, 'PUT', update), 'invalid_client_metadata', method)
     }
     const { client_id, client_secret } = confidential
     t.equal(await tokenError({ client_id }), 'invalid_client', 'its secret is still asked for')
@@ -237,7 +237,7 @@ t.test('[rfc7592-2.2-update-ok] new redirect URIs work, old ones do not', async 
   t.ok(await mayAuthorize(client['client_id'], uri))
   assertNotSentAway(t, await authorize(client['client_id'], { redirect_uri: loopback }), 'the old one')
   const foreign = { ...update, redirect_uris: ['https://app.example/cb'] }
-  assertRefused(t, await configure(client, 'PUT', foreign), 'invalid_redirect_uri', 'https')
+  assertRejected(t, await configure(client, 'PUT', foreign), 'invalid_redirect_uri', 'https')
   t.ok(await mayAuthorize(client['client_id'], uri))
 })
 

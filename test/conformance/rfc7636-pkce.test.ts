@@ -10,7 +10,7 @@ import {
 } from '../helpers/authorization.ts'
 import { authorize, exchange, type Fields, obtainCode, pkce, register } from '../helpers/flow.ts'
 import { startServer } from '../helpers/server.ts'
-import { assertRefused } from '../helpers/wire.ts'
+import { assertRejected } from '../helpers/wire.ts'
 
 const server = await startServer(t)
 const client = await register(server)
@@ -80,7 +80,7 @@ t.test('[rfc7636-4.2-s256-mandatory] the example of appendix B redeems', async (
   const code = await obtainCode(server, client, { agent: person, fields })
   const right = { code_verifier: 'dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk' }
   const plain = await exchange(server, client, code, { code_verifier: fields.code_challenge })
-  await assertRefused(t, plain, 'invalid_grant')
+  await assertRejected(t, plain, 'invalid_grant')
   t.equal((await exchange(server, client, code, right)).status, 200)
 })
 
@@ -97,7 +97,7 @@ t.test(
       [second, one],
     ] as const) {
       const crossed = await exchange(server, client, code, { code_verifier: verifier })
-      await assertRefused(t, crossed, 'invalid_grant')
+      await assertRejected(t, crossed, 'invalid_grant')
     }
     t.equal((await exchange(server, client, first, { code_verifier: one.verifier })).status, 200)
     t.equal((await exchange(server, client, second, { code_verifier: other.verifier })).status, 200)
@@ -136,12 +136,12 @@ t.test(
       [confidential, await obtainCode(server, confidential, { agent: person })],
     ] as const) {
       const without = await exchange(server, who, code, { code_verifier: undefined })
-      await assertRefused(t, without, 'invalid_grant')
+      await assertRejected(t, without, 'invalid_grant')
       t.equal((await exchange(server, who, code)).status, 200)
     }
     const bare = await codeWith(none)
     const downgraded = await exchange(server, exempt, bare)
-    await assertRefused(t, downgraded, 'invalid_request', 400, 'a verifier without a challenge')
+    await assertRejected(t, downgraded, 'invalid_request', 400, 'a verifier without a challenge')
     t.equal((await exchange(server, exempt, bare, { code_verifier: undefined })).status, 200)
     for (const fields of [
       { code_challenge: undefined },

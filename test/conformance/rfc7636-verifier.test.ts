@@ -1,6 +1,6 @@
 import t from 'tap'
 import { exchange, type Fields, obtainCode, pkce } from '../helpers/flow.ts'
-import { addClient, assertRefused, startFlow } from '../helpers/wire.ts'
+import { addClient, assertRejected, startFlow } from '../helpers/wire.ts'
 
 const { server, client, agent } = await startFlow(t)
 
@@ -22,7 +22,7 @@ t.test(
     for (const verifier of wrong) {
       const code = await codeFor(verifier)
       const response = await exchange(server, client, code, { code_verifier: verifier })
-      await assertRefused(t, response, 'invalid_grant', 400, verifier)
+      await assertRejected(t, response, 'invalid_grant', 400, verifier)
     }
     for (const verifier of ['a'.repeat(43), 'a'.repeat(128), `${'-._~'.repeat(10)}Az9`]) {
       const response = await exchange(server, client, await codeFor(verifier), { code_verifier: verifier })
@@ -39,7 +39,7 @@ t.test(
     const first = verifier.startsWith('A') ? 'B' : 'A'
     for (const wrong of [challenge, first + verifier.slice(1), verifier.toLowerCase(), `${verifier}A`]) {
       const response = await exchange(server, client, code, { code_verifier: wrong })
-      await assertRefused(t, response, 'invalid_grant', 400, wrong)
+      await assertRejected(t, response, 'invalid_grant', 400, wrong)
     }
     t.equal((await exchange(server, client, code, { code_verifier: verifier })).status, 200)
   },
@@ -57,7 +57,7 @@ t.test(
     const exempt = await addClient(server, { pkce: 'optional' })
     const without = { code_challenge: undefined, code_challenge_method: undefined }
     const code = await obtainCode(server, exempt, { agent, fields: without })
-    await assertRefused(t, await exchange(server, exempt, code), 'invalid_request')
+    await assertRejected(t, await exchange(server, exempt, code), 'invalid_request')
     t.equal((await exchange(server, exempt, code, { code_verifier: undefined })).status, 200)
   },
 )

@@ -1,6 +1,6 @@
 import t from 'tap'
 import { callApi, obtainTokens, post, postAs, refresh, register } from '../helpers/flow.ts'
-import { addClient, assertRefused, challengeOf, introspect, json, startFlow } from '../helpers/wire.ts'
+import { addClient, assertRejected, challengeOf, introspect, json, startFlow } from '../helpers/wire.ts'
 
 const lessons = 'https://lessons.example/api'
 const library = 'https://library.example/api'
@@ -39,7 +39,7 @@ t.test(
       aud: server.issuer,
       iss: server.issuer,
     })
-    const person = await server.deps.store.find('accountByLogin', 'alice')
+    const person = await server.deps.store.find('userByLogin', 'alice')
     t.equal(sub, person?.id)
     t.ok(Number.isInteger(iat) && Number(iat) >= before && Number(iat) <= server.now())
     t.equal(exp, Number(iat) + server.deps.config.lifetimes.accessTokenSeconds)
@@ -67,7 +67,7 @@ t.test(
       t.equal(answer['client_id'], client.id)
       t.notOk('token_type' in answer)
     }
-    await assertRefused(t, await callApi(server, '/api/courses', token), 'invalid_token', 401)
+    await assertRejected(t, await callApi(server, '/api/courses', token), 'invalid_token', 401)
     const { access_token: access } = await tokens()
     const answer = await introspect(server, client, access, { token_type_hint: 'refresh_token' })
     t.equal(answer['active'], true)
@@ -137,7 +137,7 @@ t.test(
     }
     const other = await tokens({ scope: 'courses:read', resource: library })
     const foreign = await postAs(server, confidential, '/api/oauth/revoke', { token: other.access_token })
-    await assertRefused(t, foreign, 'invalid_grant')
+    await assertRejected(t, foreign, 'invalid_grant')
     t.equal((await introspect(server, client, other.access_token))['active'], true)
   },
 )
@@ -157,7 +157,7 @@ t.test(
     for (const fields of callers) {
       const response = await post(server, path, { token, ...fields })
       t.equal(challengeOf(response).scheme, 'Basic')
-      await assertRefused(t, response, 'invalid_client', 401, JSON.stringify(fields))
+      await assertRejected(t, response, 'invalid_client', 401, JSON.stringify(fields))
     }
     const headers = [`Basic ${btoa(`${confidential.id}:wrong`)}`, 'Basic', `Bearer ${token}`]
     for (const authorization of headers) {
@@ -177,7 +177,7 @@ t.test(
       const response = await post(server, path, { token }, { authorization: `Bearer ${bearer}` })
       const { scheme, params } = challengeOf(response)
       t.strictSame([scheme, params['error']], ['Bearer', 'invalid_token'])
-      await assertRefused(t, response, 'invalid_token', 401)
+      await assertRejected(t, response, 'invalid_token', 401)
     }
   },
 )
@@ -210,7 +210,7 @@ t.test(
 
 t.test('[rfc7662-2.1-token-required] a request without token is refused', async (t) => {
   for (const token of [undefined, '']) {
-    await assertRefused(t, await postAs(server, client, path, { token }), 'invalid_request')
+    await assertRejected(t, await postAs(server, client, path, { token }), 'invalid_request')
   }
 })
 
@@ -222,11 +222,11 @@ t.test(
     const authorization = `Basic ${btoa(`${forIssuer.id}:${forIssuer.secret}`)}`
     const response = await fetch(`${server.issuer}${path}?${query}`, { headers: { authorization } })
     t.equal(response.headers.get('allow'), 'OPTIONS, POST')
-    await assertRefused(t, response, 'invalid_request', 405)
+    await assertRejected(t, response, 'invalid_request', 405)
     const headers = { 'content-type': 'application/json' }
     const body = JSON.stringify({ token, client_id: client.id })
     const asJson = await fetch(server.issuer + path, { method: 'POST', headers, body })
-    await assertRefused(t, asJson, 'invalid_request', 415)
+    await assertRejected(t, asJson, 'invalid_request', 415)
   },
 )
 

@@ -10,7 +10,7 @@ import {
 } from '../helpers/authorization.ts'
 import { authorize, exchange, register } from '../helpers/flow.ts'
 import { startServer } from '../helpers/server.ts'
-import { assertRefused } from '../helpers/wire.ts'
+import { assertRejected } from '../helpers/wire.ts'
 
 const server = await startServer(t)
 const person = await signedIn(server, await register(server))
@@ -35,7 +35,7 @@ t.test(
     t.equal(landing.at === 'redirect' && landing.location.origin, 'http://127.0.0.1:5678')
     // The token endpoint wants the port that was used, not the registered one.
     const code = sentAway(landing)['code'] ?? ''
-    await assertRefused(t, await exchange(server, v4, code), 'invalid_grant')
+    await assertRejected(t, await exchange(server, v4, code), 'invalid_grant')
     t.equal((await exchange(server, v4, code, { redirect_uri: redirectUri })).status, 200)
   },
 )

@@ -1,6 +1,6 @@
 import t from 'tap'
 import { authorize, callApi, exchange, obtainCode, postAs, refresh, register } from '../helpers/flow.ts'
-import { assertRefused, type Json, json, startFlow } from '../helpers/wire.ts'
+import { assertRejected, type Json, json, startFlow } from '../helpers/wire.ts'
 
 const { server, client, agent } = await startFlow(t)
 const { issuer } = server
@@ -25,7 +25,7 @@ t.test(
       t.equal(await head.text(), '')
       const posted = await fetch(url, { method: 'POST' })
       t.match(posted.headers.get('allow'), /GET/)
-      await assertRefused(t, posted, 'invalid_request', 405)
+      await assertRejected(t, posted, 'invalid_request', 405)
     }
   },
 )
@@ -118,7 +118,7 @@ t.test(
       grant_type: 'urn:ietf:params:oauth:grant-type:jwt-bearer',
       assertion: 'eyJhbGciOiJub25lIn0.e30.',
     }
-    await assertRefused(
+    await assertRejected(
       t,
       await postAs(server, client, '/api/oauth/token', jwtBearer),
       'unsupported_grant_type',
@@ -128,7 +128,7 @@ t.test(
     const page = await authorize(server, url)
     t.equal(page.status, 400, 'a URL is an unknown client')
     t.equal(page.headers.get('location'), null)
-    await assertRefused(t, await exchange(server, url, 'x'), 'invalid_client')
+    await assertRejected(t, await exchange(server, url, 'x'), 'invalid_client')
   },
 )
 

@@ -2,7 +2,7 @@ import t from 'tap'
 import { ask, assertErrorRedirect, pageOf, sentAway, signedIn } from '../helpers/authorization.ts'
 import { authorize, exchange, postAs, refresh, register, type Tokens } from '../helpers/flow.ts'
 import { startServer } from '../helpers/server.ts'
-import { assertRefused } from '../helpers/wire.ts'
+import { assertRejected } from '../helpers/wire.ts'
 
 const notes = 'https://notes.example/api'
 const server = await startServer(t, {
@@ -39,12 +39,12 @@ t.test(
     const { code = '' } = sentAway(await person.submit(page, { decision: 'approve' }))
     for (const resource of ['/api', 'https://h/#f']) {
       const response = await exchange(server, client, code, { resource })
-      await assertRefused(t, response, 'invalid_target', 400, resource)
+      await assertRejected(t, response, 'invalid_target', 400, resource)
     }
     const tokens = (await (await exchange(server, client, code)).json()) as Tokens
     t.type(tokens.access_token, 'string', 'the code is alive')
     const again = await refresh(server, client, tokens.refresh_token, { resource: 'https://h/#f' })
-    await assertRefused(t, again, 'invalid_target', 400, 'at a refresh')
+    await assertRejected(t, again, 'invalid_target', 400, 'at a refresh')
     t.equal((await refresh(server, client, tokens.refresh_token)).status, 200)
   },
 )

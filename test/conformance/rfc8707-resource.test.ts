@@ -12,7 +12,7 @@ import {
   type Tokens,
 } from '../helpers/flow.ts'
 import { startServer } from '../helpers/server.ts'
-import { assertRefused, introspect, type Json, json, startFlow } from '../helpers/wire.ts'
+import { assertRejected, introspect, type Json, json, startFlow } from '../helpers/wire.ts'
 
 const lessons = 'https://lessons.example/api'
 const events = 'https://events.example'
@@ -60,10 +60,10 @@ t.test(
     const bound = await tokens({ scope: 'courses:read', resource: lessons })
     t.equal(await audienceOf(bound.access_token), lessons)
     const call = await callApi(server, '/api/courses', bound.access_token)
-    await assertRefused(t, call, 'invalid_token', 401)
+    await assertRejected(t, call, 'invalid_token', 401)
     const later = (await (await refresh(server, client, bound.refresh_token)).json()) as Tokens
     t.equal(await audienceOf(later.access_token), lessons)
-    await assertRefused(t, await callApi(server, '/api/courses', later.access_token), 'invalid_token', 401)
+    await assertRejected(t, await callApi(server, '/api/courses', later.access_token), 'invalid_token', 401)
   },
 )
 
@@ -84,7 +84,7 @@ t.test('the slash URL parsers add to the issuer means the issuer, in every reque
   const second = (await (await refresh(server, client, first.refresh_token, { resource })).json()) as Tokens
   t.equal((await callApi(server, '/api/courses', second.access_token)).status, 200)
   const foreign = await refresh(server, client, second.refresh_token, { resource: events })
-  await assertRefused(t, foreign, 'invalid_target')
+  await assertRejected(t, foreign, 'invalid_target')
 })
 
 t.test(
@@ -140,17 +140,17 @@ t.test(
     ]
     for (const resource of refused) {
       const response = await exchange(server, client, code, { resource })
-      await assertRefused(t, response, 'invalid_target', 400, String(resource))
+      await assertRejected(t, response, 'invalid_target', 400, String(resource))
     }
     const first = (await (await exchange(server, client, code)).json()) as Tokens
     for (const resource of refused) {
       const response = await refresh(server, client, first.refresh_token, { resource })
-      await assertRefused(t, response, 'invalid_target', 400, String(resource))
+      await assertRejected(t, response, 'invalid_target', 400, String(resource))
     }
     t.equal((await refresh(server, client, first.refresh_token)).status, 200)
     const both = await tokens({ scope: 'courses:read events:read', resource: [lessons, events] })
     const pointless = { resource: lessons, scope: 'events:read' }
-    await assertRefused(t, await refresh(server, client, both.refresh_token, pointless), 'invalid_target')
+    await assertRejected(t, await refresh(server, client, both.refresh_token, pointless), 'invalid_target')
     t.equal((await refresh(server, client, both.refresh_token)).status, 200)
   },
 )
@@ -170,8 +170,8 @@ t.test(
 t.test('resources with tokens of their own are served one at a time', async (t) => {
   const fields = { scope: 'courses:read pages:read posts:read', resource: [lessons, library, archive] }
   const code = await obtainCode(server, client, { agent, fields })
-  await assertRefused(t, await exchange(server, client, code), 'invalid_target')
-  await assertRefused(
+  await assertRejected(t, await exchange(server, client, code), 'invalid_target')
+  await assertRejected(
     t,
     await exchange(server, client, code, { resource: [library, archive] }),
     'invalid_target',
@@ -198,7 +198,7 @@ t.test('a resource the operator took away gives no more tokens', async (t) => {
   const { refresh_token: token } = await before.tokens({ scope: 'courses:read', resource: lessons })
   await before.server.close()
   const after = await startServer(t, { store })
-  await assertRefused(t, await refresh(after, before.client, token), 'invalid_target')
+  await assertRejected(t, await refresh(after, before.client, token), 'invalid_target')
   await after.close()
   const again = await startServer(t, { store, resources })
   t.equal((await refresh(again, before.client, token)).status, 200)

@@ -14,7 +14,7 @@ import {
 } from '../helpers/flow.ts'
 import { alice } from '../helpers/server.ts'
 import { UserAgent } from '../helpers/user-agent.ts'
-import { addClient, assertRefused, introspect, json, startFlow } from '../helpers/wire.ts'
+import { addClient, assertRejected, introspect, json, startFlow } from '../helpers/wire.ts'
 
 const library = 'https://library.example/api'
 const archive = 'https://archive.example'
@@ -64,7 +64,7 @@ t.test(
       acr: 'urn:oasis:names:tc:SAML:2.0:ac:classes:PasswordProtectedTransport',
       amr: ['pwd'],
     })
-    const person = await server.deps.store.find('accountByLogin', alice.username)
+    const person = await server.deps.store.find('userByLogin', alice.username)
     t.equal(sub, person?.id)
     t.ok(Number.isInteger(iat) && iat >= before && iat <= server.now())
     t.equal(exp, iat + 600)
@@ -114,7 +114,7 @@ t.test(
   async (t) => {
     const fields = { scope: 'pages:read pages:write posts:read', resource: [library, archive] }
     const code = await obtainCode(server, client, { agent, fields })
-    await assertRefused(t, await exchange(server, client, code), 'invalid_target', 400, 'both at once')
+    await assertRejected(t, await exchange(server, client, code), 'invalid_target', 400, 'both at once')
     const first = (await (await exchange(server, client, code, { resource: library })).json()) as Tokens
     t.equal(first.scope, both.scope)
     t.match((await verified(first.access_token)).payload, { aud: library, scope: both.scope })
@@ -126,12 +126,12 @@ t.test(
     })
     await t.rejects(verified(second.access_token), { code: 'ERR_JWT_CLAIM_VALIDATION_FAILED', claim: 'aud' })
     const ambiguous = await refresh(server, client, second.refresh_token)
-    await assertRefused(t, ambiguous, 'invalid_target', 400, 'both at once, by refresh')
+    await assertRejected(t, ambiguous, 'invalid_target', 400, 'both at once, by refresh')
     const unknown = await refresh(server, client, second.refresh_token, {
       resource: library,
       scope: 'posts:read',
     })
-    await assertRefused(t, unknown, 'invalid_target', 400, 'a scope only the other one knows')
+    await assertRejected(t, unknown, 'invalid_target', 400, 'a scope only the other one knows')
     const kept = await refresh(server, client, second.refresh_token, { resource: library })
     t.equal(kept.status, 200, 'and nothing was used up')
   },
@@ -202,10 +202,10 @@ for (const [about, end] of ends) {
 
 t.test('a JWT for another API, or an ID Token, opens nothing here', async (t) => {
   const { access_token: token, id_token: idToken } = await tokens({ scope: 'openid pages:read' })
-  await assertRefused(t, await callApi(server, '/api/pages', idToken), 'invalid_token', 401)
+  await assertRejected(t, await callApi(server, '/api/pages', idToken), 'invalid_token', 401)
   t.equal((await callApi(server, '/api/pages', token)).status, 200)
   const signed = await tokens(both)
-  await assertRefused(t, await callApi(server, '/api/pages', signed.access_token), 'invalid_token', 401)
+  await assertRejected(t, await callApi(server, '/api/pages', signed.access_token), 'invalid_token', 401)
   t.equal(decodeProtectedHeader(idToken).typ, 'JWT', 'no ID Token passes for an access token')
 })
 

@@ -1,6 +1,6 @@
 import t from 'tap'
 import { startServer } from '../helpers/server.ts'
-import { assertRefused, challengeOf, json, startFlow } from '../helpers/wire.ts'
+import { assertRejected, challengeOf, json, startFlow } from '../helpers/wire.ts'
 
 const { server, tokens } = await startFlow(t)
 const { issuer } = server
@@ -47,7 +47,7 @@ t.test(
       method: 'POST',
       body: new URLSearchParams({ access_token: token }),
     })
-    await assertRefused(t, inBody, 'invalid_request', 415, 'a form is not read at all')
+    await assertRejected(t, inBody, 'invalid_request', 415, 'a form is not read at all')
     const inHeader = await fetch(`${issuer}/api/courses`, { headers: { authorization: `Bearer ${token}` } })
     t.equal((await json(inHeader))['caller'], 'person')
     for (const [name, value] of Object.entries(document)) {

@@ -1,5 +1,5 @@
 import t, { type Test } from 'tap'
-import { ask, assertNotSentAway, assertRefused, loopback, registrationAt } from '../helpers/registration.ts'
+import { ask, assertNotSentAway, assertRejected, loopback, registrationAt } from '../helpers/registration.ts'
 import { startServer } from '../helpers/server.ts'
 
 // What the service specification and RFC 6749 §2 and §3.1.2 ask of registration.
@@ -35,7 +35,7 @@ t.test('[seed-2-reg-redirect-uris-array] redirect_uris is a non-empty array of s
   await assertNothingStored(t, async () => {
     for (const redirectUris of ['http://127.0.0.1:1/cb', [], [1], [loopback, 1], [null], {}, 5]) {
       const answer = await post({ redirect_uris: redirectUris })
-      assertRefused(t, answer, 'invalid_redirect_uri', JSON.stringify(redirectUris))
+      assertRejected(t, answer, 'invalid_redirect_uri', JSON.stringify(redirectUris))
     }
   })
 })
@@ -63,7 +63,7 @@ t.test('[seed-2-reg-auth-other] other authentication methods are refused, HTTP B
   await assertNothingStored(t, async () => {
     for (const method of ['private_key_jwt', 'tls_client_auth', 'client_secret_jwt', 'foo', '', 5]) {
       const answer = await post({ redirect_uris: [loopback], token_endpoint_auth_method: method })
-      assertRefused(t, answer, 'invalid_client_metadata', String(method))
+      assertRejected(t, answer, 'invalid_client_metadata', String(method))
     }
   })
   const client = await register({ token_endpoint_auth_method: 'client_secret_basic' })
@@ -114,9 +114,9 @@ t.test(
   async (t) => {
     await assertNothingStored(t, async () => {
       for (const foreign of ['https://x.example/cb', 'com.app:/cb', 'http://x.example/cb']) {
-        assertRefused(t, await post({ redirect_uris: [foreign] }), 'invalid_redirect_uri', foreign)
+        assertRejected(t, await post({ redirect_uris: [foreign] }), 'invalid_redirect_uri', foreign)
         const mixed = await post({ redirect_uris: [loopback, foreign] })
-        assertRefused(t, mixed, 'invalid_redirect_uri', foreign)
+        assertRejected(t, mixed, 'invalid_redirect_uri', foreign)
         t.match(mixed.body['error_description'], /redirect_uris\[1\]/)
       }
     })
@@ -126,7 +126,7 @@ t.test(
 t.test('[seed-7-https-redirect-refused] an https redirect URI is refused', async (t) => {
   await assertNothingStored(t, async () => {
     const answer = await post({ redirect_uris: ['https://app.example/cb'] })
-    assertRefused(t, answer, 'invalid_redirect_uri', 'https')
+    assertRejected(t, answer, 'invalid_redirect_uri', 'https')
   })
 })
 
@@ -164,14 +164,14 @@ t.test(
 t.test('[rfc6749-3.1.2-redirect-absolute] a relative redirect URI is refused', async (t) => {
   await assertNothingStored(t, async () => {
     for (const uri of ['/cb', '127.0.0.1:80/cb', '//127.0.0.1/cb'])
-      assertRefused(t, await post({ redirect_uris: [uri] }), 'invalid_redirect_uri', uri)
+      assertRejected(t, await post({ redirect_uris: [uri] }), 'invalid_redirect_uri', uri)
   })
 })
 
 t.test('[rfc6749-3.1.2-redirect-no-fragment] a redirect URI with a fragment is refused', async (t) => {
   const { client_id: clientId } = await register({ redirect_uris: ['http://127.0.0.1:1/cb'] })
   for (const uri of ['http://127.0.0.1:1/cb#x', 'http://127.0.0.1:1/cb#']) {
-    assertRefused(t, await post({ redirect_uris: [uri] }), 'invalid_redirect_uri', uri)
+    assertRejected(t, await post({ redirect_uris: [uri] }), 'invalid_redirect_uri', uri)
     assertNotSentAway(t, await authorize(clientId, { redirect_uri: uri }), uri)
   }
 })
@@ -182,7 +182,7 @@ t.test(
     for (const method of ['none', 'client_secret_post', 'client_secret_basic']) {
       for (const grantTypes of [undefined, ['authorization_code']]) {
         const answer = await post({ token_endpoint_auth_method: method, grant_types: grantTypes })
-        assertRefused(t, answer, 'invalid_redirect_uri', method)
+        assertRejected(t, answer, 'invalid_redirect_uri', method)
       }
     }
   },
@@ -218,7 +218,7 @@ t.test(
   async (t) => {
     for (const query of ['code=1', 'a=b&state=x', 'iss', '%73tate=x', 'error=no']) {
       const answer = await post({ redirect_uris: [loopback, `${loopback}?${query}`] })
-      assertRefused(t, answer, 'invalid_redirect_uri', query)
+      assertRejected(t, answer, 'invalid_redirect_uri', query)
     }
     await register({ redirect_uris: [`${loopback}?states=1&codex=2`] })
   },

@@ -1,10 +1,10 @@
 import t, { type Test } from 'tap'
-import { lockAccount, unlockAccount } from '../../src/domain/account.ts'
 import { endConnection } from '../../src/domain/connections.ts'
 import type { Write } from '../../src/domain/decision.ts'
 import { isGrantAlive } from '../../src/domain/grant.ts'
-import type { Account } from '../../src/domain/model.ts'
+import type { User } from '../../src/domain/model.ts'
 import { hashSecret } from '../../src/domain/secret.ts'
+import { lockUser, unlockUser } from '../../src/domain/user.ts'
 import { makeLink } from '../../src/mail/links.ts'
 import type { Store } from '../../src/storage/store.ts'
 import { systemRandom } from '../../src/system.ts'
@@ -113,51 +113,49 @@ async function beforeWrite(
   t.teardown(() => Object.assign(store, { write, transact }))
 }
 
-const accountIdOf = async (agent: UserAgent) =>
-  (await server.deps.store.find('session', idOf(agent)))?.accountId ?? ''
-const lock = (accountId: string) => (store: Store) =>
-  store.transact('account', accountId, (account) => lockAccount(account as Account, server.now()))
-const unlock = (accountId: string) =>
-  server.deps.store.transact('account', accountId, (account) =>
-    unlockAccount(account as Account, server.now()),
-  )
-const grantsOf = async (accountId: string) =>
-  (await server.deps.store.listOf('grant', accountId)).filter((grant) => isGrantAlive(grant, server.now()))
+const userIdOf = async (agent: UserAgent) =>
+  (await server.deps.store.find('session', idOf(agent)))?.userId ?? ''
+const lock = (userId: string) => (store: Store) =>
+  store.transact('user', userId, (user) => lockUser(user as User, server.now()))
+const unlock = (userId: string) =>
+  server.deps.store.transact('user', userId, (user) => unlockUser(user as User, server.now()))
+const grantsOf = async (userId: string) =>
+  (await server.deps.store.listOf('grant', userId)).filter((grant) => isGrantAlive(grant, server.now()))
 
 const inProcess = executable === undefined ? {} : { skip: 'the store of another process cannot be delayed' }
 
 t.test('a user who is locked while a request is being answered gets no grant', inProcess, async (t) => {
   const agent = await signedIn(server, client)
-  const accountId = await accountIdOf(agent)
-  await beforeWrite(t, server, lock(accountId))
+  const userId = await userIdOf(agent)
+  await beforeWrite(t, server, lock(userId))
   t.equal((await silent(agent))['error'], 'login_required')
-  await unlock(accountId)
-  t.strictSame(await grantsOf(accountId), [], 'also once the user is unlocked')
+  await unlock(userId)
+  t.strictSame(await grantsOf(userId), [], 'also once the user is unlocked')
   t.equal((await silent(agent))['error'], 'login_required')
 })
 
 t.test('a session that ends while a request is being answered gives no grant', inProcess, async (t) => {
   const agent = await signedIn(server, client)
-  const accountId = await accountIdOf(agent)
-  const before = (await grantsOf(accountId)).length
-  await beforeWrite(t, server, (store) => store.write({ op: 'deleteSessionsOf', accountId }))
+  const userId = await userIdOf(agent)
+  const before = (await grantsOf(userId)).length
+  await beforeWrite(t, server, (store) => store.write({ op: 'deleteSessionsOf', userId }))
   t.equal(place(await ask(server, client, {}, agent)), '/login')
-  t.equal((await grantsOf(accountId)).length, before)
+  t.equal((await grantsOf(userId)).length, before)
 })
 
 t.test('an app that is disconnected while it asks silently gets no grant', inProcess, async (t) => {
   const portal = await integrate(server)
   const agent = await signedIn(server, portal)
-  const accountId = await accountIdOf(agent)
+  const userId = await userIdOf(agent)
   await obtainCode(server, portal, { agent })
   const asks = async () => sentAway(await ask(server, portal, { prompt: 'none' }, agent))
   t.match(await asks(), { code: /./ })
-  const occasion = { by: 'person', at: server.now(), from: '127.0.0.1', accountId } as const
+  const context = { by: 'person', at: server.now(), from: '127.0.0.1', userId } as const
   await beforeWrite(t, server, (store) =>
-    store.write(...endConnection({ clientId: portal.id, grants: [] }, occasion)),
+    store.write(...endConnection({ clientId: portal.id, grants: [] }, context)),
   )
   t.equal((await asks())['error'], 'consent_required')
-  const left = await grantsOf(accountId)
+  const left = await grantsOf(userId)
   t.notOk(left.some(({ clientId }) => clientId === portal.id))
 })
 
@@ -167,14 +165,14 @@ t.test(
   async (t) => {
     const portal = await integrate(server)
     const agent = await signedIn(server, portal)
-    const accountId = await accountIdOf(agent)
+    const userId = await userIdOf(agent)
     const consent = pageOf(await ask(server, portal, {}, agent))
     t.equal(new URL(consent.url).pathname, '/consent')
-    await beforeWrite(t, server, lock(accountId))
+    await beforeWrite(t, server, lock(userId))
     t.equal(place(await agent.submit(consent, { decision: 'approve' })), '/login')
-    await unlock(accountId)
-    t.strictSame(await grantsOf(accountId), [])
-    t.strictSame(await server.deps.store.listOf('consent', accountId), [], 'nothing is remembered')
+    await unlock(userId)
+    t.strictSame(await grantsOf(userId), [])
+    t.strictSame(await server.deps.store.listOf('consent', userId), [], 'nothing is remembered')
   },
 )
 
@@ -183,36 +181,36 @@ t.test(
   inProcess,
   async (t) => {
     const agent = await signedIn(server, client)
-    const accountId = await accountIdOf(agent)
-    const account = await server.deps.store.find('account', accountId)
-    if (account === undefined) throw new Error('alice is there')
-    await server.deps.store.write({ op: 'updateAccount', account: { ...account, lockedAt: server.now() } })
+    const userId = await userIdOf(agent)
+    const user = await server.deps.store.find('user', userId)
+    if (user === undefined) throw new Error('alice is there')
+    await server.deps.store.write({ op: 'updateUser', user: { ...user, lockedAt: server.now() } })
     t.equal(place(await ask(server, client, {}, agent)), '/login')
     t.equal(await server.deps.store.find('session', idOf(agent)), undefined)
-    await unlock(accountId)
+    await unlock(userId)
   },
 )
 
 t.test('no token of a locked user works, though its grant was not revoked', async (t) => {
   const code = await obtainCode(server, client)
   const second = await obtainTokens(server, client)
-  const accountId = (await server.deps.store.find('accountByLogin', alice.username))?.id ?? ''
-  const account = await server.deps.store.find('account', accountId)
-  if (account === undefined) throw new Error('alice is there')
-  await server.deps.store.write({ op: 'updateAccount', account: { ...account, lockedAt: server.now() } })
+  const userId = (await server.deps.store.find('userByLogin', alice.username))?.id ?? ''
+  const user = await server.deps.store.find('user', userId)
+  if (user === undefined) throw new Error('alice is there')
+  await server.deps.store.write({ op: 'updateUser', user: { ...user, lockedAt: server.now() } })
   t.match(await (await exchange(server, client, code)).json(), { error: 'invalid_grant' })
   t.match(await (await refresh(server, client, second.refresh_token)).json(), { error: 'invalid_grant' })
   t.notOk(await isAlive(server, second.access_token))
   t.match(await introspect(server, client, second.access_token), { active: false })
-  await server.deps.store.write({ op: 'updateAccount', account })
+  await server.deps.store.write({ op: 'updateUser', user })
 })
 
 t.test('no link is made for a user who is locked meanwhile', async (t) => {
-  const account = await server.deps.store.find('accountByLogin', alice.username)
-  if (account === undefined) throw new Error('alice is there')
-  await server.deps.store.write({ op: 'updateAccount', account: { ...account, lockedAt: server.now() } })
-  const whom = { purpose: 'password-reset', accountId: account.id } as const
+  const user = await server.deps.store.find('userByLogin', alice.username)
+  if (user === undefined) throw new Error('alice is there')
+  await server.deps.store.write({ op: 'updateUser', user: { ...user, lockedAt: server.now() } })
+  const whom = { purpose: 'password-reset', userId: user.id } as const
   const made = makeLink({ ...server.deps, random: systemRandom }, whom, { by: 'operator', at: server.now() })
   await t.rejects(made, { code: 'access_denied' })
-  await server.deps.store.write({ op: 'updateAccount', account })
+  await server.deps.store.write({ op: 'updateUser', user })
 })

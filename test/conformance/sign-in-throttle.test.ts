@@ -1,7 +1,7 @@
 import { createHmac } from 'node:crypto'
 import t, { type Test } from 'tap'
-import { changePassword, unlockAccount } from '../../src/domain/account.ts'
-import type { Account } from '../../src/domain/model.ts'
+import type { User } from '../../src/domain/model.ts'
+import { changePassword, unlockUser } from '../../src/domain/user.ts'
 import { hashPassword } from '../../src/passwords.ts'
 import { systemRandom } from '../../src/system.ts'
 import { ask, bodyOf, pageOf, place, signedIn, title } from '../helpers/authorization.ts'
@@ -105,14 +105,14 @@ t.test(
 
 t.test('a device cookie that was made up, altered or is of another account opens no new count', async (t) => {
   const genuine = (await signedIn(server, client, bob)).cookies.get('lychgate_device') ?? ''
-  const [account = '', nonce = '', mac = ''] = genuine.split('.')
+  const [user = '', nonce = '', mac = ''] = genuine.split('.')
   t.match(genuine, /^person_[\w-]+\.[\w-]{22}\.[\w-]{43}$/)
-  const sub = (await server.deps.store.find('accountByLogin', 'alice'))?.id ?? ''
+  const sub = (await server.deps.store.find('userByLogin', 'alice'))?.id ?? ''
   const cookies = [
     `${sub}.${nonce}.${mac}`,
     `${sub}.${'A'.repeat(22)}.${'A'.repeat(43)}`,
     `${sub}.${nonce}.${mac.slice(0, -1)}`,
-    `${account}.${nonce}.${mac}`,
+    `${user}.${nonce}.${mac}`,
     sub,
   ]
   for (const cookie of cookies) {
@@ -245,10 +245,8 @@ t.test('known browsers of one user share a count, and none is known after a new 
   t.equal(await guess(), 2 * limits.failuresPerAccountAndPrefix)
   own.advance(limits.windowSeconds)
   const passwordHash = await hashPassword('another-in-tests', systemRandom)
-  const id = (await store.find('accountByLogin', 'alice'))?.id ?? ''
-  await store.transact('account', id, (account) =>
-    changePassword(account as Account, passwordHash, own.now()),
-  )
+  const id = (await store.find('userByLogin', 'alice'))?.id ?? ''
+  await store.transact('user', id, (user) => changePassword(user as User, passwordHash, own.now()))
   t.equal(await guess(), limits.failuresPerAccountAndPrefix, 'as many as for a stranger')
 })
 
@@ -256,12 +254,12 @@ t.test('device cookies of an earlier version are known still, and share one coun
   const own = await startServer(t, { signInThrottle: limits })
   const ownClient = await register(own)
   const { store, keys } = own.deps
-  const id = (await store.find('accountByLogin', 'alice'))?.id ?? ''
+  const id = (await store.find('userByLogin', 'alice'))?.id ?? ''
   const stranger = await door(own, ownClient)
   for (let n = 0; n < 3; n += 1) await stranger.knock('alice', 'wrong')
   t.equal(statusOf(await stranger.knock('alice', alice.password)), 429)
-  const earlier = async (letter: string) => {
-    const nonce = letter.repeat(22)
+  const earlier = async (email: string) => {
+    const nonce = email.repeat(22)
     const mac = createHmac('sha256', keys.handles.current.secret).update(`device ${id} ${nonce}`)
     const agent = new UserAgent(own.issuer)
     agent.cookies.set('lychgate_device', `${id}.${nonce}.${mac.digest('base64url')}`)
@@ -280,7 +278,7 @@ t.test('failures in a row end in the need for another way in, not in a lock of t
   const own = await startServer(t, { signInThrottle: { ...limits, failuresInARow: 4 } })
   const ownClient = await register(own)
   const { store } = own.deps
-  const id = (await store.find('accountByLogin', 'alice'))?.id ?? ''
+  const id = (await store.find('userByLogin', 'alice'))?.id ?? ''
   const known = await signedIn(own, ownClient)
   const guess = async (times: number) => {
     for (let n = 0; n < times; n += 1) {
@@ -310,20 +308,18 @@ t.test('failures in a row end in the need for another way in, not in a lock of t
   t.equal(page.headers.get('retry-after'), null, 'waiting does not help')
   const events = await store.audit({ since: 0, name: 'sign-in-failed', limit: 99 })
   const told = events.filter(({ facts }) => 'failuresInARow' in facts)
-  t.match(told, [{ by: 'server', accountId: id, facts: { failuresInARow: 4 } }])
+  t.match(told, [{ by: 'server', userId: id, facts: { failuresInARow: 4 } }])
   t.equal(told.length, 1)
   t.equal(await knock(known), passed, 'a known browser goes on')
   t.equal(await knock(), passed, 'and its right sign-in begins a new row')
   await fill()
   t.equal(await knock(), stopped)
-  await store.transact('account', id, (account) => unlockAccount(account as Account, own.now()))
+  await store.transact('user', id, (user) => unlockUser(user as User, own.now()))
   t.equal(await knock(), passed, 'an operator ends it')
   await fill()
   t.equal(await knock(), stopped)
-  const { passwordHash = '' } = (await store.find('account', id)) ?? {}
-  await store.transact('account', id, (account) =>
-    changePassword(account as Account, passwordHash, own.now()),
-  )
+  const { passwordHash = '' } = (await store.find('user', id)) ?? {}
+  await store.transact('user', id, (user) => changePassword(user as User, passwordHash, own.now()))
   t.equal(await knock(), passed, 'so does a new password, as by a reset link')
 })
 

@@ -20,8 +20,8 @@ const mfa = 'https://refeds.org/profile/mfa'
 const password = 'urn:oasis:names:tc:SAML:2.0:ac:classes:PasswordProtectedTransport'
 const essential = (...values: string[]) => JSON.stringify({ id_token: { acr: { essential: true, values } } })
 const { store, keys } = server.deps
-const people = await Promise.all(['alice', 'bob'].map((name) => store.find('accountByLogin', name)))
-const [aliceId = '', bobId = ''] = people.map((account) => account?.id)
+const people = await Promise.all(['alice', 'bob'].map((name) => store.find('userByLogin', name)))
+const [aliceId = '', bobId = ''] = people.map((user) => user?.id)
 const totp = new TOTP()
 const code = () => totp.generate({ timestamp: server.now() * 1000 })
 
@@ -35,7 +35,7 @@ const early = await signedIn(server, portal)
 await store.write({
   op: 'putSecondFactor',
   secondFactor: {
-    accountId: aliceId,
+    userId: aliceId,
     sealedSecret: keys.seal(Buffer.from(totp.secret.bytes), aliceId),
     confirmedAt: server.now(),
     recoveryHashes: [],
@@ -148,7 +148,7 @@ t.test('a session that ends while its second factor is asked for does not come b
   server.advance(60)
   const second = pageOf(await ask(server, portal, { acr_values: mfa }, early))
   t.match(second.html, 'name="code"')
-  await store.write({ op: 'deleteSessionsOf', accountId: aliceId })
+  await store.write({ op: 'deleteSessionsOf', userId: aliceId })
   const login = pageOf(await early.submit(second, { code: code() }))
   t.match(login.html, 'name="password"')
   t.strictSame(await store.listOf('session', aliceId), [])
@@ -165,15 +165,15 @@ t.test('codes that are removed while one is typed in sign nobody in', async (t) 
     secondFactor: { ...factor, sealedSecret: keys.seal(Buffer.alloc(20), aliceId) },
   })
   t.equal(pageOf(await person.submit(second, { code: code() })).status, 400)
-  await store.write({ op: 'deleteSecondFactor', accountId: aliceId })
+  await store.write({ op: 'deleteSecondFactor', userId: aliceId })
   const login = pageOf(await person.submit(second, { code: code() }))
   t.match(login.html, 'name="password"')
 })
 
 t.test('a locked person is told so after the right password only, and signed in nowhere', async (t) => {
-  const account = await store.find('account', bobId)
-  if (account === undefined) throw new Error('no bob')
-  await store.write({ op: 'updateAccount', account: { ...account, lockedAt: server.now() } })
+  const user = await store.find('user', bobId)
+  if (user === undefined) throw new Error('no bob')
+  await store.write({ op: 'updateUser', user: { ...user, lockedAt: server.now() } })
   const person = new UserAgent(server.issuer)
   const login = pageOf(await ask(server, portal, {}, person))
   const wrong = pageOf(await person.submit(login, { ...bob, password: 'wrong' }))
@@ -182,6 +182,6 @@ t.test('a locked person is told so after the right password only, and signed in 
   t.equal(told.status, 403)
   t.match(told.html, 'This account is locked.')
   t.equal(person.cookies.has('lychgate_session'), false)
-  await store.write({ op: 'updateAccount', account })
+  await store.write({ op: 'updateUser', user })
   t.ok('code' in sentAway(await person.submit(told, bob)), 'the request is still pending')
 })

@@ -2,7 +2,7 @@
 import t from 'tap'
 import { callApi, exchange, obtainCode, post, postAs, refresh } from '../helpers/flow.ts'
 import { send } from '../helpers/raw.ts'
-import { assertRefused, introspect, isAlive, json, startFlow } from '../helpers/wire.ts'
+import { assertRejected, introspect, isAlive, json, startFlow } from '../helpers/wire.ts'
 
 const { server, client, agent, tokens } = await startFlow(t)
 const code = () => obtainCode(server, client, { agent })
@@ -11,13 +11,13 @@ t.test(
   '[rfc6749-6-invalid-refresh] a code is no refresh token, neither before it is redeemed nor after',
   async (t) => {
     const once = await code()
-    await assertRefused(t, await refresh(server, client, once), 'invalid_grant')
+    await assertRejected(t, await refresh(server, client, once), 'invalid_grant')
     const asRefreshToken = once.replace('code', 'refresh')
-    await assertRefused(t, await refresh(server, client, asRefreshToken), 'invalid_grant')
+    await assertRejected(t, await refresh(server, client, asRefreshToken), 'invalid_grant')
     const first = await json(await exchange(server, client, once))
     t.type(first['refresh_token'], 'string', 'the code was not used up')
-    await assertRefused(t, await refresh(server, client, once), 'invalid_grant')
-    await assertRefused(t, await refresh(server, client, asRefreshToken), 'invalid_grant')
+    await assertRejected(t, await refresh(server, client, once), 'invalid_grant')
+    await assertRejected(t, await refresh(server, client, asRefreshToken), 'invalid_grant')
     t.ok(await isAlive(server, String(first['access_token'])), 'and nothing was revoked')
     t.equal((await refresh(server, client, String(first['refresh_token']))).status, 200)
   },
@@ -32,7 +32,7 @@ t.test('[rfc6749-4.1.3-code-valid] no other token is a code, and none dies of th
     token.replace('refresh', 'code'),
     access.replace('access', 'code'),
   ]) {
-    await assertRefused(t, await exchange(server, client, other), 'invalid_grant')
+    await assertRejected(t, await exchange(server, client, other), 'invalid_grant')
   }
   t.ok(await isAlive(server, access))
   t.equal((await refresh(server, client, token)).status, 200)
@@ -43,16 +43,16 @@ t.test('a parameter in the query of the token endpoint is not read, beside a goo
   const fields = { redirect_uri: client.redirectUri, client_id: client.id, code_verifier: 'v'.repeat(43) }
   const path = `/api/oauth/token?${new URLSearchParams({ code: redeemable })}`
   const inQuery = await post(server, path, { grant_type: 'authorization_code', ...fields })
-  await assertRefused(t, inQuery, 'invalid_request')
+  await assertRejected(t, inQuery, 'invalid_request')
   const kept = await json(await exchange(server, client, redeemable))
   t.type(kept['access_token'], 'string', 'the code was not used up')
   const query = new URLSearchParams({ refresh_token: String(kept['refresh_token']) })
   const again = await postAs(server, client, `/api/oauth/token?${query}`, { grant_type: 'refresh_token' })
-  await assertRefused(t, again, 'invalid_request')
+  await assertRejected(t, again, 'invalid_request')
   const type = await postAs(server, client, '/api/oauth/token?grant_type=refresh_token', {
     refresh_token: String(kept['refresh_token']),
   })
-  await assertRefused(t, type, 'invalid_request')
+  await assertRejected(t, type, 'invalid_request')
 })
 
 t.test(
@@ -61,7 +61,7 @@ t.test(
     const { access_token: token } = await tokens({ scope: 'openid courses:read' })
     for (const path of ['/api/oauth/revoke', '/api/oauth/introspect']) {
       const answer = await postAs(server, client, `${path}?${new URLSearchParams({ token })}`, {})
-      await assertRefused(t, answer, 'invalid_request', 400, path)
+      await assertRejected(t, answer, 'invalid_request', 400, path)
     }
     t.equal((await introspect(server, client, token))['active'], true)
   },

@@ -19,7 +19,7 @@ function ask(server: Issuer, fields: Record<string, string> = {}, agent = new Us
   return agent.open(authorizationUrl(server, client, fields))
 }
 
-const peopleOf = ({ forms }: Page) => forms.find(({ buttons }) => buttons.some(({ name }) => name === 'as'))
+const usersOf = ({ forms }: Page) => forms.find(({ buttons }) => buttons.some(({ name }) => name === 'as'))
 
 /** Whose ID Token the code of this landing gives. */
 async function subOf(server: Issuer, landing: Landing): Promise<unknown> {
@@ -36,7 +36,7 @@ t.test('the sign-in page of a development server has a button for each of its pe
   const agent = new UserAgent(asking.issuer)
   const landing = await ask(asking, {}, agent)
   if (landing.at !== 'page') throw new Error('no page')
-  const people = peopleOf(landing.page)
+  const people = usersOf(landing.page)
   t.strictSame(people?.buttons, [
     { name: 'as', value: 'carol' },
     { name: 'as', value: 'dan' },
@@ -51,7 +51,7 @@ t.test('a button that is not there signs nobody in', async (t) => {
   const agent = new UserAgent(asking.issuer)
   const landing = await ask(asking, {}, agent)
   if (landing.at !== 'page') throw new Error('no page')
-  const people = peopleOf(landing.page)
+  const people = usersOf(landing.page)
   const answer = await agent.submit(landing.page, { as: 'nobody' }, people)
   t.match(answer, { at: 'page', page: { status: 400 } })
 })

@@ -58,7 +58,7 @@ t.test('they are real: they open the API, refresh, introspect and end', async (t
   t.strictSame(await introspect(minted), { active: false })
   t.equal((await callApi(server, '/api/courses', minted.access_token)).status, 401)
   const events = await server.deps.store.audit({ since: 0, name: 'grant', limit: 1 })
-  t.match(events, [{ clientId: minted.client_id, accountId: minted.sub }])
+  t.match(events, [{ clientId: minted.client_id, userId: minted.sub }])
 })
 
 t.test('an access token lives as long as it is asked to, and the ID Token with it', async (t) => {

@@ -1,13 +1,13 @@
 import t from 'tap'
 import {
+  availableAcrs,
   contextClasses,
   contextClassOf,
   type Factors,
-  lacksContext,
+  lacksAcr,
   methodsOf,
   multiFactor,
-  reachOf,
-  wantedContext,
+  requestedAcr,
 } from '../../src/domain/authentication-context.ts'
 
 const password = 'urn:oasis:names:tc:SAML:2.0:ac:classes:PasswordProtectedTransport'
@@ -45,25 +45,25 @@ t.test('of several classes a sign-in has, the one most wanted is told', async (t
 
 t.test('a sign-in lacks what it has none of', async (t) => {
   const wanted = { values: ['phr', multiFactor], essential: false }
-  t.equal(lacksContext(['pwd'], wanted), true)
-  t.equal(lacksContext(['pwd', 'otp', 'mfa'], wanted), false)
-  t.equal(lacksContext([], undefined), false)
+  t.equal(lacksAcr(['pwd'], wanted), true)
+  t.equal(lacksAcr(['pwd', 'otp', 'mfa'], wanted), false)
+  t.equal(lacksAcr([], undefined), false)
 })
 
 t.test('people reach the classes their factors make, and codes alone make none', async (t) => {
-  t.strictSame(reachOf(factors('password')), [password])
-  t.strictSame(reachOf(factors('password', 'codes')), [multiFactor, password])
-  t.strictSame(reachOf(factors('passkey')), ['phr', multiFactor])
-  t.strictSame(reachOf(factors('password', 'passkey')), contextClasses)
-  t.strictSame(reachOf(factors('codes')), [])
+  t.strictSame(availableAcrs(factors('password')), [password])
+  t.strictSame(availableAcrs(factors('password', 'codes')), [multiFactor, password])
+  t.strictSame(availableAcrs(factors('passkey')), ['phr', multiFactor])
+  t.strictSame(availableAcrs(factors('password', 'passkey')), contextClasses)
+  t.strictSame(availableAcrs(factors('codes')), [])
 })
 
 t.test('what is wanted is what is offered; an essential class nobody can have is refused', async (t) => {
-  t.equal(wantedContext(undefined, []), undefined)
-  t.equal(wantedContext(undefined, ['urn:example:gold']), undefined)
-  t.strictSame(wantedContext(undefined, ['urn:example:gold', 'phr']), { values: ['phr'], essential: false })
-  t.strictSame(wantedContext([multiFactor], ['phr']), { values: [multiFactor], essential: true })
+  t.equal(requestedAcr(undefined, []), undefined)
+  t.equal(requestedAcr(undefined, ['urn:example:gold']), undefined)
+  t.strictSame(requestedAcr(undefined, ['urn:example:gold', 'phr']), { values: ['phr'], essential: false })
+  t.strictSame(requestedAcr([multiFactor], ['phr']), { values: [multiFactor], essential: true })
   for (const essential of [[], ['urn:example:gold']]) {
-    t.throws(() => wantedContext(essential, ['phr']), { code: 'unmet_authentication_requirements' })
+    t.throws(() => requestedAcr(essential, ['phr']), { code: 'unmet_authentication_requirements' })
   }
 })

@@ -77,7 +77,7 @@ t.test(
 
 t.test('only an otherwise valid replay revokes the grant', async (t) => {
   t.match(redeem(active()), {
-    refusal: { code: 'invalid_grant' },
+    rejection: { code: 'invalid_grant' },
     writes: [{ op: 'revokeGrant', at: approvedAt }],
   })
 })

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { bearerChallenge, bearerRefusal, parseBearer } from '../../src/domain/bearer.ts'
+import { bearerChallenge, bearerError, parseBearer } from '../../src/domain/bearer.ts'
 
 t.test('no header, and another scheme, are the absence of a token', async (t) => {
   for (const header of [
@@ -54,15 +54,15 @@ t.test('a challenge has each member once, the error first', async (t) => {
   const resourceMetadata = 'https://a.example/.well-known/oauth-protected-resource'
   t.equal(bearerChallenge({ resourceMetadata }), `Bearer resource_metadata="${resourceMetadata}"`)
   t.equal(bearerChallenge({ resourceMetadata, scope: [] }), `Bearer resource_metadata="${resourceMetadata}"`)
-  const refusal = bearerRefusal('insufficient_scope', 'not enough', resourceMetadata, {
+  const rejection = bearerError('insufficient_scope', 'not enough', resourceMetadata, {
     rule: 'x',
     scope: ['a', 'b'],
   })
-  t.match(refusal, { code: 'insufficient_scope', status: 403 })
+  t.match(rejection, { code: 'insufficient_scope', status: 403 })
   t.equal(
-    refusal.headers['www-authenticate'],
+    rejection.headers['www-authenticate'],
     `Bearer error="insufficient_scope", error_description="not enough", scope="a b", resource_metadata="${resourceMetadata}"`,
   )
-  t.equal(bearerRefusal('invalid_token', 'x', resourceMetadata, { rule: 'x' }).status, 401)
-  t.equal(bearerRefusal('invalid_request', 'x', resourceMetadata, { rule: 'x' }).status, 400)
+  t.equal(bearerError('invalid_token', 'x', resourceMetadata, { rule: 'x' }).status, 401)
+  t.equal(bearerError('invalid_request', 'x', resourceMetadata, { rule: 'x' }).status, 400)
 })

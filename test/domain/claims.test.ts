@@ -1,12 +1,12 @@
 import t from 'tap'
 import { claimNames, idTokenClaims, indexScopeClaims, userInfo } from '../../src/domain/claims.ts'
 import { parseClaims } from '../../src/domain/claims-request.ts'
-import type { Account } from '../../src/domain/model.ts'
+import type { User } from '../../src/domain/model.ts'
 import { defaultScopeCatalogue } from '../../src/domain/scope-catalogue.ts'
 
 const scopeClaims = indexScopeClaims(defaultScopeCatalogue)
 const nothing = { userinfo: [], idToken: [] }
-const account: Account = {
+const user: User = {
   id: 'sub-1',
   username: 'alice',
   passwordHash: '$argon2id$',
@@ -24,14 +24,14 @@ const account: Account = {
 }
 
 t.test('UserInfo says sub, and the claims of the scope that have a value', async (t) => {
-  t.strictSame(userInfo(account, [], nothing, scopeClaims), { sub: 'sub-1' })
-  t.strictSame(userInfo(account, ['openid', 'courses:read'], nothing, scopeClaims), { sub: 'sub-1' })
-  t.strictSame(userInfo(account, ['openid', 'profile'], nothing, scopeClaims), {
+  t.strictSame(userInfo(user, [], nothing, scopeClaims), { sub: 'sub-1' })
+  t.strictSame(userInfo(user, ['openid', 'courses:read'], nothing, scopeClaims), { sub: 'sub-1' })
+  t.strictSame(userInfo(user, ['openid', 'profile'], nothing, scopeClaims), {
     sub: 'sub-1',
     name: 'Alice',
     updated_at: 0,
   })
-  t.strictSame(userInfo(account, ['email'], nothing, scopeClaims), {
+  t.strictSame(userInfo(user, ['email'], nothing, scopeClaims), {
     sub: 'sub-1',
     email: 'a@example.test',
     email_verified: false,
@@ -43,14 +43,14 @@ t.test('the claims parameter opens single claims, of those the catalogue knows',
     userinfo: ['name', 'secret', 'passwordHash', '__proto__', 'constructor'],
     idToken: ['email'],
   }
-  t.strictSame(userInfo(account, ['openid'], requested, scopeClaims), { sub: 'sub-1', name: 'Alice' })
-  t.strictSame(idTokenClaims(account, requested, scopeClaims), { email: 'a@example.test' })
+  t.strictSame(userInfo(user, ['openid'], requested, scopeClaims), { sub: 'sub-1', name: 'Alice' })
+  t.strictSame(idTokenClaims(user, requested, scopeClaims), { email: 'a@example.test' })
   t.strictSame(idTokenClaims(undefined, requested, scopeClaims), {})
-  t.strictSame(idTokenClaims(account, { userinfo: ['name'], idToken: ['iss', 'secret'] }, scopeClaims), {})
+  t.strictSame(idTokenClaims(user, { userinfo: ['name'], idToken: ['iss', 'secret'] }, scopeClaims), {})
 })
 
 t.test('no claim of a person replaces sub', async (t) => {
-  const impostor = { ...account, claims: { ...account.claims, sub: 'another' } }
+  const impostor = { ...user, claims: { ...user.claims, sub: 'another' } }
   const open = new Map([['profile', ['sub', 'name']]])
   t.equal(
     userInfo({ ...impostor, id: 'sub-1' }, ['openid'], { userinfo: ['sub'], idToken: [] }, scopeClaims).sub,
@@ -66,18 +66,18 @@ t.test('the claims the catalogue opens are listed once', async (t) => {
 })
 
 t.test('the claims parameter is read as far as this server acts on it', async (t) => {
-  t.strictSame(parseClaims(undefined), { claims: nothing, wishedAcr: [] })
-  t.strictSame(parseClaims('{}'), { claims: nothing, wishedAcr: [] })
+  t.strictSame(parseClaims(undefined), { claims: nothing, requestedAcrValues: [] })
+  t.strictSame(parseClaims('{}'), { claims: nothing, requestedAcrValues: [] })
   t.strictSame(parseClaims('{"userinfo":{"name":null},"id_token":{"auth_time":{"essential":true},"x":{}}}'), {
     claims: { userinfo: ['name'], idToken: ['auth_time', 'x'] },
-    wishedAcr: [],
+    requestedAcrValues: [],
   })
-  t.strictSame(parseClaims('{"userinfo":null,"other":5}'), { claims: nothing, wishedAcr: [] })
+  t.strictSame(parseClaims('{"userinfo":null,"other":5}'), { claims: nothing, requestedAcrValues: [] })
   t.equal(parseClaims('{"id_token":{"sub":{"value":"a"}}}').sub, 'a')
   t.equal(parseClaims('{"userinfo":{"sub":{"value":"a"}}}').sub, 'a')
   const acr = (member: string) => {
-    const { essentialAcr, wishedAcr } = parseClaims(`{"id_token":{"acr":${member}}}`)
-    return [essentialAcr, wishedAcr]
+    const { essentialAcr, requestedAcrValues } = parseClaims(`{"id_token":{"acr":${member}}}`)
+    return [essentialAcr, requestedAcrValues]
   }
   t.strictSame(acr('{"essential":true,"value":"a","values":["b",1]}'), [['a', 'b'], []])
   for (const member of [

@@ -111,7 +111,7 @@ t.test('only the registered method with the right secret counts', async (t) => {
 })
 
 t.test('an unknown client, a wrong secret and a wrong method look alike', async (t) => {
-  const refusal = (client: Client | undefined, method: ClientAuthenticationMethod, realm = token) => {
+  const rejection = (client: Client | undefined, method: ClientAuthenticationMethod, realm = token) => {
     try {
       authenticateClient(client, { method, clientId: 'a', clientSecret: 'wrong' }, realm)
     } catch (error) {
@@ -127,13 +127,13 @@ t.test('an unknown client, a wrong secret and a wrong method look alike', async 
   }
   for (const method of ['client_secret_post', 'client_secret_basic'] as const) {
     const [unknown, known, other] = [undefined, clientWith(method), clientWith('none')].map((client) =>
-      refusal(client, method),
+      rejection(client, method),
     )
     t.strictSame(unknown, known)
     t.strictSame(unknown, other)
     t.equal(unknown?.status, method === 'client_secret_basic' ? 401 : 400)
     t.equal('www-authenticate' in (unknown?.headers ?? {}), method === 'client_secret_basic')
-    t.match(refusal(undefined, method, introspection), {
+    t.match(rejection(undefined, method, introspection), {
       status: 401,
       headers: { 'www-authenticate': /^Basic/ },
     })

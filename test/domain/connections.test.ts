@@ -4,14 +4,14 @@ import type { Consent, Grant } from '../../src/domain/model.ts'
 import { approved } from '../helpers/samples.ts'
 
 const now = 1000
-const withdrawal = { accountId: 'alice', by: 'person', at: now, from: '192.0.2.7' } as const
+const withdrawal = { userId: 'alice', by: 'person', at: now, from: '192.0.2.7' } as const
 
 function grantOf(id: string, clientId: string, members: Partial<Grant> = {}): Grant {
-  return { ...approved, id, clientId, accountId: 'alice', approvedAt: 10, expiresAt: 2000, ...members }
+  return { ...approved, id, clientId, userId: 'alice', approvedAt: 10, expiresAt: 2000, ...members }
 }
 
 const consentOf = (clientId: string, grantedAt: number): Consent => ({
-  accountId: 'alice',
+  userId: 'alice',
   clientId,
   allowed: [],
   grantedAt,
@@ -40,7 +40,7 @@ t.test('a grant ends once, and only by whose it is', async (t) => {
   )
   for (const other of [
     undefined,
-    grantOf('1', 'a', { accountId: 'bob' }),
+    grantOf('1', 'a', { userId: 'bob' }),
     grantOf('1', 'a', { revokedAt: 1 }),
     grantOf('1', 'a', { expiresAt: now }),
   ])
@@ -55,21 +55,21 @@ t.test('the end of a client, and of all, is told for each', async (t) => {
       at: now,
       by: 'person',
       from: '192.0.2.0/24',
-      accountId: 'alice',
+      userId: 'alice',
       clientId,
       facts: { rule },
     },
   })
   const user = 'oidc-core-16.18-user-revocation'
   t.strictSame(endConnection({ clientId: 'a', grants: [] }, withdrawal), [
-    { op: 'revokeGrantsOf', accountId: 'alice', clientId: 'a', at: now, rule: user },
-    { op: 'deleteConsent', accountId: 'alice', clientId: 'a' },
+    { op: 'revokeGrantsOf', userId: 'alice', clientId: 'a', at: now, rule: user },
+    { op: 'deleteConsent', userId: 'alice', clientId: 'a' },
     event('a', user),
   ])
   const both = ['a', 'b'].map((clientId) => ({ clientId, grants: [] }))
   t.strictSame(endConnections(both, withdrawal, 'a-rule'), [
-    { op: 'revokeGrantsOf', accountId: 'alice', at: now, rule: 'a-rule' },
-    { op: 'deleteConsentsOf', accountId: 'alice' },
+    { op: 'revokeGrantsOf', userId: 'alice', at: now, rule: 'a-rule' },
+    { op: 'deleteConsentsOf', userId: 'alice' },
     event('a', 'a-rule'),
     event('b', 'a-rule'),
   ])

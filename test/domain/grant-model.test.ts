@@ -60,7 +60,7 @@ class Real {
     try {
       const made = decision()
       for (const write of made.writes) this.#apply(write)
-      return 'refusal' in made ? made.refusal.code : made.result
+      return 'rejection' in made ? made.rejection.code : made.result
     } catch (error) {
       if (error instanceof OAuthError) return error.code
       throw error

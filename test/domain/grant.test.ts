@@ -23,7 +23,7 @@ t.test('an approval keeps what was asked, who agreed and when everything ends', 
     id: approved.id,
     secret: approved.secret,
     clientId: request.clientId,
-    accountId: session.accountId,
+    userId: session.userId,
     scope: ['openid'],
     resource: request.resource,
     redirectUri: request.redirectUri,
@@ -79,7 +79,7 @@ t.test('a second use of a code is a refusal with a revocation, also after the co
     for (const seq of [1, 2, 9]) {
       const decision = redeemGrant(active(seq), issue, lifetimes, now)
       t.match(decision, {
-        refusal: { code: 'invalid_grant', detail: { rule: 'rfc6749-4.1.2-code-replay-revokes' } },
+        rejection: { code: 'invalid_grant', detail: { rule: 'rfc6749-4.1.2-code-replay-revokes' } },
       })
       t.strictSame(decision.writes, [
         { op: 'revokeGrant', grantId: approved.id, at: now, rule: 'rfc6749-4.1.2-code-replay-revokes' },
@@ -166,7 +166,7 @@ t.test('any other reuse is a refusal with a revocation', async (t) => {
   for (const row of rows) {
     const decision = rotateGrant(grant, row.seq, issue, row.with, row.now)
     t.match(decision, {
-      refusal: { code: 'invalid_grant', detail: { rule: 'rfc9700-4.14.2-reuse-revokes-family' } },
+      rejection: { code: 'invalid_grant', detail: { rule: 'rfc9700-4.14.2-reuse-revokes-family' } },
     })
     t.strictSame(decision.writes, [
       { op: 'revokeGrant', grantId: grant.id, at: row.now, rule: 'rfc9700-4.14.2-reuse-revokes-family' },
@@ -177,10 +177,10 @@ t.test('any other reuse is a refusal with a revocation', async (t) => {
 t.test('a refresh token newer than its row is told apart from a used one', async (t) => {
   const grant = active(3, { rotatedAt: approvedAt + 100 })
   t.match(rotateGrant(grant, 4, issue, lifetimes, approvedAt + 101), {
-    refusal: { message: /as after a restore/ },
+    rejection: { message: /as after a restore/ },
   })
   t.match(rotateGrant(grant, 1, issue, lifetimes, approvedAt + 101), {
-    refusal: { message: /was used before/ },
+    rejection: { message: /was used before/ },
   })
 })
 

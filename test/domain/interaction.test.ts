@@ -3,19 +3,19 @@ import { multiFactor } from '../../src/domain/authentication-context.ts'
 import { layOutScope } from '../../src/domain/consent-areas.ts'
 import {
   askedScope,
-  narrowByPerson,
+  errorOf,
+  narrowByUser,
   nextStep,
-  refusalOf,
-  refusalOfSilence,
+  noProgress,
+  promptNoneError,
   rememberConsent,
-  untouched,
 } from '../../src/domain/interaction.ts'
 import type { AuthorizationRequest, Client, Consent } from '../../src/domain/model.ts'
 import { defaultScopeCatalogue } from '../../src/domain/scope-catalogue.ts'
 import { approvedAt, authorizationRequest, integration, publicClient, session } from '../helpers/samples.ts'
 
 const consent: Consent = {
-  accountId: 'alice',
+  userId: 'alice',
   clientId: integration.id,
   allowed: authorizationRequest.resource.map((resource) => ({ resource, scope: authorizationRequest.scope })),
   grantedAt: 1,
@@ -24,8 +24,8 @@ const ask = (changes: Partial<AuthorizationRequest>): AuthorizationRequest => ({
   ...authorizationRequest,
   ...changes,
 })
-const here = { authenticatedSessionId: session.id, accountChosen: true }
-const chosen = { accountChosen: true }
+const here = { authenticatedSessionId: session.id, userChosen: true }
+const chosen = { userChosen: true }
 const [noone, someone] = [undefined, session]
 const [none, login, select, again] = [['none'], ['login'], ['select_account'], ['consent']]
 
@@ -41,49 +41,49 @@ const skip: Client = { ...integration, consent: 'skip' }
 const always: Client = { ...integration, consent: 'always' }
 const rows: readonly Row[] = [
   // Nobody is signed in.
-  ['login', {}, untouched, publicClient, noone],
-  ['login', { prompt: none }, untouched, skip, noone],
-  ['login', { prompt: select }, untouched, skip, noone],
+  ['login', {}, noProgress, publicClient, noone],
+  ['login', { prompt: none }, noProgress, skip, noone],
+  ['login', { prompt: select }, noProgress, skip, noone],
   // A client that registered itself asks every time, whatever was kept.
-  ['consent', {}, untouched, publicClient, someone],
-  ['consent', {}, untouched, publicClient, someone, consent],
-  ['consent', {}, untouched, { ...publicClient, consent: 'skip' }, someone, consent],
+  ['consent', {}, noProgress, publicClient, someone],
+  ['consent', {}, noProgress, publicClient, someone, consent],
+  ['consent', {}, noProgress, { ...publicClient, consent: 'skip' }, someone, consent],
   // An integration, by its policy.
-  ['respond', {}, untouched, skip, someone],
-  ['consent', {}, untouched, always, someone, consent],
-  ['consent', {}, untouched, integration, someone],
-  ['respond', {}, untouched, integration, someone, consent],
-  ['consent', { scope: ['openid', 'email'] }, untouched, integration, someone, consent],
-  ['respond', { scope: ['openid'] }, untouched, integration, someone, consent],
-  ['consent', { resource: ['https://api.example/v1'] }, untouched, integration, someone, consent],
-  ['consent', { prompt: again }, untouched, integration, someone, consent],
+  ['respond', {}, noProgress, skip, someone],
+  ['consent', {}, noProgress, always, someone, consent],
+  ['consent', {}, noProgress, integration, someone],
+  ['respond', {}, noProgress, integration, someone, consent],
+  ['consent', { scope: ['openid', 'email'] }, noProgress, integration, someone, consent],
+  ['respond', { scope: ['openid'] }, noProgress, integration, someone, consent],
+  ['consent', { resource: ['https://api.example/v1'] }, noProgress, integration, someone, consent],
+  ['consent', { prompt: again }, noProgress, integration, someone, consent],
   ['consent', { prompt: again }, here, skip, someone],
   // Signing in again.
-  ['login', { prompt: login }, untouched, skip, someone],
+  ['login', { prompt: login }, noProgress, skip, someone],
   ['respond', { prompt: login }, here, skip, someone],
   ['login', { prompt: login }, { ...here, authenticatedSessionId: 'another' }, skip, someone],
-  ['login', { maxAgeSeconds: 0 }, untouched, skip, someone],
+  ['login', { maxAgeSeconds: 0 }, noProgress, skip, someone],
   ['respond', { maxAgeSeconds: 0 }, here, skip, someone],
-  ['login', { maxAgeSeconds: 0 }, untouched, skip, { ...session, authenticatedAt: approvedAt }],
-  ['respond', { maxAgeSeconds: 1 }, untouched, skip, { ...session, authenticatedAt: approvedAt }],
-  ['login', { maxAgeSeconds: 4 }, untouched, skip, someone],
-  ['respond', { maxAgeSeconds: 5 }, untouched, skip, someone],
+  ['login', { maxAgeSeconds: 0 }, noProgress, skip, { ...session, authenticatedAt: approvedAt }],
+  ['respond', { maxAgeSeconds: 1 }, noProgress, skip, { ...session, authenticatedAt: approvedAt }],
+  ['login', { maxAgeSeconds: 4 }, noProgress, skip, someone],
+  ['respond', { maxAgeSeconds: 5 }, noProgress, skip, someone],
   ['respond', { maxAgeSeconds: 4 }, here, skip, someone],
   // A certain person is asked for.
-  ['respond', { requiredSub: 'alice' }, untouched, skip, someone],
-  ['login', { requiredSub: 'bob' }, untouched, skip, someone],
-  ['refuse', { requiredSub: 'bob' }, here, skip, someone],
-  ['refuse', { requiredSub: 'bob', prompt: login }, here, skip, someone],
+  ['respond', { requiredSub: 'alice' }, noProgress, skip, someone],
+  ['login', { requiredSub: 'bob' }, noProgress, skip, someone],
+  ['reject', { requiredSub: 'bob' }, here, skip, someone],
+  ['reject', { requiredSub: 'bob', prompt: login }, here, skip, someone],
   // Choosing an account.
-  ['select_account', { prompt: select }, untouched, skip, someone],
+  ['select_account', { prompt: select }, noProgress, skip, someone],
   ['respond', { prompt: select }, chosen, skip, someone],
-  ['respond', { prompt: select }, { ...here, accountChosen: false }, skip, someone],
-  ['login', { prompt: ['login', 'select_account'] }, untouched, skip, someone],
+  ['respond', { prompt: select }, { ...here, userChosen: false }, skip, someone],
+  ['login', { prompt: ['login', 'select_account'] }, noProgress, skip, someone],
 ]
 
 t.test('the next step follows from the request, the browser, the client and what is kept', async (t) => {
   for (const [step, request, progress, client, who, kept] of rows) {
-    const about = JSON.stringify([request, progress, client.consent, who?.accountId, kept?.allowed])
+    const about = JSON.stringify([request, progress, client.consent, who?.userId, kept?.allowed])
     t.equal(nextStep(ask(request), progress, client, who, kept, approvedAt), step, about)
   }
 })
@@ -125,12 +125,12 @@ t.test('a request that allows no page is told which page it would take', async (
     consent: 'consent_required',
   } as const
   for (const step of ['login', 'select_account', 'consent'] as const) {
-    t.equal(refusalOfSilence(step).code, rows[step])
+    t.equal(promptNoneError(step).code, rows[step])
   }
-  t.equal(refusalOf(ask({ requiredSub: 'bob' }), session).code, 'login_required')
+  t.equal(errorOf(ask({ requiredSub: 'bob' }), session).code, 'login_required')
   const acr = { values: ['phr'], essential: true }
-  t.equal(refusalOf(ask({ requiredSub: 'alice', acr }), session).code, 'unmet_authentication_requirements')
-  t.equal(refusalOf(ask({ acr }), session).code, 'unmet_authentication_requirements')
+  t.equal(errorOf(ask({ requiredSub: 'alice', acr }), session).code, 'unmet_authentication_requirements')
+  t.equal(errorOf(ask({ acr }), session).code, 'unmet_authentication_requirements')
 })
 
 t.test(
@@ -143,44 +143,44 @@ t.test(
       string,
       typeof must,
       Partial<AuthorizationRequest>,
-      typeof here | typeof untouched,
+      typeof here | typeof noProgress,
       typeof session,
       string[],
     ][] = [
-      ['respond', undefined, {}, untouched, session, []],
-      ['respond', must, {}, untouched, more, []],
-      ['respond', wish, {}, untouched, more, []],
-      ['login', must, {}, untouched, session, able],
-      ['login', wish, {}, untouched, session, able],
-      ['refuse', must, {}, untouched, session, ['a class nobody asked for']],
-      ['respond', wish, {}, untouched, session, ['a class nobody asked for']],
-      ['refuse', must, {}, here, session, able],
+      ['respond', undefined, {}, noProgress, session, []],
+      ['respond', must, {}, noProgress, more, []],
+      ['respond', wish, {}, noProgress, more, []],
+      ['login', must, {}, noProgress, session, able],
+      ['login', wish, {}, noProgress, session, able],
+      ['reject', must, {}, noProgress, session, ['a class nobody asked for']],
+      ['respond', wish, {}, noProgress, session, ['a class nobody asked for']],
+      ['reject', must, {}, here, session, able],
       ['respond', wish, {}, here, session, able],
       // Without a page: what could be had with one is login_required, what could not is refused.
-      ['login', must, { prompt: none }, untouched, session, able],
-      ['refuse', must, { prompt: none }, untouched, session, []],
-      ['respond', wish, { prompt: none }, untouched, session, able],
+      ['login', must, { prompt: none }, noProgress, session, able],
+      ['reject', must, { prompt: none }, noProgress, session, []],
+      ['respond', wish, { prompt: none }, noProgress, session, able],
       // What else was asked for comes first.
-      ['login', must, { prompt: login }, untouched, more, []],
-      ['select_account', must, { prompt: select }, untouched, session, able],
+      ['login', must, { prompt: login }, noProgress, more, []],
+      ['select_account', must, { prompt: select }, noProgress, session, able],
     ]
-    for (const [step, acr, request, progress, who, reach] of rows) {
+    for (const [step, acr, request, progress, who, availableAcrs] of rows) {
       const whole = ask({ ...request, ...(acr && { acr }) })
-      const about = JSON.stringify([acr, request, progress, who.methods, reach])
-      t.equal(nextStep(whole, progress, skip, who, undefined, approvedAt, reach), step, about)
+      const about = JSON.stringify([acr, request, progress, who.methods, availableAcrs])
+      t.equal(nextStep(whole, progress, skip, who, undefined, approvedAt, availableAcrs), step, about)
     }
   },
 )
 
 t.test('the person takes away from the request and never adds to it', async (t) => {
   const request = ask({ scope: ['openid', 'courses:read', 'courses:write'] })
-  t.strictSame(narrowByPerson(request, request.scope, ['courses:read']), ['openid', 'courses:read'])
-  t.strictSame(narrowByPerson(request, request.scope, []), ['openid'])
-  t.strictSame(narrowByPerson(request, request.scope, ['email', 'account:write', 'courses:write']), [
+  t.strictSame(narrowByUser(request, request.scope, ['courses:read']), ['openid', 'courses:read'])
+  t.strictSame(narrowByUser(request, request.scope, []), ['openid'])
+  t.strictSame(narrowByUser(request, request.scope, ['email', 'account:write', 'courses:write']), [
     'openid',
     'courses:write',
   ])
-  t.strictSame(narrowByPerson(ask({ scope: ['courses:read'] }), ['courses:read'], ['openid']), [])
+  t.strictSame(narrowByUser(ask({ scope: ['courses:read'] }), ['courses:read'], ['openid']), [])
 })
 
 t.test('the consent page has every requested scope once, read beside write', async (t) => {

@@ -3,7 +3,7 @@ import type { Decision } from '../../src/domain/decision.ts'
 import {
   dueKeys,
   type KeyPolicy,
-  keepUp,
+  maintainKeys,
   retireKey,
   retirementNeeds,
   rotateKeys,
@@ -55,7 +55,7 @@ t.test('an empty ring gets a key of every algorithm, active at once', async (t) 
     dueKeys([], policy, start),
     keyAlgorithms.map((algorithm) => ({ algorithm, activeAt: start })),
   )
-  t.same(writesOf(keepUp([], fresh, policy, start)), [
+  t.same(writesOf(maintainKeys([], fresh, policy, start)), [
     'insert rsa 2 from 10000',
     'insert ec 2 from 10000',
     'insert ed 2 from 10000',
@@ -103,7 +103,7 @@ t.test('upkeep, case by case', async (t) => {
   ]
   for (const [name, ring, now, writes] of cases) {
     const made = [ring.some(({ id }) => id === 'rsa 2') ? key('3', 'RS256') : key('rsa 2', 'RS256')]
-    t.same(writesOf(keepUp([...ring, ...others(now)], made, policy, now)), writes, name)
+    t.same(writesOf(maintainKeys([...ring, ...others(now)], made, policy, now)), writes, name)
   }
 })
 
@@ -111,7 +111,7 @@ t.test('a handle key stays as long as its own overlap', async (t) => {
   const now = start + 1000
   t.same(
     writesOf(
-      keepUp([handle, ...[rsa, ec, ed].map((one) => ({ ...one, activeAt: now }))], fresh, policy, now),
+      maintainKeys([handle, ...[rsa, ec, ed].map((one) => ({ ...one, activeAt: now }))], fresh, policy, now),
     ),
     ['update 1 from 10000 to 13100', 'insert 2 from 11100'],
   )
@@ -119,10 +119,10 @@ t.test('a handle key stays as long as its own overlap', async (t) => {
 
 t.test('with rotation off keys stay for ever, and what an operator began is still finished', async (t) => {
   const off = { ...policy, rotationSeconds: 0 }
-  t.same(writesOf(keepUp(first, fresh, off, start + 1_000_000)), [])
+  t.same(writesOf(maintainKeys(first, fresh, off, start + 1_000_000)), [])
   const waiting = key('rsa 2', 'RS256', { activeAt: start + 100 })
   const ring = [...first, waiting]
-  t.same(writesOf(keepUp(ring, [], off, start)), ['update rsa from 10000 to 10600'])
+  t.same(writesOf(maintainKeys(ring, [], off, start)), ['update rsa from 10000 to 10600'])
 })
 
 t.test('a change of lifetimes never ends what was issued before', async (t) => {
@@ -131,21 +131,23 @@ t.test('a change of lifetimes never ends what was issued before', async (t) => {
   const ring = [{ ...rsa, retiredAt: start + 1600 }, waiting, ...others(now)]
   const longer = { ...policy, overlapSeconds: { signing: 900, handle: 2000 } }
   const shorter = { ...policy, overlapSeconds: { signing: 10, handle: 10 } }
-  t.same(writesOf(keepUp(ring, [], longer, now)), ['update rsa from 10000 to 12000'], 'longer')
-  t.same(writesOf(keepUp(ring, [], shorter, now)), [], 'shorter')
+  t.same(writesOf(maintainKeys(ring, [], longer, now)), ['update rsa from 10000 to 12000'], 'longer')
+  t.same(writesOf(maintainKeys(ring, [], shorter, now)), [], 'shorter')
 })
 
 t.test('two decisions about the same ring, one after the other, make one successor', async (t) => {
   const now = start + 1000
-  const once = resultOf(keepUp(first, fresh, policy, now))
+  const once = resultOf(maintainKeys(first, fresh, policy, now))
   t.equal(once.length, 8)
   t.same(dueKeys(once, policy, now), [])
-  t.same(writesOf(keepUp(once, [], policy, now)), [])
+  t.same(writesOf(maintainKeys(once, [], policy, now)), [])
 })
 
 t.test('each key passes through its four states, and one of each algorithm is always active', async (t) => {
   const now = start + 1000
-  const ring = resultOf(keepUp(first, fresh, policy, now)).filter(({ algorithm }) => algorithm === 'RS256')
+  const ring = resultOf(maintainKeys(first, fresh, policy, now)).filter(
+    ({ algorithm }) => algorithm === 'RS256',
+  )
   const [old, next] = ring
   if (!old || !next) throw new Error('no successor')
   const states = (at: number) => [stateOf(old, ring, at), stateOf(next, ring, at), actingKey(ring, at)?.id]
@@ -230,7 +232,7 @@ t.test('a retired key stays retired, for servers whose clock is behind as well',
     const rings = [resultOf(replaced)?.ring, active?.ring]
     for (const after of rings) {
       const kept = resultOf(
-        keepUp(after ?? [], fresh.slice(1), { ...policy, rotationSeconds: 0 }, now - behind),
+        maintainKeys(after ?? [], fresh.slice(1), { ...policy, rotationSeconds: 0 }, now - behind),
       )
       t.ok((kept.find(({ id }) => id === 'rsa')?.retiredAt ?? 0) <= now, `${behind} s behind`)
     }
@@ -246,5 +248,5 @@ t.test('a key that is not there or retired already cannot be retired', async (t)
 })
 
 t.test('a decision without the key it asked for is a mistake of the caller', async (t) => {
-  t.throws(() => keepUp([], [], policy, start), { message: 'a fresh RS256 key is missing' })
+  t.throws(() => maintainKeys([], [], policy, start), { message: 'a fresh RS256 key is missing' })
 })

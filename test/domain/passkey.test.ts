@@ -4,7 +4,7 @@ import { usePasskey } from '../../src/domain/passkey.ts'
 
 const passkey: Passkey = {
   id: 'id',
-  accountId: 'alice',
+  userId: 'alice',
   publicKey: 'key',
   counter: 5,
   transports: [],
@@ -34,9 +34,7 @@ t.test(
     for (const counter of [5, 4, 0]) {
       const { writes, ...decision } = usePasskey(passkey, shown(counter), 9)
       t.strictSame(decision, { result: 'copied' })
-      t.match(writes, [
-        { op: 'insertAuditEvent', event: { name: 'passkey-copied', accountId: 'alice', at: 9 } },
-      ])
+      t.match(writes, [{ op: 'insertAuditEvent', event: { name: 'passkey-copied', userId: 'alice', at: 9 } }])
       t.equal(writes.length, 1)
     }
   },

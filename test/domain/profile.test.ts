@@ -1,17 +1,11 @@
 import t from 'tap'
-import {
-  changeProfile,
-  createAccount,
-  lockAccount,
-  unlockAccount,
-  verifyEmail,
-} from '../../src/domain/account.ts'
-import type { Account } from '../../src/domain/model.ts'
+import type { User } from '../../src/domain/model.ts'
 import { mintLink, requireLink, unusableLink } from '../../src/domain/one-time-link.ts'
 import { hashSecret } from '../../src/domain/secret.ts'
 import { forgetFailures } from '../../src/domain/sign-in-throttle.ts'
+import { changeProfile, createUser, lockUser, unlockUser, verifyEmail } from '../../src/domain/user.ts'
 
-const ada = createAccount(
+const ada = createUser(
   {
     username: 'ada',
     email: 'ada@example.org',
@@ -23,7 +17,7 @@ const ada = createAccount(
   100,
 )
 
-function resultOf(decision: { readonly result: Account } | object): Account {
+function resultOf(decision: { readonly result: User } | object): User {
   if (!('result' in decision)) throw new Error('it was refused')
   return decision.result
 }
@@ -56,7 +50,7 @@ t.test('another address is not verified, whatever was proven of the one before',
 })
 
 t.test('whoever goes by their address goes by the new one', async (t) => {
-  const eve = createAccount({ username: 'e@x.example', email: 'e@x.example' }, Buffer.alloc(16, 2), 100)
+  const eve = createUser({ username: 'e@x.example', email: 'e@x.example' }, Buffer.alloc(16, 2), 100)
   t.notOk('passwordHash' in eve, 'invited, and without a password')
   const moved = resultOf(changeProfile(eve, { email: 'e@y.example' }, 200))
   t.equal(moved.username, 'e@y.example')
@@ -72,19 +66,19 @@ t.test('an address is verified by a link that went to it, and by no older one', 
 })
 
 t.test('a lock ends sessions, links and grants, and unlocking brings none of them back', async (t) => {
-  const decision = lockAccount(ada, 200)
+  const decision = lockUser(ada, 200)
   t.strictSame(
     decision.writes.map(({ op }) => op),
-    ['updateAccount', 'deleteLinksOf', 'deleteSessionsOf', 'revokeGrantsOf', 'deleteConsentsOf'],
+    ['updateUser', 'deleteLinksOf', 'deleteSessionsOf', 'revokeGrantsOf', 'deleteConsentsOf'],
   )
   const locked = resultOf(decision)
   t.equal(locked.lockedAt, 200)
-  t.equal(resultOf(lockAccount(locked, 300)).lockedAt, 200, 'since the first time')
-  const { writes, ...unlocked } = unlockAccount(locked, 300)
+  t.equal(resultOf(lockUser(locked, 300)).lockedAt, 200, 'since the first time')
+  const { writes, ...unlocked } = unlockUser(locked, 300)
   t.notOk('lockedAt' in resultOf(unlocked))
   t.strictSame(
     writes.map(({ op }) => op),
-    ['updateAccount', ...forgetFailures(ada.id).map(({ op }) => op)],
+    ['updateUser', ...forgetFailures(ada.id).map(({ op }) => op)],
   )
 })
 
@@ -102,12 +96,12 @@ t.test('a link is stored as a hash, and ends with its time', async (t) => {
     ['password-reset', 30],
     ['email-verification', 40],
   ] as const) {
-    const { link, secret } = mintLink(purpose, { accountId: 'p' }, lifetimes, Buffer.alloc(32, 5), 100)
+    const { link, secret } = mintLink(purpose, { userId: 'p' }, lifetimes, Buffer.alloc(32, 5), 100)
     t.match(secret, /^lyc_link_[\w-]{43}$/)
     t.strictSame(link, {
       id: hashSecret(secret),
       purpose,
-      accountId: 'p',
+      userId: 'p',
       createdAt: 100,
       expiresAt: 100 + seconds,
     })

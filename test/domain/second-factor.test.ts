@@ -13,7 +13,7 @@ import {
   takeRecoveryCode,
 } from '../../src/domain/second-factor.ts'
 
-const begun: SecondFactor = { accountId: 'alice', sealedSecret: 'sealed', recoveryHashes: [], createdAt: 1 }
+const begun: SecondFactor = { userId: 'alice', sealedSecret: 'sealed', recoveryHashes: [], createdAt: 1 }
 const inUse: SecondFactor = { ...begun, confirmedAt: 2, usedStep: 10, recoveryHashes: ['a', 'b'] }
 const kept = (decision: Decision<unknown>) =>
   decision.writes.flatMap((write) => (write.op === 'putSecondFactor' ? [write.secondFactor] : []))

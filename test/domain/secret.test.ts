@@ -1,6 +1,6 @@
 import { createHmac } from 'node:crypto'
 import t from 'tap'
-import { openDevice, sealDevice } from '../../src/domain/device.ts'
+import { openKnownBrowser, sealKnownBrowser } from '../../src/domain/known-browser.ts'
 import {
   hashSecret,
   isSameText,
@@ -49,11 +49,11 @@ t.test('a device cookie opens as it was sealed, by its own key and for its owner
     { id: 'alice', passwordHash: '$one' },
     { id: 'bob', passwordHash: '$one' },
   ]
-  const cookie = sealDevice(alice, nonce, key)
-  t.strictSame(openDevice(cookie, alice, key), { accountId: 'alice', nonce, isBound: true })
-  t.equal(openDevice(cookie, alice, 'b'.repeat(43)), undefined)
-  t.equal(openDevice(cookie, bob, key), undefined)
-  const other = sealDevice(bob, nonce, key)
+  const cookie = sealKnownBrowser(alice, nonce, key)
+  t.strictSame(openKnownBrowser(cookie, alice, key), { userId: 'alice', nonce, isBound: true })
+  t.equal(openKnownBrowser(cookie, alice, 'b'.repeat(43)), undefined)
+  t.equal(openKnownBrowser(cookie, bob, key), undefined)
+  const other = sealKnownBrowser(bob, nonce, key)
   const mac = cookie.split('.')[2] ?? ''
   for (const forged of [
     undefined,
@@ -67,24 +67,24 @@ t.test('a device cookie opens as it was sealed, by its own key and for its owner
     '\0'.repeat(80),
   ]) {
     for (const owner of [alice, bob])
-      t.equal(openDevice(forged, owner, key), undefined, JSON.stringify(forged))
+      t.equal(openKnownBrowser(forged, owner, key), undefined, JSON.stringify(forged))
   }
 })
 
 t.test('a device cookie is good until the password changes', async (t) => {
   const [key, nonce] = ['a'.repeat(43), 'n'.repeat(22)]
-  const cookie = sealDevice({ id: 'alice', passwordHash: '$one' }, nonce, key)
+  const cookie = sealKnownBrowser({ id: 'alice', passwordHash: '$one' }, nonce, key)
   for (const owner of [{ id: 'alice', passwordHash: '$two' }, { id: 'alice' }])
-    t.equal(openDevice(cookie, owner, key), undefined)
-  const withoutPassword = sealDevice({ id: 'alice' }, nonce, key)
-  t.match(openDevice(withoutPassword, { id: 'alice' }, key), { isBound: true })
+    t.equal(openKnownBrowser(cookie, owner, key), undefined)
+  const withoutPassword = sealKnownBrowser({ id: 'alice' }, nonce, key)
+  t.match(openKnownBrowser(withoutPassword, { id: 'alice' }, key), { isBound: true })
 })
 
 t.test('a device cookie of an earlier version is known as one that is not bound', async (t) => {
   const [key, nonce] = ['a'.repeat(43), 'n'.repeat(22)]
   const mac = createHmac('sha256', key).update(`device alice ${nonce}`).digest('base64url')
   for (const passwordHash of ['$one', '$two']) {
-    const opened = openDevice(`alice.${nonce}.${mac}`, { id: 'alice', passwordHash }, key)
-    t.strictSame(opened, { accountId: 'alice', nonce, isBound: false })
+    const opened = openKnownBrowser(`alice.${nonce}.${mac}`, { id: 'alice', passwordHash }, key)
+    t.strictSame(opened, { userId: 'alice', nonce, isBound: false })
   }
 })

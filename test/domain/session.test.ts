@@ -1,13 +1,13 @@
 import t from 'tap'
 import type { Session } from '../../src/domain/model.ts'
-import { beginSession, extendedIdleEnd, isSessionLive, seatSessions } from '../../src/domain/session.ts'
+import { beginSession, extendedIdleEnd, isSessionLive, selectSessions } from '../../src/domain/session.ts'
 
 const lifetimes = { sessionIdleSeconds: 100, sessionAbsoluteSeconds: 1000 }
 
 t.test('a login begins now, with both of its ends', async (t) => {
   t.strictSame(beginSession('id', 'alice', ['pwd'], lifetimes, 5000), {
     id: 'id',
-    accountId: 'alice',
+    userId: 'alice',
     authenticatedAt: 5000,
     methods: ['pwd'],
     createdAt: 5000,
@@ -44,18 +44,17 @@ t.test('use moves the idle end, when it is worth a write, and never past the abs
 t.test(
   'beside a person who signs in four others stay, the last ones; their own session before ends',
   async (t) => {
-    const of = (accountId: string) =>
-      beginSession(`session of ${accountId}`, accountId, ['pwd'], lifetimes, 5000)
-    const present = ['a', 'b', 'c', 'd', 'e'].map(of)
-    const names = (sessions: readonly Session[]) => sessions.map(({ accountId }) => accountId).join('')
-    for (const [accountId, beside, over] of [
+    const of = (userId: string) => beginSession(`session of ${userId}`, userId, ['pwd'], lifetimes, 5000)
+    const omitUndefined = ['a', 'b', 'c', 'd', 'e'].map(of)
+    const names = (sessions: readonly Session[]) => sessions.map(({ userId }) => userId).join('')
+    for (const [userId, beside, over] of [
       ['f', 'abcd', 'e'],
       ['c', 'abde', 'c'],
       ['a', 'bcde', 'a'],
     ] as const) {
-      const seats = seatSessions(present, accountId)
+      const seats = selectSessions(omitUndefined, userId)
       t.strictSame([names(seats.beside), names(seats.over)], [beside, over])
     }
-    t.strictSame(seatSessions([], 'a'), { beside: [], over: [] })
+    t.strictSame(selectSessions([], 'a'), { beside: [], over: [] })
   },
 )

@@ -26,7 +26,7 @@ const limits = {
 const bucket = { key: 'k', limit: 3 }
 
 const attempt = { login: 'alice', isUser: true, prefix: '192.0.2.0/24', usersOfPrefix: 0 }
-const device = (nonce: string, isBound = true) => ({ accountId: 'alice', nonce, isBound })
+const knownBrowser = (nonce: string, isBound = true) => ({ userId: 'alice', nonce, isBound })
 const keysOf = (buckets: readonly Bucket[]) => buckets.map(({ key }) => key)
 
 t.test('an attempt counts against the account from there, its network, and the account', async (t) => {
@@ -44,7 +44,7 @@ t.test('a network has room in proportion to the users who signed in from it', as
 })
 
 t.test('a browser that signed in before counts by itself, whoever guesses elsewhere', async (t) => {
-  const known = bucketsOf({ ...attempt, knownDevice: device('nonce') }, limits)
+  const known = bucketsOf({ ...attempt, knownBrowser: knownBrowser('nonce') }, limits)
   t.strictSame(known, [
     { key: 'device nonce alice', limit: 3 },
     { key: 'devices alice', limit: 6 },
@@ -56,7 +56,7 @@ t.test('a browser that signed in before counts by itself, whoever guesses elsewh
 
 t.test('all cookies that are not bound to the password count as one', async (t) => {
   const [one, two] = ['one', 'two'].map((nonce) =>
-    bucketsOf({ ...attempt, knownDevice: device(nonce, false) }, limits),
+    bucketsOf({ ...attempt, knownBrowser: knownBrowser(nonce, false) }, limits),
   )
   t.strictSame(one, two)
 })
@@ -179,15 +179,15 @@ t.test('second factors are counted apart, by user, or by a browser that finished
     { key: 'second alice', limit },
     { key: 'in-a-row codes alice', ...inARow },
   ])
-  t.strictSame(secondFactorBuckets('alice', device('nonce'), limits), [
+  t.strictSame(secondFactorBuckets('alice', knownBrowser('nonce'), limits), [
     { key: 'second nonce alice', limit },
     { key: 'second devices alice', limit: 2 * limit },
     { key: 'in-a-row codes of devices alice', ...inARow },
   ])
   const forgotten = forgetFailures('alice').map((write) => ('key' in write ? write.key : ''))
-  const rows = [undefined, device('nonce')].flatMap((knownDevice) => [
-    ...bucketsOf({ ...attempt, knownDevice }, limits),
-    ...secondFactorBuckets('alice', knownDevice, limits),
+  const rows = [undefined, knownBrowser('nonce')].flatMap((knownBrowser) => [
+    ...bucketsOf({ ...attempt, knownBrowser }, limits),
+    ...secondFactorBuckets('alice', knownBrowser, limits),
   ])
   const inRow = rows.filter(({ kind }) => kind === 'in-a-row')
   t.strictSame(new Set(keysOf(inRow)), new Set(forgotten))

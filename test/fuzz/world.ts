@@ -4,9 +4,9 @@ import { keyPolicy } from '../../src/config/key-policy.ts'
 import { loadConfig } from '../../src/config/load.ts'
 import type { Config } from '../../src/config/schema.ts'
 import type { Deps } from '../../src/deps.ts'
-import { createAccount } from '../../src/domain/account.ts'
 import { addIntegration, type IntegrationRequest } from '../../src/domain/integration.ts'
 import type { StoredKey } from '../../src/domain/model.ts'
+import { createUser } from '../../src/domain/user.ts'
 import { type KeyRing, loadKeyRing } from '../../src/keys/key-ring.ts'
 import { openStore } from '../../src/storage/open.ts'
 import type { Store } from '../../src/storage/store.ts'
@@ -123,8 +123,8 @@ export async function startWorld(seed: string, storedKeys: readonly StoredKey[])
   const deps: Deps = { config, store, keys: await openKeyRing(config, store, clock, random), clock, random }
   for (const [username, password] of Object.entries(people)) {
     const person = { username, email: `${username}@example.test`, passwordHash: cheapHash(password, random) }
-    const account = createAccount({ ...person, claims: { name: `The ${username}` } }, random(16), clock())
-    await store.write({ op: 'insertAccount', account })
+    const user = createUser({ ...person, claims: { name: `The ${username}` } }, random(16), clock())
+    await store.write({ op: 'insertUser', user })
   }
   const logFaults: string[] = []
   const app = await buildApp(deps, { logTo: { write: (line) => void watchLog(line, logFaults) } })
@@ -156,7 +156,7 @@ export async function startWorld(seed: string, storedKeys: readonly StoredKey[])
     foreign: [],
     secrets: [config.secret ?? '', '$argon2', ...Object.values(people)],
     clientCount: integrations.length,
-    people: JSON.stringify(await store.list('account')),
+    people: JSON.stringify(await store.list('user')),
     logFaults,
     close: async () => {
       await app.close()

@@ -47,7 +47,7 @@ t.test('[seed-2-resource-param-binds] [seed-5-bearer-api-calls] a token for this
   const { access_token: token } = await tokens()
   const { status, body } = await callAt(`${notes}/read`, token)
   t.equal(status, 200)
-  const person = await server.deps.store.find('accountByLogin', 'alice')
+  const person = await server.deps.store.find('userByLogin', 'alice')
   const { clientId, sub, scope, audience } = body['caller'] as Record<string, unknown>
   t.strictSame([clientId, sub, scope, audience], [client.id, person?.id, ['courses:read'], [notes]])
   t.equal((await callAt(`${server.issuer}/api/courses`, token)).status, 401, 'and no other')

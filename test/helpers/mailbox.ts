@@ -17,7 +17,7 @@ export interface Received {
 /** A mail server that keeps what it takes. */
 export interface Mailbox {
   readonly url: string
-  readonly letters: Received[]
+  readonly emails: Received[]
   /** Waits until there are so many. */
   arrived(count: number): Promise<Received>
 }
@@ -25,20 +25,20 @@ export interface Mailbox {
 /** Starts a real mail server on a free port; with `refuse` it takes nothing. */
 export async function startMailbox(
   t: { teardown(end: () => unknown): unknown },
-  { refuse = false }: { readonly refuse?: boolean } = {},
+  { reject = false }: { readonly reject?: boolean } = {},
 ): Promise<Mailbox> {
-  const letters: Received[] = []
+  const emails: Received[] = []
   const server = new SMTPServer({
     authOptional: true,
     disabledCommands: ['STARTTLS'],
-    onRcptTo: (_address, _session, done) => done(refuse ? new Error('nobody here') : undefined),
+    onRcptTo: (_address, _session, done) => done(reject ? new Error('nobody here') : undefined),
     onData: (stream, session, done) => {
       const chunks: Buffer[] = []
       stream.on('data', (chunk) => void chunks.push(chunk))
       stream.on('end', () => {
         const { mailFrom, rcptTo } = session.envelope
         const from = mailFrom === false ? '' : mailFrom.address
-        letters.push(
+        emails.push(
           read(
             from,
             rcptTo.map(({ address }) => address),
@@ -54,12 +54,12 @@ export async function startMailbox(
   t.teardown(() => new Promise<void>((resolve) => server.close(resolve)))
   return {
     url: `smtp://127.0.0.1:${port}`,
-    letters,
+    emails,
     arrived: async (count) => {
-      while (letters.length < count) await new Promise((resolve) => setTimeout(resolve, 10))
-      const letter = letters[count - 1]
-      if (letter === undefined) throw new Error('no letter')
-      return letter
+      while (emails.length < count) await new Promise((resolve) => setTimeout(resolve, 10))
+      const email = emails[count - 1]
+      if (email === undefined) throw new Error('no letter')
+      return email
     },
   }
 }

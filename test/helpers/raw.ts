@@ -103,7 +103,7 @@ export function faultOfPage({ status, headers, body, text }: RawAnswer): string 
 }
 
 /** Asserts that every one of these requests is refused with this status, in this form. */
-export async function assertAllRefused(
+export async function assertAllRejected(
   t: Test,
   server: TestServer,
   requests: Readonly<Record<string, RawRequest>>,

@@ -24,7 +24,7 @@ export async function ask(url: string, init: RequestInit = {}): Promise<Answer> 
 }
 
 /** An error of RFC 7591 §3.2.2, never cached, and nothing else in it: no client, no secret. */
-export function assertRefused(t: Test, answer: Answer, error: string, about: string): void {
+export function assertRejected(t: Test, answer: Answer, error: string, about: string): void {
   t.equal(answer.status, 400, about)
   t.match(answer.headers.get('content-type'), /^application\/json/, about)
   t.equal(answer.headers.get('cache-control'), 'no-store', about)

@@ -94,7 +94,7 @@ export const approved: GrantOfToken = {
   id: bytesOf('grant', 12),
   secret: bytesOf('grant secret', 16),
   clientId: publicClient.id,
-  accountId: 'alice',
+  userId: 'alice',
   scope: ['openid', 'courses:read', 'courses:write'],
   resource: [ownApi.identifier],
   redirectUri,
@@ -155,7 +155,7 @@ export function opened(grant: Grant, kind: Handle['kind'], changes: Partial<Hand
 
 export const session: Session = {
   id: bytesOf('session', 32),
-  accountId: 'alice',
+  userId: 'alice',
   authenticatedAt: approvedAt - 5,
   methods: ['pwd'],
   createdAt: approvedAt - 5,
@@ -180,13 +180,13 @@ export const interaction: Interaction = {
   id: 'interaction-1',
   browserHash: bytesOf('browser', 32),
   request: authorizationRequest,
-  accountChosen: false,
+  userChosen: false,
   createdAt: approvedAt,
   expiresAt: approvedAt + 600,
 }
 
 /** The result of a decision to go ahead, and a clear failure otherwise. */
-export function resultOf<T>(decision: { readonly result: T } | { readonly refusal: Error }): T {
-  if ('refusal' in decision) throw decision.refusal
+export function resultOf<T>(decision: { readonly result: T } | { readonly rejection: Error }): T {
+  if ('rejection' in decision) throw decision.rejection
   return decision.result
 }

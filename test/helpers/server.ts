@@ -5,7 +5,7 @@ import { loadConfig } from '../../src/config/load.ts'
 import type { Config } from '../../src/config/schema.ts'
 import type { Deps } from '../../src/deps.ts'
 import { type MovableClock, movableClock } from '../../src/dev/clock.ts'
-import { createAccount } from '../../src/domain/account.ts'
+import { createUser } from '../../src/domain/user.ts'
 import { loadKeyRing } from '../../src/keys/key-ring.ts'
 import { hashPassword } from '../../src/passwords.ts'
 import { openStore } from '../../src/storage/open.ts'
@@ -188,7 +188,7 @@ function testConfig(issuer: string, port: number, { issuerPath: _path, ...config
 const hashes = new Map<string, Promise<string>>()
 
 async function addPeople({ store, clock }: Deps): Promise<void> {
-  if (await store.find('accountByLogin', alice.username)) return
+  if (await store.find('userByLogin', alice.username)) return
   for (const { username, password } of [alice, bob]) {
     const hash = hashes.get(password) ?? hashPassword(password, systemRandom)
     hashes.set(password, hash)
@@ -199,6 +199,6 @@ async function addPeople({ store, clock }: Deps): Promise<void> {
       passwordHash: await hash,
       claims: username === 'alice' ? everyClaim : { name: 'Bob' },
     }
-    await store.write({ op: 'insertAccount', account: createAccount(person, systemRandom(16), clock()) })
+    await store.write({ op: 'insertUser', user: createUser(person, systemRandom(16), clock()) })
   }
 }

@@ -33,7 +33,7 @@ export async function startFlow(t: Test, options: ServerOptions = {}, metadata: 
 }
 
 /** Asserts a refusal of RFC 6749 §5.2: status, code, a description within its characters, never cached, no tokens. */
-export async function assertRefused(
+export async function assertRejected(
   t: Test,
   response: Response,
   error: string,

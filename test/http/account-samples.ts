@@ -1,7 +1,7 @@
-import type { AccountFrame, AccountPages, AccountRoom } from '../../src/http/account-models.ts'
-import { accountRooms, roomPath } from '../../src/http/account-models.ts'
+import type { AccountFrame, AccountPages, AccountSection } from '../../src/http/account-models.ts'
+import { accountSections, sectionPath } from '../../src/http/account-models.ts'
 import type { ConsentScope } from '../../src/http/consent-models.ts'
-import { says } from '../../src/texts/catalogue.ts'
+import { msg } from '../../src/i18n/catalogue.ts'
 import { hostileText } from './hostile-text.ts'
 
 type AccountSample = {
@@ -13,9 +13,9 @@ const alice = { name: 'Alice Example', username: 'alice' }
 const now = 1_795_000_000
 const day = 86_400
 
-function frameOf(room: AccountRoom, account = alice): AccountFrame {
-  const rooms = accountRooms.map((each) => ({ room: each, url: roomPath(each) }))
-  return { rooms, room, account, switchUrl: '/account/switch', signOutUrl: '/oauth/logout' }
+function frameOf(section: AccountSection, user = alice): AccountFrame {
+  const sections = accountSections.map((each) => ({ section: each, url: sectionPath(each) }))
+  return { sections, section, user, switchUrl: '/account/switch', signOutUrl: '/oauth/logout' }
 }
 
 function scope(name: string, description: string, sensitive = false): ConsentScope {
@@ -47,7 +47,7 @@ const sessions = [
     handle: 'this',
     here: true,
     browser: 'Firefox, Linux',
-    from: says('place.sameNetwork'),
+    from: msg('place.sameNetwork'),
     signedInAgoSeconds: 120,
     ways: ['passkey'],
   },
@@ -55,7 +55,7 @@ const sessions = [
     handle: 'phone',
     here: false,
     browser: 'Safari, iOS',
-    from: says('place.network', { network: { host: '203.0.113.0/24' } }),
+    from: msg('place.network', { network: { host: '203.0.113.0/24' } }),
     signedInAgoSeconds: 2 * day,
     ways: ['password', 'code'],
   },
@@ -117,7 +117,7 @@ export const accountPages = {
           name: 'Course Sync CLI',
           selfRegistered: true,
           registeredAgoSeconds: 3 * day,
-          registeredFrom: says('place.here'),
+          registeredFrom: msg('place.here'),
           grants: [grant, { ...grant, id: 'awBzF8LV1vweCK9C', grantedAgoSeconds: 40 * day }],
           grantsNotShown: 0,
           remembered: false,
@@ -189,7 +189,7 @@ export const accountPages = {
       hidden,
       passkeys: [],
       isFull: false,
-      problem: says('passkeys.refused'),
+      problem: msg('passkeys.refused'),
     },
   },
   'account-one-time-codes': {
@@ -210,7 +210,7 @@ export const accountPages = {
       hidden,
       hasPassword: true,
       setUp: { pictureUrl: '/assets/icon.svg', secret: 'KZXW6YTBOI7DAMJQKZXW6YTBOI7DAMJQ' },
-      problem: says('codes.wrong'),
+      problem: msg('codes.wrong'),
     },
   },
   'account-one-time-codes-fresh': {
@@ -236,7 +236,7 @@ export const accountPages = {
       hidden,
       username: 'alice',
       hasPassword: true,
-      problem: says('password.common'),
+      problem: msg('password.common'),
     },
   },
   'account-profile': {
@@ -253,7 +253,7 @@ export const accountPages = {
         { claim: 'birthdate', value: 'last spring', fault: 'birthdate' },
       ],
       facts: [
-        { claim: 'phone_number', label: says('claim.phone_number'), text: '+46 8 555 123 45' },
+        { claim: 'phone_number', label: msg('claim.phone_number'), text: '+46 8 555 123 45' },
         { claim: 'https://riverside.example/class', text: '4b' },
       ],
       email: {
@@ -272,7 +272,7 @@ export const accountPages = {
       hidden,
       email: 'alice@riverside.example',
       asksPassword: true,
-      problem: says('email.invalid'),
+      problem: msg('email.invalid'),
     },
   },
   'account-activity': {
@@ -280,14 +280,14 @@ export const accountPages = {
     model: {
       frame: frameOf('activity'),
       events: [
-        { at: now - 40, agoSeconds: 40, what: says('activity.password'), from: says('place.sameNetwork') },
+        { at: now - 40, agoSeconds: 40, what: msg('activity.password'), from: msg('place.sameNetwork') },
         {
           at: now - day,
           agoSeconds: day,
-          what: says('activity.signInFor', { app: 'Course Sync CLI' }),
-          from: says('place.network', { network: { host: '203.0.113.0/24' } }),
+          what: msg('activity.signInFor', { app: 'Course Sync CLI' }),
+          from: msg('place.network', { network: { host: '203.0.113.0/24' } }),
         },
-        { at: now - 9 * day, agoSeconds: 9 * day, what: says('activity.added') },
+        { at: now - 9 * day, agoSeconds: 9 * day, what: msg('activity.added') },
       ],
       copyUrl: '/account/privacy',
     },
@@ -309,7 +309,7 @@ export const accountPages = {
       hidden,
       username: 'alice',
       keepUrl: '/account/privacy',
-      problem: says('delete.other'),
+      problem: msg('delete.other'),
     },
   },
   'account-deleted': { page: 'account-deleted', model: {} },
@@ -317,8 +317,9 @@ export const accountPages = {
 
 const hostileScope = scope(hostileText, hostileText, true)
 const hostileHidden = { [hostileText]: hostileText }
-const hostileProblem = says('consent.resource', { name: hostileText, address: { host: hostileText } })
-const hostileFrame = (room: AccountRoom) => frameOf(room, { name: hostileText, username: hostileText })
+const hostileProblem = msg('consent.resource', { name: hostileText, address: { host: hostileText } })
+const hostileFrame = (section: AccountSection) =>
+  frameOf(section, { name: hostileText, username: hostileText })
 
 /** The same with hostile text in every place that takes text. */
 export const hostileAccountPages = {
@@ -350,7 +351,7 @@ export const hostileAccountPages = {
           name: hostileText,
           selfRegistered: true,
           registeredAgoSeconds: 60,
-          registeredFrom: says('place.network', { network: { host: hostileText } }),
+          registeredFrom: msg('place.network', { network: { host: hostileText } }),
           grants: [1, 2].map((id) => ({
             ...grant,
             id: `${id} ${hostileText}`,
@@ -384,7 +385,7 @@ export const hostileAccountPages = {
         ...session,
         handle: `${session.handle} ${hostileText}`,
         browser: hostileText,
-        from: says('place.network', { network: { host: hostileText } }),
+        from: msg('place.network', { network: { host: hostileText } }),
       })),
     },
   },
@@ -441,8 +442,8 @@ export const hostileAccountPages = {
         {
           at: now,
           agoSeconds: 1,
-          what: says('activity.consent', { app: hostileText }),
-          from: says('place.network', { network: { host: hostileText } }),
+          what: msg('activity.consent', { app: hostileText }),
+          from: msg('place.network', { network: { host: hostileText } }),
         },
       ],
     },

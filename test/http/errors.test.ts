@@ -2,7 +2,7 @@ import t from 'tap'
 import { StoreUnavailable } from '../../src/storage/store.ts'
 import { post, register } from '../helpers/flow.ts'
 import { startServer } from '../helpers/server.ts'
-import { assertRefused } from '../helpers/wire.ts'
+import { assertRejected } from '../helpers/wire.ts'
 
 const server = await startServer(t)
 const client = await register(server)
@@ -19,14 +19,14 @@ t.test('a failure of ours is told without its cause, which stays in the log', as
     Object.assign(store, { find: () => Promise.reject(fault) })
     const response = await send()
     const text = await response.clone().text()
-    await assertRefused(t, response, error, status)
+    await assertRejected(t, response, error, status)
     t.notMatch(text, /glass|sand|unavailable_|at .*\.ts/)
     t.equal(response.headers.has('retry-after'), status === 503)
     const line = server.log.find((one) => one.includes(`"reqId":"${response.headers.get('x-request-id')}"`))
     t.match(line, status === 503 ? 'a disk of sand' : 'a disk of glass', 'the answer names its line')
   }
   Object.assign(store, { find })
-  await assertRefused(t, await send(), 'unsupported_grant_type')
+  await assertRejected(t, await send(), 'unsupported_grant_type')
   t.match(server.log.join(''), 'a disk of glass')
   t.match(server.log.join(''), 'a disk of sand')
 })

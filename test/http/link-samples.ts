@@ -1,5 +1,5 @@
 import type { Text } from '../../src/domain/text.ts'
-import { says } from '../../src/texts/catalogue.ts'
+import { msg } from '../../src/i18n/catalogue.ts'
 import { hostileText } from './hostile-text.ts'
 import type { Sample } from './page-samples.ts'
 
@@ -19,7 +19,7 @@ export const linkPages = {
       hidden,
       purpose: 'first-person',
       typed: { username: 'ada lovelace', email: 'ada@example.org', name: 'Ada' },
-      problem: says('link.username.invalid'),
+      problem: msg('link.username.invalid'),
     },
   },
   'link-invitation': {
@@ -34,7 +34,7 @@ export const linkPages = {
       purpose: 'password-reset',
       username: 'ada',
       typed,
-      problem: says('password.differs'),
+      problem: msg('password.differs'),
     },
   },
   'link-undo': {
@@ -55,17 +55,17 @@ export const linkPages = {
   'link-done': {
     page: 'link-done',
     model: {
-      title: says('link.saved'),
-      about: says('link.saved.about'),
-      link: { url: '/login?interaction=lyi_3vQ8', label: says('link.goOn') },
+      title: msg('link.saved'),
+      about: msg('link.saved.about'),
+      link: { url: '/login?interaction=lyi_3vQ8', label: msg('link.goOn') },
     },
   },
   'forgot-password': {
     page: 'forgot-password',
     model: { action: '/forgot-password', hidden, backUrl: '/login?interaction=lyi_3vQ8' },
   },
-  'letter-on-its-way': {
-    page: 'letter-on-its-way',
+  'email-on-its-way': {
+    page: 'email-on-its-way',
     model: { seconds: 3600, backUrl: '/login?interaction=lyi_3vQ8' },
   },
 } as const satisfies Readonly<Record<string, Sample>>
@@ -107,6 +107,6 @@ export function hostileLinkPages(foreign: Text) {
       page: 'forgot-password',
       model: { action: hostileText, hidden: evil, backUrl: url },
     },
-    'hostile-letter-on-its-way': { page: 'letter-on-its-way', model: { seconds: 3600, backUrl: url } },
+    'hostile-letter-on-its-way': { page: 'email-on-its-way', model: { seconds: 3600, backUrl: url } },
   } as const satisfies Readonly<Record<string, Sample>>
 }

@@ -2,7 +2,7 @@ import { defaultScopeCatalogue } from '../../src/domain/scope-catalogue.ts'
 import type { Text } from '../../src/domain/text.ts'
 import type { ConsentArea, ConsentScope } from '../../src/http/consent-models.ts'
 import type { Pages } from '../../src/http/page-models.ts'
-import { says } from '../../src/texts/catalogue.ts'
+import { msg } from '../../src/i18n/catalogue.ts'
 import { accountPages, hostileAccountPages } from './account-samples.ts'
 import { hostileText } from './hostile-text.ts'
 import { hostileLinkPages, linkPages } from './link-samples.ts'
@@ -13,9 +13,9 @@ export { hostileText } from './hostile-text.ts'
 export type Sample = { [K in keyof Pages]: { readonly page: K; readonly model: Pages[K] } }[keyof Pages]
 
 const hidden = { interaction: 'lyi_3vQ8', csrf_token: 'nQ2Vd0' }
-const account = { name: 'Alice Example', username: 'alice' }
+const user = { name: 'Alice Example', username: 'alice' }
 const people = [
-  { id: 'person_1', ...account },
+  { id: 'person_1', ...user },
   { id: 'person_2', name: 'Riverside School', username: 'office@riverside.example' },
 ]
 const passkey = {
@@ -42,14 +42,14 @@ const consent: Pages['consent'] = {
   hidden,
   onlyReadUrl: '/consent?interaction=lyi_3vQ8&ticked=read',
   allUrl: '/consent?interaction=lyi_3vQ8&ticked=all',
-  account,
+  user,
   switchUrl: '/login?interaction=lyi_3vQ8',
   client: {
     name: 'Course Sync CLI',
     id: 'c_9Jp2bXqR7sTf',
     selfRegistered: true,
     registeredAgoSeconds: 4,
-    registeredFrom: says('place.here'),
+    registeredFrom: msg('place.here'),
     redirectUri: 'http://127.0.0.1:51004/callback',
     redirectHost: '127.0.0.1:51004',
     loopback: true,
@@ -104,7 +104,7 @@ export const ordinary = {
       hidden,
       clientName: 'Course Sync CLI',
       username: 'alice',
-      problem: says('login.wrong'),
+      problem: msg('login.wrong'),
       again: false,
     },
   },
@@ -123,7 +123,7 @@ export const ordinary = {
       action: '/login',
       hidden,
       clientName: 'Course Sync CLI',
-      account,
+      user,
       anotherUrl: '/login?interaction=lyi_3vQ8&another=1',
       codes: 'one-time',
       insteadUrl: '/login?interaction=lyi_3vQ8&recovery=1',
@@ -135,11 +135,11 @@ export const ordinary = {
     model: {
       action: '/login',
       hidden,
-      account,
+      user,
       anotherUrl: '/login?interaction=lyi_3vQ8&another=1',
       codes: 'recovery',
       insteadUrl: '/login?interaction=lyi_3vQ8',
-      problem: says('second.wrongRecovery'),
+      problem: msg('second.wrongRecovery'),
     },
   },
   'second-factor-passkey': {
@@ -148,7 +148,7 @@ export const ordinary = {
       action: '/login',
       hidden,
       clientName: 'Course Sync CLI',
-      account,
+      user,
       anotherUrl: '/login?interaction=lyi_3vQ8&another=1',
       passkey,
     },
@@ -162,9 +162,9 @@ export const ordinary = {
       client: {
         ...consent.client,
         links: [
-          { label: says('consent.website'), url: 'https://coursesync.example/', host: 'coursesync.example' },
+          { label: msg('consent.website'), url: 'https://coursesync.example/', host: 'coursesync.example' },
           {
-            label: says('consent.privacy'),
+            label: msg('consent.privacy'),
             url: 'https://legal.coursesync.example/privacy',
             host: 'legal.coursesync.example',
           },
@@ -184,7 +184,7 @@ export const ordinary = {
       action: '/consent',
       changed: false,
       hidden,
-      account,
+      user,
       switchUrl: '/login?interaction=lyi_3vQ8',
       client: {
         ...consent.client,
@@ -201,7 +201,7 @@ export const ordinary = {
   },
   logout: {
     page: 'logout',
-    model: { action: '/oauth/logout', hidden, account, clientName: 'Course Sync CLI' },
+    model: { action: '/oauth/logout', hidden, user, clientName: 'Course Sync CLI' },
   },
   'logout-nobody': { page: 'logout', model: { action: '/oauth/logout', hidden } },
   'signed-out': { page: 'signed-out', model: { clientName: 'Course Sync CLI' } },
@@ -220,8 +220,8 @@ export const ordinary = {
     page: 'error',
     model: {
       status: 400,
-      title: says('error.request.title'),
-      advice: says('error.request.advice'),
+      title: msg('error.request.title'),
+      advice: msg('error.request.advice'),
       code: 'invalid_request',
       description: 'redirect_uri is not one of those the client registered',
       requestId: 'req-4f2a91c07b',
@@ -231,13 +231,13 @@ export const ordinary = {
     page: 'error',
     model: {
       status: 429,
-      title: says('error.tooMany'),
-      advice: says('error.tooMany.advice'),
+      title: msg('error.tooMany'),
+      advice: msg('error.tooMany.advice'),
       code: 'temporarily_unavailable',
       description: 'too many requests',
       requestId: 'req-4f2a91c07c',
       retryAfterSeconds: 90,
-      link: { url: '/login', label: says('error.outdated.again') },
+      link: { url: '/login', label: msg('error.outdated.again') },
     },
   },
   ...accountPages,
@@ -247,8 +247,8 @@ export const ordinary = {
     model: {
       issuer: 'https://id.riverside.example',
       links: [
-        { label: says('home.metadata'), url: '/.well-known/oauth-authorization-server' },
-        { label: says('home.api'), url: '/openapi.json' },
+        { label: msg('home.metadata'), url: '/.well-known/oauth-authorization-server' },
+        { label: msg('home.api'), url: '/openapi.json' },
       ],
     },
   },
@@ -297,7 +297,7 @@ export const hostile = {
       action: hostileText,
       hidden: hostileHidden,
       clientName: hostileText,
-      account: hostileAccount,
+      user: hostileAccount,
       anotherUrl: `/login?${new URLSearchParams({ interaction: hostileText })}`,
       codes: 'one-time',
       insteadUrl: `/login?${new URLSearchParams({ interaction: hostileText })}`,
@@ -312,7 +312,7 @@ export const hostile = {
       hidden: hostileHidden,
       onlyReadUrl: `/${hostileText}`,
       allUrl: `/${hostileText}`,
-      account: hostileAccount,
+      user: hostileAccount,
       switchUrl: `/${hostileText}`,
       client: {
         name: hostileText,
@@ -325,7 +325,7 @@ export const hostile = {
         loopback: false,
         links: [
           { label: foreign, url: `https://evil.test/${hostileText}`, host: hostileText },
-          { label: says('consent.website'), url: 'javascript:alert(1)', host: 'evil.test' },
+          { label: msg('consent.website'), url: 'javascript:alert(1)', host: 'evil.test' },
         ],
       },
       resources: [{ name: hostileText, identifier: hostileText }],
@@ -354,7 +354,7 @@ export const hostile = {
   },
   'hostile-logout': {
     page: 'logout',
-    model: { action: hostileText, hidden: hostileHidden, account: hostileAccount, clientName: hostileText },
+    model: { action: hostileText, hidden: hostileHidden, user: hostileAccount, clientName: hostileText },
   },
   'hostile-signed-out': { page: 'signed-out', model: { clientName: hostileText } },
   'hostile-form-post': {

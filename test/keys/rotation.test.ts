@@ -85,10 +85,10 @@ t.test(
     const old = await ring.sign('RS256', 'JWT', claims)
     const before = await signerOf(ring)
     clock.advance(1000)
-    const { came } = await ring.reload()
-    t.equal(came.length, 4)
+    const { added } = await ring.reload()
+    t.equal(added.length, 4)
     const next =
-      came.find((kid) => ring.jwks().keys.some((key) => key.kid === kid && key.alg === 'RS256')) ?? ''
+      added.find((kid) => ring.jwks().keys.some((key) => key.kid === kid && key.alg === 'RS256')) ?? ''
     t.same(published(ring).length, 6)
     t.equal(await signerOf(ring), before, 'published, and not yet signing')
     clock.advance(99)
@@ -162,18 +162,18 @@ t.test(
     const { store, clock, server } = await oneStore(t)
     const [one, other] = [await server(), await server()]
     const jwks = other.jwks()
-    t.same(await other.reload(), { came: [], went: [] })
+    t.same(await other.reload(), { added: [], removed: [] })
     t.equal(other.jwks(), jwks, 'the very same document')
     clock.advance(1000)
-    const { came } = await one.reload()
-    t.same([...(await other.reload()).came].sort(), [...came].sort())
+    const { added } = await one.reload()
+    t.same([...(await other.reload()).added].sort(), [...added].sort())
     t.not(other.jwks(), jwks)
-    const waiting = (await store.list('key')).find(({ id }) => came.includes(id) && id !== '2') as StoredKey
+    const waiting = (await store.list('key')).find(({ id }) => added.includes(id) && id !== '2') as StoredKey
     await store.write({ op: 'deleteKey', keyId: waiting.id })
-    t.same((await other.reload()).went, [waiting.id])
+    t.same((await other.reload()).removed, [waiting.id])
     const active = (await store.list('key')).find(({ id }) => id === '1') as StoredKey
     await store.write({ op: 'updateKey', key: { ...active, retiredAt: clock() } })
-    t.same((await other.reload()).went, ['1'], 'a retired key is gone, though its row is kept')
+    t.same((await other.reload()).removed, ['1'], 'a retired key is gone, though its row is kept')
     t.notOk(published(other).includes(waiting.id))
   },
 )
@@ -244,7 +244,7 @@ t.test('a server that cannot read the store keeps the keys it has, and goes on w
   await t.rejects(ring.reload(), { message: 'down' })
   t.equal(await signerOf(ring), kid)
   down = false
-  t.equal((await ring.reload()).came.length, 4)
+  t.equal((await ring.reload()).added.length, 4)
 })
 
 t.test('without a policy the ring is read, and nothing is made', async (t) => {

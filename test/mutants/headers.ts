@@ -56,7 +56,7 @@ export const headerFaults = [
   {
     id: 'client-name-not-escaped',
     rule: 'rfc6749-10.14-sanitise',
-    file: 'src/look/views.ts',
+    file: 'src/theme/views.ts',
     find: 'autoEscape: true',
     replace: 'autoEscape: false',
   },

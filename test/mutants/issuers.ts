@@ -35,8 +35,8 @@ export const issuerFaults = [
   {
     id: 'refusals-of-a-mounted-issuer-lost',
     file: 'src/dev/mount.ts',
-    find: 'host.refusal = request.refusal',
-    replace: 'host.refusal = undefined',
+    find: 'host.rejection = request.rejection',
+    replace: 'host.rejection = undefined',
     tests: test('issuers'),
   },
   {

@@ -1,7 +1,7 @@
 import type { OwnFault } from './fault.ts'
 
-const record = 'src/http/refusal-record.ts'
-const recordTests = ['test/http/refusal-record.test.ts']
+const record = 'src/http/rejection-record.ts'
+const recordTests = ['test/http/rejection-record.test.ts']
 const registrationTests = ['test/conformance/rfc7592-client-configuration.test.ts']
 const malformed = 'src/http/malformed-http.ts'
 const wireTests = ['test/robustness/wire.test.ts']

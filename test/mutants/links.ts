@@ -26,8 +26,8 @@ export const linkFaults = [
   {
     id: 'link-of-locked-person-works',
     file: 'src/one-time-links/open-link.ts',
-    find: 'if (account === undefined || account.lockedAt !== undefined) throw unusableLink()',
-    replace: 'if (account === undefined) throw unusableLink()',
+    find: 'if (user === undefined || user.lockedAt !== undefined) throw unusableLink()',
+    replace: 'if (user === undefined) throw unusableLink()',
     tests: ['test/one-time-links/links.test.ts'],
   },
   {
@@ -47,9 +47,9 @@ export const linkFaults = [
   {
     id: 'old-link-proves-new-address',
     file: 'src/one-time-links/confirm-email.ts',
-    find: 'if (current === undefined || current.email !== email) throw unusableLink()\n      return withWrites(\n        verifyEmail(current, email, occasion.at),',
+    find: 'if (current === undefined || current.email !== email) throw unusableLink()\n      return withWrites(\n        verifyEmail(current, email, context.at),',
     replace:
-      "if (current === undefined) throw unusableLink()\n      return withWrites(\n        verifyEmail(current, current.email ?? '', occasion.at),",
+      "if (current === undefined) throw unusableLink()\n      return withWrites(\n        verifyEmail(current, current.email ?? '', context.at),",
     tests: ['test/one-time-links/mail.test.ts'],
   },
   {
@@ -57,12 +57,12 @@ export const linkFaults = [
     file: 'src/one-time-links/forgot-password.ts',
     find: '    later(reply, () => send(request, form, now))',
     replace:
-      "    if ((await store.find('accountByLogin', single(form, 'username') ?? '')) === undefined) return reply.redirect(action, 303)\n    later(reply, () => send(request, form, now))",
+      "    if ((await store.find('userByLogin', single(form, 'username') ?? '')) === undefined) return reply.redirect(action, 303)\n    later(reply, () => send(request, form, now))",
     tests: ['test/one-time-links/mail.test.ts'],
   },
   {
     id: 'letters-without-end',
-    file: 'src/domain/letter-throttle.ts',
+    file: 'src/domain/email-throttle.ts',
     find: 'if (failures >= most) return accept(false)',
     replace: '',
     tests: ['test/one-time-links/mail.test.ts'],
@@ -70,7 +70,7 @@ export const linkFaults = [
   {
     id: 'reset-to-an-unproven-address',
     file: 'src/one-time-links/forgot-password.ts',
-    find: "account?.claims['email_verified'] !== true ||",
+    find: "user?.claims['email_verified'] !== true ||",
     replace: 'account?.email === undefined ||',
     tests: ['test/account/email.test.ts'],
   },
@@ -90,7 +90,7 @@ export const linkFaults = [
   },
   {
     id: 'undo-leaves-passkeys-added-just-before',
-    file: 'src/domain/account.ts',
+    file: 'src/domain/user.ts',
     find: 'const suspectSince = since - suspectSeconds',
     replace: 'const suspectSince = since',
     tests: ['test/account/email.test.ts'],
@@ -98,37 +98,37 @@ export const linkFaults = [
   {
     id: 'old-address-not-told',
     file: 'src/one-time-links/confirm-email.ts',
-    find: 'const undo = account && (await app.letters.announceChange(account, occasion))',
+    find: 'const undo = user && (await app.emails.announceChange(user, context))',
     replace: 'const undo = undefined',
     tests: ['test/account/email.test.ts'],
   },
   {
     id: 'new-password-ends-the-undo',
-    file: 'src/domain/account.ts',
-    find: "    { op: 'deleteLinksOf', accountId: account.id, except: 'email-undo' },\n    { op: 'deleteSessionsOf'",
-    replace: "    { op: 'deleteLinksOf', accountId: account.id },\n    { op: 'deleteSessionsOf'",
+    file: 'src/domain/user.ts',
+    find: "    { op: 'deleteLinksOf', userId: user.id, except: 'email-undo' },\n    { op: 'deleteSessionsOf'",
+    replace: "    { op: 'deleteLinksOf', userId: user.id },\n    { op: 'deleteSessionsOf'",
     tests: ['test/account/email.test.ts'],
   },
   {
     id: 'undo-leaves-new-passkeys',
-    file: 'src/domain/account.ts',
+    file: 'src/domain/user.ts',
     find: "    ...added.map(({ id }): Write => ({ op: 'deletePasskey', passkeyId: id })),\n",
     replace: '',
     tests: ['test/account/email.test.ts'],
   },
   {
     id: 'undo-leaves-sessions-and-grants',
-    file: 'src/domain/account.ts',
-    find: "    ...endAccess(accountId, 'rfc9700-4.14.2-revoke-on-event', now),\n    ...added",
+    file: 'src/domain/user.ts',
+    find: "    ...endAccess(userId, 'rfc9700-4.14.2-revoke-on-event', now),\n    ...added",
     replace: '    ...added',
     tests: ['test/account/email.test.ts'],
   },
   {
     id: 'taken-address-shows',
     file: 'src/account/email.ts',
-    find: '    await app.letters.count(account.id, now)\n    later(',
+    find: '    await app.emails.count(user.id, now)\n    later(',
     replace:
-      "    await app.letters.count(account.id, now)\n    if ((await store.find('accountByLogin', email)) !== undefined) return back(reply, 'gone', 'profile')\n    later(",
+      "    await app.emails.count(user.id, now)\n    if ((await store.find('userByLogin', email)) !== undefined) return back(reply, 'gone', 'profile')\n    later(",
     tests: ['test/account/email.test.ts'],
   },
   {
@@ -140,15 +140,15 @@ export const linkFaults = [
   },
   {
     id: 'chosen-name-sent-to-anybody',
-    file: 'src/mail/letters.ts',
+    file: 'src/mail/emails.ts',
     find: "return isTheirs ? String(claims['name'] ?? username) : username",
     replace: "return isTheirs || true ? String(claims['name'] ?? username) : username",
     tests: ['test/account/email.test.ts'],
   },
   {
     id: 'lock-leaves-grants',
-    file: 'src/domain/account.ts',
-    find: "    { op: 'revokeGrantsOf', accountId, at: now, rule },\n",
+    file: 'src/domain/user.ts',
+    find: "    { op: 'revokeGrantsOf', userId, at: now, rule },\n",
     replace: '',
     tests: ['test/domain/profile.test.ts'],
   },

@@ -96,7 +96,7 @@ export const openidFaults = [
     rule: 'oidc-core-3.1.2.1-prompt-none',
     file: authorizeSource,
     find: "if (step !== 'respond' && parsed.prompt.includes('none'))",
-    replace: "if (step === 'refuse' && parsed.prompt.includes('none'))",
+    replace: "if (step === 'reject' && parsed.prompt.includes('none'))",
   },
   {
     id: 'prompt-none-with-others',
@@ -123,8 +123,8 @@ export const openidFaults = [
     id: 'prompt-select-account-skipped',
     rule: 'oidc-core-3.1.2.1-prompt-select-account',
     file: interaction,
-    find: "request.prompt.includes('select_account') && !progress.accountChosen",
-    replace: "request.prompt.includes('select_account') && progress.accountChosen",
+    find: "request.prompt.includes('select_account') && !progress.userChosen",
+    replace: "request.prompt.includes('select_account') && progress.userChosen",
   },
   {
     id: 'max-age-ignored',
@@ -151,7 +151,7 @@ export const openidFaults = [
     id: 'hint-ignored',
     rule: 'oidc-core-3.1.2.1-id-token-hint-match',
     file: interaction,
-    find: 'request.requiredSub !== undefined && request.requiredSub !== session.accountId',
+    find: 'request.requiredSub !== undefined && request.requiredSub !== session.userId',
     replace: "request.requiredSub === ''",
   },
   {

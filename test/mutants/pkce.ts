@@ -75,8 +75,8 @@ export const pkceFaults = [
     replace: `  try {
     verifyCodeVerifier(codeVerifier, grant.codeChallenge)
   } catch (error) {
-    const refusal = error as OAuthError
-    return { refusal, writes: [{ op: 'revokeGrant', grantId: grant.id, at: now, rule: '' }] }
+    const rejection = error as OAuthError
+    return { rejection, writes: [{ op: 'revokeGrant', grantId: grant.id, at: now, rule: '' }] }
   }`,
   },
 ] as const satisfies readonly Fault[]

@@ -66,8 +66,8 @@ export const refreshFaults = [
     id: 'reuse-does-not-revoke',
     rule: 'rfc9700-4.14.2-reuse-revokes-family',
     file: grant,
-    find: 'return refuse(reused,',
-    replace: 'if (grant.seq > 0) throw reused\n  return refuse(reused,',
+    find: 'return reject(reused,',
+    replace: 'if (grant.seq > 0) throw reused\n  return reject(reused,',
   },
   {
     id: 'reuse-window-for-ever',

@@ -172,8 +172,8 @@ export const registrationFaults = [
     id: 'deleted-client-keeps-its-tokens',
     rule: 'rfc7592-2.3-delete-204',
     file: 'src/storage/rows.ts',
-    find: 'if (row.clientId === null || row.accountId === null) return undefined',
-    replace: 'if (row.accountId === null) return undefined',
+    find: 'if (row.clientId === null || row.userId === null) return undefined',
+    replace: 'if (row.userId === null) return undefined',
   },
   {
     id: 'used-client-swept',

@@ -25,7 +25,7 @@ export const revocationFaults = [
     id: 'unknown-token-is-an-error',
     rule: 'rfc7009-2.2-unknown-token-200',
     file: plugin,
-    find: 'else await revokeSigned(token, client.id, occasion)',
+    find: 'else await revokeSigned(token, client.id, context)',
     replace: "else throw new OAuthError('invalid_request', 'the token is unknown', { rule: '' })",
   },
   {

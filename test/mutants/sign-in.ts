@@ -6,7 +6,7 @@ const stepUp = ['test/conformance/step-up.test.ts'] as const
 const sessionEnds = ['test/conformance/session-ends.test.ts'] as const
 const throttle = ['test/conformance/sign-in-throttle.test.ts'] as const
 const passkeys = ['test/account/passkeys.test.ts'] as const
-const several = ['test/conformance/several-people.test.ts'] as const
+const several = ['test/conformance/several-users.test.ts'] as const
 
 /** Faults of second factors, passkeys, step-up and several people in one browser. */
 export const signInFaults = [
@@ -34,29 +34,29 @@ export const signInFaults = [
   {
     id: 'second-factor-guesses-not-counted',
     file: 'src/interaction/second-step.ts',
-    find: 'const buckets = secondFactorBuckets(account.id, known, limits)',
-    replace: 'const buckets = secondFactorBuckets(account.id, known, limits).slice(1)',
+    find: 'const buckets = secondFactorBuckets(user.id, known, limits)',
+    replace: 'const buckets = secondFactorBuckets(user.id, known, limits).slice(1)',
     tests: codes,
   },
   {
     id: 'half-sign-in-outlives-the-password',
     file: 'src/interaction/second-step.ts',
-    find: "hashSecret(account.passwordHash ?? '') === halfSignIn.password",
-    replace: 'halfSignIn.password !== undefined',
+    find: "hashSecret(user.passwordHash ?? '') === pendingSecondFactor.password",
+    replace: 'pendingSecondFactor.password !== undefined',
     tests: codes,
   },
   {
     id: 'factors-changed-by-the-password-alone',
     file: 'src/account/factor-entry.ts',
-    find: 'if (!reach.includes(multiFactor)) return true',
-    replace: 'if (reach.length > -1) return true',
+    find: 'if (!availableAcrs.includes(multiFactor)) return true',
+    replace: 'if (availableAcrs.length > -1) return true',
     tests: ['test/account/factor-entry.test.ts'],
   },
   {
     id: 'essential-context-let-go',
     rule: 'oidc-core-5.5.1.1-acr-essential',
     file: 'src/domain/interaction.ts',
-    find: "return acr.essential ? 'refuse' : 'respond'",
+    find: "return acr.essential ? 'reject' : 'respond'",
     replace: "return 'respond'",
   },
   {
@@ -69,7 +69,7 @@ export const signInFaults = [
   {
     id: 'locked-person-signs-in',
     file: 'src/interaction/login.ts',
-    find: "if (account.lockedAt !== undefined) return forms.refuse(pending, reply, says('login.locked'), username)\n",
+    find: "if (user.lockedAt !== undefined) return forms.reject(pending, reply, msg('login.locked'), username)\n",
     replace: '',
     tests: stepUp,
   },
@@ -77,7 +77,7 @@ export const signInFaults = [
     id: 'person-of-another-browser-chosen',
     file: 'src/interaction/choose-account.ts',
     find: 'if (session === undefined) return reply.redirect',
-    replace: 'if (session === undefined && accountId === interaction.id) return reply.redirect',
+    replace: 'if (session === undefined && userId === interaction.id) return reply.redirect',
     tests: several,
   },
   {
@@ -132,13 +132,13 @@ export const signInFaults = [
   {
     id: 'link-made-for-a-locked-user',
     file: 'src/mail/links.ts',
-    find: 'account === undefined || account.lockedAt !== undefined',
+    find: 'user === undefined || user.lockedAt !== undefined',
     replace: 'account === undefined',
     tests: sessionEnds,
   },
   {
     id: 'device-cookie-outlives-the-password',
-    file: 'src/domain/device.ts',
+    file: 'src/domain/known-browser.ts',
     find: ' ${hashSecret(passwordHash)}`',
     replace: ' ${hashSecret(passwordHash).slice(0, 0)}`',
     tests: throttle,
@@ -173,8 +173,8 @@ export const signInFaults = [
   },
   {
     id: 'new-password-forgets-no-failures',
-    file: 'src/domain/account.ts',
-    find: '    ...forgetFailures(account.id),\n',
+    file: 'src/domain/user.ts',
+    find: '    ...forgetFailures(user.id),\n',
     replace: '',
     tests: throttle,
   },
@@ -202,15 +202,15 @@ export const signInFaults = [
   {
     id: 'sessions-survive-their-passkey',
     file: 'src/cli/user/factors.ts',
-    find: "        { op: 'deleteSessionsOf', accountId },\n        told('passkeys-removed'",
-    replace: "        told('passkeys-removed'",
+    find: "        { op: 'deleteSessionsOf', userId },\n        auditWrite('passkeys-removed'",
+    replace: "        auditWrite('passkeys-removed'",
     tests: ['test/cli/look-after.test.ts'],
   },
   {
     id: 'sessions-survive-their-second-factor',
     file: 'src/cli/user/factors.ts',
-    find: "        { op: 'deleteSessionsOf', accountId },\n        told('second-factor-removed'",
-    replace: "        told('second-factor-removed'",
+    find: "        { op: 'deleteSessionsOf', userId },\n        auditWrite('second-factor-removed'",
+    replace: "        auditWrite('second-factor-removed'",
     tests: ['test/cli/look-after.test.ts'],
   },
   {
@@ -237,7 +237,7 @@ export const signInFaults = [
   {
     id: 'codes-turned-on-after-sign-out',
     file: 'src/account/one-time-codes.ts',
-    find: 'if (!isSignedIn || current?.account.lockedAt !== undefined) return accept(false)',
+    find: 'if (!isSignedIn || current?.user.lockedAt !== undefined) return accept(false)',
     replace: '',
     tests: ['test/account/one-time-codes.test.ts'],
   },

@@ -103,7 +103,7 @@ export const storageFaults = [
   },
   {
     id: 'client-remembered-beyond-its-turn',
-    file: 'src/storage/sqlite/read-turns.ts',
+    file: 'src/storage/sqlite/batched-reads.ts',
     find: 'forget()\n',
     replace: '\n',
     tests: ['test/storage/read-turns.test.ts'],
@@ -131,9 +131,9 @@ export const storageFaults = [
   },
   {
     id: 'sessions-survive-a-new-password',
-    file: 'src/domain/account.ts',
-    find: "    { op: 'deleteSessionsOf', accountId: account.id, ...(stays !== undefined && { except: stays }) },\n",
+    file: 'src/domain/user.ts',
+    find: "    { op: 'deleteSessionsOf', userId: user.id, ...(stays !== undefined && { except: stays }) },\n",
     replace: '',
-    tests: ['test/domain/account.test.ts'],
+    tests: ['test/domain/user.test.ts'],
   },
 ] as const satisfies readonly Fault[]

@@ -1,7 +1,7 @@
 import type { Fault } from './fault.ts'
 
-const words = 'src/texts/words.ts'
-const renderer = ['test/texts/words.test.ts'] as const
+const words = 'src/i18n/html.ts'
+const renderer = ['test/i18n/html.test.ts'] as const
 const pages = ['test/conformance/languages.test.ts'] as const
 
 /** Faults of languages, and of what stands in their sentences. */

@@ -17,8 +17,8 @@ export const tokenFaults = [
     id: 'tokens-kept-after-replay',
     rule: 'rfc6749-4.1.2-code-replay-revokes',
     file: grant,
-    find: 'return refuse(replayed,',
-    replace: 'if (grant.seq > 0) throw replayed\n    return refuse(replayed,',
+    find: 'return reject(replayed,',
+    replace: 'if (grant.seq > 0) throw replayed\n    return reject(replayed,',
   },
   {
     id: 'invalid-replay-revokes',

@@ -1,8 +1,8 @@
 import t from 'tap'
-import { canonicalUsername, createAccount } from '../../src/domain/account.ts'
-import type { Occasion } from '../../src/domain/audit.ts'
-import type { Account, OneTimeLink } from '../../src/domain/model.ts'
+import type { AuditContext } from '../../src/domain/audit.ts'
+import type { OneTimeLink, User } from '../../src/domain/model.ts'
 import { hashSecret } from '../../src/domain/secret.ts'
+import { canonicalUsername, createUser } from '../../src/domain/user.ts'
 import { makeLink } from '../../src/mail/links.ts'
 import { verifyPassword } from '../../src/passwords.ts'
 import { authorizationUrl, register } from '../helpers/flow.ts'
@@ -13,25 +13,25 @@ const server = await startServer(t)
 const { store, config, random } = server.deps
 const password = 'a password nobody else has'
 
-function occasion(): Occasion {
+function context(): AuditContext {
   return { by: 'operator', at: server.now(), from: 'root@host' }
 }
 
-async function give(whom: Pick<OneTimeLink, 'purpose' | 'accountId' | 'email'>): Promise<string> {
-  return (await makeLink({ config, store, random }, whom, occasion())).url
+async function give(whom: Pick<OneTimeLink, 'purpose' | 'userId' | 'email'>): Promise<string> {
+  return (await makeLink({ config, store, random }, whom, context())).url
 }
 
-async function invite(name: string): Promise<Account> {
+async function invite(name: string): Promise<User> {
   const email = `${name}@example.test`
-  const account = createAccount({ username: name, email }, random(16), server.now())
-  await store.write({ op: 'insertAccount', account })
-  return account
+  const user = createUser({ username: name, email }, random(16), server.now())
+  await store.write({ op: 'insertUser', user })
+  return user
 }
 
-async function personOf(name: string): Promise<Account> {
-  const account = await store.find('accountByLogin', canonicalUsername(name) ?? '')
-  if (account === undefined) throw new Error(`${name} is not there`)
-  return account
+async function personOf(name: string): Promise<User> {
+  const user = await store.find('userByLogin', canonicalUsername(name) ?? '')
+  if (user === undefined) throw new Error(`${name} is not there`)
+  return user
 }
 
 function pageOf(landing: Landing): Page {
@@ -45,7 +45,7 @@ async function opened(url: string, agent = new UserAgent(server.issuer)): Promis
 
 t.test('an invited person sets a name and a password, and signs in with it', async (t) => {
   const { id } = await invite('carol')
-  const url = await give({ purpose: 'invitation', accountId: id })
+  const url = await give({ purpose: 'invitation', userId: id })
   const agent = new UserAgent(server.issuer)
   const page = await opened(url, agent)
   t.match(page.html, /carol/)
@@ -58,7 +58,7 @@ t.test('an invited person sets a name and a password, and signs in with it', asy
   t.ok(await verifyPassword(password, carol.passwordHash ?? ''))
   t.equal(carol.claims['name'], 'Carol C.')
   t.equal(carol.claims['email_verified'], false, 'the link was handed over, so it proves no address')
-  const events = await store.audit({ since: 0, accountId: id, limit: 10 })
+  const events = await store.audit({ since: 0, userId: id, limit: 10 })
   t.strictSame(
     events.map(({ name, by }) => [name, by]),
     [
@@ -71,33 +71,33 @@ t.test('an invited person sets a name and a password, and signs in with it', asy
 t.test('a link that came by mail proves the address it went to', async (t) => {
   const { id, email = '' } = await invite('dora')
   const agent = new UserAgent(server.issuer)
-  const page = await opened(await give({ purpose: 'invitation', accountId: id, email }), agent)
+  const page = await opened(await give({ purpose: 'invitation', userId: id, email }), agent)
   await agent.submit(page, { password, repeated: password })
   t.equal((await personOf('dora')).claims['email_verified'], true)
-  const events = await store.audit({ since: 0, accountId: id, limit: 10 })
+  const events = await store.audit({ since: 0, userId: id, limit: 10 })
   t.ok(events.some(({ name }) => name === 'person-email-verified'))
 })
 
 t.test(
   'a link that is used, expired, unknown or of somebody locked gets one and the same answer',
   async (t) => {
-    const used = await give({ purpose: 'invitation', accountId: (await invite('erin')).id })
+    const used = await give({ purpose: 'invitation', userId: (await invite('erin')).id })
     const agent = new UserAgent(server.issuer)
     await agent.submit(await opened(used, agent), { password, repeated: password })
     const locked = await invite('frank')
-    const ofLocked = await give({ purpose: 'invitation', accountId: locked.id })
-    await store.write({ op: 'updateAccount', account: { ...locked, lockedAt: server.now() } })
+    const ofLocked = await give({ purpose: 'invitation', userId: locked.id })
+    await store.write({ op: 'updateUser', user: { ...locked, lockedAt: server.now() } })
     const removed = { purpose: 'invitation', createdAt: 1, expiresAt: server.now() + 100 } as const
     const ofRemoved = `${server.issuer}/link?code=lyc_link_${'r'.repeat(43)}`
     await store.write({
       op: 'insertLink',
-      link: { ...removed, id: hashSecret(`lyc_link_${'r'.repeat(43)}`), accountId: 'person_removed' },
+      link: { ...removed, id: hashSecret(`lyc_link_${'r'.repeat(43)}`), userId: 'person_removed' },
     })
     const old = { purpose: 'invitation', createdAt: 1, expiresAt: server.now() } as const
     const expired = `${server.issuer}/link?code=lyc_link_${'e'.repeat(43)}`
     await store.write({
       op: 'insertLink',
-      link: { ...old, id: hashSecret(`lyc_link_${'e'.repeat(43)}`), accountId: locked.id },
+      link: { ...old, id: hashSecret(`lyc_link_${'e'.repeat(43)}`), userId: locked.id },
     })
     const unknown = `${server.issuer}/link?code=lyc_link_${'u'.repeat(43)}`
     const pages = await Promise.all(
@@ -114,7 +114,7 @@ t.test(
 )
 
 t.test('opening a link does not use it up, however often and by whatever', async (t) => {
-  const url = await give({ purpose: 'invitation', accountId: (await invite('gina')).id })
+  const url = await give({ purpose: 'invitation', userId: (await invite('gina')).id })
   for (const method of ['GET', 'HEAD', 'GET']) {
     const response = await fetch(url, { method })
     t.equal(response.status, 200)
@@ -128,7 +128,7 @@ t.test(
   'of several forms that come at once one goes on, and its password is the one that counts',
   async (t) => {
     const { id } = await personOf('bob')
-    const url = await give({ purpose: 'password-reset', accountId: id })
+    const url = await give({ purpose: 'password-reset', userId: id })
     const agents = Array.from({ length: 4 }, () => new UserAgent(server.issuer))
     const pages = await Promise.all(agents.map((agent) => opened(url, agent)))
     const landings = await Promise.all(
@@ -146,7 +146,7 @@ t.test(
 
 t.test('a form of another browser or site changes nothing', async (t) => {
   const { id, passwordHash } = await personOf('alice')
-  const url = await give({ purpose: 'password-reset', accountId: id })
+  const url = await give({ purpose: 'password-reset', userId: id })
   const page = await opened(url)
   const strange = await new UserAgent(server.issuer).submit(page, { password, repeated: password })
   t.equal(pageOf(strange).status, 403)
@@ -162,7 +162,7 @@ t.test('a form of another browser or site changes nothing', async (t) => {
 })
 
 t.test('what is wrong with a password is said, and the link still works', async (t) => {
-  const url = await give({ purpose: 'invitation', accountId: (await invite('henk')).id })
+  const url = await give({ purpose: 'invitation', userId: (await invite('henk')).id })
   const agent = new UserAgent(server.issuer)
   const page = await opened(url, agent)
   for (const [typed, repeated, problem] of [
@@ -180,7 +180,7 @@ t.test('what is wrong with a password is said, and the link still works', async 
 })
 
 t.test('a new password ends sessions, and grants where the person says so', async (t) => {
-  const url = async () => give({ purpose: 'password-reset', accountId: (await personOf('alice')).id })
+  const url = async () => give({ purpose: 'password-reset', userId: (await personOf('alice')).id })
   const { id } = await personOf('alice')
   const client = await register(server)
   const agent = new UserAgent(server.issuer)
@@ -201,7 +201,7 @@ t.test('a new password ends sessions, and grants where the person says so', asyn
 })
 
 t.test('the secret of a link is in no log line and in no Referer', async (t) => {
-  const url = await give({ purpose: 'invitation', accountId: (await invite('ida')).id })
+  const url = await give({ purpose: 'invitation', userId: (await invite('ida')).id })
   const code = new URL(url).searchParams.get('code') ?? ''
   const agent = new UserAgent(server.issuer)
   const page = await opened(url, agent)
@@ -218,10 +218,10 @@ t.test('the first person is made by a link, while there is nobody', async (t) =>
   const url = await give({ purpose: 'first-person' })
   t.equal((await opened(url)).status, 404, 'there is somebody')
   const empty = await startServer(t)
-  for (const { id } of await empty.deps.store.list('account'))
-    await empty.deps.store.write({ op: 'deleteAccount', accountId: id })
+  for (const { id } of await empty.deps.store.list('user'))
+    await empty.deps.store.write({ op: 'deleteUser', userId: id })
   const deps = { config: empty.deps.config, store: empty.deps.store, random }
-  const link = await makeLink(deps, { purpose: 'first-person' }, occasion())
+  const link = await makeLink(deps, { purpose: 'first-person' }, context())
   const agent = new UserAgent(empty.issuer)
   const page = pageOf(await agent.open(link.url))
   const typed = { name: 'Zoe', password, repeated: password }
@@ -231,7 +231,7 @@ t.test('the first person is made by a link, while there is nobody', async (t) =>
   t.match(strange.html, 'That is no e-mail address')
   const done = pageOf(await agent.submit(page, { ...typed, username: 'Zoe', email: 'zoe@example.org' }))
   t.match(done.url, /done=password/)
-  const [zoe, ...others] = await empty.deps.store.list('account')
+  const [zoe, ...others] = await empty.deps.store.list('user')
   t.strictSame(others, [])
   t.match(zoe, { username: 'zoe', email: 'zoe@example.org', claims: { name: 'Zoe', email_verified: false } })
   t.equal(pageOf(await agent.open(link.url)).status, 404)

@@ -1,8 +1,8 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import t from 'tap'
-import { changeProfile } from '../../src/domain/account.ts'
-import type { Account } from '../../src/domain/model.ts'
-import { createTexts } from '../../src/texts/texts.ts'
+import type { User } from '../../src/domain/model.ts'
+import { changeProfile } from '../../src/domain/user.ts'
+import { createI18n } from '../../src/i18n/i18n.ts'
 import { authorizationUrl, register } from '../helpers/flow.ts'
 import { startMailbox } from '../helpers/mailbox.ts'
 import { startServer, type TestServer } from '../helpers/server.ts'
@@ -14,8 +14,8 @@ const server = await startServer(t, { mail: { url: mailbox.url, from, replyTo: '
 const password = 'a password nobody else has'
 
 /** What the catalogue of a language has for this. */
-function says(language: string, key: 'mail.reset.subject' | 'mail.verify.subject'): string {
-  return createTexts({ service: 'Lychgate' }).in(language).t(key).text
+function msg(language: string, key: 'mail.reset.subject' | 'mail.verify.subject'): string {
+  return createI18n({ service: 'Lychgate' }).in(language).t(key).text
 }
 
 function pageOf(landing: Landing): Page {
@@ -23,10 +23,10 @@ function pageOf(landing: Landing): Page {
   return landing.page
 }
 
-async function personOf({ deps: { store } }: TestServer, name: string): Promise<Account> {
-  const account = await store.find('accountByLogin', name)
-  if (account === undefined) throw new Error(`${name} is not there`)
-  return account
+async function personOf({ deps: { store } }: TestServer, name: string): Promise<User> {
+  const user = await store.find('userByLogin', name)
+  if (user === undefined) throw new Error(`${name} is not there`)
+  return user
 }
 
 /** Asks for a letter as a person would, in a browser of their own unless one is given. */
@@ -43,21 +43,21 @@ t.test('who forgot the password gets a link by mail, which leads back to what wa
   const forgot = pageOf(await agent.open(new URL(href.replaceAll('&amp;', '&'), login.url).href))
   const sent = pageOf(await agent.submit(forgot, { username: 'alice' }))
   t.match(sent.html, 'Look into your mail')
-  const letter = await mailbox.arrived(1)
-  t.match(letter, { from: 'accounts@example.org', to: ['alice@example.test'] })
-  t.equal(letter.subject, 'A new password for Lychgate')
-  t.match(letter.source, /^Reply-To: help@example\.org\r$/m)
-  t.match(letter.source, /^Auto-Submitted: auto-generated\r$/m)
-  t.match(letter.text, 'your account alice at Lychgate')
-  t.match(letter.text, 'for 1 hour')
-  t.match(letter.html, letter.url.replaceAll('&', '&amp;'))
-  t.notMatch(letter.html, /<img|<link|src=/, 'nothing is fetched')
+  const received = await mailbox.arrived(1)
+  t.match(received, { from: 'accounts@example.org', to: ['alice@example.test'] })
+  t.equal(received.subject, 'A new password for Lychgate')
+  t.match(received.source, /^Reply-To: help@example\.org\r$/m)
+  t.match(received.source, /^Auto-Submitted: auto-generated\r$/m)
+  t.match(received.text, 'your account alice at Lychgate')
+  t.match(received.text, 'for 1 hour')
+  t.match(received.html, received.url.replaceAll('&', '&amp;'))
+  t.notMatch(received.html, /<img|<link|src=/, 'nothing is fetched')
 
-  const page = pageOf(await agent.open(letter.url))
+  const page = pageOf(await agent.open(received.url))
   const done = pageOf(await agent.submit(page, { password, repeated: password }))
-  const [, goOn = ''] = /href="([^"]*\/login\?interaction=[^"]*)"/.exec(done.html) ?? []
+  const [, continueFlow = ''] = /href="([^"]*\/login\?interaction=[^"]*)"/.exec(done.html) ?? []
   t.match(done.html, 'Go on where you were')
-  const again = pageOf(await agent.open(new URL(goOn, done.url).href))
+  const again = pageOf(await agent.open(new URL(continueFlow, done.url).href))
   const consent = pageOf(await agent.submit(again, { username: 'alice', password }))
   const landing = await agent.submit(consent, { decision: 'approve' })
   t.equal(landing.at, 'redirect')
@@ -67,29 +67,29 @@ t.test('who forgot the password gets a link by mail, which leads back to what wa
 t.test('in another browser the link leads to the account', async (t) => {
   const interaction = 'i'.repeat(22)
   await ask('bob', undefined, `?interaction=${interaction}`)
-  const letter = await mailbox.arrived(2)
-  t.match(letter.url, `interaction=${interaction}`)
+  const received = await mailbox.arrived(2)
+  t.match(received.url, `interaction=${interaction}`)
   const agent = new UserAgent(server.issuer)
-  const page = pageOf(await agent.open(letter.url))
+  const page = pageOf(await agent.open(received.url))
   const done = pageOf(await agent.submit(page, { password, repeated: password }))
   t.match(done.html, 'href="/account"')
   t.notMatch(done.html, 'Go on where you were')
 })
 
 t.test('the answer is the same whether there is such an account, and it does not wait for it', async (t) => {
-  const before = mailbox.letters.length
+  const before = mailbox.emails.length
   const pages = [await ask('nobody'), await ask('nobody@example.test'), await ask(''), await ask('alice')]
   const shown = pages.map(({ status, html, headers }) => [status, html, headers.get('content-length')])
   for (const one of shown) t.strictSame(one, shown[3])
   t.equal(shown[0]?.[0], 200)
   t.equal((await mailbox.arrived(before + 1)).to[0], 'alice@example.test')
   await pause(50)
-  t.equal(mailbox.letters.length, before + 1, 'and nobody else got a letter')
+  t.equal(mailbox.emails.length, before + 1, 'and nobody else got a letter')
 })
 
 t.test('nobody gets more than five letters an hour, and they who ask see no difference', async (t) => {
   server.advance(3600)
-  const before = mailbox.letters.length
+  const before = mailbox.emails.length
   for (let count = 0; count < 5; count += 1) {
     await ask('bob@example.test')
     await mailbox.arrived(before + count + 1)
@@ -97,7 +97,7 @@ t.test('nobody gets more than five letters an hour, and they who ask see no diff
   const page = await ask('bob')
   t.equal(page.status, 200)
   await pause(50)
-  t.equal(mailbox.letters.length, before + 5)
+  t.equal(mailbox.emails.length, before + 5)
   server.advance(3600)
   await ask('bob')
   t.ok(await mailbox.arrived(before + 6))
@@ -122,26 +122,26 @@ t.test('an address is verified by the link that went to it, when its form is sen
   const { store } = server.deps
   const { id } = await personOf(server, 'alice')
   const move = (email: string) =>
-    store.transact('account', id, (account) => changeProfile(account as Account, { email }, server.now()))
-  const account = await move('alice@new.example')
-  t.equal(account.claims['email_verified'], false)
-  const before = mailbox.letters.length
-  const occasion = { by: 'person', at: server.now() } as const
-  await server.app.letters.verifyEmail(account, occasion)
-  const letter = await mailbox.arrived(before + 1)
-  t.match(letter, { to: ['alice@new.example'] })
+    store.transact('user', id, (user) => changeProfile(user as User, { email }, server.now()))
+  const user = await move('alice@new.example')
+  t.equal(user.claims['email_verified'], false)
+  const before = mailbox.emails.length
+  const context = { by: 'person', at: server.now() } as const
+  await server.app.emails.verifyEmail(user, context)
+  const received = await mailbox.arrived(before + 1)
+  t.match(received, { to: ['alice@new.example'] })
   // Alice's locale is sv-SE, which is not here: the service's language.
-  t.equal(letter.subject, 'Confirm your e-mail address for Lychgate')
+  t.equal(received.subject, 'Confirm your e-mail address for Lychgate')
   const agent = new UserAgent(server.issuer)
-  const page = pageOf(await agent.open(letter.url))
+  const page = pageOf(await agent.open(received.url))
   t.match(page.html, 'alice@new.example')
   t.equal((await personOf(server, 'alice')).claims['email_verified'], false, 'opening it proves nothing')
   const done = pageOf(await agent.submit(page, {}))
   t.match(done.html, 'Your address is confirmed')
   t.equal((await personOf(server, 'alice')).claims['email_verified'], true)
-  t.equal(pageOf(await agent.open(letter.url)).status, 404, 'once')
+  t.equal(pageOf(await agent.open(received.url)).status, 404, 'once')
 
-  await server.app.letters.verifyEmail(await move('alice@third.example'), occasion)
+  await server.app.emails.verifyEmail(await move('alice@third.example'), context)
   const old = await mailbox.arrived(before + 2)
   const early = pageOf(await agent.open(old.url))
   await move('alice@fourth.example')
@@ -155,35 +155,33 @@ t.test('an address is verified by the link that went to it, when its form is sen
 
 t.test('an address is one address, whatever is in it', async (t) => {
   const { id } = await personOf(server, 'bob')
-  const odd = await server.deps.store.transact('account', id, (account) =>
-    changeProfile(account as Account, { email: 'x,mallory@example.test' }, server.now()),
+  const odd = await server.deps.store.transact('user', id, (user) =>
+    changeProfile(user as User, { email: 'x,mallory@example.test' }, server.now()),
   )
-  const before = mailbox.letters.length
-  await server.app.letters.verifyEmail(odd, { by: 'person', at: server.now() }).catch(() => {})
-  const to = mailbox.letters.slice(before).flatMap((letter) => letter.to)
+  const before = mailbox.emails.length
+  await server.app.emails.verifyEmail(odd, { by: 'person', at: server.now() }).catch(() => {})
+  const to = mailbox.emails.slice(before).flatMap((received) => received.to)
   t.notOk(to.includes('mallory@example.test'))
   const proven = { email: 'bob@example.test', emailVerified: true }
-  await server.deps.store.transact('account', id, (account) =>
-    changeProfile(account as Account, proven, server.now()),
-  )
+  await server.deps.store.transact('user', id, (user) => changeProfile(user as User, proven, server.now()))
 })
 
 t.test('letters are in the language of the person, else of who asks', async (t) => {
   const { store } = server.deps
   server.advance(3600)
   const { id } = await personOf(server, 'bob')
-  await store.transact('account', id, (account) =>
-    changeProfile(account as Account, { claims: { locale: 'fr-FR' } }, server.now()),
+  await store.transact('user', id, (user) =>
+    changeProfile(user as User, { claims: { locale: 'fr-FR' } }, server.now()),
   )
-  const before = mailbox.letters.length
+  const before = mailbox.emails.length
   await ask('bob')
   const french = await mailbox.arrived(before + 1)
-  t.equal(french.subject, says('fr', 'mail.reset.subject'))
+  t.equal(french.subject, msg('fr', 'mail.reset.subject'))
   t.notMatch(french.subject, 'password')
   t.match(french.html, '<html lang="fr" dir="ltr">')
   t.match(french.text, /1.heure/)
-  await store.transact('account', id, (account) =>
-    changeProfile(account as Account, { claims: { locale: '' } }, server.now()),
+  await store.transact('user', id, (user) =>
+    changeProfile(user as User, { claims: { locale: '' } }, server.now()),
   )
   const agent = new UserAgent(server.issuer)
   const arabic = { headers: { 'accept-language': 'ar' } }
@@ -191,15 +189,15 @@ t.test('letters are in the language of the person, else of who asks', async (t) 
   const fields = Object.fromEntries((page.forms[0]?.fields ?? []).map(({ name, value }) => [name, value]))
   const body = new URLSearchParams({ ...fields, username: 'bob' })
   await agent.open(`${server.issuer}/forgot-password`, { ...arabic, method: 'POST', body })
-  const letter = await mailbox.arrived(before + 2)
-  t.match(letter.html, '<html lang="ar" dir="rtl">')
-  t.equal(letter.subject, says('ar', 'mail.reset.subject'))
+  const received = await mailbox.arrived(before + 2)
+  t.match(received.html, '<html lang="ar" dir="rtl">')
+  t.equal(received.subject, msg('ar', 'mail.reset.subject'))
 })
 
 t.test(
   'a mail server that takes nothing is one line in the log, and the answer stays the same',
   async (t) => {
-    const deaf = await startMailbox(t, { refuse: true })
+    const deaf = await startMailbox(t, { reject: true })
     const other = await startServer(t, { mail: { url: deaf.url, from } })
     const agent = new UserAgent(other.issuer)
     const page = pageOf(await agent.open(`${other.issuer}/forgot-password`))
@@ -209,8 +207,8 @@ t.test(
     t.equal(failures().length, 1)
     t.match(failures()[0], `mail: ${new URL(deaf.url).host} did not take the letter (EENVELOPE: `)
     t.notMatch(other.log.join('\n'), /code=lyc_link_|lyc_link_[\w-]{20}/)
-    const account = await personOf(other, 'alice')
-    await t.rejects(other.app.letters.verifyEmail(account, { by: 'person', at: other.now() }), {
+    const user = await personOf(other, 'alice')
+    await t.rejects(other.app.emails.verifyEmail(user, { by: 'person', at: other.now() }), {
       message: 'the letter could not be sent',
     })
   },
@@ -222,6 +220,6 @@ t.test('without a mail server nobody is offered a letter', async (t) => {
   const page = pageOf(await new UserAgent(silent.issuer).open(authorizationUrl(silent, client)))
   t.notMatch(page.html, 'forgot')
   t.equal((await fetch(`${silent.issuer}/forgot-password`)).status, 404)
-  t.equal(silent.app.letters.canSend, false)
+  t.equal(silent.app.emails.canSend, false)
   t.equal(pageOf(await new UserAgent(server.issuer).open(`${server.issuer}/forgot-password`)).status, 200)
 })

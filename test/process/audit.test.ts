@@ -25,7 +25,7 @@ const server = await startServer(t, {
 const environment = { LYCHGATE_STORE: store, LYCHGATE_SECRET: 'a secret for tests that is long enough' }
 const lychgate = (args: readonly string[], input?: string) =>
   run(args, { environment, ...(input !== undefined && { input }) })
-const people = await server.deps.store.list('account')
+const people = await server.deps.store.list('user')
 const subOf = (name: string) => people.find(({ username }) => username === name)?.id
 
 const everything = () => server.deps.store.audit({ since: 0, limit: 1000 })
@@ -80,7 +80,7 @@ t.test('a sign-in, a consent and a redeemed code are events; refreshing and call
   const approved = await eventsOf(async () => {
     code = await obtainCode(server, client, { agent, scope: ['openid'], fields: { scope: 'openid profile' } })
   })
-  const who = { accountId: subOf('alice'), clientId: client.id, by: 'person', from }
+  const who = { userId: subOf('alice'), clientId: client.id, by: 'person', from }
   t.match(approved, [
     { ...who, name: 'sign-in' },
     { ...who, name: 'consent', facts: { scope: 'openid' } },
@@ -103,7 +103,7 @@ t.test('a refused consent is an event', async (t) => {
   const person = newPerson(server, bob)
   const events = await eventsOf(() => person.deny(authorizationUrl(server, client)))
   t.strictSame(namesOf(events), ['sign-in', 'consent-refused'])
-  t.match(events[1], { by: 'person', accountId: subOf('bob'), clientId: client.id, from })
+  t.match(events[1], { by: 'person', userId: subOf('bob'), clientId: client.id, from })
 })
 
 t.test('a failed sign-in names whose account it was, and never what was typed', async (t) => {
@@ -112,10 +112,10 @@ t.test('a failed sign-in names whose account it was, and never what was typed', 
   if (landing.at !== 'page') throw new Error('no sign-in page')
   const knock = (username: string) => agent.submit(landing.page, { username, password: 'wrong-guess' })
   t.match(await eventsOf(() => knock('alice@example.test')), [
-    { name: 'sign-in-failed', accountId: subOf('alice'), clientId: client.id, from },
+    { name: 'sign-in-failed', userId: subOf('alice'), clientId: client.id, from },
   ])
   const unknown = await eventsOf(() => knock('my-typed-password'))
-  t.match(unknown, [{ name: 'sign-in-failed', accountId: undefined, facts: {} }])
+  t.match(unknown, [{ name: 'sign-in-failed', userId: undefined, facts: {} }])
   t.notMatch(JSON.stringify(await everything()), /wrong-guess|my-typed-password/)
 })
 
@@ -124,7 +124,7 @@ t.test('signing out is an event, once', async (t) => {
   const { id_token: hint } = await obtainTokens(server, client, { agent })
   const out = () => agent.open(`${server.issuer}/oauth/logout?id_token_hint=${hint}`)
   t.match(await eventsOf(out), [
-    { name: 'sign-out', by: 'person', accountId: subOf('alice'), clientId: client.id },
+    { name: 'sign-out', by: 'person', userId: subOf('alice'), clientId: client.id },
   ])
   t.strictSame(await eventsOf(out), [])
 })
@@ -136,7 +136,7 @@ t.test('every way a grant is revoked is an event with its rule, once', async (t)
   const signed = () =>
     obtainTokens(server, client, { agent, fields: { scope: 'courses:read', resource: jwt } })
   const ofRule = (t: Test, events: readonly AuditEvent[], by: string, rule: string) => {
-    t.match(events, [{ name: 'revocation', by, accountId: subOf('alice'), clientId: client.id, from }])
+    t.match(events, [{ name: 'revocation', by, userId: subOf('alice'), clientId: client.id, from }])
     t.strictSame(
       events.map(({ facts }) => facts['rule']),
       [rule],
@@ -166,7 +166,7 @@ t.test('every way a grant is revoked is an event with its rule, once', async (t)
 t.test('what an operator does is told with the user and the machine, and without a secret', async (t) => {
   const operator = { by: 'operator', from: /^[^@]+@.+$/ }
   const steps: readonly [string[], string | undefined, object[]][] = [
-    [['user', 'add', 'carol'], 'a password for carol', [{ name: 'person-added', accountId: /^person_/ }]],
+    [['user', 'add', 'carol'], 'a password for carol', [{ name: 'person-added', userId: /^person_/ }]],
     [['user', 'passwd', 'carol'], 'another for carol', [{ name: 'person-password-changed' }]],
     [['user', 'remove', 'carol', '--yes'], undefined, [{ name: 'person-removed' }]],
     [['keys', 'rotate', '--algorithm', 'ES256'], undefined, [{ name: 'key-rotated' }, { name: 'key-made' }]],
@@ -211,7 +211,7 @@ t.test('lychgate audit prints the newest last, and finds by person, client, even
   for (const line of lines)
     t.match(line, /^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC {2}consent {2}person {2}\S+ {2}alice /)
   const all = await everything()
-  const consents = all.filter(({ name, accountId }) => name === 'consent' && accountId === subOf('alice'))
+  const consents = all.filter(({ name, userId }) => name === 'consent' && userId === subOf('alice'))
   t.equal(lines.length, consents.length)
   const asJson = await lychgate(['audit', '--client', client.id, '--limit', '3', '--json'])
   const printed = JSON.parse(asJson.stdout) as Record<string, unknown>[]

@@ -4,12 +4,12 @@ import { parseClaims } from '../../src/domain/claims-request.ts'
 import { OAuthError } from '../../src/domain/errors.ts'
 import {
   askedScope,
-  narrowByPerson,
+  narrowByUser,
   nextStep,
+  noProgress,
   rememberConsent,
-  untouched,
 } from '../../src/domain/interaction.ts'
-import type { Account, AuthorizationRequest, Consent } from '../../src/domain/model.ts'
+import type { AuthorizationRequest, Consent, User } from '../../src/domain/model.ts'
 import { fc } from '../helpers/generated.ts'
 import { authorizationRequest, integration, session } from '../helpers/samples.ts'
 
@@ -32,7 +32,7 @@ const claimNames = [
 ]
 const scope = fc.subarray(scopeNames)
 const claims = fc.record({ userinfo: fc.subarray(claimNames), idToken: fc.subarray(claimNames) })
-const account: Account = {
+const user: User = {
   id: 'person',
   username: 'alice',
   passwordHash: '',
@@ -109,9 +109,7 @@ t.test('UserInfo never says a claim that neither its scope nor an allowed reques
   fc.assert(
     fc.property(scope, scope, claims, (asked, allowed, requested) => {
       const narrowed = narrowClaims(requested, allowed, scopeClaims)
-      const said = Object.keys(userInfo(account, asked, narrowed, scopeClaims)).filter(
-        (name) => name !== 'sub',
-      )
+      const said = Object.keys(userInfo(user, asked, narrowed, scopeClaims)).filter((name) => name !== 'sub')
       const isOpen = (name: string) => {
         const opener = openers[name]
         if (opener === undefined) return false
@@ -143,7 +141,7 @@ const request: fc.Arbitrary<AuthorizationRequest> = fc
   }))
 const remembered: fc.Arbitrary<Consent | undefined> = fc.option(
   fc.record({ one: scope, two: scope }).map(({ one, two }) => ({
-    accountId: session.accountId,
+    userId: session.userId,
     clientId: integration.id,
     allowed: [
       { resource: 'one', scope: one },
@@ -161,7 +159,7 @@ t.test('what a person leaves was asked for and ticked, or allowed before; openid
     fc.property(request, remembered, ticked, (asks, before, ticks) => {
       const wanted = [...asks.scope, ...(asks.claimScope ?? [])]
       const asked = askedScope(asks, client, before)
-      const left = narrowByPerson(asks, asked, ticks)
+      const left = narrowByUser(asks, asked, ticks)
       const isAllowedBefore = (name: string) =>
         asks.resource.every((each) =>
           before?.allowed.find(({ resource }) => resource === each)?.scope.includes(name),
@@ -186,11 +184,11 @@ t.test('what is remembered answers the same request at once, and nothing that wa
   const client = { ...integration, origin: 'integration' as const, consent: 'remember' as const }
   fc.assert(
     fc.property(request, remembered, ticked, (asks, before, ticks) => {
-      const allowed = narrowByPerson(asks, askedScope(asks, client, before), ticks)
-      const kept = rememberConsent(asks, session.accountId, allowed, before, 5)
+      const allowed = narrowByUser(asks, askedScope(asks, client, before), ticks)
+      const kept = rememberConsent(asks, session.userId, allowed, before, 5)
       const again = { ...asks, prompt: [], scope: allowed }
       const { claimScope: _claims, ...plain } = again
-      if (nextStep(plain, untouched, client, session, kept, session.authenticatedAt) !== 'respond')
+      if (nextStep(plain, noProgress, client, session, kept, session.authenticatedAt) !== 'respond')
         return false
       const wanted = [...asks.scope, ...(asks.claimScope ?? [])]
       const refused = wanted.filter((name) => !allowed.includes(name))

@@ -6,7 +6,7 @@ import { fc } from '../helpers/generated.ts'
 
 const anyText = fc.string({ unit: 'binary', maxLength: 40 })
 const realm = { alwaysUnauthorized: false }
-const letters = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
+const emails = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
 
 /** RFC 6749 appendix B: application/x-www-form-urlencoded, as the WHATWG writes it. */
 const formEncode = (text: string) => new URLSearchParams({ x: text }).toString().slice(2)
@@ -42,7 +42,7 @@ function readBasic(header: string): readonly [string, string] | undefined {
     : token.endsWith('=')
       ? token.slice(0, -1)
       : token
-  if (unpadded === '' || ![...unpadded].every((each) => `${letters}0123456789+/`.includes(each)))
+  if (unpadded === '' || ![...unpadded].every((each) => `${emails}0123456789+/`.includes(each)))
     return undefined
   const pair = Buffer.from(unpadded, 'base64').toString()
   const colon = [...pair].indexOf(':') < 0 ? -1 : pair.indexOf(':')
@@ -137,7 +137,7 @@ function isToken(token: string): boolean {
   return (
     end > 0 &&
     token.length <= 8192 &&
-    [...token.slice(0, end)].every((each) => `${letters}0123456789-._~+/`.includes(each))
+    [...token.slice(0, end)].every((each) => `${emails}0123456789-._~+/`.includes(each))
   )
 }
 

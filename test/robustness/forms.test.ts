@@ -1,7 +1,7 @@
 import { gzipSync } from 'node:zlib'
 import t from 'tap'
 import { authorizationUrl, obtainTokens, register } from '../helpers/flow.ts'
-import { assertAllRefused, contentsOfDatabase, type RawRequest, send } from '../helpers/raw.ts'
+import { assertAllRejected, contentsOfDatabase, type RawRequest, send } from '../helpers/raw.ts'
 import { startServer } from '../helpers/server.ts'
 import { UserAgent } from '../helpers/user-agent.ts'
 
@@ -78,7 +78,7 @@ for (const [path, { form, as }] of Object.entries(endpoints)) {
     const requests = Object.entries(malformed(form)).map(
       ([about, body]) => [about, request(path, body)] as const,
     )
-    await assertAllRefused(t, server, Object.fromEntries(requests), as, 400)
+    await assertAllRejected(t, server, Object.fromEntries(requests), as, 400)
     t.ok(unchanged())
   })
 
@@ -103,7 +103,7 @@ for (const [path, { form, as }] of Object.entries(endpoints)) {
       'a byte too many': request(path, `${form}&x=${'a'.repeat(16_384 - form.length)}`.slice(0, 16_385)),
       'a megabyte': request(path, 'a'.repeat(1_000_000)),
     }
-    await assertAllRefused(t, server, requests, as, 413)
+    await assertAllRejected(t, server, requests, as, 413)
     t.ok(unchanged())
   })
 
@@ -126,7 +126,7 @@ for (const [path, { form, as }] of Object.entries(endpoints)) {
       octets: request(path, form, 'application/octet-stream'),
       'no type': untyped(path, form),
     }
-    await assertAllRefused(t, server, requests, as, 415)
+    await assertAllRejected(t, server, requests, as, 415)
     t.ok(unchanged())
   })
 }
@@ -184,7 +184,7 @@ t.test('a compressed form is not read', async (t) => {
       ],
       body: gzipSync(form),
     }
-    await assertAllRefused(t, server, { [path]: zipped }, as, 400)
+    await assertAllRejected(t, server, { [path]: zipped }, as, 400)
   }
   t.ok(unchanged())
 })

@@ -1,7 +1,7 @@
 import { gzipSync } from 'node:zlib'
 import t from 'tap'
 import {
-  assertAllRefused,
+  assertAllRejected,
   contentsOfDatabase,
   faultOfRefusal,
   type RawRequest,
@@ -70,7 +70,7 @@ const malformed: Readonly<Record<string, string | Buffer>> = {
 
 t.test('a body that is no JSON object is refused, and nothing is written', async (t) => {
   for (const [about, body] of Object.entries(malformed)) {
-    await assertAllRefused(
+    await assertAllRejected(
       t,
       server,
       { [`POST ${about}`]: post(body), [`PUT ${about}`]: put(body) },
@@ -83,14 +83,14 @@ t.test('a body that is no JSON object is refused, and nothing is written', async
 
 t.test('a body over the limit is refused', async (t) => {
   const large = withMembers(`"padding":"${'a'.repeat(70_000)}"`)
-  await assertAllRefused(t, server, { POST: post(large), PUT: put(large) }, 'json', 413)
+  await assertAllRejected(t, server, { POST: post(large), PUT: put(large) }, 'json', 413)
   t.ok(unchanged())
 })
 
 t.test('51 redirect URIs are refused', async (t) => {
   const uris = Array.from({ length: 51 }, (_, n) => `http://127.0.0.1/cb${n}`)
   const body = JSON.stringify({ client_id: client['client_id'], redirect_uris: uris })
-  await assertAllRefused(t, server, { POST: post(body), PUT: put(body) }, 'json', 400)
+  await assertAllRejected(t, server, { POST: post(body), PUT: put(body) }, 'json', 400)
   t.ok(unchanged())
 })
 
@@ -180,7 +180,7 @@ t.test('another content type than JSON is refused', async (t) => {
     '',
   ]
   for (const type of types) {
-    await assertAllRefused(
+    await assertAllRejected(
       t,
       server,
       { [`POST ${type}`]: post(good, type), [`PUT ${type}`]: put(good, type) },
@@ -189,7 +189,7 @@ t.test('another content type than JSON is refused', async (t) => {
     )
   }
   const untyped = { method: 'POST', path: '/api/oauth/register', body: good }
-  await assertAllRefused(t, server, { 'no type': untyped }, 'json', 415)
+  await assertAllRejected(t, server, { 'no type': untyped }, 'json', 415)
   t.equal(contentsOfDatabase(file), settled)
 })
 

@@ -1,7 +1,7 @@
 import t from 'tap'
 import { obtainTokens, register } from '../helpers/flow.ts'
 import {
-  assertAllRefused,
+  assertAllRejected,
   contentsOfDatabase,
   faultOfPage,
   faultOfRefusal,
@@ -48,7 +48,7 @@ t.test('a query that is malformed or too much is a page of error wherever a pers
       `${path} with ${about}`,
       { path: `${path}?${query}` },
     ])
-    await assertAllRefused(t, server, Object.fromEntries(requests), 'page', 400)
+    await assertAllRejected(t, server, Object.fromEntries(requests), 'page', 400)
   }
 })
 

@@ -234,7 +234,7 @@ t.test('titles are read as TAP escapes them, with all their ids, however deep th
 })
 
 t.test('results that do not belong to the files are refused', async (t) => {
-  const refusals: Readonly<Record<string, readonly [(root: string) => void, RegExp]>> = {
+  const rejections: Readonly<Record<string, readonly [(root: string) => void, RegExp]>> = {
     'there are none': [
       (root) => rmSync(join(root, '.tap/results.tap')),
       /^there are no results; run npm test/,
@@ -253,7 +253,7 @@ t.test('results that do not belong to the files are refused', async (t) => {
       /^changed since the tests began: test\/new\.test\.ts;/,
     ],
   }
-  for (const [name, [change, problem]] of Object.entries(refusals)) {
+  for (const [name, [change, problem]] of Object.entries(rejections)) {
     t.test(name, async (t) => {
       const root = checkout(t, {})
       change(root)

@@ -26,7 +26,7 @@ async function open(t: Test) {
       client: { ...sample.client, id: `client ${written}`, name: 'x'.repeat(3000) },
     } as const
   }
-  await store.write({ op: 'insertAccount', account: sample.account })
+  await store.write({ op: 'insertUser', user: sample.user })
   outside.pragma('wal_checkpoint(truncate)')
   const fill = () => store.write(...Array.from({ length: 120 }, insert))
   return { file, store, outside, journal, insert, fill }
@@ -55,12 +55,12 @@ t.test('a little stays in the journal', async (t) => {
 t.test('whoever reads in that turn does not keep the journal from the file', async (t) => {
   const { fill, store, journal } = await open(t)
   await fill()
-  const reading = store.find('account', sample.account.id)
+  const reading = store.find('user', sample.user.id)
   await nextTurn()
   await nextTurn()
   const { log, checkpointed } = journal()
   t.equal(checkpointed, log)
-  t.equal((await reading)?.id, sample.account.id)
+  t.equal((await reading)?.id, sample.user.id)
 })
 
 t.test('the journal does not grow while writes never end', async (t) => {

@@ -13,13 +13,13 @@ export function contents(t: Test, openEmpty: OpenEmpty): void {
       await store.write({ op: 'insertAuditEvent', event: sample.auditEvent })
       const before = await store.contents()
       const audited = await store.audit({ since: 0, limit: 10 })
-      await store.write({ op: 'deleteAccount', accountId: sample.account.id })
+      await store.write({ op: 'deleteUser', userId: sample.user.id })
       await store.write({ op: 'insertClient', client: { ...sample.client, id: 'client_since' } })
       t.equal(await store.find('grant', sample.grant.id), undefined)
       await store.replace(before)
       t.strictSame(await store.contents(), before)
       t.strictSame(await store.find('grant', sample.grant.id), sample.grant)
-      t.strictSame(await store.find('account', sample.account.id), sample.account)
+      t.strictSame(await store.find('user', sample.user.id), sample.user)
       t.strictSame(await store.list('key'), [sample.fullKey])
       t.equal(await store.find('client', 'client_since'), undefined)
       await store.write({ op: 'insertAuditEvent', event: sample.auditEvent })
@@ -33,7 +33,7 @@ export function contents(t: Test, openEmpty: OpenEmpty): void {
     await store.replace(await store.contents())
     await store.write({ op: 'insertClient', client: { ...sample.client, id: 'client_since' } })
     t.equal(await store.find('grant', sample.grant.id), undefined)
-    t.strictSame(await store.listOf('grant', sample.account.id), [])
+    t.strictSame(await store.listOf('grant', sample.user.id), [])
   })
 
   t.test('what cannot be put back leaves the store as it was', async (t) => {
@@ -50,6 +50,6 @@ export function contents(t: Test, openEmpty: OpenEmpty): void {
     await store.write(...grantOwners)
     await store.replace(empty)
     t.strictSame(await store.list('client'), [])
-    t.strictSame(await store.list('account'), [])
+    t.strictSame(await store.list('user'), [])
   })
 }

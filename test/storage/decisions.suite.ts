@@ -1,5 +1,5 @@
 import type { Test } from 'tap'
-import { accept, refuse, type Write } from '../../src/domain/decision.ts'
+import { accept, reject, type Write } from '../../src/domain/decision.ts'
 import { OAuthError } from '../../src/domain/errors.ts'
 import { mintGrantId } from '../../src/domain/grant.ts'
 import type { Grant } from '../../src/domain/model.ts'
@@ -92,19 +92,16 @@ export function grantWrites(t: Test, openEmpty: OpenEmpty): void {
   t.test('all grants of a person end together, or those at one client, and no others', async (t) => {
     const store = await openEmpty(t)
     const elsewhere = { ...sample.grant, id: sample.grantId(3), clientId: sample.fullClient.id }
-    const stranger = { ...sample.grant, id: sample.grantId(4), accountId: sample.fullAccount.id }
+    const stranger = { ...sample.grant, id: sample.grantId(4), userId: sample.fullAccount.id }
     await store.write(...grantOwners, insertGrant)
     const { lockedAt: _, ...unlocked } = sample.fullAccount
-    await store.write(
-      { op: 'insertClient', client: sample.fullClient },
-      { op: 'insertAccount', account: unlocked },
-    )
+    await store.write({ op: 'insertClient', client: sample.fullClient }, { op: 'insertUser', user: unlocked })
     for (const grant of [elsewhere, stranger]) await store.write({ op: 'insertGrant', grant })
     const ends = async () => {
       const found = [id, elsewhere.id, stranger.id].map((grantId) => store.find('grant', grantId))
       return (await Promise.all(found)).map((grant) => [grant?.revokedAt, grant?.revokedBy])
     }
-    const [of, none] = [{ accountId: sample.account.id, rule }, [undefined, undefined]]
+    const [of, none] = [{ userId: sample.user.id, rule }, [undefined, undefined]]
     await store.write({ op: 'revokeGrantsOf', ...of, clientId: sample.client.id, at: 1015 })
     t.strictSame(await ends(), [[1015, rule], none, none])
     await store.write({ op: 'revokeGrantsOf', ...of, at: 1020 })
@@ -156,16 +153,16 @@ export function grantWrites(t: Test, openEmpty: OpenEmpty): void {
   })
 
   t.test('a grant is inserted only while its user, session and consent are there', async (t) => {
-    const { account, session, consent } = sample
+    const { user, session, consent } = sample
     const changed = { ...consent, allowed: [{ resource: 'https://api.example', scope: ['openid'] }] }
-    const [of, sessionId] = [{ accountId: account.id }, session.id]
-    const locked: Write = { op: 'updateAccount', account: { ...account, lockedAt: 1010 } }
+    const [of, sessionId] = [{ userId: user.id }, session.id]
+    const locked: Write = { op: 'updateUser', user: { ...user, lockedAt: 1010 } }
     const ends: readonly (readonly [string, Write, boolean])[] = [
       ['nothing', { op: 'touchClient', clientId: consent.clientId, at: 1010 }, true],
       ['the session', { op: 'deleteSession', sessionId }, false],
       ['the sessions', { op: 'deleteSessionsOf', ...of }, false],
       ['the access of the user', locked, false],
-      ['the user', { op: 'deleteAccount', ...of }, false],
+      ['the user', { op: 'deleteUser', ...of }, false],
       ['the consent', { op: 'deleteConsent', ...of, clientId: consent.clientId }, false],
       ['the scope of the consent', { op: 'putConsent', consent: changed }, false],
     ]
@@ -190,8 +187,8 @@ export function grantWrites(t: Test, openEmpty: OpenEmpty): void {
 
   t.test('a grant is not inserted on the session of another user', async (t) => {
     const store = await openEmpty(t)
-    const session = { ...sample.session, accountId: sample.fullAccount.id }
-    await store.write(...grantOwners, { op: 'insertAccount', account: sample.fullAccount })
+    const session = { ...sample.session, userId: sample.fullAccount.id }
+    await store.write(...grantOwners, { op: 'insertUser', user: sample.fullAccount })
     await store.write({ op: 'insertSession', session })
     await t.rejects(store.write({ ...insertGrant, basis: { sessionId: session.id } }), Overtaken)
   })
@@ -199,10 +196,10 @@ export function grantWrites(t: Test, openEmpty: OpenEmpty): void {
   t.test('while its user is locked a grant reads as revoked by the lock', async (t) => {
     const store = await openEmpty(t)
     await store.write(...grantOwners, insertGrant)
-    await store.write({ op: 'updateAccount', account: { ...sample.account, lockedAt: 1010 } })
+    await store.write({ op: 'updateUser', user: { ...sample.user, lockedAt: 1010 } })
     const revoked = { revokedAt: 1010, revokedBy: 'lychgate-account-locked' }
     t.strictSame(await store.find('grant', id), { ...sample.grant, ...revoked })
-    t.match(await store.listOf('grant', sample.account.id), [revoked])
+    t.match(await store.listOf('grant', sample.user.id), [revoked])
     await store.write({ op: 'revokeGrant', grantId: id, at: 1005, rule })
     t.match(await store.find('grant', id), { revokedAt: 1005, revokedBy: rule }, 'what came first stays')
   })
@@ -228,7 +225,7 @@ export function grantWrites(t: Test, openEmpty: OpenEmpty): void {
 
 /** Part of the suite: decisions and their writes. */
 export function transactions(t: Test, openEmpty: OpenEmpty): void {
-  const refusal = new OAuthError('invalid_grant', 'the code was already redeemed', {
+  const rejection = new OAuthError('invalid_grant', 'the code was already redeemed', {
     rule: 'rfc6749-4.1.2-code-replay-revokes',
   })
 
@@ -248,15 +245,15 @@ export function transactions(t: Test, openEmpty: OpenEmpty): void {
       store.transact(kind, key, (record) => accept(record !== undefined))
     const keys = {
       client: sample.client.id,
-      account: sample.account.id,
-      accountByLogin: sample.account.username,
+      user: sample.user.id,
+      userByLogin: sample.user.username,
       session: sample.session.id,
       interaction: sample.interaction.id,
-      consent: consentKey(sample.account.id, sample.client.id),
+      consent: consentKey(sample.user.id, sample.client.id),
       grant: sample.grant.id,
       throttle: sample.throttle.key,
       key: sample.key.id,
-      refusal: sample.refusal.id,
+      rejection: sample.rejection.id,
     }
     const kinds = Object.keys(keys) as (keyof typeof keys)[] // The literal above has no other members.
     for (const kind of kinds) t.equal(await seen(kind, keys[kind]), false, kind)
@@ -268,7 +265,7 @@ export function transactions(t: Test, openEmpty: OpenEmpty): void {
     await store.write(
       { op: 'putConsent', consent: sample.consent },
       { op: 'putThrottle', throttle: sample.throttle },
-      { op: 'insertRefusal', refusal: sample.refusal },
+      { op: 'insertRejection', rejection: sample.rejection },
     )
     for (const kind of kinds) t.equal(await seen(kind, keys[kind]), true, kind)
   })
@@ -277,9 +274,9 @@ export function transactions(t: Test, openEmpty: OpenEmpty): void {
     const store = await openEmpty(t)
     await store.write(...grantOwners, insertGrant)
     const decided = store.transact('grant', sample.grant.id, () => {
-      throw refusal
+      throw rejection
     })
-    t.equal(await decided.catch((error: unknown) => error), refusal)
+    t.equal(await decided.catch((error: unknown) => error), rejection)
     t.strictSame(await store.find('grant', sample.grant.id), sample.grant)
   })
 
@@ -287,9 +284,9 @@ export function transactions(t: Test, openEmpty: OpenEmpty): void {
     const store = await openEmpty(t)
     await store.write(...grantOwners, insertGrant)
     const decided = store.transact('grant', sample.grant.id, () =>
-      refuse(refusal, { op: 'revokeGrant', grantId: sample.grant.id, at: 1015, rule }),
+      reject(rejection, { op: 'revokeGrant', grantId: sample.grant.id, at: 1015, rule }),
     )
-    t.equal(await decided.catch((error: unknown) => error), refusal)
+    t.equal(await decided.catch((error: unknown) => error), rejection)
     t.equal((await store.find('grant', sample.grant.id))?.revokedAt, 1015)
   })
 
@@ -298,7 +295,7 @@ export function transactions(t: Test, openEmpty: OpenEmpty): void {
     await store.write({ op: 'insertClient', client: sample.client })
     const insert = (id: string) => store.write({ op: 'insertClient', client: { ...sample.client, id } })
     const throwing = store.transact('client', 'x', () => {
-      throw refusal
+      throw rejection
     })
     const outcomes = await Promise.allSettled([
       insert('a'),
@@ -312,7 +309,7 @@ export function transactions(t: Test, openEmpty: OpenEmpty): void {
       ['fulfilled', 'rejected', 'fulfilled', 'rejected', 'fulfilled'],
     )
     t.match(outcomes[1], { reason: RecordExists })
-    t.match(outcomes[3], { reason: refusal })
+    t.match(outcomes[3], { reason: rejection })
     for (const id of ['a', 'b', 'c']) t.ok(await store.find('client', id), id)
   })
 }
@@ -379,23 +376,23 @@ export function concurrency(t: Test, openEmpty: OpenEmpty): void {
     'of many decisions at once about the credentials of a user, each sees what the others wrote',
     async (t) => {
       const store = await openEmpty(t)
-      const { id: accountId } = sample.account
-      await store.write({ op: 'insertAccount', account: sample.account })
+      const { id: userId } = sample.user
+      await store.write({ op: 'insertUser', user: sample.user })
       const add = (n: number) =>
-        store.transact('accountCredentials', accountId, (current) =>
+        store.transact('userCredentials', userId, (current) =>
           (current?.passkeys.length ?? 0) >= 3
             ? accept('full')
-            : accept('added', { op: 'insertPasskey', passkey: { ...sample.passkey, id: `${n}`, accountId } }),
+            : accept('added', { op: 'insertPasskey', passkey: { ...sample.passkey, id: `${n}`, userId } }),
         )
       const outcomes = await Promise.all(Array.from({ length: 20 }, (_, n) => add(n)))
       t.equal(outcomes.filter((outcome) => outcome === 'added').length, 3)
-      const session = { ...sample.session, accountId }
-      const secondFactor = { ...sample.secondFactor, accountId }
+      const session = { ...sample.session, userId }
+      const secondFactor = { ...sample.secondFactor, userId }
       await store.write({ op: 'insertSession', session }, { op: 'putSecondFactor', secondFactor })
-      const found = await store.find('accountCredentials', accountId)
-      const passkeys = await store.listOf('passkey', accountId)
-      t.strictSame(found, { account: sample.account, passkeys, secondFactor, sessions: [session] })
-      t.equal(await store.find('accountCredentials', 'nobody'), undefined)
+      const found = await store.find('userCredentials', userId)
+      const passkeys = await store.listOf('passkey', userId)
+      t.strictSame(found, { user: sample.user, passkeys, secondFactor, sessions: [session] })
+      t.equal(await store.find('userCredentials', 'nobody'), undefined)
     },
   )
 

@@ -38,7 +38,7 @@ function lifeOf(n: number): readonly Write[] {
     },
     {
       ...sample.session,
-      accountId: idOf('person_', (n * 7919) % people),
+      userId: idOf('person_', (n * 7919) % people),
       authenticatedAt: now - 9000,
       methods: ['pwd'],
     },
@@ -52,9 +52,9 @@ function lifeOf(n: number): readonly Write[] {
     now,
   )
   const redeemed = redeemGrant(grant, issue, lifetimes, now + 2)
-  if ('refusal' in redeemed) throw redeemed.refusal
+  if ('rejection' in redeemed) throw redeemed.rejection
   const rotated = rotateGrant(redeemed.result, 1, issue, lifetimes, now + 3400)
-  if ('refusal' in rotated) throw rotated.refusal
+  if ('rejection' in rotated) throw rotated.rejection
   return [{ op: 'insertGrant', grant }, ...redeemed.writes, ...rotated.writes]
 }
 
@@ -73,8 +73,8 @@ t.test('a grant at rest takes at most 200 bytes of the database file, its index 
     }),
     ...numbers.slice(0, people).map((n): Write => {
       return {
-        op: 'insertAccount',
-        account: { ...sample.account, id: idOf('person_', n), username: `p${n}` },
+        op: 'insertUser',
+        user: { ...sample.user, id: idOf('person_', n), username: `p${n}` },
       }
     }),
   )

@@ -29,7 +29,7 @@ function keptGrant(id: string, changes: Readonly<Record<string, unknown>>, on = 
     id: bytes(id),
     secret: bytes(sample.grant.secret),
     client_id: sample.client.id,
-    account_id: sample.account.id,
+    account_id: sample.user.id,
     scope: 'openid email',
     resource: 'https://api.example',
     redirect_uri: sample.grant.redirectUri,
@@ -97,7 +97,7 @@ export function migrations(
     })
     t.strictSame(await store.find('grant', mintedId), { ...common, id: mintedId, ...whole })
     t.equal(await store.find('grant', orphanId), undefined)
-    const { id } = sample.account
+    const { id } = sample.user
     t.strictSame(
       (await store.listOf('grant', id)).map((grant) => grant.id),
       [openId, redeemedId, endedId, mintedId],
@@ -116,13 +116,13 @@ export function migrations(
   t.test('clients and people of an earlier version are as they were, and new ones join them', async (t) => {
     const store = await opened(await openBare(t), dialect)
     t.strictSame(await store.find('client', sample.client.id), sample.client)
-    t.strictSame(await store.find('account', sample.account.id), sample.account)
+    t.strictSame(await store.find('user', sample.user.id), sample.user)
     await store.write(
       { op: 'insertClient', client: sample.fullClient },
-      { op: 'insertAccount', account: sample.fullAccount },
+      { op: 'insertUser', user: sample.fullAccount },
     )
     t.equal((await store.list('client')).length, 2)
-    t.equal((await store.list('account')).length, 2)
+    t.equal((await store.list('user')).length, 2)
   })
 }
 
@@ -136,9 +136,9 @@ async function opened(database: BareDatabase, dialect: 'sqlite' | 'postgres'): P
   const { id, origin, issuedAt, usedAt, ...metadata } = sample.client
   const client = { id, origin, issued_at: issuedAt, used_at: usedAt, metadata: JSON.stringify(metadata) }
   await database.insert('clients', client)
-  const { username, passwordHash, createdAt, updatedAt } = sample.account
+  const { username, passwordHash, createdAt, updatedAt } = sample.user
   await database.insert('accounts', {
-    id: sample.account.id,
+    id: sample.user.id,
     username,
     password_hash: passwordHash,
     claims: '{}',

@@ -39,16 +39,16 @@ const [lanes, share] = [4, 5]
 
 function recordsOf(n: number): Write[] {
   const expiresAt = 4_000_000_000
-  const [accountId, clientId] = [`account ${n}`, `client ${n}`]
+  const [userId, clientId] = [`account ${n}`, `client ${n}`]
   return [
-    { op: 'insertAccount', account: { ...sample.account, id: accountId, username: `user ${n}` } },
+    { op: 'insertUser', user: { ...sample.user, id: userId, username: `user ${n}` } },
     { op: 'insertClient', client: { ...sample.client, origin: 'integration', id: clientId } },
     { op: 'insertSession', session: { ...sample.session, id: sample.digest(n), idleExpiresAt: expiresAt } },
     { op: 'insertInteraction', interaction: { ...sample.interaction, id: `interaction ${n}`, expiresAt } },
     { op: 'putThrottle', throttle: { key: `throttle ${n}`, failures: 1, expiresAt } },
     { op: 'putConsent', consent: { ...sample.consent, clientId } },
-    { op: 'insertPasskey', passkey: { ...sample.passkey, id: `passkey ${n}`, accountId } },
-    { op: 'putSecondFactor', secondFactor: { ...sample.secondFactor, accountId } },
+    { op: 'insertPasskey', passkey: { ...sample.passkey, id: `passkey ${n}`, userId } },
+    { op: 'putSecondFactor', secondFactor: { ...sample.secondFactor, userId } },
     // Each of the four parts has as many as other tables.
     ...[0, 1, 2, 3].map((part): Write => {
       return { op: 'insertGrant', grant: { ...sample.grant, id: sample.grantId(n + part * rows), expiresAt } }

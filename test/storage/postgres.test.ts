@@ -1,7 +1,7 @@
 import pg from 'pg'
 import t, { type Test } from 'tap'
-import { lockAccount } from '../../src/domain/account.ts'
 import { accept } from '../../src/domain/decision.ts'
+import { lockUser } from '../../src/domain/user.ts'
 import { loadKeyRing } from '../../src/keys/key-ring.ts'
 import { openStore, type StoreOptions } from '../../src/storage/open.ts'
 import { Overtaken, type Store, StoreUnavailable } from '../../src/storage/store.ts'
@@ -36,7 +36,7 @@ t.test('what is taken out of it can be put into a store in memory', async (t) =>
   const other = await open(t, 'sqlite::memory:')
   await store.write(
     { op: 'insertClient', client: sample.fullClient },
-    { op: 'insertAccount', account: sample.fullAccount },
+    { op: 'insertUser', user: sample.fullAccount },
     { op: 'insertSession', session: sample.fullSession },
     { op: 'insertInteraction', interaction: sample.fullInteraction },
     { op: 'putConsent', consent: sample.fullConsent },
@@ -47,7 +47,7 @@ t.test('what is taken out of it can be put into a store in memory', async (t) =>
   await other.replace(await store.contents())
   const { fullSession, fullInteraction, fullGrant } = sample
   t.strictSame(await other.find('client', sample.fullClient.id), sample.fullClient)
-  t.strictSame(await other.find('account', sample.fullAccount.id), sample.fullAccount)
+  t.strictSame(await other.find('user', sample.fullAccount.id), sample.fullAccount)
   t.strictSame(await other.find('session', fullSession.id), fullSession)
   t.strictSame(await other.find('interaction', fullInteraction.id), fullInteraction)
   t.strictSame(await other.find('grant', fullGrant.id), await store.find('grant', fullGrant.id))
@@ -217,20 +217,20 @@ t.test('a grant waits for the lock of its user, and is not inserted after it', a
   const url = await server.createDatabase()
   const [store, other] = [await open(t, url), await open(t, url)]
   const observer = await connect(t, url)
-  const { account, session, consent, grant } = sample
+  const { user, session, consent, grant } = sample
   const owners = [
     { op: 'insertClient', client: sample.client },
-    { op: 'insertAccount', account },
+    { op: 'insertUser', user },
   ] as const
   await store.write(...owners, { op: 'insertSession', session }, { op: 'putConsent', consent })
   const ends = {
     lock: [
-      `select 1 from accounts where id = '${account.id}' for update`,
-      `update accounts set locked_at = 1010 where id = '${account.id}'`,
-      `delete from sessions where account_id = '${account.id}'`,
+      `select 1 from accounts where id = '${user.id}' for update`,
+      `update accounts set locked_at = 1010 where id = '${user.id}'`,
+      `delete from sessions where account_id = '${user.id}'`,
     ],
-    'end of the session': [`delete from sessions where account_id = '${account.id}'`],
-    disconnect: [`delete from consents where account_id = '${account.id}'`],
+    'end of the session': [`delete from sessions where account_id = '${user.id}'`],
+    disconnect: [`delete from consents where account_id = '${user.id}'`],
   }
   for (const [what, statements] of Object.entries(ends)) {
     const ending = await connect(t, url)
@@ -242,8 +242,8 @@ t.test('a grant waits for the lock of its user, and is not inserted after it', a
     await ending.query('commit')
     t.type(await outcome, Overtaken, what)
     t.equal(await store.find('grant', grant.id), undefined, what)
-    await store.write({ op: 'deleteSessionsOf', accountId: account.id })
-    await store.write({ op: 'updateAccount', account }, { op: 'insertSession', session })
+    await store.write({ op: 'deleteSessionsOf', userId: user.id })
+    await store.write({ op: 'updateUser', user }, { op: 'insertSession', session })
     await store.write({ op: 'putConsent', consent })
   }
   // The other way round: the lock waits for a grant that is being inserted, and revokes it.
@@ -251,7 +251,7 @@ t.test('a grant waits for the lock of its user, and is not inserted after it', a
   await holding.query('begin; lock table grants in exclusive mode')
   const inserted = store.write({ op: 'insertGrant', grant, basis: { sessionId: session.id } })
   await waitForLock(observer)
-  const locked = other.transact('account', account.id, (found = account) => lockAccount(found, 1010))
+  const locked = other.transact('user', user.id, (found = user) => lockUser(found, 1010))
   await waitForLock(observer, 2)
   await holding.query('commit')
   await Promise.all([inserted, locked])

@@ -2,7 +2,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import Database from 'better-sqlite3'
 import t, { type Test } from 'tap'
 import { openStore } from '../../src/storage/open.ts'
-import { readTurns } from '../../src/storage/sqlite/read-turns.ts'
+import { batchedReads } from '../../src/storage/sqlite/batched-reads.ts'
 import * as sample from './samples.ts'
 
 /** A store over a file, and another program's connection to it. */
@@ -15,8 +15,8 @@ async function open(t: Test) {
     outside.close()
   })
   const rename = (name: string) => outside.prepare('update accounts set username = ?').run(name)
-  const username = async () => (await store.find('account', sample.account.id))?.username
-  await store.write({ op: 'insertAccount', account: sample.account })
+  const username = async () => (await store.find('user', sample.user.id))?.username
+  await store.write({ op: 'insertUser', user: sample.user })
   return { store, outside, rename, username }
 }
 
@@ -24,15 +24,15 @@ t.test('the reads of one turn see one state, those of the next what others have 
   const { rename, username } = await open(t)
   const first = username()
   rename('grace')
-  t.strictSame(await Promise.all([first, username()]), [sample.account.username, sample.account.username])
+  t.strictSame(await Promise.all([first, username()]), [sample.user.username, sample.user.username])
   await nextTurn()
   t.equal(await username(), 'grace')
 })
 
 t.test('a read sees what this store has committed in the same turn', async (t) => {
   const { store, username } = await open(t)
-  t.equal(await username(), sample.account.username)
-  await store.write({ op: 'updateAccount', account: { ...sample.account, username: 'grace' } })
+  t.equal(await username(), sample.user.username)
+  await store.write({ op: 'updateUser', user: { ...sample.user, username: 'grace' } })
   t.equal(await username(), 'grace')
 })
 
@@ -69,7 +69,7 @@ t.test('after the turn no read holds up another program that wants the journal e
 t.test('however often a turn reads, it begins once', async (t) => {
   const client = new Database(':memory:')
   let forgotten = 0
-  const turns = readTurns(client, () => {
+  const turns = batchedReads(client, () => {
     forgotten += 1
   })
   turns.begin()

@@ -14,10 +14,10 @@ export function roundTrips(t: Test, openEmpty: OpenEmpty): void {
         await store.write({ op: 'insertClient', client: record })
         t.strictSame(await store.find('client', record.id), record)
       }
-      for (const record of [sample.account, sample.fullAccount, sample.invitedAccount]) {
-        await store.write({ op: 'insertAccount', account: record })
-        t.strictSame(await store.find('account', record.id), record)
-        t.strictSame(await store.find('accountByLogin', record.username), record)
+      for (const record of [sample.user, sample.fullAccount, sample.invitedAccount]) {
+        await store.write({ op: 'insertUser', user: record })
+        t.strictSame(await store.find('user', record.id), record)
+        t.strictSame(await store.find('userByLogin', record.username), record)
       }
       for (const record of [sample.session, sample.fullSession]) {
         await store.write({ op: 'insertSession', session: record })
@@ -33,7 +33,7 @@ export function roundTrips(t: Test, openEmpty: OpenEmpty): void {
       }
       for (const record of [sample.secondFactor, sample.fullSecondFactor]) {
         await store.write({ op: 'putSecondFactor', secondFactor: record })
-        t.strictSame(await store.find('secondFactor', record.accountId), record)
+        t.strictSame(await store.find('secondFactor', record.userId), record)
       }
       for (const record of [sample.link, sample.fullLink]) {
         await store.write({ op: 'insertLink', link: record })
@@ -41,7 +41,7 @@ export function roundTrips(t: Test, openEmpty: OpenEmpty): void {
       }
       for (const record of [sample.consent, sample.fullConsent]) {
         await store.write({ op: 'putConsent', consent: record })
-        t.strictSame(await store.find('consent', consentKey(record.accountId, record.clientId)), record)
+        t.strictSame(await store.find('consent', consentKey(record.userId, record.clientId)), record)
       }
       for (const record of [sample.grant, sample.fullGrant]) {
         await store.write({ op: 'insertGrant', grant: record })
@@ -51,9 +51,9 @@ export function roundTrips(t: Test, openEmpty: OpenEmpty): void {
         await store.write({ op: 'insertKey', key: record })
         t.strictSame(await store.find('key', record.id), record)
       }
-      for (const record of [sample.refusal, sample.fullRefusal]) {
-        await store.write({ op: 'insertRefusal', refusal: record })
-        t.strictSame(await store.find('refusal', record.id), record)
+      for (const record of [sample.rejection, sample.fullRefusal]) {
+        await store.write({ op: 'insertRejection', rejection: record })
+        t.strictSame(await store.find('rejection', record.id), record)
       }
       await store.write({ op: 'putThrottle', throttle: sample.throttle })
       t.strictSame(await store.find('throttle', sample.throttle.key), sample.throttle)
@@ -65,7 +65,7 @@ export function roundTrips(t: Test, openEmpty: OpenEmpty): void {
     async (t) => {
       const store = await openEmpty(t)
       const { auditEvent, fullAuditEvent } = sample
-      const other = { ...fullAuditEvent, accountId: 'person_other', clientId: 'client_other', at: 1020 }
+      const other = { ...fullAuditEvent, userId: 'person_other', clientId: 'client_other', at: 1020 }
       for (const event of [auditEvent, fullAuditEvent, other])
         await store.write({ op: 'insertAuditEvent', event })
       const wanted = async (filter: object) => await store.audit({ since: 0, limit: 10, ...filter })
@@ -74,9 +74,9 @@ export function roundTrips(t: Test, openEmpty: OpenEmpty): void {
       t.strictSame(await wanted({ since: 1020 }), [other])
       t.strictSame(await wanted({ since: 1021 }), [])
       t.strictSame(await wanted({ name: 'key-made' }), [auditEvent])
-      t.strictSame(await wanted({ accountId: 'person_other' }), [other])
+      t.strictSame(await wanted({ userId: 'person_other' }), [other])
       t.strictSame(await wanted({ clientId: sample.client.id, name: 'consent' }), [fullAuditEvent])
-      t.strictSame(await wanted({ clientId: sample.client.id, accountId: 'person_other' }), [])
+      t.strictSame(await wanted({ clientId: sample.client.id, userId: 'person_other' }), [])
     },
   )
 
@@ -104,10 +104,10 @@ export function roundTrips(t: Test, openEmpty: OpenEmpty): void {
   t.test('what was never written is undefined, whatever the key looks like', async (t) => {
     const store = await openEmpty(t)
     for (const key of ['', 'nothing', sample.grantId(1), 'nul \0 nul', '€'.repeat(3000)]) {
-      for (const kind of ['client', 'account', 'accountByLogin', 'session', 'interaction'] as const) {
+      for (const kind of ['client', 'user', 'userByLogin', 'session', 'interaction'] as const) {
         t.equal(await store.find(kind, key), undefined, JSON.stringify([kind, key.slice(0, 20)]))
       }
-      for (const kind of ['consent', 'grant', 'throttle', 'key', 'refusal'] as const) {
+      for (const kind of ['consent', 'grant', 'throttle', 'key', 'rejection'] as const) {
         t.equal(await store.find(kind, key), undefined, JSON.stringify([kind, key.slice(0, 20)]))
       }
       for (const kind of ['passkey', 'secondFactor', 'link'] as const) {
@@ -121,11 +121,11 @@ export function roundTrips(t: Test, openEmpty: OpenEmpty): void {
     await store.write(...grantOwners, { op: 'insertKey', key: sample.key })
     await store.write({ op: 'insertClient', client: sample.fullClient })
     await store.write(
-      { op: 'insertAccount', account: sample.fullAccount },
+      { op: 'insertUser', user: sample.fullAccount },
       { op: 'insertKey', key: sample.fullKey },
     )
     t.strictSame(await store.list('client'), [sample.fullClient, sample.client])
-    t.strictSame(await store.list('account'), [sample.fullAccount, sample.account])
+    t.strictSame(await store.list('user'), [sample.fullAccount, sample.user])
     t.strictSame(await store.list('key'), [sample.fullKey, sample.key])
   })
 
@@ -145,7 +145,7 @@ export function roundTrips(t: Test, openEmpty: OpenEmpty): void {
       op: 'insertGrant',
       grant: { ...sample.grant, id: sample.grantId(4), clientId: 'gone' },
     })
-    const { id } = sample.account
+    const { id } = sample.user
     t.strictSame(await store.listOf('session', id), [sample.session, sample.fullSession])
     t.strictSame(await store.listOf('passkey', id), [sample.passkey, sample.fullPasskey])
     t.strictSame(await store.listOf('consent', id), [sample.consent, sample.fullConsent])
@@ -157,13 +157,10 @@ export function roundTrips(t: Test, openEmpty: OpenEmpty): void {
   t.test('a store knows whether there is anybody, and who of them a development server made', async (t) => {
     const store = await openEmpty(t)
     t.strictSame(await store.population(), { isEmpty: true, seeded: [] })
-    await store.write({ op: 'insertAccount', account: sample.account })
+    await store.write({ op: 'insertUser', user: sample.user })
     t.strictSame(await store.population(), { isEmpty: false, seeded: [] })
-    const seeded = { ...sample.account, id: 'account-9', username: 'zoe', seeded: true }
-    await store.write(
-      { op: 'insertAccount', account: seeded },
-      { op: 'insertAccount', account: sample.fullAccount },
-    )
+    const seeded = { ...sample.user, id: 'account-9', username: 'zoe', seeded: true }
+    await store.write({ op: 'insertUser', user: seeded }, { op: 'insertUser', user: sample.fullAccount })
     t.strictSame(await store.population(), { isEmpty: false, seeded: ['grace', 'zoe'] })
   })
 
@@ -178,21 +175,21 @@ export function replacements(t: Test, openEmpty: OpenEmpty): void {
   t.test('an update replaces every member, and unsets those that are absent now', async (t) => {
     const store = await openEmpty(t)
     const client = { ...sample.client, id: sample.fullClient.id }
-    const account = { ...sample.account, id: sample.fullAccount.id }
+    const user = { ...sample.user, id: sample.fullAccount.id }
     const interaction = { ...sample.interaction, id: sample.fullInteraction.id }
     const key = { ...sample.key, id: sample.fullKey.id }
     await store.write(
       { op: 'insertClient', client: sample.fullClient },
-      { op: 'insertAccount', account: sample.fullAccount },
+      { op: 'insertUser', user: sample.fullAccount },
       { op: 'insertInteraction', interaction: sample.fullInteraction },
       { op: 'insertKey', key: sample.fullKey },
       { op: 'updateClient', client },
-      { op: 'updateAccount', account },
+      { op: 'updateUser', user },
       { op: 'updateInteraction', interaction },
       { op: 'updateKey', key },
     )
     t.strictSame(await store.find('client', client.id), client)
-    t.strictSame(await store.find('account', account.id), account)
+    t.strictSame(await store.find('user', user.id), user)
     t.strictSame(await store.find('interaction', interaction.id), interaction)
     t.strictSame(await store.find('key', key.id), key)
   })
@@ -203,21 +200,21 @@ export function replacements(t: Test, openEmpty: OpenEmpty): void {
     const throttle = { ...sample.throttle, failures: 9, expiresAt: 2500 }
     await store.write({ op: 'putConsent', consent: sample.fullConsent }, { op: 'putConsent', consent })
     await store.write({ op: 'putThrottle', throttle: sample.throttle }, { op: 'putThrottle', throttle })
-    t.strictSame(await store.find('consent', consentKey(consent.accountId, consent.clientId)), consent)
+    t.strictSame(await store.find('consent', consentKey(consent.userId, consent.clientId)), consent)
     t.strictSame(await store.find('throttle', throttle.key), throttle)
   })
 
   t.test('a passkey is updated, a second factor replaced, and optional members are unset', async (t) => {
     const store = await openEmpty(t)
     const passkey = { ...sample.passkey, counter: 9, usedAt: 1500 }
-    const secondFactor = { ...sample.secondFactor, accountId: sample.fullSecondFactor.accountId }
+    const secondFactor = { ...sample.secondFactor, userId: sample.fullSecondFactor.userId }
     await store.write({ op: 'insertPasskey', passkey: sample.passkey }, { op: 'updatePasskey', passkey })
     await store.write(
       { op: 'putSecondFactor', secondFactor: sample.fullSecondFactor },
       { op: 'putSecondFactor', secondFactor },
     )
     t.strictSame(await store.find('passkey', passkey.id), passkey)
-    t.strictSame(await store.find('secondFactor', secondFactor.accountId), secondFactor)
+    t.strictSame(await store.find('secondFactor', secondFactor.userId), secondFactor)
   })
 
   t.test('extending a session moves its idle end only', async (t) => {
@@ -243,44 +240,42 @@ export function uniqueness(t: Test, openEmpty: OpenEmpty): void {
     'a second account with the same user name or e-mail address is refused with RecordExists',
     async (t) => {
       const store = await openEmpty(t)
-      await store.write({ op: 'insertAccount', account: sample.fullAccount })
-      const sameName = { ...sample.account, username: sample.fullAccount.username }
-      const sameEmail = { ...sample.account, email: 'grace@example.org' }
-      await t.rejects(store.write({ op: 'insertAccount', account: sameName }), RecordExists)
-      await t.rejects(store.write({ op: 'insertAccount', account: sameEmail }), RecordExists)
-      t.equal(await store.find('account', sample.account.id), undefined)
-      await store.write({ op: 'insertAccount', account: sample.account })
-      await t.rejects(store.write({ op: 'updateAccount', account: sameEmail }), RecordExists)
-      t.strictSame(await store.find('account', sample.account.id), sample.account)
+      await store.write({ op: 'insertUser', user: sample.fullAccount })
+      const sameName = { ...sample.user, username: sample.fullAccount.username }
+      const sameEmail = { ...sample.user, email: 'grace@example.org' }
+      await t.rejects(store.write({ op: 'insertUser', user: sameName }), RecordExists)
+      await t.rejects(store.write({ op: 'insertUser', user: sameEmail }), RecordExists)
+      t.equal(await store.find('user', sample.user.id), undefined)
+      await store.write({ op: 'insertUser', user: sample.user })
+      await t.rejects(store.write({ op: 'updateUser', user: sameEmail }), RecordExists)
+      t.strictSame(await store.find('user', sample.user.id), sample.user)
     },
   )
 
   t.test('any number of accounts have no e-mail address', async (t) => {
     const store = await openEmpty(t)
-    await store.write({ op: 'insertAccount', account: sample.account })
-    await t.resolves(
-      store.write({ op: 'insertAccount', account: { ...sample.account, id: 'x', username: 'x' } }),
-    )
+    await store.write({ op: 'insertUser', user: sample.user })
+    await t.resolves(store.write({ op: 'insertUser', user: { ...sample.user, id: 'x', username: 'x' } }))
   })
 
   t.test('an account signs in by its e-mail address, unless that is the user name of another', async (t) => {
     const store = await openEmpty(t)
-    await store.write({ op: 'insertAccount', account: sample.fullAccount })
-    t.strictSame(await store.find('accountByLogin', 'grace@example.org'), sample.fullAccount)
-    const namesake = { ...sample.account, username: 'grace@example.org' }
-    await store.write({ op: 'insertAccount', account: namesake })
-    t.strictSame(await store.find('accountByLogin', 'grace@example.org'), namesake)
+    await store.write({ op: 'insertUser', user: sample.fullAccount })
+    t.strictSame(await store.find('userByLogin', 'grace@example.org'), sample.fullAccount)
+    const namesake = { ...sample.user, username: 'grace@example.org' }
+    await store.write({ op: 'insertUser', user: namesake })
+    t.strictSame(await store.find('userByLogin', 'grace@example.org'), namesake)
   })
 
   t.test('a refused write leaves nothing of its siblings', async (t) => {
     const store = await openEmpty(t)
     await store.write({ op: 'insertClient', client: sample.client })
     const writes: Write[] = [
-      { op: 'insertAccount', account: sample.account },
+      { op: 'insertUser', user: sample.user },
       { op: 'insertClient', client: sample.client },
     ]
     await t.rejects(store.write(...writes), RecordExists)
-    t.equal(await store.find('account', sample.account.id), undefined)
+    t.equal(await store.find('user', sample.user.id), undefined)
   })
 }
 
@@ -294,8 +289,8 @@ export function removals(t: Test, openEmpty: OpenEmpty): void {
     t.equal(await store.find('client', sample.client.id), undefined)
     t.equal(await store.find('grant', sample.grant.id), undefined)
     await store.transact('grant', sample.grant.id, (grant) => accept(t.equal(grant, undefined)))
-    t.equal(await store.find('consent', consentKey(sample.account.id, sample.client.id)), undefined)
-    t.ok(await store.find('consent', consentKey(sample.account.id, sample.fullClient.id)))
+    t.equal(await store.find('consent', consentKey(sample.user.id, sample.client.id)), undefined)
+    t.ok(await store.find('consent', consentKey(sample.user.id, sample.fullClient.id)))
   })
 
   t.test('a grant of a client or a person that is gone comes to nobody who is new', async (t) => {
@@ -303,21 +298,21 @@ export function removals(t: Test, openEmpty: OpenEmpty): void {
     await store.write(...grantOwners, insertGrant)
     await store.write(
       { op: 'deleteClient', clientId: sample.client.id },
-      { op: 'deleteAccount', accountId: sample.account.id },
+      { op: 'deleteUser', userId: sample.user.id },
     )
     await store.write(
       { op: 'insertGrant', grant: { ...sample.grant, id: sample.grantId(3) } },
       { op: 'insertClient', client: sample.client },
-      { op: 'insertAccount', account: sample.account },
+      { op: 'insertUser', user: sample.user },
     )
     t.equal(await store.find('grant', sample.grant.id), undefined)
     t.equal(await store.find('grant', sample.grantId(3)), undefined)
-    t.strictSame(await store.listOf('grant', sample.account.id), [])
+    t.strictSame(await store.listOf('grant', sample.user.id), [])
   })
 
   t.test('removing an account makes its grants unfindable and ends its sessions and consents', async (t) => {
     const store = await openEmpty(t)
-    const other = { ...sample.fullSession, accountId: sample.fullAccount.id }
+    const other = { ...sample.fullSession, userId: sample.fullAccount.id }
     await store.write(...grantOwners, insertGrant, { op: 'putConsent', consent: sample.consent })
     await store.write(
       { op: 'insertSession', session: sample.session },
@@ -328,13 +323,13 @@ export function removals(t: Test, openEmpty: OpenEmpty): void {
       { op: 'putSecondFactor', secondFactor: sample.secondFactor },
       { op: 'insertLink', link: sample.fullLink },
     )
-    await store.write({ op: 'deleteAccount', accountId: sample.account.id })
-    t.equal(await store.find('account', sample.account.id), undefined)
+    await store.write({ op: 'deleteUser', userId: sample.user.id })
+    t.equal(await store.find('user', sample.user.id), undefined)
     t.equal(await store.find('passkey', sample.passkey.id), undefined)
-    t.equal(await store.find('secondFactor', sample.account.id), undefined)
+    t.equal(await store.find('secondFactor', sample.user.id), undefined)
     t.equal(await store.find('link', sample.fullLink.id), undefined)
     t.equal(await store.find('grant', sample.grant.id), undefined)
-    t.equal(await store.find('consent', consentKey(sample.account.id, sample.client.id)), undefined)
+    t.equal(await store.find('consent', consentKey(sample.user.id, sample.client.id)), undefined)
     t.equal(await store.find('session', sample.session.id), undefined)
     t.strictSame(await store.find('session', other.id), other)
   })
@@ -366,13 +361,13 @@ export function removals(t: Test, openEmpty: OpenEmpty): void {
     t.equal(await store.find('session', sample.session.id), undefined)
     t.ok(await store.find('throttle', 'second'))
     t.ok(await store.find('session', sample.fullSession.id))
-    await store.write({ op: 'deleteSessionsOf', accountId: sample.account.id })
+    await store.write({ op: 'deleteSessionsOf', userId: sample.user.id })
     t.equal(await store.find('session', sample.fullSession.id), undefined)
   })
 
   t.test('passkeys, second factors, links and consents go one by one', async (t) => {
     const store = await openEmpty(t)
-    const { id: accountId } = sample.account
+    const { id: userId } = sample.user
     for (const passkey of [sample.passkey, sample.fullPasskey])
       await store.write({ op: 'insertPasskey', passkey })
     for (const link of [sample.link, sample.fullLink]) await store.write({ op: 'insertLink', link })
@@ -381,16 +376,16 @@ export function removals(t: Test, openEmpty: OpenEmpty): void {
     await store.write({ op: 'putSecondFactor', secondFactor: sample.secondFactor })
     await store.write({ op: 'deletePasskey', passkeyId: sample.passkey.id })
     await store.write({ op: 'deleteLink', linkId: sample.link.id })
-    await store.write({ op: 'deleteConsent', accountId, clientId: sample.consent.clientId })
-    t.strictSame(await store.listOf('passkey', accountId), [sample.fullPasskey])
-    t.strictSame(await store.listOf('consent', accountId), [sample.fullConsent])
+    await store.write({ op: 'deleteConsent', userId, clientId: sample.consent.clientId })
+    t.strictSame(await store.listOf('passkey', userId), [sample.fullPasskey])
+    t.strictSame(await store.listOf('consent', userId), [sample.fullConsent])
     t.equal(await store.find('link', sample.link.id), undefined)
     t.strictSame(await store.find('link', sample.fullLink.id), sample.fullLink)
-    await store.write({ op: 'deleteLinksOf', accountId }, { op: 'deleteConsentsOf', accountId })
-    await store.write({ op: 'deleteSecondFactor', accountId })
-    t.strictSame(await store.listOf('consent', accountId), [])
+    await store.write({ op: 'deleteLinksOf', userId }, { op: 'deleteConsentsOf', userId })
+    await store.write({ op: 'deleteSecondFactor', userId })
+    t.strictSame(await store.listOf('consent', userId), [])
     t.equal(await store.find('link', sample.fullLink.id), undefined)
-    t.equal(await store.find('secondFactor', accountId), undefined)
+    t.equal(await store.find('secondFactor', userId), undefined)
   })
 
   t.test('every link for one purpose goes at once, whoever it is for', async (t) => {
@@ -403,11 +398,11 @@ export function removals(t: Test, openEmpty: OpenEmpty): void {
 
   t.test('all sessions of a person but the one they stay in end together', async (t) => {
     const store = await openEmpty(t)
-    const other = { ...sample.session, id: sample.digest(20), accountId: sample.fullAccount.id }
+    const other = { ...sample.session, id: sample.digest(20), userId: sample.fullAccount.id }
     for (const session of [sample.session, sample.fullSession, other])
       await store.write({ op: 'insertSession', session })
-    await store.write({ op: 'deleteSessionsOf', accountId: sample.account.id, except: sample.session.id })
-    t.strictSame(await store.listOf('session', sample.account.id), [sample.session])
+    await store.write({ op: 'deleteSessionsOf', userId: sample.user.id, except: sample.session.id })
+    t.strictSame(await store.listOf('session', sample.user.id), [sample.session])
     t.strictSame(await store.find('session', other.id), other)
   })
 }

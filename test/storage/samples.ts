@@ -1,5 +1,4 @@
 import type {
-  Account,
   AuditEvent,
   Client,
   Consent,
@@ -7,11 +6,12 @@ import type {
   Interaction,
   OneTimeLink,
   Passkey,
-  RefusalRecord,
+  Rejection,
   SecondFactor,
   Session,
   StoredKey,
   Throttle,
+  User,
 } from '../../src/domain/model.ts'
 
 /** Base64url of `size` bytes that tell `n` apart. */
@@ -74,7 +74,7 @@ export const fullClient: Client = {
   introspects: ['https://api.example'],
 }
 
-export const account: Account = {
+export const user: User = {
   id: 'account-1',
   username: 'ada',
   passwordHash: '$argon2id$v=19$m=19456,t=2,p=1$c2FsdA$aGFzaA',
@@ -85,7 +85,7 @@ export const account: Account = {
 }
 
 /** Invited, and without a password yet. */
-export const invitedAccount: Account = {
+export const invitedAccount: User = {
   id: 'account-3',
   username: 'hedy',
   claims: {},
@@ -94,8 +94,8 @@ export const invitedAccount: Account = {
   updatedAt: 1000,
 }
 
-export const fullAccount: Account = {
-  ...account,
+export const fullAccount: User = {
+  ...user,
   id: 'account-2',
   username: 'grace',
   email: 'grace@example.org',
@@ -108,7 +108,7 @@ export const fullAccount: Account = {
 
 export const session: Session = {
   id: digest(3),
-  accountId: account.id,
+  userId: user.id,
   authenticatedAt: 1000,
   methods: [],
   createdAt: 1000,
@@ -127,7 +127,7 @@ export const fullSession: Session = {
 
 export const passkey: Passkey = {
   id: 'Y3JlZGVudGlhbC0x',
-  accountId: account.id,
+  userId: user.id,
   publicKey: digest(7),
   counter: 0,
   transports: [],
@@ -148,7 +148,7 @@ export const fullPasskey: Passkey = {
 }
 
 export const secondFactor: SecondFactor = {
-  accountId: account.id,
+  userId: user.id,
   sealedSecret: 'c2VhbGVk',
   recoveryHashes: [],
   createdAt: 1000,
@@ -156,7 +156,7 @@ export const secondFactor: SecondFactor = {
 
 export const fullSecondFactor: SecondFactor = {
   ...secondFactor,
-  accountId: fullAccount.id,
+  userId: fullAccount.id,
   confirmedAt: 1010,
   usedStep: 60_000_000,
   recoveryHashes: [digest(9), digest(10)],
@@ -173,7 +173,7 @@ export const fullLink: OneTimeLink = {
   ...link,
   id: digest(12),
   purpose: 'password-reset',
-  accountId: account.id,
+  userId: user.id,
   email: 'ada@example.org',
 }
 
@@ -190,7 +190,7 @@ export const interaction: Interaction = {
     prompt: [],
     claims: { userinfo: [], idToken: [] },
   },
-  accountChosen: false,
+  userChosen: false,
   createdAt: 1000,
   expiresAt: 2000,
 }
@@ -210,13 +210,13 @@ export const fullInteraction: Interaction = {
     prompt: ['login', 'consent'],
     maxAgeSeconds: 0,
     loginHint: 'ada',
-    requiredSub: account.id,
+    requiredSub: user.id,
     claims: { userinfo: ['name'], idToken: ['auth_time'] },
   },
-  halfSignIn: { accountId: account.id, password: digest(14), at: 1001 },
+  pendingSecondFactor: { userId: user.id, password: digest(14), at: 1001 },
   challenge: digest(13),
   authenticatedSessionId: session.id,
-  accountChosen: true,
+  userChosen: true,
   expiresAt: 4_000_000_000,
 }
 
@@ -228,7 +228,7 @@ export const pageInteraction: Interaction = {
 }
 
 export const consent: Consent = {
-  accountId: account.id,
+  userId: user.id,
   clientId: client.id,
   allowed: [],
   grantedAt: 1000,
@@ -247,7 +247,7 @@ export const grant: Grant = {
   id: grantId(1),
   secret: bytes(1, 16),
   clientId: client.id,
-  accountId: account.id,
+  userId: user.id,
   scope: [],
   resource: [],
   redirectUri: 'http://127.0.0.1:5000/callback',
@@ -306,7 +306,7 @@ export const fullKey: StoredKey = {
 
 export const throttle: Throttle = { key: 'ada \0 192.0.2.0/24', failures: 1, expiresAt: 2000 }
 
-export const refusal: RefusalRecord = {
+export const rejection: Rejection = {
   id: 'request-1',
   at: 1000,
   method: 'POST',
@@ -317,8 +317,8 @@ export const refusal: RefusalRecord = {
   rule: 'rfc6749-4.1.2-code-short-lived',
 }
 
-export const fullRefusal: RefusalRecord = {
-  ...refusal,
+export const fullRefusal: Rejection = {
+  ...rejection,
   id: 'request-2',
   stored: ['a', 'b with \0 and 日本'],
   received: 1060,
@@ -332,7 +332,7 @@ export const fullAuditEvent: AuditEvent = {
   at: 1010,
   by: 'person',
   from: '192.0.2.0/24',
-  accountId: account.id,
+  userId: user.id,
   clientId: client.id,
   facts: { scope: 'openid with \0 and 日本', endsAt: 2000 },
 }

@@ -13,7 +13,7 @@ export type OpenEmpty = (t: Test) => Promise<Store>
 /** What a grant needs to be findable. */
 export const grantOwners: readonly Write[] = [
   { op: 'insertClient', client: sample.client },
-  { op: 'insertAccount', account: sample.account },
+  { op: 'insertUser', user: sample.user },
 ]
 export const insertGrant: Extract<Write, { op: 'insertGrant' }> = { op: 'insertGrant', grant: sample.grant }
 

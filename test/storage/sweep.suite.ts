@@ -98,15 +98,15 @@ export function sweeps(t: Test, openEmpty: OpenEmpty): void {
     const store = await openEmpty(t)
     for (let n = 0; n < 12; n++) {
       await store.write({
-        op: 'insertRefusal',
-        refusal: { ...sample.refusal, id: `request-${n}`, at: 100 - n },
+        op: 'insertRejection',
+        rejection: { ...sample.rejection, id: `request-${n}`, at: 100 - n },
       })
     }
     t.equal((await store.sweep(bounds(9000, 0, 12))).rows, 0)
     t.equal((await store.sweep(bounds(9000, 0, 5))).rows, 7)
-    t.equal(await store.find('refusal', 'request-6'), undefined)
-    t.equal((await store.find('refusal', 'request-7'))?.at, 93)
-    await store.write({ op: 'insertRefusal', refusal: { ...sample.refusal, id: 'another' } })
+    t.equal(await store.find('rejection', 'request-6'), undefined)
+    t.equal((await store.find('rejection', 'request-7'))?.at, 93)
+    await store.write({ op: 'insertRejection', rejection: { ...sample.rejection, id: 'another' } })
     t.equal((await store.sweep(bounds(9000, 0, 5))).rows, 1)
     t.equal((await store.sweep(bounds(9000, 0, 0))).rows, 5, 'none are kept')
   })
@@ -138,7 +138,7 @@ export function sweeps(t: Test, openEmpty: OpenEmpty): void {
       const ends = [2000, 3000, 3000, 3000]
       for (const [n, expiresAt] of ends.entries()) {
         await store.write({ op: 'insertGrant', grant: { ...sample.grant, id: sample.grantId(n), expiresAt } })
-        await store.write({ op: 'insertRefusal', refusal: { ...sample.refusal, id: `request-${n}` } })
+        await store.write({ op: 'insertRejection', rejection: { ...sample.rejection, id: `request-${n}` } })
       }
       await store.write({
         op: 'revokeGrant',

@@ -42,7 +42,7 @@ function dueRecords(n: number): Write[] {
     { op: 'revokeAccessToken', grantId: sample.grantId(1), tokenId: sample.bytes(n, 16), expiresAt: 2000 },
     { op: 'insertClient', client: { ...sample.client, id: `unused ${n}` } },
     { op: 'insertClient', client: { ...used, id: `idle ${n}` } },
-    { op: 'insertRefusal', refusal: { ...sample.refusal, id } },
+    { op: 'insertRejection', rejection: { ...sample.rejection, id } },
     { op: 'insertAuditEvent', event: sample.auditEvent },
     { op: 'insertGrant', grant: { ...sample.grant, id: sample.grantId(n), expiresAt: 2000 } },
   ]

@@ -3,7 +3,7 @@ import { addIntegration, type IntegrationRequest } from '../../domain/integratio
 import { parseScope } from '../../domain/scope.ts'
 import { systemClock, systemRandom } from '../../system.ts'
 import { withStore } from '../open.ts'
-import { operatorOccasion } from '../operator.ts'
+import { operatorContext } from '../operator.ts'
 import { printJson, printMembers } from '../print.ts'
 import { authenticationOf, describeClient } from './description.ts'
 import { descriptionOf, type MetadataFlags } from './flags.ts'
@@ -14,7 +14,7 @@ export async function clientAdd(flags: MetadataFlags & { readonly name: string }
   await withStore(flags, async (store, config) => {
     const fresh = { id: systemRandom(16), secret: systemRandom(32) }
     const { client, secret } = addIntegration(requestOf(flags), knownTo(config), fresh, systemClock())
-    const event = auditEvent('client-added', operatorOccasion(), { clientId: client.id, name: flags.name })
+    const event = auditEvent('client-added', operatorContext(), { clientId: client.id, name: flags.name })
     await store.write({ op: 'insertClient', client }, event)
     const credentials = { client_id: client.id, ...(secret !== undefined && { client_secret: secret }) }
     if (flags.json) return printJson({ ...describeClient(client, config), ...credentials })

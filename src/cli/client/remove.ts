@@ -1,11 +1,11 @@
-import { auditEvent, type Occasion } from '../../domain/audit.ts'
+import { type AuditContext, auditEvent } from '../../domain/audit.ts'
 import { isUnusedSince } from '../../domain/client-use.ts'
 import { accept, type Decision } from '../../domain/decision.ts'
 import type { Client, Seconds } from '../../domain/model.ts'
 import { systemClock } from '../../system.ts'
-import { type DestructiveFlags, insist } from '../insist.ts'
+import { confirmOrAbort, type DestructiveFlags } from '../confirm-or-abort.ts'
 import { withStore } from '../open.ts'
-import { operatorOccasion } from '../operator.ts'
+import { operatorContext } from '../operator.ts'
 import { printJson, printMembers } from '../print.ts'
 import { requireClient } from './known.ts'
 
@@ -13,9 +13,9 @@ import { requireClient } from './known.ts'
 export async function clientRemove(clientId: string, flags: DestructiveFlags): Promise<void> {
   await withStore(flags, async (store) => {
     const { id, name } = requireClient(await store.find('client', clientId))
-    await insist(flags, `Remove ${name ?? id}? Every token it has dies.`, 'nothing was removed')
-    const occasion = operatorOccasion()
-    await store.transact('client', id, (client) => removal(requireClient(client), occasion))
+    await confirmOrAbort(flags, `Remove ${name ?? id}? Every token it has dies.`, 'nothing was removed')
+    const context = operatorContext()
+    await store.transact('client', id, (client) => removal(requireClient(client), context))
     if (flags.json) printJson({ client_id: id, removed: true })
     else printMembers({ removed: id })
   })
@@ -24,13 +24,13 @@ export async function clientRemove(clientId: string, flags: DestructiveFlags): P
 /** `lychgate client remove-unused`: those that registered themselves and got no token for so long. */
 export async function clientRemoveUnused(unused: Seconds, flags: DestructiveFlags): Promise<void> {
   await withStore(flags, async (store) => {
-    const occasion = operatorOccasion()
+    const context = operatorContext()
     const since = systemClock() - unused
     const isDue = (client: Client) => client.origin === 'registered' && isUnusedSince(client, since)
     const due = (await store.list('client')).filter(isDue)
     if (due.length > 0) {
       const what = due.length === 1 ? 'one client' : `${due.length} clients`
-      await insist(
+      await confirmOrAbort(
         flags,
         `Remove ${what} that registered themselves? Their tokens die.`,
         'nothing was removed',
@@ -40,7 +40,7 @@ export async function clientRemoveUnused(unused: Seconds, flags: DestructiveFlag
     for (const { id } of due) {
       // Used meanwhile: it stays.
       const isGone = await store.transact('client', id, (client) =>
-        client !== undefined && isDue(client) ? removal(client, occasion) : accept(false),
+        client !== undefined && isDue(client) ? removal(client, context) : accept(false),
       )
       if (isGone) removed.push(id)
     }
@@ -49,7 +49,7 @@ export async function clientRemoveUnused(unused: Seconds, flags: DestructiveFlag
   })
 }
 
-function removal({ id: clientId, name }: Client, occasion: Occasion): Decision<boolean> {
-  const event = auditEvent('client-removed', occasion, { clientId, ...(name && { name }) })
+function removal({ id: clientId, name }: Client, context: AuditContext): Decision<boolean> {
+  const event = auditEvent('client-removed', context, { clientId, ...(name && { name }) })
   return accept(true, { op: 'deleteClient', clientId }, event)
 }

@@ -2,9 +2,9 @@ import { auditEvent } from '../../domain/audit.ts'
 import { withWrites } from '../../domain/decision.ts'
 import { rotateClientSecret } from '../../domain/integration.ts'
 import { systemRandom } from '../../system.ts'
-import { type DestructiveFlags, insist } from '../insist.ts'
+import { confirmOrAbort, type DestructiveFlags } from '../confirm-or-abort.ts'
 import { withStore } from '../open.ts'
-import { operatorOccasion } from '../operator.ts'
+import { operatorContext } from '../operator.ts'
 import { printJson, printMembers } from '../print.ts'
 import { requireClient } from './known.ts'
 
@@ -12,13 +12,13 @@ import { requireClient } from './known.ts'
 export async function clientRotateSecret(clientId: string, flags: DestructiveFlags): Promise<void> {
   await withStore(flags, async (store) => {
     const { id, name } = requireClient(await store.find('client', clientId))
-    await insist(
+    await confirmOrAbort(
       flags,
       `Replace the secret of ${name ?? id}? The old one is dead at once.`,
       'nothing was changed',
     )
     const fresh = systemRandom(32)
-    const event = auditEvent('client-secret-changed', operatorOccasion(), { clientId })
+    const event = auditEvent('client-secret-changed', operatorContext(), { clientId })
     const secret = await store.transact('client', clientId, (client) =>
       withWrites(rotateClientSecret(client, fresh), event),
     )

@@ -4,7 +4,7 @@ import { changeIntegration, type IntegrationChange } from '../../domain/integrat
 import { parseScope } from '../../domain/scope.ts'
 import { WrongUsage } from '../failure.ts'
 import { withStore } from '../open.ts'
-import { operatorOccasion } from '../operator.ts'
+import { operatorContext } from '../operator.ts'
 import { printJson, printMembers } from '../print.ts'
 import { describeClient } from './description.ts'
 import { descriptionOf, type MetadataFlags } from './flags.ts'
@@ -17,7 +17,7 @@ export async function clientSet(clientId: string, flags: MetadataFlags): Promise
   if (changed.length === 0) throw new WrongUsage('nothing to change; name at least one flag, see --help')
   await withStore(flags, async (store, config) => {
     const facts = { clientId, changed: changed.map(([name]) => name).join(' ') }
-    const event = auditEvent('client-changed', operatorOccasion(), facts)
+    const event = auditEvent('client-changed', operatorContext(), facts)
     const client = await store.transact('client', clientId, (found) =>
       withWrites(changeIntegration(found, change, knownTo(config)), event),
     )

@@ -52,7 +52,7 @@ function* judge(facts: StoreFacts | undefined, setup: Setup): Generator<Finding>
   yield judgeSchema(facts.schema, setup)
   yield* judgeCommit(facts)
   yield* judgeClients(facts)
-  if (setup.config.mode === 'serve') yield* judgePeople(facts)
+  if (setup.config.mode === 'serve') yield* judgeUsers(facts)
 }
 
 function judgeSchema(schema: Exclude<StoreFacts['schema'], 'missing'>, setup: Setup): Finding {
@@ -97,7 +97,7 @@ function* judgeCommit({ commitMilliseconds }: StoreFacts): Generator<Finding> {
   }
 }
 
-function* judgePeople({ seededPeople: [first, ...others] = [] }: StoreFacts): Generator<Finding> {
+function* judgeUsers({ seededUsers: [first, ...others] = [] }: StoreFacts): Generator<Finding> {
   if (first === undefined) return
   yield problem('people', 'the store has people of the development server, whose passwords everybody knows', {
     expected: 'nobody of them',

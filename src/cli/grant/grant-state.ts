@@ -9,11 +9,11 @@ export function stateOf(grant: Grant, now: Seconds): 'approved' | 'active' | 're
 
 /** A grant without its secret; instants are seconds since the epoch. */
 export function describeGrant(grant: Grant, username: string | undefined, now: Seconds) {
-  const { id, accountId, clientId, scope, resource, redirectUri, approvedAt, expiresAt } = grant
+  const { id, userId, clientId, scope, resource, redirectUri, approvedAt, expiresAt } = grant
   return {
     grant: id,
     state: stateOf(grant, now),
-    sub: accountId,
+    sub: userId,
     ...(username !== undefined && { username }),
     client_id: clientId,
     scope: scope.join(' '),

@@ -3,8 +3,8 @@ import type { Grant, Seconds } from '../../domain/model.ts'
 import type { Store } from '../../storage/store.ts'
 import { systemClock } from '../../system.ts'
 import { type LocationFlags, withStore } from '../open.ts'
-import { peopleFor } from '../people.ts'
 import { instant, printColumns, printJson } from '../print.ts'
+import { usersFor } from '../users-for.ts'
 import { describeGrant, stateOf } from './grant-state.ts'
 
 interface ListFlags extends LocationFlags {
@@ -19,7 +19,7 @@ export async function grantList({ user, client, ended, json, ...location }: List
   await withStore(location, async (store) => {
     const now = systemClock()
     const rows: (readonly [Grant, string])[] = []
-    for (const { id, username } of await peopleFor(store, user)) {
+    for (const { id, username } of await usersFor(store, user)) {
       const grants = (await store.listOf('grant', id)).filter(
         (grant) => (client === undefined || grant.clientId === client) && (ended || isGrantAlive(grant, now)),
       )

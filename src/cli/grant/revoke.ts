@@ -1,13 +1,13 @@
-import type { Occasion } from '../../domain/audit.ts'
+import type { AuditContext } from '../../domain/audit.ts'
 import { connectionsOf, endConnection, endGrant } from '../../domain/connections.ts'
 import { accept } from '../../domain/decision.ts'
 import type { Store } from '../../storage/store.ts'
+import { confirmOrAbort, type DestructiveFlags } from '../confirm-or-abort.ts'
 import { CommandFailed, WrongUsage } from '../failure.ts'
-import { type DestructiveFlags, insist } from '../insist.ts'
 import { withStore } from '../open.ts'
-import { operatorOccasion } from '../operator.ts'
-import { peopleFor } from '../people.ts'
+import { operatorContext } from '../operator.ts'
 import { printJson, printMembers } from '../print.ts'
+import { usersFor } from '../users-for.ts'
 import { findGrant } from './show.ts'
 
 interface RevokeFlags extends DestructiveFlags {
@@ -28,9 +28,9 @@ export async function grantRevoke(id: string | undefined, flags: RevokeFlags): P
 }
 
 async function revokeOne(store: Store, id: string, flags: RevokeFlags): Promise<number> {
-  const { accountId } = await findGrant(store, id)
-  await insist(flags, `Revoke the grant ${id}? Its tokens die.`, 'nothing was revoked')
-  const withdrawal = { ...operatorOccasion(), accountId }
+  const { userId } = await findGrant(store, id)
+  await confirmOrAbort(flags, `Revoke the grant ${id}? Its tokens die.`, 'nothing was revoked')
+  const withdrawal = { ...operatorContext(), userId }
   const isEnded = await store.transact('grant', id, (grant) => endGrant(grant, withdrawal))
   if (!isEnded) throw new CommandFailed('the grant had ended already')
   return 1
@@ -40,31 +40,31 @@ async function revokeMany(store: Store, flags: RevokeFlags): Promise<number> {
   const { user, client } = flags
   if (client !== undefined && (await store.find('client', client)) === undefined)
     throw new CommandFailed('no client has this id')
-  const people = await peopleFor(store, user)
+  const people = await usersFor(store, user)
   const of = [user && `of ${people[0]?.username}`, client && `at ${client}`].filter(Boolean).join(' ')
-  await insist(flags, `Revoke every grant ${of}? Their tokens die.`, 'nothing was revoked')
-  const occasion = operatorOccasion()
+  await confirmOrAbort(flags, `Revoke every grant ${of}? Their tokens die.`, 'nothing was revoked')
+  const context = operatorContext()
   let revoked = 0
-  for (const { id } of people) revoked += await revokeOf(store, id, client, occasion)
+  for (const { id } of people) revoked += await revokeOf(store, id, client, context)
   return revoked
 }
 
 async function revokeOf(
   store: Store,
-  accountId: string,
+  userId: string,
   clientId: string | undefined,
-  occasion: Occasion,
+  context: AuditContext,
 ): Promise<number> {
   const [grants, consents] = await Promise.all([
-    store.listOf('grant', accountId),
-    store.listOf('consent', accountId),
+    store.listOf('grant', userId),
+    store.listOf('consent', userId),
   ])
-  const ended = connectionsOf(grants, consents, occasion.at).filter(
+  const ended = connectionsOf(grants, consents, context.at).filter(
     (connection) => clientId === undefined || connection.clientId === clientId,
   )
   if (ended.length > 0) {
-    const writes = ended.flatMap((connection) => endConnection(connection, { ...occasion, accountId }))
-    await store.transact('account', accountId, () => accept(undefined, ...writes))
+    const writes = ended.flatMap((connection) => endConnection(connection, { ...context, userId }))
+    await store.transact('user', userId, () => accept(undefined, ...writes))
   }
   return ended.reduce((sum, connection) => sum + connection.grants.length, 0)
 }

@@ -10,8 +10,8 @@ import { describeGrant } from './grant-state.ts'
 export async function grantShow(id: string, flags: LocationFlags & { readonly json?: true }): Promise<void> {
   await withStore(flags, async (store) => {
     const grant = await findGrant(store, id)
-    const account = await store.find('account', grant.accountId)
-    const description = describeGrant(grant, account?.username, systemClock())
+    const user = await store.find('user', grant.userId)
+    const description = describeGrant(grant, user?.username, systemClock())
     if (flags.json) return printJson(description)
     const readable = Object.entries(description).map(([name, value]) => [
       name,

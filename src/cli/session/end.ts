@@ -2,12 +2,12 @@ import { auditEvent } from '../../domain/audit.ts'
 import { accept } from '../../domain/decision.ts'
 import { isSessionLive } from '../../domain/session.ts'
 import type { Store } from '../../storage/store.ts'
+import { confirmOrAbort, type DestructiveFlags } from '../confirm-or-abort.ts'
 import { CommandFailed, WrongUsage } from '../failure.ts'
-import { type DestructiveFlags, insist } from '../insist.ts'
 import { withStore } from '../open.ts'
-import { operatorOccasion } from '../operator.ts'
+import { operatorContext } from '../operator.ts'
 import { printJson, printMembers } from '../print.ts'
-import { findPerson } from '../user/person.ts'
+import { findUser } from '../user/find-user.ts'
 
 interface EndFlags extends DestructiveFlags {
   readonly user?: string
@@ -27,9 +27,9 @@ export async function sessionEnd(id: string | undefined, flags: EndFlags): Promi
 async function endOne(store: Store, id: string, flags: EndFlags): Promise<number> {
   const session = await store.find('session', id)
   if (session === undefined) throw new CommandFailed('no session has this id')
-  await insist(flags, 'End the session? That browser has to sign in again.', 'nothing was ended')
-  const { accountId } = session
-  const event = auditEvent('session-ended', operatorOccasion(), { accountId, which: 'one' })
+  await confirmOrAbort(flags, 'End the session? That browser has to sign in again.', 'nothing was ended')
+  const { userId } = session
+  const event = auditEvent('session-ended', operatorContext(), { userId, which: 'one' })
   await store.transact('session', id, (found) => {
     if (found === undefined) throw new CommandFailed('the session had ended already')
     return accept(undefined, { op: 'deleteSession', sessionId: id }, event)
@@ -38,12 +38,16 @@ async function endOne(store: Store, id: string, flags: EndFlags): Promise<number
 }
 
 async function endAllOf(store: Store, user: string, flags: EndFlags): Promise<number> {
-  const { id: accountId, username } = await findPerson(store, user)
-  await insist(flags, `End every session of ${username}? They have to sign in again.`, 'nothing was ended')
-  const occasion = operatorOccasion()
-  const live = (await store.listOf('session', accountId)).filter((one) => isSessionLive(one, occasion.at))
+  const { id: userId, username } = await findUser(store, user)
+  await confirmOrAbort(
+    flags,
+    `End every session of ${username}? They have to sign in again.`,
+    'nothing was ended',
+  )
+  const context = operatorContext()
+  const live = (await store.listOf('session', userId)).filter((one) => isSessionLive(one, context.at))
   if (live.length === 0) return 0
-  const event = auditEvent('session-ended', occasion, { accountId, which: 'all' })
-  await store.write({ op: 'deleteSessionsOf', accountId }, event)
+  const event = auditEvent('session-ended', context, { userId, which: 'all' })
+  await store.write({ op: 'deleteSessionsOf', userId }, event)
   return live.length
 }

@@ -2,8 +2,8 @@ import type { Seconds, Session } from '../../domain/model.ts'
 import { isSessionLive } from '../../domain/session.ts'
 import { systemClock } from '../../system.ts'
 import { type LocationFlags, withStore } from '../open.ts'
-import { peopleFor } from '../people.ts'
 import { instant, printColumns, printJson } from '../print.ts'
+import { usersFor } from '../users-for.ts'
 
 interface ListFlags extends LocationFlags {
   readonly user?: string
@@ -15,7 +15,7 @@ export async function sessionList({ user, json, ...location }: ListFlags): Promi
   await withStore(location, async (store) => {
     const now = systemClock()
     const rows: (readonly [Session, string])[] = []
-    for (const { id, username } of await peopleFor(store, user)) {
+    for (const { id, username } of await usersFor(store, user)) {
       const live = (await store.listOf('session', id)).filter((session) => isSessionLive(session, now))
       rows.push(...live.map((session) => [session, username] as const))
     }
@@ -26,10 +26,10 @@ export async function sessionList({ user, json, ...location }: ListFlags): Promi
 
 /** The id is the hash of the cookie: it opens nothing. */
 function describe(session: Session, username: string) {
-  const { id, accountId, browser, from } = session
+  const { id, userId, browser, from } = session
   return {
     session: id,
-    sub: accountId,
+    sub: userId,
     username,
     ...(browser !== undefined && { browser }),
     ...(from !== undefined && { from }),

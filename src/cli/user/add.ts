@@ -1,4 +1,4 @@
-import { createAccount } from '../../domain/account.ts'
+import { createUser } from '../../domain/user.ts'
 import { hashPassword } from '../../passwords.ts'
 import { RecordExists } from '../../storage/store.ts'
 import { systemClock, systemRandom } from '../../system.ts'
@@ -6,7 +6,7 @@ import { type LocationFlags, withStore } from '../open.ts'
 import { printJson, printMembers } from '../print.ts'
 import { readNewPassword } from '../prompt.ts'
 import { type ClaimFlags, claimsOf, withoutEmpty } from './claims.ts'
-import { describePerson, taken, told } from './person.ts'
+import { auditWrite, describeUser, taken } from './find-user.ts'
 
 interface AddFlags extends LocationFlags, ClaimFlags {
   readonly json?: true
@@ -24,16 +24,16 @@ export async function userAdd(username: string, flags: AddFlags): Promise<void> 
       claims: withoutEmpty(claimsOf(flags)),
     }
     // Judged before the password is asked for: nobody likes to type one in vain.
-    const { username: canonical } = createAccount(person, systemRandom(16), systemClock())
-    if (await store.find('accountByLogin', canonical)) throw taken()
+    const { username: canonical } = createUser(person, systemRandom(16), systemClock())
+    if (await store.find('userByLogin', canonical)) throw taken()
     const passwordHash = await hashPassword(await readNewPassword(), systemRandom)
-    const account = createAccount({ ...person, passwordHash }, systemRandom(16), systemClock())
+    const user = createUser({ ...person, passwordHash }, systemRandom(16), systemClock())
     try {
-      await store.write({ op: 'insertAccount', account }, told('person-added', account.id))
+      await store.write({ op: 'insertUser', user }, auditWrite('person-added', user.id))
     } catch (error) {
       throw error instanceof RecordExists ? taken() : error
     }
-    if (flags.json) printJson(describePerson(account))
-    else printMembers({ sub: account.id, username: account.username, email: account.email })
+    if (flags.json) printJson(describeUser(user))
+    else printMembers({ sub: user.id, username: user.username, email: user.email })
   })
 }

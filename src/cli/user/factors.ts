@@ -1,33 +1,33 @@
 import { accept, type Write } from '../../domain/decision.ts'
+import { confirmOrAbort, type DestructiveFlags } from '../confirm-or-abort.ts'
 import { CommandFailed } from '../failure.ts'
-import { type DestructiveFlags, insist } from '../insist.ts'
 import { withStore } from '../open.ts'
 import { printJson, printMembers } from '../print.ts'
-import { findPerson, requirePerson, told } from './person.ts'
+import { auditWrite, findUser, requireUser } from './find-user.ts'
 
 /**
  * `lychgate user remove-second-factor`: for a user who lost the phone and the recovery codes. Ends every session: any of
  * them may have begun with a code.
  */
-export async function userRemoveSecondFactor(user: string, flags: DestructiveFlags): Promise<void> {
+export async function userRemoveSecondFactor(login: string, flags: DestructiveFlags): Promise<void> {
   await withStore(flags, async (store) => {
-    const account = await findPerson(store, user)
-    if ((await store.find('secondFactor', account.id)) === undefined)
-      throw new CommandFailed(`${account.username} has no second factor`)
-    const question = `Remove the one-time codes of ${account.username} and end every session? The password alone will do.`
-    await insist(flags, question, 'nothing was removed')
-    const { id: accountId } = account
-    await store.transact('accountCredentials', accountId, (current) => {
-      requirePerson(current?.account)
+    const user = await findUser(store, login)
+    if ((await store.find('secondFactor', user.id)) === undefined)
+      throw new CommandFailed(`${user.username} has no second factor`)
+    const question = `Remove the one-time codes of ${user.username} and end every session? The password alone will do.`
+    await confirmOrAbort(flags, question, 'nothing was removed')
+    const { id: userId } = user
+    await store.transact('userCredentials', userId, (current) => {
+      requireUser(current?.user)
       return accept(
         undefined,
-        { op: 'deleteSecondFactor', accountId },
-        { op: 'deleteSessionsOf', accountId },
-        told('second-factor-removed', accountId),
+        { op: 'deleteSecondFactor', userId },
+        { op: 'deleteSessionsOf', userId },
+        auditWrite('second-factor-removed', userId),
       )
     })
-    if (flags.json) printJson({ sub: accountId, second_factor: false })
-    else printMembers({ removed: 'second factor', of: account.username })
+    if (flags.json) printJson({ sub: userId, second_factor: false })
+    else printMembers({ removed: 'second factor', of: user.username })
   })
 }
 
@@ -35,25 +35,29 @@ export async function userRemoveSecondFactor(user: string, flags: DestructiveFla
  * `lychgate user remove-passkeys`: removes every passkey of a user; one without a password needs a link afterwards. Ends
  * every session: any of them may have begun with a passkey.
  */
-export async function userRemovePasskeys(user: string, flags: DestructiveFlags): Promise<void> {
+export async function userRemovePasskeys(login: string, flags: DestructiveFlags): Promise<void> {
   await withStore(flags, async (store) => {
-    const account = await findPerson(store, user)
-    const passkeys = await store.listOf('passkey', account.id)
-    if (passkeys.length === 0) throw new CommandFailed(`${account.username} has no passkey`)
+    const user = await findUser(store, login)
+    const passkeys = await store.listOf('passkey', user.id)
+    if (passkeys.length === 0) throw new CommandFailed(`${user.username} has no passkey`)
     const what = passkeys.length === 1 ? 'the passkey' : `the ${passkeys.length} passkeys`
-    await insist(flags, `Remove ${what} of ${account.username} and end every session?`, 'nothing was removed')
-    const { id: accountId } = account
-    const removed = await store.transact('accountCredentials', accountId, (current) => {
-      requirePerson(current?.account)
-      const present = current?.passkeys ?? []
+    await confirmOrAbort(
+      flags,
+      `Remove ${what} of ${user.username} and end every session?`,
+      'nothing was removed',
+    )
+    const { id: userId } = user
+    const removed = await store.transact('userCredentials', userId, (current) => {
+      requireUser(current?.user)
+      const omitUndefined = current?.passkeys ?? []
       return accept(
-        present.length,
-        ...present.map(({ id }): Write => ({ op: 'deletePasskey', passkeyId: id })),
-        { op: 'deleteSessionsOf', accountId },
-        told('passkeys-removed', accountId, { passkeys: present.length }),
+        omitUndefined.length,
+        ...omitUndefined.map(({ id }): Write => ({ op: 'deletePasskey', passkeyId: id })),
+        { op: 'deleteSessionsOf', userId },
+        auditWrite('passkeys-removed', userId, { passkeys: omitUndefined.length }),
       )
     })
-    if (flags.json) printJson({ sub: accountId, removed })
-    else printMembers({ removed: what.replace(/^the /, ''), of: account.username })
+    if (flags.json) printJson({ sub: userId, removed })
+    else printMembers({ removed: what.replace(/^the /, ''), of: user.username })
   })
 }

@@ -1,15 +1,15 @@
 import type { Config } from '../../config/schema.ts'
-import { createAccount } from '../../domain/account.ts'
-import type { Account } from '../../domain/model.ts'
+import type { User } from '../../domain/model.ts'
+import { createUser } from '../../domain/user.ts'
 import type { GivenLink } from '../../mail/given-link.ts'
 import { RecordExists, type Store } from '../../storage/store.ts'
 import { systemClock, systemRandom } from '../../system.ts'
 import { CommandFailed } from '../failure.ts'
 import { type LocationFlags, withStore } from '../open.ts'
-import { operatorOccasion } from '../operator.ts'
+import { operatorContext } from '../operator.ts'
 import { instant, printJson, printMembers } from '../print.ts'
 import { type ClaimFlags, claimsOf, withoutEmpty } from './claims.ts'
-import { findPerson, taken, told } from './person.ts'
+import { auditWrite, findUser, taken } from './find-user.ts'
 
 interface LinkFlags extends LocationFlags {
   readonly json?: true
@@ -24,26 +24,26 @@ interface InviteFlags extends LinkFlags, ClaimFlags {
 export async function userInvite(email: string, flags: InviteFlags): Promise<void> {
   await withStore(flags, async (store, config) => {
     const person = { username: flags.username ?? email, email, claims: withoutEmpty(claimsOf(flags)) }
-    const account = createAccount(person, systemRandom(16), systemClock())
-    const known = await store.find('accountByLogin', account.email ?? '')
+    const user = createUser(person, systemRandom(16), systemClock())
+    const known = await store.find('userByLogin', user.email ?? '')
     if (known?.passwordHash !== undefined)
       throw new CommandFailed('this person has a password; lychgate user reset-link makes a link to another')
-    if (known === undefined) await insert(store, account)
-    else if (flags.username !== undefined && known.username !== account.username) throw taken()
-    await giveLink(store, config, 'invitation', known ?? account, flags)
+    if (known === undefined) await insert(store, user)
+    else if (flags.username !== undefined && known.username !== user.username) throw taken()
+    await giveLink(store, config, 'invitation', known ?? user, flags)
   })
 }
 
 /** `lychgate user reset-link`: a link to a new password. */
-export async function userResetLink(user: string, flags: LinkFlags): Promise<void> {
+export async function userResetLink(login: string, flags: LinkFlags): Promise<void> {
   await withStore(flags, async (store, config) => {
-    await giveLink(store, config, 'password-reset', await findPerson(store, user), flags)
+    await giveLink(store, config, 'password-reset', await findUser(store, login), flags)
   })
 }
 
-async function insert(store: Store, account: Account): Promise<void> {
+async function insert(store: Store, user: User): Promise<void> {
   try {
-    await store.write({ op: 'insertAccount', account }, told('person-invited', account.id))
+    await store.write({ op: 'insertUser', user }, auditWrite('person-invited', user.id))
   } catch (error) {
     throw error instanceof RecordExists ? taken() : error
   }
@@ -54,30 +54,30 @@ async function giveLink(
   store: Store,
   config: Config,
   purpose: 'invitation' | 'password-reset',
-  account: Account,
+  user: User,
   flags: LinkFlags,
 ): Promise<void> {
-  if (account.lockedAt !== undefined) throw new CommandFailed(`${account.username} is locked; unlock first`)
+  if (user.lockedAt !== undefined) throw new CommandFailed(`${user.username} is locked; unlock first`)
   const { senderOf, MailFailed } = await import('../../mail/mailer.ts')
   const { makeLink, sendLink } = await import('../../mail/links.ts')
-  const { id: accountId, username, email } = account
+  const { id: userId, username, email } = user
   const sender = flags.print ? undefined : senderOf(config)
   const to = sender === undefined ? undefined : email
-  const whom = { purpose, accountId, ...(to !== undefined && { email: to }) }
-  const link = await makeLink({ config, store, random: systemRandom }, whom, operatorOccasion())
-  if (sender === undefined || to === undefined) return show(account, link, flags)
+  const whom = { purpose, userId, ...(to !== undefined && { email: to }) }
+  const link = await makeLink({ config, store, random: systemRandom }, whom, operatorContext())
+  if (sender === undefined || to === undefined) return show(user, link, flags)
   try {
-    await sendLink(sender, config, { purpose, account, to, link, language: config.service.language })
+    await sendLink(sender, config, { purpose, user, to, link, language: config.service.language })
   } catch (error) {
     if (!(error instanceof MailFailed)) throw error
-    show(account, link, flags)
+    show(user, link, flags)
     throw new CommandFailed(`${error.message}; the link was made all the same: hand it over yourself`)
   }
-  if (flags.json) printJson({ sub: accountId, username, sent_to: to, expires_at: link.expiresAt })
+  if (flags.json) printJson({ sub: userId, username, sent_to: to, expires_at: link.expiresAt })
   else printMembers({ username, 'sent to': to, 'works until': instant(link.expiresAt) })
 }
 
-function show({ id, username }: Account, { url, expiresAt }: GivenLink, { json }: LinkFlags): void {
+function show({ id, username }: User, { url, expiresAt }: GivenLink, { json }: LinkFlags): void {
   if (json) printJson({ sub: id, username, link: url, expires_at: expiresAt })
   else {
     printMembers({ username, link: url, 'works until': instant(expiresAt) })

@@ -1,14 +1,12 @@
 import { type LocationFlags, withStore } from '../open.ts'
 import { printColumns, printJson } from '../print.ts'
-import { describePerson, stateOf } from './person.ts'
+import { describeUser, stateOf } from './find-user.ts'
 
 /** `lychgate user list`: every person, oldest first. */
 export async function userList(flags: LocationFlags & { readonly json?: true }): Promise<void> {
   await withStore(flags, async (store) => {
-    const accounts = await store.list('account')
-    if (flags.json) return printJson(accounts.map(describePerson))
-    printColumns(
-      accounts.map((account) => [account.id, account.username, account.email ?? '', stateOf(account)]),
-    )
+    const accounts = await store.list('user')
+    if (flags.json) return printJson(accounts.map(describeUser))
+    printColumns(accounts.map((user) => [user.id, user.username, user.email ?? '', stateOf(user)]))
   })
 }

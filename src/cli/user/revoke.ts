@@ -1,32 +1,32 @@
 import { auditEvent } from '../../domain/audit.ts'
 import { connectionsOf, endConnections } from '../../domain/connections.ts'
 import { accept } from '../../domain/decision.ts'
-import { type DestructiveFlags, insist } from '../insist.ts'
+import { confirmOrAbort, type DestructiveFlags } from '../confirm-or-abort.ts'
 import { withStore } from '../open.ts'
-import { operatorOccasion } from '../operator.ts'
+import { operatorContext } from '../operator.ts'
 import { printJson, printMembers } from '../print.ts'
-import { findPerson, requirePerson } from './person.ts'
+import { findUser, requireUser } from './find-user.ts'
 
 /** `lychgate user revoke`: ends every session and every grant of a person; they may sign in again. */
-export async function userRevoke(user: string, flags: DestructiveFlags): Promise<void> {
+export async function userRevoke(login: string, flags: DestructiveFlags): Promise<void> {
   await withStore(flags, async (store) => {
-    const { id, username } = await findPerson(store, user)
+    const { id, username } = await findUser(store, login)
     const question = `Sign ${username} out everywhere and take back everything they granted?`
-    await insist(flags, question, 'nothing was revoked')
-    const occasion = operatorOccasion()
+    await confirmOrAbort(flags, question, 'nothing was revoked')
+    const context = operatorContext()
     const [grants, consents, sessions] = await Promise.all([
       store.listOf('grant', id),
       store.listOf('consent', id),
       store.listOf('session', id),
     ])
-    const connections = connectionsOf(grants, consents, occasion.at)
-    await store.transact('account', id, (found) => {
-      const { id: accountId } = requirePerson(found)
+    const connections = connectionsOf(grants, consents, context.at)
+    await store.transact('user', id, (found) => {
+      const { id: userId } = requireUser(found)
       return accept(
         undefined,
-        { op: 'deleteSessionsOf', accountId },
-        ...endConnections(connections, { ...occasion, accountId }),
-        ...(sessions.length > 0 ? [auditEvent('session-ended', occasion, { accountId, which: 'all' })] : []),
+        { op: 'deleteSessionsOf', userId },
+        ...endConnections(connections, { ...context, userId }),
+        ...(sessions.length > 0 ? [auditEvent('session-ended', context, { userId, which: 'all' })] : []),
       )
     })
     if (flags.json)

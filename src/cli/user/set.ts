@@ -1,12 +1,12 @@
-import { changeProfile } from '../../domain/account.ts'
 import { withWrites } from '../../domain/decision.ts'
+import { changeProfile } from '../../domain/user.ts'
 import { RecordExists } from '../../storage/store.ts'
 import { systemClock } from '../../system.ts'
 import { WrongUsage } from '../failure.ts'
 import { type LocationFlags, withStore } from '../open.ts'
 import { printJson, printMembers } from '../print.ts'
 import { type ClaimFlags, claimsOf } from './claims.ts'
-import { describePerson, findPerson, requirePerson, taken, told } from './person.ts'
+import { auditWrite, describeUser, findUser, requireUser, taken } from './find-user.ts'
 
 interface SetFlags extends LocationFlags, ClaimFlags {
   readonly json?: true
@@ -16,7 +16,7 @@ interface SetFlags extends LocationFlags, ClaimFlags {
 }
 
 /** `lychgate user set`: what a profile says; what is not named stays. */
-export async function userSet(user: string, flags: SetFlags): Promise<void> {
+export async function userSet(login: string, flags: SetFlags): Promise<void> {
   const { email, emailVerified } = flags
   const claims = claimsOf(flags)
   const changed = [
@@ -32,19 +32,19 @@ export async function userSet(user: string, flags: SetFlags): Promise<void> {
     ...(emailVerified !== undefined && { emailVerified }),
   }
   await withStore(flags, async (store) => {
-    const { id } = await findPerson(store, user)
+    const { id } = await findUser(store, login)
     const now = systemClock()
     try {
-      const account = await store.transact('account', id, (found) =>
+      const user = await store.transact('user', id, (found) =>
         withWrites(
-          changeProfile(requirePerson(found), change, now),
+          changeProfile(requireUser(found), change, now),
           // Links that went to the old address are not for its readers any more.
-          ...(email === undefined ? [] : [{ op: 'deleteLinksOf', accountId: id } as const]),
-          told('person-changed', id, { changed: names }),
+          ...(email === undefined ? [] : [{ op: 'deleteLinksOf', userId: id } as const]),
+          auditWrite('person-changed', id, { changed: names }),
         ),
       )
-      if (flags.json) printJson(describePerson(account))
-      else printMembers({ changed: account.username, what: names })
+      if (flags.json) printJson(describeUser(user))
+      else printMembers({ changed: user.username, what: names })
     } catch (error) {
       throw error instanceof RecordExists ? taken() : error
     }

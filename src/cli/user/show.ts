@@ -1,21 +1,24 @@
 import { connectionsOf } from '../../domain/connections.ts'
 import { isGrantAlive } from '../../domain/grant.ts'
-import type { Account } from '../../domain/model.ts'
+import type { User } from '../../domain/model.ts'
 import { isSessionLive } from '../../domain/session.ts'
 import { rowKeys } from '../../domain/sign-in-throttle.ts'
 import type { Store } from '../../storage/store.ts'
 import { systemClock } from '../../system.ts'
 import { type LocationFlags, withStore } from '../open.ts'
 import { instant, printJson, printMembers } from '../print.ts'
-import { describePerson, findPerson } from './person.ts'
+import { describeUser, findUser } from './find-user.ts'
 
 /** `lychgate user show`: a person, how they can sign in, and what is open for them now. */
-export async function userShow(user: string, flags: LocationFlags & { readonly json?: true }): Promise<void> {
+export async function userShow(
+  login: string,
+  flags: LocationFlags & { readonly json?: true },
+): Promise<void> {
   await withStore(flags, async (store) => {
-    const account = await findPerson(store, user)
-    const facts = await factsOf(account, store)
-    if (flags.json) return printJson({ ...describePerson(account), ...facts })
-    const { id, username, claims, createdAt, updatedAt, lockedAt } = account
+    const user = await findUser(store, login)
+    const facts = await factsOf(user, store)
+    if (flags.json) return printJson({ ...describeUser(user), ...facts })
+    const { id, username, claims, createdAt, updatedAt, lockedAt } = user
     const { preferred_username: _, updated_at: __, ...shown } = claims
     printMembers({
       sub: id,
@@ -24,7 +27,7 @@ export async function userShow(user: string, flags: LocationFlags & { readonly j
       created: instant(createdAt),
       changed: instant(updatedAt),
       ...(lockedAt !== undefined && { locked: `since ${instant(lockedAt)}` }),
-      password: account.passwordHash === undefined ? 'none yet' : 'set',
+      password: user.passwordHash === undefined ? 'none yet' : 'set',
       'second factor': facts.second_factor ? 'one-time codes' : 'none',
       passkeys: facts.passkeys,
       ...(facts.failures_in_a_row > 0 && { 'failures in a row': facts.failures_in_a_row }),
@@ -35,7 +38,7 @@ export async function userShow(user: string, flags: LocationFlags & { readonly j
   })
 }
 
-async function factsOf({ id }: Account, store: Store) {
+async function factsOf({ id }: User, store: Store) {
   const now = systemClock()
   const [factor, passkeys, sessions, grants, consents, ...rows] = await Promise.all([
     store.find('secondFactor', id),
@@ -56,6 +59,6 @@ async function factsOf({ id }: Account, store: Store) {
   }
 }
 
-function readable(value: Account['claims'][string]): string {
+function readable(value: User['claims'][string]): string {
   return typeof value === 'object' ? JSON.stringify(value) : String(value)
 }

@@ -22,14 +22,14 @@ export async function describeFlow(
   }
   const { clientId } = kept
   const client = clientId === undefined ? undefined : await store.find('client', clientId)
-  const accountId = kept.accountId ?? [...grants.values()][0]?.accountId
-  const account = accountId === undefined ? undefined : await store.find('account', accountId)
+  const userId = kept.userId ?? [...grants.values()][0]?.userId
+  const user = userId === undefined ? undefined : await store.find('user', userId)
   return {
     id: kept.id,
     startedAt: first?.at ?? 0,
     lastAt: last?.at ?? 0,
     ...(clientId !== undefined && { client: { id: clientId, ...(client?.name && { name: client.name }) } }),
-    ...(account && { person: account.username }),
+    ...(user && { person: user.username }),
     refused: kept.exchanges.filter(({ refused }) => refused !== undefined).length,
     exchanges: kept.exchanges.map((exchange, at) =>
       describeExchange(exchange, first?.startedMs ?? 0, kept.exchanges[at - 1]),

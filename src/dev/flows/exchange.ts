@@ -1,15 +1,15 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Config } from '../../config/schema.ts'
 import type { Deps } from '../../deps.ts'
-import { clauseOf } from '../../domain/clause.ts'
+import type { PassedCheck } from '../../domain/check.ts'
+import { clauseOf } from '../../domain/clause-of-rule.ts'
 import type { Write } from '../../domain/decision.ts'
-import type { OAuthError, RefusalDetail } from '../../domain/errors.ts'
-import type { Ruling } from '../../domain/ruling.ts'
+import type { ErrorDetail, OAuthError } from '../../domain/errors.ts'
 // Brings `request.access`, `request.client` and `request.refusal`.
 import type {} from '../../guard/guard.ts'
 import type {} from '../../http/client-authentication.ts'
 import type {} from '../../http/errors.ts'
-import type { Judgement, Refusal } from './flow.ts'
+import type { Judgement, RejectedCheck } from './flow.ts'
 import type { Belonging, KeptExchange } from './flow-book.ts'
 import { answerHeaders, requestHeaders, showBody } from './message.ts'
 import type { Recording } from './recording.ts'
@@ -56,8 +56,8 @@ export function exchangeFrom(
     answer: { headers: answerHeaders(headers), ...(answerBody && { body: answerBody }) },
     ...(location !== undefined && { location: redactUrl(location) }),
     held: recorded.held.map(judgementOf),
-    ...(request.refusal && { refused: refusalOf(request.refusal) }),
-    writes: recorded.writes.flatMap(inWords),
+    ...(request.rejection && { refused: errorOf(request.rejection) }),
+    writes: recorded.writes.flatMap(describeFault),
     presented: tokensIn(keys.handles, ...sent.map(decodedForm)),
     issued: tokensIn(keys.handles, location ?? '', recorded.answerBody),
     notes: recorded.notes,
@@ -75,7 +75,7 @@ export function belongingOf(
   const written = recorded.writes.flatMap(grantIdOf)
   const interactions = [parameter(request, 'interaction'), /[?&]interaction=([\w-]+)/.exec(location)?.[1]]
   const clientId = clientIdOf(request, recorded, prefixOf(config))
-  const accountId = recorded.writes.map(accountIdOf).find((id) => id !== undefined)
+  const userId = recorded.writes.map(userIdOf).find((id) => id !== undefined)
   const cookie = /\blychgate_browser=([\w-]+)/
   const browser = cookie.exec(`${request.headers.cookie} ${reply.getHeader('set-cookie')}`)?.[1]
   return {
@@ -83,7 +83,7 @@ export function belongingOf(
     interactionIds: interactions.flatMap((id) => id?.slice(0, longestName) ?? []),
     ...(clientId !== undefined && { clientId }),
     ...(browser !== undefined && { browser: fingerprint(browser) }),
-    ...(accountId !== undefined && { accountId }),
+    ...(userId !== undefined && { userId }),
     peer: `${request.ip} ${request.headers['user-agent']?.slice(0, longestName) ?? ''}`,
   }
 }
@@ -103,28 +103,28 @@ function clientIdOf(request: FastifyRequest, { writes }: Recording, prefix: stri
   return id?.slice(0, longestName)
 }
 
-function judgementOf({ rule, found, stored, received }: Ruling): Judgement {
+function judgementOf({ rule, found, stored, received }: PassedCheck): Judgement {
   return { rule, clause: clauseOf(rule), found, ...compared(stored, received) }
 }
 
-function refusalOf({ code, message, detail }: OAuthError): Refusal {
+function errorOf({ code, message, detail }: OAuthError): RejectedCheck {
   const { rule, stored, received } = detail
   return { error: code, rule, clause: clauseOf(rule), found: message, ...compared(stored, received) }
 }
 
-function compared(stored: RefusalDetail['stored'], received: RefusalDetail['received']) {
+function compared(stored: ErrorDetail['stored'], received: ErrorDetail['received']) {
   return {
     ...(stored !== undefined && { stored: shown(stored) }),
     ...(received !== undefined && { received: shown(received) }),
   }
 }
 
-function shown(value: NonNullable<RefusalDetail['stored']>): string {
+function shown(value: NonNullable<ErrorDetail['stored']>): string {
   return redactText([value].flat().join(' ')).slice(0, 2000)
 }
 
 /** A write in a few words: what was done to what, never with what. */
-function inWords(write: Write): readonly string[] {
+function describeFault(write: Write): readonly string[] {
   switch (write.op) {
     case 'insertGrant':
       return [`grant ${write.grant.id}: approved, scope ${write.grant.scope.join(' ')}`]
@@ -144,11 +144,11 @@ function inWords(write: Write): readonly string[] {
     case 'deleteThrottle':
     case 'touchClient':
     case 'extendSession':
-    case 'insertRefusal':
+    case 'insertRejection':
       return []
     default:
       // `insertInteraction` is told as `insert interaction`.
-      return [write.op.replaceAll(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`)]
+      return [write.op.replaceAll(/[A-Z]/g, (email) => ` ${email.toLowerCase()}`)]
   }
 }
 
@@ -157,9 +157,9 @@ function grantIdOf(write: Write): readonly string[] {
   return 'grantId' in write ? [write.grantId] : []
 }
 
-function accountIdOf(write: Write): string | undefined {
-  if (write.op === 'insertGrant') return write.grant.accountId
-  return write.op === 'insertSession' ? write.session.accountId : undefined
+function userIdOf(write: Write): string | undefined {
+  if (write.op === 'insertGrant') return write.grant.userId
+  return write.op === 'insertSession' ? write.session.userId : undefined
 }
 
 /** A parameter of the query or of a body that was read, where it is there once. */

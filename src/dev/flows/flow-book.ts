@@ -14,7 +14,7 @@ export interface KeptFlow {
   readonly exchanges: readonly KeptExchange[]
   readonly omitted: number
   readonly clientId?: string
-  readonly accountId?: string
+  readonly userId?: string
 }
 
 /** By what an exchange is known to belong to others, the surest first. */
@@ -26,7 +26,7 @@ export interface Belonging {
   readonly browser?: string
   /** Address and program, for what carries nothing else: discovery, keys, anonymous calls. */
   readonly peer: string
-  readonly accountId?: string
+  readonly userId?: string
 }
 
 /** How much is kept; the oldest goes first. */
@@ -109,7 +109,7 @@ export function openFlowBook(bounds: Bounds = defaultBounds): FlowBook {
   }
 
   const remember = (flow: OpenFlow, belonging: Belonging) => {
-    const { grantIds, interactionIds, clientId, browser, peer, accountId } = belonging
+    const { grantIds, interactionIds, clientId, browser, peer, userId } = belonging
     const keys = [
       ...grantIds.map((id) => `grant ${id}`),
       ...interactionIds.map((id) => `interaction ${id}`),
@@ -125,7 +125,7 @@ export function openFlowBook(bounds: Bounds = defaultBounds): FlowBook {
       known.set(key, flow)
     }
     if (clientId !== undefined) flow.clientId ??= clientId
-    if (accountId !== undefined) flow.accountId = accountId
+    if (userId !== undefined) flow.userId = userId
   }
 
   const put = (flow: OpenFlow, exchange: KeptExchange) => {

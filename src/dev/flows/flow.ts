@@ -1,4 +1,4 @@
-import type { Clause } from '../../domain/clause.ts'
+import type { Clause } from '../../domain/clause-of-rule.ts'
 import type { Seconds } from '../../domain/model.ts'
 
 /** What a request is in a flow, from discovery to revocation. */
@@ -32,7 +32,7 @@ export interface Judgement {
 }
 
 /** A rule that refused, and the error the client was told. */
-export interface Refusal extends Judgement {
+export interface RejectedCheck extends Judgement {
   readonly error: string
 }
 
@@ -82,7 +82,7 @@ export interface Exchange {
   readonly location?: string
   /** The rules that held, in the order they were asked. */
   readonly held: readonly Judgement[]
-  readonly refused?: Refusal
+  readonly refused?: RejectedCheck
   /** What it changed in the store. */
   readonly writes: readonly string[]
   readonly presented: readonly TokenSight[]

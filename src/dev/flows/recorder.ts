@@ -3,8 +3,8 @@ import { PassThrough } from 'node:stream'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
 import type { Deps } from '../../deps.ts'
+import { type PassedCheck, passedChecks } from '../../domain/check.ts'
 import type { Seconds } from '../../domain/model.ts'
-import { type Ruling, rulingChannel } from '../../domain/ruling.ts'
 // Brings `app.traceUrl`.
 import type {} from '../../http/page-errors.ts'
 import type { Store } from '../../storage/store.ts'
@@ -16,7 +16,7 @@ import type { Recording } from './recording.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {
-    /** What a development server has seen; see underRecording. */
+    /** What a development server has seen; see withRecording. */
     readonly recorder: Recorder
   }
 }
@@ -39,7 +39,7 @@ const mostBytes = 262_144
  * What buildApp is given instead on a development server, as under tracing: hooks see each request and answer, the
  * store tells what it wrote, and the decisions tell which rules held. It changes nothing and decides nothing.
  */
-export function underRecording(deps: Deps): {
+export function withRecording(deps: Deps): {
   readonly deps: Deps
   readonly observe: (app: FastifyInstance) => Promise<void>
 } {
@@ -68,9 +68,9 @@ const recording = fp<{ readonly deps: Deps; readonly current: AsyncLocalStorage<
       note: (request, text) => void recordings.get(request)?.notes.push(text),
     })
 
-    const hear = (ruling: unknown) => void current.getStore()?.held.push(ruling as Ruling) // published by held() alone
-    rulingChannel.subscribe(hear)
-    app.addHook('onClose', async () => void rulingChannel.unsubscribe(hear))
+    const hear = (passedCheck: unknown) => void current.getStore()?.held.push(passedCheck as PassedCheck) // published by held() alone
+    passedChecks.subscribe(hear)
+    app.addHook('onClose', async () => void passedChecks.unsubscribe(hear))
 
     const finish = (request: FastifyRequest, reply: FastifyReply, broken: boolean) => {
       const recorded = recordings.get(request)

@@ -90,7 +90,7 @@ export const usesTheExpired: Criterion = {
 }
 
 /** For a scope that is silently missing: it matters when a call is refused for it. */
-export const repeatsTheRefused: Criterion = {
+export const repeatsTheRejected: Criterion = {
   text: 'it makes the same call with the same token again after it was refused (403)',
   isMet: (_lie, later, before) =>
     isCall(later) &&

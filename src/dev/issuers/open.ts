@@ -1,7 +1,7 @@
 import type { FastifyInstance } from 'fastify'
 import { type Mounts, settle } from '../mount.ts'
 import type { DevDeps } from '../plugin.ts'
-import { withPeopleOf } from '../same-people.ts'
+import { withUsersOf } from '../same-users.ts'
 import type { Conduct } from './conduct.ts'
 import type { Profile } from './profile.ts'
 import { type Step, stepOf, tokensIn } from './step.ts'
@@ -30,12 +30,12 @@ export async function openIssuer(
   ])
   const config = { ...outerConfig, issuer, resources: [] }
   const own = await openStore('sqlite::memory:')
-  const store = withPeopleOf(outerStore, own)
+  const store = withUsersOf(outerStore, own)
   // Its requests are lines of the outer log.
   const app = await buildApp({ config, store, keys, clock, random }, { logTo: { write: () => {} } })
   const { pathname: prefix } = new URL(issuer)
   settle(app, prefix, outer)
-  stand(app, profile, conduct, { issuer, prefix, keys, clock })
+  installFaultHooks(app, profile, conduct, { issuer, prefix, keys, clock })
   await app.ready()
   const close = async () => {
     await app.close()
@@ -50,7 +50,7 @@ interface Place extends Pick<DevDeps, 'keys' | 'clock'> {
 }
 
 /** Stands at the door: watches what comes, and changes what goes out where the profile says so. */
-function stand(app: FastifyInstance, profile: Profile, conduct: Conduct, place: Place): void {
+function installFaultHooks(app: FastifyInstance, profile: Profile, conduct: Conduct, place: Place): void {
   const { issuer, prefix, keys, clock } = place
   const altered = new WeakSet<object>()
   app.addHook('preValidation', async (request) => {

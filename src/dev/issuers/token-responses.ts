@@ -2,7 +2,7 @@ import type { FastifyRequest } from 'fastify'
 import {
   callsAnyway,
   onlyTold,
-  repeatsTheRefused,
+  repeatsTheRejected,
   showsNoToken,
   usesTheExpired,
   usesTheTokens,
@@ -52,7 +52,7 @@ const exchanges: readonly Profile[] = [
     clause: 'RFC 6749 §3.3',
     ledger: 'rfc6749-3.3-scope-in-response-when-different',
     sound: 'takes the 403 for an answer: asks the person for the scope, or goes without, RFC 6750 §3.1',
-    fooledWhen: repeatsTheRefused,
+    fooledWhen: repeatsTheRejected,
     ask: askForLess,
     lie: inTokens('authorization_code', (members, { conduct }) =>
       conduct.has(({ isAltered }) => isAltered) ? without(members, 'scope') : undefined,

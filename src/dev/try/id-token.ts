@@ -47,12 +47,12 @@ export async function checkIdToken(
     { what: 'iat', expected: `about ${now}`, found: String(iat), ok: Math.abs(Number(iat) - now) < 300 },
     ...(nonce === undefined ? [] : [compare('nonce', nonce, claims['nonce'])]),
     ...(sub === undefined ? [] : [compare('sub', sub, claims['sub'])]),
-    ...(atHash === undefined ? [] : [compare('at_hash', halfDigest(alg, accessToken), atHash)]),
+    ...(atHash === undefined ? [] : [compare('at_hash', pendingFactorDigest(alg, accessToken), atHash)]),
   ]
 }
 
 /** OpenID Connect Core §3.1.3.6: the left half of the digest the signature is made with; Ed25519 has SHA-512 inside. */
-function halfDigest(alg: string, accessToken: string): string {
+function pendingFactorDigest(alg: string, accessToken: string): string {
   const digest = hash(alg === 'EdDSA' ? 'sha512' : 'sha256', accessToken, 'buffer')
   return digest.subarray(0, digest.length / 2).toString('base64url')
 }

@@ -39,7 +39,7 @@ export const tryRoutes: FastifyPluginAsync<DevDeps> = async (app, deps) => {
   })
 
   app.get('/_dev/try', hidden, async (request, reply) => {
-    const accounts = await store.list('account')
+    const accounts = await store.list('user')
     const chosen = single(parametersOf(request.query), 'person')
     return reply.devPage('try', {
       scopes: defaultScope,

@@ -1,4 +1,4 @@
-import { type Clause, clauseOf } from '../../domain/clause.ts'
+import { type Clause, clauseOf } from '../../domain/clause-of-rule.ts'
 import {
   callApi,
   comeBack,

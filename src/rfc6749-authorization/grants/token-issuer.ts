@@ -66,9 +66,8 @@ export function tokenIssuer(deps: Pick<AppDeps, 'config' | 'service' | 'store' |
     now: Seconds,
   ): Promise<string> {
     const algorithm = client.idTokenSignedResponseAlg
-    const account =
-      grant.claims.idToken.length > 0 ? await deps.store.find('account', grant.accountId) : undefined
-    const requested = idTokenClaims(account, grant.claims, service.scopeClaims)
+    const user = grant.claims.idToken.length > 0 ? await deps.store.find('user', grant.userId) : undefined
+    const requested = idTokenClaims(user, grant.claims, service.scopeClaims)
     const { issuer } = service
     const { idTokenSeconds } = config.lifetimes
     const facts = { issuer, grant, accessToken, algorithm, idTokenSeconds, requested }

@@ -88,14 +88,14 @@ async function schemaOf(client: pg.Client): Promise<StoreFacts['schema']> {
 
 async function recordsOf(
   client: pg.Client,
-): Promise<Pick<StoreFacts, 'keys' | 'seededPeople' | 'clientsWithoutPkce'>> {
+): Promise<Pick<StoreFacts, 'keys' | 'seededUsers' | 'clientsWithoutPkce'>> {
   const db = drizzle(client)
   const stored = await db.select().from(keys).orderBy(keys.createdAt, keys.id)
   const people = await db.select({ username: accounts.username }).from(accounts).where(sql`seeded`)
   const weak = await db.select({ id: clients.id }).from(clients).where(mayLeavePkceOut)
   return {
     keys: stored.map(toKey),
-    seededPeople: people.map(({ username }) => username),
+    seededUsers: people.map(({ username }) => username),
     clientsWithoutPkce: weak.map(({ id }) => id),
   }
 }

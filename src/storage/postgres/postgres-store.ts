@@ -9,7 +9,6 @@ import {
   grantKey,
   grantOfTokenValues,
   throttleKey,
-  toAccount,
   toAuditEvent,
   toClient,
   toConsent,
@@ -19,10 +18,11 @@ import {
   toKey,
   toLink,
   toPasskey,
-  toRefusal,
+  toRejection,
   toSecondFactor,
   toSession,
   toThrottle,
+  toUser,
 } from '../rows.ts'
 import { stepsOf } from '../steps.ts'
 import {
@@ -44,7 +44,7 @@ import { prepareLists, prepareLoads, prepareSweep, prepareWrites } from './state
 import { sweepSteps } from './sweep-steps.ts'
 
 type Loads = { readonly [K in RecordKind]: (key: string) => Promise<Records[K] | undefined> }
-type OwnLists = { readonly [K in OwnedKind]: (accountId: string) => Promise<readonly Records[K][]> }
+type OwnLists = { readonly [K in OwnedKind]: (userId: string) => Promise<readonly Records[K][]> }
 type Lists = { readonly [K in ListableKind]: () => Promise<readonly Records[K][]> }
 
 /** How often a transaction that lost against another is tried in all. */
@@ -106,7 +106,7 @@ export async function openPostgresStore(url: string, options: Required<StoreOpti
   return {
     find: (kind, key) => withConnection(({ find }) => find[kind](key)),
     list: (kind) => withConnection(({ list }) => list[kind]()),
-    listOf: (kind, accountId) => withConnection(({ listOf }) => listOf[kind](accountId)),
+    listOf: (kind, userId) => withConnection(({ listOf }) => listOf[kind](userId)),
     transact: async (kind, key, decide) => {
       const decision = await inTurn(lockOf(kind, key), () =>
         inTransaction(beginLocked(lockOf(kind, key)), async ({ transact, apply }) => {
@@ -115,7 +115,7 @@ export async function openPostgresStore(url: string, options: Required<StoreOpti
           return decided
         }),
       )
-      if ('refusal' in decision) throw decision.refusal
+      if ('rejection' in decision) throw decision.rejection
       return decision.result
     },
     write: (...writes) => inTransaction('begin', ({ apply }) => apply(writes)),
@@ -190,14 +190,14 @@ function connectionOn(db: NodePgDatabase) {
     list: listsOf(lists),
     listOf: ownListsOf(lists),
     audit: async (filter: AuditFilter) => {
-      const statement = filter.accountId === undefined ? lists.audit : lists.auditOf
+      const statement = filter.userId === undefined ? lists.audit : lists.auditOf
       return (await statement.execute(auditFilterRow(filter))).map(toAuditEvent).reverse()
     },
     apply: applier(prepareWrites(db)),
     refusalsKept: async () => Number((await lists.refusalsKept.execute())[0]?.count ?? 0),
     population: async () => {
       const isEmpty = (await lists.somebody.execute()).length === 0
-      return { isEmpty, seeded: (await lists.seededPeople.execute()).map(({ username }) => username) }
+      return { isEmpty, seeded: (await lists.seededUsers.execute()).map(({ username }) => username) }
     },
     sweep: prepareSweep(db),
   }
@@ -206,18 +206,18 @@ function connectionOn(db: NodePgDatabase) {
 function loadsOf(loads: ReturnType<typeof prepareLoads>, lists: ReturnType<typeof prepareLists>): Loads {
   return {
     client: (key) => first(text(key) && loads.client.execute({ key }), toClient),
-    account: (key) => first(text(key) && loads.account.execute({ key }), toAccount),
-    accountByLogin: (key) => first(text(key) && loads.accountByLogin.execute({ key }), toAccount),
+    user: (key) => first(text(key) && loads.user.execute({ key }), toUser),
+    userByLogin: (key) => first(text(key) && loads.userByLogin.execute({ key }), toUser),
     // The account first: in a transaction its row is locked, and only then is the rest read.
-    accountCredentials: async (key) => {
-      const account = await first(text(key) && loads.account.execute({ key }), toAccount)
-      if (account === undefined) return undefined
+    userCredentials: async (key) => {
+      const user = await first(text(key) && loads.user.execute({ key }), toUser)
+      if (user === undefined) return undefined
       const secondFactor = await first(loads.secondFactor.execute({ key }), toSecondFactor)
       return {
-        account,
-        passkeys: (await lists.passkeysOf.execute({ accountId: key })).map(toPasskey),
+        user,
+        passkeys: (await lists.passkeysOf.execute({ userId: key })).map(toPasskey),
         ...(secondFactor !== undefined && { secondFactor }),
-        sessions: (await lists.sessionsOf.execute({ accountId: key })).map(toSession),
+        sessions: (await lists.sessionsOf.execute({ userId: key })).map(toSession),
       }
     },
     session: (key) => first(text(key) && loads.session.execute({ key }), toSession),
@@ -237,7 +237,7 @@ function loadsOf(loads: ReturnType<typeof prepareLoads>, lists: ReturnType<typeo
     throttle: (key) => first(loads.throttle.execute({ key: throttleKey(key) }), toThrottle),
     key: (key) => first(text(key) && loads.key.execute({ key }), toKey),
     keyRing: async () => (await loads.keyRing.execute()).map(toKey),
-    refusal: (key) => first(text(key) && loads.refusal.execute({ key }), toRefusal),
+    rejection: (key) => first(text(key) && loads.rejection.execute({ key }), toRejection),
   }
 }
 
@@ -257,18 +257,17 @@ async function first<Row, T>(
 function listsOf(lists: ReturnType<typeof prepareLists>): Lists {
   return {
     client: async () => (await lists.client.execute()).map(toClient),
-    account: async () => (await lists.account.execute()).map(toAccount),
+    user: async () => (await lists.user.execute()).map(toUser),
     key: async () => (await lists.key.execute()).map(toKey),
   }
 }
 
 function ownListsOf(lists: ReturnType<typeof prepareLists>): OwnLists {
   return {
-    session: async (accountId) => (await lists.sessionsOf.execute({ accountId })).map(toSession),
-    passkey: async (accountId) => (await lists.passkeysOf.execute({ accountId })).map(toPasskey),
-    consent: async (accountId) => (await lists.consentsOf.execute({ accountId })).map(toConsent),
-    grant: async (accountId) =>
-      (await lists.grantsOf.execute({ accountId })).flatMap((row) => toGrant(row) ?? []),
+    session: async (userId) => (await lists.sessionsOf.execute({ userId })).map(toSession),
+    passkey: async (userId) => (await lists.passkeysOf.execute({ userId })).map(toPasskey),
+    consent: async (userId) => (await lists.consentsOf.execute({ userId })).map(toConsent),
+    grant: async (userId) => (await lists.grantsOf.execute({ userId })).flatMap((row) => toGrant(row) ?? []),
   }
 }
 

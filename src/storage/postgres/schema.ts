@@ -50,7 +50,7 @@ export const passkeys = pgTable(
   'passkeys',
   {
     id: text('id').primaryKey(),
-    accountId: text('account_id').notNull(),
+    userId: text('account_id').notNull(),
     publicKey: bytes('public_key').notNull(),
     counter: integer('counter').notNull(),
     transports: text('transports').notNull(),
@@ -59,11 +59,11 @@ export const passkeys = pgTable(
     createdAt: integer('created_at').notNull(),
     usedAt: integer('used_at').notNull(),
   },
-  (table) => [index('passkeys_account_id').on(table.accountId)],
+  (table) => [index('passkeys_account_id').on(table.userId)],
 )
 
 export const secondFactors = pgTable('second_factors', {
-  accountId: text('account_id').primaryKey(),
+  userId: text('account_id').primaryKey(),
   sealedSecret: text('sealed_secret').notNull(),
   confirmedAt: integer('confirmed_at'),
   usedStep: integer('used_step'),
@@ -76,13 +76,13 @@ export const oneTimeLinks = pgTable(
   {
     id: text('id').primaryKey(),
     purpose: text('purpose').$type<OneTimeLink['purpose']>().notNull(),
-    accountId: text('account_id'),
+    userId: text('account_id'),
     email: text('email'),
     createdAt: integer('created_at').notNull(),
     expiresAt: integer('expires_at').notNull(),
   },
   (table) => [
-    index('one_time_links_account_id').on(table.accountId),
+    index('one_time_links_account_id').on(table.userId),
     index('one_time_links_expires_at').on(table.expiresAt),
   ],
 )
@@ -91,7 +91,7 @@ export const sessions = pgTable(
   'sessions',
   {
     id: text('id').primaryKey(),
-    accountId: text('account_id').notNull(),
+    userId: text('account_id').notNull(),
     authenticatedAt: integer('authenticated_at').notNull(),
     methods: text('methods').notNull(),
     browser: text('browser'),
@@ -101,7 +101,7 @@ export const sessions = pgTable(
     expiresAt: integer('expires_at').notNull(),
   },
   (table) => [
-    index('sessions_account_id').on(table.accountId),
+    index('sessions_account_id').on(table.userId),
     // The idle end never lies behind the absolute one, so it alone decides when the row can go.
     index('sessions_idle_expires_at').on(table.idleExpiresAt),
   ],
@@ -114,10 +114,10 @@ export const interactions = pgTable(
     browserHash: text('browser_hash').notNull(),
     request: text('request').notNull(),
     /** JSON. */
-    halfSignIn: text('half_sign_in'),
+    pendingSecondFactor: text('half_sign_in'),
     challenge: text('challenge'),
     authenticatedSessionId: text('authenticated_session_id'),
-    accountChosen: bool('account_chosen').notNull(),
+    userChosen: bool('account_chosen').notNull(),
     createdAt: integer('created_at').notNull(),
     expiresAt: integer('expires_at').notNull(),
   },
@@ -127,13 +127,13 @@ export const interactions = pgTable(
 export const consents = pgTable(
   'consents',
   {
-    accountId: text('account_id').notNull(),
+    userId: text('account_id').notNull(),
     clientId: text('client_id').notNull(),
     allowed: text('allowed').notNull(),
     grantedAt: integer('granted_at').notNull(),
   },
   (table) => [
-    primaryKey({ columns: [table.accountId, table.clientId] }),
+    primaryKey({ columns: [table.userId, table.clientId] }),
     index('consents_client_id').on(table.clientId),
   ],
 )
@@ -149,7 +149,7 @@ export const grants = pgTable(
     id: bytes('id').primaryKey(),
     secret: bytes('secret').notNull(),
     clientSeq: integer('client_seq').notNull(),
-    accountSeq: integer('account_seq').notNull(),
+    userSeq: integer('account_seq').notNull(),
     scope: text('scope').notNull(),
     resource: text('resource').notNull(),
     redirectUri: text('redirect_uri').notNull(),
@@ -173,7 +173,7 @@ export const grants = pgTable(
     revokedAt: integer('revoked_at'),
     revokedBy: text('revoked_by'),
   },
-  (table) => [index('grants_account_seq').on(table.accountSeq)],
+  (table) => [index('grants_account_seq').on(table.userSeq)],
 )
 
 export const revokedAccessTokens = pgTable(
@@ -212,7 +212,7 @@ export const throttles = pgTable(
 )
 
 /** A ring: the sweep keeps the last so many by their number. */
-export const refusals = pgTable('refusals', {
+export const rejections = pgTable('refusals', {
   seq: bigserial('seq', { mode: 'number' }).primaryKey(),
   id: text('id').notNull().unique('refusals_id'),
   at: integer('at').notNull(),
@@ -227,10 +227,10 @@ export const auditEvents = pgTable(
     seq: bigserial('seq', { mode: 'number' }).primaryKey(),
     at: integer('at').notNull(),
     name: text('name').$type<AuditEvent['name']>().notNull(),
-    accountId: text('account_id'),
+    userId: text('account_id'),
     clientId: text('client_id'),
     /** JSON of every other member. */
     facts: text('facts').notNull(),
   },
-  (table) => [index('audit_events_account_id').on(table.accountId, table.seq)],
+  (table) => [index('audit_events_account_id').on(table.userId, table.seq)],
 )

@@ -30,7 +30,7 @@ import {
   keys,
   oneTimeLinks,
   passkeys,
-  refusals,
+  rejections,
   revokedAccessTokens,
   secondFactors,
   sessions,
@@ -57,22 +57,22 @@ export function prepareLoads(db: NodePgDatabase, purpose: 'find' | 'transact') {
     return query.prepare(`${purpose}_${name}`)
   }
   const is = (column: PgColumn) => eq(column, value('key'))
-  const isConsent = and(eq(consents.accountId, value('accountId')), eq(consents.clientId, value('clientId')))
+  const isConsent = and(eq(consents.userId, value('userId')), eq(consents.clientId, value('clientId')))
   const byLogin = db
     .select()
     .from(accounts)
     .where(or(is(accounts.username), is(accounts.email)))
   return {
     client: ready('client', clients, db.select().from(clients).where(is(clients.id))),
-    account: ready('account', accounts, db.select().from(accounts).where(is(accounts.id))),
+    user: ready('user', accounts, db.select().from(accounts).where(is(accounts.id))),
     // A user name goes before an equal e-mail address of somebody else.
-    accountByLogin: ready('login', accounts, byLogin.orderBy(desc(is(accounts.username))).limit(1)),
+    userByLogin: ready('login', accounts, byLogin.orderBy(desc(is(accounts.username))).limit(1)),
     session: ready('session', sessions, db.select().from(sessions).where(is(sessions.id))),
     passkey: ready('passkey', passkeys, db.select().from(passkeys).where(is(passkeys.id))),
     secondFactor: ready(
       'second_factor',
       secondFactors,
-      db.select().from(secondFactors).where(is(secondFactors.accountId)),
+      db.select().from(secondFactors).where(is(secondFactors.userId)),
     ),
     link: ready('link', oneTimeLinks, db.select().from(oneTimeLinks).where(is(oneTimeLinks.id))),
     interaction: ready(
@@ -91,7 +91,7 @@ export function prepareLoads(db: NodePgDatabase, purpose: 'find' | 'transact') {
     throttle: ready('throttle', throttles, db.select().from(throttles).where(is(throttles.key))),
     key: ready('key', keys, db.select().from(keys).where(is(keys.id))),
     keyRing: ready('key_ring', keys, db.select().from(keys).orderBy(asc(keys.createdAt), asc(keys.id))),
-    refusal: ready('refusal', refusals, db.select().from(refusals).where(is(refusals.id))),
+    rejection: ready('rejection', rejections, db.select().from(rejections).where(is(rejections.id))),
   }
 }
 
@@ -103,30 +103,30 @@ function revokedToken(): SQL<string | null> {
 
 /** Grants with the ids of their client and their person; without them they are not found. */
 function selectGrants<F extends Record<string, SQL>>(db: NodePgDatabase, more: F = {} as F) {
-  const { clientSeq, accountSeq, ...grantColumns } = getTableColumns(grants)
+  const { clientSeq, userSeq, ...grantColumns } = getTableColumns(grants)
   return db
     .select({
       ...grantColumns,
       clientId: clients.id,
-      accountId: accounts.id,
+      userId: accounts.id,
       userLockedAt: accounts.lockedAt,
       ...more,
     })
     .from(grants)
     .innerJoin(clients, eq(clients.seq, clientSeq))
-    .innerJoin(accounts, eq(accounts.seq, accountSeq))
+    .innerJoin(accounts, eq(accounts.seq, userSeq))
 }
 
 /** The lists, prepared on this connection. */
 export function prepareLists(db: NodePgDatabase) {
   // By person as a statement of its own: only so can it use their index.
-  const audit = (ofPerson: SQL) =>
+  const audit = (ofUser: SQL) =>
     db
       .select()
       .from(auditEvents)
       .where(
         and(
-          ofPerson,
+          ofUser,
           gte(auditEvents.at, value('since')),
           letThrough(auditEvents.name, 'name'),
           letThrough(auditEvents.clientId, 'clientId'),
@@ -136,14 +136,14 @@ export function prepareLists(db: NodePgDatabase) {
       .limit(value('limit'))
   return {
     client: db.select().from(clients).orderBy(asc(clients.issuedAt), asc(clients.id)).prepare('list_client'),
-    account: db
+    user: db
       .select()
       .from(accounts)
       .orderBy(asc(accounts.createdAt), asc(accounts.id))
       .prepare('list_account'),
     somebody: db.select({ id: accounts.id }).from(accounts).limit(1).prepare('list_somebody'),
     // The condition of the index, word for word: nobody else is looked at.
-    seededPeople: db
+    seededUsers: db
       .select({ username: accounts.username })
       .from(accounts)
       .where(sql`seeded`)
@@ -152,33 +152,33 @@ export function prepareLists(db: NodePgDatabase) {
     key: db.select().from(keys).orderBy(asc(keys.createdAt), asc(keys.id)).prepare('list_key'),
     // By the numbers of the first and the last: nothing is counted.
     refusalsKept: db
-      .select({ count: sql<number>`(select max(seq) from ${refusals}) - ${refusals.seq} + 1` })
-      .from(refusals)
-      .orderBy(asc(refusals.seq))
+      .select({ count: sql<number>`(select max(seq) from ${rejections}) - ${rejections.seq} + 1` })
+      .from(rejections)
+      .orderBy(asc(rejections.seq))
       .limit(1)
       .prepare('list_refusals_kept'),
-    audit: audit(letThrough(auditEvents.accountId, 'accountId')).prepare('list_audit'),
-    auditOf: audit(eq(auditEvents.accountId, value('accountId'))).prepare('list_audit_of'),
+    audit: audit(letThrough(auditEvents.userId, 'userId')).prepare('list_audit'),
+    auditOf: audit(eq(auditEvents.userId, value('userId'))).prepare('list_audit_of'),
     sessionsOf: db
       .select()
       .from(sessions)
-      .where(eq(sessions.accountId, value('accountId')))
+      .where(eq(sessions.userId, value('userId')))
       .orderBy(asc(sessions.createdAt), asc(sessions.id))
       .prepare('list_sessions_of'),
     passkeysOf: db
       .select()
       .from(passkeys)
-      .where(eq(passkeys.accountId, value('accountId')))
+      .where(eq(passkeys.userId, value('userId')))
       .orderBy(asc(passkeys.createdAt), asc(passkeys.id))
       .prepare('list_passkeys_of'),
     consentsOf: db
       .select()
       .from(consents)
-      .where(eq(consents.accountId, value('accountId')))
+      .where(eq(consents.userId, value('userId')))
       .orderBy(asc(consents.grantedAt), asc(consents.clientId))
       .prepare('list_consents_of'),
     grantsOf: selectGrants(db)
-      .where(eq(accounts.id, value('accountId')))
+      .where(eq(accounts.id, value('userId')))
       .orderBy(asc(grants.id))
       .prepare('list_grants_of'),
   }
@@ -195,7 +195,7 @@ export function prepareWrites(db: NodePgDatabase): Readonly<Record<WriteStatemen
   const remove = (table: PgTable, column: PgColumn, name: string) =>
     db.delete(table).where(eq(column, value(name)))
   const living = and(eq(grants.id, value('id')), isNull(grants.revokedAt))
-  const livingOf = and(eq(grants.accountSeq, seqOf(accounts, 'accountId')), isNull(grants.revokedAt))
+  const livingOf = and(eq(grants.userSeq, seqOf(accounts, 'userId')), isNull(grants.revokedAt))
   const setting = (name: string) => sql`${value(name)}`
   const next = {
     seq: sql`${grants.seq} + 1`,
@@ -217,29 +217,29 @@ export function prepareWrites(db: NodePgDatabase): Readonly<Record<WriteStatemen
       .where(eq(clients.id, value('id'))),
     deleteClientRow: remove(clients, clients.id, 'id'),
     deleteConsentsOfClient: remove(consents, consents.clientId, 'clientId'),
-    insertAccount: insert(accounts),
-    updateAccount: update(accounts, accounts.id),
-    deleteAccountRow: remove(accounts, accounts.id, 'id'),
-    deleteConsentsOf: remove(consents, consents.accountId, 'accountId'),
+    insertUser: insert(accounts),
+    updateUser: update(accounts, accounts.id),
+    deleteUserRow: remove(accounts, accounts.id, 'id'),
+    deleteConsentsOf: remove(consents, consents.userId, 'userId'),
     deleteConsent: db
       .delete(consents)
-      .where(and(eq(consents.accountId, value('accountId')), eq(consents.clientId, value('clientId')))),
+      .where(and(eq(consents.userId, value('userId')), eq(consents.clientId, value('clientId')))),
     insertPasskey: insert(passkeys),
     updatePasskey: update(passkeys, passkeys.id),
     deletePasskey: remove(passkeys, passkeys.id, 'id'),
-    deletePasskeysOf: remove(passkeys, passkeys.accountId, 'accountId'),
+    deletePasskeysOf: remove(passkeys, passkeys.userId, 'userId'),
     putSecondFactor: insert(secondFactors).onConflictDoUpdate({
-      target: secondFactors.accountId,
+      target: secondFactors.userId,
       set: settings(secondFactors),
     }),
-    deleteSecondFactor: remove(secondFactors, secondFactors.accountId, 'accountId'),
+    deleteSecondFactor: remove(secondFactors, secondFactors.userId, 'userId'),
     insertLink: insert(oneTimeLinks),
     deleteLink: remove(oneTimeLinks, oneTimeLinks.id, 'id'),
     deleteLinksOf: db
       .delete(oneTimeLinks)
       .where(
         and(
-          eq(oneTimeLinks.accountId, value('accountId')),
+          eq(oneTimeLinks.userId, value('userId')),
           ne(oneTimeLinks.purpose, value('except')),
           sql`${oneTimeLinks.purpose} = coalesce(nullif(cast(${value('only')} as text), ''), ${oneTimeLinks.purpose})`,
         ),
@@ -257,12 +257,12 @@ export function prepareWrites(db: NodePgDatabase): Readonly<Record<WriteStatemen
     deleteSession: remove(sessions, sessions.id, 'id'),
     deleteSessionsOf: db
       .delete(sessions)
-      .where(and(eq(sessions.accountId, value('accountId')), ne(sessions.id, value('except')))),
+      .where(and(eq(sessions.userId, value('userId')), ne(sessions.id, value('except')))),
     insertInteraction: insert(interactions),
     updateInteraction: update(interactions, interactions.id),
     deleteInteraction: remove(interactions, interactions.id, 'id'),
     putConsent: insert(consents).onConflictDoUpdate({
-      target: [consents.accountId, consents.clientId],
+      target: [consents.userId, consents.clientId],
       set: settings(consents),
     }),
     insertGrant: { prepare: (name) => preparedInsertOfGrant(db, name) },
@@ -289,7 +289,7 @@ export function prepareWrites(db: NodePgDatabase): Readonly<Record<WriteStatemen
     deleteKey: remove(keys, keys.id, 'id'),
     putThrottle: insert(throttles).onConflictDoUpdate({ target: throttles.key, set: settings(throttles) }),
     deleteThrottle: remove(throttles, throttles.key, 'key'),
-    insertRefusal: insert(refusals),
+    insertRejection: insert(rejections),
     insertAuditEvent: insert(auditEvents),
   }
   const prepared = Object.entries(statements).map(([name, statement]) => [name, statement.prepare(name)])
@@ -310,14 +310,14 @@ function preparedInsertOfGrant(db: NodePgDatabase, name: string, basis?: 'sessio
   const prepareOwners = () => {
     if (basis === undefined) {
       return db
-        .select({ clientSeq, accountSeq: numberOf(accounts, 'accountId') })
+        .select({ clientSeq, userSeq: numberOf(accounts, 'userId') })
         .from(sql`(values (1)) as one`)
         .prepare('owners_of_grant')
     }
-    const isSession = and(eq(sessions.id, value('sessionId')), eq(sessions.accountId, accounts.id))
-    const isUser = and(eq(accounts.id, value('accountId')), isNull(accounts.lockedAt))
+    const isSession = and(eq(sessions.id, value('sessionId')), eq(sessions.userId, accounts.id))
+    const isUser = and(eq(accounts.id, value('userId')), isNull(accounts.lockedAt))
     const signedIn = db
-      .select({ clientSeq, accountSeq: accounts.seq })
+      .select({ clientSeq, userSeq: accounts.seq })
       .from(accounts)
       .innerJoin(sessions, isSession)
     if (basis === 'session')
@@ -326,7 +326,7 @@ function preparedInsertOfGrant(db: NodePgDatabase, name: string, basis?: 'sessio
         .for('share', { of: [accounts, sessions] })
         .prepare('session_of_grant')
     const isConsent = and(
-      eq(consents.accountId, accounts.id),
+      eq(consents.userId, accounts.id),
       eq(consents.clientId, value('clientId')),
       eq(consents.allowed, value('allowed')),
     )
@@ -370,9 +370,9 @@ export function prepareSweep(db: NodePgDatabase) {
     .where(sql`origin = 'registered' and used_at > issued_at and ${clients.usedAt} < ${value('since')}`)
     .limit(value('limit'))
   const oldest = db
-    .select({ seq: refusals.seq })
-    .from(refusals)
-    .where(sql`${refusals.seq} <= (select max(seq) from ${refusals}) - ${value('kept')}`)
+    .select({ seq: rejections.seq })
+    .from(rejections)
+    .where(sql`${rejections.seq} <= (select max(seq) from ${rejections}) - ${value('kept')}`)
     .limit(value('limit'))
   // Looks at the first rows only: they are the oldest, and there is no index on their time.
   const outdated = sql`${auditEvents.seq} in (select seq from
@@ -397,7 +397,7 @@ export function prepareSweep(db: NodePgDatabase) {
       .prepare('sweep_revoked'),
     unusedClients: db.delete(clients).where(inArray(clients.id, unused)).prepare('sweep_unused'),
     idleClients: db.delete(clients).where(inArray(clients.id, idle)).prepare('sweep_idle'),
-    refusals: db.delete(refusals).where(inArray(refusals.seq, oldest)).prepare('sweep_refusals'),
+    rejections: db.delete(rejections).where(inArray(rejections.seq, oldest)).prepare('sweep_refusals'),
     auditEvents: db.delete(auditEvents).where(outdated).prepare('sweep_audit'),
     sliceOfGrants: db
       .select({ id: grants.id, expiresAt: endOfGrant, revokedAt: grants.revokedAt })

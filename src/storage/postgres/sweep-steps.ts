@@ -22,7 +22,7 @@ export function sweepSteps(run: Run): SweepSteps {
       batch((of, { now }) => of.revokedAccessTokens.execute({ now: now - revocationGraceSeconds, limit })),
       batch((of, { clientsUnusedSince: since }) => of.unusedClients.execute({ since, limit })),
       batch((of, { clientsIdleSince: since }) => of.idleClients.execute({ since, limit })),
-      batch((of, { refusalsKept: kept }) => of.refusals.execute({ kept, limit })),
+      batch((of, { refusalsKept: kept }) => of.rejections.execute({ kept, limit })),
       batch((of, { auditedSince: since }) => of.auditEvents.execute({ since, limit })),
     ],
     slice: (after) => run((of) => of.sliceOfGrants.execute({ after, limit: grantsPerSlice })),

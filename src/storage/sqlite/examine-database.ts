@@ -70,13 +70,13 @@ function damageOf(client: Database.Database): readonly StoreFault[] {
 
 function recordsOf(
   client: Database.Database,
-): Pick<StoreFacts, 'keys' | 'seededPeople' | 'clientsWithoutPkce'> {
+): Pick<StoreFacts, 'keys' | 'seededUsers' | 'clientsWithoutPkce'> {
   const db = drizzle(client)
   const people = db.select({ username: accounts.username }).from(accounts).where(sql`seeded`).all()
   const weak = db.select({ id: clients.id }).from(clients).where(mayLeavePkceOut).all()
   return {
     keys: db.select().from(keys).orderBy(keys.createdAt, keys.id).all().map(toKey),
-    seededPeople: people.map(({ username }) => username),
+    seededUsers: people.map(({ username }) => username),
     clientsWithoutPkce: weak.map(({ id }) => id),
   }
 }

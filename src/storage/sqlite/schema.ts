@@ -54,7 +54,7 @@ export const passkeys = sqliteTable(
   'passkeys',
   {
     id: text('id').primaryKey(),
-    accountId: text('account_id').notNull(),
+    userId: text('account_id').notNull(),
     publicKey: bytes('public_key').notNull(),
     counter: integer('counter').notNull(),
     transports: text('transports').notNull(),
@@ -63,11 +63,11 @@ export const passkeys = sqliteTable(
     createdAt: integer('created_at').notNull(),
     usedAt: integer('used_at').notNull(),
   },
-  (table) => [index('passkeys_account_id').on(table.accountId)],
+  (table) => [index('passkeys_account_id').on(table.userId)],
 )
 
 export const secondFactors = sqliteTable('second_factors', {
-  accountId: text('account_id').primaryKey(),
+  userId: text('account_id').primaryKey(),
   sealedSecret: text('sealed_secret').notNull(),
   confirmedAt: integer('confirmed_at'),
   usedStep: integer('used_step'),
@@ -80,13 +80,13 @@ export const oneTimeLinks = sqliteTable(
   {
     id: text('id').primaryKey(),
     purpose: text('purpose').$type<OneTimeLink['purpose']>().notNull(),
-    accountId: text('account_id'),
+    userId: text('account_id'),
     email: text('email'),
     createdAt: integer('created_at').notNull(),
     expiresAt: integer('expires_at').notNull(),
   },
   (table) => [
-    index('one_time_links_account_id').on(table.accountId),
+    index('one_time_links_account_id').on(table.userId),
     index('one_time_links_expires_at').on(table.expiresAt),
   ],
 )
@@ -95,7 +95,7 @@ export const sessions = sqliteTable(
   'sessions',
   {
     id: text('id').primaryKey(),
-    accountId: text('account_id').notNull(),
+    userId: text('account_id').notNull(),
     authenticatedAt: integer('authenticated_at').notNull(),
     methods: text('methods').notNull(),
     browser: text('browser'),
@@ -105,7 +105,7 @@ export const sessions = sqliteTable(
     expiresAt: integer('expires_at').notNull(),
   },
   (table) => [
-    index('sessions_account_id').on(table.accountId),
+    index('sessions_account_id').on(table.userId),
     // The idle end never lies behind the absolute one, so it alone decides when the row can go.
     index('sessions_idle_expires_at').on(table.idleExpiresAt),
   ],
@@ -118,10 +118,10 @@ export const interactions = sqliteTable(
     browserHash: text('browser_hash').notNull(),
     request: text('request').notNull(),
     /** JSON. */
-    halfSignIn: text('half_sign_in'),
+    pendingSecondFactor: text('half_sign_in'),
     challenge: text('challenge'),
     authenticatedSessionId: text('authenticated_session_id'),
-    accountChosen: bool('account_chosen').notNull(),
+    userChosen: bool('account_chosen').notNull(),
     createdAt: integer('created_at').notNull(),
     expiresAt: integer('expires_at').notNull(),
   },
@@ -131,13 +131,13 @@ export const interactions = sqliteTable(
 export const consents = sqliteTable(
   'consents',
   {
-    accountId: text('account_id').notNull(),
+    userId: text('account_id').notNull(),
     clientId: text('client_id').notNull(),
     allowed: text('allowed').notNull(),
     grantedAt: integer('granted_at').notNull(),
   },
   (table) => [
-    primaryKey({ columns: [table.accountId, table.clientId] }),
+    primaryKey({ columns: [table.userId, table.clientId] }),
     index('consents_client_id').on(table.clientId),
   ],
 )
@@ -153,7 +153,7 @@ export const grants = sqliteTable(
     id: bytes('id').primaryKey(),
     secret: bytes('secret').notNull(),
     clientSeq: integer('client_seq').notNull(),
-    accountSeq: integer('account_seq').notNull(),
+    userSeq: integer('account_seq').notNull(),
     scope: text('scope').notNull(),
     resource: text('resource').notNull(),
     redirectUri: text('redirect_uri').notNull(),
@@ -177,7 +177,7 @@ export const grants = sqliteTable(
     revokedAt: integer('revoked_at'),
     revokedBy: text('revoked_by'),
   },
-  (table) => [index('grants_account_seq').on(table.accountSeq)],
+  (table) => [index('grants_account_seq').on(table.userSeq)],
 )
 
 export const revokedAccessTokens = sqliteTable(
@@ -216,7 +216,7 @@ export const throttles = sqliteTable(
 )
 
 /** A ring: the sweep keeps the last so many by their number. */
-export const refusals = sqliteTable('refusals', {
+export const rejections = sqliteTable('refusals', {
   seq: integer('seq').primaryKey(),
   id: text('id').notNull().unique('refusals_id'),
   at: integer('at').notNull(),
@@ -231,10 +231,10 @@ export const auditEvents = sqliteTable(
     seq: integer('seq').primaryKey(),
     at: integer('at').notNull(),
     name: text('name').$type<AuditEvent['name']>().notNull(),
-    accountId: text('account_id'),
+    userId: text('account_id'),
     clientId: text('client_id'),
     /** JSON of every other member. */
     facts: text('facts').notNull(),
   },
-  (table) => [index('audit_events_account_id').on(table.accountId, table.seq)],
+  (table) => [index('audit_events_account_id').on(table.userId, table.seq)],
 )

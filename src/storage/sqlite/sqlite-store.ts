@@ -7,7 +7,6 @@ import {
   grantKey,
   grantOfTokenValues,
   throttleKey,
-  toAccount,
   toAuditEvent,
   toClient,
   toConsent,
@@ -17,10 +16,11 @@ import {
   toKey,
   toLink,
   toPasskey,
-  toRefusal,
+  toRejection,
   toSecondFactor,
   toSession,
   toThrottle,
+  toUser,
 } from '../rows.ts'
 import { stepsOf } from '../steps.ts'
 import {
@@ -33,16 +33,16 @@ import {
   StoreUnavailable,
 } from '../store.ts'
 import { sweepBy } from '../sweep.ts'
+import { type BatchedReads, batchedReads } from './batched-reads.ts'
 import { checkpoints } from './checkpoints.ts'
 import { readContents, writeContents } from './contents.ts'
 import { GroupCommit, type Outcome } from './group-commit.ts'
 import { openDatabase } from './open-database.ts'
-import { type ReadTurns, readTurns } from './read-turns.ts'
 import { prepareReads, prepareWrites } from './statements.ts'
 import { sweepSteps } from './sweep-steps.ts'
 
 type Loads = { readonly [K in RecordKind]: (key: string) => Records[K] | undefined }
-type OwnLists = { readonly [K in OwnedKind]: (accountId: string) => readonly Records[K][] }
+type OwnLists = { readonly [K in OwnedKind]: (userId: string) => readonly Records[K][] }
 type Lists = { readonly [K in ListableKind]: () => readonly Records[K][] }
 
 /** The store in one SQLite file (or `:memory:`), written to by this connection in group commits. */
@@ -56,7 +56,7 @@ export async function openSqliteStore(file: string): Promise<Store> {
   const apply = applier(prepareWrites(db))
   const clients = remembering(load.client)
   const find: Loads = { ...load, client: clients.load }
-  const turns = readTurns(client, clients.forget)
+  const turns = batchedReads(client, clients.forget)
   const commits = new GroupCommit(transactionsOf(client, turns), checkpoints(client, turns.end))
 
   /** A read outside the batches: it sees what is committed, and nothing waits for it. */
@@ -74,14 +74,14 @@ export async function openSqliteStore(file: string): Promise<Store> {
   return {
     find: (kind, key) => read(() => find[kind](key)),
     list: (kind) => read(() => lists[kind]()),
-    listOf: (kind, accountId) => read(() => ownLists[kind](accountId)),
+    listOf: (kind, userId) => read(() => ownLists[kind](userId)),
     transact: (kind, key, decide) =>
       commits.submit(() => {
         const record = load[kind](key)
         const decision = attempt(() => decide(record))
         if ('rejection' in decision) return decision
         apply(decision.result.writes)
-        return 'refusal' in decision.result ? { rejection: decision.result.refusal } : decision.result
+        return 'rejection' in decision.result ? { rejection: decision.result.rejection } : decision.result
       }),
     write: (...writes) => commits.submit(() => ({ result: apply(writes) })),
     activity: () =>
@@ -92,13 +92,13 @@ export async function openSqliteStore(file: string): Promise<Store> {
     population: () =>
       read(() => ({
         isEmpty: reads.somebody.get() === undefined,
-        seeded: reads.seededPeople.all().map(({ username }) => username),
+        seeded: reads.seededUsers.all().map(({ username }) => username),
       })),
     contents: () => read(() => readContents(client)),
     replace: (contents) => commits.submit(() => ({ result: writeContents(client, contents) })),
     audit: (filter) =>
       read(() => {
-        const statement = filter.accountId === undefined ? reads.audit : reads.auditOf
+        const statement = filter.userId === undefined ? reads.audit : reads.auditOf
         return statement.all(auditFilterRow(filter)).map(toAuditEvent).reverse()
       }),
     sweep: (bounds) => sweep.run(bounds),
@@ -137,17 +137,17 @@ function attempt<T>(work: () => T): Outcome<T> {
 function loadsOf(reads: ReturnType<typeof prepareReads>): Loads {
   return {
     client: (key) => mapped(reads.client.get({ key }), toClient),
-    account: (key) => mapped(reads.account.get({ key }), toAccount),
-    accountByLogin: (key) => mapped(reads.accountByLogin.get({ key }), toAccount),
-    accountCredentials: (key) => {
-      const account = mapped(reads.account.get({ key }), toAccount)
-      if (account === undefined) return undefined
+    user: (key) => mapped(reads.user.get({ key }), toUser),
+    userByLogin: (key) => mapped(reads.userByLogin.get({ key }), toUser),
+    userCredentials: (key) => {
+      const user = mapped(reads.user.get({ key }), toUser)
+      if (user === undefined) return undefined
       const secondFactor = mapped(reads.secondFactor.get({ key }), toSecondFactor)
       return {
-        account,
-        passkeys: reads.passkeysOf.all({ accountId: key }).map(toPasskey),
+        user,
+        passkeys: reads.passkeysOf.all({ userId: key }).map(toPasskey),
         ...(secondFactor !== undefined && { secondFactor }),
-        sessions: reads.sessionsOf.all({ accountId: key }).map(toSession),
+        sessions: reads.sessionsOf.all({ userId: key }).map(toSession),
       }
     },
     session: (key) => mapped(reads.session.get({ key }), toSession),
@@ -167,24 +167,24 @@ function loadsOf(reads: ReturnType<typeof prepareReads>): Loads {
     throttle: (key) => mapped(reads.throttle.get({ key: throttleKey(key) }), toThrottle),
     key: (key) => mapped(reads.key.get({ key }), toKey),
     keyRing: () => reads.keys.all().map(toKey),
-    refusal: (key) => mapped(reads.refusal.get({ key }), toRefusal),
+    rejection: (key) => mapped(reads.rejection.get({ key }), toRejection),
   }
 }
 
 function listsOf(reads: ReturnType<typeof prepareReads>): Lists {
   return {
     client: () => reads.clients.all().map(toClient),
-    account: () => reads.accounts.all().map(toAccount),
+    user: () => reads.accounts.all().map(toUser),
     key: () => reads.keys.all().map(toKey),
   }
 }
 
 function ownListsOf(reads: ReturnType<typeof prepareReads>): OwnLists {
   return {
-    session: (accountId) => reads.sessionsOf.all({ accountId }).map(toSession),
-    passkey: (accountId) => reads.passkeysOf.all({ accountId }).map(toPasskey),
-    consent: (accountId) => reads.consentsOf.all({ accountId }).map(toConsent),
-    grant: (accountId) => reads.grantsOf.all({ accountId }).flatMap((row) => toGrant(row) ?? []),
+    session: (userId) => reads.sessionsOf.all({ userId }).map(toSession),
+    passkey: (userId) => reads.passkeysOf.all({ userId }).map(toPasskey),
+    consent: (userId) => reads.consentsOf.all({ userId }).map(toConsent),
+    grant: (userId) => reads.grantsOf.all({ userId }).flatMap((row) => toGrant(row) ?? []),
   }
 }
 
@@ -201,7 +201,7 @@ function applier(statements: ReturnType<typeof prepareWrites>): (writes: readonl
   }
 }
 
-function transactionsOf(client: Database.Database, turns: ReadTurns) {
+function transactionsOf(client: Database.Database, turns: BatchedReads) {
   const [begin, commit, rollback] = ['begin immediate', 'commit', 'rollback'].map((text) =>
     client.prepare(text),
   )

@@ -32,7 +32,7 @@ import {
   keys,
   oneTimeLinks,
   passkeys,
-  refusals,
+  rejections,
   revokedAccessTokens,
   secondFactors,
   sessions,
@@ -44,17 +44,15 @@ const value = sql.placeholder
 /** Every read, prepared: building a query costs twenty times what running it does. */
 export function prepareReads(db: Connected) {
   const { id: clientId } = clients
-  const { clientSeq, accountSeq, ...grantColumns } = getTableColumns(grants)
+  const { clientSeq, userSeq, ...grantColumns } = getTableColumns(grants)
   // Not by `inner join`: that measured 29 µs where this takes 7. They are NULL when their row is gone.
   const found = {
     ...grantColumns,
     clientId: sql<string | null>`(select ${clients.id} from ${clients} where ${clients.seq} = ${clientSeq})`,
-    accountId: sql<
-      string | null
-    >`(select ${accounts.id} from ${accounts} where ${accounts.seq} = ${accountSeq})`,
+    userId: sql<string | null>`(select ${accounts.id} from ${accounts} where ${accounts.seq} = ${userSeq})`,
     userLockedAt: sql<
       number | null
-    >`(select ${accounts.lockedAt} from ${accounts} where ${accounts.seq} = ${accountSeq})`,
+    >`(select ${accounts.lockedAt} from ${accounts} where ${accounts.seq} = ${userSeq})`,
   }
   // Of the one token alone: a client may revoke thousands of a grant. And no `now`: the id of an expired token does no
   // harm until it is swept.
@@ -63,21 +61,21 @@ export function prepareReads(db: Connected) {
   const find = <T extends SQLiteTable>(table: T, where: SQL | undefined) =>
     compileFinder(db, getTableColumns(table), table, where)
   const byLogin = or(eq(accounts.username, value('key')), eq(accounts.email, value('key')))
-  const of = <T extends SQLiteTable>(table: T, accountId: SQLiteColumn, ...order: readonly SQLiteColumn[]) =>
+  const of = <T extends SQLiteTable>(table: T, userId: SQLiteColumn, ...order: readonly SQLiteColumn[]) =>
     db
       .select()
       .from(table)
-      .where(eq(accountId, value('accountId')))
+      .where(eq(userId, value('userId')))
       .orderBy(...order.map((column) => asc(column)))
       .prepare()
   // By person as a statement of its own: only so can it use their index.
-  const audit = (ofPerson: SQL) =>
+  const audit = (ofUser: SQL) =>
     db
       .select()
       .from(auditEvents)
       .where(
         and(
-          ofPerson,
+          ofUser,
           gte(auditEvents.at, value('since')),
           letThrough(auditEvents.name, 'name'),
           letThrough(auditEvents.clientId, 'clientId'),
@@ -89,18 +87,18 @@ export function prepareReads(db: Connected) {
   return {
     client: find(clients, eq(clientId, value('key'))),
     clients: db.select().from(clients).orderBy(asc(clients.issuedAt), asc(clientId)).prepare(),
-    account: find(accounts, eq(accounts.id, value('key'))),
+    user: find(accounts, eq(accounts.id, value('key'))),
     accounts: db.select().from(accounts).orderBy(asc(accounts.createdAt), asc(accounts.id)).prepare(),
     somebody: db.select({ id: accounts.id }).from(accounts).limit(1).prepare(),
     // The condition of the index, word for word: nobody else is looked at.
-    seededPeople: db
+    seededUsers: db
       .select({ username: accounts.username })
       .from(accounts)
       .where(sql`seeded`)
       .orderBy(asc(accounts.username))
       .prepare(),
     // A user name goes before an equal e-mail address of somebody else.
-    accountByLogin: db
+    userByLogin: db
       .select()
       .from(accounts)
       .where(byLogin)
@@ -108,38 +106,38 @@ export function prepareReads(db: Connected) {
       .limit(1)
       .prepare(),
     session: find(sessions, eq(sessions.id, value('key'))),
-    sessionsOf: of(sessions, sessions.accountId, sessions.createdAt, sessions.id),
+    sessionsOf: of(sessions, sessions.userId, sessions.createdAt, sessions.id),
     passkey: find(passkeys, eq(passkeys.id, value('key'))),
-    passkeysOf: of(passkeys, passkeys.accountId, passkeys.createdAt, passkeys.id),
-    secondFactor: find(secondFactors, eq(secondFactors.accountId, value('key'))),
+    passkeysOf: of(passkeys, passkeys.userId, passkeys.createdAt, passkeys.id),
+    secondFactor: find(secondFactors, eq(secondFactors.userId, value('key'))),
     link: find(oneTimeLinks, eq(oneTimeLinks.id, value('key'))),
     interaction: find(interactions, eq(interactions.id, value('key'))),
     consent: find(
       consents,
-      and(eq(consents.accountId, value('accountId')), eq(consents.clientId, value('clientId'))),
+      and(eq(consents.userId, value('userId')), eq(consents.clientId, value('clientId'))),
     ),
-    consentsOf: of(consents, consents.accountId, consents.grantedAt, consents.clientId),
+    consentsOf: of(consents, consents.userId, consents.grantedAt, consents.clientId),
     grant: compileFinder(db, found, grants, eq(grants.id, value('key'))),
     grantOfToken: compileFinder(db, { ...found, revokedToken }, grants, eq(grants.id, value('key'))),
     grantsOf: db
       .select(found)
       .from(grants)
-      .where(eq(accountSeq, seqOf(accounts, 'accountId')))
+      .where(eq(userSeq, seqOf(accounts, 'userId')))
       .orderBy(asc(grants.id))
       .prepare(),
     throttle: find(throttles, eq(throttles.key, value('key'))),
     key: find(keys, eq(keys.id, value('key'))),
-    refusal: find(refusals, eq(refusals.id, value('key'))),
+    rejection: find(rejections, eq(rejections.id, value('key'))),
     keys: db.select().from(keys).orderBy(asc(keys.createdAt), asc(keys.id)).prepare(),
     // By the numbers of the first and the last: nothing is counted.
     refusalsKept: db
-      .select({ count: sql<number>`(select max(seq) from ${refusals}) - ${refusals.seq} + 1` })
-      .from(refusals)
-      .orderBy(asc(refusals.seq))
+      .select({ count: sql<number>`(select max(seq) from ${rejections}) - ${rejections.seq} + 1` })
+      .from(rejections)
+      .orderBy(asc(rejections.seq))
       .limit(1)
       .prepare(),
-    audit: audit(letThrough(auditEvents.accountId, 'accountId')),
-    auditOf: audit(eq(auditEvents.accountId, value('accountId'))),
+    audit: audit(letThrough(auditEvents.userId, 'userId')),
+    auditOf: audit(eq(auditEvents.userId, value('userId'))),
   }
 }
 
@@ -154,7 +152,7 @@ export function prepareWrites(db: Connected): Readonly<Record<WriteStatement, Ch
   const remove = (table: SQLiteTable, column: SQLiteColumn, name: string) =>
     db.delete(table).where(eq(column, value(name)))
   const living = and(eq(grants.id, value('id')), isNull(grants.revokedAt))
-  const livingOf = and(eq(grants.accountSeq, seqOf(accounts, 'accountId')), isNull(grants.revokedAt))
+  const livingOf = and(eq(grants.userSeq, seqOf(accounts, 'userId')), isNull(grants.revokedAt))
   const next = {
     seq: sql`${grants.seq} + 1`,
     rotatedAt: sql`${value('at')}`,
@@ -175,29 +173,29 @@ export function prepareWrites(db: Connected): Readonly<Record<WriteStatement, Ch
       .where(eq(clients.id, value('id'))),
     deleteClientRow: remove(clients, clients.id, 'id'),
     deleteConsentsOfClient: remove(consents, consents.clientId, 'clientId'),
-    insertAccount: insert(accounts),
-    updateAccount: update(accounts, accounts.id),
-    deleteAccountRow: remove(accounts, accounts.id, 'id'),
-    deleteConsentsOf: remove(consents, consents.accountId, 'accountId'),
+    insertUser: insert(accounts),
+    updateUser: update(accounts, accounts.id),
+    deleteUserRow: remove(accounts, accounts.id, 'id'),
+    deleteConsentsOf: remove(consents, consents.userId, 'userId'),
     deleteConsent: db
       .delete(consents)
-      .where(and(eq(consents.accountId, value('accountId')), eq(consents.clientId, value('clientId')))),
+      .where(and(eq(consents.userId, value('userId')), eq(consents.clientId, value('clientId')))),
     insertPasskey: insert(passkeys),
     updatePasskey: update(passkeys, passkeys.id),
     deletePasskey: remove(passkeys, passkeys.id, 'id'),
-    deletePasskeysOf: remove(passkeys, passkeys.accountId, 'accountId'),
+    deletePasskeysOf: remove(passkeys, passkeys.userId, 'userId'),
     putSecondFactor: insert(secondFactors).onConflictDoUpdate({
-      target: secondFactors.accountId,
+      target: secondFactors.userId,
       set: settings(secondFactors),
     }),
-    deleteSecondFactor: remove(secondFactors, secondFactors.accountId, 'accountId'),
+    deleteSecondFactor: remove(secondFactors, secondFactors.userId, 'userId'),
     insertLink: insert(oneTimeLinks),
     deleteLink: remove(oneTimeLinks, oneTimeLinks.id, 'id'),
     deleteLinksOf: db
       .delete(oneTimeLinks)
       .where(
         and(
-          eq(oneTimeLinks.accountId, value('accountId')),
+          eq(oneTimeLinks.userId, value('userId')),
           ne(oneTimeLinks.purpose, value('except')),
           sql`${oneTimeLinks.purpose} = coalesce(nullif(${value('only')}, ''), ${oneTimeLinks.purpose})`,
         ),
@@ -215,23 +213,23 @@ export function prepareWrites(db: Connected): Readonly<Record<WriteStatement, Ch
     deleteSession: remove(sessions, sessions.id, 'id'),
     deleteSessionsOf: db
       .delete(sessions)
-      .where(and(eq(sessions.accountId, value('accountId')), ne(sessions.id, value('except')))),
+      .where(and(eq(sessions.userId, value('userId')), ne(sessions.id, value('except')))),
     insertInteraction: insert(interactions),
     updateInteraction: update(interactions, interactions.id),
     deleteInteraction: remove(interactions, interactions.id, 'id'),
     putConsent: insert(consents).onConflictDoUpdate({
-      target: [consents.accountId, consents.clientId],
+      target: [consents.userId, consents.clientId],
       set: settings(consents),
     }),
     insertGrant: db.insert(grants).values({
       ...row(grants),
       clientSeq: sql`coalesce(${seqOf(clients, 'clientId')}, 0)`,
-      accountSeq: sql`coalesce(${seqOf(accounts, 'accountId')}, 0)`,
+      userSeq: sql`coalesce(${seqOf(accounts, 'userId')}, 0)`,
     }),
     insertGrantOfSession: insertGrantWhere(db, isSignedIn),
     insertGrantOfConsent: insertGrantWhere(
       db,
-      sql`${isSignedIn} and exists (select 1 from ${consents} where ${consents.accountId} = ${value('accountId')}
+      sql`${isSignedIn} and exists (select 1 from ${consents} where ${consents.userId} = ${value('userId')}
         and ${consents.clientId} = ${value('clientId')} and ${consents.allowed} = ${value('allowed')})`,
     ),
     redeemGrant: db
@@ -255,7 +253,7 @@ export function prepareWrites(db: Connected): Readonly<Record<WriteStatement, Ch
     deleteKey: remove(keys, keys.id, 'id'),
     putThrottle: insert(throttles).onConflictDoUpdate({ target: throttles.key, set: settings(throttles) }),
     deleteThrottle: remove(throttles, throttles.key, 'key'),
-    insertRefusal: insert(refusals),
+    insertRejection: insert(rejections),
     insertAuditEvent: insert(auditEvents),
   }
   const changes = Object.entries(queries).map(([name, query]) => [name, compileChange(db, query)])
@@ -264,14 +262,14 @@ export function prepareWrites(db: Connected): Readonly<Record<WriteStatement, Ch
 
 /** The user is there and unlocked, and the session is theirs. */
 const isSignedIn = sql`exists (select 1 from ${accounts}, ${sessions}
-  where ${accounts.id} = ${value('accountId')} and ${accounts.lockedAt} is null
-    and ${sessions.id} = ${value('sessionId')} and ${sessions.accountId} = ${accounts.id})`
+  where ${accounts.id} = ${value('userId')} and ${accounts.lockedAt} is null
+    and ${sessions.id} = ${value('sessionId')} and ${sessions.userId} = ${accounts.id})`
 
 /** Inserts a grant only where the condition holds. */
 function insertGrantWhere(db: Connected, condition: SQL) {
   const numbers = new Map([
     ['clientSeq', seqOf(clients, 'clientId')],
-    ['accountSeq', seqOf(accounts, 'accountId')],
+    ['userSeq', seqOf(accounts, 'userId')],
   ])
   const values = Object.entries(getTableColumns(grants)).map(
     ([member, column]) => numbers.get(member) ?? sql`${sql.param(value(member), column)}`,
@@ -306,9 +304,9 @@ export function prepareSweep(db: BetterSQLite3Database) {
     .where(sql`origin = 'registered' and used_at > issued_at and ${clients.usedAt} < ${value('since')}`)
     .limit(value('limit'))
   const oldest = db
-    .select({ seq: refusals.seq })
-    .from(refusals)
-    .where(sql`${refusals.seq} <= (select max(seq) from ${refusals}) - ${value('kept')}`)
+    .select({ seq: rejections.seq })
+    .from(rejections)
+    .where(sql`${rejections.seq} <= (select max(seq) from ${rejections}) - ${value('kept')}`)
     .limit(value('limit'))
   // Looks at the first rows only: they are the oldest, and there is no index on their time.
   const outdated = sql`${auditEvents.seq} in (select seq from
@@ -329,7 +327,7 @@ export function prepareSweep(db: BetterSQLite3Database) {
       .prepare(),
     unusedClients: db.delete(clients).where(inArray(clients.id, unused)).prepare(),
     idleClients: db.delete(clients).where(inArray(clients.id, idle)).prepare(),
-    refusals: db.delete(refusals).where(inArray(refusals.seq, oldest)).prepare(),
+    rejections: db.delete(rejections).where(inArray(rejections.seq, oldest)).prepare(),
     auditEvents: db.delete(auditEvents).where(outdated).prepare(),
     sliceOfGrants: db
       .select({ id: grants.id, expiresAt: endOfGrant, revokedAt: grants.revokedAt })

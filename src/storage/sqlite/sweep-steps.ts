@@ -26,7 +26,7 @@ export function sweepSteps(db: BetterSQLite3Database, { read, submit }: Access):
       batch(({ now }) => statements.revokedAccessTokens.run({ now: now - revocationGraceSeconds, limit })),
       batch(({ clientsUnusedSince: since }) => statements.unusedClients.run({ since, limit })),
       batch(({ clientsIdleSince: since }) => statements.idleClients.run({ since, limit })),
-      batch(({ refusalsKept: kept }) => statements.refusals.run({ kept, limit })),
+      batch(({ refusalsKept: kept }) => statements.rejections.run({ kept, limit })),
       batch(({ auditedSince: since }) => statements.auditEvents.run({ since, limit })),
     ],
     slice: (after) => read(() => statements.sliceOfGrants.all({ after, limit: grantsPerSlice })),

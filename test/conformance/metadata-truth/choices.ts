@@ -2,16 +2,16 @@ import { createRemoteJWKSet, decodeProtectedHeader, jwtVerify } from 'jose'
 import type { Test } from 'tap'
 import { answerOf, redirectUri } from '../../helpers/flow.ts'
 import { type Landing, UserAgent } from '../../helpers/user-agent.ts'
-import { assertRefused, json } from '../../helpers/wire.ts'
+import { assertRejected, json } from '../../helpers/wire.ts'
 import type { Exercise, Promises } from './promise.ts'
 import {
   addressOf,
   approveAt,
   askAt,
   codeOf,
+  errorOf,
   newClient,
   redeemAt,
-  refusalOf,
   registerAt,
   requestUrl,
   type Subject,
@@ -78,9 +78,9 @@ const responseTypes: Promises[string] = {
     for (const type of ['token', 'id_token', 'code id_token', 'code token', 'none', 'x']) {
       t.notOk(listed.includes(type), type)
       const response = await askAt(subject, subject.client, { response_type: type, nonce: 'n' })
-      t.equal(refusalOf(response)['error'], 'unsupported_response_type', type)
+      t.equal(errorOf(response)['error'], 'unsupported_response_type', type)
       const registered = await registerAt(subject, { response_types: [type] })
-      await assertRefused(t, registered, 'invalid_client_metadata', 400, type)
+      await assertRejected(t, registered, 'invalid_client_metadata', 400, type)
     }
   },
 }
@@ -115,9 +115,9 @@ const grantTypes: Promises[string] = {
       t.notOk(listed.includes(type), type)
       const fields = { grant_type: type, username: 'alice', password: 'x', assertion: 'x', device_code: 'x' }
       const response = await send(subject, 'token_endpoint', subject.client, fields)
-      await assertRefused(t, response, 'unsupported_grant_type', 400, type)
+      await assertRejected(t, response, 'unsupported_grant_type', 400, type)
       const registered = await registerAt(subject, { grant_types: ['authorization_code', type] })
-      await assertRefused(t, registered, 'invalid_client_metadata', 400, type)
+      await assertRejected(t, registered, 'invalid_client_metadata', 400, type)
     }
   },
 }
@@ -127,7 +127,7 @@ const challengeMethods: Promises[string] = {
     S256: async (t, subject) => {
       const code = await codeOf(subject, subject.client, { code_challenge_method: 'S256' })
       const wrong = await redeemAt(subject, subject.client, code, { code_verifier: 'w'.repeat(43) })
-      await assertRefused(t, wrong, 'invalid_grant')
+      await assertRejected(t, wrong, 'invalid_grant')
       t.equal((await redeemAt(subject, subject.client, code)).status, 200)
     },
   },
@@ -136,7 +136,7 @@ const challengeMethods: Promises[string] = {
       const about = method ?? 'plain, which is what none means'
       t.notOk(method !== undefined && listed.includes(method), about)
       const response = await askAt(subject, subject.client, { code_challenge_method: method })
-      t.equal(refusalOf(response)['error'], 'invalid_request', about)
+      t.equal(errorOf(response)['error'], 'invalid_request', about)
     }
   },
 }
@@ -157,9 +157,9 @@ const prompts: Promises[string] = {
     none: async (t, subject) => {
       const nobody = new UserAgent(subject.server.origin)
       const silent = await askAt(subject, subject.client, { prompt: 'none' }, nobody)
-      t.equal(refusalOf(silent)['error'], 'login_required')
+      t.equal(errorOf(silent)['error'], 'login_required')
       const unasked = await askAt(subject, subject.client, { prompt: 'none' })
-      t.equal(refusalOf(unasked)['error'], 'consent_required')
+      t.equal(errorOf(unasked)['error'], 'consent_required')
       t.type(answerOf(await askAt(subject, subject.firstParty, { prompt: 'none' }))['code'], 'string')
     },
     login: showing('login', /name="password"/),
@@ -222,7 +222,11 @@ const subjects: Promises[string] = {
   },
   unlisted: async (t, subject, listed) => {
     t.notOk(listed.includes('pairwise'))
-    await assertRefused(t, await registerAt(subject, { subject_type: 'pairwise' }), 'invalid_client_metadata')
+    await assertRejected(
+      t,
+      await registerAt(subject, { subject_type: 'pairwise' }),
+      'invalid_client_metadata',
+    )
   },
 }
 
@@ -232,7 +236,7 @@ const notSupported =
   async (t, subject) => {
     for (const value of ['eyJhbGciOiJub25lIn0.e30.', 'https://client.example/request']) {
       const response = await askAt(subject, subject.client, { [parameter]: value })
-      t.equal(refusalOf(response)['error'], `${parameter}_not_supported`)
+      t.equal(errorOf(response)['error'], `${parameter}_not_supported`)
     }
   }
 
@@ -259,7 +263,7 @@ export const choicePromises: Promises = {
       for (const name of ['none', 'HS256', 'PS256', 'RS512', 'ES384']) {
         t.notOk(listed.includes(name), name)
         const response = await registerAt(subject, { id_token_signed_response_alg: name })
-        await assertRefused(t, response, 'invalid_client_metadata', 400, name)
+        await assertRejected(t, response, 'invalid_client_metadata', 400, name)
       }
     },
   },
@@ -275,7 +279,7 @@ export const choicePromises: Promises = {
 async function issAlways(t: Test, subject: Subject): Promise<void> {
   const { issuer: own } = subject.document
   t.equal((await approveAt(subject, subject.client))['iss'], own)
-  const refused = refusalOf(await askAt(subject, subject.client, { prompt: 'none' }))
+  const refused = errorOf(await askAt(subject, subject.client, { prompt: 'none' }))
   t.strictSame([refused['error'], refused['iss']], ['consent_required', own])
   const page = await askAt(subject, { ...subject.client, redirectUri: `${redirectUri}/other` })
   t.equal(page.headers.get('location'), null, 'and nothing goes where nobody is known')

@@ -2,7 +2,7 @@ import { createRemoteJWKSet, jwtVerify } from 'jose'
 import type { Test } from 'tap'
 import { redirectUri, type TestClient } from '../../helpers/flow.ts'
 import { UserAgent } from '../../helpers/user-agent.ts'
-import { assertRefused, json } from '../../helpers/wire.ts'
+import { assertRejected, json } from '../../helpers/wire.ts'
 import type { Exercise, Promises } from './promise.ts'
 import {
   addressOf,
@@ -54,7 +54,7 @@ const token: Exercise<unknown> = async (t, subject, url) => {
   t.equal(response.status, 200)
   t.equal(response.headers.get('cache-control'), 'no-store')
   t.match(await json(response), { access_token: String, token_type: 'Bearer', expires_in: Number })
-  await assertRefused(t, await redeemAt(subject, subject.client, 'no code'), 'invalid_grant')
+  await assertRejected(t, await redeemAt(subject, subject.client, 'no code'), 'invalid_grant')
   await refusesMethod(t, subject, url, 'GET', 'POST')
 }
 
@@ -63,7 +63,7 @@ const registration: Exercise<unknown> = async (t, subject, url) => {
   t.equal(response.status, 201)
   t.match(await json(response), { client_id: String, redirect_uris: [redirectUri] })
   const https = await registerAt(subject, { redirect_uris: ['https://app.example/cb'] })
-  await assertRefused(t, https, 'invalid_redirect_uri')
+  await assertRejected(t, https, 'invalid_redirect_uri')
   await refusesMethod(t, subject, url, 'GET', 'POST')
 }
 
@@ -129,7 +129,7 @@ const endSession: Exercise<unknown> = async (t, subject, url) => {
 
 /** Authentication at one endpoint by one method: the right way is let in, and every other way is not. */
 const methodsAt = (endpoint: string, use: (t: Test, subject: Subject, of: TestClient) => Promise<void>) => {
-  const refusal = endpoint === 'introspection_endpoint' ? 401 : undefined
+  const rejection = endpoint === 'introspection_endpoint' ? 401 : undefined
   const attempt = (subject: Subject, as: TestClient, more: Record<string, string> = {}) =>
     send(subject, endpoint, as, { grant_type: 'refresh_token', refresh_token: 'x', token: 'x', ...more })
   const confidential =
@@ -141,25 +141,25 @@ const methodsAt = (endpoint: string, use: (t: Test, subject: Subject, of: TestCl
       await use(t, subject, own)
       const basic = { ...own, method: 'client_secret_basic' }
       const { secret: _, ...bare } = own
-      await assertRefused(
+      await assertRejected(
         t,
         await attempt(subject, { ...own, secret: 'wrong' }),
         'invalid_client',
-        method === 'client_secret_basic' ? 401 : (refusal ?? 400),
+        method === 'client_secret_basic' ? 401 : (rejection ?? 400),
         'wrong secret',
       )
-      await assertRefused(
+      await assertRejected(
         t,
         await attempt(subject, { ...own, method: other }),
         'invalid_client',
-        other === basic.method ? 401 : (refusal ?? 400),
+        other === basic.method ? 401 : (rejection ?? 400),
         other,
       )
-      await assertRefused(
+      await assertRejected(
         t,
         await attempt(subject, { ...bare, method: 'none' }),
         'invalid_client',
-        refusal ?? 400,
+        rejection ?? 400,
         'none',
       )
     }
@@ -171,7 +171,7 @@ const methodsAt = (endpoint: string, use: (t: Test, subject: Subject, of: TestCl
         t.equal(own.secret, undefined)
         await use(t, subject, own)
         const secretive = { ...own, method: 'client_secret_post', secret: 'any' }
-        await assertRefused(t, await attempt(subject, secretive), 'invalid_client', refusal ?? 400)
+        await assertRejected(t, await attempt(subject, secretive), 'invalid_client', rejection ?? 400)
       },
       client_secret_post: confidential('client_secret_post', 'client_secret_basic'),
       client_secret_basic: confidential('client_secret_basic', 'client_secret_post'),
@@ -186,7 +186,7 @@ const methodsAt = (endpoint: string, use: (t: Test, subject: Subject, of: TestCl
       ]) {
         t.notOk(listed.includes(method), method)
         const response = await registerAt(subject, { token_endpoint_auth_method: method })
-        await assertRefused(t, response, 'invalid_client_metadata', 400, method)
+        await assertRejected(t, response, 'invalid_client_metadata', 400, method)
       }
       const { secret: _, ...own } = await newClient(subject, {
         token_endpoint_auth_method: 'client_secret_post',
@@ -195,7 +195,7 @@ const methodsAt = (endpoint: string, use: (t: Test, subject: Subject, of: TestCl
         client_assertion_type: 'urn:ietf:params:oauth:client-assertion-type:jwt-bearer',
         client_assertion: 'eyJhbGciOiJub25lIn0.e30.',
       }
-      await assertRefused(t, await attempt(subject, own, assertion), 'invalid_client', refusal ?? 400)
+      await assertRejected(t, await attempt(subject, own, assertion), 'invalid_client', rejection ?? 400)
     },
   } satisfies Promises[string]
 }

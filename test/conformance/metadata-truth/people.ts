@@ -7,9 +7,9 @@ import type { Exercise, Promises } from './promise.ts'
 import {
   approveAt,
   askAt,
+  errorOf,
   introspectAt,
   redeemAt,
-  refusalOf,
   registerAt,
   requestUrl,
   type Subject,
@@ -41,7 +41,7 @@ async function unknownScope(t: Test, subject: Subject, listed: readonly string[]
     t.notOk(listed.includes(name), name)
     for (const asked of [name, `openid ${name}`]) {
       t.equal(
-        refusalOf(await askAt(subject, subject.client, { scope: asked }))['error'],
+        errorOf(await askAt(subject, subject.client, { scope: asked }))['error'],
         'invalid_scope',
         asked,
       )
@@ -75,11 +75,11 @@ const aboutToken =
 
 /** A claim about the person: UserInfo and the ID Token have it when it is asked for, and no other. */
 const aboutPerson: Exercise = async (t, subject, claim) => {
-  const account = await subject.server.deps.store.find('accountByLogin', alice.username)
-  const value = account?.claims[claim]
+  const user = await subject.server.deps.store.find('userByLogin', alice.username)
+  const value = user?.claims[claim]
   t.ok(value !== undefined && value !== '', 'alice has a value')
   const { inIdToken, atUserInfo } = await askFor(subject, claim)
-  t.strictSame(atUserInfo, { sub: account?.id, [claim]: value })
+  t.strictSame(atUserInfo, { sub: user?.id, [claim]: value })
   t.strictSame(inIdToken[claim], value)
 }
 
@@ -130,7 +130,7 @@ async function claimsParameter(t: Test, subject: Subject): Promise<void> {
   t.strictSame(await at({ id_token: { nickname: { essential: true } } }), [undefined, 'Ali'])
   t.strictSame(await at({}), [undefined, undefined])
   const malformed = await askAt(subject, subject.client, { claims: 'nickname' })
-  t.equal(refusalOf(malformed)['error'], 'invalid_request')
+  t.equal(errorOf(malformed)['error'], 'invalid_request')
 }
 
 /** The answer to a client that insists on a way of signing in, OpenID Connect Core §5.5.1.1. */
@@ -148,7 +148,7 @@ const shownFor: Readonly<Record<string, readonly string[]>> = {
 
 const contextClass: Exercise = async (t, subject, value) => {
   const { store } = subject.server.deps
-  const alice = await store.find('accountByLogin', 'alice')
+  const alice = await store.find('userByLogin', 'alice')
   const sessions = await store.listOf('session', alice?.id ?? '')
   const showing = (methods: readonly string[]) =>
     sessions.flatMap((session) => [

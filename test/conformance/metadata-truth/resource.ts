@@ -2,7 +2,7 @@ import type { Test } from 'tap'
 import type { Fields } from '../../helpers/flow.ts'
 import { challengeOf, json } from '../../helpers/wire.ts'
 import type { Exercise, Promises } from './promise.ts'
-import { askAt, introspectAt, refusalOf, type Subject, tokensOf } from './subject.ts'
+import { askAt, errorOf, introspectAt, type Subject, tokensOf } from './subject.ts'
 
 /** A call of the API whose metadata this is. */
 function call({ server }: Subject, area: string, method: string, token?: string, query = '') {
@@ -116,7 +116,7 @@ export const protectedResources: Promises[string] = {
     for (const resource of [`${subject.server.origin}/elsewhere`, 'https://elsewhere.example', 'urn:x']) {
       t.notOk(listed.includes(resource))
       const response = await askAt(subject, subject.client, { resource })
-      t.equal(refusalOf(response)['error'], 'invalid_target', resource)
+      t.equal(errorOf(response)['error'], 'invalid_target', resource)
     }
     t.equal((await fetch(placeOf(`${subject.server.origin}/elsewhere`))).status, 404)
   },

@@ -80,7 +80,7 @@ export function askAt(known: Known, client: TestClient, fields: Fields = {}, age
 }
 
 /** The parameters a refusal has for the client; empty when the person goes on to a page. */
-export function refusalOf(response: Response): Record<string, string> {
+export function errorOf(response: Response): Record<string, string> {
   const location = response.headers.get('location') ?? ''
   return location.startsWith(redirectUri) ? Object.fromEntries(new URL(location).searchParams) : {}
 }

@@ -40,12 +40,12 @@ t.test('there are at least 25, each with one lie that is written down here', asy
   t.strictSame(Object.keys(lies).toSorted(), ids.filter((id) => id !== 'reference').toSorted())
 })
 
-for (const [id, { says, so = [] }] of Object.entries(lies)) {
+for (const [id, { msg, so = [] }] of Object.entries(lies)) {
   t.test(`${id} differs from the true issuer in its lie, and in what comes of believing it`, async (t) => {
     const [first, ...later] = differences(id)
     const { port } = new URL(server.issuer)
     const [place, values] = first ?? ['nowhere', {}]
-    t.strictSame(JSON.parse(JSON.stringify({ [place]: values }).replaceAll(`:${port}`, ':{port}')), says)
+    t.strictSame(JSON.parse(JSON.stringify({ [place]: values }).replaceAll(`:${port}`, ':{port}')), msg)
     t.strictSame(
       later.map(([name]) => name),
       so,

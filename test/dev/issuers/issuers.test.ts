@@ -104,12 +104,12 @@ t.test('people are those of the server, also when they come later or change', as
   const client = await register(issuer)
   const tokens = await obtainTokens(issuer, client)
   const { sub } = claimsOf(tokens.id_token)
-  const account = await server.deps.store.find('account', String(sub))
-  t.equal(account?.username, alice.username)
-  if (account === undefined) return
+  const user = await server.deps.store.find('user', String(sub))
+  t.equal(user?.username, alice.username)
+  if (user === undefined) return
   await server.deps.store.write({
-    op: 'updateAccount',
-    account: { ...account, claims: { ...account.claims, nickname: 'Lissi' }, updatedAt: server.now() },
+    op: 'updateUser',
+    user: { ...user, claims: { ...user.claims, nickname: 'Lissi' }, updatedAt: server.now() },
   })
   const { nickname } = (await (
     await callApi(

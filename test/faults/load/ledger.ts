@@ -9,7 +9,7 @@ import {
   type Tokens,
 } from '../../helpers/flow.ts'
 import type { UserAgent } from '../../helpers/user-agent.ts'
-import { insist } from './put-off.ts'
+import { confirmOrAbort } from './put-off.ts'
 
 /** What is known of one approval from the answers that arrived, and only from them. */
 export interface Approval {
@@ -87,7 +87,7 @@ export async function checkSingleUse(server: Issuer, ledger: Ledger): Promise<vo
 }
 
 async function checkClient(server: Issuer, client: TestClient): Promise<readonly string[]> {
-  const response = await insist(() => exchange(server, client, 'x'))
+  const response = await confirmOrAbort(() => exchange(server, client, 'x'))
   const { error } = (await response.json()) as { readonly error?: string }
   return error === 'invalid_grant' ? [] : [`the client ${client.id} is lost: ${error}`]
 }
@@ -96,7 +96,7 @@ async function checkConsent(
   server: Issuer,
   { client, agent }: RememberedConsent,
 ): Promise<readonly string[]> {
-  const landing = await insist(() => agent.open(authorizationUrl(server, client, { prompt: 'none' })))
+  const landing = await confirmOrAbort(() => agent.open(authorizationUrl(server, client, { prompt: 'none' })))
   if (landing.at === 'redirect' && landing.location.searchParams.has('code')) return []
   const where = landing.at === 'redirect' ? landing.location.search : `page ${landing.page.status}`
   return [`the consent for ${client.id} is lost: ${where}`]
@@ -111,12 +111,12 @@ async function checkApproval(server: Issuer, approval: Approval): Promise<readon
     ...revokedAccess.map((token) => ({ token, status: 401 })),
   ]
   const faults = await inTurn(rows, async ({ token, status }) => {
-    const answer = await insist(() => callApi(server, '/api/oauth/userinfo', token))
+    const answer = await confirmOrAbort(() => callApi(server, '/api/oauth/userinfo', token))
     await answer.text()
     return answer.status === status ? [] : [`an access token is answered ${answer.status}, not ${status}`]
   })
   if (ended && current !== undefined) {
-    const answer = await insist(() => refresh(server, client, current))
+    const answer = await confirmOrAbort(() => refresh(server, client, current))
     await answer.text()
     if (answer.status !== 400) faults.push([`a revoked refresh token is answered ${answer.status}`])
   }
@@ -125,13 +125,13 @@ async function checkApproval(server: Issuer, approval: Approval): Promise<readon
 
 async function useOpenCode(server: Issuer, { client, code, codeSent }: Approval): Promise<readonly string[]> {
   let times = 0
-  const first = await insist(() => {
+  const first = await confirmOrAbort(() => {
     times += 1
     return exchange(server, client, code)
   })
-  const second = await insist(() => exchange(server, client, code))
+  const second = await confirmOrAbort(() => exchange(server, client, code))
   const { access_token: access = '' } = (await first.json()) as Partial<Tokens>
-  const after = await insist(() => callApi(server, '/api/oauth/userinfo', access))
+  const after = await confirmOrAbort(() => callApi(server, '/api/oauth/userinfo', access))
   const statuses = [first.status, second.status, after.status].join()
   // Whoever lost the answer, or was put off, does not know whether it was redeemed.
   const isFine = statuses === '200,400,401' || ((codeSent || times > 1) && statuses === '400,400,401')
@@ -142,14 +142,14 @@ async function useOldToken(server: Issuer, approval: Approval): Promise<readonly
   const { client, code, refresh: current, used, ended } = approval
   const faults: string[] = []
   if (current !== undefined && !ended) {
-    const next = await insist(() => refresh(server, client, current))
+    const next = await confirmOrAbort(() => refresh(server, client, current))
     if (next.status !== 200) faults.push(`the current refresh token is answered ${next.status}`)
     approval.used.push(current)
     approval.refresh = ((await next.json()) as Partial<Tokens>).refresh_token
   }
   // The one just rotated may be sent again: the answer could have been lost. Nothing older may.
   const [oldest] = used.slice(0, -1)
-  const again = await insist(() =>
+  const again = await confirmOrAbort(() =>
     oldest === undefined ? exchange(server, client, code) : refresh(server, client, oldest),
   )
   if (again.status !== 400) faults.push(`what was used is answered ${again.status} the second time`)

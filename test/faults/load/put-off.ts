@@ -16,7 +16,7 @@ export function putOff(answer: unknown): string | null | undefined {
 }
 
 /** The answer once there is one: to be put off says nothing of what the server knows. */
-export async function insist<T extends Response | Landing>(ask: () => Promise<T>): Promise<T> {
+export async function confirmOrAbort<T extends Response | Landing>(ask: () => Promise<T>): Promise<T> {
   for (let times = 1; ; times += 1) {
     const answer = await ask()
     const wait = putOff(answerIn(answer))

@@ -1,0 +1,29 @@
+import type { Config } from '../config/schema.ts'
+import { makeLink } from '../mail/links.ts'
+import type { Store } from '../storage/store.ts'
+import type { Clock, RandomSource } from '../system.ts'
+
+/**
+ * A link with which the first person is made, for a store that has nobody; undefined for any other. It takes the place
+ * of the one an earlier start printed.
+ */
+export async function linkForFirstUser(
+  config: Pick<Config, 'issuer' | 'lifetimes'>,
+  store: Store,
+  clock: Clock,
+  random: RandomSource,
+): Promise<string | undefined> {
+  if (!(await store.population()).isEmpty) return undefined
+  await store.write({ op: 'deleteLinksFor', purpose: 'first-person' })
+  const sources = { config, store, random }
+  const { url } = await makeLink(sources, { purpose: 'first-person' }, { by: 'server', at: clock() })
+  return url
+}
+
+/** What is said of it, on standard error: a line of its own between those of the log. */
+export function sayWhereToBegin(url: string, seconds: number): void {
+  const hours = Math.max(1, Math.round(seconds / 3600))
+  process.stderr.write(
+    `lychgate: nobody is here yet; open this to be the first, within ${hours} h and before anybody else is added:\n${url}\n`,
+  )
+}

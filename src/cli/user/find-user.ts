@@ -1,0 +1,68 @@
+import { auditEvent } from '../../domain/audit.ts'
+import type { Write } from '../../domain/decision.ts'
+import type { AuditEventName, User } from '../../domain/model.ts'
+import { canonicalLogin } from '../../domain/user.ts'
+import type { Store } from '../../storage/store.ts'
+import { CommandFailed } from '../failure.ts'
+import { operatorContext } from '../operator.ts'
+
+/** Whether a text has the form of a `sub`. */
+export function isSub(text: string): boolean {
+  return /^person_[\w-]{22}$/.test(text)
+}
+
+/**
+ * The person with this user name, e-mail address or sub.
+ * @throws {CommandFailed} when there is none.
+ */
+export async function findUser(store: Store, text: string): Promise<User> {
+  if (isSub(text)) {
+    const user = await store.find('user', text)
+    if (user !== undefined) return user
+  }
+  const login = canonicalLogin(text)
+  return requireUser(login === undefined ? undefined : await store.find('userByLogin', login))
+}
+
+/** @throws {CommandFailed} when there is nobody. */
+export function requireUser(user: User | undefined): User {
+  if (user === undefined) throw new CommandFailed('nobody has this user name, e-mail address or sub')
+  return user
+}
+
+/** The refusal of a name or an address that somebody else has. */
+export function taken(): CommandFailed {
+  return new CommandFailed('the user name or e-mail address is taken')
+}
+
+/** The write that tells of what an operator did to a person. */
+export function auditWrite(
+  name: AuditEventName,
+  userId: string,
+  facts: Readonly<Record<string, string | number>> = {},
+): Write {
+  return auditEvent(name, operatorContext(), { userId, ...facts })
+}
+
+/** Everything but the password's hash, standard claims under their own names. */
+export function describeUser({ id, username, seeded, createdAt, passwordHash, lockedAt, claims }: User) {
+  return {
+    sub: id,
+    username,
+    seeded,
+    created_at: createdAt,
+    has_password: passwordHash !== undefined,
+    ...(lockedAt !== undefined && { locked_at: lockedAt }),
+    claims,
+  }
+}
+
+/** What is special about a person, in a word or two. */
+export function stateOf({ seeded, lockedAt, passwordHash }: User): string {
+  const states = [
+    lockedAt !== undefined && 'locked',
+    passwordHash === undefined && 'no password',
+    seeded && 'development',
+  ].filter(Boolean)
+  return states.length === 0 ? '' : `(${states.join(', ')})`
+}

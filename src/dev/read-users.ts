@@ -1,0 +1,56 @@
+import { Type } from '@sinclair/typebox'
+import { parse } from 'yaml'
+import { ConfigError } from '../config/error.ts'
+import { readText } from '../config/read-text.ts'
+import { OAuthError } from '../domain/errors.ts'
+import { createUser } from '../domain/user.ts'
+import { faultsOf } from './json-body.ts'
+import { DevelopmentUser } from './users.ts'
+
+const UsersFile = Type.Object(
+  { people: Type.Array(DevelopmentUser, { minItems: 1 }) },
+  { additionalProperties: false },
+)
+
+/**
+ * The people of a YAML or JSON file.
+ * @throws {ConfigError} a line for every fault: where it is, and what was probably meant.
+ */
+export function readUsers(path: string): readonly DevelopmentUser[] {
+  const text = readText(path, 'people')
+  let content: unknown
+  try {
+    content = parse(text)
+  } catch (cause) {
+    const [reason = ''] = String(cause instanceof Error ? cause.message : cause).split('\n')
+    throw new ConfigError(`people: ${path} is not valid YAML: ${reason.replace(/:$/, '')}`, { cause })
+  }
+  return requireUsers(content, path)
+}
+
+/** @throws {ConfigError} unless `content` is `{ people: […] }`, each of whom can be one. */
+export function requireUsers(content: unknown, path: string): readonly DevelopmentUser[] {
+  const faults = [...faultsOf(UsersFile, content)].map(
+    ({ where, why }) => `people (${path}): ${where ? `${where} ` : ''}${why}`,
+  )
+  if (faults.length > 0) throw new ConfigError(faults)
+  // `as`: faultsOf has compared the two.
+  const { people } = content as { readonly people: readonly DevelopmentUser[] }
+  const unfit = people.flatMap((person, index) => unfitness(person, people.slice(0, index)))
+  if (unfit.length > 0) throw new ConfigError(unfit.map((line) => `people (${path}): ${line}`))
+  return people
+}
+
+function unfitness(person: DevelopmentUser, before: readonly DevelopmentUser[]): string[] {
+  const { username, email } = person
+  if (before.some((other) => other.username === username)) return [`${username} is listed twice`]
+  if (email !== undefined && before.some((other) => other.email === email))
+    return [`${email} is listed twice`]
+  try {
+    createUser({ username, email, passwordHash: '' }, Buffer.alloc(16), 0)
+    return []
+  } catch (error) {
+    if (!(error instanceof OAuthError)) throw error
+    return [`${JSON.stringify(username)}: ${error.message}`]
+  }
+}

@@ -1,0 +1,40 @@
+import type { User } from '../domain/model.ts'
+import { RecordExists, type Store } from '../storage/store.ts'
+
+/**
+ * The store of an issuer within another, whose people are those of the outer one: whoever is asked for is taken over as
+ * they are there now. Everything else is its own.
+ */
+export function withUsersOf(outer: Pick<Store, 'find' | 'list'>, own: Store): Store {
+  const take = async (user: User) => {
+    const known = await own.find('user', user.id)
+    if (JSON.stringify(known) === JSON.stringify(user)) return
+    const op = known === undefined ? 'insertUser' : 'updateUser'
+    await own.write({ op, user }).catch((error: unknown) => {
+      // Another request took them over meanwhile.
+      if (!(error instanceof RecordExists)) throw error
+    })
+  }
+  const update = async (kind: string, key: string) => {
+    if (kind !== 'user' && kind !== 'userByLogin') return
+    const there = await outer.find(kind, key)
+    if (there !== undefined) return take(there)
+    const here = await own.find(kind, key)
+    if (here !== undefined) await own.write({ op: 'deleteUser', userId: here.id })
+  }
+  return {
+    ...own,
+    find: async (kind, key) => {
+      await update(kind, key)
+      return own.find(kind, key)
+    },
+    list: async (kind) => {
+      if (kind === 'user') for (const user of await outer.list('user')) await take(user)
+      return own.list(kind)
+    },
+    transact: async (kind, key, decide) => {
+      await update(kind, key)
+      return own.transact(kind, key, decide)
+    },
+  }
+}

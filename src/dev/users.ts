@@ -1,0 +1,159 @@
+import { hash } from 'node:crypto'
+import { type Static, Type } from '@sinclair/typebox'
+import { auditEvent } from '../domain/audit.ts'
+import type { User, UserClaims } from '../domain/model.ts'
+import { isSameText } from '../domain/secret.ts'
+import { createUser } from '../domain/user.ts'
+import type { PasswordCheck } from '../passwords.ts'
+import { RecordExists, type Store } from '../storage/store.ts'
+import type { Clock } from '../system.ts'
+
+const claimValue = Type.Union([
+  Type.String(),
+  Type.Number(),
+  Type.Boolean(),
+  Type.Record(Type.String(), Type.String()),
+])
+
+/** A person of a development server. */
+export const DevelopmentUser = Type.Object(
+  {
+    username: Type.String({ minLength: 1 }),
+    /** Public knowledge; absent: the user name and `-in-dev`. */
+    password: Type.Optional(Type.String({ minLength: 1 })),
+    email: Type.Optional(Type.String()),
+    /** Absent: true. */
+    email_verified: Type.Optional(Type.Boolean()),
+    /** Absent: made from the user name, the same in every development server. */
+    sub: Type.Optional(Type.String({ minLength: 1, maxLength: 255, pattern: '^[\\x21-\\x7e]+$' })),
+    claims: Type.Optional(Type.Record(Type.String(), claimValue)),
+  },
+  { additionalProperties: false },
+)
+export type DevelopmentUser = Static<typeof DevelopmentUser>
+
+/** Alice has every standard claim of the profile and email scopes, OpenID Connect Core §5.4; Bob has hardly any. */
+export const developmentUsers: readonly DevelopmentUser[] = [
+  {
+    username: 'alice',
+    password: 'alice-in-dev',
+    email: 'alice@example.com',
+    claims: {
+      name: 'Alice Mary Archer',
+      given_name: 'Alice',
+      middle_name: 'Mary',
+      family_name: 'Archer',
+      nickname: 'Al',
+      profile: 'https://example.com/people/alice',
+      picture: 'https://example.com/people/alice.png',
+      website: 'https://alice.example.com',
+      gender: 'female',
+      birthdate: '1990-04-17',
+      zoneinfo: 'Europe/Berlin',
+      locale: 'en-GB',
+    },
+  },
+  { username: 'bob', password: 'bob-in-dev', claims: { name: 'Bob Baker' } },
+]
+
+/** Where a password's hash stands for everybody else. No production server takes it for one. */
+const knownPrefix = 'known:'
+
+/** The password everybody knows of this person. */
+export function passwordOf({ username, password = `${username}-in-dev` }: DevelopmentUser): string {
+  return password
+}
+
+/** The password everybody knows, of what stands where a hash would; undefined for a hash. */
+export function knownPassword(stored: string | undefined): string | undefined {
+  return stored?.startsWith(knownPrefix) ? stored.slice(knownPrefix.length) : undefined
+}
+
+/** Checks known passwords as they stand, and leaves all others, which somebody has set, to `check`. */
+export function withKnownPasswords(check: PasswordCheck): PasswordCheck {
+  return async (password, stored) => {
+    const known = knownPassword(stored)
+    return known === undefined ? check(password, stored) : isSameText(password, known)
+  }
+}
+
+/**
+ * Adds these people where their names are free. A list of the developer's own also brings those up to date that a
+ * development server added before; nobody else is touched, and no password that somebody has set.
+ * @returns The user names that belong to somebody else.
+ */
+export async function seedUsers(
+  store: Pick<Store, 'find' | 'write'>,
+  clock: Clock,
+  people: readonly DevelopmentUser[] = developmentUsers,
+): Promise<readonly string[]> {
+  const taken: string[] = []
+  for (const person of people) {
+    const fresh = userOf(person, clock)
+    const known = await store.find('userByLogin', fresh.username)
+    if (known !== undefined && !known.seeded) taken.push(fresh.username)
+    else if (known !== undefined && people === developmentUsers) continue
+    else if (!(await seedUser(store, fresh, known, clock))) taken.push(fresh.username)
+  }
+  return taken
+}
+
+async function seedUser(
+  store: Pick<Store, 'write'>,
+  fresh: User,
+  known: User | undefined,
+  clock: Clock,
+): Promise<boolean> {
+  try {
+    if (known === undefined) {
+      const event = auditEvent('person-added', { by: 'server', at: clock() }, { userId: fresh.id })
+      await store.write({ op: 'insertUser', user: fresh }, event)
+    } else if (!isSame(fresh, known)) {
+      const user = updated(known, fresh)
+      await store.write({ op: 'updateUser', user })
+    }
+    return true
+  } catch (error) {
+    // Her address belongs to somebody the developer added, or another server has just seeded.
+    if (!(error instanceof RecordExists)) throw error
+    return false
+  }
+}
+
+function userOf(person: DevelopmentUser, clock: Clock): User {
+  const { username, email, email_verified: emailVerified = true, sub, claims } = person
+  const said = {
+    username,
+    email,
+    emailVerified,
+    passwordHash: knownPrefix + passwordOf(person),
+    seeded: true,
+  }
+  const id = hash('sha256', `lychgate dev ${username}`, 'buffer').subarray(0, 16)
+  const user = createUser({ ...said, ...(claims && { claims: claims satisfies UserClaims }) }, id, clock())
+  return sub === undefined ? user : { ...user, id: sub }
+}
+
+/** The known person with what the list says now. */
+function updated(known: User, fresh: User): User {
+  const { email: _email, passwordHash: _hash, ...rest } = known
+  return {
+    ...rest,
+    ...(fresh.email !== undefined && { email: fresh.email }),
+    ...passwordOfBoth(fresh, known),
+    claims: fresh.claims,
+    updatedAt: fresh.updatedAt,
+  }
+}
+
+/** A password that was set by somebody stays, and so does that there is none. */
+function passwordOfBoth(fresh: User, known: User): Pick<User, 'passwordHash'> {
+  const { passwordHash } = knownPassword(known.passwordHash) === undefined ? known : fresh
+  return passwordHash === undefined ? {} : { passwordHash }
+}
+
+function isSame(fresh: User, known: User): boolean {
+  const facts = ({ email, claims: { updated_at: _, ...claims } }: User) =>
+    JSON.stringify([email, Object.entries(claims).sort(([one], [other]) => (one < other ? -1 : 1))])
+  return facts(fresh) === facts(known) && passwordOfBoth(fresh, known).passwordHash === known.passwordHash
+}

@@ -1,0 +1,48 @@
+import { createHmac, timingSafeEqual } from 'node:crypto'
+import type { Seconds, User } from './model.ts'
+import { hashSecret } from './secret.ts'
+
+/**
+ * Device cookies: a browser that once signed in to an account can prove it, so that throttling others does not lock
+ * it out. The cookie authenticates nobody.
+ */
+export interface KnownBrowser {
+  readonly userId: string
+  /** Names this one cookie, so that a stolen one has its own count. */
+  readonly nonce: string
+  /** It was made for the current password; one without is of an earlier version. */
+  readonly isBound: boolean
+}
+
+/** How long a browser keeps the cookie after its last sign-in. */
+export const knownBrowserSeconds: Seconds = 180 * 86_400
+
+/** Of whom a cookie is good, and until which password. */
+export type KnownBrowserOwner = Pick<User, 'id' | 'passwordHash'>
+
+/** The cookie's value, good until the owner's password changes. `nonce` is 16 fresh random bytes, base64url. */
+export function sealKnownBrowser(owner: KnownBrowserOwner, nonce: string, secret: string): string {
+  return `${owner.id}.${nonce}.${tag(boundText(owner, nonce), secret).toString('base64url')}`
+}
+
+/** The owner's device of a cookie value, if it was sealed with one of these secrets. */
+export function openKnownBrowser(
+  value: string | undefined,
+  owner: KnownBrowserOwner,
+  ...secrets: readonly string[]
+): KnownBrowser | undefined {
+  const [, userId, nonce, mac] = /^([\w-]{1,64})\.([\w-]{22})\.([\w-]{43})$/.exec(value ?? '') ?? []
+  if (userId !== owner.id || nonce === undefined || mac === undefined) return undefined
+  const given = Buffer.from(mac, 'base64url')
+  const isSealed = (text: string) => secrets.some((secret) => timingSafeEqual(tag(text, secret), given))
+  if (isSealed(boundText(owner, nonce))) return { userId, nonce, isBound: true }
+  return isSealed(`device ${userId} ${nonce}`) ? { userId, nonce, isBound: false } : undefined
+}
+
+function boundText({ id, passwordHash = '' }: KnownBrowserOwner, nonce: string): string {
+  return `device ${id} ${nonce} ${hashSecret(passwordHash)}`
+}
+
+function tag(text: string, secret: string): Buffer {
+  return createHmac('sha256', secret).update(text).digest()
+}

@@ -1,0 +1,6 @@
+/** The members that are not undefined: optional members of records are absent, never undefined. */
+export function omitUndefined<T extends object>(members: T): { [K in keyof T]?: Exclude<T[K], undefined> } {
+  const kept: Record<string, unknown> = {}
+  for (const [name, value] of Object.entries(members)) if (value !== undefined) kept[name] = value
+  return kept as { [K in keyof T]?: Exclude<T[K], undefined> } // the names of T, and no other
+}

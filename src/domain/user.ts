@@ -1,0 +1,242 @@
+import { accept, type Decision, type Write, withWrites } from './decision.ts'
+import { OAuthError } from './errors.ts'
+import type { Hash, OneTimeLink, Seconds, User, UserClaims, UserCredentials } from './model.ts'
+import { forgetFailures } from './sign-in-throttle.ts'
+
+/** What an operator says about a new person. */
+export interface NewUser {
+  readonly username: string
+  readonly email?: string | undefined
+  readonly emailVerified?: boolean
+  /** PHC string, argon2id; absent: they are invited and set one themselves. */
+  readonly passwordHash?: string
+  /** Further standard claims, OpenID Connect Core §5.1. */
+  readonly claims?: UserClaims
+  readonly seeded?: boolean
+}
+
+const longestUsername = 128
+/** RFC 5321 §4.5.3.1.3: a path of 256 characters, less its angle brackets. */
+const longestEmail = 254
+/** Control, bidirectional, zero-width and other invisible characters, and every kind of space. */
+const invisible = /[\p{C}\p{Z}\p{Default_Ignorable_Code_Point}]/u
+
+/** The one spelling of a user name: trimmed, NFKC, lower case; undefined when it cannot be one. */
+export function canonicalUsername(text: string): string | undefined {
+  const name = canonical(text, longestUsername)
+  return name === '' || invisible.test(name) ? undefined : name
+}
+
+/** The one spelling of an e-mail address, to compare and to sign in with; undefined when it cannot be one. */
+export function canonicalEmail(text: string): string | undefined {
+  const address = canonical(text, longestEmail)
+  return /^[^@]+@[^@]+$/.test(address) && !invisible.test(address) ? address : undefined
+}
+
+/** What a person typed to sign in, as the store knows it: a user name or an e-mail address. */
+export function canonicalLogin(text: string): string | undefined {
+  return canonicalUsername(text) ?? canonicalEmail(text)
+}
+
+/**
+ * A new person. The id, 128 random bits, is their `sub`, OpenID Connect Core §2, never derived from a name: removed and
+ * added again is somebody else.
+ * @param fresh 16 random bytes.
+ * @throws {OAuthError} `invalid_request` for a user name or e-mail address that cannot be one.
+ */
+export function createUser(person: NewUser, fresh: Buffer, now: Seconds): User {
+  const username = canonicalUsername(person.username)
+  if (username === undefined) {
+    throw new OAuthError(
+      'invalid_request',
+      'username must have 1 to 128 characters, none of them invisible or a space',
+      { rule: 'lychgate-account-username' },
+    )
+  }
+  const email = person.email === undefined ? undefined : requireEmail(person.email)
+  assertOwnName(username, email)
+  return {
+    id: `person_${fresh.toString('base64url')}`,
+    username,
+    ...(email !== undefined && { email }),
+    ...(person.passwordHash !== undefined && { passwordHash: person.passwordHash }),
+    claims: {
+      ...person.claims,
+      preferred_username: username,
+      ...(email !== undefined && { email, email_verified: person.emailVerified ?? false }),
+      updated_at: now,
+    },
+    seeded: person.seeded ?? false,
+    createdAt: now,
+    updatedAt: now,
+  }
+}
+
+/**
+ * Sets a password and ends every session and every link to one: whoever knew the old one is out.
+ * @param stays The session of the person who changes it themselves.
+ */
+export function changePassword(user: User, passwordHash: string, now: Seconds, stays?: Hash): Decision<User> {
+  const changed = { ...user, passwordHash, updatedAt: now }
+  return accept(
+    changed,
+    { op: 'updateUser', user: changed },
+    ...forgetFailures(user.id),
+    // Those who undo a change of address are out of reach of whoever made it.
+    { op: 'deleteLinksOf', userId: user.id, except: 'email-undo' },
+    { op: 'deleteSessionsOf', userId: user.id, ...(stays !== undefined && { except: stays }) },
+  )
+}
+
+/** What changes about a person; an absent member stays, an empty text takes the claim or the address away. */
+export interface ProfileChange {
+  /** Standard claims that are text, OpenID Connect Core §5.1, under their wire names. */
+  readonly claims?: Readonly<Record<string, string>>
+  readonly email?: string
+  /** Somebody vouches for the address, or takes that back. */
+  readonly emailVerified?: boolean
+}
+
+/**
+ * The person with another profile. A new address is nobody's proven one: `email_verified` is false until it is shown
+ * to be theirs, OpenID Connect Core §5.1; so links that went to the old one prove nothing any more.
+ * @throws {OAuthError} `invalid_request` for an e-mail address that cannot be one, or that is the user name.
+ */
+export function changeProfile(user: User, change: ProfileChange, now: Seconds): Decision<User> {
+  const email = change.email === undefined ? user.email : readEmail(change.email)
+  // Whoever goes by their address goes by the new one.
+  const username = user.username === user.email ? (email ?? user.username) : user.username
+  assertOwnName(username, email)
+  const { email: before, ...others } = user
+  const { email: _, email_verified: verified, ...claims } = user.claims
+  const stays = email === before && verified === true
+  const changed: User = {
+    ...others,
+    username,
+    ...(email !== undefined && { email }),
+    claims: {
+      ...withoutEmpty({ ...claims, ...change.claims, preferred_username: username }),
+      ...(email !== undefined && { email, email_verified: change.emailVerified ?? stays }),
+      updated_at: now,
+    },
+    updatedAt: now,
+  }
+  return accept(changed, { op: 'updateUser', user: changed })
+}
+
+/**
+ * Gives the user another address that was proven to be theirs, or none. Every link that went to the old one ends.
+ * @param email Empty: none.
+ * @param undo The link that went to the old address, if that was proven.
+ * @throws {OAuthError} `invalid_request` as `changeProfile`.
+ */
+export function moveEmail(
+  user: User,
+  email: string,
+  now: Seconds,
+  undo: OneTimeLink | undefined,
+): Decision<User> {
+  const proven = email === '' ? {} : { emailVerified: true }
+  return withWrites(
+    changeProfile(user, { email, ...proven }, now),
+    { op: 'deleteLinksOf', userId: user.id, except: 'email-undo' },
+    ...(undo === undefined ? [] : [{ op: 'insertLink', link: undo } as const]),
+  )
+}
+
+/** Passkeys and codes added this long before a change of address are removed with it, in seconds. */
+const suspectSeconds = 86_400
+
+/**
+ * Returns an account to the owner of its previous address: restores that address, sets a new password, ends all access,
+ * and removes the passkeys and one-time codes added since the day before the change.
+ * @param since When the address was changed.
+ * @throws {OAuthError} `invalid_request` as `changeProfile`.
+ */
+export function undoEmailChange(
+  { user, passkeys, secondFactor }: UserCredentials,
+  { email, since }: { readonly email: string; readonly since: Seconds },
+  passwordHash: string,
+  now: Seconds,
+): Decision<User> {
+  const restored = changeProfile(user, { email, emailVerified: true }, now)
+  if ('rejection' in restored) return restored
+  const { id: userId } = user
+  const suspectSince = since - suspectSeconds
+  const added = passkeys.filter(({ createdAt }) => createdAt >= suspectSince)
+  const hasNewCodes = secondFactor !== undefined && secondFactor.createdAt >= suspectSince
+  return withWrites(
+    changePassword(restored.result, passwordHash, now),
+    { op: 'deleteLinksOf', userId },
+    ...endAccess(userId, 'rfc9700-4.14.2-revoke-on-event', now),
+    ...added.map(({ id }): Write => ({ op: 'deletePasskey', passkeyId: id })),
+    ...(hasNewCodes ? [{ op: 'deleteSecondFactor', userId } as const] : []),
+  )
+}
+
+/** The address was shown to be theirs; nothing happens when they have another one by now. */
+export function verifyEmail(user: User, email: string, now: Seconds): Decision<User> {
+  if (user.email !== email || user.claims['email_verified'] === true) return accept(user)
+  return changeProfile(user, { emailVerified: true }, now)
+}
+
+/** Keeps a person out from now on: every session, every link and everything they granted to clients ends. */
+export function lockUser(user: User, now: Seconds): Decision<User> {
+  const locked = { ...user, lockedAt: user.lockedAt ?? now, updatedAt: now }
+  return accept(
+    locked,
+    { op: 'updateUser', user: locked },
+    { op: 'deleteLinksOf', userId: user.id },
+    ...endAccess(user.id, 'lychgate-account-locked', now),
+  )
+}
+
+/** Lets a person in again, also after too many failures in a row; what ended with the lock stays ended. */
+export function unlockUser({ lockedAt: _, ...user }: User, now: Seconds): Decision<User> {
+  const unlocked = { ...user, updatedAt: now }
+  return accept(unlocked, { op: 'updateUser', user: unlocked }, ...forgetFailures(user.id))
+}
+
+/** The writes that sign a person out everywhere and take back everything they granted to clients, for good. */
+export function endAccess(userId: string, rule: string, now: Seconds): readonly Write[] {
+  return [
+    { op: 'deleteSessionsOf', userId },
+    { op: 'revokeGrantsOf', userId, at: now, rule },
+    { op: 'deleteConsentsOf', userId },
+  ]
+}
+
+function readEmail(text: string): string | undefined {
+  return text === '' ? undefined : requireEmail(text)
+}
+
+function requireEmail(text: string): string {
+  const email = canonicalEmail(text)
+  if (email !== undefined) return email
+  throw new OAuthError('invalid_request', 'email must be an e-mail address', {
+    rule: 'oidc-core-5.1-email-syntax',
+  })
+}
+
+/** Both are ways to sign in: nobody may take another person's address as a user name. */
+function assertOwnName(username: string, email: string | undefined): void {
+  if (!username.includes('@') || username === email) return
+  throw new OAuthError(
+    'invalid_request',
+    'username may be an e-mail address only if it is the email of the same person',
+    { rule: 'lychgate-account-username' },
+  )
+}
+
+/** OpenID Connect Core §5.3.2: a claim without a value is left out, never empty. */
+function withoutEmpty(claims: UserClaims): UserClaims {
+  return Object.fromEntries(Object.entries(claims).filter(([, value]) => value !== ''))
+}
+
+/** NFKC can follow from lower case too: once more makes it stable. */
+function canonical(text: string, longest: number): string {
+  // NFKC makes one character eighteen at most; longer text cannot become short enough to matter.
+  if (text.length > 4 * longest) return ''
+  const folded = text.normalize('NFKC').toLowerCase().normalize('NFKC').trim()
+  return [...folded].length > longest ? '' : folded
+}

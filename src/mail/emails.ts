@@ -1,0 +1,119 @@
+import type { Config } from '../config/schema.ts'
+import { chooseLanguage } from '../domain/language.ts'
+import type { LinkPurpose, User } from '../domain/model.ts'
+import { createI18n, type Translator } from '../i18n/i18n.ts'
+import type { GivenLink } from './given-link.ts'
+import type { Email } from './mailer.ts'
+
+/** What a letter with a link is about. */
+export interface EmailFacts {
+  readonly purpose: Exclude<LinkPurpose, 'first-person'> | 'email-changed' | 'email-taken'
+  readonly user: User
+  /** The address it goes to. */
+  readonly to: string
+  /** Absent: there is nothing to do. */
+  readonly link?: GivenLink
+  /** Where the person's `locale` says nothing. */
+  readonly language: string
+}
+
+/** A letter's sentences, ready to read. */
+interface EmailParts {
+  readonly subject: string
+  readonly greeting: string
+  readonly reason: string
+  readonly button?: string
+  readonly notes: readonly string[]
+}
+
+/** The letter that carries a link, in the person's language; nothing in it is fetched, counted or followed. */
+export function composeEmail(
+  { service, texts }: Pick<Config, 'service' | 'texts'>,
+  facts: EmailFacts,
+): Email {
+  const all = createI18n({ service: service.name }, texts)
+  const { locale } = facts.user.claims
+  const uiLocales = typeof locale === 'string' ? [locale.replaceAll('_', '-')] : []
+  const language = chooseLanguage({ uiLocales, acceptLanguage: undefined }, all.languages, facts.language)
+  const translator = all.in(language)
+  const parts = partsOf(translator, facts)
+  const url = facts.link?.url
+  return {
+    to: facts.to,
+    subject: parts.subject,
+    text: asText(parts, url),
+    html: asHtml(translator, parts, url),
+  }
+}
+
+const kinds = {
+  invitation: 'invitation',
+  'password-reset': 'reset',
+  'email-verification': 'verify',
+  'email-change': 'verify',
+  'email-undo': 'undo',
+} as const
+
+function partsOf({ t }: Translator, facts: EmailFacts): EmailParts {
+  const { purpose, user, link } = facts
+  const { username } = user
+  const greeting = t('mail.hello', { name: nameOf(facts) }).text
+  if (purpose === 'email-changed' || purpose === 'email-taken' || link === undefined) {
+    const [subject, reason] =
+      purpose === 'email-taken'
+        ? [t('mail.taken.subject'), t('mail.taken.reason', { username })]
+        : [t('mail.undo.subject'), t('mail.changed.reason', { username })]
+    return { subject: subject.text, greeting, reason: reason.text, notes: [] }
+  }
+  const kind = kinds[purpose]
+  return {
+    subject: t(`mail.${kind}.subject`).text,
+    greeting,
+    reason: t(`mail.${kind}.reason`, { username }).text,
+    button: t(`mail.${kind}.button`).text,
+    notes: [t('mail.once', { time: { duration: link.seconds } }).text, t(`mail.${kind}.ignore`).text],
+  }
+}
+
+/**
+ * Whom an e-mail greets. Users write their `name` themselves: it goes only to their own proven address, or the operator
+ * wrote it in the invitation. Otherwise anybody could send text of their own to any address under this sender.
+ */
+function nameOf({ purpose, user, to }: EmailFacts): string {
+  const { username, email, claims } = user
+  const isProven = claims['email_verified'] === true && to === email
+  const isTheirs = purpose === 'invitation' || (purpose === 'password-reset' && isProven)
+  return isTheirs ? String(claims['name'] ?? username) : username
+}
+
+function asText({ greeting, reason, notes }: EmailParts, url: string | undefined): string {
+  return `${[greeting, reason, ...(url === undefined ? [] : [url]), ...notes].join('\n\n')}\n`
+}
+
+function asHtml(
+  { language, direction }: Translator,
+  { subject, greeting, reason, button = '', notes }: EmailParts,
+  url: string | undefined,
+): string {
+  const paragraph = (html: string) => `<p style="margin:0 0 1em">${html}</p>`
+  const address = markup(url ?? '')
+  const link = `<a href="${address}" style="display:inline-block;padding:.6em 1.2em;border-radius:6px;background:#1f3d7a;color:#fff;text-decoration:none">${markup(button)}</a>`
+  const links = url === undefined ? [] : [link, `<small>${address}</small>`]
+  const body = [markup(greeting), markup(reason), ...links, ...notes.map(markup)]
+  return `<!doctype html>
+<html lang="${language}" dir="${direction}">
+<head><meta charset="utf-8"><title>${markup(subject)}</title></head>
+<body style="font-family:system-ui,sans-serif;line-height:1.5;max-width:36em;margin:2em auto;padding:0 1em">
+${body.map(paragraph).join('\n')}
+</body>
+</html>
+`
+}
+
+function markup(text: string): string {
+  return text
+    .replaceAll('&', '&amp;')
+    .replaceAll('<', '&lt;')
+    .replaceAll('>', '&gt;')
+    .replaceAll('"', '&quot;')
+}

@@ -1,0 +1,155 @@
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import t, { type Test } from 'tap'
+import { ConfigError } from '../../src/config/error.ts'
+import { readUsers } from '../../src/dev/read-users.ts'
+import { type DevelopmentUser, seedUsers, withKnownPasswords } from '../../src/dev/users.ts'
+import { createUser } from '../../src/domain/user.ts'
+import { verifyPassword } from '../../src/passwords.ts'
+import { openStore } from '../../src/storage/open.ts'
+import { testClock } from '../helpers/clock.ts'
+import { newFolder } from '../helpers/command.ts'
+
+function file(t: Test, text: string): string {
+  const path = join(newFolder(t), 'people.yaml')
+  writeFileSync(path, text)
+  return path
+}
+
+function faultsOf(t: Test, text: string): readonly string[] {
+  const path = file(t, text)
+  try {
+    readUsers(path)
+    return []
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error
+    return error.faults.map((line) => line.replace(path, 'people.yaml'))
+  }
+}
+
+async function world(t: Test) {
+  const store = await openStore('sqlite::memory:')
+  t.teardown(() => store.close())
+  const clock = testClock()
+  const find = (name: string) => store.find('userByLogin', name)
+  return { store, clock, find, seed: (...people: DevelopmentUser[]) => seedUsers(store, clock, people) }
+}
+
+t.test('a file of people is read, with claims of every kind', (t) => {
+  const people = readUsers(
+    file(
+      t,
+      `people:
+  - username: carol
+    password: carol-knows
+    email: carol@example.com
+    email_verified: false
+    sub: user-7
+    claims: { name: Carol, age: 7, phone_number_verified: true, address: { locality: Ulm } }
+  - { username: dan }
+`,
+    ),
+  )
+  t.strictSame(people, [
+    {
+      username: 'carol',
+      password: 'carol-knows',
+      email: 'carol@example.com',
+      email_verified: false,
+      sub: 'user-7',
+      claims: { name: 'Carol', age: 7, phone_number_verified: true, address: { locality: 'Ulm' } },
+    },
+    { username: 'dan' },
+  ])
+  t.end()
+})
+
+t.test('every fault of a file of people is a line that says where it is and what was meant', (t) => {
+  const cases: [string, readonly string[]][] = [
+    ['people: [', ['people: people.yaml is not valid YAML: ']],
+    ['', ['people (people.yaml): must be a section of named options']],
+    ['people: []', ['people (people.yaml): people must ']],
+    [
+      'peple: [{ username: dan }]',
+      [
+        'people (people.yaml): has a member that does not exist here; did you mean people?',
+        'people (people.yaml): people is missing',
+      ],
+    ],
+    [
+      'people: [{ usernam: dan }]',
+      [
+        'people (people.yaml): people.0 has a member that does not exist here; did you mean username?',
+        'people (people.yaml): people.0.username is missing',
+      ],
+    ],
+    ['people: [{ username: 7 }]', ['people (people.yaml): people.0.username must be text']],
+    ['people: [{ username: a b }]', ['people (people.yaml): "a b": username must have ']],
+    ['people: [{ username: dan }, { username: dan }]', ['people (people.yaml): dan is listed twice']],
+  ]
+  for (const [text, expected] of cases) {
+    const found = [...faultsOf(t, text)].sort()
+    t.equal(found.length, expected.length, text)
+    for (const [index, line] of [...expected].sort().entries())
+      t.ok(found[index]?.startsWith(line), found[index] ?? line)
+  }
+  t.end()
+})
+
+t.test('a listed person has the same sub in every development server, or the one that is said', async (t) => {
+  const [one, other] = [await world(t), await world(t)]
+  await one.seed({ username: 'carol' }, { username: 'dan', sub: 'user-7' })
+  await other.seed({ username: 'carol' })
+  const id = (await one.find('carol'))?.id
+  t.match(id, /^person_[\w-]{22}$/)
+  t.equal((await other.find('carol'))?.id, id)
+  t.equal((await one.find('dan'))?.id, 'user-7')
+})
+
+t.test('read again, a list updates its own people and nobody else', async (t) => {
+  const { store, find, seed } = await world(t)
+  const own = { username: 'erin', passwordHash: 'x', claims: { name: 'Erin' } }
+  await store.write({ op: 'insertUser', user: createUser(own, Buffer.alloc(16), 5) })
+  t.strictSame(await seed({ username: 'carol', claims: { name: 'Carol' } }, { username: 'dan' }), [])
+  const before = await find('carol')
+  const again = [{ username: 'carol', email: 'c@example.com', claims: { name: 'C.' } }, { username: 'erin' }]
+  t.strictSame(await seed(...again), ['erin'])
+  t.match(await find('carol'), {
+    id: before?.id,
+    claims: { name: 'C.' },
+    email: 'c@example.com',
+    seeded: true,
+  })
+  t.match(await find('dan'), { username: 'dan' }, 'whoever is listed no more stays')
+  t.match(await find('erin'), { claims: { name: 'Erin' }, passwordHash: 'x', seeded: false })
+})
+
+t.test('a password somebody has set outlives the next reading', async (t) => {
+  const { store, find, seed } = await world(t)
+  await seed({ username: 'carol', password: 'first one' })
+  await seed({ username: 'carol', password: 'second one' })
+  const check = withKnownPasswords(async () => false)
+  const carol = await find('carol')
+  t.equal(await check('second one', carol?.passwordHash), true)
+  t.equal(await check('first one', carol?.passwordHash), false)
+  if (carol) await store.write({ op: 'updateUser', user: { ...carol, passwordHash: '$argon2id$own' } })
+  await seed({ username: 'carol', password: 'third one' })
+  t.equal((await find('carol'))?.passwordHash, '$argon2id$own')
+})
+
+t.test('a known password is one on a development server only', async (t) => {
+  const { find, seed } = await world(t)
+  await seed({ username: 'carol' })
+  const stored = (await find('carol'))?.passwordHash ?? ''
+  t.equal(await verifyPassword('carol-in-dev', stored), false)
+  const asked: (string | undefined)[] = []
+  const check = withKnownPasswords(async (_password, phc) => {
+    asked.push(phc)
+    return true
+  })
+  t.equal(await check('carol-in-dev', stored), true)
+  t.strictSame(asked, [], 'without a hash')
+  t.equal(await check('x', '$argon2id$'), true)
+  t.equal(await check('x', undefined), true)
+  t.strictSame(asked, ['$argon2id$', undefined])
+})

@@ -1,0 +1,133 @@
+/** What an operator sets about how pages look, as the real server shows it. */
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import t from 'tap'
+import { ConfigError } from '../../src/config/error.ts'
+import { loadLook } from '../../src/theme/theme.ts'
+import { startServer } from '../helpers/server.ts'
+import { parseElements } from '../http/read-page.ts'
+
+const folder = t.testdir({
+  'logo.svg':
+    '<?xml version="1.0"?>\n<!-- a sign -->\n<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 8 8"><path d="M0 0h8v8z"/></svg>',
+  // Named otherwise than what is in it.
+  'dark.svg': Buffer.from('\x89PNG\r\n\x1a\n and so on', 'latin1'),
+  'photo.jpg': Buffer.from('\xff\xd8\xff\xe0 and so on', 'latin1'),
+  'photo.webp': Buffer.from('RIFF\x00\n\x00\x00WEBPVP8 ', 'latin1'),
+  'page.svg': '<html><svg xmlns="http://www.w3.org/2000/svg"></svg></html>',
+  'bare.svg': '<svg viewBox="0 0 8 8"></svg>',
+  'large.png': Buffer.concat([Buffer.from('\x89PNG\r\n\x1a\n', 'latin1'), Buffer.alloc(262_144)]),
+  views: {
+    'home.eta': '<% layout("@layout.eta", { title: "Ours" }) %><h1>Our own home of <%= it.site.name %></h1>',
+    'style.css': ':root { --card: #123456 }',
+    '.gitkeep': '',
+  },
+})
+const file = (name: string) => join(folder, name)
+
+const server = await startServer(t, {
+  service: {
+    name: 'Riverside <School>',
+    logo: file('logo.svg'),
+    logoDark: file('dark.svg'),
+    accent: '#c8102e',
+    help: 'https://riverside.example/help',
+  },
+  views: file('views'),
+})
+const home = async () => (await fetch(`${server.issuer}/`)).text()
+const fetchAsset = (path: string | undefined) => fetch(new URL(path ?? '/missing', server.origin))
+
+t.test('the logo stands before the name, another one on dark pages, both from memory', async (t) => {
+  const elements = parseElements(await home())
+  const image = elements.find(({ name }) => name === 'img')
+  const source = elements.find(({ name }) => name === 'source')
+  t.equal(image?.attributes.get('alt'), '')
+  t.equal(source?.attributes.get('media'), '(prefers-color-scheme: dark)')
+  for (const [path, type] of [
+    [image?.attributes.get('src'), 'image/svg+xml'],
+    [source?.attributes.get('srcset'), 'image/png'],
+  ] as const) {
+    const answer = await fetchAsset(path)
+    t.equal(answer.status, 200)
+    t.equal(answer.headers.get('content-type'), type)
+    t.equal(answer.headers.get('x-content-type-options'), 'nosniff')
+    t.equal(answer.headers.get('cache-control'), 'public, max-age=31536000, immutable')
+    // Opened by itself an SVG is a document of this origin: nothing in it may run.
+    t.equal(answer.headers.get('content-security-policy'), "default-src 'none';frame-ancestors 'none'")
+  }
+  t.match(await home(), '<span>Riverside &lt;School&gt;</span>')
+})
+
+t.test('a logo that has the name in it stands for the name', async (t) => {
+  const server = await startServer(t, {
+    service: { name: 'Riverside', logo: file('logo.svg'), logoName: 'inside' },
+  })
+  const html = await (await fetch(`${server.issuer}/`)).text()
+  const image = parseElements(html).find(({ name }) => name === 'img')
+  t.equal(image?.attributes.get('alt'), 'Riverside')
+  t.notMatch(html, '<span>Riverside</span>')
+})
+
+t.test('the accent is the end of the one stylesheet, and no page has a style of its own', async (t) => {
+  const html = await home()
+  const sheets = parseElements(html).filter(({ attributes }) => attributes.get('rel') === 'stylesheet')
+  t.equal(sheets.length, 1)
+  const style = await (await fetchAsset(sheets[0]?.attributes.get('href'))).text()
+  t.match(style, /^:root \{ --card: #123456 \}:root\{--accent:#c8102e;/)
+  t.notMatch(html, /<style|style=/)
+  const icon = parseElements(html).find(({ attributes }) => attributes.get('rel') === 'icon')
+  t.match(await (await fetchAsset(icon?.attributes.get('href'))).text(), /^<svg [^>]* stroke="#d[0-9a-f]{5}"/)
+})
+
+t.test('a view of the folder takes the place of the shipped one, and escapes as it does', async (t) => {
+  t.match(await home(), '<h1>Our own home of Riverside &lt;School&gt;</h1>')
+})
+
+t.test('the help page is linked on every page', async (t) => {
+  t.match(
+    await (await fetch(`${server.issuer}/oauth/authorize`)).text(),
+    '<a href="https://riverside.example/help" rel="noopener noreferrer">Help</a>',
+  )
+})
+
+function faultsOf(look: Parameters<typeof loadLook>[0]): readonly string[] {
+  try {
+    loadLook(look)
+  } catch (error) {
+    if (error instanceof ConfigError) return error.faults
+    throw error
+  }
+  return []
+}
+
+t.test('what is no image, or too much of one, is refused by name', async (t) => {
+  for (const name of ['photo.jpg', 'photo.webp'])
+    t.strictSame(faultsOf({ service: { logo: file(name) } }), [])
+  for (const name of ['page.svg', 'bare.svg'])
+    t.strictSame(faultsOf({ service: { logo: file(name) } }), [
+      `service.logo: ${file(name)} is not an SVG, PNG, JPEG or WebP image`,
+    ])
+  t.strictSame(faultsOf({ service: { logo: file('large.png'), logoDark: file('nowhere.png') } }), [
+    `service.logo: ${file('large.png')} has 262152 bytes; make it smaller, 262144 at most`,
+    `service.logoDark: cannot read ${file('nowhere.png')} (ENOENT)`,
+  ])
+})
+
+t.test('a view with a name nobody knows, or that does not compile, is one line each', async (t) => {
+  const views = file('bad')
+  mkdirSync(views)
+  writeFileSync(join(views, 'logn.eta'), '')
+  writeFileSync(join(views, 'notes.txt'), '')
+  writeFileSync(join(views, 'login.eta'), '<% if (it.page) { %>')
+  writeFileSync(join(views, 'error.eta'), '<p>\n<%= it.page')
+  t.strictSame(faultsOf({ service: {}, views }).toSorted(), [
+    'views: error.eta does not compile: unclosed tag at line 2 col 1',
+    "views: login.eta does not compile: Unexpected token ')'",
+    'views: there is no view logn.eta to replace; did you mean login.eta?',
+    'views: there is no view notes.txt to replace',
+  ])
+  t.strictSame(faultsOf({ service: {}, views: file('none') }), [
+    `views: cannot read the folder ${file('none')} (ENOENT)`,
+  ])
+})
