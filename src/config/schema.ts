@@ -343,8 +343,14 @@ export const ConfigSchema = Type.Object(
         parameterBytes: bytes(8192, 'One parameter value.'),
         redirectUris: count(50, 'Redirect URIs of one client.'),
         jsonDepth: count(10, 'Nesting of a JSON body.'),
+        grantsPerUserAndClient: Type.Integer({
+          default: 1000,
+          minimum: 0,
+          description:
+            'Grants of one user at one client; the next one ends the oldest tenth of them. 0: no limit.',
+        }),
       },
-      section('How large a request may be.'),
+      section('How large a request may be, and how many grants a client may collect.'),
     ),
     requestsPerMinute: Type.Object(
       {

@@ -67,6 +67,13 @@ export type Write =
   | { readonly op: 'deleteConsentsOf'; readonly userId: string }
   /** With a basis: inserted only while that still holds, otherwise nothing of the transaction is written. */
   | { readonly op: 'insertGrant'; readonly grant: Grant; readonly basis?: GrantBasis }
+  /** All but the newest `stay` grants of a user at one client. */
+  | {
+      readonly op: 'deleteOldestGrants'
+      readonly userId: string
+      readonly clientId: string
+      readonly stay: number
+    }
   /** Raises `seq` to 1, and forgets what only the code needed: the nonce, and most of the code challenge. */
   | {
       readonly op: 'redeemGrant'

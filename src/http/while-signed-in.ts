@@ -1,10 +1,33 @@
-import type { GrantBasis } from '../domain/decision.ts'
-import type { Client, Consent, Session } from '../domain/model.ts'
+import type { Config } from '../config/schema.ts'
+import type { GrantBasis, Write } from '../domain/decision.ts'
+import type { Client, Consent, Grant, Session } from '../domain/model.ts'
 import { Overtaken, type Store } from '../storage/store.ts'
 
 /** What a grant of this session is inserted on: a client that remembers consent depends on the consent, too. */
 export function basisOf(session: Session, client: Client, consent: Consent | undefined): GrantBasis {
   return { sessionId: session.id, ...(client.consent === 'remember' && { consent }) }
+}
+
+/** Counted pairs of user and client; forgotten together when there are more. */
+const mostPairs = 10_000
+
+/**
+ * Limits the grants of one user at one client. Every so many new ones, a tenth of the limit, the write returned here
+ * deletes the oldest; the others cost no look at the database. The count is this process's own, so a client can have a
+ * tenth more than the limit for each process and restart.
+ */
+export function grantLimit({ limits }: Pick<Config, 'limits'>): (grant: Grant) => readonly Write[] {
+  const stay = limits.grantsPerUserAndClient
+  const turn = Math.ceil(stay / 10)
+  const counts = new Map<string, number>()
+  return ({ userId, clientId }) => {
+    if (stay === 0) return []
+    const pair = `${userId} ${clientId}`
+    const count = (counts.get(pair) ?? 0) + 1
+    if (counts.size >= mostPairs) counts.clear()
+    counts.set(pair, count % turn)
+    return count % turn === 0 ? [{ op: 'deleteOldestGrants', userId, clientId, stay }] : []
+  }
 }
 
 /**

@@ -4,7 +4,7 @@ import { accept, type Write } from '../domain/decision.ts'
 import { OAuthError } from '../domain/errors.ts'
 import type { ClaimsRequest, Scope, Seconds, Session } from '../domain/model.ts'
 import { toOAuthError } from '../http/errors.ts'
-import { basisOf, whileSignedIn } from '../http/while-signed-in.ts'
+import { basisOf, grantLimit, whileSignedIn } from '../http/while-signed-in.ts'
 import { interactionExpired, type PendingAuthorization } from './pending.ts'
 
 /** What was agreed to, by the person or by what they agreed to before. */
@@ -18,7 +18,11 @@ export interface Agreement {
 }
 
 /** Answers a pending request with a code, RFC 6749 §4.1.2; only once, however often and in how many tabs it is asked for. */
-export function codeIssuer(app: FastifyInstance, { service, store }: Pick<AppDeps, 'service' | 'store'>) {
+export function codeIssuer(
+  app: FastifyInstance,
+  { config, service, store }: Pick<AppDeps, 'config' | 'service' | 'store'>,
+) {
+  const limitGrants = grantLimit(config)
   return async (
     { interaction, client, request, consent }: PendingAuthorization,
     { session, scope, claims = request.claims, writes = [] }: Agreement,
@@ -34,6 +38,7 @@ export function codeIssuer(app: FastifyInstance, { service, store }: Pick<AppDep
           undefined,
           { op: 'deleteInteraction', interactionId: interaction.id },
           { op: 'insertGrant', grant, basis },
+          ...limitGrants(grant),
           ...writes,
         )
       })

@@ -14,7 +14,7 @@ import { formatParameters, type Parameters, single } from '../domain/parameters.
 import { toOAuthError } from '../http/errors.ts'
 import { formBodies, longestUrl, parametersOf } from '../http/parameters.ts'
 import { badFormPages, pageResponses } from '../http/schema.ts'
-import { basisOf, whileSignedIn } from '../http/while-signed-in.ts'
+import { basisOf, grantLimit, whileSignedIn } from '../http/while-signed-in.ts'
 import { consentKey } from '../storage/store.ts'
 import { AuthorizationParameters } from './schema.ts'
 
@@ -42,6 +42,7 @@ export const authorize: FastifyPluginAsync<AppDeps> = async (
     request_uri_parameter_supported: false,
   })
   await app.register(formBodies, { config })
+  const limitGrants = grantLimit(config)
 
   const answer = async (request: FastifyRequest, reply: FastifyReply, parameters: Parameters) => {
     request.uiLocales = parseUiLocales(parameters)
@@ -78,7 +79,7 @@ export const authorize: FastifyPluginAsync<AppDeps> = async (
       const { grant, code } = app.approve(parsed, client, session, parsed.scope, now)
       const basis = basisOf(session, client, consent)
       const isInserted = await whileSignedIn(store, session, () =>
-        store.write({ op: 'insertGrant', grant, basis }),
+        store.write({ op: 'insertGrant', grant, basis }, ...limitGrants(grant)),
       )
       if (isInserted) return reply.authorizationResponse(redirect, { code })
       if (attempt < attempts) return begin(request, reply, client, parsed, redirect, attempt + 1)

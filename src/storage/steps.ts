@@ -111,6 +111,10 @@ export function stepsOf(write: Write): readonly Step[] {
       return [{ statement: write.op, values: { userId: write.userId, clientId: write.clientId } }]
     case 'insertGrant':
       return [grantStep({ ...grantRow(write.grant) }, write.basis)]
+    case 'deleteOldestGrants': {
+      const { op, userId, clientId, stay } = write
+      return [{ statement: op, values: { userId, clientId, stay } }]
+    }
     case 'redeemGrant':
       return [{ statement: write.op, values: transition(write), exact: notDecidedHere }]
     case 'rotateGrant':

@@ -72,7 +72,7 @@ export function grantOfTokenKey(grantId: string, tokenId: string): string {
 
 /** What a decision about a record waits for: every decision about a grant, also about a token of it, waits for the others. */
 export function lockOf(kind: RecordKind, key: string): string {
-  if (kind === 'userCredentials') return `account ${key}`
+  if (kind === 'userCredentials') return `user ${key}`
   return kind === 'grantOfToken' ? `grant ${key.split(' ', 1)[0]}` : `${kind} ${key}`
 }
 

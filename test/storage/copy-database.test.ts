@@ -55,7 +55,7 @@ t.test(
 
 t.test('what is no sound database of this version is not copied, and leaves nothing', async (t) => {
   const { folder, file, store } = await opened(t)
-  await store.write({ op: 'insertUser', user: sample.fullAccount })
+  await store.write({ op: 'insertUser', user: sample.fullUser })
   await store.close()
   const good = readFileSync(file)
   const at = good.indexOf('grace@example.org')

@@ -92,9 +92,9 @@ export function grantWrites(t: Test, openEmpty: OpenEmpty): void {
   t.test('all grants of a person end together, or those at one client, and no others', async (t) => {
     const store = await openEmpty(t)
     const elsewhere = { ...sample.grant, id: sample.grantId(3), clientId: sample.fullClient.id }
-    const stranger = { ...sample.grant, id: sample.grantId(4), userId: sample.fullAccount.id }
+    const stranger = { ...sample.grant, id: sample.grantId(4), userId: sample.fullUser.id }
     await store.write(...grantOwners, insertGrant)
-    const { lockedAt: _, ...unlocked } = sample.fullAccount
+    const { lockedAt: _, ...unlocked } = sample.fullUser
     await store.write({ op: 'insertClient', client: sample.fullClient }, { op: 'insertUser', user: unlocked })
     for (const grant of [elsewhere, stranger]) await store.write({ op: 'insertGrant', grant })
     const ends = async () => {
@@ -107,6 +107,32 @@ export function grantWrites(t: Test, openEmpty: OpenEmpty): void {
     await store.write({ op: 'revokeGrantsOf', ...of, at: 1020 })
     t.strictSame(await ends(), [[1015, rule], [1020, rule], none])
     await t.rejects(store.write(redeem), /met no row/)
+  })
+
+  t.test('the oldest grants of a user at one client are deleted, and no others', async (t) => {
+    const store = await openEmpty(t)
+    const elsewhere = { ...sample.grant, id: sample.grantId(1), clientId: sample.fullClient.id }
+    const stranger = { ...sample.grant, id: sample.grantId(2), userId: sample.fullUser.id }
+    const { lockedAt: _, ...unlocked } = sample.fullUser
+    await store.write(...grantOwners, { op: 'insertClient', client: sample.fullClient })
+    await store.write({ op: 'insertUser', user: unlocked })
+    for (const grant of [elsewhere, stranger]) await store.write({ op: 'insertGrant', grant })
+    const own = [3, 4, 5, 6].map(sample.grantId)
+    for (const grantId of own)
+      await store.write({ op: 'insertGrant', grant: { ...sample.grant, id: grantId } })
+    const limit = (stay: number) =>
+      store.write({
+        op: 'deleteOldestGrants',
+        userId: sample.user.id,
+        clientId: sample.client.id,
+        stay,
+      })
+    const left = async (userId: string) => (await store.listOf('grant', userId)).map((grant) => grant.id)
+    await limit(4)
+    t.strictSame(await left(sample.user.id), [elsewhere.id, ...own])
+    await limit(2)
+    t.strictSame(await left(sample.user.id), [elsewhere.id, ...own.slice(2)])
+    t.strictSame(await left(sample.fullUser.id), [stranger.id])
   })
 
   t.test('a revocation is visible at once, and a later one does not move it', async (t) => {
@@ -187,8 +213,8 @@ export function grantWrites(t: Test, openEmpty: OpenEmpty): void {
 
   t.test('a grant is not inserted on the session of another user', async (t) => {
     const store = await openEmpty(t)
-    const session = { ...sample.session, userId: sample.fullAccount.id }
-    await store.write(...grantOwners, { op: 'insertUser', user: sample.fullAccount })
+    const session = { ...sample.session, userId: sample.fullUser.id }
+    await store.write(...grantOwners, { op: 'insertUser', user: sample.fullUser })
     await store.write({ op: 'insertSession', session })
     await t.rejects(store.write({ ...insertGrant, basis: { sessionId: session.id } }), Overtaken)
   })

@@ -119,7 +119,7 @@ export function migrations(
     t.strictSame(await store.find('user', sample.user.id), sample.user)
     await store.write(
       { op: 'insertClient', client: sample.fullClient },
-      { op: 'insertUser', user: sample.fullAccount },
+      { op: 'insertUser', user: sample.fullUser },
     )
     t.equal((await store.list('client')).length, 2)
     t.equal((await store.list('user')).length, 2)

@@ -36,7 +36,7 @@ t.test('what is taken out of it can be put into a store in memory', async (t) =>
   const other = await open(t, 'sqlite::memory:')
   await store.write(
     { op: 'insertClient', client: sample.fullClient },
-    { op: 'insertUser', user: sample.fullAccount },
+    { op: 'insertUser', user: sample.fullUser },
     { op: 'insertSession', session: sample.fullSession },
     { op: 'insertInteraction', interaction: sample.fullInteraction },
     { op: 'putConsent', consent: sample.fullConsent },
@@ -47,7 +47,7 @@ t.test('what is taken out of it can be put into a store in memory', async (t) =>
   await other.replace(await store.contents())
   const { fullSession, fullInteraction, fullGrant } = sample
   t.strictSame(await other.find('client', sample.fullClient.id), sample.fullClient)
-  t.strictSame(await other.find('user', sample.fullAccount.id), sample.fullAccount)
+  t.strictSame(await other.find('user', sample.fullUser.id), sample.fullUser)
   t.strictSame(await other.find('session', fullSession.id), fullSession)
   t.strictSame(await other.find('interaction', fullInteraction.id), fullInteraction)
   t.strictSame(await other.find('grant', fullGrant.id), await store.find('grant', fullGrant.id))

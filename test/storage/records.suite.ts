@@ -14,7 +14,7 @@ export function roundTrips(t: Test, openEmpty: OpenEmpty): void {
         await store.write({ op: 'insertClient', client: record })
         t.strictSame(await store.find('client', record.id), record)
       }
-      for (const record of [sample.user, sample.fullAccount, sample.invitedAccount]) {
+      for (const record of [sample.user, sample.fullUser, sample.invitedAccount]) {
         await store.write({ op: 'insertUser', user: record })
         t.strictSame(await store.find('user', record.id), record)
         t.strictSame(await store.find('userByLogin', record.username), record)
@@ -120,18 +120,15 @@ export function roundTrips(t: Test, openEmpty: OpenEmpty): void {
     const store = await openEmpty(t)
     await store.write(...grantOwners, { op: 'insertKey', key: sample.key })
     await store.write({ op: 'insertClient', client: sample.fullClient })
-    await store.write(
-      { op: 'insertUser', user: sample.fullAccount },
-      { op: 'insertKey', key: sample.fullKey },
-    )
+    await store.write({ op: 'insertUser', user: sample.fullUser }, { op: 'insertKey', key: sample.fullKey })
     t.strictSame(await store.list('client'), [sample.fullClient, sample.client])
-    t.strictSame(await store.list('user'), [sample.fullAccount, sample.user])
+    t.strictSame(await store.list('user'), [sample.fullUser, sample.user])
     t.strictSame(await store.list('key'), [sample.fullKey, sample.key])
   })
 
   t.test('what belongs to a person is listed for that person alone, oldest first', async (t) => {
     const store = await openEmpty(t)
-    const stranger = sample.fullAccount.id
+    const stranger = sample.fullUser.id
     const own = { id: sample.grantId(3), clientId: sample.client.id }
     await store.write(...grantOwners, insertGrant)
     for (const session of [sample.fullSession, sample.session])
@@ -160,7 +157,7 @@ export function roundTrips(t: Test, openEmpty: OpenEmpty): void {
     await store.write({ op: 'insertUser', user: sample.user })
     t.strictSame(await store.population(), { isEmpty: false, seeded: [] })
     const seeded = { ...sample.user, id: 'account-9', username: 'zoe', seeded: true }
-    await store.write({ op: 'insertUser', user: seeded }, { op: 'insertUser', user: sample.fullAccount })
+    await store.write({ op: 'insertUser', user: seeded }, { op: 'insertUser', user: sample.fullUser })
     t.strictSame(await store.population(), { isEmpty: false, seeded: ['grace', 'zoe'] })
   })
 
@@ -175,12 +172,12 @@ export function replacements(t: Test, openEmpty: OpenEmpty): void {
   t.test('an update replaces every member, and unsets those that are absent now', async (t) => {
     const store = await openEmpty(t)
     const client = { ...sample.client, id: sample.fullClient.id }
-    const user = { ...sample.user, id: sample.fullAccount.id }
+    const user = { ...sample.user, id: sample.fullUser.id }
     const interaction = { ...sample.interaction, id: sample.fullInteraction.id }
     const key = { ...sample.key, id: sample.fullKey.id }
     await store.write(
       { op: 'insertClient', client: sample.fullClient },
-      { op: 'insertUser', user: sample.fullAccount },
+      { op: 'insertUser', user: sample.fullUser },
       { op: 'insertInteraction', interaction: sample.fullInteraction },
       { op: 'insertKey', key: sample.fullKey },
       { op: 'updateClient', client },
@@ -240,8 +237,8 @@ export function uniqueness(t: Test, openEmpty: OpenEmpty): void {
     'a second account with the same user name or e-mail address is refused with RecordExists',
     async (t) => {
       const store = await openEmpty(t)
-      await store.write({ op: 'insertUser', user: sample.fullAccount })
-      const sameName = { ...sample.user, username: sample.fullAccount.username }
+      await store.write({ op: 'insertUser', user: sample.fullUser })
+      const sameName = { ...sample.user, username: sample.fullUser.username }
       const sameEmail = { ...sample.user, email: 'grace@example.org' }
       await t.rejects(store.write({ op: 'insertUser', user: sameName }), RecordExists)
       await t.rejects(store.write({ op: 'insertUser', user: sameEmail }), RecordExists)
@@ -260,8 +257,8 @@ export function uniqueness(t: Test, openEmpty: OpenEmpty): void {
 
   t.test('an account signs in by its e-mail address, unless that is the user name of another', async (t) => {
     const store = await openEmpty(t)
-    await store.write({ op: 'insertUser', user: sample.fullAccount })
-    t.strictSame(await store.find('userByLogin', 'grace@example.org'), sample.fullAccount)
+    await store.write({ op: 'insertUser', user: sample.fullUser })
+    t.strictSame(await store.find('userByLogin', 'grace@example.org'), sample.fullUser)
     const namesake = { ...sample.user, username: 'grace@example.org' }
     await store.write({ op: 'insertUser', user: namesake })
     t.strictSame(await store.find('userByLogin', 'grace@example.org'), namesake)
@@ -312,7 +309,7 @@ export function removals(t: Test, openEmpty: OpenEmpty): void {
 
   t.test('removing an account makes its grants unfindable and ends its sessions and consents', async (t) => {
     const store = await openEmpty(t)
-    const other = { ...sample.fullSession, userId: sample.fullAccount.id }
+    const other = { ...sample.fullSession, userId: sample.fullUser.id }
     await store.write(...grantOwners, insertGrant, { op: 'putConsent', consent: sample.consent })
     await store.write(
       { op: 'insertSession', session: sample.session },
@@ -398,7 +395,7 @@ export function removals(t: Test, openEmpty: OpenEmpty): void {
 
   t.test('all sessions of a person but the one they stay in end together', async (t) => {
     const store = await openEmpty(t)
-    const other = { ...sample.session, id: sample.digest(20), userId: sample.fullAccount.id }
+    const other = { ...sample.session, id: sample.digest(20), userId: sample.fullUser.id }
     for (const session of [sample.session, sample.fullSession, other])
       await store.write({ op: 'insertSession', session })
     await store.write({ op: 'deleteSessionsOf', userId: sample.user.id, except: sample.session.id })

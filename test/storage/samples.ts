@@ -94,7 +94,7 @@ export const invitedAccount: User = {
   updatedAt: 1000,
 }
 
-export const fullAccount: User = {
+export const fullUser: User = {
   ...user,
   id: 'account-2',
   username: 'grace',
@@ -156,7 +156,7 @@ export const secondFactor: SecondFactor = {
 
 export const fullSecondFactor: SecondFactor = {
   ...secondFactor,
-  userId: fullAccount.id,
+  userId: fullUser.id,
   confirmedAt: 1010,
   usedStep: 60_000_000,
   recoveryHashes: [digest(9), digest(10)],

@@ -31,7 +31,7 @@ async function closedFile(t: Test): Promise<string> {
   const store = await openStore(`sqlite:${file}`)
   await store.write(
     { op: 'insertClient', client: sample.client },
-    { op: 'insertUser', user: sample.fullAccount },
+    { op: 'insertUser', user: sample.fullUser },
   )
   await store.close()
   return file
@@ -72,7 +72,7 @@ t.test('a file of an earlier version', async (t) => {
 t.test('what was written is there after closing and opening again', async (t) => {
   const store = await open(t, await closedFile(t))
   t.strictSame(await store.find('client', sample.client.id), sample.client)
-  t.strictSame(await store.find('user', sample.fullAccount.id), sample.fullAccount)
+  t.strictSame(await store.find('user', sample.fullUser.id), sample.fullUser)
 })
 
 t.test('a file is readable by its owner only', async (t) => {

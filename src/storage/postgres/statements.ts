@@ -268,6 +268,11 @@ export function prepareWrites(db: NodePgDatabase): Readonly<Record<WriteStatemen
     insertGrant: { prepare: (name) => preparedInsertOfGrant(db, name) },
     insertGrantOfSession: { prepare: (name) => preparedInsertOfGrant(db, name, 'session') },
     insertGrantOfConsent: { prepare: (name) => preparedInsertOfGrant(db, name, 'consent') },
+    deleteOldestGrants: db.delete(grants).where(
+      sql`${grants.id} in (select ${grants.id} from ${grants}
+        where ${grants.userSeq} = ${seqOf(accounts, 'userId')} and ${grants.clientSeq} = ${seqOf(clients, 'clientId')}
+        order by ${grants.id} desc offset ${value('stay')})`,
+    ),
     redeemGrant: db
       .update(grants)
       .set({

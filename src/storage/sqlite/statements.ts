@@ -232,6 +232,11 @@ export function prepareWrites(db: Connected): Readonly<Record<WriteStatement, Ch
       sql`${isSignedIn} and exists (select 1 from ${consents} where ${consents.userId} = ${value('userId')}
         and ${consents.clientId} = ${value('clientId')} and ${consents.allowed} = ${value('allowed')})`,
     ),
+    deleteOldestGrants: db.delete(grants).where(
+      sql`${grants.id} in (select ${grants.id} from ${grants}
+        where ${grants.userSeq} = ${seqOf(accounts, 'userId')} and ${grants.clientSeq} = ${seqOf(clients, 'clientId')}
+        order by ${grants.id} desc limit -1 offset ${value('stay')})`,
+    ),
     redeemGrant: db
       .update(grants)
       .set({
