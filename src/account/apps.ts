@@ -1,13 +1,7 @@
 import type { FastifyInstance, FastifyReply } from 'fastify'
 import type { AppDeps } from '../deps.ts'
 import { addressPrefix } from '../domain/address-prefix.ts'
-import {
-  type Connection,
-  connectionsOf,
-  endConnection,
-  endConnections,
-  endGrant,
-} from '../domain/connections.ts'
+import { endConnection, endConnections, endGrant } from '../domain/connections.ts'
 import { layOutScope } from '../domain/consent-areas.ts'
 import { accept, type Write } from '../domain/decision.ts'
 import { clientWords, resourceName } from '../domain/localized.ts'
@@ -19,10 +13,13 @@ import { ownPages } from '../http/own-pages.ts'
 import { parametersOf } from '../http/parameters.ts'
 import { fromPlace } from '../i18n/place.ts'
 import { scopesFor } from '../i18n/scopes.ts'
+import { type ConnectionSummary, consentKey } from '../storage/store.ts'
 
 /** Apps on a page, and grants of one app: a page takes a time that no number of grants can stretch. */
 const appsOnPage = 20
 const grantsOfApp = 20
+/** More apps than anybody has: each is named in the audit log when all are disconnected. */
+const everyApp = 100_000
 
 /**
  * What a person allowed apps to do, and taking it back, OpenID Connect Core §16.18: one approval, one app, or all. It
@@ -32,8 +29,18 @@ export function connectedApps(app: FastifyInstance, deps: AppDeps): void {
   const { store, service } = deps
   const { visit, submission, back } = ownPages(app, deps)
   const describe = describer(app, deps)
-  const connections = async (userId: string, now: Seconds) =>
-    connectionsOf(await store.listOf('grant', userId), await store.listOf('consent', userId), now)
+  /** The page of this number; the last one where there are fewer. */
+  const listed = async (userId: string, now: Seconds, number: number) => {
+    const read = (page: number) =>
+      store.connections(userId, { now, limit: appsOnPage, offset: (page - 1) * appsOnPage })
+    const asked = await read(number)
+    if (asked.count > 0 || number === 1) return { number, ...asked }
+    const last = Math.max(1, Math.ceil((await read(1)).count / appsOnPage))
+    return { number: last, ...(await read(last)) }
+  }
+  const isConnected = async (userId: string, clientId: string, now: Seconds) =>
+    (await store.find('consent', consentKey(userId, clientId))) !== undefined ||
+    (await store.grantsOf(userId, clientId, { now, limit: 1 })).length > 0
   /** Decides about the user: a grant that is being inserted is waited for, and ends too. */
   const end = (userId: string, writes: readonly Write[]) =>
     store.transact('user', userId, () => accept(undefined, ...writes))
@@ -42,20 +49,18 @@ export function connectedApps(app: FastifyInstance, deps: AppDeps): void {
     const here = await visit(request, reply, { section: 'apps' })
     if (here === undefined) return reply
     const { frame, hidden, now } = here
-    const known = await connections(here.user.id, now)
-    const last = Math.max(1, Math.ceil(known.length / appsOnPage))
-    const page = Math.min(pageNumber(request.query), last)
-    const shown = known.slice((page - 1) * appsOnPage, page * appsOnPage)
-    const apps = await Promise.all(shown.map((connection) => describe(connection, now, reply)))
+    const { id: userId } = here.user
+    const { number, count, page } = await listed(userId, now, pageNumber(request.query))
+    const apps = await Promise.all(page.map((connection) => describe(userId, connection, now, reply)))
     const action = `${service.prefix}/account/apps`
     const model = {
       frame,
       action,
       hidden,
       apps: apps.flat(),
-      count: known.length,
-      ...(page > 1 && { previousUrl: `${action}?page=${page - 1}` }),
-      ...(page < last && { nextUrl: `${action}?page=${page + 1}` }),
+      count,
+      ...(number > 1 && { previousUrl: `${action}?page=${number - 1}` }),
+      ...(number * appsOnPage < count && { nextUrl: `${action}?page=${number + 1}` }),
     }
     return reply.page('account-apps', model)
   })
@@ -70,15 +75,14 @@ export function connectedApps(app: FastifyInstance, deps: AppDeps): void {
       const ended = await store.transact('grant', grantId, (grant) => endGrant(grant, withdrawal))
       return back(reply, ended ? 'disconnected' : 'gone')
     }
-    const known = await connections(user.id, now)
     if (clientId !== undefined) {
-      const connection = known.find((each) => each.clientId === clientId)
-      if (connection === undefined) return back(reply, 'gone')
-      await end(user.id, endConnection(connection, withdrawal))
+      if (!(await isConnected(user.id, clientId, now))) return back(reply, 'gone')
+      await end(user.id, endConnection({ clientId }, withdrawal))
       return back(reply, 'disconnected')
     }
     if (single(form, 'every') === undefined) return back(reply, 'gone')
-    await end(user.id, endConnections(known, withdrawal))
+    const { page: every } = await store.connections(user.id, { now, limit: everyApp, offset: 0 })
+    await end(user.id, endConnections(every, withdrawal))
     return back(reply, 'all-disconnected')
   })
 }
@@ -114,7 +118,8 @@ function describer(app: FastifyInstance, { service, store }: Pick<AppDeps, 'serv
     prefix === undefined ? undefined : fromPlace(prefix, addressPrefix(request.ip), !service.https)
 
   return async (
-    { clientId, grants, consent }: Connection,
+    userId: string,
+    { clientId, grants: count, remembered }: ConnectionSummary,
     now: Seconds,
     reply: FastifyReply,
   ): Promise<readonly ConnectedApp[]> => {
@@ -123,15 +128,16 @@ function describer(app: FastifyInstance, { service, store }: Pick<AppDeps, 'serv
     const { language } = reply.request
     const { name } = clientWords(client, language)
     const from = registeredFrom(client, reply)
+    const grants = await store.grantsOf(userId, clientId, { now, limit: grantsOfApp })
     const described = {
       clientId,
       ...(name !== undefined && { name }),
       selfRegistered: client.origin === 'registered',
       registeredAgoSeconds: since(client.issuedAt, now),
       ...(from !== undefined && { registeredFrom: from }),
-      grants: grants.slice(0, grantsOfApp).map((grant) => grantInWords(grant, language, now)),
-      grantsNotShown: Math.max(0, grants.length - grantsOfApp),
-      remembered: consent !== undefined,
+      grants: grants.map((grant) => grantInWords(grant, language, now)),
+      grantsNotShown: Math.max(0, count - grants.length),
+      remembered,
     }
     return [described]
   }

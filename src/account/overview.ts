@@ -1,6 +1,5 @@
 import type { FastifyInstance } from 'fastify'
 import type { AppDeps } from '../deps.ts'
-import { connectionsOf } from '../domain/connections.ts'
 import { isSessionLive } from '../domain/session.ts'
 import { sectionPath } from '../http/account-models.ts'
 import { ownPages } from '../http/own-pages.ts'
@@ -19,10 +18,10 @@ export function ownOverview(app: FastifyInstance, deps: AppDeps): void {
     const { frame, user, session, now } = here
     const { id, email, claims } = user
     const sessions = await store.listOf('session', id)
-    const connections = connectionsOf(await store.listOf('grant', id), await store.listOf('consent', id), now)
+    const { count } = await store.connections(id, { now, limit: 1, offset: 0 })
     return reply.page('account-overview', {
       frame,
-      apps: connections.length,
+      apps: count,
       sessions: sessions.filter((each) => isSessionLive(each, now)).length,
       signedInAgoSeconds: Math.max(1, now - session.authenticatedAt),
       ...(email !== undefined && { email }),

@@ -1,7 +1,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { AppDeps } from '../deps.ts'
 import { auditEvent } from '../domain/audit.ts'
-import { connectionsOf, endConnections } from '../domain/connections.ts'
+import { endConnections } from '../domain/connections.ts'
 import { accept, type Decision, withWrites } from '../domain/decision.ts'
 import type { User } from '../domain/model.ts'
 import { single } from '../domain/parameters.ts'
@@ -57,9 +57,7 @@ export function ownPassword(app: FastifyInstance, deps: AppDeps): void {
     const { id: userId } = user
     const passwordHash = await hashPassword(single(form, 'password') ?? '', random)
     const context = { by: 'person', at: now, from: request.ip } as const
-    const connections = disconnects
-      ? connectionsOf(await store.listOf('grant', userId), await store.listOf('consent', userId), now)
-      : []
+    const { page: connections } = await store.connections(userId, { now, limit: everyApp, offset: 0 })
     return store.transact('user', userId, (current): Decision<User | undefined> => {
       if (current === undefined || current.passwordHash !== user.passwordHash) return accept(undefined)
       return withWrites(
@@ -70,6 +68,9 @@ export function ownPassword(app: FastifyInstance, deps: AppDeps): void {
     })
   }
 }
+
+/** More apps than anybody has: each of them is named in the audit log. */
+const everyApp = 100_000
 
 /** The rule by which a new password takes the apps along. */
 const revokedWith = 'rfc9700-4.14.2-revoke-on-event'

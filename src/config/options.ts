@@ -27,7 +27,7 @@ export function configOptions(): readonly ConfigOption[] {
 export function variableOf(path: string): string {
   return `LYCHGATE_${path
     .replaceAll('.', '_')
-    .replace(/[A-Z]/g, (email) => `_${email}`)
+    .replace(/[A-Z]/g, (capital) => `_${capital}`)
     .toUpperCase()}`
 }
 

@@ -57,7 +57,7 @@ export function endGrant(
 
 /** The end of all access of one client, OpenID Connect Core §16.18; also of what it was given this very moment. */
 export function endConnection(
-  { clientId }: Connection,
+  { clientId }: Pick<Connection, 'clientId'>,
   { userId, ...context }: RevocationContext,
 ): readonly Write[] {
   return [
@@ -72,7 +72,7 @@ export function endConnection(
  * @param rule Why, for `lychgate explain`.
  */
 export function endConnections(
-  connections: readonly Connection[],
+  connections: readonly Pick<Connection, 'clientId'>[],
   { userId, ...context }: RevocationContext,
   rule: string = withdrawn,
 ): readonly Write[] {

@@ -19,7 +19,7 @@ import type {
 } from '../domain/model.ts'
 import { keptChallengeBytes } from '../domain/pkce.ts'
 import type * as table from './sqlite/schema.ts'
-import type { AuditFilter } from './store.ts'
+import type { AuditFilter, Connections } from './store.ts'
 
 /*
  * Row ↔ record, for both adapters. This is where null stops: an absent member is NULL in a row and is not there at
@@ -292,6 +292,26 @@ export function grantOfTokenValues(
   const at = key.indexOf(' ')
   const grant = grantKey(key.slice(0, at))
   return grant && { key: grant, tokenId: key.slice(at + 1) }
+}
+
+interface ConnectionRow {
+  readonly clientId: string
+  readonly grants: number
+  readonly remembered: number
+  /** Of all pages, on each row. */
+  readonly total: number
+}
+
+/** One page of connections. */
+export function toConnections(rows: readonly ConnectionRow[]): Connections {
+  return {
+    count: rows[0]?.total ?? 0,
+    page: rows.map(({ clientId, grants, remembered }) => ({
+      clientId,
+      grants,
+      remembered: remembered === 1,
+    })),
+  }
 }
 
 /** The primary key of a grant, or undefined for a text that cannot be one. */

@@ -180,6 +180,34 @@ export type StoreContents = Readonly<Record<string, readonly Readonly<Record<str
 export const deleteOrphans = `delete from grants where client_seq not in (select seq from clients)
   or account_seq not in (select seq from accounts)`
 
+/** Which connections are listed. */
+export interface ConnectionPage {
+  readonly now: Seconds
+  readonly limit: number
+  readonly offset: number
+}
+
+/** A client that has valid grants of a user, or remembered consent. */
+export interface ConnectionSummary {
+  readonly clientId: string
+  /** How many valid grants. */
+  readonly grants: number
+  /** Whether consent is remembered. */
+  readonly remembered: boolean
+}
+
+export interface Connections {
+  /** Of all pages. */
+  readonly count: number
+  readonly page: readonly ConnectionSummary[]
+}
+
+/** Which grants of a client are read. */
+export interface NewestGrants {
+  readonly now: Seconds
+  readonly limit: number
+}
+
 /** Where all state lives. A resolved promise means committed and on disk. */
 export interface Store {
   find<K extends RecordKind>(kind: K, key: string): Promise<Records[K] | undefined>
@@ -197,6 +225,13 @@ export interface Store {
     key: string,
     decide: (record: Records[K] | undefined) => Decision<T>,
   ): Promise<T>
+  /**
+   * One page of the clients a user is connected with, the one used last first, and how many there are. The database
+   * counts: the cost in memory is that of the page, however many grants there are.
+   */
+  connections(userId: string, page: ConnectionPage): Promise<Connections>
+  /** The newest valid grants of a user at one client, newest first. */
+  grantsOf(userId: string, clientId: string, newest: NewestGrants): Promise<readonly Grant[]>
   /** Commits all writes or none. */
   write(...writes: readonly Write[]): Promise<void>
   /** The newest audit events that the filter lets through, oldest of them first. For operators' commands, not for requests. */

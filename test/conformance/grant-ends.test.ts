@@ -2,7 +2,17 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import { openHandle } from '../../src/domain/handle.ts'
-import { exchange, obtainCode, refresh, register, type TestClient, type Tokens } from '../helpers/flow.ts'
+import {
+  exchange,
+  obtainCode,
+  obtainTokens,
+  refresh,
+  register,
+  type TestClient,
+  type Tokens,
+} from '../helpers/flow.ts'
+import { alice, startServer } from '../helpers/server.ts'
+import { UserAgent } from '../helpers/user-agent.ts'
 import { assertRejected, introspect, isAlive, startFlow } from '../helpers/wire.ts'
 
 const [idle, absolute, access, brief] = [100, 250, 3600, 60]
@@ -110,3 +120,30 @@ t.test(
     t.notOk(await isStored(token))
   },
 )
+
+t.test('a client that collects grants of one user loses the oldest, and the newest work', async (t) => {
+  const server = await startServer(t, { limits: { grantsPerUserAndClient: 10 } })
+  const client = await register(server)
+  const agent = new UserAgent(server.issuer)
+  const tokens: Tokens[] = []
+  for (let n = 0; n < 14; n += 1) {
+    server.advance(1)
+    tokens.push(await obtainTokens(server, client, { agent }))
+  }
+  const other = await register(server)
+  const elsewhere = await obtainTokens(server, other, { agent })
+  const works = ({ access_token: token }: Tokens) => isAlive(server, token)
+  const alive = await Promise.all(tokens.map(works))
+  t.strictSame(alive.slice(0, 4), [false, false, false, false])
+  t.strictSame(alive.slice(4), Array(10).fill(true))
+  t.ok(await works(elsewhere), 'another client is not touched')
+  const refreshed = await refresh(server, client, tokens[0]?.refresh_token ?? '')
+  t.match(await refreshed.json(), { error: 'invalid_grant' })
+  const user = await server.deps.store.find('userByLogin', alice.username)
+  const { page } = await server.deps.store.connections(user?.id ?? '', {
+    now: server.now(),
+    limit: 9,
+    offset: 0,
+  })
+  t.equal(page.find(({ clientId }) => clientId === client.id)?.grants, 10)
+})

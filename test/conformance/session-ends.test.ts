@@ -151,9 +151,7 @@ t.test('an app that is disconnected while it asks silently gets no grant', inPro
   const asks = async () => sentAway(await ask(server, portal, { prompt: 'none' }, agent))
   t.match(await asks(), { code: /./ })
   const context = { by: 'person', at: server.now(), from: '127.0.0.1', userId } as const
-  await beforeWrite(t, server, (store) =>
-    store.write(...endConnection({ clientId: portal.id, grants: [] }, context)),
-  )
+  await beforeWrite(t, server, (store) => store.write(...endConnection({ clientId: portal.id }, context)))
   t.equal((await asks())['error'], 'consent_required')
   const left = await grantsOf(userId)
   t.notOk(left.some(({ clientId }) => clientId === portal.id))

@@ -61,12 +61,12 @@ t.test('the end of a client, and of all, is told for each', async (t) => {
     },
   })
   const user = 'oidc-core-16.18-user-revocation'
-  t.strictSame(endConnection({ clientId: 'a', grants: [] }, withdrawal), [
+  t.strictSame(endConnection({ clientId: 'a' }, withdrawal), [
     { op: 'revokeGrantsOf', userId: 'alice', clientId: 'a', at: now, rule: user },
     { op: 'deleteConsent', userId: 'alice', clientId: 'a' },
     event('a', user),
   ])
-  const both = ['a', 'b'].map((clientId) => ({ clientId, grants: [] }))
+  const both = ['a', 'b'].map((clientId) => ({ clientId }))
   t.strictSame(endConnections(both, withdrawal, 'a-rule'), [
     { op: 'revokeGrantsOf', userId: 'alice', at: now, rule: 'a-rule' },
     { op: 'deleteConsentsOf', userId: 'alice' },

@@ -118,8 +118,12 @@ export const accountPages = {
           selfRegistered: true,
           registeredAgoSeconds: 3 * day,
           registeredFrom: msg('place.here'),
-          grants: [grant, { ...grant, id: 'awBzF8LV1vweCK9C', grantedAgoSeconds: 40 * day }],
-          grantsNotShown: 0,
+          grants: ['a', 'b', 'c', 'd', 'e'].map((id, index) => ({
+            ...grant,
+            id: `awBzF8LV1vweCK9${id}`,
+            grantedAgoSeconds: (1 + 9 * index) * day,
+          })),
+          grantsNotShown: 41,
           remembered: false,
         },
         {
@@ -135,7 +139,7 @@ export const accountPages = {
               resources: [{ name: 'Riverside School API', identifier: 'https://api.riverside.example/v1' }],
             },
           ],
-          grantsNotShown: 41,
+          grantsNotShown: 0,
           remembered: true,
         },
       ],

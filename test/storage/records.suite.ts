@@ -1,5 +1,7 @@
 import type { Test } from 'tap'
+import { connectionsOf } from '../../src/domain/connections.ts'
 import { accept, type Write } from '../../src/domain/decision.ts'
+import type { Grant } from '../../src/domain/model.ts'
 import { consentKey, RecordExists } from '../../src/storage/store.ts'
 import * as sample from './samples.ts'
 import { grantOwners, insertGrant, type OpenEmpty } from './store.suite.ts'
@@ -149,6 +151,55 @@ export function roundTrips(t: Test, openEmpty: OpenEmpty): void {
     t.strictSame(await store.listOf('grant', id), [sample.grant, { ...sample.fullGrant, ...own }])
     for (const kind of ['session', 'passkey', 'consent', 'grant'] as const)
       t.strictSame(await store.listOf(kind, stranger), [])
+  })
+
+  t.test('connections are counted and paged as the domain would from all grants and consents', async (t) => {
+    const store = await openEmpty(t)
+    const { id: userId } = sample.user
+    const clientIds = Array.from({ length: 7 }, (_, n) => `client-${n}`)
+    await store.write({ op: 'insertUser', user: sample.user })
+    for (const id of clientIds) await store.write({ op: 'insertClient', client: { ...sample.client, id } })
+    const { revokedAt: _, revokedBy: __, ...valid } = sample.fullGrant
+    for (let n = 0; n < 60; n += 1) {
+      const grant: Grant = {
+        ...valid,
+        userId,
+        id: sample.grantId(n + 1),
+        clientId: clientIds[n % 5] ?? '',
+        approvedAt: 1000 + n,
+        rotatedAt: 1000 + ((n * 7) % 60),
+        refreshExpiresAt: 2000 + n,
+        expiresAt: 2000 + n,
+        ...(n % 6 === 0 && { revokedAt: 1500, revokedBy: 'test' }),
+      }
+      await store.write({ op: 'insertGrant', grant })
+    }
+    for (const [n, clientId] of ['client-1', 'client-5', 'client-6'].entries())
+      await store.write({
+        op: 'putConsent',
+        consent: { ...sample.consent, userId, clientId, grantedAt: 3000 + n },
+      })
+    for (const now of [1999, 2030, 2057, 2100]) {
+      const expected = connectionsOf(
+        await store.listOf('grant', userId),
+        await store.listOf('consent', userId),
+        now,
+      )
+      const summaries = expected.map(({ clientId, grants, consent }) => ({
+        clientId,
+        grants: grants.length,
+        remembered: consent !== undefined,
+      }))
+      const { count, page } = await store.connections(userId, { now, limit: 3, offset: 0 })
+      t.equal(count, expected.length)
+      const next = await store.connections(userId, { now, limit: 9, offset: 3 })
+      t.strictSame([...page, ...next.page], summaries)
+      t.strictSame(await store.connections(userId, { now, limit: 9, offset: 9 }), { count: 0, page: [] })
+      for (const { clientId, grants } of expected)
+        t.strictSame(await store.grantsOf(userId, clientId, { now, limit: 4 }), grants.slice(0, 4))
+    }
+    t.strictSame(await store.connections('nobody', { now: 1, limit: 9, offset: 0 }), { count: 0, page: [] })
+    t.strictSame(await store.grantsOf('nobody', 'client-1', { now: 1, limit: 9 }), [])
   })
 
   t.test('a store knows whether there is anybody, and who of them a development server made', async (t) => {

@@ -201,5 +201,5 @@ async function examineBody({ config }: Setup, url: string): Promise<Finding> {
 }
 
 function titled(name: string): string {
-  return name.replaceAll(/(^|-)[a-z]/g, (email) => email.toUpperCase())
+  return name.replaceAll(/(^|-)[a-z]/g, (initial) => initial.toUpperCase())
 }

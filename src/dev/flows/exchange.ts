@@ -148,7 +148,7 @@ function describeFault(write: Write): readonly string[] {
       return []
     default:
       // `insertInteraction` is told as `insert interaction`.
-      return [write.op.replaceAll(/[A-Z]/g, (email) => ` ${email.toLowerCase()}`)]
+      return [write.op.replaceAll(/[A-Z]/g, (capital) => ` ${capital.toLowerCase()}`)]
   }
 }
 

@@ -11,6 +11,7 @@ import {
   throttleKey,
   toAuditEvent,
   toClient,
+  toConnections,
   toConsent,
   toGrant,
   toGrantOfToken,
@@ -27,8 +28,10 @@ import {
 import { stepsOf } from '../steps.ts'
 import {
   type AuditFilter,
+  type ConnectionPage,
   type ListableKind,
   lockOf,
+  type NewestGrants,
   type OwnedKind,
   type RecordKind,
   type Records,
@@ -107,6 +110,9 @@ export async function openPostgresStore(url: string, options: Required<StoreOpti
     find: (kind, key) => withConnection(({ find }) => find[kind](key)),
     list: (kind) => withConnection(({ list }) => list[kind]()),
     listOf: (kind, userId) => withConnection(({ listOf }) => listOf[kind](userId)),
+    connections: (userId, page) => withConnection(({ connections }) => connections(userId, page)),
+    grantsOf: (userId, clientId, newest) =>
+      withConnection(({ grantsOf }) => grantsOf(userId, clientId, newest)),
     transact: async (kind, key, decide) => {
       const decision = await inTurn(lockOf(kind, key), () =>
         inTransaction(beginLocked(lockOf(kind, key)), async ({ transact, apply }) => {
@@ -189,6 +195,12 @@ function connectionOn(db: NodePgDatabase) {
     transact: loadsOf(prepareLoads(db, 'transact'), lists),
     list: listsOf(lists),
     listOf: ownListsOf(lists),
+    connections: async (userId: string, page: ConnectionPage) =>
+      toConnections(await lists.connections.execute({ userId, ...page })),
+    grantsOf: async (userId: string, clientId: string, newest: NewestGrants) =>
+      (await lists.newestGrants.execute({ userId, clientId, ...newest })).flatMap(
+        (row) => toGrant(row) ?? [],
+      ),
     audit: async (filter: AuditFilter) => {
       const statement = filter.userId === undefined ? lists.audit : lists.auditOf
       return (await statement.execute(auditFilterRow(filter))).map(toAuditEvent).reverse()

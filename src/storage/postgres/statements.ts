@@ -181,7 +181,50 @@ export function prepareLists(db: NodePgDatabase) {
       .where(eq(accounts.id, value('userId')))
       .orderBy(asc(grants.id))
       .prepare('list_grants_of'),
+    connections: db
+      .select(connectionColumns)
+      .from(connectionsQuery())
+      .orderBy(sql`used_at desc`, sql`client_id`)
+      .limit(value('limit'))
+      .offset(value('offset'))
+      .prepare('list_connections'),
+    newestGrants: selectGrants(db)
+      .where(
+        and(
+          eq(accounts.id, value('userId')),
+          eq(clients.id, value('clientId')),
+          isNull(grants.revokedAt),
+          sql`coalesce(${grants.expiresAt}, ${grants.refreshExpiresAt}, 0) > ${value('now')}`,
+        ),
+      )
+      .orderBy(desc(grants.id))
+      .limit(value('limit'))
+      .prepare('list_newest_grants'),
   }
+}
+
+const connectionColumns = {
+  clientId: sql<string>`client_id`,
+  grants: sql<number>`grants`.mapWith(Number),
+  remembered: sql<number>`remembered`.mapWith(Number),
+  total: sql<number>`total`.mapWith(Number),
+}
+
+/**
+ * The connections of a user, counted in the database. A grant without a time of its own is an unredeemed code, which is
+ * seconds old.
+ */
+function connectionsQuery() {
+  const isValid = sql`${grants.revokedAt} is null
+    and coalesce(${grants.expiresAt}, ${grants.refreshExpiresAt}, 0) > ${value('now')}`
+  const granted = sql`select (select ${clients.id} from ${clients} where ${clients.seq} = ${grants.clientSeq}) as client_id,
+    count(*) as grants, max(coalesce(${grants.rotatedAt}, ${grants.approvedAt}, cast(${value('now')} as integer))) as used_at, 0 as remembered
+    from ${grants} where ${grants.userSeq} = ${seqOf(accounts, 'userId')} and ${isValid} group by ${grants.clientSeq}`
+  const consented = sql`select ${consents.clientId}, 0, ${consents.grantedAt}, 1 from ${consents}
+    where ${consents.userId} = ${value('userId')}`
+  return sql`(select client_id, sum(grants) as grants, max(used_at) as used_at, max(remembered) as remembered,
+    count(*) over () as total from (${granted} union all ${consented}) as connection
+    where client_id is not null group by client_id) as connection`
 }
 
 /** Every write, prepared on this connection. */

@@ -9,6 +9,7 @@ import {
   throttleKey,
   toAuditEvent,
   toClient,
+  toConnections,
   toConsent,
   toGrant,
   toGrantOfToken,
@@ -75,6 +76,11 @@ export async function openSqliteStore(file: string): Promise<Store> {
     find: (kind, key) => read(() => find[kind](key)),
     list: (kind) => read(() => lists[kind]()),
     listOf: (kind, userId) => read(() => ownLists[kind](userId)),
+    connections: (userId, page) => read(() => toConnections(reads.connections.all({ userId, ...page }))),
+    grantsOf: (userId, clientId, newest) =>
+      read(() =>
+        reads.newestGrants.all({ userId, clientId, ...newest }).flatMap((row) => toGrant(row) ?? []),
+      ),
     transact: (kind, key, decide) =>
       commits.submit(() => {
         const record = load[kind](key)

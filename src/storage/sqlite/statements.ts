@@ -125,6 +125,27 @@ export function prepareReads(db: Connected) {
       .where(eq(userSeq, seqOf(accounts, 'userId')))
       .orderBy(asc(grants.id))
       .prepare(),
+    connections: db
+      .select(connectionColumns)
+      .from(connectionsQuery())
+      .orderBy(sql`used_at desc`, sql`client_id`)
+      .limit(value('limit'))
+      .offset(value('offset'))
+      .prepare(),
+    newestGrants: db
+      .select(found)
+      .from(grants)
+      .where(
+        and(
+          eq(userSeq, seqOf(accounts, 'userId')),
+          eq(clientSeq, seqOf(clients, 'clientId')),
+          isNull(grants.revokedAt),
+          sql`coalesce(${grants.expiresAt}, ${grants.refreshExpiresAt}, 0) > ${value('now')}`,
+        ),
+      )
+      .orderBy(desc(grants.id))
+      .limit(value('limit'))
+      .prepare(),
     throttle: find(throttles, eq(throttles.key, value('key'))),
     key: find(keys, eq(keys.id, value('key'))),
     rejection: find(rejections, eq(rejections.id, value('key'))),
@@ -139,6 +160,30 @@ export function prepareReads(db: Connected) {
     audit: audit(letThrough(auditEvents.userId, 'userId')),
     auditOf: audit(eq(auditEvents.userId, value('userId'))),
   }
+}
+
+const connectionColumns = {
+  clientId: sql<string>`client_id`,
+  grants: sql<number>`grants`.mapWith(Number),
+  remembered: sql<number>`remembered`.mapWith(Number),
+  total: sql<number>`total`.mapWith(Number),
+}
+
+/**
+ * The connections of a user, counted in the database. A grant without a time of its own is an unredeemed code, which is
+ * seconds old.
+ */
+function connectionsQuery() {
+  const isValid = sql`${grants.revokedAt} is null
+    and coalesce(${grants.expiresAt}, ${grants.refreshExpiresAt}, 0) > ${value('now')}`
+  const granted = sql`select (select ${clients.id} from ${clients} where ${clients.seq} = ${grants.clientSeq}) as client_id,
+    count(*) as grants, max(coalesce(${grants.rotatedAt}, ${grants.approvedAt}, ${value('now')})) as used_at, 0 as remembered
+    from ${grants} where ${grants.userSeq} = ${seqOf(accounts, 'userId')} and ${isValid} group by ${grants.clientSeq}`
+  const consented = sql`select ${consents.clientId}, 0, ${consents.grantedAt}, 1 from ${consents}
+    where ${consents.userId} = ${value('userId')}`
+  return sql`(select client_id, sum(grants) as grants, max(used_at) as used_at, max(remembered) as remembered,
+    count(*) over () as total from (${granted} union all ${consented}) as connection
+    where client_id is not null group by client_id) as connection`
 }
 
 /** Every write, prepared. */
