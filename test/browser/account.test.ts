@@ -68,8 +68,8 @@ t.test('each room does what it says, without script, and a deleted account is go
   await page.getByRole('button', { name: 'Download the copy' }).click()
   const file = await download
   t.equal(file.suggestedFilename(), 'account.json')
-  const copy = JSON.parse(readFileSync(await file.path(), 'utf8')) as { user: { claims: object } }
-  t.equal((copy.user.claims as Record<string, string>)['nickname'], 'Ally')
+  const copy = JSON.parse(readFileSync(await file.path(), 'utf8')) as { account: { claims: object } }
+  t.equal((copy.account.claims as Record<string, string>)['nickname'], 'Ally')
 
   await page.getByRole('link', { name: 'Delete the account' }).click()
   await page.getByLabel('Type your user name, alice').fill('alice')

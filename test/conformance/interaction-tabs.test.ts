@@ -48,6 +48,6 @@ t.test('an account signed out in a second tab is not chosen: the page shows who 
   await person.submit(out, { decision: 'sign-out' })
   const left = pageOf(await person.submit(both, pick(both, 'bob')))
   t.equal(title(left), 'Choose an account')
-  t.strictSame(pick(left, 'bob'), { user: '' })
+  t.strictSame(pick(left, 'bob'), { account: '' })
   t.equal(place(await person.submit(left, pick(left, 'alice'))), 'sent to https://portal.example')
 })

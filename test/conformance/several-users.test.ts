@@ -79,7 +79,7 @@ t.test('a request looks up at most as many sessions as the server writes into it
 t.test('only people of this browser can be chosen', async (t) => {
   const stranger = await signedIn(server, portal)
   const choice = pageOf(await ask(server, portal, select, stranger))
-  const back = pageOf(await stranger.submit(choice, { user: await idOf('bob') }))
+  const back = pageOf(await stranger.submit(choice, { account: await idOf('bob') }))
   t.equal(title(back), 'Choose an account')
   t.notMatch(back.html, 'bob')
   t.equal(await subOf(sentAway(await ask(server, portal, { prompt: 'none' }, stranger))), await idOf('alice'))

@@ -61,10 +61,10 @@ export function title(page: Page): string {
 }
 
 /** What the button of an account on a page of accounts sends; the first one unless its name is said. */
-export function pick(page: Page, username = ''): { readonly user: string } {
+export function pick(page: Page, username = ''): { readonly account: string } {
   const buttons = [...page.html.matchAll(/<button name="account" value="([^"]*)"[^>]*>([\s\S]*?)<\/button>/g)]
   const [, user = ''] = buttons.find(([, , face = '']) => face.includes(username)) ?? []
-  return { user }
+  return { account: user }
 }
 
 /** The scopes a consent page lets the person untick. */

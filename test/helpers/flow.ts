@@ -106,7 +106,7 @@ function answerPage(
   const buttons = page.forms[0]?.buttons ?? []
   const decisions = buttons.map(({ value }) => value)
   const [first] = buttons.filter(({ name }) => name === 'account')
-  if (first !== undefined) return agent.submit(page, { user: first.value })
+  if (first !== undefined) return agent.submit(page, { account: first.value })
   if (!decisions.includes('approve'))
     throw new Error(`unexpected page ${page.status}: ${page.html}`, { cause: page })
   return agent.submit(page, { decision: 'approve', ...(scope && { scope }) })

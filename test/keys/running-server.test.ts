@@ -164,5 +164,5 @@ t.test('a server rotates keys that are old enough by itself', async (t) => {
   const { keys } = await jwksOf(server)
   t.equal(keys.length, 6)
   for (const kid of before) t.ok(keys.some((key) => key.kid === kid))
-  t.match(server.log.join(''), /"came":\[[^\]]+\][^\n]*"msg":"the keys have changed"/)
+  t.match(server.log.join(''), /"added":\[[^\]]+\][^\n]*"msg":"the keys have changed"/)
 })
