@@ -1,4 +1,5 @@
 /** Where the executable starts: `npm run build` puts this, all it imports and Node into one file. */
+import './thread-pool.ts'
 import { main } from './main.ts'
 
 /** Long after starting, and early enough to be done before anybody looks. */

@@ -7,14 +7,15 @@ import { countsOption, readCount, readSeconds, scriptCommand } from '../command.
 import { Connection, form, get, postForm } from './connection.ts'
 import { measureGrowth } from './growth.ts'
 import { machine } from './machine.ts'
+import { allocatorSetting, measureMemory } from './memory.ts'
 import { loadCore, type RunningServer } from './process.ts'
 import { report, writeReport } from './report.ts'
-import type { Growth, Result, Sample } from './result.ts'
+import type { Growth, MemorySequence, Result, Sample } from './result.ts'
 import { startFloor, startLychgate, startOidcProvider, type Target } from './targets.ts'
 import { work } from './work.ts'
 import { type Lane, type Workload, workloads } from './workloads.ts'
 
-const kinds = [...workloads.map(({ name }) => name), 'growth']
+const kinds = [...workloads.map(({ name }) => name), 'growth', 'memory']
 const options = scriptCommand(
   'bench',
   'Measures dist/lychgate beside oidc-provider and a bare Fastify, every answer checked: CPU, operations and latencies, ' +
@@ -76,7 +77,8 @@ try {
   const growth = isChosen('growth')
     ? await measureGrowth(options.grants, connections, rounds, seconds)
     : undefined
-  const result = resultWith(growth)
+  const sequence = isChosen('memory') ? await memoryOfFresh() : undefined
+  const result = resultWith(growth, sequence)
   process.stdout.write(report(result))
   if (options.json)
     writeFileSync(
@@ -86,7 +88,7 @@ try {
   if (options.write) writeReport(result)
 } catch (error) {
   // A long run that fails near its end has seen much.
-  process.stdout.write(`Not complete:\n\n${report(resultWith(undefined))}`)
+  process.stdout.write(`Not complete:\n\n${report(resultWith(undefined, undefined))}`)
   throw error
 } finally {
   for (const { server } of targets) await server.stop()
@@ -109,11 +111,32 @@ async function measure(workload: Workload): Promise<void> {
   }
 }
 
-function resultWith(growth: Growth | undefined): Result {
+/** Of a process that has done nothing yet, with and without the allocator's setting that deploy/ has. */
+async function memoryOfFresh(): Promise<readonly MemorySequence[]> {
+  const sequences: MemorySequence[] = []
+  for (const environment of [{}, allocatorSetting]) {
+    const target = await startLychgate(environment)
+    try {
+      const after = await measureMemory(target, 16, Math.max(2, seconds), 15)
+      sequences.push({
+        environment: Object.entries(environment)
+          .map((pair) => pair.join('='))
+          .join(' '),
+        after,
+      })
+    } finally {
+      await target.server.stop()
+    }
+  }
+  return sequences
+}
+
+function resultWith(growth: Growth | undefined, sequences: readonly MemorySequence[] | undefined): Result {
   const starts = targets.map(({ name, startMilliseconds: milliseconds }) => ({ server: name, milliseconds }))
   return {
     samples,
     ...(growth && { growth }),
+    ...(sequences && { sequences }),
     starts: [...starts, { server: 'bare Fastify', milliseconds: floor.milliseconds }],
     memory: targets.map(({ name, idleMemory: idle, server }) => {
       return { server: name, idle, loaded: server.memory() }

@@ -1,6 +1,6 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { growthTable } from './growth-report.ts'
-import { cpuAnOperation, type Result, type Sample } from './result.ts'
+import { cpuAnOperation, type MemorySequence, type Result, type Sample } from './result.ts'
 import { workloads } from './workloads.ts'
 
 /** What is asked for: CPU of oidc-provider over ours, at least; ours over the floor, at most. */
@@ -28,7 +28,7 @@ interface Summary {
 }
 
 /** The tables, in Markdown. */
-export function report({ samples, starts, memory, machine, growth }: Result): string {
+export function report({ samples, starts, memory, machine, growth, sequences }: Result): string {
   const counts = [...new Set(samples.map(({ connections }) => connections))]
   const names = workloads
     .map(({ name }) => name)
@@ -50,7 +50,24 @@ export function report({ samples, starts, memory, machine, growth }: Result): st
     )
   }
   if (growth !== undefined) lines.push('', ...growthTable(growth))
+  if (sequences !== undefined) lines.push('', ...memoryTable(sequences))
   return `${lines.join('\n')}\n`
+}
+
+/** One process through all workloads, 16 connections each. */
+function memoryTable(sequences: readonly MemorySequence[]): string[] {
+  const titles = sequences.map(({ environment }) =>
+    environment === '' ? 'as it is, MiB' : `\`${environment}\`, MiB`,
+  )
+  const [first] = sequences
+  return [
+    `| one process, after each workload in turn | ${titles.join(' | ')} |`,
+    `| --- |${' --- |'.repeat(sequences.length)}`,
+    ...(first?.after ?? []).map(({ workload }, index) => {
+      const cells = sequences.map(({ after }) => after[index]?.memory.toFixed(0) ?? '')
+      return `| ${workload} | ${cells.join(' | ')} |`
+    }),
+  ]
 }
 
 function table(samples: readonly Sample[], names: readonly string[], count: number): string[] {

@@ -18,6 +18,14 @@ export interface Result {
   readonly memory: readonly { readonly server: string; readonly idle: number; readonly loaded: number }[]
   readonly machine: string
   readonly growth?: Growth
+  readonly sequences?: readonly MemorySequence[]
+}
+
+/** Resident memory of one process that goes through every workload, MiB, after each. */
+export interface MemorySequence {
+  /** What its environment had besides the settings. */
+  readonly environment: string
+  readonly after: readonly { readonly workload: string; readonly memory: number }[]
 }
 
 /** The same work with few grants and with many; `server` of a sample is their number. */

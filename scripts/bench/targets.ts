@@ -46,13 +46,15 @@ const here = fileURLToPath(new URL('.', import.meta.url))
 /** Lychgate as it is shipped, made by `npm run build`. */
 export const executable = `${root}dist/lychgate`
 const node = process.execPath
+/** The password of the user whom Lychgate knows. */
+export const benchPassword = 'a password for the benchmark'
 
 /** Starts another node beside one. */
 export type AnotherNode = () => Promise<RunningServer>
 
 /** Lychgate as it is shipped, on SQLite with every write on disk, with its log. */
-export async function startLychgate(): Promise<Target> {
-  return (await startOn({})).target
+export async function startLychgate(environment: Readonly<Record<string, string>> = {}): Promise<Target> {
+  return (await startOn(environment)).target
 }
 
 /** The same on whatever core, on this PostgreSQL where one is given; more nodes can be started beside it. */
@@ -76,10 +78,12 @@ async function startOn(
     LYCHGATE_DATA: data,
     LYCHGATE_SECRET: command(['keys', 'secret'], {}, '').trim(),
     LYCHGATE_RATE_LIMITS: 'off',
+    // One user stands for all there would be.
+    LYCHGATE_LIMITS_GRANTS_PER_USER_AND_CLIENT: '0',
     ...settings,
   }
   const run = (args: readonly string[], input = '') => command(args, environment, input)
-  run(['user', 'add', 'bench'], 'a password for the benchmark\n')
+  run(['user', 'add', 'bench'], `${benchPassword}\n`)
   const add = (...more: readonly string[]) => {
     const args = ['client', 'add', '--name', 'App', '--redirect-uri', redirectUri, '--auth', 'none', '--json']
     return clientOf(run([...args, '--consent', 'remember', ...more])).id
@@ -190,7 +194,7 @@ async function agreeInLychgate(agent: UserAgent, url: string): Promise<void> {
   for (let step = 0; landing.at === 'page' && step < 4; step += 1) {
     const isSignIn = landing.page.forms[0]?.fields.some(({ name }) => name === 'password') ?? false
     const answer: Record<string, string> = isSignIn
-      ? { username: 'bench', password: 'a password for the benchmark' }
+      ? { username: 'bench', password: benchPassword }
       : { decision: 'approve' }
     landing = await agent.submit(landing.page, answer, landing.page.forms[0])
   }

@@ -1,5 +1,6 @@
 /** The executable itself: `npm run check:build` makes it, and runs this with its path in TEST_EXECUTABLE. */
 import { readdirSync, readFileSync, statSync } from 'node:fs'
+import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
 import t from 'tap'
 import { version } from '../../src/version.ts'
@@ -48,10 +49,19 @@ t.test(
     t.match(await (await get('/oauth/authorize')).text(), '<!doctype html>')
     t.strictSame(readdirSync(folder), ['data'], 'it writes into its data folder only')
     t.strictSame(readdirSync(temporary), [], 'the file of the driver is gone as soon as it is loaded')
+    t.equal(poolThreads(child.pid), Math.min(4, Math.max(2, availableParallelism())), 'each keeps 19 MiB')
     child.kill('SIGTERM')
     t.match(await end, { code: 0, stderr: '' })
   },
 )
+
+/** Threads of the pool in which passwords are checked, as Linux names them. */
+function poolThreads(pid: number | undefined): number {
+  const names = readdirSync(`/proc/${pid}/task`).map((task) =>
+    readFileSync(`/proc/${pid}/task/${task}/comm`, 'utf8'),
+  )
+  return names.filter((name) => name.startsWith('libuv-worker')).length
+}
 
 t.test('a temporary folder it cannot load code from is one line that names the variable', async (t) => {
   const data = newFolder(t)
