@@ -53,6 +53,7 @@ export async function growStore(grants: number, port: number): Promise<GrownStor
     LYCHGATE_DATA: folder,
     LYCHGATE_SECRET: secret,
     LYCHGATE_RATE_LIMITS: 'off',
+    LYCHGATE_LIMITS_GRANTS_PER_USER_AND_CLIENT: '0',
   }
   const config = loadConfig({ mode: 'serve', environment })
   const api = { id: clientId(), secret: randomBytes(32).toString('base64url') }

@@ -75,6 +75,7 @@ export async function startCluster(
     LYCHGATE_SECRET: secret(),
     // All requests come from one address here.
     LYCHGATE_RATE_LIMITS: 'off',
+    LYCHGATE_LIMITS_GRANTS_PER_USER_AND_CLIENT: '0',
     ...settings,
   }
   await until('HAProxy to find the primary', () => accepts(store))

@@ -31,6 +31,7 @@ export async function startProcess(
   const settings = Object.entries(environment).map(([name, value]) => [name, String(value)])
   const child = launch(['dev', '--port', String(taken), '--data', data], {
     LYCHGATE_RATE_LIMITS: 'off',
+    LYCHGATE_LIMITS_GRANTS_PER_USER_AND_CLIENT: '0',
     LYCHGATE_DRAIN_SECONDS: '0',
     ...Object.fromEntries(settings),
   })
