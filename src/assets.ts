@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { getRawAsset, isSea } from 'node:sea'
 
 /**
@@ -12,4 +12,9 @@ export function readAsset(path: string): Buffer {
 /** The same, as text. */
 export function readTextAsset(path: string): string {
   return readAsset(path).toString('utf8')
+}
+
+/** Whether there is such a file; not asked of the executable, which has what was put into it. */
+export function hasAsset(path: string): boolean {
+  return !isSea() && existsSync(new URL(`../${path}`, import.meta.url))
 }

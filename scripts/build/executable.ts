@@ -20,6 +20,7 @@ import { join } from 'node:path'
 import { build, type Metafile, type Plugin } from 'esbuild'
 import { bundleOptions, dist, root } from './bundle.ts'
 import { writeCodeCache } from './code-cache.ts'
+import { docsLicences, writeDocsAssets } from './docs-assets.ts'
 import { licencesOf } from './licences.ts'
 import { runNode } from './run-node.ts'
 
@@ -57,7 +58,7 @@ export async function buildExecutable(file: string): Promise<void> {
     // A server that runs keeps the file it was started from.
     rmSync(file, { force: true })
     copyFileSync(`${work}/lychgate`, file)
-    writeFileSync(`${file}.licences.txt`, `${nodeLicence()}\n${licencesOf(metafile)}`)
+    writeFileSync(`${file}.licences.txt`, `${nodeLicence()}\n${licencesOf(metafile)}\n${docsLicences()}`)
   } finally {
     rmSync(work, { recursive: true, force: true })
   }
@@ -104,6 +105,7 @@ function inAscii(code: string): string {
 }
 
 function copyAssets(folder: string): void {
+  writeDocsAssets(`${folder}/dist/docs`)
   for (const name of globSync(assets, { cwd: root })) cpSync(root + name, `${folder}/${name}`)
   cpSync(`${root}node_modules/better-sqlite3/prebuilds/${platform}.node`, `${folder}/${addon}`)
 }

@@ -7,6 +7,7 @@ import { globSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:f
 import { dirname, join } from 'node:path'
 import { build } from 'esbuild'
 import { bundleOptions, dist, root } from './bundle.ts'
+import { docsLicences, writeDocsAssets } from './docs-assets.ts'
 import { licencesOf } from './licences.ts'
 
 const types = `${dist}/types`
@@ -28,7 +29,8 @@ const { metafile } = await build({
   },
   outdir: dist,
 })
-writeFileSync(`${dist}/licences.txt`, licencesOf(metafile))
+writeDocsAssets(`${dist}/docs`)
+writeFileSync(`${dist}/licences.txt`, `${licencesOf(metafile)}\n${docsLicences()}`)
 declareLibraries()
 
 /** The declarations of the libraries and of what they name, and none of the many that only their code needs. */

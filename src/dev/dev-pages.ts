@@ -38,7 +38,8 @@ const assets = [
   ['dev.js', 'text/javascript; charset=utf-8'],
 ] as const
 
-const pageHeaders = {
+/** Of every page of the development server: never cached, framed or named to another server. */
+export const devPageHeaders = {
   'content-type': 'text/html; charset=utf-8',
   'x-frame-options': 'DENY',
   // Not `no-referrer`: with it browsers hide where a form comes from, and only-local.ts asks for that.
@@ -73,7 +74,7 @@ export const devPages = fp<{ readonly prefix: string }>(
         prefix,
         tools: { instant, inWords, marked, told, requestText, answerText },
       })
-      return this.code(status).headers(pageHeaders).send(html)
+      return this.code(status).headers(devPageHeaders).send(html)
     })
   },
   { name: 'dev-pages' },

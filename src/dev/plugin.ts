@@ -10,6 +10,7 @@ import { formBodies } from '../http/parameters.ts'
 import { isMovable, type MovableClock } from './clock.ts'
 import { clockRoutes } from './clock-routes.ts'
 import { devPages } from './dev-pages.ts'
+import { docsPage } from './docs/plugin.ts'
 import { faultHooks, faultRoutes } from './fault-routes.ts'
 import { flowRoutes } from './flows/routes.ts'
 import { misbehavingIssuers } from './issuers/plugin.ts'
@@ -76,6 +77,7 @@ export const development = fp<AppDeps>(
         await scope.register(startPage, deps)
         await scope.register(flowRoutes, deps)
         await scope.register(tryRoutes, deps)
+        await scope.register(docsPage, deps)
       },
       { prefix },
     )

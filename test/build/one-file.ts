@@ -20,6 +20,7 @@ t.test('beside it lie the licences of what is in it', async (t) => {
   for (const name of ['fastify', 'jose', 'better-sqlite3', 'pg']) {
     t.match(licences, new RegExp(`^${name} \\d.*\\n\\n[^=]*(Permission|Apache License)`, 'm'), name)
   }
+  t.match(licences, /^@fastify\/swagger-ui[\s\S]*SmartBear Software Inc\./m)
 })
 
 t.test(
@@ -39,6 +40,11 @@ t.test(
     t.ok(assets.length >= 2)
     const paths = [
       '/openapi.json',
+      '/docs',
+      '/docs/swagger-ui.css',
+      '/docs/swagger-ui-bundle.js',
+      '/docs/oauth2-redirect.js',
+      '/docs/images/0',
       '/.well-known/openid-configuration',
       '/api/oauth/jwks',
       '/assets/form-post.js',
