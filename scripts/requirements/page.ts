@@ -43,7 +43,7 @@ results are not those of the files as they are.
 
 Documents of which most is planned come last. *Service specification* is what this server offers where the standards
 leave a choice: its paths, its scopes, registration for programs on the person's own computer, and anonymous access; its
-ids begin with \`seed-\`. Where documents disagree the ledger says so (\`conflict\`) and how it was settled (\`settled\`).`
+ids begin with \`service-\`. Where documents disagree the ledger says so (\`conflict\`) and how it was settled (\`settled\`).`
 
 const shown: Readonly<Record<State, string>> = {
   'over HTTP': 'over HTTP',

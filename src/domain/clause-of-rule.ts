@@ -24,6 +24,8 @@ const documents: readonly {
   },
   { prefix: 'cimd', name: 'OAuth Client ID Metadata Document' },
   { prefix: 'mcp', name: 'MCP authorization' },
+  { prefix: 'service', name: 'the service specification' },
+  // The ids that records of an older version have.
   { prefix: 'seed', name: 'the service specification' },
 ]
 

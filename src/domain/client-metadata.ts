@@ -83,7 +83,7 @@ const readLocalizable: Readonly<Record<string, (members: JsonObject, name: strin
 export function parseClientMetadata(members: JsonObject, policy: RegistrationPolicy): ClientMetadata {
   const redirectUris = readRedirectUris(members, policy)
   recordCheck(
-    'seed-5-registration-loopback-only',
+    'service-5-registration-loopback-only',
     'every redirect URI is a loopback one',
     undefined,
     redirectUris,
@@ -182,7 +182,7 @@ function readRedirectUris(members: JsonObject, policy: RegistrationPolicy): read
   const uris = members['redirect_uris'] ?? undefined
   if (!isTextList(uris) || uris.length === 0) {
     throw new OAuthError('invalid_redirect_uri', 'redirect_uris must be a non-empty array of strings', {
-      rule: uris === undefined ? 'rfc6749-3.1.2.2-public-must-register' : 'seed-2-reg-redirect-uris-array',
+      rule: uris === undefined ? 'rfc6749-3.1.2.2-public-must-register' : 'service-2-reg-redirect-uris-array',
     })
   }
   const accepted = loopbackOnly('redirect_uris', uris, policy, 'invalid_redirect_uri')
@@ -191,7 +191,7 @@ function readRedirectUris(members: JsonObject, policy: RegistrationPolicy): read
     'invalid_redirect_uri',
     `redirect_uris has no entry of the form ${loopbackForm(policy)}; ${remedyFor(uris[0] ?? '', false)}`,
     {
-      rule: 'seed-5-registration-loopback-only',
+      rule: 'service-5-registration-loopback-only',
       received: uris,
     },
   )
@@ -229,7 +229,7 @@ function loopbackOnly(
   const description = `${member}[${foreign}] is not of the form ${loopbackForm(policy)}`
   const remedy = remedyFor(uris[foreign] ?? '', accepted.length > 0)
   throw new OAuthError(code, `${description}; ${remedy}`, {
-    rule: 'seed-5-registration-loopback-only',
+    rule: 'service-5-registration-loopback-only',
     received: uris[foreign],
   })
 }
@@ -265,7 +265,7 @@ function readGrantTypes(members: JsonObject): readonly GrantType[] {
 }
 
 function readAuthenticationMethod(members: JsonObject): ClientAuthenticationMethod | undefined {
-  return readChoice(members, 'token_endpoint_auth_method', authenticationMethods, 'seed-2-reg-auth-other')
+  return readChoice(members, 'token_endpoint_auth_method', authenticationMethods, 'service-2-reg-auth-other')
 }
 
 function readAlgorithm(members: JsonObject, { algorithms }: RegistrationPolicy): SigningAlgorithm {

@@ -47,7 +47,7 @@ export function nextStep(
 const whyStep: Readonly<Record<Step, readonly [rule: string, found: string]>> = {
   login: ['rfc6749-3.1-owner-authenticated-first', 'the person has to sign in first'],
   select_account: ['oidc-core-3.1.2.1-prompt-select-account', 'the person has to choose an account first'],
-  consent: ['seed-5-approval-required', 'the person has to be asked'],
+  consent: ['service-5-approval-required', 'the person has to be asked'],
   respond: ['rfc6749-3.1-owner-authenticated-first', 'the person is signed in and need not be asked'],
   reject: ['oidc-core-3.1.2.2-specific-sub', 'the person cannot be who or what was asked for'],
 }

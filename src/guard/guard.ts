@@ -80,7 +80,7 @@ async function accessOf(
   const credentials = credentialsOf(request, options)
   if (credentials.kind === 'absent') {
     if (anonymous === 'allow') {
-      recordCheck('seed-5-no-token-anonymous', 'no token: served as anonymous')
+      recordCheck('service-5-no-token-anonymous', 'no token: served as anonymous')
       return undefined
     }
     throw new OAuthError('invalid_token', 'this needs an access token', {

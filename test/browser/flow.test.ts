@@ -77,7 +77,7 @@ t.test(
 )
 
 t.test(
-  '[seed-5-approval-required] a person who denies is sent back with access_denied and no code',
+  '[service-5-approval-required] a person who denies is sent back with access_denied and no code',
   async (t) => {
     const client = await startLoopbackClient(t, server)
     const { page } = await open(t, client.url())

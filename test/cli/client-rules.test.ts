@@ -56,7 +56,7 @@ async function outcome(client: TestClient, fields: Parameters<typeof authorizati
 }
 
 t.test(
-  '[seed-5-https-client-out-of-band] an https callback is served as it was added, with PKCE, and consent is remembered',
+  '[service-5-https-client-out-of-band] an https callback is served as it was added, with PKCE, and consent is remembered',
   async (t) => {
     const app = await added()
     t.type((await tokensOf(app)).access_token, 'string')

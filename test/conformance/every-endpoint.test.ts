@@ -111,7 +111,7 @@ t.test(
 )
 
 t.test(
-  '[seed-7-oauth-error-json] every endpoint of the protocol refuses as JSON with error and error_description',
+  '[service-7-oauth-error-json] every endpoint of the protocol refuses as JSON with error and error_description',
   async (t) => {
     const server = await startServer(t)
     const client = await register(server)

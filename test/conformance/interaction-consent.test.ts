@@ -227,7 +227,7 @@ t.test(
 )
 
 t.test(
-  '[rfc6749-10.14-sanitise] [seed-2-reg-client-name] what a client sends is shown as text and splits nothing',
+  '[rfc6749-10.14-sanitise] [service-2-reg-client-name] what a client sends is shown as text and splits nothing',
   async (t) => {
     const hostile = '<script>alert(1)</script>"\'&amp;'
     const named = await register(server, { client_name: hostile })

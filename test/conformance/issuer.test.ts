@@ -162,7 +162,7 @@ t.test(
 
 for (const issuerPath of ['', '/t', '/a/b']) {
   t.test(
-    `[seed-5-flow-end-to-end] [oidc-core-15.2-dynamic-discovery-registration] [rfc9207-2.3-identical-to-metadata] [oidc-disc-3-issuer] from discovery alone a client does all seven steps, issuer path '${issuerPath}'`,
+    `[service-5-flow-end-to-end] [oidc-core-15.2-dynamic-discovery-registration] [rfc9207-2.3-identical-to-metadata] [oidc-disc-3-issuer] from discovery alone a client does all seven steps, issuer path '${issuerPath}'`,
     async (t) => {
       const server = await startServer(t, { issuerPath })
       const resource = await json(

@@ -39,7 +39,7 @@ for (const each of scenes) {
   const { server, description } = each
   const tried = [...description.operations.values()].filter((one) => each === scene || isNoOtherArea(one))
   t.test(
-    `[seed-4-openapi] every operation of ${new URL(server.issuer).pathname} answers as it is described, with each status it has`,
+    `[service-4-openapi] every operation of ${new URL(server.issuer).pathname} answers as it is described, with each status it has`,
     async (t) => {
       t.ok(tried.length > 20)
       for (const described of tried) {

@@ -60,7 +60,7 @@ for (const { issuerPath, subject } of scenes) {
   )
 
   t.test(
-    `[seed-4-asm-complete] [rfc8414-2-auth-methods-default] [rfc8414-2-revocation-endpoint] [rfc8414-2-introspection-endpoint] [rfc9728-4-protected-resources] whatever the metadata of an issuer at '${issuerPath}/' promises is so`,
+    `[service-4-asm-complete] [rfc8414-2-auth-methods-default] [rfc8414-2-revocation-endpoint] [rfc8414-2-introspection-endpoint] [rfc9728-4-protected-resources] whatever the metadata of an issuer at '${issuerPath}/' promises is so`,
     async (t) => {
       await keep(t, subject, document, promises)
       await assertNoOtherEndpoint(t, subject)

@@ -102,7 +102,7 @@ t.test(
 )
 
 t.test(
-  '[seed-5-scope-openid] [oidc-core-3.1.3.2-code-from-oidc] without openid there is no ID Token',
+  '[service-5-scope-openid] [oidc-core-3.1.3.2-code-from-oidc] without openid there is no ID Token',
   async (t) => {
     const plain = await tokens({ scope: 'courses:read' })
     t.notOk('id_token' in plain)

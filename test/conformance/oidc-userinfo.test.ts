@@ -33,7 +33,7 @@ async function claims(token: string): Promise<Record<string, unknown>> {
 }
 
 t.test(
-  '[seed-4-userinfo-get] [oidc-core-5.3.2-sub-always] [oidc-core-5.3.2-content-type] [seed-5-scope-profile] [oidc-core-5.4-profile-claims] the profile scope opens exactly the profile claims',
+  '[service-4-userinfo-get] [oidc-core-5.3.2-sub-always] [oidc-core-5.3.2-content-type] [service-5-scope-profile] [oidc-core-5.4-profile-claims] the profile scope opens exactly the profile claims',
   async (t) => {
     const { access_token: token, id_token: idToken } = await tokens({ scope: 'openid profile' })
     const response = await callApi(server, path, token)
@@ -50,7 +50,7 @@ t.test(
 )
 
 t.test(
-  '[seed-5-scope-email] [oidc-core-5.4-email-claims] [oidc-core-5.4-claims-at-userinfo] the email scope opens the address, and every claim has its type',
+  '[service-5-scope-email] [oidc-core-5.4-email-claims] [oidc-core-5.4-claims-at-userinfo] the email scope opens the address, and every claim has its type',
   async (t) => {
     const { access_token: token, id_token: idToken } = await tokens({ scope: 'openid email' })
     const { sub, ...rest } = await claims(token)

@@ -36,10 +36,13 @@ export function flowModules({ server, metadata, jwks, client, client2, postClien
     },
   )
 
-  t.test('[seed-4-userinfo-get] oidcc-userinfo-get: UserInfo answers GET with a bearer header', async (t) => {
-    const told = await suite.userInfo(t, await suite.signIn(t))
-    t.strictSame(Object.keys(told), ['sub'])
-  })
+  t.test(
+    '[service-4-userinfo-get] oidcc-userinfo-get: UserInfo answers GET with a bearer header',
+    async (t) => {
+      const told = await suite.userInfo(t, await suite.signIn(t))
+      t.strictSame(Object.keys(told), ['sub'])
+    },
+  )
 
   t.test(
     '[oidc-core-5.3-get-and-post] oidcc-userinfo-post-header: UserInfo answers POST with a bearer header and no body',

@@ -6,7 +6,7 @@ import { alice, startServer } from '../helpers/server.ts'
 import { UserAgent } from '../helpers/user-agent.ts'
 
 t.test(
-  '[seed-5-https-client-out-of-band] a client with an https callback that `lychgate client add` added to a running server works like any other',
+  '[service-5-https-client-out-of-band] a client with an https callback that `lychgate client add` added to a running server works like any other',
   async (t) => {
     const data = newFolder(t)
     const server = await startServer(t, { store: `sqlite:${data}/lychgate.db` })

@@ -38,7 +38,7 @@ t.test(
 )
 
 t.test(
-  '[seed-4-authorize-redirect-uri] [rfc6749-3.1.2.3-simple-string-match] [rfc6749-3.1.2.4-invalid-not-redirected] a redirect_uri that is not the registered one, character for character, is told on a page',
+  '[service-4-authorize-redirect-uri] [rfc6749-3.1.2.3-simple-string-match] [rfc6749-3.1.2.4-invalid-not-redirected] a redirect_uri that is not the registered one, character for character, is told on a page',
   async (t) => {
     const path = 'http://127.0.0.1:51004/callback'
     const wrong = [
@@ -175,7 +175,7 @@ t.test(
 )
 
 t.test(
-  '[seed-4-authorize-response-type] [rfc9700-2.1.2-no-implicit] no response type puts a token into the answer',
+  '[service-4-authorize-response-type] [rfc9700-2.1.2-no-implicit] no response type puts a token into the answer',
   async (t) => {
     for (const type of ['token', 'id_token', 'id_token token', 'code token', 'code id_token', 'none']) {
       const response = await authorize(server, client, { response_type: type, nonce: 'n' })

@@ -38,7 +38,7 @@ async function granted(fields: Fields, who: TestClient = client): Promise<readon
 }
 
 t.test(
-  '[seed-4-authorize-path] [rfc6749-3.1-get-supported] [rfc6749-3.1-owner-authenticated-first] a GET by an unknown browser leads to the sign-in page and never to a code',
+  '[service-4-authorize-path] [rfc6749-3.1-get-supported] [rfc6749-3.1-owner-authenticated-first] a GET by an unknown browser leads to the sign-in page and never to a code',
   async (t) => {
     const landing = await ask(server, client)
     t.equal(place(landing), '/login')
@@ -51,7 +51,7 @@ t.test(
 )
 
 t.test(
-  '[seed-5-approval-required] a person who is signed in is asked, and only the answer makes a code',
+  '[service-5-approval-required] a person who is signed in is asked, and only the answer makes a code',
   async (t) => {
     const landing = await ask(server, client, {}, person)
     t.equal(place(landing), '/consent')
@@ -62,7 +62,7 @@ t.test(
 )
 
 t.test(
-  '[seed-4-authorize-redirect-params] [rfc6749-4.1.2-code-in-query] approval redirects with code, state and iss in the query and nothing else',
+  '[service-4-authorize-redirect-params] [rfc6749-4.1.2-code-in-query] approval redirects with code, state and iss in the query and nothing else',
   async (t) => {
     const page = pageOf(await ask(server, client, { state: 'xyz' }, person))
     const landing = await person.submit(page, { decision: 'approve' })
@@ -76,7 +76,7 @@ t.test(
 )
 
 t.test(
-  '[rfc6749-4.1.2.1-access-denied] [seed-5-approval-required] deny tells the client access_denied, and the answered page is worth nothing more',
+  '[rfc6749-4.1.2.1-access-denied] [service-5-approval-required] deny tells the client access_denied, and the answered page is worth nothing more',
   async (t) => {
     const page = pageOf(await ask(server, client, {}, person))
     const { error_description: description, ...rest } = sentAway(
@@ -90,7 +90,7 @@ t.test(
 )
 
 t.test(
-  '[seed-4-authorize-scope-list] [rfc6749-3.3-scope-order-irrelevant] a scope is a set: encoded as + or %20, in any order, repeated',
+  '[service-4-authorize-scope-list] [rfc6749-3.3-scope-order-irrelevant] a scope is a set: encoded as + or %20, in any order, repeated',
   async (t) => {
     const wanted = ['courses:read', 'openid', 'profile']
     for (const scope of [
@@ -134,7 +134,7 @@ t.test(
   },
 )
 
-t.test('[seed-5-scope-asymmetry] scopes that the table does not have do not exist', async (t) => {
+t.test('[service-5-scope-asymmetry] scopes that the table does not have do not exist', async (t) => {
   for (const name of ['analytics:write', 'orders:write', 'comments:write', 'forms:write', 'storage:read']) {
     const response = await authorize(server, client, { scope: `openid ${name}` }, person)
     assertErrorRedirect(t, server, response, 'invalid_scope', { message: name })
@@ -246,7 +246,7 @@ t.test(
 )
 
 t.test(
-  '[seed-5-https-client-out-of-band] a client with an https callback, added by the operator, works like any other',
+  '[service-5-https-client-out-of-band] a client with an https callback, added by the operator, works like any other',
   async (t) => {
     const portal = await integrate(server)
     const page = pageOf(await ask(server, portal, {}, person))

@@ -38,7 +38,7 @@ function basic(...parts: readonly (string | undefined)[]): string {
 }
 
 t.test(
-  '[seed-4-token-secret-form-field] [oauth21-2.4.1-secret-post-mandatory] [rfc6749-4.1.3-authenticate-when-included] [rfc6749-2.2-client-id-not-credential] [rfc6749-3.2.1-confidential-must-authenticate] [rfc6749-5.2-invalid-client-400-or-401] a secret in the form is needed and checked, and a failure leaves the code',
+  '[service-4-token-secret-form-field] [oauth21-2.4.1-secret-post-mandatory] [rfc6749-4.1.3-authenticate-when-included] [rfc6749-2.2-client-id-not-credential] [rfc6749-3.2.1-confidential-must-authenticate] [rfc6749-5.2-invalid-client-400-or-401] a secret in the form is needed and checked, and a failure leaves the code',
   async (t) => {
     const redeemable = await code(byPost)
     const { id: client_id, secret: client_secret } = byPost

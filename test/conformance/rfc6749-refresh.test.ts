@@ -25,7 +25,7 @@ async function refreshed(token: string, fields = {}, of: TestClient = client): P
 }
 
 t.test(
-  '[seed-4-token-refresh-fields] [rfc9700-2.2.2-public-refresh-protection] [mcp-security-refresh-rotation] a refresh gives new tokens without a person, and the old refresh token dies',
+  '[service-4-token-refresh-fields] [rfc9700-2.2.2-public-refresh-protection] [mcp-security-refresh-rotation] a refresh gives new tokens without a person, and the old refresh token dies',
   async (t) => {
     const first = await tokens()
     const second = await refreshed(first.refresh_token)

@@ -8,7 +8,7 @@ const code = (fields: Fields = {}) => obtainCode(server, client, { fields, agent
 const path = '/api/oauth/token'
 
 t.test(
-  '[rfc6749-5.1-success-shape] [rfc6749-5.1-expires-in-number] [rfc6749-5.1-no-store] [seed-4-token-response-tokens] [rfc6750-5.3-short-lived] a code gives tokens as JSON that is never cached',
+  '[rfc6749-5.1-success-shape] [rfc6749-5.1-expires-in-number] [rfc6749-5.1-no-store] [service-4-token-response-tokens] [rfc6750-5.3-short-lived] a code gives tokens as JSON that is never cached',
   async (t) => {
     const response = await exchange(server, client, await code())
     t.equal(response.status, 200)
@@ -40,7 +40,7 @@ t.test(
 )
 
 t.test(
-  '[seed-4-token-path-form] [rfc6749-4.1.3-form-utf8] the body is a form, with or without a charset, and nothing else',
+  '[service-4-token-path-form] [rfc6749-4.1.3-form-utf8] the body is a form, with or without a charset, and nothing else',
   async (t) => {
     const redeemable = await code()
     const fields = {
@@ -92,7 +92,7 @@ t.test('[rfc6749-3.2-post-only] other methods are 405 with Allow and give no tok
 })
 
 t.test(
-  '[seed-4-token-code-fields] [rfc6749-4.1.3-grant-type-required] [rfc6749-4.1.3-code-required] [rfc6749-4.1.3-redirect-uri-required] [rfc7636-4.5-verifier-required] [rfc6749-3.2.1-public-sends-client-id] every field of the exchange is needed, and a refusal leaves the code',
+  '[service-4-token-code-fields] [rfc6749-4.1.3-grant-type-required] [rfc6749-4.1.3-code-required] [rfc6749-4.1.3-redirect-uri-required] [rfc7636-4.5-verifier-required] [rfc6749-3.2.1-public-sends-client-id] every field of the exchange is needed, and a refusal leaves the code',
   async (t) => {
     const redeemable = await code()
     const missing = {
@@ -147,7 +147,7 @@ t.test('[rfc6749-3.2-no-duplicates] a repeated parameter is refused, and the cod
 })
 
 t.test(
-  '[rfc6749-5.2-unsupported-grant-type] [rfc9700-2.4-no-password-grant] [seed-4-asm-complete] grant types that are not offered are refused',
+  '[rfc6749-5.2-unsupported-grant-type] [rfc9700-2.4-no-password-grant] [service-4-asm-complete] grant types that are not offered are refused',
   async (t) => {
     const types = [
       'password',
@@ -176,7 +176,7 @@ t.test('[rfc6749-5.2-unauthorized-client] a client uses only the grant types it 
 })
 
 t.test(
-  '[rfc6749-5.2-status-400] [rfc6749-4.1.3-code-valid] [rfc6749-5.2-error-charset] [seed-7-known-error-codes] hostile input is refused as JSON with plain words',
+  '[rfc6749-5.2-status-400] [rfc6749-4.1.3-code-valid] [rfc6749-5.2-error-charset] [service-7-known-error-codes] hostile input is refused as JSON with plain words',
   async (t) => {
     const hostile = [
       'garbage',

@@ -23,7 +23,7 @@ async function assertInvalid(t: Test, response: Response, about: string): Promis
 }
 
 t.test(
-  '[seed-5-bearer-api-calls] [rfc6750-2.1-header-supported] [oauth21-5.1.1-scheme-case-insensitive] a token in the header is served as its person, however the scheme is written',
+  '[service-5-bearer-api-calls] [rfc6750-2.1-header-supported] [oauth21-5.1.1-scheme-case-insensitive] a token in the header is served as its person, however the scheme is written',
   async (t) => {
     const person = await server.deps.store.find('userByLogin', 'alice')
     for (const header of ['Bearer ', 'bearer ', 'BEARER ', 'bEaReR ', 'Bearer   ']) {
@@ -43,7 +43,7 @@ t.test(
 )
 
 t.test(
-  '[seed-5-no-token-anonymous] [oauth21-5.1-query-token-ignored] [rfc6750-2.3-query-discouraged] a call without a bearer token is served as anonymous and not challenged',
+  '[service-5-no-token-anonymous] [oauth21-5.1-query-token-ignored] [rfc6750-2.3-query-discouraged] a call without a bearer token is served as anonymous and not challenged',
   async (t) => {
     const form = new URLSearchParams({ access_token: token })
     const calls: [string, RequestInit][] = [
@@ -73,7 +73,7 @@ t.test(
 )
 
 t.test(
-  '[seed-7-invalid-token-401] [rfc6750-2.1-credentials-syntax] [rfc6750-3-bearer-scheme-and-param] [rfc6750-3-params-once] [rfc6750-3-error-attribute] [rfc6750-3-charset] [rfc9728-5.1-resource-metadata-param] [seed-5-invalid-token-points-to-prm] whatever else follows Bearer is 401 with one challenge, and never anonymous',
+  '[service-7-invalid-token-401] [rfc6750-2.1-credentials-syntax] [rfc6750-3-bearer-scheme-and-param] [rfc6750-3-params-once] [rfc6750-3-error-attribute] [rfc6750-3-charset] [rfc9728-5.1-resource-metadata-param] [service-5-invalid-token-points-to-prm] whatever else follows Bearer is 401 with one challenge, and never anonymous',
   async (t) => {
     const malformed = [
       'Bearer',
@@ -112,7 +112,7 @@ t.test(
 )
 
 t.test(
-  '[rfc6750-3.1-invalid-token-401] [rfc9700-2.3-rs-checks-audience] [seed-7-invalid-token-401] revoked, foreign and other kinds of tokens are refused',
+  '[rfc6750-3.1-invalid-token-401] [rfc9700-2.3-rs-checks-audience] [service-7-invalid-token-401] revoked, foreign and other kinds of tokens are refused',
   async (t) => {
     const scope = 'openid courses:read'
     const live = await tokens({ scope })
@@ -135,7 +135,7 @@ t.test(
 )
 
 t.test(
-  '[seed-7-insufficient-scope-403] [seed-5-insufficient-scope-points-to-prm] [seed-5-scope-read-write-split] [rfc6750-3.1-insufficient-scope-403] [rfc6750-3-challenge-on-refusal] [rfc6750-3-charset] a token opens what its scope says, and 403 names what is missing',
+  '[service-7-insufficient-scope-403] [service-5-insufficient-scope-points-to-prm] [service-5-scope-read-write-split] [rfc6750-3.1-insufficient-scope-403] [rfc6750-3-challenge-on-refusal] [rfc6750-3-charset] a token opens what its scope says, and 403 names what is missing',
   async (t) => {
     const { access_token: read } = await tokens({ scope: 'courses:read' })
     const { access_token: write } = await tokens({ scope: 'courses:write' })
@@ -170,7 +170,7 @@ t.test(
 )
 
 t.test(
-  '[seed-5-scope-read-write-split] every area of the scope table has its calls and no others',
+  '[service-5-scope-read-write-split] every area of the scope table has its calls and no others',
   async (t) => {
     const all = server.deps.config.scopes.filter(({ name }) => name.includes(':')).map(({ name }) => name)
     const areas = [...new Set(all.map((name) => name.split(':')[0] ?? ''))]
@@ -226,7 +226,7 @@ t.test(
 )
 
 t.test(
-  '[seed-7-invalid-token-401] [rfc6750-3.1-invalid-token-401] an expired token is refused, and does not fall back to anonymous',
+  '[service-7-invalid-token-401] [rfc6750-3.1-invalid-token-401] an expired token is refused, and does not fall back to anonymous',
   async (t) => {
     const { access_token: early, refresh_token: refreshToken } = await tokens({ scope: 'courses:read' })
     t.equal((await callApi(server, '/api/courses', early)).status, 200)

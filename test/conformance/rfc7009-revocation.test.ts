@@ -11,7 +11,7 @@ const path = '/api/oauth/revoke'
 const revoke = (token: string, fields = {}, of = client) => postAs(server, of, path, { token, ...fields })
 
 t.test(
-  '[seed-4-revoke-form] [seed-5-revoke-both-kinds] [rfc7009-2-access-revocation] [rfc7009-2.1-immediate] [rfc7009-2.2-ok-200] [rfc7009-2.1-access-may-cascade] an access token is dead at once, and only it',
+  '[service-4-revoke-form] [service-5-revoke-both-kinds] [rfc7009-2-access-revocation] [rfc7009-2.1-immediate] [rfc7009-2.2-ok-200] [rfc7009-2.1-access-may-cascade] an access token is dead at once, and only it',
   async (t) => {
     const { access_token: token, refresh_token: refreshToken } = await tokens({
       scope: 'openid courses:read',
@@ -31,7 +31,7 @@ t.test(
 )
 
 t.test(
-  '[seed-5-revoke-both-kinds] [rfc7009-2-refresh-revocation] [rfc7009-2.1-refresh-cascades] a refresh token takes its grant with it',
+  '[service-5-revoke-both-kinds] [rfc7009-2-refresh-revocation] [rfc7009-2.1-refresh-cascades] a refresh token takes its grant with it',
   async (t) => {
     const { access_token: token, refresh_token: refreshToken } = await tokens()
     const other = await tokens()

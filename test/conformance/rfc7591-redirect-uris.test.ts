@@ -29,7 +29,7 @@ t.test(
 )
 
 t.test(
-  '[seed-5-registration-loopback-only] the text of a redirect URI decides, so names like localhost are rejected',
+  '[service-5-registration-loopback-only] the text of a redirect URI decides, so names like localhost are rejected',
   async (t) => {
     for (const authority of [
       'LOCALHOST',

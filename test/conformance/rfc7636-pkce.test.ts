@@ -20,7 +20,7 @@ const person = await signedIn(server, client)
 const verifier = 'v'.repeat(43)
 
 t.test(
-  '[seed-4-authorize-code-challenge] [rfc7636-4.4.1-challenge-required] [rfc8252-8.1-native-pkce-required] [oauth21-4.1.1-pkce-for-all] no client goes without code_challenge',
+  '[service-4-authorize-code-challenge] [rfc7636-4.4.1-challenge-required] [rfc8252-8.1-native-pkce-required] [oauth21-4.1.1-pkce-for-all] no client goes without code_challenge',
   async (t) => {
     const portal = await integrate(server)
     for (const who of [client, native, confidential, portal]) {
@@ -40,7 +40,7 @@ t.test(
 )
 
 t.test(
-  '[seed-4-authorize-ccm] [rfc7636-4.3-method-default-plain] [rfc7636-4.4.1-method-unsupported] the only method is S256, and a missing one is not taken for it',
+  '[service-4-authorize-ccm] [rfc7636-4.3-method-default-plain] [rfc7636-4.4.1-method-unsupported] the only method is S256, and a missing one is not taken for it',
   async (t) => {
     for (const method of ['plain', 's256', 'S512', 'sha256', 'S256 ', 'none', undefined, '']) {
       // A plain challenge of 43 characters looks like any other.

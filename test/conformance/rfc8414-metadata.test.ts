@@ -9,7 +9,7 @@ const openidConfiguration = `${issuer}/.well-known/openid-configuration`
 const metadata = await json(await fetch(authorizationServer))
 
 t.test(
-  '[seed-4-asm-path] [seed-4-oidc-path] [mcp-overview-discovery-either] [rfc8414-3.1-get] [rfc8414-3.2-ok-json] [rfc8414-3.3-issuer-identical] [oidc-disc-4.2-response] [oidc-disc-4.3-issuer-exact] [rfc9068-4-consistent-metadata] both documents are JSON for everybody, and say the same',
+  '[service-4-asm-path] [service-4-oidc-path] [mcp-overview-discovery-either] [rfc8414-3.1-get] [rfc8414-3.2-ok-json] [rfc8414-3.3-issuer-identical] [oidc-disc-4.2-response] [oidc-disc-4.3-issuer-exact] [rfc9068-4-consistent-metadata] both documents are JSON for everybody, and say the same',
   async (t) => {
     for (const url of [authorizationServer, openidConfiguration]) {
       const response = await fetch(url)
@@ -31,7 +31,7 @@ t.test(
 )
 
 t.test(
-  '[seed-4-asm-complete] [rfc8414-2-authorization-endpoint] [rfc8414-2-token-endpoint] [rfc8414-2-revocation-endpoint] [rfc8414-2-introspection-endpoint] [seed-4-asm-registration-endpoint] [oidc-disc-3-registration-endpoint] [oidc-disc-3-userinfo-endpoint] [rfc6749-3.1-no-fragment-endpoint] every endpoint is where the service specification has it, and answers',
+  '[service-4-asm-complete] [rfc8414-2-authorization-endpoint] [rfc8414-2-token-endpoint] [rfc8414-2-revocation-endpoint] [rfc8414-2-introspection-endpoint] [service-4-asm-registration-endpoint] [oidc-disc-3-registration-endpoint] [oidc-disc-3-userinfo-endpoint] [rfc6749-3.1-no-fragment-endpoint] every endpoint is where the service specification has it, and answers',
   async (t) => {
     const endpoints: [string, string, string][] = [
       ['authorization_endpoint', '/oauth/authorize', 'GET'],
@@ -56,7 +56,7 @@ t.test(
 )
 
 t.test(
-  '[seed-4-asm-complete] [seed-5-scope-table] [rfc8414-2-response-types] [rfc8414-2-response-modes-default] [rfc8414-2-grant-types-default] [rfc8414-2-auth-methods-default] [rfc8414-2-revocation-endpoint] [rfc8414-2-introspection-endpoint] [rfc8414-2-code-challenge-methods] [seed-5-pkce-s256-only] [mcp-discovery-pkce-in-oidc-document] [oidc-disc-3-response-types] [oidc-disc-3-subject-types] [oidc-disc-3-id-token-algs] [oidc-disc-3-grant-types] [oidc-disc-3-auth-methods] [oidc-disc-3-scopes-openid] [rfc9207-2.3-flag] what can be chosen is listed as it is',
+  '[service-4-asm-complete] [service-5-scope-table] [rfc8414-2-response-types] [rfc8414-2-response-modes-default] [rfc8414-2-grant-types-default] [rfc8414-2-auth-methods-default] [rfc8414-2-revocation-endpoint] [rfc8414-2-introspection-endpoint] [rfc8414-2-code-challenge-methods] [service-5-pkce-s256-only] [mcp-discovery-pkce-in-oidc-document] [oidc-disc-3-response-types] [oidc-disc-3-subject-types] [oidc-disc-3-id-token-algs] [oidc-disc-3-grant-types] [oidc-disc-3-auth-methods] [oidc-disc-3-scopes-openid] [rfc9207-2.3-flag] what can be chosen is listed as it is',
   async (t) => {
     const methods = ['none', 'client_secret_post', 'client_secret_basic']
     const oidc = await json(await fetch(openidConfiguration))
@@ -87,7 +87,7 @@ t.test(
 )
 
 t.test(
-  '[seed-4-asm-complete] [rfc8414-2-auth-methods-default] [rfc8414-2-revocation-endpoint] [rfc8414-2-introspection-endpoint] each listed authentication method and grant type works where it is listed',
+  '[service-4-asm-complete] [rfc8414-2-auth-methods-default] [rfc8414-2-revocation-endpoint] [rfc8414-2-introspection-endpoint] each listed authentication method and grant type works where it is listed',
   async (t) => {
     for (const method of metadata['token_endpoint_auth_methods_supported'] as string[]) {
       const own = await register(server, { token_endpoint_auth_method: method })
@@ -105,7 +105,7 @@ t.test(
 )
 
 t.test(
-  '[seed-5-no-agent-auth] [seed-4-asm-cimd-flag] [cimd-5-advertise] nothing is promised that is not offered',
+  '[service-5-no-agent-auth] [service-4-asm-cimd-flag] [cimd-5-advertise] nothing is promised that is not offered',
   async (t) => {
     for (const document of [
       metadata,
@@ -220,19 +220,22 @@ t.test(
   },
 )
 
-t.test('[seed-4-openapi] the API description is OpenAPI and names every advertised endpoint', async (t) => {
-  const response = await fetch(`${issuer}/openapi.json`)
-  t.equal(response.status, 200)
-  t.match(response.headers.get('content-type'), /^application\/json/)
-  const description = (await json(response)) as { openapi: string; servers: unknown; paths: Json }
-  t.match(description.openapi, /^3\.1\./)
-  t.strictSame(description.servers, [{ url: issuer }])
-  for (const [name, url] of Object.entries(metadata)) {
-    if (name.endsWith('_endpoint') && name !== 'end_session_endpoint') {
-      t.ok(String(url).slice(issuer.length) in description.paths, name)
+t.test(
+  '[service-4-openapi] the API description is OpenAPI and names every advertised endpoint',
+  async (t) => {
+    const response = await fetch(`${issuer}/openapi.json`)
+    t.equal(response.status, 200)
+    t.match(response.headers.get('content-type'), /^application\/json/)
+    const description = (await json(response)) as { openapi: string; servers: unknown; paths: Json }
+    t.match(description.openapi, /^3\.1\./)
+    t.strictSame(description.servers, [{ url: issuer }])
+    for (const [name, url] of Object.entries(metadata)) {
+      if (name.endsWith('_endpoint') && name !== 'end_session_endpoint') {
+        t.ok(String(url).slice(issuer.length) in description.paths, name)
+      }
     }
-  }
-})
+  },
+)
 
 /** The scope table of the service specification. */
 function specifiedScopes(): string[] {

@@ -55,7 +55,7 @@ async function assertAccess(t: Test, answer: Json, scope: string, aud: unknown, 
 }
 
 t.test(
-  '[seed-2-resource-param-binds] [seed-4-token-resource] [rfc8707-2-audience-restrict] [rfc8707-2-aud-mapping] [rfc8707-2.1-applies-to-grant] a resource of the authorization request binds the token: introspection shows it, other APIs refuse it',
+  '[service-2-resource-param-binds] [service-4-token-resource] [rfc8707-2-audience-restrict] [rfc8707-2-aud-mapping] [rfc8707-2.1-applies-to-grant] a resource of the authorization request binds the token: introspection shows it, other APIs refuse it',
   async (t) => {
     const bound = await tokens({ scope: 'courses:read', resource: lessons })
     t.equal(await audienceOf(bound.access_token), lessons)

@@ -8,7 +8,7 @@ const url = `${issuer}/.well-known/oauth-protected-resource`
 const document = await json(await fetch(url))
 
 t.test(
-  '[seed-4-prm-path] [rfc9728-3.2-ok-json] [rfc9728-2-resource] [rfc9728-3.3-resource-identical] [rfc9728-2-authorization-servers] [mcp-discovery-prm-authorization-servers] [rfc9728-4-protected-resources] the metadata of the API names it and its authorization server',
+  '[service-4-prm-path] [rfc9728-3.2-ok-json] [rfc9728-2-resource] [rfc9728-3.3-resource-identical] [rfc9728-2-authorization-servers] [mcp-discovery-prm-authorization-servers] [rfc9728-4-protected-resources] the metadata of the API names it and its authorization server',
   async (t) => {
     const response = await fetch(url)
     t.equal(response.status, 200)

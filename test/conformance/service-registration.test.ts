@@ -15,7 +15,7 @@ async function assertNothingStored(t: Test, refused: () => Promise<void>): Promi
   t.strictSame(await clients(), before, 'nothing is stored')
 }
 
-t.test('[seed-2-reg-client-name] the client name is kept and shown escaped', async (t) => {
+t.test('[service-2-reg-client-name] the client name is kept and shown escaped', async (t) => {
   const client = await register({ client_name: 'Zed CLI' })
   t.equal(client['client_name'], 'Zed CLI')
   t.match(await firstPage(client['client_id']), 'Zed CLI')
@@ -25,13 +25,13 @@ t.test('[seed-2-reg-client-name] the client name is kept and shown escaped', asy
   t.notMatch(page, '<b>Zed')
 })
 
-t.test('[seed-2-reg-application-type-native] application_type native is echoed', async (t) => {
+t.test('[service-2-reg-application-type-native] application_type native is echoed', async (t) => {
   const { status, body } = await post({ application_type: 'native', redirect_uris: [loopback] })
   t.equal(status, 201)
   t.equal(body['application_type'], 'native')
 })
 
-t.test('[seed-2-reg-redirect-uris-array] redirect_uris is a non-empty array of strings', async (t) => {
+t.test('[service-2-reg-redirect-uris-array] redirect_uris is a non-empty array of strings', async (t) => {
   await assertNothingStored(t, async () => {
     for (const redirectUris of ['http://127.0.0.1:1/cb', [], [1], [loopback, 1], [null], {}, 5]) {
       const answer = await post({ redirect_uris: redirectUris })
@@ -40,18 +40,18 @@ t.test('[seed-2-reg-redirect-uris-array] redirect_uris is a non-empty array of s
   })
 })
 
-t.test('[seed-2-reg-loopback-accepted] a loopback redirect URI is accepted', async (t) => {
+t.test('[service-2-reg-loopback-accepted] a loopback redirect URI is accepted', async (t) => {
   const client = await register({ redirect_uris: ['http://127.0.0.1:53999/callback'] })
   t.type(client['client_id'], 'string')
 })
 
-t.test('[seed-2-reg-auth-none] a public client gets no secret', async (t) => {
+t.test('[service-2-reg-auth-none] a public client gets no secret', async (t) => {
   const client = await register({ token_endpoint_auth_method: 'none' })
   t.notOk('client_secret' in client)
   t.equal(client['token_endpoint_auth_method'], 'none')
 })
 
-t.test('[seed-2-reg-auth-post] a confidential client gets a secret', async (t) => {
+t.test('[service-2-reg-auth-post] a confidential client gets a secret', async (t) => {
   const client = await register({ token_endpoint_auth_method: 'client_secret_post' })
   t.type(client['client_secret'], 'string')
   t.not(client['client_secret'], '')
@@ -59,7 +59,7 @@ t.test('[seed-2-reg-auth-post] a confidential client gets a secret', async (t) =
   t.equal(await tokenError({ client_id, client_secret }), 'invalid_grant')
 })
 
-t.test('[seed-2-reg-auth-other] other authentication methods are refused, HTTP Basic works', async (t) => {
+t.test('[service-2-reg-auth-other] other authentication methods are refused, HTTP Basic works', async (t) => {
   await assertNothingStored(t, async () => {
     for (const method of ['private_key_jwt', 'tls_client_auth', 'client_secret_jwt', 'foo', '', 5]) {
       const answer = await post({ redirect_uris: [loopback], token_endpoint_auth_method: method })
@@ -72,7 +72,7 @@ t.test('[seed-2-reg-auth-other] other authentication methods are refused, HTTP B
 })
 
 t.test(
-  '[seed-2-reg-response-client-id] the client_id of the answer works at the authorization endpoint',
+  '[service-2-reg-response-client-id] the client_id of the answer works at the authorization endpoint',
   async (t) => {
     const client = await register()
     t.type(client['client_id'], 'string')
@@ -80,7 +80,7 @@ t.test(
   },
 )
 
-t.test('[seed-4-register-path] a JSON body registers, the same fields as a form do not', async (t) => {
+t.test('[service-4-register-path] a JSON body registers, the same fields as a form do not', async (t) => {
   t.equal(endpoint, `${issuer}/api/oauth/register`)
   const fields = { client_name: 'x', redirect_uris: [loopback] }
   const { status, headers, body } = await post(fields)
@@ -105,12 +105,12 @@ t.test('[seed-4-register-path] a JSON body registers, the same fields as a form 
   })
 })
 
-t.test('[seed-5-registration-open] no authorization is needed', async (t) => {
+t.test('[service-5-registration-open] no authorization is needed', async (t) => {
   t.equal((await post({ redirect_uris: [loopback] })).status, 201)
 })
 
 t.test(
-  '[seed-5-registration-loopback-only] one foreign redirect URI refuses the whole request',
+  '[service-5-registration-loopback-only] one foreign redirect URI refuses the whole request',
   async (t) => {
     await assertNothingStored(t, async () => {
       for (const foreign of ['https://x.example/cb', 'com.app:/cb', 'http://x.example/cb']) {
@@ -123,7 +123,7 @@ t.test(
   },
 )
 
-t.test('[seed-7-https-redirect-refused] an https redirect URI is refused', async (t) => {
+t.test('[service-7-https-redirect-refused] an https redirect URI is refused', async (t) => {
   await assertNothingStored(t, async () => {
     const answer = await post({ redirect_uris: ['https://app.example/cb'] })
     assertRejected(t, answer, 'invalid_redirect_uri', 'https')

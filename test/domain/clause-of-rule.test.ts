@@ -18,7 +18,7 @@ t.test('a rule id names its document and section', async (t) => {
       'OAuth 2.1 §7.5.2',
       'https://datatracker.ietf.org/doc/html/draft-ietf-oauth-v2-1#section-7.5.2',
     ],
-    ['seed-5-registration-loopback-only', 'the service specification §5'],
+    ['service-5-registration-loopback-only', 'the service specification §5'],
     ['mcp-security-refresh-rotation', 'MCP authorization'],
     ['lychgate-rate-limit', 'a rule of this server'],
   ]

@@ -43,15 +43,18 @@ async function another(t: Test, options: Partial<Parameters<typeof startApi>[2]>
   return resource
 }
 
-t.test('[seed-2-resource-param-binds] [seed-5-bearer-api-calls] a token for this API opens it', async (t) => {
-  const { access_token: token } = await tokens()
-  const { status, body } = await callAt(`${notes}/read`, token)
-  t.equal(status, 200)
-  const person = await server.deps.store.find('userByLogin', 'alice')
-  const { clientId, sub, scope, audience } = body['caller'] as Record<string, unknown>
-  t.strictSame([clientId, sub, scope, audience], [client.id, person?.id, ['courses:read'], [notes]])
-  t.equal((await callAt(`${server.issuer}/api/courses`, token)).status, 401, 'and no other')
-})
+t.test(
+  '[service-2-resource-param-binds] [service-5-bearer-api-calls] a token for this API opens it',
+  async (t) => {
+    const { access_token: token } = await tokens()
+    const { status, body } = await callAt(`${notes}/read`, token)
+    t.equal(status, 200)
+    const person = await server.deps.store.find('userByLogin', 'alice')
+    const { clientId, sub, scope, audience } = body['caller'] as Record<string, unknown>
+    t.strictSame([clientId, sub, scope, audience], [client.id, person?.id, ['courses:read'], [notes]])
+    t.equal((await callAt(`${server.issuer}/api/courses`, token)).status, 401, 'and no other')
+  },
+)
 
 for (const [about, fields] of [
   ['the API of the server', { resource: undefined }],

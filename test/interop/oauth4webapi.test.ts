@@ -173,7 +173,7 @@ t.test('an error redirect is read as one, with its code', async (t) => {
 })
 
 t.test(
-  '[seed-5-invalid-token-points-to-prm] [rfc9728-5.1-resource-metadata-param] the challenge to a bad token leads to the metadata',
+  '[service-5-invalid-token-points-to-prm] [rfc9728-5.1-resource-metadata-param] the challenge to a bad token leads to the metadata',
   async (t) => {
     const challenge = await challengeOf(t, call(`${server.issuer}/api/courses`, 'garbage'))
     t.match(challenge, { status: 401, scheme: 'bearer', parameters: { error: 'invalid_token' } })
@@ -185,7 +185,7 @@ t.test(
 )
 
 t.test(
-  '[seed-5-insufficient-scope-points-to-prm] the challenge to a weak token names the scope',
+  '[service-5-insufficient-scope-points-to-prm] the challenge to a weak token names the scope',
   async (t) => {
     const { access_token: token } = await obtainTokens(atRoot)
     const challenge = await challengeOf(t, call(`${server.issuer}/api/courses`, token, 'POST'))

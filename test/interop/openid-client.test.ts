@@ -57,7 +57,7 @@ const methods: readonly [string, (secret?: string) => ClientAuth][] = [
 ]
 for (const [method, authentication] of methods) {
   t.test(
-    `[seed-5-flow-end-to-end] a client with ${method} goes from discovery to revocation knowing only the issuer`,
+    `[service-5-flow-end-to-end] a client with ${method} goes from discovery to revocation knowing only the issuer`,
     async (t) => {
       const config = await registered({ token_endpoint_auth_method: method }, authentication())
       t.equal(config.clientMetadata()['token_endpoint_auth_method'], method)

@@ -14,7 +14,7 @@ export const bearerFaults = [
   },
   {
     id: 'bad-token-is-anonymous',
-    rule: 'seed-7-invalid-token-401',
+    rule: 'service-7-invalid-token-401',
     file: guard,
     find: "  if (access === undefined || 'refused' in access) {",
     replace: `  if ((access === undefined || 'refused' in access) && anonymous === 'allow') return undefined
@@ -22,7 +22,7 @@ export const bearerFaults = [
   },
   {
     id: 'missing-token-is-challenged',
-    rule: 'seed-5-no-token-anonymous',
+    rule: 'service-5-no-token-anonymous',
     file: 'src/app.ts',
     find: "anonymous: 'allow'",
     replace: "anonymous: 'challenge'",
@@ -43,7 +43,7 @@ export const bearerFaults = [
   },
   {
     id: 'read-opens-write',
-    rule: 'seed-5-scope-read-write-split',
+    rule: 'service-5-scope-read-write-split',
     file: 'src/protected-api/plugin.ts',
     find: 'app.requireScope(name)',
     replace: "app.requireScope(name.replace(':write', ':read'))",

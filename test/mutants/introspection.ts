@@ -51,7 +51,7 @@ export const introspectionFaults = [
   },
   {
     id: 'audience-not-told',
-    rule: 'seed-4-token-resource',
+    rule: 'service-4-token-resource',
     file: plugin,
     find: 'const [audience, ...others] = facts.resource',
     replace: 'const [audience, ...others] = [issuer]',

@@ -6,7 +6,7 @@ const authorize = 'src/rfc6749-authorization/authorize.ts'
 export const metadataFaults = [
   {
     id: 'metadata-promises-plain',
-    rule: 'seed-5-pkce-s256-only',
+    rule: 'service-5-pkce-s256-only',
     file: authorize,
     find: "code_challenge_methods_supported: ['S256']",
     replace: "code_challenge_methods_supported: ['plain', 'S256']",
@@ -41,7 +41,7 @@ export const metadataFaults = [
   },
   {
     id: 'metadata-promises-a-scope',
-    rule: 'seed-5-scope-table',
+    rule: 'service-5-scope-table',
     file: 'src/rfc8414-metadata/plugin.ts',
     find: 'scopes_supported: scopes',
     replace: "scopes_supported: [...scopes, 'phone']",

@@ -8,7 +8,7 @@ const client = 'src/domain/client.ts'
 export const registrationFaults = [
   {
     id: 'https-redirect-registered',
-    rule: 'seed-7-https-redirect-refused',
+    rule: 'service-7-https-redirect-refused',
     file: redirect,
     find: "if (!redirect?.rest.startsWith('/')) return false",
     replace:
@@ -37,7 +37,7 @@ export const registrationFaults = [
   },
   {
     id: 'localhost-in-any-case',
-    rule: 'seed-5-registration-loopback-only',
+    rule: 'service-5-registration-loopback-only',
     file: redirect,
     find: '(?<rest>${path}${query})$`,\n)',
     replace: "(?<rest>${path}${query})$`,\n  'i',\n)",
@@ -51,14 +51,14 @@ export const registrationFaults = [
   },
   {
     id: 'foreign-redirect-dropped',
-    rule: 'seed-5-registration-loopback-only',
+    rule: 'service-5-registration-loopback-only',
     file: metadata,
     find: "if (foreign < 0 || policy.foreignRedirects === 'drop') return accepted",
     replace: 'if (accepted.length > 0 || foreign < 0) return accepted',
   },
   {
     id: 'lone-redirect-wrapped',
-    rule: 'seed-2-reg-redirect-uris-array',
+    rule: 'service-2-reg-redirect-uris-array',
     file: metadata,
     find: "const uris = members['redirect_uris'] ?? undefined",
     replace: "const uris = [members['redirect_uris'] ?? []].flat()",
@@ -72,14 +72,14 @@ export const registrationFaults = [
   },
   {
     id: 'private-key-jwt-registered',
-    rule: 'seed-2-reg-auth-other',
+    rule: 'service-2-reg-auth-other',
     file: metadata,
     find: "  'client_secret_basic',\n]",
     replace: "  'client_secret_basic',\n  'private_key_jwt' as 'none',\n]",
   },
   {
     id: 'secret-for-a-public-client',
-    rule: 'seed-2-reg-auth-none',
+    rule: 'service-2-reg-auth-none',
     file: client,
     find: "if (authenticationMethod === 'none') return { client, registrationToken }",
     replace: '',

@@ -78,7 +78,7 @@ export const tokenFaults = [
   },
   {
     id: 'json-accepted-as-form',
-    rule: 'seed-4-token-path-form',
+    rule: 'service-4-token-path-form',
     file: 'src/http/parameters.ts',
     find: '    app.removeAllContentTypeParsers()\n',
     replace: '',
@@ -106,7 +106,7 @@ export const tokenFaults = [
   },
   {
     id: 'no-refresh-token-for-public-clients',
-    rule: 'seed-4-token-response-tokens',
+    rule: 'service-4-token-response-tokens',
     file: issuer,
     find: "client.grantTypes.includes('refresh_token') ?",
     replace: 'client.secretHash !== undefined ?',
