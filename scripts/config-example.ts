@@ -67,7 +67,7 @@ function valueLines(name: string, schema: TSchema, indent: string): string[] {
 function variableBlocks(section: TSchema, prefix: string): string[] {
   return membersOf(section).flatMap(([name, schema]) => {
     const path = prefix + name
-    // The file is read by services, and `lychgate serve` refuses these.
+    // The file is read by services, and `lychgate serve` rejects these.
     if (path === 'dev') return []
     if (isSection(schema)) return variableBlocks(schema, `${path}.`)
     if (schema.type === 'object' || schema.items?.type === 'object') return []

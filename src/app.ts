@@ -95,7 +95,7 @@ export async function buildApp(given: Deps, options: AppOptions = {}): Promise<F
   await app.register(grantTypes)
   if (dev !== undefined) await app.register(dev.development, deps)
 
-  // What people see: no cross-origin calls, and every refusal is a page.
+  // What users see: no cross-origin calls, and every rejection is a page.
   await app.register(async (scope) => {
     showErrorsAsPages(scope)
     await scope.register(authorize, { ...deps, prefix })

@@ -21,7 +21,7 @@ const saltBytes = 16
 const phcForm =
   /^\$argon2id\$v=19\$m=(?<memory>[1-9]\d{0,6}),t=(?<passes>[1-9]\d?),p=(?<lanes>[1-9]\d?)\$(?<salt>[\w+/]{11,86})\$(?<tag>[\w+/]{16,86})$/
 
-/** A hash of today's cost that no known password has: what an unknown person is checked against. */
+/** A hash of today's cost that no known password has: what an unknown user is checked against. */
 export const decoyHash = formatPhc(Buffer.alloc(saltBytes), Buffer.alloc(cost.tagLength))
 
 /** Why a new password is not taken: it has not 8 to 256 characters, or everybody who guesses tries it first. */
@@ -29,7 +29,7 @@ export type PasswordFault = 'length' | 'common'
 
 /**
  * What is wrong with a new password, if anything is. Letters and signs of all kinds may be in it, and none has to.
- * The 3,000 commonest passwords of that length are refused, however they are capitalised.
+ * The 3,000 commonest passwords of that length are rejected, however they are capitalised.
  */
 export function passwordFault(password: string): PasswordFault | undefined {
   const { length } = [...password]
@@ -69,7 +69,7 @@ export async function verifyPassword(password: string, phc: string): Promise<boo
 }
 
 /**
- * Password checks in a bounded queue: one core is left for everything else, and a flood of sign-ins is refused rather
+ * Password checks in a bounded queue: one core is left for everything else, and a flood of sign-ins is rejected rather
  * than answered too late.
  * @param waiting How many checks may wait.
  * @param atOnce How many run at the same time.
@@ -117,7 +117,7 @@ function unpadded(bytes: Buffer): string {
   return bytes.toString('base64').replaceAll('=', '')
 }
 
-/** The callback form runs in the thread pool; requests go on meanwhile. */
+/** The callback form runs in the thread pool; requests go on in the meantime. */
 function derive(parameters: Argon2Parameters): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     argon2('argon2id', parameters, (cause, tag) => (cause ? reject(cause) : resolve(tag)))

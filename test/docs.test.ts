@@ -41,7 +41,7 @@ t.test('the index has every page, and every block says what it is', async (t) =>
 
 t.test('every variable they name is one', async (t) => {
   const known = knownVariables()
-  // Said to be wrong or ignored, to show the answer.
+  // Said to be wrong or ignored, to show the response.
   const wrong = ['LYCHGATE_PROT', 'LYCHGATE_SERVICE_HOST']
   for (const page of pages) {
     const named = read(page).match(/\bLYCHGATE_[A-Z_]*[A-Z]\b/g) ?? []

@@ -53,7 +53,7 @@ interface Refreshed {
   readonly token: string
 }
 
-/** One day: what people, clients and strangers do, and what they leave lying about. */
+/** One day: what users, clients and strangers do, and what they leave lying about. */
 class Traffic {
   readonly #server: TestServer
   /** The account of somebody who stays. */
@@ -159,14 +159,14 @@ async function live(t: Test, server: TestServer, days: number, count: () => Prom
   for (let n = 0; n < days; n += 1) {
     await traffic.day()
     seen.push(await count())
-    // In steps, as a clock goes by: what is due meanwhile is due then.
+    // In steps, as a clock goes by: what is due in the meantime is due then.
     for (let step = 0; step < 3; step += 1) await clock.move({ advance: day / 3 })
   }
   t.equal(server.log.filter((line) => /"level":[456]0/.test(line)).length, 0, 'nothing failed')
   return seen
 }
 
-/** Refusals are written a moment later, before or after they are counted; all else is the same each day, but for a key. */
+/** Rejections are written a moment later, before or after they are counted; all else is the same each day, but for a key. */
 const slackOf = (table: string) => (table === 'refusals' ? 12 : 2)
 
 /** In the last so many days there are as many rows as in as many after the first week. */

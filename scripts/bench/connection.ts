@@ -1,6 +1,6 @@
 import { connect, type Socket } from 'node:net'
 
-/** An answer, as far as a benchmark looks at it. */
+/** A response, as far as a benchmark looks at it. */
 export interface Answer {
   readonly status: number
   readonly head: string

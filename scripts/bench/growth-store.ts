@@ -30,7 +30,7 @@ export interface GrownStore {
   readonly bytesAGrant: number
 }
 
-/** Grants a person, and apps that people use. */
+/** Grants a user, and apps that users use. */
 const [perPerson, appCount] = [5, 20]
 const daySeconds = 86_400
 /** By the number of a grant: every other one is for an app that wants ID Tokens. */

@@ -39,7 +39,7 @@ export interface Growth {
   }[]
 }
 
-/** In µs, the median of the rounds: what else the machine did meanwhile shows in some of them. */
+/** In µs, the median of the rounds: what else the machine did in the meantime shows in some of them. */
 export function cpuAnOperation(samples: readonly Sample[]): number {
   const each = samples.map(({ cpu, operations }) => cpu / operations).sort((one, other) => one - other)
   return each[Math.floor((each.length - 1) / 2)] ?? Number.NaN

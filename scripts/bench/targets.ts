@@ -13,14 +13,14 @@ export interface Target {
   readonly startMilliseconds: number
   readonly idleMemory: number
   readonly paths: Paths
-  /** Public clients with PKCE, for which the person has signed in and agreed. */
+  /** Public clients with PKCE, for which the user has signed in and agreed. */
   readonly app: string
   readonly appEs256: string
   /** Confidential, for introspection. */
   readonly api: { readonly id: string; readonly secret: string }
   /** Whether all tokens of a session and an app are of one grant, and end with it. */
   readonly sharesGrants: boolean
-  /** The `Cookie` header of a browser in which the person signed in and agreed to both. */
+  /** The `Cookie` header of a browser in which the user signed in and agreed to both. */
   readonly cookie: string
 }
 

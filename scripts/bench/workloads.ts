@@ -6,7 +6,7 @@ import { authorizeUrl, redirectUri, type Target, verifier } from './targets.ts'
 export interface Lane {
   /** Makes what so many operations use up. */
   prepare?(count: number): Promise<void>
-  /** One operation, its answer checked; throws when the answer is not the right one. */
+  /** One operation, its answer checked; throws when the response is not the right one. */
   operate(): Promise<void>
   /** Checks, when all is measured, what the answers could not tell. */
   confirm?(): Promise<void>
@@ -172,7 +172,7 @@ async function revoking(target: Target): Promise<Lane> {
       check(answer.status === 200, 'a revocation', answer)
       revoked.push(token)
     },
-    // The answer to a token that is not there is the same.
+    // The response to a token that is not there is the same.
     confirm: async () => {
       for (const token of revoked)
         if ((await statusOf(token)) !== 401) throw new Error('a revoked token lives')

@@ -22,7 +22,7 @@ const bare = `import('${root}node_modules/fastify/fastify.js').then(({ default: 
 
 try {
   mkdirSync(folders.serve)
-  // The first start makes the keys and the people.
+  // The first start makes the keys and the users.
   await timed(startDev)
   await timed(startServe)
   const times = { dev: [] as number[], serve: [] as number[], bare: [] as number[] }

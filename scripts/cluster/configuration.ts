@@ -71,7 +71,7 @@ export function patroniConfiguration(
       ],
       // Neither sockets nor shared memory outside the folder.
       parameters: { unix_socket_directories: '', dynamic_shared_memory_type: 'mmap' },
-      // What can neither go on nor be rewound is copied anew.
+      // What can neither go on nor be rewound is copied again.
       remove_data_directory_on_rewind_failure: true,
       remove_data_directory_on_diverged_timelines: true,
     },

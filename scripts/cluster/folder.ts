@@ -106,7 +106,7 @@ export function processesIn(folder: string): readonly number[] {
     try {
       return `${readlinkSync(`/proc/${pid}/cwd`)}/`.startsWith(`${folder}/`)
     } catch {
-      // It ended meanwhile, or is somebody else's.
+      // It ended in the meantime, or is somebody else's.
       return false
     }
   }

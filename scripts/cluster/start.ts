@@ -99,7 +99,7 @@ function control(folder: Folder, programs: Programs, nodes: readonly DatabaseNod
       try {
         process.kill(pid, kind)
       } catch (error) {
-        // It ended meanwhile.
+        // It ended in the meantime.
         if (!(error instanceof Error && 'code' in error && error.code === 'ESRCH')) throw error
       }
     }
@@ -126,7 +126,7 @@ function control(folder: Folder, programs: Programs, nodes: readonly DatabaseNod
     kill: (name) => {
       const lock = join(nodeOf(name).folder, 'database/postmaster.pid')
       const memory = readFileSync(lock, 'utf8').split('\n')[6]?.trim().split(/\s+/)[1] ?? ''
-      // Whom one of them started meanwhile too.
+      // Whom one of them started in the meantime too.
       while (signal(name, 'SIGKILL') > 0);
       // A machine that lost power has no shared memory left; processes that were killed leave it.
       spawnSync('ipcrm', ['-m', memory])

@@ -24,7 +24,7 @@ export interface Workspace {
   remove(): void
 }
 
-/** What tap gives a file in `npm test`; of its own accord it would be 30, which a file can take on a busy machine. */
+/** What tap gives a file in `npm test`; by itself it would be 30, which a file can take on a busy machine. */
 const tapSeconds = 300
 /** For a file that does not end by that. */
 const longestRunSeconds = 330

@@ -38,7 +38,7 @@ const whiteBox: readonly string[] = [
   'test/storage/',
 ]
 
-/** The ids that `src` names as the rule of a refusal, each with its file. Rules of this server alone begin with `lychgate-`. */
+/** The ids that `src` names as the rule of a rejection, each with its file. Rules of this server alone begin with `lychgate-`. */
 export type Rules = readonly { readonly id: string; readonly file: string }[]
 
 /** Whether a test of this file proves what can be seen over HTTP. */

@@ -9,7 +9,7 @@ import { ownPages } from '../http/own-pages.ts'
 import { type Key, msg } from '../i18n/catalogue.ts'
 import { fromPlace } from '../i18n/place.ts'
 
-/** More than people read; the rest is in the download. */
+/** More than users read; the rest is in the download. */
 const shown = 50
 
 /** What happened to an account, from the audit log, newest first. */
@@ -52,7 +52,7 @@ export function ownActivity(app: FastifyInstance, deps: AppDeps): void {
   }
 }
 
-/** An event in a plain sentence; one that is about no person has none. */
+/** An event in a plain sentence; one that is about no user has none. */
 export function sentenceOf(event: AuditEvent, clientName?: string): Text {
   const { name, clientId } = event
   const sentence = sentences[name as OfUser] // undefined for the others
@@ -61,7 +61,7 @@ export function sentenceOf(event: AuditEvent, clientName?: string): Text {
   return msg(typeof sentence === 'string' ? sentence : sentence(event), { app })
 }
 
-/** What can be about a person who is there to read it. */
+/** What can be about a user who is there to read it. */
 type OfUser = Exclude<
   AuditEventName,
   'person-removed' | 'registration' | `${'key' | 'client' | 'registration'}-${string}`

@@ -22,8 +22,8 @@ const grantsOfApp = 20
 const everyApp = 100_000
 
 /**
- * What a person allowed apps to do, and taking it back, OpenID Connect Core §16.18: one approval, one app, or all. It
- * ends with the answer, in every token, and no remembered consent brings it back.
+ * What a user allowed apps to do, and taking it back, OpenID Connect Core §16.18: one grant, one app, or all. It
+ * ends with the response, in every token, and no remembered consent brings it back.
  */
 export function connectedApps(app: FastifyInstance, deps: AppDeps): void {
   const { store, service } = deps
@@ -93,7 +93,7 @@ function pageNumber(query: unknown): number {
   return text !== undefined && /^[1-9]\d{0,5}$/.test(text) ? Number(text) : 1
 }
 
-/** Puts a connection into words; a client that has gone meanwhile is none any more. */
+/** Puts a connection into words; a client that has gone in the meantime is none any more. */
 function describer(app: FastifyInstance, { service, store }: Pick<AppDeps, 'service' | 'store'>) {
   const scopesIn = scopesFor(service.catalogue, app.texts)
   const grantInWords = (grant: Grant, language: string, now: Seconds): ConnectedGrant => {

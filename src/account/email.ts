@@ -16,10 +16,10 @@ import { factorEntry } from './factor-entry.ts'
 const page = '/account/email'
 
 /**
- * A user gives another e-mail address, where the operator permits it and a mail server is set. It is a way to sign in
+ * A user gives another email address, where the operator permits it and a mail server is set. It is a way to sign in
  * and to a new password: it needs a recent sign-in with every factor, and the current password unless that was a
  * passkey. The present address stays until the link that is sent to the new one is used (one-time-links); it gets an
- * e-mail with a link to undo the change.
+ * email with a link to undo the change.
  */
 export function ownEmail(app: FastifyInstance, deps: AppDeps): void {
   const { config, service, store } = deps

@@ -9,7 +9,7 @@ import { ownPages, type Submission, type Visit } from '../http/own-pages.ts'
 import { whileSignedIn } from '../http/while-signed-in.ts'
 
 /**
- * The way to what a person signs in with: by a sign-in of the last minutes, and by one with a second factor for who
+ * The way to what a user signs in with: by a sign-in of the last minutes, and by one with a second factor for who
  * has one. Otherwise whoever finds a password, or an open browser, makes themselves at home.
  */
 export function factorEntry(
@@ -46,7 +46,7 @@ export function factorEntry(
 
 /**
  * Makes more of the session of somebody who has just shown a new factor, as if it had been shown at the sign-in: under
- * another identifier, as every session that becomes more. One that was ended meanwhile stays so.
+ * another identifier, as every session that becomes more. One that was ended in the meantime stays so.
  */
 function stepUp(app: FastifyInstance, { store }: Pick<AppDeps, 'store'>) {
   return async ({ session, now }: Visit, factor: 'codes' | 'passkey', reply: FastifyReply): Promise<void> => {

@@ -28,7 +28,7 @@ interface Shown {
   readonly fresh?: readonly string[]
 }
 
-/** The one-time codes of a person, RFC 6238, and the recovery codes that stand in for them. */
+/** The one-time codes of a user, RFC 6238, and the recovery codes that stand in for them. */
 export function ownCodes(app: FastifyInstance, deps: AppDeps): void {
   const { config, service, store, keys, random } = deps
   const { visit, submission, back, stepUp } = factorEntry(app, deps, page)

@@ -18,7 +18,7 @@ import { factorEntry } from './factor-entry.ts'
 const page = '/account/passkeys'
 const longestName = 60
 
-/** The passkeys of a person, Web Authentication Level 3: which there are, one more, one less. */
+/** The passkeys of a user, Web Authentication Level 3: which there are, one more, one less. */
 export function ownPasskeys(app: FastifyInstance, deps: AppDeps): void {
   const { config, service, store, random } = deps
   const { visit, submission, back, stepUp } = factorEntry(app, deps, page)
@@ -148,7 +148,7 @@ export function ownPasskeys(app: FastifyInstance, deps: AppDeps): void {
   }
 }
 
-/** What the person calls it, on one line. */
+/** What the user calls it, on one line. */
 function nameOf(typed: string | undefined): string {
   const name = (typed ?? '').replaceAll(/[\p{C}\s]+/gu, ' ').trim()
   return name === '' ? 'Passkey' : [...name].slice(0, longestName).join('')

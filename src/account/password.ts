@@ -13,7 +13,7 @@ import { hashPassword, passwordFault } from '../passwords.ts'
 import { currentPassword } from './current-password.ts'
 
 /**
- * A person sets another password, or their first. It ends every other session and every link to a new one; the person
+ * A user sets another password, or their first. It ends every other session and every link to a new one; the user
  * says whether it ends what they allowed apps, too, RFC 9700 §4.14.2.
  */
 export function ownPassword(app: FastifyInstance, deps: AppDeps): void {
@@ -48,7 +48,7 @@ export function ownPassword(app: FastifyInstance, deps: AppDeps): void {
     return reply.page('account-password', { ...model, ...(problem && { problem }) }, { status })
   }
 
-  /** Undefined when somebody else has changed it meanwhile: then what was typed proves nothing any more. */
+  /** Undefined when somebody else has changed it in the meantime: then what was typed proves nothing any more. */
   const change = async (
     { user, session, form, now }: Submission,
     request: FastifyRequest,

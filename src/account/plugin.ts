@@ -13,7 +13,7 @@ import { ownPrivacy } from './privacy.ts'
 import { ownProfile } from './profile.ts'
 import { ownSessions } from './sessions.ts'
 
-/** The page where a person looks after their account. Each room is a file; how one gets in is http/own-pages.ts. */
+/** The page where a user looks after their account. Each room is a file; how one gets in is http/own-pages.ts. */
 export const accountPages: FastifyPluginAsync<AppDeps> = async (app, deps) => {
   const { config } = deps
   await app.register(formBodies, { config })

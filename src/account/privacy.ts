@@ -9,7 +9,7 @@ import { ownPages, type Visit } from '../http/own-pages.ts'
 import { msg } from '../i18n/catalogue.ts'
 import { exportUserData } from './user-export.ts'
 
-/** A person takes a copy of everything that is kept of them, or takes all of it away. */
+/** A user takes a copy of everything that is kept of them, or takes all of it away. */
 export function ownPrivacy(app: FastifyInstance, deps: AppDeps): void {
   const { config, service, store } = deps
   const { visit, submission } = ownPages(app, deps)

@@ -18,7 +18,7 @@ import { ownPages, type Submission, type Visit } from '../http/own-pages.ts'
 import { msg } from '../i18n/catalogue.ts'
 import { isVerificationSent } from './email.ts'
 
-/** What apps can learn of a person, as far as the operator lets them say it themselves; the address is email.ts. */
+/** What apps can learn of a user, as far as the operator lets them say it themselves; the address is email.ts. */
 export function ownProfile(app: FastifyInstance, deps: AppDeps): void {
   const { config, service, store } = deps
   const { visit, submission, back } = ownPages(app, deps)

@@ -10,7 +10,7 @@ import type { KnownSession, WayIn } from '../http/account-models.ts'
 import { ownPages, type Visit } from '../http/own-pages.ts'
 import { fromPlace } from '../i18n/place.ts'
 
-/** Where a person is signed in, and ending it: one other browser, or all others. Signing out here is its own page. */
+/** Where a user is signed in, and ending it: one other browser, or all others. Signing out here is its own page. */
 export function ownSessions(app: FastifyInstance, { service, store, clock }: AppDeps): void {
   const { visit, submission, back } = ownPages(app, { service, store, clock })
   const action = `${service.prefix}/account/sessions`
@@ -63,7 +63,7 @@ export function ownSessions(app: FastifyInstance, { service, store, clock }: App
   }
 }
 
-/** RFC 8176 references as people know them. */
+/** RFC 8176 references as users know them. */
 function waysOf(methods: readonly string[]): readonly WayIn[] {
   const ways: readonly (readonly [string, WayIn])[] = [
     ['pop', 'passkey'],

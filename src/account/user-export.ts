@@ -4,7 +4,7 @@ import type { Store } from '../storage/store.ts'
 import { isoInstant } from '../system.ts'
 
 /**
- * Everything that is kept of a person, as one JSON document they can read and take elsewhere. No secret is in it, not
+ * Everything that is kept of a user, as one JSON document they can read and take elsewhere. No secret is in it, not
  * even as a hash.
  */
 export async function exportUserData(store: Store, user: User, now: Seconds) {

@@ -78,14 +78,14 @@ async function filterOf(
   }
 }
 
-/** A person who was removed has no name any more, and is found by their sub. */
+/** A user who was removed has no name any more, and is found by their sub. */
 async function userIdOf(user: string, store: Store): Promise<string> {
   return isSub(user) ? user : (await findUser(store, user)).id
 }
 
 type Names = ReadonlyMap<string, string>
 
-/** User names by sub: the log itself has none, so that it forgets them with their people. */
+/** User names by sub: the log itself has none, so that it forgets them with their users. */
 async function namesOf(events: readonly AuditEvent[], store: Store): Promise<Names> {
   const names = new Map<string, string>()
   for (const id of new Set(events.flatMap(({ userId }) => userId ?? []))) {

@@ -25,7 +25,7 @@ export interface DevFlags extends ServerFlags {
   readonly autoConsent?: true
 }
 
-/** `lychgate dev`: a server to develop against, with people whose passwords everybody knows. */
+/** `lychgate dev`: a server to develop against, with users whose passwords everybody knows. */
 export async function dev({
   config: file,
   people: usersFile,
@@ -116,5 +116,5 @@ ${time}  data        ${resolve(data)}
 `
 }
 
-/** People the banner names. */
+/** Users the banner names. */
 const mostShown = 4

@@ -2,7 +2,7 @@ import { InvalidArgumentError } from 'commander'
 import { parseDuration } from '../domain/durations.ts'
 import type { Seconds } from '../domain/model.ts'
 
-/** A span of time on the command line, in seconds; commander shows the refusal of anything else. */
+/** A span of time on the command line, in seconds; commander shows the rejection of anything else. */
 export function parseSpan(text: string): Seconds {
   const seconds = parseDuration(text)
   if (seconds === undefined || seconds < 0)

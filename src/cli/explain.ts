@@ -25,7 +25,7 @@ Examples:
   lychgate explain --json lyc_refresh_…
 `
 
-/** Adds `lychgate explain`: why a request was refused, or what became of a token. */
+/** Adds `lychgate explain`: why a request was rejected, or what became of a token. */
 export function addExplainCommand(program: Command): void {
   const explain = program
     .command('explain <request_id_or_token>')

@@ -6,7 +6,7 @@ import { visibleLines } from './print.ts'
 /** Exit codes of the command line, those of sysexits.h where it has one. */
 export const exitCode = { ok: 0, failed: 1, usage: 64, config: 78 } as const
 
-/** A command that was understood and could not be done; the message is one line for the person who typed it. */
+/** A command that was understood and could not be done; the message is one line for the user who typed it. */
 export class CommandFailed extends Error {
   constructor(line: string, options?: ErrorOptions) {
     super(line, options)

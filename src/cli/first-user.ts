@@ -4,7 +4,7 @@ import type { Store } from '../storage/store.ts'
 import type { Clock, RandomSource } from '../system.ts'
 
 /**
- * A link with which the first person is made, for a store that has nobody; undefined for any other. It takes the place
+ * A link with which the first user is made, for a store that has nobody; undefined for any other. It takes the place
  * of the one an earlier start printed.
  */
 export async function linkForFirstUser(

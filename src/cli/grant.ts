@@ -28,7 +28,7 @@ Examples:
   lychgate grant revoke --client client_x1f8… --yes
 `
 
-/** Adds `lychgate grant …`: what people granted to clients. */
+/** Adds `lychgate grant …`: what users granted to clients. */
 export function addGrantCommands(program: Command): void {
   const group = program.command('grant').description('list, show and revoke what people granted to clients')
   const list = group

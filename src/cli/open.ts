@@ -30,7 +30,7 @@ export async function withStore<T>(
   { config: file, data }: LocationFlags,
   action: (store: Store, config: Config) => Promise<T>,
 ): Promise<T> {
-  // `dev` as far as the checks go: adding a person needs no secret.
+  // `dev` as far as the checks go: adding a user needs no secret.
   const config = withServedIssuer(
     resolveConfig({ mode: 'dev', flags: { data }, environment: process.env, file }),
   )

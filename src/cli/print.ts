@@ -52,7 +52,7 @@ export function visibleLines(text: string): string {
   return text.split('\n').map(visible).join('\n')
 }
 
-/** An instant in seconds since the epoch as people read it: `2026-11-20 13:05:00 UTC`. */
+/** An instant in seconds since the epoch as users read it: `2026-11-20 13:05:00 UTC`. */
 export function instant(seconds: number): string {
   // Made when it is needed: it loads tables of dates and languages, which a server that starts can do without.
   const dateAndTime = new Intl.DateTimeFormat('sv-SE', {

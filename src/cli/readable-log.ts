@@ -23,7 +23,7 @@ const warning = 40
 let timeOfDay: Intl.DateTimeFormat | undefined
 
 /**
- * Writes the server's log lines for people: one line a request, and below a refusal what was stored and what was
+ * Writes the server's log lines for people: one line a request, and below a rejection what was stored and what was
  * received, and where the trace shows the rest. Made for `lychgate dev`; a production server writes JSON.
  */
 export function readableLog(

@@ -67,7 +67,7 @@ async function startServer(
     const { keys, opened } = openKeyRing({ store, secret, policy: keyPolicy(config), clock, random, server })
     const { deps, observe } = await watched({ config, store, keys, clock, random })
     // Built while the other thread derives: the application needs its keys from the first request on.
-    // Whether it has them is asked below; a refusal must not end the process before.
+    // Whether it has them is asked below; a rejection must not end the process before.
     opened.catch(() => {})
     const app = await buildApp(deps, { ...options, observe })
     try {

@@ -6,7 +6,7 @@ import { linkForFirstUser, sayWhereToBegin } from './first-user.ts'
 import { runServer } from './run-server.ts'
 import type { ServerFlags } from './server-flags.ts'
 
-/** `lychgate serve`: the server for real people. It refuses whatever belongs to development. */
+/** `lychgate serve`: the server for real users. It rejects whatever belongs to development. */
 export async function serve({ config: file, ...flags }: ServerFlags): Promise<void> {
   const config = loadConfig({ mode: 'serve', flags: { ...flags }, environment: process.env, file })
   // loadConfig demands one of `serve`; the type does not know.

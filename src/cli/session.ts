@@ -19,7 +19,7 @@ Examples:
   lychgate session end --user alice --yes
 `
 
-/** Adds `lychgate session …`: the browsers in which people are signed in. */
+/** Adds `lychgate session …`: the browsers in which users are signed in. */
 export function addSessionCommands(program: Command): void {
   const group = program.command('session').description('list and end the logins of people')
   const list = group

@@ -67,7 +67,7 @@ Example:
 
 const example = (line: string) => `\nExample:\n  lychgate user ${line}\n`
 
-/** Adds `lychgate user …`: the people who can sign in. */
+/** Adds `lychgate user …`: the users who can sign in. */
 export function addUserCommands(program: Command): void {
   const group = program.command('user').description('add, invite, change, lock and remove people')
   const command = (name: string, description: string) => group.command(name).description(description)

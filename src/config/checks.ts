@@ -50,7 +50,7 @@ function* developmentOptions({ mode, dev }: Pick<Config, 'mode' | 'dev'>): Gener
   }
 }
 
-/** What a development server refuses beyond that. */
+/** What a development server rejects beyond that. */
 export function* developmentFaults({ issuer }: Pick<Config, 'issuer'>): Generator<string> {
   if (isLoopbackIssuer(issuer)) return
   yield 'issuer: dev has people with known passwords and stays on localhost; use lychgate serve'

@@ -73,7 +73,7 @@ export function fromSecretFile(path: string, environment: Environment): Given[] 
   return [{ path, text: readText(file, name).replace(/\r?\n$/, ''), kind: 'variable', name }]
 }
 
-/** The end of a refusal of a name: what was probably meant. */
+/** The end of a rejection of a name: what was probably meant. */
 export function suggestion(name: string, candidates: readonly string[]): string {
   const best = nearest(name, candidates)
   return best === undefined ? '' : `; did you mean ${best}?`

@@ -33,7 +33,7 @@ export function place(values: Section, { path, text, name: source }: Given): voi
   let section = values
   for (const name of names) {
     const inner = section[name] ?? {}
-    // A section that is no mapping is refused by shapeFaults, in the file's own terms.
+    // A section that is no mapping is rejected by shapeFaults, in the file's own terms.
     if (!isSection(inner)) return
     section[name] = inner
     section = inner

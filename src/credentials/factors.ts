@@ -3,13 +3,13 @@ import type { Session, SignInRequest } from '../domain/model.ts'
 import type { Service } from '../service.ts'
 import type { Store } from '../storage/store.ts'
 
-/** Where a person's ways to sign in are found. */
+/** Where a user's ways to sign in are found. */
 export interface FactorSources {
   readonly store: Pick<Store, 'find' | 'listOf'>
   readonly service: Pick<Service, 'relyingParty'>
 }
 
-/** What a person can show at a sign-in; codes count from the first that was shown, passkeys where they work. */
+/** What a user can show at a sign-in; codes count from the first that was shown, passkeys where they work. */
 export async function factorsOf({ store, service }: FactorSources, userId: string): Promise<Factors> {
   const user = await store.find('user', userId)
   const secondFactor = await store.find('secondFactor', userId)

@@ -11,7 +11,7 @@ import { readAssertionResponse, readCreation } from './read-credential.ts'
 
 type RelyingParty = NonNullable<Service['relyingParty']>
 
-/** How long the browser may wait for its person, milliseconds. */
+/** How long the browser may wait for its user, milliseconds. */
 const timeout = 300_000
 /** EdDSA, ES256 and RS256: what authenticators are made with, RFC 9053 §2 and RFC 8812 §2. */
 const algorithms = [-8, -7, -257]
@@ -66,7 +66,7 @@ export interface SentAssertion {
   readonly response: AuthenticationResponseJSON
 }
 
-/** The answer of a browser to `assertionOptions`, or undefined for anything else. */
+/** The response of a browser to `assertionOptions`, or undefined for anything else. */
 export function readAssertion(text: string | undefined): SentAssertion | undefined {
   const response = readAssertionResponse(text)
   return response && { credentialId: response.id, response }
@@ -109,7 +109,7 @@ export async function verifyAssertion(
     const { newCounter, credentialBackedUp, userVerified } = authenticationInfo
     return { counter: newCounter, backedUp: credentialBackedUp, ownerChecked: userVerified }
   } catch {
-    // Whatever is wrong with what strangers send is thrown by the library; here that is an answer.
+    // Whatever is wrong with what strangers send is thrown by the library; here that is a response.
     return undefined
   }
 }

@@ -4,7 +4,7 @@ import type { FastifyInstance } from 'fastify'
 import { demandOf, nearest } from '../config/options.ts'
 import { OAuthError } from '../domain/errors.ts'
 
-/** Everything a development route may be told, in bytes: people and clients come in lists. */
+/** Everything a development route may be told, in bytes: users and clients come in lists. */
 const bodyBytes = 1_048_576
 
 /** JSON bodies and nothing else in this scope; what they must look like is said by `requireBody`. */

@@ -1,7 +1,7 @@
 // What applications in TypeScript see of `lychgate/dev`: nothing here needs a package to be understood.
 import type { Flow } from './flows/flow.ts'
 
-/** A person of the server; the members of a people file. */
+/** A user of the server; the members of a users file. */
 export interface Person {
   readonly username: string
   /** Absent: the user name and `-in-dev`. */
@@ -30,7 +30,7 @@ export interface ClientDescription {
   readonly scope?: string
   /** Absent: RS256. */
   readonly id_token_signed_response_alg?: 'RS256' | 'ES256' | 'EdDSA'
-  /** Whether people are asked: always, for new scopes only, or never. Absent: as `lychgate client add` has it. */
+  /** Whether users are asked: always, for new scopes only, or never. Absent: as `lychgate client add` has it. */
   readonly consent?: 'always' | 'remember' | 'skip'
 }
 
@@ -57,7 +57,7 @@ export interface Time {
 
 /** What tokens are wanted for; the members of `POST /_dev/token`. */
 export interface TokenRequest {
-  /** User name, e-mail address or sub. */
+  /** User name, email address or sub. */
   readonly user: string
   /** Absent: a client of the development server's own. */
   readonly client_id?: string
@@ -118,7 +118,7 @@ export interface DevelopmentServer extends AsyncDisposable {
   readonly clients: readonly { readonly client_id: string; readonly client_secret?: string }[]
   /** The server's time, in seconds since the epoch. */
   now(): number
-  /** Tokens of a person without signing in. @throws {Error} with the server's error_description. */
+  /** Tokens of a user without signing in. @throws {Error} with the server's error_description. */
   token(request: TokenRequest): Promise<IssuedTokens>
   /** Moves the time forward; every lifetime, sweep and key follows before this resolves. */
   advance(duration: string | number): Promise<Time>
@@ -134,7 +134,7 @@ export interface DevelopmentServer extends AsyncDisposable {
   restore(name: string): Promise<void>
   /** A second issuer that goes on from a snapshot by itself; the time is that of this server. */
   fork(name: string, as?: string): Promise<{ readonly issuer: string }>
-  /** What happened so far, the newest flow first: every request, and which rule accepted or refused it. */
+  /** What happened so far, the newest flow first: every request, and which rule accepted or rejected it. */
   flows(): Promise<readonly Flow[]>
   /** Answers what is on the wire, and ends. */
   stop(): Promise<void>

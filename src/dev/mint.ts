@@ -20,7 +20,7 @@ const text = () => Type.Optional(Type.String({ minLength: 1 }))
 /** What somebody wants tokens for. */
 export const TokenOrder = Type.Object(
   {
-    /** User name, e-mail address or sub. */
+    /** User name, email address or sub. */
     user: Type.String({ minLength: 1 }),
     /** Absent: a client of the development server's own. */
     client_id: text(),
@@ -38,7 +38,7 @@ export const TokenOrder = Type.Object(
 export type TokenOrder = Static<typeof TokenOrder>
 
 /**
- * Issues tokens as if the person had signed in and agreed: the same request, the same grant and the same checks, only
+ * Issues tokens as if the user had signed in and agreed: the same request, the same grant and the same checks, only
  * nobody was asked. They are revoked, introspected and explained like any others.
  * @throws {OAuthError} as the authorization and the token endpoint would.
  */
@@ -89,7 +89,7 @@ export function tokenMint(app: FastifyInstance, deps: AppDeps) {
     }
   }
 
-  /** The ID Token of such an answer lives as long as its access token. */
+  /** The ID Token of such a response lives as long as its access token. */
   function issue(issued: Issued, client: Client, seconds: Seconds, at: Seconds) {
     const lifetimes = { ...config.lifetimes, idTokenSeconds: seconds }
     return tokenIssuer({ ...deps, config: { ...config, lifetimes } })(issued, client, at)

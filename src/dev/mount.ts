@@ -63,7 +63,7 @@ function issuerPath(url: string): string {
 }
 
 /**
- * Makes an application that is not ready yet one that lives at `path` within another: its refusals carry the id of the
+ * Makes an application that is not ready yet one that lives at `path` within another: its rejections carry the id of the
  * outer request, which has the log line and is what `lychgate explain` finds, and its cookies belong to its path.
  */
 export function settle(app: FastifyInstance, path: string, outer: Mounts['outer']): void {

@@ -13,7 +13,7 @@ const UsersFile = Type.Object(
 )
 
 /**
- * The people of a YAML or JSON file.
+ * The users of a YAML or JSON file.
  * @throws {ConfigError} a line for every fault: where it is, and what was probably meant.
  */
 export function readUsers(path: string): readonly DevelopmentUser[] {

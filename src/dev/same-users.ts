@@ -2,7 +2,7 @@ import type { User } from '../domain/model.ts'
 import { RecordExists, type Store } from '../storage/store.ts'
 
 /**
- * The store of an issuer within another, whose people are those of the outer one: whoever is asked for is taken over as
+ * The store of an issuer within another, whose users are those of the outer one: whoever is asked for is taken over as
  * they are there now. Everything else is its own.
  */
 export function withUsersOf(outer: Pick<Store, 'find' | 'list'>, own: Store): Store {
@@ -11,7 +11,7 @@ export function withUsersOf(outer: Pick<Store, 'find' | 'list'>, own: Store): St
     if (JSON.stringify(known) === JSON.stringify(user)) return
     const op = known === undefined ? 'insertUser' : 'updateUser'
     await own.write({ op, user }).catch((error: unknown) => {
-      // Another request took them over meanwhile.
+      // Another request took them over in the meantime.
       if (!(error instanceof RecordExists)) throw error
     })
   }

@@ -5,10 +5,10 @@ import { canonicalLogin } from '../domain/user.ts'
 import type { Shortcuts } from '../interaction/shortcuts.ts'
 import type { Store } from '../storage/store.ts'
 
-/** More people than that are found by typing. */
+/** More users than that are found by typing. */
 const mostListed = 12
 
-/** Signs in and agrees for a developer, as the options say; only people whom the development server added itself. */
+/** Signs in and agrees for a developer, as the options say; only users whom the development server added itself. */
 export function shortcutsOf({
   config: { dev },
   store,
@@ -38,7 +38,7 @@ export function shortcutsOf({
   }
 }
 
-/** @throws {ConfigError} when nobody can be signed in as the person the options name. */
+/** @throws {ConfigError} when nobody can be signed in as the user the options name. */
 export async function assertListed(
   { dev }: Pick<Config, 'dev'>,
   store: Pick<Store, 'find' | 'list'>,

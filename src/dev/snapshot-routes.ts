@@ -10,7 +10,7 @@ import { countsOf, restoreSnapshot, type Snapshot, takeSnapshot } from './snapsh
 
 declare module 'fastify' {
   interface FastifyInstance {
-    /** Lets requests that come meanwhile wait until this is done. */
+    /** Lets requests that come in the meantime wait until this is done. */
     holdRequests(work: () => Promise<void>): Promise<void>
   }
 }

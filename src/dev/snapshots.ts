@@ -20,7 +20,7 @@ export async function takeSnapshot({ store, clock }: Pick<DevDeps, 'store' | 'cl
 }
 
 /**
- * Makes a server what it was. The time goes first: keys must not be found too old or too young meanwhile.
+ * Makes a server what it was. The time goes first: keys must not be found too old or too young in the meantime.
  * @param keepTime The clock stays where it is.
  */
 export async function restoreSnapshot(
@@ -33,7 +33,7 @@ export async function restoreSnapshot(
   await keys.reload()
 }
 
-/** What there is in it, as a person would count. */
+/** What there is in it, as a user would count. */
 export function countsOf({ contents }: Snapshot) {
   const count = (table: string) => contents[table]?.length ?? 0
   return {

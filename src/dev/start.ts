@@ -25,7 +25,7 @@ export type * from './library.ts'
 
 /**
  * Starts a server on this computer, ready for its first request.
- * @throws {ConfigError} for options, people or clients that cannot be; `faults` has a line for each.
+ * @throws {ConfigError} for options, users or clients that cannot be; `faults` has a line for each.
  */
 export async function start(options: StartOptions = {}): Promise<DevelopmentServer> {
   const config = await configOf(options)
@@ -61,7 +61,7 @@ async function configOf({ port = 0, config: said = {}, log }: StartOptions): Pro
   const { issuer = `http://localhost:${own}` } = said
   const values = {
     issuer,
-    // A test is faster than any person.
+    // A test is faster than any user.
     ...(isLoopbackIssuer(String(issuer)) && { rateLimits: 'off' }),
     drainSeconds: 0,
     logLevel: log === undefined ? 'silent' : 'info',

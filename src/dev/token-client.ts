@@ -27,7 +27,7 @@ export function tokenClient({ store, clock }: Pick<AppDeps, 'store' | 'clock'>):
     try {
       await store.write({ op: 'insertClient', client })
     } catch (error) {
-      // Another request has made it meanwhile.
+      // Another request has made it in the meantime.
       if (!(error instanceof RecordExists)) throw error
     }
     return client

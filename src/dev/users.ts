@@ -15,7 +15,7 @@ const claimValue = Type.Union([
   Type.Record(Type.String(), Type.String()),
 ])
 
-/** A person of a development server. */
+/** A user of a development server. */
 export const DevelopmentUser = Type.Object(
   {
     username: Type.String({ minLength: 1 }),
@@ -59,7 +59,7 @@ export const developmentUsers: readonly DevelopmentUser[] = [
 /** Where a password's hash stands for everybody else. No production server takes it for one. */
 const knownPrefix = 'known:'
 
-/** The password everybody knows of this person. */
+/** The password everybody knows of this user. */
 export function passwordOf({ username, password = `${username}-in-dev` }: DevelopmentUser): string {
   return password
 }
@@ -78,7 +78,7 @@ export function withKnownPasswords(check: PasswordCheck): PasswordCheck {
 }
 
 /**
- * Adds these people where their names are free. A list of the developer's own also brings those up to date that a
+ * Adds these users where their names are free. A list of the developer's own also brings those up to date that a
  * development server added before; nobody else is touched, and no password that somebody has set.
  * @returns The user names that belong to somebody else.
  */
@@ -134,7 +134,7 @@ function userOf(person: DevelopmentUser, clock: Clock): User {
   return sub === undefined ? user : { ...user, id: sub }
 }
 
-/** The known person with what the list says now. */
+/** The known user with what the list says now. */
 function updated(known: User, fresh: User): User {
   const { email: _email, passwordHash: _hash, ...rest } = known
   return {

@@ -6,7 +6,7 @@ import type { AuditEvent, AuditEventName, Grant, Seconds, StoredKey } from './mo
 /*
  * The audit log. An event is written beside the change it tells of, in the same transaction: nothing happens without
  * its event, and nothing is told that did not happen. Rotations of refresh tokens and API calls are no events, for
- * there are too many. No secret and nothing a stranger typed goes in, such as a user name that nobody has: people type
+ * there are too many. No secret and nothing a stranger typed goes in, such as a user name that nobody has: users type
  * their passwords into that field.
  */
 

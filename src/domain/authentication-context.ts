@@ -32,7 +32,7 @@ export function methodsOf({ password, codes, passkey }: Factors, ownerChecked = 
   return shown.filter((method) => method !== false)
 }
 
-/** Every class a sign-in of a person with these factors can have. */
+/** Every class a sign-in of a user with these factors can have. */
 export function availableAcrs({ password, codes, passkey }: Factors): readonly string[] {
   const methods = methodsOf({ password, codes: password && codes, passkey }, true)
   return contextClasses.filter((name) => isOfClass(methods, name))

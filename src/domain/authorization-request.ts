@@ -21,7 +21,7 @@ export interface AuthorizationPolicy {
   readonly resources: Resources
 }
 
-/** Where the answer goes, proven: from here on refusals are redirects, RFC 6749 §4.1.2.1. */
+/** Where the response goes, proven: from here on rejections are redirects, RFC 6749 §4.1.2.1. */
 export interface ProvenRedirect {
   readonly redirectUri: string
   readonly redirectUriSent: boolean
@@ -30,7 +30,7 @@ export interface ProvenRedirect {
 }
 
 /**
- * Phase one: who asks and where the answer goes, RFC 6749 §3.1.2.3. Refusals are for the person, on a page.
+ * Phase one: who asks and where the response goes, RFC 6749 §3.1.2.3. Rejections are for the user, on a page.
  * @throws {OAuthError} `invalid_request`
  */
 export function resolveRedirectUri(parameters: Parameters, client: Client): ProvenRedirect {
@@ -60,8 +60,8 @@ export function resolveRedirectUri(parameters: Parameters, client: Client): Prov
 
 /**
  * Phase two: everything else of an authorization request, RFC 6749 §4.1.1, RFC 7636 §4.3, RFC 8707 §2 and OpenID
- * Connect Core §3.1.2.1. Refusals are redirects.
- * @param hintedSub The person the `id_token_hint` is about, verified by the caller.
+ * Connect Core §3.1.2.1. Rejections are redirects.
+ * @param hintedSub The user the `id_token_hint` is about, verified by the caller.
  */
 export function parseAuthorizationRequest(
   parameters: Parameters,
@@ -230,7 +230,7 @@ function closedScope(refused: string, client: Client, { scopes }: AuthorizationP
   })
 }
 
-/** Claims asked for one by one are personal data like those of a scope: they need that scope from client and person. */
+/** Claims asked for one by one are personal data like those of a scope: they need that scope from client and user. */
 function reachOfClaims(
   claims: ClaimsRequest,
   scope: Scope,

@@ -45,7 +45,7 @@ export function bearerChallenge({ error, description, scope, resourceMetadata }:
   return `Bearer ${members.filter(Boolean).join(', ')}`
 }
 
-/** The refusal of a bearer token, RFC 6750 §3.1, with its challenge. */
+/** The rejection of a bearer token, RFC 6750 §3.1, with its challenge. */
 export function bearerError(
   error: 'invalid_request' | 'invalid_token' | 'insufficient_scope',
   description: string,

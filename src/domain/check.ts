@@ -1,7 +1,7 @@
 import { channel } from 'node:diagnostics_channel'
 import type { ErrorDetail } from './errors.ts'
 
-/** A rule that was checked and held: the counterpart of a refusal, in the same terms and never with a secret. */
+/** A rule that was checked and held: the counterpart of a rejection, in the same terms and never with a secret. */
 export interface PassedCheck {
   /** An id of the requirement ledger, or `lychgate-…` for a rule of this server alone. */
   readonly rule: string

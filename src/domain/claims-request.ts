@@ -4,7 +4,7 @@ import type { ClaimsRequest } from './model.ts'
 /** What the `claims` parameter asked for, OpenID Connect Core §5.5. */
 export interface ParsedClaims {
   readonly claims: ClaimsRequest
-  /** The person the ID Token or UserInfo must be about. */
+  /** The user the ID Token or UserInfo must be about. */
   readonly sub?: string
   /** The authentication context classes one of which the sign-in must have. */
   readonly essentialAcr?: readonly string[]

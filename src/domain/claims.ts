@@ -28,7 +28,7 @@ export function userInfo(
   return { sub: user.id, ...pick(user.claims, [...names, ...known(requested.userinfo, scopeClaims)]) }
 }
 
-/** The claims of a person that the `claims` parameter wants in the ID Token, OpenID Connect Core §5.5. */
+/** The claims of a user that the `claims` parameter wants in the ID Token, OpenID Connect Core §5.5. */
 export function idTokenClaims(
   user: User | undefined,
   requested: ClaimsRequest,
@@ -38,7 +38,7 @@ export function idTokenClaims(
 }
 
 /**
- * The scopes that open claims asked for one by one and not opened by `scope`, so that a person can be asked about them.
+ * The scopes that open claims asked for one by one and not opened by `scope`, so that a user can be asked about them.
  * @param scopeClaims Of the scopes the client may have.
  */
 export function scopeOfClaims(requested: ClaimsRequest, scope: Scope, scopeClaims: ScopeClaims): Scope {

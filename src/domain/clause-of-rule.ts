@@ -1,4 +1,4 @@
-/** Where a rule stands: what people call the place, and its address where it has one. */
+/** Where a rule stands: what users call the place, and its address where it has one. */
 export interface Clause {
   readonly name: string
   readonly url?: string

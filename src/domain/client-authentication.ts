@@ -68,7 +68,7 @@ export function parseClientCredentials(
 }
 
 /**
- * Believes the credentials or refuses, RFC 6749 §2.3: only the registered method counts, or any that sends the secret
+ * Believes the credentials or rejects, RFC 6749 §2.3: only the registered method counts, or any that sends the secret
  * where an operator registered none (mod_auth_openidc and zitadel/oidc mix the two), and a client_id alone is no
  * credential, RFC 6749 §2.2. What is sent is checked whatever the grant, RFC 6749 §3.2.1. An unknown client, a wrong
  * secret and a wrong method look alike.
@@ -96,10 +96,10 @@ export function authenticateClient(
   const isWrongMethod = client !== undefined && !isMethod
   throw new OAuthError('invalid_client', 'client authentication failed', {
     rule: isWrongMethod ? 'oidc-core-9-registered-method-enforced' : 'rfc6749-5.2-invalid-client-400-or-401',
-    // The answer does not tell these apart; the log of the operator does.
+    // The response does not tell these apart; the log of the operator does.
     stored: client?.authenticationMethod ?? 'no client with this client_id',
     received: isWrongMethod || client === undefined ? method : `${method}, with another secret`,
-    // RFC 6749 §5.2: a 401 obliges to a challenge, and clients read any challenge at the token endpoint as an answer
+    // RFC 6749 §5.2: a 401 obliges to a challenge, and clients read any challenge at the token endpoint as a response
     // to theirs.
     status: byHeader || realm.alwaysUnauthorized ? 401 : 400,
     ...((byHeader || realm.alwaysUnauthorized) && { headers: basicChallenge }),
@@ -123,7 +123,7 @@ function parseBasic(authorization: string): ClientCredentials & { readonly clien
   })
 }
 
-/** Introspection may be called with a bearer token, RFC 7662 §2.3; here none authorizes it, and the answer is RFC 6750's. */
+/** Introspection may be called with a bearer token, RFC 7662 §2.3; here none authorizes it, and the response is RFC 6750's. */
 function bearerRefused(): OAuthError {
   return new OAuthError('invalid_token', 'no access token authorizes this call', {
     rule: 'rfc7662-2.3-bad-bearer-401',

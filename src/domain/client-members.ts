@@ -11,7 +11,7 @@ const longestSeconds = 2_147_483_647
 // what follows: a name with these can pass for another one on the consent page.
 const deceptive = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\u115f\u1160\u3164\uffa0]|\u034f/u
 
-/** The refusal of a member of client metadata, RFC 7591 §3.2.2. */
+/** The rejection of a member of client metadata, RFC 7591 §3.2.2. */
 export function rejection(description: string, detail: Partial<ErrorDetail> = {}): OAuthError {
   return new OAuthError('invalid_client_metadata', description, {
     rule: 'rfc7591-3.2.2-invalid-client-metadata',
@@ -19,7 +19,7 @@ export function rejection(description: string, detail: Partial<ErrorDetail> = {}
   })
 }
 
-/** A text for people or machines, RFC 7591 §2: bounded and without deceptive characters; a blank one is absent. */
+/** A text for users or machines, RFC 7591 §2: bounded and without deceptive characters; a blank one is absent. */
 export function readText(members: JsonObject, name: string): string | undefined {
   const text = members[name] ?? ''
   if (typeof text !== 'string') throw rejection(`${name} must be a string`)
@@ -27,7 +27,7 @@ export function readText(members: JsonObject, name: string): string | undefined 
   return text.trim() === '' ? undefined : text
 }
 
-/** Refuses a text that is too long or has deceptive characters. */
+/** Rejects a text that is too long or has deceptive characters. */
 export function assertText(text: string, name: string): void {
   if (text.length > longestText) throw rejection(`${name} is longer than ${longestText} characters`)
   if (deceptive.test(text)) throw rejection(`${name} has control or invisible characters`)
@@ -35,7 +35,7 @@ export function assertText(text: string, name: string): void {
 
 /**
  * An absolute http or https URI, RFC 7591 §2; an empty one is absent. Never fetched, and shown with its host, so
- * userinfo, which can pass for a host, is refused.
+ * userinfo, which can pass for a host, is rejected.
  */
 export function readUri(members: JsonObject, name: string): string | undefined {
   const uri = members[name] ?? ''

@@ -20,7 +20,7 @@ import { formatScope, isScope, narrowScope, parseScope } from './scope.ts'
 export interface RegistrationPolicy {
   /** Host names accepted in redirect URIs beside the loopback literals, RFC 8252 §8.3. */
   readonly loopbackHosts: readonly string[]
-  /** What a redirect URI that is not loopback does: refuse the whole request, or drop that entry. */
+  /** What a redirect URI that is not loopback does: reject the whole request, or drop that entry. */
   readonly foreignRedirects: 'refuse' | 'drop'
   /** The most redirect URIs a client may have. */
   readonly redirectUris: number
@@ -124,7 +124,7 @@ function assertSize(metadata: ClientMetadata, { metadataBytes }: RegistrationPol
   })
 }
 
-/** What a client tells people about itself beside its name, RFC 7591 §2; never fetched. */
+/** What a client tells users about itself beside its name, RFC 7591 §2; never fetched. */
 export type ClientDescription = Pick<
   Client,
   'contacts' | 'localized' | 'clientUri' | 'logoUri' | 'policyUri' | 'tosUri'
@@ -177,7 +177,7 @@ export function clientMetadata(client: Client, catalogue: Scope) {
   }
 }
 
-// RFC 7591 §5: they are required. OpenID Connect Registration §3.2: they are kept as they were sent, or refused.
+// RFC 7591 §5: they are required. OpenID Connect Registration §3.2: they are kept as they were sent, or rejected.
 function readRedirectUris(members: JsonObject, policy: RegistrationPolicy): readonly string[] {
   const uris = members['redirect_uris'] ?? undefined
   if (!isTextList(uris) || uris.length === 0) {

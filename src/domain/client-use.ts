@@ -3,7 +3,7 @@ import type { Client, Seconds } from './model.ts'
 
 /**
  * A decision that gives a client tokens, and notes this as its use: the first one, which tells a used registration
- * from an abandoned one, then once a day. Nothing less counts as a use: what a person agreed to cannot be had by
+ * from an abandoned one, then once a day. Nothing less counts as a use: what a user agreed to cannot be had by
  * whoever registers clients by the thousand, and naming or even authenticating a client can.
  */
 export function noteUse<T>(decision: Decision<T>, client: Client, now: Seconds): Decision<T> {

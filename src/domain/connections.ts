@@ -3,7 +3,7 @@ import { accept, type Decision, type Write } from './decision.ts'
 import { isGrantAlive } from './grant.ts'
 import type { Consent, Grant, Seconds } from './model.ts'
 
-/** A client that can use a person's account, or need not ask for it again. */
+/** A client that can use a user's account, or need not ask for it again. */
 export interface Connection {
   readonly clientId: string
   /** Alive, newest first. */
@@ -11,7 +11,7 @@ export interface Connection {
   readonly consent?: Consent
 }
 
-/** Every client a person is connected with, the one used last first. */
+/** Every client a user is connected with, the one used last first. */
 export function connectionsOf(
   grants: readonly Grant[],
   consents: readonly Consent[],
@@ -34,12 +34,12 @@ export function connectionsOf(
 /** Who takes access back, and when. */
 export type RevocationContext = AuditContext & { readonly userId: string }
 
-/** The rule a person's own revocation follows. */
+/** The rule a user's own revocation follows. */
 const withdrawn = 'oidc-core-16.18-user-revocation'
 
 /**
- * One approval ends, with everything issued from it, OpenID Connect Core §16.18. A remembered consent is forgotten with
- * it, or the client would be back without a question. False when it is not the person's, or has ended.
+ * one grant ends, with everything issued from it, OpenID Connect Core §16.18. A remembered consent is forgotten with
+ * it, or the client would be back without a question. False when it is not the user's, or has ended.
  */
 export function endGrant(
   grant: Grant | undefined,

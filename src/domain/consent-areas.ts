@@ -22,7 +22,7 @@ export interface OfferedScopes {
   }[]
 }
 
-/** How the requested scope is laid out for a person, RFC 6749 §10.2. */
+/** How the requested scope is laid out for a user, RFC 6749 §10.2. */
 export function layOutScope(
   scope: Scope,
   catalogue: readonly CatalogueScope[],

@@ -39,7 +39,7 @@ export type Write =
       readonly by: Hash
       readonly methods: readonly string[]
     }
-  /** All of a person but, where it is given, the one they stay in. */
+  /** All of a user but, where it is given, the one they stay in. */
   | { readonly op: 'deleteSessionsOf'; readonly userId: string; readonly except?: Hash }
   | { readonly op: 'insertPasskey'; readonly passkey: Passkey }
   | { readonly op: 'updatePasskey'; readonly passkey: Passkey }
@@ -93,7 +93,7 @@ export type Write =
     }
   /** `rule`: why, for `lychgate explain`. */
   | { readonly op: 'revokeGrant'; readonly grantId: string; readonly at: Seconds; readonly rule: string }
-  /** Every grant of a person, or those at one client, whatever they are doing: nothing of them lives afterwards. */
+  /** Every grant of a user, or those at one client, whatever they are doing: nothing of them lives afterwards. */
   | {
       readonly op: 'revokeGrantsOf'
       readonly userId: string
@@ -124,7 +124,7 @@ export interface GrantBasis {
   readonly consent?: Consent | undefined
 }
 
-/** What a decide function returns: a result, or a refusal that must be recorded; either way with its writes. */
+/** What a decide function returns: a result, or a rejection that must be recorded; either way with its writes. */
 export type Decision<T> =
   | { readonly result: T; readonly writes: readonly Write[] }
   | { readonly rejection: OAuthError; readonly writes: readonly Write[] }
@@ -139,7 +139,7 @@ export function withWrites<T>(decision: Decision<T>, ...more: readonly Write[]):
   return { ...decision, writes: [...decision.writes, ...more] }
 }
 
-/** The decision to refuse and remember it: the writes are committed, then `refusal` is thrown. */
+/** The decision to reject and remember it: the writes are committed, then `refusal` is thrown. */
 export function reject(rejection: OAuthError, ...writes: readonly Write[]): Decision<never> {
   return { rejection, writes }
 }

@@ -1,6 +1,6 @@
 import type { UserClaims } from './model.ts'
 
-/** The claims that are one line of text, OpenID Connect Core §5.1: what a person may be let to say of themselves. */
+/** The claims that are one line of text, OpenID Connect Core §5.1: what a user may be let to say of themselves. */
 export const textClaims = [
   'name',
   'given_name',
@@ -38,7 +38,7 @@ export function claimFault(claim: TextClaim, text: string): ClaimFault | undefin
   return undefined
 }
 
-/** The claims of these that differ from what a person has now. */
+/** The claims of these that differ from what a user has now. */
 export function changedClaims(
   before: UserClaims,
   wanted: Readonly<Partial<Record<TextClaim, string>>>,

@@ -9,8 +9,8 @@ const lettersPerPerson = 5
 const requestsPerPrefix = 20
 
 /**
- * Counts a letter to a person; false when they had enough of them for now.
- * @param userId Of the person, or whatever was typed: what nobody has counts as well.
+ * Counts a letter to a user; false when they had enough of them for now.
+ * @param userId Of the user, or whatever was typed: what nobody has counts as well.
  */
 export function countEmail(throttle: Throttle | undefined, userId: string, now: Seconds): Decision<boolean> {
   return count(throttle, emailBucket(userId), lettersPerPerson, now)
@@ -26,7 +26,7 @@ export function countRequest(throttle: Throttle | undefined, prefix: string, now
   throw tooManyEmails(Math.max(1, (throttle?.expiresAt ?? now) - now))
 }
 
-/** The refusal of one letter more. */
+/** The rejection of one letter more. */
 export function tooManyEmails(retryAfterSeconds: Seconds): OAuthError {
   return new OAuthError('temporarily_unavailable', 'too many letters were asked for; try again later', {
     rule: 'lychgate-letter-throttle',
@@ -35,7 +35,7 @@ export function tooManyEmails(retryAfterSeconds: Seconds): OAuthError {
   })
 }
 
-/** The key of the throttle that counts a person's letters. */
+/** The key of the throttle that counts a user's letters. */
 export function emailBucket(userId: string): string {
   return `letters ${userId}`
 }

@@ -34,9 +34,9 @@ export const errorStatus = {
 
 export type OAuthErrorCode = keyof typeof errorStatus
 
-/** What the log and `lychgate explain` learn about a refusal; never a secret. */
+/** What the log and `lychgate explain` learn about a rejection; never a secret. */
 export interface ErrorDetail {
-  /** The rule that refused: an id of the requirement ledger, or `lychgate-…` for a rule of this server alone. */
+  /** The rule that rejected: an id of the requirement ledger, or `lychgate-…` for a rule of this server alone. */
   readonly rule: string
   readonly stored?: string | number | readonly string[] | undefined
   readonly received?: string | number | readonly string[] | undefined
@@ -44,7 +44,7 @@ export interface ErrorDetail {
   readonly status?: number
   /** Extra response headers, such as `allow`, `retry-after` or `www-authenticate`. */
   readonly headers?: Readonly<Record<string, string>>
-  /** What an error page tells the person instead of the general words. */
+  /** What an error page tells the user instead of the general words. */
   readonly page?: {
     readonly title: Text
     readonly advice: Text
@@ -54,7 +54,7 @@ export interface ErrorDetail {
 }
 
 /**
- * The one way to refuse. `message` is the public `error_description`: lower case, no final stop, names the
+ * The one way to reject. `message` is the public `error_description`: lower case, no final stop, names the
  * parameter, never echoes input, and stays within %x20-21 / %x23-5B / %x5D-7E (RFC 6749 §5.2).
  */
 export class OAuthError extends Error {
@@ -72,7 +72,7 @@ export class OAuthError extends Error {
     return this.detail.status ?? errorStatus[this.code]
   }
 
-  /** Any Fastify application answers with these when the error is thrown in it. */
+  /** Any Fastify application responses with these when the error is thrown in it. */
   get headers(): Readonly<Record<string, string>> {
     return this.detail.headers ?? {}
   }

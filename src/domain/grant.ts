@@ -5,17 +5,17 @@ import { OAuthError } from './errors.ts'
 import type { AuthorizationRequest, Grant, Scope, Seconds, Session } from './model.ts'
 
 /*
- * The state machine of one approval. One row, from the code to the last refresh token.
+ * The state machine of one grant. One row, from the code to the last refresh token.
  *
  *     state      meaning                          redeem          refresh(current)  refresh(older)      revoke
  *     approved   a code is out, seq 0             → active        –                 –                   → revoked
  *     active     seq n > 0, token n is current    → revoked (1)   → active, n + 1   → revoked (2)       → revoked
- *     revoked    nothing of it lives              refused         refused           refused             refused
- *     expired    time ended it                    refused (3)     refused           refused             → revoked
+ *     revoked    nothing of it lives              rejected         rejected           rejected             rejected
+ *     expired    time ended it                    rejected (3)     rejected           rejected             → revoked
  *
  * (1) a second use of a code, RFC 6749 §4.1.2. (2) reuse of a rotated token, RFC 9700 §4.14.2, unless it is the
  * one just rotated, asked for again in time, while its successor is unused: then the same successor is given again.
- * (3) a code redeemed before revokes the grant even when it has expired meanwhile.
+ * (3) a code redeemed before revokes the grant even when it has expired in the meantime.
  */
 
 /** How long the parts of a grant live. */
@@ -35,9 +35,9 @@ export interface Issue {
 }
 
 /**
- * The record of a person's approval, RFC 6749 §4.1.2: a code may be issued for it, bound to the redirect URI and to
+ * The record of a user's approval, RFC 6749 §4.1.2: a code may be issued for it, bound to the redirect URI and to
  * the challenge, RFC 7636 §4.4.
- * @param scope What the person left of the request.
+ * @param scope What the user left of the request.
  */
 export function approveGrant(
   request: AuthorizationRequest,
@@ -90,7 +90,7 @@ export function mintGrantId(fresh: Buffer, now: Seconds): string {
 }
 
 /**
- * approved → active. A second use is refused and revokes the grant, RFC 6749 §4.1.2.
+ * approved → active. A second use is rejected and revokes the grant, RFC 6749 §4.1.2.
  * @throws {OAuthError} `invalid_grant` when the code has expired or the grant was revoked.
  */
 export function redeemGrant(

@@ -9,7 +9,7 @@ export interface IdTokenFacts {
   readonly accessToken: string
   readonly algorithm: SigningAlgorithm
   readonly idTokenSeconds: Seconds
-  /** Claims of the person that were asked for in the ID Token. */
+  /** Claims of the user that were asked for in the ID Token. */
   readonly requested: Readonly<Record<string, unknown>>
 }
 

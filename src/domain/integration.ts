@@ -21,7 +21,7 @@ export interface IntegrationRequest {
   readonly idTokenSignedResponseAlg: SigningAlgorithm
   /** Makes a resource server that may introspect tokens meant for these resources. */
   readonly introspects: readonly string[]
-  /** What it tells people about itself, under the names of RFC 7591 §2. */
+  /** What it tells users about itself, under the names of RFC 7591 §2. */
   readonly description?: JsonObject
 }
 

@@ -16,17 +16,17 @@ import { offlineAccess } from './scope-catalogue.ts'
 /** What has to happen next for a pending authorization request. */
 export type Step = 'login' | 'select_account' | 'consent' | 'respond' | 'reject'
 
-/** What the person has done so far for this very request. */
+/** What the user has done so far for this very request. */
 export type Progress = Pick<Interaction, 'authenticatedSessionId' | 'userChosen'>
 
-/** The state of a request that no person has answered anything to yet. */
+/** The state of a request that no user has answered anything to yet. */
 export const noProgress: Progress = { userChosen: false }
 
 /**
  * The one place that decides how an authorization request goes on, OpenID Connect Core §3.1.2.3 and §3.1.2.4: nothing
  * is granted before somebody signed in, RFC 6749 §3.1. `respond` means a code may be issued without asking; `refuse`
- * that the wrong person signed in, or not as they have to.
- * @param reach The context classes the person could sign in with, where `lacksAcr`.
+ * that the wrong user signed in, or not as they have to.
+ * @param reach The context classes the user could sign in with, where `lacksAcr`.
  */
 export function nextStep(
   request: AuthorizationRequest,
@@ -52,7 +52,7 @@ const whyStep: Readonly<Record<Step, readonly [rule: string, found: string]>> = 
   reject: ['oidc-core-3.1.2.2-specific-sub', 'the person cannot be who or what was asked for'],
 }
 
-/** The same for the sign-in alone: `respond` means that the right person is signed in, as recently as was asked. */
+/** The same for the sign-in alone: `respond` means that the right user is signed in, as recently as was asked. */
 export function signInStep(
   request: SignInRequest,
   progress: Progress,
@@ -71,7 +71,7 @@ export function signInStep(
   return contextStep(request, session, authenticatedHere, availableAcrs)
 }
 
-/** Whether the session is nothing to go on with: the person has to prove who they are anew, OpenID Connect Core §3.1.2.1. */
+/** Whether the session is nothing to go on with: the user has to prove who they are again, OpenID Connect Core §3.1.2.1. */
 export function mustAuthenticate(request: SignInRequest, session: Session, now: Seconds): boolean {
   if (request.prompt.includes('login')) return true
   const maxAge = request.maxAgeSeconds
@@ -79,7 +79,7 @@ export function mustAuthenticate(request: SignInRequest, session: Session, now: 
   return maxAge !== undefined && (maxAge === 0 || now - session.authenticatedAt > maxAge)
 }
 
-/** The scopes the person is asked about: where consent is remembered only what is new at one of the resources. */
+/** The scopes the user is asked about: where consent is remembered only what is new at one of the resources. */
 export function askedScope(
   request: AuthorizationRequest,
   client: Client,
@@ -90,12 +90,12 @@ export function askedScope(
   return fresh.length > 0 ? fresh : wantedScope(request)
 }
 
-/** Everything the person's consent is needed for: the requested scope, and that of claims asked for one by one. */
+/** Everything the user's consent is needed for: the requested scope, and that of claims asked for one by one. */
 export function wantedScope(request: AuthorizationRequest): Scope {
   return request.claimScope === undefined ? request.scope : [...request.scope, ...request.claimScope]
 }
 
-/** How `prompt=none` answers when a step would need the person, OpenID Connect Core §3.1.2.6. */
+/** How `prompt=none` answers when a step would need the user, OpenID Connect Core §3.1.2.6. */
 export function promptNoneError(step: Exclude<Step, 'respond' | 'reject'>): OAuthError {
   const codes: Readonly<Record<typeof step, OAuthErrorCode>> = {
     login: 'login_required',
@@ -110,7 +110,7 @@ export function promptNoneError(step: Exclude<Step, 'respond' | 'reject'>): OAut
   })
 }
 
-/** The refusal of a request whose sign-in is not the one it asks for: another person, or another context class. */
+/** The rejection of a request whose sign-in is not the one it asks for: another user, or another context class. */
 export function errorOf(request: SignInRequest, session: Session | undefined): OAuthError {
   if (request.requiredSub === undefined || request.requiredSub === session?.userId) {
     return new OAuthError(
@@ -131,7 +131,7 @@ export function errorOf(request: SignInRequest, session: Session | undefined): O
 }
 
 /**
- * What the person leaves of the wanted scope, RFC 6749 §3.3; openid is the sign-in itself and stays, and offline_access
+ * What the user leaves of the wanted scope, RFC 6749 §3.3; openid is the sign-in itself and stays, and offline_access
  * stays with anything else. May be nothing.
  * @param asked What they were asked about; the rest they allowed before.
  */
@@ -174,8 +174,8 @@ export function rememberConsent(
 }
 
 /**
- * A context class that was asked for is asked of the person who can have it, once. Without a page, and of who cannot,
- * a wish is let go, OpenID Connect Core §3.1.2.1, and what is essential refused, OpenID Connect Core §5.5.1.1.
+ * A context class that was asked for is asked of the user who can have it, once. Without a page, and of who cannot,
+ * a wish is let go, OpenID Connect Core §3.1.2.1, and what is essential rejected, OpenID Connect Core §5.5.1.1.
  */
 function contextStep(
   { acr, prompt }: SignInRequest,

@@ -5,7 +5,7 @@ import type { Access } from './resource.ts'
 import { formatScope } from './scope.ts'
 
 /**
- * The claims of a JWT access token, RFC 9068 §2.2: of the person only who it is and how they signed in. `jti` names the
+ * The claims of a JWT access token, RFC 9068 §2.2: of the user only who it is and how they signed in. `jti` names the
  * grant and the token, so that introspection finds a revocation; whoever verifies without a look-up learns of it at
  * `exp`.
  */

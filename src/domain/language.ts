@@ -2,7 +2,7 @@ import type { Parameters } from './parameters.ts'
 
 /** RFC 5646 §4.4.1: every language tag in use is shorter. */
 const longestTag = 35
-/** Who reads more languages than this is no person. */
+/** Who reads more languages than this is no user. */
 const mostTags = 20
 /** What is read of a header; browsers send a tenth of it. */
 const longestHeader = 1000
@@ -40,7 +40,7 @@ export function chooseLanguage<L extends string>(
   const refused = ranges.filter(({ weight }) => weight === 0).map(({ range }) => lookUp(range, available))
   for (const { range, weight } of ranges) {
     if (weight === 0) continue
-    // RFC 4647 §3.4: the wildcard stands for the fallback, unless that is refused by name.
+    // RFC 4647 §3.4: the wildcard stands for the fallback, unless that is rejected by name.
     const found =
       range === '*'
         ? [fallback, ...available].find((language) => !refused.includes(language))

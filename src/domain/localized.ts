@@ -4,7 +4,7 @@ import { omitUndefined } from './omit-undefined.ts'
 import type { Resource } from './resource.ts'
 
 /**
- * A member for people in the language of a page, RFC 7591 §2.2: `client_name#fr` or that of a region, `client_name#fr-CA`,
+ * A member for users in the language of a page, RFC 7591 §2.2: `client_name#fr` or that of a region, `client_name#fr-CA`,
  * else the one without a tag.
  * @param language In lower case.
  */
@@ -37,7 +37,7 @@ export function localizedMembers(entry: object, names: readonly string[]): Reado
   return Object.fromEntries(members)
 }
 
-/** What a client calls itself and where it leads people, in the language of a page, RFC 7591 §2.2. */
+/** What a client calls itself and where it leads users, in the language of a page, RFC 7591 §2.2. */
 export function clientWords(
   { name, localized: tagged, clientUri, policyUri, tosUri }: Client,
   language: string,
@@ -58,7 +58,7 @@ export function clientWords(
   })
 }
 
-/** What people call a resource, in the language of a page, RFC 9728 §2.1. */
+/** What users call a resource, in the language of a page, RFC 9728 §2.1. */
 export function resourceName({ name, localized: tagged = {} }: Resource, language: string): string {
   return localized(tagged, 'name', language) ?? name
 }

@@ -5,7 +5,7 @@ import { redirectUriMatches } from './redirect-uri.ts'
 
 /** A request to sign out, OpenID Connect RP-Initiated Logout §2. */
 export interface LogoutRequest {
-  /** The person the client's ID Token is about. */
+  /** The user the client's ID Token is about. */
   readonly sub?: string
   readonly client?: Client
   /** Where to go afterwards, proven. */
@@ -14,7 +14,7 @@ export interface LogoutRequest {
 }
 
 /**
- * Judges a request to sign out, OpenID Connect RP-Initiated Logout §2 and §3: the person is sent on only to a URI the
+ * Judges a request to sign out, OpenID Connect RP-Initiated Logout §2 and §3: the user is sent on only to a URI the
  * client registered, and only for a client that showed an ID Token of ours; never anywhere else, RFC 6749 §10.15.
  * @param hinted The claims of the `id_token_hint` once its signature and issuer were verified; expiry does not count.
  * @throws {OAuthError} `invalid_request`

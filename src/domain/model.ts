@@ -21,7 +21,7 @@ export interface Client {
   readonly issuedAt: Seconds
   /** The last time it was used, to the day; a registered client unused for long is swept. */
   readonly usedAt: Seconds
-  /** The network a client registered itself from, see address-prefix.ts: shown to the person who is asked. */
+  /** The network a client registered itself from, see address-prefix.ts: shown to the user who is asked. */
   readonly registeredFrom?: string
   readonly name?: string
   /** `client_name#fr` and its like, RFC 7591 §2.2, by the full member name. */
@@ -57,7 +57,7 @@ export interface Client {
   readonly introspects: readonly string[]
 }
 
-/** Standard claims of a person, OpenID Connect Core §5.1, under their wire names. */
+/** Standard claims of a user, OpenID Connect Core §5.1, under their wire names. */
 export type UserClaims = Readonly<
   Record<string, string | number | boolean | Readonly<Record<string, string>>>
 >
@@ -67,20 +67,20 @@ export interface User {
   readonly id: string
   /** Canonical: trimmed, NFKC, lower case. Unique. */
   readonly username: string
-  /** Canonical e-mail address, also a way to sign in. Unique. */
+  /** Canonical email address, also a way to sign in. Unique. */
   readonly email?: string
-  /** PHC string, argon2id; absent while the person has no password: invited, or with passkeys only. */
+  /** PHC string, argon2id; absent while the user has no password: invited, or with passkeys only. */
   readonly passwordHash?: string
   readonly claims: UserClaims
-  /** Made by the development server; a production server refuses to start with such a person. */
+  /** Made by the development server; a production server rejects to start with such a user. */
   readonly seeded: boolean
-  /** An operator keeps the person out since then. */
+  /** An operator keeps the user out since then. */
   readonly lockedAt?: Seconds
   readonly createdAt: Seconds
   readonly updatedAt: Seconds
 }
 
-/** A passkey of a person, Web Authentication Level 3 §4. */
+/** A passkey of a user, Web Authentication Level 3 §4. */
 export interface Passkey {
   /** The credential id, base64url. */
   readonly id: string
@@ -89,7 +89,7 @@ export interface Passkey {
   readonly publicKey: string
   readonly counter: number
   readonly transports: readonly string[]
-  /** What the person calls it. */
+  /** What the user calls it. */
   readonly name: string
   /** It is kept by more than one device. */
   readonly backedUp: boolean
@@ -97,12 +97,12 @@ export interface Passkey {
   readonly usedAt: Seconds
 }
 
-/** The one-time codes of a person, RFC 6238, and the recovery codes that stand in for them. */
+/** The one-time codes of a user, RFC 6238, and the recovery codes that stand in for them. */
 export interface SecondFactor {
   readonly userId: string
   /** The shared secret, encrypted by the operator's secret. */
   readonly sealedSecret: string
-  /** The person has shown a code of it; before, it is not asked for. */
+  /** The user has shown a code of it; before, it is not asked for. */
   readonly confirmedAt?: Seconds
   /** The time step of the last code that was taken: none is taken twice, RFC 6238 §5.2. */
   readonly usedStep?: number
@@ -148,7 +148,7 @@ export interface Session {
   readonly methods: readonly string[]
   /** What the browser called itself, in a few words: `Firefox, Linux`. */
   readonly browser?: string
-  /** The network the person signed in from, see address-prefix.ts. */
+  /** The network the user signed in from, see address-prefix.ts. */
   readonly from?: string
   readonly createdAt: Seconds
   /** Moves forward with use, never past `expiresAt`. */
@@ -176,12 +176,12 @@ export interface SignInRequest {
   readonly loginHint?: string
   /** Languages for the pages, the best first, OpenID Connect Core §3.1.2.1. */
   readonly uiLocales?: readonly string[]
-  /** The only person whose answer counts, from `id_token_hint` or `claims`. */
+  /** The only user whose answer counts, from `id_token_hint` or `claims`. */
   readonly requiredSub?: string
   readonly acr?: RequestedAcr
 }
 
-/** A person's own page that waits for its owner to sign in. */
+/** A user's own page that waits for its owner to sign in. */
 export interface PageRequest extends SignInRequest {
   /** Its path below the issuer. */
   readonly page: string
@@ -200,19 +200,19 @@ export interface AuthorizationRequest extends SignInRequest {
   readonly codeChallenge?: string
   readonly nonce?: string
   readonly claims: ClaimsRequest
-  /** Scopes nobody asked for by name that open some of `claims`: the person is asked about these too. */
+  /** Scopes nobody asked for by name that open some of `claims`: the user is asked about these too. */
   readonly claimScope?: Scope
 }
 
 /** A sign-in that is half done: the password was right, and something more has to be shown before it counts. */
 export interface PendingSecondFactor {
   readonly userId: string
-  /** Hash of the password hash that was met: another password meanwhile voids it. */
+  /** Hash of the password hash that was met: another password in the meantime voids it. */
   readonly password: Hash
   readonly at: Seconds
 }
 
-/** What waits for a person in one browser: a client's authorization request, or a page of their own. */
+/** What waits for a user in one browser: a client's authorization request, or an account page. */
 export interface Interaction {
   readonly id: string
   /** Hash of the browser cookie that may continue it. */
@@ -223,13 +223,13 @@ export interface Interaction {
   readonly challenge?: string
   /** The session made or confirmed for this very request: satisfies `prompt=login` and `max_age`. */
   readonly authenticatedSessionId?: Hash
-  /** The person chose an account, `prompt=select_account`. */
+  /** The user chose an account, `prompt=select_account`. */
   readonly userChosen: boolean
   readonly createdAt: Seconds
   readonly expiresAt: Seconds
 }
 
-/** What a person allowed an integration, remembered; the key is account and client. */
+/** What a user allowed an integration, remembered; the key is account and client. */
 export interface Consent {
   readonly userId: string
   readonly clientId: string
@@ -244,7 +244,7 @@ export interface AllowedScope {
 }
 
 /**
- * One approval, from the authorization code to the last refresh token: see grant.ts for its states.
+ * one grant, from the authorization code to the last refresh token: see grant.ts for its states.
  * `seq` 0: a code is out. `seq` n > 0: refresh token n is the current one.
  */
 export interface Grant {
@@ -306,14 +306,14 @@ export interface StoredKey {
   readonly retiredAt?: Seconds
 }
 
-/** A refused request as `lychgate explain` shows it: what its log line says. */
+/** A rejected request as `lychgate explain` shows it: what its log line says. */
 export interface Rejection {
   /** The request id the client was told. */
   readonly id: string
   readonly at: Seconds
   readonly method: string
   readonly path: string
-  /** The HTTP status of the answer. */
+  /** The HTTP status of the response. */
   readonly status: number
   readonly error: string
   /** The public `error_description`. */
@@ -375,7 +375,7 @@ export interface AuditEvent {
   readonly by: 'person' | 'client' | 'operator' | 'server'
   /** The network it was done from, see address-prefix.ts, or `user@host` of an operator. */
   readonly from?: string
-  /** The person it is about. */
+  /** The user it is about. */
   readonly userId?: string
   /** The client it is about. */
   readonly clientId?: string

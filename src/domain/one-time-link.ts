@@ -19,7 +19,7 @@ export interface MintedLink {
 
 /**
  * A link that is good for one use until it expires.
- * @param whom The person, and the address it goes to by mail: only then does its use prove the address.
+ * @param whom The user, and the address it goes to by mail: only then does its use prove the address.
  * @param fresh `secretBytes` random bytes.
  */
 export function mintLink(
@@ -43,7 +43,7 @@ export function requireLink(link: OneTimeLink | undefined, now: Seconds): OneTim
   return link
 }
 
-/** The refusal of a link that opens nothing. */
+/** The rejection of a link that opens nothing. */
 export function unusableLink(): OAuthError {
   return new OAuthError('invalid_request', 'the link was used, has expired or never was', {
     rule: 'lychgate-link-open',

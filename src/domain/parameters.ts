@@ -78,7 +78,7 @@ export function formatParameters(parameters: Parameters): string {
 }
 
 /**
- * Refuses any repeated parameter, RFC 6749 §3.1 and §3.2; `resource` alone may repeat, RFC 8707 §2.
+ * Rejects any repeated parameter, RFC 6749 §3.1 and §3.2; `resource` alone may repeat, RFC 8707 §2.
  * @throws {OAuthError} `invalid_request`
  */
 export function assertNoneRepeated(parameters: Parameters): void {

@@ -2,7 +2,7 @@ import { type AuditContext, auditEvent } from './audit.ts'
 import { accept, type Decision } from './decision.ts'
 import type { Hash, Passkey, Seconds, UserCredentials } from './model.ts'
 
-/** Most passkeys of one person: browsers are told of each, so that none is made twice. */
+/** Most passkeys of one user: browsers are told of each, so that none is made twice. */
 export const mostPasskeys = 20
 
 /** What became of a new passkey: it was added, there were too many, or its user may not add one any more. */
@@ -29,7 +29,7 @@ export function addPasskey(
   )
 }
 
-/** How a passkey fared: it counts, it was removed meanwhile, or it is a copy. */
+/** How a passkey fared: it counts, it was removed in the meantime, or it is a copy. */
 export type PasskeyUse = 'used' | 'gone' | 'copied'
 
 /**

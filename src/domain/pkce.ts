@@ -59,7 +59,7 @@ export const keptChallengeBytes = 8
 
 /**
  * Proves that the redeemer of a code made its authorization request, RFC 7636 §4.6. Constant time. A verifier
- * where no challenge was made is refused too: an attacker may have removed the challenge, RFC 9700 §2.1.1.
+ * where no challenge was made is rejected too: an attacker may have removed the challenge, RFC 9700 §2.1.1.
  * @throws {OAuthError} `invalid_grant`; `invalid_request` for a verifier without a challenge, OAuth 2.1 §3.2.4.
  */
 export function verifyCodeVerifier(

@@ -3,14 +3,14 @@ import type { Seconds } from './model.ts'
 
 /*
  * How `lychgate doctor` learns what the running server saw of a request, behind whatever proxies there are: it marks
- * the request with a probe sealed with a handle key of the store, and the answer carries a sighting sealed with the
+ * the request with a probe sealed with a handle key of the store, and the response carries a sighting sealed with the
  * same. Who cannot read the store can neither ask nor answer. A probe that somebody overhears tells him, for some
  * minutes, how his own requests arrive, and nothing else.
  */
 
 /** The request header. */
 export const probeHeader = 'lychgate-probe'
-/** The header of the answer. */
+/** The header of the response. */
 export const sightingHeader = 'lychgate-sighting'
 
 /** How far apart the clocks of the two may be. */
@@ -56,7 +56,7 @@ export function openProbe(
   return secret === undefined ? undefined : { probe, secret }
 }
 
-/** The value of the answer's header. */
+/** The value of the response's header. */
 export function sealSighting(sighting: Sighting, { nonce }: Probe, secret: string): string {
   const payload = Buffer.from(JSON.stringify(sighting)).toString('base64url')
   return `${payload}.${tag(`sighting ${nonce} ${payload}`, secret).toString('base64url')}`

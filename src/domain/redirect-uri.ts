@@ -63,7 +63,7 @@ export function redirectUriMatches(
 }
 
 /**
- * Whether the query of a redirect URI already has a parameter of the answer: with it that one would come twice, which
+ * Whether the query of a redirect URI already has a parameter of the response: with it that one would come twice, which
  * RFC 6749 §3.1 forbids.
  */
 export function hasResponseParameter(uri: string): boolean {

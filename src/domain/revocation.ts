@@ -28,7 +28,7 @@ export function revokeToken(
 }
 
 /**
- * The same for a JWT access token with a verified signature: introspection refuses it from here on, and resources
+ * The same for a JWT access token with a verified signature: introspection rejects it from here on, and resources
  * that verify it alone do at its end.
  * @throws {OAuthError} `invalid_grant` for a token issued to another client.
  */

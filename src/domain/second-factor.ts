@@ -5,14 +5,14 @@ import type { Hash, RequestedAcr, SecondFactor, Seconds } from './model.ts'
 import { hashSecret } from './secret.ts'
 
 /*
- * One-time codes and what stands in for them. Codes count once a person has shown one; each is good once, and so is
+ * One-time codes and what stands in for them. Codes count once a user has shown one; each is good once, and so is
  * each recovery code.
  */
 
 /** How long the second half of a sign-in may take. */
 export const pendingSecondFactorSeconds: Seconds = 600
 
-/** How many recovery codes a person gets, and the random bytes of each. */
+/** How many recovery codes a user gets, and the random bytes of each. */
 export const recoveryCodes = { count: 10, bytes: 10 } as const
 
 /** What may be shown after the password. */
@@ -35,7 +35,7 @@ export function secondStepOf(factors: Factors, acr: RequestedAcr | undefined): S
 
 /**
  * Takes a code, once, RFC 6238 §5.2.
- * @param opened The record its secret was read from: another secret meanwhile makes the code worthless.
+ * @param opened The record its secret was read from: another secret in the meantime makes the code worthless.
  * @param step The time step whose code was shown; undefined: of none that counts now.
  */
 export function takeCode(

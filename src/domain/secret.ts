@@ -21,7 +21,7 @@ export function mintSecret(kind: keyof typeof secretPrefix, fresh: Buffer): stri
 
 /**
  * The form in which a secret is stored, RFC 6749 §10.3. Fast on purpose: these secrets are random, not chosen by
- * people.
+ * users.
  */
 export function hashSecret(secret: string): Hash {
   return hash('sha256', secret, 'base64url')

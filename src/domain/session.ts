@@ -20,7 +20,7 @@ export function isRecent(session: Session, now: Seconds): boolean {
 
 /**
  * A login that begins now. `id` is the hash of a fresh secret: a sign-in never continues an old session's identifier.
- * @param place Where it happens, for the person to recognise it.
+ * @param place Where it happens, for the user to recognise it.
  */
 export function beginSession(
   id: string,
@@ -58,8 +58,8 @@ export function continueSession(
 export const mostSessions = 5
 
 /**
- * Who stays signed in in a browser beside a person who signs in: the others, the last ones first; and which sessions
- * end: the person's own before, and those there is no room for.
+ * Who stays signed in in a browser beside a user who signs in: the others, the last ones first; and which sessions
+ * end: the user's own before, and those there is no room for.
  */
 export function selectSessions(
   omitUndefined: readonly Session[],

@@ -116,7 +116,7 @@ export function countAttempt(
   weight: 0 | 1 = 1,
 ): Decision<number> {
   const seconds = bucket.kind === 'in-a-row' ? (bucket.rowSeconds ?? yearSeconds) : limits.windowSeconds
-  // A window that ends later than one beginning now was opened by a clock that ran ahead: it would lock people out.
+  // A window that ends later than one beginning now was opened by a clock that ran ahead: it would lock users out.
   const lastEnd = now + seconds
   const isOpen = throttle !== undefined && now < throttle.expiresAt && throttle.expiresAt <= lastEnd
   const current = isOpen ? throttle : undefined

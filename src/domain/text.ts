@@ -1,6 +1,6 @@
 import type { Seconds } from './model.ts'
 
-/** Something to be said to a person in the language of the page: a key of the texts, and what fills its places. */
+/** Something to be said to a user in the language of the page: a key of the texts, and what fills its places. */
 export interface Text {
   readonly key: string
   readonly with?: Values
@@ -10,7 +10,7 @@ export interface Text {
 export type Values = Readonly<Record<string, Value>>
 
 /**
- * One value for a person. A plain string counts as foreign: it is shortened and keeps its own writing direction. All
+ * One value for a user. A plain string counts as foreign: it is shortened and keeps its own writing direction. All
  * others are written as the language does it.
  */
 export type Value =

@@ -3,7 +3,7 @@ import { OAuthError } from './errors.ts'
 import type { Hash, OneTimeLink, Seconds, User, UserClaims, UserCredentials } from './model.ts'
 import { forgetFailures } from './sign-in-throttle.ts'
 
-/** What an operator says about a new person. */
+/** What an operator says about a new user. */
 export interface NewUser {
   readonly username: string
   readonly email?: string | undefined
@@ -27,22 +27,22 @@ export function canonicalUsername(text: string): string | undefined {
   return name === '' || invisible.test(name) ? undefined : name
 }
 
-/** The one spelling of an e-mail address, to compare and to sign in with; undefined when it cannot be one. */
+/** The one spelling of an email address, to compare and to sign in with; undefined when it cannot be one. */
 export function canonicalEmail(text: string): string | undefined {
   const address = canonical(text, longestEmail)
   return /^[^@]+@[^@]+$/.test(address) && !invisible.test(address) ? address : undefined
 }
 
-/** What a person typed to sign in, as the store knows it: a user name or an e-mail address. */
+/** What a user typed to sign in, as the store knows it: a user name or an email address. */
 export function canonicalLogin(text: string): string | undefined {
   return canonicalUsername(text) ?? canonicalEmail(text)
 }
 
 /**
- * A new person. The id, 128 random bits, is their `sub`, OpenID Connect Core §2, never derived from a name: removed and
+ * A new user. The id, 128 random bits, is their `sub`, OpenID Connect Core §2, never derived from a name: removed and
  * added again is somebody else.
  * @param fresh 16 random bytes.
- * @throws {OAuthError} `invalid_request` for a user name or e-mail address that cannot be one.
+ * @throws {OAuthError} `invalid_request` for a user name or email address that cannot be one.
  */
 export function createUser(person: NewUser, fresh: Buffer, now: Seconds): User {
   const username = canonicalUsername(person.username)
@@ -74,7 +74,7 @@ export function createUser(person: NewUser, fresh: Buffer, now: Seconds): User {
 
 /**
  * Sets a password and ends every session and every link to one: whoever knew the old one is out.
- * @param stays The session of the person who changes it themselves.
+ * @param stays The session of the user who changes it themselves.
  */
 export function changePassword(user: User, passwordHash: string, now: Seconds, stays?: Hash): Decision<User> {
   const changed = { ...user, passwordHash, updatedAt: now }
@@ -88,7 +88,7 @@ export function changePassword(user: User, passwordHash: string, now: Seconds, s
   )
 }
 
-/** What changes about a person; an absent member stays, an empty text takes the claim or the address away. */
+/** What changes about a user; an absent member stays, an empty text takes the claim or the address away. */
 export interface ProfileChange {
   /** Standard claims that are text, OpenID Connect Core §5.1, under their wire names. */
   readonly claims?: Readonly<Record<string, string>>
@@ -98,9 +98,9 @@ export interface ProfileChange {
 }
 
 /**
- * The person with another profile. A new address is nobody's proven one: `email_verified` is false until it is shown
+ * The user with another profile. A new address is nobody's proven one: `email_verified` is false until it is shown
  * to be theirs, OpenID Connect Core §5.1; so links that went to the old one prove nothing any more.
- * @throws {OAuthError} `invalid_request` for an e-mail address that cannot be one, or that is the user name.
+ * @throws {OAuthError} `invalid_request` for an email address that cannot be one, or that is the user name.
  */
 export function changeProfile(user: User, change: ProfileChange, now: Seconds): Decision<User> {
   const email = change.email === undefined ? user.email : readEmail(change.email)
@@ -180,7 +180,7 @@ export function verifyEmail(user: User, email: string, now: Seconds): Decision<U
   return changeProfile(user, { emailVerified: true }, now)
 }
 
-/** Keeps a person out from now on: every session, every link and everything they granted to clients ends. */
+/** Keeps a user out from now on: every session, every link and everything they granted to clients ends. */
 export function lockUser(user: User, now: Seconds): Decision<User> {
   const locked = { ...user, lockedAt: user.lockedAt ?? now, updatedAt: now }
   return accept(
@@ -191,13 +191,13 @@ export function lockUser(user: User, now: Seconds): Decision<User> {
   )
 }
 
-/** Lets a person in again, also after too many failures in a row; what ended with the lock stays ended. */
+/** Lets a user in again, also after too many failures in a row; what ended with the lock stays ended. */
 export function unlockUser({ lockedAt: _, ...user }: User, now: Seconds): Decision<User> {
   const unlocked = { ...user, updatedAt: now }
   return accept(unlocked, { op: 'updateUser', user: unlocked }, ...forgetFailures(user.id))
 }
 
-/** The writes that sign a person out everywhere and take back everything they granted to clients, for good. */
+/** The writes that sign a user out everywhere and take back everything they granted to clients, for good. */
 export function endAccess(userId: string, rule: string, now: Seconds): readonly Write[] {
   return [
     { op: 'deleteSessionsOf', userId },
@@ -218,7 +218,7 @@ function requireEmail(text: string): string {
   })
 }
 
-/** Both are ways to sign in: nobody may take another person's address as a user name. */
+/** Both are ways to sign in: nobody may take another user's address as a user name. */
 function assertOwnName(username: string, email: string | undefined): void {
   if (!username.includes('@') || username === email) return
   throw new OAuthError(

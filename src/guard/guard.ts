@@ -25,7 +25,7 @@ export { type SignatureOptions, signedBy } from './signed-by.ts'
 
 export interface GuardOptions {
   readonly verifyToken: VerifyToken
-  /** The identifier of this API: a token whose audience lacks it is refused, RFC 9700 §2.3. */
+  /** The identifier of this API: a token whose audience lacks it is rejected, RFC 9700 §2.3. */
   readonly resource: string
   /** Where the metadata of this API is: every challenge points there, RFC 9728 §5.1. Absent: at its well-known place. */
   readonly resourceMetadata?: string
@@ -47,8 +47,8 @@ declare module 'fastify' {
 }
 
 /**
- * Guards an API with bearer tokens, RFC 6750. A bad token is refused and never falls back to anonymous; another
- * authentication scheme, and a token in the query (OAuth 2.1 §5.1), are no token. Refusals are answered here, with
+ * Guards an API with bearer tokens, RFC 6750. A bad token is rejected and never falls back to anonymous; another
+ * authentication scheme, and a token in the query (OAuth 2.1 §5.1), are no token. Rejections are answered here, with
  * their challenge and `{ error, error_description }`, whatever error handler the application has.
  */
 export const guard = fp<GuardOptions>(

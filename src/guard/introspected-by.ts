@@ -7,13 +7,13 @@ export interface IntrospectionOptions {
   /** A resource server's credentials, HTTP Basic: `lychgate client add --resource <uri>`. */
   readonly clientId: string
   readonly clientSecret: string
-  /** How long to wait for an answer, in milliseconds; 5000 unless said otherwise. */
+  /** How long to wait for a response, in milliseconds; 5000 unless said otherwise. */
   readonly timeoutMilliseconds?: number
 }
 
 /**
  * Verifies tokens by asking the authorization server at every call, RFC 7662 §2: opaque and JWT alike, and revoked
- * ones are refused at once.
+ * ones are rejected at once.
  * @throws {OAuthError} `temporarily_unavailable` when the authorization server gives no answer.
  */
 export function introspectedBy(options: IntrospectionOptions): VerifyToken {

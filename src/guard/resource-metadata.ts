@@ -9,7 +9,7 @@ export interface ResourceMetadataOptions {
   /** The issuers whose tokens it accepts. */
   readonly authorizationServers: readonly string[]
   readonly scopes?: readonly string[]
-  /** What people call it. */
+  /** What users call it. */
   readonly name?: string
   /** URL of its documentation. */
   readonly documentation?: string

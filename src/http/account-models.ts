@@ -50,7 +50,7 @@ export function sectionPath(section: AccountSection): string {
   return section === 'overview' ? '/account' : `/account/${section}`
 }
 
-/** What stands around every page of the person's own: navigation, whose it is, what was just done. */
+/** What stands around every page of the user's own: navigation, whose it is, what was just done. */
 export interface AccountFrame {
   /** The navigation. */
   readonly sections: readonly { readonly section: AccountSection; readonly url: string }[]
@@ -91,7 +91,7 @@ export interface ConnectedApp {
   readonly remembered: boolean
 }
 
-/** One approval that is alive. */
+/** one grant that is alive. */
 export interface ConnectedGrant {
   readonly id: string
   readonly grantedAgoSeconds: Seconds
@@ -102,7 +102,7 @@ export interface ConnectedGrant {
   readonly redirectHost: string
   /** The redirect goes to the very computer the browser ran on. */
   readonly loopback: boolean
-  /** What it may learn of the person. */
+  /** What it may learn of the user. */
   readonly identity: readonly ConsentScope[]
   readonly areas: readonly ConsentArea[]
   /** Names of scopes that the catalogue does not have any more. */
@@ -134,7 +134,7 @@ export interface KnownSession {
   readonly ways: readonly WayIn[]
 }
 
-/** What a person can sign in with. */
+/** What a user can sign in with. */
 export interface WaysIn {
   readonly password: boolean
   readonly passkeys: number
@@ -218,7 +218,7 @@ export interface AccountProfilePage {
   readonly action: string
   readonly hidden: Readonly<Record<string, string>>
   readonly username: string
-  /** What the person may say themselves; none where the operator keeps all of it. */
+  /** What the user may say themselves; none where the operator keeps all of it. */
   readonly fields: readonly {
     readonly claim: TextClaim
     readonly value: string

@@ -26,7 +26,7 @@ export const clientAuthentication = fp(
 )
 
 /**
- * Authenticates the client of a form request, RFC 6749 §2.3, or refuses with `invalid_client`.
+ * Authenticates the client of a form request, RFC 6749 §2.3, or rejects with `invalid_client`.
  * @param inferClientId Names the client of a request that has no client credentials at all.
  */
 export function requireClient(

@@ -6,7 +6,7 @@ import { StoreUnavailable } from '../storage/store.ts'
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** Why this request was refused, for its log line. */
+    /** Why this request was rejected, for its log line. */
     rejection: OAuthError | undefined
   }
   interface FastifyContextConfig {
@@ -29,7 +29,7 @@ export const errorMapper = fp(
   { name: 'error-mapper' },
 )
 
-/** Any error as the refusal the client learns. What is not ours becomes `server_error`, and its cause stays in the log. */
+/** Any error as the rejection the client learns. What is not ours becomes `server_error`, and its cause stays in the log. */
 export function toOAuthError(error: unknown, request: FastifyRequest): OAuthError {
   if (error instanceof OAuthError) return error
   if (error instanceof StoreUnavailable) {
@@ -85,13 +85,13 @@ function tooLarge({ routeOptions }: FastifyRequest): string {
   return `the body has more than ${routeOptions.bodyLimit} bytes (${setting})`
 }
 
-/** Leaves a refusal for the log line and for `lychgate explain`, under the request id its answer tells. */
+/** Leaves a rejection for the log line and for `lychgate explain`, under the request id its answer tells. */
 export function recordRejection(rejection: OAuthError, reply: FastifyReply): void {
   reply.request.rejection = rejection
   reply.header('x-request-id', reply.request.id)
 }
 
-/** Sends a refusal as JSON and leaves it for the log line. */
+/** Sends a rejection as JSON and leaves it for the log line. */
 export function sendError(rejection: OAuthError, reply: FastifyReply): FastifyReply {
   recordRejection(rejection, reply)
   return reply

@@ -8,7 +8,7 @@ export function isFromElsewhere({ headers }: FastifyRequest): boolean {
   return site !== undefined && site !== 'same-origin' && site !== 'none'
 }
 
-/** Browsers say where a request comes from: a form of another site is refused before it is read, RFC 6749 §10.12. */
+/** Browsers say where a request comes from: a form of another site is rejected before it is read, RFC 6749 §10.12. */
 export async function assertSameSite(request: FastifyRequest): Promise<void> {
   if (request.method !== 'POST' || !isFromElsewhere(request)) return
   throw new OAuthError('access_denied', 'the form was sent by another site', {

@@ -17,7 +17,7 @@ export const securityHeaders = fp<{ https: boolean }>(
   { name: 'security-headers' },
 )
 
-/** What helmet puts on an answer. It is the same on every one, and asked for once: a policy takes longer to write than to send. */
+/** What helmet puts on a response. It is the same on every one, and asked for once: a policy takes longer to write than to send. */
 function helmetHeaders(https: boolean): OutgoingHttpHeaders {
   const response = new ServerResponse(new IncomingMessage(new Socket()))
   const setHeaders = helmet({

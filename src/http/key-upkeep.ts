@@ -4,7 +4,7 @@ import { repeat } from './repeat.ts'
 
 /**
  * Keeps the keys of a running server up to date: rotates those that are old enough, and takes over what another node
- * or an operator's command made or retired. What fails is tried again; the keys in hand serve on meanwhile.
+ * or an operator's command made or retired. What fails is tried again; the keys in hand serve on in the meantime.
  */
 export const keyUpkeep: FastifyPluginAsync<Pick<AppDeps, 'config' | 'keys'>> = async (
   app,

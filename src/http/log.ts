@@ -6,7 +6,7 @@ import { boundedList, boundedText } from './bounded.ts'
 type Told = NonNullable<ErrorDetail['stored']>
 
 /**
- * One line a request: what was asked, what came of it, and why it was refused. Never a query, a body or a header,
+ * One line a request: what was asked, what came of it, and why it was rejected. Never a query, a body or a header,
  * RFC 9700 §4.9.2.
  */
 export const requestLog = fp(

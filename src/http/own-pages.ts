@@ -15,7 +15,7 @@ import {
 import { forged, isFromElsewhere } from './forgery.ts'
 import { parametersOf } from './parameters.ts'
 
-/** Somebody at a page of their own. */
+/** Somebody at an account page. */
 export interface Visit {
   readonly session: Session
   readonly user: User
@@ -41,7 +41,7 @@ export interface Entry {
 }
 
 /**
- * The way into a page of the person's own, for every page below `/account`. A page and its forms have one address:
+ * The way into a page of the user's own, for every page below `/account`. A page and its forms have one address:
  * who has to sign in first comes back to it.
  */
 export function ownPages(
@@ -63,7 +63,7 @@ export function ownPages(
     const session = await app.browser.session(request, now)
     const user = session && (await store.find('user', session.userId))
     const isIn = session !== undefined && user !== undefined && user.lockedAt === undefined
-    // A session that outlived its person would only lead here again.
+    // A session that outlived its user would only lead here again.
     if (!isIn && session !== undefined) await store.write({ op: 'deleteSession', sessionId: session.id })
     if (!isIn || (recent && !isRecent(session, now))) {
       const back = isForm ? `${page}?done=again` : page
@@ -90,7 +90,7 @@ export function ownPages(
   })
 
   return {
-    /** The person at the page; undefined when the browser was sent to the sign-in page, which leads back. */
+    /** The user at the page; undefined when the browser was sent to the sign-in page, which leads back. */
     visit: (request: FastifyRequest, reply: FastifyReply, entry: Entry): Promise<Visit | undefined> =>
       enter(request, reply, entry, false),
 

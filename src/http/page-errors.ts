@@ -11,13 +11,13 @@ declare module 'fastify' {
 }
 
 /**
- * Makes every refusal in this scope a page for the person, RFC 6749 §4.1.2.1 and RFC 6749 §3.1.2.4: never a redirect.
+ * Makes every rejection in this scope a page for the user, RFC 6749 §4.1.2.1 and RFC 6749 §3.1.2.4: never a redirect.
  */
 export function showErrorsAsPages(app: FastifyInstance): void {
   app.setErrorHandler((error, request, reply) => errorPage(toOAuthError(error, request), reply))
 }
 
-/** The error page of a refusal, left for the log line too. */
+/** The error page of a rejection, left for the log line too. */
 export function errorPage(rejection: OAuthError, reply: FastifyReply): FastifyReply {
   recordRejection(rejection, reply)
   const { status, detail } = rejection

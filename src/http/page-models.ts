@@ -39,7 +39,7 @@ export interface LoginPage {
   readonly username?: string
   /** What went wrong with the last attempt. */
   readonly problem?: Text
-  /** The person is signed in and has to prove it again. */
+  /** The user is signed in and has to prove it again. */
   readonly again: boolean
   readonly passkey?: PasskeyRequest
   /** Where a letter with a link to a new password is asked for; absent: no mail is sent here. */
@@ -94,7 +94,7 @@ export interface ConsentPage {
     readonly registeredAgoSeconds: Seconds
     /** "from this computer", "from the network 203.0.113.0/24"; absent when it is not known. */
     readonly registeredFrom?: Text
-    /** Where the person is sent back to, as shown. */
+    /** Where the user is sent back to, as shown. */
     readonly redirectUri: string
     readonly redirectHost: string
     /** The redirect goes to this very computer. */
@@ -113,7 +113,7 @@ export interface ConsentPage {
   readonly onlyNew: boolean
   /** Undefined when nothing outlives the access token. */
   readonly accessLastsSeconds?: Seconds
-  /** The person's own page, where access is taken back; absent when there is none. */
+  /** The user's own page, where access is taken back; absent when there is none. */
   readonly accountUrl?: string
 }
 
@@ -138,9 +138,9 @@ export interface FormPostPage {
 
 export interface ErrorPage {
   readonly status: number
-  /** A short sentence for people. */
+  /** A short sentence for users. */
   readonly title: Text
-  /** What the person can do now. */
+  /** What the user can do now. */
   readonly advice: Text
   /** For the developer of the client: OAuth error code and description. */
   readonly code: string

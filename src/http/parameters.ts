@@ -10,7 +10,7 @@ import {
   parseParameters,
 } from '../domain/parameters.ts'
 
-/** Parameters that could not be read: a parser must not throw, so the refusal waits for whoever asks. */
+/** Parameters that could not be read: a parser must not throw, so the rejection waits for whoever asks. */
 class Unreadable {
   readonly rejection: OAuthError
   constructor(rejection: OAuthError) {
@@ -38,10 +38,10 @@ export function parametersOf(parsed: unknown): Parameters {
   return (parsed ?? {}) as Parameters // the only other thing the parser returns
 }
 
-/** The longest URL to redirect a browser to: Node refuses request heads over 16 KiB, and cookies need room too. */
+/** The longest URL to redirect a browser to: Node rejects request heads over 16 KiB, and cookies need room too. */
 export const longestUrl = 8000
 
-/** Refuses a form that could not be read or repeats a parameter, RFC 6749 §3.2; before any schema sees it. */
+/** Rejects a form that could not be read or repeats a parameter, RFC 6749 §3.2; before any schema sees it. */
 export function assertForm(request: FastifyRequest, _reply: FastifyReply, done: () => void): void {
   assertNoneRepeated(parametersOf(request.body))
   done()

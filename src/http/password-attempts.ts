@@ -12,14 +12,14 @@ import { throttled } from './throttled.ts'
 /** A password somebody typed, and whose it should be. */
 export interface PasswordAttempt {
   readonly user: User | undefined
-  /** What was typed for a person there is not: it counts too, or the throttle would tell. */
+  /** What was typed for a user there is not: it counts too, or the throttle would tell. */
   readonly login?: string | undefined
   readonly password: string
 }
 
 /**
  * Checks a password, counted and throttled wherever somebody types one; only what was looked at and wrong stays
- * counted. A person there is not takes as long as a wrong password.
+ * counted. A user there is not takes as long as a wrong password.
  * @throws {OAuthError} `temporarily_unavailable`: 429 when throttled, 503 when too many checks are waiting.
  */
 export function passwordAttempts(

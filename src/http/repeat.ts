@@ -22,7 +22,7 @@ export function repeat(
     clearTimeout(timer)
     timer = setTimeout(async () => {
       const pause = await work()
-      // The server may have closed meanwhile.
+      // The server may have closed in the meantime.
       if (!state.isClosed) schedule(pause)
     }, milliseconds).unref()
   }

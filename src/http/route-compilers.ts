@@ -6,7 +6,7 @@ import {
 } from '@fastify/fast-json-stringify-compiler'
 
 /**
- * Turns a response schema into code when the first such answer is sent, not at start: most of them describe refusals
+ * Turns a response schema into code when the first such answer is sent, not at start: most of them describe rejections
  * that hardly ever happen, and all of them together took half of the time until the server was ready.
  */
 export const serializersOnDemand: SerializerFactory = (schemas, options) => {

@@ -19,7 +19,7 @@ const page = (description: string) => ({
   content: { 'text/html': { schema: Type.String() } },
 })
 
-/** What an endpoint for people answers instead. */
+/** What an endpoint for users answers instead. */
 export const pageResponses = {
   200: page('A page that posts the answer to the redirect URI: response_mode form_post.'),
   400: page('The client or its redirect URI is not proven.'),
@@ -27,5 +27,5 @@ export const pageResponses = {
   503: page('The storage cannot be reached now.'),
 }
 
-/** As `badBody`, for people. */
+/** As `badBody`, for users. */
 export const badFormPages = { 413: page('The form is too large.'), 415: page('The body is no form.') }

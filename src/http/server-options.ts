@@ -33,7 +33,7 @@ export function serverOptions(
     return503OnClosing: false,
     exposeHeadRoutes: true,
     routerOptions: { querystringParser: parseParameters, maxParamLength: 200 },
-    // Coercion would turn "x" into ["x"] and 5 into "5", and accept what RFC 7591 wants refused. And the
+    // Coercion would turn "x" into ["x"] and 5 into "5", and accept what RFC 7591 wants rejected. And the
     // schemas are TypeBox's: compiling the schema of schemas to check them is a tenth of a start.
     ajv: {
       customOptions: {

@@ -7,7 +7,7 @@ import { hashSecret } from '../domain/secret.ts'
 
 declare module 'fastify' {
   interface FastifyReply {
-    /** Stores what has to wait for the person in this browser, and sends them to the page where it goes on. */
+    /** Stores what has to wait for the user in this browser, and sends them to the page where it goes on. */
     startInteraction(wanted: Interaction['request'], page: 'login' | 'consent'): Promise<FastifyReply>
   }
 }

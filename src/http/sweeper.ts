@@ -13,7 +13,7 @@ export const sweeper: FastifyPluginAsync<Pick<AppDeps, 'config' | 'store' | 'clo
   const { unusedClientSeconds, idleClientSeconds, refreshTokenIdleSeconds } = config.lifetimes
   // No client goes before its last refresh token has ended; uses are noted to the day.
   const idle = idleClientSeconds && Math.max(idleClientSeconds, refreshTokenIdleSeconds + secondsPerDay)
-  // Asked for again by every batch: when the clock was set back meanwhile, what lives again must stay.
+  // Asked for again by every batch: when the clock was set back in the meantime, what lives again must stay.
   const bounds: SweepBounds = {
     get now() {
       return clock()

@@ -10,7 +10,7 @@ import { endingOf, grantIdOfJwt, tokenIdOfJwt, verifyJwtAccessToken } from '../d
 import type { GrantOfToken, Seconds } from '../domain/model.ts'
 import { grantOfTokenKey } from '../storage/store.ts'
 
-/** A token that opens nothing, and why: for the log alone, the answer never tells. */
+/** A token that opens nothing, and why: for the log alone, the response never tells. */
 export interface DeadToken {
   readonly kind: 'dead'
   readonly why: string

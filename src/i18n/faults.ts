@@ -5,7 +5,7 @@ import type { TextOverrides } from './i18n.ts'
 /** Plural forms, Unicode TR35 §5; every language has the last. */
 const pluralForms = ['zero', 'one', 'two', 'few', 'many', 'other']
 
-/** What is wrong with an operator's own texts, a line each: a person would meet it as a page that cannot be shown. */
+/** What is wrong with an operator's own texts, a line each: a user would meet it as a page that cannot be shown. */
 export function* textFaults(overrides: TextOverrides): Generator<string> {
   if (Object.keys(overrides).length === 0) return
   const english = readCatalogue('en')

@@ -1,5 +1,5 @@
 /**
- * What is said to people, in their language. A page asks for a text by its key and never holds words itself; the files
+ * What is said to users, in their language. A page asks for a text by its key and never holds words itself; the files
  * are views/texts/*.json. A language is read when somebody first needs it.
  */
 import type { Text, Value, Values } from '../domain/text.ts'
@@ -85,5 +85,5 @@ function createTranslator(
 
 const rightToLeft = ['ar', 'dv', 'fa', 'he', 'ps', 'sd', 'ug', 'ur', 'yi']
 
-/** Where Intl needs more than the language: our English is British, and digits are those people type here. */
+/** Where Intl needs more than the language: our English is British, and digits are those users type here. */
 const locales: Readonly<Record<string, string>> = { en: 'en-GB', ar: 'ar-u-nu-latn' }

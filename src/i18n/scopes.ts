@@ -5,7 +5,7 @@ import type { I18n } from './i18n.ts'
 const shipped = new Map(withOfflineAccess(defaultScopeCatalogue).map((scope) => [scope.name, scope]))
 
 /**
- * The scope catalogue as people read it in their language: in an operator's own words for it, `description#de`, else in
+ * The scope catalogue as users read it in their language: in an operator's own words for it, `description#de`, else in
  * ours where the operator kept ours, else as it is.
  */
 export function scopesFor(

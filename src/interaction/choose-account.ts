@@ -5,7 +5,7 @@ import type { Seconds } from '../domain/model.ts'
 import { displayName, type LoginForms } from './login-forms.ts'
 import { formActionOf, interactionExpired, type Pending } from './pending.ts'
 
-/** The choice between the people signed in in this browser, OpenID Connect Core §3.1.2.1, or to be somebody else. */
+/** The choice between the users signed in in this browser, OpenID Connect Core §3.1.2.1, or to be somebody else. */
 export function accountChooser(app: FastifyInstance, { store, clock }: AppDeps, forms: LoginForms) {
   const omitUndefined = async (request: FastifyRequest, now: Seconds) => {
     const sessions = await app.browser.sessions(request, now)
@@ -27,7 +27,7 @@ export function accountChooser(app: FastifyInstance, { store, clock }: AppDeps, 
       return reply.page('select-account', { ...forms.frameOf(pending), people }, formActionOf(pending))
     },
 
-    /** The one on the button; who was signed out meanwhile is not on the page that comes then. */
+    /** The one on the button; who was signed out in the meantime is not on the page that comes then. */
     choose: async (pending: Pending, userId: string, reply: FastifyReply) => {
       const { interaction } = pending
       const sessions = await app.browser.sessions(reply.request, clock())

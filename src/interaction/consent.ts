@@ -33,7 +33,7 @@ import {
 } from './pending.ts'
 
 /**
- * Consent, RFC 6749 §10.2 and §4.1.1: the person sees who asks for what, narrows it, and decides. What is granted
+ * Consent, RFC 6749 §10.2 and §4.1.1: the user sees who asks for what, narrows it, and decides. What is granted
  * comes from the stored request; the form only takes away.
  */
 export function consentPage(app: FastifyInstance, deps: AppDeps, continueFlow: ContinueFlow): void {
@@ -64,7 +64,7 @@ export function consentPage(app: FastifyInstance, deps: AppDeps, continueFlow: C
     const pending = await load(request, single(form, 'interaction'), now)
     const { session } = pending
     const approved = single(form, 'decision') === 'approve'
-    // A refusal counts even where the same was allowed in another tab meanwhile.
+    // A rejection counts even where the same was allowed in another tab in the meantime.
     const isOver = approved && pending.step !== 'consent'
     if (pending.client === undefined || session === undefined || isOver) return continueFlow(pending, reply)
     if (!isSameText(single(form, 'csrf'), csrfOf(pending, session))) throw forged(pageUrl(pending))
@@ -76,7 +76,7 @@ export function consentPage(app: FastifyInstance, deps: AppDeps, continueFlow: C
     return agree(pending, session, allowed, now, reply)
   })
 
-  /** Ends the request by what the person left of it. */
+  /** Ends the request by what the user left of it. */
   const agree = async (
     pending: PendingAuthorization,
     session: Session,
@@ -148,7 +148,7 @@ export function consentPage(app: FastifyInstance, deps: AppDeps, continueFlow: C
         })
 
   const pageUrl = ({ interaction }: Pending) => `${action}?interaction=${interaction.id}`
-  /** Bound to the login too: a page shown to one person cannot be answered as another. */
+  /** Bound to the login too: a page shown to one user cannot be answered as another. */
   const csrfOf = ({ browserSecret, interaction }: Pending, session: Session) =>
     app.browser.csrfToken(browserSecret, 'consent', interaction.id, session.id)
 }

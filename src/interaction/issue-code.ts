@@ -7,7 +7,7 @@ import { toOAuthError } from '../http/errors.ts'
 import { basisOf, grantLimit, whileSignedIn } from '../http/while-signed-in.ts'
 import { interactionExpired, type PendingAuthorization } from './pending.ts'
 
-/** What was agreed to, by the person or by what they agreed to before. */
+/** What was agreed to, by the user or by what they agreed to before. */
 export interface Agreement {
   readonly session: Session
   readonly scope: Scope
@@ -48,7 +48,7 @@ export function codeIssuer(
         return reply.redirect(`${service.prefix}/login?interaction=${interaction.id}`, 303)
     } catch (error) {
       if (error instanceof OAuthError) throw error
-      // The person has done their part: a failure of ours is for the client to learn, RFC 6749 §4.1.2.1.
+      // The user has done their part: a failure of ours is for the client to learn, RFC 6749 §4.1.2.1.
       return reply.authorizationError(request, toOAuthError(error, reply.request))
     }
     return reply.authorizationResponse(request, { code })

@@ -105,7 +105,7 @@ export function mustConfirm({ session, step, request }: Pending): boolean {
   return step === 'login' && session !== undefined && (requiredSub ?? session.userId) === session.userId
 }
 
-/** An account as people see it. */
+/** An account as users see it. */
 export function displayName({ claims, username }: User): {
   readonly name: string
   readonly username: string
@@ -123,7 +123,7 @@ export function comeBack({ status, headers, detail: { rule } }: OAuthError, { cl
   return msg(client === undefined ? 'password.throttled' : 'login.throttled', { later })
 }
 
-/** The refusal of a sign-in as it stands in the log. */
+/** The rejection of a sign-in as it stands in the log. */
 export function notSignedIn({ key }: Text): OAuthError {
   return new OAuthError('access_denied', 'the sign-in was not accepted', {
     rule: 'lychgate-sign-in',

@@ -19,7 +19,7 @@ import { formActionSource } from '../http/pages.ts'
 import { msg } from '../i18n/catalogue.ts'
 import { consentKey } from '../storage/store.ts'
 
-/** What waits for a person, as it stands in this browser now. */
+/** What waits for a user, as it stands in this browser now. */
 export type Pending = PendingAuthorization | PendingPage
 
 /** A client's authorization request. */
@@ -30,7 +30,7 @@ export interface PendingAuthorization extends InBrowser {
   readonly step: Step
 }
 
-/** A page of the person's own. */
+/** A page of the user's own. */
 export interface PendingPage extends InBrowser {
   readonly request: PageRequest
   readonly client?: undefined
@@ -46,7 +46,7 @@ interface InBrowser {
   readonly language: string
 }
 
-/** Goes where the pending request stands now: to a page, or to the client with the answer. */
+/** Goes where the pending request stands now: to a page, or to the client with the response. */
 export type ContinueFlow = (pending: Pending, reply: FastifyReply) => Promise<FastifyReply>
 
 /** Where the form of a page may end: the redirect URI its POST may lead to. */
@@ -83,12 +83,12 @@ export function pendingLoader(app: FastifyInstance, deps: Pick<AppDeps, 'store' 
   }
 }
 
-/** The client that asks for the sign-in; a page of the person's own has none. */
+/** The client that asks for the sign-in; a page of the user's own has none. */
 export function clientOf({ client }: Pending): { readonly clientId?: string } {
   return client === undefined ? {} : { clientId: client.id }
 }
 
-/** Takes a pending request away to refuse it, and writes `others` with it; of two tabs that answer it, one finds it gone. */
+/** Takes a pending request away to reject it, and writes `others` with it; of two tabs that answer it, one finds it gone. */
 export function deleteInteraction(
   { store }: Pick<AppDeps, 'store'>,
   { interaction }: Pending,

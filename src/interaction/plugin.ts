@@ -18,7 +18,7 @@ export const interaction: FastifyPluginAsync<AppDeps> = async (app, deps) => {
   app.addHook('preValidation', assertSameSite)
   const issueCode = codeIssuer(app, deps)
 
-  /** Goes where the pending request stands now: to a page, or to the client with the answer. */
+  /** Goes where the pending request stands now: to a page, or to the client with the response. */
   const continueFlow = async (pending: Pending, reply: FastifyReply) => {
     const { interaction, session, step } = pending
     const { id } = interaction

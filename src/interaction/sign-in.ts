@@ -13,7 +13,7 @@ export interface Credentials {
 }
 
 /**
- * Checks a user name and password, counted and throttled. An unknown person takes as long as a wrong password, and
+ * Checks a user name and password, counted and throttled. An unknown user takes as long as a wrong password, and
  * both look the same.
  * @throws {OAuthError} `temporarily_unavailable`: 429 when throttled, 503 when too many checks are waiting.
  */
@@ -29,7 +29,7 @@ export function passwordSignIn(app: FastifyInstance, deps: AppDeps) {
     const user = login === undefined ? undefined : await store.find('userByLogin', login)
     const isRight = await isPassword(request, { user, login, password }, now)
     if (!isRight || user === undefined) {
-      // Not the name: people type their password into that field.
+      // Not the name: users type their password into that field.
       const who = { ...client, ...(user && { userId: user.id }) }
       await store.write(auditEvent('sign-in-failed', { by: 'person', at: now, from: request.ip }, who))
       return undefined

@@ -10,7 +10,7 @@ import { clientOf, interactionExpired, type Pending } from './pending.ts'
 
 /** What a sign-in rests on. It counts only if all of it still stands once the session is there. */
 export interface LoginProof {
-  /** The person, with the password hash that was met or was there when the rest was shown. */
+  /** The user, with the password hash that was met or was there when the rest was shown. */
   readonly user: User
   /** RFC 8176 references of all that was shown. */
   readonly methods: readonly string[]
@@ -22,8 +22,8 @@ export interface LoginProof {
 }
 
 /**
- * Begins the login of a person: a new session identifier at every sign-in, beside those of other people in this
- * browser. False, and no session, when something it rests on ended after it was looked at, or the person is locked
+ * Begins the login of a user: a new session identifier at every sign-in, beside those of other people in this
+ * browser. False, and no session, when something it rests on ended after it was looked at, or the user is locked
  * out: what ends a factor ends its sessions, and this one would outlive it.
  */
 export function sessionStarter(app: FastifyInstance, deps: AppDeps) {

@@ -27,7 +27,7 @@ export interface KeyChange<T> {
 
 /**
  * Changes the ring of this store. Keys take long to make, so they are made first and the decision is committed only
- * if the ring is still the one they were made for; otherwise it is looked at anew. Of two processes that rotate at
+ * if the ring is still the one they were made for; otherwise it is looked at again. Of two processes that rotate at
  * the same time one makes the successor and the other finds it.
  * @throws {WrongSecret} when the secret is not the one the keys were sealed with; nothing is written then.
  * @throws {ForeignKeys} when the other kind of server made them.

@@ -23,7 +23,7 @@ export interface KeyRing {
   readonly algorithms: readonly SigningAlgorithm[]
   /** The JWK Set of every published signing key, RFC 7517 §5: public members only. */
   jwks(): { readonly keys: readonly PublicJwk[] }
-  /** `openHandle` with these keys, and with those another process made meanwhile. */
+  /** `openHandle` with these keys, and with those another process made in the meantime. */
   open(text: string, ...kinds: readonly HandleKind[]): Promise<OpenedHandle | undefined>
   /**
    * A compact JWS over the claims by the active key of this algorithm, OpenID Connect Core §2; the header is alg, kid
@@ -36,7 +36,7 @@ export interface KeyRing {
   ): Promise<string>
   /** The claims of a JWS of this type signed by one of our keys with that key's own algorithm; undefined otherwise. Time claims are the caller's to judge. */
   verify(jws: string, type: 'JWT' | 'at+jwt'): Promise<Readonly<Record<string, unknown>> | undefined>
-  /** A secret of a person as it is stored: only this ring opens it, and only under this id. */
+  /** A secret of a user as it is stored: only this ring opens it, and only under this id. */
   seal(secret: Buffer, id: string): string
   /** @throws {WrongSecret} */
   unseal(sealed: string, id: string): Buffer
@@ -63,7 +63,7 @@ export async function loadKeyRing(sources: KeyRingSources): Promise<KeyRing> {
 }
 
 /**
- * The same for a server that builds the rest meanwhile: `keys` works once `opened` is resolved, and throws before.
+ * The same for a server that builds the rest in the meantime: `keys` works once `opened` is resolved, and throws before.
  * `opened` rejects with WrongSecret.
  */
 export function openKeyRing({ secret, policy, ...rest }: KeyRingSources): {
@@ -156,7 +156,7 @@ function kidOf(jws: string, type: string): string | undefined {
     const { kid, typ } = decodeProtectedHeader(jws)
     return typ === type && typeof kid === 'string' ? kid : undefined
   } catch {
-    // Whatever is no JWS is thrown by jose; here that is an answer, not a failure.
+    // Whatever is no JWS is thrown by jose; here that is a response, not a failure.
     return undefined
   }
 }

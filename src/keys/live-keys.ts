@@ -21,7 +21,7 @@ export interface KeyNews {
   readonly removed: readonly string[]
 }
 
-/** Between two readings that unknown keys ask for: a key that acts at once is refused for no longer. */
+/** Between two readings that unknown keys ask for: a key that acts at once is rejected for no longer. */
 const unknownKeyPauseSeconds: Seconds = 1
 
 /** The keys of this store; with a policy those that are due are made first. @throws {WrongSecret} */

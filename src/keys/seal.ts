@@ -29,7 +29,7 @@ export class ForeignKeys extends Error {
   }
 }
 
-/** A server for real people, or one to develop against: neither takes the keys of the other. */
+/** A server for real users, or one to develop against: neither takes the keys of the other. */
 export type ServerKind = 'production' | 'development'
 
 /** Whether a development server made this key: no production server takes it, or anything it signed or sealed. */

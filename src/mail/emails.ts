@@ -13,7 +13,7 @@ export interface EmailFacts {
   readonly to: string
   /** Absent: there is nothing to do. */
   readonly link?: GivenLink
-  /** Where the person's `locale` says nothing. */
+  /** Where the user's `locale` says nothing. */
   readonly language: string
 }
 
@@ -26,7 +26,7 @@ interface EmailParts {
   readonly notes: readonly string[]
 }
 
-/** The letter that carries a link, in the person's language; nothing in it is fetched, counted or followed. */
+/** The letter that carries a link, in the user's language; nothing in it is fetched, counted or followed. */
 export function composeEmail(
   { service, texts }: Pick<Config, 'service' | 'texts'>,
   facts: EmailFacts,
@@ -76,7 +76,7 @@ function partsOf({ t }: Translator, facts: EmailFacts): EmailParts {
 }
 
 /**
- * Whom an e-mail greets. Users write their `name` themselves: it goes only to their own proven address, or the operator
+ * Whom an email greets. Users write their `name` themselves: it goes only to their own proven address, or the operator
  * wrote it in the invitation. Otherwise anybody could send text of their own to any address under this sender.
  */
 function nameOf({ purpose, user, to }: EmailFacts): string {

@@ -22,8 +22,8 @@ export interface LinkSources {
 export const linkPath = '/link'
 
 /**
- * Makes a link for a person, stored as a hash, and tells the audit log.
- * @throws {OAuthError} `access_denied` when the person is locked or was removed.
+ * Makes a link for a user, stored as a hash, and tells the audit log.
+ * @throws {OAuthError} `access_denied` when the user is locked or was removed.
  * @param whom `email`: the address it is going to be sent to, for its use to prove.
  * @param query What else the page is told, such as the request that waits in the same browser.
  */
@@ -78,7 +78,7 @@ function withdrawn({ purpose, userId }: OneTimeLink): readonly Write[] {
 }
 
 /**
- * Sends a link to its person, or an e-mail without one.
+ * Sends a link to its user, or an email without one.
  * @throws {MailFailed} unless the mail server took the letter.
  */
 export function sendLink(

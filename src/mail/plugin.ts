@@ -1,5 +1,5 @@
 /**
- * Letters to people from the running server: a decorator for the pages that ask for one. What a letter's link opens is
+ * Letters to users from the running server: a decorator for the pages that ask for one. What a letter's link opens is
  * decided in one-time-links.
  */
 import fp from 'fastify-plugin'
@@ -20,17 +20,17 @@ declare module 'fastify' {
   }
 }
 
-/** What the server writes to people. */
+/** What the server writes to users. */
 export interface Emails {
   /** Whether a mail server is set; without one nothing can be sent. */
   readonly canSend: boolean
   /**
-   * Counts an e-mail that a user asks for.
+   * Counts an email that a user asks for.
    * @throws {OAuthError} `temporarily_unavailable` with status 429 after too many.
    */
   count(userId: string, now: Seconds): Promise<void>
   /**
-   * Sends a link with which the user proves that the present e-mail address of the account is theirs.
+   * Sends a link with which the user proves that the present email address of the account is theirs.
    * @throws {OAuthError} `temporarily_unavailable`: 503 when it could not be sent.
    */
   verifyEmail(user: User, context: AuditContext): Promise<void>
@@ -39,12 +39,12 @@ export interface Emails {
   /** The same to another address, with a link that makes it the address of the account. */
   changeEmail(user: User, email: string, context: AuditContext): Promise<void>
   /**
-   * Tells the present address that it is about to be replaced or removed. Where it is proven, the e-mail has a link to
+   * Tells the present address that it is about to be replaced or removed. Where it is proven, the email has a link to
    * undo that, which is returned and stored together with the change.
    * @throws {OAuthError} `temporarily_unavailable`: 503 when it could not be sent.
    */
   announceChange(user: User, context: AuditContext): Promise<OneTimeLink | undefined>
-  /** Tells the owner of an address that another account asked for it; not more often than users ask for e-mails. */
+  /** Tells the owner of an address that another account asked for it; not more often than users ask for emails. */
   tellTaken(owner: User, now: Seconds): Promise<void>
 }
 
@@ -52,7 +52,7 @@ export interface Emails {
 export interface EmailHints {
   /** For the page that the link opens. */
   readonly query?: Readonly<Record<string, string>>
-  /** Of whoever asks; the person's own goes before. */
+  /** Of whoever asks; the user's own goes before. */
   readonly language?: string
 }
 

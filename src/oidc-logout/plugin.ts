@@ -12,8 +12,8 @@ import { formActionSource } from '../http/pages.ts'
 import { formBodies, longestUrl, parametersOf } from '../http/parameters.ts'
 
 /**
- * OpenID Connect RP-Initiated Logout 1.0: sign-out, asked for by a client or by the person. Without an ID Token of the
- * person signed in here, the person confirms; without one at all, nobody is sent anywhere.
+ * OpenID Connect RP-Initiated Logout 1.0: sign-out, asked for by a client or by the user. Without an ID Token of the
+ * user signed in here, the user confirms; without one at all, nobody is sent anywhere.
  */
 export const logout: FastifyPluginAsync<AppDeps> = async (app, { config, service, store, keys, clock }) => {
   const action = `${service.prefix}/oauth/logout`
@@ -114,7 +114,7 @@ function nameOf(client: Client | undefined, { language }: FastifyRequest) {
   return client ? omitUndefined({ clientName: clientWords(client, language).name }) : {}
 }
 
-/** The ID Token shows that the client speaks for the person signed in here. */
+/** The ID Token shows that the client speaks for the user signed in here. */
 function isMeant({ sub }: LogoutRequest, session: Session): boolean {
   return sub === session.userId
 }

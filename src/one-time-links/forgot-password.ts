@@ -12,8 +12,8 @@ import { assertForm, parametersOf } from '../http/parameters.ts'
 import { interactionIn } from './open-link.ts'
 
 /**
- * Asks for a link to a new password. The answer is the same, and there at the same time, whether anybody has that name:
- * who it is is looked up after the answer is on its way.
+ * Asks for a link to a new password. The response is the same, and there at the same time, whether anybody has that name:
+ * who it is is looked up after the response is on its way.
  */
 export function forgotPassword(app: FastifyInstance, { config, service, store, clock }: AppDeps): void {
   const action = `${service.prefix}/forgot-password`

@@ -31,7 +31,7 @@ interface Said {
   readonly disconnect: boolean
 }
 
-/** The page where somebody sets their password: the first person, an invited one, or one who forgot it. */
+/** The page where somebody sets their password: the first user, an invited one, or one who forgot it. */
 export function setPassword({ service, store, random }: AppDeps) {
   const { prefix } = service
 

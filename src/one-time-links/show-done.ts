@@ -12,7 +12,7 @@ export function doneUrl(prefix: string, done: 'password' | 'email', interaction:
   return `${prefix}${linkPath}?${query}`
 }
 
-/** Says what was done, and leads back to what waits in this browser, or to the person's own page. */
+/** Says what was done, and leads back to what waits in this browser, or to the account page. */
 export function showDone(app: FastifyInstance, { service, store, clock }: AppDeps) {
   const { prefix } = service
 

@@ -24,8 +24,8 @@ const unknownClient =
 
 /**
  * RFC 6749 §3.1, RFC 6749 §4.1.1 and OpenID Connect Core §3.1.2.1: the authorization endpoint. Until the client and
- * its redirect URI are proven a refusal is a page, RFC 6749 §3.1.2.4 and RFC 6749 §10.15; from there on it is a
- * redirect. What the person has to do is decided by domain/interaction.ts and shown by the interaction pages.
+ * its redirect URI are proven a rejection is a page, RFC 6749 §3.1.2.4 and RFC 6749 §10.15; from there on it is a
+ * redirect. What the user has to do is decided by domain/interaction.ts and shown by the interaction pages.
  */
 export const authorize: FastifyPluginAsync<AppDeps> = async (
   app,
@@ -167,7 +167,7 @@ export const authorize: FastifyPluginAsync<AppDeps> = async (
 
 const form = 'application/x-www-form-urlencoded'
 
-/** How often a request is decided again whose session or consent ended meanwhile. */
+/** How often a request is decided again whose session or consent ended in the meantime. */
 const attempts = 3
 
 function overtakenTooOften(): OAuthError {

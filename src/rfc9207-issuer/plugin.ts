@@ -53,7 +53,7 @@ function answer(
     const page = { redirectUri, redirectHost: new URL(redirectUri).host, members: fields }
     return reply.page('form-post', page, { formAction: formActionSource(redirectUri) })
   }
-  // RFC 6749 §3.1.2: appended to the text as registered; parsing and writing it anew would change it.
+  // RFC 6749 §3.1.2: appended to the text as registered; parsing and writing it again would change it.
   const separator = !redirectUri.includes('?') ? '?' : /[?&]$/.test(redirectUri) ? '' : '&'
   const location = `${redirectUri}${separator}${new URLSearchParams(members)}`
   // 303, so that no browser repeats a POST with credentials in it, RFC 9700 §4.12.

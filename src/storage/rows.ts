@@ -34,7 +34,7 @@ export type LinkRow = typeof table.oneTimeLinks.$inferSelect
 export type SessionRow = typeof table.sessions.$inferSelect
 export type InteractionRow = typeof table.interactions.$inferSelect
 export type ConsentRow = typeof table.consents.$inferSelect
-/** A grant with the ids of its client and its person, which the statements turn into numbers. */
+/** A grant with the ids of its client and its user, which the statements turn into numbers. */
 export type GrantRow = Omit<typeof table.grants.$inferSelect, 'clientSeq' | 'userSeq'> & {
   readonly clientId: string
   readonly userId: string
@@ -236,7 +236,7 @@ export function grantEnds({ refreshExpiresAt, expiresAt }: Pick<Grant, 'refreshE
 }
 
 /**
- * The grant of a row; none, when its client or its person is gone. While its user is locked it reads as revoked by the
+ * The grant of a row; none, when its client or its user is gone. While its user is locked it reads as revoked by the
  * lock, whatever the row says.
  */
 export function toGrant(row: FoundGrantRow): Grant | undefined {
@@ -350,12 +350,12 @@ export function toThrottle(row: ThrottleRow): Throttle {
   return { ...row, key: row.key.toString() }
 }
 
-/** The row of a refusal; the database numbers it. */
+/** The row of a rejection; the database numbers it. */
 export function rejectionRow({ id, at, ...facts }: Rejection): RejectionRow {
   return { id, at, facts: JSON.stringify(facts) }
 }
 
-/** The refusal of a row. */
+/** The rejection of a row. */
 export function toRejection({ id, at, facts }: RejectionRow): Rejection {
   return { id, at, ...(JSON.parse(facts) as Omit<Rejection, 'id' | 'at'>) }
 }
@@ -403,7 +403,7 @@ function joined(list: readonly string[]): string {
   return list.join(' ')
 }
 
-/** Half the size of the text. Another text of the same bytes is refused: it would come back different. */
+/** Half the size of the text. Another text of the same bytes is rejected: it would come back different. */
 function packed(text: string, size: number): Buffer {
   const bytes = Buffer.from(text, 'base64url')
   if (bytes.length !== size || bytes.toString('base64url') !== text) {

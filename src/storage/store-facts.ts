@@ -11,7 +11,7 @@ export interface StoreFacts {
   readonly faults: readonly StoreFault[]
   /** Every key, oldest first; absent when the schema is not the current one, as the next. */
   readonly keys?: readonly StoredKey[]
-  /** User names of the people a development server made. */
+  /** User names of the users a development server made. */
   readonly seededUsers?: readonly string[]
   /** Client ids of those that may leave PKCE out. */
   readonly clientsWithoutPkce?: readonly string[]

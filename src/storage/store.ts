@@ -29,7 +29,7 @@ export interface Records {
   client: Client
   /** By account id. */
   user: User
-  /** By canonical user name or e-mail address. */
+  /** By canonical user name or email address. */
   userByLogin: User
   /** By account id. Decisions about the credentials as a whole wait for each other. */
   userCredentials: UserCredentials
@@ -57,7 +57,7 @@ export interface Records {
 
 export type RecordKind = keyof Records
 export type ListableKind = 'client' | 'user' | 'key'
-/** What is found by the person it belongs to, too. */
+/** What is found by the user it belongs to, too. */
 export type OwnedKind = 'session' | 'passkey' | 'consent' | 'grant'
 
 /** The key of a remembered consent. */
@@ -96,7 +96,7 @@ export interface SweepBounds {
   readonly clientsUnusedSince: Seconds
   /** Registered clients that got their last token before; 0 takes none. */
   readonly clientsIdleSince: Seconds
-  /** Refusals but the last so many. */
+  /** Rejections but the last so many. */
   readonly refusalsKept: number
   /** Audit events from before. */
   readonly auditedSince: Seconds
@@ -119,7 +119,7 @@ export interface StoreActivity {
   readonly connections?: { readonly total: number; readonly idle: number; readonly waiting: number }
 }
 
-/** Who there is, as far as a start has to know; a million people are no more work than none. */
+/** Who there is, as far as a start has to know; a million users are no more work than none. */
 export interface Population {
   readonly isEmpty: boolean
   /** User names of those a development server made, in their order. */
@@ -174,7 +174,7 @@ export class Overtaken extends Error {
 export type StoreContents = Readonly<Record<string, readonly Readonly<Record<string, unknown>>[]>>
 
 /**
- * After contents were put in the place of others: numbers go on behind the last client and the last person there are
+ * After contents were put in the place of others: numbers go on behind the last client and the last user there are
  * now, and must not come to those whose grants wait to be swept.
  */
 export const deleteOrphans = `delete from grants where client_seq not in (select seq from clients)
@@ -213,11 +213,11 @@ export interface Store {
   find<K extends RecordKind>(kind: K, key: string): Promise<Records[K] | undefined>
   /** Every record of the kind, oldest first. For operators' commands, not for requests. */
   list<K extends ListableKind>(kind: K): Promise<readonly Records[K][]>
-  /** Every record of this person, oldest first, also those that have ended and are not swept yet. */
+  /** Every record of this user, oldest first, also those that have ended and are not swept yet. */
   listOf<K extends OwnedKind>(kind: K, userId: string): Promise<readonly Records[K][]>
   /**
    * Loads the record, lets `decide` judge it, and commits its writes, all in one transaction. `decide` must be
-   * synchronous and pure: it may run more than once. What it throws is thrown, with nothing written; a refusal
+   * synchronous and pure: it may run more than once. What it throws is thrown, with nothing written; a rejection
    * it returns is thrown after its writes are committed.
    */
   transact<K extends RecordKind, T>(

@@ -59,7 +59,7 @@ export interface Views {
 }
 
 /**
- * The views of this folder, compiled at once, so that one that cannot be stops the server instead of a person; and the
+ * The views of this folder, compiled at once, so that one that cannot be stops the server instead of a user; and the
  * shipped ones where it has none, which tests compile, each when it is first shown.
  * @throws {ConfigError} a line for every file that has no place or does not compile.
  */

@@ -67,7 +67,7 @@ async function inSpan<T>(name: string, work: () => Promise<T>): Promise<T> {
     try {
       return await work()
     } catch (error) {
-      // A refusal is an answer.
+      // A rejection is a response.
       if (error instanceof OAuthError) span.setAttribute('lychgate.refusal', error.code)
       else span.setStatus({ code: SpanStatusCode.ERROR, message: error instanceof Error ? error.name : '' })
       throw error

@@ -1,4 +1,4 @@
-/** axe-core judges the pages of the real server, as a person meets them. */
+/** axe-core judges the pages of the real server, as a user meets them. */
 import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import type { BrowserContextOptions, Page } from 'playwright-core'
@@ -44,7 +44,7 @@ async function assertAccessible(t: Test, page: Page): Promise<void> {
 
 async function open(t: Test, url: string, options: BrowserContextOptions = {}): Promise<Page> {
   const { page, complaints } = await visit(t, browser, url, options)
-  // A refused page is an error to the console too.
+  // A rejected page is an error to the console too.
   const judge = (text: string) => void (/status of 4\d\d/.test(text) || t.fail(text))
   complaints.forEach(judge)
   page.on('console', (message) => void (message.type() === 'error' && judge(message.text())))

@@ -1,4 +1,4 @@
-/** A person with a real browser, a program on their computer that waits on a loopback port, and the real server. */
+/** A user with a real browser, a program on their computer that waits on a loopback port, and the real server. */
 import { createServer } from 'node:http'
 import type { BrowserContext, Page } from 'playwright-core'
 import t, { type Test } from 'tap'

@@ -1,4 +1,4 @@
-/** A person with a real browser follows an invitation, from the letter to their own page. */
+/** A user with a real browser follows an invitation, from the letter to their own page. */
 import t from 'tap'
 import { launchBrowser } from '../helpers/chromium.ts'
 import { newFolder } from '../helpers/command.ts'

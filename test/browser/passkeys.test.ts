@@ -20,7 +20,7 @@ interface KnownBrowser {
   readonly blocked: string[]
 }
 
-/** A browser of its own on a device with a fingerprint reader, of a person without any passkey. */
+/** A browser of its own on a device with a fingerprint reader, of a user without any passkey. */
 async function device(t: Test): Promise<KnownBrowser> {
   await forgetPasskeys()
   const context = await browser.newContext()
@@ -55,7 +55,7 @@ async function forgetPasskeys(): Promise<void> {
     await server.deps.store.write({ op: 'deletePasskey', passkeyId: id })
 }
 
-/** Whether the person puts a finger on the reader: while they do not, nothing is offered by itself either. */
+/** Whether the user puts a finger on the reader: while they do not, nothing is offered by itself either. */
 async function finger({ authenticator, authenticatorId }: KnownBrowser, enabled: boolean): Promise<void> {
   await authenticator.send('WebAuthn.setAutomaticPresenceSimulation', { authenticatorId, enabled })
 }
@@ -154,7 +154,7 @@ t.test(
     })
     t.match(more, { acr: mfa, amr: ['pwd', 'pop', 'user', 'mfa'] })
     t.equal(more['auth_time'], plain['auth_time'] ?? more['auth_time'])
-    // The same session answers from here on, silently too.
+    // The same session responses from here on, silently too.
     const silent = await idTokenAfter(here, { acr_values: 'phr', prompt: 'none' }, async () => {})
     t.match(silent, { acr: 'phr' })
   },

@@ -1,6 +1,6 @@
 /**
  * Takes a picture of every page in every state, narrow and wide, light and dark, in other languages, on paper and in a
- * person's own colours, and has axe-core judge each:
+ * user's own colours, and has axe-core judge each:
  *
  *     node test/browser/pictures.ts <folder> [name …]
  *
@@ -139,7 +139,7 @@ async function takePicture(page: Page, url: string, name: string, look: Theme): 
   pictures.push(picture)
   const wide = await page.evaluate<number>('document.documentElement.scrollWidth - innerWidth')
   if (wide > 0) complain(`${wide} px too wide`)
-  // axe reads the sheet's colours where the person's own are shown, and paper is not pressed.
+  // axe reads the sheet's colours where the user's own are shown, and paper is not pressed.
   if (look.media === undefined && look.forcedColors === undefined) {
     for (const small of await page.evaluate<string[]>(smallTargets)) complain(`too small to press: ${small}`)
     if (judgedWidths.includes(width))

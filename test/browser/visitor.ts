@@ -11,7 +11,7 @@ interface Test {
 export interface Visit {
   readonly page: Page
   readonly context: BrowserContext
-  /** What the browser complained of: everything its policies blocked, and answers that were refusals. */
+  /** What the browser complained of: everything its policies blocked, and responses that were rejections. */
   readonly complaints: string[]
 }
 

@@ -47,7 +47,7 @@ const codeOf = (client: TestClient) => obtainCode(server, client, { agent, perso
 const tokensOf = async (client: TestClient) =>
   (await (await exchange(server, client, await codeOf(client))).json()) as Tokens
 
-/** Where a signed-in person ends with this request: at a page, or away with these parameters. */
+/** Where a signed-in user ends with this request: at a page, or away with these parameters. */
 async function outcome(client: TestClient, fields: Parameters<typeof authorizationUrl>[2] = {}) {
   const landing = await agent.open(authorizationUrl(server, client, fields))
   return landing.at === 'page'

@@ -43,7 +43,7 @@ t.test(
     const { refresh_token: token } = await tokens()
     const wider = await refresh(server, client, token, { scope: 'openid orders:write' })
     const id = wider.headers.get('x-request-id') ?? ''
-    await setTimeout(400) // refusals are written a moment later
+    await setTimeout(400) // rejections are written a moment later
     const { stdout } = await ask(id)
     t.match(stdout, /^POST \/api\/oauth\/token was refused with 400 invalid_scope$/m)
     t.match(stdout, /^rule +rfc6749-6-scope-exceed$/m)

@@ -25,7 +25,7 @@ const folder = makeFolder()
 t.teardown(() => folder.remove())
 const cluster = await startCluster(folder, await getPrograms(folder), {
   LYCHGATE_LOG_LEVEL: 'error',
-  // Long enough for whoever lost an answer to ask again.
+  // Long enough for whoever lost a response to ask again.
   LYCHGATE_LIFETIMES_CODE_SECONDS: '600',
   LYCHGATE_LIFETIMES_REFRESH_REUSE_SECONDS: '600',
 })
@@ -103,7 +103,7 @@ async function failOver(t: Test, loss: (roles: Roles) => Promise<() => void>): P
 
 /**
  * Loses something under load and waits for writes, and afterwards; what was acknowledged must be true then. Counts
- * answers of 503.
+ * responses of 503.
  */
 async function lose(
   t: Test,

@@ -80,7 +80,7 @@ async function routesOf({ deps, issuer }: TestServer): Promise<readonly string[]
   return [...new Set(routes)].filter((route) => !/^(HEAD|OPTIONS) /.test(route)).sort()
 }
 
-/** What is there for people and for those who run the server: deliberately not part of the API. */
+/** What is there for users and for those who run the server: deliberately not part of the API. */
 const pagesAndHealth = [
   'GET /',
   'GET /assets/form-post.js',
@@ -99,7 +99,7 @@ const pagesAndHealth = [
   'POST /oauth/logout',
 ]
 
-/** The rooms of the account page: what is there is for people, and test/account walks through it. */
+/** The rooms of the account page: what is there is for users, and test/account walks through it. */
 const ownPage = /^(GET|POST) \/account(\/|$)/
 
 t.test('every route is described, but for the pages and the health of the server', async (t) => {

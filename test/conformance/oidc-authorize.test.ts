@@ -252,7 +252,7 @@ t.test(
     t.equal(kept['auth_time'], first['auth_time'])
     const landing = await ask(server, firstParty, { max_age: '1' }, agent)
     t.equal(place(landing), '/login')
-    // The person may take longer than max_age to sign in.
+    // The user may take longer than max_age to sign in.
     server.advance(60)
     const renewed = await idTokenOf(firstParty, sentAway(await agent.submit(pageOf(landing), alice))['code'])
     t.ok(Number(renewed['auth_time']) > Number(first['auth_time']))

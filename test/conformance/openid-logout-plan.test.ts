@@ -37,7 +37,7 @@ async function assertStays(t: Test, agent: UserAgent, fields: Readonly<Record<st
   t.equal(await isSignedIn(t, agent), true)
 }
 
-/** Without a hint the person is asked; only yes ends the login, and then a page says so. */
+/** Without a hint the user is asked; only yes ends the login, and then a page says so. */
 async function assertAsks(t: Test, fields: Readonly<Record<string, string>>) {
   const { agent } = await begin(t)
   const page = pageOf(await agent.open(logoutUrl(fields)))

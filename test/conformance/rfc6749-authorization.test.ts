@@ -45,7 +45,7 @@ t.test(
     t.equal(pageOf(landing).status, 200)
     t.match(pageOf(landing).headers.get('content-type'), /^text\/html/)
     t.match(title(pageOf(landing)), 'Sign in')
-    // Also where nothing would be asked of a person who is signed in.
+    // Also where nothing would be asked of a user who is signed in.
     t.equal(place(await ask(server, firstParty)), '/login')
   },
 )

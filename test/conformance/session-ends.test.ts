@@ -19,7 +19,7 @@ const [idle, absolute] = [100, 250]
 const server = await startServer(t, {
   lifetimes: { sessionIdleSeconds: idle, sessionAbsoluteSeconds: absolute },
 })
-// Nothing is asked of a person who is signed in: a code or the sign-in page is the whole answer.
+// Nothing is asked of a user who is signed in: a code or the sign-in page is the whole answer.
 const client = await integrate(server, { consent: 'skip' })
 
 const silent = async (agent: UserAgent) => sentAway(await ask(server, client, { prompt: 'none' }, agent))

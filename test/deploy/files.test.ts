@@ -212,7 +212,7 @@ t.test('systemd finds nothing wrong with the unit', async (t) => {
   const file = join(t.testdir(), 'lychgate.service')
   writeFileSync(file, unit.replace('ExecStart=/usr/local/bin/lychgate', `ExecStart=${process.execPath}`))
   const { error, status, stderr } = spawnSync('systemd-analyze', ['verify', file], { encoding: 'utf8' })
-  // Machines without systemd cannot say; what it would refuse was checked above.
+  // Machines without systemd cannot say; what it would reject was checked above.
   t.equal(error === undefined ? status : 0, 0, stderr)
 })
 

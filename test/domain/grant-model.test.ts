@@ -102,7 +102,7 @@ class Real {
     return this.#decide(() => revokeToken(handle, this.row, client, now)) as string | undefined
   }
 
-  /** The tokens of an answer, as the token endpoint seals them. */
+  /** The tokens of a response, as the token endpoint seals them. */
   issue({ grant, access }: Issued, now: number): { readonly refresh: Token; readonly access: Token } {
     const next = contentsOf(grant, 'refresh')
     const whole = scopeAt(grant.scope, grant.resource, resources).length === access.scope.length

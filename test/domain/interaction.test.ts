@@ -69,7 +69,7 @@ const rows: readonly Row[] = [
   ['login', { maxAgeSeconds: 4 }, noProgress, skip, someone],
   ['respond', { maxAgeSeconds: 5 }, noProgress, skip, someone],
   ['respond', { maxAgeSeconds: 4 }, here, skip, someone],
-  // A certain person is asked for.
+  // A certain user is asked for.
   ['respond', { requiredSub: 'alice' }, noProgress, skip, someone],
   ['login', { requiredSub: 'bob' }, noProgress, skip, someone],
   ['reject', { requiredSub: 'bob' }, here, skip, someone],
@@ -156,7 +156,7 @@ t.test(
       ['respond', wish, {}, noProgress, session, ['a class nobody asked for']],
       ['reject', must, {}, here, session, able],
       ['respond', wish, {}, here, session, able],
-      // Without a page: what could be had with one is login_required, what could not is refused.
+      // Without a page: what could be had with one is login_required, what could not is rejected.
       ['login', must, { prompt: none }, noProgress, session, able],
       ['reject', must, { prompt: none }, noProgress, session, []],
       ['respond', wish, { prompt: none }, noProgress, session, able],

@@ -1,4 +1,4 @@
-/** A flood of registrations, and people who go on working in it. */
+/** A flood of registrations, and users who go on working in it. */
 import { Agent, request } from 'node:http'
 import { text } from 'node:stream/consumers'
 import t from 'tap'

@@ -20,7 +20,7 @@ t.test(
     const [data, port, dice] = [newFolder(t), await freePort(), createDice(seed)]
     const settings = {
       LYCHGATE_LOG_LEVEL: 'fatal',
-      // Long enough for whoever lost an answer to ask again after a restart.
+      // Long enough for whoever lost a response to ask again after a restart.
       LYCHGATE_LIFETIMES_CODE_SECONDS: '600',
       LYCHGATE_LIFETIMES_REFRESH_REUSE_SECONDS: '600',
     }

@@ -25,7 +25,7 @@ const settings = {
   LYCHGATE_STORE: store,
   LYCHGATE_ISSUER: server.issuer,
   LYCHGATE_LOG_LEVEL: 'fatal',
-  // Long enough for whoever lost an answer to ask again.
+  // Long enough for whoever lost a response to ask again.
   LYCHGATE_LIFETIMES_CODE_SECONDS: '600',
   LYCHGATE_LIFETIMES_REFRESH_REUSE_SECONDS: '600',
 }
@@ -97,7 +97,7 @@ t.test(
   },
 )
 
-/** Disturbs the database under load; every request is answered meanwhile, and what was acknowledged is true afterwards. */
+/** Disturbs the database under load; every request is answered in the meantime, and what was acknowledged is true afterwards. */
 async function measure(t: Test, disturb: () => Promise<void>): Promise<void> {
   const [clients, approvals] = [ledger.clients.length, ledger.approvals.length]
   const before = ledger.unavailable

@@ -10,7 +10,7 @@ import {
 import { UserAgent } from '../helpers/user-agent.ts'
 import type { World } from './world.ts'
 
-/** A client, a grant and a signed-in person that nobody in the run has a right to; all must be as before, whenever asked. */
+/** A client, a grant and a signed-in user that nobody in the run has a right to; all must be as before, whenever asked. */
 export interface Canary {
   /** What is the matter; undefined when it lives. Uses its code and refresh token up and gets new ones. */
   faultAfterUse(): Promise<string | undefined>

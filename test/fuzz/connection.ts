@@ -1,6 +1,6 @@
 import { connect, type Socket } from 'node:net'
 
-/** An answer as it came. */
+/** A response as it came. */
 export interface Answer {
   /** 0: the connection ended without one. */
   readonly status: number
@@ -9,7 +9,7 @@ export interface Answer {
   readonly body: string
 }
 
-/** How long an answer may take before the server counts as hung. */
+/** How long a response may take before the server counts as hung. */
 const hangMilliseconds = 20_000
 
 /** One kept-alive connection, as a browser has: requests go one after the other. */
@@ -35,7 +35,7 @@ export function openConnection(port: number): Connection {
   }
 }
 
-/** The answer to one request; or, when it is alone, everything until the server says no more. */
+/** The response to one request; or, when it is alone, everything until the server says no more. */
 function exchange(
   socket: Socket,
   bytes: Buffer,
@@ -63,14 +63,14 @@ function exchange(
     }
     socket.on('end', ended)
     socket.on('close', ended)
-    // The server may refuse before it has read everything: what it said counts, and the end follows.
+    // The server may reject before it has read everything: what it said counts, and the end follows.
     socket.on('error', () => {})
     socket.write(bytes)
     if (isAlone) socket.end()
   })
 }
 
-/** The final answers that are there whole. After one to HEAD no more can be told apart. */
+/** The final responses that are there whole. After one to HEAD no more can be told apart. */
 function readAnswers(text: string, method: string): readonly Answer[] {
   const answers: Answer[] = []
   for (let left = text; left.length > 0; ) {

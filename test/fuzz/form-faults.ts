@@ -28,7 +28,7 @@ const tags = new Set(
   ),
 )
 
-/** What is wrong with the form of an answer, whatever was asked; undefined when nothing is. */
+/** What is wrong with the form of a response, whatever was asked; undefined when nothing is. */
 export function faultOfForm(sent: Sent, answer: Answer, world: World): string | undefined {
   const { status, headers, body } = answer
   if (sent.bytes && status === 0) return undefined

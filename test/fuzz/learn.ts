@@ -9,7 +9,7 @@ import type { LiveClient, Wanted, World } from './world.ts'
 /** How many of a kind are remembered, to be used again. */
 const kept = 12
 
-/** Keeps what an answer gave: cookies, codes, tokens, clients, pages. */
+/** Keeps what a response gave: cookies, codes, tokens, clients, pages. */
 export function learn(sent: Sent, answer: Answer, world: World): void {
   const { status, headers, body } = answer
   if (status === 204 && /^DELETE (?:http:\/\/evil\.example)?\/api\/oauth\/register\//.test(lineOf(sent)))

@@ -16,7 +16,7 @@ export function sentValue(asked: URLSearchParams, name: string): string | undefi
   return asked.getAll(name).find(Boolean)
 }
 
-/** What an answer did that nobody had a right to; undefined when it did nothing of the kind. */
+/** What a response did that nobody had a right to; undefined when it did nothing of the kind. */
 export function faultOfRights(sent: Sent, answer: Answer, world: World): string | undefined {
   const path = sent.target.replace(/^http:\/\/evil\.example/, '').split('?')[0] ?? ''
   const forged = faultOfForgery(sent, answer, world) ?? faultOfConfiguration(path, sent, answer, world)
@@ -34,7 +34,7 @@ export function faultOfRights(sent: Sent, answer: Answer, world: World): string 
   if (path === '/api/oauth/userinfo' || content['caller'] === 'person') return faultOfAccess(sent, world)
   const form = answer.headers['content-type']?.startsWith('text/html') ? formOf(answer.body) : undefined
   if (form === undefined || form.action.startsWith('/')) return undefined
-  // The answer of the authorization endpoint as a form.
+  // The response of the authorization endpoint as a form.
   const members = new URLSearchParams(form.fields.map(([name, value]): [string, string] => [name, value]))
   return faultOfAnswer(form.action, members, sent, world)
 }

@@ -95,7 +95,7 @@ export const redirects: readonly [string, ...string[]] = [
   `javascript:${marker}`,
 ]
 
-/** A value that somebody has a use for somewhere: the right kind in the wrong place, and the wrong person's. */
+/** A value that somebody has a use for somewhere: the right kind in the wrong place, and the wrong user's. */
 export function liveValue(world: World, dice: Dice): string {
   const client = dice.draw(world.clients)
   const tokens = dice.draw(world.tokens)

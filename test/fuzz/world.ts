@@ -90,7 +90,7 @@ export interface World {
   readonly secrets: string[]
   /** Clients that must be there. */
   clientCount: number
-  /** Everything stored about people, who do not change. */
+  /** Everything stored about users, who do not change. */
   readonly people: string
   /** What the log said that it must not. */
   readonly logFaults: string[]
@@ -114,7 +114,7 @@ function openKeyRing(config: Config, store: Store, clock: TestClock, random: Ran
   return loadKeyRing({ store, secret: config.secret ?? '', policy: keyPolicy(config), clock, random })
 }
 
-/** A new server with its clients and people; everything in it follows from the seed, but for signatures. */
+/** A new server with its clients and users; everything in it follows from the seed, but for signatures. */
 export async function startWorld(seed: string, storedKeys: readonly StoredKey[]): Promise<World> {
   const config = fuzzConfig()
   const store = await openStore('sqlite::memory:')

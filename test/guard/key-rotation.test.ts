@@ -35,7 +35,7 @@ async function startScene(t: Test, ...keys: readonly Key[]) {
   const { now } = Date
   let skew = 0
   t.intercept(Date, 'now', { value: () => now() + skew * 1000 })
-  /** What the API answers to a token of this key. */
+  /** What the API responses to a token of this key. */
   const status = async (key: Key, header: object) => {
     const at = Math.floor(now() / 1000)
     const claims = { aud: resource, sub: 'alice', client_id: 'x', jti: '1', scope: 'courses:read' }

@@ -67,7 +67,7 @@ export function pick(page: Page, username = ''): { readonly account: string } {
   return { account: user }
 }
 
-/** The scopes a consent page lets the person untick. */
+/** The scopes a consent page lets the user untick. */
 export function offeredScope(page: Page): readonly string[] {
   return page.forms.flatMap(({ fields }) =>
     fields.filter(({ name }) => name === 'scope').map(({ value }) => value),
@@ -91,7 +91,7 @@ export async function signedIn(server: TestServer, client: TestClient, person = 
   return agent
 }
 
-/** A refusal on a page for the person, RFC 6749 §4.1.2.1: nothing leads away and nothing is left pending. */
+/** A rejection on a page for the user, RFC 6749 §4.1.2.1: nothing leads away and nothing is left pending. */
 export async function assertErrorPage(
   t: Test,
   response: Response,
@@ -109,7 +109,7 @@ export async function assertErrorPage(
 }
 
 /**
- * A refusal told to the client, RFC 6749 §4.1.2.1: by redirect, with state and iss, with nothing else, and with nothing
+ * A rejection told to the client, RFC 6749 §4.1.2.1: by redirect, with state and iss, with nothing else, and with nothing
  * left pending. Gives its description.
  */
 export function assertErrorRedirect(

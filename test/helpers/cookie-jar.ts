@@ -1,4 +1,4 @@
-/** Does with cookies what a browser does with the `Set-Cookie` of an answer: keeps them, or forgets them. */
+/** Does with cookies what a browser does with the `Set-Cookie` of a response: keeps them, or forgets them. */
 export function keepCookies(jar: Map<string, string>, setCookie: readonly string[]): void {
   for (const cookie of setCookie) {
     const [, name = '', value = '', attributes = ''] = /^([^=]+)=([^;]*)(.*)$/.exec(cookie) ?? []

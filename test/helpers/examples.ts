@@ -93,7 +93,7 @@ export function runExample(
   }
 }
 
-/** The address a program printed for a person to open. */
+/** The address a program printed for a user to open. */
 export function addressIn(output: string): string {
   const address = /^http\S+\/oauth\/authorize\?\S+$/m.exec(output)?.[0]
   if (address === undefined) throw new Error(`no address: ${output}`)

@@ -15,10 +15,10 @@ export const callback = 'https://suite.example/test/a/lychgate/callback'
 export const goodbye = 'https://suite.example/test/a/lychgate/post_logout_redirect'
 export type ResponseMode = 'query' | 'form_post'
 
-/** The answer of the authorization endpoint as the suite's callback gets it. */
+/** The response of the authorization endpoint as the suite's callback gets it. */
 export interface Callback {
   readonly members: Readonly<Record<string, string>>
-  /** The paths of the pages a person had to answer on the way. */
+  /** The paths of the pages a user had to answer on the way. */
   readonly pages: readonly string[]
 }
 
@@ -68,7 +68,7 @@ export async function startSuite(t: Test, responseMode: ResponseMode = 'query', 
   }
   const urlOf = (query: URLSearchParams) => `${metadata['authorization_endpoint']}?${query}`
 
-  /** Lets a person answer what they are asked, and gives what the callback receives. */
+  /** Lets a user answer what they are asked, and gives what the callback receives. */
   const finish = async (
     t: Test,
     agent: UserAgent,
@@ -120,7 +120,7 @@ export async function startSuite(t: Test, responseMode: ResponseMode = 'query', 
     return checkedSignIn(t, query, answer, of)
   }
 
-  /** Checks an answer to this request, redeems its code and checks what comes of it. */
+  /** Checks a response to this request, redeems its code and checks what comes of it. */
   const checkedSignIn = async (
     t: Test,
     query: URLSearchParams,

@@ -2,14 +2,14 @@ import { type Issuer, signInAndApprove } from './flow.ts'
 import { alice } from './server.ts'
 import { type Page, UserAgent } from './user-agent.ts'
 
-/** A person with a browser in which they are signed in, whatever a client sends them. */
+/** A user with a browser in which they are signed in, whatever a client sends them. */
 export interface Person {
   readonly agent: UserAgent
   /** Signs in where it is asked for, approves, and ends where the client is called back. */
   approve(url: URL | string, scope?: readonly string[]): Promise<URL>
   /** The same for `response_mode=form_post`: what the browser posts to the client. */
   approveByPost(url: URL | string): Promise<Request>
-  /** Signs in where it is asked for, and refuses. */
+  /** Signs in where it is asked for, and rejects. */
   deny(url: URL | string): Promise<URL>
 }
 

@@ -14,7 +14,7 @@ export interface ServerProcess {
   stop(signal: NodeJS.Signals): Promise<Ended>
 }
 
-/** The person every development server has. */
+/** The user every development server has. */
 export const devAlice = { username: 'alice', password: 'alice-in-dev' }
 
 /**

@@ -10,7 +10,7 @@ import type { AddressInfo } from 'node:net'
 import { buffer } from 'node:stream/consumers'
 import type { Credentials } from './certificates.ts'
 
-/** An answer on its way to the client. */
+/** A response on its way to the client. */
 export interface Passing {
   readonly status: number
   readonly headers: OutgoingHttpHeaders
@@ -23,7 +23,7 @@ export interface Behaviour {
   answers?: (incoming: IncomingMessage, outgoing: ServerResponse) => boolean
   /** The headers that go on. */
   request?: (headers: OutgoingHttpHeaders) => OutgoingHttpHeaders
-  /** The answer that goes back. */
+  /** The response that goes back. */
   answer?: (answer: Passing, path: string) => Passing
 }
 

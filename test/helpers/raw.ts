@@ -4,7 +4,7 @@ import Database from 'better-sqlite3'
 import type { Test } from 'tap'
 import type { TestServer } from './server.ts'
 
-/** An answer as it came over the wire. */
+/** A response as it came over the wire. */
 export interface RawAnswer {
   readonly status: number
   readonly headers: Readonly<Record<string, string>>
@@ -50,7 +50,7 @@ export function sendBytes(server: TestServer, ...parts: readonly (string | Buffe
     }
     socket.setTimeout(5000, end)
     socket.on('data', (chunk) => chunks.push(chunk))
-    // The server may refuse before it has read everything: what it said counts.
+    // The server may reject before it has read everything: what it said counts.
     socket.on('error', () => {})
     socket.on('close', end)
     socket.on('connect', () => {
@@ -78,7 +78,7 @@ function unchunk(text: string): string {
   return text.replace(/^[0-9a-f]+\r\n/i, '').replace(/\r\n[0-9a-f]+\r\n(?:\r\n)?$/i, '')
 }
 
-/** What is wrong with an answer as a refusal in the form of RFC 6749 §5.2; undefined when it is one. */
+/** What is wrong with a response as a rejection in the form of RFC 6749 §5.2; undefined when it is one. */
 export function faultOfRefusal({ status, headers, body, text }: RawAnswer): string | undefined {
   if (!(status >= 400 && status < 500)) return `status ${status}: ${text.slice(0, 200)}`
   if (!headers['content-type']?.startsWith('application/json')) return `not JSON: ${text.slice(0, 300)}`
@@ -94,7 +94,7 @@ export function faultOfRefusal({ status, headers, body, text }: RawAnswer): stri
   return undefined
 }
 
-/** What is wrong with an answer as an error page; undefined when it is one. */
+/** What is wrong with a response as an error page; undefined when it is one. */
 export function faultOfPage({ status, headers, body, text }: RawAnswer): string | undefined {
   if (!(status >= 400 && status < 500)) return `status ${status}: ${text.slice(0, 200)}`
   if (!headers['content-type']?.startsWith('text/html')) return `not HTML: ${text.slice(0, 300)}`
@@ -102,7 +102,7 @@ export function faultOfPage({ status, headers, body, text }: RawAnswer): string 
   return /<!doctype html>/i.test(body) && !body.includes('"statusCode"') ? undefined : `no page: ${body}`
 }
 
-/** Asserts that every one of these requests is refused with this status, in this form. */
+/** Asserts that every one of these requests is rejected with this status, in this form. */
 export async function assertAllRejected(
   t: Test,
   server: TestServer,
@@ -117,7 +117,7 @@ export async function assertAllRejected(
   }
 }
 
-/** A digest of every row of every table but the refusals, which are written after the answer: the same as long as nothing else is. */
+/** A digest of every row of every table but the rejections, which are written after the response: the same as long as nothing else is. */
 export function contentsOfDatabase(file: string): string {
   const database = new Database(file, { readonly: true })
   try {

@@ -33,7 +33,7 @@ export function assertRejected(t: Test, answer: Answer, error: string, about: st
   t.match(answer.body['error_description'], /^[\x20\x21\x23-\x5b\x5d-\x7e]+$/, about)
 }
 
-/** An error page of the authorization endpoint: the person is sent nowhere. */
+/** An error page of the authorization endpoint: the user is sent nowhere. */
 export function assertNotSentAway(t: Test, { status, headers, body }: Answer, about: string): void {
   t.equal(status, 400, about)
   t.match(headers.get('content-type'), /^text\/html/, about)
@@ -117,7 +117,7 @@ export function registrationAt(issuer: string) {
     return body['error']
   }
 
-  /** The first page a person sees when a client sends them here. */
+  /** The first page a user sees when a client sends them here. */
   async function firstPage(clientId: unknown): Promise<string> {
     const cookies = new Map<string, string>()
     let answer = await authorize(clientId)

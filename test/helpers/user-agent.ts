@@ -1,6 +1,6 @@
 import { keepCookies } from './cookie-jar.ts'
 
-/** A page as a person's browser sees it. */
+/** A page as a user's browser sees it. */
 export interface Page {
   readonly url: string
   readonly status: number
@@ -58,7 +58,7 @@ export class UserAgent {
     throw new Error(`too many redirects from ${url}`)
   }
 
-  /** One request with this browser's cookies; keeps what the answer sets. */
+  /** One request with this browser's cookies; keeps what the response sets. */
   async send(url: string, init: RequestInit = {}): Promise<Response> {
     const headers = new Headers({ ...this.#headers, ...Object.fromEntries(new Headers(init.headers)) })
     if (this.cookies.size > 0)

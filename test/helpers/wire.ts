@@ -16,7 +16,7 @@ import { UserAgent } from './user-agent.ts'
 
 export type Json = Record<string, unknown>
 
-/** The JSON object of an answer. */
+/** The JSON object of a response. */
 export async function json(response: Response): Promise<Json> {
   return (await response.json()) as Json
 }
@@ -32,7 +32,7 @@ export async function startFlow(t: Test, options: ServerOptions = {}, metadata: 
   return { server, client, agent, tokens }
 }
 
-/** Asserts a refusal of RFC 6749 §5.2: status, code, a description within its characters, never cached, no tokens. */
+/** Asserts a rejection of RFC 6749 §5.2: status, code, a description within its characters, never cached, no tokens. */
 export async function assertRejected(
   t: Test,
   response: Response,
@@ -49,7 +49,7 @@ export async function assertRejected(
   t.equal(response.headers.get('cache-control'), 'no-store', `${about}: not cached`)
 }
 
-/** The answer of the introspection endpoint to this client. */
+/** The response of the introspection endpoint to this client. */
 export async function introspect(
   server: TestServer,
   caller: TestClient,
@@ -68,7 +68,7 @@ export async function isAlive(server: TestServer, token: string): Promise<boolea
   return status === 200
 }
 
-/** The one challenge of an answer, RFC 9110 §11.6.1; a repeated parameter throws. */
+/** The one challenge of a response, RFC 9110 §11.6.1; a repeated parameter throws. */
 export function challengeOf(response: Response): { readonly scheme: string; readonly params: Json } {
   const header = response.headers.get('www-authenticate')
   const [, scheme = '', rest = ''] = /^(\S+)\s*(.*)$/.exec(header ?? '') ?? []

@@ -76,7 +76,7 @@ const keepers = {
   codes: { url: '/account/one-time-codes' },
 }
 
-/** The pages of an account as people normally see them. */
+/** The pages of an account as users normally see them. */
 export const accountPages = {
   'account-overview': {
     page: 'account-overview',

@@ -71,7 +71,7 @@ const consent: Pages['consent'] = {
   accessLastsSeconds: 7_776_000,
 }
 
-/** Every page as people normally see it, and its variants. */
+/** Every page as users normally see it, and its variants. */
 export const ordinary = {
   login: {
     page: 'login',

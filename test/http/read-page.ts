@@ -72,7 +72,7 @@ export function decodeEntities(text: string): string {
     .replaceAll('&amp;', '&')
 }
 
-/** What a person reads. */
+/** What a user reads. */
 export function textOf(document: string): string {
   return decodeEntities(document.replaceAll(/<[^>]*>/g, '')).replaceAll(/\s+/g, ' ')
 }

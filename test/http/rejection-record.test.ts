@@ -1,4 +1,4 @@
-/** What `lychgate explain` reads back: every refusal a client was told, by the request id it was told. */
+/** What `lychgate explain` reads back: every rejection a client was told, by the request id it was told. */
 import { setTimeout } from 'node:timers/promises'
 import type { InjectOptions } from 'fastify'
 import t from 'tap'

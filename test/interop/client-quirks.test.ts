@@ -37,7 +37,7 @@ function send({ issuer }: TestServer, metadata: Record<string, unknown>): Promis
   )
 }
 
-/** Tokens of a client after the person approved at this URL. */
+/** Tokens of a client after the user approved at this URL. */
 async function tokensAt(client: TestClient, url: string): Promise<Tokens> {
   const code = (await person.approve(url)).searchParams.get('code') ?? ''
   return (await (await exchange(server, client, code)).json()) as Tokens

@@ -69,7 +69,7 @@ class Provider implements OAuthClientProvider {
   }
 }
 
-/** The whole of a first connection: authorization in the person's browser, and the exchange. */
+/** The whole of a first connection: authorization in the user's browser, and the exchange. */
 async function connect(t: Test, provider: Provider, options: Parameters<typeof auth>[1]): Promise<void> {
   t.equal(await auth(provider, options), 'REDIRECT')
   if (provider.sentTo === undefined) throw new Error('the SDK sent the browser nowhere')

@@ -13,7 +13,7 @@ const jwtResource = {
   tokenFormat: 'jwt' as const,
 }
 
-/** A server, what a client found out about it, and a person. */
+/** A server, what a client found out about it, and a user. */
 interface Scene {
   readonly server: TestServer
   readonly as: oauth.AuthorizationServer
@@ -81,7 +81,7 @@ async function setTheScene(issuerPath: string): Promise<Scene> {
   return { server, as, client: await registered(as), person: newPerson(server) }
 }
 
-/** The one challenge the library read from a refusal. */
+/** The one challenge the library read from a rejection. */
 async function challengeOf(t: Test, answer: Promise<unknown>) {
   const error = await answer.then(
     () => undefined,

@@ -4,7 +4,7 @@ const request = 'src/domain/authorization-request.ts'
 const redirect = 'src/domain/redirect-uri.ts'
 const exit = 'src/rfc9207-issuer/plugin.ts'
 
-/** Faults of the authorization endpoint: the redirect URI, the parameters, and the answer. */
+/** Faults of the authorization endpoint: the redirect URI, the parameters, and the response. */
 export const authorizationFaults = [
   {
     id: 'redirect-matched-by-prefix',

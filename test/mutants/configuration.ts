@@ -3,7 +3,7 @@ import type { Fault } from './fault.ts'
 const checks = 'src/config/checks.ts'
 const load = ['test/config/load.test.ts'] as const
 
-/** Faults of what the command line and the configuration refuse. */
+/** Faults of what the command line and the configuration reject. */
 export const configurationFaults = [
   {
     id: 'http-issuer-off-loopback',

@@ -1,6 +1,6 @@
 import type { Fault } from './fault.ts'
 
-/** Faults of one-time links, letters, and what operators do to people. */
+/** Faults of one-time links, letters, and what operators do to users. */
 export const linkFaults = [
   {
     id: 'link-outlives-its-end',

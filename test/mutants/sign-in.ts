@@ -8,7 +8,7 @@ const throttle = ['test/conformance/sign-in-throttle.test.ts'] as const
 const passkeys = ['test/account/passkeys.test.ts'] as const
 const several = ['test/conformance/several-users.test.ts'] as const
 
-/** Faults of second factors, passkeys, step-up and several people in one browser. */
+/** Faults of second factors, passkeys, step-up and several users in one browser. */
 export const signInFaults = [
   {
     id: 'sessions-of-a-cookie-not-bounded',

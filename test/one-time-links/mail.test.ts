@@ -29,7 +29,7 @@ async function personOf({ deps: { store } }: TestServer, name: string): Promise<
   return user
 }
 
-/** Asks for a letter as a person would, in a browser of their own unless one is given. */
+/** Asks for a letter as a user would, in a browser of their own unless one is given. */
 async function ask(username: string, agent = new UserAgent(server.issuer), query = ''): Promise<Page> {
   const page = pageOf(await agent.open(`${server.issuer}/forgot-password${query}`))
   return pageOf(await agent.submit(page, { username }))

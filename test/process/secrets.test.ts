@@ -22,7 +22,7 @@ const folder = t.testdir()
 const server = await startServer(t, { store: `sqlite:${folder}/lychgate.db`, logLevel: 'debug' })
 /** Every secret that crossed the wire, by what it is. */
 const secrets = new Map<string, string>()
-/** What only the client and the person are concerned with; the pending request keeps it for them. */
+/** What only the client and the user are concerned with; the pending request keeps it for them. */
 const confidences = new Map<string, string>()
 
 async function jsonOf<T>(response: Response): Promise<T> {

@@ -75,7 +75,7 @@ const body = fc.oneof(
   { weight: 1, arbitrary: fc.string({ unit: fc.constantFrom(...'a&=+%20'), maxLength: 20 }) },
 )
 
-/** Why strict reading refuses the text, by hand; the WHATWG, which reads anything, is asked only about the rest. */
+/** Why strict reading rejects the text, by hand; the WHATWG, which reads anything, is asked only about the rest. */
 function whyUnreadable(text: string): string | undefined {
   const characters = Array.from({ length: text.length }, (_, at) => text.charCodeAt(at))
   if (characters.some((code) => code < 0x20 || code > 0x7e)) return 'not printable ASCII'

@@ -101,7 +101,7 @@ const codes = (
   'request_uri_not_supported registration_not_supported'
 ).split(' ')
 
-/** What is wrong with how a call refuses; a value it returns is none of our business here. */
+/** What is wrong with how a call rejects; a value it returns is none of our business here. */
 function faultOf(call: () => unknown): string | undefined {
   try {
     call()

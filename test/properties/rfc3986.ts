@@ -64,7 +64,7 @@ function consistsOf(text: string, allowed: string): boolean {
   return true
 }
 
-/** A port a server can listen on, as a person would write it: no sign, no leading zero. */
+/** A port a server can listen on, as a user would write it: no sign, no leading zero. */
 export function isPort(port: string): boolean {
   if (port === '' || port.startsWith('0') || port.length > 5) return false
   return [...port].every((digit) => digits.includes(digit)) && Number(port) <= 65_535

@@ -148,7 +148,7 @@ t.test('the content type may be spelled in every way HTTP allows, and is judged 
   for (const type of spellings) {
     const good = await send(server, request('/api/oauth/introspect', form, type))
     t.match(good, { status: 200, body: /"active":true/ }, JSON.stringify(type))
-    // A rule must not depend on the spelling: what is refused stays refused.
+    // A rule must not depend on the spelling: what is rejected stays rejected.
     const repeated = await send(server, request('/api/oauth/introspect', `${form}&token=x`, type))
     t.match(repeated, { status: 400, body: /invalid_request/ }, JSON.stringify(type))
   }
@@ -161,7 +161,7 @@ t.test('a form in another charset than UTF-8 is not taken for something else', a
       server,
       request('/api/oauth/introspect', form, `${urlencoded}; charset=${charset}`),
     )
-    // Percent-encoded ASCII means the same in each of them; it is read, or refused.
+    // Percent-encoded ASCII means the same in each of them; it is read, or rejected.
     t.ok(status === 200 ? body.includes('"active":true') : status === 400 || status === 415, charset)
     const foreign = Buffer.from(`${form}&x=é`, 'latin1')
     const refused = await send(

@@ -18,7 +18,7 @@ const journals = {
     'create schema drizzle; create table drizzle.__drizzle_migrations (id serial primary key, hash text not null, created_at bigint)',
 }
 
-/** The last migration before grants named client and person by number. */
+/** The last migration before grants named client and user by number. */
 const before = 4
 const bytes = (text: string) => Buffer.from(text, 'base64url')
 const instant = sample.grant.approvedAt

@@ -10,7 +10,7 @@ export interface PgliteServer {
 }
 
 /**
- * PGlite behind a port. It is one session: one connection is served at a time, and whoever connects meanwhile waits
+ * PGlite behind a port. It is one session: one connection is served at a time, and whoever connects in the meantime waits
  * for it to leave. A store on it is opened with one connection.
  */
 export async function startPglite(t: Test): Promise<PgliteServer> {

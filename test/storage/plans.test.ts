@@ -236,7 +236,7 @@ t.test(
     t.match(asked, { 'Index Name': 'accounts_seeded' }, 'a start reads an index of development people')
     for (const [name, plan] of plans) {
       const scans = plan.filter((node) => node['Node Type'] === 'Seq Scan')
-      // A handful of keys is one page, and read once a minute; of the people a start reads the first it meets.
+      // A handful of keys is one page, and read once a minute; of the users a start reads the first it meets.
       t.strictSame(
         scans
           .map((node) => node['Relation Name'])

@@ -220,7 +220,7 @@ export const fullInteraction: Interaction = {
   expiresAt: 4_000_000_000,
 }
 
-/** A page of the person's own waits, not a client. */
+/** A page of the user's own waits, not a client. */
 export const pageInteraction: Interaction = {
   ...interaction,
   id: 'interaction-3',

@@ -61,7 +61,7 @@ export function addMetadataFlags(command: Command): Command {
     .option('--localized <member#tag=text>', 'such as client_name#fr=Cours; may be repeated', collect)
 }
 
-/** The members of RFC 7591 §2 for people that these flags name; an empty one takes the member away. */
+/** The members of RFC 7591 §2 for users that these flags name; an empty one takes the member away. */
 export function descriptionOf(flags: MetadataFlags): JsonObject {
   const said = {
     client_uri: flags.clientUri,

@@ -38,7 +38,7 @@ export async function clientRemoveUnused(unused: Seconds, flags: DestructiveFlag
     }
     const removed: string[] = []
     for (const { id } of due) {
-      // Used meanwhile: it stays.
+      // Used in the meantime: it stays.
       const isGone = await store.transact('client', id, (client) =>
         client !== undefined && isDue(client) ? removal(client, context) : accept(false),
       )

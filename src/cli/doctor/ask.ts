@@ -12,7 +12,7 @@ export interface Question {
   readonly body?: string
 }
 
-/** An answer as it came: redirects are not followed, nothing is decompressed. */
+/** A response as it came: redirects are not followed, nothing is decompressed. */
 export interface Answer {
   readonly url: string
   readonly status: number

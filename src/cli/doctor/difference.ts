@@ -1,6 +1,6 @@
 import { type Answer, headerOf } from './ask.ts'
 
-/** How an answer differs from what this configuration says. */
+/** How a response differs from what this configuration says. */
 export interface Difference {
   readonly kind: 'redirect' | 'status' | 'other' | 'slash' | 'scheme' | 'issuer' | 'members' | 'type'
   readonly said: string
@@ -34,7 +34,7 @@ export function differenceOf(answer: Answer, reference: Answer): Difference | un
   )
 }
 
-/** RFC 8414 §3.3, RFC 9728 §3.3: clients compare it character by character, and refuse anything else. */
+/** RFC 8414 §3.3, RFC 9728 §3.3: clients compare it character by character, and reject anything else. */
 function differenceOfIssuer(members: Members, reference: Members): Difference | undefined {
   const name = 'issuer' in reference ? 'issuer' : 'resource'
   const [expected, found] = [String(reference[name]), members[name]]

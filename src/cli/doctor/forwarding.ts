@@ -9,7 +9,7 @@ export const spoofedAddress = '192.0.2.123'
 /**
  * Whose network a request counts to. A proxy that is not trusted makes everybody one network, and rate limits shut
  * everybody out at once; one that passes on what clients claim lets anybody be anyone.
- * @param spoofed The answer to a request that claims another address; absent where there is no proxy.
+ * @param spoofed The response to a request that claims another address; absent where there is no proxy.
  */
 export function* examineForwarding(
   setup: Setup,

@@ -83,7 +83,7 @@ export async function examinePublishedKeys(
   })
 }
 
-/** The answer, or why there is none. */
+/** The response, or why there is none. */
 async function askOrSay(
   setup: Setup,
   url: string,

@@ -38,7 +38,7 @@ export function settingFault(fault: string): Finding {
 /** The browser is outside: what is loopback in here is another machine out there. */
 function* examineContainer({ config: { host, issuer } }: Setup): Generator<Finding> {
   if (loopbackAddresses.includes(host)) {
-    // A proxy beside it in the same container or pod, or a browser where people develop, does reach it.
+    // A proxy beside it in the same container or pod, or a browser where users develop, does reach it.
     yield warning('container', 'the server listens on its own loopback address: nobody outside reaches it', {
       expected: 'an address of the container, unless the proxy is in here too',
       found: host,

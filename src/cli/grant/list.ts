@@ -14,7 +14,7 @@ interface ListFlags extends LocationFlags {
   readonly json?: true
 }
 
-/** `lychgate grant list`: what people granted to clients, by person, oldest first. */
+/** `lychgate grant list`: what users granted to clients, by user, oldest first. */
 export async function grantList({ user, client, ended, json, ...location }: ListFlags): Promise<void> {
   await withStore(location, async (store) => {
     const now = systemClock()

@@ -15,7 +15,7 @@ interface RevokeFlags extends DestructiveFlags {
   readonly client?: string
 }
 
-/** `lychgate grant revoke`: one grant, or every grant of a person, of a client, or of a person at a client. */
+/** `lychgate grant revoke`: one grant, or every grant of a user, of a client, or of a user at a client. */
 export async function grantRevoke(id: string | undefined, flags: RevokeFlags): Promise<void> {
   const { user, client } = flags
   const isMany = user !== undefined || client !== undefined

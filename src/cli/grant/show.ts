@@ -6,7 +6,7 @@ import { type LocationFlags, withStore } from '../open.ts'
 import { instant, printJson, printMembers } from '../print.ts'
 import { describeGrant } from './grant-state.ts'
 
-/** `lychgate grant show`: one approval, and what became of it. */
+/** `lychgate grant show`: one grant, and what became of it. */
 export async function grantShow(id: string, flags: LocationFlags & { readonly json?: true }): Promise<void> {
   await withStore(flags, async (store) => {
     const grant = await findGrant(store, id)
@@ -21,7 +21,7 @@ export async function grantShow(id: string, flags: LocationFlags & { readonly js
   })
 }
 
-/** @throws {CommandFailed} when there is no such grant, or its person or client is gone. */
+/** @throws {CommandFailed} when there is no such grant, or its user or client is gone. */
 export async function findGrant(store: Store, id: string): Promise<Grant> {
   const grant = await store.find('grant', id)
   if (grant === undefined) throw new CommandFailed('no grant has this id')

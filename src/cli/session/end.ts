@@ -13,7 +13,7 @@ interface EndFlags extends DestructiveFlags {
   readonly user?: string
 }
 
-/** `lychgate session end`: one login, or every login of a person. Tokens go on. */
+/** `lychgate session end`: one login, or every login of a user. Tokens go on. */
 export async function sessionEnd(id: string | undefined, flags: EndFlags): Promise<void> {
   if ((id === undefined) === (flags.user === undefined)) throw new WrongUsage('name a session, or say --user')
   await withStore(flags, async (store) => {

@@ -14,7 +14,7 @@ interface AddFlags extends LocationFlags, ClaimFlags {
   readonly emailVerified?: true
 }
 
-/** `lychgate user add`: a person with a password that the operator knows. */
+/** `lychgate user add`: a user with a password that the operator knows. */
 export async function userAdd(username: string, flags: AddFlags): Promise<void> {
   await withStore(flags, async (store) => {
     const person = {

@@ -12,7 +12,7 @@ export function isSub(text: string): boolean {
 }
 
 /**
- * The person with this user name, e-mail address or sub.
+ * The user with this user name, email address or sub.
  * @throws {CommandFailed} when there is none.
  */
 export async function findUser(store: Store, text: string): Promise<User> {
@@ -30,12 +30,12 @@ export function requireUser(user: User | undefined): User {
   return user
 }
 
-/** The refusal of a name or an address that somebody else has. */
+/** The rejection of a name or an address that somebody else has. */
 export function taken(): CommandFailed {
   return new CommandFailed('the user name or e-mail address is taken')
 }
 
-/** The write that tells of what an operator did to a person. */
+/** The write that tells of what an operator did to a user. */
 export function auditWrite(
   name: AuditEventName,
   userId: string,
@@ -57,7 +57,7 @@ export function describeUser({ id, username, seeded, createdAt, passwordHash, lo
   }
 }
 
-/** What is special about a person, in a word or two. */
+/** What is special about a user, in a word or two. */
 export function stateOf({ seeded, lockedAt, passwordHash }: User): string {
   const states = [
     lockedAt !== undefined && 'locked',

@@ -2,7 +2,7 @@ import { type LocationFlags, withStore } from '../open.ts'
 import { printColumns, printJson } from '../print.ts'
 import { describeUser, stateOf } from './find-user.ts'
 
-/** `lychgate user list`: every person, oldest first. */
+/** `lychgate user list`: every user, oldest first. */
 export async function userList(flags: LocationFlags & { readonly json?: true }): Promise<void> {
   await withStore(flags, async (store) => {
     const accounts = await store.list('user')

@@ -6,7 +6,7 @@ import { type LocationFlags, withStore } from '../open.ts'
 import { printJson, printMembers } from '../print.ts'
 import { auditWrite, describeUser, findUser, requireUser } from './find-user.ts'
 
-/** `lychgate user lock`: keeps a person out, and ends whatever they have open. */
+/** `lychgate user lock`: keeps a user out, and ends whatever they have open. */
 export async function userLock(login: string, flags: DestructiveFlags): Promise<void> {
   await withStore(flags, async (store) => {
     const { id, username } = await findUser(store, login)
@@ -20,7 +20,7 @@ export async function userLock(login: string, flags: DestructiveFlags): Promise<
   })
 }
 
-/** `lychgate user unlock`: lets a person sign in again; what ended stays ended. */
+/** `lychgate user unlock`: lets a user sign in again; what ended stays ended. */
 export async function userUnlock(
   login: string,
   flags: LocationFlags & { readonly json?: true },

@@ -4,7 +4,7 @@ import { withStore } from '../open.ts'
 import { printJson, printMembers } from '../print.ts'
 import { auditWrite, findUser, requireUser } from './find-user.ts'
 
-/** `lychgate user remove`: a person goes, with sessions, tokens and every way to sign in. */
+/** `lychgate user remove`: a user goes, with sessions, tokens and every way to sign in. */
 export async function userRemove(login: string, flags: DestructiveFlags): Promise<void> {
   await withStore(flags, async (store) => {
     const person = await findUser(store, login)

@@ -7,7 +7,7 @@ import { operatorContext } from '../operator.ts'
 import { printJson, printMembers } from '../print.ts'
 import { findUser, requireUser } from './find-user.ts'
 
-/** `lychgate user revoke`: ends every session and every grant of a person; they may sign in again. */
+/** `lychgate user revoke`: ends every session and every grant of a user; they may sign in again. */
 export async function userRevoke(login: string, flags: DestructiveFlags): Promise<void> {
   await withStore(flags, async (store) => {
     const { id, username } = await findUser(store, login)

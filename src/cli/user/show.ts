@@ -9,7 +9,7 @@ import { type LocationFlags, withStore } from '../open.ts'
 import { instant, printJson, printMembers } from '../print.ts'
 import { describeUser, findUser } from './find-user.ts'
 
-/** `lychgate user show`: a person, how they can sign in, and what is open for them now. */
+/** `lychgate user show`: a user, how they can sign in, and what is open for them now. */
 export async function userShow(
   login: string,
   flags: LocationFlags & { readonly json?: true },

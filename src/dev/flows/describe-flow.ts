@@ -61,7 +61,7 @@ export function describeExchange(
   }
 }
 
-/** People move a clock by minutes and more, and it is known to a second only. */
+/** Users move a clock by minutes and more, and it is known to a second only. */
 function wholeMinutes(seconds: Seconds): Seconds {
   const minutes = Math.round(seconds / 60) * 60
   return Math.abs(seconds - minutes) <= 1 ? minutes : seconds
@@ -85,7 +85,7 @@ function lineageOf(
       .map((token) => nodes.get(token.fingerprint))
       .find((node) => node !== undefined)
     for (const token of issued) {
-      // The answer to a retry has the same successor again.
+      // The response to a retry has the same successor again.
       if (nodes.has(token.fingerprint)) continue
       const node: Growing = { ...sightOf(token), by, ...stateOf(token, grants, now), children: [] }
       nodes.set(token.fingerprint, node)

@@ -20,7 +20,7 @@ import { tokensIn } from './token-sights.ts'
 /** Anybody may send a longer one; ours are shorter. */
 const longestName = 200
 
-/** A request that was answered, or broken off, and what was gathered meanwhile. */
+/** A request that was answered, or broken off, and what was gathered in the meantime. */
 export interface Seen {
   readonly request: FastifyRequest
   readonly reply: FastifyReply

@@ -31,12 +31,12 @@ export interface Judgement {
   readonly received?: string
 }
 
-/** A rule that refused, and the error the client was told. */
+/** A rule that rejected, and the error the client was told. */
 export interface RejectedCheck extends Judgement {
   readonly error: string
 }
 
-/** A request or an answer as it was on the wire, its secrets replaced by `(kind~fingerprint)`. */
+/** A request or a response as it was on the wire, its secrets replaced by `(kind~fingerprint)`. */
 export interface Message {
   readonly headers: readonly (readonly [name: string, value: string])[]
   readonly body?: { readonly type: string; readonly text: string; readonly cut: boolean }
@@ -74,7 +74,7 @@ export interface Exchange {
   /** Path and query. */
   readonly url: string
   readonly status: number
-  /** The client went away, or was cut off, before the answer was out. */
+  /** The client went away, or was cut off, before the response was out. */
   readonly broken: boolean
   readonly request: Message
   readonly answer: Message
@@ -102,7 +102,7 @@ export interface TokenNode extends TokenSight {
   readonly children: readonly TokenNode[]
 }
 
-/** Everything one client did with one approval: discovery, registration, authorization, tokens, calls, revocation. */
+/** Everything one client did with one grant: discovery, registration, authorization, tokens, calls, revocation. */
 export interface Flow {
   readonly id: string
   readonly startedAt: Seconds
@@ -110,7 +110,7 @@ export interface Flow {
   readonly client?: { readonly id: string; readonly name?: string }
   /** The user name of whoever signed in. */
   readonly person?: string
-  /** How many of its exchanges were refused. */
+  /** How many of its exchanges were rejected. */
   readonly refused: number
   readonly exchanges: readonly Exchange[]
   /** Exchanges beyond what is kept of one flow. */

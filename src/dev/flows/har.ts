@@ -4,7 +4,7 @@ import type { Exchange, Flow, Message } from './flow.ts'
 
 /**
  * A flow as an HTTP Archive 1.2, for the tools that read those. Secrets stay marked; what is not known is -1, as the
- * format has it. Rules and refusals are in members of their own, which start with an underscore.
+ * format has it. Rules and rejections are in members of their own, which start with an underscore.
  * @param origin Scheme, host and port the requests went to.
  */
 export function formatHar(flow: Flow, origin: string): object {

@@ -14,7 +14,7 @@ export function requestHeaders(raw: readonly string[]): Message['headers'] {
   return pairs
 }
 
-/** The headers of an answer, secrets marked. */
+/** The headers of a response, secrets marked. */
 export function answerHeaders(headers: Readonly<Record<string, unknown>>): Message['headers'] {
   return Object.entries(headers).flatMap(([name, value]) =>
     [value].flat().map((each): [string, string] => [name, redactHeader(name, String(each))]),
@@ -57,7 +57,7 @@ export function requestText({ method, url, request }: Exchange): string {
   return textOf(`${method} ${apart(url)}`, request)
 }
 
-/** The answer likewise. */
+/** The response likewise. */
 export function answerText({ broken, status, answer }: Exchange): string {
   return broken ? 'no answer reached the client' : textOf(String(status), answer)
 }

@@ -163,7 +163,7 @@ function recordedStore(store: Store, current: AsyncLocalStorage<Recording>): Sto
         keep()
         return result
       } catch (error) {
-        // A refusal that is recorded was committed with its writes; a store that fails has written nothing.
+        // A rejection that is recorded was committed with its writes; a store that fails has written nothing.
         if (error instanceof Error && error.name !== 'OAuthError') attempt.writes.length = 0
         keep()
         throw error

@@ -40,7 +40,7 @@ function readHandle(keys: HandleKeys, token: string): SeenToken | undefined {
   }
 }
 
-/** Read, not verified: who sent it learns from the answer whether it was any good. */
+/** Read, not verified: who sent it learns from the response whether it was any good. */
 function readJwt(token: string): SeenToken | undefined {
   const [header, claims] = token.split('.', 2).map(readPart)
   if (header === undefined || claims === undefined) return undefined

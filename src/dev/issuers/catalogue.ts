@@ -5,7 +5,7 @@ import { idTokens } from './id-tokens.ts'
 import type { Profile } from './profile.ts'
 import { tokenResponses } from './token-responses.ts'
 
-/** The issuer that does not lie: who fails here fails for another reason, and being refused elsewhere proves nothing. */
+/** The issuer that does not lie: who fails here fails for another reason, and being rejected elsewhere proves nothing. */
 const reference: Profile = {
   id: 'reference',
   title: 'no lie: every client has to get through',

@@ -69,7 +69,7 @@ export const asksForTokens: Criterion = {
     place === 'token' || (method === 'POST' && path.endsWith('/token')),
 }
 
-/** For an answer with no token in it. */
+/** For a response with no token in it. */
 export const callsAnyway: Criterion = {
   text: 'it calls UserInfo or the API all the same, or refreshes',
   isMet: (_lie, later) => isCall(later) || isRefresh(later),
@@ -89,7 +89,7 @@ export const usesTheExpired: Criterion = {
   moment: ({ gave }, { at }) => at >= (gave.expiresAt ?? at),
 }
 
-/** For a scope that is silently missing: it matters when a call is refused for it. */
+/** For a scope that is silently missing: it matters when a call is rejected for it. */
 export const repeatsTheRejected: Criterion = {
   text: 'it makes the same call with the same token again after it was refused (403)',
   isMet: (_lie, later, before) =>

@@ -58,7 +58,7 @@ export class Issuers {
     return (await opening).app
   }
 
-  /** Forgets what was seen; clients and people stay. */
+  /** Forgets what was seen; clients and users stay. */
   forget(): void {
     for (const conduct of this.#conducts.values()) conduct.clear()
   }

@@ -19,7 +19,7 @@ export type Lie = (answer: Answer) => string | undefined | Promise<string | unde
 
 /** The members of a JSON object, or the claims of a token. */
 export type Members = Readonly<Record<string, unknown>>
-/** The members of an answer with one of them changed; undefined where there is nothing to lie about. */
+/** The members of a response with one of them changed; undefined where there is nothing to lie about. */
 export type Change = (members: Members, answer: Answer) => Members | undefined | Promise<Members | undefined>
 
 /** Lies about members of successful JSON answers at one place. */

@@ -13,7 +13,7 @@ export interface OpenIssuer {
 }
 
 /**
- * Starts the real server once more, at this issuer, with an empty store in memory, the people and keys of the outer one,
+ * Starts the real server once more, at this issuer, with an empty store in memory, the users and keys of the outer one,
  * and a liar at the door.
  */
 export async function openIssuer(

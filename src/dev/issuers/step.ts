@@ -18,7 +18,7 @@ export type Place =
 /** One request to a misbehaving issuer and what its answer gave. Secrets in it stay in memory: no report shows them. */
 export interface Step {
   readonly at: Seconds
-  /** `callback` is the answer that sends a browser back to the client, RFC 6749 §4.1.2. */
+  /** `callback` is the response that sends a browser back to the client, RFC 6749 §4.1.2. */
   readonly place: Place
   readonly method: string
   readonly path: string
@@ -38,7 +38,7 @@ export interface Sent {
   readonly challengeMethod?: string
 }
 
-/** What the answer gave to the client. */
+/** What the response gave to the client. */
 export interface Gave {
   readonly codes: readonly string[]
   readonly accessToken?: string
@@ -46,7 +46,7 @@ export interface Gave {
   readonly expiresAt?: Seconds
 }
 
-/** What a request and its answer were; `body` is the answer before anything in it was changed. */
+/** What a request and its answer were; `body` is the response before anything in it was changed. */
 export function stepOf(
   request: FastifyRequest,
   reply: FastifyReply,

@@ -13,7 +13,7 @@ import { withClaims } from './sign.ts'
 
 const page = '<!doctype html><title>Sign in to the network</title><p>Please sign in to continue.'
 
-/** Lies in the answer to a code. */
+/** Lies in the response to a code. */
 const exchanges: readonly Profile[] = [
   {
     id: 'token-type-odd',
@@ -82,7 +82,7 @@ const exchanges: readonly Profile[] = [
   },
 ]
 
-/** Lies in the answer to a refresh token. */
+/** Lies in the response to a refresh token. */
 const refreshes: readonly Profile[] = [
   {
     id: 'refresh-empty',

@@ -76,7 +76,7 @@ interface Answer {
   readonly answer: string
 }
 
-/** A connection that breaks is what a client has to live with: it is shown, as an answer without a status. */
+/** A connection that breaks is what a client has to live with: it is shown, as a response without a status. */
 function broken(error: unknown): Answer {
   return { status: 0, raw: [], answer: error instanceof Error ? error.message : String(error) }
 }
@@ -99,7 +99,7 @@ function quoted(text: string): string {
   return `'${text.replaceAll("'", `'\\''`)}'`
 }
 
-/** The JSON object of an answer; undefined when it is none. */
+/** The JSON object of a response; undefined when it is none. */
 export function objectOf(call: Call): Readonly<Record<string, unknown>> | undefined {
   try {
     const value: unknown = JSON.parse(call.answer)

@@ -182,7 +182,7 @@ export async function identify(run: Run, place: Place): Promise<Outcome> {
   }
 }
 
-/** Claims of the person, OpenID Connect Core §5.3. */
+/** Claims of the user, OpenID Connect Core §5.3. */
 export async function userInfo(run: Run, place: Place): Promise<Outcome> {
   const call = await ask(run, place, withToken(run, endpoint(run, 'userinfo_endpoint')))
   const claims = objectOf(call)

@@ -9,7 +9,7 @@ export interface Expected {
   readonly clientId: string
   /** Absent after a refresh, which need not repeat it. */
   readonly nonce?: string
-  /** The person of the ID Token before this one. */
+  /** The user of the ID Token before this one. */
   readonly sub?: string
   readonly accessToken: string
   readonly now: Seconds

@@ -12,7 +12,7 @@ import type { TokenAnswer } from '../token.ts'
 /**
  * Turns a committed grant into the tokens of one answer, RFC 6749 §5.1, with an ID Token where the request was one of
  * OpenID Connect, OpenID Connect Core §3.1.3.2 and OpenID Connect Core §3.1.3.3. It runs after the commit and stores
- * nothing: handles are derived from the grant, and an answer that is lost costs a retry.
+ * nothing: handles are derived from the grant, and a response that is lost costs a retry.
  */
 export function tokenIssuer(deps: Pick<AppDeps, 'config' | 'service' | 'store' | 'keys'>) {
   const { config, service, keys } = deps

@@ -6,7 +6,7 @@ export type KeyQueue = <T>(key: string, work: () => Promise<T>) => Promise<T>
 /**
  * A queue for the decisions of this process: those about one key would wait for each other in the database, each with
  * a connection in its hands, until nobody else has one. Here they wait without.
- * @param mostMilliseconds Work whose turn comes later than this is refused with StoreUnavailable instead of run.
+ * @param mostMilliseconds Work whose turn comes later than this is rejected with StoreUnavailable instead of run.
  */
 export function createKeyQueue(mostMilliseconds: number): KeyQueue {
   const last = new Map<string, Promise<unknown>>()

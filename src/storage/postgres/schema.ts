@@ -42,7 +42,7 @@ export const accounts = pgTable(
     createdAt: integer('created_at').notNull(),
     updatedAt: integer('updated_at').notNull(),
   },
-  // Empty where people are real: a start asks it whether they all are.
+  // Empty where users are real: a start asks it whether they all are.
   (table) => [index('accounts_seeded').on(table.username).where(sql`seeded`)],
 )
 
@@ -139,9 +139,9 @@ export const consents = pgTable(
 )
 
 /**
- * The hot table: one row an approval, absent members NULL, and nothing kept that other rows or members tell, for there
- * may be millions. Client and person by their numbers, which are never given again; 0 for one that is gone already.
- * Beside its key one index, by which a person's own page finds them: no redemption, rotation or revocation touches it.
+ * The hot table: one row a grant, absent members NULL, and nothing kept that other rows or members tell, for there
+ * may be millions. Client and user by their numbers, which are never given again; 0 for one that is gone already.
+ * Beside its key one index, by which an account page finds them: no redemption, rotation or revocation touches it.
  */
 export const grants = pgTable(
   'grants',
@@ -156,7 +156,7 @@ export const grants = pgTable(
     redirectUriSent: bool('redirect_uri_sent').notNull(),
     /** Until the redemption; its first bytes after. */
     codeChallenge: bytes('code_challenge'),
-    /** Until the redemption. Bytes, because a client may send what PostgreSQL refuses in text (U+0000). */
+    /** Until the redemption. Bytes, because a client may send what PostgreSQL rejects in text (U+0000). */
     nonce: bytes('nonce'),
     authenticatedAt: integer('authenticated_at').notNull(),
     methods: text('methods').notNull(),
@@ -220,7 +220,7 @@ export const rejections = pgTable('refusals', {
   facts: text('facts').notNull(),
 })
 
-/** Append-only, numbered in the order of writing: operators read all of it, a person what it tells of them. */
+/** Append-only, numbered in the order of writing: operators read all of it, a user what it tells of them. */
 export const auditEvents = pgTable(
   'audit_events',
   {

@@ -65,7 +65,7 @@ export function prepareLoads(db: NodePgDatabase, purpose: 'find' | 'transact') {
   return {
     client: ready('client', clients, db.select().from(clients).where(is(clients.id))),
     user: ready('user', accounts, db.select().from(accounts).where(is(accounts.id))),
-    // A user name goes before an equal e-mail address of somebody else.
+    // A user name goes before an equal email address of somebody else.
     userByLogin: ready('login', accounts, byLogin.orderBy(desc(is(accounts.username))).limit(1)),
     session: ready('session', sessions, db.select().from(sessions).where(is(sessions.id))),
     passkey: ready('passkey', passkeys, db.select().from(passkeys).where(is(passkeys.id))),
@@ -101,7 +101,7 @@ function revokedToken(): SQL<string | null> {
     where ${revokedAccessTokens.grantId} = ${grants.id} and ${revokedAccessTokens.tokenId} = ${value('tokenId')})`
 }
 
-/** Grants with the ids of their client and their person; without them they are not found. */
+/** Grants with the ids of their client and their user; without them they are not found. */
 function selectGrants<F extends Record<string, SQL>>(db: NodePgDatabase, more: F = {} as F) {
   const { clientSeq, userSeq, ...grantColumns } = getTableColumns(grants)
   return db
@@ -119,7 +119,7 @@ function selectGrants<F extends Record<string, SQL>>(db: NodePgDatabase, more: F
 
 /** The lists, prepared on this connection. */
 export function prepareLists(db: NodePgDatabase) {
-  // By person as a statement of its own: only so can it use their index.
+  // By user as a statement of its own: only so can it use their index.
   const audit = (ofUser: SQL) =>
     db
       .select()
@@ -346,7 +346,7 @@ export function prepareWrites(db: NodePgDatabase): Readonly<Record<WriteStatemen
 }
 
 /**
- * Two statements: with the numbers of the client and the person among its values as subqueries, the insert would not be
+ * Two statements: with the numbers of the client and the user among its values as subqueries, the insert would not be
  * of one row alone, which is what a table that is distributed takes.
  * @param basis What has to be there. The first statement locks those rows until the commit: what ends them waits, and
  * then finds the grant; or it was first, and its commit is waited for here, and finds nothing to lock.
@@ -461,7 +461,7 @@ export function prepareSweep(db: NodePgDatabase) {
   }
 }
 
-/** The number of a client or a person, by which grants name it. */
+/** The number of a client or a user, by which grants name it. */
 function seqOf(table: typeof clients | typeof accounts, name: string): SQL {
   return sql`(select ${table.seq} from ${table} where ${table.id} = ${value(name)})`
 }

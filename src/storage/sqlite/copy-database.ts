@@ -3,7 +3,7 @@ import Database from 'better-sqlite3'
 import { assertNotNewer } from '../migrations.ts'
 import { appliedMigrations } from './open-database.ts'
 
-/** What a copy has in it, as a person would count. */
+/** What a copy has in it, as a user would count. */
 export interface CopyContents {
   readonly bytes: number
   readonly people: number

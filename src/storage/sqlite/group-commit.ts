@@ -32,7 +32,7 @@ interface Fault {
 
 /** A batch never holds the write lock for longer than this many jobs. */
 const batchSize = 256
-/** How long a job waits for another process that writes; requests that only read go on meanwhile. */
+/** How long a job waits for another process that writes; requests that only read go on in the meantime. */
 const patienceMilliseconds = 500
 const retryMilliseconds = 5
 
@@ -40,7 +40,7 @@ const retryMilliseconds = 5
  * Lets the jobs of one event-loop turn share one transaction, and so one flush to disk. A promise settles after the
  * commit. When a job faults, the batch is rolled back and each of its jobs runs again alone, so that the fault is
  * only its own; when the database itself cannot answer, all are told so at once. A checkpoint has a turn of its own:
- * those who are answered by a commit do not wait for it, and those who come meanwhile share the next commit.
+ * those who are answered by a commit do not wait for it, and those who come in the meantime share the next commit.
  */
 export class GroupCommit {
   readonly #transactions: Transactions
@@ -124,7 +124,7 @@ export class GroupCommit {
     }
     this.#isLocked = true
     this.#jobs.unshift(...jobs)
-    // Not since they were submitted: a process that stood still for a while has not asked for the lock meanwhile.
+    // Not since they were submitted: a process that stood still for a while has not asked for the lock in the meantime.
     const now = performance.now()
     for (const job of this.#jobs) job.lockedSince = Math.min(job.lockedSince, now)
     const patient = this.#jobs.findIndex(({ lockedSince }) => now - lockedSince < patienceMilliseconds)

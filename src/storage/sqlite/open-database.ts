@@ -15,7 +15,7 @@ const openMilliseconds = 5000
 
 /**
  * An open, migrated database file with every setting the store relies on.
- * @throws {Error} with one line for the operator; a file that is refused is left as it is.
+ * @throws {Error} with one line for the operator; a file that is rejected is left as it is.
  */
 export async function openDatabase(file: string): Promise<Database.Database> {
   const deadline = performance.now() + openMilliseconds

@@ -45,7 +45,7 @@ function prepare(fresh: string, model: string): void {
   if (process.getuid?.() === 0) chownSync(fresh, uid, gid)
 }
 
-/** Linked, not renamed: a server that made one meanwhile keeps it. */
+/** Linked, not renamed: a server that made one in the meantime keeps it. */
 function placeFirst(fresh: string, file: string): void {
   const stray = ['-wal', '-journal'].map((suffix) => file + suffix).find((path) => existsSync(path))
   if (stray !== undefined) throw new Error(`${stray} is the journal of a database that is gone; move it away`)

@@ -68,7 +68,7 @@ export function prepareReads(db: Connected) {
       .where(eq(userId, value('userId')))
       .orderBy(...order.map((column) => asc(column)))
       .prepare()
-  // By person as a statement of its own: only so can it use their index.
+  // By user as a statement of its own: only so can it use their index.
   const audit = (ofUser: SQL) =>
     db
       .select()
@@ -97,7 +97,7 @@ export function prepareReads(db: Connected) {
       .where(sql`seeded`)
       .orderBy(asc(accounts.username))
       .prepare(),
-    // A user name goes before an equal e-mail address of somebody else.
+    // A user name goes before an equal email address of somebody else.
     userByLogin: db
       .select()
       .from(accounts)
@@ -393,7 +393,7 @@ export function prepareSweep(db: BetterSQLite3Database) {
   }
 }
 
-/** The number of a client or a person, by which grants name it. */
+/** The number of a client or a user, by which grants name it. */
 function seqOf(table: typeof clients | typeof accounts, name: string): SQL {
   return sql`(select ${table.seq} from ${table} where ${table.id} = ${value(name)})`
 }

@@ -33,7 +33,7 @@ const issuer: Exercise<unknown> = async (t, subject, value) => {
   t.equal((await approveAt(subject, subject.client))['iss'], value)
 }
 
-/** The answer to a signed-in person's approval, in a browser. */
+/** The response to a signed-in user's approval, in a browser. */
 async function answered(subject: Subject, mode: string): Promise<Landing> {
   return subject.agent.open(
     requestUrl(subject, subject.firstParty, { response_mode: mode, state: 'a-state' }),
@@ -240,7 +240,7 @@ const notSupported =
     }
   }
 
-/** A link for people, as the operator has it. */
+/** A link for users, as the operator has it. */
 const link =
   (name: 'documentation' | 'policy' | 'terms'): Exercise<unknown> =>
   async (t, { server }, value) => {

@@ -18,7 +18,7 @@ export interface Described extends Operation {
 /** A served OpenAPI description that holds answers against what it says. */
 export interface Description {
   readonly operations: ReadonlyMap<string, Described>
-  /** Calls an operation; an answer the description does not have fails. */
+  /** Calls an operation; a response the description does not have fails. */
   call(t: Test, operationId: string, init?: Call): Promise<Response>
   /** The statuses each operation was seen to answer with. */
   readonly seen: ReadonlyMap<string, ReadonlySet<number>>

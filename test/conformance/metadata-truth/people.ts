@@ -73,7 +73,7 @@ const aboutToken =
     t.strictSame(Object.keys(atUserInfo), ['sub'], 'UserInfo is about the person alone')
   }
 
-/** A claim about the person: UserInfo and the ID Token have it when it is asked for, and no other. */
+/** A claim about the user: UserInfo and the ID Token have it when it is asked for, and no other. */
 const aboutPerson: Exercise = async (t, subject, claim) => {
   const user = await subject.server.deps.store.find('userByLogin', alice.username)
   const value = user?.claims[claim]
@@ -133,7 +133,7 @@ async function claimsParameter(t: Test, subject: Subject): Promise<void> {
   t.equal(errorOf(malformed)['error'], 'invalid_request')
 }
 
-/** The answer to a client that insists on a way of signing in, OpenID Connect Core §5.5.1.1. */
+/** The response to a client that insists on a way of signing in, OpenID Connect Core §5.5.1.1. */
 const essentially = (subject: Subject, value: string) =>
   approveAt(subject, subject.client, {
     claims: JSON.stringify({ id_token: { acr: { essential: true, values: [value] } } }),

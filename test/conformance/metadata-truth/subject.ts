@@ -74,18 +74,18 @@ export function requestUrl(known: Known, client: TestClient, fields: Fields = {}
   return addressOf(known, 'authorization_endpoint') + search
 }
 
-/** The answer of the authorization endpoint itself. */
+/** The response of the authorization endpoint itself. */
 export function askAt(known: Known, client: TestClient, fields: Fields = {}, agent = known.agent) {
   return agent.send(requestUrl(known, client, fields))
 }
 
-/** The parameters a refusal has for the client; empty when the person goes on to a page. */
+/** The parameters a rejection has for the client; empty when the user goes on to a page. */
 export function errorOf(response: Response): Record<string, string> {
   const location = response.headers.get('location') ?? ''
   return location.startsWith(redirectUri) ? Object.fromEntries(new URL(location).searchParams) : {}
 }
 
-/** The parameters of the answer after sign-in and consent. */
+/** The parameters of the response after sign-in and consent. */
 export async function approveAt(known: Known, client: TestClient, fields: Fields = {}): Promise<Json> {
   const landing = await known.agent.open(requestUrl(known, client, fields))
   return Object.fromEntries((await signInAndApprove(known.agent, landing)).searchParams)

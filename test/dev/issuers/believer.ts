@@ -163,7 +163,7 @@ async function lookAtIdToken(
   note(place, { verifies, alg, typ, ...claims, lives, aud: to, isHashRight: hash === right })
 }
 
-/** UserInfo and the API, each a second time when it was refused. */
+/** UserInfo and the API, each a second time when it was rejected. */
 async function call(issuer: string, { members }: Answer): Promise<Members> {
   const headers = { authorization: `Bearer ${members['access_token']}` }
   const get = async (path: string) => {

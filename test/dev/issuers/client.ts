@@ -1,6 +1,6 @@
 import type { Person } from '../../helpers/person.ts'
 
-/** What a client is given: an issuer, a person with a browser, and the time as the server knows it. */
+/** What a client is given: an issuer, a user with a browser, and the time as the server knows it. */
 export interface Surroundings {
   readonly issuer: string
   readonly person: Person

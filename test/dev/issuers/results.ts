@@ -53,7 +53,7 @@ export function issuerOf(server: TestServer, id: string): string {
   return `${server.issuer}/_dev/issuers/${id}`
 }
 
-/** What a client of this profile is given, but the person. */
+/** What a client of this profile is given, but the user. */
 export function surroundingsOf(
   server: TestServer,
   { id, fooledWhen }: Profile,

@@ -11,7 +11,7 @@ import {
 import type { UserAgent } from '../../helpers/user-agent.ts'
 import { confirmOrAbort } from './put-off.ts'
 
-/** What is known of one approval from the answers that arrived, and only from them. */
+/** What is known of one grant from the responses that arrived, and only from them. */
 export interface Approval {
   readonly client: TestClient
   readonly code: string
@@ -47,7 +47,7 @@ export interface Ledger {
   readonly faults: string[]
   /** Answers by what was asked for. */
   readonly acknowledged: Record<string, number>
-  /** Requests without an answer. */
+  /** Requests without a response. */
   lost: number
   /** Requests that were told to come back, 503. Whether anything came of them is as unknown. */
   unavailable: number
@@ -133,7 +133,7 @@ async function useOpenCode(server: Issuer, { client, code, codeSent }: Approval)
   const { access_token: access = '' } = (await first.json()) as Partial<Tokens>
   const after = await confirmOrAbort(() => callApi(server, '/api/oauth/userinfo', access))
   const statuses = [first.status, second.status, after.status].join()
-  // Whoever lost the answer, or was put off, does not know whether it was redeemed.
+  // Whoever lost the response, or was put off, does not know whether it was redeemed.
   const isFine = statuses === '200,400,401' || ((codeSent || times > 1) && statuses === '400,400,401')
   return isFine ? [] : [`an open code, used twice, is answered ${statuses}`]
 }
@@ -147,7 +147,7 @@ async function useOldToken(server: Issuer, approval: Approval): Promise<readonly
     approval.used.push(current)
     approval.refresh = ((await next.json()) as Partial<Tokens>).refresh_token
   }
-  // The one just rotated may be sent again: the answer could have been lost. Nothing older may.
+  // The one just rotated may be sent again: the response could have been lost. Nothing older may.
   const [oldest] = used.slice(0, -1)
   const again = await confirmOrAbort(() =>
     oldest === undefined ? exchange(server, client, code) : refresh(server, client, oldest),

@@ -14,7 +14,7 @@ import { UserAgent } from '../../helpers/user-agent.ts'
 import { type Approval, createLedger, type Ledger, revoke } from './ledger.ts'
 import { putOff } from './put-off.ts'
 
-/** Clients and people at work, on a connection each, who write down what they were told. */
+/** Clients and users at work, on a connection each, who write down what they were told. */
 export interface Load {
   readonly ledger: Ledger
   begin(): void
@@ -98,7 +98,7 @@ export function createLoad(
   }
 }
 
-/** The answer, unless it is that there is none for now. */
+/** The response, unless it is that there is none for now. */
 async function answer(asked: Promise<Response>): Promise<Response> {
   const response = await asked
   if (response.status !== 503) return response
@@ -181,7 +181,7 @@ function createActions(
     else approval.ended = true
   }
 
-  /** Also after an answer was lost: the same refresh token is answered again. */
+  /** Also after a response was lost: the same refresh token is answered again. */
   async function rotate(worker: Worker): Promise<void> {
     const approval = one(worker, isLive)
     if (approval?.refresh === undefined) return
@@ -209,7 +209,7 @@ function createActions(
     await ending(approval, revoke(server, approval, approval.refresh), 200, 'revocation')
   }
 
-  /** What ends an approval once it is answered as it should be. */
+  /** What ends a grant once it is answered as it should be. */
   async function ending(
     approval: Approval,
     asked: Promise<Response>,
