@@ -48,7 +48,7 @@ Examples:
   lychgate dev --people people.yaml
   lychgate dev --time +31d                           what a client sees in a month
   lychgate dev --auto-sign-in alice --auto-consent   no page is ever shown
-  lychgate dev report                                who believed an issuer that lies?
+  lychgate dev report                                which clients believed a misbehaving issuer
   curl -s localhost:9400/_dev/clock -H 'content-type: application/json' -d '{"advance":"1h"}'
 
 The routes below /_dev move the time, issue tokens, lose replies and more: docs/development.md.

@@ -37,7 +37,7 @@ export function addAuditCommand(program: Command): void {
     .option('--user <name>', 'about this person: user name, e-mail address or sub')
     .option('--client <client_id>', 'about this client')
     .addOption(new Option('--event <name>', 'only this event').choices(auditEventNames))
-    .option('--limit <number>', 'the newest so many', parseLimit, 100)
+    .option('--limit <number>', 'at most this many, newest first', parseLimit, 100)
     .option('--follow', 'go on with what happens, until it is interrupted')
     .option('--json', 'print JSON; with --follow an event a line')
     .addHelpText('after', help)

@@ -24,6 +24,6 @@ export async function linkForFirstUser(
 export function sayWhereToBegin(url: string, seconds: number): void {
   const hours = Math.max(1, Math.round(seconds / 3600))
   process.stderr.write(
-    `lychgate: nobody is here yet; open this to be the first, within ${hours} h and before anybody else is added:\n${url}\n`,
+    `lychgate: No users yet. Open this link within ${hours} hours to create the first one:\n${url}\n`,
   )
 }

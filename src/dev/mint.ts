@@ -101,7 +101,7 @@ async function requireUser({ store }: Pick<AppDeps, 'store'>, login: string): Pr
   const named = canonical === undefined ? undefined : await store.find('userByLogin', canonical)
   const user = named ?? (await store.find('user', login))
   if (user !== undefined) return user
-  throw new OAuthError('invalid_request', 'user is nobody here', {
+  throw new OAuthError('invalid_request', 'unknown user', {
     rule: 'lychgate-dev-token',
     received: login,
   })

@@ -1,5 +1,5 @@
 /**
- * The lid off: what only `lychgate dev` has. It is loaded by no production server. Everything that answers JSON lives
+ * What only `lychgate dev` has. No production server loads it. Everything that answers JSON lives
  * below /_dev in one scope that takes JSON only and answers this computer only; each part registers itself there.
  */
 import type { FastifyPluginAsync } from 'fastify'

@@ -256,7 +256,7 @@ function mayHave(name: string, client: Client, policy: AuthorizationPolicy): boo
 function prompt(text: string | undefined): readonly string[] {
   const values = text?.split(' ').filter(Boolean) ?? []
   if (values.includes('none') && values.length > 1) {
-    throw new OAuthError('invalid_request', 'prompt none stands alone', {
+    throw new OAuthError('invalid_request', 'prompt=none must not be combined with other values', {
       rule: 'oidc-core-3.1.2.1-prompt-none-exclusive',
     })
   }

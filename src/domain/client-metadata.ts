@@ -220,7 +220,7 @@ function loopbackOnly(
   const foreign = uris.findIndex((uri) => !isLoopbackRedirect(uri, policy.loopbackHosts))
   const doubled = uris.findIndex(hasResponseParameter)
   if (doubled >= 0) {
-    throw new OAuthError(code, `${member}[${doubled}] has a query parameter that the answer uses`, {
+    throw new OAuthError(code, `${member}[${doubled}] contains a reserved authorization response parameter`, {
       rule: 'rfc6749-3.1-no-duplicate-response-params',
       received: uris[doubled],
     })

@@ -10,8 +10,8 @@ import type { AuthorizationRequest, Grant, Scope, Seconds, Session } from './mod
  *     state      meaning                          redeem          refresh(current)  refresh(older)      revoke
  *     approved   a code is out, seq 0             → active        –                 –                   → revoked
  *     active     seq n > 0, token n is current    → revoked (1)   → active, n + 1   → revoked (2)       → revoked
- *     revoked    nothing of it lives              rejected         rejected           rejected             rejected
- *     expired    time ended it                    rejected (3)     rejected           rejected             → revoked
+ *     revoked    everything issued is invalid     rejected         rejected           rejected             rejected
+ *     expired    past its expiry                  rejected (3)     rejected           rejected             → revoked
  *
  * (1) a second use of a code, RFC 6749 §4.1.2. (2) reuse of a rotated token, RFC 9700 §4.14.2, unless it is the
  * one just rotated, asked for again in time, while its successor is unused: then the same successor is given again.

@@ -229,7 +229,7 @@ function requireRedirectUris(
     if (doubled >= 0) {
       throw new OAuthError(
         'invalid_redirect_uri',
-        `${flag} ${doubled + 1} has a query parameter that the answer uses`,
+        `${flag} ${doubled + 1} contains a reserved authorization response parameter`,
         { rule: 'rfc6749-3.1-no-duplicate-response-params' },
       )
     }

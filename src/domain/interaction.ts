@@ -71,7 +71,7 @@ export function signInStep(
   return contextStep(request, session, authenticatedHere, availableAcrs)
 }
 
-/** Whether the session is nothing to go on with: the user has to prove who they are again, OpenID Connect Core §3.1.2.1. */
+/** Whether the user must re-authenticate, OpenID Connect Core §3.1.2.1. */
 export function mustAuthenticate(request: SignInRequest, session: Session, now: Seconds): boolean {
   if (request.prompt.includes('login')) return true
   const maxAge = request.maxAgeSeconds

@@ -45,7 +45,7 @@ export function requireLink(link: OneTimeLink | undefined, now: Seconds): OneTim
 
 /** The rejection of a link that opens nothing. */
 export function unusableLink(): OAuthError {
-  return new OAuthError('invalid_request', 'the link was used, has expired or never was', {
+  return new OAuthError('invalid_request', 'the link is invalid or has expired', {
     rule: 'lychgate-link-open',
     status: 404,
     page: { title: { key: 'error.link' }, advice: { key: 'error.link.advice' } },

@@ -52,7 +52,7 @@ export interface Browser {
 /** Decorates `app.browser`. On https the cookies carry the `__Host-` prefix. */
 export const browser = fp<AppDeps>(
   async (app, { config, service, store, random, keys }) => {
-    // Read where they are asked for: most requests are no browser's.
+    // Cookies are parsed lazily: most requests do not come from a browser.
     await app.register(cookie, { hook: false })
     const cookiesOf = (request: FastifyRequest) => {
       request.cookies ??= app.parseCookie(request.headers.cookie ?? '')

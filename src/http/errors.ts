@@ -119,7 +119,7 @@ export function notFound(app: FastifyInstance, request: FastifyRequest): OAuthEr
   })
 }
 
-/** The commonest mistake of all is JSON where a form belongs: say what does. */
+/** Clients often send JSON to a form endpoint; names the accepted content types. */
 function acceptedHere({ server }: FastifyRequest): string {
   const types = ['application/x-www-form-urlencoded', 'application/json']
   const accepted = types.filter((type) => server.hasContentTypeParser(type))

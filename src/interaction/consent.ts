@@ -181,7 +181,9 @@ function remember(
 }
 
 function denied(): OAuthError {
-  return new OAuthError('access_denied', 'the person refused', { rule: 'rfc6749-4.1.2.1-access-denied' })
+  return new OAuthError('access_denied', 'the user denied the request', {
+    rule: 'rfc6749-4.1.2.1-access-denied',
+  })
 }
 
 function describeClient(

@@ -46,7 +46,7 @@ export const userInfo: FastifyPluginAsyncTypebox<Pick<AppDeps, 'config' | 'servi
     if (access === undefined) throw new Error('requireScope has not run on this route')
     const user = await store.find('user', access.sub)
     if (user === undefined) {
-      throw bearerError('invalid_token', 'the person of this token is gone', service.resourceMetadataUrl, {
+      throw bearerError('invalid_token', 'the user no longer exists', service.resourceMetadataUrl, {
         rule: 'oidc-core-5.3.3-error',
       })
     }

@@ -25,7 +25,7 @@ export const logout: FastifyPluginAsync<AppDeps> = async (app, { config, service
     assertNoneRepeated(parameters)
     if (request.method === 'POST' && !app.browser.hasSessionCookie(request)) {
       const again = `${action}?${formatParameters(parameters)}`
-      // Browsers withhold our cookies from a POST of another site; a GET of ours brings them.
+      // SameSite=Lax cookies are not sent on a cross-site POST, so redirect to the same request as GET.
       if (again.length < longestUrl) return reply.redirect(again, 303)
     }
     const wanted = await logoutRequest(parameters)

@@ -53,7 +53,7 @@ export const authorize: FastifyPluginAsync<AppDeps> = async (
       const parsed = parseAuthorizationRequest(parameters, client, redirect, service, hintedSub)
       if (request.method === 'POST' && !app.browser.hasSessionCookie(request)) {
         const again = `${service.prefix}/oauth/authorize?${formatParameters(parameters)}`
-        // Browsers withhold our cookies from a POST of another site; a GET of ours brings them.
+        // SameSite=Lax cookies are not sent on a cross-site POST, so redirect to the same request as GET.
         if (again.length < longestUrl) return reply.redirect(again, 303)
       }
       return await begin(request, reply, client, parsed, redirect)

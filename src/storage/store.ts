@@ -82,7 +82,7 @@ export interface AuditFilter {
   readonly name?: AuditEventName | undefined
   readonly userId?: string | undefined
   readonly clientId?: string | undefined
-  /** The newest so many. */
+  /** At most this many, newest first. */
   readonly limit: number
 }
 
@@ -115,7 +115,7 @@ export interface StoreActivity {
   /** As the sweep counted them when it last came by all; absent until it has. */
   readonly activeGrants?: number
   readonly refusalsKept: number
-  /** To PostgreSQL: all, those nobody uses, and the requests that wait for one. */
+  /** PostgreSQL pool: total, idle and waiting. */
   readonly connections?: { readonly total: number; readonly idle: number; readonly waiting: number }
 }
 

@@ -13,7 +13,7 @@ t.test('what no client may be is refused in one line that names it, and nothing 
   const refused: [string[], RegExp][] = [
     [['--name', ' ', '--redirect-uri', callback], /^name must have 1 to 200 characters/],
     [['--name', 'App'], /^redirect-uri is missing/],
-    [to(`${callback}?state=1`), /^redirect-uri 1 has a query parameter that the answer uses/],
+    [to(`${callback}?state=1`), /^redirect-uri 1 contains a reserved authorization response parameter/],
     [[...web, '--post-logout-redirect-uri', 'http://a.example/'], /^post-logout-redirect-uri 1 must be/],
     [
       [...web, '--auth', 'none', '--pkce', 'optional'],

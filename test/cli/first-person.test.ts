@@ -54,7 +54,10 @@ t.test(
     child.kill('SIGTERM')
     const { code, stderr, stdout } = await end
     t.equal(code, 0)
-    t.match(stderr, /^lychgate: nobody is here yet; open this to be the first, within 24 h [^\n]*:\n\S+\n$/)
+    t.match(
+      stderr,
+      /^lychgate: No users yet\. Open this link within 24 hours to create the first one:\n\S+\n$/,
+    )
     t.notOk(`${stdout}${stderr.replace(url, '')}`.includes(url.slice(-30)), 'and nowhere else')
 
     const again = serve()

@@ -64,7 +64,7 @@ t.test('nobody is invited under a name or an address that is no such thing, or i
       [1, 'lychgate: email must be an e-mail address\n'],
       [1, 'lychgate: the user name or e-mail address is taken\n'],
       [1, 'lychgate: the user name or e-mail address is taken\n'],
-      [1, 'lychgate: nobody has this user name, e-mail address or sub\n'],
+      [1, 'lychgate: no user has this user name, email address or sub\n'],
     ],
   )
   t.equal((await store.list('user')).length, 1)

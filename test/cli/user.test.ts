@@ -127,6 +127,6 @@ t.test('nobody unknown can be removed or given a password', async (t) => {
   const data = newFolder(t)
   for (const args of [['remove'], ['passwd']]) {
     const result = await run(['user', ...args, 'nobody', '--data', data], { input: 'long enough' })
-    t.match(result, { code: 1, stderr: 'lychgate: nobody has this user name, e-mail address or sub\n' })
+    t.match(result, { code: 1, stderr: 'lychgate: no user has this user name, email address or sub\n' })
   }
 })

@@ -159,7 +159,7 @@ t.test(
   },
 )
 
-t.test('[oidc-core-3.1.2.1-prompt-none-exclusive] none stands alone', async (t) => {
+t.test('[oidc-core-3.1.2.1-prompt-none-exclusive] prompt=none with another value is rejected', async (t) => {
   for (const prompt of ['none login', 'consent none', 'none foo'])
     assertErrorRedirect(t, server, await authorize(server, client, { prompt }, person), 'invalid_request', {
       message: prompt,

@@ -26,7 +26,7 @@ t.test('a server of defaults has alice and bob, and its own port and store', asy
   t.match(other.issuer, /^http:\/\/localhost:\d+$/)
   t.equal((await fetch(`${other.issuer}/.well-known/openid-configuration`)).status, 200)
   for (const user of ['alice', 'bob']) t.ok((await other.token({ user })).access_token)
-  await t.rejects(server.token({ user: 'alice' }), { message: 'user is nobody here' })
+  await t.rejects(server.token({ user: 'alice' }), { message: 'unknown user' })
 })
 
 t.test('a server that is stopped answers no more, and its port is free', async (t) => {

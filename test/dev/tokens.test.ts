@@ -44,7 +44,7 @@ async function introspect(minted: Minted): Promise<Record<string, unknown>> {
 t.test('tokens are issued for a person, by user name, address or sub', async (t) => {
   const { sub } = await order({ user: 'alice' })
   for (const user of ['Alice', 'alice@example.test', sub]) t.equal((await order({ user })).sub, sub)
-  t.match(await order({ user: 'nobody' }, 400), { error_description: 'user is nobody here' })
+  t.match(await order({ user: 'nobody' }, 400), { error_description: 'unknown user' })
 })
 
 t.test('they are real: they open the API, refresh, introspect and end', async (t) => {

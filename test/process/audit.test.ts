@@ -221,6 +221,6 @@ t.test('lychgate audit prints the newest last, and finds by person, client, even
     last.map(({ at, name, clientId, from }) => ({ at, event: name, id: clientId, from })),
   )
   t.match(printed[2], { sub: subOf('alice'), username: 'alice' })
-  t.match(await lychgate(['audit', '--user', 'nobody']), { code: 1, stderr: /nobody has this user name/ })
+  t.match(await lychgate(['audit', '--user', 'nobody']), { code: 1, stderr: /no user has this user name/ })
   t.match(await lychgate(['audit', '--since', 'yesterday']), { code: 64, stderr: /such as 12h or 1d/ })
 })

@@ -13,7 +13,7 @@ interface DoctorFlags extends ServerFlags {
 const help = `
 Run it with the settings and as the user of the server, while it runs or while it does not. It looks at settings,
 files, database, keys and clocks, then asks the issuer over the network as a client does and compares what arrives
-with what these settings say. Nothing is changed. Below each finding stands the line to change. It ends with 1
+with what these settings say. Nothing is changed. Each finding names the setting to change. It ends with 1
 when there is a problem.
 
 Examples:

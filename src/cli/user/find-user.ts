@@ -26,7 +26,7 @@ export async function findUser(store: Store, text: string): Promise<User> {
 
 /** @throws {CommandFailed} when there is nobody. */
 export function requireUser(user: User | undefined): User {
-  if (user === undefined) throw new CommandFailed('nobody has this user name, e-mail address or sub')
+  if (user === undefined) throw new CommandFailed('no user has this user name, email address or sub')
   return user
 }
 

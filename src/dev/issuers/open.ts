@@ -49,7 +49,7 @@ interface Place extends Pick<DevDeps, 'keys' | 'clock'> {
   readonly prefix: string
 }
 
-/** Stands at the door: watches what comes, and changes what goes out where the profile says so. */
+/** Records requests and alters responses according to the profile. */
 function installFaultHooks(app: FastifyInstance, profile: Profile, conduct: Conduct, place: Place): void {
   const { issuer, prefix, keys, clock } = place
   const altered = new WeakSet<object>()

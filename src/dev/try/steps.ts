@@ -85,7 +85,7 @@ export const trySteps: readonly TryStep[] = [
   },
   {
     id: 'userinfo',
-    title: 'Ask UserInfo',
+    title: 'Call UserInfo',
     explanation:
       'More about the person, by the access token, as far as the granted scope goes. Its sub must be that of the ID Token.',
     clauses: clauses('oidc-core-5.3', 'oidc-core-5.3.2'),
