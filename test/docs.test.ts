@@ -12,7 +12,14 @@ const markdownIn = (folder: string) =>
   readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' })
     .filter((name) => name.endsWith('.md'))
     .map((name) => join(folder, name))
-const pages = ['README.md', 'SECURITY.md', 'CHANGELOG.md', ...markdownIn('docs'), ...markdownIn('examples')]
+const pages = [
+  'README.md',
+  'CONTRIBUTING.md',
+  'SECURITY.md',
+  'CHANGELOG.md',
+  ...markdownIn('docs'),
+  ...markdownIn('examples'),
+]
 
 t.test('every link to a file or a heading arrives', async (t) => {
   const anchors = new Map(pages.map((page) => [page, anchorsOf(read(page))]))
