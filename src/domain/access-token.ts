@@ -2,7 +2,7 @@ import { handleBelongsTo, type OpenedHandle } from './handle.ts'
 import type { Grant, GrantOfToken, Scope, Seconds } from './model.ts'
 import { type Resources, scopeAt } from './resource.ts'
 
-/** What a live token says, RFC 7662 §2.2. */
+/** The facts of a valid token (RFC 7662 §2.2). */
 export interface TokenFacts {
   readonly kind: 'access' | 'refresh'
   readonly grant: Grant
@@ -14,8 +14,7 @@ export interface TokenFacts {
 }
 
 /**
- * The facts of an access token that lives now, RFC 6750 §3.1 and RFC 6750 §5.2; undefined for one that is expired,
- * revoked or foreign.
+ * Returns the facts of a valid access token (RFC 6750 §3.1, §5.2); undefined if it is expired, revoked or foreign.
  */
 export function verifyAccessToken(
   handle: OpenedHandle,
@@ -28,7 +27,7 @@ export function verifyAccessToken(
   return {
     kind: 'access',
     grant,
-    // A token that is not narrowed carries nothing: what it may do is in the row, cut to what its resources understand.
+    // A token that was not narrowed carries no scope: it is in the row, limited to what its resources understand.
     scope: handle.narrowing?.scope ?? scopeAt(grant.scope, grant.resource, resources),
     resource: handle.narrowing?.resource ?? grant.resource,
     issuedAt: handle.issuedAt,
@@ -37,7 +36,7 @@ export function verifyAccessToken(
   }
 }
 
-/** The facts of a refresh token that would be accepted now. A rotated one is not live, whatever the reuse window says. */
+/** Returns the facts of a refresh token that would be accepted now. A rotated one is invalid, also in its reuse window. */
 export function verifyRefreshToken(
   handle: OpenedHandle,
   grant: Grant | undefined,
@@ -55,13 +54,13 @@ export function verifyRefreshToken(
   }
 }
 
-/** Why something of ours works no more: the rule, and what the store knows. */
+/** Why a token or code is no longer valid: the rule, and what the store knows. */
 export interface Inactivity {
   readonly rule: string
   readonly why: string
 }
 
-/** A token or code as far as its end goes: an opened handle, or the claims of a JWT. */
+/** The parts of a token or code that decide its expiry: an opened handle, or the claims of a JWT. */
 export type Ending = Pick<OpenedHandle, 'kind' | 'seq' | 'expiresAt' | 'tokenId'>
 
 const endOfTime = {
@@ -71,8 +70,8 @@ const endOfTime = {
 } as const
 
 /**
- * Why a genuine token or code of ours does nothing now, for the log and `lychgate explain`; undefined when nothing
- * in the store speaks against it.
+ * Explains why a token or code of this server is invalid, for the log and `lychgate explain`; undefined if the store
+ * has nothing against it.
  */
 export function whyInactive(
   token: Ending,

@@ -1,6 +1,6 @@
 /**
- * The network an address belongs to, for counting: /24 of IPv4, /64 of IPv6. One household or one attacker can
- * easily hold all addresses below it.
+ * Returns the network of an address, for counting: /24 of IPv4, /64 of IPv6. One household or attacker can easily
+ * have every address in it.
  */
 export function addressPrefix(address: string): string {
   const bare = withoutPort(address)
@@ -15,13 +15,13 @@ export function addressPrefix(address: string): string {
   return `${groups.join(':')}::/64`
 }
 
-/** Some proxies forward the port too; each connection has another one. */
+/** Some proxies forward the port too, which differs for each connection. */
 function withoutPort(address: string): string {
   const [, version4, version6] = /^(?:([\d.]+):\d+|\[(.*)\](?::\d+)?)$/.exec(address) ?? []
   return version4 ?? version6 ?? address
 }
 
-/** The IPv4 address in an IPv4-mapped one, RFC 4291 §2.5.5.2, written either way. */
+/** Returns the IPv4 address in an IPv4-mapped one (RFC 4291 §2.5.5.2), in either notation. */
 function mappedAddress(address: string): string | undefined {
   const mapped = /^(?:::|(?:0{1,4}:){5})ffff:(?:([\d.]+)|([0-9a-f]{1,4}):([0-9a-f]{1,4}))$/i.exec(address)
   const [, dotted, high = '', low = ''] = mapped ?? []

@@ -4,21 +4,20 @@ import { isRetired } from './key-term.ts'
 import type { AuditEvent, AuditEventName, Grant, Seconds, StoredKey } from './model.ts'
 
 /*
- * The audit log. An event is written beside the change it tells of, in the same transaction: nothing happens without
- * its event, and nothing is told that did not happen. Rotations of refresh tokens and API calls are no events, for
- * there are too many. No secret and nothing a stranger typed goes in, such as a user name that nobody has: users type
- * their passwords into that field.
+ * The audit log. An event is written in the transaction of the change it describes, so that neither exists without the
+ * other. Refresh token rotations and API calls are too many to be events. An event contains no secret and nothing that
+ * an unknown user typed: users type their passwords into the user name field.
  */
 
 /** When something was done, by whom, and from where. */
 export interface AuditContext {
   readonly by: AuditEvent['by']
   readonly at: Seconds
-  /** The address a request came from, or `user@host` of whoever ran a command. */
+  /** The address a request came from, or `user@host` of the operator who ran a command. */
   readonly from?: string | undefined
 }
 
-/** The write that tells of one event; it goes with the writes that make it happen. */
+/** Returns the write of one event; it belongs in the transaction of the change. */
 export function auditEvent(
   name: AuditEventName,
   { by, at, from }: AuditContext,
@@ -37,7 +36,7 @@ export function auditEvent(
   return { op: 'insertAuditEvent', event }
 }
 
-/** A decision about a grant, with the events of it: redeemed or revoked. A replay and a reuse are ended by the server. */
+/** Adds the events of a decision about a grant. The server is the actor of a revocation after replay or reuse. */
 export function auditGrant<T>(
   decision: Decision<T>,
   grant: Grant | undefined,
@@ -61,12 +60,11 @@ export function auditGrant<T>(
   return events.length === 0 ? decision : withWrites(decision, ...events)
 }
 
-/** Only the one token ends. */
+/** The rule by which a single access token is revoked. */
 const accessTokenRule = 'rfc7009-2-access-revocation'
 
 /**
- * The events of a change of the key ring. That a key which verified nothing any more is forgotten is none: its end was
- * told when it got one.
+ * Returns the events of a change of the key ring. The deletion of a retired key is none: its retirement was one.
  */
 export function keyEvents(
   before: readonly StoredKey[],

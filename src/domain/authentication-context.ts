@@ -18,14 +18,14 @@ export const multiFactor = 'https://refeds.org/profile/mfa'
 /** The classes that `acr_values` may name with effect, OpenID Connect Discovery §3. */
 export const contextClasses: readonly string[] = [...methodOfClass.keys()]
 
-/** What can be shown at a sign-in; a passkey that checks its owner counts as two factors, and a code is a second one. */
+/** The factors of a sign-in. A passkey with user verification counts as two factors, a code as a second one. */
 export interface Factors {
   readonly password: boolean
   readonly codes: boolean
   readonly passkey: boolean
 }
 
-/** The references of what was shown, RFC 8176 and OpenID Connect EAP ACR Values §2. */
+/** Returns the authentication method references of a sign-in (RFC 8176, OpenID Connect EAP ACR Values §2). */
 export function methodsOf({ password, codes, passkey }: Factors, ownerChecked = false): readonly string[] {
   const isMulti = (passkey && (password || ownerChecked)) || (password && codes)
   const shown = [password && 'pwd', codes && 'otp', passkey && 'pop', passkey && 'user', isMulti && 'mfa']
@@ -39,24 +39,24 @@ export function availableAcrs({ password, codes, passkey }: Factors): readonly s
 }
 
 /**
- * The `acr` of a sign-in, OpenID Connect Core §2: what it was, whatever was asked for. Of several that it has it is
- * the first of those asked for, OpenID Connect Core §3.1.2.1, or the strongest.
+ * Returns the `acr` of a sign-in (OpenID Connect Core §2). If it satisfies several, the first requested one
+ * (OpenID Connect Core §3.1.2.1), or else the strongest.
  */
 export function contextClassOf(methods: readonly string[], wanted?: RequestedAcr): string | undefined {
   const names = [...(wanted?.values ?? []), ...contextClasses]
   return names.find((name) => isOfClass(methods, name))
 }
 
-/** Whether a sign-in by these methods is none of what was asked for. */
+/** Whether a sign-in by these methods satisfies none of the requested classes. */
 export function lacksAcr(methods: readonly string[], wanted: RequestedAcr | undefined): boolean {
   return wanted !== undefined && !wanted.values.some((name) => isOfClass(methods, name))
 }
 
 /**
- * What of the wish for a context can be acted on; nothing when it names no class of ours. An essential `acr` that no
- * sign-in here can have is a failed authentication, OpenID Connect Core §5.5.1.1.
+ * Returns the requested classes that this server supports, or undefined if there are none. An essential `acr` that no
+ * sign-in here can satisfy is a failed authentication (OpenID Connect Core §5.5.1.1).
  * @param essential The values of an essential `acr`, any of which would do.
- * @param voluntary Those of `acr_values` or of an `acr` that is a wish.
+ * @param voluntary The values of `acr_values` or of a voluntary `acr`.
  * @throws {OAuthError} `unmet_authentication_requirements`
  */
 export function requestedAcr(

@@ -13,7 +13,7 @@ import { parseResource, type Resources, requireScopeAt } from './resource.ts'
 import { parseScope } from './scope.ts'
 import { defaultScope, offlineAccess } from './scope-catalogue.ts'
 
-/** What an authorization request is judged against. */
+/** What an authorization request is validated against. */
 export interface AuthorizationPolicy {
   /** Names of the scope catalogue. */
   readonly scopes: ReadonlySet<string>
@@ -21,7 +21,7 @@ export interface AuthorizationPolicy {
   readonly resources: Resources
 }
 
-/** Where the response goes, proven: from here on rejections are redirects, RFC 6749 §4.1.2.1. */
+/** A validated redirect: from here on errors are redirects (RFC 6749 §4.1.2.1). */
 export interface ProvenRedirect {
   readonly redirectUri: string
   readonly redirectUriSent: boolean
@@ -30,7 +30,7 @@ export interface ProvenRedirect {
 }
 
 /**
- * Phase one: who asks and where the response goes, RFC 6749 §3.1.2.3. Rejections are for the user, on a page.
+ * Phase one: validates the client and the redirect URI (RFC 6749 §3.1.2.3). Its errors are shown to the user on a page.
  * @throws {OAuthError} `invalid_request`
  */
 export function resolveRedirectUri(parameters: Parameters, client: Client): ProvenRedirect {
@@ -48,7 +48,7 @@ export function resolveRedirectUri(parameters: Parameters, client: Client): Prov
       received: responseMode,
     })
   }
-  // A repeated state is an error told by redirect, without any state.
+  // A repeated state is an error sent by redirect, without any state.
   const state = parameters['state']
   return {
     redirectUri,
@@ -60,7 +60,7 @@ export function resolveRedirectUri(parameters: Parameters, client: Client): Prov
 
 /**
  * Phase two: everything else of an authorization request, RFC 6749 §4.1.1, RFC 7636 §4.3, RFC 8707 §2 and OpenID
- * Connect Core §3.1.2.1. Rejections are redirects.
+ * Connect Core §3.1.2.1. Its errors are redirects.
  * @param hintedSub The user the `id_token_hint` is about, verified by the caller.
  */
 export function parseAuthorizationRequest(
@@ -108,7 +108,7 @@ export function parseAuthorizationRequest(
   }
 }
 
-/** Whether the ID Token owes `auth_time`, OpenID Connect Core §2 and OpenID Connect Registration §2. */
+/** Whether the ID Token must contain `auth_time`, OpenID Connect Core §2 and OpenID Connect Registration §2. */
 export function owesAuthTime(request: AuthorizationRequest, client: Client): boolean {
   return (
     client.requireAuthTime ||

@@ -1,18 +1,18 @@
 import { type ErrorDetail, OAuthError } from './errors.ts'
 import type { Scope } from './model.ts'
 
-/** The Authorization header as far as bearer tokens go, RFC 6750 §2.1. */
+/** The bearer token of an Authorization header (RFC 6750 §2.1), if any. */
 export type BearerCredentials =
   | { readonly kind: 'absent' }
   | { readonly kind: 'malformed' }
   | { readonly kind: 'token'; readonly token: string }
 
-/** Longest token worth looking at, in characters. */
+/** Longest accepted token, in characters. */
 const longestToken = 8192
 
 /**
- * Reads the Authorization header, RFC 6750 §2.1, whatever the case of the scheme, OAuth 2.1 §5.1.1. Another scheme,
- * or none, is the absence of a bearer token; `Bearer` with anything but one b64token is a malformed one.
+ * Reads the Authorization header (RFC 6750 §2.1). The scheme is case-insensitive (OAuth 2.1 §5.1.1). Another scheme, or
+ * none, means no bearer token; `Bearer` with anything but one b64token is malformed.
  */
 export function parseBearer(header: string | undefined): BearerCredentials {
   if (header === undefined || !/^bearer(?:\s|$)/i.test(header)) return { kind: 'absent' }
@@ -34,7 +34,7 @@ export interface BearerChallenge {
   readonly scope?: Scope
 }
 
-/** The value of `WWW-Authenticate`. Members are our own text within the allowed characters: nothing is escaped. */
+/** The value of `WWW-Authenticate`. Its members contain allowed characters only, so nothing is escaped. */
 export function bearerChallenge({ error, description, scope, resourceMetadata }: BearerChallenge): string {
   const members = [
     error && `error="${error}"`,
@@ -45,14 +45,14 @@ export function bearerChallenge({ error, description, scope, resourceMetadata }:
   return `Bearer ${members.filter(Boolean).join(', ')}`
 }
 
-/** The rejection of a bearer token, RFC 6750 §3.1, with its challenge. */
+/** Returns the error of a bearer token with its challenge (RFC 6750 §3.1). */
 export function bearerError(
   error: 'invalid_request' | 'invalid_token' | 'insufficient_scope',
   description: string,
   resourceMetadata: string,
   detail: {
     readonly rule: string
-    /** What the operation needs: told to the client, too. */
+    /** The scope that the operation needs; it is also sent to the client. */
     readonly scope?: Scope
   } & Pick<ErrorDetail, 'stored' | 'received'>,
 ): OAuthError {

@@ -1,7 +1,7 @@
 import { channel } from 'node:diagnostics_channel'
 import type { ErrorDetail } from './errors.ts'
 
-/** A rule that was checked and held: the counterpart of a rejection, in the same terms and never with a secret. */
+/** A rule that a request satisfied: the counterpart of an `OAuthError`, in the same terms and without secrets. */
 export interface PassedCheck {
   /** An id of the requirement ledger, or `lychgate-…` for a rule of this server alone. */
   readonly rule: string
@@ -11,10 +11,10 @@ export interface PassedCheck {
   readonly received?: ErrorDetail['received']
 }
 
-/** Hears of every rule that was checked and held. */
+/** Receives every passed check. */
 export const passedChecks = channel('lychgate:rule')
 
-/** Tells whoever listens that a rule held; nothing is made or said while nobody does. */
+/** Publishes a passed check. Costs nothing without subscribers. */
 export function recordCheck(
   rule: string,
   found: string,

@@ -8,15 +8,15 @@ export interface ParsedClaims {
   readonly sub?: string
   /** The authentication context classes one of which the sign-in must have. */
   readonly essentialAcr?: readonly string[]
-  /** Those it had better have. */
+  /** The voluntary ones. */
   readonly requestedAcrValues: readonly string[]
 }
 
-/** Most claims a request may name in one place. */
+/** How many claims a request may name in one place. */
 const mostClaims = 100
 
 /**
- * Reads the `claims` parameter, OpenID Connect Core §5.5. Claims this server does not know are left to be ignored
+ * Reads the `claims` parameter, OpenID Connect Core §5.5. Unknown claims are kept here and ignored
  * where they would be returned.
  * @throws {OAuthError} `invalid_request` when it is not a JSON object of objects.
  */

@@ -15,7 +15,7 @@ export function claimNames(scopeClaims: ScopeClaims): readonly string[] {
 }
 
 /**
- * What UserInfo says, OpenID Connect Core §5.3.2: `sub` always, then the claims its scope opens and those asked for
+ * Returns the UserInfo claims (OpenID Connect Core §5.3.2): `sub`, the claims that the scope opens, and those requested
  * by the `claims` parameter. A claim without a value is left out.
  */
 export function userInfo(

@@ -1,4 +1,4 @@
-/** Where a rule stands: what users call the place, and its address where it has one. */
+/** The clause of a document: its usual name, and its URL if it has one. */
 export interface Clause {
   readonly name: string
   readonly url?: string

@@ -5,14 +5,14 @@ import type { Client } from './model.ts'
 import { type Parameters, single } from './parameters.ts'
 import { secretMatches } from './secret.ts'
 
-/** Who a request says it comes from, before it is believed. */
+/** The credentials of a request, before they are verified. */
 export interface ClientCredentials {
   readonly method: 'none' | 'client_secret_post' | 'client_secret_basic'
   readonly clientId: string
   readonly clientSecret?: string
 }
 
-/** How a failed authentication is told: introspection always answers 401, RFC 7662 §2.3. */
+/** The status of a failed authentication: always 401 at introspection (RFC 7662 §2.3). */
 export interface AuthenticationRealm {
   readonly alwaysUnauthorized: boolean
 }
@@ -21,7 +21,7 @@ const basicChallenge = { 'www-authenticate': 'Basic realm="lychgate"' }
 
 /**
  * Reads the credentials of a request, RFC 6749 §2.3.1: HTTP Basic, or form fields (OAuth 2.1 §2.4.1), never both,
- * never the query. A public client says who it is, RFC 6749 §3.2.1 and RFC 7009 §5.
+ * never the query. A public client sends its `client_id` (RFC 6749 §3.2.1, RFC 7009 §5).
  * @throws {OAuthError} `invalid_request` for two methods at once or no client_id, `invalid_client` for a broken
  * header.
  */
@@ -68,10 +68,10 @@ export function parseClientCredentials(
 }
 
 /**
- * Believes the credentials or rejects, RFC 6749 §2.3: only the registered method counts, or any that sends the secret
+ * Verifies the credentials (RFC 6749 §2.3): only the registered method counts, or any that sends the secret
  * where an operator registered none (mod_auth_openidc and zitadel/oidc mix the two), and a client_id alone is no
- * credential, RFC 6749 §2.2. What is sent is checked whatever the grant, RFC 6749 §3.2.1. An unknown client, a wrong
- * secret and a wrong method look alike.
+ * credential, RFC 6749 §2.2. Credentials are checked for every grant type (RFC 6749 §3.2.1). An unknown client, a
+ * wrong secret and a wrong method get the same error.
  * @throws {OAuthError} `invalid_client`
  */
 export function authenticateClient(
@@ -80,7 +80,7 @@ export function authenticateClient(
   realm: AuthenticationRealm,
 ): Client {
   const { method, clientSecret } = credentials
-  // The comparison is made whether or not there is such a client, so that time does not tell.
+  // Compare also for an unknown client, so that the time taken does not reveal it.
   const secretIsRight = clientSecret !== undefined && secretMatches(clientSecret, client?.secretHash)
   const proven = client?.authenticationMethod === 'none' ? method === 'none' : secretIsRight
   const isMethod = client !== undefined && isRegisteredMethod(client, method)
@@ -96,7 +96,7 @@ export function authenticateClient(
   const isWrongMethod = client !== undefined && !isMethod
   throw new OAuthError('invalid_client', 'client authentication failed', {
     rule: isWrongMethod ? 'oidc-core-9-registered-method-enforced' : 'rfc6749-5.2-invalid-client-400-or-401',
-    // The response does not tell these apart; the log of the operator does.
+    // The response does not distinguish these; the log does.
     stored: client?.authenticationMethod ?? 'no client with this client_id',
     received: isWrongMethod || client === undefined ? method : `${method}, with another secret`,
     // RFC 6749 §5.2: a 401 obliges to a challenge, and clients read any challenge at the token endpoint as a response

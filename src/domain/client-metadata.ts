@@ -32,7 +32,7 @@ export interface RegistrationPolicy {
   readonly algorithms: readonly SigningAlgorithm[]
 }
 
-/** The part of a client that it says about itself, RFC 7591 §2. */
+/** The metadata that a client registers (RFC 7591 §2). */
 export type ClientMetadata = Pick<
   Client,
   | 'name'
@@ -281,7 +281,7 @@ function assertCodeFlow(members: JsonObject): void {
   throw rejection('response_types may have code only', { received: responseTypes })
 }
 
-// What is understood, but changes nothing here; a wrong value is still a wrong registration.
+// Metadata that is validated but has no effect here.
 function assertIgnorable(members: JsonObject): void {
   readChoice(members, 'subject_type', ['public'], 'oidc-reg-2-subject-type')
   const [jwks, jwksUri] = [members['jwks'] ?? undefined, readUri(members, 'jwks_uri')]

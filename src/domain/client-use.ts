@@ -2,9 +2,9 @@ import type { Decision } from './decision.ts'
 import type { Client, Seconds } from './model.ts'
 
 /**
- * A decision that gives a client tokens, and notes this as its use: the first one, which tells a used registration
- * from an abandoned one, then once a day. Nothing less counts as a use: what a user agreed to cannot be had by
- * whoever registers clients by the thousand, and naming or even authenticating a client can.
+ * Records the use of a client in a decision that issues tokens: the first one, which distinguishes a used registration
+ * from an abandoned one, then once a day. Only tokens count: they need a user's consent, which cannot be had by
+ * registering thousands of clients, while naming or authenticating a client can be done by anyone.
  */
 export function noteUse<T>(decision: Decision<T>, client: Client, now: Seconds): Decision<T> {
   const at = dueUse(client, now)
@@ -12,7 +12,7 @@ export function noteUse<T>(decision: Decision<T>, client: Client, now: Seconds):
   return { ...decision, writes: [...decision.writes, { op: 'touchClient', clientId: client.id, at }] }
 }
 
-/** Whether it got no token since then, and had the time to. */
+/** Whether the client has received no token since then, and existed before. */
 export function isUnusedSince({ usedAt, issuedAt }: Client, since: Seconds): boolean {
   return Math.max(usedAt, issuedAt) < since
 }

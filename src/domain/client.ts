@@ -18,14 +18,14 @@ export interface RegistrationContext {
   readonly from: string
 }
 
-/** A client just registered, with the secrets that are told once and stored only as hashes. */
+/** A client that was just registered, with the secrets that are sent once and stored only as hashes. */
 export interface Registration {
   readonly client: Client
   readonly clientSecret?: string
   readonly registrationToken: string
 }
 
-/** RFC 7592 §2.2: what the server told must not come back in an update. */
+/** RFC 7592 §2.2: members that the server issues must not be sent in an update. */
 const toldMembers = [
   'registration_access_token',
   'registration_client_uri',
@@ -111,7 +111,7 @@ export function requireRegistrationToken(header: string | undefined): string {
   const credentials = parseBearer(header)
   if (credentials.kind === 'token') return credentials.token
   if (credentials.kind === 'malformed') throw wrongToken('rfc7592-2-bearer-required')
-  // RFC 6750 §3.1: a request without any authentication is told the scheme, not an error.
+  // RFC 6750 §3.1: a request without authentication gets the scheme and no error code.
   throw new OAuthError('invalid_token', 'the registration access token is missing', {
     rule: 'rfc7592-2-bearer-required',
     headers: { 'www-authenticate': 'Bearer realm="client configuration"' },
@@ -119,8 +119,8 @@ export function requireRegistrationToken(header: string | undefined): string {
 }
 
 /**
- * Proves the right to manage a client, RFC 7592 §2: it registered itself and this is its registration access token.
- * An unknown client looks like a wrong token, RFC 7592 §5.
+ * Checks the right to manage a client (RFC 7592 §2): it registered itself and this is its registration access token.
+ * An unknown client gets the same error as a wrong token (RFC 7592 §5).
  * @throws {OAuthError} `invalid_token`
  */
 export function assertMayConfigure(

@@ -31,15 +31,15 @@ export function connectionsOf(
     .sort((one, other) => lastUsed(other) - lastUsed(one))
 }
 
-/** Who takes access back, and when. */
+/** Who revokes access, and when. */
 export type RevocationContext = AuditContext & { readonly userId: string }
 
 /** The rule a user's own revocation follows. */
 const withdrawn = 'oidc-core-16.18-user-revocation'
 
 /**
- * one grant ends, with everything issued from it, OpenID Connect Core §16.18. A remembered consent is forgotten with
- * it, or the client would be back without a question. False when it is not the user's, or has ended.
+ * Revokes one grant and every token issued from it (OpenID Connect Core §16.18). Remembered consent is deleted too, or
+ * the client could get another grant silently. False if the grant is not the user's or has ended.
  */
 export function endGrant(
   grant: Grant | undefined,
@@ -55,7 +55,7 @@ export function endGrant(
   )
 }
 
-/** The end of all access of one client, OpenID Connect Core §16.18; also of what it was given this very moment. */
+/** Revokes all access of one client (OpenID Connect Core §16.18), including grants that are being inserted now. */
 export function endConnection(
   { clientId }: Pick<Connection, 'clientId'>,
   { userId, ...context }: RevocationContext,
@@ -68,7 +68,7 @@ export function endConnection(
 }
 
 /**
- * The same for every client: one event each, so that each of them can be asked about.
+ * Does the same for every client, with one audit event each, so that the log can be filtered by client.
  * @param rule Why, for `lychgate explain`.
  */
 export function endConnections(
@@ -83,7 +83,7 @@ export function endConnections(
   ]
 }
 
-/** When a client last renewed its access, or was given it. */
+/** When a client last refreshed its access, or was granted it. */
 function lastUsed({ grants, consent }: Connection): Seconds {
   return Math.max(
     ...grants.map(({ rotatedAt, approvedAt }) => rotatedAt ?? approvedAt),

@@ -8,7 +8,7 @@ export interface OfferedScope {
   readonly description: string
   readonly checked: boolean
   readonly required: boolean
-  /** Worth a second look. */
+  /** Whether the page marks it as sensitive. */
   readonly sensitive: boolean
 }
 

@@ -23,11 +23,11 @@ export type Write =
   | { readonly op: 'insertClient'; readonly client: Client }
   | { readonly op: 'updateClient'; readonly client: Client }
   | { readonly op: 'touchClient'; readonly clientId: string; readonly at: Seconds }
-  /** Its grants, codes and tokens die with it. */
+  /** Its grants, codes and tokens become invalid. */
   | { readonly op: 'deleteClient'; readonly clientId: string }
   | { readonly op: 'insertUser'; readonly user: User }
   | { readonly op: 'updateUser'; readonly user: User }
-  /** Its sessions, consents, grants and tokens die with it, and every way to sign in. */
+  /** Its sessions, consents, grants, tokens and credentials become invalid. */
   | { readonly op: 'deleteUser'; readonly userId: string }
   | { readonly op: 'insertSession'; readonly session: Session }
   | { readonly op: 'extendSession'; readonly sessionId: Hash; readonly idleExpiresAt: Seconds }
@@ -39,7 +39,7 @@ export type Write =
       readonly by: Hash
       readonly methods: readonly string[]
     }
-  /** All of a user but, where it is given, the one they stay in. */
+  /** All sessions of a user; `except` stays. */
   | { readonly op: 'deleteSessionsOf'; readonly userId: string; readonly except?: Hash }
   | { readonly op: 'insertPasskey'; readonly passkey: Passkey }
   | { readonly op: 'updatePasskey'; readonly passkey: Passkey }
@@ -56,7 +56,7 @@ export type Write =
       readonly only?: LinkPurpose
       readonly except?: LinkPurpose
     }
-  /** Every link for this purpose, whoever it was for. */
+  /** Every link for this purpose, of all users. */
   | { readonly op: 'deleteLinksFor'; readonly purpose: LinkPurpose }
   | { readonly op: 'insertInteraction'; readonly interaction: Interaction }
   | { readonly op: 'updateInteraction'; readonly interaction: Interaction }
@@ -91,9 +91,9 @@ export type Write =
       readonly refreshExpiresAt: Seconds
       readonly expiresAt: Seconds
     }
-  /** `rule`: why, for `lychgate explain`. */
+  /** `rule`: the reason, for `lychgate explain`. */
   | { readonly op: 'revokeGrant'; readonly grantId: string; readonly at: Seconds; readonly rule: string }
-  /** Every grant of a user, or those at one client, whatever they are doing: nothing of them lives afterwards. */
+  /** Every grant of a user, or those at one client, in any state. */
   | {
       readonly op: 'revokeGrantsOf'
       readonly userId: string
@@ -113,10 +113,10 @@ export type Write =
   | { readonly op: 'putThrottle'; readonly throttle: Throttle }
   | { readonly op: 'deleteThrottle'; readonly key: string }
   | { readonly op: 'insertRejection'; readonly rejection: Rejection }
-  /** Never changed afterwards; the sweep takes it when it is old. */
+  /** Never updated; the sweep deletes it when it is old. */
   | { readonly op: 'insertAuditEvent'; readonly event: AuditEvent }
 
-/** What a grant was decided from. Its user must exist and be unlocked, too. */
+/** What the decision to insert a grant depended on. Its user must also exist and not be locked. */
 export interface GrantBasis {
   /** The user's session. */
   readonly sessionId: Hash
@@ -124,12 +124,12 @@ export interface GrantBasis {
   readonly consent?: Consent | undefined
 }
 
-/** What a decide function returns: a result, or a rejection that must be recorded; either way with its writes. */
+/** What a decide function returns: a result, or an error to throw, each with writes to commit first. */
 export type Decision<T> =
   | { readonly result: T; readonly writes: readonly Write[] }
   | { readonly rejection: OAuthError; readonly writes: readonly Write[] }
 
-/** The decision to go ahead: the writes are committed, then `result` is returned. */
+/** Accepts: the writes are committed, then `result` is returned. */
 export function accept<T>(result: T, ...writes: readonly Write[]): Decision<T> {
   return { result, writes }
 }
@@ -139,7 +139,7 @@ export function withWrites<T>(decision: Decision<T>, ...more: readonly Write[]):
   return { ...decision, writes: [...decision.writes, ...more] }
 }
 
-/** The decision to reject and remember it: the writes are committed, then `refusal` is thrown. */
+/** Rejects: the writes are committed, then `rejection` is thrown. */
 export function reject(rejection: OAuthError, ...writes: readonly Write[]): Decision<never> {
   return { rejection, writes }
 }

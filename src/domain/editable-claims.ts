@@ -1,6 +1,6 @@
 import type { UserClaims } from './model.ts'
 
-/** The claims that are one line of text, OpenID Connect Core §5.1: what a user may be let to say of themselves. */
+/** The claims that are one line of text, OpenID Connect Core §5.1: the ones that users may be allowed to edit. */
 export const textClaims = [
   'name',
   'given_name',
@@ -23,7 +23,7 @@ export type ClaimFault = 'tooLong' | 'invisible' | 'url' | 'birthdate' | 'zonein
 
 const longestText = 200
 const longestUrl = 2048
-/** What could pass a name off as another one, or turn the writing around it. */
+/** Characters that could disguise a name or change the direction of the text around it. */
 const deceptive = /[\p{C}\p{Zl}\p{Zp}\u115f\u1160\u3164\uffa0]|\u034f/u
 
 /** What is wrong with this text as that claim, OpenID Connect Core §5.1; empty takes the claim away. */
@@ -38,7 +38,7 @@ export function claimFault(claim: TextClaim, text: string): ClaimFault | undefin
   return undefined
 }
 
-/** The claims of these that differ from what a user has now. */
+/** Returns the claims that differ from the user's present ones. */
 export function changedClaims(
   before: UserClaims,
   wanted: Readonly<Partial<Record<TextClaim, string>>>,

@@ -3,21 +3,21 @@ import { OAuthError } from './errors.ts'
 import type { Seconds, Throttle } from './model.ts'
 
 const windowSeconds = 3600
-/** More letters than this in an hour help nobody. */
+/** Emails to one user in an hour. */
 const lettersPerPerson = 5
 /** A household or an office behind one address prefix. */
 const requestsPerPrefix = 20
 
 /**
- * Counts a letter to a user; false when they had enough of them for now.
- * @param userId Of the user, or whatever was typed: what nobody has counts as well.
+ * Counts an email to a user; false if the limit is reached.
+ * @param userId Of the user, or the login that was typed: unknown ones count as well.
  */
 export function countEmail(throttle: Throttle | undefined, userId: string, now: Seconds): Decision<boolean> {
   return count(throttle, emailBucket(userId), lettersPerPerson, now)
 }
 
 /**
- * Counts a request for letters from one address prefix.
+ * Counts a request for emails from one address prefix.
  * @throws {OAuthError} `temporarily_unavailable` with status 429 after too many.
  */
 export function countRequest(throttle: Throttle | undefined, prefix: string, now: Seconds): Decision<void> {
@@ -26,7 +26,7 @@ export function countRequest(throttle: Throttle | undefined, prefix: string, now
   throw tooManyEmails(Math.max(1, (throttle?.expiresAt ?? now) - now))
 }
 
-/** The rejection of one letter more. */
+/** Returns the error of an email beyond the limit. */
 export function tooManyEmails(retryAfterSeconds: Seconds): OAuthError {
   return new OAuthError('temporarily_unavailable', 'too many letters were asked for; try again later', {
     rule: 'lychgate-letter-throttle',
@@ -35,18 +35,18 @@ export function tooManyEmails(retryAfterSeconds: Seconds): OAuthError {
   })
 }
 
-/** The key of the throttle that counts a user's letters. */
+/** The key of the throttle that counts a user's emails. */
 export function emailBucket(userId: string): string {
   return `letters ${userId}`
 }
 
-/** The key of the throttle that counts requests for letters from one network. */
+/** The key of the throttle that counts requests for emails from one network. */
 export function requestBucket(prefix: string): string {
   return `letters from ${prefix}`
 }
 
 function count(throttle: Throttle | undefined, key: string, most: number, now: Seconds): Decision<boolean> {
-  // A window that ends later than one beginning now was opened by a clock that ran ahead.
+  // A window that ends later than one beginning now was opened by a clock that was ahead.
   const isOpen =
     throttle !== undefined && now < throttle.expiresAt && throttle.expiresAt <= now + windowSeconds
   const failures = isOpen ? throttle.failures : 0

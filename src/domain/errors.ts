@@ -1,6 +1,6 @@
 import type { Text } from './text.ts'
 
-/** Error codes this server sends, each with the document that registers it and its HTTP status in a JSON answer. */
+/** Error codes this server sends, each with the document that registers it and its HTTP status in a JSON response. */
 export const errorStatus = {
   // RFC 6749 §4.1.2.1 and §5.2
   invalid_request: 400,
@@ -34,7 +34,7 @@ export const errorStatus = {
 
 export type OAuthErrorCode = keyof typeof errorStatus
 
-/** What the log and `lychgate explain` learn about a rejection; never a secret. */
+/** What the log and `lychgate explain` show about an error; contains no secret. */
 export interface ErrorDetail {
   /** The rule that rejected: an id of the requirement ledger, or `lychgate-…` for a rule of this server alone. */
   readonly rule: string
@@ -44,7 +44,7 @@ export interface ErrorDetail {
   readonly status?: number
   /** Extra response headers, such as `allow`, `retry-after` or `www-authenticate`. */
   readonly headers?: Readonly<Record<string, string>>
-  /** What an error page tells the user instead of the general words. */
+  /** What an error page shows the user instead of the general text. */
   readonly page?: {
     readonly title: Text
     readonly advice: Text
@@ -54,7 +54,7 @@ export interface ErrorDetail {
 }
 
 /**
- * The one way to reject. `message` is the public `error_description`: lower case, no final stop, names the
+ * An error response. `message` is the public `error_description`: lower case, no final stop, names the
  * parameter, never echoes input, and stays within %x20-21 / %x23-5B / %x5D-7E (RFC 6749 §5.2).
  */
 export class OAuthError extends Error {

@@ -7,14 +7,14 @@ import type { AuthorizationRequest, Grant, Scope, Seconds, Session } from './mod
 /*
  * The state machine of one grant. One row, from the code to the last refresh token.
  *
- *     state      meaning                          redeem          refresh(current)  refresh(older)      revoke
- *     approved   a code is out, seq 0             → active        –                 –                   → revoked
- *     active     seq n > 0, token n is current    → revoked (1)   → active, n + 1   → revoked (2)       → revoked
- *     revoked    everything issued is invalid     rejected         rejected           rejected             rejected
- *     expired    past its expiry                  rejected (3)     rejected           rejected             → revoked
+ *     state      meaning                          redeem         refresh(current)  refresh(older)      revoke
+ *     approved   a code is issued, seq 0          → active       –                 –                   → revoked
+ *     active     seq n > 0, token n is current    → revoked (1)  → active, n + 1   → revoked (2)       → revoked
+ *     revoked    everything issued is invalid     rejected       rejected          rejected            rejected
+ *     expired    past its expiry                  rejected (3)   rejected          rejected            → revoked
  *
  * (1) a second use of a code, RFC 6749 §4.1.2. (2) reuse of a rotated token, RFC 9700 §4.14.2, unless it is the
- * one just rotated, asked for again in time, while its successor is unused: then the same successor is given again.
+ * one just rotated, sent again in time while its successor is unused: then the same successor is returned.
  * (3) a code redeemed before revokes the grant even when it has expired in the meantime.
  */
 
@@ -35,9 +35,9 @@ export interface Issue {
 }
 
 /**
- * The record of a user's approval, RFC 6749 §4.1.2: a code may be issued for it, bound to the redirect URI and to
- * the challenge, RFC 7636 §4.4.
- * @param scope What the user left of the request.
+ * Creates a grant (RFC 6749 §4.1.2), from which one code may be issued, bound to the redirect URI and to the code
+ * challenge (RFC 7636 §4.4).
+ * @param scope The scope that the user approved.
  */
 export function approveGrant(
   request: AuthorizationRequest,
