@@ -18,7 +18,7 @@ import type { AuthorizationRequest, Grant, Scope, Seconds, Session } from './mod
  * (3) a code redeemed before revokes the grant even when it has expired in the meantime.
  */
 
-/** How long the parts of a grant live. */
+/** Lifetimes of the code and tokens of a grant. */
 export interface GrantLifetimes {
   readonly codeSeconds: Seconds
   readonly refreshTokenIdleSeconds: Seconds
@@ -75,7 +75,7 @@ export function isGrantAlive(grant: Grant, now: Seconds): boolean {
   return grant.revokedAt === undefined && now < grant.expiresAt
 }
 
-/** What the grant keeps of the wish for a context class: which of those asked for the sign-in has. */
+/** Returns the requested context class that the sign-in satisfies, for the grant to keep. */
 function metContext({ acr }: AuthorizationRequest, { methods }: Session): Pick<Grant, 'acr'> {
   const met = lacksAcr(methods, acr) ? undefined : contextClassOf(methods, acr)
   return acr === undefined || met === undefined ? {} : { acr: met }
@@ -131,8 +131,8 @@ export function redeemGrant(
 }
 
 /**
- * active → active, one step on, RFC 9700 §2.2.2 and RFC 9700 §4.14.2. The result's `seq` is the number of the refresh
- * token to give out: the next one, or again the one given out before when this is the retry of a lost answer.
+ * active → active: rotates the refresh token (RFC 9700 §2.2.2, §4.14.2). The result's `seq` is the number of the token
+ * to issue: the next one, or the current one again when this is the retry after a lost response.
  * @param seq The number in the refresh token presented.
  * @throws {OAuthError} `invalid_grant` when the token has expired or the grant was revoked.
  */
@@ -191,8 +191,8 @@ export function rotateGrant(
 const reuse = 'rfc9700-4.14.2-reuse-revokes-family'
 
 /**
- * any → revoked: the code, the refresh token and every access token at once. Revoking twice changes nothing.
- * @param rule Why, for `lychgate explain`.
+ * any → revoked: revokes the code, the refresh token and every access token. Revoking twice changes nothing.
+ * @param rule The reason, for `lychgate explain`.
  */
 export function revokeGrant(grant: Grant, rule: string, now: Seconds): Decision<void> {
   return grant.revokedAt === undefined ? accept(undefined, revocation(grant, rule, now)) : accept(undefined)

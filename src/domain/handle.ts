@@ -2,11 +2,11 @@ import { createHmac, timingSafeEqual } from 'node:crypto'
 import type { Grant, Scope, Seconds } from './model.ts'
 
 /**
- * Sealed handles: what a code, a refresh token and an access token are, RFC 6749 §10.3 and RFC 6749 §10.10. A handle
- * says which grant it belongs to and carries two tags: one by a key of the key ring, checked before any look-up, so
- * garbage never reaches the database; one by the grant's own secret, checked against the row. A leaked database
- * alone, or a leaked key alone, forges nothing. Nothing of a handle is stored, the same contents always give the same
- * handle, and it tells nothing of the request, not its code_challenge either, RFC 7636 §4.4.
+ * Sealed handles: the form of codes, refresh tokens and access tokens (RFC 6749 §10.3, §10.10). A handle names its grant
+ * and has two tags: one by a key of the key ring, checked before any look-up, so that garbage never reaches the
+ * database, and one by the grant's secret, checked against the row. Neither a leaked database nor a leaked key suffices
+ * to forge one. Handles are not stored, the same contents always give the same handle, and a handle contains nothing of
+ * the request, not even its code_challenge (RFC 7636 §4.4).
  *
  *     prefix · base64url( kind 1 · key 1 · grant 12 · seq 4 · issuedAt 4 · expiresAt 4 · narrowing n · key tag 16 · grant tag 16 )
  */
@@ -23,7 +23,7 @@ export interface Handle {
   readonly narrowing?: { readonly scope: Scope; readonly resource: readonly string[] }
 }
 
-/** A handle whose key tag is genuine; `handleBelongsTo` still has to be asked with the row. */
+/** A handle whose key tag is valid; its grant tag still has to be checked with `handleBelongsTo`. */
 export interface OpenedHandle extends Handle {
   /** Names one access token, for its revocation: the key tag, base64url. */
   readonly tokenId: string
@@ -93,7 +93,7 @@ export function openHandle(
   if (kind === undefined || text.length > longestHandle) return undefined
   const encoded = text.slice(handlePrefix[kind].length)
   const bytes = Buffer.from(encoded, 'base64url')
-  // A decoder that skips foreign characters would accept many spellings of one token: only the canonical one is ours.
+  // A decoder that skips invalid characters would accept many spellings of one token; accept the canonical one only.
   if (bytes.length < headBytes + 2 * tagBytes || bytes.toString('base64url') !== encoded) return undefined
   const key = keys.find(bytes[1] as number)
   const signed = bytes.subarray(0, bytes.length - 2 * tagBytes)
@@ -113,7 +113,7 @@ export function openHandle(
   }
 }
 
-/** The id of the key a handle says it was sealed with; nothing of it is proven. */
+/** Returns the id of the key that a handle names. Nothing is verified. */
 export function keyIdOf(text: string): number | undefined {
   const prefix = Object.values(handlePrefix).find((candidate) => text.startsWith(candidate))
   if (prefix === undefined) return undefined

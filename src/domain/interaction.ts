@@ -23,10 +23,10 @@ export type Progress = Pick<Interaction, 'authenticatedSessionId' | 'userChosen'
 export const noProgress: Progress = { userChosen: false }
 
 /**
- * The one place that decides how an authorization request goes on, OpenID Connect Core §3.1.2.3 and §3.1.2.4: nothing
- * is granted before somebody signed in, RFC 6749 §3.1. `respond` means a code may be issued without asking; `refuse`
- * that the wrong user signed in, or not as they have to.
- * @param reach The context classes the user could sign in with, where `lacksAcr`.
+ * Decides the next step of an authorization request (OpenID Connect Core §3.1.2.3, §3.1.2.4). Nothing is granted before
+ * the user has signed in (RFC 6749 §3.1). `respond` means that a code may be issued without asking; `reject` that the
+ * wrong user signed in, or not as required.
+ * @param availableAcrs The context classes the user could sign in with, where `lacksAcr`.
  */
 export function nextStep(
   request: AuthorizationRequest,
@@ -52,7 +52,7 @@ const whyStep: Readonly<Record<Step, readonly [rule: string, found: string]>> = 
   reject: ['oidc-core-3.1.2.2-specific-sub', 'the person cannot be who or what was asked for'],
 }
 
-/** The same for the sign-in alone: `respond` means that the right user is signed in, as recently as was asked. */
+/** Decides the step of the sign-in alone: `respond` means that the right user signed in recently enough. */
 export function signInStep(
   request: SignInRequest,
   progress: Progress,
@@ -90,12 +90,12 @@ export function askedScope(
   return fresh.length > 0 ? fresh : wantedScope(request)
 }
 
-/** Everything the user's consent is needed for: the requested scope, and that of claims asked for one by one. */
+/** Returns the scope that needs consent: the requested one, and that of individually requested claims. */
 export function wantedScope(request: AuthorizationRequest): Scope {
   return request.claimScope === undefined ? request.scope : [...request.scope, ...request.claimScope]
 }
 
-/** How `prompt=none` answers when a step would need the user, OpenID Connect Core §3.1.2.6. */
+/** Returns the error of `prompt=none` when a step would need the user (OpenID Connect Core §3.1.2.6). */
 export function promptNoneError(step: Exclude<Step, 'respond' | 'reject'>): OAuthError {
   const codes: Readonly<Record<typeof step, OAuthErrorCode>> = {
     login: 'login_required',
@@ -110,7 +110,7 @@ export function promptNoneError(step: Exclude<Step, 'respond' | 'reject'>): OAut
   })
 }
 
-/** The rejection of a request whose sign-in is not the one it asks for: another user, or another context class. */
+/** Returns the error of a sign-in that does not satisfy the request: another user, or another context class. */
 export function errorOf(request: SignInRequest, session: Session | undefined): OAuthError {
   if (request.requiredSub === undefined || request.requiredSub === session?.userId) {
     return new OAuthError(
@@ -131,9 +131,9 @@ export function errorOf(request: SignInRequest, session: Session | undefined): O
 }
 
 /**
- * What the user leaves of the wanted scope, RFC 6749 §3.3; openid is the sign-in itself and stays, and offline_access
- * stays with anything else. May be nothing.
- * @param asked What they were asked about; the rest they allowed before.
+ * Returns the scope that the user approves (RFC 6749 §3.3), possibly empty. openid is the sign-in itself and stays;
+ * offline_access stays with any other scope.
+ * @param asked The scopes they were asked about; they allowed the rest before.
  */
 export function narrowByUser(request: AuthorizationRequest, asked: Scope, ticked: readonly string[]): Scope {
   const wanted = wantedScope(request)
@@ -154,8 +154,8 @@ export function isNeeded(name: string): boolean {
 }
 
 /**
- * What is remembered after this answer: what was allowed at each requested resource, and what stood before and was not
- * wanted now. What was unticked now is not allowed any more, whatever was remembered of it.
+ * Returns the consent to remember: what was allowed now at each requested resource, and what was remembered before and
+ * not requested now. A scope that the user cleared now is no longer allowed.
  */
 export function rememberConsent(
   request: AuthorizationRequest,
@@ -174,8 +174,8 @@ export function rememberConsent(
 }
 
 /**
- * A context class that was asked for is asked of the user who can have it, once. Without a page, and of who cannot,
- * a wish is let go, OpenID Connect Core §3.1.2.1, and what is essential rejected, OpenID Connect Core §5.5.1.1.
+ * Asks a user who can satisfy a requested context class for it, once. Without a page, or for a user who cannot, a
+ * voluntary class is ignored (OpenID Connect Core §3.1.2.1) and an essential one rejected (§5.5.1.1).
  */
 function contextStep(
   { acr, prompt }: SignInRequest,

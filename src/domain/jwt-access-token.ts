@@ -5,9 +5,9 @@ import type { Access } from './resource.ts'
 import { formatScope } from './scope.ts'
 
 /**
- * The claims of a JWT access token, RFC 9068 §2.2: of the user only who it is and how they signed in. `jti` names the
- * grant and the token, so that introspection finds a revocation; whoever verifies without a look-up learns of it at
- * `exp`.
+ * Returns the claims of a JWT access token (RFC 9068 §2.2): of the user only `sub` and how they signed in. `jti` names
+ * the grant and the token, so that introspection finds a revocation; a resource server that verifies without a look-up
+ * accepts the token until `exp`.
  */
 export function jwtAccessTokenPayload(
   issuer: string,
@@ -49,7 +49,7 @@ export function tokenIdOfJwt({ jti }: Readonly<Record<string, unknown>>): string
   return String(jti).split('.')[1] ?? ''
 }
 
-/** What `whyInactive` asks about, of the claims of a JWT access token of ours. */
+/** Returns what `whyInactive` needs, from the claims of a JWT access token of this server. */
 export function endingOf(claims: Readonly<Record<string, unknown>>): Ending {
   return { kind: 'access', seq: 0, expiresAt: Number(claims['exp']), tokenId: tokenIdOfJwt(claims) }
 }

@@ -5,19 +5,19 @@ import type { Seconds, StoredKey } from './model.ts'
 /*
  * Rotation with an overlap, OpenID Connect Core §10.1.1: from one ring of keys to the next.
  *
- * `retiredAt` is set as soon as there is a successor, and moves only forward: when an operator makes tokens live
- * longer, keys that are still read stay as much longer; when shorter, what was issued before keeps its key. A key an
- * operator ended never moves: its `retiredAt` does not lie behind its successor's `activeAt`, which tells every
- * server, whatever its clock.
+ * `retiredAt` is set as soon as there is a successor, and moves only forward: when an operator extends token
+ * lifetimes, the keys still in use are kept as much longer; when they are shortened, tokens issued before keep their key.
+ * The `retiredAt` of a key that an operator ended never moves: it is not after its successor's `activeAt`, which every
+ * server can see, whatever its clock.
  */
 
-/** What the configuration says about the lives of keys. */
+/** The configured lifetimes of keys. */
 export interface KeyPolicy {
   /** An active key as old as this gets a successor; 0: only an operator rotates. */
   readonly rotationSeconds: Seconds
   /** How long a successor is published before it acts. */
   readonly publishAheadSeconds: Seconds
-  /** How long a key of this kind verifies after its successor began to act: nothing it signed or sealed lives longer. */
+  /** How long a key of this kind verifies after its successor is active: the longest lifetime of what it signed. */
   readonly overlapSeconds: Readonly<Record<StoredKey['kind'], Seconds>>
 }
 
@@ -42,7 +42,7 @@ export function dueKeys(ring: readonly StoredKey[], policy: KeyPolicy, now: Seco
 }
 
 /**
- * What time does to the ring: due keys come in, keys with a successor get their end, long retired ones are deleted.
+ * Applies the passing of time to the ring: adds due keys, sets the end of keys with a successor, deletes retired ones.
  * @param fresh A key for each that `dueKeys` names.
  */
 export function maintainKeys(
@@ -72,9 +72,9 @@ export function rotationNeeds(
 }
 
 /**
- * An operator's rotation: the active key of each algorithm gets a successor, published first; one that waits already
- * is that successor. What the old keys signed goes on to verify.
- * @param at `once`: the successor acts from now on, whoever knows it.
+ * An operator's rotation: the active key of each algorithm gets a successor, published first; a waiting key
+ * is that successor. Tokens that the old keys signed remain valid.
+ * @param at `once`: the successor is active immediately, before every server knows it.
  * @param fresh A key for each algorithm that `rotationNeeds` names.
  */
 export function rotateKeys(
@@ -119,8 +119,8 @@ export function retirementNeeds(
 }
 
 /**
- * An operator's end of a key, now and with everything it signed or sealed. The active key's successor, waiting or
- * fresh, acts from now on. A key that waits has signed nothing and is deleted. Undefined when no such key is there.
+ * Retires a key now, which invalidates everything it signed or sealed. The active key's successor, waiting or fresh, is
+ * active from now on. A waiting key has signed nothing and is deleted. Undefined if there is no such key.
  * @param fresh A key for each algorithm that `retirementNeeds` names.
  */
 export function retireKey(
@@ -158,7 +158,7 @@ export function retireKey(
   return accept({ ring: after, key, was, successor: heir }, ...difference(ring, after))
 }
 
-/** Every key that is followed by another gets the end of its overlap, or a later one than it had. */
+/** Sets the end of the overlap of every key that has a successor, or moves it forward. */
 function withEnds(ring: readonly StoredKey[], policy: KeyPolicy, now: Seconds): readonly StoredKey[] {
   const followers = new Map<string, StoredKey>()
   for (const algorithm of keyAlgorithms) {

@@ -1,13 +1,13 @@
 import type { Seconds, SigningAlgorithm, StoredKey } from './model.ts'
 
 /*
- * The life of a key of the key ring, OpenID Connect Core §10.1.1; signing keys and handle keys live alike.
+ * The lifecycle of a key of the key ring (OpenID Connect Core §10.1.1), the same for signing keys and handle keys.
  *
  *     state           meaning                                       until
  *     waiting         published and known to every server           its `activeAt`
  *     active          it signs or seals                             the `activeAt` of its successor
- *     verifies only   what it signed may still live                 its `retiredAt`
- *     retired         gone for everybody; its row stays for a day   the next upkeep after that
+ *     verifies only   what it signed may still be valid             its `retiredAt`
+ *     retired         not used; its row stays for a day             the next upkeep after that
  */
 export type KeyState = 'waiting' | 'active' | 'verifies only' | 'retired'
 
@@ -19,10 +19,10 @@ export const signingAlgorithms: readonly SigningAlgorithm[] = ['RS256', 'ES256',
 /** Every algorithm a key ring has a key of; HS256 is that of the handles. */
 export const keyAlgorithms: readonly KeyAlgorithm[] = [...signingAlgorithms, 'HS256']
 
-/** When a key is in use: it acts from `activeAt` on and is gone from `retiredAt` on. */
+/** When a key is in use: from `activeAt` until `retiredAt`. */
 export type KeyTerm = Pick<StoredKey, 'id' | 'createdAt' | 'activeAt' | 'retiredAt'>
 
-/** Whether the key is gone: it neither signs nor verifies, and is not published. */
+/** Whether the key is retired: it neither signs nor verifies, and is not published. */
 export function isRetired({ retiredAt }: KeyTerm, now: Seconds): boolean {
   return retiredAt !== undefined && now >= retiredAt
 }
@@ -55,7 +55,7 @@ export function stateOf(key: StoredKey, ring: readonly StoredKey[], now: Seconds
 }
 
 function inOrder<K extends KeyTerm>(keys: readonly K[]): readonly K[] {
-  // The id settles ties the same way in every process.
+  // The id breaks ties the same way in every process.
   return [...keys].sort(
     (one, other) =>
       one.activeAt - other.activeAt || one.createdAt - other.createdAt || (one.id < other.id ? 1 : -1),

@@ -3,8 +3,8 @@ import type { Seconds, User } from './model.ts'
 import { hashSecret } from './secret.ts'
 
 /**
- * Device cookies: a browser that once signed in to an account can prove it, so that throttling others does not lock
- * it out. The cookie authenticates nobody.
+ * Known-browser cookies: a browser in which a user has signed in can prove it, so that throttling other browsers does
+ * not lock it out. The cookie authenticates no user.
  */
 export interface KnownBrowser {
   readonly userId: string
@@ -17,7 +17,7 @@ export interface KnownBrowser {
 /** How long a browser keeps the cookie after its last sign-in. */
 export const knownBrowserSeconds: Seconds = 180 * 86_400
 
-/** Of whom a cookie is good, and until which password. */
+/** The user of a cookie, and the password it is bound to. */
 export type KnownBrowserOwner = Pick<User, 'id' | 'passwordHash'>
 
 /** The cookie's value, good until the owner's password changes. `nonce` is 16 fresh random bytes, base64url. */

@@ -50,7 +50,7 @@ export function chooseLanguage<L extends string>(
   return fallback
 }
 
-/** The first wish that there is a language for, RFC 4647 §3.4. */
+/** Returns the first requested language that is available (RFC 4647 §3.4). */
 export function firstOf<L extends string>(
   requests: readonly string[],
   available: readonly L[],
@@ -62,7 +62,7 @@ export function firstOf<L extends string>(
   return undefined
 }
 
-/** RFC 4647 §3.4: the wish is shortened from its end until it names a language: `de-CH-1996`, `de-CH`, `de`. */
+/** RFC 4647 §3.4: shortens the tag from its end until it names a language: `de-CH-1996`, `de-CH`, `de`. */
 function lookUp<L extends string>(requested: string, available: readonly L[]): L | undefined {
   const subtags = requested.toLowerCase().split('-')
   for (let length = subtags.length; length > 0; length -= 1) {

@@ -1,7 +1,7 @@
 /** Integer seconds since the epoch for instants (`…At`, exclusive), integer seconds for durations (`…Seconds`). */
 export type Seconds = number
 
-/** A list of scope names, RFC 6749 §3.3, in the order they were asked for and without repetition. */
+/** A list of scope names, RFC 6749 §3.3, in the requested order and without repetition. */
 export type Scope = readonly string[]
 
 /** SHA-256 of a secret, base64url without padding: the only form in which secrets are stored. */
@@ -21,7 +21,7 @@ export interface Client {
   readonly issuedAt: Seconds
   /** The last time it was used, to the day; a registered client unused for long is swept. */
   readonly usedAt: Seconds
-  /** The network a client registered itself from, see address-prefix.ts: shown to the user who is asked. */
+  /** The network a client registered itself from, see address-prefix.ts: shown on the consent page. */
   readonly registeredFrom?: string
   readonly name?: string
   /** `client_name#fr` and its like, RFC 7591 §2.2, by the full member name. */
@@ -31,7 +31,7 @@ export interface Client {
   readonly redirectUris: readonly string[]
   readonly postLogoutRedirectUris: readonly string[]
   readonly authenticationMethod: ClientAuthenticationMethod
-  /** An operator named no method: the secret may come by `client_secret_basic` or `client_secret_post`. */
+  /** No method was configured: the secret may be sent by `client_secret_basic` or `client_secret_post`. */
   readonly anySecretMethod?: true
   readonly secretHash?: Hash
   readonly grantTypes: readonly GrantType[]
@@ -102,7 +102,7 @@ export interface SecondFactor {
   readonly userId: string
   /** The shared secret, encrypted by the operator's secret. */
   readonly sealedSecret: string
-  /** The user has shown a code of it; before, it is not asked for. */
+  /** When the user first entered a code; before, no code is required. */
   readonly confirmedAt?: Seconds
   /** The time step of the last code that was taken: none is taken twice, RFC 6238 §5.2. */
   readonly usedStep?: number
@@ -127,11 +127,11 @@ export type LinkPurpose =
   | 'email-change'
   | 'email-undo'
 
-/** A link somebody was given, good for one use. It holds a secret; `id` is its hash. */
+/** A link for a single use. It contains a secret; `id` is its hash. */
 export interface OneTimeLink {
   readonly id: Hash
   readonly purpose: LinkPurpose
-  /** Whom it is for; absent: nobody yet. */
+  /** The user it is for; absent: a user yet to be created. */
   readonly userId?: string
   /** The address it was sent to, or that it proves. */
   readonly email?: string
@@ -162,7 +162,7 @@ export interface ClaimsRequest {
   readonly idToken: readonly string[]
 }
 
-/** The authentication context classes asked for, the most wanted first; see authentication-context.ts. */
+/** The requested authentication context classes, in order of preference; see authentication-context.ts. */
 export interface RequestedAcr {
   readonly values: readonly string[]
   /** Any other is a failed sign-in, OpenID Connect Core §5.5.1.1. */
@@ -176,7 +176,7 @@ export interface SignInRequest {
   readonly loginHint?: string
   /** Languages for the pages, the best first, OpenID Connect Core §3.1.2.1. */
   readonly uiLocales?: readonly string[]
-  /** The only user whose answer counts, from `id_token_hint` or `claims`. */
+  /** The only user who may sign in, from `id_token_hint` or `claims`. */
   readonly requiredSub?: string
   readonly acr?: RequestedAcr
 }
@@ -200,14 +200,14 @@ export interface AuthorizationRequest extends SignInRequest {
   readonly codeChallenge?: string
   readonly nonce?: string
   readonly claims: ClaimsRequest
-  /** Scopes nobody asked for by name that open some of `claims`: the user is asked about these too. */
+  /** Scopes that open some of `claims` and were not requested by name: they need consent too. */
   readonly claimScope?: Scope
 }
 
-/** A sign-in that is half done: the password was right, and something more has to be shown before it counts. */
+/** A sign-in whose password was right and whose second factor is still required. */
 export interface PendingSecondFactor {
   readonly userId: string
-  /** Hash of the password hash that was met: another password in the meantime voids it. */
+  /** Hash of the password hash that was verified: a new password voids it. */
   readonly password: Hash
   readonly at: Seconds
 }
@@ -233,7 +233,7 @@ export interface Interaction {
 export interface Consent {
   readonly userId: string
   readonly clientId: string
-  /** Scope by resource: what is allowed at one API says nothing about another. */
+  /** Scope by resource: consent for one API does not extend to another. */
   readonly allowed: readonly AllowedScope[]
   readonly grantedAt: Seconds
 }
@@ -258,15 +258,15 @@ export interface Grant {
   readonly resource: readonly string[]
   readonly redirectUri: string
   readonly redirectUriSent: boolean
-  /** Base64url; after the redemption its first bytes, which tell a replay from a guess. See pkce.ts. */
+  /** Base64url; after the redemption its first bytes, which distinguish a replay from a guess. See pkce.ts. */
   readonly codeChallenge?: string
   /** Gone after the redemption: only the first ID Token has it. */
   readonly nonce?: string
   readonly authenticatedAt: Seconds
   readonly methods: readonly string[]
-  /** The context class of the sign-in, of those that were asked for; absent: none was, or it has none of them. */
+  /** The requested context class that the sign-in satisfies; absent if none was requested or satisfied. */
   readonly acr?: string
-  /** `auth_time` was asked for and is owed in every ID Token. */
+  /** `auth_time` was requested and must be in every ID Token. */
   readonly authTimeOwed: boolean
   readonly claims: ClaimsRequest
   readonly approvedAt: Seconds
@@ -275,9 +275,9 @@ export interface Grant {
   readonly rotatedAt?: Seconds
   /** End of the current refresh token (idle and absolute limits applied). */
   readonly refreshExpiresAt?: Seconds
-  /** No refresh token lives beyond this. */
+  /** No refresh token is valid after this. */
   readonly absoluteExpiresAt: Seconds
-  /** Nothing of this grant can be alive from here on, before the redemption not its code; the row may be swept. */
+  /** Everything issued from this grant is expired from here on, including its code; the row may be swept. */
   readonly expiresAt: Seconds
   readonly revokedAt?: Seconds
   /** The rule by which it was revoked, an id of the requirement ledger. */
@@ -306,9 +306,9 @@ export interface StoredKey {
   readonly retiredAt?: Seconds
 }
 
-/** A rejected request as `lychgate explain` shows it: what its log line says. */
+/** A rejected request as `lychgate explain` shows it: the contents of its log line. */
 export interface Rejection {
-  /** The request id the client was told. */
+  /** The request id that the client received. */
   readonly id: string
   readonly at: Seconds
   readonly method: string
@@ -325,7 +325,7 @@ export interface Rejection {
   readonly client?: string
 }
 
-/** What the audit log tells of; see audit.ts. */
+/** The events of the audit log; see audit.ts. */
 export const auditEventNames = [
   'sign-in',
   'sign-in-failed',

@@ -11,7 +11,7 @@ export interface LinkLifetimes {
   readonly emailUndoSeconds: Seconds
 }
 
-/** A link and the secret that opens it, which is told once and stored only as its hash. */
+/** A link and its secret, which is sent once and stored only as its hash. */
 export interface MintedLink {
   readonly link: OneTimeLink
   readonly secret: string
@@ -19,7 +19,7 @@ export interface MintedLink {
 
 /**
  * A link that is good for one use until it expires.
- * @param whom The user, and the address it goes to by mail: only then does its use prove the address.
+ * @param whom The user, and the address it is sent to by email: only then does its use verify the address.
  * @param fresh `secretBytes` random bytes.
  */
 export function mintLink(
@@ -35,7 +35,7 @@ export function mintLink(
 }
 
 /**
- * The link, if it can still be used. One that was used, one that expired and one that never was look the same.
+ * Returns the link if it can still be used. A used, an expired and an unknown link get the same error.
  * @throws {OAuthError} `invalid_request`
  */
 export function requireLink(link: OneTimeLink | undefined, now: Seconds): OneTimeLink {
@@ -43,7 +43,7 @@ export function requireLink(link: OneTimeLink | undefined, now: Seconds): OneTim
   return link
 }
 
-/** The rejection of a link that opens nothing. */
+/** Returns the error of a link that cannot be used. */
 export function unusableLink(): OAuthError {
   return new OAuthError('invalid_request', 'the link is invalid or has expired', {
     rule: 'lychgate-link-open',

@@ -51,7 +51,7 @@ export function parseParameters(text: string, limits: ParameterLimits): Paramete
 }
 
 /**
- * The value of a parameter that may come once.
+ * Returns the value of a parameter that must not be repeated.
  * @throws {OAuthError} `invalid_request` when it is repeated, RFC 6749 §3.1.
  */
 export function single(parameters: Parameters, name: string): string | undefined {
@@ -62,7 +62,7 @@ export function single(parameters: Parameters, name: string): string | undefined
   })
 }
 
-/** All values of a parameter that may come more than once. */
+/** Returns all values of a parameter that may be repeated. */
 export function every(parameters: Parameters, name: string): readonly string[] {
   const value = parameters[name]
   if (value === undefined) return []

@@ -2,7 +2,7 @@ import { type AuditContext, auditEvent } from './audit.ts'
 import { accept, type Decision } from './decision.ts'
 import type { Hash, Passkey, Seconds, UserCredentials } from './model.ts'
 
-/** Most passkeys of one user: browsers are told of each, so that none is made twice. */
+/** Limit of passkeys of one user: their ids are sent to the browser, so that it does not create one twice. */
 export const mostPasskeys = 20
 
 /** What became of a new passkey: it was added, there were too many, or its user may not add one any more. */
@@ -33,8 +33,8 @@ export function addPasskey(
 export type PasskeyUse = 'used' | 'gone' | 'copied'
 
 /**
- * Uses a passkey that signed what it had to. A counter that does not go up says that two devices have the same key,
- * Web Authentication §6.1.1: it does not count, and the audit log tells.
+ * Uses a passkey whose signature was verified. A counter that does not increase means that two devices have the same
+ * key (Web Authentication §6.1.1): the sign-in is rejected and the audit log records it.
  */
 export function usePasskey(
   current: Passkey | undefined,

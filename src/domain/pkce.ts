@@ -52,8 +52,8 @@ export function requireCodeChallenge(
 }
 
 /**
- * What is kept of the 32 bytes of a challenge once its code is redeemed. All they still decide is whether a second use
- * is by whoever knows the verifier, and so revokes the grant, RFC 6749 §4.1.2: to guess 64 bits for that is not worth it.
+ * How many of the 32 bytes of a challenge are kept once its code is redeemed. They only decide whether a second use is
+ * by a client that knows the verifier, and so revokes the grant (RFC 6749 §4.1.2). 64 bits are enough for that.
  */
 export const keptChallengeBytes = 8
 
@@ -92,7 +92,7 @@ export function verifyCodeVerifier(
   if (!isWhole || !timingSafeEqual(computed.subarray(0, stored.length), stored)) {
     throw new OAuthError('invalid_grant', 'code_verifier does not match the code_challenge', {
       rule: 'rfc7636-4.6-mismatch-invalid-grant',
-      // The challenge was in an address bar, and tells nothing of the verifier.
+      // The challenge was in an address bar, and reveals nothing about the verifier.
       stored: codeChallenge,
       received: challenge,
     })

@@ -2,10 +2,9 @@ import { createHmac, timingSafeEqual } from 'node:crypto'
 import type { Seconds } from './model.ts'
 
 /*
- * How `lychgate doctor` learns what the running server saw of a request, behind whatever proxies there are: it marks
- * the request with a probe sealed with a handle key of the store, and the response carries a sighting sealed with the
- * same. Who cannot read the store can neither ask nor answer. A probe that somebody overhears tells him, for some
- * minutes, how his own requests arrive, and nothing else.
+ * How `lychgate doctor` learns what the running server saw of a request behind its proxies: it sends a probe sealed with
+ * a handle key of the store, and the response contains a sighting sealed with the same key. Without access to the store
+ * neither can be made. A probe that is overheard reveals, for some minutes, how the listener's own requests arrive.
  */
 
 /** The request header. */
@@ -16,7 +15,7 @@ export const sightingHeader = 'lychgate-sighting'
 /** How far apart the clocks of the two may be. */
 const probeSeconds: Seconds = 300
 
-/** One question; the nonce tells its answer from an older one that a cache kept. */
+/** One probe; the nonce distinguishes its sighting from an older one that a cache kept. */
 export interface Probe {
   readonly at: Seconds
   /** 16 random bytes, base64url. */
@@ -62,7 +61,7 @@ export function sealSighting(sighting: Sighting, { nonce }: Probe, secret: strin
   return `${payload}.${tag(`sighting ${nonce} ${payload}`, secret).toString('base64url')}`
 }
 
-/** What the server saw; undefined when this is no answer to this probe. */
+/** Returns what the server saw; undefined if this is not the sighting of this probe. */
 export function openSighting(value: unknown, { nonce }: Probe, secret: string): Sighting | undefined {
   const [, payload, mac] = /^([\w-]+)\.([\w-]{43})$/.exec(String(value)) ?? []
   if (payload === undefined || mac === undefined) return undefined

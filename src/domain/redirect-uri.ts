@@ -21,7 +21,7 @@ const loopbackLiterals: readonly string[] = ['127.0.0.1', '[::1]']
  * with its path, RFC 8252 §8.4, and nothing else is for native clients, OpenID Connect Registration §2. The text
  * itself decides, as OpenID Connect Core §14 compares texts: a URL parser would turn `127.1`, `0x7f.1` and
  * `2130706433` into the same host.
- * @param extraHosts Host names accepted beside the literals, RFC 8252 §8.3; `localhost` is the only one there is.
+ * @param extraHosts Host names accepted besides the literals (RFC 8252 §8.3); only `localhost` is supported.
  */
 export function isLoopbackRedirect(uri: string, extraHosts: readonly string[] = []): boolean {
   const redirect = splitLoopback(uri)
@@ -40,7 +40,7 @@ export function isLoopbackUri(uri: string): boolean {
  */
 export function isHttpsRedirect(uri: string): boolean {
   const match = uri.length <= longestUri ? httpsForm.exec(uri) : null
-  // A host such as 999.0.0.1 has the form of one, and no browser goes there.
+  // A host such as 999.0.0.1 has the form of an IP address but is none.
   return match !== null && isPort(match.groups?.['port']) && URL.canParse(uri)
 }
 
@@ -63,8 +63,8 @@ export function redirectUriMatches(
 }
 
 /**
- * Whether the query of a redirect URI already has a parameter of the response: with it that one would come twice, which
- * RFC 6749 §3.1 forbids.
+ * Whether the query of a redirect URI already has a parameter of the response, which would then be repeated against
+ * RFC 6749 §3.1.
  */
 export function hasResponseParameter(uri: string): boolean {
   const query = uri.split('?').slice(1).join('?')

@@ -97,7 +97,7 @@ export function scopeAt(scope: Scope, identifiers: readonly string[], resources:
 }
 
 /**
- * As `scopeAt`, for a request that would be pointless with nothing left.
+ * As `scopeAt`, but rejects a request whose scope would be empty.
  * @throws {OAuthError} `invalid_target`
  */
 export function requireScopeAt(scope: Scope, identifiers: readonly string[], resources: Resources): Scope {
@@ -117,7 +117,7 @@ export function requireScopeAt(scope: Scope, identifiers: readonly string[], res
 /**
  * What the access token of this token request is for: a subset of the grant's resources, RFC 8707 §2.2, and the part
  * of its scope they understand.
- * @param scope The scope asked for, already part of the grant's.
+ * @param scope The requested scope, already part of the grant's.
  * @throws {OAuthError} `invalid_target` for a resource the grant does not reach, or tokens no single format fits.
  */
 export function narrowAccess(

@@ -7,9 +7,9 @@ import { verifyJwtAccessToken } from './jwt-access-token.ts'
 import type { Client, Grant, GrantOfToken, Seconds } from './model.ts'
 
 /**
- * What revoking a token reaches, RFC 7009 §2.1: a refresh token (any of the family) ends the whole grant,
- * an access token only itself. An unknown or dead token is no error, RFC 7009 §2.2.
- * @throws {OAuthError} `invalid_grant` for a token issued to another client, which survives.
+ * Revokes a token (RFC 7009 §2.1): a refresh token, also a rotated one, revokes the whole grant; an access token only
+ * itself. An unknown or invalid token is no error (RFC 7009 §2.2).
+ * @throws {OAuthError} `invalid_grant` for a token issued to another client, which stays valid.
  */
 export function revokeToken(
   handle: OpenedHandle,

@@ -1,13 +1,13 @@
 import type { Scope } from './model.ts'
 
-/** A scope of the catalogue: its name, what the consent page says about it, and where it stands there. */
+/** A scope of the catalogue: its name, and its text and place on the consent page. */
 export interface CatalogueScope {
   readonly name: string
   /** The area: one row on the consent page. */
   readonly group: string
   readonly access: 'identity' | 'read' | 'write'
   readonly description: string
-  /** Worth a second look: it opens what is known of other people, what they pay, or what somebody may do. */
+  /** Marked as sensitive on the consent page: other people's data, money, or permissions. */
   readonly sensitive?: boolean
   /** Claims it opens at UserInfo, OpenID Connect Core §5.4. */
   readonly claims?: readonly string[]

@@ -5,23 +5,23 @@ import type { Hash, RequestedAcr, SecondFactor, Seconds } from './model.ts'
 import { hashSecret } from './secret.ts'
 
 /*
- * One-time codes and what stands in for them. Codes count once a user has shown one; each is good once, and so is
- * each recovery code.
+ * One-time codes and recovery codes. Codes are required once the user has entered one; each code and each recovery code
+ * can be used once.
  */
 
-/** How long the second half of a sign-in may take. */
+/** How long the second step of a sign-in may take. */
 export const pendingSecondFactorSeconds: Seconds = 600
 
 /** How many recovery codes a user gets, and the random bytes of each. */
 export const recoveryCodes = { count: 10, bytes: 10 } as const
 
-/** What may be shown after the password. */
+/** The second factors that may follow the password. */
 export type SecondStep = Pick<Factors, 'codes' | 'passkey'>
 
 /**
- * What has to follow the right password: a second factor for everybody who has codes, and for who has a passkey where
- * the client asks for more than a password. What meets the client's wish is offered, or all there is. Undefined: the
- * password is enough, or nothing can follow.
+ * Returns the second factors to ask for after the right password: always for a user with codes, and for one with a
+ * passkey if the client requests more than a password. Offers those that satisfy the request, or else all. Undefined if
+ * the password suffices or the user has no second factor.
  */
 export function secondStepOf(factors: Factors, acr: RequestedAcr | undefined): SecondStep | undefined {
   const { codes, passkey } = factors
@@ -35,8 +35,8 @@ export function secondStepOf(factors: Factors, acr: RequestedAcr | undefined): S
 
 /**
  * Takes a code, once, RFC 6238 §5.2.
- * @param opened The record its secret was read from: another secret in the meantime makes the code worthless.
- * @param step The time step whose code was shown; undefined: of none that counts now.
+ * @param opened The record its secret was read from: a new secret invalidates the code.
+ * @param step The time step of the code; undefined if no current step has it.
  */
 export function takeCode(
   current: SecondFactor | undefined,
@@ -57,7 +57,7 @@ export function takeRecoveryCode(current: SecondFactor | undefined, typed: strin
 }
 
 /**
- * A new secret that counts once a code of it was shown.
+ * Stores a new secret, which is used once the user has entered a code of it.
  * @throws {OAuthError} `invalid_request` when codes are in use: they are removed first.
  */
 export function beginCodes(
@@ -71,7 +71,7 @@ export function beginCodes(
   return accept(true, { op: 'putSecondFactor', secondFactor })
 }
 
-/** The first code: from here on one is asked for at every sign-in with the password. False for a wrong one. */
+/** Turns codes on by the first right one: they are required at every sign-in with the password. False if it is wrong. */
 export function confirmCodes(
   current: SecondFactor | undefined,
   opened: SecondFactor,
@@ -85,7 +85,7 @@ export function confirmCodes(
   return accept(true, { op: 'putSecondFactor', secondFactor })
 }
 
-/** New recovery codes; the old ones are worth nothing any more. False where no codes are in use. */
+/** Replaces the recovery codes. False if no codes are in use. */
 export function renewRecoveryCodes(
   current: SecondFactor | undefined,
   recoveryHashes: readonly Hash[],

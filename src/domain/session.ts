@@ -10,10 +10,10 @@ export function isSessionLive(session: Session, now: Seconds): boolean {
   return now < session.idleExpiresAt && now < session.expiresAt
 }
 
-/** For how long a sign-in is enough for what cannot be undone, such as another password. */
+/** For how long after a sign-in a user may do what cannot be undone, such as change the password. */
 export const recentSeconds: Seconds = 600
 
-/** Whether somebody has just shown who they are, rather than found a browser somebody left open. */
+/** Whether the user authenticated recently, so that a browser left open does not suffice. */
 export function isRecent(session: Session, now: Seconds): boolean {
   return now - session.authenticatedAt <= recentSeconds
 }
@@ -45,7 +45,7 @@ export function extendedIdleEnd(
   return end - session.idleExpiresAt > lifetimes.sessionIdleSeconds / 20 ? end : undefined
 }
 
-/** The same where the password was shown in an earlier session: a step-up makes none last longer. */
+/** Returns the session of a step-up, which lasts no longer than the one it continues. */
 export function continueSession(
   session: Session,
   { authenticatedAt, expiresAt }: Pick<Session, 'authenticatedAt' | 'expiresAt'>,
@@ -58,8 +58,8 @@ export function continueSession(
 export const mostSessions = 5
 
 /**
- * Who stays signed in in a browser beside a user who signs in: the others, the last ones first; and which sessions
- * end: the user's own before, and those there is no room for.
+ * Selects the sessions of a browser when a user signs in: `beside` are those of other users, newest first, which stay;
+ * `over` are the user's previous ones and those beyond the limit, which end.
  */
 export function selectSessions(
   omitUndefined: readonly Session[],

@@ -96,7 +96,7 @@ export function rowKeys(userId: string) {
   } as const
 }
 
-/** The writes that forget a user's failures in a row: after another password, or by an operator. */
+/** Returns the writes that reset a user's failures in a row: after a new password, or by an operator. */
 export function forgetFailures(userId: string): readonly Write[] {
   return Object.values(rowKeys(userId)).map((key) => ({ op: 'deleteThrottle', key }))
 }
@@ -141,7 +141,7 @@ export function refundAttempt(throttle: Throttle | undefined, isSuccess = false)
   return accept(undefined, { op: 'putThrottle', throttle: { ...throttle, failures: throttle.failures - 1 } })
 }
 
-/** For how long a sign-in makes room for its network: this week and the next. */
+/** For how long a sign-in raises the limit of its network: this week and the next. */
 const weekSeconds: Seconds = 7 * 86_400
 
 /**
@@ -171,7 +171,7 @@ function countedAs({ isBound, nonce }: KnownBrowser): string {
   return isBound ? nonce : 'unbound'
 }
 
-/** Names that no user has are counted like others, in a bounded number of rows. */
+/** Unknown user names are counted like others, in a bounded number of rows. */
 function unknownKey(login: string): string {
   return `in-a-row unknown ${createHash('sha256').update(login).digest('hex').slice(0, 4)}`
 }
@@ -200,6 +200,6 @@ function tooManyFailures({ kind }: Bucket, remainingSeconds: Seconds): OAuthErro
   }
 }
 
-/** The rules whose pages say something else to do than to wait. */
+/** The rules whose pages offer something other than waiting. */
 export const networkRule = 'lychgate-sign-in-throttle-network'
 export const inARowRule = 'lychgate-failures-in-a-row'

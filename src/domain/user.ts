@@ -3,7 +3,7 @@ import { OAuthError } from './errors.ts'
 import type { Hash, OneTimeLink, Seconds, User, UserClaims, UserCredentials } from './model.ts'
 import { forgetFailures } from './sign-in-throttle.ts'
 
-/** What an operator says about a new user. */
+/** The data of a new user. */
 export interface NewUser {
   readonly username: string
   readonly email?: string | undefined
@@ -39,8 +39,8 @@ export function canonicalLogin(text: string): string | undefined {
 }
 
 /**
- * A new user. The id, 128 random bits, is their `sub`, OpenID Connect Core §2, never derived from a name: removed and
- * added again is somebody else.
+ * Creates a user. The id, 128 random bits, is the `sub` (OpenID Connect Core §2). It is not derived from a name, so a user
+ * who is removed and added again is another one.
  * @param fresh 16 random bytes.
  * @throws {OAuthError} `invalid_request` for a user name or email address that cannot be one.
  */
@@ -73,7 +73,7 @@ export function createUser(person: NewUser, fresh: Buffer, now: Seconds): User {
 }
 
 /**
- * Sets a password and ends every session and every link to one: whoever knew the old one is out.
+ * Sets a password and ends every session and every link that could set one.
  * @param stays The session of the user who changes it themselves.
  */
 export function changePassword(user: User, passwordHash: string, now: Seconds, stays?: Hash): Decision<User> {
@@ -82,7 +82,7 @@ export function changePassword(user: User, passwordHash: string, now: Seconds, s
     changed,
     { op: 'updateUser', user: changed },
     ...forgetFailures(user.id),
-    // Those who undo a change of address are out of reach of whoever made it.
+    // A link that undoes a change of address survives: the new password may be that of an attacker.
     { op: 'deleteLinksOf', userId: user.id, except: 'email-undo' },
     { op: 'deleteSessionsOf', userId: user.id, ...(stays !== undefined && { except: stays }) },
   )
@@ -98,13 +98,13 @@ export interface ProfileChange {
 }
 
 /**
- * The user with another profile. A new address is nobody's proven one: `email_verified` is false until it is shown
- * to be theirs, OpenID Connect Core §5.1; so links that went to the old one prove nothing any more.
+ * Changes a profile. `email_verified` of a new address is false until it is verified (OpenID Connect Core §5.1); links
+ * that were sent to the old one verify nothing.
  * @throws {OAuthError} `invalid_request` for an email address that cannot be one, or that is the user name.
  */
 export function changeProfile(user: User, change: ProfileChange, now: Seconds): Decision<User> {
   const email = change.email === undefined ? user.email : readEmail(change.email)
-  // Whoever goes by their address goes by the new one.
+  // A user name that is the email address follows it.
   const username = user.username === user.email ? (email ?? user.username) : user.username
   assertOwnName(username, email)
   const { email: before, ...others } = user
@@ -125,9 +125,9 @@ export function changeProfile(user: User, change: ProfileChange, now: Seconds): 
 }
 
 /**
- * Gives the user another address that was proven to be theirs, or none. Every link that went to the old one ends.
+ * Gives the user another verified address, or none, and deletes every link that was sent to the old one.
  * @param email Empty: none.
- * @param undo The link that went to the old address, if that was proven.
+ * @param undo The link that was sent to the old address, if that was verified.
  * @throws {OAuthError} `invalid_request` as `changeProfile`.
  */
 export function moveEmail(
@@ -174,7 +174,7 @@ export function undoEmailChange(
   )
 }
 
-/** The address was shown to be theirs; nothing happens when they have another one by now. */
+/** Marks an address as verified; does nothing if the user has another one by now. */
 export function verifyEmail(user: User, email: string, now: Seconds): Decision<User> {
   if (user.email !== email || user.claims['email_verified'] === true) return accept(user)
   return changeProfile(user, { emailVerified: true }, now)
@@ -218,7 +218,7 @@ function requireEmail(text: string): string {
   })
 }
 
-/** Both are ways to sign in: nobody may take another user's address as a user name. */
+/** Both can be used to sign in, so another user's address must not be a user name. */
 function assertOwnName(username: string, email: string | undefined): void {
   if (!username.includes('@') || username === email) return
   throw new OAuthError(
