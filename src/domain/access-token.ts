@@ -36,7 +36,7 @@ export function verifyAccessToken(
   }
 }
 
-/** Returns the facts of a refresh token that would be accepted now. A rotated one is invalid, also in its reuse window. */
+/** Returns the facts of a refresh token that is valid now. A rotated one is invalid, even in its reuse window. */
 export function verifyRefreshToken(
   handle: OpenedHandle,
   grant: Grant | undefined,

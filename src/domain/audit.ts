@@ -9,7 +9,7 @@ import type { AuditEvent, AuditEventName, Grant, Seconds, StoredKey } from './mo
  * an unknown user typed: users type their passwords into the user name field.
  */
 
-/** When something was done, by whom, and from where. */
+/** The time, the actor and the place of an event. */
 export interface AuditContext {
   readonly by: AuditEvent['by']
   readonly at: Seconds

@@ -123,7 +123,7 @@ function parseBasic(authorization: string): ClientCredentials & { readonly clien
   })
 }
 
-/** Introspection may be called with a bearer token, RFC 7662 §2.3; here none authorizes it, and the response is RFC 6750's. */
+/** Rejects a bearer token at introspection (RFC 7662 §2.3 allows one) with the error of RFC 6750. */
 function bearerRefused(): OAuthError {
   return new OAuthError('invalid_token', 'no access token authorizes this call', {
     rule: 'rfc7662-2.3-bad-bearer-401',

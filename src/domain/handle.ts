@@ -2,8 +2,8 @@ import { createHmac, timingSafeEqual } from 'node:crypto'
 import type { Grant, Scope, Seconds } from './model.ts'
 
 /**
- * Sealed handles: the form of codes, refresh tokens and access tokens (RFC 6749 §10.3, §10.10). A handle names its grant
- * and has two tags: one by a key of the key ring, checked before any look-up, so that garbage never reaches the
+ * Sealed handles: the form of codes, refresh tokens and access tokens (RFC 6749 §10.3, §10.10). A handle names its
+ * grant and has two tags: one by a key of the key ring, checked before any look-up, so that garbage never reaches the
  * database, and one by the grant's secret, checked against the row. Neither a leaked database nor a leaked key suffices
  * to forge one. Handles are not stored, the same contents always give the same handle, and a handle contains nothing of
  * the request, not even its code_challenge (RFC 7636 §4.4).
@@ -34,7 +34,7 @@ export interface OpenedHandle extends Handle {
 /** A symmetric key of the key ring; `id` is one byte. */
 export interface HandleKey {
   readonly id: number
-  /** 32 random bytes, base64url. As text: HMAC takes that five times faster than bytes, on the hottest path there is. */
+  /** 32 random bytes, base64url. Text, because HMAC takes it five times faster than bytes. */
   readonly secret: string
 }
 

@@ -35,7 +35,7 @@ export function idTokenPayload(facts: IdTokenFacts, now: Seconds): Readonly<Reco
   }
 }
 
-/** Left half of the hash of the algorithm over the access token, OpenID Connect Core §3.1.3.6. Ed25519 hashes with SHA-512. */
+/** Returns `at_hash`: the left half of the algorithm's hash of the access token (OpenID Connect Core §3.1.3.6). */
 export function accessTokenHash(accessToken: string, algorithm: SigningAlgorithm): string {
   // Through text, as everywhere on hot paths: a digest as bytes is an allocation of its own, and takes twice as long.
   const digest = Buffer.from(hash(algorithm === 'EdDSA' ? 'sha512' : 'sha256', accessToken, 'hex'), 'hex')

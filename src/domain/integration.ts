@@ -286,7 +286,7 @@ function requireKnown(request: IntegrationRequest, known: Known): void {
   }
 }
 
-/** Whether the identity of the client is assured, RFC 8252 §8.6: by its secret, or by the owner of its https callbacks. */
+/** Whether the identity of the client is assured (RFC 8252 §8.6): by its secret or by https callbacks. */
 function isAssured({ authenticationMethod, redirectUris }: IntegrationRequest): boolean {
   return authenticationMethod !== 'none' || redirectUris.every(isHttpsRedirect)
 }

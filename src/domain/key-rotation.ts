@@ -6,7 +6,7 @@ import type { Seconds, StoredKey } from './model.ts'
  * Rotation with an overlap, OpenID Connect Core §10.1.1: from one ring of keys to the next.
  *
  * `retiredAt` is set as soon as there is a successor, and moves only forward: when an operator extends token
- * lifetimes, the keys still in use are kept as much longer; when they are shortened, tokens issued before keep their key.
+ * lifetimes, the keys in use are kept as much longer; when they are shortened, tokens issued before keep their key.
  * The `retiredAt` of a key that an operator ended never moves: it is not after its successor's `activeAt`, which every
  * server can see, whatever its clock.
  */
@@ -17,7 +17,7 @@ export interface KeyPolicy {
   readonly rotationSeconds: Seconds
   /** How long a successor is published before it acts. */
   readonly publishAheadSeconds: Seconds
-  /** How long a key of this kind verifies after its successor is active: the longest lifetime of what it signed. */
+  /** How long a key verifies after its successor is active: the longest lifetime of what it signed. */
   readonly overlapSeconds: Readonly<Record<StoredKey['kind'], Seconds>>
 }
 

@@ -4,7 +4,7 @@ import { omitUndefined } from './omit-undefined.ts'
 import type { Resource } from './resource.ts'
 
 /**
- * A member for users in the language of a page, RFC 7591 §2.2: `client_name#fr` or that of a region, `client_name#fr-CA`,
+ * A member for users in the language of a page (RFC 7591 §2.2): `client_name#fr`, or of a region, `client_name#fr-CA`,
  * else the one without a tag.
  * @param language In lower case.
  */

@@ -14,8 +14,8 @@ export interface LogoutRequest {
 }
 
 /**
- * Validates a request to sign out (OpenID Connect RP-Initiated Logout §2, §3). The user is redirected only to a URI that
- * the client registered, and only if it sent an ID Token of this server (RFC 6749 §10.15).
+ * Validates a request to sign out (OpenID Connect RP-Initiated Logout §2, §3). The user is redirected only to a URI
+ * that the client registered, and only if it sent an ID Token of this server (RFC 6749 §10.15).
  * @param hinted The claims of the `id_token_hint` once its signature and issuer were verified; expiry does not count.
  * @throws {OAuthError} `invalid_request`
  */

@@ -19,19 +19,19 @@ export interface MintedLink {
 
 /**
  * A link that is good for one use until it expires.
- * @param whom The user, and the address it is sent to by email: only then does its use verify the address.
+ * @param recipient The user, and the address it is sent to by email: only then does its use verify the address.
  * @param fresh `secretBytes` random bytes.
  */
 export function mintLink(
   purpose: LinkPurpose,
-  whom: Pick<OneTimeLink, 'userId' | 'email'>,
+  recipient: Pick<OneTimeLink, 'userId' | 'email'>,
   lifetimes: LinkLifetimes,
   fresh: Buffer,
   now: Seconds,
 ): MintedLink {
   const secret = mintSecret('link', fresh)
   const expiresAt = now + secondsOf(purpose, lifetimes)
-  return { link: { id: hashSecret(secret), purpose, ...whom, createdAt: now, expiresAt }, secret }
+  return { link: { id: hashSecret(secret), purpose, ...recipient, createdAt: now, expiresAt }, secret }
 }
 
 /**

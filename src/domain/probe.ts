@@ -2,8 +2,8 @@ import { createHmac, timingSafeEqual } from 'node:crypto'
 import type { Seconds } from './model.ts'
 
 /*
- * How `lychgate doctor` learns what the running server saw of a request behind its proxies: it sends a probe sealed with
- * a handle key of the store, and the response contains a sighting sealed with the same key. Without access to the store
+ * How `lychgate doctor` learns what the running server saw of a request behind its proxies: it sends a probe sealed
+ * with a handle key of the store, and the response contains a sighting sealed with the same key. Without access to the store
  * neither can be made. A probe that is overheard reveals, for some minutes, how the listener's own requests arrive.
  */
 

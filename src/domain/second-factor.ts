@@ -71,7 +71,7 @@ export function beginCodes(
   return accept(true, { op: 'putSecondFactor', secondFactor })
 }
 
-/** Turns codes on by the first right one: they are required at every sign-in with the password. False if it is wrong. */
+/** Turns codes on by the first right one: every sign-in with the password then needs one. False if it is wrong. */
 export function confirmCodes(
   current: SecondFactor | undefined,
   opened: SecondFactor,

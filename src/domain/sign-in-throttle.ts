@@ -38,7 +38,7 @@ export interface SignInAttempt {
 }
 
 /**
- * The buckets of one attempt, in the order they are asked. A browser that signed in to this account before counts apart:
+ * Returns the buckets of one attempt, in order. A browser in which this user has signed in before is counted apart:
  * guesses from elsewhere do not lock its owner out. All such browsers of one user share a second count.
  */
 export function bucketsOf(attempt: SignInAttempt, limits: ThrottleLimits): readonly Bucket[] {
@@ -64,7 +64,7 @@ export function bucketsOf(attempt: SignInAttempt, limits: ThrottleLimits): reado
 }
 
 /**
- * The buckets of an attempt at a second factor. Whoever makes one knows the password, so only a browser that finished a
+ * The buckets of an attempt at a second factor. It is made with the right password, so only a browser that finished a
  * sign-in before counts apart.
  */
 export function secondFactorBuckets(

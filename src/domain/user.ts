@@ -39,8 +39,8 @@ export function canonicalLogin(text: string): string | undefined {
 }
 
 /**
- * Creates a user. The id, 128 random bits, is the `sub` (OpenID Connect Core §2). It is not derived from a name, so a user
- * who is removed and added again is another one.
+ * Creates a user. The id, 128 random bits, is the `sub` (OpenID Connect Core §2). It is not derived from a name, so a
+ * user who is removed and added again is another one.
  * @param fresh 16 random bytes.
  * @throws {OAuthError} `invalid_request` for a user name or email address that cannot be one.
  */
@@ -93,7 +93,7 @@ export interface ProfileChange {
   /** Standard claims that are text, OpenID Connect Core §5.1, under their wire names. */
   readonly claims?: Readonly<Record<string, string>>
   readonly email?: string
-  /** Somebody vouches for the address, or takes that back. */
+  /** Whether an operator declares the address verified. */
   readonly emailVerified?: boolean
 }
 
