@@ -3,7 +3,18 @@ import { globSync, readFileSync } from 'node:fs'
 import t from 'tap'
 import ts from 'typescript'
 
-const folders = ['src/domain']
+const folders = [
+  ...[
+    'src/domain',
+    'src/storage',
+    'src/keys',
+    'src/guard',
+    'src/tracing',
+    'src/credentials',
+    'src/interaction',
+  ],
+  ...['src/protected-api', ...globSync('src/rfc*'), ...globSync('src/oidc-*')],
+]
 const words = [
   ...['nobody', 'somebody', 'everybody', 'whoever', 'whom', 'anew', 'meanwhile', 'thereby'],
   ...[
@@ -42,7 +53,7 @@ t.test('comments use the terms of the glossary', async (t) => {
   t.match(commentsOf('src/domain/check.ts').join('\n'), 'Publishes a passed check.', 'comments are found')
   t.match('/** Nobody is told. */', banned)
   for (const folder of folders)
-    for (const file of globSync(`${folder}/*.ts`).sort())
+    for (const file of globSync(`${folder}/**/*.ts`).sort())
       t.strictSame(
         commentsOf(file).filter((comment) => banned.test(comment.replaceAll(/`[^`]*`/g, ''))),
         [],

@@ -21,7 +21,7 @@ export async function factorsOf({ store, service }: FactorSources, userId: strin
   }
 }
 
-/** The context classes somebody signed in can step up to; looked up only where the session has none that was asked for. */
+/** Returns the context classes the user can step up to; looked up only if the session satisfies none requested. */
 export async function loadAvailableAcrs(
   sources: FactorSources,
   { acr }: SignInRequest,

@@ -6,7 +6,7 @@ import { readAssertionResponse, readCreation } from './read-credential.ts'
 /*
  * Web Authentication Level 3 over @simplewebauthn/server, which is loaded when the first answer of a browser is judged.
  * It sees only what read-credential.ts lets through: to verify some attestations it would fetch URLs of the sender.
- * A passkey is found by the browser itself, so that nobody has to type a name.
+ * A passkey is found by the browser itself, so that no name has to be typed.
  */
 
 type RelyingParty = NonNullable<Service['relyingParty']>
@@ -18,7 +18,7 @@ const algorithms = [-8, -7, -257]
 
 /**
  * What the browser is asked to sign in with, Web Authentication §5.5.
- * @param allowed The passkeys of somebody who is known already; absent: any of this server, of whoever holds it.
+ * @param allowed The passkeys of a user who is known already; absent: any passkey of this server.
  */
 export function assertionOptions({ id }: RelyingParty, challenge: string, allowed?: readonly Passkey[]) {
   return {

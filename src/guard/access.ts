@@ -16,7 +16,7 @@ export interface Refused {
 }
 
 /**
- * Finds out what a token is worth; `Refused` or undefined for one that is not alive. What it throws is answered as an
+ * Finds out what a token is worth; `Rejected` or undefined for one that is not alive. What it throws is answered as an
  * error of the server: an `OAuthError` as it says, anything else by the application.
  */
 export type VerifyToken = (token: string) => Promise<Access | Refused | undefined>

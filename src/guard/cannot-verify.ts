@@ -1,6 +1,6 @@
 import { OAuthError } from '../domain/errors.ts'
 
-/** Nobody can say now what a token is worth: nobody is let in, and nobody becomes anonymous. */
+/** A token cannot be verified now: the request is rejected, and not served as anonymous either. */
 export function cannotVerify(cause: unknown): OAuthError {
   return new OAuthError(
     'temporarily_unavailable',

@@ -6,7 +6,7 @@ import { cannotVerify } from './cannot-verify.ts'
 export interface SignatureOptions {
   /** The authorization server's `issuer`, character for character. */
   readonly issuer: string
-  /** Its `jwks_uri`. The keys are kept for ten minutes, and fetched again for a key nobody has seen. */
+  /** Its `jwks_uri`. The keys are kept for ten minutes, and fetched again for an unknown key. */
   readonly jwksUri: string
 }
 

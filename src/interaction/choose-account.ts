@@ -5,7 +5,7 @@ import type { Seconds } from '../domain/model.ts'
 import { displayName, type LoginForms } from './login-forms.ts'
 import { formActionOf, interactionExpired, type Pending } from './pending.ts'
 
-/** The choice between the users signed in in this browser, OpenID Connect Core §3.1.2.1, or to be somebody else. */
+/** The choice between the users signed in in this browser, OpenID Connect Core §3.1.2.1, or another one. */
 export function accountChooser(app: FastifyInstance, { store, clock }: AppDeps, forms: LoginForms) {
   const omitUndefined = async (request: FastifyRequest, now: Seconds) => {
     const sessions = await app.browser.sessions(request, now)

@@ -153,7 +153,7 @@ export function consentPage(app: FastifyInstance, deps: AppDeps, continueFlow: C
     app.browser.csrfToken(browserSecret, 'consent', interaction.id, session.id)
 }
 
-/** Whose consent it is, and to whom. */
+/** The user and the client of a consent. */
 function partiesOf({ client }: PendingAuthorization, { userId }: Session) {
   return { userId, clientId: client.id }
 }

@@ -99,7 +99,7 @@ export function loginForms(app: FastifyInstance, { service, store, random }: App
 
 export type LoginForms = ReturnType<typeof loginForms>
 
-/** Somebody is signed in and has to prove it again, rather than somebody else being asked for. */
+/** Whether the signed-in user has to authenticate again, rather than another user being requested. */
 export function mustConfirm({ session, step, request }: Pending): boolean {
   const { requiredSub } = request
   return step === 'login' && session !== undefined && (requiredSub ?? session.userId) === session.userId

@@ -122,13 +122,13 @@ export function loginPage(app: FastifyInstance, deps: AppDeps, continueFlow: Con
       ? forms.continueFlow(pending, reply)
       : forms.reject(pending, reply, msg('login.changed'))
 
-  /** Whom somebody pressed the button of, on a development server. */
+  /** The user whose button was pressed on a development server. */
   const listed = async (username: string | undefined): Promise<User | undefined> =>
     username === undefined
       ? undefined
       : (await app.shortcuts?.people())?.find((person) => person.username === username)
 
-  /** Whoever has to prove it again should not have to type who they are; they still may. */
+  /** Fills in the login of a user who has to authenticate again; they may still change it. */
   const nameToConfirm = async (pending: Pending): Promise<string | undefined> => {
     if (pending.session === undefined || !mustConfirm(pending)) return undefined
     return (await store.find('user', pending.session.userId))?.username

@@ -20,7 +20,7 @@ export interface ShownPasskey {
 /**
  * Judges what a browser sent in place of a password, or of a code after it: the proof, or what to say. The challenge is
  * used up either way.
- * @param owner Who has shown their password; absent: whoever holds the passkey signs in by it alone.
+ * @param owner The user whose password was verified; absent: the passkey alone identifies the user.
  */
 export type PasskeyProof = (
   pending: Pending,

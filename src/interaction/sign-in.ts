@@ -5,7 +5,7 @@ import type { Seconds, User } from '../domain/model.ts'
 import { canonicalLogin } from '../domain/user.ts'
 import { passwordAttempts } from '../http/password-attempts.ts'
 
-/** What somebody typed, and the client that asked them to, if one did. */
+/** What the user typed, and the client that requested the sign-in, if any. */
 export interface Credentials {
   readonly username: string
   readonly password: string

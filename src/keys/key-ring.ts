@@ -15,7 +15,7 @@ import { signCompact } from './sign.ts'
  * again within a second, so that strangers cannot make it read at will.
  */
 export interface KeyRing {
-  /** What handles are sealed with, and opened with where nobody can wait. */
+  /** The secrets that handles are sealed with, and opened with where the caller cannot wait. */
   readonly handles: HandleKeys
   /** The secrets of all handle keys, the current one first: for what was tagged with one of them and does not say which. */
   readonly handleSecrets: readonly string[]

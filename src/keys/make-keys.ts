@@ -17,7 +17,7 @@ const handleKeyBytes = 32
 /** The id of a handle key is one byte of every handle; 0 is left out. */
 const handleKeyIds = 255
 
-/** A new key of each of these algorithms, active at once until somebody decides otherwise. */
+/** A new key of each of these algorithms, active at once unless the caller changes that. */
 export function makeKeys(
   algorithms: readonly KeyAlgorithm[],
   ring: readonly StoredKey[],

@@ -4,7 +4,7 @@ import { secretPrefix } from '../domain/secret.ts'
 /** How long the random part of a seal is. */
 export const nonceBytes = 12
 const tagBytes = 16
-/** A sealed key of a development server begins with this, and the seal covers it: nobody can take it off. */
+/** A sealed key of a development server begins with this, and the seal covers it: it cannot be removed. */
 const developmentMark = 'dev.'
 
 /** The secret is not the one the keys were sealed with, or a sealed key was altered. */

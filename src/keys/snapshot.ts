@@ -28,7 +28,7 @@ export interface Snapshot {
 /**
  * What these keys are at this moment.
  * @param before The snapshot this one replaces: as long as the same keys are published, the JWK Set stays the same
- * object, and whoever serves it need not write it again.
+ * object, and its endpoint need not write it again.
  */
 export function takeSnapshot({ signing, handle }: OpenedKeys, now: Seconds, before?: Snapshot): Snapshot {
   const [verifying, opening] = [kept(signing, now), kept(handle, now)]

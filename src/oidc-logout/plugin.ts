@@ -13,7 +13,7 @@ import { formBodies, longestUrl, parametersOf } from '../http/parameters.ts'
 
 /**
  * OpenID Connect RP-Initiated Logout 1.0: sign-out, asked for by a client or by the user. Without an ID Token of the
- * user signed in here, the user confirms; without one at all, nobody is sent anywhere.
+ * user signed in here, the user confirms; without one at all, no redirect follows.
  */
 export const logout: FastifyPluginAsync<AppDeps> = async (app, { config, service, store, keys, clock }) => {
   const action = `${service.prefix}/oauth/logout`

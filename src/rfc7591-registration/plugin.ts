@@ -60,7 +60,7 @@ export const registration: FastifyPluginAsyncTypebox<
   )
 }
 
-// Another content type is answered 415 and read by nobody, whatever parsers the application has. An empty body is not
+// Another content type gets 415 and is not read, whatever parsers the application has. An empty body is not
 // an error of its own: clients send the content type with DELETE too.
 function acceptOnlyJson(app: FastifyInstance): void {
   const parse = app.getDefaultJsonParser('error', 'error')

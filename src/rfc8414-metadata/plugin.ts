@@ -36,7 +36,7 @@ export const metadata = fp(
 
 /**
  * RFC 8414 §2 and OpenID Connect Discovery §3. One document for both, since they must agree (RFC 9068 §4 too); what
- * stands in it belongs to whoever advertised it, a list never empty, RFC 8414 §3.2, and the issuer is the configured
+ * stands in it belongs to the plugin that advertised it, a list never empty, RFC 8414 §3.2, and the issuer is the configured
  * one to the character, RFC 8414 §3.3 and OpenID Connect Discovery §4.3. Registered last, at the root: an issuer's
  * path comes after the well-known string, RFC 8414 §3.1, and for OpenID Connect also before it,
  * OpenID Connect Discovery §4. The appended RFC 8414 form is what "relative to the base URL" means.

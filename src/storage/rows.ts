@@ -67,7 +67,7 @@ type Metadata = Omit<Client, keyof ClientRow>
 /** Metadata by its text: each request reads its client, and most clients are the same few. */
 const knownMetadata = new Map<string, Metadata>()
 const mostKnown = 500
-/** In characters: nobody fills the memory with registrations as large as they may be. */
+/** In characters, so that large registrations cannot fill the memory. */
 const longestKnown = 4000
 
 function metadataOf(text: string): Metadata {
@@ -413,7 +413,7 @@ function packed(text: string, size: number): Buffer {
 }
 
 /**
- * A SHA-256 in base64url, or what is kept of one, becomes its bytes. Any other text (a code challenge nobody hashed,
+ * A SHA-256 in base64url, or what is kept of one, becomes its bytes. Any other text (a code challenge that is no hash,
  * say) stays as it is; it cannot be taken for a hash, because a code challenge has 43 characters or more, RFC 7636 §4.2.
  */
 function packedHash(text: string): Buffer {

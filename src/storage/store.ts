@@ -132,7 +132,7 @@ export interface Commit {
   readonly seconds: number
 }
 
-/** Hears of every commit of changes that were gathered; nothing is measured while nobody listens. */
+/** Publishes every commit of gathered changes. Measures nothing without subscribers. */
 export const commitChannel = channel('lychgate:commit')
 
 /** A while in which a store brought its journal into its file, and the event loop stood still. */
@@ -242,7 +242,7 @@ export interface Store {
   population(): Promise<Population>
   /** All of it, as of one instant. For development servers, which have little. */
   contents(): Promise<StoreContents>
-  /** Puts this in the place of all there is, at once: nobody sees a part of it. */
+  /** Replaces all contents in one transaction. */
   replace(contents: StoreContents): Promise<void>
   /** Resolves when the store answers; throws StoreUnavailable otherwise. */
   ping(): Promise<void>

@@ -13,7 +13,7 @@ export async function readContents(client: pg.PoolClient): Promise<StoreContents
 /** Empties every table of ours and fills those there are rows for; the caller has begun a transaction. */
 export async function writeContents(client: pg.PoolClient, contents: StoreContents): Promise<void> {
   for (const table of await tablesOf(client)) {
-    // Nobody writes in between: a row that came after the deletion would stay.
+    // No other writes in between: a row inserted after the deletion would stay.
     await client.query(`lock table "${table}" in exclusive mode`)
     await client.query(`delete from "${table}"`)
     const rows = contents[table] ?? []

@@ -100,7 +100,7 @@ async function recordsOf(
   }
 }
 
-/** A message that nobody reads goes the way of every commit, to the disk, and changes no table. */
+/** A message without readers takes the way of every commit to the disk and changes no table. */
 async function quickestCommit(client: pg.Client): Promise<Pick<StoreFacts, 'commitMilliseconds'>> {
   const times: number[] = []
   try {

@@ -5,7 +5,7 @@ export type KeyQueue = <T>(key: string, work: () => Promise<T>) => Promise<T>
 
 /**
  * A queue for the decisions of this process: those about one key would wait for each other in the database, each with
- * a connection in its hands, until nobody else has one. Here they wait without.
+ * a connection in its hands, until none is left. Here they wait without one.
  * @param mostMilliseconds Work whose turn comes later than this is rejected with StoreUnavailable instead of run.
  */
 export function createKeyQueue(mostMilliseconds: number): KeyQueue {
@@ -13,7 +13,7 @@ export function createKeyQueue(mostMilliseconds: number): KeyQueue {
   return (key, work) => {
     const before = last.get(key)
     const own = before === undefined ? work() : after(before, work, mostMilliseconds)
-    // Whoever is next only waits, however this ends.
+    // The next one waits for the end, whatever the outcome.
     const settled = own.then(nothing, nothing)
     last.set(key, settled)
     void settled.then(() => last.get(key) === settled && last.delete(key))

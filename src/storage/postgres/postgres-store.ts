@@ -52,7 +52,7 @@ type Lists = { readonly [K in ListableKind]: () => Promise<readonly Records[K][]
 
 /** How often a transaction that lost against another is tried in all. */
 const attempts = 5
-/** What a connection is lent for at most where the whole store is asked for: somebody waits who can see it. */
+/** The longest use of a connection that reads the whole store: a command whose user sees it wait. */
 const longestMilliseconds = 3_600_000
 
 /** The store in a PostgreSQL database: one transaction a decision, under a lock on the key it decides about. */
@@ -71,7 +71,7 @@ export async function openPostgresStore(url: string, options: Required<StoreOpti
       throw new StoreUnavailable(fault)
     })
     let broken = true
-    // A machine that is gone without a word, or a commit no standby confirms: nobody would ever answer.
+    // A machine that vanished, or a commit that no standby confirms, would never respond.
     const overdue = setTimeout(() => {
       isOverdue = true
       client.release(true)

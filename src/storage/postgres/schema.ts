@@ -203,7 +203,7 @@ export const keys = pgTable('keys', {
 export const throttles = pgTable(
   'throttles',
   {
-    /** Bytes, because it may contain what somebody typed. */
+    /** Bytes, because it may contain what a user typed. */
     key: bytes('key').primaryKey(),
     failures: integer('failures').notNull(),
     expiresAt: integer('expires_at').notNull(),

@@ -65,7 +65,7 @@ export function prepareLoads(db: NodePgDatabase, purpose: 'find' | 'transact') {
   return {
     client: ready('client', clients, db.select().from(clients).where(is(clients.id))),
     user: ready('user', accounts, db.select().from(accounts).where(is(accounts.id))),
-    // A user name goes before an equal email address of somebody else.
+    // A user name goes before an equal email address of another user.
     userByLogin: ready('login', accounts, byLogin.orderBy(desc(is(accounts.username))).limit(1)),
     session: ready('session', sessions, db.select().from(sessions).where(is(sessions.id))),
     passkey: ready('passkey', passkeys, db.select().from(passkeys).where(is(passkeys.id))),
@@ -142,7 +142,7 @@ export function prepareLists(db: NodePgDatabase) {
       .orderBy(asc(accounts.createdAt), asc(accounts.id))
       .prepare('list_account'),
     somebody: db.select({ id: accounts.id }).from(accounts).limit(1).prepare('list_somebody'),
-    // The condition of the index, word for word: nobody else is looked at.
+    // The exact condition of the index, so that only its rows are read.
     seededUsers: db
       .select({ username: accounts.username })
       .from(accounts)

@@ -12,7 +12,7 @@ export interface CopyContents {
 }
 
 /**
- * Copies a database file, whoever has it open: one instant of it, whole, in one new file that only its owner reads,
+ * Copies a database file, also while it is open: one instant of it, whole, in one new file that only its owner reads,
  * and on the disk when this returns. Pages of what was deleted do not come along.
  * @throws {Error} when there is no database of this build's or an older version, or it is damaged; no copy is left then.
  */
@@ -44,7 +44,7 @@ export function sync(path: string): void {
 
 /** Not the backup interface: that begins again whenever a server commits between two of its steps. */
 function copyInto(from: string, to: string): void {
-  // Without a journal nobody has it open; then a connection that could not write would leave one behind.
+  // Without a journal no process has it open; then a connection that could not write would leave one behind.
   const client = new Database(from, { readonly: existsSync(`${from}-wal`), timeout: 2000 })
   try {
     client.prepare('vacuum into ?').run(to)

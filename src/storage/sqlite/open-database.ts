@@ -42,7 +42,7 @@ function isBusy(fault: unknown): boolean {
 function openNow(file: string): Database.Database {
   const isFile = file !== ':memory:'
   if (isFile && existsSync(file) && statSync(file).size > 0) inspect(file)
-  // Nobody else on the machine may read it; the journal files inherit this.
+  // Only its owner may read it; the journal files inherit this.
   else if (isFile) closeSync(openSync(file, 'a', 0o600))
   const client = new Database(file, { timeout: busyMilliseconds })
   try {

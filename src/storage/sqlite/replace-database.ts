@@ -58,7 +58,7 @@ function takeAlone(file: string): Database.Database {
   const client = new Database(file, { timeout: 100, fileMustExist: true })
   try {
     client.pragma('locking_mode = exclusive')
-    // Moves what is in the journal into the file, too. From here on nobody takes the old file for one to write to:
+    // Moves what is in the journal into the file, too. From here on no process writes to the old file:
     // SQLite does not begin a journal for a file that was moved.
     client.pragma('journal_mode = delete')
     client.exec('begin exclusive')

@@ -207,7 +207,7 @@ export const keys = sqliteTable('keys', {
 export const throttles = sqliteTable(
   'throttles',
   {
-    /** Bytes, because it may contain what somebody typed. */
+    /** Bytes, because it may contain what a user typed. */
     key: bytes('key').primaryKey(),
     failures: integer('failures').notNull(),
     expiresAt: integer('expires_at').notNull(),

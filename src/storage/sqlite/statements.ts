@@ -90,14 +90,14 @@ export function prepareReads(db: Connected) {
     user: find(accounts, eq(accounts.id, value('key'))),
     accounts: db.select().from(accounts).orderBy(asc(accounts.createdAt), asc(accounts.id)).prepare(),
     somebody: db.select({ id: accounts.id }).from(accounts).limit(1).prepare(),
-    // The condition of the index, word for word: nobody else is looked at.
+    // The exact condition of the index, so that only its rows are read.
     seededUsers: db
       .select({ username: accounts.username })
       .from(accounts)
       .where(sql`seeded`)
       .orderBy(asc(accounts.username))
       .prepare(),
-    // A user name goes before an equal email address of somebody else.
+    // A user name goes before an equal email address of another user.
     userByLogin: db
       .select()
       .from(accounts)
