@@ -24,7 +24,7 @@ const phcForm =
 /** A hash of today's cost that no known password has: what an unknown user is checked against. */
 export const decoyHash = formatPhc(Buffer.alloc(saltBytes), Buffer.alloc(cost.tagLength))
 
-/** Why a new password is not taken: it has not 8 to 256 characters, or everybody who guesses tries it first. */
+/** Why a new password is not taken: it has not 8 to 256 characters, or it is among the first that attackers try. */
 export type PasswordFault = 'length' | 'common'
 
 /**
@@ -87,7 +87,7 @@ export function createPasswordQueue(
       return
     }
     if (queue.length >= waiting) throw new PasswordQueueFull()
-    // Whoever leaves hands the place on: `running` stays as it is.
+    // A check that ends passes its place on: `running` stays as it is.
     await new Promise<void>((resolve) => queue.push(resolve))
   }
 

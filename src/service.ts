@@ -11,7 +11,7 @@ export interface Service {
   /** The path of the issuer, '' when it has none: every endpoint lives below it. */
   readonly prefix: string
   readonly https: boolean
-  /** Whom passkeys are for, Web Authentication Level 3 §5.4.2: a host name; absent: the host is an address, and has none. */
+  /** The relying party of passkeys, Web Authentication Level 3 §5.4.2: a host name; absent: the host is an address, and has none. */
   readonly relyingParty?: { readonly id: string; readonly origin: string }
   /** The scope catalogue, with `offline_access`. */
   readonly catalogue: readonly CatalogueScope[]

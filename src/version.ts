@@ -16,7 +16,7 @@ export function version(): string {
 /** The commit of these sources; `-dirty` when they differ from it, `outside git` when no git keeps them. */
 export function originOfSources(): string {
   const root = fileURLToPath(new URL('..', import.meta.url))
-  // Without this a copy inside the repository of somebody else would get that one's commit.
+  // Without this a copy inside another repository would get that one's commit.
   if (!existsSync(`${root}.git`)) return 'outside git'
   const describe = ['--no-optional-locks', 'describe', '--always', '--dirty', '--exclude=*', '--abbrev=40']
   const { status, stdout } = spawnSync('git', describe, { cwd: root, encoding: 'utf8' })

@@ -13,6 +13,16 @@ const folders = [
     'src/credentials',
     'src/interaction',
   ],
+  ...[
+    'src/account',
+    'src/mail',
+    'src/one-time-links',
+    'src/i18n',
+    'src/theme',
+    'src/config',
+    'src/management',
+    'src/http',
+  ],
   ...['src/protected-api', ...globSync('src/rfc*'), ...globSync('src/oidc-*')],
 ]
 const words = [

@@ -131,7 +131,7 @@ function isByPasskey({ session }: Visit): boolean {
   return session.methods.includes('pop') && !session.methods.includes('pwd')
 }
 
-/** Why this account cannot have this address, whoever else has it. */
+/** Returns why this user cannot have this address, apart from its being taken. */
 function problemOf({ user, now }: Visit, email: string): Text | undefined {
   try {
     changeProfile(user, { email }, now)

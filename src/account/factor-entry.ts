@@ -10,7 +10,7 @@ import { whileSignedIn } from '../http/while-signed-in.ts'
 
 /**
  * The way to what a user signs in with: by a sign-in of the last minutes, and by one with a second factor for who
- * has one. Otherwise whoever finds a password, or an open browser, makes themselves at home.
+ * has one. Otherwise a password or an open browser would suffice to take over the account.
  */
 export function factorEntry(
   app: FastifyInstance,
@@ -45,7 +45,7 @@ export function factorEntry(
 }
 
 /**
- * Makes more of the session of somebody who has just shown a new factor, as if it had been shown at the sign-in: under
+ * Adds a new factor to the session, as if it had been used at the sign-in: under
  * another identifier, as every session that becomes more. One that was ended in the meantime stays so.
  */
 function stepUp(app: FastifyInstance, { store }: Pick<AppDeps, 'store'>) {

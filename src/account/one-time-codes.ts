@@ -157,7 +157,7 @@ export function ownCodes(app: FastifyInstance, deps: AppDeps): void {
     return decide(here, (current) => {
       if (current === undefined) return accept(false)
       const gone = { op: 'deleteSecondFactor', userId } as const
-      // Codes nobody ever showed were none.
+      // Codes that were never confirmed were not in use.
       if (current.confirmedAt === undefined) return accept(true, gone)
       const others = { op: 'deleteSessionsOf', userId, except: session.id } as const
       return accept(true, gone, others, auditEvent('second-factor-removed', context, { userId }))

@@ -36,7 +36,7 @@ export function ownOverview(app: FastifyInstance, deps: AppDeps): void {
     })
   })
 
-  // Whoever else is signed in in this browser is a click away, and so is somebody new.
+  // Switches to another user of this browser, or to a new one.
   app.get('/account/switch', { schema: { hide: true } }, (_request, reply) =>
     reply.startInteraction({ page: sectionPath('overview'), prompt: ['select_account'] }, 'login'),
   )

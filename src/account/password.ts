@@ -48,7 +48,7 @@ export function ownPassword(app: FastifyInstance, deps: AppDeps): void {
     return reply.page('account-password', { ...model, ...(problem && { problem }) }, { status })
   }
 
-  /** Undefined when somebody else has changed it in the meantime: then what was typed proves nothing any more. */
+  /** Undefined if the password was changed in the meantime: then what was typed proves nothing. */
   const change = async (
     { user, session, form, now }: Submission,
     request: FastifyRequest,

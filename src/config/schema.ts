@@ -65,7 +65,7 @@ const ResourceEntry = Type.Object(
   localizable,
 )
 
-/** Stands in the example files, where everybody can read it; no server takes it. */
+/** The secret of the example files, which is public; servers reject it. */
 export const exampleSecret = 'make-one-with-openssl-rand-base64-32'
 
 const exampleScopes: Static<typeof ScopeEntry>[] = [

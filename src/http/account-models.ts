@@ -57,7 +57,7 @@ export interface AccountFrame {
   /** The room the page is in. */
   readonly section: AccountSection
   readonly user: { readonly name: string; readonly username: string }
-  /** To whoever else is signed in in this browser, or to somebody new. */
+  /** To another user of this browser, or a new one. */
   readonly switchUrl: string
   readonly signOutUrl: string
   readonly done?: DoneWord
@@ -107,11 +107,11 @@ export interface ConnectedGrant {
   readonly areas: readonly ConsentArea[]
   /** Names of scopes that the catalogue does not have any more. */
   readonly others: readonly string[]
-  /** Whom the access is for, when it is not only the service itself. */
+  /** The resources of the access, if it is not only the service itself. */
   readonly resources: readonly { readonly name: string; readonly identifier: string }[]
 }
 
-/** How somebody signed in. */
+/** How the user signed in. */
 export type WayIn = 'password' | 'passkey' | 'code'
 
 export interface AccountSessionsPage {
@@ -206,7 +206,7 @@ export interface AccountCodesPage {
   /** Codes are asked for after the password only. */
   readonly hasPassword: boolean
   readonly inUse?: { readonly sinceAgoSeconds: Seconds; readonly recoveryCodes: number }
-  /** A secret nobody has shown a code of yet: a picture of it, and what to type in without a camera. */
+  /** A secret that is not confirmed yet: its picture, and the text for use without a camera. */
   readonly setUp?: { readonly pictureUrl: string; readonly secret: string }
   /** New recovery codes, shown this once. */
   readonly fresh?: readonly string[]
@@ -229,7 +229,7 @@ export interface AccountProfilePage {
   readonly email: {
     readonly address?: string
     readonly verified: boolean
-    /** A letter with a link can be sent. */
+    /** Whether an email with a link can be sent. */
     readonly canVerify: boolean
     /** Where another one is given; absent where the operator does that. */
     readonly url?: string
@@ -278,7 +278,7 @@ export interface AccountDeletePage {
   readonly problem?: Text
 }
 
-/** The account is gone, and nobody is signed in. */
+/** The account is deleted and its user signed out. */
 export type AccountDeletedPage = Readonly<Record<string, never>>
 
 /** Every page of the account, by the name of its view. */

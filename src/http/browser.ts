@@ -27,7 +27,7 @@ export interface Browser {
   /** The live login of this browser; its idle end moves with use. */
   session(request: FastifyRequest, now: Seconds): Promise<Session | undefined>
   hasSessionCookie(request: FastifyRequest): boolean
-  /** Everybody signed in in this browser: the live login first, then the others, the last ones first. */
+  /** The sessions of this browser: the active one first, then the others, newest first. */
   sessions(request: FastifyRequest, now: Seconds): Promise<readonly Session[]>
   /** A fresh session secret and the id it is stored under; `keepSession` puts it into the browser. */
   mintSession(): { readonly secret: string; readonly id: string }
@@ -35,7 +35,7 @@ export interface Browser {
   keepSession(reply: FastifyReply, secret: string, beside: readonly Session[]): void
   /** Makes one of the browser's own sessions its login; the rest of them stay beside it. */
   switchSession(reply: FastifyReply, to: Session, all: readonly Session[]): void
-  /** Ends the login of this browser; whoever else is signed in in it stays so. */
+  /** Ends the active session of this browser; its other sessions stay. */
   dropSession(reply: FastifyReply): void
   /** The secret pending requests and CSRF tokens of this browser are bound to. */
   secret(request: FastifyRequest): string | undefined

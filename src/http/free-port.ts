@@ -8,7 +8,7 @@ export async function findFreePort(): Promise<number> {
   }
 }
 
-/** The port if it could be bound; undefined if somebody has it. A machine without this address has nobody there. */
+/** The port if it could be bound; undefined if it is taken. A missing address counts as free. */
 function tryPort(host: string, port: number): Promise<number | undefined> {
   return new Promise((resolve, reject) => {
     const server = createServer()

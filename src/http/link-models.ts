@@ -1,7 +1,7 @@
 import type { Seconds } from '../domain/model.ts'
 import type { Text } from '../domain/text.ts'
 
-/** A form that a one-time link opens: who somebody is, and the password they choose. */
+/** A form that a one-time link opens: the user's name, and the password they choose. */
 export interface LinkPasswordPage {
   readonly action: string
   readonly hidden: Readonly<Record<string, string>>

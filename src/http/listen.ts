@@ -27,7 +27,7 @@ export async function listen(
   await Promise.all([app.listen({ host, port }), listening(second, port)])
 }
 
-/** A machine without IPv6 has nobody there. */
+/** A machine without IPv6 has no such address. */
 function listening(server: Server, port: number): Promise<void> {
   return new Promise((resolve, reject) => {
     server.once('error', (error: NodeJS.ErrnoException) => {

@@ -15,7 +15,7 @@ import {
 import { forged, isFromElsewhere } from './forgery.ts'
 import { parametersOf } from './parameters.ts'
 
-/** Somebody at an account page. */
+/** A user at an account page. */
 export interface Visit {
   readonly session: Session
   readonly user: User
@@ -24,7 +24,7 @@ export interface Visit {
   readonly frame: AccountFrame
   /** What every form of the page brings back: a token of this page, browser and sign-in, RFC 6749 §10.12. */
   readonly hidden: Readonly<Record<string, string>>
-  /** What a form calls something of theirs whose id is nobody's business: good on this page only. */
+  /** Returns a handle for a form in place of an internal id, valid on this page only. */
   handleOf(id: string): string
 }
 
@@ -36,7 +36,7 @@ export interface Submission extends Visit {
 /** What a page asks of the sign-in. */
 export interface Entry {
   readonly section: AccountSection
-  /** What it does is not to be undone by whoever finds the browser open: the sign-in is a few minutes old at most. */
+  /** Requires a sign-in of the last minutes, so that a browser left open does not suffice. */
   readonly recent?: true
 }
 

@@ -42,7 +42,7 @@ export interface LoginPage {
   /** The user is signed in and has to prove it again. */
   readonly again: boolean
   readonly passkey?: PasskeyRequest
-  /** Where a letter with a link to a new password is asked for; absent: no mail is sent here. */
+  /** Where an email with a link to a new password is requested; absent if no email can be sent. */
   readonly forgotUrl?: string
   /** Who can be signed in as by pressing a button, on a development server. */
   readonly people?: readonly { readonly name: string; readonly username: string }[]
@@ -59,7 +59,7 @@ export interface SecondFactorPage {
   readonly hidden: Readonly<Record<string, string>>
   readonly clientName?: string
   readonly user: { readonly name: string; readonly username: string }
-  /** To be somebody else. */
+  /** Signs in as another user. */
   readonly anotherUrl: string
   /** What may be typed; absent: nothing, only a passkey will do. */
   readonly codes?: 'one-time' | 'recovery'
@@ -120,7 +120,7 @@ export interface ConsentPage {
 export interface LogoutPage {
   readonly action: string
   readonly hidden: Readonly<Record<string, string>>
-  /** Absent: nobody is signed in in this browser. */
+  /** Absent if no user is signed in in this browser. */
   readonly user?: { readonly name: string; readonly username: string }
   readonly clientName?: string
 }

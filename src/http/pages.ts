@@ -1,5 +1,5 @@
 /**
- * The server-rendered pages: how they look and the headers they carry. What a page shows is decided by whoever
+ * The server-rendered pages: how they look and the headers they carry. What a page shows is decided by the route that
  * calls `reply.page`; where its form may lead beyond this server is the caller's `formAction`.
  */
 import { hash } from 'node:crypto'
@@ -36,7 +36,7 @@ declare module 'fastify' {
     readonly texts: I18n
   }
   interface FastifyRequest {
-    /** `ui_locales` of the request this one belongs to, set by whoever knows it, OpenID Connect Core §3.1.2.1. */
+    /** `ui_locales` of the request this one belongs to, set by the route that knows it, OpenID Connect Core §3.1.2.1. */
     uiLocales: readonly string[] | undefined
     /** The language of a page that answers this request. */
     readonly language: string

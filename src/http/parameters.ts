@@ -10,7 +10,7 @@ import {
   parseParameters,
 } from '../domain/parameters.ts'
 
-/** Parameters that could not be read: a parser must not throw, so the rejection waits for whoever asks. */
+/** Parameters that could not be read: a parser must not throw, so the error is kept for the handler. */
 class Unreadable {
   readonly rejection: OAuthError
   constructor(rejection: OAuthError) {

@@ -9,7 +9,7 @@ import { PasswordQueueFull } from '../passwords.ts'
 import type { Store } from '../storage/store.ts'
 import { throttled } from './throttled.ts'
 
-/** A password somebody typed, and whose it should be. */
+/** A typed password, and its user. */
 export interface PasswordAttempt {
   readonly user: User | undefined
   /** What was typed for a user there is not: it counts too, or the throttle would tell. */
@@ -18,7 +18,7 @@ export interface PasswordAttempt {
 }
 
 /**
- * Checks a password, counted and throttled wherever somebody types one; only what was looked at and wrong stays
+ * Checks a password, counted and throttled wherever one is typed; only what was looked at and wrong stays
  * counted. A user there is not takes as long as a wrong password.
  * @throws {OAuthError} `temporarily_unavailable`: 429 when throttled, 503 when too many checks are waiting.
  */

@@ -31,7 +31,7 @@ export const rateLimits = fp<{ config: Pick<Config, 'rateLimits' | 'requestsPerM
     ])
     app.addHook('onRoute', (route) => {
       const method = String([route.method].flat()[0])
-      // Whoever is not signed in leaves a pending sign-in behind.
+      // Without a session each request leaves an interaction behind.
       const ofUser = method === 'POST' ? signIn : authorization
       const isOfUser = `${route.url}/`.startsWith(`${prefix}/account/`)
       const max = limits.get(`${method} ${route.url}`) ?? (isOfUser ? ofUser : undefined)

@@ -9,7 +9,7 @@ import {
 } from '../domain/sign-in-throttle.ts'
 import type { Store } from '../storage/store.ts'
 
-/** What is tried, by whom. */
+/** An attempt and its actor. */
 export interface Trial {
   readonly buckets: readonly Bucket[]
   readonly limits: ThrottleLimits
@@ -20,7 +20,7 @@ export interface Trial {
 
 /**
  * Runs an attempt that counts against these buckets until it turns out right: undefined is a failed one. An attempt
- * nobody looked at, because it threw, has not failed.
+ * that threw was not evaluated and has not failed.
  * @throws {OAuthError} `temporarily_unavailable` with status 429 when a bucket is full.
  */
 export async function throttled<T>(

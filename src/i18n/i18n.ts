@@ -1,6 +1,6 @@
 /**
  * What is said to users, in their language. A page asks for a text by its key and never holds words itself; the files
- * are views/texts/*.json. A language is read when somebody first needs it.
+ * are views/texts/*.json. A language is read when it is first needed.
  */
 import type { Text, Value, Values } from '../domain/text.ts'
 import { type Catalogue, type Key, readCatalogue, shippedLanguages } from './catalogue.ts'

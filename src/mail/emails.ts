@@ -5,7 +5,7 @@ import { createI18n, type Translator } from '../i18n/i18n.ts'
 import type { GivenLink } from './given-link.ts'
 import type { Email } from './mailer.ts'
 
-/** What a letter with a link is about. */
+/** What an email with a link is about. */
 export interface EmailFacts {
   readonly purpose: Exclude<LinkPurpose, 'first-person'> | 'email-changed' | 'email-taken'
   readonly user: User
@@ -17,7 +17,7 @@ export interface EmailFacts {
   readonly language: string
 }
 
-/** A letter's sentences, ready to read. */
+/** The sentences of an email. */
 interface EmailParts {
   readonly subject: string
   readonly greeting: string
@@ -26,7 +26,7 @@ interface EmailParts {
   readonly notes: readonly string[]
 }
 
-/** The letter that carries a link, in the user's language; nothing in it is fetched, counted or followed. */
+/** Composes the email of a link in the user's language, without anything that is fetched, counted or tracked. */
 export function composeEmail(
   { service, texts }: Pick<Config, 'service' | 'texts'>,
   facts: EmailFacts,
@@ -76,7 +76,7 @@ function partsOf({ t }: Translator, facts: EmailFacts): EmailParts {
 }
 
 /**
- * Whom an email greets. Users write their `name` themselves: it goes only to their own proven address, or the operator
+ * Returns the name an email greets. Users write their `name` themselves: it goes only to their own proven address, or the operator
  * wrote it in the invitation. Otherwise anybody could send text of their own to any address under this sender.
  */
 function nameOf({ purpose, user, to }: EmailFacts): string {

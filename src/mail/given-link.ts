@@ -1,6 +1,6 @@
 import type { Seconds } from '../domain/model.ts'
 
-/** A link as it is given to somebody: whoever has the URL can use it, once. */
+/** A link with its secret: the URL can be used once. */
 export interface GivenLink {
   readonly url: string
   readonly expiresAt: Seconds

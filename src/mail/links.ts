@@ -24,23 +24,23 @@ export const linkPath = '/link'
 /**
  * Makes a link for a user, stored as a hash, and tells the audit log.
  * @throws {OAuthError} `access_denied` when the user is locked or was removed.
- * @param whom `email`: the address it is going to be sent to, for its use to prove.
+ * @param recipient `email`: the address it is sent to, which its use verifies.
  * @param query What else the page is told, such as the request that waits in the same browser.
  */
 export async function makeLink(
   { config, store, random }: LinkSources,
-  { purpose, ...whom }: Pick<OneTimeLink, 'purpose' | 'userId' | 'email'>,
+  { purpose, ...recipient }: Pick<OneTimeLink, 'purpose' | 'userId' | 'email'>,
   context: AuditContext,
   query: Readonly<Record<string, string>> = {},
 ): Promise<GivenLink> {
-  const minted = mintLink(purpose, whom, config.lifetimes, random(secretBytes), context.at)
-  const about = { ...(whom.userId !== undefined && { userId: whom.userId }), purpose }
+  const minted = mintLink(purpose, recipient, config.lifetimes, random(secretBytes), context.at)
+  const about = { ...(recipient.userId !== undefined && { userId: recipient.userId }), purpose }
   const writes: readonly Write[] = [
     ...withdrawn(minted.link),
     { op: 'insertLink', link: minted.link },
     auditEvent('link-made', context, about),
   ]
-  const { userId } = whom
+  const { userId } = recipient
   if (userId === undefined) await store.write(...writes)
   else {
     await store.transact('user', userId, (user) => {
@@ -51,7 +51,7 @@ export async function makeLink(
   return givenLink(config, minted, query)
 }
 
-/** A minted link as it is given to somebody. */
+/** A minted link with its secret. */
 export function givenLink(
   { issuer }: Pick<Config, 'issuer'>,
   { link, secret }: MintedLink,
@@ -79,7 +79,7 @@ function withdrawn({ purpose, userId }: OneTimeLink): readonly Write[] {
 
 /**
  * Sends a link to its user, or an email without one.
- * @throws {MailFailed} unless the mail server took the letter.
+ * @throws {MailFailed} unless the mail server accepted the email.
  */
 export function sendLink(
   sender: Sender,

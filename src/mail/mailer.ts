@@ -1,7 +1,7 @@
 import type { Transporter } from 'nodemailer'
 import type { Config } from '../config/schema.ts'
 
-/** One letter, in plain text and as simple HTML that says the same. */
+/** One email, in plain text and as simple HTML with the same contents. */
 export interface Email {
   readonly to: string
   readonly subject: string
@@ -16,7 +16,7 @@ export interface Sender {
   readonly replyTo?: string
 }
 
-/** The mail server did not take a letter; the message is one line for an operator, without a password. */
+/** The mail server rejected an email; the message is one line for an operator, without a password. */
 export class MailFailed extends Error {
   constructor(line: string, options: ErrorOptions) {
     super(line, options)
@@ -35,7 +35,7 @@ export function senderOf({ mail }: Pick<Config, 'mail'>): Sender | undefined {
 }
 
 /**
- * Gives one letter to the mail server.
+ * Sends one email to the mail server.
  * @throws {MailFailed} unless the server took it.
  */
 export async function sendEmail(sender: Sender, email: Email): Promise<void> {
@@ -54,7 +54,7 @@ export async function sendEmail(sender: Sender, email: Email): Promise<void> {
 }
 
 /**
- * Connects as for a letter, with STARTTLS and the password, and sends none.
+ * Connects as for an email, with STARTTLS and the password, and sends none.
  * @throws {MailFailed} unless the server is there and lets this sender in.
  */
 export async function greetMailServer(sender: Sender): Promise<void> {
@@ -86,7 +86,7 @@ async function withTransport(
   }
 }
 
-/** A password never travels in the clear, not even where somebody in between hides STARTTLS. */
+/** A password never travels in the clear, not even if an attacker in between hides STARTTLS. */
 function mustEncrypt({ protocol, hostname, password }: URL): boolean {
   const isLocal = ['localhost', '127.0.0.1', '[::1]'].includes(hostname)
   return protocol === 'smtp:' && password !== '' && !isLocal

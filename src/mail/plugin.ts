@@ -1,5 +1,5 @@
 /**
- * Letters to users from the running server: a decorator for the pages that ask for one. What a letter's link opens is
+ * Emails to users from the running server: a decorator for the pages that send one. What an email's link opens is
  * decided in one-time-links.
  */
 import fp from 'fastify-plugin'
@@ -48,11 +48,11 @@ export interface Emails {
   tellTaken(owner: User, now: Seconds): Promise<void>
 }
 
-/** What is known where a letter is asked for. */
+/** What is known where an email is requested. */
 export interface EmailHints {
   /** For the page that the link opens. */
   readonly query?: Readonly<Record<string, string>>
-  /** Of whoever asks; the user's own goes before. */
+  /** Of the request; the user's own takes precedence. */
   readonly language?: string
 }
 
@@ -88,8 +88,8 @@ export const emails = fp<Pick<AppDeps, 'config' | 'store' | 'random'>>(
       { query = {}, language }: EmailHints = {},
     ): Promise<void> => {
       if (sender === undefined || to === undefined) throw undelivered()
-      const whom = { purpose, userId: user.id, email: to }
-      const link = await makeLink(deps, whom, context, query)
+      const recipient = { purpose, userId: user.id, email: to }
+      const link = await makeLink(deps, recipient, context, query)
       await deliver({ purpose, user, to, link }, language)
     }
 
@@ -109,8 +109,8 @@ export const emails = fp<Pick<AppDeps, 'config' | 'store' | 'random'>>(
           await deliver({ purpose: 'email-changed', user, to: email })
           return undefined
         }
-        const whom = { userId, email }
-        const minted = mintLink('email-undo', whom, config.lifetimes, random(secretBytes), at)
+        const recipient = { userId, email }
+        const minted = mintLink('email-undo', recipient, config.lifetimes, random(secretBytes), at)
         await deliver({ purpose: 'email-undo', user, to: email, link: givenLink(config, minted) })
         return minted.link
       },

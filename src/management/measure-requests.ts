@@ -1,5 +1,5 @@
 import type { FastifyInstance } from 'fastify'
-// Brings `request.refusal`.
+// Brings `request.rejection`.
 import type {} from '../http/errors.ts'
 import type { Metrics } from './metrics.ts'
 

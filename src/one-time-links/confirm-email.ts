@@ -47,7 +47,7 @@ export function confirmEmail(app: FastifyInstance, { service, store }: AppDeps) 
         )
       })
     } catch (error) {
-      // Another account has it by now; whoever opened the link reads its mail, and learns no more than that.
+      // Another account has it by now; the user who opened the link reads its mail, and learns no more than that.
       throw error instanceof RecordExists ? unusableLink() : error
     }
   }

@@ -42,7 +42,7 @@ export function forgotPassword(app: FastifyInstance, { config, service, store, c
     return reply.page('email-on-its-way', { seconds, ...backTo(interactionIn(form)) })
   })
 
-  /** Only to a proven address: any other may be somebody else's, put there to get at the account. */
+  /** Only to a proven address: an attacker may have entered any other. */
   const send = async (request: FastifyRequest, form: Parameters, now: Seconds): Promise<void> => {
     const login = canonicalLogin(single(form, 'username') ?? '')
     const user = login === undefined ? undefined : await store.find('userByLogin', login)

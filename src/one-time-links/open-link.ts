@@ -41,7 +41,7 @@ export function linkOpener(app: FastifyInstance, { store }: Pick<AppDeps, 'store
   }
 }
 
-/** @throws {OAuthError} unless the store has nobody: the first user is made once. */
+/** @throws {OAuthError} unless the store has no user: the first one is created once. */
 export async function assertNoUsers(store: AppDeps['store']): Promise<void> {
   if (!(await store.population()).isEmpty) throw unusableLink()
 }

@@ -22,7 +22,7 @@ import { RecordExists } from '../storage/store.ts'
 import { assertNoUsers, type OpenedLink } from './open-link.ts'
 import { doneUrl } from './show-done.ts'
 
-/** What somebody typed. */
+/** What the user typed. */
 interface Said {
   readonly username: string
   readonly email: string
@@ -31,7 +31,7 @@ interface Said {
   readonly disconnect: boolean
 }
 
-/** The page where somebody sets their password: the first user, an invited one, or one who forgot it. */
+/** The page that sets a password: of the first user, an invited one, or one who forgot it. */
 export function setPassword({ service, store, random }: AppDeps) {
   const { prefix } = service
 

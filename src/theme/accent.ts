@@ -30,7 +30,7 @@ const white: Colour = [1, 1, 1]
 const black: Colour = [0, 0, 0]
 /** WCAG 2.2 §1.4.3. */
 const textContrast = 4.5
-/** In OKLab, from the white of the card: a button that is nearer looks like one that nobody chose. */
+/** In OKLab, from the white of the card: a nearer button looks unselected. */
 const leastDistance = 0.12
 /** What a dark theme wants of a colour that is read: clear of the limit, and not glaring. */
 const darkContrast = 6.5

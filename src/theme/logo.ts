@@ -9,7 +9,7 @@ export interface Image {
   readonly extension: string
 }
 
-/** Everybody who signs in loads it. */
+/** It is loaded at every sign-in. */
 const mostBytes = 262_144
 
 const kinds: readonly (readonly [extension: string, type: string, isOne: (body: Buffer) => boolean])[] = [

@@ -63,8 +63,8 @@ async function giveLink(
   const { id: userId, username, email } = user
   const sender = flags.print ? undefined : senderOf(config)
   const to = sender === undefined ? undefined : email
-  const whom = { purpose, userId, ...(to !== undefined && { email: to }) }
-  const link = await makeLink({ config, store, random: systemRandom }, whom, operatorContext())
+  const recipient = { purpose, userId, ...(to !== undefined && { email: to }) }
+  const link = await makeLink({ config, store, random: systemRandom }, recipient, operatorContext())
   if (sender === undefined || to === undefined) return show(user, link, flags)
   try {
     await sendLink(sender, config, { purpose, user, to, link, language: config.service.language })

@@ -5,7 +5,7 @@ import type { PassedCheck } from '../../domain/check.ts'
 import { clauseOf } from '../../domain/clause-of-rule.ts'
 import type { Write } from '../../domain/decision.ts'
 import type { ErrorDetail, OAuthError } from '../../domain/errors.ts'
-// Brings `request.access`, `request.client` and `request.refusal`.
+// Brings `request.access`, `request.client` and `request.rejection`.
 import type {} from '../../guard/guard.ts'
 import type {} from '../../http/client-authentication.ts'
 import type {} from '../../http/errors.ts'
