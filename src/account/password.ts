@@ -37,7 +37,7 @@ export function ownPassword(app: FastifyInstance, deps: AppDeps): void {
     const changed = await change(here, request, disconnects)
     if (changed === undefined) return show(here, reply, msg('password.overtaken'))
     // The cookie of before was bound to the old password.
-    app.browser.keepKnownBrowser(reply, changed)
+    await app.browser.keepKnownBrowser(reply, changed)
     return back(reply, disconnects ? 'password-changed-disconnected' : 'password-changed', 'security')
   })
 

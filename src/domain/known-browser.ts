@@ -1,5 +1,5 @@
 import { createHmac, timingSafeEqual } from 'node:crypto'
-import type { Seconds, User } from './model.ts'
+import type { Passkey, SecondFactor, Seconds, User } from './model.ts'
 import { hashSecret } from './secret.ts'
 
 /**
@@ -10,17 +10,20 @@ export interface KnownBrowser {
   readonly userId: string
   /** Names this one cookie, so that a stolen one has its own count. */
   readonly nonce: string
-  /** It was made for the current password; one without is of an earlier version. */
+  /** It was made for the current credentials; one without is of an earlier version. */
   readonly isBound: boolean
 }
 
 /** How long a browser keeps the cookie after its last sign-in. */
 export const knownBrowserSeconds: Seconds = 180 * 86_400
 
-/** The user of a cookie, and the password it is bound to. */
-export type KnownBrowserOwner = Pick<User, 'id' | 'passwordHash'>
+/** The user of a cookie, and the credentials it is bound to. */
+export interface KnownBrowserOwner extends Pick<User, 'id' | 'passwordHash'> {
+  readonly passkeys?: readonly Pick<Passkey, 'id'>[]
+  readonly secondFactor?: Pick<SecondFactor, 'sealedSecret' | 'confirmedAt'> | undefined
+}
 
-/** The cookie's value, good until the owner's password changes. `nonce` is 16 fresh random bytes, base64url. */
+/** Seals the value of the cookie, valid until the owner's password, passkeys or one-time codes change. `nonce` is 16 fresh random bytes, base64url. */
 export function sealKnownBrowser(owner: KnownBrowserOwner, nonce: string, secret: string): string {
   return `${owner.id}.${nonce}.${tag(boundText(owner, nonce), secret).toString('base64url')}`
 }
@@ -39,8 +42,12 @@ export function openKnownBrowser(
   return isSealed(`device ${userId} ${nonce}`) ? { userId, nonce, isBound: false } : undefined
 }
 
-function boundText({ id, passwordHash = '' }: KnownBrowserOwner, nonce: string): string {
-  return `device ${id} ${nonce} ${hashSecret(passwordHash)}`
+function boundText(owner: KnownBrowserOwner, nonce: string): string {
+  const { id, passwordHash = '', passkeys = [], secondFactor } = owner
+  const factors = passkeys.map((passkey) => passkey.id).sort()
+  if (secondFactor?.confirmedAt !== undefined) factors.push(secondFactor.sealedSecret)
+  // Without factors the text is that of the version before, whose cookies stay valid.
+  return [`device ${id} ${nonce} ${hashSecret(passwordHash)}`, ...factors].join(' ')
 }
 
 function tag(text: string, secret: string): Buffer {

@@ -9,7 +9,7 @@ import {
   openKnownBrowser,
   sealKnownBrowser,
 } from '../domain/known-browser.ts'
-import type { Seconds, Session } from '../domain/model.ts'
+import type { Seconds, Session, User } from '../domain/model.ts'
 import { hashSecret, mintSecret, secretBytes, secretPrefix } from '../domain/secret.ts'
 import { extendedIdleEnd, isSessionLive, mostSessions } from '../domain/session.ts'
 
@@ -44,9 +44,9 @@ export interface Browser {
   /** A token only a page of ours in this browser can know for this purpose. */
   csrfToken(secret: string, ...purpose: readonly string[]): string
   /** The cookie of a browser that signed in to this account before. */
-  knownBrowser(request: FastifyRequest, owner: KnownBrowserOwner): KnownBrowser | undefined
+  knownBrowser(request: FastifyRequest, user: User): Promise<KnownBrowser | undefined>
   /** Keeps that cookie, or gives the browser one. */
-  keepKnownBrowser(reply: FastifyReply, owner: KnownBrowserOwner): void
+  keepKnownBrowser(reply: FastifyReply, user: User): Promise<void>
 }
 
 /** Decorates `app.browser`. On https the cookies carry the `__Host-` prefix. */
@@ -97,7 +97,12 @@ export const browser = fp<AppDeps>(
       return session
     }
 
-    const knownBrowser = (request: FastifyRequest, owner: KnownBrowserOwner) =>
+    const ownerOf = async (user: User): Promise<KnownBrowserOwner> => ({
+      ...user,
+      passkeys: await store.listOf('passkey', user.id),
+      secondFactor: await store.find('secondFactor', user.id),
+    })
+    const openedFor = (request: FastifyRequest, owner: KnownBrowserOwner) =>
       openKnownBrowser(cookiesOf(request)[name('device')], owner, ...keys.handleSecrets)
 
     app.decorate('browser', {
@@ -132,9 +137,14 @@ export const browser = fp<AppDeps>(
         return secret
       },
       csrfToken: (secret, ...purpose) => hashSecret([secret, ...purpose].join(' ')),
-      knownBrowser: knownBrowser,
-      keepKnownBrowser: (reply, owner) => {
-        const known = knownBrowser(reply.request, owner)
+      knownBrowser: async (request, user) => {
+        // Another user's cookie is not worth the look at this one's credentials.
+        const isTheirs = cookiesOf(request)[name('device')]?.startsWith(`${user.id}.`) ?? false
+        return isTheirs ? openedFor(request, await ownerOf(user)) : undefined
+      },
+      keepKnownBrowser: async (reply, user) => {
+        const owner = await ownerOf(user)
+        const known = openedFor(reply.request, owner)
         const nonce = known?.isBound ? known.nonce : random(16).toString('base64url')
         const value = sealKnownBrowser(owner, nonce, keys.handles.current.secret)
         reply.setCookie(name('device'), value, { ...options, maxAge: knownBrowserSeconds })

@@ -43,7 +43,7 @@ export function passwordAttempts(
   ): Promise<boolean> => {
     const limits = config.signInThrottle
     const prefix = addressPrefix(request.ip)
-    const knownBrowser = user && app.browser.knownBrowser(request, user)
+    const knownBrowser = user && (await app.browser.knownBrowser(request, user))
     const who = {
       // An alias counts as the account it leads to.
       login: user?.id ?? login ?? '',

@@ -135,7 +135,7 @@ export function secondStep(
     const { user, from } = pendingFactor
     const recovery = single(form, 'decision') === 'recovery'
     const limits = config.signInThrottle
-    const known = app.browser.knownBrowser(reply.request, user)
+    const known = await app.browser.knownBrowser(reply.request, user)
     const buckets = secondFactorBuckets(user.id, known, limits)
     try {
       const trial = { buckets, limits, now, userId: user.id }

@@ -46,7 +46,7 @@ export function sessionStarter(app: FastifyInstance, deps: AppDeps) {
     )
     if (isKept) {
       app.browser.keepSession(reply, secret, beside)
-      app.browser.keepKnownBrowser(reply, user)
+      await app.browser.keepKnownBrowser(reply, user)
       return true
     }
     await store.write({ op: 'deleteSession', sessionId: id }, auditEvent('sign-in-failed', context, who))

@@ -71,13 +71,35 @@ t.test('a device cookie opens as it was sealed, by its own key and for its owner
   }
 })
 
-t.test('a device cookie is good until the password changes', async (t) => {
+t.test('a known-browser cookie is valid until the password, a passkey or the codes change', async (t) => {
   const [key, nonce] = ['a'.repeat(43), 'n'.repeat(22)]
   const cookie = sealKnownBrowser({ id: 'alice', passwordHash: '$one' }, nonce, key)
   for (const owner of [{ id: 'alice', passwordHash: '$two' }, { id: 'alice' }])
     t.equal(openKnownBrowser(cookie, owner, key), undefined)
   const withoutPassword = sealKnownBrowser({ id: 'alice' }, nonce, key)
   t.match(openKnownBrowser(withoutPassword, { id: 'alice' }, key), { isBound: true })
+  const [plain, codes] = [
+    { id: 'alice', passwordHash: '$one' },
+    { sealedSecret: 's', confirmedAt: 5 },
+  ]
+  const owners = [
+    plain,
+    { ...plain, passkeys: [{ id: 'a' }] },
+    { ...plain, passkeys: [{ id: 'a' }, { id: 'b' }] },
+    { ...plain, secondFactor: codes },
+    { ...plain, secondFactor: { ...codes, sealedSecret: 'other' } },
+  ]
+  for (const [sealed, owner] of owners.entries()) {
+    const bound = sealKnownBrowser(owner, nonce, key)
+    for (const [opened, other] of owners.entries())
+      t.equal(openKnownBrowser(bound, other, key) !== undefined, sealed === opened, `${sealed} ${opened}`)
+  }
+  const reordered = { ...plain, passkeys: [{ id: 'b' }, { id: 'a' }] }
+  t.ok(openKnownBrowser(sealKnownBrowser(reordered, nonce, key), owners[2] ?? plain, key))
+  t.ok(
+    openKnownBrowser(cookie, { ...plain, secondFactor: { sealedSecret: 'begun' } }, key),
+    'not confirmed yet',
+  )
 })
 
 t.test('a device cookie of an earlier version is known as one that is not bound', async (t) => {

@@ -241,4 +241,11 @@ export const signInFaults = [
     replace: '',
     tests: ['test/account/one-time-codes.test.ts'],
   },
+  {
+    id: 'known-browser-not-bound-to-factors',
+    file: 'src/domain/known-browser.ts',
+    find: ', ...factors].join',
+    replace: '].join',
+    tests: ['test/domain/secret.test.ts'],
+  },
 ] as const satisfies readonly Fault[]
