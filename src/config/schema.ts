@@ -347,7 +347,7 @@ export const ConfigSchema = Type.Object(
           default: 1000,
           minimum: 0,
           description:
-            'Grants of one user at one client; the next one ends the oldest tenth of them. 0: no limit.',
+            'Grants of one user at one client; at every tenth part of this, the oldest beyond it are deleted. 0: no limit.',
         }),
       },
       section('How large a request may be, and how many grants a client may collect.'),
