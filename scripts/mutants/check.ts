@@ -31,8 +31,36 @@ export function faultyText({ file, find, replace }: Fault, root: string): string
     throw new Error(`ambiguous: ${file} contains ${JSON.stringify(find)} ${parts.length - 1} times`)
   }
   const text = parts.join(replace)
-  if (file.endsWith('.ts')) assertParses(text, file)
+  if (file.endsWith('.ts')) {
+    assertParses(text, file)
+    assertKnown(text, parts.join(find), file)
+  }
   return text
+}
+
+/** A fault that only throws for an unknown name would be noticed by any test. */
+function assertKnown(text: string, original: string, file: string): void {
+  const declared = [...text.matchAll(/\b(?:const|catch) \(?(\w+)/g)].map(([, name]) => name)
+  const known = new Set([...identifiersOf(original), ...declared, ...Object.getOwnPropertyNames(globalThis)])
+  const unknown = identifiersOf(text).filter((name) => !known.has(name))
+  if (unknown.length > 0) throw new Error(`broken: ${file} has no ${unknown.join(', ')}`)
+}
+
+/** The names a text uses or declares; not those after a dot or of an object's members. */
+function identifiersOf(text: string): readonly string[] {
+  const names: string[] = []
+  const visit = (node: ts.Node) => {
+    if (ts.isIdentifier(node) && !isMember(node)) names.push(node.text)
+    ts.forEachChild(node, visit)
+  }
+  visit(ts.createSourceFile('fault.ts', text, ts.ScriptTarget.Latest, true))
+  return names
+}
+
+function isMember({ parent, pos }: ts.Identifier): boolean {
+  const isNamed =
+    ts.isPropertyAccessExpression(parent) || ts.isPropertyAssignment(parent) || ts.isPropertySignature(parent)
+  return isNamed && parent.name.pos === pos
 }
 
 /** What is wrong with a list of faults, one line each: nothing, when each can be tried and a test is there to notice. */
