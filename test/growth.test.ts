@@ -2,11 +2,15 @@
  * A month of constant traffic in half a minute: no table grows for ever. The clock of the development server is moved;
  * whatever follows time by itself has caught up when a move is done, and it is the same sweep, store and application.
  */
+
 import Database from 'better-sqlite3'
 import pg from 'pg'
 import t, { type Test } from 'tap'
 import { isMovable } from '../src/dev/clock.ts'
+import { insert, put, remove } from '../src/domain/decision.ts'
 import type { Client } from '../src/domain/model.ts'
+import { passkeyKind } from '../src/domain/passkey.ts'
+import { secondFactorKind } from '../src/domain/second-factor.ts'
 import { createUser } from '../src/domain/user.ts'
 import { makeLink } from '../src/mail/links.ts'
 import {
@@ -102,9 +106,9 @@ class Traffic {
     const user = createUser(person, random(16), this.#server.now())
     const { id: userId } = user
     await store.write(
-      { op: 'insertUser', user },
-      { op: 'insertPasskey', passkey: { ...sample.passkey, id: userId, userId } },
-      { op: 'putSecondFactor', secondFactor: { ...sample.secondFactor, userId } },
+      insert('user', user),
+      insert(passkeyKind, { ...sample.passkey, id: userId, userId }),
+      put(secondFactorKind, { ...sample.secondFactor, userId }),
     )
     this.#people.push(userId)
     return { username, password }
@@ -112,7 +116,7 @@ class Traffic {
 
   async #leave(): Promise<void> {
     const userId = this.#people.shift() ?? ''
-    await this.#server.deps.store.write({ op: 'deleteUser', userId })
+    await this.#server.deps.store.write(remove('user', userId))
   }
 
   async #refreshAll(): Promise<void> {
@@ -152,7 +156,7 @@ async function live(t: Test, server: TestServer, days: number, count: () => Prom
     redirectUris: [redirectUri],
     consent: 'remember',
   }
-  await server.deps.store.write({ op: 'insertClient', client })
+  await server.deps.store.write(insert('client', client))
   const stays = await server.deps.store.find('userByLogin', alice.username)
   const traffic = new Traffic(server, stays?.id ?? '')
   const seen: Counts[] = []
@@ -167,7 +171,7 @@ async function live(t: Test, server: TestServer, days: number, count: () => Prom
 }
 
 /** Rejections are written a moment later, before or after they are counted; all else is the same each day, but for a key. */
-const slackOf = (table: string) => (table === 'refusals' ? 12 : 2)
+const slackOf = (table: string) => (table === 'rejections' ? 12 : 2)
 
 /** In the last so many days there are as many rows as in as many after the first week. */
 function assertFlat(t: Test, seen: readonly Counts[], window: number): void {

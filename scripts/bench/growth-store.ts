@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { keyPolicy } from '../../src/config/key-policy.ts'
 import { loadConfig } from '../../src/config/load.ts'
-import type { Write } from '../../src/domain/decision.ts'
+import { insert, type Write } from '../../src/domain/decision.ts'
 import { approveGrant, mintGrantId, redeemGrant, rotateGrant } from '../../src/domain/grant.ts'
 import type { Client, Grant, Session } from '../../src/domain/model.ts'
 import { hashSecret } from '../../src/domain/secret.ts'
@@ -123,12 +123,12 @@ async function fillOthers(
     introspects: [issuer],
   }
   const clients = [resourceServer, ...apps.map((id) => ({ ...app, id }))]
-  await store.write(...clients.map((client): Write => ({ op: 'insertClient', client })))
+  await store.write(...clients.map((client): Write => insert('client', client)))
   for (let from = 0; from < people.length; from += batch) {
     const some = people.slice(from, from + batch).map((id, index): Write => {
       const person = { username: `person-${from + index}`, email: `person-${from + index}@example.org` }
       const user = createUser(person, randomBytes(16), now)
-      return { op: 'insertUser', user: { ...user, id } }
+      return insert('user', { ...user, id })
     })
     await store.write(...some)
   }

@@ -1,4 +1,7 @@
-import type { Write } from '../../src/domain/decision.ts'
+import { insert, put, type Write } from '../../src/domain/decision.ts'
+import { interactionKind } from '../../src/domain/interaction.ts'
+import { insertLink } from '../../src/domain/one-time-link.ts'
+import { throttleKind } from '../../src/domain/sign-in-throttle.ts'
 import type { Store } from '../../src/storage/store.ts'
 import * as sample from '../../test/storage/samples.ts'
 
@@ -10,8 +13,8 @@ export const livingGrants: string[] = []
 
 /** Writes that many grants, every fourth of them ended, and a quarter as many of each other kind, all ended. */
 export async function fill(store: Store, grants: number): Promise<void> {
-  await store.write({ op: 'insertUser', user: sample.user })
-  await store.write({ op: 'insertClient', client: { ...sample.client, id: 'app', origin: 'integration' } })
+  await store.write(insert('user', sample.user))
+  await store.write(insert('client', { ...sample.client, id: 'app', origin: 'integration' }))
   for (let from = 0; from < grants; from += 2000) {
     const numbers = Array.from({ length: Math.min(2000, grants - from) }, (_, n) => from + n)
     await store.write(...numbers.map(grantOf))
@@ -53,17 +56,14 @@ function othersOf(n: number): Write[] {
   const id = sample.digest((n * 2_654_435_761) % 4_294_967_296)
   const used = { ...sample.client, issuedAt: expiresAt - 9, usedAt: expiresAt }
   return [
-    { op: 'insertSession', session: { ...sample.fullSession, id, idleExpiresAt: expiresAt } },
-    { op: 'insertInteraction', interaction: { ...sample.fullInteraction, id, expiresAt } },
-    { op: 'insertLink', link: { ...sample.fullLink, id, expiresAt } },
-    { op: 'putThrottle', throttle: { key: `${id} 192.0.2.0/24`, failures: 1, expiresAt } },
+    insert('session', { ...sample.fullSession, id, idleExpiresAt: expiresAt }),
+    insert(interactionKind, { ...sample.fullInteraction, id, expiresAt }),
+    insertLink({ ...sample.fullLink, id, expiresAt }),
+    put(throttleKind, { key: `${id} 192.0.2.0/24`, failures: 1, expiresAt }),
     { op: 'revokeAccessToken', grantId: sample.grantId(n * 4 + 1), tokenId: sample.bytes(n, 16), expiresAt },
-    {
-      op: 'insertClient',
-      client: { ...sample.client, id: `unused ${id}`, issuedAt: expiresAt, usedAt: expiresAt },
-    },
-    { op: 'insertClient', client: { ...used, id: `idle ${id}` } },
-    { op: 'insertRejection', rejection: { ...sample.fullRefusal, id } },
-    { op: 'insertAuditEvent', event: { ...sample.fullAuditEvent, at: expiresAt } },
+    insert('client', { ...sample.client, id: `unused ${id}`, issuedAt: expiresAt, usedAt: expiresAt }),
+    insert('client', { ...used, id: `idle ${id}` }),
+    insert('rejection', { ...sample.fullRefusal, id }),
+    insert('auditEvent', { ...sample.fullAuditEvent, at: expiresAt }),
   ]
 }

@@ -2,13 +2,15 @@
  * `npm run bench:sweep`: for how long a sweep holds the event loop. With the collector of the executable: Node's own
  * would add pauses of 5 to 10 ms.
  */
+
 import type { Channel } from 'node:diagnostics_channel'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { cpus, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { setTimeout as wait } from 'node:timers/promises'
-import { accept, type Write } from '../../src/domain/decision.ts'
+import { accept, put, type Write } from '../../src/domain/decision.ts'
+import { throttleKind } from '../../src/domain/sign-in-throttle.ts'
 import { openStore } from '../../src/storage/open.ts'
 import {
   type Checkpoint,
@@ -101,10 +103,7 @@ try {
   report(
     'a commit of one row',
     await alone(calls, async (n) => {
-      await store.write({
-        op: 'putThrottle',
-        throttle: { key: `probe ${n % 7}`, failures: n, expiresAt: 1e9 },
-      })
+      await store.write(put(throttleKind, { key: `probe ${n % 7}`, failures: n, expiresAt: 1e9 }))
       return 1
     }),
   )

@@ -1,7 +1,7 @@
 import type { FastifyInstance, FastifyReply } from 'fastify'
 import type { AppDeps } from '../deps.ts'
 import { addressPrefix } from '../domain/address-prefix.ts'
-import { endConnection, endConnections, endGrant } from '../domain/connections.ts'
+import { consentKey, consentKind, endConnection, endConnections, endGrant } from '../domain/connections.ts'
 import { layOutScope } from '../domain/consent-areas.ts'
 import { accept, type Write } from '../domain/decision.ts'
 import { clientWords, resourceName } from '../domain/localized.ts'
@@ -13,7 +13,7 @@ import { ownPages } from '../http/own-pages.ts'
 import { parametersOf } from '../http/parameters.ts'
 import { fromPlace } from '../i18n/place.ts'
 import { scopesFor } from '../i18n/scopes.ts'
-import { type ConnectionSummary, consentKey } from '../storage/store.ts'
+import type { ConnectionSummary } from '../storage/store.ts'
 
 /** Apps on a page, and grants of one app: a page takes a time that no number of grants can stretch. */
 const appsOnPage = 20
@@ -39,7 +39,7 @@ export function connectedApps(app: FastifyInstance, deps: AppDeps): void {
     return { number: last, ...(await read(last)) }
   }
   const isConnected = async (userId: string, clientId: string, now: Seconds) =>
-    (await store.find('consent', consentKey(userId, clientId))) !== undefined ||
+    (await store.find(consentKind, consentKey(userId, clientId))) !== undefined ||
     (await store.grantsOf(userId, clientId, { now, limit: 1 })).length > 0
   /** Decides about the user: a grant that is being inserted is waited for, and ends too. */
   const end = (userId: string, writes: readonly Write[]) =>

@@ -2,7 +2,7 @@ import type { FastifyInstance, FastifyReply } from 'fastify'
 import { drawCode, mintCodeSecret, showCodeSecret, stepOfCode } from '../credentials/one-time-codes.ts'
 import type { AppDeps } from '../deps.ts'
 import { type AuditContext, auditEvent } from '../domain/audit.ts'
-import { accept, type Decision, withWrites } from '../domain/decision.ts'
+import { accept, type Decision, remove, withWrites } from '../domain/decision.ts'
 import type { SecondFactor, User } from '../domain/model.ts'
 import { single } from '../domain/parameters.ts'
 import {
@@ -12,6 +12,7 @@ import {
   mintRecoveryCodes,
   recoveryCodes,
   renewRecoveryCodes,
+  secondFactorKind,
 } from '../domain/second-factor.ts'
 import type { Text } from '../domain/text.ts'
 import type { Submission, Visit } from '../http/own-pages.ts'
@@ -41,7 +42,7 @@ export function ownCodes(app: FastifyInstance, deps: AppDeps): void {
   app.get(picture, { schema: { hide: true } }, async (request, reply) => {
     const here = await visit(request, reply)
     if (here === undefined) return reply
-    const codes = await store.find('secondFactor', here.user.id)
+    const codes = await store.find(secondFactorKind, here.user.id)
     if (codes === undefined || codes.confirmedAt !== undefined) return reply.callNotFound()
     const { uri } = await secretOf(codes, here.user)
     return reply
@@ -63,7 +64,7 @@ export function ownCodes(app: FastifyInstance, deps: AppDeps): void {
       case 'renew':
         return renew(here, context, reply)
       case 'remove':
-        return back(reply, (await remove(here, context)) ? 'codes-removed' : 'gone')
+        return back(reply, (await removeCodes(here, context)) ? 'codes-removed' : 'gone')
       default:
         return back(reply, 'gone')
     }
@@ -74,7 +75,7 @@ export function ownCodes(app: FastifyInstance, deps: AppDeps): void {
 
   const show = async ({ frame, hidden, user, now }: Visit, reply: FastifyReply, shown: Shown = {}) => {
     const { problem, fresh } = shown
-    const codes = await store.find('secondFactor', user.id)
+    const codes = await store.find(secondFactorKind, user.id)
     const isInUse = codes?.confirmedAt !== undefined
     const model = {
       frame,
@@ -125,7 +126,7 @@ export function ownCodes(app: FastifyInstance, deps: AppDeps): void {
 
   const confirm = async (here: Submission, context: AuditContext, reply: FastifyReply) => {
     const { user, form, now } = here
-    const opened = await store.find('secondFactor', user.id)
+    const opened = await store.find(secondFactorKind, user.id)
     if (opened === undefined || opened.confirmedAt !== undefined) return back(reply, 'gone')
     const step = await stepOfCode(keys, opened, single(form, 'code') ?? '', now)
     const { fresh, hashes } = mint()
@@ -151,12 +152,12 @@ export function ownCodes(app: FastifyInstance, deps: AppDeps): void {
   }
 
   /** Ends every other session too: one of them may have begun with a code. */
-  const remove = (here: Submission, context: AuditContext): Promise<boolean> => {
+  const removeCodes = (here: Submission, context: AuditContext): Promise<boolean> => {
     const { user, session } = here
     const { id: userId } = user
     return decide(here, (current) => {
       if (current === undefined) return accept(false)
-      const gone = { op: 'deleteSecondFactor', userId } as const
+      const gone = remove(secondFactorKind, userId)
       // Codes that were never confirmed were not in use.
       if (current.confirmedAt === undefined) return accept(true, gone)
       const others = { op: 'deleteSessionsOf', userId, except: session.id } as const

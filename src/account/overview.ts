@@ -1,5 +1,7 @@
 import type { FastifyInstance } from 'fastify'
 import type { AppDeps } from '../deps.ts'
+import { passkeyKind } from '../domain/passkey.ts'
+import { secondFactorKind } from '../domain/second-factor.ts'
 import { isSessionLive } from '../domain/session.ts'
 import { sectionPath } from '../http/account-models.ts'
 import { ownPages } from '../http/own-pages.ts'
@@ -55,10 +57,10 @@ export function ownOverview(app: FastifyInstance, deps: AppDeps): void {
   })
 
   const waysInto = async (userId: string, password: boolean) => {
-    const codes = await store.find('secondFactor', userId)
+    const codes = await store.find(secondFactorKind, userId)
     return {
       password,
-      passkeys: (await store.listOf('passkey', userId)).length,
+      passkeys: (await store.listOf(passkeyKind, userId)).length,
       codes: codes?.confirmedAt !== undefined,
       recoveryCodes: codes?.confirmedAt === undefined ? 0 : codes.recoveryHashes.length,
     }

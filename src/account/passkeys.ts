@@ -2,11 +2,11 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { creationOptions, verifyCreation } from '../credentials/passkeys.ts'
 import type { AppDeps } from '../deps.ts'
 import { auditEvent } from '../domain/audit.ts'
-import { accept } from '../domain/decision.ts'
-import { noProgress } from '../domain/interaction.ts'
+import { accept, insert, remove } from '../domain/decision.ts'
+import { interactionKind, noProgress } from '../domain/interaction.ts'
 import type { Passkey } from '../domain/model.ts'
 import { type Parameters, single } from '../domain/parameters.ts'
-import { addPasskey, mostPasskeys } from '../domain/passkey.ts'
+import { addPasskey, mostPasskeys, passkeyKind } from '../domain/passkey.ts'
 import { hashSecret } from '../domain/secret.ts'
 import type { Text } from '../domain/text.ts'
 import { browserName } from '../http/browser-name.ts'
@@ -34,13 +34,13 @@ export function ownPasskeys(app: FastifyInstance, deps: AppDeps): void {
     if (here === undefined) return reply
     const removed = single(here.form, 'remove')
     if (removed !== undefined)
-      return back(reply, (await remove(here, removed, request)) ? 'passkey-removed' : 'gone')
+      return back(reply, (await removePasskey(here, removed, request)) ? 'passkey-removed' : 'gone')
     const problem = await add(here, request, reply)
     return problem === undefined ? back(reply, 'passkey-added') : show(here, reply, problem)
   })
 
   const show = async ({ frame, hidden, user, now, handleOf }: Visit, reply: FastifyReply, problem?: Text) => {
-    const passkeys = await store.listOf('passkey', user.id)
+    const passkeys = await store.listOf(passkeyKind, user.id)
     const isFull = passkeys.length >= mostPasskeys
     const offer = relyingParty && !isFull ? await offerChallenge(reply, now) : undefined
     const model = {
@@ -81,17 +81,17 @@ export function ownPasskeys(app: FastifyInstance, deps: AppDeps): void {
       createdAt: now,
       expiresAt: now + config.lifetimes.interactionSeconds,
     }
-    await store.write({ op: 'insertInteraction', interaction })
+    await store.write(insert(interactionKind, interaction))
     return { id, challenge }
   }
 
   const takeChallenge = (form: Parameters, request: FastifyRequest, now: number) => {
     const browserHash = hashSecret(app.browser.secret(request) ?? '')
     const id = (single(form, 'interaction') ?? '').slice(0, 64)
-    return store.transact('interaction', id, (current) => {
+    return store.transact(interactionKind, id, (current) => {
       const isOurs = current?.browserHash === browserHash && 'page' in current.request
       if (!isOurs || current.request.page !== page || now >= current.expiresAt) return accept(undefined)
-      return accept(current.challenge, { op: 'deleteInteraction', interactionId: id })
+      return accept(current.challenge, remove(interactionKind, id))
     })
   }
 
@@ -124,23 +124,23 @@ export function ownPasskeys(app: FastifyInstance, deps: AppDeps): void {
   }
 
   /** Ends every other session too: one of them may have begun with it. */
-  const remove = async (
+  const removePasskey = async (
     { user, session, now, handleOf }: Submission,
     handle: string,
     request: FastifyRequest,
   ): Promise<boolean> => {
-    const passkeys = await store.listOf('passkey', user.id)
+    const passkeys = await store.listOf(passkeyKind, user.id)
     const wanted = passkeys.find(({ id }) => handleOf(id) === handle)
     if (wanted === undefined) return false
     const { id: userId } = user
     const context = { by: 'person', at: now, from: request.ip } as const
     return store.transact('userCredentials', userId, (current) => {
-      const omitUndefined = current?.passkeys ?? []
-      if (!omitUndefined.some(({ id }) => id === wanted.id)) return accept(false)
-      const facts = { userId, name: wanted.name, left: omitUndefined.length - 1 }
+      const own = current?.passkeys ?? []
+      if (!own.some(({ id }) => id === wanted.id)) return accept(false)
+      const facts = { userId, name: wanted.name, left: own.length - 1 }
       return accept(
         true,
-        { op: 'deletePasskey', passkeyId: wanted.id },
+        remove(passkeyKind, wanted.id),
         { op: 'deleteSessionsOf', userId, except: session.id },
         auditEvent('passkey-removed', context, facts),
       )

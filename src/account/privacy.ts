@@ -1,7 +1,7 @@
 import type { FastifyInstance, FastifyReply } from 'fastify'
 import type { AppDeps } from '../deps.ts'
 import { auditEvent } from '../domain/audit.ts'
-import { accept } from '../domain/decision.ts'
+import { accept, remove } from '../domain/decision.ts'
 import { single } from '../domain/parameters.ts'
 import type { Text } from '../domain/text.ts'
 import { canonicalUsername } from '../domain/user.ts'
@@ -54,7 +54,7 @@ export function ownPrivacy(app: FastifyInstance, deps: AppDeps): void {
       return showLeaving(here, reply, msg('delete.other'))
     const event = auditEvent('person-removed', { by: 'person', at: now, from: request.ip }, { userId })
     await store.transact('user', userId, (current) =>
-      current === undefined ? accept(undefined) : accept(undefined, { op: 'deleteUser', userId }, event),
+      current === undefined ? accept(undefined) : accept(undefined, remove('user', userId), event),
     )
     app.browser.dropSession(reply)
     return reply.page('account-deleted', {})

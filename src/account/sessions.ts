@@ -2,7 +2,7 @@ import type { FastifyInstance } from 'fastify'
 import type { AppDeps } from '../deps.ts'
 import { addressPrefix } from '../domain/address-prefix.ts'
 import { auditEvent } from '../domain/audit.ts'
-import { accept } from '../domain/decision.ts'
+import { accept, remove } from '../domain/decision.ts'
 import type { Session } from '../domain/model.ts'
 import { single } from '../domain/parameters.ts'
 import { isSessionLive } from '../domain/session.ts'
@@ -42,9 +42,7 @@ export function ownSessions(app: FastifyInstance, { service, store, clock }: App
     const other = others.find(({ id }) => here.handleOf(id) === wanted)
     if (other === undefined) return back(reply, 'gone')
     const ended = await store.transact('session', other.id, (found) =>
-      found === undefined
-        ? accept(false)
-        : accept(true, { op: 'deleteSession', sessionId: other.id }, event('one')),
+      found === undefined ? accept(false) : accept(true, remove('session', other.id), event('one')),
     )
     return back(reply, ended ? 'session-ended' : 'gone')
   })

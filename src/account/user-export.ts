@@ -1,5 +1,7 @@
-import { connectionsOf } from '../domain/connections.ts'
+import { connectionsOf, consentKind } from '../domain/connections.ts'
 import type { AuditEvent, Consent, Grant, Passkey, Seconds, Session, User } from '../domain/model.ts'
+import { passkeyKind } from '../domain/passkey.ts'
+import { secondFactorKind } from '../domain/second-factor.ts'
 import type { Store } from '../storage/store.ts'
 import { isoInstant } from '../system.ts'
 
@@ -10,8 +12,8 @@ import { isoInstant } from '../system.ts'
 export async function exportUserData(store: Store, user: User, now: Seconds) {
   const { id } = user
   const grants = await store.listOf('grant', id)
-  const consents = await store.listOf('consent', id)
-  const codes = await store.find('secondFactor', id)
+  const consents = await store.listOf(consentKind, id)
+  const codes = await store.find(secondFactorKind, id)
   const events = await store.audit({ since: 0, userId: id, limit: everyEvent })
   const clients = [...new Set([...grants, ...consents].map(({ clientId }) => clientId))]
   const connected = new Set(connectionsOf(grants, consents, now).map(({ clientId }) => clientId))
@@ -21,7 +23,7 @@ export async function exportUserData(store: Store, user: User, now: Seconds) {
     made_at: isoInstant(now),
     account: describeUserData(user),
     sessions: (await store.listOf('session', id)).map(describeSession),
-    passkeys: (await store.listOf('passkey', id)).map(describePasskey),
+    passkeys: (await store.listOf(passkeyKind, id)).map(describePasskey),
     ...(codes && {
       one_time_codes: {
         set_up_at: isoInstant(codes.createdAt),

@@ -2,8 +2,9 @@ import { type Ending, whyInactive } from '../domain/access-token.ts'
 import { handleBelongsTo, type OpenedHandle, openHandle } from '../domain/handle.ts'
 import { endingOf, grantIdOfJwt, tokenIdOfJwt } from '../domain/jwt-access-token.ts'
 import type { Grant, GrantOfToken, Seconds } from '../domain/model.ts'
-import { hashSecret, secretMatches, secretPrefix } from '../domain/secret.ts'
+import { secretMatches, secretPrefix } from '../domain/secret.ts'
 import type { KeyRing } from '../keys/key-ring.ts'
+import { findLink } from '../mail/links.ts'
 import { grantOfTokenKey, type Store } from '../storage/store.ts'
 
 /** What there is to say of a token: whether it works now and why not, what it says itself, and what the store says. */
@@ -38,7 +39,7 @@ export async function explainToken(text: string, sources: Sources): Promise<Expl
 
 /** What was used or swept is not there any more, and looks like what never was. */
 async function explainLink(text: string, { store, now }: Sources): Promise<ExplainedToken> {
-  const link = await store.find('link', hashSecret(text))
+  const link = await findLink(store, text)
   const kind = 'one-time link'
   const rule = 'lychgate-link-open'
   if (link === undefined) {

@@ -1,4 +1,6 @@
 import type { Config } from '../config/schema.ts'
+import { removeAll } from '../domain/decision.ts'
+import { linkKinds } from '../domain/one-time-link.ts'
 import { makeLink } from '../mail/links.ts'
 import type { Store } from '../storage/store.ts'
 import type { Clock, RandomSource } from '../system.ts'
@@ -14,7 +16,7 @@ export async function linkForFirstUser(
   random: RandomSource,
 ): Promise<string | undefined> {
   if (!(await store.population()).isEmpty) return undefined
-  await store.write({ op: 'deleteLinksFor', purpose: 'first-person' })
+  await store.write(removeAll(linkKinds['first-person']))
   const sources = { config, store, random }
   const { url } = await makeLink(sources, { purpose: 'first-person' }, { by: 'server', at: clock() })
   return url

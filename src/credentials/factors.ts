@@ -1,5 +1,7 @@
 import { availableAcrs, type Factors, lacksAcr } from '../domain/authentication-context.ts'
 import type { Session, SignInRequest } from '../domain/model.ts'
+import { passkeyKind } from '../domain/passkey.ts'
+import { secondFactorKind } from '../domain/second-factor.ts'
 import type { Service } from '../service.ts'
 import type { Store } from '../storage/store.ts'
 
@@ -12,8 +14,8 @@ export interface FactorSources {
 /** What a user can show at a sign-in; codes count from the first that was shown, passkeys where they work. */
 export async function factorsOf({ store, service }: FactorSources, userId: string): Promise<Factors> {
   const user = await store.find('user', userId)
-  const secondFactor = await store.find('secondFactor', userId)
-  const passkeys = service.relyingParty === undefined ? [] : await store.listOf('passkey', userId)
+  const secondFactor = await store.find(secondFactorKind, userId)
+  const passkeys = service.relyingParty === undefined ? [] : await store.listOf(passkeyKind, userId)
   return {
     password: user?.passwordHash !== undefined,
     codes: secondFactor?.confirmedAt !== undefined,

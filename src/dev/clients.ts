@@ -2,6 +2,7 @@ import { hash } from 'node:crypto'
 import { type Static, Type } from '@sinclair/typebox'
 import { ConfigError } from '../config/error.ts'
 import type { Config } from '../config/schema.ts'
+import { insert } from '../domain/decision.ts'
 import { OAuthError } from '../domain/errors.ts'
 import { addIntegration } from '../domain/integration.ts'
 import type { Client } from '../domain/model.ts'
@@ -65,7 +66,7 @@ export async function seedClients(
       throw new ConfigError(`${where}: ${cause.message}`, { cause })
     }
   })
-  await store.write(...added.map(({ client }) => ({ op: 'insertClient', client }) as const))
+  await store.write(...added.map(({ client }) => insert('client', client)))
   return added.map(({ client, secret }) => ({
     client_id: client.id,
     ...(secret !== undefined && { client_secret: secret }),

@@ -1,5 +1,6 @@
+import { insert, remove, update } from '../domain/decision.ts'
 import type { User } from '../domain/model.ts'
-import { RecordExists, type Store } from '../storage/store.ts'
+import { type FindKind, RecordExists, type Store } from '../storage/store.ts'
 
 /**
  * The store of an issuer within another, whose users are those of the outer one: whoever is asked for is taken over as
@@ -9,23 +10,23 @@ export function withUsersOf(outer: Pick<Store, 'find' | 'list'>, own: Store): St
   const take = async (user: User) => {
     const known = await own.find('user', user.id)
     if (JSON.stringify(known) === JSON.stringify(user)) return
-    const op = known === undefined ? 'insertUser' : 'updateUser'
-    await own.write({ op, user }).catch((error: unknown) => {
+    const write = known === undefined ? insert('user', user) : update('user', user)
+    await own.write(write).catch((error: unknown) => {
       // Another request took them over in the meantime.
       if (!(error instanceof RecordExists)) throw error
     })
   }
-  const update = async (kind: string, key: string) => {
+  const takeOver = async (kind: FindKind, key: string) => {
     if (kind !== 'user' && kind !== 'userByLogin') return
     const there = await outer.find(kind, key)
     if (there !== undefined) return take(there)
     const here = await own.find(kind, key)
-    if (here !== undefined) await own.write({ op: 'deleteUser', userId: here.id })
+    if (here !== undefined) await own.write(remove('user', here.id))
   }
   return {
     ...own,
     find: async (kind, key) => {
-      await update(kind, key)
+      await takeOver(kind, key)
       return own.find(kind, key)
     },
     list: async (kind) => {
@@ -33,7 +34,7 @@ export function withUsersOf(outer: Pick<Store, 'find' | 'list'>, own: Store): St
       return own.list(kind)
     },
     transact: async (kind, key, decide) => {
-      await update(kind, key)
+      await takeOver(kind, key)
       return own.transact(kind, key, decide)
     },
   }

@@ -37,7 +37,7 @@ export async function restoreSnapshot(
 export function countsOf({ contents }: Snapshot) {
   const count = (table: string) => contents[table]?.length ?? 0
   return {
-    people: count('accounts'),
+    people: count('users'),
     clients: count('clients'),
     sessions: count('sessions'),
     approvals: count('grants'),
@@ -47,8 +47,7 @@ export function countsOf({ contents }: Snapshot) {
 /** Where the issuer's own URL stands as the name of its API. */
 const columnsOfResources: readonly (readonly [table: string, column: string])[] = [
   ['grants', 'resource'],
-  ['consents', 'allowed'],
-  ['interactions', 'request'],
+  ['records', 'body'],
   ['clients', 'metadata'],
 ]
 

@@ -1,5 +1,6 @@
 import { hash } from 'node:crypto'
 import type { AppDeps } from '../deps.ts'
+import { insert } from '../domain/decision.ts'
 import { addIntegration } from '../domain/integration.ts'
 import type { Client } from '../domain/model.ts'
 import { RecordExists } from '../storage/store.ts'
@@ -25,7 +26,7 @@ export function tokenClient({ store, clock }: Pick<AppDeps, 'store' | 'clock'>):
     const known = await store.find('client', client.id)
     if (known !== undefined) return known
     try {
-      await store.write({ op: 'insertClient', client })
+      await store.write(insert('client', client))
     } catch (error) {
       // Another request has made it in the meantime.
       if (!(error instanceof RecordExists)) throw error

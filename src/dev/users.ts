@@ -1,6 +1,7 @@
 import { hash } from 'node:crypto'
 import { type Static, Type } from '@sinclair/typebox'
 import { auditEvent } from '../domain/audit.ts'
+import { insert, update } from '../domain/decision.ts'
 import type { User, UserClaims } from '../domain/model.ts'
 import { isSameText } from '../domain/secret.ts'
 import { createUser } from '../domain/user.ts'
@@ -107,10 +108,10 @@ async function seedUser(
   try {
     if (known === undefined) {
       const event = auditEvent('person-added', { by: 'server', at: clock() }, { userId: fresh.id })
-      await store.write({ op: 'insertUser', user: fresh }, event)
+      await store.write(insert('user', fresh), event)
     } else if (!isSame(fresh, known)) {
       const user = updated(known, fresh)
-      await store.write({ op: 'updateUser', user })
+      await store.write(update('user', user))
     }
     return true
   } catch (error) {

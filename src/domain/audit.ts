@@ -1,5 +1,5 @@
 import { addressPrefix } from './address-prefix.ts'
-import { type Decision, type Write, withWrites } from './decision.ts'
+import { type Decision, insert, type Write, withWrites } from './decision.ts'
 import { isRetired } from './key-term.ts'
 import type { AuditEvent, AuditEventName, Grant, Seconds, StoredKey } from './model.ts'
 
@@ -33,7 +33,7 @@ export function auditEvent(
     ...(clientId !== undefined && { clientId }),
     facts,
   }
-  return { op: 'insertAuditEvent', event }
+  return insert('auditEvent', event)
 }
 
 /** Adds the events of a decision about a grant. The server is the actor of a revocation after replay or reuse. */
@@ -72,18 +72,20 @@ export function keyEvents(
   context: AuditContext,
 ): readonly Write[] {
   return writes.flatMap((write): Write | readonly Write[] => {
+    if (!('kind' in write) || write.kind !== 'key') return []
     switch (write.op) {
-      case 'insertKey':
-        return auditEvent('key-made', context, termOf(write.key))
-      case 'updateKey': {
-        const { retiredAt } = write.key
-        if (isRetired(write.key, context.at)) return auditEvent('key-retired', context, termOf(write.key))
-        const isFirstEnd = before.find(({ id }) => id === write.key.id)?.retiredAt === undefined
+      case 'insert':
+        return auditEvent('key-made', context, termOf(write.record))
+      case 'update': {
+        const { id, retiredAt } = write.record
+        if (isRetired(write.record, context.at))
+          return auditEvent('key-retired', context, termOf(write.record))
+        const isFirstEnd = before.find((key) => key.id === id)?.retiredAt === undefined
         const name = retiredAt !== undefined && isFirstEnd ? 'key-rotated' : 'key-changed'
-        return auditEvent(name, context, termOf(write.key))
+        return auditEvent(name, context, termOf(write.record))
       }
-      case 'deleteKey': {
-        const key = before.find(({ id }) => id === write.keyId)
+      case 'delete': {
+        const key = before.find(({ id }) => id === write.key)
         if (key === undefined || isRetired(key, context.at)) return []
         return auditEvent('key-retired', context, termOf({ ...key, retiredAt: context.at }))
       }

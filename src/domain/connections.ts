@@ -1,7 +1,21 @@
 import { type AuditContext, auditEvent } from './audit.ts'
-import { accept, type Decision, type Write } from './decision.ts'
+import { accept, type Decision, remove, removeAll, type Write } from './decision.ts'
 import { isGrantAlive } from './grant.ts'
 import type { Consent, Grant, Seconds } from './model.ts'
+import { recordKind } from './record.ts'
+
+/** Remembered consent, by `consentKey`. */
+export const consentKind = recordKind<Consent>('consent', {
+  id: ({ userId, clientId }) => consentKey(userId, clientId),
+  userId: ({ userId }) => userId,
+  clientId: ({ clientId }) => clientId,
+  madeAt: ({ grantedAt }) => grantedAt,
+})
+
+/** The key of remembered consent. */
+export function consentKey(userId: string, clientId: string): string {
+  return `${userId} ${clientId}`
+}
 
 /** A client that can use a user's account, or need not ask for it again. */
 export interface Connection {
@@ -50,7 +64,7 @@ export function endGrant(
   return accept(
     true,
     { op: 'revokeGrant', grantId, at: context.at, rule: withdrawn },
-    { op: 'deleteConsent', userId, clientId },
+    remove(consentKind, consentKey(userId, clientId)),
     auditEvent('revocation', context, { userId, clientId, grant: grantId, rule: withdrawn }),
   )
 }
@@ -62,7 +76,7 @@ export function endConnection(
 ): readonly Write[] {
   return [
     { op: 'revokeGrantsOf', userId, clientId, at: context.at, rule: withdrawn },
-    { op: 'deleteConsent', userId, clientId },
+    remove(consentKind, consentKey(userId, clientId)),
     auditEvent('revocation', context, { userId, clientId, rule: withdrawn }),
   ]
 }
@@ -78,7 +92,7 @@ export function endConnections(
 ): readonly Write[] {
   return [
     { op: 'revokeGrantsOf', userId, at: context.at, rule },
-    { op: 'deleteConsentsOf', userId },
+    removeAll(consentKind, userId),
     ...connections.map(({ clientId }) => auditEvent('revocation', context, { userId, clientId, rule })),
   ]
 }

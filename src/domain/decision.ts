@@ -5,33 +5,46 @@ import type {
   Consent,
   Grant,
   Hash,
-  Interaction,
-  LinkPurpose,
-  OneTimeLink,
-  Passkey,
   Rejection,
-  SecondFactor,
   Seconds,
   Session,
   StoredKey,
-  Throttle,
   User,
 } from './model.ts'
+import type { RecordKind, RecordRow } from './record.ts'
+
+/** What has a table of its own. Everything else is a record, see record.ts. */
+export interface Tables {
+  readonly client: Client
+  readonly user: User
+  readonly session: Session
+  readonly key: StoredKey
+  readonly rejection: Rejection
+  readonly auditEvent: AuditEvent
+}
+
+type Rows<Kind extends keyof Tables> = { [K in Kind]: { readonly kind: K; readonly record: Tables[K] } }[Kind]
+type RecordRows = { readonly kind: 'record'; readonly record: RecordRow }
+
+type Updatable = 'client' | 'user' | 'key'
+type Deletable = 'client' | 'user' | 'session' | 'key'
 
 /** Every change of state there is. An adapter's switch over `op` ends in `satisfies never`. */
 export type Write =
-  | { readonly op: 'insertClient'; readonly client: Client }
-  | { readonly op: 'updateClient'; readonly client: Client }
+  | ({ readonly op: 'insert' } & (Rows<keyof Tables> | RecordRows))
+  | ({ readonly op: 'update' } & (Rows<Updatable> | RecordRows))
+  /** Inserts a record, or replaces the one with the same key. */
+  | ({ readonly op: 'put' } & RecordRows)
+  /**
+   * A client's consents go with it, and its grants, codes and tokens become invalid. A user's sessions and records go
+   * with the user, and their grants and tokens become invalid.
+   */
+  | { readonly op: 'delete'; readonly kind: Deletable; readonly key: string }
+  | { readonly op: 'deleteRecord'; readonly kind: string; readonly key: string }
+  /** All records of a kind, or those of one user. */
+  | { readonly op: 'deleteRecords'; readonly kind: string; readonly userId?: string }
   | { readonly op: 'touchClient'; readonly clientId: string; readonly at: Seconds }
-  /** Its grants, codes and tokens become invalid. */
-  | { readonly op: 'deleteClient'; readonly clientId: string }
-  | { readonly op: 'insertUser'; readonly user: User }
-  | { readonly op: 'updateUser'; readonly user: User }
-  /** Its sessions, consents, grants, tokens and credentials become invalid. */
-  | { readonly op: 'deleteUser'; readonly userId: string }
-  | { readonly op: 'insertSession'; readonly session: Session }
   | { readonly op: 'extendSession'; readonly sessionId: Hash; readonly idleExpiresAt: Seconds }
-  | { readonly op: 'deleteSession'; readonly sessionId: Hash }
   /** Gives a session another id and other methods; if it has ended, nothing of the transaction is written. */
   | {
       readonly op: 'replaceSession'
@@ -39,32 +52,8 @@ export type Write =
       readonly by: Hash
       readonly methods: readonly string[]
     }
-  /** All sessions of a user; `except` stays. */
+  /** All sessions of a user except one. */
   | { readonly op: 'deleteSessionsOf'; readonly userId: string; readonly except?: Hash }
-  | { readonly op: 'insertPasskey'; readonly passkey: Passkey }
-  | { readonly op: 'updatePasskey'; readonly passkey: Passkey }
-  | { readonly op: 'deletePasskey'; readonly passkeyId: string }
-  /** Inserts, or replaces the one of the same account. */
-  | { readonly op: 'putSecondFactor'; readonly secondFactor: SecondFactor }
-  | { readonly op: 'deleteSecondFactor'; readonly userId: string }
-  | { readonly op: 'insertLink'; readonly link: OneTimeLink }
-  | { readonly op: 'deleteLink'; readonly linkId: Hash }
-  /** All of a user, those for one purpose, or all but those for one. */
-  | {
-      readonly op: 'deleteLinksOf'
-      readonly userId: string
-      readonly only?: LinkPurpose
-      readonly except?: LinkPurpose
-    }
-  /** Every link for this purpose, of all users. */
-  | { readonly op: 'deleteLinksFor'; readonly purpose: LinkPurpose }
-  | { readonly op: 'insertInteraction'; readonly interaction: Interaction }
-  | { readonly op: 'updateInteraction'; readonly interaction: Interaction }
-  | { readonly op: 'deleteInteraction'; readonly interactionId: string }
-  /** Inserts, or replaces the consent of the same account and client. */
-  | { readonly op: 'putConsent'; readonly consent: Consent }
-  | { readonly op: 'deleteConsent'; readonly userId: string; readonly clientId: string }
-  | { readonly op: 'deleteConsentsOf'; readonly userId: string }
   /** With a basis: inserted only while that still holds, otherwise nothing of the transaction is written. */
   | { readonly op: 'insertGrant'; readonly grant: Grant; readonly basis?: GrantBasis }
   /** All but the newest `stay` grants of a user at one client. */
@@ -107,14 +96,39 @@ export type Write =
       readonly tokenId: string
       readonly expiresAt: Seconds
     }
-  | { readonly op: 'insertKey'; readonly key: StoredKey }
-  | { readonly op: 'updateKey'; readonly key: StoredKey }
-  | { readonly op: 'deleteKey'; readonly keyId: string }
-  | { readonly op: 'putThrottle'; readonly throttle: Throttle }
-  | { readonly op: 'deleteThrottle'; readonly key: string }
-  | { readonly op: 'insertRejection'; readonly rejection: Rejection }
-  /** Never updated; the sweep deletes it when it is old. */
-  | { readonly op: 'insertAuditEvent'; readonly event: AuditEvent }
+
+/** Inserts a row of a table, or a record. An insert whose key exists fails with `RecordExists`. */
+export function insert<K extends keyof Tables>(kind: K, row: Tables[K]): Write
+export function insert<T>(kind: RecordKind<T>, record: T): Write
+export function insert(kind: keyof Tables | RecordKind<unknown>, record: unknown): Write {
+  return { op: 'insert', ...rowOf(kind, record) } as Write // the overloads pair the kind with its record
+}
+
+/** Replaces the row or record with the same key; writes nothing if there is none. */
+export function update<K extends Updatable>(kind: K, row: Tables[K]): Write
+export function update<T>(kind: RecordKind<T>, record: T): Write
+export function update(kind: Updatable | RecordKind<unknown>, record: unknown): Write {
+  return { op: 'update', ...rowOf(kind, record) } as Write // the overloads pair the kind with its record
+}
+
+/** Inserts a record, or replaces the one with the same key. */
+export function put<T>(kind: RecordKind<T>, record: T): Write {
+  return { op: 'put', kind: 'record', record: kind.rowOf(record) }
+}
+
+/** Deletes a row or a record by its key. */
+export function remove<T>(kind: Deletable | RecordKind<T>, key: string): Write {
+  return typeof kind === 'string' ? { op: 'delete', kind, key } : { op: 'deleteRecord', kind: kind.name, key }
+}
+
+/** Deletes all records of a kind, or those of one user. */
+export function removeAll<T>(kind: RecordKind<T>, userId?: string): Write {
+  return { op: 'deleteRecords', kind: kind.name, ...(userId !== undefined && { userId }) }
+}
+
+function rowOf(kind: string | RecordKind<unknown>, record: unknown) {
+  return typeof kind === 'string' ? { kind, record } : { kind: 'record', record: kind.rowOf(record) }
+}
 
 /** What the decision to insert a grant depended on. Its user must also exist and not be locked. */
 export interface GrantBasis {

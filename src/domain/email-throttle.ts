@@ -1,6 +1,7 @@
-import { accept, type Decision } from './decision.ts'
+import { accept, type Decision, put } from './decision.ts'
 import { OAuthError } from './errors.ts'
 import type { Seconds, Throttle } from './model.ts'
+import { throttleKind } from './sign-in-throttle.ts'
 
 const windowSeconds = 3600
 /** Emails to one user in an hour. */
@@ -52,5 +53,5 @@ function count(throttle: Throttle | undefined, key: string, most: number, now: S
   const failures = isOpen ? throttle.failures : 0
   if (failures >= most) return accept(false)
   const expiresAt = isOpen ? throttle.expiresAt : now + windowSeconds
-  return accept(true, { op: 'putThrottle', throttle: { key, failures: failures + 1, expiresAt } })
+  return accept(true, put(throttleKind, { key, failures: failures + 1, expiresAt }))
 }

@@ -1,6 +1,6 @@
 import type { JsonObject } from './client-members.ts'
 import { readDescription } from './client-metadata.ts'
-import { accept, type Decision } from './decision.ts'
+import { accept, type Decision, update } from './decision.ts'
 import { OAuthError } from './errors.ts'
 import type { Client, ClientAuthenticationMethod, Scope, Seconds, SigningAlgorithm } from './model.ts'
 import { omitUndefined } from './omit-undefined.ts'
@@ -101,7 +101,7 @@ export function changeIntegration(
     ...settle(request, known),
     ...(secretHash !== undefined && { secretHash }),
   }
-  return accept(changed, { op: 'updateClient', client: changed })
+  return accept(changed, update('client', changed))
 }
 
 /** What a request comes to: everything about a client but its identity and its secret. */
@@ -196,7 +196,7 @@ export function rotateClientSecret(found: Client | undefined, fresh: Buffer): De
     })
   }
   const secret = mintSecret('clientSecret', fresh)
-  return accept(secret, { op: 'updateClient', client: { ...client, secretHash: hashSecret(secret) } })
+  return accept(secret, update('client', { ...client, secretHash: hashSecret(secret) }))
 }
 
 function requireName(name: string): void {

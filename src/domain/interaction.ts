@@ -11,7 +11,15 @@ import type {
   Session,
   SignInRequest,
 } from './model.ts'
+import { recordKind } from './record.ts'
 import { offlineAccess } from './scope-catalogue.ts'
+
+/** Pending authorization requests, by id. */
+export const interactionKind = recordKind<Interaction>('interaction', {
+  id: ({ id }) => id,
+  madeAt: ({ createdAt }) => createdAt,
+  expiresAt: ({ expiresAt }) => expiresAt,
+})
 
 /** What has to happen next for a pending authorization request. */
 export type Step = 'login' | 'select_account' | 'consent' | 'respond' | 'reject'

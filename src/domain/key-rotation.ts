@@ -1,4 +1,4 @@
-import { accept, type Decision, type Write } from './decision.ts'
+import { accept, type Decision, insert, remove, update, type Write } from './decision.ts'
 import { type KeyAlgorithm, type KeyState, keyAlgorithms, stateOf, termsOf } from './key-term.ts'
 import type { Seconds, StoredKey } from './model.ts'
 
@@ -183,12 +183,12 @@ function successor(fresh: readonly StoredKey[], { algorithm, activeAt }: DueKey)
 function difference(before: readonly StoredKey[], after: readonly StoredKey[]): readonly Write[] {
   const gone = before.filter(({ id }) => !after.some((key) => key.id === id))
   return [
-    ...gone.map(({ id }): Write => ({ op: 'deleteKey', keyId: id })),
+    ...gone.map(({ id }): Write => remove('key', id)),
     ...after.flatMap((key): Write | readonly Write[] => {
       const old = before.find(({ id }) => id === key.id)
-      if (old === undefined) return { op: 'insertKey', key }
+      if (old === undefined) return insert('key', key)
       const isChanged = old.activeAt !== key.activeAt || old.retiredAt !== key.retiredAt
-      return isChanged ? { op: 'updateKey', key } : []
+      return isChanged ? update('key', key) : []
     }),
   ]
 }

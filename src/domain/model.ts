@@ -244,7 +244,7 @@ export interface AllowedScope {
 }
 
 /**
- * one grant, from the authorization code to the last refresh token: see grant.ts for its states.
+ * One grant, from the authorization code to the last refresh token: see grant.ts for its states.
  * `seq` 0: a code is out. `seq` n > 0: refresh token n is the current one.
  */
 export interface Grant {

@@ -1,6 +1,39 @@
+import { insert, removeAll, type Write } from './decision.ts'
 import { OAuthError } from './errors.ts'
 import type { LinkPurpose, OneTimeLink, Seconds } from './model.ts'
+import { type RecordKind, recordKind } from './record.ts'
 import { hashSecret, mintSecret } from './secret.ts'
+
+/** One-time links, by the hash of their secret: a kind for each purpose. */
+export const linkKinds: Readonly<Record<LinkPurpose, RecordKind<OneTimeLink>>> = {
+  'first-person': linkKind('first-person'),
+  invitation: linkKind('invitation'),
+  'password-reset': linkKind('password-reset'),
+  'email-verification': linkKind('email-verification'),
+  'email-change': linkKind('email-change'),
+  'email-undo': linkKind('email-undo'),
+}
+
+function linkKind(purpose: LinkPurpose): RecordKind<OneTimeLink> {
+  return recordKind(`link ${purpose}`, {
+    id: ({ id }) => id,
+    userId: ({ userId }) => userId,
+    madeAt: ({ createdAt }) => createdAt,
+    expiresAt: ({ expiresAt }) => expiresAt,
+  })
+}
+
+/** Stores a link. */
+export function insertLink(link: OneTimeLink): Write {
+  return insert(linkKinds[link.purpose], link)
+}
+
+/** Deletes the links of a user except those for one purpose. */
+export function deleteLinksOf(userId: string, except?: LinkPurpose): readonly Write[] {
+  return Object.entries(linkKinds)
+    .filter(([purpose]) => purpose !== except)
+    .map(([, kind]) => removeAll(kind, userId))
+}
 
 /** How long each kind of link can be used. */
 export interface LinkLifetimes {

@@ -1,6 +1,14 @@
 import { type AuditContext, auditEvent } from './audit.ts'
-import { accept, type Decision } from './decision.ts'
+import { accept, type Decision, insert, update } from './decision.ts'
 import type { Hash, Passkey, Seconds, UserCredentials } from './model.ts'
+import { recordKind } from './record.ts'
+
+/** Passkeys, by credential id. */
+export const passkeyKind = recordKind<Passkey>('passkey', {
+  id: ({ id }) => id,
+  userId: ({ userId }) => userId,
+  madeAt: ({ createdAt }) => createdAt,
+})
 
 /** Limit of passkeys of one user: their ids are sent to the browser, so that it does not create one twice. */
 export const mostPasskeys = 20
@@ -22,11 +30,7 @@ export function addPasskey(
   if (current === undefined || !isIn || current.user.lockedAt !== undefined) return accept('gone')
   if (current.passkeys.length >= mostPasskeys) return accept('full')
   const { userId, name } = passkey
-  return accept(
-    'added',
-    { op: 'insertPasskey', passkey },
-    auditEvent('passkey-added', context, { userId, name }),
-  )
+  return accept('added', insert(passkeyKind, passkey), auditEvent('passkey-added', context, { userId, name }))
 }
 
 /** How a passkey fared: it counts, it was removed in the meantime, or it is a copy. */
@@ -48,5 +52,5 @@ export function usePasskey(
     const { userId, name } = current
     return accept('copied', auditEvent('passkey-copied', { by: 'person', at: now, from }, { userId, name }))
   }
-  return accept('used', { op: 'updatePasskey', passkey: { ...current, counter, backedUp, usedAt: now } })
+  return accept('used', update(passkeyKind, { ...current, counter, backedUp, usedAt: now }))
 }

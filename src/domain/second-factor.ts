@@ -1,8 +1,16 @@
 import { type Factors, lacksAcr, methodsOf } from './authentication-context.ts'
-import { accept, type Decision } from './decision.ts'
+import { accept, type Decision, put } from './decision.ts'
 import { OAuthError } from './errors.ts'
 import type { Hash, RequestedAcr, SecondFactor, Seconds } from './model.ts'
+import { recordKind } from './record.ts'
 import { hashSecret } from './secret.ts'
+
+/** One-time codes, by user id. */
+export const secondFactorKind = recordKind<SecondFactor>('secondFactor', {
+  id: ({ userId }) => userId,
+  userId: ({ userId }) => userId,
+  madeAt: ({ createdAt }) => createdAt,
+})
 
 /*
  * One-time codes and recovery codes. Codes are required once the user has entered one; each code and each recovery code
@@ -45,7 +53,7 @@ export function takeCode(
 ): Decision<boolean> {
   if (current?.confirmedAt === undefined || current.sealedSecret !== opened.sealedSecret) return accept(false)
   if (step === undefined || step <= (current.usedStep ?? -1)) return accept(false)
-  return accept(true, { op: 'putSecondFactor', secondFactor: { ...current, usedStep: step } })
+  return accept(true, put(secondFactorKind, { ...current, usedStep: step }))
 }
 
 /** Takes a recovery code, once. */
@@ -53,7 +61,7 @@ export function takeRecoveryCode(current: SecondFactor | undefined, typed: strin
   const hash = hashRecoveryCode(typed)
   if (current?.confirmedAt === undefined || !current.recoveryHashes.includes(hash)) return accept(false)
   const recoveryHashes = current.recoveryHashes.filter((other) => other !== hash)
-  return accept(true, { op: 'putSecondFactor', secondFactor: { ...current, recoveryHashes } })
+  return accept(true, put(secondFactorKind, { ...current, recoveryHashes }))
 }
 
 /**
@@ -68,7 +76,7 @@ export function beginCodes(
 ): Decision<boolean> {
   if (current?.confirmedAt !== undefined) throw inUse()
   const secondFactor = { userId, sealedSecret, recoveryHashes: [], createdAt: now }
-  return accept(true, { op: 'putSecondFactor', secondFactor })
+  return accept(true, put(secondFactorKind, secondFactor))
 }
 
 /** Turns codes on by the first right one: every sign-in with the password then needs one. False if it is wrong. */
@@ -82,7 +90,7 @@ export function confirmCodes(
   if (current === undefined || current.confirmedAt !== undefined) return accept(false)
   if (step === undefined || current.sealedSecret !== opened.sealedSecret) return accept(false)
   const secondFactor = { ...current, confirmedAt: now, usedStep: step, recoveryHashes }
-  return accept(true, { op: 'putSecondFactor', secondFactor })
+  return accept(true, put(secondFactorKind, secondFactor))
 }
 
 /** Replaces the recovery codes. False if no codes are in use. */
@@ -91,7 +99,7 @@ export function renewRecoveryCodes(
   recoveryHashes: readonly Hash[],
 ): Decision<boolean> {
   if (current?.confirmedAt === undefined) return accept(false)
-  return accept(true, { op: 'putSecondFactor', secondFactor: { ...current, recoveryHashes } })
+  return accept(true, put(secondFactorKind, { ...current, recoveryHashes }))
 }
 
 /** Recovery codes to write down, `7k2m-9xqd-0hjp-c4te`: 80 random bits each, without letters that look like digits. */

@@ -1,8 +1,15 @@
 import { createHash } from 'node:crypto'
-import { accept, type Decision, type Write } from './decision.ts'
+import { accept, type Decision, put, remove, type Write } from './decision.ts'
 import { OAuthError } from './errors.ts'
 import type { KnownBrowser } from './known-browser.ts'
 import type { Seconds, Throttle } from './model.ts'
+import { recordKind } from './record.ts'
+
+/** Counters of attempts, by bucket. */
+export const throttleKind = recordKind<Throttle>('throttle', {
+  id: ({ key }) => key,
+  expiresAt: ({ expiresAt }) => expiresAt,
+})
 
 export interface ThrottleLimits {
   readonly failuresPerAccountAndPrefix: number
@@ -98,7 +105,7 @@ export function rowKeys(userId: string) {
 
 /** Returns the writes that reset a user's failures in a row: after a new password, or by an operator. */
 export function forgetFailures(userId: string): readonly Write[] {
-  return Object.values(rowKeys(userId)).map((key) => ({ op: 'deleteThrottle', key }))
+  return Object.values(rowKeys(userId)).map((key) => remove(throttleKind, key))
 }
 
 const yearSeconds: Seconds = 365 * 86_400
@@ -125,7 +132,7 @@ export function countAttempt(
   const failures = (current?.failures ?? 0) + weight
   if (weight === 0) return accept(failures)
   const expiresAt = bucket.kind === 'in-a-row' ? lastEnd : (current?.expiresAt ?? lastEnd)
-  return accept(failures, { op: 'putThrottle', throttle: { key: bucket.key, failures, expiresAt } })
+  return accept(failures, put(throttleKind, { key: bucket.key, failures, expiresAt }))
 }
 
 /** Whether a failure counts for its network: of one name the first, and those after its third. */
@@ -136,9 +143,8 @@ export function networkWeight(failuresOfName: number): 0 | 1 {
 /** Takes an attempt back that did not fail; with a success, a row of failures ends. */
 export function refundAttempt(throttle: Throttle | undefined, isSuccess = false): Decision<void> {
   if (throttle === undefined) return accept(undefined)
-  if (isSuccess || throttle.failures <= 1)
-    return accept(undefined, { op: 'deleteThrottle', key: throttle.key })
-  return accept(undefined, { op: 'putThrottle', throttle: { ...throttle, failures: throttle.failures - 1 } })
+  if (isSuccess || throttle.failures <= 1) return accept(undefined, remove(throttleKind, throttle.key))
+  return accept(undefined, put(throttleKind, { ...throttle, failures: throttle.failures - 1 }))
 }
 
 /** For how long a sign-in raises the limit of its network: this week and the next. */
@@ -163,7 +169,7 @@ export function countUser(
   { key, expiresAt }: Pick<Throttle, 'key' | 'expiresAt'>,
 ): Decision<void> {
   const failures = (throttle?.failures ?? 0) + 1
-  return accept(undefined, { op: 'putThrottle', throttle: { key, failures, expiresAt } })
+  return accept(undefined, put(throttleKind, { key, failures, expiresAt }))
 }
 
 /** Cookies made before they were bound to the password are counted as one. */

@@ -1,6 +1,10 @@
-import { accept, type Decision, type Write, withWrites } from './decision.ts'
+import { consentKind } from './connections.ts'
+import { accept, type Decision, remove, removeAll, update, type Write, withWrites } from './decision.ts'
 import { OAuthError } from './errors.ts'
 import type { Hash, OneTimeLink, Seconds, User, UserClaims, UserCredentials } from './model.ts'
+import { deleteLinksOf, insertLink } from './one-time-link.ts'
+import { passkeyKind } from './passkey.ts'
+import { secondFactorKind } from './second-factor.ts'
 import { forgetFailures } from './sign-in-throttle.ts'
 
 /** The data of a new user. */
@@ -80,10 +84,10 @@ export function changePassword(user: User, passwordHash: string, now: Seconds, s
   const changed = { ...user, passwordHash, updatedAt: now }
   return accept(
     changed,
-    { op: 'updateUser', user: changed },
+    update('user', changed),
     ...forgetFailures(user.id),
     // A link that undoes a change of address survives: the new password may be that of an attacker.
-    { op: 'deleteLinksOf', userId: user.id, except: 'email-undo' },
+    ...deleteLinksOf(user.id, 'email-undo'),
     { op: 'deleteSessionsOf', userId: user.id, ...(stays !== undefined && { except: stays }) },
   )
 }
@@ -121,7 +125,7 @@ export function changeProfile(user: User, change: ProfileChange, now: Seconds): 
     },
     updatedAt: now,
   }
-  return accept(changed, { op: 'updateUser', user: changed })
+  return accept(changed, update('user', changed))
 }
 
 /**
@@ -139,8 +143,8 @@ export function moveEmail(
   const proven = email === '' ? {} : { emailVerified: true }
   return withWrites(
     changeProfile(user, { email, ...proven }, now),
-    { op: 'deleteLinksOf', userId: user.id, except: 'email-undo' },
-    ...(undo === undefined ? [] : [{ op: 'insertLink', link: undo } as const]),
+    ...deleteLinksOf(user.id, 'email-undo'),
+    ...(undo === undefined ? [] : [insertLink(undo)]),
   )
 }
 
@@ -167,10 +171,10 @@ export function undoEmailChange(
   const hasNewCodes = secondFactor !== undefined && secondFactor.createdAt >= suspectSince
   return withWrites(
     changePassword(restored.result, passwordHash, now),
-    { op: 'deleteLinksOf', userId },
+    ...deleteLinksOf(userId),
     ...endAccess(userId, 'rfc9700-4.14.2-revoke-on-event', now),
-    ...added.map(({ id }): Write => ({ op: 'deletePasskey', passkeyId: id })),
-    ...(hasNewCodes ? [{ op: 'deleteSecondFactor', userId } as const] : []),
+    ...added.map(({ id }): Write => remove(passkeyKind, id)),
+    ...(hasNewCodes ? [remove(secondFactorKind, userId)] : []),
   )
 }
 
@@ -185,8 +189,8 @@ export function lockUser(user: User, now: Seconds): Decision<User> {
   const locked = { ...user, lockedAt: user.lockedAt ?? now, updatedAt: now }
   return accept(
     locked,
-    { op: 'updateUser', user: locked },
-    { op: 'deleteLinksOf', userId: user.id },
+    update('user', locked),
+    ...deleteLinksOf(user.id),
     ...endAccess(user.id, 'lychgate-account-locked', now),
   )
 }
@@ -194,7 +198,7 @@ export function lockUser(user: User, now: Seconds): Decision<User> {
 /** Lets a user in again, also after too many failures in a row; what ended with the lock stays ended. */
 export function unlockUser({ lockedAt: _, ...user }: User, now: Seconds): Decision<User> {
   const unlocked = { ...user, updatedAt: now }
-  return accept(unlocked, { op: 'updateUser', user: unlocked }, ...forgetFailures(user.id))
+  return accept(unlocked, update('user', unlocked), ...forgetFailures(user.id))
 }
 
 /** The writes that sign a user out everywhere and take back everything they granted to clients, for good. */
@@ -202,7 +206,7 @@ export function endAccess(userId: string, rule: string, now: Seconds): readonly 
   return [
     { op: 'deleteSessionsOf', userId },
     { op: 'revokeGrantsOf', userId, at: now, rule },
-    { op: 'deleteConsentsOf', userId },
+    removeAll(consentKind, userId),
   ]
 }
 

@@ -10,6 +10,8 @@ import {
   sealKnownBrowser,
 } from '../domain/known-browser.ts'
 import type { Seconds, Session, User } from '../domain/model.ts'
+import { passkeyKind } from '../domain/passkey.ts'
+import { secondFactorKind } from '../domain/second-factor.ts'
 import { hashSecret, mintSecret, secretBytes, secretPrefix } from '../domain/secret.ts'
 import { extendedIdleEnd, isSessionLive, mostSessions } from '../domain/session.ts'
 
@@ -99,8 +101,8 @@ export const browser = fp<AppDeps>(
 
     const ownerOf = async (user: User): Promise<KnownBrowserOwner> => ({
       ...user,
-      passkeys: await store.listOf('passkey', user.id),
-      secondFactor: await store.find('secondFactor', user.id),
+      passkeys: await store.listOf(passkeyKind, user.id),
+      secondFactor: await store.find(secondFactorKind, user.id),
     })
     const openedFor = (request: FastifyRequest, owner: KnownBrowserOwner) =>
       openKnownBrowser(cookiesOf(request)[name('device')], owner, ...keys.handleSecrets)

@@ -1,5 +1,6 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { AppDeps } from '../deps.ts'
+import { remove } from '../domain/decision.ts'
 import type { Seconds, Session, User } from '../domain/model.ts'
 import { type Parameters, single } from '../domain/parameters.ts'
 import { isSameText } from '../domain/secret.ts'
@@ -64,7 +65,7 @@ export function ownPages(
     const user = session && (await store.find('user', session.userId))
     const isIn = session !== undefined && user !== undefined && user.lockedAt === undefined
     // A session that outlived its user would only lead here again.
-    if (!isIn && session !== undefined) await store.write({ op: 'deleteSession', sessionId: session.id })
+    if (!isIn && session !== undefined) await store.write(remove('session', session.id))
     if (!isIn || (recent && !isRecent(session, now))) {
       const back = isForm ? `${page}?done=again` : page
       const wanted = { page: back, prompt: [], ...(recent && { maxAgeSeconds: recentSeconds }) }

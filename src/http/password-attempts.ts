@@ -1,10 +1,10 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { AppDeps } from '../deps.ts'
 import { addressPrefix } from '../domain/address-prefix.ts'
-import { accept } from '../domain/decision.ts'
+import { accept, remove } from '../domain/decision.ts'
 import { OAuthError } from '../domain/errors.ts'
 import type { Seconds, User } from '../domain/model.ts'
-import { bucketsOf, countUser, networkRows, rowKeys } from '../domain/sign-in-throttle.ts'
+import { bucketsOf, countUser, networkRows, rowKeys, throttleKind } from '../domain/sign-in-throttle.ts'
 import { PasswordQueueFull } from '../passwords.ts'
 import type { Store } from '../storage/store.ts'
 import { throttled } from './throttled.ts'
@@ -31,7 +31,7 @@ export function passwordAttempts(
   const succeeded = async (userId: string, prefix: string, now: Seconds): Promise<void> => {
     const { others, knownBrowsers } = rowKeys(userId)
     for (const key of [others, knownBrowsers]) {
-      if ((await store.find('throttle', key)) !== undefined) await store.write({ op: 'deleteThrottle', key })
+      if ((await store.find(throttleKind, key)) !== undefined) await store.write(remove(throttleKind, key))
     }
     await networks.add(prefix, userId, now)
   }
@@ -71,17 +71,17 @@ function networkUsers(store: Store) {
     usersOf: async (prefix: string, now: Seconds): Promise<number> => {
       const { users, before } = networkRows(prefix, '', now)
       const [here, earlier] = await Promise.all([
-        store.find('throttle', users.key),
-        store.find('throttle', before.key),
+        store.find(throttleKind, users.key),
+        store.find(throttleKind, before.key),
       ])
       return Math.max(here?.failures ?? 0, earlier?.failures ?? 0)
     },
     add: async (prefix: string, userId: string, now: Seconds): Promise<void> => {
       const { user, users } = networkRows(prefix, userId, now)
-      const isNew = await store.transact('throttle', user.key, (throttle) =>
+      const isNew = await store.transact(throttleKind, user.key, (throttle) =>
         throttle === undefined ? accept(true, ...countUser(throttle, user).writes) : accept(false),
       )
-      if (isNew) await store.transact('throttle', users.key, (throttle) => countUser(throttle, users))
+      if (isNew) await store.transact(throttleKind, users.key, (throttle) => countUser(throttle, users))
     },
   }
 }

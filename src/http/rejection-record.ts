@@ -1,6 +1,7 @@
 import fp from 'fastify-plugin'
 import type { AppDeps } from '../deps.ts'
 import { addressPrefix } from '../domain/address-prefix.ts'
+import { insert } from '../domain/decision.ts'
 import type { Rejection } from '../domain/model.ts'
 import { exchangeOf, reasonOf } from './log.ts'
 import { networkShares } from './network-shares.ts'
@@ -28,7 +29,7 @@ export const rejectionRecord = fp<Pick<AppDeps, 'config' | 'store' | 'clock'>>(
       gathered = []
       timer = undefined
       await store
-        .write(...rejections.map((rejection) => ({ op: 'insertRejection', rejection }) as const))
+        .write(...rejections.map((rejection) => insert('rejection', rejection)))
         .catch((error: unknown) => app.log.warn({ err: error }, 'refusals were not kept for explain'))
     }
     app.addHook('onResponse', (request, reply, done) => {

@@ -1,7 +1,8 @@
 import type { FastifyReply } from 'fastify'
 import fp from 'fastify-plugin'
 import type { AppDeps } from '../deps.ts'
-import { noProgress } from '../domain/interaction.ts'
+import { insert } from '../domain/decision.ts'
+import { interactionKind, noProgress } from '../domain/interaction.ts'
 import type { Interaction } from '../domain/model.ts'
 import { hashSecret } from '../domain/secret.ts'
 
@@ -25,7 +26,7 @@ export const interactionStarter = fp<Pick<AppDeps, 'config' | 'service' | 'store
         createdAt: now,
         expiresAt: now + config.lifetimes.interactionSeconds,
       }
-      await store.write({ op: 'insertInteraction', interaction })
+      await store.write(insert(interactionKind, interaction))
       return this.redirect(`${service.prefix}/${page}?interaction=${interaction.id}`, 303)
     })
   },

@@ -6,6 +6,7 @@ import {
   networkWeight,
   refundAttempt,
   type ThrottleLimits,
+  throttleKind,
 } from '../domain/sign-in-throttle.ts'
 import type { Store } from '../storage/store.ts'
 
@@ -32,7 +33,7 @@ export async function throttled<T>(
   const refund = async (isSuccess: boolean) => {
     for (const { key, kind } of counted) {
       const endsRow = isSuccess && kind === 'in-a-row'
-      await store.transact('throttle', key, (throttle) => refundAttempt(throttle, endsRow))
+      await store.transact(throttleKind, key, (throttle) => refundAttempt(throttle, endsRow))
     }
   }
   try {
@@ -40,7 +41,7 @@ export async function throttled<T>(
     let isLast = false
     for (const [index, bucket] of buckets.entries()) {
       const weight = bucket.kind === 'network' ? networkWeight(failuresOfName) : 1
-      const failures = await store.transact('throttle', bucket.key, (throttle) =>
+      const failures = await store.transact(throttleKind, bucket.key, (throttle) =>
         countAttempt(throttle, bucket, limits, now, weight),
       )
       if (weight === 1) counted.push(bucket)

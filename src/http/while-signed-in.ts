@@ -1,5 +1,5 @@
 import type { Config } from '../config/schema.ts'
-import type { GrantBasis, Write } from '../domain/decision.ts'
+import { type GrantBasis, remove, type Write } from '../domain/decision.ts'
 import type { Client, Consent, Grant, Session } from '../domain/model.ts'
 import { Overtaken, type Store } from '../storage/store.ts'
 
@@ -45,8 +45,7 @@ export async function whileSignedIn(
   } catch (error) {
     if (!(error instanceof Overtaken)) throw error
     const user = await store.find('user', session.userId)
-    if (user === undefined || user.lockedAt !== undefined)
-      await store.write({ op: 'deleteSession', sessionId: session.id })
+    if (user === undefined || user.lockedAt !== undefined) await store.write(remove('session', session.id))
     return false
   }
 }

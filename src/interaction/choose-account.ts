@@ -1,6 +1,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { AppDeps } from '../deps.ts'
-import { accept } from '../domain/decision.ts'
+import { accept, update } from '../domain/decision.ts'
+import { interactionKind } from '../domain/interaction.ts'
 import type { Seconds } from '../domain/model.ts'
 import { displayName, type LoginForms } from './login-forms.ts'
 import { formActionOf, interactionExpired, type Pending } from './pending.ts'
@@ -33,10 +34,10 @@ export function accountChooser(app: FastifyInstance, { store, clock }: AppDeps, 
       const sessions = await app.browser.sessions(reply.request, clock())
       const session = sessions.find((each) => each.userId === userId)
       if (session === undefined) return reply.redirect(`${forms.pageUrl(pending)}&switch=1`, 303)
-      await store.transact('interaction', interaction.id, (current) => {
+      await store.transact(interactionKind, interaction.id, (current) => {
         if (current === undefined) throw interactionExpired()
         const { pendingSecondFactor: _, ...rest } = current
-        return accept(undefined, { op: 'updateInteraction', interaction: { ...rest, userChosen: true } })
+        return accept(undefined, update(interactionKind, { ...rest, userChosen: true }))
       })
       app.browser.switchSession(reply, session, sessions)
       return forms.continueFlow(pending, reply)

@@ -3,8 +3,9 @@ import type { AppDeps } from '../deps.ts'
 import { addressPrefix } from '../domain/address-prefix.ts'
 import { auditEvent } from '../domain/audit.ts'
 import { narrowClaims } from '../domain/claims.ts'
+import { consentKind } from '../domain/connections.ts'
 import { layOutScope } from '../domain/consent-areas.ts'
-import type { Write } from '../domain/decision.ts'
+import { put, type Write } from '../domain/decision.ts'
 import { OAuthError } from '../domain/errors.ts'
 import { askedScope, narrowByUser, rememberConsent, wantedScope } from '../domain/interaction.ts'
 import { clientWords, resourceName } from '../domain/localized.ts'
@@ -177,7 +178,7 @@ function remember(
 ): readonly Write[] {
   if (client.origin !== 'integration' || client.consent !== 'remember') return []
   const kept = rememberConsent(request, session.userId, allowed, consent, now)
-  return [{ op: 'putConsent', consent: kept }]
+  return [put(consentKind, kept)]
 }
 
 function denied(): OAuthError {

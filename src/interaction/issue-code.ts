@@ -1,7 +1,8 @@
 import type { FastifyInstance, FastifyReply } from 'fastify'
 import type { AppDeps } from '../deps.ts'
-import { accept, type Write } from '../domain/decision.ts'
+import { accept, remove, type Write } from '../domain/decision.ts'
 import { OAuthError } from '../domain/errors.ts'
+import { interactionKind } from '../domain/interaction.ts'
 import type { ClaimsRequest, Scope, Seconds, Session } from '../domain/model.ts'
 import { toOAuthError } from '../http/errors.ts'
 import { basisOf, grantLimit, whileSignedIn } from '../http/while-signed-in.ts'
@@ -32,11 +33,11 @@ export function codeIssuer(
     const { grant, code } = app.approve({ ...request, claims }, client, session, scope, now)
     const basis = basisOf(session, client, consent)
     const insert = () =>
-      store.transact('interaction', interaction.id, (current) => {
+      store.transact(interactionKind, interaction.id, (current) => {
         if (current === undefined) throw interactionExpired()
         return accept(
           undefined,
-          { op: 'deleteInteraction', interactionId: interaction.id },
+          remove(interactionKind, interaction.id),
           { op: 'insertGrant', grant, basis },
           ...limitGrants(grant),
           ...writes,

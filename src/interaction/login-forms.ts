@@ -2,8 +2,9 @@ import type { FastifyInstance, FastifyReply } from 'fastify'
 import { assertionOptions } from '../credentials/passkeys.ts'
 import type { AppDeps } from '../deps.ts'
 import { lacksAcr, methodsOf } from '../domain/authentication-context.ts'
-import { accept } from '../domain/decision.ts'
+import { accept, update } from '../domain/decision.ts'
 import { OAuthError } from '../domain/errors.ts'
+import { interactionKind } from '../domain/interaction.ts'
 import { clientWords } from '../domain/localized.ts'
 import type { Passkey, User } from '../domain/model.ts'
 import { omitUndefined } from '../domain/omit-undefined.ts'
@@ -34,18 +35,18 @@ export function loginForms(app: FastifyInstance, { service, store, random }: App
   const challengeOf = ({ interaction }: Pending): Promise<string> => {
     if (interaction.challenge !== undefined) return Promise.resolve(interaction.challenge)
     const fresh = random(32).toString('base64url')
-    return store.transact('interaction', interaction.id, (current) => {
+    return store.transact(interactionKind, interaction.id, (current) => {
       if (current === undefined) throw interactionExpired()
       const challenge = current.challenge ?? fresh
-      return accept(challenge, { op: 'updateInteraction', interaction: { ...current, challenge } })
+      return accept(challenge, update(interactionKind, { ...current, challenge }))
     })
   }
 
   const takeChallenge = ({ interaction }: Pending): Promise<string | undefined> =>
-    store.transact('interaction', interaction.id, (current) => {
+    store.transact(interactionKind, interaction.id, (current) => {
       if (current === undefined) throw interactionExpired()
       const { challenge, ...rest } = current
-      return accept(challenge, { op: 'updateInteraction', interaction: rest })
+      return accept(challenge, update(interactionKind, rest))
     })
 
   /** What the browser is asked for, or nothing where passkeys do not work or would not be enough. */

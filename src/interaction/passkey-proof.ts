@@ -3,7 +3,7 @@ import { readAssertion, verifyAssertion } from '../credentials/passkeys.ts'
 import type { AppDeps } from '../deps.ts'
 import type { Passkey, Seconds, User } from '../domain/model.ts'
 import { type Parameters, single } from '../domain/parameters.ts'
-import { usePasskey } from '../domain/passkey.ts'
+import { passkeyKind, usePasskey } from '../domain/passkey.ts'
 import type { Text } from '../domain/text.ts'
 import { msg } from '../i18n/catalogue.ts'
 import type { LoginForms } from './login-forms.ts'
@@ -38,7 +38,7 @@ export function passkeyProof({ service, store }: AppDeps, forms: LoginForms): Pa
     const challenge = await forms.takeChallenge(pending)
     if (sent === undefined || relyingParty === undefined) return msg('login.passkeyWrong')
     if (challenge === undefined) return msg('login.passkeyOutdated')
-    const passkey = await store.find('passkey', sent.credentialId)
+    const passkey = await store.find(passkeyKind, sent.credentialId)
     const user = passkey && (await store.find('user', passkey.userId))
     if (passkey === undefined || user === undefined) return msg('login.passkeyUnknown')
     if (owner !== undefined && owner.id !== user.id) return msg('login.passkeyUnknown')
@@ -47,7 +47,7 @@ export function passkeyProof({ service, store }: AppDeps, forms: LoginForms): Pa
     if (assertion === undefined) return msg('login.passkeyWrong')
     const { counter, backedUp, ownerChecked } = assertion
     const shown = { counter, backedUp, from: reply.request.ip }
-    const use = await store.transact('passkey', passkey.id, (current) => usePasskey(current, shown, now))
+    const use = await store.transact(passkeyKind, passkey.id, (current) => usePasskey(current, shown, now))
     if (use === 'gone') return msg('login.passkeyUnknown')
     return use === 'copied' ? msg('login.passkeyCopied') : { passkey, user: owner ?? user, ownerChecked }
   }

@@ -2,9 +2,10 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { loadAvailableAcrs } from '../credentials/factors.ts'
 import type { AppDeps } from '../deps.ts'
 import { assertRegisteredRedirect } from '../domain/authorization-request.ts'
-import { accept, type Write } from '../domain/decision.ts'
+import { consentKey, consentKind } from '../domain/connections.ts'
+import { accept, remove, type Write } from '../domain/decision.ts'
 import { OAuthError } from '../domain/errors.ts'
-import { nextStep, type Step, signInStep } from '../domain/interaction.ts'
+import { interactionKind, nextStep, type Step, signInStep } from '../domain/interaction.ts'
 import type {
   AuthorizationRequest,
   Client,
@@ -17,7 +18,6 @@ import type {
 import { hashSecret } from '../domain/secret.ts'
 import { formActionSource } from '../http/pages.ts'
 import { msg } from '../i18n/catalogue.ts'
-import { consentKey } from '../storage/store.ts'
 
 /** What waits for a user, as it stands in this browser now. */
 export type Pending = PendingAuthorization | PendingPage
@@ -60,7 +60,7 @@ export function pendingLoader(app: FastifyInstance, deps: Pick<AppDeps, 'store' 
   return async (request: FastifyRequest, id: string | undefined, now: Seconds): Promise<Pending> => {
     const browserSecret = app.browser.secret(request)
     if (browserSecret === undefined) throw noCookies()
-    const interaction = id === undefined || id.length > 64 ? undefined : await store.find('interaction', id)
+    const interaction = id === undefined || id.length > 64 ? undefined : await store.find(interactionKind, id)
     if (interaction === undefined || now >= interaction.expiresAt) throw interactionExpired()
     if (interaction.browserHash !== hashSecret(browserSecret)) throw interactionExpired()
     const wanted = interaction.request
@@ -76,7 +76,7 @@ export function pendingLoader(app: FastifyInstance, deps: Pick<AppDeps, 'store' 
     assertRegisteredRedirect(wanted.redirectUri, client)
     const consent =
       session && client.origin === 'integration'
-        ? await store.find('consent', consentKey(session.userId, client.id))
+        ? await store.find(consentKind, consentKey(session.userId, client.id))
         : undefined
     const step = nextStep(wanted, interaction, client, session, consent, now, availableAcrs)
     return { ...here, request: wanted, client, consent, step }
@@ -94,9 +94,9 @@ export function deleteInteraction(
   { interaction }: Pending,
   ...others: readonly Write[]
 ): Promise<void> {
-  return store.transact('interaction', interaction.id, (current) => {
+  return store.transact(interactionKind, interaction.id, (current) => {
     if (current === undefined) throw interactionExpired()
-    return accept(undefined, { op: 'deleteInteraction', interactionId: interaction.id }, ...others)
+    return accept(undefined, remove(interactionKind, interaction.id), ...others)
   })
 }
 

@@ -4,14 +4,16 @@ import { stepOfCode } from '../credentials/one-time-codes.ts'
 import type { AppDeps } from '../deps.ts'
 import { auditEvent } from '../domain/audit.ts'
 import { methodsOf } from '../domain/authentication-context.ts'
-import { accept, withWrites } from '../domain/decision.ts'
+import { accept, update, withWrites } from '../domain/decision.ts'
 import { OAuthError } from '../domain/errors.ts'
-import { mustAuthenticate } from '../domain/interaction.ts'
+import { interactionKind, mustAuthenticate } from '../domain/interaction.ts'
 import type { Seconds, Session, User } from '../domain/model.ts'
 import { type Parameters, single } from '../domain/parameters.ts'
+import { passkeyKind } from '../domain/passkey.ts'
 import {
   pendingSecondFactorSeconds,
   type SecondStep,
+  secondFactorKind,
   secondStepOf,
   takeCode,
   takeRecoveryCode,
@@ -46,9 +48,9 @@ export function secondStep(
 
   const begin = async ({ interaction }: Pending, user: User, now: Seconds): Promise<void> => {
     const pendingSecondFactor = { userId: user.id, password: hashSecret(user.passwordHash ?? ''), at: now }
-    await store.transact('interaction', interaction.id, (current) => {
+    await store.transact(interactionKind, interaction.id, (current) => {
       if (current === undefined) throw interactionExpired()
-      return accept(undefined, { op: 'updateInteraction', interaction: { ...current, pendingSecondFactor } })
+      return accept(undefined, update(interactionKind, { ...current, pendingSecondFactor }))
     })
   }
 
@@ -94,7 +96,7 @@ export function secondStep(
     shown: { readonly recovery?: boolean; readonly problem?: Text; readonly status?: number } = {},
   ) => {
     const { recovery = false, problem, status = 200 } = shown
-    const passkeys = step.passkey ? await store.listOf('passkey', user.id) : []
+    const passkeys = step.passkey ? await store.listOf(passkeyKind, user.id) : []
     const url = forms.pageUrl(pending)
     const model = {
       ...forms.frameOf(pending),
@@ -110,13 +112,13 @@ export function secondStep(
 
   /** Takes what was typed, once; the seal tells which secret it belonged to. */
   const take = async (user: User, form: Parameters, reply: FastifyReply, now: Seconds) => {
-    const opened = await store.find('secondFactor', user.id)
+    const opened = await store.find(secondFactorKind, user.id)
     if (opened === undefined) return undefined
     const typed = single(form, 'code') ?? ''
     const isRecovery = single(form, 'decision') === 'recovery'
     const step = isRecovery ? undefined : await stepOfCode(keys, opened, typed, now)
     const context = { by: 'person', at: now, from: reply.request.ip } as const
-    const isTaken = await store.transact('secondFactor', user.id, (current) => {
+    const isTaken = await store.transact(secondFactorKind, user.id, (current) => {
       if (!isRecovery) return takeCode(current, opened, step)
       const decision = takeRecoveryCode(current, typed)
       const event = auditEvent('recovery-code-used', context, { userId: user.id })
@@ -201,7 +203,7 @@ export function secondStep(
     const who = { userId: pendingFactor.user.id, ...clientOf(pending) }
     await store.write(auditEvent('sign-in-failed', context, who))
     // The challenge was used up: the page needs the interaction as it is now.
-    const interaction = (await store.find('interaction', pending.interaction.id)) ?? pending.interaction
+    const interaction = (await store.find(interactionKind, pending.interaction.id)) ?? pending.interaction
     await show({ ...pending, interaction }, pendingFactor, reply, {
       recovery,
       problem,

@@ -2,8 +2,9 @@ import type { FastifyInstance, FastifyReply } from 'fastify'
 import type { AppDeps } from '../deps.ts'
 import { addressPrefix } from '../domain/address-prefix.ts'
 import { auditEvent } from '../domain/audit.ts'
-import { accept } from '../domain/decision.ts'
-import type { Hash, Seconds, Session, User, UserCredentials } from '../domain/model.ts'
+import { accept, insert, remove, update } from '../domain/decision.ts'
+import { interactionKind } from '../domain/interaction.ts'
+import type { Seconds, Session, User, UserCredentials } from '../domain/model.ts'
 import { beginSession, continueSession, selectSessions } from '../domain/session.ts'
 import { browserName } from '../http/browser-name.ts'
 import { clientOf, interactionExpired, type Pending } from './pending.ts'
@@ -49,23 +50,20 @@ export function sessionStarter(app: FastifyInstance, deps: AppDeps) {
       await app.browser.keepKnownBrowser(reply, user)
       return true
     }
-    await store.write({ op: 'deleteSession', sessionId: id }, auditEvent('sign-in-failed', context, who))
+    await store.write(remove('session', id), auditEvent('sign-in-failed', context, who))
     return false
   }
 
   async function insertSession({ interaction }: Pending, session: Session, over: readonly Session[]) {
-    await store.transact('interaction', interaction.id, (current) => {
+    await store.transact(interactionKind, interaction.id, (current) => {
       if (current === undefined) throw interactionExpired()
       const { pendingSecondFactor: _, challenge: __, ...rest } = current
       const next = { ...rest, authenticatedSessionId: session.id, userChosen: true }
       return accept(
         undefined,
-        { op: 'insertSession', session },
-        { op: 'updateInteraction', interaction: next },
-        ...over.map(({ id }): { op: 'deleteSession'; sessionId: Hash } => ({
-          op: 'deleteSession',
-          sessionId: id,
-        })),
+        insert('session', session),
+        update(interactionKind, next),
+        ...over.map(({ id }) => remove('session', id)),
       )
     })
   }

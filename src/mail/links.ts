@@ -1,10 +1,10 @@
 import type { Config } from '../config/schema.ts'
 import { type AuditContext, auditEvent } from '../domain/audit.ts'
-import { accept, type Write } from '../domain/decision.ts'
+import { accept, removeAll, type Write } from '../domain/decision.ts'
 import { OAuthError } from '../domain/errors.ts'
 import type { OneTimeLink } from '../domain/model.ts'
-import { type MintedLink, mintLink } from '../domain/one-time-link.ts'
-import { secretBytes } from '../domain/secret.ts'
+import { insertLink, linkKinds, type MintedLink, mintLink } from '../domain/one-time-link.ts'
+import { hashSecret, secretBytes } from '../domain/secret.ts'
 import type { Store } from '../storage/store.ts'
 import type { RandomSource } from '../system.ts'
 import { composeEmail, type EmailFacts } from './emails.ts'
@@ -37,7 +37,7 @@ export async function makeLink(
   const about = { ...(recipient.userId !== undefined && { userId: recipient.userId }), purpose }
   const writes: readonly Write[] = [
     ...withdrawn(minted.link),
-    { op: 'insertLink', link: minted.link },
+    insertLink(minted.link),
     auditEvent('link-made', context, about),
   ]
   const { userId } = recipient
@@ -49,6 +49,13 @@ export async function makeLink(
     })
   }
   return givenLink(config, minted, query)
+}
+
+/** Finds a stored link by its secret, expired or not. */
+export async function findLink(store: Pick<Store, 'find'>, secret: string): Promise<OneTimeLink | undefined> {
+  const id = hashSecret(secret)
+  const found = await Promise.all(Object.values(linkKinds).map((kind) => store.find(kind, id)))
+  return found.find((link) => link !== undefined)
 }
 
 /** A minted link with its secret. */
@@ -74,7 +81,7 @@ function notAllowedIn(): OAuthError {
 /** Only the last address that was asked for can become the user's: an earlier one may have been mistyped. */
 function withdrawn({ purpose, userId }: OneTimeLink): readonly Write[] {
   if (purpose !== 'email-change' || userId === undefined) return []
-  return [{ op: 'deleteLinksOf', userId, only: purpose }]
+  return [removeAll(linkKinds[purpose], userId)]
 }
 
 /**

@@ -2,6 +2,7 @@
  * Emails to users from the running server: a decorator for the pages that send one. What an email's link opens is
  * decided in one-time-links.
  */
+
 import fp from 'fastify-plugin'
 import type { AppDeps } from '../deps.ts'
 import type { AuditContext } from '../domain/audit.ts'
@@ -10,6 +11,7 @@ import { OAuthError } from '../domain/errors.ts'
 import type { OneTimeLink, Seconds, User } from '../domain/model.ts'
 import { mintLink } from '../domain/one-time-link.ts'
 import { secretBytes } from '../domain/secret.ts'
+import { throttleKind } from '../domain/sign-in-throttle.ts'
 import type { EmailFacts } from './emails.ts'
 import { givenLink, makeLink, sendLink } from './links.ts'
 import { MailFailed, senderOf } from './mailer.ts'
@@ -63,7 +65,7 @@ export const emails = fp<Pick<AppDeps, 'config' | 'store' | 'random'>>(
     const sender = senderOf(config)
 
     const count = async (userId: string, now: Seconds): Promise<void> => {
-      const isDue = await store.transact('throttle', emailBucket(userId), (throttle) =>
+      const isDue = await store.transact(throttleKind, emailBucket(userId), (throttle) =>
         countEmail(throttle, userId, now),
       )
       if (!isDue) throw tooManyEmails(3600)

@@ -1,4 +1,4 @@
-import { type Store, StoreUnavailable } from '../storage/store.ts'
+import { type FindKind, type Store, StoreUnavailable } from '../storage/store.ts'
 import type { Metrics } from './metrics.ts'
 
 /** The same store, every call of a request measured. */
@@ -16,9 +16,13 @@ export function measuredStore(store: Store, metrics: Metrics): Store {
   }
   return {
     ...store,
-    find: (kind, key) => measured('find', kind, store.find(kind, key)),
-    transact: (kind, key, decide) => measured('transact', kind, store.transact(kind, key, decide)),
+    find: (kind, key) => measured('find', nameOf(kind), store.find(kind, key)),
+    transact: (kind, key, decide) => measured('transact', nameOf(kind), store.transact(kind, key, decide)),
     write: (...writes) => measured('write', '', store.write(...writes)),
     sweep: (bounds) => measured('sweep', '', store.sweep(bounds)),
   }
+}
+
+function nameOf(kind: FindKind): string {
+  return typeof kind === 'object' ? kind.name : kind
 }

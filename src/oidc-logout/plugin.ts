@@ -1,6 +1,7 @@
 import type { FastifyPluginAsync, FastifyReply, FastifyRequest } from 'fastify'
 import type { AppDeps } from '../deps.ts'
 import { type AuditContext, auditEvent } from '../domain/audit.ts'
+import { remove } from '../domain/decision.ts'
 import { parseUiLocales } from '../domain/language.ts'
 import { clientWords } from '../domain/localized.ts'
 import { type LogoutRequest, parseLogoutRequest } from '../domain/logout.ts'
@@ -54,7 +55,7 @@ export const logout: FastifyPluginAsync<AppDeps> = async (app, { config, service
   ) => {
     const who = { userId, ...(client && { clientId: client.id }) }
     const event = auditEvent('sign-out', { ...context, by: 'person' }, who)
-    await store.write({ op: 'deleteSession', sessionId: id }, event)
+    await store.write(remove('session', id), event)
   }
 
   const logoutRequest = async (parameters: Parameters): Promise<LogoutRequest> => {

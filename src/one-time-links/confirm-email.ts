@@ -1,8 +1,8 @@
 import type { FastifyInstance, FastifyReply } from 'fastify'
 import type { AppDeps } from '../deps.ts'
 import { type AuditContext, auditEvent } from '../domain/audit.ts'
-import { accept, withWrites } from '../domain/decision.ts'
-import { requireLink, unusableLink } from '../domain/one-time-link.ts'
+import { accept, remove, withWrites } from '../domain/decision.ts'
+import { linkKinds, requireLink, unusableLink } from '../domain/one-time-link.ts'
 import { moveEmail, verifyEmail } from '../domain/user.ts'
 import { linkPath } from '../mail/links.ts'
 import { RecordExists } from '../storage/store.ts'
@@ -14,9 +14,9 @@ export function confirmEmail(app: FastifyInstance, { service, store }: AppDeps) 
   const { prefix } = service
 
   const useUp = ({ link }: OpenedLink, { at }: AuditContext): Promise<void> =>
-    store.transact('link', link.id, (found) => {
+    store.transact(linkKinds[link.purpose], link.id, (found) => {
       requireLink(found, at)
-      return accept(undefined, { op: 'deleteLink', linkId: link.id })
+      return accept(undefined, remove(linkKinds[link.purpose], link.id))
     })
 
   const verify = async ({ link }: OpenedLink, context: AuditContext): Promise<void> => {

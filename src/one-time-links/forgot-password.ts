@@ -5,6 +5,7 @@ import { countRequest, requestBucket } from '../domain/email-throttle.ts'
 import type { Seconds } from '../domain/model.ts'
 import { type Parameters, single } from '../domain/parameters.ts'
 import { isSameText } from '../domain/secret.ts'
+import { throttleKind } from '../domain/sign-in-throttle.ts'
 import { canonicalLogin } from '../domain/user.ts'
 import { afterResponse } from '../http/after-response.ts'
 import { forged } from '../http/forgery.ts'
@@ -36,7 +37,9 @@ export function forgotPassword(app: FastifyInstance, { config, service, store, c
     const csrf = app.browser.csrfToken(app.browser.secret(request) ?? '', 'forgot')
     if (!isSameText(single(form, 'csrf'), csrf)) throw forged(action)
     const prefix = addressPrefix(request.ip)
-    await store.transact('throttle', requestBucket(prefix), (throttle) => countRequest(throttle, prefix, now))
+    await store.transact(throttleKind, requestBucket(prefix), (throttle) =>
+      countRequest(throttle, prefix, now),
+    )
     later(reply, () => send(request, form, now))
     const seconds = config.lifetimes.passwordResetSeconds
     return reply.page('email-on-its-way', { seconds, ...backTo(interactionIn(form)) })

@@ -3,7 +3,7 @@ import type { AppDeps } from '../deps.ts'
 import type { LinkPurpose, OneTimeLink, Seconds, User } from '../domain/model.ts'
 import { requireLink, unusableLink } from '../domain/one-time-link.ts'
 import { type Parameters, single } from '../domain/parameters.ts'
-import { hashSecret } from '../domain/secret.ts'
+import { findLink } from '../mail/links.ts'
 
 /** A link that works, as it stands at this request. */
 export type OpenedLink = {
@@ -24,7 +24,7 @@ const longestCode = 100
 export function linkOpener(app: FastifyInstance, { store }: Pick<AppDeps, 'store'>) {
   return async (parameters: Parameters, reply: FastifyReply, now: Seconds): Promise<OpenedLink> => {
     const code = single(parameters, 'code') ?? ''
-    const found = code.length > longestCode ? undefined : await store.find('link', hashSecret(code))
+    const found = code.length > longestCode ? undefined : await findLink(store, code)
     const link = requireLink(found, now)
     const { purpose } = link
     const secret = app.browser.ensureSecret(reply.request, reply)

@@ -1,10 +1,10 @@
 import type { FastifyReply } from 'fastify'
 import type { AppDeps } from '../deps.ts'
 import { type AuditContext, auditEvent } from '../domain/audit.ts'
-import { accept, type Decision, withWrites } from '../domain/decision.ts'
+import { accept, type Decision, insert, remove, withWrites } from '../domain/decision.ts'
 import { OAuthError } from '../domain/errors.ts'
 import type { User } from '../domain/model.ts'
-import { requireLink, unusableLink } from '../domain/one-time-link.ts'
+import { linkKinds, requireLink, unusableLink } from '../domain/one-time-link.ts'
 import { type Parameters, single } from '../domain/parameters.ts'
 import type { Text } from '../domain/text.ts'
 import {
@@ -92,16 +92,16 @@ export function setPassword({ service, store, random }: AppDeps) {
 
   /** Of two forms that come at once, one goes on. */
   const useUp = ({ link }: OpenedLink, { at }: AuditContext): Promise<void> =>
-    store.transact('link', link.id, (found) => {
+    store.transact(linkKinds[link.purpose], link.id, (found) => {
       requireLink(found, at)
-      return accept(undefined, { op: 'deleteLink', linkId: link.id })
+      return accept(undefined, remove(linkKinds[link.purpose], link.id))
     })
 
   const insertFirst = async (said: Said, passwordHash: string, context: AuditContext): Promise<void> => {
     await assertNoUsers(store)
     const user = firstPerson(said, random(16), context, passwordHash)
     const { id: userId } = user
-    await store.write({ op: 'insertUser', user }, auditEvent('person-added', context, { userId }))
+    await store.write(insert('user', user), auditEvent('person-added', context, { userId }))
   }
 
   const problemOf = (opened: OpenedLink, said: Said, form: Parameters): Text | undefined => {

@@ -1,5 +1,6 @@
 import type { FastifyInstance, FastifyReply } from 'fastify'
 import type { AppDeps } from '../deps.ts'
+import { interactionKind } from '../domain/interaction.ts'
 import { type Parameters, single } from '../domain/parameters.ts'
 import { hashSecret } from '../domain/secret.ts'
 import { msg } from '../i18n/catalogue.ts'
@@ -19,7 +20,7 @@ export function showDone(app: FastifyInstance, { service, store, clock }: AppDep
   const waitingUrl = async (query: Parameters, reply: FastifyReply): Promise<string | undefined> => {
     const [id, secret] = [interactionIn(query), app.browser.secret(reply.request)]
     if (id === undefined || secret === undefined) return undefined
-    const interaction = await store.find('interaction', id)
+    const interaction = await store.find(interactionKind, id)
     const isHere = interaction?.browserHash === hashSecret(secret) && clock() < interaction.expiresAt
     return isHere ? `${prefix}/login?interaction=${id}` : undefined
   }

@@ -6,6 +6,7 @@ import {
   parseAuthorizationRequest,
   resolveRedirectUri,
 } from '../domain/authorization-request.ts'
+import { consentKey, consentKind } from '../domain/connections.ts'
 import { OAuthError } from '../domain/errors.ts'
 import { errorOf, nextStep, noProgress, promptNoneError } from '../domain/interaction.ts'
 import { parseUiLocales } from '../domain/language.ts'
@@ -15,7 +16,6 @@ import { toOAuthError } from '../http/errors.ts'
 import { formBodies, longestUrl, parametersOf } from '../http/parameters.ts'
 import { badFormPages, pageResponses } from '../http/schema.ts'
 import { basisOf, grantLimit, whileSignedIn } from '../http/while-signed-in.ts'
-import { consentKey } from '../storage/store.ts'
 import { AuthorizationParameters } from './schema.ts'
 
 const unknownClient =
@@ -119,7 +119,7 @@ export const authorize: FastifyPluginAsync<AppDeps> = async (
 
   const consentOf = async (client: Client, session: Session | undefined): Promise<Consent | undefined> => {
     if (client.origin !== 'integration' || session === undefined) return undefined
-    return store.find('consent', consentKey(session.userId, client.id))
+    return store.find(consentKind, consentKey(session.userId, client.id))
   }
 
   const schema = {

@@ -3,7 +3,7 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { Deps } from '../deps.ts'
 import { auditEvent } from '../domain/audit.ts'
 import { assertMayConfigure, requireRegistrationToken, updateClient } from '../domain/client.ts'
-import { accept } from '../domain/decision.ts'
+import { accept, remove, update } from '../domain/decision.ts'
 import { clientInformation, registrationPolicy } from './client-information.ts'
 import { requireJsonObject } from './json-object.ts'
 import { deleteRoute, readRoute, updateRoute } from './schema.ts'
@@ -41,7 +41,7 @@ export const clientConfiguration: FastifyPluginAsyncTypebox<
         // A client that repeats itself causes no write and no event.
         if (isDeepStrictEqual(replaced, client)) return accept(client)
         const event = eventOf('registration-changed', client.id, ip)
-        return accept(replaced, { op: 'updateClient', client: replaced }, event)
+        return accept(replaced, update('client', replaced), event)
       })
       return clientInformation(config, updated, token)
     },
@@ -55,7 +55,7 @@ export const clientConfiguration: FastifyPluginAsyncTypebox<
       await store.transact('client', clientKey(params.client_id), (client) => {
         assertMayConfigure(client, token)
         const event = eventOf('registration-deleted', client.id, ip)
-        return accept(undefined, { op: 'deleteClient', clientId: client.id }, event)
+        return accept(undefined, remove('client', client.id), event)
       })
       return reply.code(204).send()
     },

@@ -3,12 +3,14 @@
  * is decided in domain/client.ts; clients added by an operator cannot be reached here. The rate limit is the
  * application's.
  */
+
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { FastifyInstance } from 'fastify'
 import type { Deps } from '../deps.ts'
 import { addressPrefix } from '../domain/address-prefix.ts'
 import { auditEvent } from '../domain/audit.ts'
 import { registerClient } from '../domain/client.ts'
+import { insert } from '../domain/decision.ts'
 import { OAuthError } from '../domain/errors.ts'
 import { secretBytes } from '../domain/secret.ts'
 import { clientConfiguration } from './client-configuration.ts'
@@ -51,7 +53,7 @@ export const registration: FastifyPluginAsyncTypebox<
       const context = { now, from: addressPrefix(ip) }
       const { client, clientSecret, registrationToken } = registerClient(metadata, policy, fresh, context)
       const event = auditEvent('registration', { by: 'client', at: now, from: ip }, { clientId: client.id })
-      await store.write({ op: 'insertClient', client }, event)
+      await store.write(insert('client', client), event)
       return reply.code(201).send({
         ...clientInformation(config, client, registrationToken),
         ...(clientSecret !== undefined && { client_secret: clientSecret }),

@@ -1,32 +1,43 @@
-import { hash } from 'node:crypto'
-import type { MigrationMeta } from 'drizzle-orm/migrator'
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { readTextAsset } from '../assets.ts'
 
 type Dialect = 'sqlite' | 'postgres'
 
-/** What drizzle-kit keeps of a folder of migrations, as far as we read it. */
+/** The journal of a folder of migrations, as far as we read it. */
 interface Journal {
-  readonly entries: readonly { readonly tag: string; readonly when: number; readonly breakpoints: boolean }[]
+  readonly entries: readonly { readonly tag: string; readonly when: number }[]
 }
 
-/** The migrations of this build as drizzle wants them. Its own reader needs a folder, and one file has none. */
-export function readMigrations(dialect: Dialect): MigrationMeta[] {
+/**
+ * Calls `migrate` with a folder of the migrations of this build. Drizzle's migrators read one, and the executable has
+ * none: there the files are written to a temporary folder.
+ */
+export async function withMigrations(
+  dialect: Dialect,
+  migrate: (folder: { readonly migrationsFolder: string }) => void | Promise<void>,
+): Promise<void> {
+  const migrationsFolder = mkdtempSync(join(tmpdir(), 'lychgate-migrations-'))
+  try {
+    mkdirSync(join(migrationsFolder, 'meta'))
+    const files = readJournal(dialect).map(({ tag }) => `${tag}.sql`)
+    for (const file of ['meta/_journal.json', ...files])
+      writeFileSync(join(migrationsFolder, file), readTextAsset(`drizzle/${dialect}/${file}`))
+    await migrate({ migrationsFolder })
+  } finally {
+    rmSync(migrationsFolder, { recursive: true, force: true })
+  }
+}
+
+function readJournal(dialect: Dialect): Journal['entries'] {
   // `as`: drizzle-kit writes it, and it is part of this build.
-  const journal = JSON.parse(readTextAsset(`drizzle/${dialect}/meta/_journal.json`)) as Journal
-  return journal.entries.map(({ tag, when, breakpoints }) => {
-    const text = readTextAsset(`drizzle/${dialect}/${tag}.sql`)
-    return {
-      sql: text.split('--> statement-breakpoint'),
-      bps: breakpoints,
-      folderMillis: when,
-      hash: hash('sha256', text),
-    }
-  })
+  return (JSON.parse(readTextAsset(`drizzle/${dialect}/meta/_journal.json`)) as Journal).entries
 }
 
 /** The instants by which drizzle names the migrations of this build. */
 export function knownMigrations(dialect: Dialect): ReadonlySet<number> {
-  return new Set(readMigrations(dialect).map(({ folderMillis }) => folderMillis))
+  return new Set(readJournal(dialect).map(({ when }) => when))
 }
 
 /** The tables of a database by the migrations it had, against those of this build. */

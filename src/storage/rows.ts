@@ -1,41 +1,30 @@
 import type {
   AuditEvent,
-  AuthorizationRequest,
   Client,
-  Consent,
   Grant,
   GrantOfToken,
-  Interaction,
-  OneTimeLink,
-  PageRequest,
-  Passkey,
-  PendingSecondFactor,
   Rejection,
-  SecondFactor,
   Session,
   StoredKey,
-  Throttle,
   User,
 } from '../domain/model.ts'
 import { keptChallengeBytes } from '../domain/pkce.ts'
-import type * as table from './sqlite/schema.ts'
+import type { RecordRow } from '../domain/record.ts'
 import type { AuditFilter, Connections } from './store.ts'
+import type { Tables } from './tables.ts'
 
 /*
  * Row ↔ record, for both adapters. This is where null stops: an absent member is NULL in a row and is not there at
  * all in a record. Lists are one text separated by spaces, which none of their items can contain.
  */
 
-export type ClientRow = Omit<typeof table.clients.$inferSelect, 'seq'>
-export type UserRow = Omit<typeof table.accounts.$inferSelect, 'seq'>
-export type PasskeyRow = typeof table.passkeys.$inferSelect
-export type SecondFactorRow = typeof table.secondFactors.$inferSelect
-export type LinkRow = typeof table.oneTimeLinks.$inferSelect
-export type SessionRow = typeof table.sessions.$inferSelect
-export type InteractionRow = typeof table.interactions.$inferSelect
-export type ConsentRow = typeof table.consents.$inferSelect
+type RowOf<T extends keyof Tables> = Tables[T]['$inferSelect']
+
+export type ClientRow = Omit<RowOf<'clients'>, 'seq'>
+export type UserRow = Omit<RowOf<'users'>, 'seq'>
+export type SessionRow = RowOf<'sessions'>
 /** A grant with the ids of its client and its user, which the statements turn into numbers. */
-export type GrantRow = Omit<typeof table.grants.$inferSelect, 'clientSeq' | 'userSeq'> & {
+export type GrantRow = Omit<RowOf<'grants'>, 'clientSeq' | 'userSeq'> & {
   readonly clientId: string
   readonly userId: string
 }
@@ -47,10 +36,9 @@ export type FoundGrantRow = Omit<GrantRow, 'clientId' | 'userId'> & {
 }
 /** The same with the id of the token it is read for, when that was revoked by itself. */
 export type FoundGrantOfTokenRow = FoundGrantRow & { readonly revokedToken: string | null }
-export type KeyRow = typeof table.keys.$inferSelect
-export type ThrottleRow = typeof table.throttles.$inferSelect
-export type RejectionRow = Omit<typeof table.rejections.$inferSelect, 'seq'>
-export type AuditEventRow = Omit<typeof table.auditEvents.$inferSelect, 'seq'>
+export type KeyRow = RowOf<'keys'>
+export type RejectionRow = Omit<RowOf<'rejections'>, 'seq'>
+export type AuditEventRow = Omit<RowOf<'auditEvents'>, 'seq'>
 
 /** The row of a client. */
 export function clientRow({ id, origin, issuedAt, usedAt, ...metadata }: Client): ClientRow {
@@ -80,7 +68,7 @@ function metadataOf(text: string): Metadata {
   return metadata
 }
 
-/** The row of an account. */
+/** The row of a user. */
 export function userRow(user: User): UserRow {
   return {
     ...user,
@@ -91,8 +79,8 @@ export function userRow(user: User): UserRow {
   }
 }
 
-/** The account of a row. */
-export function toUser(found: typeof table.accounts.$inferSelect): User {
+/** The user of a row. */
+export function toUser(found: UserRow): User {
   const { id, username, email, passwordHash, claims, seeded, lockedAt, createdAt, updatedAt } = found
   return {
     id,
@@ -101,46 +89,29 @@ export function toUser(found: typeof table.accounts.$inferSelect): User {
     seeded,
     createdAt,
     updatedAt,
-    // One by one, not through `present`: every UserInfo request comes this way.
+    // One by one, not through `omitNull`: every UserInfo request comes this way.
     ...(email !== null && { email }),
     ...(passwordHash !== null && { passwordHash }),
     ...(lockedAt !== null && { lockedAt }),
   }
 }
 
-/** The row of a passkey. */
-export function passkeyRow(passkey: Passkey): PasskeyRow {
+/** The values of a record's row. */
+export function recordRow({ kind, id, userId, clientId, madeAt, expiresAt, body }: RecordRow) {
   return {
-    ...passkey,
-    publicKey: Buffer.from(passkey.publicKey, 'base64url'),
-    transports: joined(passkey.transports),
+    kind,
+    id: recordKey(id),
+    userId: userId ?? null,
+    clientId: clientId ?? null,
+    madeAt: madeAt ?? null,
+    expiresAt: expiresAt ?? null,
+    body,
   }
 }
 
-/** The passkey of a row. */
-export function toPasskey(row: PasskeyRow): Passkey {
-  return { ...row, publicKey: row.publicKey.toString('base64url'), transports: words(row.transports) }
-}
-
-/** The row of a second factor. */
-export function secondFactorRow({ recoveryHashes, ...factor }: SecondFactor): SecondFactorRow {
-  const { confirmedAt = null, usedStep = null } = factor
-  return { ...factor, confirmedAt, usedStep, recoveryHashes: joined(recoveryHashes) }
-}
-
-/** The second factor of a row. */
-export function toSecondFactor({ confirmedAt, usedStep, ...row }: SecondFactorRow): SecondFactor {
-  return { ...row, recoveryHashes: words(row.recoveryHashes), ...omitUndefined({ confirmedAt, usedStep }) }
-}
-
-/** The row of a one-time link. */
-export function linkRow(link: OneTimeLink): LinkRow {
-  return { ...link, userId: link.userId ?? null, email: link.email ?? null }
-}
-
-/** The one-time link of a row. */
-export function toLink({ userId, email, ...row }: LinkRow): OneTimeLink {
-  return { ...row, ...omitUndefined({ userId, email }) }
+/** The key of a record as its row has it. */
+export function recordKey(id: string): Buffer {
+  return Buffer.from(id)
 }
 
 /** The row of a session. */
@@ -156,52 +127,7 @@ export function sessionMethods(methods: readonly string[]): Pick<SessionRow, 'me
 
 /** The session of a row. */
 export function toSession({ browser, from, ...row }: SessionRow): Session {
-  return { ...row, methods: words(row.methods), ...omitUndefined({ browser, from }) }
-}
-
-/** The row of an interaction. */
-export function interactionRow({ pendingSecondFactor, ...interaction }: Interaction): InteractionRow {
-  return {
-    ...interaction,
-    request: JSON.stringify(interaction.request),
-    pendingSecondFactor: pendingSecondFactor === undefined ? null : JSON.stringify(pendingSecondFactor),
-    challenge: interaction.challenge ?? null,
-    authenticatedSessionId: interaction.authenticatedSessionId ?? null,
-  }
-}
-
-/** The interaction of a row. */
-export function toInteraction({
-  request,
-  pendingSecondFactor,
-  challenge,
-  authenticatedSessionId,
-  ...row
-}: InteractionRow): Interaction {
-  return {
-    ...row,
-    request: JSON.parse(request) as AuthorizationRequest | PageRequest,
-    ...(pendingSecondFactor !== null && {
-      pendingSecondFactor: JSON.parse(pendingSecondFactor) as PendingSecondFactor,
-    }),
-    ...omitUndefined({ challenge, authenticatedSessionId }),
-  }
-}
-
-/** The row of a remembered consent. */
-export function consentRow(consent: Consent): ConsentRow {
-  return { ...consent, allowed: JSON.stringify(consent.allowed) }
-}
-
-/** The remembered consent of a row. */
-export function toConsent(row: ConsentRow): Consent {
-  return { ...row, allowed: JSON.parse(row.allowed) as Consent['allowed'] }
-}
-
-/** The two halves of `consentKey(userId, clientId)`. */
-export function consentOfKey(key: string): { readonly userId: string; readonly clientId: string } {
-  const at = key.indexOf(' ')
-  return { userId: key.slice(0, at), clientId: key.slice(at + 1) }
+  return { ...row, methods: words(row.methods), ...omitNull({ browser, from }) }
 }
 
 /** The row of a grant; its revoked access tokens are rows of their own. */
@@ -265,7 +191,7 @@ export function toGrant(row: FoundGrantRow): Grant | undefined {
     seq: row.seq,
     absoluteExpiresAt: row.absoluteExpiresAt,
     expiresAt: row.expiresAt ?? row.refreshExpiresAt ?? 0,
-    // One by one, not through `present`: this is the hot read.
+    // One by one, not through `omitNull`: this is the hot read.
     ...(acr !== undefined && { acr }),
     ...(row.codeChallenge && { codeChallenge: unpackedHash(row.codeChallenge) }),
     ...(row.nonce && { nonce: row.nonce.toString() }),
@@ -332,22 +258,7 @@ export function keyRow(key: StoredKey): KeyRow {
 
 /** The key of a row. */
 export function toKey({ publicJwk, retiredAt, ...row }: KeyRow): StoredKey {
-  return { ...row, ...omitUndefined({ publicJwk, retiredAt }) }
-}
-
-/** The primary key of a throttle. */
-export function throttleKey(key: string): Buffer {
-  return Buffer.from(key)
-}
-
-/** The row of a throttle. */
-export function throttleRow(throttle: Throttle): ThrottleRow {
-  return { ...throttle, key: throttleKey(throttle.key) }
-}
-
-/** The throttle of a row. */
-export function toThrottle(row: ThrottleRow): Throttle {
-  return { ...row, key: row.key.toString() }
+  return { ...row, ...omitNull({ publicJwk, retiredAt }) }
 }
 
 /** The row of a rejection; the database numbers it. */
@@ -374,7 +285,7 @@ export function auditEventRow({ name, at, userId, clientId, ...facts }: AuditEve
 /** The audit event of a row. */
 export function toAuditEvent({ name, at, userId, clientId, facts: text }: AuditEventRow): AuditEvent {
   const [by, from, facts] = JSON.parse(text) as [AuditEvent['by'], string, AuditEvent['facts']]
-  return { name, at, by, ...(from !== '' && { from }), ...omitUndefined({ userId, clientId }), facts }
+  return { name, at, by, ...(from !== '' && { from }), ...omitNull({ userId, clientId }), facts }
 }
 
 /** The values of an audit filter, an absent member as NULL. */
@@ -389,7 +300,7 @@ export function auditFilterRow({ since, limit, name, userId, clientId }: AuditFi
 }
 
 /** The members that are not null. */
-function omitUndefined<T extends object>(members: T): { [K in keyof T]?: NonNullable<T[K]> } {
+function omitNull<T extends object>(members: T): { [K in keyof T]?: NonNullable<T[K]> } {
   const kept: Record<string, unknown> = {}
   for (const [name, value] of Object.entries(members)) if (value !== null) kept[name] = value
   return kept as { [K in keyof T]?: NonNullable<T[K]> } // the names of T, and no other

@@ -1,114 +1,69 @@
+import { consentKind } from '../domain/connections.ts'
 import type { GrantBasis, Write } from '../domain/decision.ts'
 import {
   auditEventRow,
   clientRow,
-  consentRow,
   grantEnds,
   grantKey,
   grantRow,
-  interactionRow,
   keyRow,
-  linkRow,
-  passkeyRow,
+  recordKey,
+  recordRow,
   rejectionRow,
-  secondFactorRow,
   sessionMethods,
   sessionRow,
-  throttleKey,
-  throttleRow,
   userRow,
 } from './rows.ts'
+import type { ReadName, WriteName } from './statements.ts'
 import { Overtaken } from './store.ts'
 
-/** The prepared statements of an adapter that write: one for each `op`, and what a removal takes along. */
-export type WriteStatement =
-  | Exclude<Write['op'], 'deleteClient' | 'deleteUser'>
-  | 'deleteClientRow'
-  | 'deleteConsentsOfClient'
-  | 'deleteUserRow'
-  | 'deletePasskeysOf'
-  | 'revokeGrantsOfConnection'
-  | 'insertGrantOfSession'
-  | 'insertGrantOfConsent'
+type Values = Readonly<Record<string, unknown>>
 
-/** One run of a prepared statement. */
+/** One run of a statement that writes. */
 export interface Step {
-  readonly statement: WriteStatement
-  readonly values: Readonly<Record<string, unknown>>
+  readonly statement: WriteName
+  readonly values: Values
+  /** Read before: its row joins the values. Without a row nothing is written. */
+  readonly lookUp?: ReadName
   /** If it changes no row, the transaction must not commit and fails with this error. */
-  readonly exact?: (statement: WriteStatement) => Error
+  readonly exact?: (statement: string) => Error
 }
 
 /** The write follows from what was read in the same transaction. */
-const notDecidedHere = (statement: WriteStatement) =>
+const notDecidedHere = (statement: string) =>
   new Error(`${statement} met no row: its decision was not made here`)
 /** The write follows from what was read before the transaction. */
-const overtaken = (statement: WriteStatement) => new Overtaken(statement)
+const overtaken = (statement: string) => new Overtaken(statement)
 
-/** What a write means in statements, for both adapters. */
+/** What a write means in statements. */
 export function stepsOf(write: Write): readonly Step[] {
   switch (write.op) {
-    case 'insertClient':
-    case 'updateClient':
-      return [{ statement: write.op, values: { ...clientRow(write.client) } }]
+    case 'insert':
+      return [insertOf(write)]
+    case 'update':
+      return [updateOf(write)]
+    case 'put':
+      return [{ statement: 'putRecord', values: recordRow(write.record) }]
+    case 'delete':
+      return deletionOf(write)
+    case 'deleteRecord':
+      return [{ statement: 'deleteRecord', values: { kind: write.kind, id: recordKey(write.key) } }]
+    case 'deleteRecords': {
+      const { kind, userId } = write
+      return userId === undefined
+        ? [{ statement: 'deleteRecordsOfKind', values: { kind } }]
+        : [{ statement: 'deleteRecordsOf', values: { kind, userId } }]
+    }
     case 'touchClient':
       return [{ statement: write.op, values: { id: write.clientId, at: write.at } }]
-    case 'deleteClient':
-      return [
-        { statement: 'deleteConsentsOfClient', values: { clientId: write.clientId } },
-        { statement: 'deleteClientRow', values: { id: write.clientId } },
-      ]
-    case 'insertUser':
-    case 'updateUser':
-      return [{ statement: write.op, values: { ...userRow(write.user) } }]
-    case 'deleteUser':
-      return [
-        { statement: 'deleteSessionsOf', values: { userId: write.userId, except: '' } },
-        { statement: 'deleteConsentsOf', values: { userId: write.userId } },
-        { statement: 'deletePasskeysOf', values: { userId: write.userId } },
-        { statement: 'deleteSecondFactor', values: { userId: write.userId } },
-        deleteLinksOf(write),
-        { statement: 'deleteUserRow', values: { id: write.userId } },
-      ]
-    case 'insertSession':
-      return [{ statement: write.op, values: { ...sessionRow(write.session) } }]
     case 'extendSession':
       return [{ statement: write.op, values: { id: write.sessionId, idleExpiresAt: write.idleExpiresAt } }]
-    case 'deleteSession':
-      return [{ statement: write.op, values: { id: write.sessionId } }]
     case 'deleteSessionsOf':
       return [{ statement: write.op, values: { userId: write.userId, except: write.except ?? '' } }]
     case 'replaceSession': {
       const { sessionId: id, by, methods } = write
       return [{ statement: write.op, values: { id, by, ...sessionMethods(methods) }, exact: overtaken }]
     }
-    case 'insertPasskey':
-    case 'updatePasskey':
-      return [{ statement: write.op, values: { ...passkeyRow(write.passkey) } }]
-    case 'deletePasskey':
-      return [{ statement: write.op, values: { id: write.passkeyId } }]
-    case 'putSecondFactor':
-      return [{ statement: write.op, values: { ...secondFactorRow(write.secondFactor) } }]
-    case 'deleteConsentsOf':
-    case 'deleteSecondFactor':
-      return [{ statement: write.op, values: { userId: write.userId } }]
-    case 'deleteLinksOf':
-      return [deleteLinksOf(write)]
-    case 'insertLink':
-      return [{ statement: write.op, values: { ...linkRow(write.link) } }]
-    case 'deleteLinksFor':
-      return [{ statement: write.op, values: { purpose: write.purpose } }]
-    case 'deleteLink':
-      return [{ statement: write.op, values: { id: write.linkId } }]
-    case 'insertInteraction':
-    case 'updateInteraction':
-      return [{ statement: write.op, values: { ...interactionRow(write.interaction) } }]
-    case 'deleteInteraction':
-      return [{ statement: write.op, values: { id: write.interactionId } }]
-    case 'putConsent':
-      return [{ statement: write.op, values: { ...consentRow(write.consent) } }]
-    case 'deleteConsent':
-      return [{ statement: write.op, values: { userId: write.userId, clientId: write.clientId } }]
     case 'insertGrant':
       return [grantStep({ ...grantRow(write.grant) }, write.basis)]
     case 'deleteOldestGrants': {
@@ -131,41 +86,74 @@ export function stepsOf(write: Write): readonly Step[] {
       return [revokeGrantsOf(write)]
     case 'revokeAccessToken':
       return [revokeAccessToken(write)]
-    case 'insertKey':
-    case 'updateKey':
-      return [{ statement: write.op, values: { ...keyRow(write.key) } }]
-    case 'deleteKey':
-      return [{ statement: write.op, values: { id: write.keyId } }]
-    case 'putThrottle':
-      return [{ statement: write.op, values: { ...throttleRow(write.throttle) } }]
-    case 'deleteThrottle':
-      return [{ statement: write.op, values: { key: throttleKey(write.key) } }]
-    case 'insertRejection':
-      return [{ statement: write.op, values: { ...rejectionRow(write.rejection) } }]
-    case 'insertAuditEvent':
-      return [{ statement: write.op, values: { ...auditEventRow(write.event) } }]
     default:
       throw new TypeError(`no statement for ${(write satisfies never as Write).op}`)
   }
 }
 
-function grantStep(row: Step['values'], basis: GrantBasis | undefined): Step {
-  if (basis === undefined) return { statement: 'insertGrant', values: row }
+function insertOf(write: Extract<Write, { op: 'insert' }>): Step {
+  switch (write.kind) {
+    case 'record':
+      return { statement: 'insertRecord', values: recordRow(write.record) }
+    case 'client':
+      return { statement: 'insertClient', values: { ...clientRow(write.record) } }
+    case 'user':
+      return { statement: 'insertUser', values: { ...userRow(write.record) } }
+    case 'session':
+      return { statement: 'insertSession', values: { ...sessionRow(write.record) } }
+    case 'key':
+      return { statement: 'insertKey', values: { ...keyRow(write.record) } }
+    case 'rejection':
+      return { statement: 'insertRejection', values: { ...rejectionRow(write.record) } }
+    case 'auditEvent':
+      return { statement: 'insertAuditEvent', values: { ...auditEventRow(write.record) } }
+  }
+}
+
+function updateOf(write: Extract<Write, { op: 'update' }>): Step {
+  switch (write.kind) {
+    case 'record':
+      return { statement: 'updateRecord', values: recordRow(write.record) }
+    case 'client':
+      return { statement: 'updateClient', values: { ...clientRow(write.record) } }
+    case 'user':
+      return { statement: 'updateUser', values: { ...userRow(write.record) } }
+    case 'key':
+      return { statement: 'updateKey', values: { ...keyRow(write.record) } }
+  }
+}
+
+function deletionOf({ kind, key }: Extract<Write, { op: 'delete' }>): readonly Step[] {
+  switch (kind) {
+    case 'client':
+      return [
+        { statement: 'deleteRecordsOfClient', values: { clientId: key } },
+        { statement: 'deleteClient', values: { key } },
+      ]
+    case 'user':
+      return [
+        { statement: 'deleteSessionsOf', values: { userId: key, except: '' } },
+        { statement: 'deleteRecordsOfUser', values: { userId: key } },
+        { statement: 'deleteUser', values: { key } },
+      ]
+    case 'session':
+      return [{ statement: 'deleteSession', values: { key } }]
+    case 'key':
+      return [{ statement: 'deleteKey', values: { key } }]
+  }
+}
+
+function grantStep(row: Values, basis: GrantBasis | undefined): Step {
+  if (basis === undefined) return { statement: 'insertGrant', values: row, lookUp: 'ownersOfGrant' }
   const { sessionId, consent } = basis
-  return consent === undefined
-    ? { statement: 'insertGrantOfSession', values: { ...row, sessionId }, exact: overtaken }
-    : {
-        statement: 'insertGrantOfConsent',
-        values: { ...row, sessionId, allowed: consentRow(consent).allowed },
-        exact: overtaken,
-      }
+  if (consent === undefined) {
+    const values = { ...row, sessionId }
+    return { statement: 'insertGrant', values, lookUp: 'sessionOfGrant', exact: overtaken }
+  }
+  const { kind, id, body } = consentKind.rowOf(consent)
+  const values = { ...row, sessionId, kind, consentId: recordKey(id), consent: body }
+  return { statement: 'insertGrant', values, lookUp: 'consentOfGrant', exact: overtaken }
 }
-
-function deleteLinksOf({ userId, only, except }: LinksOf): Step {
-  return { statement: 'deleteLinksOf', values: { userId, only: only ?? '', except: except ?? '' } }
-}
-
-type LinksOf = Omit<Extract<Write, { op: 'deleteLinksOf' }>, 'op'>
 
 function revokeGrantsOf(write: Extract<Write, { op: 'revokeGrantsOf' }>): Step {
   const { userId, clientId, at, rule: by } = write

@@ -1,4 +1,3 @@
-import { sql } from 'drizzle-orm/sql'
 import type { Seconds, StoredKey } from '../domain/model.ts'
 
 /** What can be told of a store without changing anything in it. */
@@ -31,6 +30,3 @@ export interface StoreFault {
 
 /** How often a commit is tried: a slow disk is slow every time, a busy moment is not. */
 export const commitsTried = 5
-
-/** The condition on a row of clients that it may leave PKCE out. Inside of a JSON string these quotes would be escaped. */
-export const mayLeavePkceOut = sql`origin = 'integration' and metadata like '%"pkceOptional":true%'`

@@ -4,50 +4,35 @@ import type {
   AuditEvent,
   AuditEventName,
   Client,
-  Consent,
   Grant,
   GrantOfToken,
-  Interaction,
-  OneTimeLink,
-  Passkey,
   Rejection,
-  SecondFactor,
   Seconds,
   Session,
   StoredKey,
-  Throttle,
   User,
   UserCredentials,
 } from '../domain/model.ts'
+import type { RecordKind } from '../domain/record.ts'
 
 /**
- * The record kinds and what their key is. A grant is found only while its client and its account exist:
- * removing either kills all their tokens at once.
+ * What has a table of its own, and what its key is. A grant is found only while its client and its user exist: removing
+ * either invalidates all their tokens at once.
  */
-export interface Records {
+export interface Rows {
   /** By client id. */
   client: Client
-  /** By account id. */
+  /** By user id. */
   user: User
   /** By canonical user name or email address. */
   userByLogin: User
-  /** By account id. Decisions about the credentials as a whole wait for each other. */
+  /** By user id. Decisions about the credentials as a whole wait for each other. */
   userCredentials: UserCredentials
   /** By the hash of the cookie. */
   session: Session
-  /** By credential id. */
-  passkey: Passkey
-  /** By account id. */
-  secondFactor: SecondFactor
-  /** By the hash of its secret. */
-  link: OneTimeLink
-  interaction: Interaction
-  /** By `consentKey(userId, clientId)`. */
-  consent: Consent
   grant: Grant
   /** By `grantOfTokenKey(grantId, tokenId)`. */
   grantOfToken: GrantOfToken
-  throttle: Throttle
   /** By request id. */
   rejection: Rejection
   key: StoredKey
@@ -55,15 +40,17 @@ export interface Records {
   keyRing: readonly StoredKey[]
 }
 
-export type RecordKind = keyof Records
-export type ListableKind = 'client' | 'user' | 'key'
+/** What can be found by a key: a row, or a record of a kind. */
+export type FindKind = keyof Rows | RecordKind<unknown>
+export type ListKind = 'client' | 'user' | 'key'
 /** What is found by the user it belongs to, too. */
-export type OwnedKind = 'session' | 'passkey' | 'consent' | 'grant'
-
-/** The key of a remembered consent. */
-export function consentKey(userId: string, clientId: string): string {
-  return `${userId} ${clientId}`
-}
+export type OwnedKind = 'session' | 'grant' | RecordKind<unknown>
+/** What is found of a kind. */
+export type Found<K extends FindKind> = K extends keyof Rows
+  ? Rows[K]
+  : K extends { parse(body: string): infer T }
+    ? T
+    : never
 
 /** The key of a grant with what is known of one of its tokens. */
 export function grantOfTokenKey(grantId: string, tokenId: string): string {
@@ -71,7 +58,8 @@ export function grantOfTokenKey(grantId: string, tokenId: string): string {
 }
 
 /** What a decision about a record waits for: every decision about a grant, also about a token of it, waits for the others. */
-export function lockOf(kind: RecordKind, key: string): string {
+export function lockOf(kind: FindKind, key: string): string {
+  if (typeof kind === 'object') return `${kind.name} ${key}`
   if (kind === 'userCredentials') return `user ${key}`
   return kind === 'grantOfToken' ? `grant ${key.split(' ', 1)[0]}` : `${kind} ${key}`
 }
@@ -102,9 +90,9 @@ export interface SweepBounds {
   readonly auditedSince: Seconds
 }
 
-/** What one sweep came to. */
-export interface Swept {
-  /** That were deleted. */
+/** The result of one sweep. */
+export interface SweepResult {
+  /** How many were deleted. */
   readonly rows: number
   /** There was more than one sweep takes: another should follow soon. */
   readonly more: boolean
@@ -178,7 +166,7 @@ export type StoreContents = Readonly<Record<string, readonly Readonly<Record<str
  * now, and must not come to those whose grants wait to be swept.
  */
 export const deleteOrphans = `delete from grants where client_seq not in (select seq from clients)
-  or account_seq not in (select seq from accounts)`
+  or user_seq not in (select seq from users)`
 
 /** Which connections are listed. */
 export interface ConnectionPage {
@@ -210,20 +198,20 @@ export interface NewestGrants {
 
 /** Where all state lives. A resolved promise means committed and on disk. */
 export interface Store {
-  find<K extends RecordKind>(kind: K, key: string): Promise<Records[K] | undefined>
-  /** Every record of the kind, oldest first. For operators' commands, not for requests. */
-  list<K extends ListableKind>(kind: K): Promise<readonly Records[K][]>
-  /** Every record of this user, oldest first, also those that have ended and are not swept yet. */
-  listOf<K extends OwnedKind>(kind: K, userId: string): Promise<readonly Records[K][]>
+  find<K extends FindKind>(kind: K, key: string): Promise<Found<K> | undefined>
+  /** Every row of the kind, oldest first. For operators' commands, not for requests. */
+  list<K extends ListKind>(kind: K): Promise<readonly Rows[K][]>
+  /** Everything of this kind that belongs to the user, oldest first, expired or not. */
+  listOf<K extends OwnedKind>(kind: K, userId: string): Promise<readonly Found<K>[]>
   /**
    * Loads the record, lets `decide` judge it, and commits its writes, all in one transaction. `decide` must be
    * synchronous and pure: it may run more than once. What it throws is thrown, with nothing written; a rejection
    * it returns is thrown after its writes are committed.
    */
-  transact<K extends RecordKind, T>(
+  transact<K extends FindKind, T>(
     kind: K,
     key: string,
-    decide: (record: Records[K] | undefined) => Decision<T>,
+    decide: (record: Found<K> | undefined) => Decision<T>,
   ): Promise<T>
   /**
    * One page of the clients a user is connected with, the one used last first, and how many there are. The database
@@ -237,7 +225,7 @@ export interface Store {
   /** The newest audit events that the filter lets through, oldest of them first. For operators' commands, not for requests. */
   audit(filter: AuditFilter): Promise<readonly AuditEvent[]>
   /** Deletes some of what these bounds take, in transactions of a few rows with requests between them. */
-  sweep(bounds: SweepBounds): Promise<Swept>
+  sweep(bounds: SweepBounds): Promise<SweepResult>
   activity(): Promise<StoreActivity>
   population(): Promise<Population>
   /** All of it, as of one instant. For development servers, which have little. */
@@ -247,4 +235,12 @@ export interface Store {
   /** Resolves when the store answers; throws StoreUnavailable otherwise. */
   ping(): Promise<void>
   close(): Promise<void>
+}
+
+/** A store as an adapter implements it: a read finds something, and its kind says what. */
+export type UntypedStore = Omit<Store, 'find' | 'list' | 'listOf' | 'transact'> & {
+  find(kind: FindKind, key: string): Promise<unknown>
+  list(kind: ListKind): Promise<unknown>
+  listOf(kind: OwnedKind, userId: string): Promise<unknown>
+  transact<T>(kind: FindKind, key: string, decide: (record: unknown) => Decision<T>): Promise<T>
 }

@@ -1,6 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { Seconds } from '../domain/model.ts'
-import type { SweepBounds, Swept } from './store.ts'
+import type { WriteName } from './statements.ts'
+import type { SweepBounds, SweepResult } from './store.ts'
 
 /** One transaction of the sweep deletes at most this many rows: it shares its commit with requests that wait for it. */
 export const rowsPerBatch = 20
@@ -13,79 +14,95 @@ const batchesPerKind = 8
  */
 export const revocationGraceSeconds: Seconds = 86_400
 
-/** Grants are walked in the order of their key, so that the hot table needs no index on its end. */
+/** Grants are read in the order of their key, so that the hot table needs no index on its end. */
 export const grantsPerSlice = 250
-/** The most a sweep walks before it rests. */
+/** The most slices one sweep reads. */
 const slicesPerSweep = 16
 /** Before the first key. */
-const walkStart: Buffer = Buffer.alloc(0)
+const firstKey: Buffer = Buffer.alloc(0)
 
-/** A grant as the walk meets it. */
-export interface WalkedGrant {
+/** A grant as the sweep reads it. */
+export interface GrantEnd {
   readonly id: Buffer
   readonly expiresAt: Seconds
   readonly revokedAt: Seconds | null
 }
 
-/** What an adapter deletes, a transaction a call; each says how many rows went. */
-export interface SweepSteps {
-  /** Each deletes one kind of record that is due, at most `rowsPerBatch` of them. */
-  readonly kinds: readonly ((bounds: SweepBounds) => Promise<number>)[]
+/** What the sweep asks of an adapter. */
+export interface SweepAccess {
+  /** Runs one statement in a transaction of its own; returns how many rows it deleted. */
+  readonly remove: (statement: WriteName, values: Readonly<Record<string, unknown>>) => Promise<number>
   /** The next `grantsPerSlice` grants in the order of their key; it locks nothing. */
-  readonly slice: (after: Buffer) => Promise<readonly WalkedGrant[]>
-  /** Deletes those of these that have ended. */
-  readonly grants: (ids: readonly Buffer[], now: Seconds) => Promise<number>
+  readonly slice: (after: Buffer) => Promise<readonly GrantEnd[]>
 }
+
+type Deletion = readonly [statement: WriteName, values: Readonly<Record<string, unknown>>]
+
+/** What each batch deletes; everything but grants. */
+const deletions: readonly ((bounds: SweepBounds) => Deletion)[] = [
+  ({ now }) => ['sweepSessions', { now }],
+  ({ now }) => ['sweepRecords', { now }],
+  ({ now }) => ['sweepRevokedAccessTokens', { now: now - revocationGraceSeconds }],
+  ({ clientsUnusedSince: since }) => ['sweepUnusedClients', { since }],
+  ({ clientsIdleSince: since }) => ['sweepIdleClients', { since }],
+  ({ refusalsKept: kept }) => ['sweepRejections', { kept }],
+  ({ auditedSince: since }) => ['sweepAuditEvents', { since }],
+]
 
 /** The sweep of a store. */
 export interface Sweep {
-  run(bounds: SweepBounds): Promise<Swept>
-  /** Grants that live, met by the last walk that came to the end. */
-  readonly livingGrants: number | undefined
+  run(bounds: SweepBounds): Promise<SweepResult>
+  /** Grants that are valid, as counted by the last pass through all of them. */
+  readonly activeGrants: number | undefined
 }
 
 /** A sweep in steps so small that requests go between any two of them. */
-export function sweepBy(steps: SweepSteps): Sweep {
-  const walk = beginWalk()
+export function sweepBy({ remove, slice: readSlice }: SweepAccess): Sweep {
+  const pass = beginPass()
   let last: Promise<unknown> = Promise.resolve()
 
-  async function sweepAll(bounds: SweepBounds): Promise<Swept> {
+  async function sweepAll(bounds: SweepBounds): Promise<SweepResult> {
     let [rows, more] = [0, false]
-    for (const kind of steps.kinds) {
-      const deleted = await inBatches(() => kind(bounds))
+    for (const deletion of deletions) {
+      const deleted = await inBatches(() => {
+        const [statement, values] = deletion(bounds)
+        return remove(statement, { ...values, limit: rowsPerBatch })
+      })
       rows += deleted
       more ||= deleted === rowsPerBatch * batchesPerKind
     }
     const deleted = await sweepGrants(bounds)
-    return { rows: rows + deleted, more: more || (deleted >= rowsPerBatch && !walk.isAtStart) }
+    return { rows: rows + deleted, more: more || (deleted >= rowsPerBatch && !pass.isAtStart) }
   }
 
   async function sweepGrants(bounds: SweepBounds): Promise<number> {
     let deleted = 0
     for (let count = 0; count < slicesPerSweep && deleted < rowsPerBatch * batchesPerKind; count++) {
       await nextTurn()
-      const slice = await steps.slice(walk.after)
+      const slice = await readSlice(pass.after)
       const { now } = bounds
-      const expired = slice.filter(({ expiresAt }) => expiresAt <= now).map(({ id }) => id)
+      const expired = slice.filter(({ expiresAt }) => expiresAt <= now)
       for (let at = 0; at < expired.length; at += rowsPerBatch) {
         await nextTurn()
-        deleted += await steps.grants(expired.slice(at, at + rowsPerBatch), bounds.now)
+        const batch = expired.slice(at, at + rowsPerBatch)
+        const range = { first: batch.at(0)?.id, last: batch.at(-1)?.id }
+        deleted += await remove('sweepGrants', { ...range, now: bounds.now })
       }
-      walk.pass(slice, now)
-      if (walk.isAtStart) break
+      pass.count(slice, now)
+      if (pass.isAtStart) break
     }
     return deleted
   }
 
   return {
     run: (bounds) => {
-      // One after the other: two that walk at once would count every grant twice.
+      // One after the other: two at once would count every grant twice.
       const run = last.then(() => sweepAll(bounds))
       last = run.catch(() => undefined)
       return run
     },
-    get livingGrants() {
-      return walk.living
+    get activeGrants() {
+      return pass.active
     },
   }
 }
@@ -101,26 +118,26 @@ async function inBatches(deleteSome: () => Promise<number>): Promise<number> {
   return rows
 }
 
-/** How far the walk through the grants has come, and how many living ones it met; it begins again at the end. */
-function beginWalk() {
-  let [after, met] = [walkStart, 0]
-  let living: number | undefined
+/** How far the pass through the grants has come, and how many valid ones it counted; it begins again at the end. */
+function beginPass() {
+  let [after, counted] = [firstKey, 0]
+  let active: number | undefined
   return {
     get after() {
       return after
     },
     get isAtStart() {
-      return after === walkStart
+      return after === firstKey
     },
-    get living() {
-      return living
+    get active() {
+      return active
     },
-    pass: (slice: readonly WalkedGrant[], now: Seconds) => {
-      met += slice.filter(({ expiresAt, revokedAt }) => expiresAt > now && revokedAt === null).length
-      after = slice.length < grantsPerSlice ? walkStart : (slice.at(-1)?.id ?? walkStart)
-      if (after !== walkStart) return
-      living = met
-      met = 0
+    count: (slice: readonly GrantEnd[], now: Seconds) => {
+      counted += slice.filter(({ expiresAt, revokedAt }) => expiresAt > now && revokedAt === null).length
+      after = slice.length < grantsPerSlice ? firstKey : (slice.at(-1)?.id ?? firstKey)
+      if (after !== firstKey) return
+      active = counted
+      counted = 0
     },
   }
 }

@@ -1,5 +1,6 @@
 import t from 'tap'
 import { sentenceOf } from '../../src/account/activity.ts'
+import { insert, remove } from '../../src/domain/decision.ts'
 import { auditEventNames } from '../../src/domain/model.ts'
 import { obtainTokens, register } from '../helpers/flow.ts'
 import { startServer } from '../helpers/server.ts'
@@ -30,7 +31,7 @@ t.test('what happened is told in sentences, newest first', async (t) => {
 t.test('a failed sign-in shows, and an app that has gone is told by its id', async (t) => {
   const stranger = new UserAgent(server.issuer)
   await enter(server, stranger, '/apps', { username: 'alice', password: 'a guess' })
-  await server.deps.store.write({ op: 'deleteClient', clientId: client.id })
+  await server.deps.store.write(remove('client', client.id))
   const text = textOf(await enter(server, agent, '/activity'))
   t.match(text, /Somebody tried to sign in as you and failed\./)
   t.ok(text.includes(`You allowed ${client.id} to use your account.`))
@@ -47,9 +48,7 @@ t.test('of many events the newest fifty are shown, and where the others are', as
     userId: user?.id ?? '',
     facts: {},
   } as const
-  await server.deps.store.write(
-    ...Array.from({ length: 60 }, () => ({ op: 'insertAuditEvent', event }) as const),
-  )
+  await server.deps.store.write(...Array.from({ length: 60 }, () => insert('auditEvent', event)))
   const full = await enter(server, agent, '/activity')
   t.equal(full.html.match(/<li>You signed out/g)?.length, 50)
   t.match(full.html, /What is older is in <a href="\/account\/privacy">the copy of your data<\/a>/)

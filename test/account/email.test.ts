@@ -1,5 +1,8 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import t from 'tap'
+import { insert, put, remove, update } from '../../src/domain/decision.ts'
+import { passkeyKind } from '../../src/domain/passkey.ts'
+import { secondFactorKind } from '../../src/domain/second-factor.ts'
 import { pageOf, place, title } from '../helpers/authorization.ts'
 import { obtainTokens, register } from '../helpers/flow.ts'
 import { startMailbox } from '../helpers/mailbox.ts'
@@ -83,22 +86,19 @@ t.test('the old address undoes the change, whatever was done since', async (t) =
   const passkey = { userId, publicKey: 'AAAA', counter: 0, transports: [], name: '', backedUp: false }
   const at = server.now()
   await store.write(
-    { op: 'insertPasskey', passkey: { ...passkey, id: 'older', createdAt: at - 90_000, usedAt: at } },
-    { op: 'insertPasskey', passkey: { ...passkey, id: 'just before', createdAt: at - 600, usedAt: at } },
-    { op: 'insertPasskey', passkey: { ...passkey, id: 'added', createdAt: at, usedAt: at } },
-    {
-      op: 'putSecondFactor',
-      secondFactor: {
-        userId,
-        sealedSecret: 'x',
-        confirmedAt: at,
-        recoveryHashes: [],
-        createdAt: at - 600,
-      },
-    },
+    insert(passkeyKind, { ...passkey, id: 'older', createdAt: at - 90_000, usedAt: at }),
+    insert(passkeyKind, { ...passkey, id: 'just before', createdAt: at - 600, usedAt: at }),
+    insert(passkeyKind, { ...passkey, id: 'added', createdAt: at, usedAt: at }),
+    put(secondFactorKind, {
+      userId,
+      sealedSecret: 'x',
+      confirmedAt: at,
+      recoveryHashes: [],
+      createdAt: at - 600,
+    }),
   )
   const changed = { ...(await user()), email: 'thief@other.example' }
-  await store.write({ op: 'updateUser', user: changed })
+  await store.write(update('user', changed))
 
   const page = pageOf(await owner.open(undo))
   t.match(textOf(page), 'alice@new.example becomes the address of the account alice again')
@@ -108,11 +108,11 @@ t.test('the old address undoes the change, whatever was done since', async (t) =
   t.strictSame(await store.listOf('session', userId), [])
   t.notOk(await isAlive(server, tokens.access_token))
   t.strictSame(
-    (await store.listOf('passkey', userId)).map(({ id }) => id),
+    (await store.listOf(passkeyKind, userId)).map(({ id }) => id),
     ['older'],
   )
-  t.equal(await store.find('secondFactor', userId), undefined)
-  await store.write({ op: 'deletePasskey', passkeyId: 'older' })
+  t.equal(await store.find(secondFactorKind, userId), undefined)
+  await store.write(remove(passkeyKind, 'older'))
   t.equal(place(await thief.open(`${server.issuer}/account/apps`)), '/login')
   const signedIn = await enter(server, owner, '/apps', { username: 'alice', password })
   t.equal(new URL(signedIn.url).pathname, '/account/apps')
@@ -167,8 +167,8 @@ t.test('a session that began with a passkey needs no password', async (t) => {
   const { id } = await user()
   for (const session of await store.listOf('session', id))
     await store.write(
-      { op: 'deleteSession', sessionId: session.id },
-      { op: 'insertSession', session: { ...session, methods: ['pop', 'user'] } },
+      remove('session', session.id),
+      insert('session', { ...session, methods: ['pop', 'user'] }),
     )
   const page = await enter(server, agent, '/email')
   t.notMatch(page.html, 'name="current"')
@@ -185,8 +185,8 @@ t.test('a session of the password that a passkey confirmed still asks for the pa
   const { id } = await user()
   for (const session of await store.listOf('session', id))
     await store.write(
-      { op: 'deleteSession', sessionId: session.id },
-      { op: 'insertSession', session: { ...session, methods: ['pwd', 'pop', 'mfa'] } },
+      remove('session', session.id),
+      insert('session', { ...session, methods: ['pwd', 'pop', 'mfa'] }),
     )
   const page = await enter(server, agent, '/email')
   t.match(page.html, 'name="current"')
@@ -210,11 +210,11 @@ t.test('an address of another account looks the same, and its owner is told', as
   const { url } = await mailbox.arrived(3)
   const other = await store.find('userByLogin', 'bob')
   if (other === undefined) throw new Error('bob is there')
-  await store.write({ op: 'updateUser', user: { ...other, email: 'soon@taken.example' } })
+  await store.write(update('user', { ...other, email: 'soon@taken.example' }))
   const late = await use(url)
   t.equal(late.status, 404)
   t.equal(title(late), 'This link does not work any more')
-  await store.write({ op: 'updateUser', user: other })
+  await store.write(update('user', other))
 })
 
 t.test('only the last address that was asked for can be confirmed', async (t) => {
@@ -244,10 +244,7 @@ t.test('no e-mail to an address that is not proven has text that the user chose'
 t.test('a password reset goes to a proven address only, and the page does not tell', async (t) => {
   const agent = new UserAgent(server.issuer)
   const now = await user()
-  await store.write({
-    op: 'updateUser',
-    user: { ...now, claims: { ...now.claims, email_verified: false } },
-  })
+  await store.write(update('user', { ...now, claims: { ...now.claims, email_verified: false } }))
   const forgot = pageOf(await agent.open(`${server.issuer}/forgot-password`))
   const unproven = pageOf(await agent.submit(forgot, { username: 'alice' }))
   const proven = pageOf(await agent.submit(forgot, { username: 'bob' }))

@@ -1,4 +1,7 @@
 import t from 'tap'
+import { insert, put, remove } from '../../src/domain/decision.ts'
+import { passkeyKind } from '../../src/domain/passkey.ts'
+import { secondFactorKind } from '../../src/domain/second-factor.ts'
 import { integrate, pageOf, signedIn, title } from '../helpers/authorization.ts'
 import { alice, startServer } from '../helpers/server.ts'
 import { doneOf, enter, formWith, textOf } from './sections.ts'
@@ -29,7 +32,7 @@ t.test('a session of the password alone changes nothing once there is a second f
     recoveryHashes: [],
     createdAt: server.now(),
   }
-  await store.write({ op: 'putSecondFactor', secondFactor })
+  await store.write(put(secondFactorKind, secondFactor))
   for (const section of ['/passkeys', '/one-time-codes']) {
     const page = pageOf(await agent.open(`${server.issuer}/account${section}`))
     t.match(page.html, 'name="code"')
@@ -37,8 +40,8 @@ t.test('a session of the password alone changes nothing once there is a second f
   }
   const sent = await agent.submit(before, { decision: 'remove' }, formWith(before, 'decision', 'begin'))
   t.match(pageOf(sent).html, 'name="code"')
-  t.ok(await store.find('secondFactor', userId), 'and it is still there')
-  await store.write({ op: 'deleteSecondFactor', userId })
+  t.ok(await store.find(secondFactorKind, userId), 'and it is still there')
+  await store.write(remove(secondFactorKind, userId))
 })
 
 t.test('a passkey is added with what a browser made for this very page only', async (t) => {
@@ -55,7 +58,7 @@ t.test('a passkey is added with what a browser made for this very page only', as
     t.equal(refused.status, 400)
     t.match(refused.html, problem)
   }
-  t.strictSame(await store.listOf('passkey', userId), [])
+  t.strictSame(await store.listOf(passkeyKind, userId), [])
 })
 
 t.test('passkeys of somebody else are neither shown nor removed', async (t) => {
@@ -70,12 +73,12 @@ t.test('passkeys of somebody else are neither shown nor removed', async (t) => {
     createdAt: 1,
     usedAt: 1,
   }
-  await store.write({ op: 'insertPasskey', passkey })
+  await store.write(insert(passkeyKind, passkey))
   const agent = await signedIn(server, portal, alice)
   const page = await enter(server, agent, '/passkeys')
   t.notMatch(page.html, 'Of somebody else')
   const form = page.forms[0]
   const sent = pageOf(await agent.submit(page, { remove: passkey.id }, form))
   t.match(doneOf(sent), 'That had ended already')
-  t.ok(await store.find('passkey', passkey.id))
+  t.ok(await store.find(passkeyKind, passkey.id))
 })

@@ -1,6 +1,8 @@
 import { Secret, TOTP } from 'otpauth'
 import t from 'tap'
+import { update } from '../../src/domain/decision.ts'
 import type { User } from '../../src/domain/model.ts'
+import { secondFactorKind } from '../../src/domain/second-factor.ts'
 import { lockUser } from '../../src/domain/user.ts'
 import type { Store } from '../../src/storage/store.ts'
 import { ask, integrate, pageOf, sentAway, title } from '../helpers/authorization.ts'
@@ -169,13 +171,10 @@ t.test('half a sign-in ends after ten minutes and when the password changes', as
   const user = await store.find('userByLogin', 'alice')
   if (user === undefined) throw new Error('no alice')
   const { passwordHash = '' } = user
-  await store.write({
-    op: 'updateUser',
-    user: { ...user, passwordHash: `${passwordHash.slice(0, -1)}x` },
-  })
+  await store.write(update('user', { ...user, passwordHash: `${passwordHash.slice(0, -1)}x` }))
   const voided = pageOf(await person.submit(retried, { code: telephone.code() }))
   t.equal(title(voided), 'Sign in')
-  await store.write({ op: 'updateUser', user })
+  await store.write(update('user', user))
 })
 
 t.test(
@@ -237,14 +236,14 @@ t.test('a secret nobody showed a code of can be given up, and is stored sealed',
   const person = new UserAgent(server.issuer)
   const { begun: shown } = await setUp(person, bob)
   const user = await server.deps.store.find('userByLogin', 'bob')
-  const stored = await server.deps.store.find('secondFactor', user?.id ?? '')
+  const stored = await server.deps.store.find(secondFactorKind, user?.id ?? '')
   const [, secret = ''] = /<code>([A-Z2-7 ]+)<\/code>/.exec(shown.html) ?? []
   const bytes = Buffer.from(Secret.fromBase32(secret.replaceAll(' ', '')).bytes)
   t.equal(server.deps.keys.unseal(stored?.sealedSecret ?? '', user?.id ?? '').equals(bytes), true)
   t.notMatch(JSON.stringify(stored), bytes.toString('base64url'))
   const gone = pageOf(await press(person, shown, 'decision', 'remove'))
   t.equal(doneOf(gone), 'One-time codes are off.')
-  t.equal(await server.deps.store.find('secondFactor', user?.id ?? ''), undefined)
+  t.equal(await server.deps.store.find(secondFactorKind, user?.id ?? ''), undefined)
 })
 
 t.test('codes are not turned on for a session that ended or a user who was locked in between', async (t) => {
@@ -265,6 +264,6 @@ t.test('codes are not turned on for a session that ended or a user who was locke
     store.transact = delayed
     await press(person, page, 'decision', 'begin')
     t.not(store.transact, delayed, 'it was ended')
-    t.equal(await store.find('secondFactor', userId), undefined)
+    t.equal(await store.find(secondFactorKind, userId), undefined)
   }
 })

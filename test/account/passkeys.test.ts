@@ -4,7 +4,8 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
-import { mostPasskeys } from '../../src/domain/passkey.ts'
+import { insert, remove } from '../../src/domain/decision.ts'
+import { mostPasskeys, passkeyKind } from '../../src/domain/passkey.ts'
 import {
   Authenticator,
   askedOf,
@@ -33,7 +34,7 @@ const send = async (agent: UserAgent, page: Page, credential: unknown) =>
   pageOf(await agent.submit(page, { credential: JSON.stringify(credential) }, formOf(page)))
 
 const passkeysOf = async ({ deps: { store } }: TestServer) =>
-  store.listOf('passkey', (await store.find('userByLogin', 'alice'))?.id ?? '')
+  store.listOf(passkeyKind, (await store.find('userByLogin', 'alice'))?.id ?? '')
 
 /** Opens the sign-in page and sends what the device made, changed or not. */
 async function signIn(server: TestServer, device: Authenticator, change?: (sent: SentCredential) => unknown) {
@@ -258,7 +259,7 @@ t.test('of two requests for the last passkey at once, one is told that there are
     ...times,
   }
   for (let n = 2; n < mostPasskeys; n += 1)
-    await server.deps.store.write({ op: 'insertPasskey', passkey: { ...passkey, id: `${n}` } })
+    await server.deps.store.write(insert(passkeyKind, { ...passkey, id: `${n}` }))
   const pages = [await enter(server, one, '/passkeys'), await enter(server, other, '/passkeys')] as const
   const made = pages.map((page) => new Authenticator(server.issuer).create(askedOf(page)))
   const after = await Promise.all([send(one, pages[0], made[0]), send(other, pages[1], made[1])])
@@ -306,7 +307,7 @@ t.test('a passkey that is removed while it signs in gives no session', async (t)
   store.transact = async (kind, key, decide) => {
     if (kind === 'userCredentials') {
       store.transact = transact
-      await store.write({ op: 'deletePasskey', passkeyId: passkey?.id ?? '' })
+      await store.write(remove(passkeyKind, passkey?.id ?? ''))
     }
     return transact(kind, key, decide)
   }

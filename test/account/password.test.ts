@@ -1,4 +1,5 @@
 import t, { type Test } from 'tap'
+import { update } from '../../src/domain/decision.ts'
 import { pageOf, place } from '../helpers/authorization.ts'
 import { obtainTokens, refresh, register } from '../helpers/flow.ts'
 import { alice, bob, startServer, type TestServer } from '../helpers/server.ts'
@@ -126,7 +127,7 @@ t.test('somebody without a password chooses their first', async (t) => {
   const user = await store.find('userByLogin', 'alice')
   if (user === undefined) throw new Error('nobody')
   const { passwordHash: _, ...without } = user
-  await store.write({ op: 'updateUser', user: without })
+  await store.write(update('user', without))
   const first = pageOf(await agent.open(page.url))
   t.match(textOf(first), /Choose a password/)
   t.strictSame(

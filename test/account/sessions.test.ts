@@ -1,4 +1,5 @@
 import t from 'tap'
+import { update } from '../../src/domain/decision.ts'
 import { pageOf, place } from '../helpers/authorization.ts'
 import { alice, bob, startServer } from '../helpers/server.ts'
 import { UserAgent } from '../helpers/user-agent.ts'
@@ -99,7 +100,7 @@ t.test('whom the operator keeps out is not in here either, whatever session is l
   const desk = await signedIn(firefox, bob)
   const user = await server.deps.store.find('user', await idOf('bob'))
   if (user === undefined) throw new Error('nobody')
-  await server.deps.store.write({ op: 'updateUser', user: { ...user, lockedAt: server.now() } })
+  await server.deps.store.write(update('user', { ...user, lockedAt: server.now() }))
   t.notOk(await isIn(desk))
 })
 

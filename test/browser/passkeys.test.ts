@@ -1,6 +1,9 @@
 /** Passkeys in a real browser: a virtual authenticator makes, keeps and uses them. */
+
 import type { BrowserContext, CDPSession, Page } from 'playwright-core'
 import t, { type Test } from 'tap'
+import { remove, update } from '../../src/domain/decision.ts'
+import { passkeyKind } from '../../src/domain/passkey.ts'
 import { integrate } from '../helpers/authorization.ts'
 import { launchBrowser } from '../helpers/chromium.ts'
 import { authorizationUrl, claimsOf, exchange, type Fields, type Tokens } from '../helpers/flow.ts'
@@ -51,8 +54,8 @@ async function userId(): Promise<string> {
 }
 
 async function forgetPasskeys(): Promise<void> {
-  for (const { id } of await server.deps.store.listOf('passkey', await userId()))
-    await server.deps.store.write({ op: 'deletePasskey', passkeyId: id })
+  for (const { id } of await server.deps.store.listOf(passkeyKind, await userId()))
+    await server.deps.store.write(remove(passkeyKind, id))
 }
 
 /** Whether the user puts a finger on the reader: while they do not, nothing is offered by itself either. */
@@ -164,9 +167,9 @@ t.test('a copy of a passkey is refused, and told in the audit log', async (t) =>
   const here = await device(t)
   await addPasskey(here, 'Copied')
   await signOut(here)
-  const [passkey] = await server.deps.store.listOf('passkey', await userId())
+  const [passkey] = await server.deps.store.listOf(passkeyKind, await userId())
   if (passkey === undefined) throw new Error('no passkey')
-  await server.deps.store.write({ op: 'updatePasskey', passkey: { ...passkey, counter: 1_000_000 } })
+  await server.deps.store.write(update(passkeyKind, { ...passkey, counter: 1_000_000 }))
   await here.page.goto(authorizationUrl(server, portal))
   await usePasskey(here, 'Sign in with a passkey')
   await here.page.getByText('in a way that only a copy could be').waitFor()

@@ -14,6 +14,7 @@ import t, { type Test } from 'tap'
 import { examineDatabaseClock } from '../../src/cli/doctor/clock.ts'
 import type { Finding } from '../../src/cli/doctor/finding.ts'
 import { seedUsers } from '../../src/dev/users.ts'
+import { insert } from '../../src/domain/decision.ts'
 import { addIntegration } from '../../src/domain/integration.ts'
 import { openStore } from '../../src/storage/open.ts'
 import { systemClock } from '../../src/system.ts'
@@ -265,7 +266,7 @@ t.test('a client that may leave PKCE out is found, with the command that changes
   ] as const) {
     const fresh = { id: Buffer.alloc(16, seed), secret: Buffer.alloc(32, seed) }
     const { client } = addIntegration({ ...request, pkce }, known, fresh, systemClock())
-    await store.write({ op: 'insertClient', client })
+    await store.write(insert('client', client))
   }
   await store.close()
   const id = `client_${Buffer.alloc(16, 2).toString('base64url')}`

@@ -1,8 +1,11 @@
 /** `lychgate explain` beside a running server: the same file, another process. */
+
 import { join } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import { explainToken } from '../../src/cli/explained-token.ts'
+import { remove } from '../../src/domain/decision.ts'
+import { linkKinds } from '../../src/domain/one-time-link.ts'
 import { hashSecret } from '../../src/domain/secret.ts'
 import { makeLink } from '../../src/mail/links.ts'
 import { type Ended, newFolder, run } from '../helpers/command.ts'
@@ -184,7 +187,7 @@ t.test('a one-time link says whom it is for while it works, and nothing afterwar
   const code = new URL(url).searchParams.get('code') ?? ''
   const stored = { purpose: 'password-reset', username: 'alice' }
   t.match(await explained(code), { kind: 'one-time link', active: true, stored })
-  await store.write({ op: 'deleteLink', linkId: hashSecret(code) })
+  await store.write(remove(linkKinds['password-reset'], hashSecret(code)))
   t.match(await explained(code), { active: false, why: /^no link has it: it was used/, stored: {} })
 })
 

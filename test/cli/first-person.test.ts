@@ -1,7 +1,9 @@
 import type { ChildProcess } from 'node:child_process'
 import t from 'tap'
 import { linkForFirstUser } from '../../src/cli/first-user.ts'
+import { insert } from '../../src/domain/decision.ts'
 import { createUser } from '../../src/domain/user.ts'
+import { findLink } from '../../src/mail/links.ts'
 import { openStore } from '../../src/storage/open.ts'
 import { systemRandom } from '../../src/system.ts'
 import { ended, newFolder, start } from '../helpers/command.ts'
@@ -77,14 +79,13 @@ t.test('the link of a later start takes the place of the one before, while there
   t.teardown(() => store.close())
   const config = { issuer: 'https://id.example', lifetimes } as Parameters<typeof linkForFirstUser>[0]
   const link = (now: number) => linkForFirstUser(config, store, () => now, systemRandom)
-  const { hashSecret } = await import('../../src/domain/secret.ts')
-  const stored = (url = '') => store.find('link', hashSecret(new URL(url).searchParams.get('code') ?? ''))
+  const stored = (url = '') => findLink(store, new URL(url).searchParams.get('code') ?? '')
   const first = await link(100)
   t.match(await stored(first), { purpose: 'first-person', createdAt: 100, expiresAt: 110 })
   const second = await link(101)
   t.equal(await stored(first), undefined)
   t.match(await stored(second), { purpose: 'first-person', createdAt: 101 })
   const user = createUser({ username: 'ada' }, systemRandom(16), 102)
-  await store.write({ op: 'insertUser', user })
+  await store.write(insert('user', user))
   t.equal(await link(103), undefined)
 })

@@ -1,7 +1,11 @@
 /** Operators' commands beside a server that runs: it follows from the next request on. */
+
 import t from 'tap'
+import { insert, put, remove, update } from '../../src/domain/decision.ts'
 import type { AuditEventName } from '../../src/domain/model.ts'
-import { rowKeys } from '../../src/domain/sign-in-throttle.ts'
+import { passkeyKind } from '../../src/domain/passkey.ts'
+import { secondFactorKind } from '../../src/domain/second-factor.ts'
+import { rowKeys, throttleKind } from '../../src/domain/sign-in-throttle.ts'
 import { newFolder } from '../helpers/command.ts'
 import { runAll } from '../helpers/commands.ts'
 import {
@@ -122,7 +126,7 @@ t.test('sessions are listed and ended, and tokens go on', async (t) => {
   await tokensOf(client, { agent: agents[1] as UserAgent })
   const { id } = (await store.find('userByLogin', 'alice')) ?? { id: '' }
   for (const { id: old } of (await store.listOf('session', id)).slice(0, -2))
-    await store.write({ op: 'deleteSession', sessionId: old })
+    await store.write(remove('session', old))
   const asks = async (agent = agents[0] as UserAgent) =>
     pageOf(await agent.open(authorizationUrl(server, client, { prompt: undefined }))).html
   t.notMatch(await asks(), 'type="password"')
@@ -179,10 +183,7 @@ t.test('a person is shown, changed, and signed out of everything', async (t) => 
   const client = await register(server)
   const tokens = await tokensOf(client, { fields: { scope: 'openid profile email courses:read' } })
   const alices = (await store.find('userByLogin', 'alice'))?.id ?? ''
-  await store.write({
-    op: 'putThrottle',
-    throttle: { key: rowKeys(alices).others, failures: 7, expiresAt: 4_000_000_000 },
-  })
+  await store.write(put(throttleKind, { key: rowKeys(alices).others, failures: 7, expiresAt: 4_000_000_000 }))
   const [show, set, wrong, nothing, taken] = await operate(
     ['user', 'show', 'alice', '--json'],
     ['user', 'set', 'alice', '--name', 'Alice B.', '--website', '', '--email', 'a@new.example'],
@@ -226,18 +227,12 @@ t.test('second factors and passkeys are removed, with an event each', async (t) 
   const times = { createdAt: 1, usedAt: 1 }
   const passkey = { userId, publicKey: 'AAAA', counter: 0, transports: [], backedUp: false, ...times }
   await store.write(
-    {
-      op: 'putSecondFactor',
-      secondFactor: { userId, sealedSecret: 'x', confirmedAt: 1, recoveryHashes: [], createdAt: 1 },
-    },
-    { op: 'insertPasskey', passkey: { ...passkey, id: 'first', name: 'Phone' } },
-    { op: 'insertPasskey', passkey: { ...passkey, id: 'second', name: 'Key' } },
+    put(secondFactorKind, { userId, sealedSecret: 'x', confirmedAt: 1, recoveryHashes: [], createdAt: 1 }),
+    insert(passkeyKind, { ...passkey, id: 'first', name: 'Phone' }),
+    insert(passkeyKind, { ...passkey, id: 'second', name: 'Key' }),
   )
   const session = { id: 'a session', userId, authenticatedAt: 1, methods: ['pop'], createdAt: 1 }
-  const insertSession = {
-    op: 'insertSession',
-    session: { ...session, idleExpiresAt: 9e9, expiresAt: 9e9 },
-  } as const
+  const insertSession = insert('session', { ...session, idleExpiresAt: 9e9, expiresAt: 9e9 })
   await store.write(insertSession)
   const [show, factor] = await operate(
     ['user', 'show', 'alice'],
@@ -249,8 +244,8 @@ t.test('second factors and passkeys are removed, with an event each', async (t) 
   t.strictSame(await store.listOf('session', userId), [], 'nor one that began with a passkey')
   t.match(show?.stdout, /^second factor +one-time codes\npasskeys +2$/m)
   t.match([factor, passkeys], [{ code: 0 }, { code: 0, stdout: /2 passkeys/ }])
-  t.equal(await store.find('secondFactor', userId), undefined)
-  t.strictSame(await store.listOf('passkey', userId), [])
+  t.equal(await store.find(secondFactorKind, userId), undefined)
+  t.strictSame(await store.listOf(passkeyKind, userId), [])
   t.equal((await told('second-factor-removed')).length, 1)
   t.match(await told('passkeys-removed'), [{ facts: { passkeys: 2 } }])
 })
@@ -325,7 +320,7 @@ t.test('clients nobody uses are found by their age, and removed', async (t) => {
     if (client === undefined) throw new Error('gone')
     const issuedAt = client.issuedAt - month
     const usedAt = id === used.id ? client.usedAt - month + 60 : issuedAt
-    await store.write({ op: 'updateClient', client: { ...client, issuedAt, usedAt } })
+    await store.write(update('client', { ...client, issuedAt, usedAt }))
   }
   const recent = await register(server)
   const [list, ask, removal, again] = await operate(

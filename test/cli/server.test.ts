@@ -5,6 +5,7 @@ import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
+import { insert } from '../../src/domain/decision.ts'
 import { createUser } from '../../src/domain/user.ts'
 import { openStore } from '../../src/storage/open.ts'
 import { type Ended, ended, newFolder, run, start } from '../helpers/command.ts'
@@ -183,7 +184,7 @@ t.test('a production server refuses development people until they are removed', 
   const store = await openStore(`sqlite:${data}/lychgate.db`)
   for (const username of ['alice', 'bob']) {
     const person = { username, passwordHash: '', seeded: true }
-    await store.write({ op: 'insertUser', user: createUser(person, randomBytes(16), 1_700_000_000) })
+    await store.write(insert('user', createUser(person, randomBytes(16), 1_700_000_000)))
   }
   await store.close()
   const port = String(await freePort())

@@ -1,4 +1,5 @@
 import t, { type Test } from 'tap'
+import { insert } from '../../src/domain/decision.ts'
 import { verifyPassword } from '../../src/passwords.ts'
 import { openStore } from '../../src/storage/open.ts'
 import type { Store } from '../../src/storage/store.ts'
@@ -97,7 +98,7 @@ t.test('a new password ends the sessions of the person and of nobody else', asyn
       methods: ['pwd'],
       ...times,
     }
-    await store.write({ op: 'insertSession', session })
+    await store.write(insert('session', session))
   }
   const result = await run(['user', 'passwd', 'Frank', '--data', data], { input: 'another one' })
   t.match(result, { code: 0, stdout: 'changed  frank\n' })

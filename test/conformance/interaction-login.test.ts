@@ -1,6 +1,7 @@
 import { availableParallelism } from 'node:os'
 import { setTimeout as wait } from 'node:timers/promises'
 import t from 'tap'
+import { insert } from '../../src/domain/decision.ts'
 import { changePassword, createUser } from '../../src/domain/user.ts'
 import { hashPassword } from '../../src/passwords.ts'
 import { systemRandom } from '../../src/system.ts'
@@ -51,10 +52,7 @@ t.test('a name nobody has looks like a wrong password', async (t) => {
   for (const name of ['nobody', 'nobody@nowhere.example']) t.same(await shown(name), wrong)
   // Nor does somebody look different who has passkeys alone.
   const { store, random } = server.deps
-  await store.write({
-    op: 'insertUser',
-    user: createUser({ username: 'zoe-of-tests' }, random(16), server.now()),
-  })
+  await store.write(insert('user', createUser({ username: 'zoe-of-tests' }, random(16), server.now())))
   t.same(await shown('zoe-of-tests'), wrong)
   for (const name of ['', ' ', 'x'.repeat(300), 'a\u200bb', "' or 1=1 --"]) {
     const { agent, page } = await loginPage()

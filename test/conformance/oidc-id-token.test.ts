@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import { createRemoteJWKSet, decodeJwt, decodeProtectedHeader, jwtVerify } from 'jose'
 import t from 'tap'
+import { insert, remove } from '../../src/domain/decision.ts'
 import { createUser } from '../../src/domain/user.ts'
 import {
   answerOf,
@@ -205,13 +206,13 @@ t.test(
     const { store, clock } = server.deps
     const user = await store.find('userByLogin', 'bob')
     if (user === undefined) throw new Error('bob is there')
-    await store.write({ op: 'deleteUser', userId: user.id })
+    await store.write(remove('user', user.id))
     const again = createUser(
       { username: 'bob', passwordHash: user.passwordHash ?? '' },
       server.deps.random(16),
       clock(),
     )
-    await store.write({ op: 'insertUser', user: again })
+    await store.write(insert('user', again))
     const reborn = await obtainTokens(server, client, { person: bob })
     t.not(claimsOf(reborn.id_token)['sub'], two)
   },

@@ -1,4 +1,5 @@
 import t from 'tap'
+import { remove, update } from '../../src/domain/decision.ts'
 import { callApi, claimsOf, obtainTokens, refresh, register, type Tokens } from '../helpers/flow.ts'
 import { bob } from '../helpers/server.ts'
 import { UserAgent } from '../helpers/user-agent.ts'
@@ -103,7 +104,7 @@ t.test(
     if (user === undefined) throw new Error('bob is there')
     const { email: _email, ...person } = user
     const bare = { name: 'Bob', nickname: '', preferred_username: 'bob', updated_at: 1 }
-    await server.deps.store.write({ op: 'updateUser', user: { ...person, claims: bare } })
+    await server.deps.store.write(update('user', { ...person, claims: bare }))
     t.strictSame(Object.keys(await claims(token)).sort(), ['name', 'preferred_username', 'sub', 'updated_at'])
   },
 )
@@ -238,7 +239,7 @@ t.test('UserInfo follows the account, and ends with it', async (t) => {
   const agent = new UserAgent(server.issuer)
   const { access_token: token } = await obtainTokens(server, own, { agent, person: bob })
   const user = await server.deps.store.find('userByLogin', 'bob')
-  await server.deps.store.write({ op: 'deleteUser', userId: user?.id ?? '' })
+  await server.deps.store.write(remove('user', user?.id ?? ''))
   const response = await callApi(server, path, token)
   t.equal(challengeOf(response).params['error'], 'invalid_token')
   await assertRejected(t, response, 'invalid_token', 401)

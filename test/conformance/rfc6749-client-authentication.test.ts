@@ -1,5 +1,6 @@
 import { mock } from 'node:test'
 import t from 'tap'
+import { remove, update } from '../../src/domain/decision.ts'
 import { hashSecret } from '../../src/domain/secret.ts'
 import {
   exchange,
@@ -112,10 +113,7 @@ t.test(
     ]) {
       const stored = await server.deps.store.find('client', known.id)
       if (stored === undefined) throw new Error('the client is stored')
-      await server.deps.store.write({
-        op: 'updateClient',
-        client: { ...stored, secretHash: hashSecret(secret) },
-      })
+      await server.deps.store.write(update('client', { ...stored, secretHash: hashSecret(secret) }))
       const redeemable = await code(known)
       const encoded = new URLSearchParams({ '': secret }).toString().slice(1)
       if (known.method === 'client_secret_basic') {
@@ -148,7 +146,7 @@ t.test(
     const stored = await server.deps.store.find('client', known.id)
     if (stored === undefined) throw new Error('the client is stored')
     const secretHash = hashSecret('one:two:three')
-    await server.deps.store.write({ op: 'updateClient', client: { ...stored, secretHash } })
+    await server.deps.store.write(update('client', { ...stored, secretHash }))
     const redeemable = await code(known)
     for (const wrong of ['one', 'three', 'one:two', 'two:three']) {
       const response = await redeem(known, redeemable, {}, basic(known.id, wrong))
@@ -274,7 +272,7 @@ t.test('a deleted client and a deleted person take every token with them at once
   const gone = await register(server)
   const { access_token: access, refresh_token: token } = await obtainTokens(server, gone, { agent })
   t.ok(await isAlive(server, access))
-  await server.deps.store.write({ op: 'deleteClient', clientId: gone.id })
+  await server.deps.store.write(remove('client', gone.id))
   t.notOk(await isAlive(server, access))
   await assertRejected(t, await refresh(server, gone, token), 'invalid_client')
 
@@ -282,7 +280,7 @@ t.test('a deleted client and a deleted person take every token with them at once
   const theirs = { agent: new UserAgent(server.issuer), person: bob }
   const tokens = await obtainTokens(server, open, theirs)
   const user = await server.deps.store.find('userByLogin', 'bob')
-  await server.deps.store.write({ op: 'deleteUser', userId: user?.id ?? '' })
+  await server.deps.store.write(remove('user', user?.id ?? ''))
   t.notOk(await isAlive(server, tokens.access_token))
   await assertRejected(t, await refresh(server, open, tokens.refresh_token), 'invalid_grant')
 })

@@ -1,7 +1,8 @@
 import t, { type Test } from 'tap'
-import { endConnection } from '../../src/domain/connections.ts'
-import type { Write } from '../../src/domain/decision.ts'
+import { consentKind, endConnection } from '../../src/domain/connections.ts'
+import { update, type Write } from '../../src/domain/decision.ts'
 import { isGrantAlive } from '../../src/domain/grant.ts'
+import { interactionKind } from '../../src/domain/interaction.ts'
 import type { User } from '../../src/domain/model.ts'
 import { hashSecret } from '../../src/domain/secret.ts'
 import { lockUser, unlockUser } from '../../src/domain/user.ts'
@@ -105,7 +106,7 @@ async function beforeWrite(
       return write(...writes)
     },
     transact: async (kind, key, decide) => {
-      if (kind === 'interaction') await once()
+      if (kind === interactionKind) await once()
       return transact(kind, key, decide)
     },
   }
@@ -170,7 +171,7 @@ t.test(
     t.equal(place(await agent.submit(consent, { decision: 'approve' })), '/login')
     await unlock(userId)
     t.strictSame(await grantsOf(userId), [])
-    t.strictSame(await server.deps.store.listOf('consent', userId), [], 'nothing is remembered')
+    t.strictSame(await server.deps.store.listOf(consentKind, userId), [], 'nothing is remembered')
   },
 )
 
@@ -182,7 +183,7 @@ t.test(
     const userId = await userIdOf(agent)
     const user = await server.deps.store.find('user', userId)
     if (user === undefined) throw new Error('alice is there')
-    await server.deps.store.write({ op: 'updateUser', user: { ...user, lockedAt: server.now() } })
+    await server.deps.store.write(update('user', { ...user, lockedAt: server.now() }))
     t.equal(place(await ask(server, client, {}, agent)), '/login')
     t.equal(await server.deps.store.find('session', idOf(agent)), undefined)
     await unlock(userId)
@@ -195,20 +196,20 @@ t.test('no token of a locked user works, though its grant was not revoked', asyn
   const userId = (await server.deps.store.find('userByLogin', alice.username))?.id ?? ''
   const user = await server.deps.store.find('user', userId)
   if (user === undefined) throw new Error('alice is there')
-  await server.deps.store.write({ op: 'updateUser', user: { ...user, lockedAt: server.now() } })
+  await server.deps.store.write(update('user', { ...user, lockedAt: server.now() }))
   t.match(await (await exchange(server, client, code)).json(), { error: 'invalid_grant' })
   t.match(await (await refresh(server, client, second.refresh_token)).json(), { error: 'invalid_grant' })
   t.notOk(await isAlive(server, second.access_token))
   t.match(await introspect(server, client, second.access_token), { active: false })
-  await server.deps.store.write({ op: 'updateUser', user })
+  await server.deps.store.write(update('user', user))
 })
 
 t.test('no link is made for a user who is locked meanwhile', async (t) => {
   const user = await server.deps.store.find('userByLogin', alice.username)
   if (user === undefined) throw new Error('alice is there')
-  await server.deps.store.write({ op: 'updateUser', user: { ...user, lockedAt: server.now() } })
+  await server.deps.store.write(update('user', { ...user, lockedAt: server.now() }))
   const whom = { purpose: 'password-reset', userId: user.id } as const
   const made = makeLink({ ...server.deps, random: systemRandom }, whom, { by: 'operator', at: server.now() })
   await t.rejects(made, { code: 'access_denied' })
-  await server.deps.store.write({ op: 'updateUser', user })
+  await server.deps.store.write(update('user', user))
 })

@@ -1,4 +1,5 @@
 import t from 'tap'
+import { insert } from '../../src/domain/decision.ts'
 import { hashSecret } from '../../src/domain/secret.ts'
 import { createUser } from '../../src/domain/user.ts'
 import { ask, integrate, pageOf, pick, sentAway, signedIn, title } from '../helpers/authorization.ts'
@@ -116,7 +117,7 @@ t.test('a browser keeps five people, and the one who was there longest makes roo
   const passwordHash = (await store.find('userByLogin', 'bob'))?.passwordHash ?? ''
   for (const username of ['carol', 'dave', 'erin', 'frank', 'grace']) {
     const user = createUser({ username, passwordHash }, random(16), server.now())
-    await store.write({ op: 'insertUser', user })
+    await store.write(insert('user', user))
     await alsoSignIn(agent, { username, password: bob.password })
   }
   const choice = pageOf(await ask(server, portal, select, agent))

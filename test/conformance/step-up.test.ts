@@ -1,5 +1,7 @@
 import { TOTP } from 'otpauth'
 import t from 'tap'
+import { insert, put, remove, update } from '../../src/domain/decision.ts'
+import { secondFactorKind } from '../../src/domain/second-factor.ts'
 import {
   ask,
   assertErrorRedirect,
@@ -32,16 +34,15 @@ async function claimsAt(parameters: Record<string, string>): Promise<Record<stri
 
 /** A browser in which alice signed in with her password before she set up codes. */
 const early = await signedIn(server, portal)
-await store.write({
-  op: 'putSecondFactor',
-  secondFactor: {
+await store.write(
+  put(secondFactorKind, {
     userId: aliceId,
     sealedSecret: keys.seal(Buffer.from(totp.secret.bytes), aliceId),
     confirmedAt: server.now(),
     recoveryHashes: [],
     createdAt: server.now(),
-  },
-})
+  }),
+)
 
 t.test(
   'a session of a password steps up to a code, keeps its auth_time, and gets another identifier',
@@ -133,10 +134,7 @@ t.test('without a page, a step-up that could be had is login_required where it i
   const session = await store.listOf('session', aliceId)
   const [newest] = session.slice(-1)
   if (newest === undefined) throw new Error('alice is signed in')
-  await store.write(
-    { op: 'deleteSession', sessionId: newest.id },
-    { op: 'insertSession', session: { ...newest, methods: ['pwd'] } },
-  )
+  await store.write(remove('session', newest.id), insert('session', { ...newest, methods: ['pwd'] }))
   const silent = { claims: essential(mfa), prompt: 'none' }
   const response = await authorize(server, portal, silent, early)
   assertErrorRedirect(t, server, response, 'login_required', { to: portal.redirectUri })
@@ -158,14 +156,11 @@ t.test('codes that are removed while one is typed in sign nobody in', async (t) 
   server.advance(60)
   const person = new UserAgent(server.issuer)
   const second = pageOf(await person.submit(pageOf(await ask(server, portal, {}, person)), alice))
-  const factor = await store.find('secondFactor', aliceId)
+  const factor = await store.find(secondFactorKind, aliceId)
   if (factor === undefined) throw new Error('alice has codes')
-  await store.write({
-    op: 'putSecondFactor',
-    secondFactor: { ...factor, sealedSecret: keys.seal(Buffer.alloc(20), aliceId) },
-  })
+  await store.write(put(secondFactorKind, { ...factor, sealedSecret: keys.seal(Buffer.alloc(20), aliceId) }))
   t.equal(pageOf(await person.submit(second, { code: code() })).status, 400)
-  await store.write({ op: 'deleteSecondFactor', userId: aliceId })
+  await store.write(remove(secondFactorKind, aliceId))
   const login = pageOf(await person.submit(second, { code: code() }))
   t.match(login.html, 'name="password"')
 })
@@ -173,7 +168,7 @@ t.test('codes that are removed while one is typed in sign nobody in', async (t) 
 t.test('a locked person is told so after the right password only, and signed in nowhere', async (t) => {
   const user = await store.find('user', bobId)
   if (user === undefined) throw new Error('no bob')
-  await store.write({ op: 'updateUser', user: { ...user, lockedAt: server.now() } })
+  await store.write(update('user', { ...user, lockedAt: server.now() }))
   const person = new UserAgent(server.issuer)
   const login = pageOf(await ask(server, portal, {}, person))
   const wrong = pageOf(await person.submit(login, { ...bob, password: 'wrong' }))
@@ -182,6 +177,6 @@ t.test('a locked person is told so after the right password only, and signed in 
   t.equal(told.status, 403)
   t.match(told.html, 'This account is locked.')
   t.equal(person.cookies.has('lychgate_session'), false)
-  await store.write({ op: 'updateUser', user })
+  await store.write(update('user', user))
   t.ok('code' in sentAway(await person.submit(told, bob)), 'the request is still pending')
 })

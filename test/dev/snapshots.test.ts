@@ -1,4 +1,5 @@
 import t from 'tap'
+import { remove, update } from '../../src/domain/decision.ts'
 import {
   authorizationUrl,
   callApi,
@@ -34,7 +35,7 @@ async function addIntegration(): Promise<TestClient> {
   await server.deps.store.transact('client', id, (client) => {
     if (client === undefined) throw new Error('it was just registered')
     const integration = { ...client, origin: 'integration', consent: 'remember' } as const
-    return { result: undefined, writes: [{ op: 'updateClient', client: integration }] }
+    return { result: undefined, writes: [update('client', integration)] }
   })
   return { id, method: 'none', redirectUri }
 }
@@ -53,7 +54,7 @@ t.test('a test starts signed in with consent given, as often as it wants', async
   t.match(taken.body, { name: 'signed-in', people: 2, sessions: 1, approvals: 1 })
   for (const _ of [1, 2]) {
     t.equal(await landing(agent, client), 'redirect')
-    await server.deps.store.write({ op: 'deleteClient', clientId: client.id })
+    await server.deps.store.write(remove('client', client.id))
     await dev('POST', '/clock', { advance: '8d' })
     t.equal(await landing(agent, client), 'page')
     t.match(await dev('POST', '/snapshots/signed-in/restore'), {
@@ -158,7 +159,7 @@ t.test('a fork is an issuer of its own that goes on from the snapshot', async (t
   t.equal((await callApi(fork, '/api/oauth/userinfo', tokens.access_token)).status, 200)
   t.equal((await callApi(server, '/api/oauth/userinfo', tokens.access_token)).status, 401)
 
-  await server.deps.store.write({ op: 'deleteClient', clientId: client.id })
+  await server.deps.store.write(remove('client', client.id))
   t.equal((await refresh(fork, client, tokens.refresh_token)).status, 200, 'what one forgets the other knows')
   const minted = await dev('POST', '/token', { user: 'bob' }, fork)
   t.equal(minted.status, 200)

@@ -4,6 +4,7 @@ import t, { type Test } from 'tap'
 import { ConfigError } from '../../src/config/error.ts'
 import { readUsers } from '../../src/dev/read-users.ts'
 import { type DevelopmentUser, seedUsers, withKnownPasswords } from '../../src/dev/users.ts'
+import { insert, update } from '../../src/domain/decision.ts'
 import { createUser } from '../../src/domain/user.ts'
 import { verifyPassword } from '../../src/passwords.ts'
 import { openStore } from '../../src/storage/open.ts'
@@ -109,7 +110,7 @@ t.test('a listed person has the same sub in every development server, or the one
 t.test('read again, a list updates its own people and nobody else', async (t) => {
   const { store, find, seed } = await world(t)
   const own = { username: 'erin', passwordHash: 'x', claims: { name: 'Erin' } }
-  await store.write({ op: 'insertUser', user: createUser(own, Buffer.alloc(16), 5) })
+  await store.write(insert('user', createUser(own, Buffer.alloc(16), 5)))
   t.strictSame(await seed({ username: 'carol', claims: { name: 'Carol' } }, { username: 'dan' }), [])
   const before = await find('carol')
   const again = [{ username: 'carol', email: 'c@example.com', claims: { name: 'C.' } }, { username: 'erin' }]
@@ -132,7 +133,7 @@ t.test('a password somebody has set outlives the next reading', async (t) => {
   const carol = await find('carol')
   t.equal(await check('second one', carol?.passwordHash), true)
   t.equal(await check('first one', carol?.passwordHash), false)
-  if (carol) await store.write({ op: 'updateUser', user: { ...carol, passwordHash: '$argon2id$own' } })
+  if (carol) await store.write(update('user', { ...carol, passwordHash: '$argon2id$own' }))
   await seed({ username: 'carol', password: 'third one' })
   t.equal((await find('carol'))?.passwordHash, '$argon2id$own')
 })

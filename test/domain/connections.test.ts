@@ -1,5 +1,13 @@
 import t from 'tap'
-import { connectionsOf, endConnection, endConnections, endGrant } from '../../src/domain/connections.ts'
+import {
+  connectionsOf,
+  consentKey,
+  consentKind,
+  endConnection,
+  endConnections,
+  endGrant,
+} from '../../src/domain/connections.ts'
+import { insert, remove, removeAll } from '../../src/domain/decision.ts'
 import type { Consent, Grant } from '../../src/domain/model.ts'
 import { approved } from '../helpers/samples.ts'
 
@@ -48,9 +56,8 @@ t.test('a grant ends once, and only by whose it is', async (t) => {
 })
 
 t.test('the end of a client, and of all, is told for each', async (t) => {
-  const event = (clientId: string, rule: string) => ({
-    op: 'insertAuditEvent',
-    event: {
+  const event = (clientId: string, rule: string) =>
+    insert('auditEvent', {
       name: 'revocation',
       at: now,
       by: 'person',
@@ -58,18 +65,17 @@ t.test('the end of a client, and of all, is told for each', async (t) => {
       userId: 'alice',
       clientId,
       facts: { rule },
-    },
-  })
+    })
   const user = 'oidc-core-16.18-user-revocation'
   t.strictSame(endConnection({ clientId: 'a' }, withdrawal), [
     { op: 'revokeGrantsOf', userId: 'alice', clientId: 'a', at: now, rule: user },
-    { op: 'deleteConsent', userId: 'alice', clientId: 'a' },
+    remove(consentKind, consentKey('alice', 'a')),
     event('a', user),
   ])
   const both = ['a', 'b'].map((clientId) => ({ clientId }))
   t.strictSame(endConnections(both, withdrawal, 'a-rule'), [
     { op: 'revokeGrantsOf', userId: 'alice', at: now, rule: 'a-rule' },
-    { op: 'deleteConsentsOf', userId: 'alice' },
+    removeAll(consentKind, 'alice'),
     event('a', 'a-rule'),
     event('b', 'a-rule'),
   ])

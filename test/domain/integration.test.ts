@@ -171,10 +171,10 @@ t.test('only a client with a secret can have it rotated', async (t) => {
   const secret = `lyc_secret_${Buffer.alloc(32, 3).toString('base64url')}`
   t.match(decision, {
     result: secret,
-    writes: [{ op: 'updateClient', client: { id: client.id, name: client.name } }],
+    writes: [{ op: 'update', kind: 'client', record: { id: client.id, name: client.name } }],
   })
   const [write] = decision.writes
-  t.ok(write?.op === 'updateClient' && secretMatches(secret, write.client.secretHash))
+  t.ok(write?.op === 'update' && write.kind === 'client' && secretMatches(secret, write.record.secretHash))
   const open = addIntegration({ ...web, authenticationMethod: 'none' }, known, fresh, 50).client
   t.throws(() => rotateClientSecret(open, fresh.secret), { message: 'a public client has no secret' })
   t.throws(() => rotateClientSecret(undefined, fresh.secret), { message: 'no client has this id' })

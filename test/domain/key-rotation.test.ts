@@ -43,10 +43,11 @@ const fresh = [key('rsa 2', 'RS256'), key('ec 2', 'ES256'), key('ed 2', 'EdDSA')
 /** What a decision writes, short: `insert rsa 2 from 11100`. */
 function writesOf(decision: Decision<unknown>): readonly string[] {
   return decision.writes.map((write) => {
-    if (write.op === 'deleteKey') return `delete ${write.keyId}`
-    if (write.op !== 'insertKey' && write.op !== 'updateKey') throw new Error(write.op)
-    const { id, activeAt, retiredAt } = write.key
-    return `${write.op.slice(0, 6)} ${id} from ${activeAt}${retiredAt === undefined ? '' : ` to ${retiredAt}`}`
+    if (!('kind' in write) || write.kind !== 'key') throw new Error(write.op)
+    if (write.op === 'delete') return `delete ${write.key}`
+    if (write.op !== 'insert' && write.op !== 'update') throw new Error(write.op)
+    const { id, activeAt, retiredAt } = write.record
+    return `${write.op} ${id} from ${activeAt}${retiredAt === undefined ? '' : ` to ${retiredAt}`}`
   })
 }
 

@@ -1,6 +1,7 @@
 import t from 'tap'
+import { update } from '../../src/domain/decision.ts'
 import type { Passkey } from '../../src/domain/model.ts'
-import { usePasskey } from '../../src/domain/passkey.ts'
+import { passkeyKind, usePasskey } from '../../src/domain/passkey.ts'
 
 const passkey: Passkey = {
   id: 'id',
@@ -24,7 +25,7 @@ t.test('a passkey whose counter goes up, or that has none, counts', async (t) =>
     const decision = usePasskey({ ...passkey, counter: before }, shown(now), 9)
     t.match(decision, { result: 'used' })
     const used = { ...passkey, counter: now, backedUp: true, usedAt: 9 }
-    t.strictSame(decision.writes, [{ op: 'updatePasskey', passkey: used }])
+    t.strictSame(decision.writes, [update(passkeyKind, used)])
   }
 })
 
@@ -34,7 +35,7 @@ t.test(
     for (const counter of [5, 4, 0]) {
       const { writes, ...decision } = usePasskey(passkey, shown(counter), 9)
       t.strictSame(decision, { result: 'copied' })
-      t.match(writes, [{ op: 'insertAuditEvent', event: { name: 'passkey-copied', userId: 'alice', at: 9 } }])
+      t.match(writes, [{ kind: 'auditEvent', record: { name: 'passkey-copied', userId: 'alice', at: 9 } }])
       t.equal(writes.length, 1)
     }
   },

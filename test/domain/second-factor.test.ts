@@ -8,6 +8,7 @@ import {
   hashRecoveryCode,
   mintRecoveryCodes,
   renewRecoveryCodes,
+  secondFactorKind,
   secondStepOf,
   takeCode,
   takeRecoveryCode,
@@ -16,7 +17,7 @@ import {
 const begun: SecondFactor = { userId: 'alice', sealedSecret: 'sealed', recoveryHashes: [], createdAt: 1 }
 const inUse: SecondFactor = { ...begun, confirmedAt: 2, usedStep: 10, recoveryHashes: ['a', 'b'] }
 const kept = (decision: Decision<unknown>) =>
-  decision.writes.flatMap((write) => (write.op === 'putSecondFactor' ? [write.secondFactor] : []))
+  decision.writes.flatMap((write) => (write.op === 'put' ? [secondFactorKind.parse(write.record.body)] : []))
 
 t.test('what follows the password depends on what the person has and what is asked for', async (t) => {
   const [phr, mfa] = ['phr', 'https://refeds.org/profile/mfa']

@@ -1,5 +1,6 @@
 import t from 'tap'
 import { addressPrefix } from '../../src/domain/address-prefix.ts'
+import { put, remove } from '../../src/domain/decision.ts'
 import type { Throttle } from '../../src/domain/model.ts'
 import {
   type Bucket,
@@ -13,6 +14,7 @@ import {
   networkWeight,
   refundAttempt,
   secondFactorBuckets,
+  throttleKind,
 } from '../../src/domain/sign-in-throttle.ts'
 
 const limits = {
@@ -83,7 +85,7 @@ t.test('failures in a row have no window, and end with a success', async (t) => 
   const inARow = { ...bucket, kind: 'in-a-row' } as const
   const year = 365 * 86_400
   t.strictSame(countAttempt({ key: 'k', failures: 2, expiresAt: 1000 }, inARow, limits, 100).writes, [
-    { op: 'putThrottle', throttle: { key: 'k', failures: 3, expiresAt: 100 + year } },
+    put(throttleKind, { key: 'k', failures: 3, expiresAt: 100 + year }),
   ])
   const full = { key: 'k', failures: 3, expiresAt: 100 + year }
   t.throws(() => countAttempt(full, inARow, limits, 99_000), {
@@ -93,7 +95,7 @@ t.test('failures in a row have no window, and end with a success', async (t) => 
   t.match(countAttempt(undefined, { ...inARow, rowSeconds: 60 }, limits, 100), {
     writes: [{ throttle: { expiresAt: 160 } }],
   })
-  t.strictSame(refundAttempt(full, true).writes, [{ op: 'deleteThrottle', key: 'k' }])
+  t.strictSame(refundAttempt(full, true).writes, [remove(throttleKind, 'k')])
 })
 
 t.test('who signed in from a network is counted once a week, and for the week after', async (t) => {
@@ -113,7 +115,7 @@ t.test('attempts are counted up to the limit and then refused until the window e
   for (const failures of [1, 2, 3]) {
     const { writes } = countAttempt(throttle, bucket, limits, 100 + failures)
     throttle = { key: 'k', failures, expiresAt: 1001 }
-    t.strictSame(writes, [{ op: 'putThrottle', throttle }])
+    t.strictSame(writes, [put(throttleKind, throttle)])
   }
   for (const [now, wait] of [
     [104, '897'],
@@ -132,11 +134,9 @@ t.test('attempts are counted up to the limit and then refused until the window e
 
 t.test('an attempt that did not fail is taken back, the last one with its row', async (t) => {
   t.strictSame(refundAttempt(undefined).writes, [])
-  t.strictSame(refundAttempt({ key: 'k', failures: 1, expiresAt: 9 }).writes, [
-    { op: 'deleteThrottle', key: 'k' },
-  ])
+  t.strictSame(refundAttempt({ key: 'k', failures: 1, expiresAt: 9 }).writes, [remove(throttleKind, 'k')])
   t.strictSame(refundAttempt({ key: 'k', failures: 3, expiresAt: 9 }).writes, [
-    { op: 'putThrottle', throttle: { key: 'k', failures: 2, expiresAt: 9 } },
+    put(throttleKind, { key: 'k', failures: 2, expiresAt: 9 }),
   ])
 })
 
@@ -144,7 +144,7 @@ t.test('a clock that ran ahead locks nobody out after it was set right', async (
   const full = { key: 'k', failures: 3, expiresAt: 1000 }
   t.throws(() => countAttempt(full, bucket, limits, 100), { code: 'temporarily_unavailable', status: 429 })
   t.strictSame(countAttempt(full, bucket, limits, 99).writes, [
-    { op: 'putThrottle', throttle: { key: 'k', failures: 1, expiresAt: 999 } },
+    put(throttleKind, { key: 'k', failures: 1, expiresAt: 999 }),
   ])
 })
 

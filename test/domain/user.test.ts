@@ -1,4 +1,5 @@
 import t from 'tap'
+import { update } from '../../src/domain/decision.ts'
 import { forgetFailures } from '../../src/domain/sign-in-throttle.ts'
 import {
   canonicalEmail,
@@ -123,7 +124,7 @@ t.test('a changed password is written together with the end of the sessions', as
   t.strictSame(changePassword(user, '$new', 60), {
     result: changed,
     writes: [
-      { op: 'updateUser', user: changed },
+      update('user', changed),
       ...forgetFailures(user.id),
       { op: 'deleteLinksOf', userId: user.id, except: 'email-undo' },
       { op: 'deleteSessionsOf', userId: user.id },

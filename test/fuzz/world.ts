@@ -4,6 +4,7 @@ import { keyPolicy } from '../../src/config/key-policy.ts'
 import { loadConfig } from '../../src/config/load.ts'
 import type { Config } from '../../src/config/schema.ts'
 import type { Deps } from '../../src/deps.ts'
+import { insert } from '../../src/domain/decision.ts'
 import { addIntegration, type IntegrationRequest } from '../../src/domain/integration.ts'
 import type { StoredKey } from '../../src/domain/model.ts'
 import { createUser } from '../../src/domain/user.ts'
@@ -119,12 +120,12 @@ export async function startWorld(seed: string, storedKeys: readonly StoredKey[])
   const config = fuzzConfig()
   const store = await openStore('sqlite::memory:')
   const [clock, random] = [testClock(), seededRandom(seed)]
-  await store.write(...storedKeys.map((key) => ({ op: 'insertKey', key }) as const))
+  await store.write(...storedKeys.map((key) => insert('key', key)))
   const deps: Deps = { config, store, keys: await openKeyRing(config, store, clock, random), clock, random }
   for (const [username, password] of Object.entries(people)) {
     const person = { username, email: `${username}@example.test`, passwordHash: cheapHash(password, random) }
     const user = createUser({ ...person, claims: { name: `The ${username}` } }, random(16), clock())
-    await store.write({ op: 'insertUser', user })
+    await store.write(insert('user', user))
   }
   const logFaults: string[] = []
   const app = await buildApp(deps, { logTo: { write: (line) => void watchLog(line, logFaults) } })
@@ -230,7 +231,7 @@ async function addIntegrations({ config, store, clock, random }: Deps): Promise<
   for (const request of requests) {
     const fresh = { id: random(16), secret: random(32) }
     const { client, secret } = addIntegration(request, known, fresh, clock())
-    await store.write({ op: 'insertClient', client })
+    await store.write(insert('client', client))
     clients.push({
       id: client.id,
       method: client.authenticationMethod,

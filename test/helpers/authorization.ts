@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import type { Test } from 'tap'
+import { insert } from '../../src/domain/decision.ts'
 import { addIntegration, type IntegrationRequest } from '../../src/domain/integration.ts'
 import type { Client } from '../../src/domain/model.ts'
 import { authorizationUrl, type Fields, type TestClient } from './flow.ts'
@@ -28,7 +29,7 @@ export async function integrate(
   const known = { scopes: config.scopes.map(({ name }) => name), resources: [config.issuer] }
   const fresh = { id: randomBytes(16), secret: randomBytes(32) }
   const { client, secret } = addIntegration(whole, known, fresh, clock())
-  await store.write({ op: 'insertClient', client: { ...client, ...members } })
+  await store.write(insert('client', { ...client, ...members }))
   const [redirectUri = ''] = client.redirectUris
   return {
     id: client.id,

@@ -1,4 +1,5 @@
 import Fastify, { type FastifyInstance } from 'fastify'
+import { insert } from '../../src/domain/decision.ts'
 import { addIntegration } from '../../src/domain/integration.ts'
 import { type GuardOptions, guard, protectedResourceMetadata } from '../../src/guard/guard.ts'
 import { systemRandom } from '../../src/system.ts'
@@ -24,7 +25,7 @@ export async function addResourceServer({ deps, issuer }: TestServer, resource: 
   } as const
   const fresh = { id: systemRandom(16), secret: systemRandom(32) }
   const { client, secret = '' } = addIntegration(request, { scopes, resources }, fresh, deps.clock())
-  await deps.store.write({ op: 'insertClient', client })
+  await deps.store.write(insert('client', client))
   return { endpoint: `${issuer}/api/oauth/introspect`, clientId: client.id, clientSecret: secret }
 }
 

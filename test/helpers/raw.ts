@@ -122,7 +122,7 @@ export function contentsOfDatabase(file: string): string {
   const database = new Database(file, { readonly: true })
   try {
     const tables = database
-      .prepare("select name from sqlite_schema where type = 'table' and name <> 'refusals' order by name")
+      .prepare("select name from sqlite_schema where type = 'table' and name <> 'rejections' order by name")
       .pluck()
       .all()
     const rows = tables.map((table) => database.prepare(`select * from "${table}"`).raw().all())

@@ -5,6 +5,7 @@ import { loadConfig } from '../../src/config/load.ts'
 import type { Config } from '../../src/config/schema.ts'
 import type { Deps } from '../../src/deps.ts'
 import { type MovableClock, movableClock } from '../../src/dev/clock.ts'
+import { insert } from '../../src/domain/decision.ts'
 import { createUser } from '../../src/domain/user.ts'
 import { loadKeyRing } from '../../src/keys/key-ring.ts'
 import { hashPassword } from '../../src/passwords.ts'
@@ -199,6 +200,6 @@ async function addPeople({ store, clock }: Deps): Promise<void> {
       passwordHash: await hash,
       claims: username === 'alice' ? everyClaim : { name: 'Bob' },
     }
-    await store.write({ op: 'insertUser', user: createUser(person, systemRandom(16), clock()) })
+    await store.write(insert('user', createUser(person, systemRandom(16), clock())))
   }
 }

@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import type { Test } from 'tap'
+import { insert } from '../../src/domain/decision.ts'
 import { addIntegration, type IntegrationRequest } from '../../src/domain/integration.ts'
 import {
   callApi,
@@ -112,7 +113,7 @@ export async function addClient(
     { id: randomBytes(16), secret: randomBytes(32) },
     clock(),
   )
-  await store.write({ op: 'insertClient', client })
+  await store.write(insert('client', client))
   const [first = redirectUri] = whole.redirectUris
   return { id: client.id, method, redirectUri: first, ...(secret !== undefined && { secret }) }
 }

@@ -1,4 +1,5 @@
 /** The MCP TypeScript SDK's own `auth()`, as any MCP client runs it: from the URL of an API to a token that works there. */
+
 import {
   auth,
   extractWWWAuthenticateParams,
@@ -11,6 +12,7 @@ import type {
 } from '@modelcontextprotocol/sdk/shared/auth.js'
 import Fastify from 'fastify'
 import t, { type Test } from 'tap'
+import { remove } from '../../src/domain/decision.ts'
 import { guard, protectedResourceMetadata, signedBy } from '../../src/guard/guard.ts'
 import { freePort } from '../helpers/free-port.ts'
 import { newPerson } from '../helpers/person.ts'
@@ -133,7 +135,7 @@ t.test('a client the server no longer knows registers anew', async (t) => {
   const provider = new Provider()
   await connect(t, provider, { serverUrl: api })
   const { client_id: clientId = '' } = provider.client ?? {}
-  await server.deps.store.write({ op: 'deleteClient', clientId })
+  await server.deps.store.write(remove('client', clientId))
   await connect(t, provider, { serverUrl: api })
   t.same(provider.invalidated, ['all'])
   t.not(provider.client?.client_id, clientId)

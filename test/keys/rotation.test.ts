@@ -1,5 +1,6 @@
 import { compactVerify, decodeProtectedHeader, importJWK } from 'jose'
 import t, { type Test } from 'tap'
+import { remove, update } from '../../src/domain/decision.ts'
 import { type Handle, openHandle, sealHandle } from '../../src/domain/handle.ts'
 import { type KeyPolicy, rotateKeys, rotationNeeds } from '../../src/domain/key-rotation.ts'
 import { type KeyAlgorithm, keyAlgorithms } from '../../src/domain/key-term.ts'
@@ -169,10 +170,10 @@ t.test(
     t.same([...(await other.reload()).added].sort(), [...added].sort())
     t.not(other.jwks(), jwks)
     const waiting = (await store.list('key')).find(({ id }) => added.includes(id) && id !== '2') as StoredKey
-    await store.write({ op: 'deleteKey', keyId: waiting.id })
+    await store.write(remove('key', waiting.id))
     t.same((await other.reload()).removed, [waiting.id])
     const active = (await store.list('key')).find(({ id }) => id === '1') as StoredKey
-    await store.write({ op: 'updateKey', key: { ...active, retiredAt: clock() } })
+    await store.write(update('key', { ...active, retiredAt: clock() }))
     t.same((await other.reload()).removed, ['1'], 'a retired key is gone, though its row is kept')
     t.notOk(published(other).includes(waiting.id))
   },

@@ -14,7 +14,7 @@ export const accountFaults = [
   {
     id: 'consent-outlives-its-grant',
     file: 'src/domain/connections.ts',
-    find: "at: context.at, rule: withdrawn },\n    { op: 'deleteConsent', userId, clientId },\n    auditEvent('revocation', context, { userId, clientId, grant",
+    find: "at: context.at, rule: withdrawn },\n    remove(consentKind, consentKey(userId, clientId)),\n    auditEvent('revocation', context, { userId, clientId, grant",
     replace:
       "at: context.at, rule: withdrawn },\n    auditEvent('revocation', context, { userId, clientId, grant",
     tests: test('apps'),

@@ -108,7 +108,7 @@ export const limitFaults = [
   },
   {
     id: 'revocation-of-another-token-found',
-    file: 'src/storage/sqlite/statements.ts',
+    file: 'src/storage/statements.ts',
     find: " and ${revokedAccessTokens.tokenId} = ${value('tokenId')}",
     replace: '',
     tests: ['test/storage/sqlite.test.ts'],
@@ -117,7 +117,7 @@ export const limitFaults = [
     id: 'decision-about-a-token-does-not-wait',
     file: 'src/storage/store.ts',
     find: "kind === 'grantOfToken' ?",
-    replace: "kind === 'refusal' ?",
+    replace: "kind === 'rejection' ?",
     tests: ['test/storage/sqlite.test.ts'],
   },
   {

@@ -12,7 +12,7 @@ export const linkFaults = [
   {
     id: 'link-works-twice',
     file: 'src/one-time-links/confirm-email.ts',
-    find: "return accept(undefined, { op: 'deleteLink', linkId: link.id })",
+    find: 'return accept(undefined, remove(linkKinds[link.purpose], link.id))',
     replace: 'return accept(undefined)',
     tests: ['test/one-time-links/mail.test.ts'],
   },
@@ -71,7 +71,7 @@ export const linkFaults = [
     id: 'reset-to-an-unproven-address',
     file: 'src/one-time-links/forgot-password.ts',
     find: "user?.claims['email_verified'] !== true ||",
-    replace: 'account?.email === undefined ||',
+    replace: 'user?.email === undefined ||',
     tests: ['test/account/email.test.ts'],
   },
   {
@@ -105,14 +105,14 @@ export const linkFaults = [
   {
     id: 'new-password-ends-the-undo',
     file: 'src/domain/user.ts',
-    find: "    { op: 'deleteLinksOf', userId: user.id, except: 'email-undo' },\n    { op: 'deleteSessionsOf'",
-    replace: "    { op: 'deleteLinksOf', userId: user.id },\n    { op: 'deleteSessionsOf'",
+    find: "    ...deleteLinksOf(user.id, 'email-undo'),\n    { op: 'deleteSessionsOf'",
+    replace: "    ...deleteLinksOf(user.id),\n    { op: 'deleteSessionsOf'",
     tests: ['test/account/email.test.ts'],
   },
   {
     id: 'undo-leaves-new-passkeys',
     file: 'src/domain/user.ts',
-    find: "    ...added.map(({ id }): Write => ({ op: 'deletePasskey', passkeyId: id })),\n",
+    find: '    ...added.map(({ id }): Write => remove(passkeyKind, id)),\n',
     replace: '',
     tests: ['test/account/email.test.ts'],
   },

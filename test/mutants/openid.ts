@@ -17,7 +17,7 @@ export const openidFaults = [
   {
     id: 'nonce-after-refresh',
     rule: 'oidc-core-12.2-refresh-nonce',
-    file: 'src/storage/sqlite/statements.ts',
+    file: 'src/storage/statements.ts',
     find: '        nonce: sql`null`,\n',
     replace: '',
   },

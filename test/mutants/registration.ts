@@ -178,8 +178,8 @@ export const registrationFaults = [
   {
     id: 'used-client-swept',
     rule: 'rfc7591-5-expire-unused',
-    file: 'src/storage/sqlite/statements.ts',
-    find: ' and used_at = issued_at and ',
-    replace: ' and ',
+    file: 'src/storage/statements.ts',
+    find: "const neverUsed = sql`origin = 'registered' and used_at = issued_at`",
+    replace: "const neverUsed = sql`origin = 'registered'`",
   },
 ] as const satisfies readonly Fault[]

@@ -124,16 +124,16 @@ export const signInFaults = [
   },
   {
     id: 'grant-inserted-for-a-locked-user',
-    file: 'src/storage/sqlite/statements.ts',
-    find: 'and ${accounts.lockedAt} is null\n    and',
-    replace: 'and',
+    file: 'src/storage/statements.ts',
+    find: '    isNull(users.lockedAt),\n',
+    replace: '',
     tests: ['test/storage/sqlite.test.ts'],
   },
   {
     id: 'link-made-for-a-locked-user',
     file: 'src/mail/links.ts',
     find: 'user === undefined || user.lockedAt !== undefined',
-    replace: 'account === undefined',
+    replace: 'user === undefined',
     tests: sessionEnds,
   },
   {

@@ -12,8 +12,8 @@ export const storageFaults = [
     file: 'src/storage/sqlite/sqlite-store.ts',
     find: `    transact: (kind, key, decide) =>
       commits.submit(() => {
-        const record = load[kind](key)`,
-    replace: `    transact: (kind, key, decide, record = load[kind](key)) =>
+        const record = run(prepared, reads.load(kind, key))`,
+    replace: `    transact: (kind, key, decide, record = run(prepared, reads.load(kind, key))) =>
       commits.submit(() => {`,
   },
   {

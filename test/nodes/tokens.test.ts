@@ -1,5 +1,8 @@
 /** Codes and tokens on four nodes that share nothing but a PostgreSQL: each step is asked of a node that did not take the one before. */
+
 import t from 'tap'
+import { put } from '../../src/domain/decision.ts'
+import { throttleKind } from '../../src/domain/sign-in-throttle.ts'
 import {
   callApi,
   exchange,
@@ -135,13 +138,13 @@ t.test('all nodes sweep at once, none in the way of another, and what has expire
   const keys = Array.from({ length: 400 }, (_, index) => `bucket ${index}`)
   for (const [index, key] of keys.entries()) {
     const throttle = { key, failures: 1, expiresAt: index < 300 ? now - 1 : now + 100 }
-    await one.deps.store.write({ op: 'putThrottle', throttle })
+    await one.deps.store.write(put(throttleKind, throttle))
   }
   const bounds = { now, clientsUnusedSince: 0, clientsIdleSince: 0, refusalsKept: 100, auditedSince: 0 }
   for (let round = 0; round < 4; round += 1) {
     await t.resolves(Promise.all(server.nodes.map(({ deps }) => deps.store.sweep(bounds))))
   }
-  const left = await Promise.all(keys.map((key) => two.deps.store.find('throttle', key)))
+  const left = await Promise.all(keys.map((key) => two.deps.store.find(throttleKind, key)))
   t.strictSame(
     left.map((throttle) => throttle !== undefined),
     keys.map((_key, index) => index >= 300),

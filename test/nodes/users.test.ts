@@ -1,5 +1,8 @@
 /** Browsers at three nodes that share a PostgreSQL: every request goes to the next one, redirects and forms too. */
+
 import t from 'tap'
+import { consentKey, consentKind } from '../../src/domain/connections.ts'
+import { remove } from '../../src/domain/decision.ts'
 import { bodyOf, integrate, pageOf, place, sentAway } from '../helpers/authorization.ts'
 import { authorizationUrl, obtainCode, register } from '../helpers/flow.ts'
 import { alice, bob, startServer, type TestNode } from '../helpers/server.ts'
@@ -90,7 +93,7 @@ t.test('a consent given at one node is remembered at all, and forgotten at all',
     })
   }
   const user = await one.deps.store.find('userByLogin', bob.username)
-  await three.deps.store.write({ op: 'deleteConsent', userId: user?.id ?? '', clientId: portal.id })
+  await three.deps.store.write(remove(consentKind, consentKey(user?.id ?? '', portal.id)))
   for (const node of server.nodes) {
     t.match(sentAway(await at(node, agent).open(authorizationUrl(node, portal, silent))), {
       error: 'consent_required',

@@ -1,9 +1,11 @@
 import t from 'tap'
 import type { AuditContext } from '../../src/domain/audit.ts'
+import { insert, remove, update } from '../../src/domain/decision.ts'
 import type { OneTimeLink, User } from '../../src/domain/model.ts'
+import { insertLink } from '../../src/domain/one-time-link.ts'
 import { hashSecret } from '../../src/domain/secret.ts'
 import { canonicalUsername, createUser } from '../../src/domain/user.ts'
-import { makeLink } from '../../src/mail/links.ts'
+import { findLink, makeLink } from '../../src/mail/links.ts'
 import { verifyPassword } from '../../src/passwords.ts'
 import { authorizationUrl, register } from '../helpers/flow.ts'
 import { alice, startServer } from '../helpers/server.ts'
@@ -24,7 +26,7 @@ async function give(whom: Pick<OneTimeLink, 'purpose' | 'userId' | 'email'>): Pr
 async function invite(name: string): Promise<User> {
   const email = `${name}@example.test`
   const user = createUser({ username: name, email }, random(16), server.now())
-  await store.write({ op: 'insertUser', user })
+  await store.write(insert('user', user))
   return user
 }
 
@@ -86,19 +88,15 @@ t.test(
     await agent.submit(await opened(used, agent), { password, repeated: password })
     const locked = await invite('frank')
     const ofLocked = await give({ purpose: 'invitation', userId: locked.id })
-    await store.write({ op: 'updateUser', user: { ...locked, lockedAt: server.now() } })
+    await store.write(update('user', { ...locked, lockedAt: server.now() }))
     const removed = { purpose: 'invitation', createdAt: 1, expiresAt: server.now() + 100 } as const
     const ofRemoved = `${server.issuer}/link?code=lyc_link_${'r'.repeat(43)}`
-    await store.write({
-      op: 'insertLink',
-      link: { ...removed, id: hashSecret(`lyc_link_${'r'.repeat(43)}`), userId: 'person_removed' },
-    })
+    await store.write(
+      insertLink({ ...removed, id: hashSecret(`lyc_link_${'r'.repeat(43)}`), userId: 'person_removed' }),
+    )
     const old = { purpose: 'invitation', createdAt: 1, expiresAt: server.now() } as const
     const expired = `${server.issuer}/link?code=lyc_link_${'e'.repeat(43)}`
-    await store.write({
-      op: 'insertLink',
-      link: { ...old, id: hashSecret(`lyc_link_${'e'.repeat(43)}`), userId: locked.id },
-    })
+    await store.write(insertLink({ ...old, id: hashSecret(`lyc_link_${'e'.repeat(43)}`), userId: locked.id }))
     const unknown = `${server.issuer}/link?code=lyc_link_${'u'.repeat(43)}`
     const pages = await Promise.all(
       [used, expired, unknown, ofLocked, ofRemoved, `${server.issuer}/link`].map((url) => opened(url)),
@@ -210,7 +208,7 @@ t.test('the secret of a link is in no log line and in no Referer', async (t) => 
   await opened(url.replace('/link?', '/nowhere?'), agent)
   t.ok(server.log.length > 0)
   t.notOk(server.log.join('\n').includes(code.slice(10, 30)))
-  const stored = await store.find('link', hashSecret(code))
+  const stored = await findLink(store, code)
   t.notOk(JSON.stringify(stored).includes(code.slice(10, 30)), 'and the store has its hash')
 })
 
@@ -218,8 +216,7 @@ t.test('the first person is made by a link, while there is nobody', async (t) =>
   const url = await give({ purpose: 'first-person' })
   t.equal((await opened(url)).status, 404, 'there is somebody')
   const empty = await startServer(t)
-  for (const { id } of await empty.deps.store.list('user'))
-    await empty.deps.store.write({ op: 'deleteUser', userId: id })
+  for (const { id } of await empty.deps.store.list('user')) await empty.deps.store.write(remove('user', id))
   const deps = { config: empty.deps.config, store: empty.deps.store, random }
   const link = await makeLink(deps, { purpose: 'first-person' }, context())
   const agent = new UserAgent(empty.issuer)

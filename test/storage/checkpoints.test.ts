@@ -2,6 +2,7 @@ import { statSync } from 'node:fs'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import Database from 'better-sqlite3'
 import t, { type Test } from 'tap'
+import { insert } from '../../src/domain/decision.ts'
 import { openStore } from '../../src/storage/open.ts'
 import { checkpoints } from '../../src/storage/sqlite/checkpoints.ts'
 import { GroupCommit, type Transactions } from '../../src/storage/sqlite/group-commit.ts'
@@ -19,17 +20,14 @@ async function open(t: Test) {
   })
   const journal = () => outside.prepare('pragma wal_checkpoint(noop)').get() as Record<string, number>
   let written = 0
-  const insert = () => {
+  const next = () => {
     written += 1
-    return {
-      op: 'insertClient',
-      client: { ...sample.client, id: `client ${written}`, name: 'x'.repeat(3000) },
-    } as const
+    return insert('client', { ...sample.client, id: `client ${written}`, name: 'x'.repeat(3000) })
   }
-  await store.write({ op: 'insertUser', user: sample.user })
+  await store.write(insert('user', sample.user))
   outside.pragma('wal_checkpoint(truncate)')
-  const fill = () => store.write(...Array.from({ length: 120 }, insert))
-  return { file, store, outside, journal, insert, fill }
+  const fill = () => store.write(...Array.from({ length: 120 }, next))
+  return { file, store, outside, journal, next, fill }
 }
 
 t.test('a commit that fills the journal answers first, and the file has it a turn later', async (t) => {
@@ -44,8 +42,8 @@ t.test('a commit that fills the journal answers first, and the file has it a tur
 })
 
 t.test('a little stays in the journal', async (t) => {
-  const { store, insert, journal } = await open(t)
-  await store.write(insert())
+  const { store, next, journal } = await open(t)
+  await store.write(next())
   await nextTurn()
   await nextTurn()
   t.match(journal(), { log: Number, checkpointed: 0 })
@@ -64,8 +62,8 @@ t.test('whoever reads in that turn does not keep the journal from the file', asy
 })
 
 t.test('the journal does not grow while writes never end', async (t) => {
-  const { file, store, insert } = await open(t)
-  for (let n = 0; n < 400; n += 1) await store.write(insert())
+  const { file, store, next } = await open(t)
+  for (let n = 0; n < 400; n += 1) await store.write(next())
   const pages = statSync(`${file}-wal`).size / 4096
   t.ok(pages < 150, `${pages} pages`)
 })
@@ -73,7 +71,7 @@ t.test('the journal does not grow while writes never end', async (t) => {
 t.test(
   'what another program still reads stays in the journal, until the commit after it has done',
   async (t) => {
-    const { fill, insert, journal, outside, store } = await open(t)
+    const { fill, next, journal, outside, store } = await open(t)
     outside.exec('begin')
     outside.prepare('select count(*) from clients').get()
     await fill()
@@ -82,7 +80,7 @@ t.test(
     outside.exec('commit')
     const before = journal()
     t.equal(before.checkpointed, 0, 'the reader sees the file as it was')
-    await store.write(insert())
+    await store.write(next())
     await nextTurn()
     await nextTurn()
     const { log, checkpointed } = journal()

@@ -1,4 +1,5 @@
 import type { Test } from 'tap'
+import { insert, remove } from '../../src/domain/decision.ts'
 import * as sample from './samples.ts'
 import type { OpenEmpty } from './store.suite.ts'
 import { grantOwners, insertGrant } from './store.suite.ts'
@@ -9,12 +10,12 @@ export function contents(t: Test, openEmpty: OpenEmpty): void {
     'what was taken out of a store and put back is there again, and nothing that came since',
     async (t) => {
       const store = await openEmpty(t)
-      await store.write(...grantOwners, insertGrant, { op: 'insertKey', key: sample.fullKey })
-      await store.write({ op: 'insertAuditEvent', event: sample.auditEvent })
+      await store.write(...grantOwners, insertGrant, insert('key', sample.fullKey))
+      await store.write(insert('auditEvent', sample.auditEvent))
       const before = await store.contents()
       const audited = await store.audit({ since: 0, limit: 10 })
-      await store.write({ op: 'deleteUser', userId: sample.user.id })
-      await store.write({ op: 'insertClient', client: { ...sample.client, id: 'client_since' } })
+      await store.write(remove('user', sample.user.id))
+      await store.write(insert('client', { ...sample.client, id: 'client_since' }))
       t.equal(await store.find('grant', sample.grant.id), undefined)
       await store.replace(before)
       t.strictSame(await store.contents(), before)
@@ -22,16 +23,16 @@ export function contents(t: Test, openEmpty: OpenEmpty): void {
       t.strictSame(await store.find('user', sample.user.id), sample.user)
       t.strictSame(await store.list('key'), [sample.fullKey])
       t.equal(await store.find('client', 'client_since'), undefined)
-      await store.write({ op: 'insertAuditEvent', event: sample.auditEvent })
+      await store.write(insert('auditEvent', sample.auditEvent))
       t.equal((await store.audit({ since: 0, limit: 10 })).length, audited.length + 1, 'numbers go on')
     },
   )
 
   t.test('what is put back brings no grant of a client that was gone to one that comes', async (t) => {
     const store = await openEmpty(t)
-    await store.write(...grantOwners, insertGrant, { op: 'deleteClient', clientId: sample.client.id })
+    await store.write(...grantOwners, insertGrant, remove('client', sample.client.id))
     await store.replace(await store.contents())
-    await store.write({ op: 'insertClient', client: { ...sample.client, id: 'client_since' } })
+    await store.write(insert('client', { ...sample.client, id: 'client_since' }))
     t.equal(await store.find('grant', sample.grant.id), undefined)
     t.strictSame(await store.listOf('grant', sample.user.id), [])
   })

@@ -10,6 +10,7 @@ import {
 } from 'node:fs'
 import Database from 'better-sqlite3'
 import t, { type Test } from 'tap'
+import { insert } from '../../src/domain/decision.ts'
 import { openStore } from '../../src/storage/open.ts'
 import { copyDatabase } from '../../src/storage/sqlite/copy-database.ts'
 import { DatabaseInUse, replaceDatabase } from '../../src/storage/sqlite/replace-database.ts'
@@ -21,7 +22,7 @@ async function opened(t: Test) {
   const file = `${folder}/lychgate.db`
   const store = await openStore(`sqlite:${file}`)
   t.teardown(() => store.close())
-  await store.write({ op: 'insertClient', client: sample.client })
+  await store.write(insert('client', sample.client))
   return { folder, file, store }
 }
 
@@ -47,7 +48,7 @@ t.test(
       approvals: 0,
     })
     t.equal(statSync(copy).mode & 0o777, 0o600)
-    await store.write({ op: 'insertKey', key: sample.key })
+    await store.write(insert('key', sample.key))
     t.strictSame(await contentsOf(copy), { clients: 1, keys: 0 })
     t.strictSame(await store.find('client', sample.client.id), sample.client, 'the server goes on')
   },
@@ -55,7 +56,7 @@ t.test(
 
 t.test('what is no sound database of this version is not copied, and leaves nothing', async (t) => {
   const { folder, file, store } = await opened(t)
-  await store.write({ op: 'insertUser', user: sample.fullUser })
+  await store.write(insert('user', sample.fullUser))
   await store.close()
   const good = readFileSync(file)
   const at = good.indexOf('grace@example.org')
@@ -91,14 +92,14 @@ t.test('a database that a store has open is not replaced', async (t) => {
   const before = readdirSync(folder)
   t.throws(() => replaceDatabase(`${folder}/copy.db`, file, `${folder}/kept.db`), DatabaseInUse)
   t.strictSame(readdirSync(folder), before)
-  await t.resolves(store.write({ op: 'insertKey', key: sample.key }), 'and is none the worse for it')
+  await t.resolves(store.write(insert('key', sample.key)), 'and is none the worse for it')
   t.strictSame(await contentsOf(file), { clients: 1, keys: 1 })
 })
 
 t.test('what a killed server left is kept whole, its journal too, when it is replaced', async (t) => {
   const { folder, file, store } = await opened(t)
   copyDatabase(file, `${folder}/copy.db`)
-  await store.write({ op: 'insertKey', key: sample.key })
+  await store.write(insert('key', sample.key))
   mkdirSync(`${folder}/crashed`)
   const crashed = `${folder}/crashed/lychgate.db`
   for (const suffix of ['', '-wal', '-shm']) copyFileSync(file + suffix, crashed + suffix)

@@ -1,16 +1,14 @@
 import type { Test } from 'tap'
-import { accept, reject, type Write } from '../../src/domain/decision.ts'
+import { consentKey, consentKind } from '../../src/domain/connections.ts'
+import { accept, insert, put, reject, remove, update, type Write } from '../../src/domain/decision.ts'
 import { OAuthError } from '../../src/domain/errors.ts'
 import { mintGrantId } from '../../src/domain/grant.ts'
+import { interactionKind } from '../../src/domain/interaction.ts'
 import type { Grant } from '../../src/domain/model.ts'
-import {
-  consentKey,
-  grantOfTokenKey,
-  lockOf,
-  Overtaken,
-  RecordExists,
-  type Store,
-} from '../../src/storage/store.ts'
+import { passkeyKind } from '../../src/domain/passkey.ts'
+import { secondFactorKind } from '../../src/domain/second-factor.ts'
+import { throttleKind } from '../../src/domain/sign-in-throttle.ts'
+import { type FindKind, grantOfTokenKey, lockOf, Overtaken, RecordExists } from '../../src/storage/store.ts'
 import * as sample from './samples.ts'
 import { grantOwners, insertGrant, type OpenEmpty } from './store.suite.ts'
 
@@ -80,11 +78,11 @@ export function grantWrites(t: Test, openEmpty: OpenEmpty): void {
       const store = await openEmpty(t)
       await store.write(...grantOwners, insertGrant, redeem)
       for (const misfit of [redeem, rotate(0), rotate(2)]) {
-        await t.rejects(store.write({ op: 'putThrottle', throttle: sample.throttle }, misfit), /met no row/)
+        await t.rejects(store.write(put(throttleKind, sample.throttle), misfit), /met no row/)
       }
       await store.write({ op: 'revokeGrant', grantId: id, at: 1015, rule })
-      await t.rejects(store.write({ op: 'putThrottle', throttle: sample.throttle }, rotate(1)), /met no row/)
-      t.equal(await store.find('throttle', sample.throttle.key), undefined)
+      await t.rejects(store.write(put(throttleKind, sample.throttle), rotate(1)), /met no row/)
+      t.equal(await store.find(throttleKind, sample.throttle.key), undefined)
       t.match(await store.find('grant', id), { seq: 1, rotatedAt: 1010, revokedAt: 1015, revokedBy: rule })
     },
   )
@@ -95,7 +93,7 @@ export function grantWrites(t: Test, openEmpty: OpenEmpty): void {
     const stranger = { ...sample.grant, id: sample.grantId(4), userId: sample.fullUser.id }
     await store.write(...grantOwners, insertGrant)
     const { lockedAt: _, ...unlocked } = sample.fullUser
-    await store.write({ op: 'insertClient', client: sample.fullClient }, { op: 'insertUser', user: unlocked })
+    await store.write(insert('client', sample.fullClient), insert('user', unlocked))
     for (const grant of [elsewhere, stranger]) await store.write({ op: 'insertGrant', grant })
     const ends = async () => {
       const found = [id, elsewhere.id, stranger.id].map((grantId) => store.find('grant', grantId))
@@ -114,8 +112,8 @@ export function grantWrites(t: Test, openEmpty: OpenEmpty): void {
     const elsewhere = { ...sample.grant, id: sample.grantId(1), clientId: sample.fullClient.id }
     const stranger = { ...sample.grant, id: sample.grantId(2), userId: sample.fullUser.id }
     const { lockedAt: _, ...unlocked } = sample.fullUser
-    await store.write(...grantOwners, { op: 'insertClient', client: sample.fullClient })
-    await store.write({ op: 'insertUser', user: unlocked })
+    await store.write(...grantOwners, insert('client', sample.fullClient))
+    await store.write(insert('user', unlocked))
     for (const grant of [elsewhere, stranger]) await store.write({ op: 'insertGrant', grant })
     const own = [3, 4, 5, 6].map(sample.grantId)
     for (const grantId of own)
@@ -182,27 +180,26 @@ export function grantWrites(t: Test, openEmpty: OpenEmpty): void {
     const { user, session, consent } = sample
     const changed = { ...consent, allowed: [{ resource: 'https://api.example', scope: ['openid'] }] }
     const [of, sessionId] = [{ userId: user.id }, session.id]
-    const locked: Write = { op: 'updateUser', user: { ...user, lockedAt: 1010 } }
+    const locked: Write = update('user', { ...user, lockedAt: 1010 })
     const ends: readonly (readonly [string, Write, boolean])[] = [
       ['nothing', { op: 'touchClient', clientId: consent.clientId, at: 1010 }, true],
-      ['the session', { op: 'deleteSession', sessionId }, false],
+      ['the session', remove('session', sessionId), false],
       ['the sessions', { op: 'deleteSessionsOf', ...of }, false],
       ['the access of the user', locked, false],
-      ['the user', { op: 'deleteUser', ...of }, false],
-      ['the consent', { op: 'deleteConsent', ...of, clientId: consent.clientId }, false],
-      ['the scope of the consent', { op: 'putConsent', consent: changed }, false],
+      ['the user', remove('user', user.id), false],
+      ['the consent', remove(consentKind, consentKey(user.id, consent.clientId)), false],
+      ['the scope of the consent', put(consentKind, changed), false],
     ]
     for (const [what, end, isInserted] of ends) {
       const store = await openEmpty(t)
-      await store.write(...grantOwners, { op: 'insertSession', session }, { op: 'putConsent', consent }, end)
-      const put: Write = { op: 'putThrottle', throttle: sample.throttle }
-      const written = store.write(put, { ...insertGrant, basis: { sessionId, consent } })
+      await store.write(...grantOwners, insert('session', session), put(consentKind, consent), end)
+      const other = put(throttleKind, sample.throttle)
+      const written = store.write(other, { ...insertGrant, basis: { sessionId, consent } })
       if (isInserted) await written
       else await t.rejects(written, Overtaken, what)
-      const isThere = async (kind: 'grant' | 'throttle', key: string) =>
-        (await store.find(kind, key)) !== undefined
+      const isThere = async (kind: FindKind, key: string) => (await store.find(kind, key)) !== undefined
       t.equal(await isThere('grant', id), isInserted, what)
-      t.equal(await isThere('throttle', sample.throttle.key), isInserted, `${what}: all or nothing`)
+      t.equal(await isThere(throttleKind, sample.throttle.key), isInserted, `${what}: all or nothing`)
       // Without a consent only the user and the session count.
       const again = { ...insertGrant, grant: { ...sample.grant, id: sample.grantId(7) } }
       const signedIn = store.write({ ...again, basis: { sessionId } })
@@ -214,15 +211,15 @@ export function grantWrites(t: Test, openEmpty: OpenEmpty): void {
   t.test('a grant is not inserted on the session of another user', async (t) => {
     const store = await openEmpty(t)
     const session = { ...sample.session, userId: sample.fullUser.id }
-    await store.write(...grantOwners, { op: 'insertUser', user: sample.fullUser })
-    await store.write({ op: 'insertSession', session })
+    await store.write(...grantOwners, insert('user', sample.fullUser))
+    await store.write(insert('session', session))
     await t.rejects(store.write({ ...insertGrant, basis: { sessionId: session.id } }), Overtaken)
   })
 
   t.test('while its user is locked a grant reads as revoked by the lock', async (t) => {
     const store = await openEmpty(t)
     await store.write(...grantOwners, insertGrant)
-    await store.write({ op: 'updateUser', user: { ...sample.user, lockedAt: 1010 } })
+    await store.write(update('user', { ...sample.user, lockedAt: 1010 }))
     const revoked = { revokedAt: 1010, revokedBy: 'lychgate-account-locked' }
     t.strictSame(await store.find('grant', id), { ...sample.grant, ...revoked })
     t.match(await store.listOf('grant', sample.user.id), [revoked])
@@ -234,7 +231,7 @@ export function grantWrites(t: Test, openEmpty: OpenEmpty): void {
     const store = await openEmpty(t)
     const { session } = sample
     const [by, methods] = [sample.digest(9), ['pwd', 'otp']]
-    await store.write({ op: 'insertSession', session })
+    await store.write(insert('session', session))
     await store.write({ op: 'replaceSession', sessionId: session.id, by, methods })
     t.strictSame(await store.find('session', by), { ...session, id: by, methods })
     t.equal(await store.find('session', session.id), undefined)
@@ -267,33 +264,29 @@ export function transactions(t: Test, openEmpty: OpenEmpty): void {
 
   t.test('every kind can be decided about, present or absent', async (t) => {
     const store = await openEmpty(t)
-    const seen = (kind: Parameters<Store['find']>[0], key: string) =>
+    const seen = (kind: FindKind, key: string) =>
       store.transact(kind, key, (record) => accept(record !== undefined))
-    const keys = {
-      client: sample.client.id,
-      user: sample.user.id,
-      userByLogin: sample.user.username,
-      session: sample.session.id,
-      interaction: sample.interaction.id,
-      consent: consentKey(sample.user.id, sample.client.id),
-      grant: sample.grant.id,
-      throttle: sample.throttle.key,
-      key: sample.key.id,
-      rejection: sample.rejection.id,
-    }
-    const kinds = Object.keys(keys) as (keyof typeof keys)[] // The literal above has no other members.
-    for (const kind of kinds) t.equal(await seen(kind, keys[kind]), false, kind)
-    await store.write(...grantOwners, insertGrant, { op: 'insertSession', session: sample.session })
+    const keys: readonly (readonly [FindKind, string])[] = [
+      ['client', sample.client.id],
+      ['user', sample.user.id],
+      ['userByLogin', sample.user.username],
+      ['session', sample.session.id],
+      [interactionKind, sample.interaction.id],
+      [consentKind, consentKey(sample.user.id, sample.client.id)],
+      ['grant', sample.grant.id],
+      [throttleKind, sample.throttle.key],
+      ['key', sample.key.id],
+      ['rejection', sample.rejection.id],
+    ]
+    for (const [kind, key] of keys) t.equal(await seen(kind, key), false, key)
+    await store.write(...grantOwners, insertGrant, insert('session', sample.session))
+    await store.write(insert(interactionKind, sample.interaction), insert('key', sample.key))
     await store.write(
-      { op: 'insertInteraction', interaction: sample.interaction },
-      { op: 'insertKey', key: sample.key },
+      put(consentKind, sample.consent),
+      put(throttleKind, sample.throttle),
+      insert('rejection', sample.rejection),
     )
-    await store.write(
-      { op: 'putConsent', consent: sample.consent },
-      { op: 'putThrottle', throttle: sample.throttle },
-      { op: 'insertRejection', rejection: sample.rejection },
-    )
-    for (const kind of kinds) t.equal(await seen(kind, keys[kind]), true, kind)
+    for (const [kind, key] of keys) t.equal(await seen(kind, key), true, key)
   })
 
   t.test('a decision that throws writes nothing and rejects with what it threw', async (t) => {
@@ -318,18 +311,12 @@ export function transactions(t: Test, openEmpty: OpenEmpty): void {
 
   t.test('a job that faults in the database fails alone: what ran beside it is committed', async (t) => {
     const store = await openEmpty(t)
-    await store.write({ op: 'insertClient', client: sample.client })
-    const insert = (id: string) => store.write({ op: 'insertClient', client: { ...sample.client, id } })
+    await store.write(insert('client', sample.client))
+    const add = (id: string) => store.write(insert('client', { ...sample.client, id }))
     const throwing = store.transact('client', 'x', () => {
       throw rejection
     })
-    const outcomes = await Promise.allSettled([
-      insert('a'),
-      insert(sample.client.id),
-      insert('b'),
-      throwing,
-      insert('c'),
-    ])
+    const outcomes = await Promise.allSettled([add('a'), add(sample.client.id), add('b'), throwing, add('c')])
     t.strictSame(
       outcomes.map(({ status }) => status),
       ['fulfilled', 'rejected', 'fulfilled', 'rejected', 'fulfilled'],
@@ -367,30 +354,28 @@ export function concurrency(t: Test, openEmpty: OpenEmpty): void {
     const store = await openEmpty(t)
     const { key } = sample.throttle
     const count = () =>
-      store.transact('throttle', key, (throttle) => {
+      store.transact(throttleKind, key, (throttle) => {
         const failures = (throttle?.failures ?? 0) + 1
-        return accept(failures, { op: 'putThrottle', throttle: { key, failures, expiresAt: 2000 } })
+        return accept(failures, put(throttleKind, { key, failures, expiresAt: 2000 }))
       })
     const counted = await Promise.all(Array.from({ length: 40 }, count))
-    t.equal((await store.find('throttle', key))?.failures, 40)
+    t.equal((await store.find(throttleKind, key))?.failures, 40)
     t.strictSame(new Set(counted).size, 40)
   })
 
   t.test('300 writes at once are all there', async (t) => {
     const store = await openEmpty(t)
     const ids = Array.from({ length: 300 }, (_, n) => `client ${n}`)
-    await Promise.all(ids.map((id) => store.write({ op: 'insertClient', client: { ...sample.client, id } })))
+    await Promise.all(ids.map((id) => store.write(insert('client', { ...sample.client, id }))))
     t.equal((await store.list('client')).length, 300)
   })
 
   t.test('decisions about all keys at once wait for each other, and see every key', async (t) => {
     const store = await openEmpty(t)
-    await store.write({ op: 'insertKey', key: sample.fullKey })
+    await store.write(insert('key', sample.fullKey))
     const add = (n: number) =>
       store.transact('keyRing', '', (ring = []) =>
-        ring.length > 1
-          ? accept('found')
-          : accept('made', { op: 'insertKey', key: { ...sample.key, id: `${n}` } }),
+        ring.length > 1 ? accept('found') : accept('made', insert('key', { ...sample.key, id: `${n}` })),
       )
     const outcomes = await Promise.all(Array.from({ length: 20 }, (_, n) => add(n)))
     t.equal(outcomes.filter((outcome) => outcome === 'made').length, 1)
@@ -403,20 +388,20 @@ export function concurrency(t: Test, openEmpty: OpenEmpty): void {
     async (t) => {
       const store = await openEmpty(t)
       const { id: userId } = sample.user
-      await store.write({ op: 'insertUser', user: sample.user })
+      await store.write(insert('user', sample.user))
       const add = (n: number) =>
         store.transact('userCredentials', userId, (current) =>
           (current?.passkeys.length ?? 0) >= 3
             ? accept('full')
-            : accept('added', { op: 'insertPasskey', passkey: { ...sample.passkey, id: `${n}`, userId } }),
+            : accept('added', insert(passkeyKind, { ...sample.passkey, id: `${n}`, userId })),
         )
       const outcomes = await Promise.all(Array.from({ length: 20 }, (_, n) => add(n)))
       t.equal(outcomes.filter((outcome) => outcome === 'added').length, 3)
       const session = { ...sample.session, userId }
       const secondFactor = { ...sample.secondFactor, userId }
-      await store.write({ op: 'insertSession', session }, { op: 'putSecondFactor', secondFactor })
+      await store.write(insert('session', session), put(secondFactorKind, secondFactor))
       const found = await store.find('userCredentials', userId)
-      const passkeys = await store.listOf('passkey', userId)
+      const passkeys = await store.listOf(passkeyKind, userId)
       t.strictSame(found, { user: sample.user, passkeys, secondFactor, sessions: [session] })
       t.equal(await store.find('userCredentials', 'nobody'), undefined)
     },

@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto'
 import { statSync } from 'node:fs'
 import t from 'tap'
-import type { Write } from '../../src/domain/decision.ts'
+import { insert, type Write } from '../../src/domain/decision.ts'
 import { approveGrant, mintGrantId, redeemGrant, rotateGrant } from '../../src/domain/grant.ts'
 import { openStore } from '../../src/storage/open.ts'
 import * as sample from './samples.ts'
@@ -69,13 +69,10 @@ t.test('a grant at rest takes at most 200 bytes of the database file, its index 
   }
   const owners = await fill(
     ...numbers.slice(0, apps).map((n): Write => {
-      return { op: 'insertClient', client: { ...sample.client, id: idOf('client_', n) } }
+      return insert('client', { ...sample.client, id: idOf('client_', n) })
     }),
     ...numbers.slice(0, people).map((n): Write => {
-      return {
-        op: 'insertUser',
-        user: { ...sample.user, id: idOf('person_', n), username: `p${n}` },
-      }
+      return insert('user', { ...sample.user, id: idOf('person_', n), username: `p${n}` })
     }),
   )
   const bytes = ((await fill(...numbers.flatMap(lifeOf))) - owners) / grants

@@ -1,5 +1,12 @@
+import { readFileSync } from 'node:fs'
 import type { Test } from 'tap'
-import { readMigrations } from '../../src/storage/migrations.ts'
+import { consentKey, consentKind } from '../../src/domain/connections.ts'
+import { insert, remove } from '../../src/domain/decision.ts'
+import { interactionKind } from '../../src/domain/interaction.ts'
+import { linkKinds } from '../../src/domain/one-time-link.ts'
+import { passkeyKind } from '../../src/domain/passkey.ts'
+import { secondFactorKind } from '../../src/domain/second-factor.ts'
+import { throttleKind } from '../../src/domain/sign-in-throttle.ts'
 import type { Store } from '../../src/storage/store.ts'
 import * as sample from './samples.ts'
 
@@ -113,26 +120,190 @@ export function migrations(
     t.match(await store.find('grant', redeemedId), { seq: 3, rotatedAt: 1100, expiresAt: 3100 })
   })
 
+  t.test('records that had tables of their own are found as they were', async (t) => {
+    const database = await openBare(t)
+    await migrateTo(5, database, dialect)
+    await fillTables(database)
+    const store = await database.open()
+    const { id } = sample.user
+    t.match(await store.find('user', id), { id, username: 'ada' })
+    t.match(await store.find('user', sample.fullUser.id), {
+      email: 'grace@example.org',
+      lockedAt: 1200,
+      seeded: true,
+    })
+    t.strictSame(await store.find('session', sample.fullSession.id), sample.fullSession)
+    t.strictSame(await store.listOf(passkeyKind, id), passkeys)
+    for (const factor of secondFactors)
+      t.strictSame(await store.find(secondFactorKind, factor.userId), factor)
+    for (const link of links) t.strictSame(await store.find(linkKinds[link.purpose], link.id), link)
+    for (const interaction of interactions)
+      t.strictSame(await store.find(interactionKind, interaction.id), interaction)
+    const { consent } = sample
+    t.strictSame(await store.find(consentKind, consentKey(id, consent.clientId)), consent)
+    t.strictSame(await store.find(throttleKind, throttle.key), throttle)
+    t.equal(await store.find(throttleKind, sample.throttle.key), undefined, 'JSON in SQL cannot have U+0000')
+    t.strictSame(await store.find('key', sample.key.id), sample.key)
+    t.strictSame(await store.find('rejection', sample.rejection.id), sample.rejection)
+    t.match(await store.audit({ since: 0, userId: id, limit: 9 }), [{ name: 'sign-in', at: 1000 }])
+    t.match(await store.find('grant', openId), { userId: id, clientId: sample.client.id, expiresAt: 3000 })
+  })
+
+  t.test('consent of an earlier version still lets a grant be inserted', async (t) => {
+    const database = await openBare(t)
+    await migrateTo(5, database, dialect)
+    await fillTables(database)
+    const store = await database.open()
+    const { user, client, fullSession } = sample
+    const consent = await store.find(consentKind, consentKey(user.id, client.id))
+    const grant = { ...sample.grant, id: sample.grantId(20) }
+    await store.write({ op: 'insertGrant', grant, basis: { sessionId: fullSession.id, consent } })
+    t.strictSame(await store.find('grant', grant.id), grant)
+    await store.write(remove('user', user.id))
+    t.equal(await store.find(consentKind, consentKey(user.id, client.id)), undefined)
+    t.strictSame(await store.listOf(passkeyKind, user.id), [])
+    t.equal(await store.find(linkKinds[sample.fullLink.purpose], sample.fullLink.id), undefined)
+  })
+
   t.test('clients and people of an earlier version are as they were, and new ones join them', async (t) => {
     const store = await opened(await openBare(t), dialect)
     t.strictSame(await store.find('client', sample.client.id), sample.client)
     t.strictSame(await store.find('user', sample.user.id), sample.user)
-    await store.write(
-      { op: 'insertClient', client: sample.fullClient },
-      { op: 'insertUser', user: sample.fullUser },
-    )
+    await store.write(insert('client', sample.fullClient), insert('user', sample.fullUser))
     t.equal((await store.list('client')).length, 2)
     t.equal((await store.list('user')).length, 2)
   })
 }
 
-async function opened(database: BareDatabase, dialect: 'sqlite' | 'postgres'): Promise<Store> {
-  await database.run(journals[dialect])
-  for (const { sql, hash, folderMillis } of readMigrations(dialect).slice(0, before + 1)) {
-    for (const statement of sql) await database.run(statement)
-    const journal = dialect === 'sqlite' ? '__drizzle_migrations' : 'drizzle.__drizzle_migrations'
-    await database.run(`insert into ${journal} (hash, created_at) values ('${hash}', ${folderMillis})`)
+/** Everything a database had when each kind of record had a table of its own, in the rows of that version. */
+async function fillTables(database: BareDatabase): Promise<void> {
+  const { user, client } = sample
+  const { id, origin, issuedAt, usedAt, ...metadata } = client
+  const metadataText = JSON.stringify(metadata)
+  await database.insert('clients', {
+    seq: 7,
+    id,
+    origin,
+    issued_at: issuedAt,
+    used_at: usedAt,
+    metadata: metadataText,
+  })
+  for (const [seq, { id, username, email, passwordHash, claims, seeded, lockedAt }] of [
+    user,
+    sample.fullUser,
+  ].entries()) {
+    await database.insert('accounts', {
+      seq: seq + 3,
+      id,
+      username,
+      email: email ?? null,
+      password_hash: passwordHash,
+      claims: JSON.stringify(claims),
+      seeded,
+      locked_at: lockedAt ?? null,
+      created_at: 1000,
+      updated_at: 1000,
+    })
   }
+  const { browser, from, ...session } = sample.fullSession
+  await database.insert('sessions', {
+    id: session.id,
+    account_id: user.id,
+    authenticated_at: session.authenticatedAt,
+    methods: 'pwd otp',
+    browser,
+    signed_in_from: from,
+    created_at: session.createdAt,
+    idle_expires_at: session.idleExpiresAt,
+    expires_at: session.expiresAt,
+  })
+  for (const { userId, publicKey, backedUp, createdAt, usedAt, transports, ...passkey } of passkeys) {
+    await database.insert('passkeys', {
+      ...passkey,
+      account_id: userId,
+      public_key: bytes(publicKey),
+      backed_up: backedUp,
+      created_at: createdAt,
+      used_at: usedAt,
+      transports: transports.join(' '),
+    })
+  }
+  for (const factor of secondFactors) {
+    await database.insert('second_factors', {
+      account_id: factor.userId,
+      sealed_secret: factor.sealedSecret,
+      confirmed_at: factor.confirmedAt ?? null,
+      used_step: factor.usedStep ?? null,
+      recovery_hashes: factor.recoveryHashes.join(' '),
+      created_at: factor.createdAt,
+    })
+  }
+  for (const { id, purpose, userId, email, createdAt, expiresAt } of links) {
+    const owner = { account_id: userId ?? null, email: email ?? null }
+    await database.insert('one_time_links', {
+      id,
+      purpose,
+      ...owner,
+      created_at: createdAt,
+      expires_at: expiresAt,
+    })
+  }
+  for (const interaction of interactions) {
+    const half = interaction.pendingSecondFactor
+    await database.insert('interactions', {
+      id: interaction.id,
+      browser_hash: interaction.browserHash,
+      request: JSON.stringify(interaction.request),
+      // The name it had in that version.
+      half_sign_in:
+        half === undefined
+          ? null
+          : JSON.stringify({ accountId: half.userId, password: half.password, at: half.at }),
+      challenge: interaction.challenge ?? null,
+      authenticated_session_id: interaction.authenticatedSessionId ?? null,
+      account_chosen: interaction.userChosen,
+      created_at: interaction.createdAt,
+      expires_at: interaction.expiresAt,
+    })
+  }
+  const { userId, clientId, allowed, grantedAt } = sample.consent
+  const consent = { account_id: userId, client_id: clientId, granted_at: grantedAt }
+  await database.insert('consents', { ...consent, allowed: JSON.stringify(allowed) })
+  for (const { key, failures, expiresAt } of [throttle, sample.throttle])
+    await database.insert('throttles', { key: Buffer.from(key), failures, expires_at: expiresAt })
+  const { id: keyId, kind, algorithm, sealedPrivate, createdAt, activeAt } = sample.key
+  const instants = { created_at: createdAt, active_at: activeAt }
+  await database.insert('keys', { id: keyId, kind, algorithm, sealed_private: sealedPrivate, ...instants })
+  const { id: requestId, at, ...facts } = sample.rejection
+  await database.insert('refusals', { seq: 9, id: requestId, at, facts: JSON.stringify(facts) })
+  const event = { seq: 4, at: 1000, name: 'sign-in', account_id: user.id, client_id: null }
+  await database.insert('audit_events', { ...event, facts: JSON.stringify(['person', '', {}]) })
+  const { client_id, account_id, code_expires_at, ...grant } = keptGrant(openId, { expires_at: null })
+  await database.insert('grants', { ...grant, client_seq: 7, account_seq: 3, refresh_expires_at: 3000 })
+}
+
+const throttle = { ...sample.throttle, key: 'ada læse 192.0.2.0/24' }
+const passkeys = [sample.passkey, sample.fullPasskey]
+const secondFactors = [sample.secondFactor, sample.fullSecondFactor]
+const links = [sample.link, sample.fullLink]
+const interactions = [sample.interaction, sample.fullInteraction]
+
+/** Migrates a bare database up to one migration. */
+async function migrateTo(last: number, database: BareDatabase, dialect: 'sqlite' | 'postgres') {
+  await database.run(journals[dialect])
+  const read = (name: string) =>
+    readFileSync(new URL(`../../drizzle/${dialect}/${name}`, import.meta.url), 'utf8')
+  const { entries } = JSON.parse(read('meta/_journal.json')) as { entries: { tag: string; when: number }[] } // as drizzle-kit writes it
+  for (const { tag, when } of entries.slice(0, last + 1)) {
+    for (const statement of read(`${tag}.sql`).split('--> statement-breakpoint'))
+      await database.run(statement)
+    const journal = dialect === 'sqlite' ? '__drizzle_migrations' : 'drizzle.__drizzle_migrations'
+    await database.run(`insert into ${journal} (hash, created_at) values ('${tag}', ${when})`)
+  }
+}
+
+async function opened(database: BareDatabase, dialect: 'sqlite' | 'postgres'): Promise<Store> {
+  await migrateTo(before, database, dialect)
   const { id, origin, issuedAt, usedAt, ...metadata } = sample.client
   const client = { id, origin, issued_at: issuedAt, used_at: usedAt, metadata: JSON.stringify(metadata) }
   await database.insert('clients', client)

@@ -2,12 +2,17 @@
  * How the databases find what requests need. The statements are not written down here: a server goes through every
  * endpoint, what it runs is recorded in the driver, and the database is asked for its plan.
  */
+
 import Database from 'better-sqlite3'
-import type { PgTable } from 'drizzle-orm/pg-core'
-import { getTableName } from 'drizzle-orm/table'
+import { getTableName } from 'drizzle-orm'
 import pg from 'pg'
 import t, { type Test } from 'tap'
-import type { Write } from '../../src/domain/decision.ts'
+import { consentKind } from '../../src/domain/connections.ts'
+import { insert, put, type Write } from '../../src/domain/decision.ts'
+import { interactionKind } from '../../src/domain/interaction.ts'
+import { passkeyKind } from '../../src/domain/passkey.ts'
+import { secondFactorKind } from '../../src/domain/second-factor.ts'
+import { throttleKind } from '../../src/domain/sign-in-throttle.ts'
 import { openStore } from '../../src/storage/open.ts'
 import * as schema from '../../src/storage/postgres/schema.ts'
 import type { Store, SweepBounds } from '../../src/storage/store.ts'
@@ -41,14 +46,14 @@ function recordsOf(n: number): Write[] {
   const expiresAt = 4_000_000_000
   const [userId, clientId] = [`account ${n}`, `client ${n}`]
   return [
-    { op: 'insertUser', user: { ...sample.user, id: userId, username: `user ${n}` } },
-    { op: 'insertClient', client: { ...sample.client, origin: 'integration', id: clientId } },
-    { op: 'insertSession', session: { ...sample.session, id: sample.digest(n), idleExpiresAt: expiresAt } },
-    { op: 'insertInteraction', interaction: { ...sample.interaction, id: `interaction ${n}`, expiresAt } },
-    { op: 'putThrottle', throttle: { key: `throttle ${n}`, failures: 1, expiresAt } },
-    { op: 'putConsent', consent: { ...sample.consent, clientId } },
-    { op: 'insertPasskey', passkey: { ...sample.passkey, id: `passkey ${n}`, userId } },
-    { op: 'putSecondFactor', secondFactor: { ...sample.secondFactor, userId } },
+    insert('user', { ...sample.user, id: userId, username: `user ${n}` }),
+    insert('client', { ...sample.client, origin: 'integration', id: clientId }),
+    insert('session', { ...sample.session, id: sample.digest(n), idleExpiresAt: expiresAt }),
+    insert(interactionKind, { ...sample.interaction, id: `interaction ${n}`, expiresAt }),
+    put(throttleKind, { key: `throttle ${n}`, failures: 1, expiresAt }),
+    put(consentKind, { ...sample.consent, clientId }),
+    insert(passkeyKind, { ...sample.passkey, id: `passkey ${n}`, userId }),
+    put(secondFactorKind, { ...sample.secondFactor, userId }),
     // Each of the four parts has as many as other tables.
     ...[0, 1, 2, 3].map((part): Write => {
       return { op: 'insertGrant', grant: { ...sample.grant, id: sample.grantId(n + part * rows), expiresAt } }
@@ -147,7 +152,7 @@ t.test('on SQLite every request finds its rows by their key', async (t) => {
   const seeded = [...ran].filter((source) => /where seeded/.test(source)).map(planOf)
   t.strictSame(
     seeded.map(({ details }) => details),
-    [['SCAN accounts USING INDEX accounts_seeded']],
+    [['SCAN users USING INDEX users_seeded']],
     'a start reads an index of development people, which is empty',
   )
 })
@@ -165,9 +170,9 @@ function recordPostgres(t: Test): Map<string, Ran> {
   const { query } = pg.Client.prototype
   // `as`: of the many forms of a call, the one that prepares.
   pg.Client.prototype.query = function (this: pg.Client, ...call: unknown[]) {
-    const [config, values] = call as [{ name?: string; text: string }, readonly unknown[] | undefined]
+    const [config] = call as [{ name?: string; text: string; values?: readonly unknown[] }]
     if (typeof config === 'object' && config.name !== undefined)
-      ran.set(config.name, { text: config.text, values: values ?? [] })
+      ran.set(config.name, { text: config.text, values: config.values ?? [] })
     return query.apply(this, call as never)
   } as typeof query
   t.teardown(() => {
@@ -212,9 +217,9 @@ async function plansOfFlow(t: Test, url: string): Promise<ReadonlyMap<string, re
 /** What a request may do to a grant. */
 const hot = [
   'transact_grant',
-  'find_grant_of_token',
-  'transact_grant_of_token',
-  'insertGrantOfSession',
+  'find_grantOfToken',
+  'transact_grantOfToken',
+  'insertGrant',
   'redeemGrant',
   'rotateGrant',
   'revokeGrant',
@@ -232,19 +237,19 @@ t.test(
   async (t) => {
     const plans = await plansOfFlow(t, await postgres.createDatabase())
     for (const name of hot) t.ok(plans.has(name), `${name} ran`)
-    const [asked] = plans.get('list_seeded') ?? []
-    t.match(asked, { 'Index Name': 'accounts_seeded' }, 'a start reads an index of development people')
+    const [asked] = plans.get('find_seededUsers') ?? []
+    t.match(asked, { 'Index Name': 'users_seeded' }, 'a start reads an index of development people')
     for (const [name, plan] of plans) {
       const scans = plan.filter((node) => node['Node Type'] === 'Seq Scan')
       // A handful of keys is one page, and read once a minute; of the users a start reads the first it meets.
       t.strictSame(
         scans
           .map((node) => node['Relation Name'])
-          .filter((table) => table !== 'keys' && name !== 'list_somebody'),
+          .filter((table) => table !== 'keys' && name !== 'find_anyUser'),
         [],
         `${name} reads no table from end to end`,
       )
-      if (name === 'insertGrantOfSession') {
+      if (name === 'insertGrant') {
         const steps = plan.map((node) => node['Node Type'])
         t.strictSame(steps, ['ModifyTable', 'Result'], 'one row of values, with no subquery among them')
       }
@@ -261,7 +266,7 @@ const distribution = `
   alter table grants rename to whole;
   create table grants (like whole including defaults) partition by hash (id);
   alter table grants add primary key (id);
-  create index on grants (account_seq);
+  create index on grants (user_seq);
   create table grants_0 partition of grants for values with (modulus 4, remainder 0);
   create table grants_1 partition of grants for values with (modulus 4, remainder 1);
   create table grants_2 partition of grants for values with (modulus 4, remainder 2);
@@ -288,7 +293,7 @@ t.test('with grants distributed by hash, each request goes to one part and no ot
   for (const name of hot) {
     const reads = readsOfGrants(plans.get(name) ?? [])
     const parts = new Set(reads.map((node) => node['Relation Name']))
-    t.equal(parts.size, name === 'insertGrantOfSession' || name === 'revokeAccessToken' ? 0 : 1, name)
+    t.equal(parts.size, name === 'insertGrant' || name === 'revokeAccessToken' ? 0 : 1, name)
     for (const node of reads) {
       t.match(node, { 'Relation Name': /^grants_[0-3]$/, 'Index Name': /^grants_[0-3]_pkey$/ }, name)
       t.match(node['Index Cond'], /^\(id = '.+'::bytea\)$/)
@@ -298,7 +303,7 @@ t.test('with grants distributed by hash, each request goes to one part and no ot
 
 t.test('a store whose grants are distributed by hash keeps every promise about them', async (t) => {
   const url = await distributedDatabase()
-  const tables = Object.values<PgTable>(schema).map((table) => getTableName(table))
+  const tables = Object.values(schema).map((table) => getTableName(table))
   const openEmpty = async (t: Test) => {
     await runOnce(url, `truncate ${tables.join(', ')}`)
     const store = await openStore(url)

@@ -1,7 +1,9 @@
 /** What a failover does to a connection: the server behind it says nothing any more, or takes no writes. */
+
 import { type AddressInfo, createConnection, createServer, type Socket } from 'node:net'
 import pg from 'pg'
 import t, { type Test } from 'tap'
+import { insert, remove } from '../../src/domain/decision.ts'
 import { openStore } from '../../src/storage/open.ts'
 import { StoreUnavailable } from '../../src/storage/store.ts'
 import { startPostgres } from './postgres-server.ts'
@@ -20,7 +22,7 @@ t.test(
   async (t) => {
     const url = await server.createDatabase()
     const store = await open(t, url)
-    await store.write({ op: 'insertKey', key: sample.key })
+    await store.write(insert('key', sample.key))
     const name = new URL(url).pathname.slice(1)
     const operator = new pg.Client(server.url)
     await operator.connect()
@@ -28,13 +30,11 @@ t.test(
     // As on a primary that became a standby. Connections keep it for as long as they live.
     await operator.query(`alter database ${name} set default_transaction_read_only = on`)
     await operator.query('select pg_terminate_backend(pid) from pg_stat_activity where datname = $1', [name])
-    await t.rejects(store.write({ op: 'deleteKey', keyId: sample.key.id }), StoreUnavailable)
-    const refused = await store
-      .write({ op: 'deleteKey', keyId: sample.key.id })
-      .catch((error: unknown) => error)
+    await t.rejects(store.write(remove('key', sample.key.id)), StoreUnavailable)
+    const refused = await store.write(remove('key', sample.key.id)).catch((error: unknown) => error)
     t.match(refused, { name: 'StoreUnavailable', cause: { code: '25006' } })
     await operator.query(`alter database ${name} reset default_transaction_read_only`)
-    await store.write({ op: 'deleteKey', keyId: sample.key.id })
+    await store.write(remove('key', sample.key.id))
     t.strictSame(await store.list('key'), [])
   },
 )
@@ -44,11 +44,11 @@ t.test(
   async (t) => {
     const { url, pause, resume } = await startRelay(t, await server.createDatabase())
     const store = await open(t, url)
-    await store.write({ op: 'insertKey', key: sample.key })
+    await store.write(insert('key', sample.key))
     pause()
     const started = performance.now()
     await Promise.all([
-      t.rejects(store.write({ op: 'deleteKey', keyId: sample.key.id }), StoreUnavailable),
+      t.rejects(store.write(remove('key', sample.key.id)), StoreUnavailable),
       t.rejects(store.find('key', sample.key.id), StoreUnavailable),
       t.rejects(store.ping(), StoreUnavailable),
     ])

@@ -1,6 +1,9 @@
 import pg from 'pg'
 import t, { type Test } from 'tap'
-import { accept } from '../../src/domain/decision.ts'
+import { consentKind } from '../../src/domain/connections.ts'
+import { accept, insert, put, remove, update } from '../../src/domain/decision.ts'
+import { interactionKind } from '../../src/domain/interaction.ts'
+import { throttleKind } from '../../src/domain/sign-in-throttle.ts'
 import { lockUser } from '../../src/domain/user.ts'
 import { loadKeyRing } from '../../src/keys/key-ring.ts'
 import { openStore, type StoreOptions } from '../../src/storage/open.ts'
@@ -35,21 +38,21 @@ t.test('what is taken out of it can be put into a store in memory', async (t) =>
   const store = await open(t, await server.createDatabase())
   const other = await open(t, 'sqlite::memory:')
   await store.write(
-    { op: 'insertClient', client: sample.fullClient },
-    { op: 'insertUser', user: sample.fullUser },
-    { op: 'insertSession', session: sample.fullSession },
-    { op: 'insertInteraction', interaction: sample.fullInteraction },
-    { op: 'putConsent', consent: sample.fullConsent },
+    insert('client', sample.fullClient),
+    insert('user', sample.fullUser),
+    insert('session', sample.fullSession),
+    insert(interactionKind, sample.fullInteraction),
+    put(consentKind, sample.fullConsent),
     { op: 'insertGrant', grant: sample.fullGrant },
-    { op: 'insertKey', key: sample.fullKey },
-    { op: 'insertAuditEvent', event: sample.fullAuditEvent },
+    insert('key', sample.fullKey),
+    insert('auditEvent', sample.fullAuditEvent),
   )
   await other.replace(await store.contents())
   const { fullSession, fullInteraction, fullGrant } = sample
   t.strictSame(await other.find('client', sample.fullClient.id), sample.fullClient)
   t.strictSame(await other.find('user', sample.fullUser.id), sample.fullUser)
   t.strictSame(await other.find('session', fullSession.id), fullSession)
-  t.strictSame(await other.find('interaction', fullInteraction.id), fullInteraction)
+  t.strictSame(await other.find(interactionKind, fullInteraction.id), fullInteraction)
   t.strictSame(await other.find('grant', fullGrant.id), await store.find('grant', fullGrant.id))
   t.strictSame(await other.list('key'), [sample.fullKey])
   t.strictSame(await other.audit({ since: 0, limit: 9 }), await store.audit({ since: 0, limit: 9 }))
@@ -58,7 +61,7 @@ t.test('what is taken out of it can be put into a store in memory', async (t) =>
 t.test('what was written is there after closing and opening again', async (t) => {
   const url = await server.createDatabase()
   const store = await openStore(url)
-  await store.write({ op: 'insertClient', client: sample.fullClient })
+  await store.write(insert('client', sample.fullClient))
   await store.close()
   await t.resolves(store.close())
   await t.rejects(store.find('client', sample.fullClient.id), StoreUnavailable)
@@ -74,7 +77,7 @@ t.test('the store tells of its connections', async (t) => {
 t.test('servers that open a new database at once all work', async (t) => {
   const url = await server.createDatabase()
   const stores = await Promise.all(Array.from({ length: 4 }, () => open(t, url)))
-  await stores[0]?.write({ op: 'insertKey', key: sample.key })
+  await stores[0]?.write(insert('key', sample.key))
   for (const store of stores) t.strictSame(await store.list('key'), [sample.key])
 })
 
@@ -108,9 +111,9 @@ t.test('decisions of two servers about one key wait for each other', async (t) =
   const stores = [await open(t, url), await open(t, url)]
   const { key } = sample.throttle
   const counts = Array.from({ length: 20 }, (_, n) =>
-    stores[n % 2]?.transact('throttle', key, (throttle) => {
+    stores[n % 2]?.transact(throttleKind, key, (throttle) => {
       const failures = (throttle?.failures ?? 0) + 1
-      return accept(failures, { op: 'putThrottle', throttle: { key, failures, expiresAt: 2000 } })
+      return accept(failures, put(throttleKind, { key, failures, expiresAt: 2000 }))
     }),
   )
   t.strictSame(new Set(await Promise.all(counts)).size, 20)
@@ -139,21 +142,21 @@ async function settingOf(store: Store, operator: pg.Client, name: string): Promi
   await operator.query(`create function noted() returns trigger language plpgsql as $$ begin
     insert into keys select current_setting('${name}'), 'handle', 'HS256', null, '', 1, 1, null; return new; end $$`)
   await operator.query('create trigger noted after insert on clients for each row execute function noted()')
-  await store.write({ op: 'insertClient', client: sample.client })
+  await store.write(insert('client', sample.client))
   return (await store.list('key'))[0]?.id
 }
 
 t.test('a transaction that loses a deadlock is run again', async (t) => {
   const url = await server.createDatabase()
   const store = await open(t, url)
-  await store.write(...['a', 'b'].map((id) => ({ op: 'insertKey', key: { ...sample.key, id } }) as const))
+  await store.write(...['a', 'b'].map((id) => insert('key', { ...sample.key, id })))
   const other = await connect(t, url)
   await other.query("set deadlock_timeout = '60s'")
   await other.query("begin; update keys set created_at = 5 where id = 'b'")
   let runs = 0
   const decided = store.transact('key', 'a', () => {
     runs++
-    return accept(runs, { op: 'deleteKey', keyId: 'b' })
+    return accept(runs, remove('key', 'b'))
   })
   await waitForLock(other)
   const blocked = other.query("update keys set created_at = 5 where id = 'a'; commit")
@@ -175,29 +178,27 @@ async function waitForLock(client: pg.Client, transactions = 1): Promise<void> {
 t.test('a row that stays locked is StoreUnavailable in bounded time, and it recovers', async (t) => {
   const url = await server.createDatabase()
   const store = await open(t, url, {})
-  await store.write({ op: 'insertKey', key: sample.key })
+  await store.write(insert('key', sample.key))
   const other = await connect(t, url)
   await other.query('begin; lock table keys in access exclusive mode')
-  const refused = await store
-    .write({ op: 'deleteKey', keyId: sample.key.id })
-    .catch((error: unknown) => error)
+  const refused = await store.write(remove('key', sample.key.id)).catch((error: unknown) => error)
   // The limit of a lock, and not the longer one of a statement, 57014.
   t.match(refused, { name: 'StoreUnavailable', cause: { code: '55P03' } })
   await other.query('rollback')
-  await store.write({ op: 'deleteKey', keyId: sample.key.id })
+  await store.write(remove('key', sample.key.id))
   t.strictSame(await store.list('key'), [])
 })
 
 t.test('decisions about a key that is locked elsewhere leave the other connections to others', async (t) => {
   const url = await server.createDatabase()
   const store = await open(t, url, { ...patient, connections: 2 })
-  await store.write({ op: 'insertKey', key: sample.key })
+  await store.write(insert('key', sample.key))
   const other = await connect(t, url)
-  await other.query('begin; lock table throttles in share mode')
+  await other.query('begin; lock table records in share mode')
   const count = () =>
-    store.transact('throttle', 'one', (throttle) => {
+    store.transact(throttleKind, 'one', (throttle) => {
       const failures = (throttle?.failures ?? 0) + 1
-      return accept(failures, { op: 'putThrottle', throttle: { key: 'one', failures, expiresAt: 2000 } })
+      return accept(failures, put(throttleKind, { key: 'one', failures, expiresAt: 2000 }))
     })
   const counts = Promise.all(Array.from({ length: 20 }, count))
   await waitForLock(other)
@@ -218,19 +219,16 @@ t.test('a grant waits for the lock of its user, and is not inserted after it', a
   const [store, other] = [await open(t, url), await open(t, url)]
   const observer = await connect(t, url)
   const { user, session, consent, grant } = sample
-  const owners = [
-    { op: 'insertClient', client: sample.client },
-    { op: 'insertUser', user },
-  ] as const
-  await store.write(...owners, { op: 'insertSession', session }, { op: 'putConsent', consent })
+  const owners = [insert('client', sample.client), insert('user', user)] as const
+  await store.write(...owners, insert('session', session), put(consentKind, consent))
   const ends = {
     lock: [
-      `select 1 from accounts where id = '${user.id}' for update`,
-      `update accounts set locked_at = 1010 where id = '${user.id}'`,
-      `delete from sessions where account_id = '${user.id}'`,
+      `select 1 from users where id = '${user.id}' for update`,
+      `update users set locked_at = 1010 where id = '${user.id}'`,
+      `delete from sessions where user_id = '${user.id}'`,
     ],
-    'end of the session': [`delete from sessions where account_id = '${user.id}'`],
-    disconnect: [`delete from consents where account_id = '${user.id}'`],
+    'end of the session': [`delete from sessions where user_id = '${user.id}'`],
+    disconnect: [`delete from records where kind = 'consent' and user_id = '${user.id}'`],
   }
   for (const [what, statements] of Object.entries(ends)) {
     const ending = await connect(t, url)
@@ -243,8 +241,8 @@ t.test('a grant waits for the lock of its user, and is not inserted after it', a
     t.type(await outcome, Overtaken, what)
     t.equal(await store.find('grant', grant.id), undefined, what)
     await store.write({ op: 'deleteSessionsOf', userId: user.id })
-    await store.write({ op: 'updateUser', user }, { op: 'insertSession', session })
-    await store.write({ op: 'putConsent', consent })
+    await store.write(update('user', user), insert('session', session))
+    await store.write(put(consentKind, consent))
   }
   // The other way round: the lock waits for a grant that is being inserted, and revokes it.
   const holding = await connect(t, url)
@@ -278,23 +276,20 @@ t.test('a password that is wrong is refused in one line that does not contain it
 
 t.test('a fault of the database never carries the values it was given', async (t) => {
   const store = await open(t, await server.createDatabase())
-  await store.write({ op: 'insertKey', key: sample.key })
-  const fault = await store.write({ op: 'insertKey', key: sample.key }).catch((error: unknown) => error)
+  await store.write(insert('key', sample.key))
+  const fault = await store.write(insert('key', sample.key)).catch((error: unknown) => error)
   t.notMatch(JSON.stringify(fault, Object.getOwnPropertyNames(Object(fault))), sample.key.sealedPrivate)
-  const unsent = store.write({
-    op: 'insertKey',
-    key: { ...sample.key, id: 'nul \0', sealedPrivate: 'sealed' },
-  })
+  const unsent = store.write(insert('key', { ...sample.key, id: 'nul \0', sealedPrivate: 'sealed' }))
   t.notMatch(await unsent.catch(String), /sealed|nul/)
 })
 
 t.test('while the server is away everything is StoreUnavailable, and it recovers', async (t) => {
   const store = await open(t, await server.createDatabase())
-  await store.write({ op: 'insertKey', key: sample.key })
+  await store.write(insert('key', sample.key))
   await server.stop()
   await t.rejects(store.find('key', sample.key.id), StoreUnavailable)
   await t.rejects(store.ping(), StoreUnavailable)
-  await t.rejects(store.write({ op: 'deleteKey', keyId: sample.key.id }), StoreUnavailable)
+  await t.rejects(store.write(remove('key', sample.key.id)), StoreUnavailable)
   await t.rejects(
     store.transact('key', sample.key.id, () => accept(1)),
     StoreUnavailable,

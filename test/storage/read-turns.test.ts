@@ -1,6 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import Database from 'better-sqlite3'
 import t, { type Test } from 'tap'
+import { insert, update } from '../../src/domain/decision.ts'
 import { openStore } from '../../src/storage/open.ts'
 import { batchedReads } from '../../src/storage/sqlite/batched-reads.ts'
 import * as sample from './samples.ts'
@@ -16,7 +17,7 @@ async function open(t: Test) {
   })
   const rename = (name: string) => outside.prepare('update accounts set username = ?').run(name)
   const username = async () => (await store.find('user', sample.user.id))?.username
-  await store.write({ op: 'insertUser', user: sample.user })
+  await store.write(insert('user', sample.user))
   return { store, outside, rename, username }
 }
 
@@ -32,13 +33,13 @@ t.test('the reads of one turn see one state, those of the next what others have 
 t.test('a read sees what this store has committed in the same turn', async (t) => {
   const { store, username } = await open(t)
   t.equal(await username(), sample.user.username)
-  await store.write({ op: 'updateUser', user: { ...sample.user, username: 'grace' } })
+  await store.write(update('user', { ...sample.user, username: 'grace' }))
   t.equal(await username(), 'grace')
 })
 
 t.test('a client is read once a turn, and as it is in the next', async (t) => {
   const { store, outside } = await open(t)
-  await store.write({ op: 'insertClient', client: sample.client })
+  await store.write(insert('client', sample.client))
   const find = () => store.find('client', sample.client.id)
   const name = async () => (await find())?.name
   const [one, other] = await Promise.all([find(), find()])
@@ -52,7 +53,7 @@ t.test('a client is read once a turn, and as it is in the next', async (t) => {
   t.strictSame(await Promise.all([first, name()]), [sample.client.name, sample.client.name])
   await nextTurn()
   t.equal(await name(), 'Renamed', 'also when another program has changed it')
-  await store.write({ op: 'updateClient', client: { ...sample.client, name: 'Again' } })
+  await store.write(update('client', { ...sample.client, name: 'Again' }))
   t.equal(await name(), 'Again')
 })
 

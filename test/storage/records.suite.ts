@@ -1,8 +1,13 @@
 import type { Test } from 'tap'
-import { connectionsOf } from '../../src/domain/connections.ts'
-import { accept, type Write } from '../../src/domain/decision.ts'
+import { connectionsOf, consentKey, consentKind } from '../../src/domain/connections.ts'
+import { accept, insert, put, remove, removeAll, update, type Write } from '../../src/domain/decision.ts'
+import { interactionKind } from '../../src/domain/interaction.ts'
 import type { Grant } from '../../src/domain/model.ts'
-import { consentKey, RecordExists } from '../../src/storage/store.ts'
+import { deleteLinksOf, insertLink, linkKinds } from '../../src/domain/one-time-link.ts'
+import { passkeyKind } from '../../src/domain/passkey.ts'
+import { secondFactorKind } from '../../src/domain/second-factor.ts'
+import { throttleKind } from '../../src/domain/sign-in-throttle.ts'
+import { RecordExists } from '../../src/storage/store.ts'
 import * as sample from './samples.ts'
 import { grantOwners, insertGrant, type OpenEmpty } from './store.suite.ts'
 
@@ -13,52 +18,52 @@ export function roundTrips(t: Test, openEmpty: OpenEmpty): void {
     async (t) => {
       const store = await openEmpty(t)
       for (const record of [sample.client, sample.fullClient]) {
-        await store.write({ op: 'insertClient', client: record })
+        await store.write(insert('client', record))
         t.strictSame(await store.find('client', record.id), record)
       }
       for (const record of [sample.user, sample.fullUser, sample.invitedAccount]) {
-        await store.write({ op: 'insertUser', user: record })
+        await store.write(insert('user', record))
         t.strictSame(await store.find('user', record.id), record)
         t.strictSame(await store.find('userByLogin', record.username), record)
       }
       for (const record of [sample.session, sample.fullSession]) {
-        await store.write({ op: 'insertSession', session: record })
+        await store.write(insert('session', record))
         t.strictSame(await store.find('session', record.id), record)
       }
       for (const record of [sample.interaction, sample.fullInteraction, sample.pageInteraction]) {
-        await store.write({ op: 'insertInteraction', interaction: record })
-        t.strictSame(await store.find('interaction', record.id), record)
+        await store.write(insert(interactionKind, record))
+        t.strictSame(await store.find(interactionKind, record.id), record)
       }
       for (const record of [sample.passkey, sample.fullPasskey]) {
-        await store.write({ op: 'insertPasskey', passkey: record })
-        t.strictSame(await store.find('passkey', record.id), record)
+        await store.write(insert(passkeyKind, record))
+        t.strictSame(await store.find(passkeyKind, record.id), record)
       }
       for (const record of [sample.secondFactor, sample.fullSecondFactor]) {
-        await store.write({ op: 'putSecondFactor', secondFactor: record })
-        t.strictSame(await store.find('secondFactor', record.userId), record)
+        await store.write(put(secondFactorKind, record))
+        t.strictSame(await store.find(secondFactorKind, record.userId), record)
       }
       for (const record of [sample.link, sample.fullLink]) {
-        await store.write({ op: 'insertLink', link: record })
-        t.strictSame(await store.find('link', record.id), record)
+        await store.write(insertLink(record))
+        t.strictSame(await store.find(linkKinds[record.purpose], record.id), record)
       }
       for (const record of [sample.consent, sample.fullConsent]) {
-        await store.write({ op: 'putConsent', consent: record })
-        t.strictSame(await store.find('consent', consentKey(record.userId, record.clientId)), record)
+        await store.write(put(consentKind, record))
+        t.strictSame(await store.find(consentKind, consentKey(record.userId, record.clientId)), record)
       }
       for (const record of [sample.grant, sample.fullGrant]) {
         await store.write({ op: 'insertGrant', grant: record })
         t.strictSame(await store.find('grant', record.id), record)
       }
       for (const record of [sample.key, sample.fullKey]) {
-        await store.write({ op: 'insertKey', key: record })
+        await store.write(insert('key', record))
         t.strictSame(await store.find('key', record.id), record)
       }
       for (const record of [sample.rejection, sample.fullRefusal]) {
-        await store.write({ op: 'insertRejection', rejection: record })
+        await store.write(insert('rejection', record))
         t.strictSame(await store.find('rejection', record.id), record)
       }
-      await store.write({ op: 'putThrottle', throttle: sample.throttle })
-      t.strictSame(await store.find('throttle', sample.throttle.key), sample.throttle)
+      await store.write(put(throttleKind, sample.throttle))
+      t.strictSame(await store.find(throttleKind, sample.throttle.key), sample.throttle)
     },
   )
 
@@ -68,8 +73,7 @@ export function roundTrips(t: Test, openEmpty: OpenEmpty): void {
       const store = await openEmpty(t)
       const { auditEvent, fullAuditEvent } = sample
       const other = { ...fullAuditEvent, userId: 'person_other', clientId: 'client_other', at: 1020 }
-      for (const event of [auditEvent, fullAuditEvent, other])
-        await store.write({ op: 'insertAuditEvent', event })
+      for (const event of [auditEvent, fullAuditEvent, other]) await store.write(insert('auditEvent', event))
       const wanted = async (filter: object) => await store.audit({ since: 0, limit: 10, ...filter })
       t.strictSame(await wanted({}), [auditEvent, fullAuditEvent, other])
       t.strictSame(await wanted({ limit: 2 }), [fullAuditEvent, other])
@@ -84,8 +88,8 @@ export function roundTrips(t: Test, openEmpty: OpenEmpty): void {
 
   t.test('an audit event is written with its change, or not at all', async (t) => {
     const store = await openEmpty(t)
-    const insertClient = { op: 'insertClient', client: sample.client } as const
-    const event: Write = { op: 'insertAuditEvent', event: sample.auditEvent }
+    const insertClient = insert('client', sample.client)
+    const event: Write = insert('auditEvent', sample.auditEvent)
     await store.write(insertClient, event)
     await t.rejects(store.write(event, insertClient), RecordExists)
     t.strictSame(await store.audit({ since: 0, limit: 10 }), [sample.auditEvent])
@@ -106,23 +110,20 @@ export function roundTrips(t: Test, openEmpty: OpenEmpty): void {
   t.test('what was never written is undefined, whatever the key looks like', async (t) => {
     const store = await openEmpty(t)
     for (const key of ['', 'nothing', sample.grantId(1), 'nul \0 nul', '€'.repeat(3000)]) {
-      for (const kind of ['client', 'user', 'userByLogin', 'session', 'interaction'] as const) {
+      for (const kind of ['client', 'user', 'userByLogin', 'session', 'grant', 'key', 'rejection'] as const) {
         t.equal(await store.find(kind, key), undefined, JSON.stringify([kind, key.slice(0, 20)]))
       }
-      for (const kind of ['consent', 'grant', 'throttle', 'key', 'rejection'] as const) {
-        t.equal(await store.find(kind, key), undefined, JSON.stringify([kind, key.slice(0, 20)]))
-      }
-      for (const kind of ['passkey', 'secondFactor', 'link'] as const) {
-        t.equal(await store.find(kind, key), undefined, JSON.stringify([kind, key.slice(0, 20)]))
+      for (const kind of [interactionKind, consentKind, throttleKind, passkeyKind, secondFactorKind]) {
+        t.equal(await store.find(kind, key), undefined, JSON.stringify([kind.name, key.slice(0, 20)]))
       }
     }
   })
 
   t.test('lists are complete and oldest first', async (t) => {
     const store = await openEmpty(t)
-    await store.write(...grantOwners, { op: 'insertKey', key: sample.key })
-    await store.write({ op: 'insertClient', client: sample.fullClient })
-    await store.write({ op: 'insertUser', user: sample.fullUser }, { op: 'insertKey', key: sample.fullKey })
+    await store.write(...grantOwners, insert('key', sample.key))
+    await store.write(insert('client', sample.fullClient))
+    await store.write(insert('user', sample.fullUser), insert('key', sample.fullKey))
     t.strictSame(await store.list('client'), [sample.fullClient, sample.client])
     t.strictSame(await store.list('user'), [sample.fullUser, sample.user])
     t.strictSame(await store.list('key'), [sample.fullKey, sample.key])
@@ -133,12 +134,10 @@ export function roundTrips(t: Test, openEmpty: OpenEmpty): void {
     const stranger = sample.fullUser.id
     const own = { id: sample.grantId(3), clientId: sample.client.id }
     await store.write(...grantOwners, insertGrant)
-    for (const session of [sample.fullSession, sample.session])
-      await store.write({ op: 'insertSession', session })
+    for (const session of [sample.fullSession, sample.session]) await store.write(insert('session', session))
     for (const passkey of [sample.fullPasskey, sample.passkey])
-      await store.write({ op: 'insertPasskey', passkey })
-    for (const consent of [sample.fullConsent, sample.consent])
-      await store.write({ op: 'putConsent', consent })
+      await store.write(insert(passkeyKind, passkey))
+    for (const consent of [sample.fullConsent, sample.consent]) await store.write(put(consentKind, consent))
     await store.write({ op: 'insertGrant', grant: { ...sample.fullGrant, ...own } })
     await store.write({
       op: 'insertGrant',
@@ -146,10 +145,10 @@ export function roundTrips(t: Test, openEmpty: OpenEmpty): void {
     })
     const { id } = sample.user
     t.strictSame(await store.listOf('session', id), [sample.session, sample.fullSession])
-    t.strictSame(await store.listOf('passkey', id), [sample.passkey, sample.fullPasskey])
-    t.strictSame(await store.listOf('consent', id), [sample.consent, sample.fullConsent])
+    t.strictSame(await store.listOf(passkeyKind, id), [sample.passkey, sample.fullPasskey])
+    t.strictSame(await store.listOf(consentKind, id), [sample.consent, sample.fullConsent])
     t.strictSame(await store.listOf('grant', id), [sample.grant, { ...sample.fullGrant, ...own }])
-    for (const kind of ['session', 'passkey', 'consent', 'grant'] as const)
+    for (const kind of ['session', passkeyKind, consentKind, 'grant'] as const)
       t.strictSame(await store.listOf(kind, stranger), [])
   })
 
@@ -157,8 +156,8 @@ export function roundTrips(t: Test, openEmpty: OpenEmpty): void {
     const store = await openEmpty(t)
     const { id: userId } = sample.user
     const clientIds = Array.from({ length: 7 }, (_, n) => `client-${n}`)
-    await store.write({ op: 'insertUser', user: sample.user })
-    for (const id of clientIds) await store.write({ op: 'insertClient', client: { ...sample.client, id } })
+    await store.write(insert('user', sample.user))
+    for (const id of clientIds) await store.write(insert('client', { ...sample.client, id }))
     const { revokedAt: _, revokedBy: __, ...valid } = sample.fullGrant
     for (let n = 0; n < 60; n += 1) {
       const grant: Grant = {
@@ -175,14 +174,11 @@ export function roundTrips(t: Test, openEmpty: OpenEmpty): void {
       await store.write({ op: 'insertGrant', grant })
     }
     for (const [n, clientId] of ['client-1', 'client-5', 'client-6'].entries())
-      await store.write({
-        op: 'putConsent',
-        consent: { ...sample.consent, userId, clientId, grantedAt: 3000 + n },
-      })
+      await store.write(put(consentKind, { ...sample.consent, userId, clientId, grantedAt: 3000 + n }))
     for (const now of [1999, 2030, 2057, 2100]) {
       const expected = connectionsOf(
         await store.listOf('grant', userId),
-        await store.listOf('consent', userId),
+        await store.listOf(consentKind, userId),
         now,
       )
       const summaries = expected.map(({ clientId, grants, consent }) => ({
@@ -205,10 +201,10 @@ export function roundTrips(t: Test, openEmpty: OpenEmpty): void {
   t.test('a store knows whether there is anybody, and who of them a development server made', async (t) => {
     const store = await openEmpty(t)
     t.strictSame(await store.population(), { isEmpty: true, seeded: [] })
-    await store.write({ op: 'insertUser', user: sample.user })
+    await store.write(insert('user', sample.user))
     t.strictSame(await store.population(), { isEmpty: false, seeded: [] })
     const seeded = { ...sample.user, id: 'account-9', username: 'zoe', seeded: true }
-    await store.write({ op: 'insertUser', user: seeded }, { op: 'insertUser', user: sample.fullUser })
+    await store.write(insert('user', seeded), insert('user', sample.fullUser))
     t.strictSame(await store.population(), { isEmpty: false, seeded: ['grace', 'zoe'] })
   })
 
@@ -227,18 +223,18 @@ export function replacements(t: Test, openEmpty: OpenEmpty): void {
     const interaction = { ...sample.interaction, id: sample.fullInteraction.id }
     const key = { ...sample.key, id: sample.fullKey.id }
     await store.write(
-      { op: 'insertClient', client: sample.fullClient },
-      { op: 'insertUser', user: sample.fullUser },
-      { op: 'insertInteraction', interaction: sample.fullInteraction },
-      { op: 'insertKey', key: sample.fullKey },
-      { op: 'updateClient', client },
-      { op: 'updateUser', user },
-      { op: 'updateInteraction', interaction },
-      { op: 'updateKey', key },
+      insert('client', sample.fullClient),
+      insert('user', sample.fullUser),
+      insert(interactionKind, sample.fullInteraction),
+      insert('key', sample.fullKey),
+      update('client', client),
+      update('user', user),
+      update(interactionKind, interaction),
+      update('key', key),
     )
     t.strictSame(await store.find('client', client.id), client)
     t.strictSame(await store.find('user', user.id), user)
-    t.strictSame(await store.find('interaction', interaction.id), interaction)
+    t.strictSame(await store.find(interactionKind, interaction.id), interaction)
     t.strictSame(await store.find('key', key.id), key)
   })
 
@@ -246,35 +242,32 @@ export function replacements(t: Test, openEmpty: OpenEmpty): void {
     const store = await openEmpty(t)
     const consent = { ...sample.fullConsent, allowed: [], grantedAt: 1500 }
     const throttle = { ...sample.throttle, failures: 9, expiresAt: 2500 }
-    await store.write({ op: 'putConsent', consent: sample.fullConsent }, { op: 'putConsent', consent })
-    await store.write({ op: 'putThrottle', throttle: sample.throttle }, { op: 'putThrottle', throttle })
-    t.strictSame(await store.find('consent', consentKey(consent.userId, consent.clientId)), consent)
-    t.strictSame(await store.find('throttle', throttle.key), throttle)
+    await store.write(put(consentKind, sample.fullConsent), put(consentKind, consent))
+    await store.write(put(throttleKind, sample.throttle), put(throttleKind, throttle))
+    t.strictSame(await store.find(consentKind, consentKey(consent.userId, consent.clientId)), consent)
+    t.strictSame(await store.find(throttleKind, throttle.key), throttle)
   })
 
   t.test('a passkey is updated, a second factor replaced, and optional members are unset', async (t) => {
     const store = await openEmpty(t)
     const passkey = { ...sample.passkey, counter: 9, usedAt: 1500 }
     const secondFactor = { ...sample.secondFactor, userId: sample.fullSecondFactor.userId }
-    await store.write({ op: 'insertPasskey', passkey: sample.passkey }, { op: 'updatePasskey', passkey })
-    await store.write(
-      { op: 'putSecondFactor', secondFactor: sample.fullSecondFactor },
-      { op: 'putSecondFactor', secondFactor },
-    )
-    t.strictSame(await store.find('passkey', passkey.id), passkey)
-    t.strictSame(await store.find('secondFactor', secondFactor.userId), secondFactor)
+    await store.write(insert(passkeyKind, sample.passkey), update(passkeyKind, passkey))
+    await store.write(put(secondFactorKind, sample.fullSecondFactor), put(secondFactorKind, secondFactor))
+    t.strictSame(await store.find(passkeyKind, passkey.id), passkey)
+    t.strictSame(await store.find(secondFactorKind, secondFactor.userId), secondFactor)
   })
 
   t.test('extending a session moves its idle end only', async (t) => {
     const store = await openEmpty(t)
-    await store.write({ op: 'insertSession', session: sample.session })
+    await store.write(insert('session', sample.session))
     await store.write({ op: 'extendSession', sessionId: sample.session.id, idleExpiresAt: 2500 })
     t.strictSame(await store.find('session', sample.session.id), { ...sample.session, idleExpiresAt: 2500 })
   })
 
   t.test('touching a client counts as a use even within the second of its registration', async (t) => {
     const store = await openEmpty(t)
-    await store.write({ op: 'insertClient', client: sample.client })
+    await store.write(insert('client', sample.client))
     await store.write({ op: 'touchClient', clientId: sample.client.id, at: sample.client.issuedAt })
     t.equal((await store.find('client', sample.client.id))?.usedAt, sample.client.issuedAt + 1)
     await store.write({ op: 'touchClient', clientId: sample.client.id, at: 5000 })
@@ -288,40 +281,37 @@ export function uniqueness(t: Test, openEmpty: OpenEmpty): void {
     'a second account with the same user name or e-mail address is refused with RecordExists',
     async (t) => {
       const store = await openEmpty(t)
-      await store.write({ op: 'insertUser', user: sample.fullUser })
+      await store.write(insert('user', sample.fullUser))
       const sameName = { ...sample.user, username: sample.fullUser.username }
       const sameEmail = { ...sample.user, email: 'grace@example.org' }
-      await t.rejects(store.write({ op: 'insertUser', user: sameName }), RecordExists)
-      await t.rejects(store.write({ op: 'insertUser', user: sameEmail }), RecordExists)
+      await t.rejects(store.write(insert('user', sameName)), RecordExists)
+      await t.rejects(store.write(insert('user', sameEmail)), RecordExists)
       t.equal(await store.find('user', sample.user.id), undefined)
-      await store.write({ op: 'insertUser', user: sample.user })
-      await t.rejects(store.write({ op: 'updateUser', user: sameEmail }), RecordExists)
+      await store.write(insert('user', sample.user))
+      await t.rejects(store.write(update('user', sameEmail)), RecordExists)
       t.strictSame(await store.find('user', sample.user.id), sample.user)
     },
   )
 
   t.test('any number of accounts have no e-mail address', async (t) => {
     const store = await openEmpty(t)
-    await store.write({ op: 'insertUser', user: sample.user })
-    await t.resolves(store.write({ op: 'insertUser', user: { ...sample.user, id: 'x', username: 'x' } }))
+    await store.write(insert('user', sample.user))
+    await t.resolves(store.write(insert('user', { ...sample.user, id: 'x', username: 'x' })))
   })
 
   t.test('an account signs in by its e-mail address, unless that is the user name of another', async (t) => {
     const store = await openEmpty(t)
-    await store.write({ op: 'insertUser', user: sample.fullUser })
+    await store.write(insert('user', sample.fullUser))
     t.strictSame(await store.find('userByLogin', 'grace@example.org'), sample.fullUser)
     const namesake = { ...sample.user, username: 'grace@example.org' }
-    await store.write({ op: 'insertUser', user: namesake })
+    await store.write(insert('user', namesake))
     t.strictSame(await store.find('userByLogin', 'grace@example.org'), namesake)
   })
 
   t.test('a refused write leaves nothing of its siblings', async (t) => {
     const store = await openEmpty(t)
-    await store.write({ op: 'insertClient', client: sample.client })
-    const writes: Write[] = [
-      { op: 'insertUser', user: sample.user },
-      { op: 'insertClient', client: sample.client },
-    ]
+    await store.write(insert('client', sample.client))
+    const writes: Write[] = [insert('user', sample.user), insert('client', sample.client)]
     await t.rejects(store.write(...writes), RecordExists)
     t.equal(await store.find('user', sample.user.id), undefined)
   })
@@ -331,27 +321,24 @@ export function uniqueness(t: Test, openEmpty: OpenEmpty): void {
 export function removals(t: Test, openEmpty: OpenEmpty): void {
   t.test('removing a client makes its grants unfindable and forgets its consents', async (t) => {
     const store = await openEmpty(t)
-    await store.write(...grantOwners, insertGrant, { op: 'putConsent', consent: sample.consent })
-    await store.write({ op: 'putConsent', consent: sample.fullConsent })
-    await store.write({ op: 'deleteClient', clientId: sample.client.id })
+    await store.write(...grantOwners, insertGrant, put(consentKind, sample.consent))
+    await store.write(put(consentKind, sample.fullConsent))
+    await store.write(remove('client', sample.client.id))
     t.equal(await store.find('client', sample.client.id), undefined)
     t.equal(await store.find('grant', sample.grant.id), undefined)
     await store.transact('grant', sample.grant.id, (grant) => accept(t.equal(grant, undefined)))
-    t.equal(await store.find('consent', consentKey(sample.user.id, sample.client.id)), undefined)
-    t.ok(await store.find('consent', consentKey(sample.user.id, sample.fullClient.id)))
+    t.equal(await store.find(consentKind, consentKey(sample.user.id, sample.client.id)), undefined)
+    t.ok(await store.find(consentKind, consentKey(sample.user.id, sample.fullClient.id)))
   })
 
   t.test('a grant of a client or a person that is gone comes to nobody who is new', async (t) => {
     const store = await openEmpty(t)
     await store.write(...grantOwners, insertGrant)
-    await store.write(
-      { op: 'deleteClient', clientId: sample.client.id },
-      { op: 'deleteUser', userId: sample.user.id },
-    )
+    await store.write(remove('client', sample.client.id), remove('user', sample.user.id))
     await store.write(
       { op: 'insertGrant', grant: { ...sample.grant, id: sample.grantId(3) } },
-      { op: 'insertClient', client: sample.client },
-      { op: 'insertUser', user: sample.user },
+      insert('client', sample.client),
+      insert('user', sample.user),
     )
     t.equal(await store.find('grant', sample.grant.id), undefined)
     t.equal(await store.find('grant', sample.grantId(3)), undefined)
@@ -361,23 +348,20 @@ export function removals(t: Test, openEmpty: OpenEmpty): void {
   t.test('removing an account makes its grants unfindable and ends its sessions and consents', async (t) => {
     const store = await openEmpty(t)
     const other = { ...sample.fullSession, userId: sample.fullUser.id }
-    await store.write(...grantOwners, insertGrant, { op: 'putConsent', consent: sample.consent })
+    await store.write(...grantOwners, insertGrant, put(consentKind, sample.consent))
+    await store.write(insert('session', sample.session), insert('session', other))
     await store.write(
-      { op: 'insertSession', session: sample.session },
-      { op: 'insertSession', session: other },
+      insert(passkeyKind, sample.passkey),
+      put(secondFactorKind, sample.secondFactor),
+      insertLink(sample.fullLink),
     )
-    await store.write(
-      { op: 'insertPasskey', passkey: sample.passkey },
-      { op: 'putSecondFactor', secondFactor: sample.secondFactor },
-      { op: 'insertLink', link: sample.fullLink },
-    )
-    await store.write({ op: 'deleteUser', userId: sample.user.id })
+    await store.write(remove('user', sample.user.id))
     t.equal(await store.find('user', sample.user.id), undefined)
-    t.equal(await store.find('passkey', sample.passkey.id), undefined)
-    t.equal(await store.find('secondFactor', sample.user.id), undefined)
-    t.equal(await store.find('link', sample.fullLink.id), undefined)
+    t.equal(await store.find(passkeyKind, sample.passkey.id), undefined)
+    t.equal(await store.find(secondFactorKind, sample.user.id), undefined)
+    t.equal(await store.find(linkKinds[sample.fullLink.purpose], sample.fullLink.id), undefined)
     t.equal(await store.find('grant', sample.grant.id), undefined)
-    t.equal(await store.find('consent', consentKey(sample.user.id, sample.client.id)), undefined)
+    t.equal(await store.find(consentKind, consentKey(sample.user.id, sample.client.id)), undefined)
     t.equal(await store.find('session', sample.session.id), undefined)
     t.strictSame(await store.find('session', other.id), other)
   })
@@ -385,29 +369,17 @@ export function removals(t: Test, openEmpty: OpenEmpty): void {
   t.test('a deletion removes the record it names and no other', async (t) => {
     const store = await openEmpty(t)
     const second = { ...sample.throttle, key: 'second' }
-    await store.write(
-      { op: 'insertSession', session: sample.session },
-      { op: 'putThrottle', throttle: sample.throttle },
-    )
-    await store.write(
-      { op: 'insertSession', session: sample.fullSession },
-      { op: 'putThrottle', throttle: second },
-    )
-    await store.write(
-      { op: 'insertInteraction', interaction: sample.interaction },
-      { op: 'insertKey', key: sample.key },
-    )
-    await store.write({ op: 'deleteInteraction', interactionId: sample.interaction.id })
-    await store.write(
-      { op: 'deleteKey', keyId: sample.key.id },
-      { op: 'deleteThrottle', key: sample.throttle.key },
-    )
-    await store.write({ op: 'deleteSession', sessionId: sample.session.id })
-    t.equal(await store.find('interaction', sample.interaction.id), undefined)
+    await store.write(insert('session', sample.session), put(throttleKind, sample.throttle))
+    await store.write(insert('session', sample.fullSession), put(throttleKind, second))
+    await store.write(insert(interactionKind, sample.interaction), insert('key', sample.key))
+    await store.write(remove(interactionKind, sample.interaction.id))
+    await store.write(remove('key', sample.key.id), remove(throttleKind, sample.throttle.key))
+    await store.write(remove('session', sample.session.id))
+    t.equal(await store.find(interactionKind, sample.interaction.id), undefined)
     t.equal(await store.find('key', sample.key.id), undefined)
-    t.equal(await store.find('throttle', sample.throttle.key), undefined)
+    t.equal(await store.find(throttleKind, sample.throttle.key), undefined)
     t.equal(await store.find('session', sample.session.id), undefined)
-    t.ok(await store.find('throttle', 'second'))
+    t.ok(await store.find(throttleKind, 'second'))
     t.ok(await store.find('session', sample.fullSession.id))
     await store.write({ op: 'deleteSessionsOf', userId: sample.user.id })
     t.equal(await store.find('session', sample.fullSession.id), undefined)
@@ -417,38 +389,37 @@ export function removals(t: Test, openEmpty: OpenEmpty): void {
     const store = await openEmpty(t)
     const { id: userId } = sample.user
     for (const passkey of [sample.passkey, sample.fullPasskey])
-      await store.write({ op: 'insertPasskey', passkey })
-    for (const link of [sample.link, sample.fullLink]) await store.write({ op: 'insertLink', link })
-    for (const consent of [sample.consent, sample.fullConsent])
-      await store.write({ op: 'putConsent', consent })
-    await store.write({ op: 'putSecondFactor', secondFactor: sample.secondFactor })
-    await store.write({ op: 'deletePasskey', passkeyId: sample.passkey.id })
-    await store.write({ op: 'deleteLink', linkId: sample.link.id })
-    await store.write({ op: 'deleteConsent', userId, clientId: sample.consent.clientId })
-    t.strictSame(await store.listOf('passkey', userId), [sample.fullPasskey])
-    t.strictSame(await store.listOf('consent', userId), [sample.fullConsent])
-    t.equal(await store.find('link', sample.link.id), undefined)
-    t.strictSame(await store.find('link', sample.fullLink.id), sample.fullLink)
-    await store.write({ op: 'deleteLinksOf', userId }, { op: 'deleteConsentsOf', userId })
-    await store.write({ op: 'deleteSecondFactor', userId })
-    t.strictSame(await store.listOf('consent', userId), [])
-    t.equal(await store.find('link', sample.fullLink.id), undefined)
-    t.equal(await store.find('secondFactor', userId), undefined)
+      await store.write(insert(passkeyKind, passkey))
+    for (const link of [sample.link, sample.fullLink]) await store.write(insertLink(link))
+    for (const consent of [sample.consent, sample.fullConsent]) await store.write(put(consentKind, consent))
+    await store.write(put(secondFactorKind, sample.secondFactor))
+    await store.write(remove(passkeyKind, sample.passkey.id))
+    await store.write(remove(linkKinds[sample.link.purpose], sample.link.id))
+    await store.write(remove(consentKind, consentKey(userId, sample.consent.clientId)))
+    t.strictSame(await store.listOf(passkeyKind, userId), [sample.fullPasskey])
+    t.strictSame(await store.listOf(consentKind, userId), [sample.fullConsent])
+    t.equal(await store.find(linkKinds[sample.link.purpose], sample.link.id), undefined)
+    t.strictSame(await store.find(linkKinds[sample.fullLink.purpose], sample.fullLink.id), sample.fullLink)
+    await store.write(...deleteLinksOf(userId), removeAll(consentKind, userId))
+    await store.write(remove(secondFactorKind, userId))
+    t.strictSame(await store.listOf(consentKind, userId), [])
+    t.equal(await store.find(linkKinds[sample.fullLink.purpose], sample.fullLink.id), undefined)
+    t.equal(await store.find(secondFactorKind, userId), undefined)
   })
 
   t.test('every link for one purpose goes at once, whoever it is for', async (t) => {
     const store = await openEmpty(t)
-    for (const link of [sample.link, sample.fullLink]) await store.write({ op: 'insertLink', link })
-    await store.write({ op: 'deleteLinksFor', purpose: sample.link.purpose })
-    t.equal(await store.find('link', sample.link.id), undefined)
-    t.strictSame(await store.find('link', sample.fullLink.id), sample.fullLink)
+    for (const link of [sample.link, sample.fullLink]) await store.write(insertLink(link))
+    await store.write(removeAll(linkKinds[sample.link.purpose]))
+    t.equal(await store.find(linkKinds[sample.link.purpose], sample.link.id), undefined)
+    t.strictSame(await store.find(linkKinds[sample.fullLink.purpose], sample.fullLink.id), sample.fullLink)
   })
 
   t.test('all sessions of a person but the one they stay in end together', async (t) => {
     const store = await openEmpty(t)
     const other = { ...sample.session, id: sample.digest(20), userId: sample.fullUser.id }
     for (const session of [sample.session, sample.fullSession, other])
-      await store.write({ op: 'insertSession', session })
+      await store.write(insert('session', session))
     await store.write({ op: 'deleteSessionsOf', userId: sample.user.id, except: sample.session.id })
     t.strictSame(await store.listOf('session', sample.user.id), [sample.session])
     t.strictSame(await store.find('session', other.id), other)

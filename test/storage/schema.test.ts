@@ -1,5 +1,5 @@
-import { type PgTable, getTableConfig as postgresTable } from 'drizzle-orm/pg-core'
-import { type SQLiteTable, getTableConfig as sqliteTable } from 'drizzle-orm/sqlite-core'
+import { getTableConfig as postgresTable } from 'drizzle-orm/pg-core'
+import { getTableConfig as sqliteTable } from 'drizzle-orm/sqlite-core'
 import t from 'tap'
 import * as postgres from '../../src/storage/postgres/schema.ts'
 import * as sqlite from '../../src/storage/sqlite/schema.ts'
@@ -16,8 +16,8 @@ function outline(table: ReturnType<typeof sqliteTable> | ReturnType<typeof postg
 }
 
 t.test('both dialects have the same tables, columns, keys and indexes', async (t) => {
-  const ofSqlite = Object.values<SQLiteTable>(sqlite).map((table) => outline(sqliteTable(table)))
-  const ofPostgres = Object.values<PgTable>(postgres).map((table) => outline(postgresTable(table)))
-  t.equal(ofSqlite.length, 14)
+  const ofSqlite = Object.values(sqlite).map((table) => outline(sqliteTable(table)))
+  const ofPostgres = Object.values(postgres).map((table) => outline(postgresTable(table as never)))
+  t.equal(ofSqlite.length, 9)
   t.strictSame(ofPostgres, ofSqlite)
 })

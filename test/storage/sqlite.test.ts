@@ -11,7 +11,7 @@ import {
 import { promisify } from 'node:util'
 import Database from 'better-sqlite3'
 import t, { type Test } from 'tap'
-import { accept } from '../../src/domain/decision.ts'
+import { accept, insert } from '../../src/domain/decision.ts'
 import { openStore } from '../../src/storage/open.ts'
 import { assertSqliteVersion, openDatabase } from '../../src/storage/sqlite/open-database.ts'
 import { StoreUnavailable } from '../../src/storage/store.ts'
@@ -29,10 +29,7 @@ async function open(t: Test, file: string) {
 async function closedFile(t: Test): Promise<string> {
   const file = `${t.testdir()}/lychgate.db`
   const store = await openStore(`sqlite:${file}`)
-  await store.write(
-    { op: 'insertClient', client: sample.client },
-    { op: 'insertUser', user: sample.fullUser },
-  )
+  await store.write(insert('client', sample.client), insert('user', sample.fullUser))
   await store.close()
   return file
 }
@@ -86,13 +83,13 @@ t.test('every table is strict, and those read by their key alone have no second 
     wr: number
   }[] // The columns PRAGMA table_list documents.
   const own = tables.filter(({ name }) => !/^(sqlite_|__drizzle)/.test(name))
-  t.equal(own.length, 14)
+  t.equal(own.length, 9)
   t.strictSame(
     own.filter(({ strict }) => strict !== 1),
     [],
   )
   const keyed = own.filter(({ wr }) => wr === 1).map(({ name }) => name)
-  t.strictSame(keyed.sort(), ['consents', 'grants', 'revoked_access_tokens', 'second_factors', 'throttles'])
+  t.strictSame(keyed.sort(), ['grants', 'records', 'revoked_access_tokens'])
 })
 
 t.test('a connection waits for the disk at a commit, and for a lock only shortly', async (t) => {
@@ -108,10 +105,10 @@ t.test('a connection waits for the disk at a commit, and for a lock only shortly
 t.test('writes that were queued when the store is closed are kept, later ones refused', async (t) => {
   const file = await closedFile(t)
   const store = await openStore(`sqlite:${file}`)
-  const queued = store.write({ op: 'insertKey', key: sample.key })
+  const queued = store.write(insert('key', sample.key))
   await store.close()
   await queued
-  await t.rejects(store.write({ op: 'insertKey', key: sample.fullKey }), StoreUnavailable)
+  await t.rejects(store.write(insert('key', sample.fullKey)), StoreUnavailable)
   await t.rejects(store.find('key', sample.key.id), StoreUnavailable)
   await t.rejects(store.ping(), StoreUnavailable)
   await t.resolves(store.close())
@@ -124,9 +121,7 @@ t.test('a locked database is StoreUnavailable in bounded time, reads go on, and 
   const other = neighbour(t, file)
   other.exec('begin immediate')
   const writes = Array.from({ length: 40 }, (_, n) =>
-    store.transact('client', 'x', () =>
-      accept(n, { op: 'insertKey', key: { ...sample.key, id: `key ${n}` } }),
-    ),
+    store.transact('client', 'x', () => accept(n, insert('key', { ...sample.key, id: `key ${n}` }))),
   )
   const started = performance.now()
   const outcomes = await Promise.allSettled(writes)
@@ -136,7 +131,7 @@ t.test('a locked database is StoreUnavailable in bounded time, reads go on, and 
   t.strictSame(await store.find('client', sample.client.id), sample.client)
   other.exec('rollback')
   t.strictSame(await store.list('key'), [])
-  await store.write({ op: 'insertKey', key: sample.key })
+  await store.write(insert('key', sample.key))
   t.strictSame(await store.list('key'), [sample.key])
 })
 
@@ -155,7 +150,7 @@ t.test('a decision that throws does not make what ran beside it run again', asyn
 t.test('two stores on one file see what the other committed', async (t) => {
   const file = await closedFile(t)
   const [first, second] = [await open(t, file), await open(t, file)]
-  await first.write({ op: 'insertKey', key: sample.key })
+  await first.write(insert('key', sample.key))
   t.strictSame(await second.find('key', sample.key.id), sample.key)
 })
 
@@ -210,7 +205,7 @@ t.test('a file made by a newer version is refused and left as it is', async (t) 
 t.test('after an unclean stop the committed writes are there', async (t) => {
   const file = await closedFile(t)
   const store = await open(t, file)
-  await store.write({ op: 'insertKey', key: sample.key })
+  await store.write(insert('key', sample.key))
   // What a killed process leaves: the file and its journal.
   const crashed = `${t.testdirName}/crashed.db`
   for (const suffix of ['', '-wal']) copyFileSync(file + suffix, crashed + suffix)
@@ -220,7 +215,7 @@ t.test('after an unclean stop the committed writes are there', async (t) => {
 t.test('damage found after an unclean stop is refused', async (t) => {
   const file = await closedFile(t)
   const store = await open(t, file)
-  await store.write({ op: 'insertKey', key: sample.key })
+  await store.write(insert('key', sample.key))
   const crashed = `${t.testdirName}/crashed.db`
   for (const suffix of ['', '-wal']) copyFileSync(file + suffix, crashed + suffix)
   const content = readFileSync(crashed)

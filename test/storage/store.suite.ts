@@ -1,5 +1,5 @@
 import type { Test } from 'tap'
-import type { Write } from '../../src/domain/decision.ts'
+import { insert, type Write } from '../../src/domain/decision.ts'
 import type { Store } from '../../src/storage/store.ts'
 import { contents } from './contents.suite.ts'
 import { concurrency, grantWrites, transactions } from './decisions.suite.ts'
@@ -11,10 +11,7 @@ import { sweeps } from './sweep.suite.ts'
 export type OpenEmpty = (t: Test) => Promise<Store>
 
 /** What a grant needs to be findable. */
-export const grantOwners: readonly Write[] = [
-  { op: 'insertClient', client: sample.client },
-  { op: 'insertUser', user: sample.user },
-]
+export const grantOwners: readonly Write[] = [insert('client', sample.client), insert('user', sample.user)]
 export const insertGrant: Extract<Write, { op: 'insertGrant' }> = { op: 'insertGrant', grant: sample.grant }
 
 /** What every adapter promises. */

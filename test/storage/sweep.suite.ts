@@ -1,6 +1,8 @@
 import type { Test } from 'tap'
-import type { Write } from '../../src/domain/decision.ts'
-import { grantOfTokenKey, type Store, type SweepBounds, type Swept } from '../../src/storage/store.ts'
+import { insert, put, type Write } from '../../src/domain/decision.ts'
+import { interactionKind } from '../../src/domain/interaction.ts'
+import { throttleKind } from '../../src/domain/sign-in-throttle.ts'
+import { grantOfTokenKey, type Store, type SweepBounds, type SweepResult } from '../../src/storage/store.ts'
 import * as sample from './samples.ts'
 import { grantOwners, insertGrant, type OpenEmpty } from './store.suite.ts'
 
@@ -14,14 +16,11 @@ export function sweeps(t: Test, openEmpty: OpenEmpty): void {
   async function filled(t: Test): Promise<Store> {
     const store = await openEmpty(t)
     const used = { ...sample.client, id: 'used', usedAt: 1001 }
-    await store.write({ op: 'insertClient', client: used }, { op: 'insertClient', client: sample.fullClient })
+    await store.write(insert('client', used), insert('client', sample.fullClient))
     await store.write(...grantOwners, insertGrant, { op: 'insertGrant', grant: sample.fullGrant })
-    await store.write(
-      { op: 'insertSession', session: sample.session },
-      { op: 'putThrottle', throttle: sample.throttle },
-    )
-    await store.write({ op: 'insertInteraction', interaction: sample.interaction })
-    await store.write({ op: 'insertInteraction', interaction: sample.fullInteraction })
+    await store.write(insert('session', sample.session), put(throttleKind, sample.throttle))
+    await store.write(insert(interactionKind, sample.interaction))
+    await store.write(insert(interactionKind, sample.fullInteraction))
     const tokenId = sample.bytes(5, 16)
     await store.write({ op: 'revokeAccessToken', grantId: sample.fullGrant.id, tokenId, expiresAt: 2000 })
     return store
@@ -40,9 +39,9 @@ export function sweeps(t: Test, openEmpty: OpenEmpty): void {
     t.equal((await store.sweep(bounds(2000, 1000, 100))).rows, 4)
     t.equal(await store.find('grant', sample.grant.id), undefined)
     t.equal(await store.find('session', sample.session.id), undefined)
-    t.equal(await store.find('throttle', sample.throttle.key), undefined)
-    t.equal(await store.find('interaction', sample.interaction.id), undefined)
-    t.strictSame(await store.find('interaction', sample.fullInteraction.id), sample.fullInteraction)
+    t.equal(await store.find(throttleKind, sample.throttle.key), undefined)
+    t.equal(await store.find(interactionKind, sample.interaction.id), undefined)
+    t.strictSame(await store.find(interactionKind, sample.fullInteraction.id), sample.fullInteraction)
     t.match(await store.find('grant', sample.fullGrant.id), {
       id: sample.fullGrant.id,
       seq: sample.fullGrant.seq,
@@ -66,7 +65,7 @@ export function sweeps(t: Test, openEmpty: OpenEmpty): void {
     const added = (['integration', 'resource-server'] as const).map((origin) => {
       return { ...sample.client, id: origin, origin }
     })
-    for (const client of added) await store.write({ op: 'insertClient', client })
+    for (const client of added) await store.write(insert('client', client))
     t.equal((await store.sweep(bounds(1000, 1001, 100))).rows, 1)
     for (const { id } of added) t.ok(await store.find('client', id), id)
     t.equal(await store.find('client', sample.client.id), undefined)
@@ -79,13 +78,10 @@ export function sweeps(t: Test, openEmpty: OpenEmpty): void {
     const uses = [1001, 1500, 1999, 2000]
     for (const usedAt of uses) {
       const client = { ...sample.client, id: `used-${usedAt}`, usedAt }
-      await store.write({ op: 'insertClient', client })
-      await store.write({
-        op: 'insertClient',
-        client: { ...client, id: `added-${usedAt}`, origin: 'integration' },
-      })
+      await store.write(insert('client', client))
+      await store.write(insert('client', { ...client, id: `added-${usedAt}`, origin: 'integration' }))
     }
-    await store.write({ op: 'insertClient', client: { ...sample.client, id: 'never' } })
+    await store.write(insert('client', { ...sample.client, id: 'never' }))
     const idleSince = (since: number) => ({ ...bounds(9000, 0, 0), clientsIdleSince: since })
     t.equal((await store.sweep(idleSince(0))).rows, 0)
     t.equal((await store.sweep(idleSince(1001))).rows, 0)
@@ -97,16 +93,13 @@ export function sweeps(t: Test, openEmpty: OpenEmpty): void {
   t.test('the last refusals stay and older ones go, whatever their time', async (t) => {
     const store = await openEmpty(t)
     for (let n = 0; n < 12; n++) {
-      await store.write({
-        op: 'insertRejection',
-        rejection: { ...sample.rejection, id: `request-${n}`, at: 100 - n },
-      })
+      await store.write(insert('rejection', { ...sample.rejection, id: `request-${n}`, at: 100 - n }))
     }
     t.equal((await store.sweep(bounds(9000, 0, 12))).rows, 0)
     t.equal((await store.sweep(bounds(9000, 0, 5))).rows, 7)
     t.equal(await store.find('rejection', 'request-6'), undefined)
     t.equal((await store.find('rejection', 'request-7'))?.at, 93)
-    await store.write({ op: 'insertRejection', rejection: { ...sample.rejection, id: 'another' } })
+    await store.write(insert('rejection', { ...sample.rejection, id: 'another' }))
     t.equal((await store.sweep(bounds(9000, 0, 5))).rows, 1)
     t.equal((await store.sweep(bounds(9000, 0, 0))).rows, 5, 'none are kept')
   })
@@ -115,8 +108,8 @@ export function sweeps(t: Test, openEmpty: OpenEmpty): void {
     'audit events from before the bound go, so many a call, and stay for ever without one',
     async (t) => {
       const store = await openEmpty(t)
-      const insert = (at: number): Write => ({ op: 'insertAuditEvent', event: { ...sample.auditEvent, at } })
-      await store.write(...Array.from({ length: 200 }, (_, n) => insert(1000 + n)))
+      const event = (at: number): Write => insert('auditEvent', { ...sample.auditEvent, at })
+      await store.write(...Array.from({ length: 200 }, (_, n) => event(1000 + n)))
       const auditedSince = (since: number) => ({ ...bounds(9000, 0, 0), auditedSince: since })
       t.equal((await store.sweep(auditedSince(0))).rows, 0)
       t.equal((await store.sweep(auditedSince(1000))).rows, 0)
@@ -138,7 +131,7 @@ export function sweeps(t: Test, openEmpty: OpenEmpty): void {
       const ends = [2000, 3000, 3000, 3000]
       for (const [n, expiresAt] of ends.entries()) {
         await store.write({ op: 'insertGrant', grant: { ...sample.grant, id: sample.grantId(n), expiresAt } })
-        await store.write({ op: 'insertRejection', rejection: { ...sample.rejection, id: `request-${n}` } })
+        await store.write(insert('rejection', { ...sample.rejection, id: `request-${n}` }))
       }
       await store.write({
         op: 'revokeGrant',
@@ -163,7 +156,7 @@ export function sweeps(t: Test, openEmpty: OpenEmpty): void {
     for (let from = 0; from < 5200; from += 200) {
       await store.write(...Array.from({ length: 200 }, (_, n) => insert(from + n)))
     }
-    const calls: Swept[] = []
+    const calls: SweepResult[] = []
     for (let call = 0; call < 8; call++) calls.push(await store.sweep(bounds(2000, 0, 100)))
     t.strictSame(calls[0], { rows: 0, more: false }, 'the first walk meets living grants only')
     t.equal(

@@ -1,4 +1,5 @@
 import { auditEvent } from '../../domain/audit.ts'
+import { insert } from '../../domain/decision.ts'
 import { addIntegration, type IntegrationRequest } from '../../domain/integration.ts'
 import { parseScope } from '../../domain/scope.ts'
 import { systemClock, systemRandom } from '../../system.ts'
@@ -15,7 +16,7 @@ export async function clientAdd(flags: MetadataFlags & { readonly name: string }
     const fresh = { id: systemRandom(16), secret: systemRandom(32) }
     const { client, secret } = addIntegration(requestOf(flags), knownTo(config), fresh, systemClock())
     const event = auditEvent('client-added', operatorContext(), { clientId: client.id, name: flags.name })
-    await store.write({ op: 'insertClient', client }, event)
+    await store.write(insert('client', client), event)
     const credentials = { client_id: client.id, ...(secret !== undefined && { client_secret: secret }) }
     if (flags.json) return printJson({ ...describeClient(client, config), ...credentials })
     const { name, redirectUris, introspects } = client

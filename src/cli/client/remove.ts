@@ -1,6 +1,6 @@
 import { type AuditContext, auditEvent } from '../../domain/audit.ts'
 import { isUnusedSince } from '../../domain/client-use.ts'
-import { accept, type Decision } from '../../domain/decision.ts'
+import { accept, type Decision, remove } from '../../domain/decision.ts'
 import type { Client, Seconds } from '../../domain/model.ts'
 import { systemClock } from '../../system.ts'
 import { confirmOrAbort, type DestructiveFlags } from '../confirm-or-abort.ts'
@@ -51,5 +51,5 @@ export async function clientRemoveUnused(unused: Seconds, flags: DestructiveFlag
 
 function removal({ id: clientId, name }: Client, context: AuditContext): Decision<boolean> {
   const event = auditEvent('client-removed', context, { clientId, ...(name && { name }) })
-  return accept(true, { op: 'deleteClient', clientId }, event)
+  return accept(true, remove('client', clientId), event)
 }

@@ -1,5 +1,5 @@
 import type { AuditContext } from '../../domain/audit.ts'
-import { connectionsOf, endConnection, endGrant } from '../../domain/connections.ts'
+import { connectionsOf, consentKind, endConnection, endGrant } from '../../domain/connections.ts'
 import { accept } from '../../domain/decision.ts'
 import type { Store } from '../../storage/store.ts'
 import { confirmOrAbort, type DestructiveFlags } from '../confirm-or-abort.ts'
@@ -57,7 +57,7 @@ async function revokeOf(
 ): Promise<number> {
   const [grants, consents] = await Promise.all([
     store.listOf('grant', userId),
-    store.listOf('consent', userId),
+    store.listOf(consentKind, userId),
   ])
   const ended = connectionsOf(grants, consents, context.at).filter(
     (connection) => clientId === undefined || connection.clientId === clientId,

@@ -1,5 +1,5 @@
 import { auditEvent } from '../../domain/audit.ts'
-import { accept } from '../../domain/decision.ts'
+import { accept, remove } from '../../domain/decision.ts'
 import { isSessionLive } from '../../domain/session.ts'
 import type { Store } from '../../storage/store.ts'
 import { confirmOrAbort, type DestructiveFlags } from '../confirm-or-abort.ts'
@@ -32,7 +32,7 @@ async function endOne(store: Store, id: string, flags: EndFlags): Promise<number
   const event = auditEvent('session-ended', operatorContext(), { userId, which: 'one' })
   await store.transact('session', id, (found) => {
     if (found === undefined) throw new CommandFailed('the session had ended already')
-    return accept(undefined, { op: 'deleteSession', sessionId: id }, event)
+    return accept(undefined, remove('session', id), event)
   })
   return 1
 }

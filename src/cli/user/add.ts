@@ -1,3 +1,4 @@
+import { insert } from '../../domain/decision.ts'
 import { createUser } from '../../domain/user.ts'
 import { hashPassword } from '../../passwords.ts'
 import { RecordExists } from '../../storage/store.ts'
@@ -29,7 +30,7 @@ export async function userAdd(username: string, flags: AddFlags): Promise<void> 
     const passwordHash = await hashPassword(await readNewPassword(), systemRandom)
     const user = createUser({ ...person, passwordHash }, systemRandom(16), systemClock())
     try {
-      await store.write({ op: 'insertUser', user }, auditWrite('person-added', user.id))
+      await store.write(insert('user', user), auditWrite('person-added', user.id))
     } catch (error) {
       throw error instanceof RecordExists ? taken() : error
     }

@@ -1,4 +1,6 @@
-import { accept, type Write } from '../../domain/decision.ts'
+import { accept, remove, type Write } from '../../domain/decision.ts'
+import { passkeyKind } from '../../domain/passkey.ts'
+import { secondFactorKind } from '../../domain/second-factor.ts'
 import { confirmOrAbort, type DestructiveFlags } from '../confirm-or-abort.ts'
 import { CommandFailed } from '../failure.ts'
 import { withStore } from '../open.ts'
@@ -12,7 +14,7 @@ import { auditWrite, findUser, requireUser } from './find-user.ts'
 export async function userRemoveSecondFactor(login: string, flags: DestructiveFlags): Promise<void> {
   await withStore(flags, async (store) => {
     const user = await findUser(store, login)
-    if ((await store.find('secondFactor', user.id)) === undefined)
+    if ((await store.find(secondFactorKind, user.id)) === undefined)
       throw new CommandFailed(`${user.username} has no second factor`)
     const question = `Remove the one-time codes of ${user.username} and end every session? The password alone will do.`
     await confirmOrAbort(flags, question, 'nothing was removed')
@@ -21,7 +23,7 @@ export async function userRemoveSecondFactor(login: string, flags: DestructiveFl
       requireUser(current?.user)
       return accept(
         undefined,
-        { op: 'deleteSecondFactor', userId },
+        remove(secondFactorKind, userId),
         { op: 'deleteSessionsOf', userId },
         auditWrite('second-factor-removed', userId),
       )
@@ -38,7 +40,7 @@ export async function userRemoveSecondFactor(login: string, flags: DestructiveFl
 export async function userRemovePasskeys(login: string, flags: DestructiveFlags): Promise<void> {
   await withStore(flags, async (store) => {
     const user = await findUser(store, login)
-    const passkeys = await store.listOf('passkey', user.id)
+    const passkeys = await store.listOf(passkeyKind, user.id)
     if (passkeys.length === 0) throw new CommandFailed(`${user.username} has no passkey`)
     const what = passkeys.length === 1 ? 'the passkey' : `the ${passkeys.length} passkeys`
     await confirmOrAbort(
@@ -52,7 +54,7 @@ export async function userRemovePasskeys(login: string, flags: DestructiveFlags)
       const omitUndefined = current?.passkeys ?? []
       return accept(
         omitUndefined.length,
-        ...omitUndefined.map(({ id }): Write => ({ op: 'deletePasskey', passkeyId: id })),
+        ...omitUndefined.map(({ id }): Write => remove(passkeyKind, id)),
         { op: 'deleteSessionsOf', userId },
         auditWrite('passkeys-removed', userId, { passkeys: omitUndefined.length }),
       )

@@ -1,4 +1,5 @@
 import type { Config } from '../../config/schema.ts'
+import { insert } from '../../domain/decision.ts'
 import type { User } from '../../domain/model.ts'
 import { createUser } from '../../domain/user.ts'
 import type { GivenLink } from '../../mail/given-link.ts'
@@ -28,7 +29,7 @@ export async function userInvite(email: string, flags: InviteFlags): Promise<voi
     const known = await store.find('userByLogin', user.email ?? '')
     if (known?.passwordHash !== undefined)
       throw new CommandFailed('this person has a password; lychgate user reset-link makes a link to another')
-    if (known === undefined) await insert(store, user)
+    if (known === undefined) await insertUser(store, user)
     else if (flags.username !== undefined && known.username !== user.username) throw taken()
     await giveLink(store, config, 'invitation', known ?? user, flags)
   })
@@ -41,9 +42,9 @@ export async function userResetLink(login: string, flags: LinkFlags): Promise<vo
   })
 }
 
-async function insert(store: Store, user: User): Promise<void> {
+async function insertUser(store: Store, user: User): Promise<void> {
   try {
-    await store.write({ op: 'insertUser', user }, auditWrite('person-invited', user.id))
+    await store.write(insert('user', user), auditWrite('person-invited', user.id))
   } catch (error) {
     throw error instanceof RecordExists ? taken() : error
   }

@@ -1,4 +1,4 @@
-import { accept } from '../../domain/decision.ts'
+import { accept, remove } from '../../domain/decision.ts'
 import { confirmOrAbort, type DestructiveFlags } from '../confirm-or-abort.ts'
 import { withStore } from '../open.ts'
 import { printJson, printMembers } from '../print.ts'
@@ -14,11 +14,7 @@ export async function userRemove(login: string, flags: DestructiveFlags): Promis
       'nothing was removed',
     )
     await store.transact('user', person.id, (user) =>
-      accept(
-        undefined,
-        { op: 'deleteUser', userId: requireUser(user).id },
-        auditWrite('person-removed', person.id),
-      ),
+      accept(undefined, remove('user', requireUser(user).id), auditWrite('person-removed', person.id)),
     )
     if (flags.json) printJson({ sub: person.id, removed: true })
     else printMembers({ removed: person.username })

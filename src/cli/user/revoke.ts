@@ -1,5 +1,5 @@
 import { auditEvent } from '../../domain/audit.ts'
-import { connectionsOf, endConnections } from '../../domain/connections.ts'
+import { connectionsOf, consentKind, endConnections } from '../../domain/connections.ts'
 import { accept } from '../../domain/decision.ts'
 import { confirmOrAbort, type DestructiveFlags } from '../confirm-or-abort.ts'
 import { withStore } from '../open.ts'
@@ -16,7 +16,7 @@ export async function userRevoke(login: string, flags: DestructiveFlags): Promis
     const context = operatorContext()
     const [grants, consents, sessions] = await Promise.all([
       store.listOf('grant', id),
-      store.listOf('consent', id),
+      store.listOf(consentKind, id),
       store.listOf('session', id),
     ])
     const connections = connectionsOf(grants, consents, context.at)

@@ -1,4 +1,5 @@
 import { withWrites } from '../../domain/decision.ts'
+import { deleteLinksOf } from '../../domain/one-time-link.ts'
 import { changeProfile } from '../../domain/user.ts'
 import { RecordExists } from '../../storage/store.ts'
 import { systemClock } from '../../system.ts'
@@ -39,7 +40,7 @@ export async function userSet(login: string, flags: SetFlags): Promise<void> {
         withWrites(
           changeProfile(requireUser(found), change, now),
           // Links that went to the old address are not for its readers any more.
-          ...(email === undefined ? [] : [{ op: 'deleteLinksOf', userId: id } as const]),
+          ...(email === undefined ? [] : deleteLinksOf(id)),
           auditWrite('person-changed', id, { changed: names }),
         ),
       )

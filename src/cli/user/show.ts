@@ -1,8 +1,10 @@
-import { connectionsOf } from '../../domain/connections.ts'
+import { connectionsOf, consentKind } from '../../domain/connections.ts'
 import { isGrantAlive } from '../../domain/grant.ts'
 import type { User } from '../../domain/model.ts'
+import { passkeyKind } from '../../domain/passkey.ts'
+import { secondFactorKind } from '../../domain/second-factor.ts'
 import { isSessionLive } from '../../domain/session.ts'
-import { rowKeys } from '../../domain/sign-in-throttle.ts'
+import { rowKeys, throttleKind } from '../../domain/sign-in-throttle.ts'
 import type { Store } from '../../storage/store.ts'
 import { systemClock } from '../../system.ts'
 import { type LocationFlags, withStore } from '../open.ts'
@@ -41,12 +43,12 @@ export async function userShow(
 async function factsOf({ id }: User, store: Store) {
   const now = systemClock()
   const [factor, passkeys, sessions, grants, consents, ...rows] = await Promise.all([
-    store.find('secondFactor', id),
-    store.listOf('passkey', id),
+    store.find(secondFactorKind, id),
+    store.listOf(passkeyKind, id),
     store.listOf('session', id),
     store.listOf('grant', id),
-    store.listOf('consent', id),
-    ...Object.values(rowKeys(id)).map((key) => store.find('throttle', key)),
+    store.listOf(consentKind, id),
+    ...Object.values(rowKeys(id)).map((key) => store.find(throttleKind, key)),
   ])
   return {
     second_factor: factor?.confirmedAt !== undefined,

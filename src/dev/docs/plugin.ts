@@ -1,5 +1,6 @@
 import type { FastifyPluginAsync, FastifyReply, FastifyRequest } from 'fastify'
 import { readAsset } from '../../assets.ts'
+import { remove } from '../../domain/decision.ts'
 import { OAuthError } from '../../domain/errors.ts'
 import { RecordExists } from '../../storage/store.ts'
 import { seedClients } from '../clients.ts'
@@ -25,7 +26,7 @@ export const docsPage: FastifyPluginAsync<DevDeps> = async (
   const ensureClient = async (): Promise<void> => {
     const known = await store.find('client', clientId)
     if (known?.redirectUris.includes(redirectUri)) return
-    if (known !== undefined) await store.write({ op: 'deleteClient', clientId })
+    if (known !== undefined) await store.write(remove('client', clientId))
     const client = {
       client_id: clientId,
       client_name: 'API documentation',

@@ -5,6 +5,7 @@ import type { PassedCheck } from '../../domain/check.ts'
 import { clauseOf } from '../../domain/clause-of-rule.ts'
 import type { Write } from '../../domain/decision.ts'
 import type { ErrorDetail, OAuthError } from '../../domain/errors.ts'
+import { throttleKind } from '../../domain/sign-in-throttle.ts'
 // Brings `request.access`, `request.client` and `request.rejection`.
 import type {} from '../../guard/guard.ts'
 import type {} from '../../http/client-authentication.ts'
@@ -57,7 +58,7 @@ export function exchangeFrom(
     ...(location !== undefined && { location: redactUrl(location) }),
     held: recorded.held.map(judgementOf),
     ...(request.rejection && { refused: errorOf(request.rejection) }),
-    writes: recorded.writes.flatMap(describeFault),
+    writes: recorded.writes.flatMap(describeWrite),
     presented: tokensIn(keys.handles, ...sent.map(decodedForm)),
     issued: tokensIn(keys.handles, location ?? '', recorded.answerBody),
     notes: recorded.notes,
@@ -90,7 +91,9 @@ export function belongingOf(
 
 function clientIdOf(request: FastifyRequest, { writes }: Recording, prefix: string): string | undefined {
   const [, registered] = /^\/api\/oauth\/register\/([^/?]+)/.exec(request.url.slice(prefix.length)) ?? []
-  const [inserted] = writes.flatMap((write) => (write.op === 'insertClient' ? write.client.id : []))
+  const [inserted] = writes.flatMap((write) =>
+    write.op === 'insert' && write.kind === 'client' ? write.record.id : [],
+  )
   const [, basic] = /^basic +(\S+)/i.exec(request.headers.authorization ?? '') ?? []
   const [byHeader] = basic === undefined ? [] : Buffer.from(basic, 'base64').toString().split(':', 1)
   const id =
@@ -124,7 +127,7 @@ function shown(value: NonNullable<ErrorDetail['stored']>): string {
 }
 
 /** A write in a few words: what was done to what, never with what. */
-function describeFault(write: Write): readonly string[] {
+function describeWrite(write: Write): readonly string[] {
   switch (write.op) {
     case 'insertGrant':
       return [`grant ${write.grant.id}: approved, scope ${write.grant.scope.join(' ')}`]
@@ -136,20 +139,43 @@ function describeFault(write: Write): readonly string[] {
       return [`grant ${write.grantId}: revoked by ${write.rule}`]
     case 'revokeAccessToken':
       return [`grant ${write.grantId}: one access token revoked`]
-    case 'insertClient':
-      return [`client ${write.client.id}: registered`]
-    case 'insertAuditEvent':
-      return [`audit log: ${write.event.name}`]
-    case 'putThrottle':
-    case 'deleteThrottle':
     case 'touchClient':
     case 'extendSession':
-    case 'insertRejection':
       return []
+    case 'insert':
+    case 'update':
+    case 'put':
+      return describeRow(write)
+    case 'delete':
+    case 'deleteRecord':
+    case 'deleteRecords':
+      return write.kind === throttleKind.name ? [] : [`delete ${inWords(write.kind)}`]
     default:
-      // `insertInteraction` is told as `insert interaction`.
-      return [write.op.replaceAll(/[A-Z]/g, (capital) => ` ${capital.toLowerCase()}`)]
+      return [inWords(write.op)]
   }
+}
+
+function describeRow({
+  op,
+  ...write
+}: Extract<Write, { op: 'insert' | 'update' | 'put' }>): readonly string[] {
+  switch (write.kind) {
+    case 'client':
+      if (op === 'insert') return [`client ${write.record.id}: registered`]
+      break
+    case 'auditEvent':
+      return [`audit log: ${write.record.name}`]
+    case 'rejection':
+      return []
+    case 'record':
+      return write.record.kind === throttleKind.name ? [] : [`${op} ${inWords(write.record.kind)}`]
+  }
+  return [`${op} ${inWords(write.kind)}`]
+}
+
+/** `secondFactor` as `second factor`. */
+function inWords(name: string): string {
+  return name.replaceAll(/[A-Z]/g, (capital) => ` ${capital.toLowerCase()}`)
 }
 
 function grantIdOf(write: Write): readonly string[] {
@@ -159,7 +185,7 @@ function grantIdOf(write: Write): readonly string[] {
 
 function userIdOf(write: Write): string | undefined {
   if (write.op === 'insertGrant') return write.grant.userId
-  return write.op === 'insertSession' ? write.session.userId : undefined
+  return write.op === 'insert' && write.kind === 'session' ? write.record.userId : undefined
 }
 
 /** A parameter of the query or of a body that was read, where it is there once. */

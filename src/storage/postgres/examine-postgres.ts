@@ -1,12 +1,10 @@
-import { drizzle } from 'drizzle-orm/node-postgres/driver'
-import { sql } from 'drizzle-orm/sql'
 import pg from 'pg'
 import { systemClock } from '../../system.ts'
 import { schemaState } from '../migrations.ts'
-import { toKey } from '../rows.ts'
-import { commitsTried, mayLeavePkceOut, type StoreFacts, type StoreFault } from '../store-facts.ts'
+import { storeRecords } from '../reads.ts'
+import { commitsTried, type StoreFacts, type StoreFault } from '../store-facts.ts'
 import { appliedMigrations } from './open-pool.ts'
-import { accounts, clients, keys } from './schema.ts'
+import { numbers, run } from './prepared.ts'
 
 const oldestVersion = 15
 
@@ -16,6 +14,7 @@ const oldestVersion = 15
  */
 export async function examinePostgres(url: string): Promise<StoreFacts> {
   const client = new pg.Client({
+    ...numbers,
     connectionString: url,
     application_name: 'lychgate doctor',
     connectionTimeoutMillis: 5000,
@@ -49,7 +48,7 @@ async function factsOf(client: pg.Client): Promise<StoreFacts> {
     schema,
     faults: [...serverFaults(String(version), fsync === 'off', standby === true)],
     clock,
-    ...(schema === 'current' && (await recordsOf(client))),
+    ...(schema === 'current' && (await run(client, storeRecords(), 'find'))),
     ...(standby !== true && (await quickestCommit(client))),
   }
 }
@@ -84,20 +83,6 @@ function* serverFaults(version: string, isUnsafe: boolean, isStandby: boolean): 
 async function schemaOf(client: pg.Client): Promise<StoreFacts['schema']> {
   const applied = await appliedMigrations(client)
   return applied.length === 0 ? 'missing' : schemaState('postgres', applied)
-}
-
-async function recordsOf(
-  client: pg.Client,
-): Promise<Pick<StoreFacts, 'keys' | 'seededUsers' | 'clientsWithoutPkce'>> {
-  const db = drizzle(client)
-  const stored = await db.select().from(keys).orderBy(keys.createdAt, keys.id)
-  const people = await db.select({ username: accounts.username }).from(accounts).where(sql`seeded`)
-  const weak = await db.select({ id: clients.id }).from(clients).where(mayLeavePkceOut)
-  return {
-    keys: stored.map(toKey),
-    seededUsers: people.map(({ username }) => username),
-    clientsWithoutPkce: weak.map(({ id }) => id),
-  }
 }
 
 /** A message without readers takes the way of every commit to the disk and changes no table. */

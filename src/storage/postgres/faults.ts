@@ -1,4 +1,4 @@
-import { DrizzleQueryError } from 'drizzle-orm/errors'
+import { DrizzleQueryError } from 'drizzle-orm'
 import { RecordExists, StoreUnavailable } from '../store.ts'
 
 /** Errors of the server, by SQLSTATE: connection, resources, shutdown, system, lock and statement timeouts, read-only. */

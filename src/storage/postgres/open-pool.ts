@@ -1,9 +1,10 @@
-import { NodePgSession } from 'drizzle-orm/node-postgres/session'
-import { PgDialect } from 'drizzle-orm/pg-core/dialect'
+import { drizzle } from 'drizzle-orm/node-postgres'
+import { migrate } from 'drizzle-orm/node-postgres/migrator'
 import pg from 'pg'
-import { assertNotNewer, readMigrations } from '../migrations.ts'
+import { assertNotNewer, schemaState, withMigrations } from '../migrations.ts'
 import type { StoreOptions } from '../open.ts'
 import { translate } from './faults.ts'
+import { numbers } from './prepared.ts'
 
 /** Any constant: held while migrating, so that servers starting together do it once. */
 const migrationLock = 0x6c796368
@@ -19,6 +20,7 @@ export async function openPool(
 ): Promise<pg.Pool> {
   const statementMilliseconds = longestStatement(waitMilliseconds)
   const pool = new pg.Pool({
+    ...numbers,
     connectionString: url,
     application_name: 'lychgate',
     max: connections,
@@ -60,9 +62,10 @@ async function applyMigrations(pool: pg.Pool): Promise<void> {
     await client.query('set statement_timeout = 0')
     await client.query('set lock_timeout = 0')
     await client.query('select pg_advisory_lock($1)', [migrationLock])
-    assertNotNewer('postgres', await appliedMigrations(client))
-    const [dialect, schema] = [new PgDialect(), { migrationsSchema: 'drizzle', migrationsFolder: '' }]
-    await dialect.migrate(readMigrations('postgres'), new NodePgSession(client, dialect, undefined), schema)
+    const applied = await appliedMigrations(client)
+    assertNotNewer('postgres', applied)
+    if (schemaState('postgres', applied) === 'current') return
+    await withMigrations('postgres', (folder) => migrate(drizzle(client), folder))
   } finally {
     // Ends the connection, and with it the lock and the settings.
     client.release(true)

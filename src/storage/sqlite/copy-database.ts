@@ -63,7 +63,8 @@ function inspectCopy(file: string): CopyContents {
     const count = (table: string) => Number(client.prepare(`select count(*) from ${table}`).pluck().get())
     return {
       bytes: statSync(file).size,
-      people: count('accounts'),
+      // A copy of an earlier version is not migrated.
+      people: count(tables.includes('users') ? 'users' : 'accounts'),
       clients: count('clients'),
       approvals: count('grants'),
     }

@@ -1,13 +1,11 @@
 import { closeSync, existsSync, fsyncSync, openSync, rmSync, statSync, writeSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import Database from 'better-sqlite3'
-import { drizzle } from 'drizzle-orm/better-sqlite3/driver'
-import { sql } from 'drizzle-orm/sql'
 import { schemaState } from '../migrations.ts'
-import { toKey } from '../rows.ts'
-import { commitsTried, mayLeavePkceOut, type StoreFacts, type StoreFault } from '../store-facts.ts'
+import { storeRecords } from '../reads.ts'
+import { commitsTried, type StoreFacts, type StoreFault } from '../store-facts.ts'
 import { appliedMigrations, assertSound } from './open-database.ts'
-import { accounts, clients, keys } from './schema.ts'
+import { prepare, run } from './prepared.ts'
 
 /**
  * Looks at a database file; undefined when there is none.
@@ -24,7 +22,7 @@ export function examineDatabase(file: string): StoreFacts | undefined {
       engine: `SQLite ${client.prepare('select sqlite_version()').pluck().get()}`,
       schema,
       faults: damageOf(client),
-      ...(schema === 'current' && recordsOf(client)),
+      ...(schema === 'current' && run(prepare(client), storeRecords())),
       ...(commitMilliseconds !== undefined && { commitMilliseconds }),
     }
   } catch (fault) {
@@ -65,19 +63,6 @@ function damageOf(client: Database.Database): readonly StoreFault[] {
         remedy: 'stop the server, and lychgate restore the last backup',
       },
     ]
-  }
-}
-
-function recordsOf(
-  client: Database.Database,
-): Pick<StoreFacts, 'keys' | 'seededUsers' | 'clientsWithoutPkce'> {
-  const db = drizzle(client)
-  const people = db.select({ username: accounts.username }).from(accounts).where(sql`seeded`).all()
-  const weak = db.select({ id: clients.id }).from(clients).where(mayLeavePkceOut).all()
-  return {
-    keys: db.select().from(keys).orderBy(keys.createdAt, keys.id).all().map(toKey),
-    seededUsers: people.map(({ username }) => username),
-    clientsWithoutPkce: weak.map(({ id }) => id),
   }
 }
 

@@ -1,10 +1,10 @@
 import { closeSync, existsSync, openSync, statSync } from 'node:fs'
 import { setTimeout } from 'node:timers/promises'
 import Database from 'better-sqlite3'
-import { BetterSQLiteSession } from 'drizzle-orm/better-sqlite3/session'
-import { DrizzleError } from 'drizzle-orm/errors'
-import { SQLiteSyncDialect } from 'drizzle-orm/sqlite-core/dialect'
-import { assertNotNewer, knownMigrations, readMigrations } from '../migrations.ts'
+import { DrizzleError } from 'drizzle-orm'
+import { drizzle } from 'drizzle-orm/better-sqlite3'
+import { migrate } from 'drizzle-orm/better-sqlite3/migrator'
+import { assertNotNewer, knownMigrations, withMigrations } from '../migrations.ts'
 
 /** Older ones can corrupt a WAL database that two connections checkpoint. */
 const oldestSqlite = '3.51.3'
@@ -21,7 +21,7 @@ export async function openDatabase(file: string): Promise<Database.Database> {
   const deadline = performance.now() + openMilliseconds
   for (;;) {
     try {
-      return openNow(file)
+      return await openNow(file)
     } catch (fault) {
       if (isBusy(fault) && performance.now() < deadline) {
         await setTimeout(busyMilliseconds / 2)
@@ -39,7 +39,7 @@ function isBusy(fault: unknown): boolean {
   return error instanceof Database.SqliteError && error.code.startsWith('SQLITE_BUSY')
 }
 
-function openNow(file: string): Database.Database {
+async function openNow(file: string): Promise<Database.Database> {
   const isFile = file !== ':memory:'
   if (isFile && existsSync(file) && statSync(file).size > 0) inspect(file)
   // Only its owner may read it; the journal files inherit this.
@@ -58,7 +58,7 @@ function openNow(file: string): Database.Database {
     ]) {
       client.pragma(setting)
     }
-    applyMigrations(client)
+    await applyMigrations(client)
     // A file that this user may only read opens well, and every later write fails: this one changes nothing.
     client.exec('delete from __drizzle_migrations where false')
     return client
@@ -116,11 +116,14 @@ function isMigrated(client: Database.Database): boolean {
   return [...knownMigrations('sqlite')].every((instant) => applied.has(instant))
 }
 
-function applyMigrations(client: Database.Database): void {
+async function applyMigrations(client: Database.Database): Promise<void> {
   if (isMigrated(client)) return
   try {
-    const dialect = new SQLiteSyncDialect()
-    dialect.migrate(readMigrations('sqlite'), new BetterSQLiteSession(client, dialect, undefined))
+    // Passkeys were rows with bytes, and records are JSON: a migration calls it.
+    client.function('base64url', { deterministic: true }, (bytes) =>
+      Buffer.from(bytes as Buffer).toString('base64url'),
+    )
+    await withMigrations('sqlite', (folder) => migrate(drizzle(client), folder))
   } catch (fault) {
     // Two processes that start at once both see an empty file; the slower one finds the work done.
     if (!isMigrated(client)) throw fault

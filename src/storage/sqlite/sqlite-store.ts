@@ -1,62 +1,24 @@
 import Database from 'better-sqlite3'
-import { drizzle } from 'drizzle-orm/better-sqlite3/driver'
 import type { Write } from '../../domain/decision.ts'
-import {
-  auditFilterRow,
-  consentOfKey,
-  grantKey,
-  grantOfTokenValues,
-  throttleKey,
-  toAuditEvent,
-  toClient,
-  toConnections,
-  toConsent,
-  toGrant,
-  toGrantOfToken,
-  toInteraction,
-  toKey,
-  toLink,
-  toPasskey,
-  toRejection,
-  toSecondFactor,
-  toSession,
-  toThrottle,
-  toUser,
-} from '../rows.ts'
+import * as reads from '../reads.ts'
 import { stepsOf } from '../steps.ts'
-import {
-  type ListableKind,
-  type OwnedKind,
-  RecordExists,
-  type RecordKind,
-  type Records,
-  type Store,
-  StoreUnavailable,
-} from '../store.ts'
-import { sweepBy } from '../sweep.ts'
+import { RecordExists, type Store, StoreUnavailable, type UntypedStore } from '../store.ts'
+import { type GrantEnd, grantsPerSlice, sweepBy } from '../sweep.ts'
 import { type BatchedReads, batchedReads } from './batched-reads.ts'
 import { checkpoints } from './checkpoints.ts'
 import { readContents, writeContents } from './contents.ts'
 import { GroupCommit, type Outcome } from './group-commit.ts'
 import { openDatabase } from './open-database.ts'
-import { prepareReads, prepareWrites } from './statements.ts'
-import { sweepSteps } from './sweep-steps.ts'
-
-type Loads = { readonly [K in RecordKind]: (key: string) => Records[K] | undefined }
-type OwnLists = { readonly [K in OwnedKind]: (userId: string) => readonly Records[K][] }
-type Lists = { readonly [K in ListableKind]: () => readonly Records[K][] }
+import { type Prepared, prepare, run } from './prepared.ts'
 
 /** The store in one SQLite file (or `:memory:`), written to by this connection in group commits. */
 export async function openSqliteStore(file: string): Promise<Store> {
   const client = await openDatabase(file)
   // From here on nothing waits for a lock inside a statement: the group commit does, and the process goes on.
   client.pragma('busy_timeout = 0')
-  const db = drizzle(client)
-  const reads = prepareReads(db)
-  const [load, lists, ownLists] = [loadsOf(reads), listsOf(reads), ownListsOf(reads)]
-  const apply = applier(prepareWrites(db))
-  const clients = remembering(load.client)
-  const find: Loads = { ...load, client: clients.load }
+  const prepared = prepare(client)
+  const apply = applier(prepared)
+  const clients = remembering((key) => run(prepared, reads.load('client', key)))
   const turns = batchedReads(client, clients.forget)
   const commits = new GroupCommit(transactionsOf(client, turns), checkpoints(client, turns.end))
 
@@ -69,53 +31,51 @@ export async function openSqliteStore(file: string): Promise<Store> {
       throw translate(fault)
     }
   }
+  const answer = <T>(reading: () => reads.Reading<T>) => read(() => run(prepared, reading()))
 
-  const sweep = sweepBy(sweepSteps(db, { read, submit: (work) => commits.submit(work) }))
+  const sweep = sweepBy({
+    remove: (statement, values) => commits.submit(() => ({ result: prepared.write(statement, values) })),
+    slice: (after) =>
+      read(
+        () =>
+          prepared.read({ read: 'sliceOfGrants', values: { after, limit: grantsPerSlice } }) as GrantEnd[],
+      ), // its rows
+  })
 
-  return {
-    find: (kind, key) => read(() => find[kind](key)),
-    list: (kind) => read(() => lists[kind]()),
-    listOf: (kind, userId) => read(() => ownLists[kind](userId)),
-    connections: (userId, page) => read(() => toConnections(reads.connections.all({ userId, ...page }))),
-    grantsOf: (userId, clientId, newest) =>
-      read(() =>
-        reads.newestGrants.all({ userId, clientId, ...newest }).flatMap((row) => toGrant(row) ?? []),
-      ),
+  const store: UntypedStore = {
+    find: (kind, key) =>
+      kind === 'client' ? read(() => clients.load(key)) : answer(() => reads.load(kind, key)),
+    list: (kind) => answer(() => reads.list(kind)),
+    listOf: (kind, userId) => answer(() => reads.listOf(kind, userId)),
+    connections: (userId, page) => answer(() => reads.connections(userId, page)),
+    grantsOf: (userId, clientId, newest) => answer(() => reads.grantsOf(userId, clientId, newest)),
     transact: (kind, key, decide) =>
       commits.submit(() => {
-        const record = load[kind](key)
+        const record = run(prepared, reads.load(kind, key))
         const decision = attempt(() => decide(record))
         if ('rejection' in decision) return decision
         apply(decision.result.writes)
         return 'rejection' in decision.result ? { rejection: decision.result.rejection } : decision.result
       }),
     write: (...writes) => commits.submit(() => ({ result: apply(writes) })),
-    activity: () =>
-      read(() => ({
-        ...(sweep.livingGrants !== undefined && { activeGrants: sweep.livingGrants }),
-        refusalsKept: reads.refusalsKept.get()?.count ?? 0,
-      })),
-    population: () =>
-      read(() => ({
-        isEmpty: reads.somebody.get() === undefined,
-        seeded: reads.seededUsers.all().map(({ username }) => username),
-      })),
+    activity: async () => ({
+      ...(sweep.activeGrants !== undefined && { activeGrants: sweep.activeGrants }),
+      refusalsKept: await answer(() => reads.rejectionCount()),
+    }),
+    population: () => answer(() => reads.population()),
     contents: () => read(() => readContents(client)),
     replace: (contents) => commits.submit(() => ({ result: writeContents(client, contents) })),
-    audit: (filter) =>
-      read(() => {
-        const statement = filter.userId === undefined ? reads.audit : reads.auditOf
-        return statement.all(auditFilterRow(filter)).map(toAuditEvent).reverse()
-      }),
+    audit: (filter) => answer(() => reads.audit(filter)),
     sweep: (bounds) => sweep.run(bounds),
     // Through the write lock: a server that can read and not write is not ready, and hardly any request only reads.
-    ping: () => commits.submit(() => ({ result: void load.key('') })),
+    ping: () => commits.submit(() => ({ result: void prepared.read({ read: 'key', values: { key: '' } }) })),
     close: async () => {
       await commits.close()
       turns.end()
       client.close()
     },
   }
+  return store as Store // a read finds what its kind says
 }
 
 /** Reads each record once, until it is to forget: most requests of a turn are of the same few clients. */
@@ -140,69 +100,14 @@ function attempt<T>(work: () => T): Outcome<T> {
   }
 }
 
-function loadsOf(reads: ReturnType<typeof prepareReads>): Loads {
-  return {
-    client: (key) => mapped(reads.client.get({ key }), toClient),
-    user: (key) => mapped(reads.user.get({ key }), toUser),
-    userByLogin: (key) => mapped(reads.userByLogin.get({ key }), toUser),
-    userCredentials: (key) => {
-      const user = mapped(reads.user.get({ key }), toUser)
-      if (user === undefined) return undefined
-      const secondFactor = mapped(reads.secondFactor.get({ key }), toSecondFactor)
-      return {
-        user,
-        passkeys: reads.passkeysOf.all({ userId: key }).map(toPasskey),
-        ...(secondFactor !== undefined && { secondFactor }),
-        sessions: reads.sessionsOf.all({ userId: key }).map(toSession),
-      }
-    },
-    session: (key) => mapped(reads.session.get({ key }), toSession),
-    passkey: (key) => mapped(reads.passkey.get({ key }), toPasskey),
-    secondFactor: (key) => mapped(reads.secondFactor.get({ key }), toSecondFactor),
-    link: (key) => mapped(reads.link.get({ key }), toLink),
-    interaction: (key) => mapped(reads.interaction.get({ key }), toInteraction),
-    consent: (key) => mapped(reads.consent.get(consentOfKey(key)), toConsent),
-    grant: (id) => {
-      const key = grantKey(id)
-      return key && mapped(reads.grant.get({ key }), toGrant)
-    },
-    grantOfToken: (key) => {
-      const values = grantOfTokenValues(key)
-      return values && mapped(reads.grantOfToken.get(values), toGrantOfToken)
-    },
-    throttle: (key) => mapped(reads.throttle.get({ key: throttleKey(key) }), toThrottle),
-    key: (key) => mapped(reads.key.get({ key }), toKey),
-    keyRing: () => reads.keys.all().map(toKey),
-    rejection: (key) => mapped(reads.rejection.get({ key }), toRejection),
-  }
-}
-
-function listsOf(reads: ReturnType<typeof prepareReads>): Lists {
-  return {
-    client: () => reads.clients.all().map(toClient),
-    user: () => reads.accounts.all().map(toUser),
-    key: () => reads.keys.all().map(toKey),
-  }
-}
-
-function ownListsOf(reads: ReturnType<typeof prepareReads>): OwnLists {
-  return {
-    session: (userId) => reads.sessionsOf.all({ userId }).map(toSession),
-    passkey: (userId) => reads.passkeysOf.all({ userId }).map(toPasskey),
-    consent: (userId) => reads.consentsOf.all({ userId }).map(toConsent),
-    grant: (userId) => reads.grantsOf.all({ userId }).flatMap((row) => toGrant(row) ?? []),
-  }
-}
-
-function mapped<Row, T>(row: Row | undefined, toRecord: (row: Row) => T | undefined): T | undefined {
-  return row === undefined ? undefined : toRecord(row)
-}
-
-function applier(statements: ReturnType<typeof prepareWrites>): (writes: readonly Write[]) => void {
+function applier(prepared: Prepared): (writes: readonly Write[]) => void {
   return (writes) => {
-    for (const step of writes.flatMap(stepsOf)) {
-      const { changes } = statements[step.statement].run(step.values)
-      if (step.exact && changes !== 1) throw step.exact(step.statement)
+    for (const { statement, values, lookUp, exact } of writes.flatMap(stepsOf)) {
+      const found = lookUp === undefined ? [{}] : prepared.read({ read: lookUp, values })
+      // `as`: rows are objects.
+      const changes =
+        found.length === 0 ? 0 : prepared.write(statement, { ...values, ...(found[0] as object) })
+      if (exact && changes !== 1) throw exact(statement)
     }
   }
 }

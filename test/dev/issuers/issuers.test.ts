@@ -1,8 +1,10 @@
 /** The misbehaving issuers as a part of the development server: where they are, what they share with it, and what not. */
+
 import { readdirSync, readFileSync } from 'node:fs'
 import t from 'tap'
 import { profiles } from '../../../src/dev/issuers/catalogue.ts'
 import type { Listed } from '../../../src/dev/issuers/report.ts'
+import { update } from '../../../src/domain/decision.ts'
 import { introspectedBy } from '../../../src/guard/guard.ts'
 import { pageOf } from '../../helpers/authorization.ts'
 import {
@@ -107,10 +109,9 @@ t.test('people are those of the server, also when they come later or change', as
   const user = await server.deps.store.find('user', String(sub))
   t.equal(user?.username, alice.username)
   if (user === undefined) return
-  await server.deps.store.write({
-    op: 'updateUser',
-    user: { ...user, claims: { ...user.claims, nickname: 'Lissi' }, updatedAt: server.now() },
-  })
+  await server.deps.store.write(
+    update('user', { ...user, claims: { ...user.claims, nickname: 'Lissi' }, updatedAt: server.now() }),
+  )
   const { nickname } = (await (
     await callApi(
       issuer,

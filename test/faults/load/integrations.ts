@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { loadConfig } from '../../../src/config/load.ts'
+import { insert } from '../../../src/domain/decision.ts'
 import { addIntegration } from '../../../src/domain/integration.ts'
 import { openStore } from '../../../src/storage/open.ts'
 import { systemClock } from '../../../src/system.ts'
@@ -30,7 +31,7 @@ export async function addIntegrations(url: string, count: number): Promise<reado
       { id: randomBytes(16), secret: randomBytes(32) },
       systemClock(),
     )
-    await store.write({ op: 'insertClient', client })
+    await store.write(insert('client', client))
     added.push({ id: client.id, method: 'none', redirectUri })
   }
   await store.close()
