@@ -10,7 +10,7 @@ const bytes = (value: number, description: string) =>
 const count = (value: number, description: string) =>
   Type.Integer({ default: value, minimum: 1, description })
 const closed = { additionalProperties: false } as const
-/** Closed but for members with a language tag, such as `description#de`: checks.ts knows which. */
+/** Accepts members with a language tag, such as `description#de`; checks.ts decides which. */
 const localizable = { additionalProperties: Type.String({ minLength: 1 }) }
 const section = (description: string) => ({ ...closed, default: {}, description })
 const link = (description: string, example: string) =>
@@ -24,21 +24,22 @@ const ScopeEntry = Type.Object(
     }),
     group: Type.String({
       minLength: 1,
-      description: 'The area it belongs to, one row on the consent page; `group#de` is its German name.',
+      description: 'The area of the scope, one row on the consent page; `group#de` is its German name.',
     }),
     access: Type.Union([Type.Literal('identity'), Type.Literal('read'), Type.Literal('write')], {
-      description: 'Its column on the consent page; identity scopes stand by themselves.',
+      description: 'The column on the consent page; identity scopes have their own list.',
     }),
     description: Type.String({
       minLength: 1,
-      description: 'The sentence a person reads when asked for it; `description#de` is the German one.',
+      description: 'The sentence on the consent page; `description#de` is the German one.',
     }),
     sensitive: Type.Optional(
       Type.Boolean({
-        description: 'Marked on the consent page: it opens what is known of other people, money or rights.',
+        description:
+          "Whether the consent page marks it: it gives access to other people's data, money or permissions.",
       }),
     ),
-    claims: Type.Optional(Type.Array(Type.String(), { description: 'Claims it opens at UserInfo.' })),
+    claims: Type.Optional(Type.Array(Type.String(), { description: 'Claims that UserInfo returns for it.' })),
   },
   localizable,
 )
@@ -47,18 +48,18 @@ const ResourceEntry = Type.Object(
   {
     identifier: Type.String({
       minLength: 1,
-      description: 'The absolute URI clients send as `resource`, RFC 8707 §2.',
+      description: 'The absolute URI that clients send as `resource`, RFC 8707 §2.',
     }),
-    name: Type.String({ minLength: 1, description: 'What people call it; `name#de`: in German.' }),
-    scopes: Type.Array(Type.String(), { description: 'The scopes this resource understands.' }),
+    name: Type.String({ minLength: 1, description: 'The name that users see; `name#de` is the German one.' }),
+    scopes: Type.Array(Type.String(), { description: 'The scopes that this resource accepts.' }),
     tokenFormat: Type.Union([Type.Literal('opaque'), Type.Literal('jwt')], {
       default: 'opaque',
-      description: 'opaque: looked up, revocable at once. jwt: RFC 9068, verified without a look-up.',
+      description: 'opaque: introspected, revoked immediately. jwt: RFC 9068, verified by its signature.',
     }),
     accessTokenSeconds: Type.Optional(
       Type.Integer({
         minimum: 1,
-        description: 'Lifetime of its access tokens; absent: lifetimes.accessTokenSeconds.',
+        description: 'Lifetime of its access tokens; by default lifetimes.accessTokenSeconds.',
       }),
     ),
   },
@@ -88,7 +89,7 @@ const exampleResource: Static<typeof ResourceEntry> = {
   accessTokenSeconds: 600,
 }
 
-/** Every option there is. Names carry their units; the table of docs/configuration.md is made from this. */
+/** Every option. Names carry their units; the table of docs/configuration.md is generated from this. */
 export const ConfigSchema = Type.Object(
   {
     issuer: Type.String({
@@ -100,25 +101,26 @@ export const ConfigSchema = Type.Object(
       default: 9400,
       minimum: 0,
       maximum: 65535,
-      description: 'The port to listen on; 0 takes a free one.',
+      description: 'The port to listen on; 0 selects a free one.',
     }),
-    data: Type.String({ default: './data', description: 'The folder of the SQLite database.' }),
+    data: Type.String({ default: './data', description: 'The folder that contains the SQLite database.' }),
     store: Type.Optional(
       Type.String({
-        description: 'A SQLite file as sqlite:FILE, or postgres://…; absent: lychgate.db in the data folder.',
+        description:
+          'A SQLite file as sqlite:FILE, or postgres://…; by default lychgate.db in the data folder.',
         examples: ['postgres://lychgate:password@localhost/lychgate'],
       }),
     ),
     storeConnections: count(
       10,
-      'Connections of this server to PostgreSQL, at most; every server has its own.',
+      'Maximum number of PostgreSQL connections of this server; every server has its own pool.',
     ),
     secret: Type.Optional(
       Type.String({
         minLength: 32,
         examples: [exampleSecret],
         description:
-          'Encrypts the private keys at rest; `lychgate keys secret` prints one. At least 32 characters. `serve` refuses to start without it.',
+          'Encrypts the private keys at rest; `lychgate keys secret` prints one. At least 32 characters. `serve` does not start without it.',
       }),
     ),
     logLevel: Type.Union(
@@ -132,76 +134,77 @@ export const ConfigSchema = Type.Object(
       ],
       {
         default: 'info',
-        description: 'What is worth a log line.',
+        description: 'The lowest level that is logged.',
       },
     ),
     trustProxy: Type.Array(Type.String(), {
       default: [],
-      description: 'Addresses or CIDR ranges whose X-Forwarded-For is believed, for rate limits only.',
+      description:
+        'Addresses or CIDR ranges of proxies. X-Forwarded-For is believed from these only, and used for rate limits only.',
       examples: [['10.0.0.7', '10.1.0.0/16']],
     }),
     rateLimits: Type.Union([Type.Literal('on'), Type.Literal('off')], {
       default: 'on',
       description:
-        'Request rate limits; off is accepted on a loopback issuer only. The throttle on failed sign-ins stays on.',
+        'Request rate limits; off is accepted for a loopback issuer only. The throttle on failed sign-ins stays on.',
     }),
     service: Type.Object(
       {
         name: Type.String({
           default: 'Lychgate',
           minLength: 1,
-          description: 'What people know this service as.',
+          description: 'The name of this service on every page and in every email.',
         }),
         language: Type.String({
           default: 'en',
           description:
-            'The language of pages for people who ask for none that is here: en, de, fr, es, pt, ja or ar.',
+            'The language of pages if neither the client nor the browser asks for a supported one: en, de, fr, es, pt, ja or ar.',
         }),
         logo: Type.Optional(
           Type.String({
-            description: 'The file of a logo for the pages: SVG, PNG, JPEG or WebP, 256 KiB at most.',
+            description: 'The logo file: SVG, PNG, JPEG or WebP, 256 KiB at most.',
             examples: ['/etc/lychgate/logo.svg'],
           }),
         ),
         logoDark: Type.Optional(
           Type.String({
-            description: 'The file of a logo for dark pages; absent: the same.',
+            description: 'The logo file for dark pages; by default the same.',
             examples: ['/etc/lychgate/logo-dark.svg'],
           }),
         ),
         logoName: Type.Union([Type.Literal('beside'), Type.Literal('inside')], {
           default: 'beside',
-          description: 'Where the name is: written beside the logo, or inside it already.',
+          description: 'Where the name appears: printed beside the logo, or already inside the image.',
         }),
         accent: Type.Optional(
           Type.String({
             description:
-              'The colour of buttons, links and ticks, as #rrggbb in quotes; its shades for dark pages and for text follow.',
+              'The colour of buttons, links and check marks, as #rrggbb in quotes; the shades for dark pages and for text derive from it.',
             examples: ['#2c52b3'],
           }),
         ),
-        help: link('URL of a page that helps people.', 'https://example.org/help'),
+        help: link('URL of a help page for users.', 'https://example.org/help'),
         documentation: link('URL of the developer documentation.', 'https://example.org/developers'),
         policy: link('URL of the privacy policy.', 'https://example.org/privacy'),
         terms: link('URL of the terms of service.', 'https://example.org/terms'),
       },
-      section('What people are told about this service.'),
+      section('What the pages show about this service.'),
     ),
     views: Type.Optional(
       Type.String({
         description:
-          'A folder with templates, style.css or icon.svg that replace the shipped ones of the same name.',
+          'A folder with templates, style.css or icon.svg, each of which replaces the shipped file of the same name.',
         examples: ['/etc/lychgate/views'],
       }),
     ),
     texts: Type.Record(
       Type.String(),
       Type.Record(Type.String(), Type.Unsafe<Entry>(Type.Any()), {
-        description: 'By the key it has in views/texts/en.json.',
+        description: 'By its key in views/texts/en.json.',
       }),
       {
         default: {},
-        description: 'Texts in place of the shipped ones, by language and key; docs/appearance.md has more.',
+        description: 'Texts that replace shipped ones, by language and key; see docs/appearance.md.',
         examples: [{ en: { 'login.title': 'Sign in to {service}' } }],
       },
     ),
@@ -211,56 +214,62 @@ export const ConfigSchema = Type.Object(
           default: 60,
           minimum: 1,
           maximum: 600,
-          description: 'An authorization code.',
+          description: 'Lifetime of an authorization code.',
         }),
-        accessTokenSeconds: seconds(3600, 'An access token.'),
-        refreshTokenIdleSeconds: seconds(2_592_000, 'A refresh token that is not used.'),
-        refreshTokenAbsoluteSeconds: seconds(7_776_000, 'All refresh tokens of one approval.'),
+        accessTokenSeconds: seconds(3600, 'Lifetime of an access token.'),
+        refreshTokenIdleSeconds: seconds(2_592_000, 'Lifetime of a refresh token that is not used.'),
+        refreshTokenAbsoluteSeconds: seconds(7_776_000, 'Lifetime of all refresh tokens of one grant.'),
         refreshReuseSeconds: Type.Integer({
           default: 10,
           minimum: 0,
-          description: 'For how long a just rotated refresh token gets the same successor again; 0: never.',
+          description: 'How long a rotated refresh token still returns the same successor; 0: never.',
         }),
-        idTokenSeconds: seconds(3600, 'An ID Token.'),
-        sessionIdleSeconds: seconds(43_200, 'A login that is not used.'),
-        sessionAbsoluteSeconds: seconds(604_800, 'A login, whatever happens.'),
-        interactionSeconds: seconds(1800, 'A pending authorization request.'),
+        idTokenSeconds: seconds(3600, 'Lifetime of an ID Token.'),
+        sessionIdleSeconds: seconds(43_200, 'Lifetime of a session that is not used.'),
+        sessionAbsoluteSeconds: seconds(604_800, 'Lifetime of a session, used or not.'),
+        interactionSeconds: seconds(
+          1800,
+          'Lifetime of an interaction, that is a pending authorization request.',
+        ),
         unusedClientSeconds: seconds(
           2_592_000,
-          'A self-registered client that is never used; then it is removed.',
+          'Age at which a self-registered client that never got a token is deleted.',
         ),
         idleClientSeconds: Type.Integer({
           default: 34_560_000,
           minimum: 0,
           description:
-            'A self-registered client after its last token, 400 days, at least as long as it could refresh; then it is removed. 0: never.',
+            'Time after its last token at which a self-registered client is deleted, 400 days; not before its refresh tokens expire. 0: never.',
         }),
         firstPersonSeconds: seconds(
           86_400,
-          'The link that `serve` prints on an empty store, with which the first person is made.',
+          'Lifetime of the link that `serve` prints on an empty store, to create the first user.',
         ),
-        invitationSeconds: seconds(604_800, 'The link of an invitation.'),
-        passwordResetSeconds: seconds(3600, 'The link to a new password.'),
-        emailVerificationSeconds: seconds(86_400, 'The link that proves an e-mail address.'),
+        invitationSeconds: seconds(604_800, 'Lifetime of an invitation link.'),
+        passwordResetSeconds: seconds(3600, 'Lifetime of a password reset link.'),
+        emailVerificationSeconds: seconds(86_400, 'Lifetime of the link that verifies an email address.'),
         emailUndoSeconds: seconds(
           259_200,
-          'The link that the old address gets after a change of address, to undo it.',
+          'Lifetime of the link that is sent to the old email address after a change, to undo it.',
         ),
-        metadataCacheSeconds: seconds(300, 'How long the metadata documents and keys may be cached.'),
+        metadataCacheSeconds: seconds(
+          300,
+          'How long clients may cache the metadata documents and the key set.',
+        ),
       },
-      section('How long things live.'),
+      section('How long everything that expires is valid.'),
     ),
     keys: Type.Object(
       {
         rotationSeconds: Type.Integer({
           default: 7_776_000,
           minimum: 0,
-          description: 'The age at which a key gets a successor; 0: only `lychgate keys rotate` makes one.',
+          description: 'The age at which a key gets a successor; 0: only `lychgate keys rotate` creates one.',
         }),
         publishAheadSeconds: seconds(86_400, 'How long a new key is published before it signs.'),
         reloadSeconds: seconds(
           60,
-          'How often a server looks for keys that are due, or that another process made or retired.',
+          'How often a server checks for keys that are due, or that another process created or retired.',
         ),
       },
       section('When keys get a successor.'),
@@ -270,15 +279,15 @@ export const ConfigSchema = Type.Object(
         loopbackHosts: Type.Array(Type.Union([Type.Literal('localhost')]), {
           default: ['localhost'],
           description:
-            'Host names accepted in redirect URIs beside 127.0.0.1 and [::1]; [] accepts these two only.',
+            'Host names accepted in redirect URIs in addition to 127.0.0.1 and [::1]; [] accepts these two only.',
         }),
         foreignRedirects: Type.Union([Type.Literal('refuse'), Type.Literal('drop')], {
           default: 'refuse',
           description:
-            'What a redirect URI that is not loopback does to the registration: refuse all of it, or drop that entry.',
+            'How to treat a redirect URI that is not loopback: reject the registration (refuse), or ignore that entry (drop).',
         }),
       },
-      section('What clients that register themselves may have.'),
+      section('What clients that register themselves may request.'),
     ),
     accounts: Type.Object(
       {
@@ -287,67 +296,67 @@ export const ConfigSchema = Type.Object(
           {
             default: ['name', 'given_name', 'family_name', 'nickname', 'email'],
             description:
-              'The claims that users change themselves; `email` only with `mail.url`: a new address is proven before it counts.',
+              'The claims that users may change; `email` needs `mail.url`, because a new address must be verified first.',
           },
         ),
         deletion: Type.Union([Type.Literal('on'), Type.Literal('off')], {
           default: 'on',
-          description: 'Whether people may delete their own account.',
+          description: 'Whether users may delete themselves on the account page.',
         }),
       },
-      section('What people may do with their own account.'),
+      section('What users may do on their account page.'),
     ),
     mail: Type.Object(
       {
         url: Type.Optional(
           Type.String({
             description:
-              'The mail server: smtp://, with STARTTLS where the server has it and always where a password is sent, or smtps://. Absent: links are printed instead, and nobody can ask for a new password.',
+              'The mail server: smtps://, or smtp:// with STARTTLS if the server offers it, and required if there is a password. Without it commands print links, and users cannot reset their password.',
             examples: ['smtps://lychgate:password@mail.example.org:465'],
           }),
         ),
         from: Type.Optional(
           Type.String({
-            description: 'Who the mail is from; needed with mail.url.',
+            description: 'The sender; required with mail.url.',
             examples: ['accounts@example.org'],
           }),
         ),
         replyTo: Type.Optional(
           Type.String({
-            description: 'Where answers go; absent: to mail.from.',
+            description: 'The Reply-To address; by default mail.from.',
             examples: ['help@example.org'],
           }),
         ),
       },
-      section('How letters to people are sent: invitations, new passwords, proofs of an address.'),
+      section('How to send email: invitations, password resets, address verification.'),
     ),
     scopes: Type.Array(ScopeEntry, {
       default: defaultScopeCatalogue,
-      description: 'The scope catalogue; given, it replaces the shipped one of 38 names.',
+      description: 'The scope catalogue. If set, it replaces the shipped one of 38 scopes.',
       examples: [exampleScopes],
     }),
     resources: Type.Array(ResourceEntry, {
       default: [],
-      description: "APIs besides the service's own, which is always one.",
+      description: "APIs in addition to the service's own, which always exists.",
       examples: [[exampleResource]],
     }),
     limits: Type.Object(
       {
         tokenBodyBytes: bytes(
           16_384,
-          'A form body: token, revocation, introspection, UserInfo, authorization, pages.',
+          'Size of a form body: token, revocation, introspection, UserInfo, authorization, pages.',
         ),
-        registrationBodyBytes: bytes(65_536, 'A registration body.'),
-        clientMetadataBytes: bytes(8192, 'What is stored of a client that registers itself, as JSON.'),
-        parameters: count(100, 'Parameters in one request.'),
-        parameterBytes: bytes(8192, 'One parameter value.'),
-        redirectUris: count(50, 'Redirect URIs of one client.'),
-        jsonDepth: count(10, 'Nesting of a JSON body.'),
+        registrationBodyBytes: bytes(65_536, 'Size of a registration body.'),
+        clientMetadataBytes: bytes(8192, 'Size of the stored metadata of a self-registered client, as JSON.'),
+        parameters: count(100, 'Number of parameters in one request.'),
+        parameterBytes: bytes(8192, 'Size of one parameter value.'),
+        redirectUris: count(50, 'Number of redirect URIs of one client.'),
+        jsonDepth: count(10, 'Nesting depth of a JSON body.'),
         grantsPerUserAndClient: Type.Integer({
           default: 1000,
           minimum: 0,
           description:
-            'Grants of one user at one client; at every tenth part of this, the oldest beyond it are deleted. 0: no limit.',
+            'Number of grants of one user for one client. Each time a tenth of this is added, the oldest beyond it are deleted. 0: no limit.',
         }),
       },
       section('How large a request may be, and how many grants a client may collect.'),
@@ -356,50 +365,54 @@ export const ConfigSchema = Type.Object(
       {
         registration: count(
           30,
-          'Registrations from one address prefix (/24 or /64); updates and deletions of them, each.',
+          'Registrations from one address prefix (/24 or /64). Updates and deletions are counted separately, with the same limit.',
         ),
-        authorization: count(300, 'Authorization requests from one address prefix, by each method.'),
+        authorization: count(
+          300,
+          'Authorization requests from one address prefix. GET and POST are counted separately.',
+        ),
         token: count(
           600,
-          'Token, revocation and introspection requests from one address prefix, and reads of a registration, each.',
+          'Token, revocation and introspection requests and reads of a registration from one address prefix, each counted separately.',
         ),
         signIn: count(60, 'Sign-in attempts from one address prefix.'),
       },
-      section('Requests a minute before the answer is 429.'),
+      section('Requests per minute; beyond that the response is 429.'),
     ),
     signInThrottle: Type.Object(
       {
         failuresPerAccountAndPrefix: count(
           10,
-          'Failed sign-ins to one account from one address prefix in a window.',
+          'Failed sign-ins of one user from one address prefix in a window.',
         ),
         failuresPerPrefix: count(
           100,
-          'Failed sign-ins from one address prefix in a window; the first three of one name count as one.',
+          'Failed sign-ins from one address prefix in a window; the first three with the same user name count as one.',
         ),
         failuresPerPrefixAndUser: Type.Integer({
           default: 2,
           minimum: 0,
-          description: 'So many more for each user who signed in from the address prefix this week or last.',
+          description:
+            'Added to failuresPerPrefix for each user who signed in from the address prefix this week or last week.',
         }),
         failuresPerAccount: count(
           100,
-          'Failed sign-ins to one account from browsers that never signed in to it, in a window.',
+          'Failed sign-ins of one user in a window, from browsers in which that user never signed in.',
         ),
         failuresInARow: count(
           100,
-          'Failed sign-ins to one account in a row before it needs a new password or `lychgate user unlock`.',
+          'Consecutive failed sign-ins of one user; then only a new password or `lychgate user unlock` lets unknown browsers in.',
         ),
-        windowSeconds: seconds(900, 'The window, from its first failure.'),
+        windowSeconds: seconds(900, 'Length of the window, which starts at the first failure.'),
       },
-      section('Failed sign-ins before further ones are refused.'),
+      section('Failed sign-ins; beyond that further ones are rejected.'),
     ),
-    passwordQueue: count(32, 'Password checks that may wait; beyond it sign-in answers 503.'),
+    passwordQueue: count(32, 'Password checks that may wait in the queue; beyond that sign-in returns 503.'),
     refusalsKept: Type.Integer({
       default: 100_000,
       minimum: 0,
       description:
-        'Rejected requests that `lychgate explain` can look up, the newest, 2 KiB each at most; 0: none. One network replaces a tenth of them a day at most.',
+        'Number of rejected requests that `lychgate explain` can look up, the newest first, 2 KiB each at most; 0: none. Requests from one network replace at most a tenth of them per day.',
     }),
     management: Type.Object(
       {
@@ -407,23 +420,24 @@ export const ConfigSchema = Type.Object(
           Type.Integer({
             minimum: 1,
             maximum: 65535,
-            description: 'Serves /metrics for Prometheus, /livez and /readyz; absent: nothing is measured.',
+            description:
+              'The port that serves /metrics for Prometheus, /livez and /readyz. Without it nothing is measured.',
             examples: [9464],
           }),
         ),
         host: Type.String({
           default: '127.0.0.1',
-          description: 'The address of that listener; whoever reaches it may read it.',
+          description: 'The address of that listener. Everyone who can reach it can read the metrics.',
         }),
         hosts: Type.Optional(
           Type.Array(Type.String(), {
             description:
-              'Names by which it is called, besides addresses and those of loopback; other names are rejected.',
+              'Host names accepted by that listener, in addition to IP addresses and loopback names; others are rejected.',
             examples: [['lychgate', 'node-1']],
           }),
         ),
       },
-      section('Where those who look after the server look.'),
+      section('The listener for metrics and health checks.'),
     ),
     dev: Type.Object(
       {
@@ -431,46 +445,47 @@ export const ConfigSchema = Type.Object(
           Type.String({
             minLength: 1,
             description:
-              'Whoever is to sign in is this person, without a page; another listed one where `login_hint` says so.',
+              'The user who is signed in without a page; `login_hint` selects another user of the development server.',
             examples: ['alice'],
           }),
         ),
         loginHintSignsIn: Type.Union([Type.Literal('on'), Type.Literal('off')], {
           default: 'off',
-          description: 'Whether `login_hint` signs in the listed person it names, without a page.',
+          description: 'Whether `login_hint` signs in the user it names, without a page.',
         }),
         autoConsent: Type.Union([Type.Literal('on'), Type.Literal('off')], {
           default: 'off',
-          description: 'Whether everything a client asks for is agreed to, without a page.',
+          description: 'Whether every requested scope is granted without a page.',
         }),
         hosts: Type.Optional(
           Type.Array(Type.String(), {
             description:
-              'Names, besides those of loopback, by which a development server is called: that of its container, or of a page that calls it.',
+              'Host names accepted by a development server in addition to loopback names: that of its container, or of a page that calls it.',
             examples: [['lychgate', 'app.test']],
           }),
         ),
         peers: Type.Optional(
           Type.Array(Type.String(), {
             description:
-              'Addresses or CIDR ranges, besides loopback, whose requests reach `/_dev`: the gateway of a container network.',
+              'Addresses or CIDR ranges that may call `/_dev`, in addition to loopback: the gateway of a container network.',
             examples: [['172.17.0.1', '172.18.0.0/16']],
           }),
         ),
       },
-      section('Of a development server alone; `lychgate serve` rejects all of it.'),
+      section('Options of a development server; `lychgate serve` rejects all of them.'),
     ),
     auditSeconds: Type.Integer({
       default: 34_560_000,
       minimum: 0,
-      description: 'How long `lychgate audit` can tell what was done, 400 days; 0: for ever.',
+      description: 'How long audit events are kept, 400 days; 0: forever.',
     }),
     sweepSeconds: seconds(60, 'How often expired records are deleted.'),
     drainSeconds: Type.Integer({
       default: 1,
       minimum: 0,
       maximum: 60,
-      description: 'After SIGTERM, how long kept-alive connections are told to leave before they are closed.',
+      description:
+        'After SIGTERM, how long responses ask clients to close kept-alive connections before the server closes them.',
     }),
   },
   closed,

@@ -364,7 +364,7 @@ t.test('the table has a row for every option, and replaces what is between its m
   const table = configTable()
   t.match(
     table,
-    '| `lifetimes.codeSeconds` | `LYCHGATE_LIFETIMES_CODE_SECONDS` | `60` | An authorization code. |',
+    '| `lifetimes.codeSeconds` | `LYCHGATE_LIFETIMES_CODE_SECONDS` | `60` | Lifetime of an authorization code. |',
   )
   t.match(table, /\| `scopes` \| file only \| 38 entries \|/)
   t.match(table, /\| `resources\[\]\.identifier` \| file only \| {2}\|/)
