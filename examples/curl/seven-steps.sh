@@ -24,7 +24,7 @@ code_challenge=$(printf %s "$code_verifier" | openssl dgst -sha256 -binary | bas
 url="$authorization_endpoint?response_type=code&client_id=$client_id&redirect_uri=$redirect_uri&scope=openid+profile+courses:read&state=af0ifjsldkj&code_challenge=$code_challenge&code_challenge_method=S256"
 echo "$url"
 
-#    … (nothing listens where it ends: the code is in the address bar), or let curl be the browser: sign-in, then consent
+#    … (nothing listens at the redirect URI, so copy the code from the address bar), or let curl sign in and consent
 cookies=$(mktemp)
 browser() { curl -s -L -b $cookies -c $cookies "$@"; }
 hidden() { sed -n "s/.*name=\"$1\" value=\"\([^\"]*\)\".*/\1/p" <<<"$page" | head -1; }
@@ -44,10 +44,10 @@ call $issuer/api/courses -H "authorization: Bearer $(field access_token <<<"$tok
 call $issuer/api/courses
 call -i $issuer/api/orders -H "authorization: Bearer $(field access_token <<<"$tokens")"
 
-# 6. Refresh: a new access token and a new refresh token; nobody is asked
+# 6. Refresh: a new access token and a new refresh token, without the user
 tokens=$(curl -s $token_endpoint -d grant_type=refresh_token -d refresh_token=$(field refresh_token <<<"$tokens") -d client_id=$client_id)
 call $issuer/api/oauth/userinfo -H "authorization: Bearer $(field access_token <<<"$tokens")"
 
-# 7. Revoke: the refresh token, and with it every access token of this approval
+# 7. Revoke: the refresh token, and with it every access token of this grant
 call $issuer/api/oauth/revoke -d token=$(field refresh_token <<<"$tokens") -d client_id=$client_id
 call -i $issuer/api/courses -H "authorization: Bearer $(field access_token <<<"$tokens")"
