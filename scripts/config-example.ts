@@ -5,19 +5,19 @@ import { stringify } from 'yaml'
 import { confidentialPaths, demandOf, isSection, variableOf } from '../src/config/options.ts'
 import { ConfigSchema } from '../src/config/schema.ts'
 
-const yamlHead = `# Every option of Lychgate. Remove the # before a name, and before the name of its section, to set one.
-# The values are the defaults, or examples where it says so. Times are in seconds.
+const yamlHead = `# Every option of Lychgate. To set one, remove the # before its name and that of its section.
+# The values are the defaults, or examples if the comment says so. Times are in seconds.
 #
 #   lychgate serve --config lychgate.yaml        or LYCHGATE_CONFIG=lychgate.yaml
 #   lychgate config validate --config lychgate.yaml
 #
-# Flags win over variables, variables over this file. Made from the schema: npm run config-example`
+# Flags override variables, variables override this file. Generated from the schema: npm run config-example`
 
-const envHead = `# Every variable of lychgate serve. Remove the # before a name to set one; an empty one is an absent one.
-# The values are the defaults, or examples where it says so. Times are in seconds.
+const envHead = `# Every variable of lychgate serve. To set one, remove the # before its name. Empty ones are unset.
+# The values are the defaults, or examples if the comment says so. Times are in seconds.
 # Read by compose.yaml and compose.postgres.yaml as deploy/.env, and by lychgate.service as /etc/lychgate/env.
 #
-# Flags win over variables, variables over the file. Made from the schema: npm run config-example`
+# Flags override variables, variables override the file. Generated from the schema: npm run config-example`
 
 /** Options in the YAML form; lines that begin with # and a letter, a dash or a bracket are settings, the rest is prose. */
 export function exampleYaml(): string {
@@ -27,7 +27,7 @@ export function exampleYaml(): string {
 /** Options as variables, those that only the file can carry left out. */
 export function exampleEnvironment(): string {
   const file =
-    '# The configuration file: lychgate.yaml, for what has no variable.\n# (an example, no default)'
+    '# The configuration file, lychgate.yaml, for options without a variable.\n# (an example, no default)'
   return `${[envHead, `${file}\n#LYCHGATE_CONFIG=/etc/lychgate/lychgate.yaml`, ...variableBlocks(ConfigSchema, '')].join('\n\n')}\n`
 }
 
@@ -74,7 +74,7 @@ function variableBlocks(section: TSchema, prefix: string): string[] {
     const lines = [prose(schema.description), `# ${facts(schema, name, path)}`]
     const block = [...lines, `#${variableOf(path)}=${[exampleOf(schema)].flat().join(',')}`].join('\n')
     if (!confidentialPaths.includes(path)) return [block]
-    const file = `# The file that holds ${variableOf(path)}; set one of the two.\n# (an example, no default)`
+    const file = `# The file that contains ${variableOf(path)}; set one of the two.\n# (an example, no default)`
     return [block, `${file}\n#${variableOf(path)}_FILE=/run/secrets/${variableOf(path).toLowerCase()}`]
   })
 }

@@ -477,7 +477,7 @@ export const ConfigSchema = Type.Object(
     auditSeconds: Type.Integer({
       default: 34_560_000,
       minimum: 0,
-      description: 'How long audit events are kept, 400 days; 0: forever.',
+      description: 'How long audit events are kept for `lychgate audit`, 400 days; 0: forever.',
     }),
     sweepSeconds: seconds(60, 'How often expired records are deleted.'),
     drainSeconds: Type.Integer({
