@@ -1,6 +1,6 @@
-# The person and the browser of these pages, played by curl: `sign_in URL` opens an authorization URL at a development
-# server, signs in as alice, allows what is ticked, and prints where the browser is sent at the end.
-# `field NAME` prints one member of the JSON on its standard input, the entries of a list with spaces between them.
+# Replaces the user and the browser in the commands of these pages. `sign_in URL` opens an authorization URL of a
+# development server with curl, signs in as alice, allows every checked scope, and prints the final redirect.
+# `field NAME` prints one member of the JSON on standard input, the entries of a list separated by spaces.
 
 field() { node -p "[JSON.parse(require('fs').readFileSync(0))['$1']].flat().join(' ')"; }
 
@@ -14,7 +14,7 @@ sign_in() {
   echo "$url"
 }
 
-# Follows redirects as long as they stay at the server; then $url is empty, and the fields of the page's first form are read.
+# Follows redirects within the server. On a page $url is empty, and the fields of its first form are read.
 visit() {
   url=$(curl -s -b "$jar" -c "$jar" -o "$page" -w '%{redirect_url}' "$@")
   while [[ $url == "$origin"/* ]]; do visit "$url"; done

@@ -1,23 +1,23 @@
 /**
- * A single-page app: a public client without a server of its own. Tokens are in this variable and nowhere else, so a
- * reload signs out of the page, and a script that reads the storage finds none.
+ * A single-page app: a public client without its own server. Tokens are only in a variable, so a reload signs the user
+ * out of the page, and a script that reads the storage finds none.
  */
 import * as oauth from './oauth4webapi.js'
 
 const issuer = new URL((await (await fetch('issuer')).json()).issuer)
-// Plain http is for a development server; oauth4webapi refuses it otherwise.
+// Plain http is for a development server; oauth4webapi rejects it by default.
 const http = { [oauth.allowInsecureRequests]: issuer.protocol === 'http:' }
 const home = `${location.origin}/`
 
-/** The answer of the token endpoint, while somebody is signed in. */
+/** The token response, while a user is signed in. */
 let tokens
-/** Who that is, by the ID Token. */
+/** The `sub` of that user, from the ID Token. */
 let signedIn
 
-// RFC 8414 §3: knowing the issuer is enough.
+// RFC 8414 §3: the issuer is all it needs to know.
 const server = await oauth.processDiscoveryResponse(issuer, await oauth.discoveryRequest(issuer, http))
 
-/** A client id is no secret: it is kept, and each browser registers once, RFC 7591 §3. An https app has a fixed one. */
+/** Each browser registers once, RFC 7591 §3, and stores the client id, which is public. An https app has a fixed one. */
 async function registered() {
   const known = localStorage.getItem(server.issuer)
   if (known !== null) return { client_id: known }
@@ -33,7 +33,7 @@ async function registered() {
   return client
 }
 
-/** Sends the person to the server. What belongs to this one request waits in this tab for the way back. */
+/** Redirects the user to the server. The values of this request stay in this tab until the redirect back. */
 async function signIn() {
   const client = await registered()
   const request = {
@@ -50,20 +50,20 @@ async function signIn() {
     scope: 'openid profile courses:read',
     state: request.state,
     nonce: request.nonce,
-    // RFC 7636 §4.2: a stolen code is worth nothing without the verifier, which stays in this tab until `finish`.
+    // RFC 7636 §4.2: a stolen code is useless without the verifier, which stays in this tab until `finish`.
     code_challenge: await oauth.calculatePKCECodeChallenge(request.verifier),
     code_challenge_method: 'S256',
   })
   location.assign(url)
 }
 
-/** The way back: the code becomes tokens, RFC 6749 §4.1.3. */
+/** Handles the redirect back: exchanges the code for tokens, RFC 6749 §4.1.3. */
 async function finish(request) {
-  const [client, answer] = [await registered(), new URL(location.href)]
-  // The code is used up in a moment; nobody should find it in the history, RFC 9700 §4.2.4.
+  const [client, redirectedTo] = [await registered(), new URL(location.href)]
+  // The code must not stay in the browser history, RFC 9700 §4.2.4.
   history.replaceState(null, '', home)
-  // Checks `state`, and `iss` against the issuer, RFC 9207 §2.4. Throws when the person refused.
-  const parameters = oauth.validateAuthResponse(server, client, answer, request.state)
+  // Checks `state`, and `iss` against the issuer, RFC 9207 §2.4. Throws if the user denied the request.
+  const parameters = oauth.validateAuthResponse(server, client, redirectedTo, request.state)
   const response = await oauth.authorizationCodeGrantRequest(
     server,
     client,
@@ -79,20 +79,20 @@ async function finish(request) {
   })
   const { sub } = oauth.getValidatedIdTokenClaims(tokens)
   const asked = await oauth.userInfoRequest(server, client, tokens.access_token, http)
-  const person = await oauth.processUserInfoResponse(server, client, sub, asked)
+  const user = await oauth.processUserInfoResponse(server, client, sub, asked)
   signedIn = sub
-  show(`Hello ${person.name ?? sub}.`)
+  show(`Hello ${user.name ?? sub}.`)
 }
 
-/** RFC 6749 §6: new tokens for the old refresh token, which is spent, RFC 9700 §2.2.2. */
+/** RFC 6749 §6: gets new tokens for the refresh token, which then no longer works, RFC 9700 §2.2.2. */
 async function refresh() {
   const client = await registered()
   const { refresh_token: token } = tokens
   const response = await oauth.refreshTokenGrantRequest(server, client, oauth.None(), token, http)
   const refreshed = await oauth.processRefreshTokenResponse(server, client, response)
-  // OpenID Connect Core §12.2: whatever is told anew is told about the same person.
+  // OpenID Connect Core §12.2: a refreshed ID Token must be about the same user.
   const { sub = signedIn } = oauth.getValidatedIdTokenClaims(refreshed) ?? {}
-  if (sub !== signedIn) throw new Error('the server answered about somebody else')
+  if (sub !== signedIn) throw new Error('the ID Token is about another user')
   tokens = { ...tokens, ...refreshed }
   show('Refreshed.')
 }
@@ -100,11 +100,11 @@ async function refresh() {
 async function courses() {
   const url = new URL(`${server.issuer}/api/courses`)
   const headers = new Headers({ accept: 'application/json' })
-  const answer = await oauth.protectedResourceRequest(tokens.access_token, 'GET', url, headers, null, http)
-  document.querySelector('#answer').textContent = await answer.text()
+  const response = await oauth.protectedResourceRequest(tokens.access_token, 'GET', url, headers, null, http)
+  document.querySelector('#response').textContent = await response.text()
 }
 
-/** Here, RFC 7009; and at the server, RP-Initiated Logout §2, which sends the browser back. */
+/** Revokes the tokens, RFC 7009, and signs out at the server, RP-Initiated Logout §2, which redirects back. */
 async function signOut() {
   const client = await registered()
   const { refresh_token: token, id_token: hint } = tokens

@@ -1,4 +1,4 @@
-/** Serves the three files of the app, and which server it is for. README.md says how to start it. */
+/** Serves the files of the app and its configuration. README.md describes how to start it. */
 import { readFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import { fileURLToPath } from 'node:url'
@@ -20,7 +20,7 @@ const server = createServer((request, response) => {
   const { pathname } = new URL(request.url ?? '/', origin)
   const found = files.get(pathname)
   if (!found) return response.writeHead(404).end()
-  // A script that got in anyway can call the issuer and this origin, and send what it finds nowhere else.
+  // An injected script can call the issuer and this origin, and can send data nowhere else.
   const policy = `default-src 'none'; script-src 'self'; connect-src 'self' ${new URL(issuer).origin}; base-uri 'none'; frame-ancestors 'none'`
   const headers = { 'content-security-policy': policy, 'referrer-policy': 'no-referrer' }
   return response

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Seven steps against a development server, `npm start`: the README of the repository has the same, to paste into a shell.
+# Seven steps against a development server, `npm start`. The README of the repository has the same commands.
 set -euo pipefail
 
 issuer=${ISSUER:-http://localhost:9400}

@@ -1,6 +1,6 @@
 /**
- * An Express API that verifies JWT access tokens with jose, by hand, so that every step is seen: what the guard of
- * Lychgate does for Fastify. README.md says how to start it.
+ * An Express API that verifies JWT access tokens with jose, without the guard, to show every step that the guard does
+ * for Fastify. README.md describes how to start it.
  */
 import express, { type NextFunction, type Request, type Response } from 'express'
 import { createRemoteJWKSet, errors, jwtVerify } from 'jose'
@@ -14,28 +14,28 @@ const metadataPath = '/.well-known/oauth-protected-resource'
 
 const keys = createRemoteJWKSet(new URL(await discoverKeys()))
 
-/** RFC 8414 §3: where the keys are is the server's to say, and the document has to be its own, §3.3. */
+/** Reads the URL of the keys from the metadata, RFC 8414 §3, and checks that it belongs to this issuer, §3.3. */
 async function discoverKeys(): Promise<string> {
   const response = await fetch(`${issuer}/.well-known/openid-configuration`).catch(() => undefined)
-  // `as`: what is used of it is checked below.
+  // `as`: the members are checked below.
   const found = response?.ok ? ((await response.json()) as { issuer?: string; jwks_uri?: string }) : {}
   if (found.issuer === issuer && found.jwks_uri !== undefined) return found.jwks_uri
-  process.stderr.write(`no authorization server answers at ${issuer}: start it first\n`)
+  process.stderr.write(`no authorization server responds at ${issuer}: start it first\n`)
   process.exit(1)
 }
 
-/** Who calls. */
+/** The caller. */
 interface Caller {
   readonly sub: string
   readonly scope: readonly string[]
 }
 
-/** A refusal in the form of RFC 6750 §3: the header is for clients, and says where to get a better token. */
-function refuse(response: Response, status: number, error?: string, scope: readonly string[] = []): void {
+/** Rejects a request, RFC 6750 §3. The header tells clients where to get a token. */
+function reject(response: Response, status: number, error?: string, scope: readonly string[] = []): void {
   const parameters = [
     ...(error ? [`error="${error}"`] : []),
     ...(scope.length > 0 ? [`scope="${scope.join(' ')}"`] : []),
-    // RFC 9728 §5.1: from here a client finds the authorization server by itself.
+    // RFC 9728 §5.1: clients find the authorization server from here.
     `resource_metadata="${resource}${metadataPath}"`,
   ]
   response
@@ -44,19 +44,19 @@ function refuse(response: Response, status: number, error?: string, scope: reado
     .json(error ? { error } : {})
 }
 
-/** Lets callers through whose token holds all these scopes; with `anonymous`, callers without a token, too. */
+/** Accepts callers with a token that has all these scopes, and with `anonymous` also callers without a token. */
 function requireScope(needed: readonly string[], { anonymous = false } = {}) {
   return async (request: Request, response: Response, next: NextFunction) => {
     const [scheme = '', token, ...rest] = (request.get('authorization') ?? '').split(' ')
     if (scheme.toLowerCase() !== 'bearer') {
-      // Who sent no token is told where to go, without an error code, RFC 6750 §3.1.
-      return anonymous ? next() : refuse(response, 401)
+      // A caller without a token gets a challenge without an error code, RFC 6750 §3.1.
+      return anonymous ? next() : reject(response, 401)
     }
-    // A bad token is refused, never taken for none: the client would not notice that it has to refresh.
+    // A bad token is rejected and never treated as none: otherwise the client would not notice that it must refresh.
     const caller = token && rest.length === 0 ? await verify(token) : undefined
-    if (caller === undefined) return refuse(response, 401, 'invalid_token')
+    if (caller === undefined) return reject(response, 401, 'invalid_token')
     if (!needed.every((name) => caller.scope.includes(name))) {
-      return refuse(response, 403, 'insufficient_scope', needed)
+      return reject(response, 403, 'insufficient_scope', needed)
     }
     response.locals['caller'] = caller
     next()
@@ -71,7 +71,7 @@ async function verify(token: string): Promise<Caller | undefined> {
     const { payload } = await jwtVerify(token, keys, {
       issuer,
       audience: resource,
-      // An ID Token has the same keys and issuer, and is no access token.
+      // An ID Token has the same keys and issuer, but is not an access token.
       typ: 'at+jwt',
       requiredClaims: ['exp', 'sub', 'client_id'],
     })
@@ -79,7 +79,7 @@ async function verify(token: string): Promise<Caller | undefined> {
     return { sub, scope: typeof scope === 'string' ? scope.split(' ') : [] }
   } catch (error) {
     const code = error instanceof errors.JOSEError ? error.code : undefined
-    // Keys that cannot be fetched are not the caller's fault: 503 below.
+    // If the keys cannot be fetched, the token may be valid: respond with 503 below.
     if (code === undefined || noKeys.includes(code)) throw error
     return undefined
   }
@@ -89,7 +89,7 @@ const books = [{ title: 'A first reader', addedBy: 'the librarian' }]
 
 const app = express().disable('x-powered-by').use(express.json())
 
-// RFC 9728 §3: readable from pages of any origin, as browser apps look for it, too.
+// RFC 9728 §3: readable from any origin, because browser apps need it too.
 app.get(metadataPath, (_request, response) => {
   response.set('access-control-allow-origin', '*').json({
     resource,
@@ -117,7 +117,7 @@ app.post('/books', requireScope(['courses:write']), ({ body }, response) => {
   response.status(201).json(book)
 })
 
-// Express tells an error handler by its four parameters.
+// Express recognises an error handler by its four parameters.
 app.use((error: Error & { status?: number }, _request: Request, response: Response, _next: NextFunction) => {
   const { status = 503, message } = error
   if (status >= 500) process.stderr.write(`${message}\n`)

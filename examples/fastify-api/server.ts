@@ -1,6 +1,6 @@
 /**
- * An API of your own behind Lychgate: notes that anyone with the scope `courses:read` may read, and anyone with
- * `courses:write` may add to. README.md says how to start it.
+ * An API protected by Lychgate: callers with the scope `courses:read` may read notes, callers with `courses:write` may
+ * add to them. README.md describes how to start it.
  */
 import Fastify from 'fastify'
 import { guard, introspectedBy, protectedResourceMetadata, signedBy } from 'lychgate/guard'
@@ -23,12 +23,12 @@ if (!discovery?.ok) {
   process.stderr.write(`no authorization server answers at ${issuer}: start it first\n`)
   process.exit(1)
 }
-// `as`: it is our own authorization server, and these two members are required of it.
+// `as`: our own authorization server always has these two members.
 const discovered = (await discovery.json()) as Discovered
 
 const app = Fastify()
 
-// Where clients find out which authorization server to go to, RFC 9728: every challenge of the guard points there.
+// Names the authorization server for clients, RFC 9728. Every challenge of the guard points there.
 await app.register(protectedResourceMetadata, {
   resource,
   authorizationServers: [issuer],
@@ -36,7 +36,7 @@ await app.register(protectedResourceMetadata, {
   name: 'Notes',
 })
 
-// Credentials to ask with: then a revoked token is refused at once. Without, its signature counts until it expires.
+// With credentials the API introspects and rejects revoked tokens immediately. Without them it verifies signatures.
 const verifyToken =
   clientId !== undefined && clientSecret !== undefined
     ? introspectedBy({ endpoint: discovered.introspection_endpoint, clientId, clientSecret })
@@ -58,7 +58,7 @@ app.post<{ Body: { text: string } }>(
     },
   },
   async ({ body, access }, reply) => {
-    const note = { text: body.text, author: access?.sub ?? 'nobody' }
+    const note = { text: body.text, author: access?.sub ?? 'anonymous' }
     notes.push(note)
     return reply.code(201).send(note)
   },

@@ -1,6 +1,6 @@
 /**
- * An MCP client that is told the address of an MCP server and nothing else. The SDK finds the authorization server,
- * registers, and gets tokens; this program lends it a browser and a memory. README.md says how to start it.
+ * An MCP client that knows only the URL of an MCP server. The SDK finds the authorization server, registers, and gets
+ * tokens; this program provides the browser and the storage. README.md describes how to start it.
  */
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
@@ -13,12 +13,12 @@ import type { OAuthClientInformationMixed, OAuthTokens } from '@modelcontextprot
 
 const [address = 'http://127.0.0.1:9502/mcp', tool = 'list_lessons'] = process.argv.slice(2)
 
-// RFC 8252 §7.3: the browser comes back to a free port of the loopback interface.
+// RFC 8252 §7.3: the server redirects to a free port of the loopback interface.
 const listener = createServer().listen(0, '127.0.0.1')
 await once(listener, 'listening')
 // `as`: a listener on a TCP port has such an address.
 const redirectUrl = `http://127.0.0.1:${(listener.address() as AddressInfo).port}/callback`
-const answer = new Promise<URL>((resolve) => {
+const redirectedTo = new Promise<URL>((resolve) => {
   listener.on('request', (request, response) => {
     const url = new URL(request.url ?? '/', redirectUrl)
     const isAnswer = url.pathname === '/callback'
@@ -27,12 +27,12 @@ const answer = new Promise<URL>((resolve) => {
   })
 })
 
-/** What the SDK asks to be kept. In memory here: examples/cli-app keeps its tokens in a file. */
+/** What the SDK wants stored, in memory. examples/cli-app stores its tokens in a file. */
 interface Kept {
   readonly client?: OAuthClientInformationMixed
   readonly tokens?: OAuthTokens
   readonly verifier?: string
-  /** The authorization server the person was sent to. */
+  /** The authorization server that the user was redirected to. */
   readonly issuer?: string
 }
 let kept: Kept = {}
@@ -43,7 +43,7 @@ const state = randomBytes(16).toString('base64url')
 
 const provider: OAuthClientProvider = {
   redirectUrl,
-  // RFC 7591 §2: what the server is told of this client. `none`: it has no secret, for it could not keep one.
+  // RFC 7591 §2: the metadata of this client. `none`: it has no secret, because it could not keep one.
   clientMetadata: {
     client_name: 'Timetable client',
     redirect_uris: [redirectUrl],
@@ -58,9 +58,9 @@ const provider: OAuthClientProvider = {
   codeVerifier: () => kept.verifier ?? '',
   saveCodeVerifier: (verifier) => keep({ verifier }),
   saveDiscoveryState({ authorizationServerUrl, authorizationServerMetadata: metadata }) {
-    // RFC 8414 §3.3, which the SDK leaves to us: the metadata is of the server that the MCP server named.
+    // RFC 8414 §3.3, which the SDK does not check: the metadata belongs to the server that the MCP server named.
     if (metadata && new URL(metadata.issuer).href !== new URL(authorizationServerUrl).href) {
-      throw new Error(`the metadata at ${authorizationServerUrl} is of ${metadata.issuer}`)
+      throw new Error(`the metadata at ${authorizationServerUrl} belongs to ${metadata.issuer}`)
     }
     if (metadata) keep({ issuer: metadata.issuer })
   },
@@ -69,12 +69,12 @@ const provider: OAuthClientProvider = {
   },
 }
 
-/** The code the browser brought, once it is sure whose answer it is. */
+/** Waits for the redirect, checks `state` and `iss`, and returns the code. */
 async function authorizationCode(): Promise<string> {
-  const { searchParams } = await answer
-  if (searchParams.get('state') !== state) throw new Error('the answer is not to our request')
-  // RFC 9207 §2.4: an answer of another server must not reach the token endpoint of this one.
-  if (searchParams.get('iss') !== kept.issuer) throw new Error('the answer is of another server')
+  const { searchParams } = await redirectedTo
+  if (searchParams.get('state') !== state) throw new Error('state is not that of the request')
+  // RFC 9207 §2.4: a code from another server must not reach the token endpoint of this one.
+  if (searchParams.get('iss') !== kept.issuer) throw new Error('iss is not the issuer of the request')
   const code = searchParams.get('code')
   const [error, why] = ['error', 'error_description'].map((name) => searchParams.get(name))
   if (code === null) throw new Error(`no access: ${error}: ${why}`)
@@ -82,7 +82,7 @@ async function authorizationCode(): Promise<string> {
 }
 
 /**
- * Connects. A first 401 makes the SDK go the whole way: `resource_metadata` of the challenge (RFC 9728 §5.1), metadata
+ * Connects. On the first 401 the SDK does everything: `resource_metadata` of the challenge (RFC 9728 §5.1), metadata
  * of the authorization server (RFC 8414), registration (RFC 7591), PKCE (RFC 7636), `resource` (RFC 8707).
  */
 async function connect(): Promise<Client> {

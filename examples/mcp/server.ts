@@ -1,6 +1,6 @@
 /**
- * An MCP server that is a protected resource of Lychgate: its guard sends clients without a token to the
- * authorization server, and the tools learn who calls. README.md says how to start it.
+ * An MCP server that is a protected resource of Lychgate: the guard directs clients without a token to the
+ * authorization server, and the tools receive the caller. README.md describes how to start it.
  */
 import { McpServer } from '@modelcontextprotocol/sdk/server/mcp.js'
 import { StreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/streamableHttp.js'
@@ -9,7 +9,7 @@ import { type Access, guard, protectedResourceMetadata, signedBy } from 'lychgat
 
 const {
   ISSUER: issuer = 'http://localhost:9400',
-  // The identifier of this server, path and all; ../lychgate.yaml has the same one.
+  // The identifier of this server with its path; ../lychgate.yaml has the same one.
   RESOURCE: resource = 'http://127.0.0.1:9502/mcp',
 } = process.env
 
@@ -18,12 +18,12 @@ if (!discovery?.ok) {
   process.stderr.write(`no authorization server answers at ${issuer}: start it first\n`)
   process.exit(1)
 }
-// `as`: it is our own authorization server, and advertises where its keys are.
+// `as`: our own authorization server always has this member.
 const { jwks_uri: jwksUri } = (await discovery.json()) as { readonly jwks_uri: string }
 
 const lessons = ['Monday: reading', 'Tuesday: writing']
 
-/** The tools, as this caller may use them. */
+/** The tools that this caller may use. */
 function toolsFor(caller: Access): McpServer {
   const server = new McpServer({ name: 'Timetable', version: '1.0.0' })
   const text = (content: string) => ({ content: [{ type: 'text' as const, text: content }] })
@@ -42,7 +42,7 @@ interface Message {
   readonly params?: { readonly name?: unknown }
 }
 
-/** What a body needs; it may be a batch, of which one message is enough. */
+/** The scope that a body needs. In a batch one message is enough. */
 function scopeOf(body: Message | readonly Message[] | null): string {
   const clears = [body]
     .flat()
@@ -58,7 +58,7 @@ await app.register(protectedResourceMetadata, {
   scopes: ['courses:read', 'courses:write'],
   name: 'Timetable',
 })
-// MCP Authorization: a token has to be made for this server, RFC 8707 §2, and is never passed on. The guard checks `aud`.
+// MCP Authorization: tokens must be issued for this server, RFC 8707 §2, and never passed on. The guard checks `aud`.
 await app.register(guard, { resource, verifyToken: signedBy({ issuer, jwksUri }), anonymous: 'challenge' })
 
 const { hostname, port, pathname } = new URL(resource)
@@ -66,13 +66,13 @@ const { hostname, port, pathname } = new URL(resource)
 app.post<{ Body: Message | readonly Message[] | null }>(
   pathname,
   {
-    // One tool needs more than the rest: its caller gets 403 and the scope to come back with, RFC 6750 §3.1.
+    // One tool needs more than the others: a caller without it gets 403 and the scope to request, RFC 6750 §3.1.
     preHandler: (request, reply) => app.requireScope(scopeOf(request.body)).call(app, request, reply),
   },
   async (request, reply) => {
-    // The guard let nobody through without a token.
+    // Never happens: the guard rejects requests without a token.
     if (request.access === undefined) return reply.code(500).send()
-    // Without sessions: a server and a transport for each request, so that nothing of one caller reaches another.
+    // Without sessions: each request has its own server and transport, so callers share nothing.
     const server = toolsFor(request.access)
     const transport = new StreamableHTTPServerTransport({ enableJsonResponse: true })
     reply.hijack()
@@ -81,7 +81,7 @@ app.post<{ Body: Message | readonly Message[] | null }>(
     await transport.handleRequest(request.raw, reply.raw, request.body)
   },
 )
-// This server sends nothing by itself, so there is no stream to listen to.
+// This server sends no messages of its own, so there is no stream to open.
 app.get(pathname, (_request, reply) => reply.code(405).header('allow', 'POST').send())
 
 process.once('SIGTERM', () => void app.close())

@@ -1,6 +1,6 @@
 /**
- * A web application with a server: a confidential client. Tokens stay on the server; the browser has a cookie that
- * names a session. README.md says how to start it.
+ * A web application with a server: a confidential client. Tokens stay on the server; the browser has a session cookie.
+ * README.md describes how to start it.
  */
 import { randomBytes } from 'node:crypto'
 import cookie from '@fastify/cookie'
@@ -19,17 +19,17 @@ if (!clientId || !clientSecret) {
   process.exit(1)
 }
 
-// RFC 6749 §2.3.1: the secret goes in the Authorization header, which is what `client add` arranges.
+// RFC 6749 §2.3.1: the secret goes in the Authorization header, which `client add` allows by default.
 const config = await client.discovery(
   new URL(issuer),
   clientId,
   undefined,
   client.ClientSecretBasic(clientSecret),
-  // Plain http is for a development server; openid-client refuses it otherwise.
+  // Plain http is for a development server; openid-client rejects it by default.
   { execute: issuer.startsWith('http://') ? [client.allowInsecureRequests] : [] },
 )
 
-/** A login that is under way, or one that is there. In memory: a real application has a store, and an end for each. */
+/** A sign-in in progress, or a session. Kept in memory; a real application stores sessions and lets them expire. */
 interface Session {
   readonly checks?: client.AuthorizationCodeGrantChecks
   readonly tokens?: client.TokenEndpointResponse
@@ -40,12 +40,12 @@ const sessions = new Map<string, Session>()
 const isHttps = origin.startsWith('https://')
 const cookieName = isHttps ? '__Host-session' : 'session'
 
-/** A new id each time who somebody is changes: an id that was planted before names nobody afterwards. */
+/** Starts a session with a new id, so that an id planted before the sign-in is worthless (session fixation). */
 function start(request: FastifyRequest, reply: FastifyReply, session: Session): void {
   end(request, reply)
   const id = randomBytes(32).toString('base64url')
   sessions.set(id, session)
-  // `lax`: it comes with the redirect back from the server, and with no form of another site.
+  // `lax`: sent with the redirect back from the server, but not with a form of another site.
   reply.setCookie(cookieName, id, { path: '/', httpOnly: true, secure: isHttps, sameSite: 'lax' })
 }
 
@@ -76,7 +76,7 @@ app.get('/', async (request, reply) => {
 })
 
 app.get('/login', async (request, reply) => {
-  // RFC 9700 §2.1.1: PKCE here, too, though there is a secret. `nonce` is the ID Token's, OpenID Connect Core §3.1.2.1.
+  // RFC 9700 §2.1.1: PKCE, although there is a secret. `nonce` binds the ID Token, OpenID Connect Core §3.1.2.1.
   const verifier = client.randomPKCECodeVerifier()
   const [expectedState, expectedNonce] = [client.randomState(), client.randomNonce()]
   start(request, reply, { checks: { pkceCodeVerifier: verifier, expectedState, expectedNonce } })
@@ -95,13 +95,13 @@ app.get('/callback', async (request, reply) => {
   const { checks } = sessionOf(request) ?? {}
   if (!checks) return reply.redirect('/')
   end(request, reply)
-  // Checks `state`, `iss` (RFC 9207 §2.4) and the ID Token (OpenID Connect Core §3.1.3.7): who it is, in a session of
-  // this browser's own request. A person who refused lands here as well, and is nobody.
-  const answer = new URL(request.url, origin)
-  if (answer.searchParams.get('error') === 'access_denied') return reply.redirect('/')
-  const tokens = await client.authorizationCodeGrant(config, answer, checks)
-  const person = await client.fetchUserInfo(config, tokens.access_token, tokens.claims()?.sub ?? '')
-  start(request, reply, { tokens, name: person.name ?? person.sub })
+  const redirectedTo = new URL(request.url, origin)
+  // The user denied the request, RFC 6749 §4.1.2.1.
+  if (redirectedTo.searchParams.get('error') === 'access_denied') return reply.redirect('/')
+  // Checks `state`, `iss` (RFC 9207 §2.4) and the ID Token (OpenID Connect Core §3.1.3.7).
+  const tokens = await client.authorizationCodeGrant(config, redirectedTo, checks)
+  const user = await client.fetchUserInfo(config, tokens.access_token, tokens.claims()?.sub ?? '')
+  start(request, reply, { tokens, name: user.name ?? user.sub })
   return reply.redirect('/')
 })
 
@@ -110,10 +110,10 @@ app.get('/courses', async (request, reply) => {
   if (!tokens) return reply.redirect('/login')
   const url = new URL(`${issuer}/api/courses`)
   try {
-    const answer = await client.fetchProtectedResource(config, tokens.access_token, url, 'GET')
-    return page(reply, `<pre>${escaped(await answer.text())}</pre>`)
+    const response = await client.fetchProtectedResource(config, tokens.access_token, url, 'GET')
+    return page(reply, `<pre>${escaped(await response.text())}</pre>`)
   } catch (error) {
-    // RFC 6750 §3.1: expired or revoked. Who is still signed in at the server, and asked for nothing new, sees no page.
+    // RFC 6750 §3.1: expired or revoked. If the user still has a session and a consent at the server, no page appears.
     if (error instanceof client.WWWAuthenticateChallengeError) return reply.redirect('/login')
     throw error
   }
@@ -123,9 +123,9 @@ app.post('/logout', async (request, reply) => {
   const { tokens } = sessionOf(request) ?? {}
   end(request, reply)
   if (!tokens) return reply.redirect('/')
-  // RFC 7009: what this application may do in the person's name ends as well …
+  // RFC 7009: revokes the tokens of this application …
   if (tokens.refresh_token) await client.tokenRevocation(config, tokens.refresh_token)
-  // … and RP-Initiated Logout §2: the sign-in at the server, which sends the browser back here.
+  // … and RP-Initiated Logout §2: ends the session at the server, which redirects back here.
   const url = client.buildEndSessionUrl(config, {
     id_token_hint: tokens.id_token ?? '',
     post_logout_redirect_uri: `${origin}/`,

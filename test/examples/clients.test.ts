@@ -80,7 +80,7 @@ t.test('the command line app signs in, calls, refreshes and revokes', async (t) 
   t.notOk(cli.kept().tokens)
   const headers = { authorization: `Bearer ${after.tokens.access_token}` }
   t.equal((await fetch(`${issuer}/api/courses`, { headers })).status, 401)
-  t.match(await cli.start('whoami').end(), { code: 1, output: /^nobody is signed in\n$/ })
+  t.match(await cli.start('whoami').end(), { code: 1, output: /^no user is signed in\n$/ })
 })
 
 t.test('the command line app takes no answer of another server, and says who refused', async (t) => {
@@ -99,7 +99,7 @@ t.test('the command line app takes no answer of another server, and says who ref
 
 for (const [profile, said] of [
   ['userinfo-other-sub', /unexpected "response" body "sub" property value/],
-  ['refresh-other-sub', /the server answered about somebody else/],
+  ['refresh-other-sub', /the ID Token is about another user/],
 ] as const) {
   t.test(`the command line app believes nothing about somebody else: ${profile}`, async (t) => {
     const liar = `${issuer}/_dev/issuers/${profile}`

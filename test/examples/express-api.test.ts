@@ -90,5 +90,5 @@ t.test('the Express API needs its authorization server for keys alone', async (t
   t.equal((await callAt(`${resource}/books/count`)).status, 200)
   t.equal(await keyless.stop(), 0)
   const alone = await runExample(t, ['express-api/server.ts'], settings).end()
-  t.match(alone, { code: 1, output: /no authorization server answers/ })
+  t.match(alone, { code: 1, output: /no authorization server responds/ })
 })

@@ -64,7 +64,7 @@ t.test('the MCP client takes no answer of another server, and says who refused',
   const answer = await person.approve(mixedUp.address)
   answer.searchParams.set('iss', 'https://attacker.example')
   await fetch(answer)
-  t.match(await mixedUp.client.end(), { code: 1, output: /another server/ })
+  t.match(await mixedUp.client.end(), { code: 1, output: /iss is not the issuer of the request/ })
 
   const refused = await connect(t)
   await fetch(await person.deny(refused.address))
