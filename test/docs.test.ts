@@ -20,6 +20,8 @@ const pages = [
   ...markdownIn('docs'),
   ...markdownIn('examples'),
 ]
+/** One is generated, the other lists the words that are not used. */
+const exempt = ['docs/conformance.md', 'CONTRIBUTING.md']
 
 t.test('every link to a file or a heading arrives', async (t) => {
   const anchors = new Map(pages.map((page) => [page, anchorsOf(read(page))]))
@@ -54,6 +56,23 @@ t.test('every variable they name is one', async (t) => {
     const named = read(page).match(/\bLYCHGATE_[A-Z_]*[A-Z]\b/g) ?? []
     const unknown = named.filter((name) => !known.includes(name) && !wrong.includes(name))
     t.strictSame(unknown, [], page)
+  }
+})
+
+t.test('the prose keeps to the words of CONTRIBUTING.md', async (t) => {
+  const words =
+    'nobody|somebody|everybody|whoever|whom|anew|meanwhile|thereby|persons?|approvals?|logins?|wishes'
+  const banned = new RegExp(`(?<![\\w-])(?:${words}|e-mails?|refus(?:es?|ed|als?)|letter)(?![\\w-])`, 'i')
+  t.match(proseOf('Nobody is told.'), banned)
+  for (const page of pages.filter((name) => !exempt.includes(name))) {
+    const lines = proseOf(read(page)).split('\n')
+    t.strictSame(
+      lines.filter((line) => banned.test(line)),
+      [],
+      page,
+    )
+    const tooLong = lines.filter((line) => line.length > 120 && !line.startsWith('|'))
+    t.strictSame(tooLong, [], page)
   }
 })
 
@@ -92,6 +111,15 @@ t.test('expected lines stand in the output as they are, but for what … leaves 
   t.notOk(shows('last {"a":1}\nfirst\n'))
   t.notOk(shows('id 4. (new)\n'))
 })
+
+/** A page without code, links' targets and what is generated. */
+function proseOf(markdown: string): string {
+  return markdown
+    .replaceAll(/^```[\s\S]*?^```$/gm, '')
+    .replaceAll(/^<!-- (\w+:start|measured) -->$[\s\S]*?^<!-- .*end.* -->$/gm, '')
+    .replaceAll(/`[^`]*`/g, '`')
+    .replaceAll(/\]\([^)\s]+\)/g, ']')
+}
 
 /** Relative links outside of code. */
 function linksOf(markdown: string): readonly string[] {
