@@ -9,7 +9,7 @@ export const authorizationResponses: readonly Profile[] = [
     title: 'iss is missing from the authorization response, though the metadata promises it',
     clause: 'RFC 9207 §2',
     ledger: 'rfc9207-2-iss-on-success',
-    sound: 'refuses a response without iss from an issuer whose metadata promises one, RFC 9207 §2.4',
+    sound: 'rejects a response without iss if the metadata promises one, RFC 9207 §2.4',
     lie: inCallback((parameters) => parameters.delete('iss')),
   },
   {
@@ -17,15 +17,15 @@ export const authorizationResponses: readonly Profile[] = [
     title: 'iss in the authorization response is another issuer',
     clause: 'RFC 9207 §2',
     ledger: 'rfc9207-2-iss-value',
-    sound: 'compares iss with the issuer it sent the person to, RFC 9207 §2.4',
+    sound: 'compares iss with the issuer of its request, RFC 9207 §2.4',
     lie: inCallback((parameters) => parameters.set('iss', 'https://issuer.example')),
   },
   {
     id: 'iss-with-slash',
-    title: 'iss in the authorization response ends with a slash that the issuer has not',
+    title: 'iss in the authorization response ends with a slash, unlike the issuer',
     clause: 'RFC 9207 §2.3',
     ledger: 'rfc9207-2.3-identical-to-metadata',
-    sound: 'compares the two as texts, character by character, RFC 9207 §2.4',
+    sound: 'compares the two character by character, RFC 9207 §2.4',
     lie: inCallback((parameters, issuer) => parameters.set('iss', `${issuer}/`)),
   },
   {
@@ -33,15 +33,15 @@ export const authorizationResponses: readonly Profile[] = [
     title: 'state is dropped from the authorization response',
     clause: 'RFC 6749 §4.1.2',
     ledger: 'rfc6749-4.1.2-state-exact',
-    sound: 'refuses a response without the state it sent, RFC 6749 §10.12',
+    sound: 'rejects a response without the state it sent, RFC 6749 §10.12',
     lie: inCallback((parameters) => parameters.delete('state')),
   },
   {
     id: 'state-changed',
-    title: 'state comes back as another value',
+    title: 'state in the authorization response has another value',
     clause: 'RFC 6749 §4.1.2',
     ledger: 'rfc6749-4.1.2-state-exact',
-    sound: 'refuses a response with another state than it sent, RFC 6749 §10.12',
+    sound: 'rejects a response with another state than it sent, RFC 6749 §10.12',
     lie: inCallback((parameters) => {
       const state = parameters.get('state')
       if (state !== null) parameters.set('state', `${state}0`)
@@ -49,7 +49,7 @@ export const authorizationResponses: readonly Profile[] = [
   },
   {
     id: 'code-in-fragment',
-    title: 'the authorization response comes in the fragment instead of the query',
+    title: 'the authorization response is in the fragment instead of the query',
     clause: 'RFC 6749 §4.1.2',
     ledger: 'rfc6749-4.1.2-code-in-query',
     sound: 'finds no code, and ends the flow; it does not look for one in the fragment',
@@ -60,14 +60,14 @@ export const authorizationResponses: readonly Profile[] = [
     title: 'the authorization response has two different codes',
     clause: 'RFC 6749 §3.1',
     ledger: 'rfc6749-3.1-no-duplicate-response-params',
-    sound: 'refuses a response that repeats a parameter',
+    sound: 'rejects a response that repeats a parameter',
     lie: inCallback((parameters) => parameters.append('code', another(parameters.get('code') ?? ''))),
   },
   {
     id: 'code-and-error',
     title: 'the authorization response has an error and a code',
     clause: 'RFC 6749 §4.1.2.1',
-    sound: 'takes an error for one, whatever stands beside it',
+    sound: 'treats a response with an error as an error, whatever else it contains',
     lie: inCallback((parameters) => parameters.set('error', 'access_denied')),
   },
 ].map((profile) => ({ ...profile, fooledWhen: redeemsTheCode }))

@@ -8,9 +8,9 @@ import { tokenResponses } from './token-responses.ts'
 /** The issuer that does not lie: who fails here fails for another reason, and being rejected elsewhere proves nothing. */
 const reference: Profile = {
   id: 'reference',
-  title: 'no lie: every client has to get through',
+  title: 'nothing is wrong: every client must succeed',
   clause: '–',
-  sound: 'comes to a token, and calls UserInfo or the API with it',
+  sound: 'gets a token, and calls UserInfo or the API with it',
   fooledWhen: never,
 }
 

@@ -25,13 +25,13 @@ const isRefresh = ({ sent }: Step) => sent.refreshToken !== undefined
 
 /** For a false authorization response: the code of another one does not count. */
 export const redeemsTheCode: Criterion = {
-  text: 'it sends a code of that answer to the token endpoint',
+  text: 'it sends a code of that response to the token endpoint',
   isMet: ({ gave }, { sent }) => sent.code !== undefined && gave.codes.includes(sent.code),
 }
 
 /** For a false token response: to revoke or introspect its tokens is no use of them. */
 export const usesTheTokens: Criterion = {
-  text: 'it uses a token of that answer: the access token at UserInfo or the API, or the refresh token',
+  text: 'it uses a token of that response: the access token at UserInfo or the API, or the refresh token',
   isMet: ({ gave }, { sent }) =>
     (sent.accessToken !== undefined && sent.accessToken === gave.accessToken) ||
     (sent.refreshToken !== undefined && sent.refreshToken === gave.refreshToken),
@@ -45,13 +45,13 @@ export const usesAnyToken: Criterion = {
 
 /** For a false answer of UserInfo: to ask again is no harm. */
 export const keepsTheAccess: Criterion = {
-  text: 'it goes on with what it has: calls the API, or refreshes',
+  text: 'it continues with its tokens: calls the API, or refreshes',
   isMet: (_lie, later) => (later.place === 'api' && later.showsKnownToken === true) || isRefresh(later),
 }
 
 /** For a false document, which whoever reads it should not act upon. */
 export const goesOnHere: Criterion = {
-  text: 'it registers, sends a person to the authorization endpoint, or asks for tokens',
+  text: 'it registers, redirects a user to the authorization endpoint, or requests tokens',
   isMet: (_lie, { place }) => ['registration', 'authorization', 'callback', 'token'].includes(place),
 }
 
@@ -64,20 +64,20 @@ export const asksWithoutS256: Criterion = {
 
 /** For a token endpoint that no code should be sent to. */
 export const asksForTokens: Criterion = {
-  text: 'it asks for tokens, here or at a path it guessed (a POST to /oauth2/token, say)',
+  text: 'it requests tokens, here or at a path it guessed (such as a POST to /oauth2/token)',
   isMet: (_lie, { place, method, path }) =>
     place === 'token' || (method === 'POST' && path.endsWith('/token')),
 }
 
 /** For a response with no token in it. */
 export const callsAnyway: Criterion = {
-  text: 'it calls UserInfo or the API all the same, or refreshes',
+  text: 'it still calls UserInfo or the API, or refreshes',
   isMet: (_lie, later) => isCall(later) || isRefresh(later),
 }
 
 /** For a refresh that leaves a token out: to keep the old one is sound. */
 export const showsNoToken: Criterion = {
-  text: 'it calls UserInfo or the API without a token this issuer gave it (the text "undefined", say), or refreshes with such a one',
+  text: 'it calls UserInfo or the API, or refreshes, with something that is not a token of this issuer (such as the text "undefined")',
   isMet: (_lie, later) => (isCall(later) || isRefresh(later)) && later.showsKnownToken !== true,
 }
 
@@ -91,7 +91,7 @@ export const usesTheExpired: Criterion = {
 
 /** For a scope that is silently missing: it matters when a call is rejected for it. */
 export const repeatsTheRejected: Criterion = {
-  text: 'it makes the same call with the same token again after it was refused (403)',
+  text: 'it repeats the same call with the same token after it was rejected (403)',
   isMet: (_lie, later, before) =>
     isCall(later) &&
     before.some(
@@ -105,10 +105,10 @@ export const repeatsTheRejected: Criterion = {
 }
 
 /** For the issuer that does not lie. */
-export const never: Criterion = { text: 'never: this issuer does not lie', isMet: () => false }
+export const never: Criterion = { text: 'never: this issuer does nothing wrong', isMet: () => false }
 
 /** For what only the client can know. */
 export const onlyTold: Criterion = {
-  text: 'it says so itself (POST …/outcome): nobody else sees what it made of the answer',
+  text: 'it reports this itself (POST …/outcome), because only the client knows how it treats the response',
   isMet: () => false,
 }

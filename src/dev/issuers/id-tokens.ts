@@ -32,7 +32,7 @@ const signatures: readonly Profile[] = [
     clause: 'OpenID Connect Core §2',
     ledger: 'oidc-core-2-signed',
     sound:
-      'accepts the algorithm it registered, RS256 by default, and never takes it from the token, OpenID Connect Core §3.1.3.7 (7)',
+      'accepts only the algorithm it registered, RS256 by default, and never takes it from the token, OpenID Connect Core §3.1.3.7 (7)',
     lie: inIdToken(unsigned),
   },
   {
@@ -41,15 +41,15 @@ const signatures: readonly Profile[] = [
     clause: 'OpenID Connect Core §10.1',
     ledger: 'oidc-core-10.1-published-key',
     sound:
-      'fetches the keys once more, and refuses when the kid is still not there, OpenID Connect Core §10.1.1',
+      'fetches the keys again, and rejects the token if the kid is still missing, OpenID Connect Core §10.1.1',
     lie: inIdToken((jws) => signedByStranger(jws, 'nobody-knows-this-key')),
   },
   {
     id: 'id-token-hmac-with-public-key',
-    title: 'the ID Token is signed with HMAC, and the public key is its secret',
+    title: 'the ID Token is signed with HMAC, with the public key as the secret',
     clause: 'OpenID Connect Core §10.1',
     ledger: 'oidc-core-10.1-no-symmetric-public',
-    sound: 'accepts the algorithm it registered, and gives no key to another one, RFC 8725 §3.1',
+    sound: 'accepts only the algorithm it registered, and never uses the key with another one, RFC 8725 §3.1',
     lie: inIdToken((jws, { keys }) => signedByPublicKey(jws, keys)),
   },
 ].map((profile) => ({ ...profile, fooledWhen: usesTheTokens }))
@@ -69,15 +69,15 @@ const claims: readonly Profile[] = [
     title: 'aud in the ID Token is another client',
     clause: 'OpenID Connect Core §2',
     ledger: 'oidc-core-2-aud',
-    sound: 'finds its own client_id in aud, or refuses, OpenID Connect Core §3.1.3.7 (3)',
+    sound: 'rejects an aud without its own client_id, OpenID Connect Core §3.1.3.7 (3)',
     lie: inClaims((found) => ({ ...found, aud: otherClient })),
   },
   {
     id: 'id-token-second-aud',
-    title: 'aud in the ID Token names a second client, which nobody trusts',
+    title: 'aud in the ID Token contains a second, untrusted client',
     clause: 'OpenID Connect Core §2',
     ledger: 'oidc-core-2-aud',
-    sound: 'refuses audiences it does not trust, OpenID Connect Core §3.1.3.7 (3)',
+    sound: 'rejects audiences it does not trust, OpenID Connect Core §3.1.3.7 (3)',
     lie: inClaims((found) => ({ ...found, aud: [found['aud'], otherClient] })),
   },
   {
@@ -85,7 +85,7 @@ const claims: readonly Profile[] = [
     title: 'azp in the ID Token is another client',
     clause: 'OpenID Connect Core §2',
     ledger: 'oidc-core-2-azp',
-    sound: 'compares azp, where there is one, with its own client_id, OpenID Connect Core §3.1.3.7 (5)',
+    sound: 'compares azp, if present, with its own client_id, OpenID Connect Core §3.1.3.7 (5)',
     lie: inClaims((found) => ({ ...found, azp: otherClient })),
   },
   {
@@ -101,15 +101,16 @@ const claims: readonly Profile[] = [
     title: 'the nonce that was sent is missing from the ID Token',
     clause: 'OpenID Connect Core §2',
     ledger: 'oidc-core-2-nonce',
-    sound: 'refuses an ID Token without the nonce it sent, OpenID Connect Core §3.1.3.7 (11)',
+    sound: 'rejects an ID Token without the nonce it sent, OpenID Connect Core §3.1.3.7 (11)',
     lie: inClaims((found) => without(found, 'nonce')),
   },
   {
     id: 'id-token-expired',
-    title: 'the ID Token has expired an hour ago',
+    title: 'the ID Token expired an hour ago',
     clause: 'OpenID Connect Core §2',
     ledger: 'oidc-core-2-exp-iat',
-    sound: 'compares exp with the time it is, and allows minutes at most, OpenID Connect Core §3.1.3.7 (9)',
+    sound:
+      'compares exp with the current time, with a tolerance of a few minutes at most, OpenID Connect Core §3.1.3.7 (9)',
     lie: inClaims(({ iat, ...found }) => ({ ...found, iat, exp: Number(iat) - 3600 })),
   },
   {
@@ -117,7 +118,7 @@ const claims: readonly Profile[] = [
     title: 'exp is missing from the ID Token',
     clause: 'OpenID Connect Core §2',
     ledger: 'oidc-core-2-exp-iat',
-    sound: 'refuses an ID Token without a claim that is required',
+    sound: 'rejects an ID Token without a required claim',
     lie: inClaims((found) => without(found, 'exp')),
   },
   {
@@ -125,7 +126,7 @@ const claims: readonly Profile[] = [
     title: 'sub is missing from the ID Token',
     clause: 'OpenID Connect Core §2',
     ledger: 'oidc-core-2-sub',
-    sound: 'refuses an ID Token without a claim that is required',
+    sound: 'rejects an ID Token without a required claim',
     lie: inClaims((found) => without(found, 'sub')),
   },
   {
@@ -134,7 +135,7 @@ const claims: readonly Profile[] = [
     clause: 'OpenID Connect Core §3.1.3.6',
     ledger: 'oidc-core-3.1.3.6-at-hash',
     sound:
-      'may compare it with the access token, OpenID Connect Core §3.1.3.8; one that does not is fooled here, and breaks no rule',
+      'may compare it with the access token, OpenID Connect Core §3.1.3.8; a client that does not is fooled here, but breaks no rule',
     lie: inClaims((found) => ({ ...found, at_hash: Buffer.alloc(16, 1).toString('base64url') })),
   },
   {
@@ -142,7 +143,7 @@ const claims: readonly Profile[] = [
     title: 'openid was granted, and there is no ID Token',
     clause: 'OpenID Connect Core §3.1.3.3',
     ledger: 'oidc-core-3.1.3.3-id-token-returned',
-    sound: 'signs nobody in without an ID Token',
+    sound: 'signs no user in without an ID Token',
     lie: inTokens('authorization_code', (members) => without(members, 'id_token')),
   },
 ].map((profile) => ({ ...profile, fooledWhen: usesTheTokens }))
@@ -155,10 +156,10 @@ export const idTokens: readonly Profile[] = [
   ...claims,
   {
     id: 'keys-swapped',
-    title: 'between the token response and the keys, the keys become others under the same kid',
+    title: 'after the token response the keys change, but not their kid',
     clause: 'OpenID Connect Core §10.1.1',
     ledger: 'oidc-core-10.1.1-rotation',
-    sound: 'refuses the ID Token, which no longer verifies, rather than skip what fails',
+    sound: 'rejects the ID Token, which no longer verifies, instead of skipping the check',
     fooledWhen: usesAnyToken,
     lie: inJson('keys', (members, { conduct }) =>
       conduct.has(({ place, gave }) => place === 'token' && gave.accessToken !== undefined)
@@ -168,11 +169,11 @@ export const idTokens: readonly Profile[] = [
   },
   {
     id: 'userinfo-other-sub',
-    title: 'UserInfo tells about somebody else',
+    title: 'UserInfo is about another user',
     clause: 'OpenID Connect Core §5.3.2',
     ledger: 'oidc-core-5.3.2-sub-always',
     sound:
-      'compares sub with the one of the ID Token, and uses nothing of the answer when they differ, OpenID Connect Core §5.3.2',
+      'compares sub with that of the ID Token, and ignores the response if they differ, OpenID Connect Core §5.3.2',
     fooledWhen: keepsTheAccess,
     lie: inJson('userinfo', about(somebodyElse)),
   },
@@ -181,7 +182,7 @@ export const idTokens: readonly Profile[] = [
     title: 'sub is missing from UserInfo',
     clause: 'OpenID Connect Core §5.3.2',
     ledger: 'oidc-core-5.3.2-sub-always',
-    sound: 'uses nothing of an answer that does not say whom it is about',
+    sound: 'ignores a response that does not identify its user',
     fooledWhen: keepsTheAccess,
     lie: inJson('userinfo', (members) => without(members, 'sub')),
   },

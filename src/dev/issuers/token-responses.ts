@@ -17,7 +17,7 @@ const page = '<!doctype html><title>Sign in to the network</title><p>Please sign
 const exchanges: readonly Profile[] = [
   {
     id: 'token-type-odd',
-    title: 'token_type is one that nobody knows',
+    title: 'token_type is unknown',
     clause: 'RFC 6749 §7.1',
     ledger: 'rfc6749-5.1-success-shape',
     sound: 'does not use a token of a type it does not understand, RFC 6749 §7.1',
@@ -29,17 +29,17 @@ const exchanges: readonly Profile[] = [
     title: 'token_type is missing',
     clause: 'RFC 6749 §5.1',
     ledger: 'rfc6749-5.1-success-shape',
-    sound: 'refuses an answer without a member that is required',
+    sound: 'rejects a response without a required member',
     fooledWhen: usesTheTokens,
     lie: inTokens('authorization_code', (members) => without(members, 'token_type')),
   },
   {
     id: 'expires-in-string',
-    title: 'expires_in is a text of digits',
+    title: 'expires_in is a string of digits',
     clause: 'RFC 6749 §5.1',
     ledger: 'rfc6749-5.1-expires-in-number',
     sound:
-      'refuses the answer, or reads the number; it does not add a text to the time and believe the token lives for ever',
+      'rejects the response, or parses the number; it does not add a string to the time and use the token forever',
     fooledWhen: usesTheExpired,
     lie: inTokens('authorization_code', (members) => ({
       ...members,
@@ -48,10 +48,10 @@ const exchanges: readonly Profile[] = [
   },
   {
     id: 'scope-narrowed-silently',
-    title: 'the token can do less than was asked for, and the answer does not say so',
+    title: 'the token has less scope than requested, and the response does not say so',
     clause: 'RFC 6749 §3.3',
     ledger: 'rfc6749-3.3-scope-in-response-when-different',
-    sound: 'takes the 403 for an answer: asks the person for the scope, or goes without, RFC 6750 §3.1',
+    sound: 'accepts the 403: requests the scope from the user, or continues without it, RFC 6750 §3.1',
     fooledWhen: repeatsTheRejected,
     ask: askForLess,
     lie: inTokens('authorization_code', (members, { conduct }) =>
@@ -60,7 +60,7 @@ const exchanges: readonly Profile[] = [
   },
   {
     id: 'error-as-200',
-    title: 'the token endpoint tells an error with status 200',
+    title: 'the token endpoint sends an error with status 200',
     clause: 'RFC 6749 §5.2',
     ledger: 'rfc6749-5.2-status-400',
     sound: 'finds no access token, and ends the flow',
@@ -73,10 +73,10 @@ const exchanges: readonly Profile[] = [
   },
   {
     id: 'html-as-tokens',
-    title: 'the token endpoint answers with a page, as a portal in between does',
+    title: 'the token endpoint responds with an HTML page, as a captive portal does',
     clause: 'RFC 6749 §5.1',
     ledger: 'rfc6749-5.1-success-shape',
-    sound: 'reads nothing but JSON, and ends the flow',
+    sound: 'accepts only JSON, and ends the flow',
     fooledWhen: callsAnyway,
     lie: insteadOfTokens('authorization_code', 'text/html; charset=utf-8', page),
   },
@@ -86,36 +86,36 @@ const exchanges: readonly Profile[] = [
 const refreshes: readonly Profile[] = [
   {
     id: 'refresh-empty',
-    title: 'a refresh is answered with 200 and nothing',
+    title: 'the response to a refresh is 200 with an empty body',
     clause: 'RFC 6749 §6',
     ledger: 'rfc6749-5.1-success-shape',
-    sound: 'keeps what it has, and tries again or asks the person',
+    sound: 'keeps its tokens, and retries or starts a new authorization',
     fooledWhen: showsNoToken,
     lie: insteadOfTokens('refresh_token', 'application/json; charset=utf-8', ''),
   },
   {
     id: 'refresh-without-access-token',
-    title: 'a refresh is answered without an access token',
+    title: 'the response to a refresh has no access token',
     clause: 'RFC 6749 §5.1',
     ledger: 'rfc6749-5.1-success-shape',
-    sound: 'refuses the answer; it does not overwrite its token with nothing',
+    sound: 'rejects the response; it does not overwrite its token with nothing',
     fooledWhen: showsNoToken,
     lie: inTokens('refresh_token', (members) => without(members, 'access_token')),
   },
   {
     id: 'refresh-without-refresh-token',
-    title: 'the refresh token is rotated, and the new one is kept back',
+    title: 'the refresh token is rotated, but the new one is not sent',
     clause: 'RFC 6749 §6',
-    sound: 'keeps the old one, as RFC 6749 §6 has it; it does not overwrite it with nothing',
+    sound: 'keeps the old one, RFC 6749 §6; it does not overwrite it with nothing',
     fooledWhen: showsNoToken,
     lie: inTokens('refresh_token', (members) => without(members, 'refresh_token')),
   },
   {
     id: 'refresh-other-sub',
-    title: 'the ID Token of a refresh is about somebody else',
+    title: 'the ID Token of a refresh is about another user',
     clause: 'OpenID Connect Core §12.2',
     ledger: 'oidc-core-12.2-refresh-id-token',
-    sound: 'compares sub with the one of the first ID Token, OpenID Connect Core §12.2',
+    sound: 'compares sub with that of the first ID Token, OpenID Connect Core §12.2',
     fooledWhen: usesTheTokens,
     lie: inTokens('refresh_token', (members, { keys }) =>
       withClaims(members, keys, (claims) => ({ ...claims, sub: 'person_somebody_else' })),
@@ -129,10 +129,10 @@ export const tokenResponses: readonly Profile[] = [
   ...refreshes,
   {
     id: 'introspection-active-text',
-    title: 'introspection says of a dead token that it is "false", a text',
+    title: 'introspection returns active as the string "false" for an inactive token',
     clause: 'RFC 7662 §2.2',
     ledger: 'rfc7662-2.2-active-boolean',
-    sound: 'takes nothing but true for active',
+    sound: 'treats a token as active only if active is true',
     fooledWhen: onlyTold,
     lie: inJson('introspection', (members) =>
       members['active'] === false ? { active: 'false' } : undefined,

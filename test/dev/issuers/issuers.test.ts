@@ -199,7 +199,7 @@ t.test("a client's own word counts where nobody else can see, and never against 
   t.equal(await verdictOf(server, 'metadata-other-issuer'), 'fooled')
 })
 
-t.test('our own guard takes nothing but true for active', async (t) => {
+t.test('our own guard treats a token as active only if active is true', async (t) => {
   const issuer = { issuer: issuerOf(server, 'introspection-active-text') }
   const client = await register(issuer, { token_endpoint_auth_method: 'client_secret_basic' })
   const endpoint = `${issuer.issuer}/api/oauth/introspect`

@@ -72,7 +72,7 @@ async function run({ issuer, person, waitForExpiry }: Surroundings, at: (step: s
 }
 
 async function refresh(provider: Provider, options: Parameters<typeof auth>[1]) {
-  if ((await auth(provider, options)) !== 'AUTHORIZED') throw new Error('the SDK asks the person anew')
+  if ((await auth(provider, options)) !== 'AUTHORIZED') throw new Error('the SDK starts a new authorization')
 }
 
 async function call(issuer: string, { kept }: Provider): Promise<void> {

@@ -18,7 +18,7 @@ export function catalogueTable(): string {
     sound,
     fooledWhen.text,
   ])
-  return table(['profile', 'the lie', 'it breaks', 'a sound client', 'fooled, when after it'], rows)
+  return table(['profile', 'what is wrong', 'it breaks', 'a sound client', 'fooled if, after that,'], rows)
 }
 
 /** A line a profile, a column a client. */
@@ -48,11 +48,11 @@ export function wordsTable(results: readonly Result[]): string {
       return [`\`${id}\``, bare.join('<br>'), said]
     })
   })
-  return table(['profile', 'client', 'where, and what it says'], rows)
+  return table(['profile', 'client', 'where, and its error'], rows)
 }
 
 function wordsOf({ step, error }: Result): string {
-  return error === undefined ? 'goes on, and is not taken in' : `${step}: ${error}`
+  return error === undefined ? 'continues, and is not fooled' : `${step}: ${error}`
 }
 
 function clientsIn(results: readonly Result[]): readonly string[] {
