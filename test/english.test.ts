@@ -60,7 +60,7 @@ function commentsOf(file: string): readonly string[] {
 }
 
 t.test('comments use the terms of the glossary', async (t) => {
-  t.match(commentsOf('src/domain/check.ts').join('\n'), 'Publishes a passed check.', 'comments are found')
+  t.match(commentsOf('src/domain/check.ts').join('\n'), 'Receives every passed check.', 'comments are found')
   t.match('/** Nobody is told. */', banned)
   for (const folder of folders)
     for (const file of globSync(`${folder}/**/*.ts`).sort())

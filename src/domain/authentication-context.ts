@@ -1,4 +1,4 @@
-import { OAuthError } from './errors.ts'
+import { check } from './check.ts'
 import type { RequestedAcr } from './model.ts'
 
 /**
@@ -65,12 +65,14 @@ export function requestedAcr(
 ): RequestedAcr | undefined {
   const values = (essential ?? voluntary).filter(isOffered)
   if (values.length > 0) return { values, essential: essential !== undefined }
-  if (essential === undefined) return undefined
-  throw new OAuthError(
+  check(
+    essential === undefined,
+    'oidc-core-5.5.1.1-acr-essential',
     'unmet_authentication_requirements',
     'claims asks for an acr that no sign-in here can have',
-    { rule: 'oidc-core-5.5.1.1-acr-essential', stored: contextClasses, received: essential },
+    { stored: contextClasses, received: essential, passed: 'no essential acr that cannot be met' },
   )
+  return undefined
 }
 
 function isOffered(name: string): boolean {

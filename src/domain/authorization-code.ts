@@ -1,6 +1,5 @@
-import { recordCheck } from './check.ts'
+import { check } from './check.ts'
 import type { Decision } from './decision.ts'
-import { OAuthError } from './errors.ts'
 import { type GrantLifetimes, redeemGrant } from './grant.ts'
 import { handleBelongsTo, type OpenedHandle } from './handle.ts'
 import type { Client, Grant, Seconds } from './model.ts'
@@ -35,17 +34,20 @@ export function redeemCode(
   now: Seconds,
 ): Decision<Issued> {
   const { handle, client, redirectUri, codeVerifier } = redemption
-  if (grant === undefined || !handleBelongsTo(handle, grant)) {
-    throw new OAuthError('invalid_grant', 'the code is unknown', { rule: 'rfc6749-4.1.3-code-valid' })
-  }
-  if (grant.clientId !== client.id) {
-    throw new OAuthError('invalid_grant', 'the code was issued to another client', {
-      rule: 'rfc6749-4.1.3-code-issued-to-client',
-      stored: grant.clientId,
-      received: client.id,
-    })
-  }
-  recordCheck('rfc6749-4.1.3-code-issued-to-client', "the code is this client's", grant.clientId, client.id)
+  check(
+    grant !== undefined && handleBelongsTo(handle, grant),
+    'rfc6749-4.1.3-code-valid',
+    'invalid_grant',
+    'the code is unknown',
+    { passed: 'the code belongs to a grant' },
+  )
+  check(
+    grant.clientId === client.id,
+    'rfc6749-4.1.3-code-issued-to-client',
+    'invalid_grant',
+    'the code was issued to another client',
+    { stored: grant.clientId, received: client.id, passed: 'the code was issued to this client' },
+  )
   assertSameRedirectUri(grant, redirectUri)
   verifyCodeVerifier(codeVerifier, grant.codeChallenge)
   const access = narrowAccess(grant, grant.scope, redemption.resource, resources)
@@ -61,17 +63,17 @@ export function redeemCode(
 
 function assertSameRedirectUri(grant: Grant, redirectUri: string | undefined): void {
   const isSame = redirectUri === undefined ? !grant.redirectUriSent : redirectUri === grant.redirectUri
-  if (isSame) {
-    const found = 'redirect_uri is the one of the authorization request'
-    recordCheck('rfc6749-4.1.3-redirect-uri-identical', found, grant.redirectUri, redirectUri)
-    return
-  }
-  throw new OAuthError('invalid_grant', 'redirect_uri differs from the one of the authorization request', {
-    rule:
-      redirectUri === undefined
-        ? 'rfc6749-4.1.3-redirect-uri-required'
-        : 'rfc6749-4.1.3-redirect-uri-identical',
-    stored: grant.redirectUri,
-    received: redirectUri,
-  })
+  check(
+    isSame,
+    redirectUri === undefined && !isSame
+      ? 'rfc6749-4.1.3-redirect-uri-required'
+      : 'rfc6749-4.1.3-redirect-uri-identical',
+    'invalid_grant',
+    'redirect_uri differs from the one of the authorization request',
+    {
+      stored: grant.redirectUri,
+      received: redirectUri,
+      passed: 'redirect_uri is that of the authorization request',
+    },
+  )
 }

@@ -1,5 +1,5 @@
 import { requestedAcr } from './authentication-context.ts'
-import { recordCheck } from './check.ts'
+import { check, recordCheck } from './check.ts'
 import { narrowClaims, type ScopeClaims, scopeOfClaims } from './claims.ts'
 import { parseClaims } from './claims-request.ts'
 import { OAuthError } from './errors.ts'
@@ -37,17 +37,14 @@ export function resolveRedirectUri(parameters: Parameters, client: Client): Prov
   const requested = single(parameters, 'redirect_uri')
   const redirectUri = requested ?? onlyRedirectUri(client, parameters)
   assertRegisteredRedirect(redirectUri, client)
-  const match = client.redirectUris.includes(redirectUri)
-    ? 'rfc6749-3.1.2.3-simple-string-match'
-    : 'rfc8252-7.3-any-port'
-  recordCheck(match, 'redirect_uri is a registered one', client.redirectUris, redirectUri)
   const responseMode = single(parameters, 'response_mode') ?? 'query'
-  if (responseMode !== 'query' && responseMode !== 'form_post') {
-    throw new OAuthError('invalid_request', 'response_mode must be query or form_post', {
-      rule: 'oidc-core-3.1.2.6-bad-response-mode',
-      received: responseMode,
-    })
-  }
+  check(
+    responseMode === 'query' || responseMode === 'form_post',
+    'oidc-core-3.1.2.6-bad-response-mode',
+    'invalid_request',
+    'response_mode must be query or form_post',
+    { received: responseMode, passed: 'response_mode is query or form_post' },
+  )
   // A repeated state is an error sent by redirect, without any state.
   const state = parameters['state']
   return {
@@ -89,13 +86,13 @@ export function parseAuthorizationRequest(
   const maxAgeSeconds = maxAge(single(parameters, 'max_age')) ?? client.defaultMaxAgeSeconds
   const requiredSub = hintedSub ?? sub
   const optional = { codeChallenge, maxAgeSeconds, requiredSub, acr, nonce: single(parameters, 'nonce') }
-  if (hintedSub !== undefined && sub !== undefined && hintedSub !== sub) {
-    throw new OAuthError('login_required', 'id_token_hint and claims ask for different people', {
-      rule: 'oidc-core-3.1.2.2-specific-sub',
-      stored: hintedSub,
-      received: sub,
-    })
-  }
+  check(
+    hintedSub === undefined || sub === undefined || hintedSub === sub,
+    'oidc-core-3.1.2.2-specific-sub',
+    'login_required',
+    'id_token_hint and claims name different users',
+    { stored: hintedSub, received: sub, passed: 'no two different users are requested' },
+  )
   return {
     clientId: client.id,
     ...proven,
@@ -122,73 +119,86 @@ export function owesAuthTime(request: AuthorizationRequest, client: Client): boo
  * @throws {OAuthError} `invalid_request`
  */
 export function assertRegisteredRedirect(redirectUri: string, client: Client): void {
-  const anyPort = client.applicationType === 'native'
-  if (client.redirectUris.some((registered) => redirectUriMatches(registered, redirectUri, { anyPort })))
+  const facts = { stored: client.redirectUris, received: redirectUri, passed: 'redirect_uri is registered' }
+  if (client.redirectUris.includes(redirectUri)) {
+    recordCheck('rfc6749-3.1.2.3-simple-string-match', facts.passed, facts.stored, facts.received)
     return
+  }
+  const anyPort = client.applicationType === 'native'
+  const matches = client.redirectUris.some((registered) =>
+    redirectUriMatches(registered, redirectUri, { anyPort }),
+  )
   const remedy =
     client.origin === 'integration' ? ' (lychgate client set --redirect-uri)' : '; only its port may differ'
-  throw new OAuthError('invalid_request', `redirect_uri is not registered for this client${remedy}`, {
-    rule: 'rfc6749-3.1.2.3-simple-string-match',
-    stored: client.redirectUris,
-    received: redirectUri,
-  })
+  check(
+    matches,
+    matches ? 'rfc8252-7.3-any-port' : 'rfc6749-3.1.2.3-simple-string-match',
+    'invalid_request',
+    `redirect_uri is not registered for this client${remedy}`,
+    facts,
+  )
 }
 
 function onlyRedirectUri(client: Client, parameters: Parameters): string {
   const [only, ...others] = client.redirectUris
   const openid = typeof parameters['scope'] === 'string' && parameters['scope'].split(' ').includes('openid')
   // The port of a loopback redirect is chosen per request, so a registered one says nothing about this request.
-  if (only !== undefined && others.length === 0 && !openid && !isLoopbackUri(only)) return only
-  throw new OAuthError('invalid_request', 'redirect_uri is missing', {
-    rule: openid ? 'oidc-core-3.1.2.1-redirect-uri-required' : 'rfc6749-3.1.2.3-required-when-ambiguous',
-    stored: client.redirectUris,
-  })
+  check(
+    only !== undefined && others.length === 0 && !openid && !isLoopbackUri(only),
+    openid ? 'oidc-core-3.1.2.1-redirect-uri-required' : 'rfc6749-3.1.2.3-required-when-ambiguous',
+    'invalid_request',
+    'redirect_uri is missing',
+    { stored: client.redirectUris, passed: 'redirect_uri is the only registered one' },
+  )
+  return only
 }
 
 function assertSupported(parameters: Parameters): void {
-  if (parameters['request'] !== undefined) {
-    throw new OAuthError(
-      'request_not_supported',
-      'request is not supported; send the parameters themselves',
-      { rule: 'oidc-core-6.1-request-unsupported' },
-    )
-  }
-  if (parameters['request_uri'] !== undefined) {
-    throw new OAuthError(
-      'request_uri_not_supported',
-      'request_uri is not supported; send the parameters themselves',
-      { rule: 'oidc-core-6.2-request-uri-unsupported' },
-    )
-  }
-  if (parameters['registration'] === undefined) return
-  throw new OAuthError(
+  check(
+    parameters['request'] === undefined,
+    'oidc-core-6.1-request-unsupported',
+    'request_not_supported',
+    'request is not supported; send the parameters themselves',
+    { passed: 'no request object' },
+  )
+  check(
+    parameters['request_uri'] === undefined,
+    'oidc-core-6.2-request-uri-unsupported',
+    'request_uri_not_supported',
+    'request_uri is not supported; send the parameters themselves',
+    { passed: 'no request_uri' },
+  )
+  check(
+    parameters['registration'] === undefined,
+    'oidc-core-3.1.2.6-registration-not-supported',
     'registration_not_supported',
     'registration is not supported; use the registration endpoint',
-    { rule: 'oidc-core-3.1.2.6-registration-not-supported' },
+    { passed: 'no registration parameter' },
   )
 }
 
 function assertCodeFlow(parameters: Parameters, client: Client): void {
   const responseType = single(parameters, 'response_type')
-  if (responseType === undefined) {
-    throw new OAuthError('invalid_request', 'response_type is missing', {
-      rule: 'rfc6749-3.1.1-response-type-missing',
-    })
-  }
-  if (responseType !== 'code') {
-    throw new OAuthError('unsupported_response_type', 'response_type must be code', {
-      rule: 'rfc6749-3.1.1-response-type-unknown',
-      received: responseType,
-    })
-  }
-  if (client.grantTypes.includes('authorization_code')) return
-  throw new OAuthError(
+  check(
+    responseType !== undefined,
+    'rfc6749-3.1.1-response-type-missing',
+    'invalid_request',
+    'response_type is missing',
+    { passed: 'response_type is present' },
+  )
+  check(
+    responseType === 'code',
+    'rfc6749-3.1.1-response-type-unknown',
+    'unsupported_response_type',
+    'response_type must be code',
+    { received: responseType, passed: 'response_type is code' },
+  )
+  check(
+    client.grantTypes.includes('authorization_code'),
+    'rfc6749-4.1.2.1-unauthorized-client',
     'unauthorized_client',
     'this client is not registered for the authorization_code grant',
-    {
-      rule: 'rfc6749-4.1.2.1-unauthorized-client',
-      stored: client.grantTypes,
-    },
+    { stored: client.grantTypes, passed: 'the client is registered for the authorization_code grant' },
   )
 }
 
@@ -203,31 +213,32 @@ function requestedScope(text: string | undefined, client: Client, policy: Author
     })
   }
   const scope = parseScope(text)
-  const refused = scope.find((name) => !isOpen(name))
-  if (refused !== undefined) throw closedScope(refused, client, policy)
-  if (scope.some((name) => name !== offlineAccess.name)) {
-    recordCheck('rfc6749-4.1.2.1-invalid-scope', 'every scope is open to this client', client.scope, scope)
-    // OpenID Connect Core §11: without refresh tokens offline_access is ignored.
-    return client.grantTypes.includes('refresh_token')
-      ? scope
-      : scope.filter((name) => name !== offlineAccess.name)
-  }
-  throw new OAuthError('invalid_scope', 'scope names nothing to have access to', {
-    rule: 'rfc6749-4.1.2.1-invalid-scope',
-  })
+  const closed = scope.find((name) => !isOpen(name))
+  check(
+    closed === undefined,
+    'rfc6749-4.1.2.1-invalid-scope',
+    'invalid_scope',
+    whyClosed(closed, client, policy),
+    { stored: client.scope, received: closed ?? scope, passed: 'the client may request every scope' },
+  )
+  check(
+    scope.some((name) => name !== offlineAccess.name),
+    'rfc6749-4.1.2.1-invalid-scope',
+    'invalid_scope',
+    'scope names nothing to have access to',
+    { passed: 'scope names something to have access to' },
+  )
+  // OpenID Connect Core §11: without refresh tokens offline_access is ignored.
+  return client.grantTypes.includes('refresh_token')
+    ? scope
+    : scope.filter((name) => name !== offlineAccess.name)
 }
 
-function closedScope(refused: string, client: Client, { scopes }: AuthorizationPolicy): OAuthError {
-  const description = !scopes.has(refused)
-    ? 'scope has a value that this server does not know (the setting scopes)'
-    : client.origin === 'integration'
-      ? 'scope has a value that is not open to this client (lychgate client set --scope)'
-      : 'scope has a value that this client did not register'
-  return new OAuthError('invalid_scope', description, {
-    rule: 'rfc6749-4.1.2.1-invalid-scope',
-    stored: client.scope,
-    received: refused,
-  })
+function whyClosed(name = '', client: Client, { scopes }: AuthorizationPolicy): string {
+  if (!scopes.has(name)) return 'scope has a value that this server does not know (the setting scopes)'
+  return client.origin === 'integration'
+    ? 'scope has a value that is not open to this client (lychgate client set --scope)'
+    : 'scope has a value that this client did not register'
 }
 
 /** Claims asked for one by one are personal data like those of a scope: they need that scope from client and user. */
@@ -255,18 +266,24 @@ function mayHave(name: string, client: Client, policy: AuthorizationPolicy): boo
 
 function prompt(text: string | undefined): readonly string[] {
   const values = text?.split(' ').filter(Boolean) ?? []
-  if (values.includes('none') && values.length > 1) {
-    throw new OAuthError('invalid_request', 'prompt=none must not be combined with other values', {
-      rule: 'oidc-core-3.1.2.1-prompt-none-exclusive',
-    })
-  }
+  check(
+    !values.includes('none') || values.length <= 1,
+    'oidc-core-3.1.2.1-prompt-none-exclusive',
+    'invalid_request',
+    'prompt=none must not be combined with other values',
+    { passed: 'prompt is a valid combination' },
+  )
   return values.filter((value) => ['none', 'login', 'consent', 'select_account'].includes(value))
 }
 
 function maxAge(text: string | undefined): Seconds | undefined {
   if (text === undefined) return undefined
-  if (/^[0-9]{1,10}$/.test(text)) return Number(text)
-  throw new OAuthError('invalid_request', 'max_age must be a number of seconds', {
-    rule: 'oidc-core-3.1.2.1-max-age',
-  })
+  check(
+    /^[0-9]{1,10}$/.test(text),
+    'oidc-core-3.1.2.1-max-age',
+    'invalid_request',
+    'max_age must be a number of seconds',
+    { passed: 'max_age is a number of seconds' },
+  )
+  return Number(text)
 }

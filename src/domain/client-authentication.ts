@@ -1,5 +1,5 @@
 import { parseBearer } from './bearer.ts'
-import { recordCheck } from './check.ts'
+import { check, recordCheck } from './check.ts'
 import { OAuthError } from './errors.ts'
 import type { Client } from './model.ts'
 import { type Parameters, single } from './parameters.ts'
@@ -35,34 +35,33 @@ export function parseClientCredentials(
   if (authorization !== undefined) {
     if (realm.alwaysUnauthorized && parseBearer(authorization).kind !== 'absent') throw bearerRefused()
     const basic = parseBasic(authorization)
-    if (clientSecret !== undefined) {
-      throw new OAuthError(
-        'invalid_request',
-        'the client authenticates by header and by client_secret at once',
-        {
-          rule: 'rfc6749-2.3-one-auth-method',
-        },
-      )
-    }
-    if (clientId !== undefined && clientId !== basic.clientId) {
-      throw new OAuthError('invalid_request', 'client_id differs from the one in the Authorization header', {
-        rule: 'rfc6749-2.3-one-auth-method',
+    check(
+      clientSecret === undefined,
+      'rfc6749-2.3-one-auth-method',
+      'invalid_request',
+      'the client authenticates by header and by client_secret at once',
+      { passed: 'the client authenticates in one way' },
+    )
+    check(
+      clientId === undefined || clientId === basic.clientId,
+      'rfc6749-2.3-one-auth-method',
+      'invalid_request',
+      'client_id differs from the one in the Authorization header',
+      {
         stored: basic.clientId,
         received: clientId,
-      })
-    }
-    return basic
-  }
-  if (clientId === undefined) {
-    throw new OAuthError(
-      realm.alwaysUnauthorized ? 'invalid_client' : 'invalid_request',
-      'client_id is missing',
-      {
-        rule: 'rfc6749-3.2.1-public-sends-client-id',
-        ...(realm.alwaysUnauthorized && { headers: basicChallenge }),
+        passed: 'client_id agrees with the Authorization header',
       },
     )
+    return basic
   }
+  check(
+    clientId !== undefined,
+    'rfc6749-3.2.1-public-sends-client-id',
+    realm.alwaysUnauthorized ? 'invalid_client' : 'invalid_request',
+    'client_id is missing',
+    { passed: 'client_id is present', ...(realm.alwaysUnauthorized && { headers: basicChallenge }) },
+  )
   if (clientSecret === undefined) return { method: 'none', clientId }
   return { method: 'client_secret_post', clientId, clientSecret }
 }
@@ -85,11 +84,14 @@ export function authenticateClient(
   const proven = client?.authenticationMethod === 'none' ? method === 'none' : secretIsRight
   const isMethod = client !== undefined && isRegisteredMethod(client, method)
   if (client !== undefined && isMethod && proven) {
-    const rule =
+    recordCheck(
       method === 'none'
         ? 'rfc6749-3.2.1-public-sends-client-id'
-        : 'rfc6749-3.2.1-confidential-must-authenticate'
-    recordCheck(rule, 'the client authenticates as it registered', client.authenticationMethod, method)
+        : 'rfc6749-3.2.1-confidential-must-authenticate',
+      'the client authenticates as it registered',
+      client.authenticationMethod,
+      method,
+    )
     return client
   }
   const byHeader = method === 'client_secret_basic'
@@ -116,11 +118,14 @@ function parseBasic(authorization: string): ClientCredentials & { readonly clien
   const colon = decoded.indexOf(':')
   const clientId = colon < 0 ? undefined : formDecode(decoded.slice(0, colon))
   const clientSecret = colon < 0 ? undefined : formDecode(decoded.slice(colon + 1))
-  if (clientId && clientSecret !== undefined) return { method: 'client_secret_basic', clientId, clientSecret }
-  throw new OAuthError('invalid_client', 'the Authorization header is not valid HTTP Basic', {
-    rule: 'rfc6749-2.3.1-basic-form-decoding',
-    headers: basicChallenge,
-  })
+  check(
+    clientId !== undefined && clientId !== '' && clientSecret !== undefined,
+    'rfc6749-2.3.1-basic-form-decoding',
+    'invalid_client',
+    'the Authorization header is not valid HTTP Basic',
+    { headers: basicChallenge, passed: 'the Authorization header is valid HTTP Basic' },
+  )
+  return { method: 'client_secret_basic', clientId, clientSecret }
 }
 
 /** Rejects a bearer token at introspection (RFC 7662 §2.3 allows one) with the error of RFC 6750. */

@@ -1,4 +1,4 @@
-import { recordCheck } from './check.ts'
+import { check } from './check.ts'
 import {
   assertText,
   isTextList,
@@ -82,12 +82,6 @@ const readLocalizable: Readonly<Record<string, (members: JsonObject, name: strin
  */
 export function parseClientMetadata(members: JsonObject, policy: RegistrationPolicy): ClientMetadata {
   const redirectUris = readRedirectUris(members, policy)
-  recordCheck(
-    'service-5-registration-loopback-only',
-    'every redirect URI is a loopback one',
-    undefined,
-    redirectUris,
-  )
   assertCodeFlow(members)
   assertIgnorable(members)
   // Every redirect is loopback here, so `web` is replaced: RFC 7591 §3.2.1 lets the server substitute and say so.
@@ -180,21 +174,22 @@ export function clientMetadata(client: Client, catalogue: Scope) {
 // RFC 7591 §5: they are required. OpenID Connect Registration §3.2: they are kept as they were sent, or rejected.
 function readRedirectUris(members: JsonObject, policy: RegistrationPolicy): readonly string[] {
   const uris = members['redirect_uris'] ?? undefined
-  if (!isTextList(uris) || uris.length === 0) {
-    throw new OAuthError('invalid_redirect_uri', 'redirect_uris must be a non-empty array of strings', {
-      rule: uris === undefined ? 'rfc6749-3.1.2.2-public-must-register' : 'service-2-reg-redirect-uris-array',
-    })
-  }
+  check(
+    isTextList(uris) && uris.length !== 0,
+    uris === undefined ? 'rfc6749-3.1.2.2-public-must-register' : 'service-2-reg-redirect-uris-array',
+    'invalid_redirect_uri',
+    'redirect_uris must be a non-empty array of strings',
+    { passed: 'redirect_uris is a non-empty array of strings' },
+  )
   const accepted = loopbackOnly('redirect_uris', uris, policy, 'invalid_redirect_uri')
-  if (accepted.length > 0) return accepted
-  throw new OAuthError(
+  check(
+    accepted.length > 0,
+    'service-5-registration-loopback-only',
     'invalid_redirect_uri',
     `redirect_uris has no entry of the form ${loopbackForm(policy)}; ${remedyFor(uris[0] ?? '', false)}`,
-    {
-      rule: 'service-5-registration-loopback-only',
-      received: uris,
-    },
+    { received: uris, passed: 'every redirect URI that is kept is a loopback one' },
   )
+  return accepted
 }
 
 function readPostLogoutRedirectUris(members: JsonObject, policy: RegistrationPolicy): readonly string[] {
@@ -219,12 +214,13 @@ function loopbackOnly(
   const accepted = uris.filter((uri) => isLoopbackRedirect(uri, policy.loopbackHosts))
   const foreign = uris.findIndex((uri) => !isLoopbackRedirect(uri, policy.loopbackHosts))
   const doubled = uris.findIndex(hasResponseParameter)
-  if (doubled >= 0) {
-    throw new OAuthError(code, `${member}[${doubled}] contains a reserved authorization response parameter`, {
-      rule: 'rfc6749-3.1-no-duplicate-response-params',
-      received: uris[doubled],
-    })
-  }
+  check(
+    doubled < 0,
+    'rfc6749-3.1-no-duplicate-response-params',
+    code,
+    `${member}[${doubled}] contains a reserved authorization response parameter`,
+    { received: uris[doubled], passed: 'no URI contains a parameter of the response' },
+  )
   if (foreign < 0 || policy.foreignRedirects === 'drop') return accepted
   const description = `${member}[${foreign}] is not of the form ${loopbackForm(policy)}`
   const remedy = remedyFor(uris[foreign] ?? '', accepted.length > 0)

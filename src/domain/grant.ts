@@ -1,5 +1,5 @@
 import { contextClassOf, lacksAcr } from './authentication-context.ts'
-import { recordCheck } from './check.ts'
+import { check, recordCheck } from './check.ts'
 import { accept, type Decision, reject, type Write } from './decision.ts'
 import { OAuthError } from './errors.ts'
 import type { AuthorizationRequest, Grant, Scope, Seconds, Session } from './model.ts'
@@ -111,15 +111,12 @@ export function redeemGrant(
     )
     return reject(replayed, revocation(grant, 'rfc6749-4.1.2-code-replay-revokes', now))
   }
-  if (now >= grant.expiresAt) {
-    throw new OAuthError('invalid_grant', 'the code has expired', {
-      rule: 'rfc6749-4.1.2-code-short-lived',
-      stored: grant.expiresAt,
-      received: now,
-    })
-  }
   recordCheck('rfc6749-4.1.2-code-single-use', 'the code was not used before')
-  recordCheck('rfc6749-4.1.2-code-short-lived', 'the code has not expired', grant.expiresAt, now)
+  check(now < grant.expiresAt, 'rfc6749-4.1.2-code-short-lived', 'invalid_grant', 'the code has expired', {
+    stored: grant.expiresAt,
+    received: now,
+    passed: 'the code has not expired',
+  })
   const active = { ...grant, seq: 1, rotatedAt: now, ...ends(grant, issue, lifetimes, now) }
   return accept(active, {
     op: 'redeemGrant',
@@ -144,21 +141,15 @@ export function rotateGrant(
   now: Seconds,
 ): Decision<Grant> {
   if (grant.revokedAt !== undefined) throw gone(grant, 'rfc6749-6-invalid-refresh')
-  if (now >= (grant.refreshExpiresAt ?? 0)) {
-    throw new OAuthError('invalid_grant', 'the refresh token has expired', {
-      rule: 'rfc9700-4.14.2-inactive-expiry',
-      stored: grant.refreshExpiresAt,
-      received: now,
-    })
-  }
-  recordCheck(
+  check(
+    now < (grant.refreshExpiresAt ?? 0),
     'rfc9700-4.14.2-inactive-expiry',
-    'the refresh token has not expired',
-    grant.refreshExpiresAt,
-    now,
+    'invalid_grant',
+    'the refresh token has expired',
+    { stored: grant.refreshExpiresAt, received: now, passed: 'the refresh token has not expired' },
   )
   if (seq === grant.seq) {
-    recordCheck(reuse, 'the refresh token is the current one, by its number', grant.seq, seq)
+    recordCheck(reuse, 'the refresh token is the current one', grant.seq, seq)
     const rotated = { ...grant, seq: seq + 1, rotatedAt: now, ...ends(grant, issue, lifetimes, now) }
     const { refreshExpiresAt = now, expiresAt } = rotated
     return accept(rotated, {
@@ -171,7 +162,7 @@ export function rotateGrant(
     })
   }
   if (seq === grant.seq - 1 && isRetry(grant, lifetimes, now)) {
-    recordCheck(reuse, 'used a moment ago: the same successor again', grant.seq, seq)
+    recordCheck(reuse, 'the refresh token was just rotated: the same successor again', grant.seq, seq)
     return accept(grant)
   }
   const reused = new OAuthError(

@@ -1,3 +1,4 @@
+import { check } from './check.ts'
 import type { JsonObject } from './client-members.ts'
 import { readDescription } from './client-metadata.ts'
 import { accept, type Decision, update } from './decision.ts'
@@ -77,15 +78,12 @@ export function changeIntegration(
   known: Known,
 ): Decision<Client> {
   const current = requireClient(client)
-  if (current.origin === 'registered') {
-    throw new OAuthError(
-      'invalid_client',
-      'a client that registered itself changes itself, RFC 7592 section 2.2',
-      {
-        rule: 'lychgate-integration-known',
-      },
-    )
-  }
+  check(
+    current.origin !== 'registered',
+    'lychgate-integration-known',
+    'invalid_client',
+    'a client that registered itself changes itself, RFC 7592 section 2.2',
+  )
   const before = requestOf(current)
   const request: IntegrationRequest = {
     ...before,
@@ -157,30 +155,24 @@ function requestOf(client: Client): IntegrationRequest {
 }
 
 function assertSameKind(client: Client, { authenticationMethod, introspects }: IntegrationRequest): void {
-  if ((authenticationMethod === 'none') !== (client.authenticationMethod === 'none')) {
-    throw new OAuthError(
-      'invalid_client_metadata',
-      'auth cannot change between none and a secret; add another client',
-      {
-        rule: 'rfc6749-2.1-type-recorded',
-        stored: client.authenticationMethod,
-        received: authenticationMethod,
-      },
-    )
-  }
-  if (introspects.length > 0 === (client.origin === 'resource-server')) return
-  throw new OAuthError(
+  check(
+    (authenticationMethod === 'none') === (client.authenticationMethod === 'none'),
+    'rfc6749-2.1-type-recorded',
+    'invalid_client_metadata',
+    'auth cannot change between none and a secret; add another client',
+    { stored: client.authenticationMethod, received: authenticationMethod },
+  )
+  check(
+    introspects.length > 0 === (client.origin === 'resource-server'),
+    'lychgate-integration-resource-server',
     'invalid_client_metadata',
     'resource is for resource servers, which have one or more',
-    {
-      rule: 'lychgate-integration-resource-server',
-    },
   )
 }
 
 function requireClient(client: Client | undefined): Client {
-  if (client !== undefined) return client
-  throw new OAuthError('invalid_client', 'no client has this id', { rule: 'lychgate-integration-known' })
+  check(client !== undefined, 'lychgate-integration-known', 'invalid_client', 'no client has this id')
+  return client
 }
 
 /**
@@ -190,49 +182,50 @@ function requireClient(client: Client | undefined): Client {
  */
 export function rotateClientSecret(found: Client | undefined, fresh: Buffer): Decision<string> {
   const client = requireClient(found)
-  if (client.authenticationMethod === 'none') {
-    throw new OAuthError('invalid_client_metadata', 'a public client has no secret', {
-      rule: 'rfc8252-8.5-shared-secret-not-proof',
-    })
-  }
+  check(
+    client.authenticationMethod !== 'none',
+    'rfc8252-8.5-shared-secret-not-proof',
+    'invalid_client_metadata',
+    'a public client has no secret',
+  )
   const secret = mintSecret('clientSecret', fresh)
   return accept(secret, update('client', { ...client, secretHash: hashSecret(secret) }))
 }
 
 function requireName(name: string): void {
-  if (name.trim() === '' || [...name].length > 200 || /[\p{C}\p{Zl}\p{Zp}]/u.test(name)) {
-    throw new OAuthError(
-      'invalid_client_metadata',
-      'name must have 1 to 200 characters, none of them invisible',
-      { rule: 'lychgate-integration-name' },
-    )
-  }
+  check(
+    name.trim() !== '' && [...name].length <= 200 && !/[\p{C}\p{Zl}\p{Zp}]/u.test(name),
+    'lychgate-integration-name',
+    'invalid_client_metadata',
+    'name must have 1 to 200 characters, none of them invisible',
+  )
 }
 
 function requireRedirectUris(
   { redirectUris, postLogoutRedirectUris }: IntegrationRequest,
   isResourceServer: boolean,
 ): void {
-  if (isResourceServer && redirectUris.length + postLogoutRedirectUris.length > 0) {
-    throw new OAuthError('invalid_redirect_uri', 'a resource server has no redirect URIs', {
-      rule: 'lychgate-integration-resource-server',
-    })
-  }
-  if (!isResourceServer && redirectUris.length === 0) {
-    throw new OAuthError('invalid_redirect_uri', 'redirect-uri is missing', {
-      rule: 'rfc6749-3.1.2.2-all-register',
-    })
-  }
+  check(
+    !isResourceServer || redirectUris.length + postLogoutRedirectUris.length <= 0,
+    'lychgate-integration-resource-server',
+    'invalid_redirect_uri',
+    'a resource server has no redirect URIs',
+  )
+  check(
+    isResourceServer || redirectUris.length !== 0,
+    'rfc6749-3.1.2.2-all-register',
+    'invalid_redirect_uri',
+    'redirect-uri is missing',
+  )
   for (const [name, uris] of Object.entries({ redirectUris, postLogoutRedirectUris })) {
     const flag = name === 'redirectUris' ? 'redirect-uri' : 'post-logout-redirect-uri'
     const doubled = uris.findIndex(hasResponseParameter)
-    if (doubled >= 0) {
-      throw new OAuthError(
-        'invalid_redirect_uri',
-        `${flag} ${doubled + 1} contains a reserved authorization response parameter`,
-        { rule: 'rfc6749-3.1-no-duplicate-response-params' },
-      )
-    }
+    check(
+      doubled < 0,
+      'rfc6749-3.1-no-duplicate-response-params',
+      'invalid_redirect_uri',
+      `${flag} ${doubled + 1} contains a reserved authorization response parameter`,
+    )
     const wrong = uris.findIndex((uri) => !isHttpsRedirect(uri) && !isLoopbackUri(uri))
     if (wrong < 0) continue
     throw new OAuthError(
@@ -248,42 +241,39 @@ function requirePolicy(
   isResourceServer: boolean,
   isConfidential: boolean,
 ): void {
-  if (isResourceServer && !isConfidential) {
-    throw new OAuthError(
-      'invalid_client_metadata',
-      'auth must not be none: introspection needs a secret, RFC 7662 section 2.1',
-      { rule: 'rfc7662-2.1-caller-authorised' },
-    )
-  }
-  if (request.pkce === 'optional' && !isConfidential) {
-    throw new OAuthError('invalid_client_metadata', 'pkce may be optional for a confidential client only', {
-      rule: 'rfc8252-8.1-native-pkce-required',
-    })
-  }
-  if (request.consent !== undefined && request.consent !== 'always' && !isAssured(request)) {
-    throw new OAuthError(
-      'invalid_client_metadata',
-      'consent must be always for a public client with a loopback redirect URI',
-      { rule: 'rfc8252-8.6-no-automatic-approval' },
-    )
-  }
+  check(
+    !isResourceServer || isConfidential,
+    'rfc7662-2.1-caller-authorised',
+    'invalid_client_metadata',
+    'auth must not be none: introspection needs a secret, RFC 7662 section 2.1',
+  )
+  check(
+    request.pkce !== 'optional' || isConfidential,
+    'rfc8252-8.1-native-pkce-required',
+    'invalid_client_metadata',
+    'pkce may be optional for a confidential client only',
+  )
+  check(
+    request.consent === undefined || request.consent === 'always' || isAssured(request),
+    'rfc8252-8.6-no-automatic-approval',
+    'invalid_client_metadata',
+    'consent must be always for a public client with a loopback redirect URI',
+  )
 }
 
 function requireKnown(request: IntegrationRequest, known: Known): void {
-  if (request.scope?.some((name) => !known.scopes.includes(name))) {
-    throw new OAuthError(
-      'invalid_client_metadata',
-      'scope names something that is not in the scope catalogue',
-      { rule: 'rfc7591-2-scope-string' },
-    )
-  }
-  if (request.introspects.some((identifier) => !known.resources.includes(identifier))) {
-    throw new OAuthError(
-      'invalid_client_metadata',
-      'resource must be the issuer or an identifier that the configuration has under resources',
-      { rule: 'rfc8707-2-unknown-invalid-target' },
-    )
-  }
+  check(
+    !request.scope?.some((name) => !known.scopes.includes(name)),
+    'rfc7591-2-scope-string',
+    'invalid_client_metadata',
+    'scope names something that is not in the scope catalogue',
+  )
+  check(
+    !request.introspects.some((identifier) => !known.resources.includes(identifier)),
+    'rfc8707-2-unknown-invalid-target',
+    'invalid_client_metadata',
+    'resource must be the issuer or an identifier that the configuration has under resources',
+  )
 }
 
 /** Whether the identity of the client is assured (RFC 8252 §8.6): by its secret or by https callbacks. */

@@ -53,11 +53,11 @@ export function nextStep(
 
 /** The rule that makes it the next step, and in words. */
 const whyStep: Readonly<Record<Step, readonly [rule: string, found: string]>> = {
-  login: ['rfc6749-3.1-owner-authenticated-first', 'the person has to sign in first'],
-  select_account: ['oidc-core-3.1.2.1-prompt-select-account', 'the person has to choose an account first'],
-  consent: ['service-5-approval-required', 'the person has to be asked'],
-  respond: ['rfc6749-3.1-owner-authenticated-first', 'the person is signed in and need not be asked'],
-  reject: ['oidc-core-3.1.2.2-specific-sub', 'the person cannot be who or what was asked for'],
+  login: ['rfc6749-3.1-owner-authenticated-first', 'the user must sign in first'],
+  select_account: ['oidc-core-3.1.2.1-prompt-select-account', 'the user must choose an account first'],
+  consent: ['service-5-approval-required', 'the user must approve the request'],
+  respond: ['rfc6749-3.1-owner-authenticated-first', 'the user is signed in and need not be asked'],
+  reject: ['oidc-core-3.1.2.2-specific-sub', 'the signed-in user does not satisfy the request'],
 }
 
 /** Decides the step of the sign-in alone: `respond` means that the right user signed in recently enough. */
@@ -147,12 +147,7 @@ export function narrowByUser(request: AuthorizationRequest, asked: Scope, ticked
   const wanted = wantedScope(request)
   const chosen = wanted.filter((name) => isNeeded(name) || !asked.includes(name) || ticked.includes(name))
   const left = chosen.some((name) => name !== offlineAccess.name) ? chosen : []
-  recordCheck(
-    'rfc6749-3.3-scope-in-response-when-different',
-    'what the person left of the scope',
-    wanted,
-    left,
-  )
+  recordCheck('rfc6749-3.3-scope-in-response-when-different', 'the scope that the user granted', wanted, left)
   return left
 }
 

@@ -1,4 +1,4 @@
-import { OAuthError } from './errors.ts'
+import { check } from './check.ts'
 import type { Client } from './model.ts'
 import { type Parameters, single } from './parameters.ts'
 import { redirectUriMatches } from './redirect-uri.ts'
@@ -24,19 +24,21 @@ export function parseLogoutRequest(
   hinted: Readonly<Record<string, unknown>> | undefined,
   client: Client | undefined,
 ): LogoutRequest {
-  if (single(parameters, 'id_token_hint') !== undefined && hinted === undefined) {
-    throw new OAuthError('invalid_request', 'id_token_hint is not an ID Token of this server', {
-      rule: 'oidc-rpl-2-hint-validated',
-    })
-  }
+  check(
+    single(parameters, 'id_token_hint') === undefined || hinted !== undefined,
+    'oidc-rpl-2-hint-validated',
+    'invalid_request',
+    'id_token_hint is not an ID Token of this server',
+    { passed: 'id_token_hint is absent or an ID Token of this server' },
+  )
   const clientId = single(parameters, 'client_id')
-  if (clientId !== undefined && hinted !== undefined && hinted['aud'] !== clientId) {
-    throw new OAuthError('invalid_request', 'client_id is not the client of id_token_hint', {
-      rule: 'oidc-rpl-2-client-id-match',
-      stored: String(hinted['aud']),
-      received: clientId,
-    })
-  }
+  check(
+    clientId === undefined || hinted === undefined || hinted['aud'] === clientId,
+    'oidc-rpl-2-client-id-match',
+    'invalid_request',
+    'client_id is not the client of id_token_hint',
+    { stored: String(hinted?.['aud']), received: clientId, passed: 'client_id agrees with id_token_hint' },
+  )
   const redirectUri = single(parameters, 'post_logout_redirect_uri')
   const state = single(parameters, 'state')
   if (redirectUri !== undefined) assertRegistered(redirectUri, hinted, client)
@@ -49,22 +51,25 @@ export function parseLogoutRequest(
 }
 
 function assertRegistered(redirectUri: string, hinted: object | undefined, client: Client | undefined): void {
-  if (hinted === undefined || client === undefined) {
-    throw new OAuthError('invalid_request', 'post_logout_redirect_uri needs an id_token_hint', {
-      rule: 'oidc-rpl-3-no-hint-no-redirect',
-      received: redirectUri,
-    })
-  }
+  check(
+    hinted !== undefined && client !== undefined,
+    'oidc-rpl-3-no-hint-no-redirect',
+    'invalid_request',
+    'post_logout_redirect_uri needs an id_token_hint',
+    { received: redirectUri, passed: 'id_token_hint names the client' },
+  )
   const anyPort = client.applicationType === 'native'
-  if (
+  check(
     client.postLogoutRedirectUris.some((registered) =>
       redirectUriMatches(registered, redirectUri, { anyPort }),
-    )
+    ),
+    'oidc-rpl-3-registered-redirect',
+    'invalid_request',
+    'post_logout_redirect_uri is not registered for this client',
+    {
+      stored: client.postLogoutRedirectUris,
+      received: redirectUri,
+      passed: 'post_logout_redirect_uri is registered',
+    },
   )
-    return
-  throw new OAuthError('invalid_request', 'post_logout_redirect_uri is not registered for this client', {
-    rule: 'oidc-rpl-3-registered-redirect',
-    stored: client.postLogoutRedirectUris,
-    received: redirectUri,
-  })
 }

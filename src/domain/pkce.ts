@@ -1,6 +1,5 @@
 import { hash, timingSafeEqual } from 'node:crypto'
-import { recordCheck } from './check.ts'
-import { OAuthError } from './errors.ts'
+import { check } from './check.ts'
 
 /**
  * The `code_challenge` of an authorization request, RFC 7636 §4.2 and RFC 7636 §4.3; S256 is the only method, and
@@ -17,36 +16,34 @@ export function requireCodeChallenge(
 ): string | undefined {
   const { codeChallenge, codeChallengeMethod } = request
   if (codeChallenge === undefined && codeChallengeMethod === undefined && optional) return undefined
-  if (codeChallenge === undefined) {
-    throw new OAuthError(
-      'invalid_request',
-      'code_challenge is missing; PKCE is required, with S256, unless lychgate client set --pkce optional lifts it for a confidential client',
-      { rule: 'rfc7636-4.4.1-challenge-required' },
-    )
-  }
-  // RFC 7636 §4.3: a missing method means plain, so it must not be read as S256.
-  if (codeChallengeMethod === undefined) {
-    throw new OAuthError('invalid_request', 'code_challenge_method is missing; it must be S256', {
-      rule: 'rfc7636-4.3-method-default-plain',
-    })
-  }
-  if (codeChallengeMethod !== 'S256') {
-    throw new OAuthError('invalid_request', 'code_challenge_method must be S256', {
-      rule: 'rfc7636-4.4.1-method-unsupported',
-      received: codeChallengeMethod,
-    })
-  }
-  if (!isCodeChallenge(codeChallenge)) {
-    throw new OAuthError('invalid_request', 'code_challenge must be 43 characters of unpadded base64url', {
-      rule: 'rfc7636-4.2-challenge-syntax',
-      received: `${codeChallenge.length} characters`,
-    })
-  }
-  recordCheck(
+  check(
+    codeChallenge !== undefined,
     'rfc7636-4.4.1-challenge-required',
-    'code_challenge is there, by S256',
-    undefined,
-    codeChallenge,
+    'invalid_request',
+    'code_challenge is missing; PKCE is required, with S256, unless lychgate client set --pkce optional lifts it for a confidential client',
+    { received: codeChallenge, passed: 'code_challenge is present' },
+  )
+  // RFC 7636 §4.3: a missing method means plain, so it must not be read as S256.
+  check(
+    codeChallengeMethod !== undefined,
+    'rfc7636-4.3-method-default-plain',
+    'invalid_request',
+    'code_challenge_method is missing; it must be S256',
+    { passed: 'code_challenge_method is present' },
+  )
+  check(
+    codeChallengeMethod === 'S256',
+    'rfc7636-4.4.1-method-unsupported',
+    'invalid_request',
+    'code_challenge_method must be S256',
+    { received: codeChallengeMethod, passed: 'code_challenge_method is S256' },
+  )
+  check(
+    isCodeChallenge(codeChallenge),
+    'rfc7636-4.2-challenge-syntax',
+    'invalid_request',
+    'code_challenge must be 43 characters of unpadded base64url',
+    { received: `${codeChallenge.length} characters`, passed: 'code_challenge has the length of S256' },
   )
   return codeChallenge
 }
@@ -67,41 +64,42 @@ export function verifyCodeVerifier(
   codeChallenge: string | undefined,
 ): void {
   if (codeVerifier === undefined && codeChallenge === undefined) return
-  if (codeChallenge === undefined) {
-    throw new OAuthError(
-      'invalid_request',
-      'code_verifier was sent, but the authorization request had no code_challenge',
-      { rule: 'rfc9700-2.1.1-downgrade' },
-    )
-  }
-  if (codeVerifier === undefined) {
-    throw new OAuthError('invalid_grant', 'code_verifier is missing', {
-      rule: 'rfc7636-4.5-verifier-required',
-    })
-  }
-  if (!/^[A-Za-z0-9\-._~]{43,128}$/.test(codeVerifier)) {
-    throw new OAuthError(
-      'invalid_grant',
-      'code_verifier must be 43 to 128 letters, digits, hyphens, dots, underscores or tildes',
-      { rule: 'rfc7636-4.1-verifier-syntax', received: `${codeVerifier.length} characters` },
-    )
-  }
+  check(
+    codeChallenge !== undefined,
+    'rfc9700-2.1.1-downgrade',
+    'invalid_request',
+    'code_verifier was sent, but the authorization request had no code_challenge',
+    { passed: 'the authorization request had a code_challenge' },
+  )
+  check(
+    codeVerifier !== undefined,
+    'rfc7636-4.5-verifier-required',
+    'invalid_grant',
+    'code_verifier is missing',
+    { passed: 'code_verifier is present' },
+  )
+  check(
+    /^[A-Za-z0-9\-._~]{43,128}$/.test(codeVerifier),
+    'rfc7636-4.1-verifier-syntax',
+    'invalid_grant',
+    'code_verifier must be 43 to 128 letters, digits, hyphens, dots, underscores or tildes',
+    { received: `${codeVerifier.length} characters`, passed: 'code_verifier has a valid syntax' },
+  )
   const challenge = hash('sha256', codeVerifier, 'base64url')
   const [computed, stored] = [Buffer.from(challenge, 'base64url'), Buffer.from(codeChallenge, 'base64url')]
   const isWhole = stored.length === computed.length || stored.length === keptChallengeBytes
-  if (!isWhole || !timingSafeEqual(computed.subarray(0, stored.length), stored)) {
-    throw new OAuthError('invalid_grant', 'code_verifier does not match the code_challenge', {
-      rule: 'rfc7636-4.6-mismatch-invalid-grant',
+  const isMatch = isWhole && timingSafeEqual(computed.subarray(0, stored.length), stored)
+  check(
+    isMatch,
+    isMatch ? 'rfc7636-4.6-verify-s256' : 'rfc7636-4.6-mismatch-invalid-grant',
+    'invalid_grant',
+    'code_verifier does not match the code_challenge',
+    {
       // The challenge was in an address bar, and reveals nothing about the verifier.
       stored: codeChallenge,
       received: challenge,
-    })
-  }
-  recordCheck(
-    'rfc7636-4.6-verify-s256',
-    'S256 of the code_verifier is the code_challenge',
-    codeChallenge,
-    challenge,
+      passed: 'S256 of the code_verifier is the code_challenge',
+    },
   )
 }
 

@@ -1,7 +1,6 @@
 import type { Issued } from './authorization-code.ts'
-import { recordCheck } from './check.ts'
+import { check, recordCheck } from './check.ts'
 import type { Decision } from './decision.ts'
-import { OAuthError } from './errors.ts'
 import { type GrantLifetimes, rotateGrant } from './grant.ts'
 import { handleBelongsTo, type OpenedHandle } from './handle.ts'
 import type { Client, Grant, Scope, Seconds } from './model.ts'
@@ -29,19 +28,20 @@ export function refresh(
   now: Seconds,
 ): Decision<Issued> {
   const { handle, client } = request
-  if (grant === undefined || !handleBelongsTo(handle, grant)) {
-    throw new OAuthError('invalid_grant', 'the refresh token is unknown', {
-      rule: 'rfc6749-6-invalid-refresh',
-    })
-  }
-  if (grant.clientId !== client.id) {
-    throw new OAuthError('invalid_grant', 'the refresh token was issued to another client', {
-      rule: 'rfc6749-6-bound-to-client',
-      stored: grant.clientId,
-      received: client.id,
-    })
-  }
-  recordCheck('rfc6749-6-bound-to-client', "the refresh token is this client's", grant.clientId, client.id)
+  check(
+    grant !== undefined && handleBelongsTo(handle, grant),
+    'rfc6749-6-invalid-refresh',
+    'invalid_grant',
+    'the refresh token is unknown',
+    { passed: 'the refresh token belongs to a grant' },
+  )
+  check(
+    grant.clientId === client.id,
+    'rfc6749-6-bound-to-client',
+    'invalid_grant',
+    'the refresh token was issued to another client',
+    { stored: grant.clientId, received: client.id, passed: 'the refresh token was issued to this client' },
+  )
   const access = narrowAccess(grant, narrowedScope(grant, request.scope), request.resource, resources)
   const issue = { accessTokenSeconds: access.seconds, refreshable: true }
   const decision = rotateGrant(grant, handle.seq, issue, lifetimes, now)
@@ -52,18 +52,17 @@ export function refresh(
 
 function narrowedScope(grant: Grant, requested: string | undefined): Scope {
   if (requested === undefined) {
-    recordCheck('rfc6749-6-scope-omitted-original', 'no scope: the whole of the grant', grant.scope)
+    recordCheck('rfc6749-6-scope-omitted-original', 'no scope: that of the grant', grant.scope)
     return grant.scope
   }
   const scope = parseScope(requested)
   const beyond = scope.find((name) => !grant.scope.includes(name))
-  if (beyond === undefined) {
-    recordCheck('rfc6749-6-scope-narrow', 'scope is within what the person granted', grant.scope, scope)
-    return scope
-  }
-  throw new OAuthError('invalid_scope', 'scope goes beyond what the person granted', {
-    rule: 'rfc6749-6-scope-exceed',
-    stored: grant.scope,
-    received: beyond,
-  })
+  check(
+    beyond === undefined,
+    beyond === undefined ? 'rfc6749-6-scope-narrow' : 'rfc6749-6-scope-exceed',
+    'invalid_scope',
+    'scope goes beyond what the user granted',
+    { stored: grant.scope, received: beyond ?? scope, passed: 'scope is within what the user granted' },
+  )
+  return scope
 }

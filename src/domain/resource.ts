@@ -1,5 +1,4 @@
-import { recordCheck } from './check.ts'
-import { OAuthError } from './errors.ts'
+import { check, recordCheck } from './check.ts'
 import type { Grant, Scope, Seconds } from './model.ts'
 
 /** An API tokens can be meant for, RFC 8707 §2. The service's own API is always one. */
@@ -62,32 +61,23 @@ export function parseResource(requested: readonly string[], resources: Resources
   }
   const identifiers = new Set<string>()
   for (const text of requested) {
-    if (!/^[a-z][a-z0-9+.-]*:[^\s#]+$/i.test(text)) {
-      throw new OAuthError('invalid_target', 'resource must be an absolute URI without a fragment', {
-        rule: 'rfc8707-2-absolute-no-fragment',
-        received: text,
-      })
-    }
+    check(
+      /^[a-z][a-z0-9+.-]*:[^\s#]+$/i.test(text),
+      'rfc8707-2-absolute-no-fragment',
+      'invalid_target',
+      'resource must be an absolute URI without a fragment',
+      { received: text, passed: 'resource is an absolute URI' },
+    )
     const resource = resources.find(text)
-    if (resource === undefined) {
-      throw new OAuthError(
-        'invalid_target',
-        'resource is not an API of this server (the setting resources)',
-        {
-          rule: 'rfc8707-2-unknown-invalid-target',
-          stored: resources.identifiers,
-          received: text,
-        },
-      )
-    }
+    check(
+      resource !== undefined,
+      'rfc8707-2-unknown-invalid-target',
+      'invalid_target',
+      'resource is not an API of this server (the setting resources)',
+      { stored: resources.identifiers, received: text, passed: 'resource is an API of this server' },
+    )
     identifiers.add(resource.identifier)
   }
-  recordCheck(
-    'rfc8707-2-unknown-invalid-target',
-    'resource is an API of this server',
-    resources.identifiers,
-    requested,
-  )
   return [...identifiers]
 }
 
@@ -102,16 +92,14 @@ export function scopeAt(scope: Scope, identifiers: readonly string[], resources:
  */
 export function requireScopeAt(scope: Scope, identifiers: readonly string[], resources: Resources): Scope {
   const understood = scopeAt(scope, identifiers, resources)
-  if (understood.length > 0) return understood
-  throw new OAuthError(
+  check(
+    understood.length > 0,
+    'rfc8707-2.2-invalid-combination',
     'invalid_target',
     'no requested scope is understood by the requested resource (its scopes in the setting resources)',
-    {
-      rule: 'rfc8707-2.2-invalid-combination',
-      stored: identifiers,
-      received: scope,
-    },
+    { stored: identifiers, received: scope, passed: 'the resource understands the scope' },
   )
+  return understood
 }
 
 /**
@@ -128,30 +116,32 @@ export function narrowAccess(
 ): Access {
   const identifiers = requested.length === 0 ? grant.resource : parseResource(requested, resources)
   for (const identifier of identifiers) {
-    if (grant.resource.includes(identifier)) continue
-    throw new OAuthError('invalid_target', 'resource is not part of the grant', {
-      rule: 'rfc8707-2.2-not-granted',
-      stored: grant.resource,
-      received: identifier,
-    })
+    check(
+      grant.resource.includes(identifier),
+      'rfc8707-2.2-not-granted',
+      'invalid_target',
+      'resource is not part of the grant',
+      { stored: grant.resource, received: identifier, passed: 'resource is part of the grant' },
+    )
   }
   const reached = identifiers
     .map((identifier) => resources.find(identifier))
     .filter((resource) => resource !== undefined)
-  if (reached.length === 0) {
-    throw new OAuthError('invalid_target', 'the resource of the grant is no longer an API of this server', {
-      rule: 'rfc8707-2-unknown-invalid-target',
-      stored: identifiers,
-    })
-  }
-  recordCheck('rfc8707-2.2-subset-at-token', 'the grant reaches the resource', grant.resource, identifiers)
+  check(
+    reached.length !== 0,
+    'rfc8707-2-unknown-invalid-target',
+    'invalid_target',
+    'the resource of the grant is no longer an API of this server',
+    { stored: identifiers, passed: 'the resource of the grant is an API of this server' },
+  )
   const tokenFormat = reached.some((resource) => resource.tokenFormat === 'jwt') ? 'jwt' : 'opaque'
-  if (tokenFormat === 'jwt' && reached.length > 1) {
-    throw new OAuthError('invalid_target', 'name one resource at a time: these take tokens of their own', {
-      rule: 'rfc8707-2.2-subset-at-token',
-      stored: identifiers,
-    })
-  }
+  check(
+    tokenFormat !== 'jwt' || reached.length <= 1,
+    'rfc8707-2.2-subset-at-token',
+    'invalid_target',
+    'name one resource at a time: these take tokens of their own',
+    { stored: identifiers, passed: 'one access token fits the requested resources' },
+  )
   return {
     scope: requireScopeAt(scope, identifiers, resources),
     resource: reached.map((resource) => resource.identifier),

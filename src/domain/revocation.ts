@@ -1,6 +1,5 @@
-import { recordCheck } from './check.ts'
+import { check, recordCheck } from './check.ts'
 import { accept, type Decision } from './decision.ts'
-import { OAuthError } from './errors.ts'
 import { revokeGrant } from './grant.ts'
 import { handleBelongsTo, type OpenedHandle } from './handle.ts'
 import { verifyJwtAccessToken } from './jwt-access-token.ts'
@@ -18,7 +17,7 @@ export function revokeToken(
   now: Seconds,
 ): Decision<void> {
   if (grant === undefined || !handleBelongsTo(handle, grant)) {
-    recordCheck('rfc7009-2.2-unknown-token-200', 'nobody knows this token: that is no error')
+    recordCheck('rfc7009-2.2-unknown-token-200', 'an unknown token is no error')
     return accept(undefined)
   }
   assertIssuedTo(grant, client.id)
@@ -50,13 +49,11 @@ function revokeOne(grant: GrantOfToken, tokenId: string, expiresAt: Seconds, now
 }
 
 function assertIssuedTo(grant: Grant, clientId: string): void {
-  if (grant.clientId === clientId) {
-    recordCheck('rfc7009-2.1-issued-to-client', "the token is this client's", grant.clientId, clientId)
-    return
-  }
-  throw new OAuthError('invalid_grant', 'the token was issued to another client', {
-    rule: 'rfc7009-2.1-issued-to-client',
-    stored: grant.clientId,
-    received: clientId,
-  })
+  check(
+    grant.clientId === clientId,
+    'rfc7009-2.1-issued-to-client',
+    'invalid_grant',
+    'the token was issued to another client',
+    { stored: grant.clientId, received: clientId, passed: 'the token was issued to this client' },
+  )
 }

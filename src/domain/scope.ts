@@ -1,4 +1,4 @@
-import { OAuthError } from './errors.ts'
+import { check } from './check.ts'
 import type { Scope } from './model.ts'
 
 /** Whether a text has the syntax of a scope, RFC 6749 §3.3; spaces more than needed are tolerated. */
@@ -12,11 +12,13 @@ export function isScope(text: string): boolean {
  * @throws {OAuthError} `invalid_scope`
  */
 export function parseScope(text: string): Scope {
-  if (!isScope(text)) {
-    throw new OAuthError('invalid_scope', 'scope has a character that no scope name may have', {
-      rule: 'rfc6749-3.3-scope-syntax',
-    })
-  }
+  check(
+    isScope(text),
+    'rfc6749-3.3-scope-syntax',
+    'invalid_scope',
+    'scope has a character that no scope name may have',
+    { passed: 'scope has a valid syntax' },
+  )
   return [...new Set(text.split(' ').filter((name) => name !== ''))]
 }
 

@@ -1,6 +1,6 @@
+import { check } from './check.ts'
 import { consentKind } from './connections.ts'
 import { accept, type Decision, remove, removeAll, update, type Write, withWrites } from './decision.ts'
-import { OAuthError } from './errors.ts'
 import type { Hash, OneTimeLink, Seconds, User, UserClaims, UserCredentials } from './model.ts'
 import { deleteLinksOf, insertLink } from './one-time-link.ts'
 import { passkeyKind } from './passkey.ts'
@@ -50,13 +50,12 @@ export function canonicalLogin(text: string): string | undefined {
  */
 export function createUser(person: NewUser, fresh: Buffer, now: Seconds): User {
   const username = canonicalUsername(person.username)
-  if (username === undefined) {
-    throw new OAuthError(
-      'invalid_request',
-      'username must have 1 to 128 characters, none of them invisible or a space',
-      { rule: 'lychgate-account-username' },
-    )
-  }
+  check(
+    username !== undefined,
+    'lychgate-account-username',
+    'invalid_request',
+    'username must have 1 to 128 characters, none of them invisible or a space',
+  )
   const email = person.email === undefined ? undefined : requireEmail(person.email)
   assertOwnName(username, email)
   return {
@@ -216,19 +215,22 @@ function readEmail(text: string): string | undefined {
 
 function requireEmail(text: string): string {
   const email = canonicalEmail(text)
-  if (email !== undefined) return email
-  throw new OAuthError('invalid_request', 'email must be an e-mail address', {
-    rule: 'oidc-core-5.1-email-syntax',
-  })
+  check(
+    email !== undefined,
+    'oidc-core-5.1-email-syntax',
+    'invalid_request',
+    'email must be an e-mail address',
+  )
+  return email
 }
 
 /** Both can be used to sign in, so another user's address must not be a user name. */
 function assertOwnName(username: string, email: string | undefined): void {
-  if (!username.includes('@') || username === email) return
-  throw new OAuthError(
+  check(
+    !username.includes('@') || username === email,
+    'lychgate-account-username',
     'invalid_request',
     'username may be an e-mail address only if it is the email of the same person',
-    { rule: 'lychgate-account-username' },
   )
 }
 

@@ -98,14 +98,14 @@ async function accessOf(
   }
   recordCheck(
     'rfc9700-2.3-rs-checks-audience',
-    'the token lives and is for this API',
+    'the token is valid and meant for this API',
     access.audience,
     resource,
   )
   if (needed.every((name) => access.scope.includes(name))) {
     recordCheck(
       'rfc6750-3.1-insufficient-scope-403',
-      'the token has the scope this needs',
+      'the token has the required scope',
       access.scope,
       needed,
     )

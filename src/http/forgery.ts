@@ -1,4 +1,5 @@
 import type { FastifyRequest } from 'fastify'
+import { check } from '../domain/check.ts'
 import { OAuthError } from '../domain/errors.ts'
 import { msg } from '../i18n/catalogue.ts'
 
@@ -10,12 +11,13 @@ export function isFromElsewhere({ headers }: FastifyRequest): boolean {
 
 /** Browsers say where a request comes from: a form of another site is rejected before it is read, RFC 6749 §10.12. */
 export async function assertSameSite(request: FastifyRequest): Promise<void> {
-  if (request.method !== 'POST' || !isFromElsewhere(request)) return
-  throw new OAuthError('access_denied', 'the form was sent by another site', {
-    rule: 'rfc6749-10.12-csrf-approval',
-    status: 403,
-    received: String(request.headers['sec-fetch-site']),
-  })
+  check(
+    request.method !== 'POST' || !isFromElsewhere(request),
+    'rfc6749-10.12-csrf-approval',
+    'access_denied',
+    'the form was sent by another site',
+    { status: 403, received: request.headers['sec-fetch-site'], passed: 'no other site sent the request' },
+  )
 }
 
 /** A form that was not sent by our page in this browser for this sign-in, RFC 6749 §10.12. */

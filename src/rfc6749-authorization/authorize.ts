@@ -6,6 +6,7 @@ import {
   parseAuthorizationRequest,
   resolveRedirectUri,
 } from '../domain/authorization-request.ts'
+import { check } from '../domain/check.ts'
 import { consentKey, consentKind } from '../domain/connections.ts'
 import { OAuthError } from '../domain/errors.ts'
 import { errorOf, nextStep, noProgress, promptNoneError } from '../domain/interaction.ts'
@@ -92,18 +93,20 @@ export const authorize: FastifyPluginAsync<AppDeps> = async (
 
   const provenClient = async (parameters: Parameters): Promise<Client> => {
     const clientId = single(parameters, 'client_id')
-    if (clientId === undefined) {
-      throw new OAuthError('invalid_request', 'client_id is missing', {
-        rule: 'rfc6749-4.1.2.1-client-error-page',
-      })
-    }
+    check(
+      clientId !== undefined,
+      'rfc6749-4.1.2.1-client-error-page',
+      'invalid_request',
+      'client_id is missing',
+      { passed: 'client_id is present' },
+    )
     const client = await store.find('client', clientId)
-    if (client !== undefined) return client
-    throw new OAuthError('invalid_client', unknownClient, {
-      rule: 'rfc6749-4.1.2.1-client-error-page',
+    check(client !== undefined, 'rfc6749-4.1.2.1-client-error-page', 'invalid_client', unknownClient, {
       status: 400,
       received: clientId.slice(0, 100),
+      passed: 'client_id is known',
     })
+    return client
   }
 
   /** OpenID Connect Core §3.1.2.2: our signature and issuer count, the expiry does not. */
@@ -111,10 +114,14 @@ export const authorize: FastifyPluginAsync<AppDeps> = async (
     const hint = parameters['id_token_hint']
     if (typeof hint !== 'string') return undefined
     const claims = await keys.verify(hint, 'JWT')
-    if (claims?.['iss'] === service.issuer && typeof claims['sub'] === 'string') return claims['sub']
-    throw new OAuthError('invalid_request', 'id_token_hint is not an ID Token of this server', {
-      rule: 'oidc-core-3.1.2.2-hint-issuer',
-    })
+    check(
+      claims?.['iss'] === service.issuer && typeof claims['sub'] === 'string',
+      'oidc-core-3.1.2.2-hint-issuer',
+      'invalid_request',
+      'id_token_hint is not an ID Token of this server',
+      { passed: 'id_token_hint is absent or an ID Token of this server' },
+    )
+    return claims['sub']
   }
 
   const consentOf = async (client: Client, session: Session | undefined): Promise<Consent | undefined> => {

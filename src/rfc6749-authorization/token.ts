@@ -2,7 +2,7 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { Static } from '@sinclair/typebox'
 import fp from 'fastify-plugin'
 import type { AppDeps } from '../deps.ts'
-import { OAuthError } from '../domain/errors.ts'
+import { check } from '../domain/check.ts'
 import { handleBelongsTo } from '../domain/handle.ts'
 import type { Client, GrantType } from '../domain/model.ts'
 import type { Parameters } from '../domain/parameters.ts'
@@ -89,24 +89,33 @@ function grantHandler(
   grantType: string | undefined,
   client: Client,
 ): GrantHandler {
-  if (grantType === undefined) {
-    throw new OAuthError('invalid_request', 'grant_type is missing', {
-      rule: 'rfc6749-4.1.3-grant-type-required',
-    })
-  }
+  check(
+    grantType !== undefined,
+    'rfc6749-4.1.3-grant-type-required',
+    'invalid_request',
+    'grant_type is missing',
+    { passed: 'grant_type is present' },
+  )
   const redeem = handlers.get(grantType)
-  if (redeem === undefined) {
-    throw new OAuthError('unsupported_grant_type', 'grant_type is not one this server offers', {
-      rule: 'rfc6749-5.2-unsupported-grant-type',
+  check(
+    redeem !== undefined,
+    'rfc6749-5.2-unsupported-grant-type',
+    'unsupported_grant_type',
+    'grant_type is not one this server offers',
+    { received: grantType, passed: 'the server offers this grant_type' },
+  )
+  check(
+    client.grantTypes.some((name) => name === grantType),
+    'rfc6749-5.2-unauthorized-client',
+    'unauthorized_client',
+    'this client is not registered for this grant_type',
+    {
+      stored: client.grantTypes,
       received: grantType,
-    })
-  }
-  if (client.grantTypes.some((name) => name === grantType)) return redeem
-  throw new OAuthError('unauthorized_client', 'this client is not registered for this grant_type', {
-    rule: 'rfc6749-5.2-unauthorized-client',
-    stored: client.grantTypes,
-    received: grantType,
-  })
+      passed: 'the client is registered for this grant_type',
+    },
+  )
+  return redeem
 }
 
 /**
@@ -121,11 +130,13 @@ function clientOfRefreshToken({ store, keys }: Pick<AppDeps, 'store' | 'keys'>) 
     const handle = await keys.open(refreshToken, 'refresh')
     if (handle === undefined) return undefined
     const grant = await store.find('grant', handle.grantId)
-    if (grant === undefined || !handleBelongsTo(handle, grant)) {
-      throw new OAuthError('invalid_grant', 'the refresh token is unknown', {
-        rule: 'rfc6749-6-invalid-refresh',
-      })
-    }
+    check(
+      grant !== undefined && handleBelongsTo(handle, grant),
+      'rfc6749-6-invalid-refresh',
+      'invalid_grant',
+      'the refresh token is unknown',
+      { passed: 'the refresh token is genuine' },
+    )
     const client = await store.find('client', grant.clientId)
     return client?.authenticationMethod === 'none' ? client.id : undefined
   }

@@ -2,7 +2,7 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { Type } from '@sinclair/typebox'
 import type { AppDeps } from '../deps.ts'
 import { auditGrant } from '../domain/audit.ts'
-import { OAuthError } from '../domain/errors.ts'
+import { check } from '../domain/check.ts'
 import { grantIdOfJwt, tokenIdOfJwt } from '../domain/jwt-access-token.ts'
 import type { Seconds } from '../domain/model.ts'
 import { revokeJwt, revokeToken } from '../domain/revocation.ts'
@@ -58,9 +58,9 @@ export const revocation: FastifyPluginAsyncTypebox<
     },
     async (request, reply) => {
       const { token } = request.body
-      if (token === undefined) {
-        throw new OAuthError('invalid_request', 'token is missing', { rule: 'rfc7009-2.1-token-required' })
-      }
+      check(token !== undefined, 'rfc7009-2.1-token-required', 'invalid_request', 'token is missing', {
+        passed: 'token is present',
+      })
       const [client, now] = [clientOf(request), clock()]
       const handle = await keys.open(token, 'access', 'refresh')
       const context = { at: now, from: request.ip }

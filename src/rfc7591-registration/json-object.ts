@@ -1,5 +1,5 @@
+import { check } from '../domain/check.ts'
 import type { JsonObject } from '../domain/client-members.ts'
-import { OAuthError } from '../domain/errors.ts'
 
 /**
  * A request body that is a JSON object, RFC 7591 §3.1, and not nested deeper than allowed.
@@ -7,20 +7,20 @@ import { OAuthError } from '../domain/errors.ts'
  * @throws {OAuthError} `invalid_client_metadata`
  */
 export function requireJsonObject(body: unknown, depth: number): JsonObject {
-  if (!isJsonObject(body)) {
-    throw new OAuthError('invalid_client_metadata', 'the body must be a JSON object', {
-      rule: 'rfc7591-3-post-json',
-    })
-  }
-  if (isDeeperThan(depth, body)) {
-    throw new OAuthError(
-      'invalid_client_metadata',
-      `the body is nested deeper than ${depth} levels (limits.jsonDepth)`,
-      {
-        rule: 'rfc7591-3-post-json',
-      },
-    )
-  }
+  check(
+    isJsonObject(body),
+    'rfc7591-3-post-json',
+    'invalid_client_metadata',
+    'the body must be a JSON object',
+    { passed: 'the body is a JSON object' },
+  )
+  check(
+    !isDeeperThan(depth, body),
+    'rfc7591-3-post-json',
+    'invalid_client_metadata',
+    `the body is nested deeper than ${depth} levels (limits.jsonDepth)`,
+    { passed: 'the body is not nested too deep' },
+  )
   return body
 }
 

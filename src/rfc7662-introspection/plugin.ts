@@ -2,8 +2,7 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { type Static, Type } from '@sinclair/typebox'
 import type { AppDeps } from '../deps.ts'
 import type { TokenFacts } from '../domain/access-token.ts'
-import { recordCheck } from '../domain/check.ts'
-import { OAuthError } from '../domain/errors.ts'
+import { check, recordCheck } from '../domain/check.ts'
 import { mayIntrospect } from '../domain/introspection.ts'
 import { jtiOf } from '../domain/jwt-access-token.ts'
 import { formatScope } from '../domain/scope.ts'
@@ -76,14 +75,14 @@ export const introspection: FastifyPluginAsyncTypebox<
     },
     async (request) => {
       const { token } = request.body
-      if (token === undefined) {
-        throw new OAuthError('invalid_request', 'token is missing', { rule: 'rfc7662-2.1-token-required' })
-      }
+      check(token !== undefined, 'rfc7662-2.1-token-required', 'invalid_request', 'token is missing', {
+        passed: 'token is present',
+      })
       const facts = await readToken(token, clock())
       if (facts.kind === 'dead')
         recordCheck(
           'rfc7662-2.2-inactive-form',
-          'the token is not active, and the answer says no more',
+          'the token is not active; the response says no more',
           facts.why,
         )
       const mayKnow = facts.kind !== 'dead' && mayIntrospect(clientOf(request), facts, service.resources)

@@ -44,7 +44,7 @@ t.test('a grant ends once, and only by whose it is', async (t) => {
   const grant = grantOf('1', 'a')
   t.strictSame(
     endGrant(grant, withdrawal).writes.map(({ op }) => op),
-    ['revokeGrant', 'deleteConsent', 'insertAuditEvent'],
+    ['revokeGrant', 'deleteRecord', 'insert'],
   )
   for (const other of [
     undefined,

@@ -192,7 +192,7 @@ t.test('with --now a successor acts at once, whether it waits already or not', a
     'the end of the old key does not come nearer',
   )
   const [update] = rotateKeys(first, request, fresh, policy, start).writes.slice(1)
-  t.match(update, { key: { activeAt: start + 1 } }, 'never in the second in which the old one began')
+  t.match(update, { record: { activeAt: start + 1 } }, 'never in the second in which the old one began')
 })
 
 t.test('retiring the active key ends it and begins another in one decision', async (t) => {

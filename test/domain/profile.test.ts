@@ -1,6 +1,6 @@
 import t from 'tap'
 import type { User } from '../../src/domain/model.ts'
-import { mintLink, requireLink, unusableLink } from '../../src/domain/one-time-link.ts'
+import { deleteLinksOf, mintLink, requireLink, unusableLink } from '../../src/domain/one-time-link.ts'
 import { hashSecret } from '../../src/domain/secret.ts'
 import { forgetFailures } from '../../src/domain/sign-in-throttle.ts'
 import { changeProfile, createUser, lockUser, unlockUser, verifyEmail } from '../../src/domain/user.ts'
@@ -69,7 +69,13 @@ t.test('a lock ends sessions, links and grants, and unlocking brings none of the
   const decision = lockUser(ada, 200)
   t.strictSame(
     decision.writes.map(({ op }) => op),
-    ['updateUser', 'deleteLinksOf', 'deleteSessionsOf', 'revokeGrantsOf', 'deleteConsentsOf'],
+    [
+      'update',
+      ...deleteLinksOf(ada.id).map(({ op }) => op),
+      'deleteSessionsOf',
+      'revokeGrantsOf',
+      'deleteRecords',
+    ],
   )
   const locked = resultOf(decision)
   t.equal(locked.lockedAt, 200)
@@ -78,7 +84,7 @@ t.test('a lock ends sessions, links and grants, and unlocking brings none of the
   t.notOk('lockedAt' in resultOf(unlocked))
   t.strictSame(
     writes.map(({ op }) => op),
-    ['updateUser', ...forgetFailures(ada.id).map(({ op }) => op)],
+    ['update', ...forgetFailures(ada.id).map(({ op }) => op)],
   )
 })
 

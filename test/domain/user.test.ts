@@ -1,5 +1,6 @@
 import t from 'tap'
 import { update } from '../../src/domain/decision.ts'
+import { deleteLinksOf } from '../../src/domain/one-time-link.ts'
 import { forgetFailures } from '../../src/domain/sign-in-throttle.ts'
 import {
   canonicalEmail,
@@ -126,7 +127,7 @@ t.test('a changed password is written together with the end of the sessions', as
     writes: [
       update('user', changed),
       ...forgetFailures(user.id),
-      { op: 'deleteLinksOf', userId: user.id, except: 'email-undo' },
+      ...deleteLinksOf(user.id, 'email-undo'),
       { op: 'deleteSessionsOf', userId: user.id },
     ],
   })

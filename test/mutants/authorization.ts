@@ -24,8 +24,8 @@ export const authorizationFaults = [
     id: 'redirect-not-looked-up',
     rule: 'rfc6749-3.1.2.4-invalid-not-redirected',
     file: request,
-    find: 'if (client.redirectUris.some(',
-    replace: 'if (client.redirectUris.length > 0 || client.redirectUris.some(',
+    find: 'const matches = client.redirectUris.some(',
+    replace: 'const matches = client.redirectUris.length > 0 || client.redirectUris.some(',
   },
   {
     id: 'loopback-path-not-compared',
@@ -81,8 +81,8 @@ export const authorizationFaults = [
     id: 'response-type-token-accepted',
     rule: 'rfc9700-2.1.2-no-implicit',
     file: request,
-    find: "if (responseType !== 'code') {",
-    replace: "if (!responseType.includes('code') && responseType !== 'token') {",
+    find: "    responseType === 'code',\n",
+    replace: "    responseType.includes('code') || responseType === 'token',\n",
   },
   {
     id: 'missing-response-type-taken-for-code',
@@ -95,8 +95,8 @@ export const authorizationFaults = [
     id: 'unknown-scope-granted',
     rule: 'rfc6749-4.1.2.1-invalid-scope',
     file: request,
-    find: 'const refused = scope.find((name) => !isOpen(name))',
-    replace: 'const refused = scope.find((name) => !isOpen(name) && policy.scopes.has(name))',
+    find: 'const closed = scope.find((name) => !isOpen(name))',
+    replace: 'const closed = scope.find((name) => !isOpen(name) && policy.scopes.has(name))',
   },
   {
     id: 'scope-beyond-the-registered-ceiling',
@@ -116,8 +116,8 @@ export const authorizationFaults = [
     id: 'request-object-ignored',
     rule: 'oidc-core-6.1-request-unsupported',
     file: request,
-    find: "if (parameters['request'] !== undefined) {",
-    replace: "if (parameters['request'] === '') {",
+    find: "parameters['request'] === undefined,",
+    replace: "parameters['request'] !== '',",
   },
   {
     id: 'iss-dropped-on-errors',

@@ -51,8 +51,8 @@ export const clientAuthenticationFaults = [
     id: 'two-methods-at-once',
     rule: 'rfc6749-2.3-one-auth-method',
     file: authentication,
-    find: 'if (clientSecret !== undefined) {',
-    replace: "if (clientSecret === '') {",
+    find: 'clientSecret === undefined,',
+    replace: "clientSecret !== '',",
   },
   {
     id: 'unasked-401',

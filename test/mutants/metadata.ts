@@ -57,8 +57,8 @@ export const metadataFaults = [
     id: 'offline-access-without-refresh-tokens',
     rule: 'oidc-core-11-offline-access-ignored',
     file: 'src/domain/authorization-request.ts',
-    find: "return client.grantTypes.includes('refresh_token')\n      ? scope",
-    replace: "return client.grantTypes.includes('authorization_code')\n      ? scope",
+    find: "return client.grantTypes.includes('refresh_token')\n    ? scope",
+    replace: "return client.grantTypes.includes('authorization_code')\n    ? scope",
   },
   {
     id: 'offline-access-alone-is-an-approval',

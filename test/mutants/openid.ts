@@ -102,8 +102,8 @@ export const openidFaults = [
     id: 'prompt-none-with-others',
     rule: 'oidc-core-3.1.2.1-prompt-none-exclusive',
     file: request,
-    find: "values.includes('none') && values.length > 1",
-    replace: "values.includes('none') && values.length > 4",
+    find: "!values.includes('none') || values.length <= 1,",
+    replace: "!values.includes('none') || values.length <= 4,",
   },
   {
     id: 'prompt-login-skipped',
@@ -158,8 +158,8 @@ export const openidFaults = [
     id: 'hint-of-another-issuer',
     rule: 'oidc-core-3.1.2.2-hint-issuer',
     file: authorizeSource,
-    find: "if (claims?.['iss'] === service.issuer && typeof",
-    replace: 'if (claims !== undefined && typeof',
+    find: "claims?.['iss'] === service.issuer && typeof",
+    replace: 'claims !== undefined && typeof',
   },
   {
     id: 'sub-of-the-claims-ignored',

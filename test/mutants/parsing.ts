@@ -57,7 +57,7 @@ export const parsingFaults = [
     id: 'json-not-limited-in-depth',
     rule: 'rfc7591-3-post-json',
     file: 'src/rfc7591-registration/json-object.ts',
-    find: 'if (isDeeperThan(depth, body)) {',
-    replace: 'if (isDeeperThan(depth * 1000, body)) {',
+    find: '!isDeeperThan(depth, body),',
+    replace: '!isDeeperThan(depth * 1000, body),',
   },
 ] as const satisfies readonly Fault[]

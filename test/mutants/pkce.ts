@@ -8,8 +8,8 @@ export const pkceFaults = [
     id: 'verifier-not-compared',
     rule: 'rfc7636-4.6-mismatch-invalid-grant',
     file: pkce,
-    find: '!isWhole || !timingSafeEqual(computed.subarray(0, stored.length), stored)',
-    replace: '!isWhole',
+    find: 'isWhole && timingSafeEqual(computed.subarray(0, stored.length), stored)',
+    replace: 'isWhole',
   },
   {
     id: 'verifier-skipped',
@@ -22,8 +22,8 @@ export const pkceFaults = [
     id: 'plain-accepted',
     rule: 'rfc7636-4.4.1-method-unsupported',
     file: pkce,
-    find: "codeChallengeMethod !== 'S256'",
-    replace: "!['S256', 'plain'].includes(codeChallengeMethod)",
+    find: "codeChallengeMethod === 'S256',",
+    replace: "['S256', 'plain'].includes(codeChallengeMethod),",
   },
   {
     id: 'missing-method-taken-for-s256',
@@ -43,8 +43,8 @@ export const pkceFaults = [
     id: 'challenge-of-any-form',
     rule: 'rfc7636-4.2-challenge-syntax',
     file: pkce,
-    find: 'if (!isCodeChallenge(codeChallenge)) {',
-    replace: 'if (isCodeChallenge(codeChallenge) && codeChallenge.length < 43) {',
+    find: '    isCodeChallenge(codeChallenge),',
+    replace: '    isCodeChallenge(codeChallenge) || codeChallenge.length > 0,',
   },
   {
     id: 'verifier-of-any-length',
@@ -75,7 +75,7 @@ export const pkceFaults = [
     replace: `  try {
     verifyCodeVerifier(codeVerifier, grant.codeChallenge)
   } catch (error) {
-    const rejection = error as OAuthError
+    const rejection = error as never
     return { rejection, writes: [{ op: 'revokeGrant', grantId: grant.id, at: now, rule: '' }] }
   }`,
   },

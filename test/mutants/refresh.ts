@@ -45,8 +45,8 @@ export const refreshFaults = [
     id: 'refresh-scope-not-narrowed',
     rule: 'rfc6749-6-scope-narrow',
     file: refresh,
-    find: 'grant.scope, scope)\n    return scope',
-    replace: 'grant.scope, scope)\n    return grant.scope',
+    find: '  )\n  return scope\n',
+    replace: '  )\n  return grant.scope\n',
   },
   {
     id: 'refresh-without-scope-gives-less',
@@ -59,8 +59,8 @@ export const refreshFaults = [
     id: 'another-client-refreshes',
     rule: 'rfc6749-6-bound-to-client',
     file: refresh,
-    find: 'if (grant.clientId !== client.id) {',
-    replace: "if (grant.clientId === '') {",
+    find: 'grant.clientId === client.id,',
+    replace: "grant.clientId !== '',",
   },
   {
     id: 'reuse-does-not-revoke',
@@ -87,8 +87,8 @@ export const refreshFaults = [
     id: 'idle-refresh-token-lives',
     rule: 'rfc9700-4.14.2-inactive-expiry',
     file: grant,
-    find: 'now >= (grant.refreshExpiresAt ?? 0)',
-    replace: 'now >= grant.absoluteExpiresAt',
+    find: 'now < (grant.refreshExpiresAt ?? 0)',
+    replace: 'now < grant.absoluteExpiresAt',
   },
   {
     id: 'refresh-token-without-absolute-end',

@@ -67,8 +67,8 @@ export const registrationFaults = [
     id: 'redirect-with-a-parameter-of-the-answer',
     rule: 'rfc6749-3.1-no-duplicate-response-params',
     file: metadata,
-    find: 'if (doubled >= 0) {',
-    replace: 'if (doubled > policy.redirectUris) {',
+    find: '    doubled < 0,',
+    replace: '    doubled <= policy.redirectUris,',
   },
   {
     id: 'private-key-jwt-registered',

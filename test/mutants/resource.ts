@@ -29,8 +29,8 @@ export const resourceFaults = [
     id: 'resource-beyond-the-grant',
     rule: 'rfc8707-2.2-not-granted',
     file: resource,
-    find: 'if (grant.resource.includes(identifier)) continue',
-    replace: 'if (resources.find(identifier) !== undefined) continue',
+    find: 'grant.resource.includes(identifier),',
+    replace: 'resources.find(identifier) !== undefined,',
   },
   {
     id: 'scope-not-cut-to-the-resource',

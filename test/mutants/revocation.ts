@@ -26,7 +26,7 @@ export const revocationFaults = [
     rule: 'rfc7009-2.2-unknown-token-200',
     file: plugin,
     find: 'else await revokeSigned(token, client.id, context)',
-    replace: "else throw new OAuthError('invalid_request', 'the token is unknown', { rule: '' })",
+    replace: "else check(false, '', 'invalid_request', 'the token is unknown')",
   },
   {
     id: 'refresh-token-survives-revocation',

@@ -2,8 +2,8 @@ import type { FastifyPluginAsync } from 'fastify'
 import type { AppDeps } from '../../deps.ts'
 import { auditGrant } from '../../domain/audit.ts'
 import { redeemCode } from '../../domain/authorization-code.ts'
+import { check } from '../../domain/check.ts'
 import { noteUse } from '../../domain/client-use.ts'
-import { OAuthError } from '../../domain/errors.ts'
 import { every } from '../../domain/parameters.ts'
 import { tokenIssuer } from './token-issuer.ts'
 
@@ -12,13 +12,17 @@ export const authorizationCodeGrant: FastifyPluginAsync<AppDeps> = async (app, d
   const { config, service, store, keys, clock } = deps
   const issueTokens = tokenIssuer(deps)
   app.addGrantType('authorization_code', async (client, parameters, from) => {
-    if (parameters.code === undefined) {
-      throw new OAuthError('invalid_request', 'code is missing', { rule: 'rfc6749-4.1.3-code-required' })
-    }
+    check(
+      parameters.code !== undefined,
+      'rfc6749-4.1.3-code-required',
+      'invalid_request',
+      'code is missing',
+      { passed: 'code is present' },
+    )
     const handle = await keys.open(parameters.code, 'code')
-    if (handle === undefined) {
-      throw new OAuthError('invalid_grant', 'the code is unknown', { rule: 'rfc6749-4.1.3-code-valid' })
-    }
+    check(handle !== undefined, 'rfc6749-4.1.3-code-valid', 'invalid_grant', 'the code is unknown', {
+      passed: 'the code is genuine',
+    })
     const now = clock()
     const redemption = {
       handle,

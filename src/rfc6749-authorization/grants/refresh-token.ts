@@ -1,8 +1,8 @@
 import type { FastifyPluginAsync } from 'fastify'
 import type { AppDeps } from '../../deps.ts'
 import { auditGrant } from '../../domain/audit.ts'
+import { check } from '../../domain/check.ts'
 import { noteUse } from '../../domain/client-use.ts'
-import { OAuthError } from '../../domain/errors.ts'
 import { every } from '../../domain/parameters.ts'
 import { refresh } from '../../domain/refresh-token.ts'
 import { tokenIssuer } from './token-issuer.ts'
@@ -12,17 +12,21 @@ export const refreshTokenGrant: FastifyPluginAsync<AppDeps> = async (app, deps) 
   const { config, service, store, keys, clock } = deps
   const issueTokens = tokenIssuer(deps)
   app.addGrantType('refresh_token', async (client, parameters, from) => {
-    if (parameters.refresh_token === undefined) {
-      throw new OAuthError('invalid_request', 'refresh_token is missing', {
-        rule: 'rfc6749-6-missing-refresh-param',
-      })
-    }
+    check(
+      parameters.refresh_token !== undefined,
+      'rfc6749-6-missing-refresh-param',
+      'invalid_request',
+      'refresh_token is missing',
+      { passed: 'refresh_token is present' },
+    )
     const handle = await keys.open(parameters.refresh_token, 'refresh')
-    if (handle === undefined) {
-      throw new OAuthError('invalid_grant', 'the refresh token is unknown', {
-        rule: 'rfc6749-6-invalid-refresh',
-      })
-    }
+    check(
+      handle !== undefined,
+      'rfc6749-6-invalid-refresh',
+      'invalid_grant',
+      'the refresh token is unknown',
+      { passed: 'the refresh token is genuine' },
+    )
     const now = clock()
     const request = { handle, client, scope: parameters.scope, resource: every(parameters, 'resource') }
     const issued = await store.transact('grant', handle.grantId, (grant) => {
