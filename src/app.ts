@@ -6,6 +6,7 @@ import { type Access, guard, type Refused } from './guard/guard.ts'
 import { browser } from './http/browser.ts'
 import { clientAuthentication } from './http/client-authentication.ts'
 import { drain } from './http/drain.ts'
+import { endpoints } from './http/endpoints.ts'
 import { errorMapper, notFound, sendError } from './http/errors.ts'
 import { anyOrigin, securityHeaders } from './http/headers.ts'
 import { health } from './http/health.ts'
@@ -87,6 +88,7 @@ export async function buildApp(given: Deps, options: AppOptions = {}): Promise<F
   await app.register(rateLimits, { config, prefix })
   await app.register(pages, { config, prefix })
   await app.register(metadata)
+  await app.register(endpoints, deps)
   await app.register(issuerIdentification, deps)
   await app.register(browser, deps)
   await app.register(interactionStarter, deps)

@@ -5,7 +5,7 @@ import type { Config } from '../config/schema.ts'
 import { insert } from '../domain/decision.ts'
 import { OAuthError } from '../domain/errors.ts'
 import { addIntegration } from '../domain/integration.ts'
-import type { Client } from '../domain/model.ts'
+import { type Client, clientAuthenticationMethods } from '../domain/model.ts'
 import { parseScope } from '../domain/scope.ts'
 import { withOfflineAccess } from '../domain/scope-catalogue.ts'
 import { hashSecret } from '../domain/secret.ts'
@@ -24,7 +24,7 @@ export const DevelopmentClient = Type.Object(
     client_name: Type.String({ minLength: 1 }),
     redirect_uris: Type.Array(Type.String(), { minItems: 1 }),
     post_logout_redirect_uris: Type.Optional(Type.Array(Type.String())),
-    token_endpoint_auth_method: choice('none', 'client_secret_basic', 'client_secret_post'),
+    token_endpoint_auth_method: choice(...clientAuthenticationMethods),
     scope: Type.Optional(Type.String()),
     id_token_signed_response_alg: choice('RS256', 'ES256', 'EdDSA'),
     consent: choice('always', 'remember', 'skip'),

@@ -4,7 +4,7 @@ import { OAuthError } from '../domain/errors.ts'
 import { every } from '../domain/parameters.ts'
 import { parametersOf } from '../http/parameters.ts'
 import { applyFault, describeFault } from './apply-fault.ts'
-import { endpoints, type FaultBook, FaultOrder, openFaultBook, pathOf } from './faults.ts'
+import { type FaultBook, FaultOrder, openFaultBook, pathOf } from './faults.ts'
 import { requireBody } from './json-body.ts'
 import type { DevDeps, DevPart } from './plugin.ts'
 
@@ -18,7 +18,7 @@ declare module 'fastify' {
 /** Lets the faults that were asked for happen, to every route but those below /_dev. */
 export const faultHooks = fp<DevDeps>(
   async (app, deps) => {
-    const book = openFaultBook()
+    const book = openFaultBook(app.endpoints)
     const { prefix } = deps.service
     app.decorate('faults', book)
     app.addHook('preValidation', async (request, reply) => {
@@ -41,7 +41,7 @@ export const faultRoutes: DevPart = async (app) => {
   app.get('/faults', async () => ({ faults: app.faults.list() }))
   app.post('/faults', async (request, reply) => {
     const order = requireBody(FaultOrder, request.body)
-    requireTarget(order)
+    requireTarget(order, app.endpoints)
     return reply.code(201).send(app.faults.add(order))
   })
   app.delete('/faults', async (_request, reply) => {
@@ -57,19 +57,16 @@ export const faultRoutes: DevPart = async (app) => {
   })
 }
 
-function requireTarget({
-  endpoint,
-  client_id: clientId,
-  fault,
-  ms,
-  retry_after: retryAfter,
-}: FaultOrder): void {
+function requireTarget(
+  { endpoint, client_id: clientId, fault, ms, retry_after: retryAfter }: FaultOrder,
+  endpoints: ReadonlyMap<string, string>,
+): void {
   const reject = (description: string) => {
     throw new OAuthError('invalid_request', description, { rule: 'lychgate-dev-fault' })
   }
   if (endpoint === undefined && clientId === undefined) reject('endpoint or client_id must be there')
-  if (endpoint !== undefined && pathOf(endpoint) === undefined) {
-    reject(`endpoint must be ${Object.keys(endpoints).join(', ')} or a path that begins with a slash`)
+  if (endpoint !== undefined && pathOf(endpoint, endpoints) === undefined) {
+    reject(`endpoint must be ${[...endpoints.keys()].join(', ')} or a path that begins with a slash`)
   }
   if (ms !== undefined && fault !== 'delay') reject('ms belongs to the fault delay')
   if (retryAfter !== undefined && fault !== '503') reject('retry_after belongs to the fault 503')

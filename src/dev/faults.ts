@@ -1,16 +1,5 @@
 import { type Static, Type } from '@sinclair/typebox'
 
-/** Paths of the endpoints below the issuer, by the names faults are asked for with. */
-export const endpoints = {
-  authorization: '/oauth/authorize',
-  token: '/api/oauth/token',
-  userinfo: '/api/oauth/userinfo',
-  revocation: '/api/oauth/revoke',
-  introspection: '/api/oauth/introspect',
-  registration: '/api/oauth/register',
-  jwks: '/api/oauth/jwks',
-} as const
-
 const selector = {
   /** The name of an endpoint, or a path below the issuer. */
   endpoint: Type.Optional(Type.String({ minLength: 1 })),
@@ -65,8 +54,13 @@ export interface FaultBook {
   claim(target: Target): Fault | undefined
 }
 
-/** A book without faults. */
-export function openFaultBook(): FaultBook {
+/**
+ * A book without faults.
+ * @param endpoints Paths below the issuer, by the names that faults may give.
+ */
+export function openFaultBook(endpoints: ReadonlyMap<string, string>): FaultBook {
+  const isAt = ({ endpoint }: Fault, path: string) =>
+    endpoint === undefined || pathOf(endpoint, endpoints) === path
   let faults: readonly Fault[] = []
   let last = 0
   return {
@@ -101,12 +95,7 @@ function isLeft({ fired, requests }: Fault): boolean {
   return fired < requests
 }
 
-function isAt({ endpoint }: Fault, path: string): boolean {
-  return endpoint === undefined || pathOf(endpoint) === path
-}
-
 /** The path of an endpoint that is named, or said by its path; undefined for a name there is none of. */
-export function pathOf(endpoint: string): string | undefined {
-  if (endpoint.startsWith('/')) return endpoint
-  return Object.entries(endpoints).find(([name]) => name === endpoint)?.[1]
+export function pathOf(endpoint: string, endpoints: ReadonlyMap<string, string>): string | undefined {
+  return endpoint.startsWith('/') ? endpoint : endpoints.get(endpoint)
 }

@@ -1,4 +1,5 @@
 // What applications in TypeScript see of `lychgate/dev`: nothing here needs a package to be understood.
+import type { ClientAuthenticationMethod } from '../domain/model.ts'
 import type { Flow } from './flows/flow.ts'
 
 /** A user of the server; the members of a users file. */
@@ -25,7 +26,7 @@ export interface ClientDescription {
   readonly redirect_uris: readonly string[]
   readonly post_logout_redirect_uris?: readonly string[]
   /** Absent: none. */
-  readonly token_endpoint_auth_method?: 'none' | 'client_secret_basic' | 'client_secret_post'
+  readonly token_endpoint_auth_method?: ClientAuthenticationMethod
   /** Absent: every scope. */
   readonly scope?: string
   /** Absent: RS256. */

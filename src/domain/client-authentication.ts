@@ -1,13 +1,13 @@
 import { parseBearer } from './bearer.ts'
 import { check, recordCheck } from './check.ts'
 import { OAuthError } from './errors.ts'
-import type { Client } from './model.ts'
+import type { Client, ClientAuthenticationMethod } from './model.ts'
 import { type Parameters, single } from './parameters.ts'
 import { secretMatches } from './secret.ts'
 
 /** The credentials of a request, before they are verified. */
 export interface ClientCredentials {
-  readonly method: 'none' | 'client_secret_post' | 'client_secret_basic'
+  readonly method: ClientAuthenticationMethod
   readonly clientId: string
   readonly clientSecret?: string
 }

@@ -11,7 +11,15 @@ import {
   rejection,
 } from './client-members.ts'
 import { OAuthError } from './errors.ts'
-import type { Client, ClientAuthenticationMethod, GrantType, Scope, SigningAlgorithm } from './model.ts'
+import {
+  type Client,
+  type ClientAuthenticationMethod,
+  clientAuthenticationMethods,
+  type GrantType,
+  grantTypes,
+  type Scope,
+  type SigningAlgorithm,
+} from './model.ts'
 import { omitUndefined } from './omit-undefined.ts'
 import { hasResponseParameter, isLoopbackRedirect } from './redirect-uri.ts'
 import { formatScope, isScope, narrowScope, parseScope } from './scope.ts'
@@ -54,12 +62,6 @@ export type ClientMetadata = Pick<
   | 'requireAuthTime'
 > & { readonly authenticationMethod?: ClientAuthenticationMethod }
 
-const grantTypes: readonly GrantType[] = ['authorization_code', 'refresh_token']
-const authenticationMethods: readonly ClientAuthenticationMethod[] = [
-  'none',
-  'client_secret_post',
-  'client_secret_basic',
-]
 const mostContacts = 20
 const mostLocalized = 20
 /** RFC 5646 §4.4.1: every tag in use is shorter. */
@@ -261,7 +263,12 @@ function readGrantTypes(members: JsonObject): readonly GrantType[] {
 }
 
 function readAuthenticationMethod(members: JsonObject): ClientAuthenticationMethod | undefined {
-  return readChoice(members, 'token_endpoint_auth_method', authenticationMethods, 'service-2-reg-auth-other')
+  return readChoice(
+    members,
+    'token_endpoint_auth_method',
+    clientAuthenticationMethods,
+    'service-2-reg-auth-other',
+  )
 }
 
 function readAlgorithm(members: JsonObject, { algorithms }: RegistrationPolicy): SigningAlgorithm {

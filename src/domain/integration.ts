@@ -3,7 +3,14 @@ import type { JsonObject } from './client-members.ts'
 import { readDescription } from './client-metadata.ts'
 import { accept, type Decision, update } from './decision.ts'
 import { OAuthError } from './errors.ts'
-import type { Client, ClientAuthenticationMethod, Scope, Seconds, SigningAlgorithm } from './model.ts'
+import {
+  type Client,
+  type ClientAuthenticationMethod,
+  grantTypes,
+  type Scope,
+  type Seconds,
+  type SigningAlgorithm,
+} from './model.ts'
 import { omitUndefined } from './omit-undefined.ts'
 import { hasResponseParameter, isHttpsRedirect, isLoopbackUri } from './redirect-uri.ts'
 import { hashSecret, mintSecret } from './secret.ts'
@@ -120,7 +127,7 @@ function settle(request: IntegrationRequest, known: Known): Omit<Client, 'id' | 
     postLogoutRedirectUris: request.postLogoutRedirectUris,
     authenticationMethod: request.authenticationMethod ?? 'client_secret_basic',
     ...(request.authenticationMethod === undefined && { anySecretMethod: true }),
-    grantTypes: isResourceServer ? [] : ['authorization_code', 'refresh_token'],
+    grantTypes: isResourceServer ? [] : grantTypes,
     ...(request.scope !== undefined && request.scope.length > 0 && { scope: request.scope }),
     idTokenSignedResponseAlg: request.idTokenSignedResponseAlg,
     requireAuthTime: false,

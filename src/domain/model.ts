@@ -8,8 +8,14 @@ export type Scope = readonly string[]
 export type Hash = string
 
 export type SigningAlgorithm = 'RS256' | 'ES256' | 'EdDSA'
-export type ClientAuthenticationMethod = 'none' | 'client_secret_post' | 'client_secret_basic'
-export type GrantType = 'authorization_code' | 'refresh_token'
+
+/** How a client can authenticate, RFC 7591 §2: the one list of it. */
+export const clientAuthenticationMethods = ['none', 'client_secret_post', 'client_secret_basic'] as const
+export type ClientAuthenticationMethod = (typeof clientAuthenticationMethods)[number]
+
+/** The grant types a client can register for, RFC 7591 §2: the one list of them. */
+export const grantTypes = ['authorization_code', 'refresh_token'] as const
+export type GrantType = (typeof grantTypes)[number]
 
 /** How a client came to be: it registered itself (RFC 7591), or an operator added it. */
 export type ClientOrigin = 'registered' | 'integration' | 'resource-server'

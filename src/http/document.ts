@@ -7,6 +7,8 @@ export interface Document {
   /** The content; the same object again means nothing changed. */
   readonly content: () => object
   readonly maxAgeSeconds: number
+  /** The name of the endpoint, see endpoints.ts. */
+  readonly endpoint?: string
   readonly schema?: FastifySchema
 }
 
@@ -33,14 +35,19 @@ export function serveDocument(app: FastifyInstance, paths: readonly string[], do
     return written
   }
   for (const [index, url] of paths.entries()) {
+    const { endpoint } = document
     const schema = index === 0 ? document.schema : { ...document.schema, hide: true }
-    app.get(url, { ...(schema && { schema }) }, async (request, reply) => {
-      const { body, etag } = write()
-      reply.header('cache-control', `public, max-age=${document.maxAgeSeconds}`).removeHeader('pragma')
-      reply.header('etag', etag)
-      if (matches(request.headers['if-none-match'], etag)) return reply.code(304).send()
-      return reply.header('content-type', 'application/json; charset=utf-8').send(body)
-    })
+    app.get(
+      url,
+      { ...(schema && { schema }), config: endpoint === undefined ? {} : { endpoint } },
+      async (request, reply) => {
+        const { body, etag } = write()
+        reply.header('cache-control', `public, max-age=${document.maxAgeSeconds}`).removeHeader('pragma')
+        reply.header('etag', etag)
+        if (matches(request.headers['if-none-match'], etag)) return reply.code(304).send()
+        return reply.header('content-type', 'application/json; charset=utf-8').send(body)
+      },
+    )
   }
 }
 

@@ -52,20 +52,24 @@ export function loginPage(app: FastifyInstance, deps: AppDeps, continueFlow: Con
     return forms.showLogin(pending, reply, { username })
   })
 
-  app.post('/login', { schema: { hide: true }, preValidation: assertForm }, async (request, reply) => {
-    const form = parametersOf(request.body)
-    const now = clock()
-    const pending = await load(request, single(form, 'interaction'), now)
-    if (!isSameText(single(form, 'csrf'), forms.csrfOf(pending))) throw forged(forms.pageUrl(pending))
-    const [chosen, decision] = [single(form, 'account'), single(form, 'decision')]
-    if (chosen !== undefined) return chooser.choose(pending, chosen, reply)
-    const person = await listed(single(form, 'as'))
-    if (person !== undefined) return finish(pending, byNothing(person), reply, now)
-    if (decision === 'switch') return reply.redirect(`${forms.pageUrl(pending)}&another=1`, 303)
-    if (single(form, 'step') === 'second') return bySecondFactor(pending, form, reply, now)
-    if (decision === 'passkey') return byPasskey(pending, form, reply, now)
-    return byPassword(pending, form, request, reply, now)
-  })
+  app.post(
+    '/login',
+    { config: { limit: 'signIn' }, schema: { hide: true }, preValidation: assertForm },
+    async (request, reply) => {
+      const form = parametersOf(request.body)
+      const now = clock()
+      const pending = await load(request, single(form, 'interaction'), now)
+      if (!isSameText(single(form, 'csrf'), forms.csrfOf(pending))) throw forged(forms.pageUrl(pending))
+      const [chosen, decision] = [single(form, 'account'), single(form, 'decision')]
+      if (chosen !== undefined) return chooser.choose(pending, chosen, reply)
+      const person = await listed(single(form, 'as'))
+      if (person !== undefined) return finish(pending, byNothing(person), reply, now)
+      if (decision === 'switch') return reply.redirect(`${forms.pageUrl(pending)}&another=1`, 303)
+      if (single(form, 'step') === 'second') return bySecondFactor(pending, form, reply, now)
+      if (decision === 'passkey') return byPasskey(pending, form, reply, now)
+      return byPassword(pending, form, request, reply, now)
+    },
+  )
 
   const byPassword = async (
     pending: Pending,

@@ -9,18 +9,18 @@ import { documentResponses, serveDocument } from '../http/document.ts'
  * OpenID Connect Core §10.1: the public keys ID Tokens verify with, and what a client may expect of them: subjects
  * are public, OpenID Connect Core §8.
  */
-export const publishedKeys: FastifyPluginAsync<Pick<AppDeps, 'config' | 'service' | 'keys'>> = async (
+export const publishedKeys: FastifyPluginAsync<Pick<AppDeps, 'config' | 'keys'>> = async (
   app,
-  { config, service, keys },
+  { config, keys },
 ) => {
   app.advertise({
-    jwks_uri: `${service.issuer}/api/oauth/jwks`,
     subject_types_supported: ['public'],
     id_token_signing_alg_values_supported: signingAlgorithms,
     claim_types_supported: ['normal'],
     acr_values_supported: contextClasses,
   })
   serveDocument(app, ['/api/oauth/jwks'], {
+    endpoint: 'jwks',
     content: () => keys.jwks(),
     maxAgeSeconds: config.lifetimes.metadataCacheSeconds,
     schema: {

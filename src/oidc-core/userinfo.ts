@@ -26,7 +26,6 @@ export const userInfo: FastifyPluginAsyncTypebox<Pick<AppDeps, 'config' | 'servi
   { config, service, store },
 ) => {
   app.advertise({
-    userinfo_endpoint: `${service.issuer}/api/oauth/userinfo`,
     claims_supported: [
       'sub',
       'iss',
@@ -67,6 +66,7 @@ export const userInfo: FastifyPluginAsyncTypebox<Pick<AppDeps, 'config' | 'servi
   app.get(
     '/api/oauth/userinfo',
     {
+      config: { endpoint: 'userinfo' },
       schema: { ...schema, operationId: 'userInfo', summary: 'Claims about the person' },
       preHandler: app.requireScope('openid'),
     },

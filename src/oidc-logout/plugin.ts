@@ -18,7 +18,6 @@ import { formBodies, longestUrl, parametersOf } from '../http/parameters.ts'
  */
 export const logout: FastifyPluginAsync<AppDeps> = async (app, { config, service, store, keys, clock }) => {
   const action = `${service.prefix}/oauth/logout`
-  app.advertise({ end_session_endpoint: `${service.issuer}/oauth/logout` })
   await app.register(formBodies, { config })
 
   const answer = async (request: FastifyRequest, reply: FastifyReply, parameters: Parameters) => {
@@ -103,8 +102,10 @@ export const logout: FastifyPluginAsync<AppDeps> = async (app, { config, service
     )
   }
 
-  app.get('/oauth/logout', { schema: { hide: true } }, (request, reply) =>
-    answer(request, reply, parametersOf(request.query)),
+  app.get(
+    '/oauth/logout',
+    { config: { endpoint: 'end_session' }, schema: { hide: true } },
+    (request, reply) => answer(request, reply, parametersOf(request.query)),
   )
   app.post('/oauth/logout', { schema: { hide: true } }, (request, reply) =>
     answer(request, reply, parametersOf(request.body)),

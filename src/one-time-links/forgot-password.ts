@@ -30,7 +30,7 @@ export function forgotPassword(app: FastifyInstance, { config, service, store, c
     return reply.page('forgot-password', { action, hidden, ...backTo(interaction) })
   })
 
-  const options = { schema: { hide: true }, preValidation: assertForm }
+  const options = { config: { limit: 'signIn' }, schema: { hide: true }, preValidation: assertForm } as const
   app.post('/forgot-password', options, async (request, reply) => {
     const form = parametersOf(request.body)
     const now = clock()

@@ -33,18 +33,22 @@ export const oneTimeLinks: FastifyPluginAsync<AppDeps> = async (app, deps) => {
     return isAboutEmail(opened) ? emails.show(opened, reply) : passwords.show(opened, reply)
   })
 
-  app.post(linkPath, { schema: { hide: true }, preValidation: assertForm }, async (request, reply) => {
-    const form = parametersOf(request.body)
-    const now = clock()
-    const opened = await open(form, reply, now)
-    if (!isSameText(single(form, 'csrf'), opened.hidden['csrf'] ?? '')) {
-      const { csrf: _, ...query } = opened.hidden
-      throw forged(`${service.prefix}${linkPath}?${new URLSearchParams(query)}`)
-    }
-    const context = { by: 'person', at: now, from: request.ip } as const
-    if (isAboutEmail(opened)) return emails.submit(opened, context, reply)
-    return passwords.submit(opened, form, context, reply)
-  })
+  app.post(
+    linkPath,
+    { config: { limit: 'signIn' }, schema: { hide: true }, preValidation: assertForm },
+    async (request, reply) => {
+      const form = parametersOf(request.body)
+      const now = clock()
+      const opened = await open(form, reply, now)
+      if (!isSameText(single(form, 'csrf'), opened.hidden['csrf'] ?? '')) {
+        const { csrf: _, ...query } = opened.hidden
+        throw forged(`${service.prefix}${linkPath}?${new URLSearchParams(query)}`)
+      }
+      const context = { by: 'person', at: now, from: request.ip } as const
+      if (isAboutEmail(opened)) return emails.submit(opened, context, reply)
+      return passwords.submit(opened, form, context, reply)
+    },
+  )
 
   if (app.emails.canSend) forgotPassword(app, deps)
 }

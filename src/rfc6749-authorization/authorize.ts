@@ -33,7 +33,6 @@ export const authorize: FastifyPluginAsync<AppDeps> = async (
   { config, service, store, keys, clock },
 ) => {
   app.advertise({
-    authorization_endpoint: `${service.issuer}/oauth/authorize`,
     response_types_supported: ['code'],
     response_modes_supported: ['query', 'form_post'],
     code_challenge_methods_supported: ['S256'],
@@ -142,10 +141,13 @@ export const authorize: FastifyPluginAsync<AppDeps> = async (
       ...pageResponses,
     },
   } as const
+  // Each request inserts an interaction, a HEAD request too.
+  const route = { endpoint: 'authorization', limit: 'authorization' } as const
   app.get(
     '/oauth/authorize',
     {
       attachValidation: true,
+      config: route,
       schema: {
         ...schema,
         operationId: 'authorize',
@@ -159,6 +161,7 @@ export const authorize: FastifyPluginAsync<AppDeps> = async (
     '/oauth/authorize',
     {
       attachValidation: true,
+      config: route,
       schema: {
         ...schema,
         response: { ...schema.response, ...badFormPages },

@@ -4,7 +4,7 @@ import fp from 'fastify-plugin'
 import type { AppDeps } from '../deps.ts'
 import { check } from '../domain/check.ts'
 import { handleBelongsTo } from '../domain/handle.ts'
-import type { Client, GrantType } from '../domain/model.ts'
+import { type Client, clientAuthenticationMethods, type GrantType } from '../domain/model.ts'
 import type { Parameters } from '../domain/parameters.ts'
 import { clientOf, requireClient } from '../http/client-authentication.ts'
 import { assertForm, formBodies } from '../http/parameters.ts'
@@ -48,17 +48,18 @@ export const grantTypes = fp(
  * RFC 6749 §3.2: the token endpoint. It owns what every grant type shares (form, client authentication, whether the
  * client may use the grant type); a grant type only does what is its own.
  */
-export const token: FastifyPluginAsyncTypebox<
-  Pick<AppDeps, 'config' | 'service' | 'store' | 'keys'>
-> = async (app, { config, service, store, keys }) => {
+export const token: FastifyPluginAsyncTypebox<Pick<AppDeps, 'config' | 'store' | 'keys'>> = async (
+  app,
+  { config, store, keys },
+) => {
   app.advertise({
-    token_endpoint: `${service.issuer}/api/oauth/token`,
-    token_endpoint_auth_methods_supported: ['none', 'client_secret_post', 'client_secret_basic'],
+    token_endpoint_auth_methods_supported: clientAuthenticationMethods,
   })
   await app.register(formBodies, { config })
   app.post(
     '/api/oauth/token',
     {
+      config: { endpoint: 'token', limit: 'token' },
       schema: {
         operationId: 'token',
         tags: ['tokens'],

@@ -4,7 +4,7 @@ import type { AppDeps } from '../deps.ts'
 import { auditGrant } from '../domain/audit.ts'
 import { check } from '../domain/check.ts'
 import { grantIdOfJwt, tokenIdOfJwt } from '../domain/jwt-access-token.ts'
-import type { Seconds } from '../domain/model.ts'
+import { clientAuthenticationMethods, type Seconds } from '../domain/model.ts'
 import { revokeJwt, revokeToken } from '../domain/revocation.ts'
 import { clientOf, requireClient } from '../http/client-authentication.ts'
 import { assertForm, formBodies } from '../http/parameters.ts'
@@ -26,16 +26,16 @@ const RevocationRequest = Type.Object({
  * the error of RFC 7009 §2.2.1.
  */
 export const revocation: FastifyPluginAsyncTypebox<
-  Pick<AppDeps, 'config' | 'service' | 'store' | 'keys' | 'clock'>
-> = async (app, { config, service, store, keys, clock }) => {
+  Pick<AppDeps, 'config' | 'store' | 'keys' | 'clock'>
+> = async (app, { config, store, keys, clock }) => {
   app.advertise({
-    revocation_endpoint: `${service.issuer}/api/oauth/revoke`,
-    revocation_endpoint_auth_methods_supported: ['none', 'client_secret_post', 'client_secret_basic'],
+    revocation_endpoint_auth_methods_supported: clientAuthenticationMethods,
   })
   await app.register(formBodies, { config })
   app.post(
     '/api/oauth/revoke',
     {
+      config: { endpoint: 'revocation', limit: 'token' },
       schema: {
         operationId: 'revoke',
         tags: ['tokens'],

@@ -15,18 +15,23 @@ export const clientConfiguration: FastifyPluginAsyncTypebox<
   const eventOf = (name: 'registration-changed' | 'registration-deleted', clientId: string, from: string) =>
     auditEvent(name, { by: 'client', at: clock(), from }, { clientId })
 
-  app.get('/api/oauth/register/:client_id', { schema: readRoute }, async ({ params, headers }) => {
-    const token = requireRegistrationToken(headers.authorization)
-    const client = await store.find('client', clientKey(params.client_id))
-    assertMayConfigure(client, token)
-    return clientInformation(config, client, token)
-  })
+  app.get(
+    '/api/oauth/register/:client_id',
+    { config: { limit: 'token' }, schema: readRoute },
+    async ({ params, headers }) => {
+      const token = requireRegistrationToken(headers.authorization)
+      const client = await store.find('client', clientKey(params.client_id))
+      assertMayConfigure(client, token)
+      return clientInformation(config, client, token)
+    },
+  )
 
   app.put(
     '/api/oauth/register/:client_id',
     {
       bodyLimit: config.limits.registrationBodyBytes,
       config: {
+        limit: 'registration',
         unreadableBody: 'invalid_client_metadata',
         bodyLimitSetting: 'limits.registrationBodyBytes',
       },
@@ -49,7 +54,7 @@ export const clientConfiguration: FastifyPluginAsyncTypebox<
 
   app.delete(
     '/api/oauth/register/:client_id',
-    { schema: deleteRoute },
+    { config: { limit: 'registration' }, schema: deleteRoute },
     async ({ params, headers, ip }, reply) => {
       const token = requireRegistrationToken(headers.authorization)
       await store.transact('client', clientKey(params.client_id), (client) => {

@@ -28,7 +28,6 @@ export const registration: FastifyPluginAsyncTypebox<
   acceptOnlyJson(app)
   // The schemas document. The domain judges every member, so that each gets the exact code of RFC 7591 §3.2.2.
   app.setValidatorCompiler(() => () => true)
-  app.advertise({ registration_endpoint: `${config.issuer}/api/oauth/register` })
   await app.register(clientConfiguration, { config, store, keys, clock })
 
   app.post(
@@ -36,6 +35,8 @@ export const registration: FastifyPluginAsyncTypebox<
     {
       bodyLimit: config.limits.registrationBodyBytes,
       config: {
+        endpoint: 'registration',
+        limit: 'registration',
         unreadableBody: 'invalid_client_metadata',
         bodyLimitSetting: 'limits.registrationBodyBytes',
       },

@@ -1,4 +1,5 @@
 import { Type } from '@sinclair/typebox'
+import { clientAuthenticationMethods } from '../domain/model.ts'
 import { badBody, ErrorResponse } from '../http/schema.ts'
 
 const text = (description: string) => Type.String({ description })
@@ -25,7 +26,7 @@ const redirectUris = texts(
   '`http://127.0.0.1[:port]/path`, and the same with `[::1]` or `localhost`; the port is free.',
 )
 const authenticationMethod = Type.String({
-  enum: ['none', 'client_secret_post', 'client_secret_basic'],
+  enum: [...clientAuthenticationMethods],
   description: 'How it authenticates; `none` when left out.',
 })
 const grantTypes = texts('`authorization_code`, and `refresh_token`; both when left out.')

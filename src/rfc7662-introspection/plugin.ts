@@ -5,6 +5,7 @@ import type { TokenFacts } from '../domain/access-token.ts'
 import { check, recordCheck } from '../domain/check.ts'
 import { mayIntrospect } from '../domain/introspection.ts'
 import { jtiOf } from '../domain/jwt-access-token.ts'
+import { clientAuthenticationMethods } from '../domain/model.ts'
 import { formatScope } from '../domain/scope.ts'
 import { clientOf, requireClient } from '../http/client-authentication.ts'
 import { assertForm, formBodies } from '../http/parameters.ts'
@@ -47,8 +48,7 @@ export const introspection: FastifyPluginAsyncTypebox<
 > = async (app, deps) => {
   const { config, service, store, clock } = deps
   app.advertise({
-    introspection_endpoint: `${service.issuer}/api/oauth/introspect`,
-    introspection_endpoint_auth_methods_supported: ['none', 'client_secret_post', 'client_secret_basic'],
+    introspection_endpoint_auth_methods_supported: clientAuthenticationMethods,
   })
   await app.register(formBodies, { config })
   const readToken = tokenReader(deps)
@@ -56,6 +56,7 @@ export const introspection: FastifyPluginAsyncTypebox<
   app.post(
     '/api/oauth/introspect',
     {
+      config: { endpoint: 'introspection', limit: 'token' },
       schema: {
         operationId: 'introspect',
         tags: ['tokens'],

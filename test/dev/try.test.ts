@@ -212,13 +212,13 @@ t.test('a step can be done wrong, to see what the server says, and then right', 
       ) ?? []
     return {
       said,
-      rule: /<p class="ruling"><span><b>Refused<[\s\S]*?<code>([\w.-]+)<\/code><\/span>/.exec(rest)?.[1],
+      rule: /<p class="ruling"><span><b>Rejected<[\s\S]*?<code>([\w.-]+)<\/code><\/span>/.exec(rest)?.[1],
     }
   }
   const back = await comeBack(agent)
   t.strictSame(await vary(back, 'refresh', 'used'), { said: 'nothing', rule: undefined }, 'not yet')
   t.strictSame(await vary(back, 'exchange', 'other-verifier'), {
-    said: 'Refused, and the code is what it was before.',
+    said: 'Rejected, and the code is what it was before.',
     rule: 'rfc7636-4.6-mismatch-invalid-grant',
   })
   const called = await take(agent, back, 'exchange', true)
@@ -229,7 +229,7 @@ t.test('a step can be done wrong, to see what the server says, and then right', 
   for (const step of ['exchange', 'identify', 'userinfo', 'call']) page = await take(agent, page, step)
   t.equal((await vary(page, 'call', 'anonymous')).said, 'Served, as anonymous.')
   t.strictSame(await vary(page, 'call', 'beyond-scope'), {
-    said: 'Refused: the token may only read.',
+    said: 'Rejected: the token may only read.',
     rule: 'rfc6750-3.1-insufficient-scope-403',
   })
   for (const step of ['introspect', 'refresh']) page = await take(agent, page, step)

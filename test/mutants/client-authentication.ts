@@ -78,9 +78,9 @@ export const clientAuthenticationFaults = [
   {
     id: 'secret-guessing-not-limited',
     rule: 'rfc6749-2.3.1-brute-force',
-    file: 'src/http/rate-limits.ts',
-    find: '      [`POST ${prefix}/api/oauth/token`, token],\n',
-    replace: '',
+    file: 'src/rfc6749-authorization/token.ts',
+    find: "{ endpoint: 'token', limit: 'token' }",
+    replace: "{ endpoint: 'token' }",
   },
   {
     id: 'plus-stays-plus',

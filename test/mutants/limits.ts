@@ -59,9 +59,9 @@ export const limitFaults = [
   },
   {
     id: 'registration-updates-without-limit',
-    file: 'src/http/rate-limits.ts',
-    find: '[`PUT ${prefix}/api/oauth/register/:client_id`, registration]',
-    replace: '[`PATCH ${prefix}/api/oauth/register/:client_id`, registration]',
+    file: 'src/rfc7591-registration/client-configuration.ts',
+    find: "        limit: 'registration',\n",
+    replace: '',
     tests: registrationTests,
   },
   {

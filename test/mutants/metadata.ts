@@ -29,14 +29,14 @@ export const metadataFaults = [
     id: 'metadata-promises-private-key-jwt',
     rule: 'rfc8414-2-auth-methods-default',
     file: 'src/rfc6749-authorization/token.ts',
-    find: "token_endpoint_auth_methods_supported: ['none',",
-    replace: "token_endpoint_auth_methods_supported: ['private_key_jwt', 'none',",
+    find: 'token_endpoint_auth_methods_supported: clientAuthenticationMethods,',
+    replace: "token_endpoint_auth_methods_supported: ['private_key_jwt', ...clientAuthenticationMethods],",
   },
   {
     id: 'metadata-forgets-revocation-methods',
     rule: 'rfc8414-2-revocation-endpoint',
     file: 'src/rfc7009-revocation/plugin.ts',
-    find: "    revocation_endpoint_auth_methods_supported: ['none', 'client_secret_post', 'client_secret_basic'],\n",
+    find: '    revocation_endpoint_auth_methods_supported: clientAuthenticationMethods,\n',
     replace: '',
   },
   {

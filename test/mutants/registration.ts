@@ -74,8 +74,8 @@ export const registrationFaults = [
     id: 'private-key-jwt-registered',
     rule: 'service-2-reg-auth-other',
     file: metadata,
-    find: "  'client_secret_basic',\n]",
-    replace: "  'client_secret_basic',\n  'private_key_jwt' as 'none',\n]",
+    find: '    clientAuthenticationMethods,',
+    replace: "    [...clientAuthenticationMethods, 'private_key_jwt' as 'none'],",
   },
   {
     id: 'secret-for-a-public-client',

@@ -1,6 +1,6 @@
 import type { Config } from '../../config/schema.ts'
 import { clientMetadata } from '../../domain/client-metadata.ts'
-import type { Client } from '../../domain/model.ts'
+import { type Client, clientAuthenticationMethods } from '../../domain/model.ts'
 import { withOfflineAccess } from '../../domain/scope-catalogue.ts'
 
 /** RFC 7591 §3.2.1 members of a client, and those that only an operator sets; never its secret. */
@@ -25,4 +25,6 @@ export function authenticationOf({ anySecretMethod, authenticationMethod }: Clie
   return anySecretMethod ? secretMethods.join(' or ') : authenticationMethod
 }
 
-const secretMethods = ['client_secret_basic', 'client_secret_post'] as const
+const secretMethods = clientAuthenticationMethods
+  .filter((method) => method.startsWith('client_secret_'))
+  .reverse()

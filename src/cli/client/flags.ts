@@ -1,6 +1,7 @@
 import { type Command, Option } from 'commander'
 import type { JsonObject } from '../../domain/client-members.ts'
 import type { IntegrationRequest } from '../../domain/integration.ts'
+import { clientAuthenticationMethods } from '../../domain/model.ts'
 import { WrongUsage } from '../failure.ts'
 import type { LocationFlags } from '../open.ts'
 
@@ -30,11 +31,9 @@ export function addMetadataFlags(command: Command): Command {
     .option('--redirect-uri <uri>', 'https, or loopback; may be repeated', collect)
     .option('--post-logout-redirect-uri <uri>', 'where a logout may lead; may be repeated', collect)
     .addOption(
-      new Option('--auth <method>', 'how it authenticates (default: a secret, by basic or post)').choices([
-        'client_secret_basic',
-        'client_secret_post',
-        'none',
-      ]),
+      new Option('--auth <method>', 'how it authenticates (default: a secret, by basic or post)').choices(
+        clientAuthenticationMethods.toReversed(),
+      ),
     )
     .addOption(
       new Option('--pkce <rule>', 'optional is for confidential clients only').choices([

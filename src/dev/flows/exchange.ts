@@ -35,7 +35,12 @@ export function exchangeFrom(
   { config, keys }: Pick<Deps, 'config' | 'keys'>,
 ): KeptExchange | undefined {
   const [path = ''] = request.url.split('?', 1)
-  const step = stepOf(path, prefixOf(config), parameter(request, 'grant_type'))
+  const step = stepOf(
+    path,
+    prefixOf(config),
+    request.server.endpointAt(path),
+    parameter(request, 'grant_type'),
+  )
   if (step === undefined || request.method === 'OPTIONS') return undefined
   const headers = reply.getHeaders()
   const location = text(headers['location'])

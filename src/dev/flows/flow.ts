@@ -2,23 +2,7 @@ import type { Clause } from '../../domain/clause-of-rule.ts'
 import type { Seconds } from '../../domain/model.ts'
 
 /** What a request is in a flow, from discovery to revocation. */
-export type Step =
-  | 'discovery'
-  | 'keys'
-  | 'registration'
-  | 'authorization'
-  | 'sign-in'
-  | 'consent'
-  | 'code exchange'
-  | 'refresh'
-  | 'token'
-  | 'UserInfo'
-  | 'API call'
-  | 'introspection'
-  | 'revocation'
-  | 'sign-out'
-  | 'account'
-  | 'other'
+export type Step = string
 
 /** A rule and what it judged: stored against received, never a secret. */
 export interface Judgement {

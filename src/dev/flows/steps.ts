@@ -2,16 +2,11 @@ import type { Step } from './flow.ts'
 
 /** The first that matches, by the path below the issuer's. */
 const steps: readonly (readonly [path: RegExp, step: Step])[] = [
-  [/^\/api\/oauth\/jwks$/, 'keys'],
   [/^\/api\/oauth\/register\b/, 'registration'],
-  [/^\/oauth\/authorize$/, 'authorization'],
   [/^\/oauth\/logout\b/, 'sign-out'],
   [/^\/login\b/, 'sign-in'],
   [/^\/consent\b/, 'consent'],
   [/^\/account\b/, 'account'],
-  [/^\/api\/oauth\/userinfo$/, 'UserInfo'],
-  [/^\/api\/oauth\/introspect$/, 'introspection'],
-  [/^\/api\/oauth\/revoke$/, 'revocation'],
   [/^\/openapi\.json$/, 'discovery'],
   [/^\/api\//, 'API call'],
 ]
@@ -19,11 +14,30 @@ const steps: readonly (readonly [path: RegExp, step: Step])[] = [
 /** Not part of any flow: what the server is made of, and what watches it. */
 const unseen = /^(?:\/|\/assets\/.*|\/_dev(?:\/.*)?|\/livez|\/readyz|\/favicon\.ico)$/
 
+/** What endpoints are called in a flow, where that is not their name. */
+const endpointSteps: Readonly<Record<string, Step>> = {
+  jwks: 'keys',
+  userinfo: 'UserInfo',
+  end_session: 'sign-out',
+}
+
+/** What requests to the token endpoint are called, by their grant type. */
+const grantSteps: Readonly<Record<string, Step>> = {
+  authorization_code: 'code exchange',
+  refresh_token: 'refresh',
+}
+
 /**
  * What a request is in a flow; undefined for one that is part of none.
  * @param prefix The path of the issuer.
+ * @param endpoint The name of the endpoint that served it, see http/endpoints.ts.
  */
-export function stepOf(path: string, prefix: string, grantType: string | undefined): Step | undefined {
+export function stepOf(
+  path: string,
+  prefix: string,
+  endpoint: string | undefined,
+  grantType = '',
+): Step | undefined {
   // Those of an issuer within this one are that one's.
   if (path.startsWith('/.well-known/'))
     return path.includes('/_dev/') && !prefix.includes('/_dev/') ? undefined : 'discovery'
@@ -31,9 +45,7 @@ export function stepOf(path: string, prefix: string, grantType: string | undefin
   const below = path.slice(prefix.length) || '/'
   if (unseen.test(below)) return undefined
   if (below.startsWith('/.well-known/')) return 'discovery'
-  if (below === '/api/oauth/token') {
-    if (grantType === 'authorization_code') return 'code exchange'
-    return grantType === 'refresh_token' ? 'refresh' : 'token'
-  }
+  if (endpoint === 'token') return grantSteps[grantType] ?? 'token'
+  if (endpoint !== undefined) return endpointSteps[endpoint] ?? endpoint.replaceAll('_', ' ')
   return steps.find(([pattern]) => pattern.test(below))?.[1] ?? 'other'
 }

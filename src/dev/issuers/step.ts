@@ -55,7 +55,7 @@ export function stepOf(
 ): Omit<Step, 'isAltered'> {
   const [path = ''] = request.url.split('?', 1)
   const callback = callbackOf(reply, body, issuer)
-  const place = callback === undefined ? placeOf(path, prefix) : 'callback'
+  const place = callback === undefined ? placeOf(path, prefix, request.server.endpointAt(path)) : 'callback'
   const asked = { ...textsOf(request.query), ...textsOf(request.body) }
   return {
     at: now,
@@ -99,21 +99,22 @@ function decoded(text: string): string {
   return text.replaceAll(/&(?:quot|#39|lt|gt|amp);/g, (entity) => entities[entity as keyof typeof entities]) // the pattern matches its keys
 }
 
-function placeOf(path: string, prefix: string): Place {
+function placeOf(path: string, prefix: string, endpoint = ''): Place {
   const wellKnown = /\/\.well-known\/([\w-]+)/.exec(path)?.[1]
   if (wellKnown !== undefined)
     return wellKnown === 'oauth-protected-resource' ? 'resource-metadata' : 'metadata'
   const own = path.slice(prefix.length)
-  return places[own] ?? (own.startsWith('/api/') && !own.startsWith('/api/oauth/') ? 'api' : 'other')
+  return places[endpoint] ?? (own.startsWith('/api/') && !own.startsWith('/api/oauth/') ? 'api' : 'other')
 }
 
+/** By the names of endpoints. */
 const places: Readonly<Record<string, Place>> = {
-  '/api/oauth/jwks': 'keys',
-  '/api/oauth/register': 'registration',
-  '/oauth/authorize': 'authorization',
-  '/api/oauth/token': 'token',
-  '/api/oauth/userinfo': 'userinfo',
-  '/api/oauth/introspect': 'introspection',
+  jwks: 'keys',
+  registration: 'registration',
+  authorization: 'authorization',
+  token: 'token',
+  userinfo: 'userinfo',
+  introspection: 'introspection',
 }
 
 function sentWith(

@@ -58,7 +58,7 @@ async function exchangeAsThief(run: Run, place: Place): Promise<Outcome> {
   const ok = call.status === 400
   return {
     ok,
-    said: ok ? 'Refused, and the code is what it was before.' : `${call.status}, not 400.`,
+    said: ok ? 'Rejected, and the code is what it was before.' : `${call.status}, not 400.`,
     calls: [call],
   }
 }
@@ -75,7 +75,7 @@ async function callBeyondScope(run: Run, place: Place): Promise<Outcome> {
   const sending = { ...withToken(run, `${place.issuer}/api/${run.area}`), method: 'POST' } as const
   const call = await ask(run, place, sending)
   const ok = call.status === 403
-  return { ok, said: ok ? 'Refused: the token may only read.' : `${call.status}, not 403.`, calls: [call] }
+  return { ok, said: ok ? 'Rejected: the token may only read.' : `${call.status}, not 403.`, calls: [call] }
 }
 
 /** RFC 9700 §4.14.2: a moment later it is a lost answer, after that it is a theft. */

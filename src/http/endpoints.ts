@@ -1,0 +1,47 @@
+import fp from 'fastify-plugin'
+import type { Config } from '../config/schema.ts'
+import type { AppDeps } from '../deps.ts'
+
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    /**
+     * The name of a protocol endpoint: its metadata member without `_endpoint`, RFC 8414 §2 (`jwks` stands for
+     * `jwks_uri`). The route then advertises itself; rate limits, flow traces and faults know it by this name.
+     */
+    endpoint?: string
+    /** Requests count against this member of the setting `requestsPerMinute`. */
+    limit?: keyof Config['requestsPerMinute']
+  }
+  interface FastifyInstance {
+    /** Paths of the registered endpoints below the issuer, by name. */
+    readonly endpoints: ReadonlyMap<string, string>
+    /** The name of the endpoint at a path, whatever the method. */
+    endpointAt(path: string): string | undefined
+  }
+}
+
+/**
+ * Collects the endpoints of all plugins from the `config` of their routes.
+ * @throws {Error} at start if two paths have the same name.
+ */
+export const endpoints = fp<Pick<AppDeps, 'service'>>(
+  async (app, { service: { issuer, prefix } }) => {
+    const paths = new Map<string, string>()
+    const names = new Map<string, string>()
+    app.decorate('endpoints', paths)
+    app.decorate('endpointAt', (path: string) => names.get(path))
+    app.addHook('onRoute', ({ url, config }) => {
+      const name = config?.endpoint
+      if (name === undefined) return
+      const path = url.slice(prefix.length)
+      const known = paths.get(name)
+      if (known === path) return
+      if (known !== undefined)
+        throw new Error(`the endpoint ${name} is registered at ${known} and at ${path}`)
+      paths.set(name, path)
+      names.set(url, name)
+      app.advertise({ [name === 'jwks' ? 'jwks_uri' : `${name}_endpoint`]: `${issuer}${path}` })
+    })
+  },
+  { name: 'endpoints', dependencies: ['metadata'] },
+)
