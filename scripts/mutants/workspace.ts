@@ -12,22 +12,33 @@ export interface TestRun {
   readonly failed: readonly string[]
   /** How it ended; `late` when it was stopped for taking too long. */
   readonly end: 'green' | 'red' | 'late'
+  readonly seconds: number
+}
+
+/** How a test file is run. */
+export interface RunOptions {
+  /** Skips the tests whose title does not contain this text. */
+  readonly only?: string | undefined
+  /** Stops the run when such a test has failed. */
+  readonly isEnough?: (failed: string) => boolean
+  /** When tap fails a test that waits for something that does not come. */
+  readonly seconds?: number
 }
 
 /** A copy of the project to break things in. */
 export interface Workspace {
   /** Runs `work` while the fault is in the source. */
   withFault<T>(fault: Fault, work: () => Promise<T>): Promise<T>
-  /** Runs a test file, to its end or until a test has failed that is enough. */
-  run(test: string, isEnough?: (failed: string) => boolean): Promise<TestRun>
+  /** Runs a test file. */
+  run(test: string, options?: RunOptions): Promise<TestRun>
   /** Stops what runs and removes the copy. */
   remove(): void
 }
 
-/** What tap gives a file in `npm test`; by itself it would be 30, which a file can take on a busy machine. */
+/** The limit of a file in `npm test`; tap's own is 30, which a file can take on a busy machine. */
 const tapSeconds = 300
-/** For a file that does not end by that. */
-const longestRunSeconds = 330
+/** How much later a file is stopped that does not end by itself. */
+const graceSeconds = 30
 
 /** The history, and what git ignores. */
 const leftBehind: readonly string[] = ['.git', 'node_modules', 'data', 'dist', '.tap', 'coverage']
@@ -53,21 +64,34 @@ export function openWorkspace(root: string): Workspace {
     }
   }
 
-  function run(test: string, isEnough: (failed: string) => boolean = () => false): Promise<TestRun> {
+  function run(
+    test: string,
+    { only, isEnough = () => false, seconds = tapSeconds }: RunOptions = {},
+  ): Promise<TestRun> {
     return new Promise((resolve, reject) => {
+      const start = performance.now()
+      const filter = only === undefined ? {} : { TAP_GREP: `/${escapeRegExp(only)}/` }
       // A group of its own: a test that starts servers must not leave them behind.
       const child = spawn(process.execPath, [test], {
         cwd: folder,
         detached: true,
-        env: { ...process.env, TAP_TIMEOUT: String(tapSeconds), NODE_COMPILE_CACHE: compiled },
+        env: {
+          ...process.env,
+          ...filter,
+          TAP_TIMEOUT: String(Math.ceil(seconds)),
+          NODE_COMPILE_CACHE: compiled,
+        },
         stdio: ['ignore', 'pipe', 'ignore'],
       })
       stop = () => killGroup(child.pid)
       let isLate = false
-      const timer = setTimeout(() => {
-        isLate = true
-        stop()
-      }, longestRunSeconds * 1000)
+      const timer = setTimeout(
+        () => {
+          isLate = true
+          stop()
+        },
+        (seconds + graceSeconds) * 1000,
+      )
       let tap = ''
       child.stdout.setEncoding('utf8').on('data', (chunk: string) => {
         tap += chunk
@@ -78,7 +102,8 @@ export function openWorkspace(root: string): Workspace {
         clearTimeout(timer)
         stop()
         stop = () => {}
-        resolve({ ...titlesOf(tap), end: isLate ? 'late' : code === 0 ? 'green' : 'red' })
+        const end = isLate ? 'late' : code === 0 ? 'green' : 'red'
+        resolve({ ...titlesOf(tap), end, seconds: (performance.now() - start) / 1000 })
       })
     })
   }
@@ -101,6 +126,10 @@ function titlesOf(tap: string): Pick<TestRun, 'passed' | 'failed'> {
     passed: points.filter(({ failed }) => !failed).map(({ title }) => title),
     failed: points.filter(({ failed }) => failed).map(({ title }) => title),
   }
+}
+
+function escapeRegExp(text: string): string {
+  return text.replaceAll(/[.*+?^$()[\]{}|\\/]/g, '\\$&')
 }
 
 function killGroup(pid: number | undefined): void {
