@@ -58,13 +58,13 @@ function stepUp(app: FastifyInstance, { store }: Pick<AppDeps, 'store'>) {
     }
     // A passkey is made only where the device made sure who holds it.
     const methods = methodsOf(shown, shown.passkey)
-    const omitUndefined = await app.browser.sessions(reply.request, now)
+    const signedIn = await app.browser.sessions(reply.request, now)
     const renamed = { op: 'replaceSession', sessionId: session.id, by: id, methods } as const
     // What ends the sessions of a user decides about the user: so does this, and waits for it.
     const isMore = await whileSignedIn(store, session, () =>
       store.transact('user', session.userId, () => accept(undefined, renamed)),
     )
-    const beside = omitUndefined.filter((other) => other.id !== session.id)
+    const beside = signedIn.filter((other) => other.id !== session.id)
     if (isMore) app.browser.keepSession(reply, secret, beside)
   }
 }

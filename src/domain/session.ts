@@ -62,10 +62,10 @@ export const mostSessions = 5
  * `over` are the user's previous ones and those beyond the limit, which end.
  */
 export function selectSessions(
-  omitUndefined: readonly Session[],
+  signedIn: readonly Session[],
   userId: string,
 ): { readonly beside: readonly Session[]; readonly over: readonly Session[] } {
-  const others = omitUndefined.filter((session) => session.userId !== userId)
+  const others = signedIn.filter((session) => session.userId !== userId)
   const beside = others.slice(0, mostSessions - 1)
-  return { beside, over: omitUndefined.filter((session) => !beside.includes(session)) }
+  return { beside, over: signedIn.filter((session) => !beside.includes(session)) }
 }

@@ -8,7 +8,7 @@ import { formActionOf, interactionExpired, type Pending } from './pending.ts'
 
 /** The choice between the users signed in in this browser, OpenID Connect Core §3.1.2.1, or another one. */
 export function accountChooser(app: FastifyInstance, { store, clock }: AppDeps, forms: LoginForms) {
-  const omitUndefined = async (request: FastifyRequest, now: Seconds) => {
+  const usersHere = async (request: FastifyRequest, now: Seconds) => {
     const sessions = await app.browser.sessions(request, now)
     const accounts = await Promise.all(sessions.map(({ userId }) => store.find('user', userId)))
     return accounts.flatMap((user) => (user === undefined ? [] : [user]))
@@ -22,7 +22,7 @@ export function accountChooser(app: FastifyInstance, { store, clock }: AppDeps, 
     },
 
     show: async (pending: Pending, reply: FastifyReply) => {
-      const accounts = await omitUndefined(reply.request, clock())
+      const accounts = await usersHere(reply.request, clock())
       if (accounts.length === 0) return forms.showLogin(pending, reply)
       const people = accounts.map((user) => ({ id: user.id, ...displayName(user) }))
       return reply.page('select-account', { ...forms.frameOf(pending), people }, formActionOf(pending))

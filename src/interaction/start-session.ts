@@ -35,8 +35,8 @@ export function sessionStarter(app: FastifyInstance, deps: AppDeps) {
     const { secret, id } = app.browser.mintSession()
     const fresh = beginSession(id, user.id, methods, config.lifetimes, now, await placeOf(reply))
     const session = continues === undefined ? fresh : continueSession(fresh, continues)
-    const omitUndefined = await app.browser.sessions(reply.request, now)
-    const { beside, over } = selectSessions(omitUndefined, user.id)
+    const signedIn = await app.browser.sessions(reply.request, now)
+    const { beside, over } = selectSessions(signedIn, user.id)
     await insertSession(pending, session, over)
     const context = { by: 'person', at: now, from: reply.request.ip } as const
     const who = { userId: user.id, ...clientOf(pending) }

@@ -94,7 +94,7 @@ export const interactionFaults = [
   {
     id: 'old-session-survives-sign-in',
     file: 'src/domain/session.ts',
-    find: 'over: omitUndefined.filter((session) => !beside.includes(session)) }',
+    find: 'over: signedIn.filter((session) => !beside.includes(session)) }',
     replace: 'over: [] }',
     tests: signIn,
   },

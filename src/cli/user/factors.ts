@@ -51,12 +51,12 @@ export async function userRemovePasskeys(login: string, flags: DestructiveFlags)
     const { id: userId } = user
     const removed = await store.transact('userCredentials', userId, (current) => {
       requireUser(current?.user)
-      const omitUndefined = current?.passkeys ?? []
+      const passkeys = current?.passkeys ?? []
       return accept(
-        omitUndefined.length,
-        ...omitUndefined.map(({ id }): Write => remove(passkeyKind, id)),
+        passkeys.length,
+        ...passkeys.map(({ id }): Write => remove(passkeyKind, id)),
         { op: 'deleteSessionsOf', userId },
-        auditWrite('passkeys-removed', userId, { passkeys: omitUndefined.length }),
+        auditWrite('passkeys-removed', userId, { passkeys: passkeys.length }),
       )
     })
     if (flags.json) printJson({ sub: userId, removed })
