@@ -22,6 +22,8 @@ const folders = [
     'src/config',
     'src/management',
     'src/http',
+    'src/cli',
+    'src/dev',
   ],
   ...['src/protected-api', ...globSync('src/rfc*'), ...globSync('src/oidc-*')],
 ]

@@ -15,8 +15,8 @@ export function addYesFlag(command: Command): Command {
 }
 
 /**
- * Goes on only with `--yes` or somebody's consent.
- * @throws {CommandFailed} otherwise; without a terminal nobody is asked.
+ * Continues only with `--yes` or after the operator confirmed.
+ * @throws {CommandFailed} otherwise, and without a terminal to ask on.
  */
 export async function confirmOrAbort(
   { yes }: DestructiveFlags,

@@ -69,7 +69,7 @@ async function reportAt(url: string, issuer: string): Promise<Report> {
   )
 }
 
-/** Why the command ends with 1; undefined when nobody was fooled, and that means something. */
+/** Why the command exits with 1; undefined if no client was fooled and that is conclusive. */
 function failureOf({ reference, fooled, not_reached }: Report, countsAll: boolean): string | undefined {
   if (reference !== 'passed') {
     return 'no client got through at /_dev/issuers/reference, where nobody lies: the rest proves nothing'

@@ -25,7 +25,7 @@ export interface DevFlags extends ServerFlags {
   readonly autoConsent?: true
 }
 
-/** `lychgate dev`: a server to develop against, with users whose passwords everybody knows. */
+/** `lychgate dev`: a server to develop against, with users whose passwords are public. */
 export async function dev({
   config: file,
   people: usersFile,
@@ -84,7 +84,7 @@ async function settlePort(config: Config): Promise<Config> {
 /** Who can sign in, and when it is. */
 interface Scene {
   readonly people: readonly DevelopmentUser[]
-  /** User names that belong to somebody else. */
+  /** User names that are already taken by other users. */
   readonly taken: readonly string[]
   readonly clock: MovableClock
 }

@@ -115,7 +115,7 @@ function show(
   }
 }
 
-/** Instants are seconds since the epoch inside, and a date for whoever reads. */
+/** Instants are seconds since the epoch inside, and a date on output. */
 function readableFact(name: string, fact: Facts[string]): string | undefined {
   if (fact === undefined) return undefined
   if (typeof fact === 'number' && (name === 'at' || name.endsWith('At'))) return instant(fact)

@@ -6,8 +6,8 @@ import type { Store } from '../storage/store.ts'
 import type { Clock, RandomSource } from '../system.ts'
 
 /**
- * A link with which the first user is made, for a store that has nobody; undefined for any other. It takes the place
- * of the one an earlier start printed.
+ * Makes a link that creates the first user, for a store without users; undefined for any other. It replaces the
+ * link that an earlier start printed.
  */
 export async function linkForFirstUser(
   config: Pick<Config, 'issuer' | 'lifetimes'>,

@@ -54,8 +54,8 @@ function parseUrl(text: string): string {
 }
 
 /**
- * Where the server of this configuration answers on its own machine.
- * @throws {ConfigError} for port 0: nobody knows what it became.
+ * The local address of the server with this configuration.
+ * @throws {ConfigError} for port 0: the chosen port is not known here.
  */
 export function readinessUrl({ host, port }: Pick<Config, 'host' | 'port'>): string {
   if (port === 0) throw new ConfigError('port: 0 became any free one; say where with --url')

@@ -2,9 +2,9 @@ import type { Report, ReportedProfile } from '../dev/issuers/report.ts'
 import { visible, visibleLines } from './print.ts'
 
 /**
- * A report as JUnit XML, the form that CI systems read: a test case for each issuer, failed when somebody was fooled,
- * skipped when it was not reached.
- * @param countsAll Not reached is a failure, too.
+ * Formats a report as JUnit XML, which CI systems read: a test case for each issuer, failed when the client was
+ * fooled, skipped when it was not reached.
+ * @param countsAll Counts an issuer that was not reached as failed, too.
  */
 export function junit({ profiles, reference, fooled, not_reached }: Report, countsAll: boolean): string {
   const failures = fooled + (countsAll ? not_reached : 0) + (reference === 'passed' ? 0 : 1)
@@ -37,7 +37,7 @@ function escaped(text: string): string {
   return visibleLines(text).replaceAll(/[&<>"]/g, (character) => `&#${character.charCodeAt(0)};`)
 }
 
-/** Why somebody counts as fooled, a line a fact. */
+/** Why the client counts as fooled, a line for each fact. */
 export function explained({ id, title, clause, sound, evidence, told }: ReportedProfile): string {
   const seen = [evidence, told && `the client itself: ${told}`].filter(Boolean).join('; ')
   return visibleLines(`${id}: ${title} (${clause})\n  a sound client ${sound}\n  seen: ${visible(seen)}`)

@@ -173,7 +173,7 @@ function nameOf(algorithm: KeyAlgorithm): string {
   return algorithm === 'HS256' ? 'handle' : algorithm
 }
 
-/** Nobody counts what a key signed: tokens are not stored. */
+/** How many tokens a key signed is not known: tokens are not stored. */
 function lossOf({ kind }: StoredKey, was: KeyState): string {
   if (was === 'waiting') return 'nothing, for it never signed'
   return kind === 'signing'

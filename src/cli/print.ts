@@ -40,8 +40,8 @@ export function printColumns(rows: readonly (readonly string[])[]): void {
 }
 
 /**
- * A text that somebody sent, on one line: without line breaks, which would forge lines of ours, and without characters that
- * command a terminal or turn the direction of what follows.
+ * Received text on one line: without line breaks, which would forge output lines, and without characters that
+ * control a terminal or change the direction of the text.
  */
 export function visible(text: string): string {
   return text.replaceAll(/[\p{C}\p{Zl}\p{Zp}]/gu, '\ufffd')

@@ -104,7 +104,7 @@ interface Watched {
   readonly observe: (app: FastifyInstance) => Promise<void>
 }
 
-/** Traced and measured where somebody looks; otherwise nothing of it is loaded. */
+/** Loads tracing and metrics only where they are configured. */
 async function watched(given: Deps): Promise<Watched> {
   const { port } = given.config.management
   const watchers: ((deps: Deps) => Watched)[] = []

@@ -65,7 +65,7 @@ function insteadOfEnd(raw: ServerResponse, finish: (body: Buffer, end: End) => P
   const end = raw.end.bind(raw)
   const replacement = (body?: unknown) => {
     const bytes = typeof body === 'string' || Buffer.isBuffer(body) ? Buffer.from(body) : Buffer.alloc(0)
-    // Whoever has gone in the meantime cannot be struck any more.
+    // The client may have disconnected in the meantime.
     finish(bytes, (whole) => void end(whole)).catch(() => raw.destroy())
     return raw
   }

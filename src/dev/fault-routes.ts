@@ -95,7 +95,7 @@ async function claimedClient(
   return [request.query, request.body].flatMap((parsed) => every(readable(parsed), 'client_id'))[0]
 }
 
-/** Bodies that are no form, and what could not be read, name nobody. */
+/** A body that is no form or could not be read names no client. */
 function readable(parsed: unknown) {
   try {
     return parametersOf(parsed)

@@ -20,7 +20,7 @@ export async function openFork(
   { config: outerConfig, keys, clock, random }: DevDeps,
   outer: Mounts['outer'],
 ): Promise<Fork> {
-  // Loaded when somebody asks: the whole application depends on this file.
+  // Loaded on first use: the whole application depends on this file.
   const [{ buildApp }, { openStore }] = await Promise.all([import('../app.ts'), import('../storage/open.ts')])
   const store = await openStore('sqlite::memory:')
   await store.replace(withIssuer(contents, outerConfig.issuer, issuer))

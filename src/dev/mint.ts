@@ -17,7 +17,7 @@ import { tokenClient } from './token-client.ts'
 
 const text = () => Type.Optional(Type.String({ minLength: 1 }))
 
-/** What somebody wants tokens for. */
+/** The requested tokens. */
 export const TokenOrder = Type.Object(
   {
     /** User name, email address or sub. */
@@ -38,8 +38,8 @@ export const TokenOrder = Type.Object(
 export type TokenOrder = Static<typeof TokenOrder>
 
 /**
- * Issues tokens as if the user had signed in and agreed: the same request, the same grant and the same checks, only
- * nobody was asked. They are revoked, introspected and explained like any others.
+ * Issues tokens as if the user had signed in and agreed: the same request, grant and checks, without the pages.
+ * They are revoked, introspected and explained like any others.
  * @throws {OAuthError} as the authorization and the token endpoint would.
  */
 export function tokenMint(app: FastifyInstance, deps: AppDeps) {

@@ -26,7 +26,9 @@ import { tryRoutes } from './try/routes.ts'
 export { withRecording } from './flows/recorder.ts'
 export { withKnownPasswords } from './users.ts'
 
-/** What the parts of a development server are given: as everybody, and a clock that can be moved. */
+/**
+ * The dependencies of the parts of a development server: those of the application, and a clock that can be moved.
+ */
 export interface DevDeps extends AppDeps {
   readonly clock: MovableClock
   /** It is mounted below /_dev of another development server, with a store of its own. */

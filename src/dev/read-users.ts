@@ -28,7 +28,7 @@ export function readUsers(path: string): readonly DevelopmentUser[] {
   return requireUsers(content, path)
 }
 
-/** @throws {ConfigError} unless `content` is `{ people: […] }`, each of whom can be one. */
+/** @throws {ConfigError} unless `content` is `{ people: […] }` with valid users. */
 export function requireUsers(content: unknown, path: string): readonly DevelopmentUser[] {
   const faults = [...faultsOf(UsersFile, content)].map(
     ({ where, why }) => `people (${path}): ${where ? `${where} ` : ''}${why}`,

@@ -3,8 +3,8 @@ import type { User } from '../domain/model.ts'
 import { type FindKind, RecordExists, type Store } from '../storage/store.ts'
 
 /**
- * The store of an issuer within another, whose users are those of the outer one: whoever is asked for is taken over as
- * they are there now. Everything else is its own.
+ * The store of an issuer within another, whose users are those of the outer one: each user that is looked up is
+ * copied from there first. Everything else is its own.
  */
 export function withUsersOf(outer: Pick<Store, 'find' | 'list'>, own: Store): Store {
   const take = async (user: User) => {

@@ -8,7 +8,9 @@ import type { Store } from '../storage/store.ts'
 /** More users than that are found by typing. */
 const mostListed = 12
 
-/** Signs in and agrees for a developer, as the options say; only users whom the development server added itself. */
+/**
+ * Signs in and consents automatically, as the options say; only as users that the development server added itself.
+ */
 export function shortcutsOf({
   config: { dev },
   store,
@@ -38,7 +40,7 @@ export function shortcutsOf({
   }
 }
 
-/** @throws {ConfigError} when nobody can be signed in as the user the options name. */
+/** @throws {ConfigError} if there is no user that the options name. */
 export async function assertListed(
   { dev }: Pick<Config, 'dev'>,
   store: Pick<Store, 'find' | 'list'>,

@@ -1,6 +1,6 @@
 /**
- * `lychgate/dev`: the development server as a library, for tests. Everything is in memory and gone when it stops; the
- * secret its keys are sealed with is random and known to nobody, so nothing has to be derived slowly.
+ * `lychgate/dev`: the development server as a library, for tests. Everything is in memory and gone when it stops.
+ * The secret that its keys are sealed with is random, so no slow derivation is needed.
  */
 import type { FastifyInstance } from 'fastify'
 import { developmentFaults, isLoopbackIssuer } from '../config/checks.ts'

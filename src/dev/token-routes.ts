@@ -2,7 +2,7 @@ import { requireBody } from './json-body.ts'
 import { TokenOrder, tokenMint } from './mint.ts'
 import type { DevPart } from './plugin.ts'
 
-/** Tokens without ceremony: nobody signs in, nobody is asked. */
+/** Issues tokens without a sign-in or consent page. */
 export const tokenRoutes: DevPart = async (app, deps) => {
   const mint = tokenMint(app, deps)
   app.post('/token', async (request) => mint(requireBody(TokenOrder, request.body), request.ip))

@@ -57,20 +57,20 @@ export const developmentUsers: readonly DevelopmentUser[] = [
   { username: 'bob', password: 'bob-in-dev', claims: { name: 'Bob Baker' } },
 ]
 
-/** Where a password's hash stands for everybody else. No production server takes it for one. */
+/** Stands in place of a password hash for users with a public password. No production server accepts it as one. */
 const knownPrefix = 'known:'
 
-/** The password everybody knows of this user. */
+/** The public password of this user. */
 export function passwordOf({ username, password = `${username}-in-dev` }: DevelopmentUser): string {
   return password
 }
 
-/** The password everybody knows, of what stands where a hash would; undefined for a hash. */
+/** The public password that stands in place of a hash; undefined for a hash. */
 export function knownPassword(stored: string | undefined): string | undefined {
   return stored?.startsWith(knownPrefix) ? stored.slice(knownPrefix.length) : undefined
 }
 
-/** Checks known passwords as they stand, and leaves all others, which somebody has set, to `check`. */
+/** Compares public passwords directly, and leaves all others to `check`. */
 export function withKnownPasswords(check: PasswordCheck): PasswordCheck {
   return async (password, stored) => {
     const known = knownPassword(stored)
@@ -79,9 +79,9 @@ export function withKnownPasswords(check: PasswordCheck): PasswordCheck {
 }
 
 /**
- * Adds these users where their names are free. A list of the developer's own also brings those up to date that a
- * development server added before; nobody else is touched, and no password that somebody has set.
- * @returns The user names that belong to somebody else.
+ * Adds these users where their names are free. A developer's own list also updates those that a development server
+ * added before; other users, and passwords that were set, stay as they are.
+ * @returns The user names that are taken by other users.
  */
 export async function seedUsers(
   store: Pick<Store, 'find' | 'write'>,
@@ -115,7 +115,7 @@ async function seedUser(
     }
     return true
   } catch (error) {
-    // Her address belongs to somebody the developer added, or another server has just seeded.
+    // Her address belongs to a user the developer added, or another server has just seeded.
     if (!(error instanceof RecordExists)) throw error
     return false
   }
@@ -147,7 +147,7 @@ function updated(known: User, fresh: User): User {
   }
 }
 
-/** A password that was set by somebody stays, and so does that there is none. */
+/** A password that was set stays, and so does the absence of one. */
 function passwordOfBoth(fresh: User, known: User): Pick<User, 'passwordHash'> {
   const { passwordHash } = knownPassword(known.passwordHash) === undefined ? known : fresh
   return passwordHash === undefined ? {} : { passwordHash }

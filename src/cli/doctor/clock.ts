@@ -12,7 +12,7 @@ export function* examineDatabaseClock({ clock }: Pick<StoreFacts, 'clock'>): Gen
   if (clock !== undefined) yield judge('the database', clock.at, clock.before, clock.after)
 }
 
-/** The clock of whoever answers at the issuer against this one. */
+/** Compares the clock of the server that answers at the issuer with this one. */
 export function* examineIssuerClock(answer: Answer, before: Seconds, after: Seconds): Generator<Finding> {
   const at = httpInstant(headerOf(answer, 'date') ?? '')
   if (at !== undefined) yield judge('the issuer', at, before, after)

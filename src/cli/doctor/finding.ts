@@ -20,7 +20,7 @@ export function ok(check: string, said: string): Finding {
   return { check, level: 'ok', said }
 }
 
-/** It works, and somebody should know. */
+/** It works, but the operator should know about it. */
 export function warning(check: string, said: string, detail: Detail): Finding {
   return { check, level: 'warning', said, ...detail }
 }
@@ -30,7 +30,7 @@ export function problem(check: string, said: string, detail: Detail): Finding {
   return { check, level: 'problem', said, ...detail }
 }
 
-/** Nobody can tell as things are. */
+/** It cannot be determined. */
 export function unchecked(check: string, said: string): Finding {
   return { check, level: 'not checked', said }
 }

@@ -3,13 +3,14 @@ import { type Finding, ok, problem, setting, unchecked } from './finding.ts'
 import { isDirect, type Setup } from './setup.ts'
 import type { Sighted } from './sighted.ts'
 
-/** An address of the documentation, RFC 5737: nobody has it, so whoever is counted as it made it up. */
+/** An address for documentation, RFC 5737: no client has it, so a request counted to it was spoofed. */
 export const spoofedAddress = '192.0.2.123'
 
 /**
- * Whose network a request counts to. A proxy that is not trusted makes everybody one network, and rate limits shut
- * everybody out at once; one that passes on what clients claim lets anybody be anyone.
- * @param spoofed The response to a request that claims another address; absent where there is no proxy.
+ * Checks which network a request is counted to. Behind a proxy that is not trusted, all clients count as one
+ * network, and rate limits reject all of them at once; a proxy that forwards what clients claim lets a client
+ * choose its network.
+ * @param spoofed The response to a request that claims another address; absent without a proxy.
  */
 export function* examineForwarding(
   setup: Setup,

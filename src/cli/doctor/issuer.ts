@@ -43,7 +43,7 @@ export async function examineIssuer(
       return { isReached: false, findings: [unchecked('issuer', said)] }
     }
     findings.push(inWords(setup, url, difference))
-    // The same again for the others would tell nobody more.
+    // The same error for the other documents would add nothing.
     if (url === urls[0]) return { isReached: isStillOurs(difference), findings }
   }
   return { isReached: true, findings }

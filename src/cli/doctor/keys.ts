@@ -17,7 +17,7 @@ import { instant } from '../print.ts'
 import { type Finding, ok, problem, setting, unchecked, warning } from './finding.ts'
 import type { Setup } from './setup.ts'
 
-/** A key that nobody renews is old after two years, whatever the configuration says. */
+/** A key that is not renewed is old after two years, whatever the configuration says. */
 const oldSeconds: Seconds = 2 * 365 * 86_400
 
 /** The keys and, where the secret opens them, what a probe is sealed with. */

@@ -2,7 +2,7 @@ import { greetMailServer, MailFailed, senderOf } from '../../mail/mailer.ts'
 import { type Finding, ok, problem, setting } from './finding.ts'
 import type { Setup } from './setup.ts'
 
-/** Whether the mail server takes this sender, where one is set; no letter is sent. */
+/** Checks that the mail server accepts this sender, if one is configured; sends no email. */
 export async function examineMail({ config }: Pick<Setup, 'config'>): Promise<readonly Finding[]> {
   const sender = senderOf(config)
   if (sender === undefined) return []

@@ -9,8 +9,8 @@ import { isDirect, type Setup, upstreamOf } from './setup.ts'
 import type { Sighted } from './sighted.ts'
 
 /**
- * What happens to requests and answers between a browser and the server, seen on a page that changes nothing: sign-out
- * of nobody. `answer` is that page.
+ * Checks what a proxy changes in requests and responses, by a page that has no effect: the sign-out page without a
+ * session. `answer` is that page.
  */
 export async function examineProxy(
   setup: Setup,

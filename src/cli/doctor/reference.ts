@@ -17,7 +17,7 @@ export async function startReference(given: Config): Promise<Reference> {
     import('../../storage/open.ts'),
     import('../../keys/key-ring.ts'),
   ])
-  // What a development server has beside it is asked for by nobody here.
+  // Paths that only a development server has are not checked.
   const config: Config = { ...given, mode: 'serve', logLevel: 'silent' }
   const [clock, random] = [systemClock, systemRandom]
   const store = await openStore('sqlite::memory:')

@@ -5,7 +5,7 @@ import type { ResolvedConfig } from '../../config/load.ts'
 /** What is examined: the settings and where they come from. */
 export interface Setup extends ResolvedConfig {
   readonly environment: Environment
-  /** Whether this process runs in a container: nobody else is on its loopback address. */
+  /** Whether this process runs in a container: no other machine reaches its loopback address. */
   readonly isContainer: boolean
 }
 

@@ -24,7 +24,7 @@ export async function userAdd(username: string, flags: AddFlags): Promise<void> 
       emailVerified: flags.emailVerified ?? false,
       claims: withoutEmpty(claimsOf(flags)),
     }
-    // Judged before the password is asked for: nobody likes to type one in vain.
+    // Checked before the password is asked for, so that it is not typed in vain.
     const { username: canonical } = createUser(person, systemRandom(16), systemClock())
     if (await store.find('userByLogin', canonical)) throw taken()
     const passwordHash = await hashPassword(await readNewPassword(), systemRandom)

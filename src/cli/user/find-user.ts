@@ -24,13 +24,13 @@ export async function findUser(store: Store, text: string): Promise<User> {
   return requireUser(login === undefined ? undefined : await store.find('userByLogin', login))
 }
 
-/** @throws {CommandFailed} when there is nobody. */
+/** @throws {CommandFailed} if there is no such user. */
 export function requireUser(user: User | undefined): User {
   if (user === undefined) throw new CommandFailed('no user has this user name, email address or sub')
   return user
 }
 
-/** The rejection of a name or an address that somebody else has. */
+/** The error for a user name or an address that is taken. */
 export function taken(): CommandFailed {
   return new CommandFailed('the user name or e-mail address is taken')
 }

@@ -21,7 +21,7 @@ interface InviteFlags extends LinkFlags, ClaimFlags {
   readonly username?: string
 }
 
-/** `lychgate user invite`: somebody who sets their own password; invited again, they get another link. */
+/** `lychgate user invite`: creates a user who sets their own password; inviting again makes another link. */
 export async function userInvite(email: string, flags: InviteFlags): Promise<void> {
   await withStore(flags, async (store, config) => {
     const person = { username: flags.username ?? email, email, claims: withoutEmpty(claimsOf(flags)) }

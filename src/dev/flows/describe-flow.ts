@@ -40,9 +40,9 @@ export async function describeFlow(
 }
 
 /**
- * An exchange as it is told.
- * @param startMs When its flow began, by the clock nobody moves.
- * @param before The one before it.
+ * Describes an exchange.
+ * @param startMs When its flow began, by the machine's clock.
+ * @param before The exchange before it.
  */
 export function describeExchange(
   { startedMs, ...exchange }: KeptExchange,

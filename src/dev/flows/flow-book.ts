@@ -1,7 +1,7 @@
 import type { Exchange, Step } from './flow.ts'
 import type { SeenToken } from './token-sights.ts'
 
-/** An exchange as it is kept: when it came is by a clock nobody moves. */
+/** A stored exchange; its time is by the machine's clock. */
 export interface KeptExchange extends Omit<Exchange, 'afterMs' | 'presented' | 'issued'> {
   readonly startedMs: number
   readonly presented: readonly SeenToken[]
@@ -119,7 +119,7 @@ export function openFlowBook(bounds: Bounds = defaultBounds): FlowBook {
     ]
     for (const key of keys) {
       if (known.get(key) === flow) continue
-      // Whoever calls itself something else each time is not remembered for ever.
+      // A client that sends another name each time must not fill the memory.
       if (flow.keys >= mostKeys) break
       flow.keys += 1
       known.set(key, flow)

@@ -92,7 +92,7 @@ export interface Flow {
   readonly startedAt: Seconds
   readonly lastAt: Seconds
   readonly client?: { readonly id: string; readonly name?: string }
-  /** The user name of whoever signed in. */
+  /** The user name of the user who signed in. */
   readonly person?: string
   /** How many of its exchanges were rejected. */
   readonly refused: number

@@ -140,7 +140,10 @@ function begin(at: Seconds): Recording {
   }
 }
 
-/** The same store, telling what was committed for whom. Decisions run in a batch of many: each back in its own context. */
+/**
+ * The same store, recording what was committed for each request. Decisions of many requests run in one batch: each
+ * runs in the context of its request.
+ */
 function recordedStore(store: Store, current: AsyncLocalStorage<Recording>): Store {
   return {
     ...store,

@@ -1,6 +1,6 @@
 import { createHmac, randomBytes } from 'node:crypto'
 
-/** Fingerprints tell the same secret again in this process, and nothing to whoever guesses at a weak one. */
+/** A fingerprint identifies the same secret within this process, and does not help to guess a weak one. */
 const fingerprintKey = randomBytes(32)
 
 /** Six characters that tell a secret from another one. */

@@ -1,6 +1,7 @@
 /**
- * What a client did at a misbehaving issuer, and what that says: fooled when it does, after it was lied to, what only
- * somebody does who believed it; rejected when it was lied to and did not; not reached when it was not lied to.
+ * What a client did at a misbehaving issuer, and the verdict: fooled if, after the false response, it does what
+ * only a client does that believed it; rejected if it received the false response and did not; not reached if it
+ * never received it.
  */
 import { type Criterion, isCall, type JudgedStep, onlyTold, usesTheTokens } from './criteria.ts'
 import type { Sent, Step } from './step.ts'

@@ -2,19 +2,19 @@ import type { Step } from './step.ts'
 
 /** A step as it is judged. */
 export interface JudgedStep extends Step {
-  /** It shows an access or refresh token this issuer has told to somebody; undefined when it shows none. */
+  /** The access or refresh token of this issuer that the request presents; undefined if none. */
   readonly showsKnownToken: boolean | undefined
 }
 
-/** When a client was fooled: by what it does, or, where nobody else can see it, by its own word. */
+/** When a client was fooled: by its requests or, where they cannot show it, by its own report. */
 export interface Criterion {
   /** What the client does then: "it redeems …". */
   readonly text: string
   /** @param before The steps between the lie and `later`. */
   readonly isMet: (lie: JudgedStep, later: JudgedStep, before: readonly JudgedStep[]) => boolean
   /**
-   * The moment in which the lie matters to somebody who uses the tokens it came with. Until it has come they are neither
-   * fooled nor sound.
+   * The moment from which the false response matters to a client that uses its tokens. Before it, the client counts
+   * neither as fooled nor as sound.
    */
   readonly moment?: (lie: JudgedStep, later: JudgedStep) => boolean
 }
@@ -49,7 +49,7 @@ export const keepsTheAccess: Criterion = {
   isMet: (_lie, later) => (later.place === 'api' && later.showsKnownToken === true) || isRefresh(later),
 }
 
-/** For a false document, which whoever reads it should not act upon. */
+/** For a false document, which a client that reads it must not act upon. */
 export const goesOnHere: Criterion = {
   text: 'it registers, redirects a user to the authorization endpoint, or requests tokens',
   isMet: (_lie, { place }) => ['registration', 'authorization', 'callback', 'token'].includes(place),

@@ -150,7 +150,7 @@ const claims: readonly Profile[] = [
 
 const about = (sub: unknown) => (members: Members) => ({ ...members, sub })
 
-/** Lies about who somebody is, and about the keys that say so. */
+/** ID Tokens with a false subject or issuer, and false keys for them. */
 export const idTokens: readonly Profile[] = [
   ...signatures,
   ...claims,

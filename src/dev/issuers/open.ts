@@ -23,7 +23,7 @@ export async function openIssuer(
   { config: outerConfig, store: outerStore, keys, clock, random }: DevDeps,
   outer: Mounts['outer'],
 ): Promise<OpenIssuer> {
-  // Loaded when somebody asks: the whole application depends on this file.
+  // Loaded on first use: the whole application depends on this file.
   const [{ buildApp }, { openStore }] = await Promise.all([
     import('../../app.ts'),
     import('../../storage/open.ts'),

@@ -18,7 +18,7 @@ const Outcome = Type.Object(
 export const misbehavingIssuers: DevPart = async (app, deps) => {
   const { config, service } = deps
   let made: Promise<Issuers> | undefined
-  // Most development servers never lie: none of it is loaded before somebody asks.
+  // Most development servers never use misbehaving issuers: they are loaded on first use.
   const issuers = () => {
     made ??= import('./issuers.ts').then(
       (module) => new module.Issuers(deps, `${config.issuer}/_dev/issuers`, app.mounts.outer),

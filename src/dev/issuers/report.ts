@@ -18,7 +18,7 @@ export interface ReportedProfile extends Listed {
 /** What clients made of the misbehaving issuers of a development server. */
 export interface Report {
   readonly issuer: string
-  /** A client got through where nobody lies: without it, being rejected elsewhere proves nothing. */
+  /** A client passed the issuer that does not misbehave: without it, a rejection elsewhere proves nothing. */
   readonly reference: 'passed' | 'not passed'
   readonly fooled: number
   readonly rejected: number

@@ -44,7 +44,7 @@ export function algorithmOf(jws: string): SigningAlgorithm {
   return decodeProtectedHeader(jws).alg as SigningAlgorithm
 }
 
-/** The same claims signed by a key nobody publishes, under this key id. */
+/** Signs the same claims by a key that is not published, under this key id. */
 export async function signedByStranger(jws: string, kid: string): Promise<string> {
   const algorithm = algorithmOf(jws)
   const { privateKey } = await strangerKey(algorithm)
@@ -57,7 +57,7 @@ export function unsigned(jws: string): string {
   return `${header}.${jws.split('.')[1]}.`
 }
 
-/** The same claims under HMAC, with the text of the public key everybody has for a secret, RFC 8725 §2.1. */
+/** Signs the same claims by HMAC with the text of the public key as the secret, RFC 8725 §2.1. */
 export async function signedByPublicKey(jws: string, keys: KeyRing): Promise<string> {
   const { kid = '' } = decodeProtectedHeader(jws)
   const found = keys.jwks().keys.find((key) => key.kid === kid)

@@ -15,7 +15,7 @@ export interface Expected {
   readonly now: Seconds
 }
 
-/** A JWS in parts; the claims are believed by nobody yet. */
+/** The parts of a JWS; its claims are not verified yet. */
 export function decodeJws(jws: string): {
   readonly header: unknown
   readonly claims: Readonly<Record<string, unknown>>

@@ -63,7 +63,7 @@ async function exchangeAsThief(run: Run, place: Place): Promise<Outcome> {
   }
 }
 
-/** Without a token nobody is challenged: the call is served as anonymous. */
+/** A request without a token is not challenged but served as anonymous. */
 async function callAsNobody(run: Run, place: Place): Promise<Outcome> {
   const call = await ask(run, place, { method: 'GET', url: `${place.issuer}/api/${run.area}` })
   const ok = call.status === 200
