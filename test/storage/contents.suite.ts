@@ -42,7 +42,7 @@ export function contents(t: Test, openEmpty: OpenEmpty): void {
     await store.write(...grantOwners)
     const before = await store.contents()
     const twice = (before['clients'] ?? []).flatMap((row) => [row, row])
-    await t.rejects(store.replace({ ...before, accounts: [], clients: twice }))
+    await t.rejects(store.replace({ ...before, users: [], clients: twice }))
     t.strictSame(await store.contents(), before)
   })
 

@@ -15,7 +15,7 @@ async function open(t: Test) {
     await store.close()
     outside.close()
   })
-  const rename = (name: string) => outside.prepare('update accounts set username = ?').run(name)
+  const rename = (name: string) => outside.prepare('update users set username = ?').run(name)
   const username = async () => (await store.find('user', sample.user.id))?.username
   await store.write(insert('user', sample.user))
   return { store, outside, rename, username }
