@@ -1,5 +1,9 @@
+import type { TSchema } from '@sinclair/typebox'
+import type { FastifyPluginCallback } from 'fastify'
+import type { ClientMetadataMember } from './client-metadata-member.ts'
 import type { Config } from './config/schema.ts'
 import type { KeyRing } from './keys/key-ring.ts'
+import type { OwnGuardOptions } from './own-guard.ts'
 import type { PasswordCheck } from './passwords.ts'
 import type { Service } from './service.ts'
 import type { Store } from './storage/store.ts'
@@ -18,4 +22,10 @@ export interface Deps {
 export interface AppDeps extends Deps {
   readonly service: Service
   readonly checkPassword: PasswordCheck
+  /** The client metadata that features add, by name. */
+  readonly clientMembers: Readonly<Record<string, ClientMetadataMember>>
+  /** Guards the routes registered beside it with this server's own tokens, RFC 6750. */
+  readonly guard: FastifyPluginCallback<OwnGuardOptions>
+  /** The parameters that features add to the authorization request, by name. */
+  readonly authorizationParameters: Readonly<Record<string, TSchema>>
 }

@@ -5,6 +5,7 @@ import { loadConfig } from '../config/load.ts'
 import type { Config } from '../config/schema.ts'
 import { type MovableClock, movableClock } from '../dev/clock.ts'
 import { changeOf } from '../dev/clock-routes.ts'
+import { development } from '../dev/plugin.ts'
 import { assertListed } from '../dev/shortcuts.ts'
 import { type DevelopmentUser, developmentUsers, passwordOf, seedUsers } from '../dev/users.ts'
 import { OAuthError } from '../domain/errors.ts'
@@ -49,7 +50,8 @@ export async function dev({
     taken = await seedUsers(store, clock, people)
     await assertListed(config, store)
   }
-  await runServer({ ...config, secret }, seed, { logTo: readableLog(process.stdout, config.issuer) }, clock)
+  const logTo = readableLog(process.stdout, config.issuer)
+  await runServer({ ...config, secret }, seed, { development, logTo }, clock)
   process.stdout.write(banner(config, { people, taken, clock }))
 }
 

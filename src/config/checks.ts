@@ -1,10 +1,10 @@
 import { BlockList, isIP } from 'node:net'
 import { isLocalized } from '../domain/localized.ts'
-import { suggestion } from './environment.ts'
 import { keyPolicy } from './key-policy.ts'
 import { schemaAt } from './options.ts'
 import { pageFaults } from './page-checks.ts'
 import { type Config, exampleSecret, type ResourceEntry } from './schema.ts'
+import { suggestion } from './suggestion.ts'
 
 const loopbackHosts: readonly string[] = ['localhost', '127.0.0.1', '[::1]']
 /** Handles carry instants as 32 bits (handle.ts): ten years keep clear of their end in 2106. */

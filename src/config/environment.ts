@@ -1,6 +1,7 @@
 import { ConfigError } from './error.ts'
-import { confidentialPaths, configOptions, nearest, variableOf } from './options.ts'
+import { confidentialPaths, configOptions, variableOf } from './options.ts'
 import { readText } from './read-text.ts'
+import { suggestion } from './suggestion.ts'
 
 /** The variables of a process. */
 export type Environment = Readonly<Record<string, string | undefined>>
@@ -71,10 +72,4 @@ export function fromSecretFile(path: string, environment: Environment): Given[] 
   if (environment[variable]) throw new ConfigError(`${name}: ${variable} is set as well; keep one of them`)
   // Editors and `echo` end a file with a line break that is not part of the secret.
   return [{ path, text: readText(file, name).replace(/\r?\n$/, ''), kind: 'variable', name }]
-}
-
-/** The end of a rejection of a name: what was probably meant. */
-export function suggestion(name: string, candidates: readonly string[]): string {
-  const best = nearest(name, candidates)
-  return best === undefined ? '' : `; did you mean ${best}?`
 }

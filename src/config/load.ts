@@ -10,8 +10,8 @@ import {
   unknownVariables,
 } from './environment.ts'
 import { ConfigError } from './error.ts'
-import { confidentialPaths, configOptions } from './options.ts'
-import { type Config, ConfigSchema } from './schema.ts'
+import { ConfigSchema, confidentialPaths, configOptions } from './options.ts'
+import type { Config } from './schema.ts'
 import { place, readSections, type Section, valueAt } from './sections.ts'
 import { shapeFaults } from './shape.ts'
 

@@ -1,5 +1,13 @@
-import type { TSchema } from '@sinclair/typebox'
-import { ConfigSchema } from './schema.ts'
+import { type TSchema, Type } from '@sinclair/typebox'
+import { joined } from '../feature.ts'
+import { features } from '../features.ts'
+import { CommonSettings } from './schema.ts'
+
+/** Every option: the common ones, and a section for each feature that has any. */
+export const ConfigSchema = Type.Object(
+  { ...CommonSettings.properties, ...joined(features, ({ settings }) => settings) },
+  { additionalProperties: false },
+)
 
 /** One option as an operator sees it: where it stands in the file, its variable, and what is allowed. */
 export interface ConfigOption {
@@ -53,15 +61,6 @@ export function demandOf(schema: TSchema): string {
   return schema.minLength === 1 ? 'must be text, and not empty' : 'must be text'
 }
 
-/** The candidate that differs in the fewest letters, when few enough to be a slip of the hand. */
-export function nearest(name: string, candidates: readonly string[]): string | undefined {
-  const ranked = candidates
-    .map((candidate) => ({ candidate, distance: editDistance(name.toLowerCase(), candidate.toLowerCase()) }))
-    .sort((one, other) => one.distance - other.distance)
-  const best = ranked[0]
-  return best && best.distance <= Math.max(2, name.length / 3) ? best.candidate : undefined
-}
-
 function optionsOf(section: TSchema, prefix: string): ConfigOption[] {
   const members: [string, TSchema][] = Object.entries(section.properties)
   return members.flatMap(([name, schema]) => {
@@ -96,22 +95,4 @@ function range({ minimum, maximum }: TSchema): string {
 function alternatives(names: readonly string[]): string {
   const last = names.at(-1) ?? ''
   return names.length < 2 ? last : `${names.slice(0, -1).join(', ')} or ${last}`
-}
-
-/** Levenshtein's distance, one row at a time. */
-function editDistance(one: string, other: string): number {
-  let row = Array.from({ length: other.length + 1 }, (_, index) => index)
-  for (let i = 1; i <= one.length; i++) {
-    const next = [i]
-    for (let j = 1; j <= other.length; j++) {
-      const replaced = at(row, j - 1) + (one[i - 1] === other[j - 1] ? 0 : 1)
-      next.push(Math.min(replaced, at(row, j) + 1, at(next, j - 1) + 1))
-    }
-    row = next
-  }
-  return at(row, other.length)
-}
-
-function at(row: readonly number[], index: number): number {
-  return row[index] ?? 0
 }

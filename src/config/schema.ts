@@ -89,8 +89,8 @@ const exampleResource: Static<typeof ResourceEntry> = {
   accessTokenSeconds: 600,
 }
 
-/** Every option. Names carry their units; the table of docs/configuration.md is generated from this. */
-export const ConfigSchema = Type.Object(
+/** Every option but those of features, see options.ts. Names carry their units. */
+export const CommonSettings = Type.Object(
   {
     issuer: Type.String({
       default: 'http://localhost:9400',
@@ -273,21 +273,6 @@ export const ConfigSchema = Type.Object(
         ),
       },
       section('When keys get a successor.'),
-    ),
-    registration: Type.Object(
-      {
-        loopbackHosts: Type.Array(Type.Union([Type.Literal('localhost')]), {
-          default: ['localhost'],
-          description:
-            'Host names accepted in redirect URIs in addition to 127.0.0.1 and [::1]; [] accepts these two only.',
-        }),
-        foreignRedirects: Type.Union([Type.Literal('refuse'), Type.Literal('drop')], {
-          default: 'refuse',
-          description:
-            'How to treat a redirect URI that is not loopback: reject the registration (refuse), or ignore that entry (drop).',
-        }),
-      },
-      section('What clients that register themselves may request.'),
     ),
     accounts: Type.Object(
       {
@@ -491,6 +476,10 @@ export const ConfigSchema = Type.Object(
   closed,
 )
 
-export type Config = Static<typeof ConfigSchema> & { readonly mode: 'dev' | 'serve' }
+/** The sections that features add; each declares its own, see feature.ts. */
+// biome-ignore lint/suspicious/noEmptyInterface: features fill it by declaration merging.
+export interface FeatureSettings {}
+
+export type Config = Static<typeof CommonSettings> & FeatureSettings & { readonly mode: 'dev' | 'serve' }
 export type ScopeEntry = Static<typeof ScopeEntry>
 export type ResourceEntry = Static<typeof ResourceEntry>

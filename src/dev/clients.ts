@@ -9,6 +9,7 @@ import { type Client, clientAuthenticationMethods } from '../domain/model.ts'
 import { parseScope } from '../domain/scope.ts'
 import { withOfflineAccess } from '../domain/scope-catalogue.ts'
 import { hashSecret } from '../domain/secret.ts'
+import { clientMembers } from '../features.ts'
 import type { Store } from '../storage/store.ts'
 import type { Clock, RandomSource } from '../system.ts'
 import { faultsOf } from './json-body.ts'
@@ -28,6 +29,9 @@ export const DevelopmentClient = Type.Object(
     scope: Type.Optional(Type.String()),
     id_token_signed_response_alg: choice('RS256', 'ES256', 'EdDSA'),
     consent: choice('always', 'remember', 'skip'),
+    ...Object.fromEntries(
+      Object.entries(clientMembers).map(([name, { schema }]) => [name, Type.Optional(schema)]),
+    ),
   },
   { additionalProperties: false },
 )
@@ -52,6 +56,7 @@ export async function seedClients(
   const known = {
     scopes: withOfflineAccess(config.scopes).map(({ name }) => name),
     resources: [config.issuer, ...config.resources.map(({ identifier }) => identifier)],
+    members: clientMembers,
   }
   const added = clients.map((said, index) => {
     const where = `clients.${index}`
@@ -90,6 +95,7 @@ function clientOf(
     scope: said.scope === undefined ? undefined : parseScope(said.scope),
     idTokenSignedResponseAlg: said.id_token_signed_response_alg ?? 'RS256',
     introspects: [],
+    description: Object.fromEntries(Object.entries(said).filter(([name]) => name in clientMembers)),
   } as const
   const { client, secret } = addIntegration(request, known, { id, secret: fresh }, now)
   const ownSecret = secret === undefined ? undefined : (said.client_secret ?? secret)

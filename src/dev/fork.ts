@@ -1,4 +1,5 @@
 import type { FastifyInstance } from 'fastify'
+import { openStore } from '../storage/open.ts'
 import { type Mounts, settle } from './mount.ts'
 import type { DevDeps } from './plugin.ts'
 import { type Snapshot, withIssuer } from './snapshots.ts'
@@ -17,16 +18,13 @@ export interface Fork {
 export async function openFork(
   issuer: string,
   { contents }: Snapshot,
-  { config: outerConfig, keys, clock, random }: DevDeps,
+  { config: outerConfig, keys, clock, random, buildNested }: DevDeps,
   outer: Mounts['outer'],
 ): Promise<Fork> {
-  // Loaded on first use: the whole application depends on this file.
-  const [{ buildApp }, { openStore }] = await Promise.all([import('../app.ts'), import('../storage/open.ts')])
   const store = await openStore('sqlite::memory:')
   await store.replace(withIssuer(contents, outerConfig.issuer, issuer))
   const config = { ...outerConfig, issuer }
-  // Its requests are lines of the outer log.
-  const app = await buildApp({ config, store, keys, clock, random }, { logTo: { write: () => {} } })
+  const app = await buildNested({ config, store, keys, clock, random })
   settle(app, new URL(issuer).pathname, outer)
   await app.ready()
   const close = async () => {

@@ -1,7 +1,8 @@
 import type { Static, TSchema } from '@sinclair/typebox'
 import { Value } from '@sinclair/typebox/value'
 import type { FastifyInstance } from 'fastify'
-import { demandOf, nearest } from '../config/options.ts'
+import { demandOf } from '../config/options.ts'
+import { nearest } from '../config/suggestion.ts'
 import { OAuthError } from '../domain/errors.ts'
 
 /** Everything a development route may be told, in bytes: users and clients come in lists. */

@@ -6,6 +6,7 @@ import { openKeyRing } from '../keys/key-ring.ts'
 import type { Store } from '../storage/store.ts'
 import { systemClock, systemRandom } from '../system.ts'
 import { type MovableClock, movableClock } from './clock.ts'
+import { development } from './plugin.ts'
 
 /** What a development application is made of. */
 export interface DevelopmentParts {
@@ -29,7 +30,7 @@ export async function openDevelopmentApp({
   const sources = { store, secret, policy: keyPolicy(config), clock, random, server: 'development' } as const
   const { keys, opened } = openKeyRing(sources)
   const [app] = await Promise.all([
-    buildApp({ config, store, keys, clock, random }, { ...(logTo && { logTo }) }),
+    buildApp({ config, store, keys, clock, random }, { development, ...(logTo && { logTo }) }),
     opened,
   ])
   return app

@@ -1,10 +1,11 @@
 /**
- * What only `lychgate dev` has. No production server loads it. Everything that answers JSON lives
+ * What only `lychgate dev` has. No production server loads it, and the application does not know it. Everything that answers JSON lives
  * below /_dev in one scope that takes JSON only and answers this computer only; each part registers itself there.
  */
-import type { FastifyPluginAsync } from 'fastify'
+import type { FastifyInstance, FastifyPluginAsync } from 'fastify'
 import fp from 'fastify-plugin'
-import type { AppDeps } from '../deps.ts'
+import { buildApp, type Development } from '../app.ts'
+import type { AppDeps, Deps } from '../deps.ts'
 import { showErrorsAsPages } from '../http/page-errors.ts'
 import { formBodies } from '../http/parameters.ts'
 import { isMovable, type MovableClock } from './clock.ts'
@@ -12,6 +13,7 @@ import { clockRoutes } from './clock-routes.ts'
 import { devPages } from './dev-pages.ts'
 import { docsPage } from './docs/plugin.ts'
 import { faultHooks, faultRoutes } from './fault-routes.ts'
+import { withRecording } from './flows/recorder.ts'
 import { flowRoutes } from './flows/routes.ts'
 import { misbehavingIssuers } from './issuers/plugin.ts'
 import { acceptOnlyJson } from './json-body.ts'
@@ -22,9 +24,7 @@ import { requestHold, snapshotRoutes } from './snapshot-routes.ts'
 import { startPage } from './start-page.ts'
 import { tokenRoutes } from './token-routes.ts'
 import { tryRoutes } from './try/routes.ts'
-
-export { withRecording } from './flows/recorder.ts'
-export { withKnownPasswords } from './users.ts'
+import { withKnownPasswords } from './users.ts'
 
 /**
  * The dependencies of the parts of a development server: those of the application, and a clock that can be moved.
@@ -33,16 +33,23 @@ export interface DevDeps extends AppDeps {
   readonly clock: MovableClock
   /** It is mounted below /_dev of another development server, with a store of its own. */
   readonly isNested: boolean
+  /** Builds another development server, to be mounted below this one. Its requests are lines of the outer log. */
+  buildNested(deps: Deps): Promise<FastifyInstance>
 }
 
 /** A part of the development server with JSON routes; its paths are below `/_dev`. */
 export type DevPart = FastifyPluginAsync<DevDeps>
 
 /** Decorators and hooks of the development server, and its routes. */
-export const development = fp<AppDeps>(
+const plugin = fp<AppDeps>(
   async (app, { clock, ...rest }) => {
     if (!isMovable(clock)) throw new TypeError('a development server needs a clock that can be moved')
-    const deps: DevDeps = { ...rest, clock, isNested: rest.service.prefix.includes('/_dev/') }
+    const deps: DevDeps = {
+      ...rest,
+      clock,
+      isNested: rest.service.prefix.includes('/_dev/'),
+      buildNested: (own) => buildApp(own, { development, logTo: { write: () => {} } }),
+    }
     const repeated = new Set<() => Promise<void>>()
     app.decorate('repeated', repeated)
     const forget = clock.whenMoved(async () => {
@@ -86,3 +93,6 @@ export const development = fp<AppDeps>(
   },
   { name: 'development' },
 )
+
+/** What makes an application a development server. */
+export const development: Development = { withKnownPasswords, withRecording, plugin }

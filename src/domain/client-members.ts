@@ -1,7 +1,26 @@
 import { type ErrorDetail, OAuthError } from './errors.ts'
+import type { Client } from './model.ts'
 
 /** A JSON object as a client sent it; nothing about its members is known yet. */
 export type JsonObject = Readonly<Record<string, unknown>>
+
+/** How a member of client metadata is read; undefined: the client did not send it. */
+export interface ClientMember {
+  read(members: JsonObject, name: string): unknown
+}
+
+/** The members of features that a client sends, by their names on the wire. */
+export function readExtra(
+  members: JsonObject,
+  known: Readonly<Record<string, ClientMember>>,
+): Pick<Client, 'extra'> {
+  const extra: Record<string, unknown> = {}
+  for (const [name, { read }] of Object.entries(known)) {
+    const value = read(members, name)
+    if (value !== undefined) extra[name] = value
+  }
+  return Object.keys(extra).length > 0 ? { extra } : {}
+}
 
 const longestText = 200
 const longestUri = 2048

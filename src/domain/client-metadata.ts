@@ -1,9 +1,11 @@
 import { check } from './check.ts'
 import {
   assertText,
+  type ClientMember,
   isTextList,
   type JsonObject,
   readChoice,
+  readExtra,
   readFlag,
   readSeconds,
   readText,
@@ -38,6 +40,8 @@ export interface RegistrationPolicy {
   readonly scopes: Scope
   /** What ID Tokens can be signed with. */
   readonly algorithms: readonly SigningAlgorithm[]
+  /** The members that features add. */
+  readonly members: Readonly<Record<string, ClientMember>>
 }
 
 /** The metadata that a client registers (RFC 7591 §2). */
@@ -60,6 +64,7 @@ export type ClientMetadata = Pick<
   | 'idTokenSignedResponseAlg'
   | 'defaultMaxAgeSeconds'
   | 'requireAuthTime'
+  | 'extra'
 > & { readonly authenticationMethod?: ClientAuthenticationMethod }
 
 const mostContacts = 20
@@ -96,6 +101,7 @@ export function parseClientMetadata(members: JsonObject, policy: RegistrationPol
     ...readDescription(members),
     idTokenSignedResponseAlg: readAlgorithm(members, policy),
     requireAuthTime: readFlag(members, 'require_auth_time'),
+    ...readExtra(members, policy.members),
     ...omitUndefined({
       authenticationMethod: readAuthenticationMethod(members),
       name: readText(members, 'client_name'),
@@ -170,6 +176,7 @@ export function clientMetadata(client: Client, catalogue: Scope) {
       post_logout_redirect_uris: client.postLogoutRedirectUris,
     }),
     ...client.localized,
+    ...client.extra,
   }
 }
 

@@ -1,5 +1,5 @@
 import { check } from './check.ts'
-import type { JsonObject } from './client-members.ts'
+import { type ClientMember, type JsonObject, readExtra } from './client-members.ts'
 import { readDescription } from './client-metadata.ts'
 import { accept, type Decision, update } from './decision.ts'
 import { OAuthError } from './errors.ts'
@@ -29,7 +29,7 @@ export interface IntegrationRequest {
   readonly idTokenSignedResponseAlg: SigningAlgorithm
   /** Makes a resource server that may introspect tokens meant for these resources. */
   readonly introspects: readonly string[]
-  /** What it tells users about itself, under the names of RFC 7591 §2. */
+  /** What it tells users about itself, and the members of features, under the names of RFC 7591 §2. */
   readonly description?: JsonObject
 }
 
@@ -43,6 +43,8 @@ export interface Known {
   readonly scopes: readonly string[]
   /** Resource identifiers, the issuer among them. */
   readonly resources: readonly string[]
+  /** The client metadata that features add. */
+  readonly members?: Readonly<Record<string, ClientMember>>
 }
 
 /** Random bytes: 16 for the id, 32 for the secret. */
@@ -121,6 +123,7 @@ function settle(request: IntegrationRequest, known: Known): Omit<Client, 'id' | 
     origin: isResourceServer ? 'resource-server' : 'integration',
     name: request.name,
     ...readDescription(request.description ?? {}),
+    ...readExtra(request.description ?? {}, known.members ?? {}),
     // The port of a loopback redirect is free for native clients only, RFC 8252 §7.3.
     applicationType: request.redirectUris.some(isLoopbackUri) ? 'native' : 'web',
     redirectUris: request.redirectUris,
@@ -157,6 +160,7 @@ function requestOf(client: Client): IntegrationRequest {
       logo_uri: logoUri,
       policy_uri: policyUri,
       tos_uri: tosUri,
+      ...client.extra,
     },
   }
 }

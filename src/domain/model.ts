@@ -61,6 +61,8 @@ export interface Client {
   readonly consent: 'always' | 'remember' | 'skip'
   /** Resource servers only: the resource identifiers whose tokens it may introspect, RFC 7662 §4. */
   readonly introspects: readonly string[]
+  /** What features store about a client, by the name of its metadata member (RFC 7591 §2). */
+  readonly extra?: Readonly<Record<string, unknown>>
 }
 
 /** Standard claims of a user, OpenID Connect Core §5.1, under their wire names. */

@@ -1,4 +1,4 @@
-import { suggestion } from '../config/environment.ts'
+import { suggestion } from '../config/suggestion.ts'
 import { type Catalogue, type Entry, readCatalogue, shippedLanguages } from './catalogue.ts'
 import type { TextOverrides } from './i18n.ts'
 

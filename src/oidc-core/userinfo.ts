@@ -18,8 +18,7 @@ const UserInfoResponse = Type.Object(
 
 /**
  * OpenID Connect Core §5.3 and OpenID Connect Core §5.3.2: UserInfo, by GET and by POST with the token in the header
- * or the form. Registered where the guard challenges anonymous callers: there is no user without a
- * token.
+ * or the form.
  */
 export const userInfo: FastifyPluginAsyncTypebox<Pick<AppDeps, 'config' | 'service' | 'store'>> = async (
   app,

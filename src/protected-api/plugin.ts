@@ -20,9 +20,13 @@ const methods = { read: ['GET'], write: ['POST', 'PUT', 'PATCH', 'DELETE'] } as 
 
 /**
  * The API of the service specification, §5: one resource for each area of the scope catalogue. It has no business
- * data; it says who is calling and with which scope. Registered where the guard serves callers without a token.
+ * data; it says who is calling and with which scope.
  */
-export const protectedApi: FastifyPluginAsyncTypebox<Pick<AppDeps, 'config'>> = async (app, { config }) => {
+export const protectedApi: FastifyPluginAsyncTypebox<Pick<AppDeps, 'config' | 'guard'>> = async (
+  app,
+  { config, guard },
+) => {
+  await app.register(guard, { anonymous: 'allow' })
   for (const { name } of config.scopes) {
     const [, area, operation] = /^([a-z0-9_-]+):(read|write)$/.exec(name) ?? []
     if (area === undefined || (operation !== 'read' && operation !== 'write')) continue

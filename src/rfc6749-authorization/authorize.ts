@@ -1,3 +1,4 @@
+import { Type } from '@sinclair/typebox'
 import type { FastifyPluginAsync, FastifyReply, FastifyRequest } from 'fastify'
 import { loadAvailableAcrs } from '../credentials/factors.ts'
 import type { AppDeps } from '../deps.ts'
@@ -30,7 +31,7 @@ const unknownClient =
  */
 export const authorize: FastifyPluginAsync<AppDeps> = async (
   app,
-  { config, service, store, keys, clock },
+  { config, service, store, keys, clock, authorizationParameters },
 ) => {
   app.advertise({
     response_types_supported: ['code'],
@@ -128,6 +129,7 @@ export const authorize: FastifyPluginAsync<AppDeps> = async (
     return store.find(consentKind, consentKey(session.userId, client.id))
   }
 
+  const parametersSchema = Type.Object({ ...AuthorizationParameters.properties, ...authorizationParameters })
   const schema = {
     tags: ['authorization'],
     description:
@@ -152,7 +154,7 @@ export const authorize: FastifyPluginAsync<AppDeps> = async (
         ...schema,
         operationId: 'authorize',
         summary: 'Authorization request',
-        querystring: AuthorizationParameters,
+        querystring: parametersSchema,
       },
     },
     (request, reply) => answer(request, reply, parametersOf(request.query)),
@@ -168,7 +170,7 @@ export const authorize: FastifyPluginAsync<AppDeps> = async (
         operationId: 'authorizeByForm',
         summary: 'Authorization request as a form',
         consumes: [form],
-        body: AuthorizationParameters,
+        body: parametersSchema,
       },
     },
     (request, reply) => answer(request, reply, parametersOf(request.body)),

@@ -1,23 +1,24 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
-import type { Deps } from '../deps.ts'
+import type { AppDeps } from '../deps.ts'
 import { auditEvent } from '../domain/audit.ts'
 import { assertMayConfigure, requireRegistrationToken, updateClient } from '../domain/client.ts'
 import { accept, remove, update } from '../domain/decision.ts'
 import { clientInformation, registrationPolicy } from './client-information.ts'
 import { requireJsonObject } from './json-object.ts'
-import { deleteRoute, readRoute, updateRoute } from './schema.ts'
+import { registrationRoutes } from './schema.ts'
 
 /** RFC 7592: a client that registered itself reads, replaces and deletes its registration. */
 export const clientConfiguration: FastifyPluginAsyncTypebox<
-  Pick<Deps, 'config' | 'store' | 'keys' | 'clock'>
-> = async (app, { config, store, keys, clock }) => {
+  Pick<AppDeps, 'config' | 'store' | 'keys' | 'clock' | 'clientMembers'>
+> = async (app, { config, store, keys, clock, clientMembers }) => {
+  const routes = registrationRoutes(clientMembers)
   const eventOf = (name: 'registration-changed' | 'registration-deleted', clientId: string, from: string) =>
     auditEvent(name, { by: 'client', at: clock(), from }, { clientId })
 
   app.get(
     '/api/oauth/register/:client_id',
-    { config: { limit: 'token' }, schema: readRoute },
+    { config: { limit: 'token' }, schema: routes.read },
     async ({ params, headers }) => {
       const token = requireRegistrationToken(headers.authorization)
       const client = await store.find('client', clientKey(params.client_id))
@@ -35,11 +36,11 @@ export const clientConfiguration: FastifyPluginAsyncTypebox<
         unreadableBody: 'invalid_client_metadata',
         bodyLimitSetting: 'limits.registrationBodyBytes',
       },
-      schema: updateRoute,
+      schema: routes.update,
     },
     async ({ params, headers, body, ip }) => {
       const token = requireRegistrationToken(headers.authorization)
-      const policy = registrationPolicy({ config, keys })
+      const policy = registrationPolicy({ config, keys, clientMembers })
       const updated = await store.transact('client', clientKey(params.client_id), (client) => {
         assertMayConfigure(client, token)
         const replaced = updateClient(client, requireJsonObject(body, config.limits.jsonDepth), policy)
@@ -54,7 +55,7 @@ export const clientConfiguration: FastifyPluginAsyncTypebox<
 
   app.delete(
     '/api/oauth/register/:client_id',
-    { config: { limit: 'registration' }, schema: deleteRoute },
+    { config: { limit: 'registration' }, schema: routes.delete },
     async ({ params, headers, ip }, reply) => {
       const token = requireRegistrationToken(headers.authorization)
       await store.transact('client', clientKey(params.client_id), (client) => {

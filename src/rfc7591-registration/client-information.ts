@@ -1,16 +1,21 @@
-import type { Deps } from '../deps.ts'
+import type { AppDeps, Deps } from '../deps.ts'
 import { clientMetadata, type RegistrationPolicy } from '../domain/client-metadata.ts'
 import type { Client } from '../domain/model.ts'
 import { withOfflineAccess } from '../domain/scope-catalogue.ts'
 
 /** What the configuration and the current keys allow at registration, RFC 7591 §2. */
-export function registrationPolicy({ config, keys }: Pick<Deps, 'config' | 'keys'>): RegistrationPolicy {
+export function registrationPolicy({
+  config,
+  keys,
+  clientMembers,
+}: Pick<AppDeps, 'config' | 'keys' | 'clientMembers'>): RegistrationPolicy {
   return {
     ...config.registration,
     redirectUris: config.limits.redirectUris,
     metadataBytes: config.limits.clientMetadataBytes,
     scopes: withOfflineAccess(config.scopes).map(({ name }) => name),
     algorithms: keys.algorithms,
+    members: clientMembers,
   }
 }
 

@@ -6,7 +6,7 @@
 
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { FastifyInstance } from 'fastify'
-import type { Deps } from '../deps.ts'
+import type { AppDeps } from '../deps.ts'
 import { addressPrefix } from '../domain/address-prefix.ts'
 import { auditEvent } from '../domain/audit.ts'
 import { registerClient } from '../domain/client.ts'
@@ -16,19 +16,19 @@ import { secretBytes } from '../domain/secret.ts'
 import { clientConfiguration } from './client-configuration.ts'
 import { clientInformation, registrationPolicy } from './client-information.ts'
 import { requireJsonObject } from './json-object.ts'
-import { registerRoute } from './schema.ts'
+import { registrationRoutes } from './schema.ts'
 
 /**
  * The client registration endpoint, RFC 7591 §3 and RFC 7591 §3.2.1, and the client configuration endpoint,
  * RFC 7592 §2.
  */
 export const registration: FastifyPluginAsyncTypebox<
-  Pick<Deps, 'config' | 'store' | 'keys' | 'clock' | 'random'>
-> = async (app, { config, store, keys, clock, random }) => {
+  Pick<AppDeps, 'config' | 'store' | 'keys' | 'clock' | 'random' | 'clientMembers'>
+> = async (app, { config, store, keys, clock, random, clientMembers }) => {
   acceptOnlyJson(app)
   // The schemas document. The domain judges every member, so that each gets the exact code of RFC 7591 §3.2.2.
   app.setValidatorCompiler(() => () => true)
-  await app.register(clientConfiguration, { config, store, keys, clock })
+  await app.register(clientConfiguration, { config, store, keys, clock, clientMembers })
 
   app.post(
     '/api/oauth/register',
@@ -40,7 +40,7 @@ export const registration: FastifyPluginAsyncTypebox<
         unreadableBody: 'invalid_client_metadata',
         bodyLimitSetting: 'limits.registrationBodyBytes',
       },
-      schema: registerRoute,
+      schema: registrationRoutes(clientMembers).register,
     },
     async ({ body, ip }, reply) => {
       const metadata = requireJsonObject(body, config.limits.jsonDepth)
@@ -49,7 +49,7 @@ export const registration: FastifyPluginAsyncTypebox<
         clientSecret: random(secretBytes),
         registrationToken: random(secretBytes),
       }
-      const policy = registrationPolicy({ config, keys })
+      const policy = registrationPolicy({ config, keys, clientMembers })
       const now = clock()
       const context = { now, from: addressPrefix(ip) }
       const { client, clientSecret, registrationToken } = registerClient(metadata, policy, fresh, context)

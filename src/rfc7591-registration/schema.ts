@@ -1,4 +1,5 @@
 import { Type } from '@sinclair/typebox'
+import type { ClientMetadataMember } from '../client-metadata-member.ts'
 import { clientAuthenticationMethods } from '../domain/model.ts'
 import { badBody, ErrorResponse } from '../http/schema.ts'
 
@@ -7,7 +8,7 @@ const texts = (description: string) =>
   Type.Unsafe<readonly string[]>(Type.Array(Type.String(), { description }))
 
 // What a client may say and reads back, RFC 7591 §2.
-const event = {
+const described = {
   client_name: Type.Optional(text('What people know the client as; `client_name#fr` is its French name.')),
   client_uri: Type.Optional(text('Its home page, http or https.')),
   logo_uri: Type.Optional(text('Its logo, http or https; never fetched by this server.')),
@@ -40,107 +41,109 @@ const subjectType = Type.String({ enum: ['public'] })
 const algorithm = text('What its ID Tokens are signed with; RS256 when left out.')
 const requireAuthTime = Type.Boolean({ description: 'Whether every ID Token must have `auth_time`.' })
 
-// Client metadata as sent, RFC 7591 §2.
-const ClientRegistrationRequest = Type.Object({
-  redirect_uris: redirectUris,
-  token_endpoint_auth_method: Type.Optional(authenticationMethod),
-  grant_types: Type.Optional(grantTypes),
-  response_types: Type.Optional(responseTypes),
-  application_type: Type.Optional(applicationType),
-  scope: Type.Optional(scope),
-  subject_type: Type.Optional(subjectType),
-  id_token_signed_response_alg: Type.Optional(algorithm),
-  require_auth_time: Type.Optional(requireAuthTime),
-  ...event,
-})
-
-// Client metadata as sent in an update, RFC 7592 §2.2.
-const ClientUpdateRequest = Type.Object({
-  client_id: text('The identifier of this client.'),
-  client_secret: Type.Optional(text('The current secret; it cannot be chosen.')),
-  ...ClientRegistrationRequest.properties,
-})
-
-// The client information response, RFC 7591 §3.2.1 and RFC 7592 §3.
-const ClientInformation = Type.Object(
-  {
-    client_id: text('The identifier of the client.'),
-    client_id_issued_at: Type.Integer({ description: 'Seconds since the epoch.' }),
-    client_secret: Type.Optional(text('Told once, at registration.')),
-    client_secret_expires_at: Type.Optional(Type.Integer({ description: '0: the secret does not expire.' })),
-    registration_client_uri: text('Where the client reads, updates and deletes itself, RFC 7592 §2.'),
-    registration_access_token: text('The bearer token for `registration_client_uri`.'),
-    redirect_uris: redirectUris,
-    token_endpoint_auth_method: authenticationMethod,
-    grant_types: grantTypes,
-    response_types: responseTypes,
-    application_type: applicationType,
-    scope,
-    subject_type: subjectType,
-    id_token_signed_response_alg: algorithm,
-    require_auth_time: requireAuthTime,
-    ...event,
-  },
-  {
-    additionalProperties: false,
-    patternProperties: { '^(client_name|client_uri|logo_uri|policy_uri|tos_uri)#': Type.String() },
-  },
-)
+const tags = ['registration']
+const security = [{ registrationAccessToken: [] }]
 
 // The client a request is about, RFC 7592 §2.
 const ClientPath = Type.Object({ client_id: text('The identifier of the client.') })
 
-const tags = ['registration']
-const security = [{ registrationAccessToken: [] }]
-
-/** `POST /api/oauth/register`, RFC 7591 §3. */
-export const registerRoute = {
-  operationId: 'registerClient',
-  summary: 'Register a client, RFC 7591 §3.1',
-  tags,
-  body: ClientRegistrationRequest,
-  response: { 201: ClientInformation, ...badBody, 429: ErrorResponse, 503: ErrorResponse },
-}
-
-/** `GET /api/oauth/register/:client_id`, RFC 7592 §2.1. */
-export const readRoute = {
-  operationId: 'readClient',
-  summary: 'Read the own registration, RFC 7592 §2.1',
-  tags,
-  security,
-  params: ClientPath,
-  response: { 200: ClientInformation, 401: ErrorResponse, 429: ErrorResponse, 503: ErrorResponse },
-}
-
-/** `PUT /api/oauth/register/:client_id`, RFC 7592 §2.2. */
-export const updateRoute = {
-  operationId: 'updateClient',
-  summary: 'Replace the own registration, RFC 7592 §2.2',
-  tags,
-  security,
-  params: ClientPath,
-  body: ClientUpdateRequest,
-  response: {
-    200: ClientInformation,
-    ...badBody,
-    401: ErrorResponse,
-    429: ErrorResponse,
-    503: ErrorResponse,
-  },
-}
-
-/** `DELETE /api/oauth/register/:client_id`, RFC 7592 §2.3. */
-export const deleteRoute = {
-  operationId: 'deleteClient',
-  summary: 'Delete the own registration and everything granted to it, RFC 7592 §2.3',
-  tags,
-  security,
-  params: ClientPath,
-  response: {
-    204: Type.Unsafe<undefined>({ type: 'null', description: 'Deleted.' }),
-    ...badBody,
-    401: ErrorResponse,
-    429: ErrorResponse,
-    503: ErrorResponse,
-  },
+/** The routes of RFC 7591 §3 and RFC 7592 §2, with the client metadata that features add. */
+export function registrationRoutes(members: Readonly<Record<string, ClientMetadataMember>>) {
+  const added = Object.fromEntries(
+    Object.entries(members).map(([name, { schema }]) => [name, Type.Optional(schema)]),
+  )
+  // Client metadata as sent, RFC 7591 §2.
+  const ClientRegistrationRequest = Type.Object({
+    redirect_uris: redirectUris,
+    token_endpoint_auth_method: Type.Optional(authenticationMethod),
+    grant_types: Type.Optional(grantTypes),
+    response_types: Type.Optional(responseTypes),
+    application_type: Type.Optional(applicationType),
+    scope: Type.Optional(scope),
+    subject_type: Type.Optional(subjectType),
+    id_token_signed_response_alg: Type.Optional(algorithm),
+    require_auth_time: Type.Optional(requireAuthTime),
+    ...described,
+    ...added,
+  })
+  // Client metadata as sent in an update, RFC 7592 §2.2.
+  const ClientUpdateRequest = Type.Object({
+    client_id: text('The identifier of this client.'),
+    client_secret: Type.Optional(text('The current secret; it cannot be chosen.')),
+    ...ClientRegistrationRequest.properties,
+  })
+  // The client information response, RFC 7591 §3.2.1 and RFC 7592 §3.
+  const ClientInformation = Type.Object(
+    {
+      client_id: text('The identifier of the client.'),
+      client_id_issued_at: Type.Integer({ description: 'Seconds since the epoch.' }),
+      client_secret: Type.Optional(text('Told once, at registration.')),
+      client_secret_expires_at: Type.Optional(
+        Type.Integer({ description: '0: the secret does not expire.' }),
+      ),
+      registration_client_uri: text('Where the client reads, updates and deletes itself, RFC 7592 §2.'),
+      registration_access_token: text('The bearer token for `registration_client_uri`.'),
+      redirect_uris: redirectUris,
+      token_endpoint_auth_method: authenticationMethod,
+      grant_types: grantTypes,
+      response_types: responseTypes,
+      application_type: applicationType,
+      scope,
+      subject_type: subjectType,
+      id_token_signed_response_alg: algorithm,
+      require_auth_time: requireAuthTime,
+      ...described,
+      ...added,
+    },
+    {
+      additionalProperties: false,
+      patternProperties: { '^(client_name|client_uri|logo_uri|policy_uri|tos_uri)#': Type.String() },
+    },
+  )
+  return {
+    register: {
+      operationId: 'registerClient',
+      summary: 'Register a client, RFC 7591 §3.1',
+      tags,
+      body: ClientRegistrationRequest,
+      response: { 201: ClientInformation, ...badBody, 429: ErrorResponse, 503: ErrorResponse },
+    },
+    read: {
+      operationId: 'readClient',
+      summary: 'Read the own registration, RFC 7592 §2.1',
+      tags,
+      security,
+      params: ClientPath,
+      response: { 200: ClientInformation, 401: ErrorResponse, 429: ErrorResponse, 503: ErrorResponse },
+    },
+    update: {
+      operationId: 'updateClient',
+      summary: 'Replace the own registration, RFC 7592 §2.2',
+      tags,
+      security,
+      params: ClientPath,
+      body: ClientUpdateRequest,
+      response: {
+        200: ClientInformation,
+        ...badBody,
+        401: ErrorResponse,
+        429: ErrorResponse,
+        503: ErrorResponse,
+      },
+    },
+    delete: {
+      operationId: 'deleteClient',
+      summary: 'Delete the own registration and everything granted to it, RFC 7592 §2.3',
+      tags,
+      security,
+      params: ClientPath,
+      response: {
+        204: Type.Unsafe<undefined>({ type: 'null', description: 'Deleted.' }),
+        ...badBody,
+        401: ErrorResponse,
+        429: ErrorResponse,
+        503: ErrorResponse,
+      },
+    },
+  }
 }

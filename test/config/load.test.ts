@@ -5,7 +5,8 @@ import t, { type Test } from 'tap'
 import { configTable, withConfigTable } from '../../scripts/config-table.ts'
 import { keyPolicy } from '../../src/config/key-policy.ts'
 import { ConfigError, type ConfigSources, loadConfig, storeUrl } from '../../src/config/load.ts'
-import { configOptions, nearest, variableOf } from '../../src/config/options.ts'
+import { configOptions, variableOf } from '../../src/config/options.ts'
+import { nearest } from '../../src/config/suggestion.ts'
 
 const secret = 's'.repeat(32)
 

@@ -14,6 +14,7 @@ import { seededRandom } from '../helpers/clock.ts'
 const now = 1_800_000_000
 const catalogue = ['openid', 'profile', 'courses:read', 'courses:write']
 const policy: RegistrationPolicy = {
+  members: {},
   loopbackHosts: [],
   foreignRedirects: 'refuse',
   redirectUris: 5,

@@ -5,6 +5,7 @@ import { loadConfig } from '../../src/config/load.ts'
 import type { Config } from '../../src/config/schema.ts'
 import type { Deps } from '../../src/deps.ts'
 import { type MovableClock, movableClock } from '../../src/dev/clock.ts'
+import { development } from '../../src/dev/plugin.ts'
 import { insert } from '../../src/domain/decision.ts'
 import { createUser } from '../../src/domain/user.ts'
 import { loadKeyRing } from '../../src/keys/key-ring.ts'
@@ -160,7 +161,8 @@ async function assemble({ config, url, clock, log }: Shared) {
   const keys = await loadKeyRing({ ...sources, policy: keyPolicy(config) })
   const deps: Deps = { config, store, keys, clock, random: systemRandom }
   await addPeople(deps)
-  const app = await buildApp(deps, { logTo: { write: (line) => void log.push(line) } })
+  const logTo = { write: (line: string) => void log.push(line) }
+  const app = await buildApp(deps, { logTo, ...(config.mode === 'dev' && { development }) })
   let closed = false
   const close = async () => {
     if (closed) return

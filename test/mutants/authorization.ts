@@ -2,7 +2,7 @@ import type { Fault } from './fault.ts'
 
 const request = 'src/domain/authorization-request.ts'
 const redirect = 'src/domain/redirect-uri.ts'
-const exit = 'src/rfc9207-issuer/plugin.ts'
+const exit = 'src/rfc6749-authorization/authorization-response.ts'
 
 /** Faults of the authorization endpoint: the redirect URI, the parameters, and the response. */
 export const authorizationFaults = [
@@ -123,20 +123,20 @@ export const authorizationFaults = [
     id: 'iss-dropped-on-errors',
     rule: 'rfc9207-2-iss-on-error',
     file: exit,
-    find: '...state, iss: service.issuer }',
-    replace: "...state, ...('code' in members && { iss: service.issuer }) }",
+    find: '...state, ...added }',
+    replace: "...state, ...('code' in members && added) }",
   },
   {
     id: 'iss-dropped-on-success',
     rule: 'rfc9207-2-iss-on-success',
     file: exit,
-    find: '...state, iss: service.issuer }',
-    replace: "...state, ...('error' in members && { iss: service.issuer }) }",
+    find: '...state, ...added }',
+    replace: "...state, ...('error' in members && added) }",
   },
   {
     id: 'iss-with-a-slash',
     rule: 'rfc9207-2-iss-value',
-    file: exit,
+    file: 'src/rfc9207-issuer/plugin.ts',
     find: 'iss: service.issuer }',
     replace: "iss: new URL('/', service.issuer).href }",
   },
@@ -144,8 +144,8 @@ export const authorizationFaults = [
     id: 'iss-from-the-host-header',
     rule: 'rfc9700-4.13-proxy-headers',
     file: exit,
-    find: 'iss: service.issuer }',
-    replace: 'iss: `http://${this.request.host}` }',
+    find: '...state, ...added }',
+    replace: '...state, ...added, iss: `http://${this.request.host}` }',
   },
   {
     id: 'state-dropped-on-errors',

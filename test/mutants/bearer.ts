@@ -23,7 +23,7 @@ export const bearerFaults = [
   {
     id: 'missing-token-is-challenged',
     rule: 'service-5-no-token-anonymous',
-    file: 'src/app.ts',
+    file: 'src/protected-api/plugin.ts',
     find: "anonymous: 'allow'",
     replace: "anonymous: 'challenge'",
   },

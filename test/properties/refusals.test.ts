@@ -88,6 +88,7 @@ const registration = {
   foreignRedirects: 'refuse',
   redirectUris: 5,
   metadataBytes: 8192,
+  members: {},
   scopes,
   algorithms: ['RS256'],
 } as const

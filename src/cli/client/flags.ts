@@ -1,7 +1,9 @@
 import { type Command, Option } from 'commander'
+import type { ClientMetadataMember } from '../../client-metadata-member.ts'
 import type { JsonObject } from '../../domain/client-members.ts'
 import type { IntegrationRequest } from '../../domain/integration.ts'
 import { clientAuthenticationMethods } from '../../domain/model.ts'
+import { clientMembers } from '../../features.ts'
 import { WrongUsage } from '../failure.ts'
 import type { LocationFlags } from '../open.ts'
 
@@ -25,8 +27,9 @@ export interface MetadataFlags extends LocationFlags {
   readonly localized?: string[]
 }
 
-/** Adds those flags. */
+/** Adds those flags, and one for each member of client metadata that a feature adds. */
 export function addMetadataFlags(command: Command): Command {
+  for (const [name, member] of Object.entries(clientMembers)) command.addOption(flagOf(name, member))
   return command
     .option('--redirect-uri <uri>', 'https, or loopback; may be repeated', collect)
     .option('--post-logout-redirect-uri <uri>', 'where a logout may lead; may be repeated', collect)
@@ -70,7 +73,17 @@ export function descriptionOf(flags: MetadataFlags): JsonObject {
     contacts: flags.contact?.filter((contact) => contact !== ''),
   }
   const named = Object.entries(said).filter(([, value]) => value !== undefined)
-  return Object.fromEntries([...named, ...(flags.localized ?? []).map(readLocalized)])
+  const added = Object.entries(clientMembers).flatMap(([name, member]) => {
+    const value = new Map(Object.entries(flags)).get(flagOf(name, member).attributeName())
+    return value === undefined ? [] : [[name, member.schema['type'] === 'boolean' ? value === 'true' : value]]
+  })
+  return Object.fromEntries([...named, ...added, ...(flags.localized ?? []).map(readLocalized)])
+}
+
+/** `require_auth_time` as `--require-auth-time true`. */
+function flagOf(name: string, { schema }: ClientMetadataMember): Option {
+  const flag = new Option(`--${name.replaceAll('_', '-')} <value>`, schema.description)
+  return schema['type'] === 'boolean' ? flag.choices(['true', 'false']) : flag
 }
 
 const localizable = ['client_name', 'client_uri', 'logo_uri', 'policy_uri', 'tos_uri']

@@ -2,9 +2,10 @@ import type { Config } from '../../config/schema.ts'
 import type { Known } from '../../domain/integration.ts'
 import type { Client } from '../../domain/model.ts'
 import { withOfflineAccess } from '../../domain/scope-catalogue.ts'
+import { clientMembers } from '../../features.ts'
 import { CommandFailed } from '../failure.ts'
 
-/** The scopes and resources that a client of this server can be about. */
+/** What a client of this server can be about. */
 export function knownTo({
   issuer,
   resources,
@@ -13,6 +14,7 @@ export function knownTo({
   return {
     scopes: withOfflineAccess(scopes).map(({ name }) => name),
     resources: [issuer, ...resources.map(({ identifier }) => identifier)],
+    members: clientMembers,
   }
 }
 

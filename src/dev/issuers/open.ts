@@ -1,4 +1,5 @@
 import type { FastifyInstance } from 'fastify'
+import { openStore } from '../../storage/open.ts'
 import { type Mounts, settle } from '../mount.ts'
 import type { DevDeps } from '../plugin.ts'
 import { withUsersOf } from '../same-users.ts'
@@ -20,19 +21,13 @@ export async function openIssuer(
   profile: Profile,
   issuer: string,
   conduct: Conduct,
-  { config: outerConfig, store: outerStore, keys, clock, random }: DevDeps,
+  { config: outerConfig, store: outerStore, keys, clock, random, buildNested }: DevDeps,
   outer: Mounts['outer'],
 ): Promise<OpenIssuer> {
-  // Loaded on first use: the whole application depends on this file.
-  const [{ buildApp }, { openStore }] = await Promise.all([
-    import('../../app.ts'),
-    import('../../storage/open.ts'),
-  ])
   const config = { ...outerConfig, issuer, resources: [] }
   const own = await openStore('sqlite::memory:')
   const store = withUsersOf(outerStore, own)
-  // Its requests are lines of the outer log.
-  const app = await buildApp({ config, store, keys, clock, random }, { logTo: { write: () => {} } })
+  const app = await buildNested({ config, store, keys, clock, random })
   const { pathname: prefix } = new URL(issuer)
   settle(app, prefix, outer)
   installFaultHooks(app, profile, conduct, { issuer, prefix, keys, clock })

@@ -1,0 +1,35 @@
+import { Type } from '@sinclair/typebox'
+import t from 'tap'
+import { flag } from '../../src/client-metadata-member.ts'
+import { type Feature, joined, section } from '../../src/feature.ts'
+import { features } from '../../src/features.ts'
+
+const load = async () => async () => {}
+const one: Feature = {
+  spec: 'RFC 1',
+  clientMetadata: { require_one: flag('Whether it requires one.') },
+  settings: { one: Type.Object({ seconds: Type.Integer() }, section('About one.')) },
+  load,
+}
+
+t.test('two features cannot add the same name', async (t) => {
+  const other: Feature = { ...one, spec: 'RFC 2', settings: {} }
+  t.strictSame(Object.keys(joined([one], ({ settings }) => settings)), ['one'])
+  t.throws(() => joined([one, other], ({ clientMetadata }) => clientMetadata), {
+    message: 'RFC 2: another feature has require_one, too',
+  })
+})
+
+t.test('a flag of a feature is read as it was sent, and is absent if it was not', async (t) => {
+  const { read } = flag('Whether it requires one.')
+  t.equal(read({ require_one: true }, 'require_one'), true)
+  t.equal(read({ require_one: false }, 'require_one'), false)
+  t.equal(read({ require_one: null }, 'require_one'), undefined)
+  t.equal(read({}, 'require_one'), undefined)
+  t.throws(() => read({ require_one: 'true' }, 'require_one'), { code: 'invalid_client_metadata' })
+})
+
+t.test('every feature names its document, and loads a plugin', async (t) => {
+  t.equal(new Set(features.map(({ spec }) => spec)).size, features.length)
+  for (const { load, spec } of features) t.type(await load(), 'function', spec)
+})
