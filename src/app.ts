@@ -1,4 +1,5 @@
 import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox'
+import { Type } from '@sinclair/typebox'
 import Fastify, { type FastifyInstance } from 'fastify'
 import { accountPages } from './account/plugin.ts'
 import type { AppDeps, Deps } from './deps.ts'
@@ -33,10 +34,12 @@ import { ownGuard } from './own-guard.ts'
 import { createPasswordQueue, type PasswordCheck } from './passwords.ts'
 import { protectedApi } from './protected-api/plugin.ts'
 import { approval } from './rfc6749-authorization/approval.ts'
+import { authorizationRequests } from './rfc6749-authorization/authorization-requests.ts'
 import { authorizationResponse } from './rfc6749-authorization/authorization-response.ts'
 import { authorize } from './rfc6749-authorization/authorize.ts'
 import { authorizationCodeGrant } from './rfc6749-authorization/grants/authorization-code.ts'
 import { refreshTokenGrant } from './rfc6749-authorization/grants/refresh-token.ts'
+import { AuthorizationParameters } from './rfc6749-authorization/schema.ts'
 import { grantTypes, token } from './rfc6749-authorization/token.ts'
 import { metadata, metadataDocuments } from './rfc8414-metadata/plugin.ts'
 import { describeService } from './service.ts'
@@ -78,7 +81,10 @@ export async function buildApp(given: Deps, options: AppOptions = {}): Promise<F
     service,
     checkPassword: development?.withKnownPasswords(checkHash) ?? checkHash,
     clientMembers,
-    authorizationParameters: joined(features, ({ authorizationParameters }) => authorizationParameters),
+    authorizationParameters: Type.Object({
+      ...AuthorizationParameters.properties,
+      ...joined(features, ({ authorizationParameters }) => authorizationParameters),
+    }),
     guard: ownGuard({ ...own, service }),
   }
   const { prefix, https, issuer } = service
@@ -104,6 +110,7 @@ export async function buildApp(given: Deps, options: AppOptions = {}): Promise<F
   await app.register(metadata)
   await app.register(endpoints, deps)
   await app.register(authorizationResponse)
+  await app.register(authorizationRequests, deps)
   await app.register(browser, deps)
   await app.register(interactionStarter, deps)
   await app.register(emails, deps)

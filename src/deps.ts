@@ -1,4 +1,4 @@
-import type { TSchema } from '@sinclair/typebox'
+import type { TObject } from '@sinclair/typebox'
 import type { FastifyPluginCallback } from 'fastify'
 import type { ClientMetadataMember } from './client-metadata-member.ts'
 import type { Config } from './config/schema.ts'
@@ -26,6 +26,6 @@ export interface AppDeps extends Deps {
   readonly clientMembers: Readonly<Record<string, ClientMetadataMember>>
   /** Guards the routes registered beside it with this server's own tokens, RFC 6750. */
   readonly guard: FastifyPluginCallback<OwnGuardOptions>
-  /** The parameters that features add to the authorization request, by name. */
-  readonly authorizationParameters: Readonly<Record<string, TSchema>>
+  /** The parameters of the authorization request, with those that features add. */
+  readonly authorizationParameters: TObject
 }

@@ -1,6 +1,6 @@
 import type { Text } from './text.ts'
 
-/** Error codes this server sends, each with the document that registers it and its HTTP status in a JSON response. */
+/** Error codes of the core, each with the document that registers it and its HTTP status in a JSON response. */
 export const errorStatus = {
   // RFC 6749 §4.1.2.1 and §5.2
   invalid_request: 400,
@@ -32,7 +32,11 @@ export const errorStatus = {
   unmet_authentication_requirements: 400,
 } as const
 
-export type OAuthErrorCode = keyof typeof errorStatus
+/** The error codes that features add; each declares its own. */
+// biome-ignore lint/suspicious/noEmptyInterface: features fill it by declaration merging.
+export interface FeatureErrors {}
+
+export type OAuthErrorCode = keyof typeof errorStatus | keyof FeatureErrors
 
 /** What the log and `lychgate explain` show about an error; contains no secret. */
 export interface ErrorDetail {
@@ -69,7 +73,9 @@ export class OAuthError extends Error {
   }
 
   get status(): number {
-    return this.detail.status ?? errorStatus[this.code]
+    const statuses: Readonly<Partial<Record<OAuthErrorCode, number>>> = errorStatus
+    // RFC 6749 §5.2: 400 unless the document of the error says otherwise.
+    return this.detail.status ?? statuses[this.code] ?? 400
   }
 
   /** Any Fastify application responses with these when the error is thrown in it. */

@@ -210,6 +210,8 @@ export interface AuthorizationRequest extends SignInRequest {
   readonly claims: ClaimsRequest
   /** Scopes that open some of `claims` and were not requested by name: they need consent too. */
   readonly claimScope?: Scope
+  /** What features store with it, each under a name of its own. */
+  readonly extra?: Readonly<Record<string, unknown>>
 }
 
 /** A sign-in whose password was right and whose second factor is still required. */

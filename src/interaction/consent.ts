@@ -89,6 +89,7 @@ export function consentPage(app: FastifyInstance, deps: AppDeps, continueFlow: C
     const context = { by: 'person', at: now, from: reply.request.ip } as const
     if (scope.length === 0) {
       await deleteInteraction(
+        app,
         deps,
         pending,
         auditEvent('consent-refused', context, partiesOf(pending, session)),

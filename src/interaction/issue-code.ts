@@ -6,6 +6,7 @@ import { interactionKind } from '../domain/interaction.ts'
 import type { ClaimsRequest, Scope, Seconds, Session } from '../domain/model.ts'
 import { toOAuthError } from '../http/errors.ts'
 import { basisOf, grantLimit, whileSignedIn } from '../http/while-signed-in.ts'
+import { RecordExists } from '../storage/store.ts'
 import { interactionExpired, type PendingAuthorization } from './pending.ts'
 
 /** What was agreed to, by the user or by what they agreed to before. */
@@ -41,6 +42,7 @@ export function codeIssuer(
           { op: 'insertGrant', grant, basis },
           ...limitGrants(grant),
           ...writes,
+          ...app.authorizationRequests.endWrites(request),
         )
       })
     try {
@@ -49,6 +51,7 @@ export function codeIssuer(
         return reply.redirect(`${service.prefix}/login?interaction=${interaction.id}`, 303)
     } catch (error) {
       if (error instanceof OAuthError) throw error
+      if (error instanceof RecordExists) throw interactionExpired()
       // The user has done their part: a failure of ours is for the client to learn, RFC 6749 §4.1.2.1.
       return reply.authorizationError(request, toOAuthError(error, reply.request))
     }

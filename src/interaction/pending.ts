@@ -18,6 +18,7 @@ import type {
 import { hashSecret } from '../domain/secret.ts'
 import { formActionSource } from '../http/pages.ts'
 import { msg } from '../i18n/catalogue.ts'
+import { RecordExists } from '../storage/store.ts'
 
 /** What waits for a user, as it stands in this browser now. */
 export type Pending = PendingAuthorization | PendingPage
@@ -88,16 +89,22 @@ export function clientOf({ client }: Pending): { readonly clientId?: string } {
   return client === undefined ? {} : { clientId: client.id }
 }
 
-/** Takes a pending request away to reject it, and writes `others` with it; of two tabs that answer it, one finds it gone. */
-export function deleteInteraction(
+/** Deletes a pending request to reject it, and writes `others` with it; of two tabs that answer it, one finds it gone. */
+export async function deleteInteraction(
+  app: FastifyInstance,
   { store }: Pick<AppDeps, 'store'>,
-  { interaction }: Pending,
+  { interaction, client, request }: Pending,
   ...others: readonly Write[]
 ): Promise<void> {
-  return store.transact(interactionKind, interaction.id, (current) => {
-    if (current === undefined) throw interactionExpired()
-    return accept(undefined, remove(interactionKind, interaction.id), ...others)
-  })
+  const ending = client === undefined ? [] : app.authorizationRequests.endWrites(request)
+  try {
+    await store.transact(interactionKind, interaction.id, (current) => {
+      if (current === undefined) throw interactionExpired()
+      return accept(undefined, remove(interactionKind, interaction.id), ...ending, ...others)
+    })
+  } catch (error) {
+    throw error instanceof RecordExists ? interactionExpired() : error
+  }
 }
 
 /** The request is gone: answered already, expired, or of another browser. */

@@ -24,11 +24,11 @@ export const interaction: FastifyPluginAsync<AppDeps> = async (app, deps) => {
     const { id } = interaction
     if (pending.client === undefined) {
       if (step !== 'respond') return reply.redirect(`${service.prefix}/login?interaction=${id}`, 303)
-      await deleteInteraction(deps, pending)
+      await deleteInteraction(app, deps, pending)
       return reply.redirect(service.prefix + pending.request.page, 303)
     }
     if (step === 'reject') {
-      await deleteInteraction(deps, pending)
+      await deleteInteraction(app, deps, pending)
       return reply.authorizationError(pending.request, errorOf(pending.request, session))
     }
     if (step === 'respond' && session !== undefined) {

@@ -1,12 +1,7 @@
-import { Type } from '@sinclair/typebox'
 import type { FastifyPluginAsync, FastifyReply, FastifyRequest } from 'fastify'
 import { loadAvailableAcrs } from '../credentials/factors.ts'
 import type { AppDeps } from '../deps.ts'
-import {
-  type ProvenRedirect,
-  parseAuthorizationRequest,
-  resolveRedirectUri,
-} from '../domain/authorization-request.ts'
+import type { ProvenRedirect } from '../domain/authorization-request.ts'
 import { check } from '../domain/check.ts'
 import { consentKey, consentKind } from '../domain/connections.ts'
 import { OAuthError } from '../domain/errors.ts'
@@ -18,7 +13,7 @@ import { toOAuthError } from '../http/errors.ts'
 import { formBodies, longestUrl, parametersOf } from '../http/parameters.ts'
 import { badFormPages, pageResponses } from '../http/schema.ts'
 import { basisOf, grantLimit, whileSignedIn } from '../http/while-signed-in.ts'
-import { AuthorizationParameters } from './schema.ts'
+import { RecordExists } from '../storage/store.ts'
 
 const unknownClient =
   'client_id is unknown; add the client (lychgate client add) or register it again: ' +
@@ -31,7 +26,7 @@ const unknownClient =
  */
 export const authorize: FastifyPluginAsync<AppDeps> = async (
   app,
-  { config, service, store, keys, clock, authorizationParameters },
+  { config, service, store, clock, authorizationParameters },
 ) => {
   app.advertise({
     response_types_supported: ['code'],
@@ -46,12 +41,14 @@ export const authorize: FastifyPluginAsync<AppDeps> = async (
   const limitGrants = grantLimit(config)
 
   const answer = async (request: FastifyRequest, reply: FastifyReply, parameters: Parameters) => {
-    request.uiLocales = parseUiLocales(parameters)
-    const client = await provenClient(parameters)
-    const redirect = resolveRedirectUri(parameters, client)
+    const requests = app.authorizationRequests
+    const loaded = await requests.load(parameters)
+    request.uiLocales = parseUiLocales(loaded.parameters)
+    const client = await provenClient(loaded.parameters)
+    const redirect = requests.proveRedirect(loaded.parameters, client)
     try {
-      const hintedSub = await subOfHint(parameters)
-      const parsed = parseAuthorizationRequest(parameters, client, redirect, service, hintedSub)
+      requests.assert(client, loaded.extra)
+      const parsed = await requests.parse(loaded, client, redirect)
       if (request.method === 'POST' && !app.browser.hasSessionCookie(request)) {
         const again = `${service.prefix}/oauth/authorize?${formatParameters(parameters)}`
         // SameSite=Lax cookies are not sent on a cross-site POST, so redirect to the same request as GET.
@@ -59,7 +56,8 @@ export const authorize: FastifyPluginAsync<AppDeps> = async (
       }
       return await begin(request, reply, client, parsed, redirect)
     } catch (error) {
-      return reply.authorizationError(redirect, toOAuthError(error, request))
+      const rejection = error instanceof RecordExists ? endedBefore() : toOAuthError(error, request)
+      return reply.authorizationError(redirect, rejection)
     }
   }
 
@@ -80,7 +78,11 @@ export const authorize: FastifyPluginAsync<AppDeps> = async (
       const { grant, code } = app.approve(parsed, client, session, parsed.scope, now)
       const basis = basisOf(session, client, consent)
       const isInserted = await whileSignedIn(store, session, () =>
-        store.write({ op: 'insertGrant', grant, basis }, ...limitGrants(grant)),
+        store.write(
+          { op: 'insertGrant', grant, basis },
+          ...limitGrants(grant),
+          ...app.authorizationRequests.endWrites(parsed),
+        ),
       )
       if (isInserted) return reply.authorizationResponse(redirect, { code })
       if (attempt < attempts) return begin(request, reply, client, parsed, redirect, attempt + 1)
@@ -109,27 +111,11 @@ export const authorize: FastifyPluginAsync<AppDeps> = async (
     return client
   }
 
-  /** OpenID Connect Core §3.1.2.2: our signature and issuer count, the expiry does not. */
-  const subOfHint = async (parameters: Parameters): Promise<string | undefined> => {
-    const hint = parameters['id_token_hint']
-    if (typeof hint !== 'string') return undefined
-    const claims = await keys.verify(hint, 'JWT')
-    check(
-      claims?.['iss'] === service.issuer && typeof claims['sub'] === 'string',
-      'oidc-core-3.1.2.2-hint-issuer',
-      'invalid_request',
-      'id_token_hint is not an ID Token of this server',
-      { passed: 'id_token_hint is absent or an ID Token of this server' },
-    )
-    return claims['sub']
-  }
-
   const consentOf = async (client: Client, session: Session | undefined): Promise<Consent | undefined> => {
     if (client.origin !== 'integration' || session === undefined) return undefined
     return store.find(consentKind, consentKey(session.userId, client.id))
   }
 
-  const parametersSchema = Type.Object({ ...AuthorizationParameters.properties, ...authorizationParameters })
   const schema = {
     tags: ['authorization'],
     description:
@@ -154,7 +140,7 @@ export const authorize: FastifyPluginAsync<AppDeps> = async (
         ...schema,
         operationId: 'authorize',
         summary: 'Authorization request',
-        querystring: parametersSchema,
+        querystring: authorizationParameters,
       },
     },
     (request, reply) => answer(request, reply, parametersOf(request.query)),
@@ -170,7 +156,7 @@ export const authorize: FastifyPluginAsync<AppDeps> = async (
         operationId: 'authorizeByForm',
         summary: 'Authorization request as a form',
         consumes: [form],
-        body: parametersSchema,
+        body: authorizationParameters,
       },
     },
     (request, reply) => answer(request, reply, parametersOf(request.body)),
@@ -181,6 +167,12 @@ const form = 'application/x-www-form-urlencoded'
 
 /** How often a request is decided again whose session or consent ended in the meantime. */
 const attempts = 3
+
+function endedBefore(): OAuthError {
+  return new OAuthError('invalid_request', 'this authorization request was answered already', {
+    rule: 'lychgate-interaction-open',
+  })
+}
 
 function overtakenTooOften(): OAuthError {
   return new OAuthError('temporarily_unavailable', 'the sign-in or the consent keeps changing; try again', {

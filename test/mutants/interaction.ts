@@ -74,7 +74,7 @@ export const interactionFaults = [
     id: 'answered-page-works-again',
     rule: 'rfc6749-4.1.2.1-access-denied',
     file: 'src/interaction/pending.ts',
-    find: 'return accept(undefined, remove(interactionKind, interaction.id), ...others)',
+    find: 'return accept(undefined, remove(interactionKind, interaction.id), ...ending, ...others)',
     replace: 'return accept(undefined)',
   },
   {

@@ -157,7 +157,7 @@ export const openidFaults = [
   {
     id: 'hint-of-another-issuer',
     rule: 'oidc-core-3.1.2.2-hint-issuer',
-    file: authorizeSource,
+    file: 'src/rfc6749-authorization/authorization-requests.ts',
     find: "claims?.['iss'] === service.issuer && typeof",
     replace: 'claims !== undefined && typeof',
   },

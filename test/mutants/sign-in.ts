@@ -97,8 +97,8 @@ export const signInFaults = [
   {
     id: 'grant-inserted-after-its-session-ended',
     file: 'src/rfc6749-authorization/authorize.ts',
-    find: "store.write({ op: 'insertGrant', grant, basis }, ...limitGrants(grant)),",
-    replace: "store.write({ op: 'insertGrant', grant }, ...limitGrants(grant)),",
+    find: "{ op: 'insertGrant', grant, basis },",
+    replace: "{ op: 'insertGrant', grant },",
     tests: sessionEnds,
   },
   {

@@ -1,0 +1,108 @@
+import fp from 'fastify-plugin'
+import type { AppDeps } from '../deps.ts'
+import {
+  type ProvenRedirect,
+  parseAuthorizationRequest,
+  resolveRedirectUri,
+} from '../domain/authorization-request.ts'
+import { check } from '../domain/check.ts'
+import type { Write } from '../domain/decision.ts'
+import type { AuthorizationRequest, Client } from '../domain/model.ts'
+import type { Parameters } from '../domain/parameters.ts'
+
+/** What features store with an authorization request, each under a name of its own. */
+export type RequestExtra = NonNullable<AuthorizationRequest['extra']>
+
+/** The parameters of an authorization request, and what a feature stores with it. */
+export interface LoadedRequest {
+  readonly parameters: Parameters
+  readonly extra?: RequestExtra
+}
+
+/**
+ * Loads an authorization request that was sent as a reference; undefined if it was not. Its errors are pages: nothing is
+ * proven yet.
+ */
+export type RequestLoader = (parameters: Parameters) => Promise<LoadedRequest | undefined>
+
+/** Checks a request whose client and redirect URI are proven. Its errors are redirects. */
+export type RequestCheck = (client: Client, extra: RequestExtra) => void
+
+/**
+ * Returns what to commit together with the end of a request: with its grant, or with its rejection by the user. An insert
+ * of a record that exists means that the same request has ended before: then nothing is written.
+ */
+export type RequestEnd = (request: AuthorizationRequest) => readonly Write[]
+
+declare module 'fastify' {
+  interface FastifyInstance {
+    /** Adds a loader. The first that finds something wins. */
+    beforeAuthorization(load: RequestLoader): void
+    afterClientKnown(assert: RequestCheck): void
+    onAuthorizationEnd(end: RequestEnd): void
+    /** What the endpoint and its pages call, in their order. */
+    readonly authorizationRequests: AuthorizationRequests
+  }
+}
+
+export interface AuthorizationRequests {
+  load(parameters: Parameters): Promise<LoadedRequest>
+  /** Validates the client's right to the redirect URI, RFC 6749 §3.1.2.3. */
+  proveRedirect(parameters: Parameters, client: Client): ProvenRedirect
+  /** Validates everything else, RFC 6749 §4.1.1 and OpenID Connect Core §3.1.2.2. */
+  parse(
+    { parameters, extra }: LoadedRequest,
+    client: Client,
+    redirect: ProvenRedirect,
+  ): Promise<AuthorizationRequest>
+  /** Runs the checks of features. */
+  assert(client: Client, extra?: RequestExtra): void
+  endWrites(request: AuthorizationRequest): readonly Write[]
+}
+
+/** How an authorization request is read and ended, RFC 6749 §4.1.1, and the extension points of both. */
+export const authorizationRequests = fp<Pick<AppDeps, 'service' | 'keys'>>(
+  async (app, { service, keys }) => {
+    const loaders: RequestLoader[] = []
+    const checks: RequestCheck[] = []
+    const ends: RequestEnd[] = []
+    app.decorate('beforeAuthorization', (load: RequestLoader) => void loaders.push(load))
+    app.decorate('afterClientKnown', (assert: RequestCheck) => void checks.push(assert))
+    app.decorate('onAuthorizationEnd', (end: RequestEnd) => void ends.push(end))
+    app.decorate('authorizationRequests', {
+      load: async (parameters) => {
+        for (const load of loaders) {
+          const loaded = await load(parameters)
+          if (loaded !== undefined) return loaded
+        }
+        return { parameters }
+      },
+      proveRedirect: resolveRedirectUri,
+      parse: async ({ parameters, extra }, client, redirect) => {
+        const hintedSub = await subOfHint(parameters)
+        const request = parseAuthorizationRequest(parameters, client, redirect, service, hintedSub)
+        return extra === undefined ? request : { ...request, extra }
+      },
+      assert: (client, extra = {}) => {
+        for (const assert of checks) assert(client, extra)
+      },
+      endWrites: (request) => ends.flatMap((end) => end(request)),
+    })
+
+    /** OpenID Connect Core §3.1.2.2: our signature and issuer count, the expiry does not. */
+    const subOfHint = async (parameters: Parameters): Promise<string | undefined> => {
+      const hint = parameters['id_token_hint']
+      if (typeof hint !== 'string') return undefined
+      const claims = await keys.verify(hint, 'JWT')
+      check(
+        claims?.['iss'] === service.issuer && typeof claims['sub'] === 'string',
+        'oidc-core-3.1.2.2-hint-issuer',
+        'invalid_request',
+        'id_token_hint is not an ID Token of this server',
+        { passed: 'id_token_hint is absent or an ID Token of this server' },
+      )
+      return claims['sub']
+    }
+  },
+  { name: 'authorization-requests' },
+)
