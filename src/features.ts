@@ -4,6 +4,7 @@ import { logout } from './oidc-logout/feature.ts'
 import { revocation } from './rfc7009-revocation/feature.ts'
 import { registration } from './rfc7591-registration/feature.ts'
 import { introspection } from './rfc7662-introspection/feature.ts'
+import { pushedRequests } from './rfc9126-pushed-requests/feature.ts'
 import { issuerIdentification } from './rfc9207-issuer/feature.ts'
 import { resourceMetadata } from './rfc9728-resource-metadata/feature.ts'
 
@@ -18,6 +19,7 @@ export const features: readonly Feature[] = [
   registration,
   revocation,
   introspection,
+  pushedRequests,
   openidConnect,
   resourceMetadata,
 ]

@@ -9,11 +9,13 @@ import { choicePromises } from './metadata-truth/choices.ts'
 import { assertNoOtherEndpoint, endpointPromises } from './metadata-truth/endpoints.ts'
 import { peoplePromises } from './metadata-truth/people.ts'
 import { keep, unproven } from './metadata-truth/promise.ts'
+import { pushedRequestPromises } from './metadata-truth/pushed-requests.ts'
 import { protectedResources, resourcePromises } from './metadata-truth/resource.ts'
 import { openSubject } from './metadata-truth/subject.ts'
 
 const promises = {
   ...endpointPromises,
+  ...pushedRequestPromises,
   ...choicePromises,
   ...peoplePromises,
   protected_resources: protectedResources,

@@ -26,6 +26,8 @@ const registered: Readonly<Record<string, 'url' | 'list' | 'flag'>> = {
   jwks_uri: 'url',
   registration_endpoint: 'url',
   revocation_endpoint: 'url',
+  pushed_authorization_request_endpoint: 'url',
+  require_pushed_authorization_requests: 'flag',
   introspection_endpoint: 'url',
   end_session_endpoint: 'url',
   service_documentation: 'url',
@@ -65,7 +67,7 @@ t.test(
       [],
       'nothing of our own making',
     )
-    t.equal(ofType('url').length, 12)
+    t.equal(ofType('url').length, 13)
     for (const name of ofType('url')) t.ok(URL.canParse(String(metadata[name])), name)
     t.ok(ofType('list').length >= 14)
     for (const name of ofType('list')) {
@@ -74,7 +76,7 @@ t.test(
       t.equal(new Set(list).size, list.length, `${name} has nothing twice`)
       for (const value of list) t.type(value, 'string', name)
     }
-    t.equal(ofType('flag').length, 4)
+    t.equal(ofType('flag').length, 5)
     for (const name of ofType('flag')) t.type(metadata[name], 'boolean', name)
   },
 )

@@ -293,7 +293,7 @@ t.test(
     const rows: readonly (readonly [Fields, string])[] = [
       [{ request: 'eyJhbGciOiJub25lIn0.e30.' }, 'request_not_supported'],
       [{ request_uri: `http://127.0.0.1:${address.port}/object` }, 'request_uri_not_supported'],
-      [{ request_uri: 'urn:ietf:params:oauth:request_uri:x' }, 'request_uri_not_supported'],
+      [{ request_uri: 'urn:example:request' }, 'request_uri_not_supported'],
       [{ registration: '{}' }, 'registration_not_supported'],
     ]
     for (const [fields, error] of rows)

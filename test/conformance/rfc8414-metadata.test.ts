@@ -40,6 +40,7 @@ t.test(
       ['userinfo_endpoint', '/api/oauth/userinfo', 'GET'],
       ['revocation_endpoint', '/api/oauth/revoke', 'POST'],
       ['introspection_endpoint', '/api/oauth/introspect', 'POST'],
+      ['pushed_authorization_request_endpoint', '/api/oauth/par', 'POST'],
       ['jwks_uri', '/api/oauth/jwks', 'GET'],
       ['end_session_endpoint', '/oauth/logout', 'GET'],
     ]

@@ -16,6 +16,7 @@ import { metadataFaults } from './metadata.ts'
 import { openidFaults } from './openid.ts'
 import { parsingFaults } from './parsing.ts'
 import { pkceFaults } from './pkce.ts'
+import { pushedRequestFaults } from './pushed-requests.ts'
 import { refreshFaults } from './refresh.ts'
 import { registrationFaults } from './registration.ts'
 import { resourceFaults } from './resource.ts'
@@ -32,6 +33,7 @@ export const faults: readonly Fault[] = [
   ...tokenFaults,
   ...textFaults,
   ...clientAuthenticationFaults,
+  ...pushedRequestFaults,
   ...refreshFaults,
   ...resourceFaults,
   ...bearerFaults,

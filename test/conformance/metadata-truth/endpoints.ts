@@ -233,7 +233,6 @@ export const endpointPromises: Promises = {
 export async function assertNoOtherEndpoint(t: Test, subject: Subject): Promise<void> {
   const names = {
     device_authorization_endpoint: '/oauth/device_authorization',
-    pushed_authorization_request_endpoint: '/oauth/par',
     backchannel_authentication_endpoint: '/oauth/bc-authorize',
     check_session_iframe: '/oauth/check_session',
   }

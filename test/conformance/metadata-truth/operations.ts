@@ -108,6 +108,14 @@ const operations: Readonly<Record<string, Operate>> = {
     await authorize(form)(call, scene)
     for (const init of badForms) await call(init)
   },
+  pushAuthorizationRequest: async (call, scene) => {
+    await call(form(request(scene)))
+    await call(form({ ...request(scene), request_uri: 'urn:x' }))
+    await call({ ...form(request(scene)), ...basic({ ...scene.confidential, secret: 'wrong' }) })
+    const { client_id: _, ...unnamed } = request(scene)
+    await call({ ...form(unnamed), ...basic({ ...scene.confidential, secret: 'wrong' }) })
+    for (const init of badForms) await call(init)
+  },
   token: async (call, scene) => {
     const { client, confidential, server, agent } = scene
     const own = { client_id: client.id, redirect_uri: redirectUri, code_verifier: 'v'.repeat(43) }

@@ -1,0 +1,52 @@
+import { type Static, Type } from '@sinclair/typebox'
+import { flag } from '../client-metadata-member.ts'
+import { type Feature, section } from '../feature.ts'
+
+const settings = {
+  pushedRequests: Type.Object(
+    {
+      seconds: Type.Integer({
+        default: 60,
+        minimum: 5,
+        maximum: 90,
+        description: 'Lifetime of a pushed authorization request until its sign-in page is opened.',
+      }),
+      required: Type.Union([Type.Literal('on'), Type.Literal('off')], {
+        default: 'off',
+        description: 'Whether every client must push its authorization requests.',
+      }),
+    },
+    section('Pushed authorization requests, RFC 9126.'),
+  ),
+}
+
+declare module '../config/schema.ts' {
+  interface FeatureSettings {
+    pushedRequests: Static<typeof settings.pushedRequests>
+  }
+}
+
+declare module '../domain/errors.ts' {
+  interface FeatureErrors {
+    /** RFC 9101 §7: the reference cannot be used. */
+    invalid_request_uri: 400
+  }
+}
+
+/** RFC 9126: clients push their authorization requests, and send the browser with a reference to it. */
+export const pushedRequests: Feature = {
+  spec: 'RFC 9126',
+  settings,
+  clientMetadata: {
+    require_pushed_authorization_requests: flag(
+      'Whether it must push its authorization requests, RFC 9126 §6.',
+    ),
+  },
+  authorizationParameters: {
+    request_uri: Type.Optional(
+      Type.String({ description: 'The reference to a pushed request; with client_id alone, RFC 9126 §4.' }),
+    ),
+  },
+  callers: 'clients',
+  load: async () => (await import('./plugin.ts')).pushedRequests,
+}

@@ -1,0 +1,93 @@
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import { Type } from '@sinclair/typebox'
+import type { AppDeps } from '../deps.ts'
+import { insert } from '../domain/decision.ts'
+import { secretBytes } from '../domain/secret.ts'
+import { clientOf, requireClient } from '../http/client-authentication.ts'
+import { assertForm, formBodies, parametersOf } from '../http/parameters.ts'
+import { badBody, ErrorResponse } from '../http/schema.ts'
+import {
+  asPushError,
+  assertNoReference,
+  assertPushed,
+  assertUsable,
+  endOf,
+  extraOf,
+  pushedRequestKind,
+  pushRequest,
+  referredId,
+} from './rules.ts'
+
+const PushedRequestResponse = Type.Object(
+  {
+    request_uri: Type.String({ description: 'The reference to send to the authorization endpoint.' }),
+    expires_in: Type.Integer({ description: 'Seconds.' }),
+  },
+  { additionalProperties: false },
+)
+
+/**
+ * RFC 9126 §2: the pushed authorization request endpoint. The client authenticates as at the token endpoint, the request
+ * is validated as at the authorization endpoint, both here and when its reference is used (RFC 9126 §4): the client may
+ * have changed in between.
+ */
+export const pushedRequests: FastifyPluginAsyncTypebox<AppDeps> = async (app, deps) => {
+  const { config, store, clock, random } = deps
+  const { seconds, required } = config.pushedRequests
+  const isRequired = required === 'on'
+  app.advertise({ require_pushed_authorization_requests: isRequired })
+
+  app.beforeAuthorization(async (parameters) => {
+    const id = referredId(parameters)
+    if (id === undefined) return undefined
+    const found = await store.find(pushedRequestKind, id)
+    assertUsable(found, parameters, clock())
+    // RFC 9126 §4: what the browser sends beside the reference does not count.
+    return { parameters: found.parameters, extra: extraOf(found) }
+  })
+  app.afterClientKnown((client, extra) => assertPushed(client, extra, isRequired))
+  app.onAuthorizationEnd((request) => endOf(request, config.lifetimes.interactionSeconds))
+
+  await app.register(formBodies, { config })
+  app.post(
+    '/api/oauth/par',
+    {
+      config: { endpoint: 'pushed_authorization_request', limit: 'token' },
+      schema: {
+        operationId: 'pushAuthorizationRequest',
+        tags: ['authorization'],
+        summary: 'Push an authorization request, RFC 9126',
+        consumes: ['application/x-www-form-urlencoded'],
+        body: Type.Object({
+          ...Type.Omit(deps.authorizationParameters, ['request_uri']).properties,
+          client_secret: Type.Optional(
+            Type.String({ description: 'Clients registered with client_secret_post.' }),
+          ),
+        }),
+        response: {
+          201: PushedRequestResponse,
+          ...badBody,
+          401: ErrorResponse,
+          429: ErrorResponse,
+          503: ErrorResponse,
+        },
+      },
+      preValidation: assertForm,
+      preHandler: requireClient(store),
+    },
+    async (request, reply) => {
+      const parameters = parametersOf(request.body)
+      assertNoReference(parameters)
+      const client = clientOf(request)
+      const { pushed, requestUri } = pushRequest(parameters, client, random(secretBytes), seconds, clock())
+      const { proveRedirect, parse } = app.authorizationRequests
+      try {
+        await parse(pushed, client, proveRedirect(pushed.parameters, client))
+      } catch (error) {
+        throw asPushError(error)
+      }
+      await store.write(insert(pushedRequestKind, pushed))
+      return reply.code(201).send({ request_uri: requestUri, expires_in: seconds })
+    },
+  )
+}
