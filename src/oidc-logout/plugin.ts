@@ -4,13 +4,13 @@ import { type AuditContext, auditEvent } from '../domain/audit.ts'
 import { remove } from '../domain/decision.ts'
 import { parseUiLocales } from '../domain/language.ts'
 import { clientWords } from '../domain/localized.ts'
-import { type LogoutRequest, parseLogoutRequest } from '../domain/logout.ts'
 import type { Client, Session } from '../domain/model.ts'
 import { omitUndefined } from '../domain/omit-undefined.ts'
 import { assertNoneRepeated, formatParameters, type Parameters, single } from '../domain/parameters.ts'
 import { isSameText } from '../domain/secret.ts'
 import { formActionSource } from '../http/pages.ts'
 import { formBodies, longestUrl, parametersOf } from '../http/parameters.ts'
+import { type LogoutRequest, parseLogoutRequest } from './rules.ts'
 
 /**
  * OpenID Connect RP-Initiated Logout 1.0: sign-out, asked for by a client or by the user. Without an ID Token of the

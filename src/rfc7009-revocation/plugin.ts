@@ -5,11 +5,11 @@ import { auditGrant } from '../domain/audit.ts'
 import { check } from '../domain/check.ts'
 import { grantIdOfJwt, tokenIdOfJwt } from '../domain/jwt-access-token.ts'
 import { clientAuthenticationMethods, type Seconds } from '../domain/model.ts'
-import { revokeJwt, revokeToken } from '../domain/revocation.ts'
 import { clientOf, requireClient } from '../http/client-authentication.ts'
 import { assertForm, formBodies } from '../http/parameters.ts'
 import { badBody, ErrorResponse } from '../http/schema.ts'
 import { grantOfTokenKey } from '../storage/store.ts'
+import { revokeJwt, revokeToken } from './rules.ts'
 
 const RevocationRequest = Type.Object({
   token: Type.Optional(Type.String({ description: 'The access or refresh token.' })),
@@ -21,7 +21,7 @@ const RevocationRequest = Type.Object({
 })
 
 /**
- * RFC 7009 §2. Owns the endpoint; what a revocation reaches is decided in domain/revocation.ts. Every kind of token
+ * RFC 7009 §2. Owns the endpoint; what a revocation reaches is decided in rfc7009-revocation/rules.ts. Every kind of token
  * is found whatever `token_type_hint` says, RFC 7009 §2.1 and RFC 7009 §2.2, and can be revoked: there is no use for
  * the error of RFC 7009 §2.2.1.
  */

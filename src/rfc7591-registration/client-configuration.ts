@@ -2,10 +2,10 @@ import { isDeepStrictEqual } from 'node:util'
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { AppDeps } from '../deps.ts'
 import { auditEvent } from '../domain/audit.ts'
-import { assertMayConfigure, requireRegistrationToken, updateClient } from '../domain/client.ts'
 import { accept, remove, update } from '../domain/decision.ts'
 import { clientInformation, registrationPolicy } from './client-information.ts'
 import { requireJsonObject } from './json-object.ts'
+import { assertMayConfigure, requireRegistrationToken, updateClient } from './rules.ts'
 import { registrationRoutes } from './schema.ts'
 
 /** RFC 7592: a client that registered itself reads, replaces and deletes its registration. */

@@ -1,6 +1,6 @@
 /**
  * RFC 7591 registration, and RFC 7592 for the clients that came by it. What may be registered, and who may change it,
- * is decided in domain/client.ts; clients added by an operator cannot be reached here. The rate limit is the
+ * is decided in rfc7591-registration/rules.ts; clients added by an operator cannot be reached here. The rate limit is the
  * application's.
  */
 
@@ -9,13 +9,13 @@ import type { FastifyInstance } from 'fastify'
 import type { AppDeps } from '../deps.ts'
 import { addressPrefix } from '../domain/address-prefix.ts'
 import { auditEvent } from '../domain/audit.ts'
-import { registerClient } from '../domain/client.ts'
 import { insert } from '../domain/decision.ts'
 import { OAuthError } from '../domain/errors.ts'
 import { secretBytes } from '../domain/secret.ts'
 import { clientConfiguration } from './client-configuration.ts'
 import { clientInformation, registrationPolicy } from './client-information.ts'
 import { requireJsonObject } from './json-object.ts'
+import { registerClient } from './rules.ts'
 import { registrationRoutes } from './schema.ts'
 
 /**

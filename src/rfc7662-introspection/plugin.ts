@@ -3,7 +3,6 @@ import { type Static, Type } from '@sinclair/typebox'
 import type { AppDeps } from '../deps.ts'
 import type { TokenFacts } from '../domain/access-token.ts'
 import { check, recordCheck } from '../domain/check.ts'
-import { mayIntrospect } from '../domain/introspection.ts'
 import { jtiOf } from '../domain/jwt-access-token.ts'
 import { clientAuthenticationMethods } from '../domain/model.ts'
 import { formatScope } from '../domain/scope.ts'
@@ -11,6 +10,7 @@ import { clientOf, requireClient } from '../http/client-authentication.ts'
 import { assertForm, formBodies } from '../http/parameters.ts'
 import { badBody, ErrorResponse } from '../http/schema.ts'
 import { tokenReader } from '../http/token-reader.ts'
+import { mayIntrospect } from './rules.ts'
 
 const IntrospectionRequest = Type.Object({
   token: Type.Optional(Type.String({ description: 'The access or refresh token.' })),
@@ -42,7 +42,7 @@ const IntrospectionResponse = Type.Object(
   },
 )
 
-/** RFC 7662 §2.1. Owns the endpoint; who may learn what is decided in domain/introspection.ts. */
+/** RFC 7662 §2.1. Owns the endpoint; who may learn what is decided in rfc7662-introspection/rules.ts. */
 export const introspection: FastifyPluginAsyncTypebox<
   Pick<AppDeps, 'config' | 'service' | 'store' | 'keys' | 'clock'>
 > = async (app, deps) => {

@@ -1,14 +1,14 @@
 import t from 'tap'
+import type { JsonObject } from '../../src/domain/client-members.ts'
+import { clientMetadata, type RegistrationPolicy } from '../../src/domain/client-metadata.ts'
+import { hashSecret, secretMatches } from '../../src/domain/secret.ts'
 import {
   assertMayConfigure,
   type FreshRegistration,
   registerClient,
   requireRegistrationToken,
   updateClient,
-} from '../../src/domain/client.ts'
-import type { JsonObject } from '../../src/domain/client-members.ts'
-import { clientMetadata, type RegistrationPolicy } from '../../src/domain/client-metadata.ts'
-import { hashSecret, secretMatches } from '../../src/domain/secret.ts'
+} from '../../src/rfc7591-registration/rules.ts'
 import { seededRandom } from '../helpers/clock.ts'
 
 const now = 1_800_000_000

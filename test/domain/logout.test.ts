@@ -1,7 +1,7 @@
 import t from 'tap'
-import { parseLogoutRequest } from '../../src/domain/logout.ts'
 import type { Client } from '../../src/domain/model.ts'
 import { parseParameters } from '../../src/domain/parameters.ts'
+import { parseLogoutRequest } from '../../src/oidc-logout/rules.ts'
 import { integration, publicClient } from '../helpers/samples.ts'
 
 const uri = 'https://app.example/out'

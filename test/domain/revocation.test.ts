@@ -1,7 +1,7 @@
 import t from 'tap'
 import type { TokenFacts } from '../../src/domain/access-token.ts'
-import { mayIntrospect } from '../../src/domain/introspection.ts'
-import { revokeJwt, revokeToken } from '../../src/domain/revocation.ts'
+import { revokeJwt, revokeToken } from '../../src/rfc7009-revocation/rules.ts'
+import { mayIntrospect } from '../../src/rfc7662-introspection/rules.ts'
 import {
   active,
   approvedAt,

@@ -2,7 +2,7 @@ import type { Fault } from './fault.ts'
 
 const redirect = 'src/domain/redirect-uri.ts'
 const metadata = 'src/domain/client-metadata.ts'
-const client = 'src/domain/client.ts'
+const client = 'src/rfc7591-registration/rules.ts'
 
 /** Faults of dynamic registration, RFC 7591, and of what a client may do to its registration, RFC 7592. */
 export const registrationFaults = [

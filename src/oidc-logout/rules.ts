@@ -1,7 +1,7 @@
-import { check } from './check.ts'
-import type { Client } from './model.ts'
-import { type Parameters, single } from './parameters.ts'
-import { redirectUriMatches } from './redirect-uri.ts'
+import { check } from '../domain/check.ts'
+import type { Client } from '../domain/model.ts'
+import { type Parameters, single } from '../domain/parameters.ts'
+import { redirectUriMatches } from '../domain/redirect-uri.ts'
 
 /** A request to sign out, OpenID Connect RP-Initiated Logout §2. */
 export interface LogoutRequest {

@@ -1,6 +1,6 @@
-import type { TokenFacts } from './access-token.ts'
-import type { Client } from './model.ts'
-import type { Resources } from './resource.ts'
+import type { TokenFacts } from '../domain/access-token.ts'
+import type { Client } from '../domain/model.ts'
+import type { Resources } from '../domain/resource.ts'
 
 /**
  * Whether this caller may learn about this token, RFC 7662 §4: a client about tokens issued to it, a resource server

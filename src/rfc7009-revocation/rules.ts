@@ -1,9 +1,9 @@
-import { check, recordCheck } from './check.ts'
-import { accept, type Decision } from './decision.ts'
-import { revokeGrant } from './grant.ts'
-import { handleBelongsTo, type OpenedHandle } from './handle.ts'
-import { verifyJwtAccessToken } from './jwt-access-token.ts'
-import type { Client, Grant, GrantOfToken, Seconds } from './model.ts'
+import { check, recordCheck } from '../domain/check.ts'
+import { accept, type Decision } from '../domain/decision.ts'
+import { revokeGrant } from '../domain/grant.ts'
+import { handleBelongsTo, type OpenedHandle } from '../domain/handle.ts'
+import { verifyJwtAccessToken } from '../domain/jwt-access-token.ts'
+import type { Client, Grant, GrantOfToken, Seconds } from '../domain/model.ts'
 
 /**
  * Revokes a token (RFC 7009 §2.1): a refresh token, also a rotated one, revokes the whole grant; an access token only

@@ -1,9 +1,9 @@
-import { parseBearer } from './bearer.ts'
-import { type JsonObject, rejection } from './client-members.ts'
-import { parseClientMetadata, type RegistrationPolicy } from './client-metadata.ts'
-import { OAuthError } from './errors.ts'
-import type { Client, ClientAuthenticationMethod, Seconds } from './model.ts'
-import { hashSecret, mintSecret, secretMatches } from './secret.ts'
+import { parseBearer } from '../domain/bearer.ts'
+import { type JsonObject, rejection } from '../domain/client-members.ts'
+import { parseClientMetadata, type RegistrationPolicy } from '../domain/client-metadata.ts'
+import { OAuthError } from '../domain/errors.ts'
+import type { Client, ClientAuthenticationMethod, Seconds } from '../domain/model.ts'
+import { hashSecret, mintSecret, secretMatches } from '../domain/secret.ts'
 
 /** Random bytes of one registration: 16 for the identifier, `secretBytes` for each secret. */
 export interface FreshRegistration {
