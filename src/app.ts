@@ -42,6 +42,7 @@ import { refreshTokenGrant } from './rfc6749-authorization/grants/refresh-token.
 import { AuthorizationParameters } from './rfc6749-authorization/schema.ts'
 import { grantTypes, token } from './rfc6749-authorization/token.ts'
 import { metadata, metadataDocuments } from './rfc8414-metadata/plugin.ts'
+import { publishedKeys } from './rfc8414-metadata/published-keys.ts'
 import { describeService } from './service.ts'
 
 export interface AppOptions {
@@ -85,6 +86,7 @@ export async function buildApp(given: Deps, options: AppOptions = {}): Promise<F
       ...AuthorizationParameters.properties,
       ...joined(features, ({ authorizationParameters }) => authorizationParameters),
     }),
+    tokenMembers: joined(features, ({ tokenMembers }) => tokenMembers),
     guard: ownGuard({ ...own, service }),
   }
   const { prefix, https, issuer } = service
@@ -145,6 +147,7 @@ export async function buildApp(given: Deps, options: AppOptions = {}): Promise<F
     await scope.register(authorizationCodeGrant, deps)
     await scope.register(refreshTokenGrant, deps)
     await registerFeatures(scope, 'clients')
+    await scope.register(publishedKeys, { ...deps, prefix })
     await scope.register(apiDescription, { ...deps, prefix })
     await scope.register(protectedApi, { ...deps, prefix })
     await scope.register(metadataDocuments, deps)

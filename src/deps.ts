@@ -1,4 +1,4 @@
-import type { TObject } from '@sinclair/typebox'
+import type { TObject, TSchema } from '@sinclair/typebox'
 import type { FastifyPluginCallback } from 'fastify'
 import type { ClientMetadataMember } from './client-metadata-member.ts'
 import type { Config } from './config/schema.ts'
@@ -28,4 +28,6 @@ export interface AppDeps extends Deps {
   readonly guard: FastifyPluginCallback<OwnGuardOptions>
   /** The parameters of the authorization request, with those that features add. */
   readonly authorizationParameters: TObject
+  /** The members that features add to the token response, by name. */
+  readonly tokenMembers: Readonly<Record<string, TSchema>>
 }

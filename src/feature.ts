@@ -19,6 +19,8 @@ export interface Feature {
   readonly clientMetadata?: Readonly<Record<string, ClientMetadataMember>>
   /** Parameters that it adds to the authorization request (RFC 6749 §3.1), for the description of the API. */
   readonly authorizationParameters?: Readonly<Record<string, TSchema>>
+  /** Members that it adds to the token response (RFC 6749 §5.1). */
+  readonly tokenMembers?: Readonly<Record<string, TSchema>>
   /**
    * Who calls its endpoints. `clients`: from any origin, and errors are JSON. `browsers`: from the same origin, and errors
    * are pages. Absent: it has none, and decorates the application before the others are registered.

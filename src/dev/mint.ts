@@ -92,7 +92,7 @@ export function tokenMint(app: FastifyInstance, deps: AppDeps) {
   /** The ID Token of such a response lives as long as its access token. */
   function issue(issued: Issued, client: Client, seconds: Seconds, at: Seconds) {
     const lifetimes = { ...config.lifetimes, idTokenSeconds: seconds }
-    return tokenIssuer({ ...deps, config: { ...config, lifetimes } })(issued, client, at)
+    return tokenIssuer(app, { ...deps, config: { ...config, lifetimes } })(issued, client, at)
   }
 }
 

@@ -1,11 +1,22 @@
 import type { FastifyPluginAsync } from 'fastify'
 import type { AppDeps } from '../deps.ts'
-import { publishedKeys } from './keys.ts'
+import { contextClasses } from '../domain/authentication-context.ts'
+import { signingAlgorithms } from '../domain/key-term.ts'
+import { idTokens } from './id-tokens.ts'
 import { userInfo } from './userinfo.ts'
 
-/** OpenID Connect Core §5.3 and OpenID Connect Core §10.1: UserInfo, and the keys that ID Tokens verify with. */
+/**
+ * OpenID Connect Core §2 and OpenID Connect Core §5.3: ID Tokens and UserInfo, and what a client may expect of them:
+ * subjects are public, OpenID Connect Core §8.
+ */
 export const openidConnect: FastifyPluginAsync<AppDeps> = async (app, deps) => {
-  await app.register(publishedKeys, deps)
+  app.advertise({
+    subject_types_supported: ['public'],
+    id_token_signing_alg_values_supported: signingAlgorithms,
+    claim_types_supported: ['normal'],
+    acr_values_supported: contextClasses,
+  })
+  app.addTokenMembers(idTokens(deps))
   await app.register(async (guarded) => {
     // There is no user without a token.
     await guarded.register(deps.guard, { anonymous: 'challenge', formToken: true })

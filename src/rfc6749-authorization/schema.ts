@@ -53,15 +53,18 @@ export const TokenRequest = Type.Object({
   client_secret: text('Clients registered with client_secret_post.'),
 })
 
-/** RFC 6749 §5.1 and OpenID Connect Core §3.1.3.3. */
-export const TokenResponse = Type.Object(
-  {
-    access_token: Type.String(),
-    token_type: Type.Literal('Bearer'),
-    expires_in: Type.Integer({ description: 'Seconds.' }),
-    refresh_token: Type.Optional(Type.String()),
-    scope: Type.String(),
-    id_token: Type.Optional(Type.String()),
-  },
-  { title: 'Tokens', description: 'What the client gets, RFC 6749 §5.1.', additionalProperties: false },
-)
+/** RFC 6749 §5.1. */
+export const TokenMembers = {
+  access_token: Type.String(),
+  token_type: Type.Literal('Bearer'),
+  expires_in: Type.Integer({ description: 'Seconds.' }),
+  refresh_token: Type.Optional(Type.String()),
+  scope: Type.String(),
+}
+
+/** How the description of the API calls them. */
+export const tokenResponse = {
+  title: 'Tokens',
+  description: 'What the client gets, RFC 6749 §5.1.',
+  additionalProperties: false,
+}

@@ -1,18 +1,20 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
-import type { Static } from '@sinclair/typebox'
+import { type Static, Type } from '@sinclair/typebox'
 import fp from 'fastify-plugin'
 import type { AppDeps } from '../deps.ts'
 import { check } from '../domain/check.ts'
 import { handleBelongsTo } from '../domain/handle.ts'
 import { type Client, clientAuthenticationMethods, type GrantType } from '../domain/model.ts'
 import type { Parameters } from '../domain/parameters.ts'
+import type { IssuedTokens, TokenMembers } from '../domain/token-members.ts'
 import { clientOf, requireClient } from '../http/client-authentication.ts'
 import { assertForm, formBodies } from '../http/parameters.ts'
 import { badBody, ErrorResponse } from '../http/schema.ts'
-import { TokenRequest, TokenResponse } from './schema.ts'
+import { TokenMembers as OwnMembers, TokenRequest, tokenResponse } from './schema.ts'
 
 export type TokenParameters = Static<typeof TokenRequest>
-export type TokenAnswer = Static<typeof TokenResponse>
+export type TokenAnswer = Static<ReturnType<typeof Type.Object<typeof OwnMembers>>> &
+  Readonly<Record<string, unknown>>
 
 /**
  * Does what one grant type asks for an authenticated client that is registered for it.
@@ -25,6 +27,10 @@ declare module 'fastify' {
     /** Adds a grant type to the token endpoint and to the metadata. */
     addGrantType(name: GrantType, redeem: GrantHandler): void
     readonly grantTypes: ReadonlyMap<string, GrantHandler>
+    /** Adds members to every token response; each declares its schema as `tokenMembers` of its feature. */
+    addTokenMembers(make: TokenMembers): void
+    /** Makes all of them. */
+    makeTokenMembers: TokenMembers
   }
 }
 
@@ -36,6 +42,13 @@ export const grantTypes = fp(
   async (app) => {
     const handlers = new Map<string, GrantHandler>()
     app.decorate('grantTypes', handlers)
+    const makers: TokenMembers[] = []
+    app.decorate('addTokenMembers', (make: TokenMembers) => void makers.push(make))
+    app.decorate('makeTokenMembers', async (issued: IssuedTokens) => {
+      const members: Record<string, unknown> = {}
+      for (const make of makers) Object.assign(members, await make(issued))
+      return members
+    })
     app.decorate('addGrantType', (name: GrantType, redeem: GrantHandler) => {
       handlers.set(name, redeem)
       app.advertise({ grant_types_supported: [name] })
@@ -48,10 +61,9 @@ export const grantTypes = fp(
  * RFC 6749 §3.2: the token endpoint. It owns what every grant type shares (form, client authentication, whether the
  * client may use the grant type); a grant type only does what is its own.
  */
-export const token: FastifyPluginAsyncTypebox<Pick<AppDeps, 'config' | 'store' | 'keys'>> = async (
-  app,
-  { config, store, keys },
-) => {
+export const token: FastifyPluginAsyncTypebox<
+  Pick<AppDeps, 'config' | 'store' | 'keys' | 'tokenMembers'>
+> = async (app, { config, store, keys, tokenMembers }) => {
   app.advertise({
     token_endpoint_auth_methods_supported: clientAuthenticationMethods,
   })
@@ -67,7 +79,7 @@ export const token: FastifyPluginAsyncTypebox<Pick<AppDeps, 'config' | 'store' |
         consumes: ['application/x-www-form-urlencoded'],
         body: TokenRequest,
         response: {
-          200: TokenResponse,
+          200: Type.Object({ ...OwnMembers, ...tokenMembers }, tokenResponse),
           ...badBody,
           401: ErrorResponse,
           429: ErrorResponse,

@@ -1,24 +1,13 @@
 import { Type } from '@sinclair/typebox'
 import type { FastifyPluginAsync } from 'fastify'
 import type { AppDeps } from '../deps.ts'
-import { contextClasses } from '../domain/authentication-context.ts'
-import { signingAlgorithms } from '../domain/key-term.ts'
 import { documentResponses, serveDocument } from '../http/document.ts'
 
-/**
- * OpenID Connect Core §10.1: the public keys ID Tokens verify with, and what a client may expect of them: subjects
- * are public, OpenID Connect Core §8.
- */
+/** RFC 8414 §2, `jwks_uri`: the public keys that JWT access tokens (RFC 9068 §4) and ID Tokens verify with. */
 export const publishedKeys: FastifyPluginAsync<Pick<AppDeps, 'config' | 'keys'>> = async (
   app,
   { config, keys },
 ) => {
-  app.advertise({
-    subject_types_supported: ['public'],
-    id_token_signing_alg_values_supported: signingAlgorithms,
-    claim_types_supported: ['normal'],
-    acr_values_supported: contextClasses,
-  })
   serveDocument(app, ['/api/oauth/jwks'], {
     endpoint: 'jwks',
     content: () => keys.jwks(),

@@ -10,7 +10,7 @@ import { tokenIssuer } from './token-issuer.ts'
 /** RFC 6749 §4.1.3: the grant type `authorization_code`. */
 export const authorizationCodeGrant: FastifyPluginAsync<AppDeps> = async (app, deps) => {
   const { config, service, store, keys, clock } = deps
-  const issueTokens = tokenIssuer(deps)
+  const issueTokens = tokenIssuer(app, deps)
   app.addGrantType('authorization_code', async (client, parameters, from) => {
     check(
       parameters.code !== undefined,

@@ -10,7 +10,7 @@ import { tokenIssuer } from './token-issuer.ts'
 /** RFC 6749 §6: the grant type `refresh_token`, with rotation on every use (RFC 9700 §4.14.2). */
 export const refreshTokenGrant: FastifyPluginAsync<AppDeps> = async (app, deps) => {
   const { config, service, store, keys, clock } = deps
-  const issueTokens = tokenIssuer(deps)
+  const issueTokens = tokenIssuer(app, deps)
   app.addGrantType('refresh_token', async (client, parameters, from) => {
     check(
       parameters.refresh_token !== undefined,

@@ -1,8 +1,7 @@
+import type { FastifyInstance } from 'fastify'
 import type { AppDeps } from '../../deps.ts'
 import type { Issued } from '../../domain/authorization-code.ts'
-import { idTokenClaims } from '../../domain/claims.ts'
 import { sealHandle, tokenIdOf } from '../../domain/handle.ts'
-import { idTokenPayload } from '../../domain/id-token.ts'
 import { jwtAccessTokenPayload } from '../../domain/jwt-access-token.ts'
 import type { Client, Grant, Seconds } from '../../domain/model.ts'
 import { type Access, scopeAt } from '../../domain/resource.ts'
@@ -10,26 +9,25 @@ import { formatScope } from '../../domain/scope.ts'
 import type { TokenAnswer } from '../token.ts'
 
 /**
- * Turns a committed grant into the tokens of one answer, RFC 6749 §5.1, with an ID Token where the request was one of
- * OpenID Connect, OpenID Connect Core §3.1.3.2 and OpenID Connect Core §3.1.3.3. It runs after the commit and stores
- * nothing: handles are derived from the grant, and a response that is lost costs a retry.
+ * Turns a committed grant into the tokens of one response, RFC 6749 §5.1, with the members that features add. It runs after
+ * the commit and stores nothing: handles are derived from the grant, and a response that is lost costs a retry.
  */
-export function tokenIssuer(deps: Pick<AppDeps, 'config' | 'service' | 'store' | 'keys'>) {
-  const { config, service, keys } = deps
-
+export function tokenIssuer(
+  app: FastifyInstance,
+  { config, service, keys }: Pick<AppDeps, 'config' | 'service' | 'keys'>,
+) {
   return async ({ grant, access }: Issued, client: Client, now: Seconds): Promise<TokenAnswer> => {
     const accessToken = await sealAccessToken(grant, access, now)
     const refreshToken = client.grantTypes.includes('refresh_token') ? sealRefreshToken(grant) : undefined
-    const idToken = grant.scope.includes('openid')
-      ? await signIdToken(grant, client, accessToken, now)
-      : undefined
+    const { idTokenSeconds } = config.lifetimes
+    const more = await app.makeTokenMembers({ grant, client, accessToken, idTokenSeconds, now })
     return {
       access_token: accessToken,
       token_type: 'Bearer',
       expires_in: access.seconds,
       ...(refreshToken !== undefined && { refresh_token: refreshToken }),
       scope: formatScope(access.scope),
-      ...(idToken !== undefined && { id_token: idToken }),
+      ...more,
     }
   }
 
@@ -57,20 +55,5 @@ export function tokenIssuer(deps: Pick<AppDeps, 'config' | 'service' | 'store' |
     const { rotatedAt = 0, refreshExpiresAt = 0 } = grant
     const contents = { grantId: grant.id, seq: grant.seq, issuedAt: rotatedAt, expiresAt: refreshExpiresAt }
     return sealHandle({ kind: 'refresh', ...contents }, keys.handles.current, grant.secret)
-  }
-
-  async function signIdToken(
-    grant: Grant,
-    client: Client,
-    accessToken: string,
-    now: Seconds,
-  ): Promise<string> {
-    const algorithm = client.idTokenSignedResponseAlg
-    const user = grant.claims.idToken.length > 0 ? await deps.store.find('user', grant.userId) : undefined
-    const requested = idTokenClaims(user, grant.claims, service.scopeClaims)
-    const { issuer } = service
-    const { idTokenSeconds } = config.lifetimes
-    const facts = { issuer, grant, accessToken, algorithm, idTokenSeconds, requested }
-    return keys.sign(algorithm, 'JWT', idTokenPayload(facts, now))
   }
 }
