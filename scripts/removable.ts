@@ -1,0 +1,85 @@
+/**
+ * Takes each optional specification out of a copy of the project (its folder, its line in features.ts, its generated API
+ * description), and shows that the rest compiles, starts, works and no longer mentions it.
+ */
+import { execFileSync } from 'node:child_process'
+import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { Argument } from 'commander'
+import { scriptCommand } from './command.ts'
+
+const root = fileURLToPath(new URL('..', import.meta.url))
+
+/** The folders that can be taken out, and what nothing public may contain then. */
+const removable: Readonly<Record<string, readonly string[]>> = {
+  'oidc-core': ['userinfo', 'subject_types_supported', '"id_token"', 'claims_supported'],
+  'oidc-logout': ['end_session_endpoint', '/oauth/logout'],
+  'rfc7009-revocation': ['revocation_endpoint', '/api/oauth/revoke'],
+  'rfc7591-registration': ['registration_endpoint', 'registration_client_uri', '/api/oauth/register'],
+  'rfc7662-introspection': ['introspection_endpoint', '/api/oauth/introspect'],
+  'rfc9126-pushed-requests': ['pushed', '"request_uri"'],
+  'rfc9207-issuer': ['authorization_response_iss_parameter_supported'],
+}
+
+/** The specifications that stay, and why. */
+const staying: Readonly<Record<string, string>> = {
+  'rfc6749-authorization': 'the core',
+  'rfc8414-metadata': 'the core: endpoints advertise themselves there',
+  'rfc9728-resource-metadata': 'every challenge of the guard points to its document (RFC 9728 §5.1)',
+}
+
+const { args } = scriptCommand(
+  'check:removable',
+  'Take each optional specification out of a copy of the project.',
+)
+  .addArgument(new Argument('[folder...]', 'only these').choices(Object.keys(removable)))
+  .parse()
+const wanted = Object.keys(removable).filter((folder) => args.length === 0 || args.includes(folder))
+const removed = wanted.filter(isRemovable)
+for (const [folder, why] of Object.entries(staying)) process.stdout.write(`stays    ${folder}: ${why}\n`)
+process.stdout.write(`\n${removed.length} of ${wanted.length} can be removed\n`)
+process.exitCode = removed.length === wanted.length ? 0 : 1
+
+function isRemovable(folder: string): boolean {
+  const began = performance.now()
+  const copy = mkdtempSync(join(tmpdir(), 'lychgate-removable-'))
+  try {
+    for (const part of ['src', 'views', 'drizzle', 'openapi', 'package.json', 'tsconfig.json'])
+      cpSync(join(root, part), join(copy, part), { recursive: true })
+    for (const part of ['test/helpers', 'test/removable', 'scripts'])
+      cpSync(join(root, part), join(copy, part), { recursive: true })
+    symlinkSync(join(root, 'node_modules'), join(copy, 'node_modules'))
+    takeOut(copy, folder)
+    run(copy, 'tsc', ['--project', 'tsconfig.removable.json'])
+    run(copy, process.execPath, ['scripts/openapi.ts'])
+    run(copy, process.execPath, ['test/removable/smoke.ts', ...(removable[folder] ?? [])])
+    process.stdout.write(`removed  ${folder}, ${Math.round((performance.now() - began) / 1000)} s\n`)
+    return true
+  } catch (error) {
+    const { stdout = '', stderr = '' } = error as { stdout?: Buffer | string; stderr?: Buffer | string }
+    process.stdout.write(`FAILED   ${folder}\n${stdout}${stderr || error}\n`)
+    return false
+  } finally {
+    rmSync(copy, { recursive: true })
+  }
+}
+
+/** Deletes the folder and its line: the import, and the entry of the list. */
+function takeOut(copy: string, folder: string): void {
+  rmSync(join(copy, 'src', folder), { recursive: true })
+  const list = join(copy, 'src/features.ts')
+  const text = readFileSync(list, 'utf8')
+  const [line, name] =
+    new RegExp(`^import \\{ (\\w+) \\} from './${folder}/feature.ts'\\n`, 'm').exec(text) ?? []
+  if (line === undefined) throw new Error(`src/features.ts does not import ${folder}`)
+  writeFileSync(list, text.replace(line, '').replace(`\n  ${name},`, ''))
+  const project = { extends: './tsconfig.json', include: ['src', 'scripts/openapi.ts', 'test/removable'] }
+  writeFileSync(join(copy, 'tsconfig.removable.json'), JSON.stringify(project))
+}
+
+function run(cwd: string, file: string, args: readonly string[]): void {
+  const path = `${join(root, 'node_modules/.bin')}:${process.env['PATH']}`
+  execFileSync(file, args, { cwd, env: { ...process.env, PATH: path }, stdio: 'pipe' })
+}
