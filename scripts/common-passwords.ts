@@ -11,7 +11,9 @@ const text = `${commonest.slice(0, 3000).join('\n')}\n`
 
 if (process.argv.includes('--check')) {
   if (readFileSync(file, 'utf8') !== text) {
-    process.stderr.write('src/common-passwords.txt is out of date; run npm run common-passwords\n')
+    process.stderr.write(
+      'src/common-passwords.txt is out of date; run npm run generate -- common-passwords\n',
+    )
     process.exitCode = 1
   }
 } else writeFileSync(file, text)

@@ -10,13 +10,13 @@ const yamlHead = `# Every option of Lychgate. To set one, remove the # before it
 #   lychgate serve --config lychgate.yaml        or LYCHGATE_CONFIG=lychgate.yaml
 #   lychgate config validate --config lychgate.yaml
 #
-# Flags override variables, variables override this file. Generated from the schema: npm run config-example`
+# Flags override variables, variables override this file. Generated from the schema: npm run generate -- config-example`
 
 const envHead = `# Every variable of lychgate serve. To set one, remove the # before its name. Empty ones are unset.
 # The values are the defaults, or examples if the comment says so. Times are in seconds.
 # Read by compose.yaml and compose.postgres.yaml as deploy/.env, and by lychgate.service as /etc/lychgate/env.
 #
-# Flags override variables, variables override the file. Generated from the schema: npm run config-example`
+# Flags override variables, variables override the file. Generated from the schema: npm run generate -- config-example`
 
 /** Options in the YAML form; lines that begin with # and a letter, a dash or a bracket are settings, the rest is prose. */
 export function exampleYaml(): string {
@@ -139,7 +139,7 @@ if (import.meta.main) {
     const file = new URL(`../${path}`, import.meta.url)
     if (!process.argv.includes('--check')) writeFileSync(file, wanted)
     else if (readFileSync(file, 'utf8') !== wanted) {
-      process.stderr.write(`${path}: out of date; run npm run config-example\n`)
+      process.stderr.write(`${path}: out of date; run npm run generate -- config-example\n`)
       process.exitCode = 1
     }
   }

@@ -35,7 +35,7 @@ if (import.meta.main) {
   if (!process.argv.includes('--check')) writeFileSync(page, wanted)
   else if (text !== wanted) {
     process.stderr.write(
-      'docs/configuration.md: the table of options is out of date; run node scripts/config-table.ts\n',
+      'docs/configuration.md: the table of options is out of date; run npm run generate -- config-table\n',
     )
     process.exitCode = 1
   }

@@ -10,7 +10,9 @@ const text = readFileSync(file, 'utf8')
 const entry = /("node_modules\/better-sqlite3": \{\n)( +)(?! |"gypfile")/
 if (process.argv.includes('--check')) {
   if (!entry.test(text)) process.exit(0)
-  process.stderr.write('package-lock.json: better-sqlite3 would be compiled; run npm run lockfile\n')
+  process.stderr.write(
+    'package-lock.json: better-sqlite3 would be compiled; run npm run generate -- lockfile\n',
+  )
   process.exit(1)
 }
 writeFileSync(file, text.replace(entry, '$1$2"gypfile": false,\n$2'))

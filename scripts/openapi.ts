@@ -17,7 +17,7 @@ const file = new URL('../openapi/openapi.json', import.meta.url)
 const description = await describe()
 if (process.argv.includes('--check')) {
   if (readFileSync(file, 'utf8') === description) process.exit(0)
-  process.stderr.write('openapi/openapi.json differs from the routes: run npm run openapi\n')
+  process.stderr.write('openapi/openapi.json differs from the routes: run npm run generate -- openapi\n')
   process.exit(1)
 }
 writeFileSync(file, description)

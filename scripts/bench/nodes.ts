@@ -1,4 +1,4 @@
-/** `npm run bench:nodes`: one, two and four processes of Lychgate on one PostgreSQL, in turns in one run. */
+/** `npm run bench -- nodes`: one, two and four processes of Lychgate on one PostgreSQL, in turns in one run. */
 import { readdirSync, readFileSync } from 'node:fs'
 import { cpus } from 'node:os'
 import pg from 'pg'

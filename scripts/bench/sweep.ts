@@ -1,5 +1,5 @@
 /**
- * `npm run bench:sweep`: for how long a sweep holds the event loop. With the collector of the executable: Node's own
+ * `npm run bench -- sweep`: for how long a sweep holds the event loop. With the collector of the executable: Node's own
  * would add pauses of 5 to 10 ms.
  */
 

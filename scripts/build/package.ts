@@ -1,9 +1,10 @@
 /**
- * Makes what the npm package carries as JavaScript: dist/main.js for the command line, dist/guard.js and dist/dev.js
- * with their types, and the licences of the code in them. The drivers of the databases stay packages of their own.
+ * Packs what `npm install` gets: dist/main.js for the command line, dist/guard.js and dist/dev.js with their types, and the
+ * licences of the code in them. The package has a manifest of its own: what is in the bundle is no dependency of it, the
+ * drivers of the databases stay packages. It is put together in dist/package.
  */
 import { execFileSync } from 'node:child_process'
-import { globSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { cpSync, globSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { build } from 'esbuild'
 import { bundleOptions, dist, root } from './bundle.ts'
@@ -11,6 +12,28 @@ import { docsLicences, writeDocsAssets } from './docs-assets.ts'
 import { licencesOf } from './licences.ts'
 
 const types = `${dist}/types`
+const ownManifest = JSON.parse(readFileSync(`${root}package.json`, 'utf8'))
+const carried = [
+  'LICENSE',
+  'README.md',
+  'src/lychgate.js',
+  'src/guard.js',
+  'src/dev.js',
+  'src/common-passwords.txt',
+  'dist/*.js',
+  'dist/types',
+  'dist/licences.txt',
+  'dist/docs/*.gz',
+  'views',
+  'drizzle/*/*.sql',
+  'drizzle/*/meta/_journal.json',
+  'openapi/openapi.json',
+]
+/** What the application of the reader has: the guard is a plugin of its Fastify, traces go to its tracer. */
+const peers = {
+  peerDependencies: { '@opentelemetry/api': '^1.9.0', fastify: '^5' },
+  peerDependenciesMeta: { '@opentelemetry/api': { optional: true }, fastify: { optional: true } },
+}
 const relativeImport = /from '(\.[^']*)\.ts'/g
 
 for (const path of globSync(`${dist}/*.js`)) rmSync(path)
@@ -32,6 +55,23 @@ const { metafile } = await build({
 writeDocsAssets(`${dist}/docs`)
 writeFileSync(`${dist}/licences.txt`, `${licencesOf(metafile)}\n${docsLicences()}`)
 declareLibraries()
+stage()
+const destination = process.argv.includes('--pack-destination') ? process.argv.at(-1) : dist
+execFileSync('npm', ['pack', `${dist}/package`, '--pack-destination', `${destination}`], { stdio: 'inherit' })
+
+/** Copies what the package carries, below the paths of the checkout, and writes its manifest. */
+function stage(): void {
+  const staged = `${dist}/package`
+  rmSync(staged, { recursive: true, force: true })
+  for (const path of globSync(carried, { cwd: root })) {
+    mkdirSync(dirname(join(staged, path)), { recursive: true })
+    cpSync(join(root, path), join(staged, path), { recursive: true })
+  }
+  const { scripts: _, devDependencies: __, allowScripts: ___, dependencies, ...manifest } = ownManifest
+  const drivers = ['better-sqlite3', 'pg'].map((name) => [name, dependencies[name]])
+  const staging = { ...manifest, dependencies: Object.fromEntries(drivers), ...peers }
+  writeFileSync(`${staged}/package.json`, `${JSON.stringify(staging, null, 2)}\n`)
+}
 
 /** The declarations of the libraries and of what they name, and none of the many that only their code needs. */
 function declareLibraries(): void {

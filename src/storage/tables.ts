@@ -5,7 +5,7 @@ import type { Columns } from './sqlite/columns.ts'
 export type Tables = ReturnType<typeof defineTables>
 
 /**
- * The tables, for both databases. After a change run `npm run migrations`.
+ * The tables, for both databases. After a change run `npm run generate -- migrations`.
  *
  * There are no foreign keys: a grant of a removed client or user is not found any more and is swept when it expires,
  * where a cascade would need two more indexes on the hottest table.

@@ -1,4 +1,4 @@
-/** What `npm pack` makes, installed into an empty folder: the command line, and the guard for JavaScript and TypeScript. */
+/** What `npm run package` makes, installed into an empty folder: the command line, and the guard for JavaScript and TypeScript. */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { existsSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -29,7 +29,7 @@ function node(...args: string[]) {
 
 t.setTimeout(300_000)
 writeFileSync(join(folder, 'package.json'), JSON.stringify({ name: 'someone-elses', private: true }))
-npm(root, 'pack', '--pack-destination', folder)
+npm(root, 'run', 'package', '--', '--pack-destination', folder)
 const [tarball = ''] = readdirSync(folder).filter((name) => name.endsWith('.tgz'))
 npm(folder, 'install', `./${tarball}`, '--ignore-scripts', '--prefer-offline', '--no-audit', '--no-fund')
 // The application of the reader has Fastify and TypeScript; here the ones of this checkout do.
