@@ -124,7 +124,7 @@ function proseOf(markdown: string): string {
 /** Relative links outside of code. */
 function linksOf(markdown: string): readonly string[] {
   const prose = markdown.replaceAll(/^```[\s\S]*?^```$/gm, '').replaceAll(/`[^`\n]*`/g, '`')
-  return [...prose.matchAll(/\]\(([^)\s]+)\)/g)].flatMap(([, link = '']) =>
+  return [...prose.matchAll(/(?:\]\(|^\[[^\]]+\]: )([^)\s]+)/gm)].flatMap(([, link = '']) =>
     /^[a-z]+:/.test(link) ? [] : [decodeURI(link)],
   )
 }

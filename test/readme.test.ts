@@ -1,10 +1,10 @@
-import { readFileSync } from 'node:fs'
+import { readdirSync, readFileSync } from 'node:fs'
 import t from 'tap'
 import { mintSecret, secretBytes } from '../src/domain/secret.ts'
 import { obtainCode, obtainTokens, register } from './helpers/flow.ts'
 import { startServer } from './helpers/server.ts'
 
-t.test('[rfc6749-2.2-document-sizes] what is issued is no longer than the README says', async (t) => {
+t.test('[rfc6749-2.2-document-sizes] what is issued is no longer than docs/security.md says', async (t) => {
   const server = await startServer(t)
   const client = await register(server, { token_endpoint_auth_method: 'client_secret_post' })
   const { access_token: access, refresh_token: refresh } = await obtainTokens(server, client)
@@ -20,9 +20,58 @@ t.test('[rfc6749-2.2-document-sizes] what is issued is no longer than the README
   }
 })
 
-/** Prefix → longest, from the table of the README. */
+t.test('the README counts the clauses of the ledger, and fits a terminal', async (t) => {
+  const readme = read('../README.md')
+  const counts = clausesPerDocument()
+  const total = [...counts.values()].reduce((sum, count) => sum + count, 0)
+  t.match(readme, `${total} clauses of ${counts.size} documents`)
+  const rows = [...readme.matchAll(/^\| ((?:RFC|OIDC) [^|]+) \| [^|]+ \| (\d+) \|/gm)]
+  t.ok(rows.length > 15)
+  for (const [, document = '', count] of rows) t.equal(Number(count), counts.get(document), document)
+  t.strictSame(
+    readme.split('\n').filter((line) => line.length > 120),
+    [],
+  )
+})
+
+t.test('the tour opens eight files, and names only what is in them', async (t) => {
+  const stops = read('../docs/reading.md')
+    .split(/^## (?=\d)/m)
+    .slice(1)
+  t.equal(stops.length, 8)
+  for (const stop of stops) {
+    const [text = ''] = stop.split(/^## /m)
+    const file = /^\d+\. \[([^\]]+)\]/.exec(text)?.[1] ?? ''
+    const source = read(`../${file}`)
+    const named = [...text.matchAll(/`([a-z]+[A-Z]\w+)`/g)].map(([, name = '']) => name)
+    t.strictSame(
+      named.filter((name) => !source.includes(name)),
+      [],
+      file,
+    )
+  }
+})
+
+/** Document → clauses that are tied to tests: neither planned nor declined. */
+function clausesPerDocument(): ReadonlyMap<string, number> {
+  const counts = new Map<string, number>()
+  for (const file of readdirSync(new URL('requirements/', import.meta.url)).filter((name) =>
+    name.endsWith('.jsonl'),
+  ))
+    for (const line of read(`requirements/${file}`).split('\n').filter(Boolean)) {
+      const { spec, planned, declined } = JSON.parse(line)
+      if (planned === undefined && declined === undefined) counts.set(spec, (counts.get(spec) ?? 0) + 1)
+    }
+  return counts
+}
+
+function read(path: string): string {
+  return readFileSync(new URL(path, import.meta.url), 'utf8')
+}
+
+/** Prefix → longest, from the table of the page. */
 function documentedLengths(): ReadonlyMap<string, number> {
-  const readme = readFileSync(new URL('../README.md', import.meta.url), 'utf8')
-  const rows = readme.matchAll(/^\| [^|]+ \| `(\w+_)` \| (\d+)/gm)
+  const page = read('../docs/security.md')
+  const rows = page.matchAll(/^\| [^|]+ \| `(\w+_)` \| (\d+)/gm)
   return new Map([...rows].map(([, prefix = '', length]) => [prefix, Number(length)]))
 }

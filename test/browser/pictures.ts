@@ -2,7 +2,10 @@
  * Takes a picture of every page in every state, narrow and wide, light and dark, in other languages, on paper and in a
  * user's own colours, and has axe-core judge each:
  *
- *     node test/browser/pictures.ts <folder> [name …]
+ *     npm run pictures -- <folder> [name …]
+ *     npm run pictures -- readme
+ *
+ * The second takes the two pictures of the README only, of a real flow.
  *
  * `index.html` in the folder shows them all. Fails on any accessibility violation, on anything a policy blocked, on
  * anything wider than the window, and on anything to press that is smaller than a finger.
@@ -53,6 +56,10 @@ const judge = `async () => (await axe.run()).violations.map(
 
 const [folder, ...names] = process.argv.slice(2)
 if (folder === undefined) throw new Error('name a folder for the pictures')
+if (folder === 'readme') {
+  await import('./readme-pictures.ts')
+  process.exit()
+}
 mkdirSync(folder, { recursive: true })
 
 const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
