@@ -6,7 +6,7 @@
  */
 import { readdirSync, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
-import { type Catalogue, type Entry, readCatalogue, shippedLanguages } from '../src/i18n/catalogue.ts'
+import { type Catalogue, type Entry, readCatalogue, shippedLanguages } from '../src/pages/i18n/catalogue.ts'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 

@@ -1,13 +1,13 @@
 import type { TObject, TSchema } from '@sinclair/typebox'
 import type { FastifyPluginCallback } from 'fastify'
-import type { ClientMetadataMember } from './client-metadata-member.ts'
+import type { ClientMetadataMember } from './clients/feature-member.ts'
 import type { Config } from './config/schema.ts'
 import type { KeyRing } from './keys/key-ring.ts'
 import type { OwnGuardOptions } from './own-guard.ts'
-import type { PasswordCheck } from './passwords.ts'
 import type { Service } from './service.ts'
 import type { Store } from './storage/store.ts'
 import type { Clock, RandomSource } from './system.ts'
+import type { PasswordCheck } from './users/passwords.ts'
 
 /** Everything the application needs from outside; a plugin takes `Pick<Deps, …>`, which says what it can touch. */
 export interface Deps {

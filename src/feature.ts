@@ -1,6 +1,6 @@
 import type { TObject, TSchema } from '@sinclair/typebox'
 import type { FastifyPluginAsync, FastifyPluginCallback } from 'fastify'
-import type { ClientMetadataMember } from './client-metadata-member.ts'
+import type { ClientMetadataMember } from './clients/feature-member.ts'
 import type { AppDeps } from './deps.ts'
 
 /**

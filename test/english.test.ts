@@ -4,21 +4,13 @@ import t from 'tap'
 import ts from 'typescript'
 
 const folders = [
+  ...['src/domain', 'src/storage', 'src/keys', 'src/guard', 'src/tracing', 'src/users', 'src/pages/sign-in'],
   ...[
-    'src/domain',
-    'src/storage',
-    'src/keys',
-    'src/guard',
-    'src/tracing',
-    'src/credentials',
-    'src/interaction',
-  ],
-  ...[
-    'src/account',
+    'src/pages/account',
     'src/mail',
-    'src/one-time-links',
-    'src/i18n',
-    'src/theme',
+    'src/pages/links',
+    'src/pages/i18n',
+    'src/pages/theme',
     'src/config',
     'src/management',
     'src/http',

@@ -9,10 +9,10 @@ import t, { type Test } from 'tap'
 import { isMovable } from '../src/dev/clock.ts'
 import { insert, put, remove } from '../src/domain/decision.ts'
 import type { Client } from '../src/domain/model.ts'
-import { passkeyKind } from '../src/domain/passkey.ts'
-import { secondFactorKind } from '../src/domain/second-factor.ts'
-import { createUser } from '../src/domain/user.ts'
 import { makeLink } from '../src/mail/links.ts'
+import { passkeyKind } from '../src/users/rules/passkey.ts'
+import { secondFactorKind } from '../src/users/rules/second-factor.ts'
+import { createUser } from '../src/users/rules/user.ts'
 import {
   authorizationUrl,
   obtainCode,

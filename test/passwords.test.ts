@@ -8,7 +8,7 @@ import {
   PasswordQueueFull,
   passwordFault,
   verifyPassword,
-} from '../src/passwords.ts'
+} from '../src/users/passwords.ts'
 import { seededRandom } from './helpers/clock.ts'
 
 const password = 'correct horse'

@@ -8,11 +8,11 @@ import { insert, type Write } from '../../src/domain/decision.ts'
 import { approveGrant, mintGrantId, redeemGrant, rotateGrant } from '../../src/domain/grant.ts'
 import type { Client, Grant, Session } from '../../src/domain/model.ts'
 import { hashSecret } from '../../src/domain/secret.ts'
-import { createUser } from '../../src/domain/user.ts'
 import { type KeyRing, loadKeyRing } from '../../src/keys/key-ring.ts'
 import { openStore } from '../../src/storage/open.ts'
 import type { Store } from '../../src/storage/store.ts'
 import { systemClock, systemRandom } from '../../src/system.ts'
+import { createUser } from '../../src/users/rules/user.ts'
 
 /** A data folder with so many living grants, as years of use leave it, and what it takes to act for their clients. */
 export interface GrownStore {

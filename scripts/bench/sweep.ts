@@ -10,7 +10,6 @@ import { join } from 'node:path'
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { setTimeout as wait } from 'node:timers/promises'
 import { accept, put, type Write } from '../../src/domain/decision.ts'
-import { throttleKind } from '../../src/domain/sign-in-throttle.ts'
 import { openStore } from '../../src/storage/open.ts'
 import {
   type Checkpoint,
@@ -20,6 +19,7 @@ import {
   type Store,
   type SweepBounds,
 } from '../../src/storage/store.ts'
+import { throttleKind } from '../../src/users/rules/sign-in-throttle.ts'
 import { readCount, scriptCommand } from '../command.ts'
 import { fill, livingGrants, sizes } from './sweep-records.ts'
 

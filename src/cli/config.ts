@@ -64,7 +64,7 @@ async function configValidate({ json, ...flags }: ConfigFlags): Promise<void> {
   try {
     const { config, file, origins } = resolve(flags)
     // Loaded late: no other command looks at the pages.
-    const { loadLook } = await import('../theme/theme.ts')
+    const { loadLook } = await import('../pages/theme/theme.ts')
     loadLook(config)
     const names = [...origins.values()].map(({ name }) => name)
     const sources = [...new Set([file ?? [], names].flat())]

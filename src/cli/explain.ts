@@ -1,6 +1,6 @@
 import { text } from 'node:stream/consumers'
 import type { Command } from 'commander'
-import { clauseOf } from '../domain/clause-of-rule.ts'
+import { clauseOf } from '../audit/clause-of-rule.ts'
 import type { Rejection } from '../domain/model.ts'
 import type { Store } from '../storage/store.ts'
 import { systemClock } from '../system.ts'

@@ -1,9 +1,9 @@
 import type { Config } from '../config/schema.ts'
 import { removeAll } from '../domain/decision.ts'
-import { linkKinds } from '../domain/one-time-link.ts'
 import { makeLink } from '../mail/links.ts'
 import type { Store } from '../storage/store.ts'
 import type { Clock, RandomSource } from '../system.ts'
+import { linkKinds } from '../users/rules/one-time-link.ts'
 
 /**
  * Makes a link that creates the first user, for a store without users; undefined for any other. It replaces the

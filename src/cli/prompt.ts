@@ -1,5 +1,5 @@
 import { Writable } from 'node:stream'
-import { passwordFault } from '../passwords.ts'
+import { passwordFault } from '../users/passwords.ts'
 import { CommandFailed } from './failure.ts'
 
 /**

@@ -1,5 +1,5 @@
-import type { KeyPolicy } from '../domain/key-rotation.ts'
-import { knownBrowserSeconds } from '../domain/known-browser.ts'
+import type { KeyPolicy } from '../keys/rules.ts'
+import { knownBrowserSeconds } from '../users/rules/known-browser.ts'
 import type { Config } from './schema.ts'
 
 /**

@@ -1,6 +1,6 @@
-import { textFaults } from '../i18n/faults.ts'
-import { languagesOf } from '../i18n/i18n.ts'
-import { accentFault } from '../theme/accent.ts'
+import { textFaults } from '../pages/i18n/faults.ts'
+import { languagesOf } from '../pages/i18n/i18n.ts'
+import { accentFault } from '../pages/theme/accent.ts'
 import type { Config } from './schema.ts'
 
 /** What is wrong with the settings of the pages: colour, links, language and texts. */

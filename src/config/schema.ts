@@ -1,7 +1,7 @@
 import { type Static, Type } from '@sinclair/typebox'
-import { textClaims } from '../domain/editable-claims.ts'
 import { defaultScopeCatalogue } from '../domain/scope-catalogue.ts'
-import type { Entry } from '../i18n/catalogue.ts'
+import type { Entry } from '../pages/i18n/catalogue.ts'
+import { textClaims } from '../users/rules/editable-claims.ts'
 
 const seconds = (value: number, description: string) =>
   Type.Integer({ default: value, minimum: 1, description })

@@ -3,7 +3,7 @@ import { parse } from 'yaml'
 import { ConfigError } from '../config/error.ts'
 import { readText } from '../config/read-text.ts'
 import { OAuthError } from '../domain/errors.ts'
-import { createUser } from '../domain/user.ts'
+import { createUser } from '../users/rules/user.ts'
 import { faultsOf } from './json-body.ts'
 import { DevelopmentUser } from './users.ts'
 

@@ -1,9 +1,9 @@
 import { ConfigError } from '../config/error.ts'
 import type { Config } from '../config/schema.ts'
 import type { User } from '../domain/model.ts'
-import { canonicalLogin } from '../domain/user.ts'
-import type { Shortcuts } from '../interaction/shortcuts.ts'
+import type { Shortcuts } from '../pages/sign-in/shortcuts.ts'
 import type { Store } from '../storage/store.ts'
+import { canonicalLogin } from '../users/rules/user.ts'
 
 /** More users than that are found by typing. */
 const mostListed = 12

@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto'
+import { addIntegration } from '../clients/integration.ts'
 import type { AppDeps } from '../deps.ts'
 import { insert } from '../domain/decision.ts'
-import { addIntegration } from '../domain/integration.ts'
 import type { Client } from '../domain/model.ts'
 import { RecordExists } from '../storage/store.ts'
 

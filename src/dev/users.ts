@@ -4,10 +4,10 @@ import { auditEvent } from '../domain/audit.ts'
 import { insert, update } from '../domain/decision.ts'
 import type { User, UserClaims } from '../domain/model.ts'
 import { isSameText } from '../domain/secret.ts'
-import { createUser } from '../domain/user.ts'
-import type { PasswordCheck } from '../passwords.ts'
 import { RecordExists, type Store } from '../storage/store.ts'
 import type { Clock } from '../system.ts'
+import type { PasswordCheck } from '../users/passwords.ts'
+import { createUser } from '../users/rules/user.ts'
 
 const claimValue = Type.Union([
   Type.String(),

@@ -1,10 +1,10 @@
 import { compactVerify, decodeProtectedHeader } from 'jose'
 import { type HandleKeys, type HandleKind, keyIdOf, type OpenedHandle, openHandle } from '../domain/handle.ts'
-import type { KeyPolicy } from '../domain/key-rotation.ts'
 import type { SigningAlgorithm } from '../domain/model.ts'
 import type { KeySources } from './change-keys.ts'
 import { type KeyNews, type LiveKeys, readKeys } from './live-keys.ts'
 import type { PublicJwk, SigningKey } from './opened-key.ts'
+import type { KeyPolicy } from './rules.ts'
 import { deriveSealingKey, nonceBytes, seal, unseal } from './seal.ts'
 import { signCompact } from './sign.ts'
 

@@ -1,9 +1,9 @@
 import { accept } from '../domain/decision.ts'
-import { dueKeys, type KeyPolicy, maintainKeys } from '../domain/key-rotation.ts'
 import { isRetired } from '../domain/key-term.ts'
 import type { Seconds, StoredKey } from '../domain/model.ts'
 import { changeKeys, type KeyChange, type KeySources } from './change-keys.ts'
 import { openHandleKey, openSigningKey } from './opened-key.ts'
+import { dueKeys, type KeyPolicy, maintainKeys } from './rules.ts'
 import { type OpenedKeys, type Snapshot, takeSnapshot } from './snapshot.ts'
 
 /** The keys of a store as they were when it was last read, which is not at every request. */

@@ -1,7 +1,7 @@
 import type { Config } from '../config/schema.ts'
 import { chooseLanguage } from '../domain/language.ts'
 import type { LinkPurpose, User } from '../domain/model.ts'
-import { createI18n, type Translator } from '../i18n/i18n.ts'
+import { createI18n, type Translator } from '../pages/i18n/i18n.ts'
 import type { GivenLink } from './given-link.ts'
 import type { Email } from './mailer.ts'
 

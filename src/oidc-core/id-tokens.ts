@@ -1,7 +1,7 @@
 import type { AppDeps } from '../deps.ts'
 import { idTokenClaims } from '../domain/claims.ts'
-import { idTokenPayload } from '../domain/id-token.ts'
 import type { TokenMembers } from '../domain/token-members.ts'
+import { idTokenPayload } from './rules.ts'
 
 /** Adds `id_token` to the token response of an OpenID Connect request, OpenID Connect Core §3.1.3.3 and §12.2. */
 export function idTokens({

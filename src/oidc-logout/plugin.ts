@@ -8,8 +8,8 @@ import type { Client, Session } from '../domain/model.ts'
 import { omitUndefined } from '../domain/omit-undefined.ts'
 import { assertNoneRepeated, formatParameters, type Parameters, single } from '../domain/parameters.ts'
 import { isSameText } from '../domain/secret.ts'
-import { formActionSource } from '../http/pages.ts'
 import { formBodies, longestUrl, parametersOf } from '../http/parameters.ts'
+import { formActionSource } from '../pages/pages.ts'
 import { type LogoutRequest, parseLogoutRequest } from './rules.ts'
 
 /**

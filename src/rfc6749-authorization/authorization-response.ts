@@ -3,7 +3,7 @@ import fp from 'fastify-plugin'
 import type { ProvenRedirect } from '../domain/authorization-request.ts'
 import type { OAuthError } from '../domain/errors.ts'
 import { recordRejection } from '../http/errors.ts'
-import { formActionSource } from '../http/pages.ts'
+import { formActionSource } from '../pages/pages.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {

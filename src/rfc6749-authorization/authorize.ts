@@ -1,5 +1,4 @@
 import type { FastifyPluginAsync, FastifyReply, FastifyRequest } from 'fastify'
-import { loadAvailableAcrs } from '../credentials/factors.ts'
 import type { AppDeps } from '../deps.ts'
 import type { ProvenRedirect } from '../domain/authorization-request.ts'
 import { check } from '../domain/check.ts'
@@ -12,8 +11,9 @@ import { formatParameters, type Parameters, single } from '../domain/parameters.
 import { toOAuthError } from '../http/errors.ts'
 import { formBodies, longestUrl, parametersOf } from '../http/parameters.ts'
 import { badFormPages, pageResponses } from '../http/schema.ts'
-import { basisOf, grantLimit, whileSignedIn } from '../http/while-signed-in.ts'
 import { RecordExists } from '../storage/store.ts'
+import { loadAvailableAcrs } from '../users/factors.ts'
+import { basisOf, grantLimit, whileSignedIn } from '../users/while-signed-in.ts'
 
 const unknownClient =
   'client_id is unknown; add the client (lychgate client add) or register it again: ' +

@@ -1,5 +1,5 @@
+import { clientMetadata, type RegistrationPolicy } from '../clients/metadata.ts'
 import type { AppDeps, Deps } from '../deps.ts'
-import { clientMetadata, type RegistrationPolicy } from '../domain/client-metadata.ts'
 import type { Client } from '../domain/model.ts'
 import { withOfflineAccess } from '../domain/scope-catalogue.ts'
 

@@ -1,5 +1,5 @@
+import type { JsonObject } from '../clients/members.ts'
 import { check } from '../domain/check.ts'
-import type { JsonObject } from '../domain/client-members.ts'
 
 /**
  * A request body that is a JSON object, RFC 7591 §3.1, and not nested deeper than allowed.

@@ -1,6 +1,6 @@
+import { type JsonObject, rejection } from '../clients/members.ts'
+import { parseClientMetadata, type RegistrationPolicy } from '../clients/metadata.ts'
 import { parseBearer } from '../domain/bearer.ts'
-import { type JsonObject, rejection } from '../domain/client-members.ts'
-import { parseClientMetadata, type RegistrationPolicy } from '../domain/client-metadata.ts'
 import { OAuthError } from '../domain/errors.ts'
 import type { Client, ClientAuthenticationMethod, Seconds } from '../domain/model.ts'
 import { hashSecret, mintSecret, secretMatches } from '../domain/secret.ts'

@@ -1,5 +1,5 @@
 import { Type } from '@sinclair/typebox'
-import type { ClientMetadataMember } from '../client-metadata-member.ts'
+import type { ClientMetadataMember } from '../clients/feature-member.ts'
 import { clientAuthenticationMethods } from '../domain/model.ts'
 import { badBody, ErrorResponse } from '../http/schema.ts'
 

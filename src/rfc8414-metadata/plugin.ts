@@ -4,7 +4,7 @@ import fp from 'fastify-plugin'
 import type { AppDeps } from '../deps.ts'
 import { wellKnownUrl } from '../domain/well-known.ts'
 import { documentResponses, serveDocument } from '../http/document.ts'
-import { languagesOf } from '../i18n/i18n.ts'
+import { languagesOf } from '../pages/i18n/i18n.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {

@@ -1,5 +1,5 @@
 import { type Static, Type } from '@sinclair/typebox'
-import { flag } from '../client-metadata-member.ts'
+import { flag } from '../clients/feature-member.ts'
 import { type Feature, section } from '../feature.ts'
 
 const settings = {

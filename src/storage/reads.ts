@@ -1,8 +1,8 @@
 import { consentKind } from '../domain/connections.ts'
 import type { AuditEvent, Grant, UserCredentials } from '../domain/model.ts'
-import { passkeyKind } from '../domain/passkey.ts'
 import type { RecordKind } from '../domain/record.ts'
-import { secondFactorKind } from '../domain/second-factor.ts'
+import { passkeyKind } from '../users/rules/passkey.ts'
+import { secondFactorKind } from '../users/rules/second-factor.ts'
 import {
   auditFilterRow,
   grantKey,

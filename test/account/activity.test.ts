@@ -1,7 +1,7 @@
 import t from 'tap'
-import { sentenceOf } from '../../src/account/activity.ts'
 import { insert, remove } from '../../src/domain/decision.ts'
 import { auditEventNames } from '../../src/domain/model.ts'
+import { sentenceOf } from '../../src/pages/account/activity.ts'
 import { obtainTokens, register } from '../helpers/flow.ts'
 import { startServer } from '../helpers/server.ts'
 import { UserAgent } from '../helpers/user-agent.ts'

@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { insert, remove } from '../../src/domain/decision.ts'
-import { mostPasskeys, passkeyKind } from '../../src/domain/passkey.ts'
+import { mostPasskeys, passkeyKind } from '../../src/users/rules/passkey.ts'
 import {
   Authenticator,
   askedOf,

@@ -1,6 +1,6 @@
 import t from 'tap'
 import { consentKind } from '../../src/domain/connections.ts'
-import { passkeyKind } from '../../src/domain/passkey.ts'
+import { passkeyKind } from '../../src/users/rules/passkey.ts'
 import { pageOf, place } from '../helpers/authorization.ts'
 import { obtainTokens, refresh, register } from '../helpers/flow.ts'
 import { bob, startServer, type TestServer } from '../helpers/server.ts'

@@ -3,7 +3,7 @@
 import type { BrowserContext, CDPSession, Page } from 'playwright-core'
 import t, { type Test } from 'tap'
 import { remove, update } from '../../src/domain/decision.ts'
-import { passkeyKind } from '../../src/domain/passkey.ts'
+import { passkeyKind } from '../../src/users/rules/passkey.ts'
 import { integrate } from '../helpers/authorization.ts'
 import { launchBrowser } from '../helpers/chromium.ts'
 import { authorizationUrl, claimsOf, exchange, type Fields, type Tokens } from '../helpers/flow.ts'

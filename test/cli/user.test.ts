@@ -1,8 +1,8 @@
 import t, { type Test } from 'tap'
 import { insert } from '../../src/domain/decision.ts'
-import { verifyPassword } from '../../src/passwords.ts'
 import { openStore } from '../../src/storage/open.ts'
 import type { Store } from '../../src/storage/store.ts'
+import { verifyPassword } from '../../src/users/passwords.ts'
 import { newFolder } from '../helpers/command.ts'
 import { runHere as run } from '../helpers/commands.ts'
 

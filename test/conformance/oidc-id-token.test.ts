@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { createRemoteJWKSet, decodeJwt, decodeProtectedHeader, jwtVerify } from 'jose'
 import t from 'tap'
 import { insert, remove } from '../../src/domain/decision.ts'
-import { createUser } from '../../src/domain/user.ts'
+import { createUser } from '../../src/users/rules/user.ts'
 import {
   answerOf,
   authorizationUrl,

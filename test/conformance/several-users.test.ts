@@ -1,7 +1,7 @@
 import t from 'tap'
 import { insert } from '../../src/domain/decision.ts'
 import { hashSecret } from '../../src/domain/secret.ts'
-import { createUser } from '../../src/domain/user.ts'
+import { createUser } from '../../src/users/rules/user.ts'
 import { ask, integrate, pageOf, pick, sentAway, signedIn, title } from '../helpers/authorization.ts'
 import { claimsOf, exchange, type Tokens } from '../helpers/flow.ts'
 import { alice, bob, startServer } from '../helpers/server.ts'

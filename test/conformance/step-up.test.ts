@@ -1,7 +1,7 @@
 import { TOTP } from 'otpauth'
 import t from 'tap'
 import { insert, put, remove, update } from '../../src/domain/decision.ts'
-import { secondFactorKind } from '../../src/domain/second-factor.ts'
+import { secondFactorKind } from '../../src/users/rules/second-factor.ts'
 import {
   ask,
   assertErrorRedirect,

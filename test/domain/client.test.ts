@@ -1,6 +1,6 @@
 import t from 'tap'
-import type { JsonObject } from '../../src/domain/client-members.ts'
-import { clientMetadata, type RegistrationPolicy } from '../../src/domain/client-metadata.ts'
+import type { JsonObject } from '../../src/clients/members.ts'
+import { clientMetadata, type RegistrationPolicy } from '../../src/clients/metadata.ts'
 import { hashSecret, secretMatches } from '../../src/domain/secret.ts'
 import {
   assertMayConfigure,

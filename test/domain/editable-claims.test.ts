@@ -1,5 +1,5 @@
 import t from 'tap'
-import { changedClaims, claimFault, textClaims } from '../../src/domain/editable-claims.ts'
+import { changedClaims, claimFault, textClaims } from '../../src/users/rules/editable-claims.ts'
 
 t.test('nothing takes a claim away, whatever it is', async (t) => {
   for (const claim of textClaims) t.equal(claimFault(claim, ''), undefined, claim)

@@ -1,10 +1,10 @@
 import t from 'tap'
-import { accessTokenHash, idTokenPayload } from '../../src/domain/id-token.ts'
 import {
   grantIdOfJwt,
   jwtAccessTokenPayload,
   verifyJwtAccessToken,
 } from '../../src/domain/jwt-access-token.ts'
+import { accessTokenHash, idTokenPayload } from '../../src/oidc-core/rules.ts'
 import { active, approvedAt, bytesOf, signedApi } from '../helpers/samples.ts'
 
 const grant = active(1, { nonce: 'n-1' })

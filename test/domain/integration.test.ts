@@ -5,7 +5,7 @@ import {
   type IntegrationChange,
   type IntegrationRequest,
   rotateClientSecret,
-} from '../../src/domain/integration.ts'
+} from '../../src/clients/integration.ts'
 import { secretMatches } from '../../src/domain/secret.ts'
 
 const fresh = { id: Buffer.alloc(16, 1), secret: Buffer.alloc(32, 2) }

@@ -1,6 +1,5 @@
 import t from 'tap'
 import { multiFactor } from '../../src/domain/authentication-context.ts'
-import { layOutScope } from '../../src/domain/consent-areas.ts'
 import {
   askedScope,
   errorOf,
@@ -12,6 +11,7 @@ import {
 } from '../../src/domain/interaction.ts'
 import type { AuthorizationRequest, Client, Consent } from '../../src/domain/model.ts'
 import { defaultScopeCatalogue } from '../../src/domain/scope-catalogue.ts'
+import { layOutScope } from '../../src/pages/sign-in/consent-areas.ts'
 import { approvedAt, authorizationRequest, integration, publicClient, session } from '../helpers/samples.ts'
 
 const consent: Consent = {

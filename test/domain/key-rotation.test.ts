@@ -1,5 +1,7 @@
 import t from 'tap'
 import type { Decision } from '../../src/domain/decision.ts'
+import { actingKey, keyAlgorithms, stateOf } from '../../src/domain/key-term.ts'
+import type { StoredKey } from '../../src/domain/model.ts'
 import {
   dueKeys,
   type KeyPolicy,
@@ -8,9 +10,7 @@ import {
   retirementNeeds,
   rotateKeys,
   rotationNeeds,
-} from '../../src/domain/key-rotation.ts'
-import { actingKey, keyAlgorithms, stateOf } from '../../src/domain/key-term.ts'
-import type { StoredKey } from '../../src/domain/model.ts'
+} from '../../src/keys/rules.ts'
 import { resultOf } from '../helpers/samples.ts'
 
 const policy: KeyPolicy = {

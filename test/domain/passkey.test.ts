@@ -1,7 +1,7 @@
 import t from 'tap'
 import { update } from '../../src/domain/decision.ts'
 import type { Passkey } from '../../src/domain/model.ts'
-import { passkeyKind, usePasskey } from '../../src/domain/passkey.ts'
+import { passkeyKind, usePasskey } from '../../src/users/rules/passkey.ts'
 
 const passkey: Passkey = {
   id: 'id',

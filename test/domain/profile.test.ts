@@ -1,9 +1,9 @@
 import t from 'tap'
 import type { User } from '../../src/domain/model.ts'
-import { deleteLinksOf, mintLink, requireLink, unusableLink } from '../../src/domain/one-time-link.ts'
 import { hashSecret } from '../../src/domain/secret.ts'
-import { forgetFailures } from '../../src/domain/sign-in-throttle.ts'
-import { changeProfile, createUser, lockUser, unlockUser, verifyEmail } from '../../src/domain/user.ts'
+import { deleteLinksOf, mintLink, requireLink, unusableLink } from '../../src/users/rules/one-time-link.ts'
+import { forgetFailures } from '../../src/users/rules/sign-in-throttle.ts'
+import { changeProfile, createUser, lockUser, unlockUser, verifyEmail } from '../../src/users/rules/user.ts'
 
 const ada = createUser(
   {

@@ -12,7 +12,7 @@ import {
   secondStepOf,
   takeCode,
   takeRecoveryCode,
-} from '../../src/domain/second-factor.ts'
+} from '../../src/users/rules/second-factor.ts'
 
 const begun: SecondFactor = { userId: 'alice', sealedSecret: 'sealed', recoveryHashes: [], createdAt: 1 }
 const inUse: SecondFactor = { ...begun, confirmedAt: 2, usedStep: 10, recoveryHashes: ['a', 'b'] }

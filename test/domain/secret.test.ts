@@ -1,6 +1,5 @@
 import { createHmac } from 'node:crypto'
 import t from 'tap'
-import { openKnownBrowser, sealKnownBrowser } from '../../src/domain/known-browser.ts'
 import {
   hashSecret,
   isSameText,
@@ -9,6 +8,7 @@ import {
   secretMatches,
   secretPrefix,
 } from '../../src/domain/secret.ts'
+import { openKnownBrowser, sealKnownBrowser } from '../../src/users/rules/known-browser.ts'
 
 t.test('a secret has 256 bits and names its kind', async (t) => {
   t.equal(secretBytes, 32)

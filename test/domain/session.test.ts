@@ -1,6 +1,11 @@
 import t from 'tap'
 import type { Session } from '../../src/domain/model.ts'
-import { beginSession, extendedIdleEnd, isSessionLive, selectSessions } from '../../src/domain/session.ts'
+import {
+  beginSession,
+  extendedIdleEnd,
+  isSessionLive,
+  selectSessions,
+} from '../../src/users/rules/session.ts'
 
 const lifetimes = { sessionIdleSeconds: 100, sessionAbsoluteSeconds: 1000 }
 

@@ -1,14 +1,14 @@
 import t from 'tap'
 import { update } from '../../src/domain/decision.ts'
-import { deleteLinksOf } from '../../src/domain/one-time-link.ts'
-import { forgetFailures } from '../../src/domain/sign-in-throttle.ts'
+import { deleteLinksOf } from '../../src/users/rules/one-time-link.ts'
+import { forgetFailures } from '../../src/users/rules/sign-in-throttle.ts'
 import {
   canonicalEmail,
   canonicalLogin,
   canonicalUsername,
   changePassword,
   createUser,
-} from '../../src/domain/user.ts'
+} from '../../src/users/rules/user.ts'
 import { fc } from '../helpers/generated.ts'
 
 const fresh = Buffer.alloc(16, 7)

@@ -1,6 +1,6 @@
 import Fastify, { type FastifyInstance } from 'fastify'
+import { addIntegration } from '../../src/clients/integration.ts'
 import { insert } from '../../src/domain/decision.ts'
-import { addIntegration } from '../../src/domain/integration.ts'
 import { type GuardOptions, guard, protectedResourceMetadata } from '../../src/guard/guard.ts'
 import { systemRandom } from '../../src/system.ts'
 import type { TestServer } from './server.ts'

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import type { Test } from 'tap'
+import { addIntegration, type IntegrationRequest } from '../../src/clients/integration.ts'
 import { insert } from '../../src/domain/decision.ts'
-import { addIntegration, type IntegrationRequest } from '../../src/domain/integration.ts'
 import {
   callApi,
   type Fields,

@@ -1,7 +1,7 @@
-import type { AccountFrame, AccountPages, AccountSection } from '../../src/http/account-models.ts'
-import { accountSections, sectionPath } from '../../src/http/account-models.ts'
-import type { ConsentScope } from '../../src/http/consent-models.ts'
-import { msg } from '../../src/i18n/catalogue.ts'
+import type { AccountFrame, AccountPages, AccountSection } from '../../src/pages/account/models.ts'
+import { accountSections, sectionPath } from '../../src/pages/account/models.ts'
+import { msg } from '../../src/pages/i18n/catalogue.ts'
+import type { ConsentScope } from '../../src/pages/sign-in/consent-models.ts'
 import { hostileText } from './hostile-text.ts'
 
 type AccountSample = {

@@ -1,6 +1,6 @@
 import { Type } from '@sinclair/typebox'
 import t from 'tap'
-import { flag } from '../../src/client-metadata-member.ts'
+import { flag } from '../../src/clients/feature-member.ts'
 import { type Feature, joined, section } from '../../src/feature.ts'
 import { features } from '../../src/features.ts'
 

@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import t from 'tap'
-import { formActionSource } from '../../src/http/pages.ts'
+import { formActionSource } from '../../src/pages/pages.ts'
 import { hostile, hostileText, ordinary } from './page-samples.ts'
 import { buildSamples, parseElements, sampleConfig, textOf } from './read-page.ts'
 

@@ -1,5 +1,5 @@
 import Fastify, { type FastifyInstance } from 'fastify'
-import { formActionSource, pages } from '../../src/http/pages.ts'
+import { formActionSource, pages } from '../../src/pages/pages.ts'
 import type { Sample } from './page-samples.ts'
 
 /** The installation the samples are shown in. */

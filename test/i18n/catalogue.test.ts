@@ -1,7 +1,7 @@
 /** Every language says everything, and nothing else. */
 import t from 'tap'
 import { catalogueFaults, sourcesWithTexts, useFaults } from '../../scripts/texts.ts'
-import { readCatalogue, shippedLanguages } from '../../src/i18n/catalogue.ts'
+import { readCatalogue, shippedLanguages } from '../../src/pages/i18n/catalogue.ts'
 
 const english = readCatalogue('en')
 

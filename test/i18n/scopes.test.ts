@@ -1,8 +1,8 @@
 import t from 'tap'
 import { defaultScopeCatalogue } from '../../src/domain/scope-catalogue.ts'
-import { shippedLanguages } from '../../src/i18n/catalogue.ts'
-import { createI18n } from '../../src/i18n/i18n.ts'
-import { scopesFor } from '../../src/i18n/scopes.ts'
+import { shippedLanguages } from '../../src/pages/i18n/catalogue.ts'
+import { createI18n } from '../../src/pages/i18n/i18n.ts'
+import { scopesFor } from '../../src/pages/i18n/scopes.ts'
 
 const texts = createI18n({ service: 'S' })
 

@@ -178,7 +178,7 @@ export const authorizationFaults = [
   {
     id: 'internal-cause-told-to-the-client',
     rule: 'rfc6749-4.1.2.1-server-error',
-    file: 'src/interaction/issue-code.ts',
+    file: 'src/pages/sign-in/issue-code.ts',
     find: 'if (error instanceof OAuthError) throw error',
     replace: 'if (error instanceof Error) throw error',
   },

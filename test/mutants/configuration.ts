@@ -42,14 +42,14 @@ export const configurationFaults = [
   },
   {
     id: 'public-integration-approved-silently',
-    file: 'src/domain/integration.ts',
+    file: 'src/clients/integration.ts',
     find: "request.consent === 'always' || isAssured(request),",
     replace: "request.consent === 'always' || request.name !== '',",
     tests: ['test/domain/integration.test.ts'],
   },
   {
     id: 'public-integration-without-pkce',
-    file: 'src/domain/integration.ts',
+    file: 'src/clients/integration.ts',
     find: "request.pkce !== 'optional' || isConfidential,",
     replace: "request.pkce !== 'optional' || request.name !== '',",
     tests: ['test/domain/integration.test.ts'],

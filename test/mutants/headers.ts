@@ -1,6 +1,6 @@
 import type { Fault } from './fault.ts'
 
-const pages = 'src/http/pages.ts'
+const pages = 'src/pages/pages.ts'
 
 /** Faults of headers: caching, framing, content security policy, cross-origin calls. */
 export const headerFaults = [
@@ -56,7 +56,7 @@ export const headerFaults = [
   {
     id: 'client-name-not-escaped',
     rule: 'rfc6749-10.14-sanitise',
-    file: 'src/theme/views.ts',
+    file: 'src/pages/theme/views.ts',
     find: 'autoEscape: true',
     replace: 'autoEscape: false',
   },

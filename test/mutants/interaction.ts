@@ -1,7 +1,7 @@
 import type { Fault } from './fault.ts'
 
-const consentSource = 'src/interaction/consent.ts'
-const login = 'src/interaction/login.ts'
+const consentSource = 'src/pages/sign-in/consent.ts'
+const login = 'src/pages/sign-in/login.ts'
 const signIn = ['test/conformance/interaction-login.test.ts'] as const
 const throttle = ['test/conformance/sign-in-throttle.test.ts'] as const
 
@@ -30,7 +30,7 @@ export const interactionFaults = [
   },
   {
     id: 'redirect-given-up-still-answered',
-    file: 'src/interaction/pending.ts',
+    file: 'src/pages/sign-in/pending.ts',
     find: '    assertRegisteredRedirect(wanted.redirectUri, client)\n',
     replace: '',
     tests: ['test/conformance/interaction-consent.test.ts'],
@@ -52,7 +52,7 @@ export const interactionFaults = [
   {
     id: 'form-of-another-site',
     rule: 'rfc6749-10.12-csrf-approval',
-    file: 'src/interaction/plugin.ts',
+    file: 'src/pages/sign-in/plugin.ts',
     find: "  app.addHook('preValidation', assertSameSite)\n",
     replace: '',
   },
@@ -73,34 +73,34 @@ export const interactionFaults = [
   {
     id: 'answered-page-works-again',
     rule: 'rfc6749-4.1.2.1-access-denied',
-    file: 'src/interaction/pending.ts',
+    file: 'src/pages/sign-in/pending.ts',
     find: 'return accept(undefined, remove(interactionKind, interaction.id), ...ending, ...others)',
     replace: 'return accept(undefined)',
   },
   {
     id: 'page-of-another-browser',
-    file: 'src/interaction/pending.ts',
+    file: 'src/pages/sign-in/pending.ts',
     find: 'if (interaction.browserHash !== hashSecret(browserSecret)) throw interactionExpired()',
     replace: '',
     tests: signIn,
   },
   {
     id: 'any-password-signs-in',
-    file: 'src/interaction/sign-in.ts',
+    file: 'src/pages/sign-in/sign-in.ts',
     find: 'if (!isRight || user === undefined) {',
     replace: 'if (user === undefined) {',
     tests: signIn,
   },
   {
     id: 'old-session-survives-sign-in',
-    file: 'src/domain/session.ts',
+    file: 'src/users/rules/session.ts',
     find: 'over: signedIn.filter((session) => !beside.includes(session)) }',
     replace: 'over: [] }',
     tests: signIn,
   },
   {
     id: 'session-cookie-keeps-its-value',
-    file: 'src/http/browser.ts',
+    file: 'src/users/browser.ts',
     find: "mintSecret('session', random(secretBytes))",
     replace: "mintSecret('session', Buffer.alloc(secretBytes))",
     tests: signIn,
@@ -108,13 +108,13 @@ export const interactionFaults = [
   {
     id: 'session-without-idle-end',
     rule: 'rfc6749-3.1-owner-authenticated-first',
-    file: 'src/domain/session.ts',
+    file: 'src/users/rules/session.ts',
     find: 'now < session.idleExpiresAt && ',
     replace: '',
   },
   {
     id: 'cookie-open-to-script',
-    file: 'src/http/browser.ts',
+    file: 'src/users/browser.ts',
     find: 'httpOnly: true',
     replace: 'httpOnly: false',
     tests: signIn,
@@ -122,27 +122,27 @@ export const interactionFaults = [
   {
     id: 'cookie-sent-in-the-clear',
     rule: 'rfc6750-5.3-not-in-clear-cookies',
-    file: 'src/http/browser.ts',
+    file: 'src/users/browser.ts',
     find: 'secure: service.https',
     replace: 'secure: false',
   },
   {
     id: 'throttle-off',
-    file: 'src/domain/sign-in-throttle.ts',
+    file: 'src/users/rules/sign-in-throttle.ts',
     find: 'current.failures >= bucket.limit',
     replace: 'current.failures < 0',
     tests: throttle,
   },
   {
     id: 'throttle-counts-names-as-typed',
-    file: 'src/http/password-attempts.ts',
+    file: 'src/users/password-attempts.ts',
     find: "user?.id ?? login ?? ''",
     replace: "login ?? ''",
     tests: throttle,
   },
   {
     id: 'owner-locked-out-by-guesses',
-    file: 'src/domain/sign-in-throttle.ts',
+    file: 'src/users/rules/sign-in-throttle.ts',
     find: 'if (knownBrowser !== undefined) {',
     replace: "if (knownBrowser === '') {",
     tests: throttle,

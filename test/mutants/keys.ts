@@ -35,7 +35,7 @@ export const keyFaults = [
   {
     id: 'successor-signs-unpublished',
     tests: ['test/keys/rotation.test.ts'],
-    file: 'src/domain/key-rotation.ts',
+    file: 'src/keys/rules.ts',
     find: 'activeAt: now + policy.publishAheadSeconds } : []',
     replace: 'activeAt: now } : []',
   },
@@ -49,7 +49,7 @@ export const keyFaults = [
   {
     id: 'old-key-ends-with-its-successor',
     tests: ['test/keys/rotation.test.ts'],
-    file: 'src/domain/key-rotation.ts',
+    file: 'src/keys/rules.ts',
     find: 'const end = follower.activeAt + policy.overlapSeconds[key.kind]',
     replace: 'const end = follower.activeAt',
   },

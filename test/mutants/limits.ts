@@ -1,6 +1,6 @@
 import type { OwnFault } from './fault.ts'
 
-const record = 'src/http/rejection-record.ts'
+const record = 'src/audit/rejection-record.ts'
 const recordTests = ['test/http/rejection-record.test.ts']
 const registrationTests = ['test/conformance/rfc7592-client-configuration.test.ts']
 const malformed = 'src/http/malformed-http.ts'
@@ -52,7 +52,7 @@ export const limitFaults = [
   },
   {
     id: 'client-metadata-of-any-size',
-    file: 'src/domain/client-metadata.ts',
+    file: 'src/clients/metadata.ts',
     find: '  assertSize(metadata, policy)\n',
     replace: '',
     tests: ['test/conformance/rfc7591-redirect-uris.test.ts'],
@@ -122,7 +122,7 @@ export const limitFaults = [
   },
   {
     id: 'grants-of-a-client-not-limited',
-    file: 'src/http/while-signed-in.ts',
+    file: 'src/users/while-signed-in.ts',
     find: 'return count % turn === 0 ?',
     replace: 'return count % turn === turn ?',
     tests: ['test/conformance/grant-ends.test.ts'],

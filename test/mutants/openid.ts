@@ -1,6 +1,6 @@
 import type { Fault } from './fault.ts'
 
-const idToken = 'src/domain/id-token.ts'
+const idToken = 'src/oidc-core/rules.ts'
 const interaction = 'src/domain/interaction.ts'
 const request = 'src/domain/authorization-request.ts'
 const authorizeSource = 'src/rfc6749-authorization/authorize.ts'

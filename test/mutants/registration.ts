@@ -1,7 +1,7 @@
 import type { Fault } from './fault.ts'
 
 const redirect = 'src/domain/redirect-uri.ts'
-const metadata = 'src/domain/client-metadata.ts'
+const metadata = 'src/clients/metadata.ts'
 const client = 'src/rfc7591-registration/rules.ts'
 
 /** Faults of dynamic registration, RFC 7591, and of what a client may do to its registration, RFC 7592. */
@@ -115,14 +115,14 @@ export const registrationFaults = [
   {
     id: 'javascript-uri-registered',
     rule: 'rfc7591-2-uri-members-valid',
-    file: 'src/domain/client-members.ts',
+    file: 'src/clients/members.ts',
     find: '/^https?:\\/\\/(?![/?#])[!-~]+$/i',
     replace: '/^[a-z]+:[!-~]+$/i',
   },
   {
     id: 'deceptive-name-registered',
     rule: 'rfc7591-3.2.2-invalid-client-metadata',
-    file: 'src/domain/client-members.ts',
+    file: 'src/clients/members.ts',
     find: 'if (deceptive.test(text))',
     replace: 'if (deceptive.test(text) && text.length > longestText)',
   },

@@ -131,7 +131,7 @@ export const storageFaults = [
   },
   {
     id: 'sessions-survive-a-new-password',
-    file: 'src/domain/user.ts',
+    file: 'src/users/rules/user.ts',
     find: "    { op: 'deleteSessionsOf', userId: user.id, ...(stays !== undefined && { except: stays }) },\n",
     replace: '',
     tests: ['test/domain/user.test.ts'],

@@ -1,6 +1,6 @@
 import type { Fault } from './fault.ts'
 
-const words = 'src/i18n/html.ts'
+const words = 'src/pages/i18n/html.ts'
 const renderer = ['test/i18n/html.test.ts'] as const
 const pages = ['test/conformance/languages.test.ts'] as const
 
@@ -29,7 +29,7 @@ export const textFaults = [
   },
   {
     id: 'language-forgotten-on-the-way',
-    file: 'src/interaction/pending.ts',
+    file: 'src/pages/sign-in/pending.ts',
     find: 'request.uiLocales = wanted.uiLocales',
     replace: 'void wanted.uiLocales',
     tests: pages,
@@ -43,7 +43,7 @@ export const textFaults = [
   },
   {
     id: 'page-in-a-language-cached-for-all',
-    file: 'src/http/pages.ts',
+    file: 'src/pages/pages.ts',
     find: ".header('vary', 'Accept-Language')",
     replace: '',
     tests: pages,

@@ -100,7 +100,7 @@ export const tokenFaults = [
   {
     id: 'narrowed-scope-not-told',
     rule: 'rfc6749-3.3-scope-in-response-when-different',
-    file: 'src/interaction/consent.ts',
+    file: 'src/pages/sign-in/consent.ts',
     find: 'narrowScope(pending.request.scope, allowed)',
     replace: 'allowed.length > 0 ? interaction.request.scope : []',
   },

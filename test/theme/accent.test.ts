@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import t from 'tap'
-import { accentFault, accentSheet, accentTones, grounds } from '../../src/theme/accent.ts'
-import { type Colour, contrast, parseColour } from '../../src/theme/colour.ts'
+import { accentFault, accentSheet, accentTones, grounds } from '../../src/pages/theme/accent.ts'
+import { type Colour, contrast, parseColour } from '../../src/pages/theme/colour.ts'
 
 const colour = (text: string): Colour => {
   const parsed = parseColour(text)

@@ -3,7 +3,7 @@ import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { ConfigError } from '../../src/config/error.ts'
-import { loadLook } from '../../src/theme/theme.ts'
+import { loadLook } from '../../src/pages/theme/theme.ts'
 import { startServer } from '../helpers/server.ts'
 import { parseElements } from '../http/read-page.ts'
 

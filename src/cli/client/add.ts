@@ -1,6 +1,6 @@
+import { addIntegration, type IntegrationRequest } from '../../clients/integration.ts'
 import { auditEvent } from '../../domain/audit.ts'
 import { insert } from '../../domain/decision.ts'
-import { addIntegration, type IntegrationRequest } from '../../domain/integration.ts'
 import { parseScope } from '../../domain/scope.ts'
 import { systemClock, systemRandom } from '../../system.ts'
 import { withStore } from '../open.ts'

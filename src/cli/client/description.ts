@@ -1,5 +1,5 @@
+import { clientMetadata } from '../../clients/metadata.ts'
 import type { Config } from '../../config/schema.ts'
-import { clientMetadata } from '../../domain/client-metadata.ts'
 import { type Client, clientAuthenticationMethods } from '../../domain/model.ts'
 import { withOfflineAccess } from '../../domain/scope-catalogue.ts'
 

@@ -1,5 +1,5 @@
+import type { Known } from '../../clients/integration.ts'
 import type { Config } from '../../config/schema.ts'
-import type { Known } from '../../domain/integration.ts'
 import type { Client } from '../../domain/model.ts'
 import { withOfflineAccess } from '../../domain/scope-catalogue.ts'
 import { clientMembers } from '../../features.ts'

@@ -1,4 +1,4 @@
-import { isUnusedSince } from '../../domain/client-use.ts'
+import { isUnusedSince } from '../../clients/use.ts'
 import type { Client, ClientOrigin, Seconds } from '../../domain/model.ts'
 import { systemClock } from '../../system.ts'
 import { type LocationFlags, withStore } from '../open.ts'

@@ -1,5 +1,5 @@
+import { isUnusedSince } from '../../clients/use.ts'
 import { type AuditContext, auditEvent } from '../../domain/audit.ts'
-import { isUnusedSince } from '../../domain/client-use.ts'
 import { accept, type Decision, remove } from '../../domain/decision.ts'
 import type { Client, Seconds } from '../../domain/model.ts'
 import { systemClock } from '../../system.ts'

@@ -1,6 +1,6 @@
+import { rotateClientSecret } from '../../clients/integration.ts'
 import { auditEvent } from '../../domain/audit.ts'
 import { withWrites } from '../../domain/decision.ts'
-import { rotateClientSecret } from '../../domain/integration.ts'
 import { systemRandom } from '../../system.ts'
 import { confirmOrAbort, type DestructiveFlags } from '../confirm-or-abort.ts'
 import { withStore } from '../open.ts'

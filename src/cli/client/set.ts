@@ -1,6 +1,6 @@
+import { changeIntegration, type IntegrationChange } from '../../clients/integration.ts'
 import { auditEvent } from '../../domain/audit.ts'
 import { withWrites } from '../../domain/decision.ts'
-import { changeIntegration, type IntegrationChange } from '../../domain/integration.ts'
 import { parseScope } from '../../domain/scope.ts'
 import { WrongUsage } from '../failure.ts'
 import { withStore } from '../open.ts'

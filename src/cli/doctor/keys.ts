@@ -1,9 +1,9 @@
 import { keyPolicy } from '../../config/key-policy.ts'
-import { dueKeys } from '../../domain/key-rotation.ts'
 import { actingKey, isRetired, keyAlgorithms, termsOf } from '../../domain/key-term.ts'
 import type { Seconds, StoredKey } from '../../domain/model.ts'
 import { assertOpen } from '../../keys/change-keys.ts'
 import { openHandleKey } from '../../keys/opened-key.ts'
+import { dueKeys } from '../../keys/rules.ts'
 import {
   deriveSealingKey,
   ForeignKeys,

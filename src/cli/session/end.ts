@@ -1,7 +1,7 @@
 import { auditEvent } from '../../domain/audit.ts'
 import { accept, remove } from '../../domain/decision.ts'
-import { isSessionLive } from '../../domain/session.ts'
 import type { Store } from '../../storage/store.ts'
+import { isSessionLive } from '../../users/rules/session.ts'
 import { confirmOrAbort, type DestructiveFlags } from '../confirm-or-abort.ts'
 import { CommandFailed, WrongUsage } from '../failure.ts'
 import { withStore } from '../open.ts'

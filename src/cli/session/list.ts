@@ -1,6 +1,6 @@
 import type { Seconds, Session } from '../../domain/model.ts'
-import { isSessionLive } from '../../domain/session.ts'
 import { systemClock } from '../../system.ts'
+import { isSessionLive } from '../../users/rules/session.ts'
 import { type LocationFlags, withStore } from '../open.ts'
 import { instant, printColumns, printJson } from '../print.ts'
 import { usersFor } from '../users-for.ts'

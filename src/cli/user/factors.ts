@@ -1,6 +1,6 @@
 import { accept, remove, type Write } from '../../domain/decision.ts'
-import { passkeyKind } from '../../domain/passkey.ts'
-import { secondFactorKind } from '../../domain/second-factor.ts'
+import { passkeyKind } from '../../users/rules/passkey.ts'
+import { secondFactorKind } from '../../users/rules/second-factor.ts'
 import { confirmOrAbort, type DestructiveFlags } from '../confirm-or-abort.ts'
 import { CommandFailed } from '../failure.ts'
 import { withStore } from '../open.ts'

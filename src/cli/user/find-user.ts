@@ -1,8 +1,8 @@
 import { auditEvent } from '../../domain/audit.ts'
 import type { Write } from '../../domain/decision.ts'
 import type { AuditEventName, User } from '../../domain/model.ts'
-import { canonicalLogin } from '../../domain/user.ts'
 import type { Store } from '../../storage/store.ts'
+import { canonicalLogin } from '../../users/rules/user.ts'
 import { CommandFailed } from '../failure.ts'
 import { operatorContext } from '../operator.ts'
 

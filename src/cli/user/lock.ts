@@ -1,6 +1,6 @@
 import { withWrites } from '../../domain/decision.ts'
-import { lockUser, unlockUser } from '../../domain/user.ts'
 import { systemClock } from '../../system.ts'
+import { lockUser, unlockUser } from '../../users/rules/user.ts'
 import { confirmOrAbort, type DestructiveFlags } from '../confirm-or-abort.ts'
 import { type LocationFlags, withStore } from '../open.ts'
 import { printJson, printMembers } from '../print.ts'

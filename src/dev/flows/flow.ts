@@ -1,4 +1,4 @@
-import type { Clause } from '../../domain/clause-of-rule.ts'
+import type { Clause } from '../../audit/clause-of-rule.ts'
 import type { Seconds } from '../../domain/model.ts'
 
 /** What a request is in a flow, from discovery to revocation. */

@@ -6,7 +6,7 @@ import type { Deps } from '../../deps.ts'
 import { type PassedCheck, passedChecks } from '../../domain/check.ts'
 import type { Seconds } from '../../domain/model.ts'
 // Brings `app.traceUrl`.
-import type {} from '../../http/page-errors.ts'
+import type {} from '../../pages/page-errors.ts'
 import type { Store } from '../../storage/store.ts'
 import { describeFlow } from './describe-flow.ts'
 import { belongingOf, exchangeFrom } from './exchange.ts'

@@ -1,4 +1,4 @@
-import type { Clause } from '../../domain/clause-of-rule.ts'
+import type { Clause } from '../../audit/clause-of-rule.ts'
 import type { Exchange } from '../flows/flow.ts'
 import type { Outcome } from './run.ts'
 

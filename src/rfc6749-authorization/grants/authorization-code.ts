@@ -1,9 +1,9 @@
 import type { FastifyPluginAsync } from 'fastify'
+import { noteUse } from '../../clients/use.ts'
 import type { AppDeps } from '../../deps.ts'
 import { auditGrant } from '../../domain/audit.ts'
 import { redeemCode } from '../../domain/authorization-code.ts'
 import { check } from '../../domain/check.ts'
-import { noteUse } from '../../domain/client-use.ts'
 import { every } from '../../domain/parameters.ts'
 import { tokenIssuer } from './token-issuer.ts'
 

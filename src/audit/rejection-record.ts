@@ -1,0 +1,53 @@
+import fp from 'fastify-plugin'
+import type { AppDeps } from '../deps.ts'
+import { addressPrefix } from '../domain/address-prefix.ts'
+import { insert } from '../domain/decision.ts'
+import type { Rejection } from '../domain/model.ts'
+import { exchangeOf, reasonOf } from '../http/log.ts'
+import { networkShares } from './network-shares.ts'
+
+/** How long records are gathered before one commit takes them all. */
+const gatherMilliseconds = 200
+/** More than these in that time are a flood: the log has every one of them, the store does not. */
+const mostAtOnce = 100
+
+/**
+ * Stores rejected requests for `lychgate explain`, by the request id in their response. No response waits for it: they
+ * are written a moment later, together, and a server that is killed may lose the last fifth of a second of them. A record
+ * is bounded in bytes (bounded.ts), and one network has a share of the records, so that it cannot replace those of the
+ * others. 404 and 405 are not stored: anybody can cause them without limit, and the response says all there is to know.
+ */
+export const rejectionRecord = fp<Pick<AppDeps, 'config' | 'store' | 'clock'>>(
+  async (app, { config, store, clock }) => {
+    if (config.refusalsKept === 0) return
+    // Where requests are not limited by network, everything comes from one computer.
+    const hasShare = config.rateLimits === 'off' ? () => true : networkShares(config.refusalsKept, clock)
+    let gathered: Rejection[] = []
+    let timer: NodeJS.Timeout | undefined
+    const keep = async () => {
+      const rejections = gathered
+      gathered = []
+      timer = undefined
+      await store
+        .write(...rejections.map((rejection) => insert('rejection', rejection)))
+        .catch((error: unknown) => app.log.warn({ err: error }, 'refusals were not kept for explain'))
+    }
+    app.addHook('onResponse', (request, reply, done) => {
+      done()
+      if (request.rejection === undefined || gathered.length >= mostAtOnce) return
+      if (isUnserved(reply.statusCode) || !hasShare(addressPrefix(request.ip))) return
+      const reason = reasonOf(request.rejection)
+      gathered.push({ id: request.id, at: clock(), ...exchangeOf(request, reply), ...reason })
+      timer ??= setTimeout(() => void keep(), gatherMilliseconds).unref()
+    })
+    app.addHook('onClose', async () => {
+      clearTimeout(timer)
+      if (gathered.length > 0) await keep()
+    })
+  },
+  { name: 'refusal-record', dependencies: ['request-log'] },
+)
+
+function isUnserved(status: number): boolean {
+  return status === 404 || status === 405
+}

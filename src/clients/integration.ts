@@ -1,0 +1,293 @@
+import { check } from '../domain/check.ts'
+import { accept, type Decision, update } from '../domain/decision.ts'
+import { OAuthError } from '../domain/errors.ts'
+import {
+  type Client,
+  type ClientAuthenticationMethod,
+  grantTypes,
+  type Scope,
+  type Seconds,
+  type SigningAlgorithm,
+} from '../domain/model.ts'
+import { omitUndefined } from '../domain/omit-undefined.ts'
+import { hasResponseParameter, isHttpsRedirect, isLoopbackUri } from '../domain/redirect-uri.ts'
+import { hashSecret, mintSecret } from '../domain/secret.ts'
+import { type ClientMember, type JsonObject, readExtra } from './members.ts'
+import { readDescription } from './metadata.ts'
+
+/** What an operator asks for: a client with any https callback, or a resource server. */
+export interface IntegrationRequest {
+  readonly name: string
+  readonly redirectUris: readonly string[]
+  readonly postLogoutRedirectUris: readonly string[]
+  /** Absent: it has a secret, and may send it by `client_secret_basic` or `client_secret_post`. */
+  readonly authenticationMethod?: ClientAuthenticationMethod | undefined
+  readonly pkce: 'required' | 'optional'
+  /** Absent: remembered, but always asked of a client anybody on the computer can pose as. */
+  readonly consent?: Client['consent'] | undefined
+  readonly scope?: Scope | undefined
+  readonly idTokenSignedResponseAlg: SigningAlgorithm
+  /** Makes a resource server that may introspect tokens meant for these resources. */
+  readonly introspects: readonly string[]
+  /** What it tells users about itself, and the members of features, under the names of RFC 7591 §2. */
+  readonly description?: JsonObject
+}
+
+/** What an operator changes about a client; an absent member stays as it is. */
+export type IntegrationChange = {
+  readonly [K in keyof IntegrationRequest]?: IntegrationRequest[K] | undefined
+}
+
+/** What this server knows, for a request to stay within. */
+export interface Known {
+  readonly scopes: readonly string[]
+  /** Resource identifiers, the issuer among them. */
+  readonly resources: readonly string[]
+  /** The client metadata that features add. */
+  readonly members?: Readonly<Record<string, ClientMember>>
+}
+
+/** Random bytes: 16 for the id, 32 for the secret. */
+export interface FreshClient {
+  readonly id: Buffer
+  readonly secret: Buffer
+}
+
+/**
+ * A client that an operator vouches for, RFC 6749 §2, and its secret if it has one.
+ * @throws {OAuthError} `invalid_redirect_uri` or `invalid_client_metadata`.
+ */
+export function addIntegration(
+  request: IntegrationRequest,
+  known: Known,
+  fresh: FreshClient,
+  now: Seconds,
+): { readonly client: Client; readonly secret: string | undefined } {
+  const isConfidential = request.authenticationMethod !== 'none'
+  const secret = isConfidential ? mintSecret('clientSecret', fresh.secret) : undefined
+  const client: Client = {
+    id: `client_${fresh.id.toString('base64url')}`,
+    issuedAt: now,
+    usedAt: now,
+    ...settle(request, known),
+    ...(secret !== undefined && { secretHash: hashSecret(secret) }),
+  }
+  return { client, secret }
+}
+
+/**
+ * The same client with other metadata. What authenticates it stays, and so does what it was made for: a resource server
+ * stays one.
+ * @throws {OAuthError} `invalid_redirect_uri` or `invalid_client_metadata`; `invalid_client` for an unknown client, and
+ * for one that registered itself: it changes itself, RFC 7592 §2.2.
+ */
+export function changeIntegration(
+  client: Client | undefined,
+  change: IntegrationChange,
+  known: Known,
+): Decision<Client> {
+  const current = requireClient(client)
+  check(
+    current.origin !== 'registered',
+    'lychgate-integration-known',
+    'invalid_client',
+    'a client that registered itself changes itself, RFC 7592 section 2.2',
+  )
+  const before = requestOf(current)
+  const request: IntegrationRequest = {
+    ...before,
+    ...omitUndefined(change),
+    description: { ...before.description, ...change.description },
+  }
+  assertSameKind(current, request)
+  const { id, issuedAt, usedAt, secretHash } = current
+  const changed: Client = {
+    id,
+    issuedAt,
+    usedAt,
+    ...settle(request, known),
+    ...(secretHash !== undefined && { secretHash }),
+  }
+  return accept(changed, update('client', changed))
+}
+
+/** What a request comes to: everything about a client but its identity and its secret. */
+function settle(request: IntegrationRequest, known: Known): Omit<Client, 'id' | 'issuedAt' | 'usedAt'> {
+  const isResourceServer = request.introspects.length > 0
+  const isConfidential = request.authenticationMethod !== 'none'
+  requireName(request.name)
+  requireRedirectUris(request, isResourceServer)
+  requirePolicy(request, isResourceServer, isConfidential)
+  requireKnown(request, known)
+  return {
+    origin: isResourceServer ? 'resource-server' : 'integration',
+    name: request.name,
+    ...readDescription(request.description ?? {}),
+    ...readExtra(request.description ?? {}, known.members ?? {}),
+    // The port of a loopback redirect is free for native clients only, RFC 8252 §7.3.
+    applicationType: request.redirectUris.some(isLoopbackUri) ? 'native' : 'web',
+    redirectUris: request.redirectUris,
+    postLogoutRedirectUris: request.postLogoutRedirectUris,
+    authenticationMethod: request.authenticationMethod ?? 'client_secret_basic',
+    ...(request.authenticationMethod === undefined && { anySecretMethod: true }),
+    grantTypes: isResourceServer ? [] : grantTypes,
+    ...(request.scope !== undefined && request.scope.length > 0 && { scope: request.scope }),
+    idTokenSignedResponseAlg: request.idTokenSignedResponseAlg,
+    requireAuthTime: false,
+    pkceOptional: request.pkce === 'optional',
+    consent: request.consent ?? (isAssured(request) ? 'remember' : 'always'),
+    introspects: request.introspects,
+  }
+}
+
+/** The request that a client would have come from. */
+function requestOf(client: Client): IntegrationRequest {
+  const { clientUri, logoUri, policyUri, tosUri, contacts, localized, pkceOptional } = client
+  return {
+    name: client.name ?? client.id,
+    redirectUris: client.redirectUris,
+    postLogoutRedirectUris: client.postLogoutRedirectUris,
+    authenticationMethod: client.anySecretMethod ? undefined : client.authenticationMethod,
+    pkce: pkceOptional ? 'optional' : 'required',
+    consent: client.consent,
+    scope: client.scope,
+    idTokenSignedResponseAlg: client.idTokenSignedResponseAlg,
+    introspects: client.introspects,
+    description: {
+      ...localized,
+      contacts,
+      client_uri: clientUri,
+      logo_uri: logoUri,
+      policy_uri: policyUri,
+      tos_uri: tosUri,
+      ...client.extra,
+    },
+  }
+}
+
+function assertSameKind(client: Client, { authenticationMethod, introspects }: IntegrationRequest): void {
+  check(
+    (authenticationMethod === 'none') === (client.authenticationMethod === 'none'),
+    'rfc6749-2.1-type-recorded',
+    'invalid_client_metadata',
+    'auth cannot change between none and a secret; add another client',
+    { stored: client.authenticationMethod, received: authenticationMethod },
+  )
+  check(
+    introspects.length > 0 === (client.origin === 'resource-server'),
+    'lychgate-integration-resource-server',
+    'invalid_client_metadata',
+    'resource is for resource servers, which have one or more',
+  )
+}
+
+function requireClient(client: Client | undefined): Client {
+  check(client !== undefined, 'lychgate-integration-known', 'invalid_client', 'no client has this id')
+  return client
+}
+
+/**
+ * Replaces a client's secret: the old one is dead at once.
+ * @param fresh 32 random bytes.
+ * @throws {OAuthError} `invalid_client` for an unknown client, `invalid_client_metadata` for a public one.
+ */
+export function rotateClientSecret(found: Client | undefined, fresh: Buffer): Decision<string> {
+  const client = requireClient(found)
+  check(
+    client.authenticationMethod !== 'none',
+    'rfc8252-8.5-shared-secret-not-proof',
+    'invalid_client_metadata',
+    'a public client has no secret',
+  )
+  const secret = mintSecret('clientSecret', fresh)
+  return accept(secret, update('client', { ...client, secretHash: hashSecret(secret) }))
+}
+
+function requireName(name: string): void {
+  check(
+    name.trim() !== '' && [...name].length <= 200 && !/[\p{C}\p{Zl}\p{Zp}]/u.test(name),
+    'lychgate-integration-name',
+    'invalid_client_metadata',
+    'name must have 1 to 200 characters, none of them invisible',
+  )
+}
+
+function requireRedirectUris(
+  { redirectUris, postLogoutRedirectUris }: IntegrationRequest,
+  isResourceServer: boolean,
+): void {
+  check(
+    !isResourceServer || redirectUris.length + postLogoutRedirectUris.length <= 0,
+    'lychgate-integration-resource-server',
+    'invalid_redirect_uri',
+    'a resource server has no redirect URIs',
+  )
+  check(
+    isResourceServer || redirectUris.length !== 0,
+    'rfc6749-3.1.2.2-all-register',
+    'invalid_redirect_uri',
+    'redirect-uri is missing',
+  )
+  for (const [name, uris] of Object.entries({ redirectUris, postLogoutRedirectUris })) {
+    const flag = name === 'redirectUris' ? 'redirect-uri' : 'post-logout-redirect-uri'
+    const doubled = uris.findIndex(hasResponseParameter)
+    check(
+      doubled < 0,
+      'rfc6749-3.1-no-duplicate-response-params',
+      'invalid_redirect_uri',
+      `${flag} ${doubled + 1} contains a reserved authorization response parameter`,
+    )
+    const wrong = uris.findIndex((uri) => !isHttpsRedirect(uri) && !isLoopbackUri(uri))
+    if (wrong < 0) continue
+    throw new OAuthError(
+      'invalid_redirect_uri',
+      `${flag} ${wrong + 1} must be an https or http loopback URI without a fragment`,
+      { rule: 'rfc9700-2.1-no-http-redirects' },
+    )
+  }
+}
+
+function requirePolicy(
+  request: IntegrationRequest,
+  isResourceServer: boolean,
+  isConfidential: boolean,
+): void {
+  check(
+    !isResourceServer || isConfidential,
+    'rfc7662-2.1-caller-authorised',
+    'invalid_client_metadata',
+    'auth must not be none: introspection needs a secret, RFC 7662 section 2.1',
+  )
+  check(
+    request.pkce !== 'optional' || isConfidential,
+    'rfc8252-8.1-native-pkce-required',
+    'invalid_client_metadata',
+    'pkce may be optional for a confidential client only',
+  )
+  check(
+    request.consent === undefined || request.consent === 'always' || isAssured(request),
+    'rfc8252-8.6-no-automatic-approval',
+    'invalid_client_metadata',
+    'consent must be always for a public client with a loopback redirect URI',
+  )
+}
+
+function requireKnown(request: IntegrationRequest, known: Known): void {
+  check(
+    !request.scope?.some((name) => !known.scopes.includes(name)),
+    'rfc7591-2-scope-string',
+    'invalid_client_metadata',
+    'scope names something that is not in the scope catalogue',
+  )
+  check(
+    !request.introspects.some((identifier) => !known.resources.includes(identifier)),
+    'rfc8707-2-unknown-invalid-target',
+    'invalid_client_metadata',
+    'resource must be the issuer or an identifier that the configuration has under resources',
+  )
+}
+
+/** Whether the identity of the client is assured (RFC 8252 §8.6): by its secret or by https callbacks. */
+function isAssured({ authenticationMethod, redirectUris }: IntegrationRequest): boolean {
+  return authenticationMethod !== 'none' || redirectUris.every(isHttpsRedirect)
+}

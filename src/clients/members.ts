@@ -1,0 +1,106 @@
+import { type ErrorDetail, OAuthError } from '../domain/errors.ts'
+import type { Client } from '../domain/model.ts'
+
+/** A JSON object as a client sent it; nothing about its members is known yet. */
+export type JsonObject = Readonly<Record<string, unknown>>
+
+/** How a member of client metadata is read; undefined: the client did not send it. */
+export interface ClientMember {
+  read(members: JsonObject, name: string): unknown
+}
+
+/** The members of features that a client sends, by their names on the wire. */
+export function readExtra(
+  members: JsonObject,
+  known: Readonly<Record<string, ClientMember>>,
+): Pick<Client, 'extra'> {
+  const extra: Record<string, unknown> = {}
+  for (const [name, { read }] of Object.entries(known)) {
+    const value = read(members, name)
+    if (value !== undefined) extra[name] = value
+  }
+  return Object.keys(extra).length > 0 ? { extra } : {}
+}
+
+const longestText = 200
+const longestUri = 2048
+const longestSeconds = 2_147_483_647
+
+// Control characters, lone surrogates, line separators, and everything that is invisible or turns the direction of
+// what follows: a name with these can pass for another one on the consent page.
+const deceptive = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\u115f\u1160\u3164\uffa0]|\u034f/u
+
+/** The rejection of a member of client metadata, RFC 7591 §3.2.2. */
+export function rejection(description: string, detail: Partial<ErrorDetail> = {}): OAuthError {
+  return new OAuthError('invalid_client_metadata', description, {
+    rule: 'rfc7591-3.2.2-invalid-client-metadata',
+    ...detail,
+  })
+}
+
+/** A text for users or machines, RFC 7591 §2: bounded and without deceptive characters; a blank one is absent. */
+export function readText(members: JsonObject, name: string): string | undefined {
+  const text = members[name] ?? ''
+  if (typeof text !== 'string') throw rejection(`${name} must be a string`)
+  assertText(text, name)
+  return text.trim() === '' ? undefined : text
+}
+
+/** Rejects a text that is too long or has deceptive characters. */
+export function assertText(text: string, name: string): void {
+  if (text.length > longestText) throw rejection(`${name} is longer than ${longestText} characters`)
+  if (deceptive.test(text)) throw rejection(`${name} has control or invisible characters`)
+}
+
+/**
+ * An absolute http or https URI, RFC 7591 §2; an empty one is absent. Never fetched, and shown with its host, so
+ * userinfo, which can pass for a host, is rejected.
+ */
+export function readUri(members: JsonObject, name: string): string | undefined {
+  const uri = members[name] ?? ''
+  if (uri === '') return undefined
+  const wellFormed =
+    typeof uri === 'string' && uri.length <= longestUri && /^https?:\/\/(?![/?#])[!-~]+$/i.test(uri)
+  if (wellFormed && !/[\\"<>^`{|}]|^[^/]*\/\/[^/?#]*@/.test(uri) && URL.canParse(uri)) return uri
+  throw rejection(`${name} must be an absolute http or https URI of at most ${longestUri} characters`, {
+    rule: 'rfc7591-2-uri-members-valid',
+  })
+}
+
+/** One of a closed list of values, or absent. */
+export function readChoice<T extends string>(
+  members: JsonObject,
+  name: string,
+  choices: readonly T[],
+  rule: string,
+): T | undefined {
+  const value = members[name] ?? undefined
+  const choice = choices.find((candidate) => candidate === value)
+  if (value === undefined || choice !== undefined) return choice
+  throw rejection(`${name} must be one of: ${choices.join(', ')}`, {
+    rule,
+    ...(typeof value === 'string' && { received: value }),
+  })
+}
+
+/** A boolean; absent is false. */
+export function readFlag(members: JsonObject, name: string): boolean {
+  const flag = members[name] ?? false
+  if (typeof flag === 'boolean') return flag
+  throw rejection(`${name} must be a boolean`)
+}
+
+/** A whole number of seconds, zero included, or absent. */
+export function readSeconds(members: JsonObject, name: string): number | undefined {
+  const seconds = members[name] ?? undefined
+  if (seconds === undefined) return undefined
+  if (typeof seconds === 'number' && Number.isInteger(seconds) && seconds >= 0 && seconds <= longestSeconds) {
+    return seconds
+  }
+  throw rejection(`${name} must be a whole number of seconds from 0 to ${longestSeconds}`)
+}
+
+/** Whether the value is an array of strings. A lone string is not: it is never wrapped into one. */
+export function isTextList(value: unknown): value is readonly string[] {
+  return Array.isArray(value) && value.every((member) => typeof member === 'string')
+}

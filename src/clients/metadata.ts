@@ -1,0 +1,351 @@
+import { check } from '../domain/check.ts'
+import { OAuthError } from '../domain/errors.ts'
+import {
+  type Client,
+  type ClientAuthenticationMethod,
+  clientAuthenticationMethods,
+  type GrantType,
+  grantTypes,
+  type Scope,
+  type SigningAlgorithm,
+} from '../domain/model.ts'
+import { omitUndefined } from '../domain/omit-undefined.ts'
+import { hasResponseParameter, isLoopbackRedirect } from '../domain/redirect-uri.ts'
+import { formatScope, isScope, narrowScope, parseScope } from '../domain/scope.ts'
+import {
+  assertText,
+  type ClientMember,
+  isTextList,
+  type JsonObject,
+  readChoice,
+  readExtra,
+  readFlag,
+  readSeconds,
+  readText,
+  readUri,
+  rejection,
+} from './members.ts'
+
+/** What open registration allows. */
+export interface RegistrationPolicy {
+  /** Host names accepted in redirect URIs beside the loopback literals, RFC 8252 §8.3. */
+  readonly loopbackHosts: readonly string[]
+  /** What a redirect URI that is not loopback does: reject the whole request, or drop that entry. */
+  readonly foreignRedirects: 'refuse' | 'drop'
+  /** The most redirect URIs a client may have. */
+  readonly redirectUris: number
+  /** Bytes of everything a client registers about itself, as JSON. */
+  readonly metadataBytes: number
+  /** Names of the scope catalogue. */
+  readonly scopes: Scope
+  /** What ID Tokens can be signed with. */
+  readonly algorithms: readonly SigningAlgorithm[]
+  /** The members that features add. */
+  readonly members: Readonly<Record<string, ClientMember>>
+}
+
+/** The metadata that a client registers (RFC 7591 §2). */
+export type ClientMetadata = Pick<
+  Client,
+  | 'name'
+  | 'localized'
+  | 'applicationType'
+  | 'redirectUris'
+  | 'postLogoutRedirectUris'
+  | 'grantTypes'
+  | 'scope'
+  | 'contacts'
+  | 'clientUri'
+  | 'logoUri'
+  | 'policyUri'
+  | 'tosUri'
+  | 'softwareId'
+  | 'softwareVersion'
+  | 'idTokenSignedResponseAlg'
+  | 'defaultMaxAgeSeconds'
+  | 'requireAuthTime'
+  | 'extra'
+> & { readonly authenticationMethod?: ClientAuthenticationMethod }
+
+const mostContacts = 20
+const mostLocalized = 20
+/** RFC 5646 §4.4.1: every tag in use is shorter. */
+const longestLanguageTag = 35
+
+/** The members that may carry a language tag, RFC 7591 §2.2, each with how it is read. */
+const readLocalizable: Readonly<Record<string, (members: JsonObject, name: string) => string | undefined>> = {
+  client_name: readText,
+  client_uri: readUri,
+  logo_uri: readUri,
+  policy_uri: readUri,
+  tos_uri: readUri,
+}
+
+/**
+ * Reads the metadata of a client that registers itself, RFC 7591 §2 and OpenID Connect Registration §2. A member that
+ * is null, or an empty text, counts as absent; one that this server does not understand is ignored.
+ * @throws {OAuthError} `invalid_redirect_uri` for `redirect_uris`, `invalid_client_metadata` for everything else,
+ * RFC 7591 §3.2.2.
+ */
+export function parseClientMetadata(members: JsonObject, policy: RegistrationPolicy): ClientMetadata {
+  const redirectUris = readRedirectUris(members, policy)
+  assertCodeFlow(members)
+  assertIgnorable(members)
+  // Every redirect is loopback here, so `web` is replaced: RFC 7591 §3.2.1 lets the server substitute and say so.
+  readChoice(members, 'application_type', ['native', 'web'], 'oidc-reg-2-application-type-values')
+  const metadata: ClientMetadata = {
+    applicationType: 'native',
+    redirectUris,
+    postLogoutRedirectUris: readPostLogoutRedirectUris(members, policy),
+    grantTypes: readGrantTypes(members),
+    ...readDescription(members),
+    idTokenSignedResponseAlg: readAlgorithm(members, policy),
+    requireAuthTime: readFlag(members, 'require_auth_time'),
+    ...readExtra(members, policy.members),
+    ...omitUndefined({
+      authenticationMethod: readAuthenticationMethod(members),
+      name: readText(members, 'client_name'),
+      scope: readCeiling(members, policy.scopes),
+      softwareId: readText(members, 'software_id'),
+      softwareVersion: readText(members, 'software_version'),
+      defaultMaxAgeSeconds: readSeconds(members, 'default_max_age'),
+    }),
+  }
+  assertSize(metadata, policy)
+  return metadata
+}
+
+// Each member has its own limit; together they would still fill a disk.
+function assertSize(metadata: ClientMetadata, { metadataBytes }: RegistrationPolicy): void {
+  const bytes = Buffer.byteLength(JSON.stringify(metadata))
+  if (bytes <= metadataBytes) return
+  throw rejection(`the metadata takes more than ${metadataBytes} bytes (limits.clientMetadataBytes)`, {
+    rule: 'lychgate-limits-client-metadata-bytes',
+    stored: metadataBytes,
+    received: bytes,
+  })
+}
+
+/** What a client tells users about itself beside its name, RFC 7591 §2; never fetched. */
+export type ClientDescription = Pick<
+  Client,
+  'contacts' | 'localized' | 'clientUri' | 'logoUri' | 'policyUri' | 'tosUri'
+>
+
+/**
+ * Reads those members, by their names on the wire.
+ * @throws {OAuthError} `invalid_client_metadata`
+ */
+export function readDescription(members: JsonObject): ClientDescription {
+  return {
+    contacts: readContacts(members),
+    localized: readLocalized(members),
+    ...omitUndefined({
+      clientUri: readUri(members, 'client_uri'),
+      logoUri: readUri(members, 'logo_uri'),
+      policyUri: readUri(members, 'policy_uri'),
+      tosUri: readUri(members, 'tos_uri'),
+    }),
+  }
+}
+
+/**
+ * The wire form of everything that is registered about a client, RFC 7591 §3.2.1; absent members stay absent.
+ * @param catalogue Names of the scope catalogue: the effective scope of a client without a ceiling.
+ */
+export function clientMetadata(client: Client, catalogue: Scope) {
+  return {
+    client_id: client.id,
+    client_id_issued_at: client.issuedAt,
+    ...(client.secretHash !== undefined && { client_secret_expires_at: 0 }),
+    redirect_uris: client.redirectUris,
+    token_endpoint_auth_method: client.authenticationMethod,
+    grant_types: client.grantTypes,
+    response_types: client.grantTypes.includes('authorization_code') ? ['code'] : [],
+    application_type: client.applicationType,
+    scope: formatScope(client.scope === undefined ? catalogue : narrowScope(client.scope, catalogue)),
+    subject_type: 'public',
+    id_token_signed_response_alg: client.idTokenSignedResponseAlg,
+    require_auth_time: client.requireAuthTime,
+    ...omitUndefined({ client_name: client.name, default_max_age: client.defaultMaxAgeSeconds }),
+    ...omitUndefined({ client_uri: client.clientUri, logo_uri: client.logoUri }),
+    ...omitUndefined({ policy_uri: client.policyUri, tos_uri: client.tosUri }),
+    ...omitUndefined({ software_id: client.softwareId, software_version: client.softwareVersion }),
+    ...(client.contacts.length > 0 && { contacts: client.contacts }),
+    ...(client.postLogoutRedirectUris.length > 0 && {
+      post_logout_redirect_uris: client.postLogoutRedirectUris,
+    }),
+    ...client.localized,
+    ...client.extra,
+  }
+}
+
+// RFC 7591 §5: they are required. OpenID Connect Registration §3.2: they are kept as they were sent, or rejected.
+function readRedirectUris(members: JsonObject, policy: RegistrationPolicy): readonly string[] {
+  const uris = members['redirect_uris'] ?? undefined
+  check(
+    isTextList(uris) && uris.length !== 0,
+    uris === undefined ? 'rfc6749-3.1.2.2-public-must-register' : 'service-2-reg-redirect-uris-array',
+    'invalid_redirect_uri',
+    'redirect_uris must be a non-empty array of strings',
+    { passed: 'redirect_uris is a non-empty array of strings' },
+  )
+  const accepted = loopbackOnly('redirect_uris', uris, policy, 'invalid_redirect_uri')
+  check(
+    accepted.length > 0,
+    'service-5-registration-loopback-only',
+    'invalid_redirect_uri',
+    `redirect_uris has no entry of the form ${loopbackForm(policy)}; ${remedyFor(uris[0] ?? '', false)}`,
+    { received: uris, passed: 'every redirect URI that is kept is a loopback one' },
+  )
+  return accepted
+}
+
+function readPostLogoutRedirectUris(members: JsonObject, policy: RegistrationPolicy): readonly string[] {
+  const uris = members['post_logout_redirect_uris'] ?? []
+  if (!isTextList(uris)) throw rejection('post_logout_redirect_uris must be an array of strings')
+  return loopbackOnly('post_logout_redirect_uris', uris, policy, 'invalid_client_metadata')
+}
+
+function loopbackOnly(
+  member: string,
+  uris: readonly string[],
+  policy: RegistrationPolicy,
+  code: 'invalid_redirect_uri' | 'invalid_client_metadata',
+): readonly string[] {
+  if (uris.length > policy.redirectUris) {
+    const description = `${member} has more than ${policy.redirectUris} entries (limits.redirectUris)`
+    throw new OAuthError(code, description, {
+      rule: 'lychgate-limits-redirect-uris',
+      received: uris.length,
+    })
+  }
+  const accepted = uris.filter((uri) => isLoopbackRedirect(uri, policy.loopbackHosts))
+  const foreign = uris.findIndex((uri) => !isLoopbackRedirect(uri, policy.loopbackHosts))
+  const doubled = uris.findIndex(hasResponseParameter)
+  check(
+    doubled < 0,
+    'rfc6749-3.1-no-duplicate-response-params',
+    code,
+    `${member}[${doubled}] contains a reserved authorization response parameter`,
+    { received: uris[doubled], passed: 'no URI contains a parameter of the response' },
+  )
+  if (foreign < 0 || policy.foreignRedirects === 'drop') return accepted
+  const description = `${member}[${foreign}] is not of the form ${loopbackForm(policy)}`
+  const remedy = remedyFor(uris[foreign] ?? '', accepted.length > 0)
+  throw new OAuthError(code, `${description}; ${remedy}`, {
+    rule: 'service-5-registration-loopback-only',
+    received: uris[foreign],
+  })
+}
+
+/** The setting or command that would accept the redirect URI, for the developer of the client. */
+function remedyFor(uri: string, isMixed: boolean): string {
+  if (isLoopbackRedirect(uri, ['localhost']))
+    return 'the setting registration.loopbackHosts can add localhost'
+  if (isMixed) return 'the setting registration.foreignRedirects=drop would drop it and keep the others'
+  return 'an operator adds a client with https redirects by lychgate client add'
+}
+
+function loopbackForm({ loopbackHosts }: RegistrationPolicy): string {
+  const hosts = ['127.0.0.1', '[::1]', ...loopbackHosts]
+  return hosts.map((host) => `http://${host}:port/path`).join(' or ')
+}
+
+function readGrantTypes(members: JsonObject): readonly GrantType[] {
+  const asked = members['grant_types'] ?? grantTypes
+  if (!isTextList(asked)) throw rejection('grant_types must be an array of strings')
+  const [unknown] = asked.filter((grantType) => !grantTypes.some((known) => known === grantType))
+  if (unknown !== undefined) {
+    throw rejection('grant_types may have authorization_code and refresh_token only', { received: unknown })
+  }
+  // RFC 7591 §2.1: the code response type, the only one here, goes with the authorization_code grant.
+  if (!asked.includes('authorization_code')) {
+    throw rejection('grant_types must have authorization_code, as response_types has code', {
+      rule: 'rfc7591-2.1-grant-response-consistency',
+      received: asked,
+    })
+  }
+  return grantTypes.filter((known) => asked.includes(known))
+}
+
+function readAuthenticationMethod(members: JsonObject): ClientAuthenticationMethod | undefined {
+  return readChoice(
+    members,
+    'token_endpoint_auth_method',
+    clientAuthenticationMethods,
+    'service-2-reg-auth-other',
+  )
+}
+
+function readAlgorithm(members: JsonObject, { algorithms }: RegistrationPolicy): SigningAlgorithm {
+  return readChoice(members, 'id_token_signed_response_alg', algorithms, 'oidc-reg-2-id-token-alg') ?? 'RS256'
+}
+
+function assertCodeFlow(members: JsonObject): void {
+  const responseTypes = members['response_types'] ?? ['code']
+  if (!isTextList(responseTypes) || responseTypes.length === 0) {
+    throw rejection('response_types must be a non-empty array of strings')
+  }
+  if (responseTypes.every((responseType) => responseType === 'code')) return
+  throw rejection('response_types may have code only', { received: responseTypes })
+}
+
+// Metadata that is validated but has no effect here.
+function assertIgnorable(members: JsonObject): void {
+  readChoice(members, 'subject_type', ['public'], 'oidc-reg-2-subject-type')
+  const [jwks, jwksUri] = [members['jwks'] ?? undefined, readUri(members, 'jwks_uri')]
+  if (jwks !== undefined && jwksUri !== undefined) {
+    throw rejection('jwks and jwks_uri exclude each other', { rule: 'rfc7591-2-jwks-exclusive' })
+  }
+  if (jwks === undefined || (typeof jwks === 'object' && !Array.isArray(jwks))) return
+  throw rejection('jwks must be an object')
+}
+
+function readCeiling(members: JsonObject, catalogue: Scope): Scope | undefined {
+  const text = members['scope'] ?? ''
+  if (typeof text !== 'string' || !isScope(text)) {
+    throw rejection('scope must be a string of scope names separated by spaces', {
+      rule: 'rfc7591-2-scope-string',
+    })
+  }
+  const asked = parseScope(text)
+  const ceiling = narrowScope(asked, catalogue)
+  if (asked.length === 0) return undefined
+  if (ceiling.length > 0) return ceiling
+  throw rejection('scope has no name that this server knows (the setting scopes)', {
+    rule: 'rfc7591-2-scope-string',
+    received: asked,
+  })
+}
+
+function readContacts(members: JsonObject): readonly string[] {
+  const contacts = members['contacts'] ?? []
+  if (!isTextList(contacts)) throw rejection('contacts must be an array of strings')
+  if (contacts.length > mostContacts) throw rejection(`contacts has more than ${mostContacts} entries`)
+  for (const contact of contacts) assertText(contact, 'contacts')
+  return contacts
+}
+
+function readLocalized(members: JsonObject): Readonly<Record<string, string>> {
+  const localized: [string, string][] = []
+  for (const name of Object.keys(members)) {
+    const [plain = '', tag, ...rest] = name.split('#')
+    const read = Object.hasOwn(readLocalizable, plain) ? readLocalizable[plain] : undefined
+    if (read === undefined || tag === undefined || rest.length > 0 || !isLanguageTag(tag)) continue
+    const text = read(members, name)
+    if (text !== undefined) localized.push([name, text])
+  }
+  if (localized.length <= mostLocalized) return Object.fromEntries(localized)
+  throw rejection(`more than ${mostLocalized} members have a language tag`, {
+    rule: 'rfc7591-2.2-language-tags',
+  })
+}
+
+function isLanguageTag(tag: string): boolean {
+  try {
+    return tag.length <= longestLanguageTag && Intl.getCanonicalLocales(tag).length === 1
+  } catch {
+    return false
+  }
+}

@@ -1,0 +1,70 @@
+import { suggestion } from '../../config/suggestion.ts'
+import { type Catalogue, type Entry, readCatalogue, shippedLanguages } from './catalogue.ts'
+import type { TextOverrides } from './i18n.ts'
+
+/** Plural forms, Unicode TR35 §5; every language has the last. */
+const pluralForms = ['zero', 'one', 'two', 'few', 'many', 'other']
+
+/** What is wrong with an operator's own texts, a line each: a user would meet it as a page that cannot be shown. */
+export function* textFaults(overrides: TextOverrides): Generator<string> {
+  if (Object.keys(overrides).length === 0) return
+  const english = readCatalogue('en')
+  for (const [language, texts] of Object.entries(overrides)) {
+    if (!/^[a-z]{2,8}(?:-[a-z\d]{1,8})*$/.test(language)) {
+      yield `texts.${language}: must be a language tag in lower case, such as de or pt-br`
+      continue
+    }
+    for (const [key, entry] of Object.entries(texts)) yield* entryFaults(language, key, entry, english)
+    yield* incompleteness(language, texts, english)
+  }
+}
+
+function* entryFaults(language: string, key: string, entry: Entry, english: Catalogue): Generator<string> {
+  const place = `texts.${language}: ${key}`
+  const shipped = english[key]
+  if (shipped === undefined) {
+    yield `${place}: there is no such text${suggestion(key, Object.keys(english))}`
+    return
+  }
+  const sentences = sentencesOf(entry)
+  if (sentences === undefined) {
+    yield `${place}: must be a sentence, or one for each plural form: ${pluralForms.join(', ')}`
+    return
+  }
+  if (sentences.some((sentence) => sentence.trim() === '')) {
+    yield `${place}: is empty; a button or a field would have no name`
+    return
+  }
+  const known = new Set(['{service}', '<b>', '</b>', ...(sentencesOf(shipped)?.flatMap(placesIn) ?? [])])
+  for (const name of new Set(sentences.flatMap(placesIn))) {
+    if (!known.has(name)) yield `${place}: there is no ${name} to fill in; ${offered(known)}`
+  }
+}
+
+/** A language of the operator's own has nothing to fall back to that its readers could read. */
+function* incompleteness(language: string, texts: Catalogue, english: Catalogue): Generator<string> {
+  if (shippedLanguages.some((shipped) => shipped === language)) return
+  const missing = Object.keys(english).filter((key) => texts[key] === undefined)
+  if (missing.length === 0) return
+  yield `texts.${language}: is not shipped and so needs every text; ${missing.length} are missing, the first is ${missing[0]}`
+}
+
+/** The sentences of an entry; undefined for what is none. It comes from a file, whatever its type says. */
+function sentencesOf(entry: unknown): readonly string[] | undefined {
+  if (typeof entry === 'string') return [entry]
+  if (typeof entry !== 'object' || entry === null || !('other' in entry)) return undefined
+  const forms = Object.entries(entry)
+  const sentences = forms.flatMap(([form, text]) =>
+    pluralForms.includes(form) && typeof text === 'string' ? [text] : [],
+  )
+  return sentences.length === forms.length ? sentences : undefined
+}
+
+/** What the renderer takes for a place or an element. */
+function placesIn(sentence: string): readonly string[] {
+  return sentence.match(/\{\w+\}|<\/?\w+>/g) ?? []
+}
+
+function offered(known: ReadonlySet<string>): string {
+  return `it has ${[...known].filter((name) => !name.startsWith('</')).join(', ')}`
+}

@@ -1,0 +1,157 @@
+import type { Seconds } from '../../domain/model.ts'
+import type { Text, Value, Values } from '../../domain/text.ts'
+import type { Entry } from './catalogue.ts'
+
+/** Words in one language, as markup and as plain text. Only this file makes them: everything foreign in `html` is escaped. */
+export class Html {
+  readonly html: string
+  readonly text: string
+
+  constructor(html: string, text: string) {
+    this.html = html
+    this.text = text
+  }
+
+  toString(): string {
+    return this.text
+  }
+}
+
+/** What turns values into words. */
+export interface Locale {
+  /** For Intl: the language, with what it leaves open. */
+  readonly locale: string
+  readonly direction: 'ltr' | 'rtl'
+  /** @throws when there is no such text. */
+  entry(key: string): Entry
+  /** Values every text may use. */
+  readonly always: Values
+}
+
+const longestName = 60
+const longestHost = 120
+
+/** A text with its places filled. A place without a value is a mistake of ours, and throws. */
+export function render(locale: Locale, { key, with: given = {} }: Text): Html {
+  const values = { ...locale.always, ...given }
+  const entry = locale.entry(key)
+  const sentence = typeof entry === 'string' ? entry : pluralForm(locale, entry, values['count'])
+  const parts = sentence.split(/(\{\w+\}|<\/?\w+>)/).map((part) => {
+    const [, name] = /^\{(\w+)\}$/.exec(part) ?? []
+    if (name !== undefined) return renderValue(locale, required(values, name, key))
+    const [, slash, element] = /^<(\/?)(\w+)>$/.exec(part) ?? []
+    if (element !== undefined) return new Html(tag(element, slash === '/', values, key), '')
+    return literal(part)
+  })
+  return join(parts)
+}
+
+/** A value by itself. */
+export function renderValue(locale: Locale, value: Value): Html {
+  if (typeof value === 'string') return name(locale, shorten(value, longestName))
+  if (typeof value === 'number') return literal(new Intl.NumberFormat(locale.locale).format(value))
+  if ('key' in value) return render(locale, value)
+  if ('host' in value) return name(locale, shorten(value.host, longestHost), ' class="host"')
+  if ('code' in value) return new Html(`<code>${escapeMarkup(value.code)}</code>`, value.code)
+  if ('link' in value) return literal(value.link)
+  if ('list' in value) return renderList(locale, value.list)
+  return literal(renderTime(locale.locale, value))
+}
+
+/** How a template shows anything, RFC 6749 §10.14: words of ours are markup already, and all else is escaped. */
+export function escapeForPage(value: unknown): string {
+  return value instanceof Html ? value.html : escapeMarkup(String(value))
+}
+
+/** Harmless in an element and in an attribute. */
+function escapeMarkup(text: string): string {
+  return text.replaceAll(/[&<>"']/g, (character) => entities[character] ?? '')
+}
+
+const entities: Readonly<Record<string, string>> = {
+  '&': '&amp;',
+  '<': '&lt;',
+  '>': '&gt;',
+  '"': '&quot;',
+  "'": '&#39;',
+}
+
+function literal(text: string): Html {
+  return new Html(escapeMarkup(text), text)
+}
+
+function join(parts: readonly Html[]): Html {
+  return new Html(parts.map(({ html }) => html).join(''), parts.map(({ text }) => text).join(''))
+}
+
+/** What others wrote must not turn the direction of the words around it. */
+function name({ direction }: Locale, text: string, attributes = ''): Html {
+  const turns = direction === 'rtl' || /[^\0-\u02ff]/.test(text)
+  return new Html(`<bdi${attributes}>${escapeMarkup(text)}</bdi>`, turns ? `\u2068${text}\u2069` : text)
+}
+
+function tag(element: string, closes: boolean, values: Values, key: string): string {
+  if (element === 'b') return closes ? '</strong>' : '<strong>'
+  const value = required(values, element, key)
+  if (typeof value !== 'object' || !('link' in value)) throw new Error(`${key}: <${element}> needs a link`)
+  // What leads elsewhere than to a page leads nowhere.
+  if (!/^(?:https?:\/\/|\/(?!\/))/i.test(value.link)) return ''
+  return closes ? '</a>' : `<a href="${escapeMarkup(value.link)}">`
+}
+
+function required(values: Values, name: string, key: string): Value {
+  const value = values[name]
+  if (value === undefined) throw new Error(`${key}: nothing was given for ${name}`)
+  return value
+}
+
+function pluralForm({ locale }: Locale, forms: Exclude<Entry, string>, count: Value | undefined): string {
+  const number = typeof count === 'number' ? count : 0
+  return forms[new Intl.PluralRules(locale).select(number)] ?? forms.other ?? ''
+}
+
+function renderList(locale: Locale, values: readonly Value[]): Html {
+  const words = values.map((value) => renderValue(locale, value))
+  let next = 0
+  const parts = new Intl.ListFormat(locale.locale, { type: 'conjunction' })
+    .formatToParts(words.map(String))
+    .map(({ type, value }) => (type === 'element' ? (words[next++] ?? literal(value)) : literal(value)))
+  return join(parts)
+}
+
+type Time = Extract<Value, Partial<Record<'ago' | 'in' | 'duration' | 'date' | 'moment', Seconds>>>
+
+function renderTime(locale: string, value: Exclude<Time, string | number | Text>): string {
+  if ('date' in value) {
+    return new Intl.DateTimeFormat(locale, { dateStyle: 'long', timeZone: 'UTC' }).format(value.date * 1000)
+  }
+  if ('moment' in value) {
+    const style = { dateStyle: 'medium', timeStyle: 'short', timeZone: 'UTC' } as const
+    return `${new Intl.DateTimeFormat(locale, style).format(value.moment * 1000)} UTC`
+  }
+  if ('duration' in value) {
+    const [count, unit] = largestUnit(value.duration)
+    const style = { style: 'unit', unitDisplay: 'long', unit } as const
+    return new Intl.NumberFormat(locale, style).format(Math.floor(count))
+  }
+  if ('in' in value) {
+    const [count, unit] = largestUnit(value.in)
+    // Arabic has one word for "within" and "in"; users are told to come back after.
+    return new Intl.RelativeTimeFormat(locale).format(Math.ceil(count), unit).replace('خلال', 'بعد')
+  }
+  const [count, unit] = largestUnit(value.ago)
+  return new Intl.RelativeTimeFormat(locale).format(-Math.floor(count), unit)
+}
+
+function largestUnit(seconds: Seconds): readonly [number, 'day' | 'hour' | 'minute' | 'second'] {
+  if (seconds >= 86_400) return [seconds / 86_400, 'day']
+  if (seconds >= 3600) return [seconds / 3600, 'hour']
+  if (seconds >= 60) return [seconds / 60, 'minute']
+  return [seconds, 'second']
+}
+
+/** Foreign text for a running sentence; the whole of it belongs in a place of its own. */
+function shorten(text: string, length: number): string {
+  const characters = [...text]
+  return characters.length > length ? `${characters.slice(0, length - 1).join('')}…` : text
+}

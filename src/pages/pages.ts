@@ -1,0 +1,189 @@
+/**
+ * The server-rendered pages: how they look and the headers they carry. What a page shows is decided by the route that
+ * calls `reply.page`; where its form may lead beyond this server is the caller's `formAction`.
+ */
+import { hash } from 'node:crypto'
+import fastifyView from '@fastify/view'
+import type { FastifyInstance, FastifyReply } from 'fastify'
+import fp from 'fastify-plugin'
+import { readAsset } from '../assets.ts'
+import type { Config } from '../config/schema.ts'
+import { chooseLanguage } from '../domain/language.ts'
+import type { Text } from '../domain/text.ts'
+import { msg } from './i18n/catalogue.ts'
+import { createI18n, type I18n } from './i18n/i18n.ts'
+import type { Pages } from './page-models.ts'
+import { type Image, loadLook } from './theme/theme.ts'
+
+/** What the pages need to know of the installation. */
+export interface PagesOptions {
+  readonly config: Pick<Config, 'service' | 'issuer' | 'views' | 'texts'>
+  /** Path of the issuer, '' for none: assets are served below it. */
+  readonly prefix: string
+}
+
+/** How one page is sent. */
+export interface PageOptions {
+  /** 200 when absent. */
+  readonly status?: number
+  /** Where the form's POST may end besides this server: a CSP source, see `formActionSource`. */
+  readonly formAction?: string
+}
+
+declare module 'fastify' {
+  interface FastifyInstance {
+    /** What is said on pages, in each language. */
+    readonly texts: I18n
+  }
+  interface FastifyRequest {
+    /** `ui_locales` of the request this one belongs to, set by the route that knows it, OpenID Connect Core §3.1.2.1. */
+    uiLocales: readonly string[] | undefined
+    /** The language of a page that answers this request. */
+    readonly language: string
+  }
+  interface FastifyReply {
+    /** Sends a page as HTML with the headers every page carries, RFC 6749 §10.13 and RFC 9700 §4.16. */
+    page<K extends keyof Pages>(name: K, model: Pages[K], options?: PageOptions): FastifyReply
+  }
+}
+
+interface Asset {
+  readonly path: string
+  readonly type: string
+  readonly body: Buffer
+  readonly version: string
+}
+
+/** RFC 6749 §10.13, RFC 9700 §4.2.4 and RFC 9700 §4.16: no page is cached, framed, sniffed or named to another server. */
+const pageHeaders = {
+  'content-type': 'text/html; charset=utf-8',
+  'cache-control': 'no-store',
+  'x-frame-options': 'DENY',
+  'referrer-policy': 'no-referrer',
+  'x-content-type-options': 'nosniff',
+  'cross-origin-opener-policy': 'same-origin',
+  'permissions-policy': 'camera=(), geolocation=(), microphone=(), payment=(), usb=()',
+} as const
+
+const javascript = 'text/javascript; charset=utf-8'
+
+/** The pages with a script: all they do can be done without it, but for passkeys. */
+const scripted: ReadonlySet<keyof Pages> = new Set([
+  'form-post',
+  'login',
+  'second-factor',
+  'account-passkeys',
+])
+
+/**
+ * The CSP source that lets a form's POST end at this redirect URI: its origin, or the bare scheme where CSP has no
+ * syntax for the host, as for the IPv6 literal of RFC 8252 §7.3.
+ */
+export function formActionSource(redirectUri: string): string {
+  const { origin, protocol, hostname } = new URL(redirectUri)
+  // A URL's host may hold characters that mean something in a policy, such as `*` and `;`.
+  const spellable = /^https?:$/.test(protocol) && /^[\w.-]+$/.test(hostname)
+  return spellable ? origin : protocol
+}
+
+/** Decorates `reply.page` and serves the stylesheet, the images and the scripts from memory, RFC 9700 §4.2.4. */
+export const pages = fp<PagesOptions>(
+  async (app, { config, prefix }) => {
+    const { service } = config
+    const theme = loadLook(config)
+    const serve = (name: string, type: string, body: Buffer): string => {
+      const asset = publicAsset(prefix, name, type, body)
+      serveAsset(app, asset)
+      return versioned(asset)
+    }
+    const serveLogo = (name: string, image: Image | undefined) =>
+      image && serve(`${name}.${image.extension}`, image.type, image.body)
+    const site = {
+      name: service.name,
+      account: `${prefix}/account`,
+      links: serviceLinks(service),
+      style: serve('style.css', 'text/css; charset=utf-8', theme.style),
+      icon: serve('icon.svg', 'image/svg+xml', theme.icon),
+      formPost: serve('form-post.js', javascript, readAsset('views/form-post.js')),
+      passkeys: serve('passkeys.js', javascript, readAsset('views/passkeys.js')),
+      logo: serveLogo('logo', theme.logo),
+      logoDark: serveLogo('logo-dark', theme.logoDark),
+      logoHasName: theme.logo !== undefined && service.logoName === 'inside',
+    }
+    const texts = createI18n({ service: service.name }, config.texts)
+    app.decorate('texts', texts)
+    app.decorateRequest('uiLocales', undefined)
+    app.decorateRequest('language', {
+      getter() {
+        const requested = { uiLocales: this.uiLocales, acceptLanguage: this.headers['accept-language'] }
+        return chooseLanguage(requested, texts.languages, service.language)
+      },
+    })
+    await app.register(fastifyView, { engine: { eta: theme.eta } })
+    app.decorateReply('page', function (this: FastifyReply, name, model, options = {}) {
+      const script = scripted.has(name) ? "'self'" : "'none'"
+      this.code(options.status ?? 200)
+        .headers(pageHeaders)
+        .header('content-security-policy', contentSecurityPolicy(script, options.formAction))
+      const translator = texts.in(this.request.language)
+      this.header('content-language', translator.language).header('vary', 'Accept-Language')
+      this.viewAsync(`@${name}.eta`, { page: model, site, ...translator }).then(
+        (html) => void this.send(html),
+        (error: unknown) => void this.send(error),
+      )
+      return this
+    })
+  },
+  { name: 'pages', fastify: '5.x' },
+)
+
+function contentSecurityPolicy(script: string, formAction: string | undefined): string {
+  return [
+    "default-src 'none'",
+    `script-src ${script}`,
+    "style-src 'self'",
+    "img-src 'self'",
+    // Browsers apply it to the redirect that answers the POST as well.
+    `form-action 'self'${formAction === undefined ? '' : ` ${formAction}`}`,
+    "frame-ancestors 'none'",
+    "base-uri 'none'",
+  ].join('; ')
+}
+
+function publicAsset(prefix: string, name: string, type: string, body: Buffer): Asset {
+  return {
+    path: `${prefix}/assets/${name}`,
+    type,
+    body,
+    version: hash('sha256', body, 'base64url').slice(0, 16),
+  }
+}
+
+function versioned(asset: Asset): string {
+  return `${asset.path}?v=${asset.version}`
+}
+
+function serveAsset(app: FastifyInstance, asset: Asset): void {
+  const etag = `"${asset.version}"`
+  app.get<{ Querystring: { v?: string } }>(asset.path, { schema: { hide: true } }, async (request, reply) => {
+    // Another version's address must not keep this content: during an upgrade it would stay wrong for a year.
+    const lasting = request.query.v === asset.version
+    reply
+      .removeHeader('pragma')
+      .header('cache-control', lasting ? 'public, max-age=31536000, immutable' : 'no-cache')
+      .header('etag', etag)
+      .header('x-content-type-options', 'nosniff')
+      .header('cross-origin-resource-policy', 'same-origin')
+    if (request.headers['if-none-match'] === etag) return reply.code(304).send()
+    return reply.type(asset.type).send(asset.body)
+  })
+}
+
+function serviceLinks(service: Config['service']): readonly { label: Text; url: string }[] {
+  return [
+    { label: msg('site.help'), url: service.help },
+    { label: msg('site.documentation'), url: service.documentation },
+    { label: msg('site.privacy'), url: service.policy },
+    { label: msg('site.terms'), url: service.terms },
+  ].flatMap(({ label, url }) => (url === undefined ? [] : [{ label, url }]))
+}

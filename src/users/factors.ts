@@ -1,0 +1,34 @@
+import { availableAcrs, type Factors, lacksAcr } from '../domain/authentication-context.ts'
+import type { Session, SignInRequest } from '../domain/model.ts'
+import type { Service } from '../service.ts'
+import type { Store } from '../storage/store.ts'
+import { passkeyKind } from './rules/passkey.ts'
+import { secondFactorKind } from './rules/second-factor.ts'
+
+/** Where a user's ways to sign in are found. */
+export interface FactorSources {
+  readonly store: Pick<Store, 'find' | 'listOf'>
+  readonly service: Pick<Service, 'relyingParty'>
+}
+
+/** What a user can show at a sign-in; codes count from the first that was shown, passkeys where they work. */
+export async function factorsOf({ store, service }: FactorSources, userId: string): Promise<Factors> {
+  const user = await store.find('user', userId)
+  const secondFactor = await store.find(secondFactorKind, userId)
+  const passkeys = service.relyingParty === undefined ? [] : await store.listOf(passkeyKind, userId)
+  return {
+    password: user?.passwordHash !== undefined,
+    codes: secondFactor?.confirmedAt !== undefined,
+    passkey: passkeys.length > 0,
+  }
+}
+
+/** Returns the context classes the user can step up to; looked up only if the session satisfies none requested. */
+export async function loadAvailableAcrs(
+  sources: FactorSources,
+  { acr }: SignInRequest,
+  session: Session | undefined,
+): Promise<readonly string[]> {
+  if (session === undefined || !lacksAcr(session.methods, acr)) return []
+  return availableAcrs(await factorsOf(sources, session.userId))
+}

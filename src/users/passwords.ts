@@ -1,0 +1,125 @@
+import { type Argon2Parameters, argon2, timingSafeEqual } from 'node:crypto'
+import { availableParallelism } from 'node:os'
+import { readTextAsset } from '../assets.ts'
+import type { RandomSource } from '../system.ts'
+
+/** Whether the password is that of the hash; for an undefined hash false, after the same time. */
+export type PasswordCheck = (password: string, phc: string | undefined) => Promise<boolean>
+
+/** More password checks are waiting than the server can answer in time: 503 with `Retry-After`. */
+export class PasswordQueueFull extends Error {
+  constructor() {
+    super('too many password checks are waiting')
+    this.name = 'PasswordQueueFull'
+  }
+}
+
+/** RFC 9106 §4 in the size OWASP gives for a busy server: 19 MiB, two passes, one lane. */
+const cost = { memory: 19_456, passes: 2, parallelism: 1, tagLength: 32 } as const
+const saltBytes = 16
+
+const phcForm =
+  /^\$argon2id\$v=19\$m=(?<memory>[1-9]\d{0,6}),t=(?<passes>[1-9]\d?),p=(?<lanes>[1-9]\d?)\$(?<salt>[\w+/]{11,86})\$(?<tag>[\w+/]{16,86})$/
+
+/** A hash of today's cost that no known password has: what an unknown user is checked against. */
+export const decoyHash = formatPhc(Buffer.alloc(saltBytes), Buffer.alloc(cost.tagLength))
+
+/** Why a new password is not taken: it has not 8 to 256 characters, or it is among the first that attackers try. */
+export type PasswordFault = 'length' | 'common'
+
+/**
+ * What is wrong with a new password, if anything is. Letters and signs of all kinds may be in it, and none has to.
+ * The 3,000 commonest passwords of that length are rejected, however they are capitalised.
+ */
+export function passwordFault(password: string): PasswordFault | undefined {
+  const { length } = [...password]
+  if (length < 8 || length > 256) return 'length'
+  return commonPasswords().has(password.toLowerCase()) ? 'common' : undefined
+}
+
+let common: ReadonlySet<string> | undefined
+
+/** Read when the first password is chosen: a server that starts has no use for it. */
+function commonPasswords(): ReadonlySet<string> {
+  common ??= new Set(readTextAsset('src/common-passwords.txt').trim().split('\n'))
+  return common
+}
+
+/** The argon2id hash of a password exactly as typed, as a PHC string with its salt and cost. */
+export async function hashPassword(password: string, random: RandomSource): Promise<string> {
+  const salt = random(saltBytes)
+  return formatPhc(salt, await derive({ ...cost, message: Buffer.from(password), nonce: salt }))
+}
+
+/** Whether this is the password of the hash, at the cost the hash names. False for text that is no such hash. */
+export async function verifyPassword(password: string, phc: string): Promise<boolean> {
+  const { memory, passes, lanes, salt = '', tag = '' } = phcForm.exec(phc)?.groups ?? {}
+  // RFC 9106 §3.1 bounds memory below by the lanes; above one GiB it is a mistake, not a cost.
+  if (memory === undefined || Number(memory) < 8 * Number(lanes) || Number(memory) > 1_048_576) return false
+  const expected = Buffer.from(tag, 'base64')
+  const derived = await derive({
+    message: Buffer.from(password),
+    nonce: Buffer.from(salt, 'base64'),
+    memory: Number(memory),
+    passes: Number(passes),
+    parallelism: Number(lanes),
+    tagLength: expected.length,
+  })
+  return timingSafeEqual(derived, expected)
+}
+
+/**
+ * Password checks in a bounded queue: one core is left for everything else, and a flood of sign-ins is rejected rather
+ * than answered too late.
+ * @param waiting How many checks may wait.
+ * @param atOnce How many run at the same time.
+ */
+export function createPasswordQueue(
+  waiting: number,
+  atOnce: number = Math.max(1, availableParallelism() - 1),
+): PasswordCheck {
+  const queue: (() => void)[] = []
+  let running = 0
+
+  async function enter(): Promise<void> {
+    if (running < atOnce) {
+      running += 1
+      return
+    }
+    if (queue.length >= waiting) throw new PasswordQueueFull()
+    // A check that ends passes its place on: `running` stays as it is.
+    await new Promise<void>((resolve) => queue.push(resolve))
+  }
+
+  function leave(): void {
+    const next = queue.shift()
+    if (next) next()
+    else running -= 1
+  }
+
+  return async (password, phc) => {
+    await enter()
+    try {
+      const isRight = await verifyPassword(password, phc ?? decoyHash)
+      return isRight && phc !== undefined
+    } finally {
+      leave()
+    }
+  }
+}
+
+function formatPhc(salt: Buffer, tag: Buffer): string {
+  const { memory, passes, parallelism } = cost
+  return `$argon2id$v=19$m=${memory},t=${passes},p=${parallelism}$${unpadded(salt)}$${unpadded(tag)}`
+}
+
+function unpadded(bytes: Buffer): string {
+  return bytes.toString('base64').replaceAll('=', '')
+}
+
+/** The callback form runs in the thread pool; requests go on in the meantime. */
+function derive(parameters: Argon2Parameters): Promise<Buffer> {
+  return new Promise((resolve, reject) => {
+    argon2('argon2id', parameters, (cause, tag) => (cause ? reject(cause) : resolve(tag)))
+  })
+}

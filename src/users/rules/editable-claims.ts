@@ -1,0 +1,79 @@
+import type { UserClaims } from '../../domain/model.ts'
+
+/** The claims that are one line of text, OpenID Connect Core §5.1: the ones that users may be allowed to edit. */
+export const textClaims = [
+  'name',
+  'given_name',
+  'family_name',
+  'middle_name',
+  'nickname',
+  'profile',
+  'picture',
+  'website',
+  'gender',
+  'birthdate',
+  'zoneinfo',
+  'locale',
+] as const
+
+export type TextClaim = (typeof textClaims)[number]
+
+/** What is wrong with the text of a claim. */
+export type ClaimFault = 'tooLong' | 'invisible' | 'url' | 'birthdate' | 'zoneinfo' | 'locale'
+
+const longestText = 200
+const longestUrl = 2048
+/** Characters that could disguise a name or change the direction of the text around it. */
+const deceptive = /[\p{C}\p{Zl}\p{Zp}\u115f\u1160\u3164\uffa0]|\u034f/u
+
+/** What is wrong with this text as that claim, OpenID Connect Core §5.1; empty takes the claim away. */
+export function claimFault(claim: TextClaim, text: string): ClaimFault | undefined {
+  if (text === '') return undefined
+  if (text.length > (isUrl(claim) ? longestUrl : longestText)) return 'tooLong'
+  if (deceptive.test(text)) return 'invisible'
+  if (isUrl(claim)) return isWebAddress(text) ? undefined : 'url'
+  if (claim === 'birthdate') return isBirthdate(text) ? undefined : 'birthdate'
+  if (claim === 'zoneinfo') return isTimeZone(text) ? undefined : 'zoneinfo'
+  if (claim === 'locale') return isLocale(text) ? undefined : 'locale'
+  return undefined
+}
+
+/** Returns the claims that differ from the user's present ones. */
+export function changedClaims(
+  before: UserClaims,
+  wanted: Readonly<Partial<Record<TextClaim, string>>>,
+): Readonly<Partial<Record<TextClaim, string>>> {
+  return Object.fromEntries(Object.entries(wanted).filter(([claim, text]) => text !== (before[claim] ?? '')))
+}
+
+function isUrl(claim: TextClaim): boolean {
+  return claim === 'profile' || claim === 'picture' || claim === 'website'
+}
+
+function isWebAddress(text: string): boolean {
+  return /^https?:\/\/[^/?#@]+(?:[/?#].*)?$/i.test(text) && URL.canParse(text)
+}
+
+/** ISO 8601 `YYYY-MM-DD`, year `0000` where it is left out, or a year alone. */
+function isBirthdate(text: string): boolean {
+  const [, month = '01', day = '01'] = /^\d{4}(?:-(\d\d)-(\d\d))?$/.exec(text) ?? []
+  const days = [31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31][Number(month) - 1] ?? 0
+  return /^\d{4}(?:-\d\d-\d\d)?$/.test(text) && Number(day) >= 1 && Number(day) <= days
+}
+
+function isTimeZone(text: string): boolean {
+  return text.includes('/') && accepts(() => new Intl.DateTimeFormat('en', { timeZone: text }))
+}
+
+function isLocale(text: string): boolean {
+  return accepts(() => Intl.getCanonicalLocales(text))
+}
+
+function accepts(attempt: () => unknown): boolean {
+  try {
+    attempt()
+    return true
+  } catch {
+    return false
+  }
+}

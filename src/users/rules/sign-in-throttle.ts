@@ -1,0 +1,211 @@
+import { createHash } from 'node:crypto'
+import { accept, type Decision, put, remove, type Write } from '../../domain/decision.ts'
+import { OAuthError } from '../../domain/errors.ts'
+import type { Seconds, Throttle } from '../../domain/model.ts'
+import { recordKind } from '../../domain/record.ts'
+import type { KnownBrowser } from './known-browser.ts'
+
+/** Counters of attempts, by bucket. */
+export const throttleKind = recordKind<Throttle>('throttle', {
+  id: ({ key }) => key,
+  expiresAt: ({ expiresAt }) => expiresAt,
+})
+
+export interface ThrottleLimits {
+  readonly failuresPerAccountAndPrefix: number
+  readonly failuresPerPrefix: number
+  readonly failuresPerPrefixAndUser: number
+  readonly failuresPerAccount: number
+  readonly failuresInARow: number
+  readonly windowSeconds: Seconds
+}
+
+/** What a failed sign-in counts against. */
+export interface Bucket {
+  readonly key: string
+  readonly limit: number
+  /**
+   * `network`: the first three failures of one name count as one. `in-a-row`: it has no window, and a success empties
+   * it.
+   */
+  readonly kind?: 'network' | 'in-a-row'
+  /** For how long failures in a row are remembered after the last of them; absent: a year. */
+  readonly rowSeconds?: Seconds
+}
+
+/** Who signs in, from where. */
+export interface SignInAttempt {
+  /** Canonical, so that case, spaces and an email alias do not make new buckets; the id of a user who exists. */
+  readonly login: string
+  readonly isUser: boolean
+  readonly prefix: string
+  /** Users who signed in from this network lately, see `networkRows`. */
+  readonly usersOfPrefix: number
+  readonly knownBrowser?: KnownBrowser | undefined
+}
+
+/**
+ * Returns the buckets of one attempt, in order. A browser in which this user has signed in before is counted apart:
+ * guesses from elsewhere do not lock its owner out. All such browsers of one user share a second count.
+ */
+export function bucketsOf(attempt: SignInAttempt, limits: ThrottleLimits): readonly Bucket[] {
+  const { login, isUser, prefix, usersOfPrefix, knownBrowser } = attempt
+  const limit = limits.failuresPerAccountAndPrefix
+  const inARow = { limit: limits.failuresInARow, kind: 'in-a-row' } as const
+  if (knownBrowser !== undefined) {
+    return [
+      { key: `device ${countedAs(knownBrowser)} ${login}`, limit },
+      { key: `devices ${login}`, limit: 2 * limit },
+      { ...inARow, key: rowKeys(login).knownBrowsers },
+    ]
+  }
+  const perPrefix = limits.failuresPerPrefix + usersOfPrefix * limits.failuresPerPrefixAndUser
+  return [
+    { key: `account ${prefix} ${login}`, limit },
+    { key: `prefix ${prefix}`, limit: perPrefix, kind: 'network' },
+    { key: `account ${login}`, limit: limits.failuresPerAccount },
+    isUser
+      ? { ...inARow, key: rowKeys(login).others }
+      : { ...inARow, key: unknownKey(login), rowSeconds: weekSeconds },
+  ]
+}
+
+/**
+ * The buckets of an attempt at a second factor. It is made with the right password, so only a browser that finished a
+ * sign-in before counts apart.
+ */
+export function secondFactorBuckets(
+  userId: string,
+  knownBrowser: KnownBrowser | undefined,
+  limits: ThrottleLimits,
+): readonly Bucket[] {
+  const limit = limits.failuresPerAccountAndPrefix
+  const inARow = { limit: limits.failuresInARow, kind: 'in-a-row' } as const
+  if (knownBrowser === undefined)
+    return [
+      { key: `second ${userId}`, limit },
+      { ...inARow, key: rowKeys(userId).codes },
+    ]
+  return [
+    { key: `second ${countedAs(knownBrowser)} ${userId}`, limit },
+    { key: `second devices ${userId}`, limit: 2 * limit },
+    { ...inARow, key: rowKeys(userId).knownBrowserCookies },
+  ]
+}
+
+/** The keys of a user's failures in a row. */
+export function rowKeys(userId: string) {
+  return {
+    others: `in-a-row ${userId}`,
+    knownBrowsers: `in-a-row devices ${userId}`,
+    codes: `in-a-row codes ${userId}`,
+    knownBrowserCookies: `in-a-row codes of devices ${userId}`,
+  } as const
+}
+
+/** Returns the writes that reset a user's failures in a row: after a new password, or by an operator. */
+export function forgetFailures(userId: string): readonly Write[] {
+  return Object.values(rowKeys(userId)).map((key) => remove(throttleKind, key))
+}
+
+const yearSeconds: Seconds = 365 * 86_400
+
+/**
+ * Counts an attempt before its password is looked at, so that parallel guesses cannot pass together.
+ * @param weight 0: only looks whether the bucket is full.
+ * @throws {OAuthError} `temporarily_unavailable` with status 429 when the bucket is full.
+ */
+export function countAttempt(
+  throttle: Throttle | undefined,
+  bucket: Bucket,
+  limits: ThrottleLimits,
+  now: Seconds,
+  weight: 0 | 1 = 1,
+): Decision<number> {
+  const seconds = bucket.kind === 'in-a-row' ? (bucket.rowSeconds ?? yearSeconds) : limits.windowSeconds
+  // A window that ends later than one beginning now was opened by a clock that ran ahead: it would lock users out.
+  const lastEnd = now + seconds
+  const isOpen = throttle !== undefined && now < throttle.expiresAt && throttle.expiresAt <= lastEnd
+  const current = isOpen ? throttle : undefined
+  if (current !== undefined && current.failures >= bucket.limit)
+    throw tooManyFailures(bucket, current.expiresAt - now)
+  const failures = (current?.failures ?? 0) + weight
+  if (weight === 0) return accept(failures)
+  const expiresAt = bucket.kind === 'in-a-row' ? lastEnd : (current?.expiresAt ?? lastEnd)
+  return accept(failures, put(throttleKind, { key: bucket.key, failures, expiresAt }))
+}
+
+/** Whether a failure counts for its network: of one name the first, and those after its third. */
+export function networkWeight(failuresOfName: number): 0 | 1 {
+  return failuresOfName === 1 || failuresOfName > 3 ? 1 : 0
+}
+
+/** Takes an attempt back that did not fail; with a success, a row of failures ends. */
+export function refundAttempt(throttle: Throttle | undefined, isSuccess = false): Decision<void> {
+  if (throttle === undefined) return accept(undefined)
+  if (isSuccess || throttle.failures <= 1) return accept(undefined, remove(throttleKind, throttle.key))
+  return accept(undefined, put(throttleKind, { ...throttle, failures: throttle.failures - 1 }))
+}
+
+/** For how long a sign-in raises the limit of its network: this week and the next. */
+const weekSeconds: Seconds = 7 * 86_400
+
+/**
+ * The rows that count who signs in from a network: one of the user this week, and the number of users of this week and
+ * of the one before.
+ */
+export function networkRows(prefix: string, userId: string, now: Seconds) {
+  const week = Math.floor(now / weekSeconds)
+  return {
+    user: { key: `seen ${prefix} ${week} ${userId}`, expiresAt: (week + 1) * weekSeconds },
+    users: { key: `users ${prefix} ${week}`, expiresAt: (week + 2) * weekSeconds },
+    before: { key: `users ${prefix} ${week - 1}` },
+  }
+}
+
+/** One more in a row of `networkRows`. */
+export function countUser(
+  throttle: Throttle | undefined,
+  { key, expiresAt }: Pick<Throttle, 'key' | 'expiresAt'>,
+): Decision<void> {
+  const failures = (throttle?.failures ?? 0) + 1
+  return accept(undefined, put(throttleKind, { key, failures, expiresAt }))
+}
+
+/** Cookies made before they were bound to the password are counted as one. */
+function countedAs({ isBound, nonce }: KnownBrowser): string {
+  return isBound ? nonce : 'unbound'
+}
+
+/** Unknown user names are counted like others, in a bounded number of rows. */
+function unknownKey(login: string): string {
+  return `in-a-row unknown ${createHash('sha256').update(login).digest('hex').slice(0, 4)}`
+}
+
+function tooManyFailures({ kind }: Bucket, remainingSeconds: Seconds): OAuthError {
+  const headers = { 'retry-after': String(remainingSeconds) }
+  switch (kind) {
+    case 'network':
+      return new OAuthError(
+        'temporarily_unavailable',
+        'too many failed sign-ins from this network (signInThrottle.failuresPerPrefix); try again later',
+        { rule: networkRule, status: 429, headers },
+      )
+    case 'in-a-row':
+      return new OAuthError(
+        'temporarily_unavailable',
+        'too many failed sign-ins in a row (signInThrottle.failuresInARow); a new password or an operator ends it',
+        { rule: inARowRule, status: 429 },
+      )
+    default:
+      return new OAuthError('temporarily_unavailable', 'too many failed sign-ins; try again later', {
+        rule: 'lychgate-sign-in-throttle',
+        status: 429,
+        headers,
+      })
+  }
+}
+
+/** The rules whose pages offer something other than waiting. */
+export const networkRule = 'lychgate-sign-in-throttle-network'
+export const inARowRule = 'lychgate-failures-in-a-row'

@@ -1,0 +1,256 @@
+import { check } from '../../domain/check.ts'
+import { consentKind } from '../../domain/connections.ts'
+import {
+  accept,
+  type Decision,
+  remove,
+  removeAll,
+  update,
+  type Write,
+  withWrites,
+} from '../../domain/decision.ts'
+import type { Hash, OneTimeLink, Seconds, User, UserClaims, UserCredentials } from '../../domain/model.ts'
+import { deleteLinksOf, insertLink } from './one-time-link.ts'
+import { passkeyKind } from './passkey.ts'
+import { secondFactorKind } from './second-factor.ts'
+import { forgetFailures } from './sign-in-throttle.ts'
+
+/** The data of a new user. */
+export interface NewUser {
+  readonly username: string
+  readonly email?: string | undefined
+  readonly emailVerified?: boolean
+  /** PHC string, argon2id; absent: they are invited and set one themselves. */
+  readonly passwordHash?: string
+  /** Further standard claims, OpenID Connect Core §5.1. */
+  readonly claims?: UserClaims
+  readonly seeded?: boolean
+}
+
+const longestUsername = 128
+/** RFC 5321 §4.5.3.1.3: a path of 256 characters, less its angle brackets. */
+const longestEmail = 254
+/** Control, bidirectional, zero-width and other invisible characters, and every kind of space. */
+const invisible = /[\p{C}\p{Z}\p{Default_Ignorable_Code_Point}]/u
+
+/** The one spelling of a user name: trimmed, NFKC, lower case; undefined when it cannot be one. */
+export function canonicalUsername(text: string): string | undefined {
+  const name = canonical(text, longestUsername)
+  return name === '' || invisible.test(name) ? undefined : name
+}
+
+/** The one spelling of an email address, to compare and to sign in with; undefined when it cannot be one. */
+export function canonicalEmail(text: string): string | undefined {
+  const address = canonical(text, longestEmail)
+  return /^[^@]+@[^@]+$/.test(address) && !invisible.test(address) ? address : undefined
+}
+
+/** What a user typed to sign in, as the store knows it: a user name or an email address. */
+export function canonicalLogin(text: string): string | undefined {
+  return canonicalUsername(text) ?? canonicalEmail(text)
+}
+
+/**
+ * Creates a user. The id, 128 random bits, is the `sub` (OpenID Connect Core §2). It is not derived from a name, so a
+ * user who is removed and added again is another one.
+ * @param fresh 16 random bytes.
+ * @throws {OAuthError} `invalid_request` for a user name or email address that cannot be one.
+ */
+export function createUser(person: NewUser, fresh: Buffer, now: Seconds): User {
+  const username = canonicalUsername(person.username)
+  check(
+    username !== undefined,
+    'lychgate-account-username',
+    'invalid_request',
+    'username must have 1 to 128 characters, none of them invisible or a space',
+  )
+  const email = person.email === undefined ? undefined : requireEmail(person.email)
+  assertOwnName(username, email)
+  return {
+    id: `person_${fresh.toString('base64url')}`,
+    username,
+    ...(email !== undefined && { email }),
+    ...(person.passwordHash !== undefined && { passwordHash: person.passwordHash }),
+    claims: {
+      ...person.claims,
+      preferred_username: username,
+      ...(email !== undefined && { email, email_verified: person.emailVerified ?? false }),
+      updated_at: now,
+    },
+    seeded: person.seeded ?? false,
+    createdAt: now,
+    updatedAt: now,
+  }
+}
+
+/**
+ * Sets a password and ends every session and every link that could set one.
+ * @param stays The session of the user who changes it themselves.
+ */
+export function changePassword(user: User, passwordHash: string, now: Seconds, stays?: Hash): Decision<User> {
+  const changed = { ...user, passwordHash, updatedAt: now }
+  return accept(
+    changed,
+    update('user', changed),
+    ...forgetFailures(user.id),
+    // A link that undoes a change of address survives: the new password may be that of an attacker.
+    ...deleteLinksOf(user.id, 'email-undo'),
+    { op: 'deleteSessionsOf', userId: user.id, ...(stays !== undefined && { except: stays }) },
+  )
+}
+
+/** What changes about a user; an absent member stays, an empty text takes the claim or the address away. */
+export interface ProfileChange {
+  /** Standard claims that are text, OpenID Connect Core §5.1, under their wire names. */
+  readonly claims?: Readonly<Record<string, string>>
+  readonly email?: string
+  /** Whether an operator declares the address verified. */
+  readonly emailVerified?: boolean
+}
+
+/**
+ * Changes a profile. `email_verified` of a new address is false until it is verified (OpenID Connect Core §5.1); links
+ * that were sent to the old one verify nothing.
+ * @throws {OAuthError} `invalid_request` for an email address that cannot be one, or that is the user name.
+ */
+export function changeProfile(user: User, change: ProfileChange, now: Seconds): Decision<User> {
+  const email = change.email === undefined ? user.email : readEmail(change.email)
+  // A user name that is the email address follows it.
+  const username = user.username === user.email ? (email ?? user.username) : user.username
+  assertOwnName(username, email)
+  const { email: before, ...others } = user
+  const { email: _, email_verified: verified, ...claims } = user.claims
+  const stays = email === before && verified === true
+  const changed: User = {
+    ...others,
+    username,
+    ...(email !== undefined && { email }),
+    claims: {
+      ...withoutEmpty({ ...claims, ...change.claims, preferred_username: username }),
+      ...(email !== undefined && { email, email_verified: change.emailVerified ?? stays }),
+      updated_at: now,
+    },
+    updatedAt: now,
+  }
+  return accept(changed, update('user', changed))
+}
+
+/**
+ * Gives the user another verified address, or none, and deletes every link that was sent to the old one.
+ * @param email Empty: none.
+ * @param undo The link that was sent to the old address, if that was verified.
+ * @throws {OAuthError} `invalid_request` as `changeProfile`.
+ */
+export function moveEmail(
+  user: User,
+  email: string,
+  now: Seconds,
+  undo: OneTimeLink | undefined,
+): Decision<User> {
+  const proven = email === '' ? {} : { emailVerified: true }
+  return withWrites(
+    changeProfile(user, { email, ...proven }, now),
+    ...deleteLinksOf(user.id, 'email-undo'),
+    ...(undo === undefined ? [] : [insertLink(undo)]),
+  )
+}
+
+/** Passkeys and codes added this long before a change of address are removed with it, in seconds. */
+const suspectSeconds = 86_400
+
+/**
+ * Returns an account to the owner of its previous address: restores that address, sets a new password, ends all access,
+ * and removes the passkeys and one-time codes added since the day before the change.
+ * @param since When the address was changed.
+ * @throws {OAuthError} `invalid_request` as `changeProfile`.
+ */
+export function undoEmailChange(
+  { user, passkeys, secondFactor }: UserCredentials,
+  { email, since }: { readonly email: string; readonly since: Seconds },
+  passwordHash: string,
+  now: Seconds,
+): Decision<User> {
+  const restored = changeProfile(user, { email, emailVerified: true }, now)
+  if ('rejection' in restored) return restored
+  const { id: userId } = user
+  const suspectSince = since - suspectSeconds
+  const added = passkeys.filter(({ createdAt }) => createdAt >= suspectSince)
+  const hasNewCodes = secondFactor !== undefined && secondFactor.createdAt >= suspectSince
+  return withWrites(
+    changePassword(restored.result, passwordHash, now),
+    ...deleteLinksOf(userId),
+    ...endAccess(userId, 'rfc9700-4.14.2-revoke-on-event', now),
+    ...added.map(({ id }): Write => remove(passkeyKind, id)),
+    ...(hasNewCodes ? [remove(secondFactorKind, userId)] : []),
+  )
+}
+
+/** Marks an address as verified; does nothing if the user has another one by now. */
+export function verifyEmail(user: User, email: string, now: Seconds): Decision<User> {
+  if (user.email !== email || user.claims['email_verified'] === true) return accept(user)
+  return changeProfile(user, { emailVerified: true }, now)
+}
+
+/** Keeps a user out from now on: every session, every link and everything they granted to clients ends. */
+export function lockUser(user: User, now: Seconds): Decision<User> {
+  const locked = { ...user, lockedAt: user.lockedAt ?? now, updatedAt: now }
+  return accept(
+    locked,
+    update('user', locked),
+    ...deleteLinksOf(user.id),
+    ...endAccess(user.id, 'lychgate-account-locked', now),
+  )
+}
+
+/** Lets a user in again, also after too many failures in a row; what ended with the lock stays ended. */
+export function unlockUser({ lockedAt: _, ...user }: User, now: Seconds): Decision<User> {
+  const unlocked = { ...user, updatedAt: now }
+  return accept(unlocked, update('user', unlocked), ...forgetFailures(user.id))
+}
+
+/** The writes that sign a user out everywhere and take back everything they granted to clients, for good. */
+export function endAccess(userId: string, rule: string, now: Seconds): readonly Write[] {
+  return [
+    { op: 'deleteSessionsOf', userId },
+    { op: 'revokeGrantsOf', userId, at: now, rule },
+    removeAll(consentKind, userId),
+  ]
+}
+
+function readEmail(text: string): string | undefined {
+  return text === '' ? undefined : requireEmail(text)
+}
+
+function requireEmail(text: string): string {
+  const email = canonicalEmail(text)
+  check(
+    email !== undefined,
+    'oidc-core-5.1-email-syntax',
+    'invalid_request',
+    'email must be an e-mail address',
+  )
+  return email
+}
+
+/** Both can be used to sign in, so another user's address must not be a user name. */
+function assertOwnName(username: string, email: string | undefined): void {
+  check(
+    !username.includes('@') || username === email,
+    'lychgate-account-username',
+    'invalid_request',
+    'username may be an e-mail address only if it is the email of the same person',
+  )
+}
+
+/** OpenID Connect Core §5.3.2: a claim without a value is left out, never empty. */
+function withoutEmpty(claims: UserClaims): UserClaims {
+  return Object.fromEntries(Object.entries(claims).filter(([, value]) => value !== ''))
+}
+
+/** NFKC can follow from lower case too: once more makes it stable. */
+function canonical(text: string, longest: number): string {
+  // NFKC makes one character eighteen at most; longer text cannot become short enough to matter.
+  if (text.length > 4 * longest) return ''
+  const folded = text.normalize('NFKC').toLowerCase().normalize('NFKC').trim()
+  return [...folded].length > longest ? '' : folded
+}
