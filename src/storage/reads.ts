@@ -1,8 +1,6 @@
 import { consentKind } from '../domain/connections.ts'
-import type { AuditEvent, Grant, UserCredentials } from '../domain/model.ts'
+import type { AuditEvent, Grant } from '../domain/model.ts'
 import type { RecordKind } from '../domain/record.ts'
-import { passkeyKind } from '../users/rules/passkey.ts'
-import { secondFactorKind } from '../users/rules/second-factor.ts'
 import {
   auditFilterRow,
   grantKey,
@@ -28,6 +26,7 @@ import type {
   NewestGrants,
   OwnedKind,
   Population,
+  UserRead,
 } from './store.ts'
 import type { StoreFacts } from './store-facts.ts'
 
@@ -45,7 +44,7 @@ export type Reading<T> = Generator<ReadStep, T, readonly unknown[]>
 
 /** Loads what `find` finds and `transact` decides about. */
 export function load(kind: FindKind, key: string): Reading<unknown> {
-  if (typeof kind === 'object') return loadRecord(kind, key)
+  if (typeof kind === 'object') return 'kinds' in kind ? loadUserRead(kind, key) : loadRecord(kind, key)
   switch (kind) {
     case 'client':
       return one('client', { key }, toClient)
@@ -53,8 +52,6 @@ export function load(kind: FindKind, key: string): Reading<unknown> {
       return one('user', { key }, toUser)
     case 'userByLogin':
       return one('userByLogin', { key }, toUser)
-    case 'userCredentials':
-      return loadUserCredentials(key)
     case 'session':
       return one('session', { key }, toSession)
     case 'grant': {
@@ -79,16 +76,14 @@ function loadRecord<T>(kind: RecordKind<T>, id: string): Reading<T | undefined> 
 }
 
 // The user first: in a transaction that row is locked, and only then is the rest read.
-function* loadUserCredentials(userId: string): Reading<UserCredentials | undefined> {
+function* loadUserRead<T>({ kinds, compose }: UserRead<T>, userId: string): Reading<T | undefined> {
   const user = yield* one('user', { key: userId }, toUser)
   if (user === undefined) return undefined
-  const secondFactor = yield* loadRecord(secondFactorKind, userId)
-  return {
-    user,
-    passkeys: yield* listRecords(passkeyKind, userId),
-    ...(secondFactor !== undefined && { secondFactor }),
-    sessions: yield* many('sessionsOf', { userId }, toSession),
-  }
+  const records = new Map<string, readonly unknown[]>()
+  for (const kind of kinds) records.set(kind.name, yield* listRecords(kind, userId))
+  const sessions = yield* many('sessionsOf', { userId }, toSession)
+  // `as`: under its name are the records of this kind.
+  return compose(user, sessions, <R>({ name }: RecordKind<R>) => (records.get(name) ?? []) as readonly R[])
 }
 
 /** Lists every row of a table, oldest first. */

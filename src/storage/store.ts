@@ -11,7 +11,6 @@ import type {
   Session,
   StoredKey,
   User,
-  UserCredentials,
 } from '../domain/model.ts'
 import type { RecordKind } from '../domain/record.ts'
 
@@ -26,8 +25,6 @@ export interface Rows {
   user: User
   /** By canonical user name or email address. */
   userByLogin: User
-  /** By user id. Decisions about the credentials as a whole wait for each other. */
-  userCredentials: UserCredentials
   /** By the hash of the cookie. */
   session: Session
   grant: Grant
@@ -40,8 +37,19 @@ export interface Rows {
   keyRing: readonly StoredKey[]
 }
 
-/** What can be found by a key: a row, or a record of a kind. */
-export type FindKind = keyof Rows | RecordKind<unknown>
+/**
+ * A user with their sessions and their records of some kinds, found by user id. Decisions about it wait for each other.
+ */
+export interface UserRead<T> {
+  /** For metrics. */
+  readonly name: string
+  readonly kinds: readonly RecordKind<unknown>[]
+  /** @param recordsOf Returns the user's records of one of `kinds`, oldest first. */
+  compose(user: User, sessions: readonly Session[], recordsOf: <R>(kind: RecordKind<R>) => readonly R[]): T
+}
+
+/** What can be found by a key: a row, a record of a kind, or a user with what belongs to them. */
+export type FindKind = keyof Rows | RecordKind<unknown> | UserRead<unknown>
 export type ListKind = 'client' | 'user' | 'key'
 /** What is found by the user it belongs to, too. */
 export type OwnedKind = 'session' | 'grant' | RecordKind<unknown>
@@ -50,7 +58,9 @@ export type Found<K extends FindKind> = K extends keyof Rows
   ? Rows[K]
   : K extends { parse(body: string): infer T }
     ? T
-    : never
+    : K extends UserRead<infer T>
+      ? T
+      : never
 
 /** The key of a grant with what is known of one of its tokens. */
 export function grantOfTokenKey(grantId: string, tokenId: string): string {
@@ -59,8 +69,7 @@ export function grantOfTokenKey(grantId: string, tokenId: string): string {
 
 /** What a decision about a record waits for: every decision about a grant, also about a token of it, waits for the others. */
 export function lockOf(kind: FindKind, key: string): string {
-  if (typeof kind === 'object') return `${kind.name} ${key}`
-  if (kind === 'userCredentials') return `user ${key}`
+  if (typeof kind === 'object') return 'kinds' in kind ? `user ${key}` : `${kind.name} ${key}`
   return kind === 'grantOfToken' ? `grant ${key.split(' ', 1)[0]}` : `${kind} ${key}`
 }
 

@@ -1,9 +1,24 @@
 import { availableAcrs, type Factors, lacksAcr } from '../domain/authentication-context.ts'
-import type { Session, SignInRequest } from '../domain/model.ts'
+import type { Session, SignInRequest, UserCredentials } from '../domain/model.ts'
 import type { Service } from '../service.ts'
-import type { Store } from '../storage/store.ts'
+import type { Store, UserRead } from '../storage/store.ts'
 import { passkeyKind } from './rules/passkey.ts'
 import { secondFactorKind } from './rules/second-factor.ts'
+
+/** A user with everything that signs them in, by user id. Decisions about a user's credentials wait for each other. */
+export const userCredentials: UserRead<UserCredentials> = {
+  name: 'userCredentials',
+  kinds: [passkeyKind, secondFactorKind],
+  compose: (user, sessions, recordsOf) => {
+    const [secondFactor] = recordsOf(secondFactorKind)
+    return {
+      user,
+      passkeys: recordsOf(passkeyKind),
+      ...(secondFactor !== undefined && { secondFactor }),
+      sessions,
+    }
+  },
+}
 
 /** Where a user's ways to sign in are found. */
 export interface FactorSources {

@@ -3,6 +3,7 @@ import t from 'tap'
 import { update } from '../../src/domain/decision.ts'
 import type { User } from '../../src/domain/model.ts'
 import type { Store } from '../../src/storage/store.ts'
+import { userCredentials } from '../../src/users/factors.ts'
 import { secondFactorKind } from '../../src/users/rules/second-factor.ts'
 import { lockUser } from '../../src/users/rules/user.ts'
 import { ask, integrate, pageOf, sentAway, title } from '../helpers/authorization.ts'
@@ -255,7 +256,7 @@ t.test('codes are not turned on for a session that ended or a user who was locke
     const page = await enter(server, person, section, bob)
     const { transact } = store
     const delayed: Store['transact'] = async (kind, key, decide) => {
-      if (kind === 'userCredentials') {
+      if (kind === userCredentials) {
         store.transact = transact
         await end()
       }

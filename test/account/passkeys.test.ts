@@ -5,6 +5,7 @@ import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { insert, remove } from '../../src/domain/decision.ts'
+import { userCredentials } from '../../src/users/factors.ts'
 import { mostPasskeys, passkeyKind } from '../../src/users/rules/passkey.ts'
 import {
   Authenticator,
@@ -305,7 +306,7 @@ t.test('a passkey that is removed while it signs in gives no session', async (t)
   const [passkey] = await passkeysOf(server)
   const { transact } = store
   store.transact = async (kind, key, decide) => {
-    if (kind === 'userCredentials') {
+    if (kind === userCredentials) {
       store.transact = transact
       await store.write(remove(passkeyKind, passkey?.id ?? ''))
     }

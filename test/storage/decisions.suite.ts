@@ -6,6 +6,7 @@ import { mintGrantId } from '../../src/domain/grant.ts'
 import { interactionKind } from '../../src/domain/interaction.ts'
 import type { Grant } from '../../src/domain/model.ts'
 import { type FindKind, grantOfTokenKey, lockOf, Overtaken, RecordExists } from '../../src/storage/store.ts'
+import { userCredentials } from '../../src/users/factors.ts'
 import { passkeyKind } from '../../src/users/rules/passkey.ts'
 import { secondFactorKind } from '../../src/users/rules/second-factor.ts'
 import { throttleKind } from '../../src/users/rules/sign-in-throttle.ts'
@@ -390,7 +391,7 @@ export function concurrency(t: Test, openEmpty: OpenEmpty): void {
       const { id: userId } = sample.user
       await store.write(insert('user', sample.user))
       const add = (n: number) =>
-        store.transact('userCredentials', userId, (current) =>
+        store.transact(userCredentials, userId, (current) =>
           (current?.passkeys.length ?? 0) >= 3
             ? accept('full')
             : accept('added', insert(passkeyKind, { ...sample.passkey, id: `${n}`, userId })),
@@ -400,10 +401,10 @@ export function concurrency(t: Test, openEmpty: OpenEmpty): void {
       const session = { ...sample.session, userId }
       const secondFactor = { ...sample.secondFactor, userId }
       await store.write(insert('session', session), put(secondFactorKind, secondFactor))
-      const found = await store.find('userCredentials', userId)
+      const found = await store.find(userCredentials, userId)
       const passkeys = await store.listOf(passkeyKind, userId)
       t.strictSame(found, { user: sample.user, passkeys, secondFactor, sessions: [session] })
-      t.equal(await store.find('userCredentials', 'nobody'), undefined)
+      t.equal(await store.find(userCredentials, 'nobody'), undefined)
     },
   )
 

@@ -1,4 +1,5 @@
 import { accept, remove, type Write } from '../../domain/decision.ts'
+import { userCredentials } from '../../users/factors.ts'
 import { passkeyKind } from '../../users/rules/passkey.ts'
 import { secondFactorKind } from '../../users/rules/second-factor.ts'
 import { confirmOrAbort, type DestructiveFlags } from '../confirm-or-abort.ts'
@@ -19,7 +20,7 @@ export async function userRemoveSecondFactor(login: string, flags: DestructiveFl
     const question = `Remove the one-time codes of ${user.username} and end every session? The password alone will do.`
     await confirmOrAbort(flags, question, 'nothing was removed')
     const { id: userId } = user
-    await store.transact('userCredentials', userId, (current) => {
+    await store.transact(userCredentials, userId, (current) => {
       requireUser(current?.user)
       return accept(
         undefined,
@@ -49,7 +50,7 @@ export async function userRemovePasskeys(login: string, flags: DestructiveFlags)
       'nothing was removed',
     )
     const { id: userId } = user
-    const removed = await store.transact('userCredentials', userId, (current) => {
+    const removed = await store.transact(userCredentials, userId, (current) => {
       requireUser(current?.user)
       const passkeys = current?.passkeys ?? []
       return accept(

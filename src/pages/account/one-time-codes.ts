@@ -5,6 +5,7 @@ import { accept, type Decision, remove, withWrites } from '../../domain/decision
 import type { SecondFactor, User } from '../../domain/model.ts'
 import { single } from '../../domain/parameters.ts'
 import type { Text } from '../../domain/text.ts'
+import { userCredentials } from '../../users/factors.ts'
 import { drawCode, mintCodeSecret, showCodeSecret, stepOfCode } from '../../users/one-time-codes.ts'
 import {
   beginCodes,
@@ -107,7 +108,7 @@ export function ownCodes(app: FastifyInstance, deps: AppDeps): void {
     { user, session }: Submission,
     decision: (current: SecondFactor | undefined) => Decision<boolean>,
   ): Promise<boolean> =>
-    store.transact('userCredentials', user.id, (current) => {
+    store.transact(userCredentials, user.id, (current) => {
       const isSignedIn = current?.sessions.some(({ id }) => id === session.id) ?? false
       if (!isSignedIn || current?.user.lockedAt !== undefined) return accept(false)
       return decision(current?.secondFactor)

@@ -9,6 +9,7 @@ import { hashSecret } from '../../domain/secret.ts'
 import type { Text } from '../../domain/text.ts'
 import { RecordExists } from '../../storage/store.ts'
 import { browserName } from '../../users/browser-name.ts'
+import { userCredentials } from '../../users/factors.ts'
 import { creationOptions, verifyCreation } from '../../users/passkeys.ts'
 import { addPasskey, mostPasskeys, passkeyKind } from '../../users/rules/passkey.ts'
 import { msg } from '../i18n/catalogue.ts'
@@ -110,7 +111,7 @@ export function ownPasskeys(app: FastifyInstance, deps: AppDeps): void {
     const passkey: Passkey = { ...made, userId: user.id, name, createdAt: now, usedAt: now }
     const context = { by: 'person', at: now, from: request.ip } as const
     try {
-      const addition = await store.transact('userCredentials', user.id, (current) =>
+      const addition = await store.transact(userCredentials, user.id, (current) =>
         addPasskey(current, passkey, here.session.id, context),
       )
       if (addition === 'full') return msg('passkeys.full')
@@ -134,7 +135,7 @@ export function ownPasskeys(app: FastifyInstance, deps: AppDeps): void {
     if (wanted === undefined) return false
     const { id: userId } = user
     const context = { by: 'person', at: now, from: request.ip } as const
-    return store.transact('userCredentials', userId, (current) => {
+    return store.transact(userCredentials, userId, (current) => {
       const own = current?.passkeys ?? []
       if (!own.some(({ id }) => id === wanted.id)) return accept(false)
       const facts = { userId, name: wanted.name, left: own.length - 1 }

@@ -8,6 +8,7 @@ import { type Parameters, single } from '../../domain/parameters.ts'
 import type { Text } from '../../domain/text.ts'
 import { linkPath } from '../../mail/links.ts'
 import { RecordExists } from '../../storage/store.ts'
+import { userCredentials } from '../../users/factors.ts'
 import { hashPassword, passwordFault } from '../../users/passwords.ts'
 import { linkKinds, requireLink, unusableLink } from '../../users/rules/one-time-link.ts'
 import {
@@ -75,7 +76,7 @@ export function setPassword({ service, store, random }: AppDeps) {
   const undo = async ({ link }: OpenedLink, passwordHash: string, context: AuditContext): Promise<void> => {
     const { userId = '', email = '', createdAt: since } = link
     try {
-      await store.transact('userCredentials', userId, (current) => {
+      await store.transact(userCredentials, userId, (current) => {
         if (current === undefined || current.user.lockedAt !== undefined) throw unusableLink()
         const facts = { userId, link: link.purpose, disconnected: 'everything' }
         return withWrites(

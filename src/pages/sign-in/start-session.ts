@@ -6,6 +6,7 @@ import { accept, insert, remove, update } from '../../domain/decision.ts'
 import { interactionKind } from '../../domain/interaction.ts'
 import type { Seconds, Session, User, UserCredentials } from '../../domain/model.ts'
 import { browserName } from '../../users/browser-name.ts'
+import { userCredentials } from '../../users/factors.ts'
 import { beginSession, continueSession, selectSessions } from '../../users/rules/session.ts'
 import { clientOf, interactionExpired, type Pending } from './pending.ts'
 
@@ -40,7 +41,7 @@ export function sessionStarter(app: FastifyInstance, deps: AppDeps) {
     await insertSession(pending, session, over)
     const context = { by: 'person', at: now, from: reply.request.ip } as const
     const who = { userId: user.id, ...clientOf(pending) }
-    const isKept = await store.transact('userCredentials', user.id, (current) =>
+    const isKept = await store.transact(userCredentials, user.id, (current) =>
       isCurrent(proof, current)
         ? accept(true, auditEvent('sign-in', context, { ...who, methods: methods.join(' ') }))
         : accept(false),
