@@ -2,7 +2,7 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import type { TSchema } from '@sinclair/typebox'
 import { stringify } from 'yaml'
-import { ConfigSchema, confidentialPaths, demandOf, isSection, variableOf } from '../src/config/options.ts'
+import { ConfigSchema, confidentialPaths, demandOf, isSection, variableOf } from '../src/settings/options.ts'
 
 const yamlHead = `# Every option of Lychgate. To set one, remove the # before its name and that of its section.
 # The values are the defaults, or examples if the comment says so. Times are in seconds.

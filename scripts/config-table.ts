@@ -1,5 +1,5 @@
 import { readFileSync, writeFileSync } from 'node:fs'
-import { type ConfigOption, configOptions } from '../src/config/options.ts'
+import { type ConfigOption, configOptions } from '../src/settings/options.ts'
 
 const page = new URL('../docs/configuration.md', import.meta.url)
 const [start, end] = ['<!-- config:start -->', '<!-- config:end -->']

@@ -5,11 +5,11 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import swagger from '@fastify/swagger'
 import { buildApp } from '../src/app.ts'
-import { keyPolicy } from '../src/config/key-policy.ts'
-import { loadConfig } from '../src/config/load.ts'
 import { securitySchemes } from '../src/http/openapi.ts'
+import { keyPolicy } from '../src/keys/key-policy.ts'
 import { loadKeyRing } from '../src/keys/key-ring.ts'
 import { describeService } from '../src/service.ts'
+import { loadConfig } from '../src/settings/load.ts'
 import { openStore } from '../src/storage/open.ts'
 import { systemClock, systemRandom } from '../src/system.ts'
 

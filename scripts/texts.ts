@@ -4,9 +4,11 @@
  *     node scripts/texts.ts             what is wrong, a line each; fails when anything is
  *     node scripts/texts.ts --missing   the English texts a language lacks, to be translated
  */
+
 import { readdirSync, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
-import { type Catalogue, type Entry, readCatalogue, shippedLanguages } from '../src/pages/i18n/catalogue.ts'
+import type { TextEntry } from '../src/config/schema.ts'
+import { type Catalogue, readCatalogue, shippedLanguages } from '../src/pages/i18n/catalogue.ts'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 
@@ -48,7 +50,12 @@ export function sourcesWithTexts(): readonly string[] {
   )
 }
 
-function* entryFaults(place: string, language: string, entry: Entry, original: Entry): Generator<string> {
+function* entryFaults(
+  place: string,
+  language: string,
+  entry: TextEntry,
+  original: TextEntry,
+): Generator<string> {
   const wanted = placesOf(typeof original === 'string' ? original : (original.other ?? ''))
   const forms = typeof entry === 'string' ? [['', entry] as const] : Object.entries(entry)
   if (typeof entry !== 'string') yield* formFaults(place, language, Object.keys(entry))

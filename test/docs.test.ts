@@ -4,7 +4,7 @@ import { dirname, join, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
 import { blocksOf, isIn, outputsOf, planOf, sessionOf } from '../scripts/docs/page.ts'
-import { knownVariables } from '../src/config/environment.ts'
+import { knownVariables } from '../src/settings/environment.ts'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 const read = (page: string) => readFileSync(join(root, page), 'utf8')

@@ -1,6 +1,6 @@
 import t from 'tap'
-import { loadConfig } from '../src/config/load.ts'
 import { describeService } from '../src/service.ts'
+import { loadConfig } from '../src/settings/load.ts'
 
 const secret = 'a secret for tests that is long enough'
 const partyAt = (issuer: string) =>

@@ -1,9 +1,9 @@
 import type { Command } from 'commander'
-import { developmentFaults } from '../config/checks.ts'
 import { ConfigError } from '../config/error.ts'
-import { type ResolvedConfig, resolveConfig, storeUrl } from '../config/load.ts'
-import { confidentialPaths, configOptions } from '../config/options.ts'
-import { valueAt } from '../config/sections.ts'
+import { developmentFaults } from '../settings/checks.ts'
+import { valueAt } from '../settings/file.ts'
+import { type ResolvedConfig, resolveConfig, storeUrl } from '../settings/load.ts'
+import { confidentialPaths, configOptions } from '../settings/options.ts'
 import { printColumns, printJson, visible } from './print.ts'
 import { addServerFlags, type ServerFlags } from './server-flags.ts'
 

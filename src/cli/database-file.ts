@@ -1,4 +1,4 @@
-import { loadConfig, storeUrl } from '../config/load.ts'
+import { loadConfig, storeUrl } from '../settings/load.ts'
 import { CommandFailed } from './failure.ts'
 import { type LocationFlags, requireFolder } from './open.ts'
 

@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs'
 import type { Command } from 'commander'
-import { loadConfig } from '../config/load.ts'
 import type { Report } from '../dev/issuers/report.ts'
+import { loadConfig } from '../settings/load.ts'
 import { CommandFailed } from './failure.ts'
 import { explained, junit } from './junit.ts'
 import { printColumns, printJson } from './print.ts'

@@ -1,5 +1,5 @@
 import { ConfigError } from '../config/error.ts'
-import { loadConfig } from '../config/load.ts'
+import { loadConfig } from '../settings/load.ts'
 import type { Store } from '../storage/store.ts'
 import { readDevSecret } from './dev-secret.ts'
 import { linkForFirstUser, sayWhereToBegin } from './first-user.ts'

@@ -1,8 +1,8 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { ConfigError } from '../config/error.ts'
-import type { ResolvedConfig } from '../config/load.ts'
 import type { Config } from '../config/schema.ts'
+import type { ResolvedConfig } from '../settings/load.ts'
 import { visible } from './print.ts'
 
 const name = 'issuer'

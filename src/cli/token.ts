@@ -1,6 +1,6 @@
 import type { Command } from 'commander'
-import { resolveConfig, storeUrl } from '../config/load.ts'
 import type { Config } from '../config/schema.ts'
+import { resolveConfig, storeUrl } from '../settings/load.ts'
 import { CommandFailed } from './failure.ts'
 import { addLocationFlags, type LocationFlags, openConfiguredStore } from './open.ts'
 import { secretOf } from './open-keys.ts'

@@ -1,7 +1,9 @@
 import { type Static, Type } from '@sinclair/typebox'
+import { textClaims } from '../domain/claims.ts'
 import { defaultScopeCatalogue } from '../domain/scope-catalogue.ts'
-import type { Entry } from '../pages/i18n/catalogue.ts'
-import { textClaims } from '../users/rules/editable-claims.ts'
+
+/** One text of a page: a sentence, or one for each plural form of the language, chosen by `count`. */
+export type TextEntry = string | Partial<Readonly<Record<Intl.LDMLPluralRule, string>>>
 
 const seconds = (value: number, description: string) =>
   Type.Integer({ default: value, minimum: 1, description })
@@ -199,7 +201,7 @@ export const CommonSettings = Type.Object(
     ),
     texts: Type.Record(
       Type.String(),
-      Type.Record(Type.String(), Type.Unsafe<Entry>(Type.Any()), {
+      Type.Record(Type.String(), Type.Unsafe<TextEntry>(Type.Any()), {
         description: 'By its key in views/texts/en.json.',
       }),
       {

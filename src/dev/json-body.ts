@@ -1,9 +1,9 @@
 import type { Static, TSchema } from '@sinclair/typebox'
 import { Value } from '@sinclair/typebox/value'
 import type { FastifyInstance } from 'fastify'
-import { demandOf } from '../config/options.ts'
-import { nearest } from '../config/suggestion.ts'
+import { nearest } from '../config/error.ts'
 import { OAuthError } from '../domain/errors.ts'
+import { demandOf } from '../settings/options.ts'
 
 /** Everything a development route may be told, in bytes: users and clients come in lists. */
 const bodyBytes = 1_048_576

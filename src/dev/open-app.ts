@@ -1,7 +1,7 @@
 import type { FastifyInstance } from 'fastify'
 import { type AppOptions, buildApp } from '../app.ts'
-import { keyPolicy } from '../config/key-policy.ts'
 import type { Config } from '../config/schema.ts'
+import { keyPolicy } from '../keys/key-policy.ts'
 import { openKeyRing } from '../keys/key-ring.ts'
 import type { Store } from '../storage/store.ts'
 import { systemClock, systemRandom } from '../system.ts'

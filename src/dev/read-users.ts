@@ -1,7 +1,6 @@
 import { Type } from '@sinclair/typebox'
 import { parse } from 'yaml'
-import { ConfigError } from '../config/error.ts'
-import { readText } from '../config/read-text.ts'
+import { ConfigError, readText } from '../config/error.ts'
 import { OAuthError } from '../domain/errors.ts'
 import { createUser } from '../users/rules/user.ts'
 import { faultsOf } from './json-body.ts'

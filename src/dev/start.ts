@@ -3,12 +3,11 @@
  * The secret that its keys are sealed with is random, so no slow derivation is needed.
  */
 import type { FastifyInstance } from 'fastify'
-import { developmentFaults, isLoopbackIssuer } from '../config/checks.ts'
 import { ConfigError } from '../config/error.ts'
-import { loadConfig } from '../config/load.ts'
 import type { Config } from '../config/schema.ts'
-import { findFreePort } from '../http/free-port.ts'
-import { listen } from '../http/listen.ts'
+import { findFreePort, listen } from '../http/listen.ts'
+import { developmentFaults, isLoopbackIssuer } from '../settings/checks.ts'
+import { loadConfig } from '../settings/load.ts'
 import { openStore } from '../storage/open.ts'
 import { systemClock, systemRandom } from '../system.ts'
 import { seedClients } from './clients.ts'

@@ -1,6 +1,24 @@
 import type { ClaimsRequest, Scope, User, UserClaims } from './model.ts'
 import type { CatalogueScope } from './scope-catalogue.ts'
 
+/** The claims that are one line of text, OpenID Connect Core §5.1: the ones that users may be allowed to edit. */
+export const textClaims = [
+  'name',
+  'given_name',
+  'family_name',
+  'middle_name',
+  'nickname',
+  'profile',
+  'picture',
+  'website',
+  'gender',
+  'birthdate',
+  'zoneinfo',
+  'locale',
+] as const
+
+export type TextClaim = (typeof textClaims)[number]
+
 /** Which claims each scope opens, OpenID Connect Core §5.4. */
 export type ScopeClaims = ReadonlyMap<string, readonly string[]>
 

@@ -23,7 +23,7 @@ declare module 'fastify' {
  */
 export const errorMapper = fp(
   async (app) => {
-    app.decorateRequest('refusal', undefined)
+    app.decorateRequest('rejection', undefined)
     app.setErrorHandler((error, request, reply) => sendError(toOAuthError(error, request), reply))
   },
   { name: 'error-mapper' },

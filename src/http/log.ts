@@ -1,7 +1,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
+import { pino } from 'pino'
 import type { ErrorDetail, OAuthError } from '../domain/errors.ts'
-import { boundedList, boundedText } from './bounded.ts'
 
 type Told = NonNullable<ErrorDetail['stored']>
 
@@ -76,4 +76,72 @@ function redacted(value: Told): Told {
 function withoutSecrets(text: string): string {
   if (!/\?|lyc_|eyJ/.test(text)) return text
   return text.replace(/\?.*$/s, '?…').replaceAll(/(lyc_[a-z]+_|\beyJ)[\w.-]+/g, '$1…')
+}
+
+/** Bytes of one text in a log line or in a record of a rejected request. */
+export const longestText = 256
+/** Bytes of all items of a list together. */
+export const longestList = 512
+
+/**
+ * Cuts a text to what may be logged or stored, counted as JSON writes it: a client chooses its characters, and a control
+ * character takes six bytes there.
+ */
+export function boundedText(text: string, most = longestText): string {
+  // Most texts need no counting: each of these characters takes one byte.
+  if (text.length <= most && /^[ !#-[\]-~]*$/.test(text)) return text
+  let [bytes, end] = [0, 0]
+  for (const character of text) {
+    bytes += jsonBytes(character)
+    if (bytes > most) return `${text.slice(0, end)}…`
+    end += character.length
+  }
+  return text
+}
+
+/** Cuts a list likewise, each item and the whole; the last item then counts those that are left out. */
+export function boundedList(list: readonly string[], read: (item: string) => string): readonly string[] {
+  const bounded: string[] = []
+  let left = longestList
+  for (const item of list) {
+    const text = boundedText(read(item))
+    // Two quotation marks and a comma.
+    left -= jsonBytes(text) + 3
+    if (left < 0) return [...bounded, `… and ${list.length - bounded.length} more`]
+    bounded.push(text)
+  }
+  return bounded
+}
+
+function jsonBytes(text: string): number {
+  return Buffer.byteLength(JSON.stringify(text)) - 2
+}
+
+/** Standard output for the log: the lines of one turn of the event loop share a write; those of an ending process, too. */
+export function logLines(): { write(line: string): void } {
+  output ??= gatheringOutput()
+  return output
+}
+
+// There is one standard output, however many servers a process has.
+let output: { write(line: string): void } | undefined
+
+function gatheringOutput(): { write(line: string): void } {
+  const destination = pino.destination({ dest: 1, sync: true })
+  let gathered = ''
+  const flush = () => {
+    const lines = gathered
+    gathered = ''
+    if (lines !== '') destination.write(lines)
+  }
+  process.on('exit', () => {
+    flush()
+    destination.flushSync()
+  })
+  return {
+    write: (line) => {
+      if (gathered === '') setImmediate(flush)
+      gathered += line
+    },
+  }
 }

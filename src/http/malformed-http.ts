@@ -1,5 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
+import fp from 'fastify-plugin'
+import { OAuthError } from '../domain/errors.ts'
 
 /** What is wrong with a request as HTTP, and the status that says so. */
 export interface HttpFault {
@@ -91,3 +93,18 @@ const malformedHttp: Readonly<Record<string, { readonly status: string; readonly
     description: 'the request took too long to arrive',
   },
 }
+
+/** Rejects a request with a wrong Host header, RFC 9112 §3.2, or a foreign expectation, in the form of every error. */
+export const wellFormedHttp = fp(
+  async (app) => {
+    // Without a listener Node answers 417 itself, with nothing in it.
+    app.server.on('checkExpectation', (request, response) => app.server.emit('request', request, response))
+    app.addHook('onRequest', (request, _reply, done) => {
+      const fault = httpFault(request.raw)
+      if (fault === undefined) return done()
+      const { status, description, rule } = fault
+      done(new OAuthError('invalid_request', description, { rule, status }))
+    })
+  },
+  { name: 'well-formed-http', dependencies: ['error-mapper'] },
+)

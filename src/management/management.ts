@@ -1,6 +1,6 @@
 import type { FastifyInstance } from 'fastify'
 import type { Deps } from '../deps.ts'
-import { readinessOf } from '../http/health.ts'
+import { readinessOf } from '../http/drain.ts'
 import { type Page, serveManagement } from './listener.ts'
 import { measureRequests } from './measure-requests.ts'
 import { measuredStore } from './measured-store.ts'

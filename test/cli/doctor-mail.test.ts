@@ -1,6 +1,6 @@
 import t from 'tap'
 import { examineMail } from '../../src/cli/doctor/mail.ts'
-import { loadConfig } from '../../src/config/load.ts'
+import { loadConfig } from '../../src/settings/load.ts'
 import { startMailbox } from '../helpers/mailbox.ts'
 
 function findings(url?: string) {

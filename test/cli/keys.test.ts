@@ -1,6 +1,6 @@
 import t from 'tap'
-import { keyPolicy } from '../../src/config/key-policy.ts'
-import { loadConfig } from '../../src/config/load.ts'
+import { keyPolicy } from '../../src/keys/key-policy.ts'
+import { loadConfig } from '../../src/settings/load.ts'
 import { systemClock } from '../../src/system.ts'
 import { folderWithKeys, keysIn, runKeys } from '../helpers/keys.ts'
 

@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import t from 'tap'
-import { separateServiceLinks } from '../../src/config/environment.ts'
-import { ConfigError, type ConfigSources, loadConfig } from '../../src/config/load.ts'
+import { separateServiceLinks } from '../../src/settings/environment.ts'
+import { ConfigError, type ConfigSources, loadConfig } from '../../src/settings/load.ts'
 
 function faultsOf(sources: Partial<ConfigSources>): readonly string[] {
   try {

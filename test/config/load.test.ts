@@ -3,10 +3,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { configTable, withConfigTable } from '../../scripts/config-table.ts'
-import { keyPolicy } from '../../src/config/key-policy.ts'
-import { ConfigError, type ConfigSources, loadConfig, storeUrl } from '../../src/config/load.ts'
-import { configOptions, variableOf } from '../../src/config/options.ts'
-import { nearest } from '../../src/config/suggestion.ts'
+import { nearest } from '../../src/config/error.ts'
+import { keyPolicy } from '../../src/keys/key-policy.ts'
+import { ConfigError, type ConfigSources, loadConfig, storeUrl } from '../../src/settings/load.ts'
+import { configOptions, variableOf } from '../../src/settings/options.ts'
 
 const secret = 's'.repeat(32)
 

@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import t from 'tap'
-import { resolveConfig } from '../../src/config/load.ts'
+import { resolveConfig } from '../../src/settings/load.ts'
 
 t.test('each value knows who said it: a flag before a variable before the file', async (t) => {
   const folder = t.testdir({

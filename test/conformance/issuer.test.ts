@@ -1,6 +1,6 @@
 import { createRemoteJWKSet, jwtVerify } from 'jose'
 import t from 'tap'
-import { ConfigError, loadConfig } from '../../src/config/load.ts'
+import { ConfigError, loadConfig } from '../../src/settings/load.ts'
 import { newFolder, run } from '../helpers/command.ts'
 import {
   authorizationUrl,

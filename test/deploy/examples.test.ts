@@ -3,10 +3,10 @@ import { join } from 'node:path'
 import t from 'tap'
 import { parse, stringify } from 'yaml'
 import { exampleEnvironment, exampleYaml } from '../../scripts/config-example.ts'
-import { knownVariables } from '../../src/config/environment.ts'
-import { ConfigError, loadConfig } from '../../src/config/load.ts'
-import { configOptions } from '../../src/config/options.ts'
 import { exampleSecret } from '../../src/config/schema.ts'
+import { knownVariables } from '../../src/settings/environment.ts'
+import { ConfigError, loadConfig } from '../../src/settings/load.ts'
+import { configOptions } from '../../src/settings/options.ts'
 
 const read = (path: string) => readFileSync(new URL(`../../${path}`, import.meta.url), 'utf8')
 const yaml = read('deploy/config.example.yaml')

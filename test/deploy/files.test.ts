@@ -7,8 +7,8 @@ import t, { type Test } from 'tap'
 import { parse } from 'yaml'
 import { exitCode } from '../../src/cli/failure.ts'
 import { readinessUrl } from '../../src/cli/healthcheck.ts'
-import { loadConfig } from '../../src/config/load.ts'
 import type { Config } from '../../src/config/schema.ts'
+import { loadConfig } from '../../src/settings/load.ts'
 import { entry, run } from '../helpers/command.ts'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))

@@ -1,7 +1,7 @@
 import t from 'tap'
 import { ConfigError } from '../../src/config/error.ts'
-import { loadConfig } from '../../src/config/load.ts'
 import { ForeignKeys } from '../../src/keys/seal.ts'
+import { loadConfig } from '../../src/settings/load.ts'
 import { openStore } from '../../src/storage/open.ts'
 import { callApi, postAs, refresh } from '../helpers/flow.ts'
 import { startServer } from '../helpers/server.ts'

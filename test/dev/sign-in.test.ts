@@ -1,7 +1,7 @@
 import t from 'tap'
 import { ConfigError } from '../../src/config/error.ts'
-import { loadConfig } from '../../src/config/load.ts'
 import { start } from '../../src/dev/start.ts'
+import { loadConfig } from '../../src/settings/load.ts'
 import { authorizationUrl, claimsOf, exchange, type Issuer, type Tokens } from '../helpers/flow.ts'
 import { type Landing, type Page, UserAgent } from '../helpers/user-agent.ts'
 

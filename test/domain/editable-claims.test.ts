@@ -1,5 +1,6 @@
 import t from 'tap'
-import { changedClaims, claimFault, textClaims } from '../../src/users/rules/editable-claims.ts'
+import { textClaims } from '../../src/domain/claims.ts'
+import { changedClaims, claimFault } from '../../src/users/rules/editable-claims.ts'
 
 t.test('nothing takes a claim away, whatever it is', async (t) => {
   for (const claim of textClaims) t.equal(claimFault(claim, ''), undefined, claim)

@@ -3,8 +3,7 @@ import { setTimeout as wait } from 'node:timers/promises'
 import Fastify from 'fastify'
 import t, { type Test } from 'tap'
 import { drain } from '../../src/http/drain.ts'
-import { findFreePort } from '../../src/http/free-port.ts'
-import { listen } from '../../src/http/listen.ts'
+import { findFreePort, listen } from '../../src/http/listen.ts'
 
 /** An application that answers after a while, and its address as configured. */
 async function slow(t: Test, issuerHost = 'localhost') {

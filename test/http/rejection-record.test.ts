@@ -2,7 +2,7 @@
 import { setTimeout } from 'node:timers/promises'
 import type { InjectOptions } from 'fastify'
 import t from 'tap'
-import { networkShares } from '../../src/audit/network-shares.ts'
+import { networkShares } from '../../src/audit/rejection-record.ts'
 import type { Rejection } from '../../src/domain/model.ts'
 import {
   authorizationUrl,

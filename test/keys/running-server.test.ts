@@ -1,7 +1,7 @@
 import { createLocalJWKSet, decodeProtectedHeader, type JSONWebKeySet, jwtVerify } from 'jose'
 import t, { type Test } from 'tap'
-import { keyPolicy } from '../../src/config/key-policy.ts'
 import type { StoredKey } from '../../src/domain/model.ts'
+import { keyPolicy } from '../../src/keys/key-policy.ts'
 import { newFolder, run } from '../helpers/command.ts'
 import {
   callApi,

@@ -1,6 +1,6 @@
 import type { Fault } from './fault.ts'
 
-const checks = 'src/config/checks.ts'
+const checks = 'src/settings/checks.ts'
 const load = ['test/config/load.test.ts'] as const
 
 /** Faults of what the command line and the configuration reject. */
@@ -56,14 +56,14 @@ export const configurationFaults = [
   },
   {
     id: 'unknown-variable-ignored',
-    file: 'src/config/load.ts',
+    file: 'src/settings/load.ts',
     find: '...unknownVariables(own)',
     replace: '...[...unknownVariables(own)].slice(99)',
     tests: ['test/config/faults.test.ts', 'test/config/load.test.ts'],
   },
   {
     id: 'secret-shown-in-a-refusal',
-    file: 'src/config/shape.ts',
+    file: 'src/settings/shape.ts',
     find: 'isShort && !confidentialPaths.includes(option)',
     replace: "isShort && option !== ''",
     tests: ['test/config/faults.test.ts', 'test/config/load.test.ts'],

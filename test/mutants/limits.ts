@@ -10,21 +10,21 @@ const wireTests = ['test/robustness/wire.test.ts']
 export const limitFaults = [
   {
     id: 'logged-text-not-cut',
-    file: 'src/http/bounded.ts',
+    file: 'src/http/log.ts',
     find: 'if (bytes > most) return',
     replace: 'if (bytes > most && most < 0) return',
     tests: recordTests,
   },
   {
     id: 'logged-list-not-cut',
-    file: 'src/http/bounded.ts',
+    file: 'src/http/log.ts',
     find: 'if (left < 0) return',
     replace: 'if (left < -1_000_000) return',
     tests: recordTests,
   },
   {
     id: 'control-characters-count-one-byte',
-    file: 'src/http/bounded.ts',
+    file: 'src/http/log.ts',
     find: 'return Buffer.byteLength(JSON.stringify(text)) - 2',
     replace: 'return Buffer.byteLength(text)',
     tests: recordTests,
@@ -94,7 +94,7 @@ export const limitFaults = [
   },
   {
     id: 'expectation-answered-by-node',
-    file: 'src/http/well-formed-http.ts',
+    file: 'src/http/malformed-http.ts',
     find: "'checkExpectation'",
     replace: "'checkContinue'",
     tests: wireTests,

@@ -1,6 +1,6 @@
 import { statfsSync } from 'node:fs'
 import { dirname } from 'node:path'
-import { storeUrl } from '../../config/load.ts'
+import { storeUrl } from '../../settings/load.ts'
 import { examineStore } from '../../storage/examine.ts'
 import type { StoreFacts } from '../../storage/store-facts.ts'
 import { type Finding, ok, problem, setting, warning } from './finding.ts'

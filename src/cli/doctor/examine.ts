@@ -1,6 +1,6 @@
-import { developmentFaults } from '../../config/checks.ts'
-import { ConfigError, type ConfigSources, type ResolvedConfig, resolveConfig } from '../../config/load.ts'
 import type { StoredKey } from '../../domain/model.ts'
+import { developmentFaults } from '../../settings/checks.ts'
+import { ConfigError, type ConfigSources, type ResolvedConfig, resolveConfig } from '../../settings/load.ts'
 import { systemClock } from '../../system.ts'
 import { NoAnswer } from './ask.ts'
 import { examineDatabaseClock, examineIssuerClock } from './clock.ts'

@@ -1,7 +1,7 @@
 import { type Stats, statSync } from 'node:fs'
 import { join } from 'node:path'
-import { storeUrl } from '../../config/load.ts'
-import { confidentialPaths, variableOf } from '../../config/options.ts'
+import { storeUrl } from '../../settings/load.ts'
+import { confidentialPaths, variableOf } from '../../settings/options.ts'
 import { type Finding, ok, problem, setting, warning } from './finding.ts'
 import type { Setup } from './setup.ts'
 

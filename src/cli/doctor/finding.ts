@@ -1,4 +1,4 @@
-import { variableOf } from '../../config/options.ts'
+import { variableOf } from '../../settings/options.ts'
 
 /** What the doctor says of one thing. */
 export interface Finding {

@@ -1,7 +1,7 @@
-import { keyPolicy } from '../../config/key-policy.ts'
 import { actingKey, isRetired, keyAlgorithms, termsOf } from '../../domain/key-term.ts'
 import type { Seconds, StoredKey } from '../../domain/model.ts'
 import { assertOpen } from '../../keys/change-keys.ts'
+import { keyPolicy } from '../../keys/key-policy.ts'
 import { openHandleKey } from '../../keys/opened-key.ts'
 import { dueKeys } from '../../keys/rules.ts'
 import {

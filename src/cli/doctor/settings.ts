@@ -1,5 +1,5 @@
-import { isLoopbackIssuer } from '../../config/checks.ts'
-import { configOptions } from '../../config/options.ts'
+import { isLoopbackIssuer } from '../../settings/checks.ts'
+import { configOptions } from '../../settings/options.ts'
 import { type Finding, ok, problem, setting, warning } from './finding.ts'
 import { isDirect, type Setup } from './setup.ts'
 

@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs'
-import type { Environment } from '../../config/environment.ts'
-import type { ResolvedConfig } from '../../config/load.ts'
+import type { Environment } from '../../settings/environment.ts'
+import type { ResolvedConfig } from '../../settings/load.ts'
 
 /** What is examined: the settings and where they come from. */
 export interface Setup extends ResolvedConfig {

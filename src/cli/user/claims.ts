@@ -1,5 +1,6 @@
 import type { Command } from 'commander'
-import { type ClaimFault, claimFault, textClaims } from '../../users/rules/editable-claims.ts'
+import { textClaims } from '../../domain/claims.ts'
+import { type ClaimFault, claimFault } from '../../users/rules/editable-claims.ts'
 import { WrongUsage } from '../failure.ts'
 
 /** Claims, under commander's names for their flags. */

@@ -1,6 +1,7 @@
+import type { TextClaim } from '../../domain/claims.ts'
 import type { Seconds } from '../../domain/model.ts'
 import type { Text } from '../../domain/text.ts'
-import type { ClaimFault, TextClaim } from '../../users/rules/editable-claims.ts'
+import type { ClaimFault } from '../../users/rules/editable-claims.ts'
 import type { ConsentArea, ConsentScope } from '../sign-in/consent-models.ts'
 
 /** The rooms of the account page, in the order of its navigation; the texts have a heading for each, `rooms.…`, and a short name, `nav.…`. */

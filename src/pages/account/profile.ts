@@ -1,17 +1,12 @@
 import type { FastifyInstance, FastifyReply } from 'fastify'
 import type { AppDeps } from '../../deps.ts'
 import { auditEvent } from '../../domain/audit.ts'
+import { type TextClaim, textClaims } from '../../domain/claims.ts'
 import { accept, withWrites } from '../../domain/decision.ts'
 import type { User } from '../../domain/model.ts'
 import { type Parameters, single } from '../../domain/parameters.ts'
 import type { Text } from '../../domain/text.ts'
-import {
-  type ClaimFault,
-  changedClaims,
-  claimFault,
-  type TextClaim,
-  textClaims,
-} from '../../users/rules/editable-claims.ts'
+import { type ClaimFault, changedClaims, claimFault } from '../../users/rules/editable-claims.ts'
 import { changeProfile } from '../../users/rules/user.ts'
 import { msg } from '../i18n/catalogue.ts'
 import { ownPages, type Submission, type Visit } from '../own-pages.ts'

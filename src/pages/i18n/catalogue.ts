@@ -1,14 +1,12 @@
 import { readTextAsset } from '../../assets.ts'
+import type { TextEntry } from '../../config/schema.ts'
 import type { Text, Values } from '../../domain/text.ts'
 
 /** Every text there is, by its key; English is what the others are measured by. */
 export type Key = keyof typeof import('../../../views/texts/en.json', { with: { type: 'json' }})
 
-/** One text: a sentence, or one for each plural form of the language, chosen by `count`. */
-export type Entry = string | Partial<Readonly<Record<Intl.LDMLPluralRule, string>>>
-
 /** The texts of one language. */
-export type Catalogue = Readonly<Record<string, Entry>>
+export type Catalogue = Readonly<Record<string, TextEntry>>
 
 /** The languages that are shipped; every key is in each of them. */
 export const shippedLanguages = ['en', 'de', 'fr', 'es', 'pt', 'ja', 'ar'] as const

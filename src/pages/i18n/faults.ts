@@ -1,5 +1,6 @@
-import { suggestion } from '../../config/suggestion.ts'
-import { type Catalogue, type Entry, readCatalogue, shippedLanguages } from './catalogue.ts'
+import { suggestion } from '../../config/error.ts'
+import type { TextEntry } from '../../config/schema.ts'
+import { type Catalogue, readCatalogue, shippedLanguages } from './catalogue.ts'
 import type { TextOverrides } from './i18n.ts'
 
 /** Plural forms, Unicode TR35 §5; every language has the last. */
@@ -19,7 +20,12 @@ export function* textFaults(overrides: TextOverrides): Generator<string> {
   }
 }
 
-function* entryFaults(language: string, key: string, entry: Entry, english: Catalogue): Generator<string> {
+function* entryFaults(
+  language: string,
+  key: string,
+  entry: TextEntry,
+  english: Catalogue,
+): Generator<string> {
   const place = `texts.${language}: ${key}`
   const shipped = english[key]
   if (shipped === undefined) {

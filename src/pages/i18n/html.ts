@@ -1,6 +1,6 @@
+import type { TextEntry } from '../../config/schema.ts'
 import type { Seconds } from '../../domain/model.ts'
 import type { Text, Value, Values } from '../../domain/text.ts'
-import type { Entry } from './catalogue.ts'
 
 /** Words in one language, as markup and as plain text. Only this file makes them: everything foreign in `html` is escaped. */
 export class Html {
@@ -23,7 +23,7 @@ export interface Locale {
   readonly locale: string
   readonly direction: 'ltr' | 'rtl'
   /** @throws when there is no such text. */
-  entry(key: string): Entry
+  entry(key: string): TextEntry
   /** Values every text may use. */
   readonly always: Values
 }
@@ -105,7 +105,7 @@ function required(values: Values, name: string, key: string): Value {
   return value
 }
 
-function pluralForm({ locale }: Locale, forms: Exclude<Entry, string>, count: Value | undefined): string {
+function pluralForm({ locale }: Locale, forms: Exclude<TextEntry, string>, count: Value | undefined): string {
   const number = typeof count === 'number' ? count : 0
   return forms[new Intl.PluralRules(locale).select(number)] ?? forms.other ?? ''
 }

@@ -1,5 +1,4 @@
-import { ConfigError } from '../../config/error.ts'
-import { readBytes } from '../../config/read-text.ts'
+import { ConfigError, readBytes } from '../../config/error.ts'
 
 /** An image for the pages, in memory. */
 export interface Image {

@@ -1,22 +1,5 @@
+import type { TextClaim } from '../../domain/claims.ts'
 import type { UserClaims } from '../../domain/model.ts'
-
-/** The claims that are one line of text, OpenID Connect Core §5.1: the ones that users may be allowed to edit. */
-export const textClaims = [
-  'name',
-  'given_name',
-  'family_name',
-  'middle_name',
-  'nickname',
-  'profile',
-  'picture',
-  'website',
-  'gender',
-  'birthdate',
-  'zoneinfo',
-  'locale',
-] as const
-
-export type TextClaim = (typeof textClaims)[number]
 
 /** What is wrong with the text of a claim. */
 export type ClaimFault = 'tooLong' | 'invisible' | 'url' | 'birthdate' | 'zoneinfo' | 'locale'

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { addIntegration } from '../../../src/clients/integration.ts'
-import { loadConfig } from '../../../src/config/load.ts'
 import { insert } from '../../../src/domain/decision.ts'
+import { loadConfig } from '../../../src/settings/load.ts'
 import { openStore } from '../../../src/storage/open.ts'
 import { systemClock } from '../../../src/system.ts'
 import type { TestClient } from '../../helpers/flow.ts'

@@ -1,8 +1,8 @@
 import { Value, type ValueError } from '@sinclair/typebox/value'
+import { suggestion } from '../config/error.ts'
 import type { Given } from './environment.ts'
+import type { Section } from './file.ts'
 import { ConfigSchema, confidentialPaths, configOptions, demandOf, schemaAt } from './options.ts'
-import type { Section } from './sections.ts'
-import { suggestion } from './suggestion.ts'
 
 /** What the schema has against these values, a line a setting, each with the name of who said it. */
 export function* shapeFaults(

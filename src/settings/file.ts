@@ -1,9 +1,8 @@
 import type { TSchema } from '@sinclair/typebox'
 import { parseDocument } from 'yaml'
+import { ConfigError, readText } from '../config/error.ts'
 import type { Given } from './environment.ts'
-import { ConfigError } from './error.ts'
 import { schemaAt } from './options.ts'
-import { readText } from './read-text.ts'
 
 /** A section of the file while it is being put together. */
 export interface Section {

@@ -1,7 +1,5 @@
-import { ConfigError } from './error.ts'
+import { ConfigError, readText, suggestion } from '../config/error.ts'
 import { confidentialPaths, configOptions, variableOf } from './options.ts'
-import { readText } from './read-text.ts'
-import { suggestion } from './suggestion.ts'
 
 /** The variables of a process. */
 export type Environment = Readonly<Record<string, string | undefined>>

@@ -1,6 +1,6 @@
-import type { KeyPolicy } from '../keys/rules.ts'
+import type { Config } from '../config/schema.ts'
 import { knownBrowserSeconds } from '../users/rules/known-browser.ts'
-import type { Config } from './schema.ts'
+import type { KeyPolicy } from './rules.ts'
 
 /**
  * The lives of keys under this configuration: a key verifies until the last thing it signed or sealed is worth

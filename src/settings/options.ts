@@ -1,7 +1,7 @@
 import { type TSchema, Type } from '@sinclair/typebox'
+import { CommonSettings } from '../config/schema.ts'
 import { joined } from '../feature.ts'
 import { features } from '../features.ts'
-import { CommonSettings } from './schema.ts'
 
 /** Every option: the common ones, and a section for each feature that has any. */
 export const ConfigSchema = Type.Object(

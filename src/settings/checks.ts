@@ -1,10 +1,12 @@
 import { BlockList, isIP } from 'node:net'
+import { suggestion } from '../config/error.ts'
+import { type Config, exampleSecret, type ResourceEntry } from '../config/schema.ts'
 import { isLocalized } from '../domain/localized.ts'
-import { keyPolicy } from './key-policy.ts'
+import { keyPolicy } from '../keys/key-policy.ts'
+import { textFaults } from '../pages/i18n/faults.ts'
+import { languagesOf } from '../pages/i18n/i18n.ts'
+import { accentFault } from '../pages/theme/accent.ts'
 import { schemaAt } from './options.ts'
-import { pageFaults } from './page-checks.ts'
-import { type Config, exampleSecret, type ResourceEntry } from './schema.ts'
-import { suggestion } from './suggestion.ts'
 
 const loopbackHosts: readonly string[] = ['localhost', '127.0.0.1', '[::1]']
 /** Handles carry instants as 32 bits (handle.ts): ten years keep clear of their end in 2106. */
@@ -245,4 +247,21 @@ function withoutEmptyPath(identifier: string): string {
 /** The characters of a URI, RFC 3986 §2, without the fragment's mark. */
 function isResourceIdentifier(text: string): boolean {
   return /^[a-z][a-z0-9+.-]*:[\w\-.~:/?[\]@!$&'()*+,;=%]+$/i.test(text) && URL.canParse(text)
+}
+
+/** What is wrong with the settings of the pages: colour, links, language and texts. */
+export function* pageFaults({ service, texts }: Config): Generator<string> {
+  const fault = service.accent === undefined ? undefined : accentFault(service.accent)
+  if (fault !== undefined) yield `service.accent: ${fault}`
+  for (const name of ['help', 'documentation', 'policy', 'terms'] as const) {
+    const link = service[name]
+    if (link !== undefined && !/^https?:$/.test(URL.parse(link)?.protocol ?? '')) {
+      yield `service.${name}: must be an absolute http or https URL`
+    }
+  }
+  const languages = languagesOf(texts)
+  if (!languages.includes(service.language)) {
+    yield `service.language: must be one of ${languages.join(', ')}`
+  }
+  yield* textFaults(texts)
 }

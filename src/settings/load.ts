@@ -1,4 +1,6 @@
 import { Value } from '@sinclair/typebox/value'
+import { ConfigError } from '../config/error.ts'
+import type { Config } from '../config/schema.ts'
 import { inconsistencies } from './checks.ts'
 import {
   type Environment,
@@ -9,13 +11,11 @@ import {
   separateServiceLinks,
   unknownVariables,
 } from './environment.ts'
-import { ConfigError } from './error.ts'
+import { place, readSections, type Section, valueAt } from './file.ts'
 import { ConfigSchema, confidentialPaths, configOptions } from './options.ts'
-import type { Config } from './schema.ts'
-import { place, readSections, type Section, valueAt } from './sections.ts'
 import { shapeFaults } from './shape.ts'
 
-export { ConfigError } from './error.ts'
+export { ConfigError } from '../config/error.ts'
 
 /** Where settings come from, the strongest first: flags, environment, file; the rest are defaults. */
 export interface ConfigSources {

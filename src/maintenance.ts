@@ -1,0 +1,110 @@
+import type { FastifyInstance, FastifyPluginAsync } from 'fastify'
+import type { AppDeps } from './deps.ts'
+import type { Seconds } from './domain/model.ts'
+import type { SweepBounds } from './storage/store.ts'
+
+declare module 'fastify' {
+  interface FastifyInstance {
+    /** Does at once what is repeated, until there is nothing left to do; only a development server has it. */
+    readonly repeated?: Set<() => Promise<void>>
+  }
+}
+
+/**
+ * Does `work` again and again while the server is open; it answers how long to wait until the next time.
+ * @param firstMilliseconds From readiness to the first time.
+ */
+export function repeat(
+  app: FastifyInstance,
+  firstMilliseconds: number,
+  work: () => Promise<number>,
+): { readonly isClosed: boolean } {
+  let timer: NodeJS.Timeout | undefined
+  const state = { isClosed: false }
+  const schedule = (milliseconds: number) => {
+    clearTimeout(timer)
+    timer = setTimeout(async () => {
+      const pause = await work()
+      // The server may have closed in the meantime.
+      if (!state.isClosed) schedule(pause)
+    }, milliseconds).unref()
+  }
+  app.addHook('onReady', async () => schedule(firstMilliseconds))
+  app.addHook('onClose', async () => {
+    state.isClosed = true
+    clearTimeout(timer)
+  })
+  app.repeated?.add(async () => {
+    // Less than the usual pause: there was something to do, and there may be more.
+    while (!state.isClosed && (await work()) < firstMilliseconds);
+    if (!state.isClosed) schedule(firstMilliseconds)
+  })
+  return state
+}
+
+/** Deletes what expired, a small batch at a time, so that no table grows for ever and no pause is noticed. */
+export const sweeper: FastifyPluginAsync<Pick<AppDeps, 'config' | 'store' | 'clock'>> = async (
+  app,
+  { config, store, clock },
+) => {
+  const rest = config.sweepSeconds * 1000
+  const { unusedClientSeconds, idleClientSeconds, refreshTokenIdleSeconds } = config.lifetimes
+  // No client goes before its last refresh token has ended; uses are noted to the day.
+  const idle = idleClientSeconds && Math.max(idleClientSeconds, refreshTokenIdleSeconds + secondsPerDay)
+  // Asked for again by every batch: when the clock was set back in the meantime, what lives again must stay.
+  const bounds: SweepBounds = {
+    get now() {
+      return clock()
+    },
+    get clientsUnusedSince() {
+      return clock() - unusedClientSeconds
+    },
+    get clientsIdleSince() {
+      return since(clock(), idle)
+    },
+    get auditedSince() {
+      return since(clock(), config.auditSeconds)
+    },
+    refusalsKept: config.refusalsKept,
+  }
+  const server = repeat(app, rest, async () => {
+    try {
+      const { rows, more } = await store.sweep(bounds)
+      if (rows > 0) app.log.debug({ swept: rows }, 'swept expired records')
+      return more ? pauseMilliseconds : rest
+    } catch (error) {
+      if (!server.isClosed) app.log.warn({ err: error }, 'sweeping failed')
+      return rest
+    }
+  })
+}
+
+const secondsPerDay = 86_400
+
+/** Where 0 seconds stand for ever, nothing is older. */
+function since(now: Seconds, seconds: Seconds): Seconds {
+  return seconds === 0 ? 0 : now - seconds
+}
+
+/** Between two batches, requests go first. */
+const pauseMilliseconds = 100
+
+/**
+ * Keeps the keys of a running server up to date: rotates those that are old enough, and takes over what another node
+ * or an operator's command made or retired. What fails is tried again; the keys in hand serve on in the meantime.
+ */
+export const keyUpkeep: FastifyPluginAsync<Pick<AppDeps, 'config' | 'keys'>> = async (
+  app,
+  { config, keys },
+) => {
+  const pause = config.keys.reloadSeconds * 1000
+  const server = repeat(app, pause, async () => {
+    try {
+      const { added, removed } = await keys.reload()
+      if (added.length + removed.length > 0) app.log.info({ added, removed }, 'the keys have changed')
+    } catch (error) {
+      if (!server.isClosed) app.log.warn({ err: error }, 'looking for new keys failed')
+    }
+    return pause
+  })
+}
