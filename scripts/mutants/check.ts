@@ -1,7 +1,8 @@
 import { existsSync, globSync, readFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { basename, dirname, extname, join } from 'node:path'
 import ts from 'typescript'
 import type { Fault } from '../../test/mutants/fault.ts'
+import { placesOf, type Range, tokensOf } from './tokens.ts'
 
 /** The test files that have to notice a fault, the likeliest first. */
 export type TestFinder = (fault: Fault) => readonly string[]
@@ -19,29 +20,96 @@ export function testFinder(root: string): TestFinder {
   }
 }
 
+interface Place {
+  readonly file: string
+  readonly range: Range
+}
+
+/** A file of the source with a fault in it. */
+export interface FaultyFile {
+  /** Its path below the root: another one than the fault's when the code has moved. */
+  readonly file: string
+  readonly text: string
+}
+
+/** Puts faults into the source below a root, which must not change in between. */
+export type Breaker = (fault: Fault) => FaultyFile
+
 /**
- * The text of a fault's file with the fault in it.
- * @throws {Error} one line that says why the fault cannot be tried.
+ * Finds the place of a fault by the tokens of its `find`, in any layout: in the file it names, or else in the only place
+ * of all of src. The breaker throws one line that says why a fault cannot be tried.
  */
-export function faultyText({ file, find, replace }: Fault, root: string): string {
-  const path = join(root, file)
-  const parts = (existsSync(path) ? readFileSync(path, 'utf8') : '').split(find)
-  if (parts.length < 2) throw new Error(`stale: ${file} no longer contains ${JSON.stringify(find)}`)
-  if (parts.length > 2) {
-    throw new Error(`ambiguous: ${file} contains ${JSON.stringify(find)} ${parts.length - 1} times`)
+export function createBreaker(root: string): Breaker {
+  const read = cached((file: string) => {
+    const path = join(root, file)
+    return existsSync(path) ? readFileSync(path, 'utf8') : ''
+  })
+  const tokens = cached((file: string) => (file.endsWith('.ts') ? tokensOf(read(file)) : undefined))
+  const names = cached((file: string) => new Set(identifiersOf(read(file))))
+  const sources = cached((extension: string) =>
+    globSync([`src/**/*${extension}`, `views/**/*${extension}`], { cwd: root }).sort(),
+  )
+
+  const placesIn = (file: string, find: string): readonly Range[] => {
+    const exact = exactPlaces(read(file), find)
+    if (exact.length === 1) return exact
+    const [part, whole] = [partOf(find), tokens(file)]
+    return part === undefined || whole === undefined ? exact : placesOf(part, whole)
   }
-  const text = parts.join(replace)
-  if (file.endsWith('.ts')) {
-    assertParses(text, file)
-    assertKnown(text, parts.join(find), file)
+
+  const find = ({ file, find }: Fault): readonly Place[] => {
+    const found = (name: string) => placesIn(name, find).map((range) => ({ file: name, range }))
+    const hinted = found(file)
+    if (hinted.length > 0) return hinted
+    const anywhere = sources(extname(file)).flatMap(found)
+    // A file that moved keeps its name, and a part of one often stays in the folder.
+    const alike = [basename, dirname].map((of) => anywhere.filter((place) => of(place.file) === of(file)))
+    return alike.find((places) => places.length === 1) ?? anywhere
   }
-  return text
+
+  return (fault) => {
+    const places = find(fault)
+    const [place] = places
+    const sought = JSON.stringify(fault.find)
+    if (place === undefined)
+      throw new Error(`stale: neither ${fault.file} nor another file contains ${sought}`)
+    const { file, range } = place
+    if (places.length > 1) {
+      const files = [...new Set(places.map((one) => one.file))].join(', ')
+      throw new Error(`ambiguous: ${sought} is ${places.length} times in ${files}`)
+    }
+    const sound = read(file)
+    const text = sound.slice(0, range.start) + fault.replace + sound.slice(range.end)
+    if (file.endsWith('.ts')) {
+      assertParses(text, file)
+      assertKnown(text, names(file), file)
+    }
+    return { file, text }
+  }
+}
+
+const partOf = cached(tokensOf)
+
+function exactPlaces(text: string, find: string): readonly Range[] {
+  const places: Range[] = []
+  for (let at = text.indexOf(find); at >= 0; at = text.indexOf(find, at + find.length))
+    places.push({ start: at, end: at + find.length })
+  return places
+}
+
+function cached<T>(make: (key: string) => T): (key: string) => T {
+  const made = new Map<string, { readonly value: T }>()
+  return (key) => {
+    const entry = made.get(key) ?? { value: make(key) }
+    made.set(key, entry)
+    return entry.value
+  }
 }
 
 /** A fault that only throws for an unknown name would be noticed by any test. */
-function assertKnown(text: string, original: string, file: string): void {
+function assertKnown(text: string, original: ReadonlySet<string>, file: string): void {
   const declared = [...text.matchAll(/\b(?:const|catch) \(?(\w+)/g)].map(([, name]) => name)
-  const known = new Set([...identifiersOf(original), ...declared, ...Object.getOwnPropertyNames(globalThis)])
+  const known = new Set([...original, ...declared, ...Object.getOwnPropertyNames(globalThis)])
   const unknown = identifiersOf(text).filter((name) => !known.has(name))
   if (unknown.length > 0) throw new Error(`broken: ${file} has no ${unknown.join(', ')}`)
 }
@@ -67,12 +135,13 @@ function isMember({ parent, pos }: ts.Identifier): boolean {
 export function flawsOf(faults: readonly Fault[], root: string): readonly string[] {
   const ids = faults.map(({ id }) => id)
   const testsOf = testFinder(root)
+  const breakSource = createBreaker(root)
   return faults.flatMap((fault, index) => {
     const flaws: string[] = []
     try {
-      faultyText(fault, root)
+      breakSource(fault)
     } catch (flaw) {
-      flaws.push((flaw as Error).message) // faultyText throws nothing else
+      flaws.push((flaw as Error).message) // a breaker throws nothing else
     }
     if (ids.indexOf(fault.id) < index) flaws.push('its id is taken')
     const tests = testsOf(fault)

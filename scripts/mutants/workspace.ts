@@ -3,7 +3,7 @@ import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync }
 import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
 import type { Fault } from '../../test/mutants/fault.ts'
-import { faultyText } from './check.ts'
+import { createBreaker } from './check.ts'
 
 /** What one test file came to. */
 export interface TestRun {
@@ -49,14 +49,16 @@ export function openWorkspace(root: string): Workspace {
   const isCopied = (path: string) => !leftBehind.includes(basename(path))
   cpSync(root, folder, { recursive: true, filter: isCopied })
   symlinkSync(join(root, 'node_modules'), join(folder, 'node_modules'))
+  const breakSource = createBreaker(folder)
   // Node keeps here what it made of each module: all but one are the same in every run.
   const compiled = `${folder}-compiled`
   let stop = () => {}
 
   async function withFault<T>(fault: Fault, work: () => Promise<T>): Promise<T> {
-    const file = join(folder, fault.file)
+    const { file: name, text } = breakSource(fault)
+    const file = join(folder, name)
     const sound = readFileSync(file, 'utf8')
-    writeFileSync(file, faultyText(fault, folder))
+    writeFileSync(file, text)
     try {
       return await work()
     } finally {

@@ -2,8 +2,9 @@
 interface Edit {
   /** Kebab-case, unique among all faults. */
   readonly id: string
+  /** Where to look first. Code that has moved is found anywhere in src. */
   readonly file: string
-  /** The shortest text that is in the file exactly once. */
+  /** The shortest code that is there exactly once; layout, comments and trailing commas do not count. */
   readonly find: string
   readonly replace: string
 }

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
-import { flawsOf, testFinder } from '../../scripts/mutants/check.ts'
+import { createBreaker, flawsOf, testFinder } from '../../scripts/mutants/check.ts'
 import { createJudge } from '../../scripts/mutants/judge.ts'
 import { openWorkspace } from '../../scripts/mutants/workspace.ts'
 import type { Fault } from './fault.ts'
@@ -26,14 +26,33 @@ t.test('a fault that cannot be tried is said in one line', async (t) => {
       root,
     )
   t.same(flaws({}), [])
-  t.same(flaws({ find: 'three' }), ['x: stale: src.ts no longer contains "three"'])
-  t.same(flaws({ file: 'gone.ts' }), ['x: stale: gone.ts no longer contains "one"'])
-  t.same(flaws({ find: '= 1' }), ['x: ambiguous: src.ts contains "= 1" 2 times'])
+  t.same(flaws({ find: 'three' }), ['x: stale: neither src.ts nor another file contains "three"'])
+  t.same(flaws({ file: 'gone.ts' }), ['x: stale: neither gone.ts nor another file contains "one"'])
+  t.same(flaws({ find: '= 1' }), ['x: ambiguous: "= 1" is 2 times in src.ts'])
   t.same(flaws({ replace: '' }), ['x: broken: src.ts does not parse with it'])
   t.same(flaws({ tests: ['gone.test.ts'] }), ['x: stale: there is no gone.test.ts'])
   t.same(flaws({}, {}), ['x: its id is taken'])
   const { tests: _tests, ...edit } = fault
   t.same(flawsOf([{ ...edit, rule: 'rfc0-1-rule' }], root), ['x: no test carries [rfc0-1-rule]'])
+})
+
+t.test('a fault applies to moved and reformatted code', async (t) => {
+  const root = t.testdir({
+    src: {
+      'a.ts': 'export const twice = [\n  "one", // the first\n  /[\'/]/,\n]\n',
+      'b.ts': 'export const text = `${[1, 2].map(\n  String,\n)} of`\nexport const of = 2\n',
+    },
+  })
+  const broken = (find: string, replace: string, file = 'src/gone.ts') =>
+    createBreaker(root)({ id: 'x', file, find, replace, tests: [] })
+  const a = (text: string) => ({ file: 'src/a.ts', text: `export const twice = ${text}\n` })
+  t.same(broken("'one', /['/]/]", '2]'), a('[\n  2]'), 'layout, quotes, comments and a trailing comma')
+  t.same(broken("/['/]/", '2', 'src/b.ts'), a('[\n  "one", // the first\n  2,\n]'), 'found elsewhere')
+  t.same(broken("/['/]/,", ''), a('[\n  "one", // the first\n  \n]'), 'a trailing comma that is named')
+  t.match(broken('.map(String)', ''), { file: 'src/b.ts', text: /\$\{\[1, 2\]\} of/ }, 'in a template')
+  t.match(broken(' of`', ' or`'), { file: 'src/b.ts', text: /\} or`/ }, 'part of a token')
+  t.throws(() => broken('2', '3', 'src/b.ts'), { message: 'ambiguous: "2" is 2 times in src/b.ts' })
+  t.throws(() => broken('export const', 'const'), { message: /is 3 times in src\/a.ts, src\/b.ts/ })
 })
 
 t.test('a fault is killed by a test of its rule that passes without it, and by nothing else', async (t) => {
