@@ -1,6 +1,6 @@
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { gzipSync } from 'node:zlib'
-import { docsAssets } from '../../src/dev/docs/assets.ts'
+import { docsAssets } from '../../src/dev/docs.ts'
 import { root } from './bundle.ts'
 
 const source = 'node_modules/@fastify/swagger-ui'

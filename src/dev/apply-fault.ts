@@ -1,16 +1,40 @@
 import type { ServerResponse } from 'node:http'
 import { setTimeout as wait } from 'node:timers/promises'
-import type { FastifyReply, FastifyRequest } from 'fastify'
+import { type Static, Type } from '@sinclair/typebox'
+import type { FastifyReply } from 'fastify'
 import { OAuthError } from '../domain/errors.ts'
-import type { Fault } from './faults.ts'
+
+/** A fault to apply to the next requests of an endpoint or a client. */
+export const FaultOrder = Type.Object(
+  {
+    /** The name of an endpoint, or a path below the issuer. */
+    endpoint: Type.Optional(Type.String({ minLength: 1 })),
+    client_id: Type.Optional(Type.String({ minLength: 1 })),
+    /** How many requests it affects; absent: one. */
+    requests: Type.Optional(Type.Integer({ minimum: 1, maximum: 1_000_000 })),
+    fault: Type.Union([
+      Type.Literal('drop-after-commit'),
+      Type.Literal('truncate'),
+      Type.Literal('reset-before'),
+      Type.Literal('delay'),
+      Type.Literal('503'),
+    ]),
+    /** delay: for how long the reply is held back. */
+    ms: Type.Optional(Type.Integer({ minimum: 1, maximum: 600_000 })),
+    /** 503: the value of `Retry-After`, in seconds. */
+    retry_after: Type.Optional(Type.Integer({ minimum: 0, maximum: 86_400 })),
+  },
+  { additionalProperties: false },
+)
+export type FaultOrder = Static<typeof FaultOrder>
 
 /**
- * Lets a fault happen to this request. What is dropped, delayed or cut off is the reply: everything before it is done
+ * Applies a fault to this request. Only the reply is dropped, delayed or cut off: what the request does before is done
  * and committed.
- * @throws {OAuthError} `temporarily_unavailable`, for the fault that is one.
+ * @throws {OAuthError} `temporarily_unavailable`, for the fault `503`.
  */
 export function applyFault(
-  { fault, ms = 1000, retry_after: retryAfter = 1 }: Fault,
+  { fault, ms = 1000, retry_after: retryAfter = 1 }: FaultOrder,
   reply: FastifyReply,
 ): void {
   switch (fault) {
@@ -47,15 +71,6 @@ export function applyFault(
     default:
       throw new TypeError(`no such fault: ${fault satisfies never}`)
   }
-}
-
-/** What the log and the flow trace say of it. */
-export function describeFault(
-  { id, fault, fired, requests }: Fault,
-  { method, url }: FastifyRequest,
-): string {
-  const [path = ''] = url.split('?', 1)
-  return `fault ${id} (${fault}) strikes ${method} ${path}, ${fired + 1} of ${requests}`
 }
 
 type End = (body: Buffer) => void

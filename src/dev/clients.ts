@@ -5,6 +5,7 @@ import { ConfigError } from '../config/error.ts'
 import type { Config } from '../config/schema.ts'
 import { insert } from '../domain/decision.ts'
 import { OAuthError } from '../domain/errors.ts'
+import { signingAlgorithms } from '../domain/key-term.ts'
 import { type Client, clientAuthenticationMethods } from '../domain/model.ts'
 import { parseScope } from '../domain/scope.ts'
 import { withOfflineAccess } from '../domain/scope-catalogue.ts'
@@ -27,7 +28,7 @@ export const DevelopmentClient = Type.Object(
     post_logout_redirect_uris: Type.Optional(Type.Array(Type.String())),
     token_endpoint_auth_method: choice(...clientAuthenticationMethods),
     scope: Type.Optional(Type.String()),
-    id_token_signed_response_alg: choice('RS256', 'ES256', 'EdDSA'),
+    id_token_signed_response_alg: choice(...signingAlgorithms),
     consent: choice('always', 'remember', 'skip'),
     ...Object.fromEntries(
       Object.entries(clientMembers).map(([name, { schema }]) => [name, Type.Optional(schema)]),

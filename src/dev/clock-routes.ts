@@ -1,11 +1,11 @@
 import { type Static, Type } from '@sinclair/typebox'
+import { parseDuration } from '../domain/durations.ts'
 import { OAuthError } from '../domain/errors.ts'
 import type { Seconds } from '../domain/model.ts'
 import { instantOf, isoInstant } from '../system.ts'
 import type { ClockChange, MovableClock } from './clock.ts'
-import { assertRepresentable, requireDuration } from './instants.ts'
 import { requireBody } from './json-body.ts'
-import type { DevPart } from './plugin.ts'
+import type { DevPart } from './part.ts'
 
 const ClockRequest = Type.Object(
   {
@@ -17,51 +17,72 @@ const ClockRequest = Type.Object(
   { additionalProperties: false },
 )
 
-/** The time machine: GET tells the server's time, POST moves it. */
+/** The time machine: GET returns the server's time, POST changes it. */
 export const clockRoutes: DevPart = async (app, { clock }) => {
   app.get('/clock', async () => describeClock(clock))
   app.post('/clock', async (request) => {
     const before = clock()
-    const change = changeOf(requireBody(ClockRequest, request.body), clock)
-    await clock.move(change)
+    await clock.move(changeOf(requireBody(ClockRequest, request.body), clock))
     const passed = clock() - before
     request.log.info({ now: isoInstant(clock()), moved: passed }, 'the clock was moved')
-    return { ...describeClock(clock), ...(passed < 0 && { warning: backwards(passed) }) }
+    const warning = `the clock went back by ${-passed} seconds: what was issued in between comes from the future`
+    return { ...describeClock(clock), ...(passed < 0 && { warning }) }
   })
 }
 
-/** What a request of these members does to the clock. @throws {OAuthError} `invalid_request` */
+/** The change of the clock that these members request. @throws {OAuthError} `invalid_request` */
 export function changeOf(
-  { reset, set, advance, freeze }: Static<typeof ClockRequest>,
+  { set, advance, ...rest }: Static<typeof ClockRequest>,
   clock: MovableClock,
 ): ClockChange {
   const change: ClockChange = {
-    ...(reset !== undefined && { reset }),
+    ...rest,
     ...(set !== undefined && { set: requireInstant(set) }),
     ...(advance !== undefined && { advance: requireDuration('advance', advance) }),
-    ...(freeze !== undefined && { freeze }),
   }
   const machine = clock() - clock.offsetSeconds
-  assertRepresentable((change.set ?? (reset ? machine : clock())) + (change.advance ?? 0))
+  assertRepresentable((change.set ?? (change.reset ? machine : clock())) + (change.advance ?? 0))
   return change
 }
 
-/** The time as answers tell it. */
+/** The time as responses show it. */
 export function describeClock(clock: MovableClock) {
   const now = clock()
   return { now, iso: isoInstant(now), offset_seconds: clock.offsetSeconds, frozen: clock.isFrozen }
 }
 
-function requireInstant(said: string | number): Seconds {
-  const at = typeof said === 'number' ? said : instantOf(said)
+function requireInstant(given: string | number): Seconds {
+  const at = typeof given === 'number' ? given : instantOf(given)
   if (at !== undefined) return at
-  throw new OAuthError(
-    'invalid_request',
-    'set must be an instant, such as 2027-01-01T00:00:00Z, or seconds since the epoch',
-    { rule: 'lychgate-dev-time' },
+  throw malformed('set must be an instant, such as 2027-01-01T00:00:00Z, or seconds since the epoch')
+}
+
+/** An instant, seconds since the epoch, or a duration from now. @throws {OAuthError} `invalid_request` naming `member` */
+export function requireMoment(member: string, given: string | number, now: Seconds): Seconds {
+  if (typeof given === 'number') return given
+  const duration = parseDuration(given)
+  const at = duration === undefined ? instantOf(given) : now + duration
+  if (at !== undefined) return at
+  throw malformed(
+    `${member} must be an instant, such as 2027-01-01T00:00:00Z, or a duration from now, such as -2d`,
   )
 }
 
-function backwards(passed: Seconds): string {
-  return `the clock went back by ${-passed} seconds: what was issued in between comes from the future`
+/** A duration, or a number of seconds. @throws {OAuthError} `invalid_request` naming `member` */
+export function requireDuration(member: string, given: string | number): Seconds {
+  const seconds = typeof given === 'number' ? given : parseDuration(given)
+  if (seconds !== undefined) return seconds
+  throw malformed(`${member} must be a duration, such as 90s, 31d or -1h, or a number of seconds`)
+}
+
+/** Handles carry instants as 32 bits, and every lifetime has to fit behind them: 1970 to 2090. */
+const [earliest, latest] = [0, 3_786_912_000]
+
+/** @throws {OAuthError} `invalid_request` for an instant that no token could carry. */
+export function assertRepresentable(at: Seconds): void {
+  if (at < earliest || at > latest) throw malformed('the time must stay between 1970 and 2090')
+}
+
+function malformed(description: string): OAuthError {
+  return new OAuthError('invalid_request', description, { rule: 'lychgate-dev-time' })
 }

@@ -3,36 +3,19 @@ import type { FastifyReply } from 'fastify'
 import fp from 'fastify-plugin'
 import { readAsset, readTextAsset } from '../assets.ts'
 import type { Seconds } from '../domain/model.ts'
+import { escapeForPage } from '../pages/i18n/html.ts'
 import { isoInstant } from '../system.ts'
 import { answerText, requestText } from './flows/message.ts'
-import type { FlowPage, FlowsPage } from './flows/page-models.ts'
-import type { StartPage } from './start-page.ts'
-import type { TryPage, TryRunPage } from './try/page-models.ts'
-
-/** What each page of the development server shows. */
-export interface DevPages {
-  start: StartPage
-  flows: FlowsPage
-  flow: FlowPage
-  try: TryPage
-  'try-run': TryRunPage
-}
 
 declare module 'fastify' {
   interface FastifyReply {
     /** Sends a page of the development server: never cached, framed or named to another server. */
-    devPage<K extends keyof DevPages>(name: K, model: DevPages[K], status?: number): FastifyReply
+    devPage(name: (typeof pageNames)[number], model: object): FastifyReply
   }
 }
 
 const partials = ['layout', 'exchange', 'judgement', 'tokens', 'happened'] as const
-const pageNames: Readonly<Record<keyof DevPages, true>> = {
-  start: true,
-  flows: true,
-  flow: true,
-  try: true,
-  'try-run': true,
-}
+const pageNames = ['start', 'flows', 'flow', 'try', 'try-run'] as const
 const assets = [
   ['dev.css', 'text/css; charset=utf-8'],
   ['dev.js', 'text/javascript; charset=utf-8'],
@@ -67,23 +50,23 @@ export const devPages = fp<{ readonly prefix: string }>(
         reply.type(type).header('cache-control', 'no-cache').send(body),
       )
     }
-    app.decorateReply('devPage', function (this: FastifyReply, name, model, status = 200) {
+    app.decorateReply('devPage', function (this: FastifyReply, name, model) {
       templates ??= loadTemplates()
       const html = templates.render(`@${name}.eta`, {
         page: model,
         prefix,
         tools: { instant, inWords, marked, told, requestText, answerText },
       })
-      return this.code(status).headers(devPageHeaders).send(html)
+      return this.headers(devPageHeaders).send(html)
     })
   },
   { name: 'dev-pages' },
 )
 
-/** When the first page is looked at: a server in a test has none of them looked at. */
+/** Called for the first page: most servers in tests show none. */
 function loadTemplates(): Eta {
   const eta = new Eta({ autoEscape: true })
-  for (const name of [...partials, ...Object.keys(pageNames)])
+  for (const name of [...partials, ...pageNames])
     eta.loadTemplate(`@${name}.eta`, readTextAsset(`views/dev/${name}.eta`))
   return eta
 }
@@ -110,17 +93,10 @@ function inWords(seconds: Seconds): string {
   return parts.flatMap(([count, unit]) => (count > 0 ? `${count} ${unit}` : [])).join(' ')
 }
 
-const entities: Readonly<Record<string, string>> = {
-  '&': '&amp;',
-  '<': '&lt;',
-  '>': '&gt;',
-  '"': '&quot;',
-  "'": '&#39;',
-}
-
-/** Escaped text in which the places of secrets stand out; the only markup that templates take as it is. */
+/** Escapes `text` and highlights the marks of secrets in it. Templates must not escape the result again. */
 function marked(text: string): string {
-  return text
-    .replaceAll(/[&<>"']/g, (character) => entities[character] ?? '')
-    .replaceAll(/\(([a-z-]+)~([0-9a-f]{6})\)/g, '<span class="secret">$1 <b>$2</b></span>')
+  return escapeForPage(text).replaceAll(
+    /\(([a-z-]+)~([0-9a-f]{6})\)/g,
+    '<span class="secret">$1 <b>$2</b></span>',
+  )
 }

@@ -5,10 +5,9 @@ import { nearest } from '../config/error.ts'
 import { OAuthError } from '../domain/errors.ts'
 import { demandOf } from '../settings/options.ts'
 
-/** Everything a development route may be told, in bytes: users and clients come in lists. */
 const bodyBytes = 1_048_576
 
-/** JSON bodies and nothing else in this scope; what they must look like is said by `requireBody`. */
+/** Accepts JSON bodies and nothing else in this scope; `requireBody` validates them. */
 export function acceptOnlyJson(app: FastifyInstance): void {
   const parse = app.getDefaultJsonParser('error', 'error')
   app.removeAllContentTypeParsers()
@@ -66,4 +65,16 @@ function schemaAt(schema: TSchema, path: readonly string[]): TSchema | undefined
     (at, name) => (at?.type === 'array' ? at.items : at?.properties?.[name]),
     schema,
   )
+}
+
+/** The members of a JSON object; undefined for anything else. */
+export function objectOf(text: string): Readonly<Record<string, unknown>> | undefined {
+  try {
+    const value: unknown = JSON.parse(text)
+    const isObject = typeof value === 'object' && value !== null && !Array.isArray(value)
+    // `as`: an object that is not null has members.
+    return isObject ? (value as Record<string, unknown>) : undefined
+  } catch {
+    return undefined
+  }
 }

@@ -88,7 +88,7 @@ export interface IssuedTokens {
 /** What is to go wrong; the members of `POST /_dev/faults`. */
 export interface FaultRequest {
   readonly fault: 'drop-after-commit' | 'truncate' | 'reset-before' | 'delay' | '503'
-  /** authorization, token, userinfo, revocation, introspection, registration, jwks, or a path. */
+  /** The name of an endpoint, which is its member of the metadata without `_endpoint`, or a path. */
   readonly endpoint?: string
   readonly client_id?: string
   /** How many requests; absent: one. */

@@ -1,24 +1,28 @@
+/** Tokens without a sign-in or consent page. */
 import { hash } from 'node:crypto'
 import { type Static, Type } from '@sinclair/typebox'
 import type { FastifyInstance } from 'fastify'
+import { addIntegration } from '../clients/integration.ts'
 import type { AppDeps } from '../deps.ts'
 import { auditGrant } from '../domain/audit.ts'
 import { type Issued, redeemCode } from '../domain/authorization-code.ts'
 import { parseAuthorizationRequest, resolveRedirectUri } from '../domain/authorization-request.ts'
+import { insert } from '../domain/decision.ts'
 import { OAuthError } from '../domain/errors.ts'
 import { openHandle } from '../domain/handle.ts'
 import type { Client, Seconds, User } from '../domain/model.ts'
 import type { Resource, Resources } from '../domain/resource.ts'
 import { tokenIssuer } from '../rfc6749-authorization/grants/token-issuer.ts'
+import { RecordExists } from '../storage/store.ts'
 import { beginSession } from '../users/rules/session.ts'
 import { canonicalLogin } from '../users/rules/user.ts'
-import { requireSpan } from './instants.ts'
-import { tokenClient } from './token-client.ts'
+import { assertRepresentable, requireDuration, requireMoment } from './clock-routes.ts'
+import { requireBody } from './json-body.ts'
+import type { DevPart } from './part.ts'
 
 const text = () => Type.Optional(Type.String({ minLength: 1 }))
 
-/** The requested tokens. */
-export const TokenOrder = Type.Object(
+const TokenOrder = Type.Object(
   {
     /** User name, email address or sub. */
     user: Type.String({ minLength: 1 }),
@@ -35,22 +39,26 @@ export const TokenOrder = Type.Object(
   },
   { additionalProperties: false },
 )
-export type TokenOrder = Static<typeof TokenOrder>
+type TokenOrder = Static<typeof TokenOrder>
+
+/** POST issues tokens. */
+export const tokenRoutes: DevPart = async (app, deps) => {
+  const mint = tokenMint(app, deps)
+  app.post('/token', async (request) => mint(requireBody(TokenOrder, request.body), request.ip))
+}
 
 /**
  * Issues tokens as if the user had signed in and agreed: the same request, grant and checks, without the pages.
  * They are revoked, introspected and explained like any others.
  * @throws {OAuthError} as the authorization and the token endpoint would.
  */
-export function tokenMint(app: FastifyInstance, deps: AppDeps) {
+function tokenMint(app: FastifyInstance, deps: AppDeps) {
   const { config, service, store, keys, clock, random } = deps
-  const ownClient = tokenClient(deps)
-
   return async (order: TokenOrder, from: string) => {
     const now = clock()
     const user = await requireUser(deps, order.user)
     const client =
-      order.client_id === undefined ? await ownClient() : await requireClient(deps, order.client_id)
+      order.client_id === undefined ? await ownClient(deps) : await requireClient(deps, order.client_id)
     const verifier = random(32).toString('base64url')
     const parameters = {
       response_type: 'code',
@@ -124,6 +132,21 @@ function requireRedirectUri({ redirectUris: [first] }: Client): string {
   })
 }
 
+/**
+ * When a token is issued and how long it lives: as usual, shorter, longer, already expired, or not yet valid.
+ * @throws {OAuthError} `invalid_request`
+ */
+function requireSpan(order: TokenOrder, usual: Seconds, now: Seconds) {
+  const left = order.expires_in === undefined ? usual : requireDuration('expires_in', order.expires_in)
+  const given = order.issued_at === undefined ? now : requireMoment('issued_at', order.issued_at, now)
+  // An expired token has lived as long as others do.
+  const span =
+    left > 0 ? { issuedAt: given, seconds: left } : { issuedAt: given + left - usual, seconds: usual }
+  assertRepresentable(span.issuedAt)
+  assertRepresentable(span.issuedAt + span.seconds)
+  return span
+}
+
 function usualSeconds(identifiers: readonly string[], resources: Resources): Seconds {
   const found = identifiers.flatMap((identifier) => resources.find(identifier) ?? [])
   return Math.min(...found.map(({ accessTokenSeconds }) => accessTokenSeconds))
@@ -139,4 +162,27 @@ function withLifetime(resources: Resources, accessTokenSeconds: Seconds): Resour
       return found && changed(found)
     },
   }
+}
+
+/** The client of tokens that are requested without naming one: public, with every scope, the same in every store. */
+async function ownClient({ store, clock }: Pick<AppDeps, 'store' | 'clock'>): Promise<Client> {
+  const request = {
+    name: 'lychgate token',
+    // No browser is ever sent there.
+    redirectUris: ['http://127.0.0.1/lychgate-token'],
+    postLogoutRedirectUris: [],
+    authenticationMethod: 'none',
+    pkce: 'required',
+    idTokenSignedResponseAlg: 'RS256',
+    introspects: [],
+  } as const
+  const fresh = { id: hash('sha256', 'lychgate token', 'buffer').subarray(0, 16), secret: Buffer.alloc(32) }
+  const { client } = addIntegration(request, { scopes: [], resources: [] }, fresh, clock())
+  const known = await store.find('client', client.id)
+  if (known !== undefined) return known
+  await store.write(insert('client', client)).catch((error: unknown) => {
+    // Another request may have added it in the meantime.
+    if (!(error instanceof RecordExists)) throw error
+  })
+  return client
 }

@@ -1,12 +1,14 @@
 /**
- * Issuers within an issuer. A development server answers some paths by another application, a whole server with a store
- * of its own, on the same port: each is made when it is first asked for, and costs nothing until then.
+ * Issuers within an issuer. A development server lets other applications, whole servers with their own stores, answer
+ * some of its paths on the same port. Each is built at its first request.
  */
 import type { IncomingMessage } from 'node:http'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
+import type { Config } from '../config/schema.ts'
+import type { Store } from '../storage/store.ts'
 import { onlyOwnPages } from './only-local.ts'
-import type { DevDeps } from './plugin.ts'
+import type { DevDeps } from './part.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {
@@ -14,19 +16,18 @@ declare module 'fastify' {
   }
 }
 
-/** The issuer at `path/name`, or undefined where the development server itself answers. */
-export type OpenIssuer = (name: string, rest: string, method: string) => Promise<FastifyInstance | undefined>
-
-/** Which paths are answered by other applications. */
+/** Which paths other applications answer. */
 export interface Mounts {
   /**
-   * What is asked below `path/{name}` is answered by the application `open` gives, its well-known documents at their
-   * inserted place too, RFC 8414 §3.1 and RFC 9728 §3.1. Who opened it closes it.
+   * Requests below `path/{name}` go to the application that `open` returns, those for its well-known documents
+   * (RFC 8414 §3.1 and RFC 9728 §3.1) included; where it returns undefined, the development server answers itself.
    */
   add(path: string, open: OpenIssuer): void
   /** The request of this server that a mounted application answers. */
   outer(request: FastifyRequest): FastifyRequest | undefined
 }
+
+type OpenIssuer = (name: string, rest: string, method: string) => Promise<FastifyInstance | undefined>
 
 /** Decorates `app.mounts`. Not encapsulated: well-known documents are asked for at the root. */
 export const mounts = fp<DevDeps>(
@@ -62,11 +63,28 @@ function issuerPath(url: string): string {
   return path.replace(/^\/\.well-known\/[^/]+(?=\/)/, '')
 }
 
+/** A server that is mounted below another one. */
+export interface NestedIssuer {
+  readonly issuer: string
+  readonly app: FastifyInstance
+  close(): Promise<void>
+}
+
 /**
- * Makes an application that is not ready yet one that lives at `path` within another: its rejections carry the id of the
- * outer request, which has the log line and is what `lychgate explain` finds, and its cookies belong to its path.
+ * Builds the whole server once more, for mounting, with the keys and the clock of the outer one. Its rejections have the
+ * id of the outer request, whose log line `lychgate explain` finds, and its cookies belong to its path.
+ * @param config Its configuration; its issuer is below that of the outer server.
+ * @param store Its store, closed with it.
+ * @param prepare Adds hooks before it is ready.
  */
-export function settle(app: FastifyInstance, path: string, outer: Mounts['outer']): void {
+export async function openNested(
+  { keys, clock, random, buildNested }: DevDeps,
+  outer: Mounts['outer'],
+  { config, store, prepare }: { config: Config; store: Store; prepare?: (app: FastifyInstance) => void },
+): Promise<NestedIssuer> {
+  const { issuer } = config
+  const app = await buildNested({ config, store, keys, clock, random })
+  const { pathname: path } = new URL(issuer)
   app.addHook('onRequest', async (request) => {
     request.id = outer(request)?.id ?? request.id
   })
@@ -75,11 +93,18 @@ export function settle(app: FastifyInstance, path: string, outer: Mounts['outer'
     if (host !== undefined) host.rejection = request.rejection
     const cookies = [reply.getHeader('set-cookie') ?? []].flat().map(String)
     if (cookies.length === 0) return
-    // A longer path comes first in what a browser sends, RFC 6265 §5.4, and of one name the first counts. `__Host-`
-    // cookies have no path of their own.
+    // Browsers send cookies of longer paths first (RFC 6265 §5.4), and the first of a name counts. `__Host-` cookies
+    // always have the path /.
     const own = cookies.map((cookie) =>
       cookie.startsWith('__Host-') ? cookie : cookie.replace(/; Path=\/(?=;|$)/, `; Path=${path}`),
     )
     reply.removeHeader('set-cookie').header('set-cookie', own)
   })
+  prepare?.(app)
+  await app.ready()
+  const close = async () => {
+    await app.close()
+    await store.close()
+  }
+  return { issuer, app, close }
 }

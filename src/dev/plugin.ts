@@ -1,44 +1,30 @@
 /**
- * What only `lychgate dev` has. No production server loads it, and the application does not know it. Everything that answers JSON lives
- * below /_dev in one scope that takes JSON only and answers this computer only; each part registers itself there.
+ * The development server, which adds its parts to the application. No production server loads it, and the application does
+ * not know it. JSON routes live below /_dev in one scope that accepts JSON only, and requests from this computer only.
  */
-import type { FastifyInstance, FastifyPluginAsync } from 'fastify'
 import fp from 'fastify-plugin'
 import { buildApp, type Development } from '../app.ts'
-import type { AppDeps, Deps } from '../deps.ts'
+import type { AppDeps } from '../deps.ts'
 import { formBodies } from '../http/parameters.ts'
 import { showErrorsAsPages } from '../pages/page-errors.ts'
-import { isMovable, type MovableClock } from './clock.ts'
+import { isMovable } from './clock.ts'
 import { clockRoutes } from './clock-routes.ts'
 import { devPages } from './dev-pages.ts'
-import { docsPage } from './docs/plugin.ts'
-import { faultHooks, faultRoutes } from './fault-routes.ts'
+import { docsPage } from './docs.ts'
+import { faultHooks, faultRoutes } from './faults.ts'
 import { withRecording } from './flows/recorder.ts'
 import { flowRoutes } from './flows/routes.ts'
 import { misbehavingIssuers } from './issuers/plugin.ts'
 import { acceptOnlyJson } from './json-body.ts'
+import { tokenRoutes } from './mint.ts'
 import { mounts } from './mount.ts'
 import { onlyKnownHosts, onlyLocal } from './only-local.ts'
+import type { DevDeps } from './part.ts'
 import { shortcutsOf } from './shortcuts.ts'
-import { requestHold, snapshotRoutes } from './snapshot-routes.ts'
+import { requestHold, snapshotRoutes } from './snapshots.ts'
 import { startPage } from './start-page.ts'
-import { tokenRoutes } from './token-routes.ts'
 import { tryRoutes } from './try/routes.ts'
 import { withKnownPasswords } from './users.ts'
-
-/**
- * The dependencies of the parts of a development server: those of the application, and a clock that can be moved.
- */
-export interface DevDeps extends AppDeps {
-  readonly clock: MovableClock
-  /** It is mounted below /_dev of another development server, with a store of its own. */
-  readonly isNested: boolean
-  /** Builds another development server, to be mounted below this one. Its requests are lines of the outer log. */
-  buildNested(deps: Deps): Promise<FastifyInstance>
-}
-
-/** A part of the development server with JSON routes; its paths are below `/_dev`. */
-export type DevPart = FastifyPluginAsync<DevDeps>
 
 /** Decorators and hooks of the development server, and its routes. */
 const plugin = fp<AppDeps>(
@@ -75,7 +61,7 @@ const plugin = fp<AppDeps>(
       { prefix: `${deps.service.prefix}/_dev` },
     )
 
-    // What a developer looks at, in a browser on this computer.
+    // Pages for a browser on this computer.
     const { prefix } = deps.service
     await app.register(devPages, { prefix })
     await app.register(

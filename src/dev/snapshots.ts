@@ -1,47 +1,162 @@
+/** Snapshots of a development server, in memory: taken, restored, and forked to a second issuer. */
+import { Type } from '@sinclair/typebox'
+import type { FastifyInstance } from 'fastify'
+import fp from 'fastify-plugin'
+import { OAuthError } from '../domain/errors.ts'
 import type { Seconds } from '../domain/model.ts'
+import { openStore } from '../storage/open.ts'
 import type { StoreContents } from '../storage/store.ts'
+import { isoInstant } from '../system.ts'
 import type { ClockChange } from './clock.ts'
-import type { DevDeps } from './plugin.ts'
+import { describeClock } from './clock-routes.ts'
+import { requireBody } from './json-body.ts'
+import { type NestedIssuer, openNested } from './mount.ts'
+import { type DevDeps, type DevPart, missing } from './part.ts'
 
-/** All a development server knew at one instant. */
-export interface Snapshot {
+declare module 'fastify' {
+  interface FastifyInstance {
+    /** Delays requests that arrive during `work` until it is done. */
+    holdRequests(work: () => Promise<void>): Promise<void>
+  }
+}
+
+/** Everything a development server knew at one instant. */
+interface Snapshot {
   readonly takenAt: Seconds
   readonly contents: StoreContents
-  /** Makes the clock what it was: as far from the machine's, or where it stood. */
+  /** Restores the clock: its distance to the machine's, or where it stood. */
   readonly time: ClockChange
 }
 
-/** Takes a snapshot of a server, of what it has stored and of its time. */
-export async function takeSnapshot({ store, clock }: Pick<DevDeps, 'store' | 'clock'>): Promise<Snapshot> {
-  const contents = await store.contents()
-  const takenAt = clock()
-  const time = clock.isFrozen ? { set: takenAt, freeze: true } : { reset: true, advance: clock.offsetSeconds }
-  return { takenAt, contents, time }
+const RestoreRequest = Type.Object(
+  { keep_time: Type.Optional(Type.Boolean()) },
+  { additionalProperties: false },
+)
+const ForkRequest = Type.Object(
+  { as: Type.Optional(Type.String({ minLength: 1 })) },
+  { additionalProperties: false },
+)
+
+interface Named {
+  readonly Params: { readonly name: string }
 }
 
-/**
- * Makes a server what it was. The time goes first: keys must not be found too old or too young in the meantime.
- * @param keepTime The clock stays where it is.
- */
-export async function restoreSnapshot(
-  { contents, time }: Snapshot,
-  { store, clock, keys }: Pick<DevDeps, 'store' | 'clock' | 'keys'>,
-  keepTime: boolean,
-): Promise<void> {
-  if (!keepTime) await clock.move(time)
-  await store.replace(contents)
-  await keys.reload()
+/** Decorates `app.holdRequests`: requests wait while the contents of the store are replaced. */
+export const requestHold = fp(
+  async (app) => {
+    let held: Promise<void> | undefined
+    app.addHook('onRequest', async () => {
+      // One restore may follow another.
+      while (held !== undefined) await held
+    })
+    app.decorate('holdRequests', async (work: () => Promise<void>) => {
+      const done = (held ?? Promise.resolve()).then(work)
+      const settled = done.catch(() => {})
+      held = settled
+      try {
+        await done
+      } finally {
+        if (held === settled) held = undefined
+      }
+    })
+  },
+  { name: 'request-hold' },
+)
+
+/** Takes, lists, restores, removes and forks snapshots. */
+export const snapshotRoutes: DevPart = async (app, deps) => {
+  const { store, clock, keys } = deps
+  const snapshots = new Map<string, Snapshot>()
+
+  app.get('/snapshots', async () => ({
+    snapshots: [...snapshots].map(([name, snapshot]) => describe(name, snapshot)),
+  }))
+  app.post<Named>('/snapshots/:name', async ({ params: { name } }, reply) => {
+    assertName(name)
+    const contents = await store.contents()
+    const takenAt = clock()
+    const time = clock.isFrozen
+      ? { set: takenAt, freeze: true }
+      : { reset: true, advance: clock.offsetSeconds }
+    const snapshot = { takenAt, contents, time }
+    snapshots.set(name, snapshot)
+    return reply.code(201).send(describe(name, snapshot))
+  })
+  app.post<Named>('/snapshots/:name/restore', async ({ params: { name }, body }) => {
+    const { keep_time: keepTime = false } = requireBody(RestoreRequest, body)
+    const snapshot = requireSnapshot(snapshots, name)
+    await app.holdRequests(async () => {
+      // The time goes first: keys must not be found too old or too young in the meantime.
+      if (!keepTime) await clock.move(snapshot.time)
+      await store.replace(snapshot.contents)
+      await keys.reload()
+    })
+    return { ...describe(name, snapshot), clock: describeClock(clock) }
+  })
+  app.delete<Named>('/snapshots/:name', async ({ params: { name } }, reply) => {
+    requireSnapshot(snapshots, name)
+    snapshots.delete(name)
+    return reply.code(204).send()
+  })
+  if (!deps.isNested) addForkRoutes(app, deps, snapshots)
 }
 
-/** What there is in it, as a user would count. */
-export function countsOf({ contents }: Snapshot) {
+/** A fork is a second server, mounted below this one, that continues from a snapshot. */
+function addForkRoutes(app: FastifyInstance, deps: DevDeps, snapshots: ReadonlyMap<string, Snapshot>): void {
+  const { config, service } = deps
+  const forks = new Map<string, NestedIssuer>()
+  app.mounts.add(`${service.prefix}/_dev/forks`, async (name, rest, method) =>
+    method === 'DELETE' && rest === '' ? undefined : forks.get(name)?.app,
+  )
+  app.addHook('onClose', async () => {
+    for (const fork of forks.values()) await fork.close()
+  })
+
+  app.get('/forks', async () => ({ forks: [...forks].map(([name, { issuer }]) => ({ name, issuer })) }))
+  app.post<Named>('/snapshots/:name/fork', async ({ params: { name }, body }, reply) => {
+    const { as = name } = requireBody(ForkRequest, body)
+    const snapshot = requireSnapshot(snapshots, name)
+    assertName(as)
+    await forks.get(as)?.close()
+    const issuer = `${config.issuer}/_dev/forks/${as}`
+    const store = await openStore('sqlite::memory:')
+    await store.replace(withIssuer(snapshot.contents, config.issuer, issuer))
+    const fork = await openNested(deps, app.mounts.outer, { config: { ...config, issuer }, store })
+    forks.set(as, fork)
+    return reply.code(201).send({ name: as, issuer })
+  })
+  app.delete<Named>('/forks/:name', async ({ params: { name } }, reply) => {
+    const fork = forks.get(name)
+    if (fork === undefined) throw missing('lychgate-dev-snapshot', 'there is no such fork')
+    forks.delete(name)
+    await fork.close()
+    return reply.code(204).send()
+  })
+}
+
+function describe(name: string, { takenAt, contents }: Snapshot) {
   const count = (table: string) => contents[table]?.length ?? 0
   return {
+    name,
+    taken_at: isoInstant(takenAt),
     people: count('users'),
     clients: count('clients'),
     sessions: count('sessions'),
     approvals: count('grants'),
   }
+}
+
+function requireSnapshot(snapshots: ReadonlyMap<string, Snapshot>, name: string): Snapshot {
+  const snapshot = snapshots.get(name)
+  if (snapshot !== undefined) return snapshot
+  throw missing('lychgate-dev-snapshot', 'there is no such snapshot')
+}
+
+/** Names are part of URLs. */
+function assertName(name: string): void {
+  if (/^[\w-]{1,64}$/.test(name)) return
+  const description = 'the name must have 1 to 64 letters, digits, hyphens and underscores'
+  throw new OAuthError('invalid_request', description, { rule: 'lychgate-dev-snapshot' })
 }
 
 /** Where the issuer's own URL stands as the name of its API. */
@@ -52,7 +167,7 @@ const columnsOfResources: readonly (readonly [table: string, column: string])[] 
 ]
 
 /** The same contents for another issuer: what was agreed for the API of the one is agreed for that of the other. */
-export function withIssuer(contents: StoreContents, from: string, to: string): StoreContents {
+function withIssuer(contents: StoreContents, from: string, to: string): StoreContents {
   const name = new RegExp(`(?<![^\\s"])${from.replaceAll(/[.*+?^$()[\]{}|\\/]/g, '\\$&')}(?![^\\s"])`, 'g')
   const changed: Record<string, StoreContents[string]> = { ...contents }
   for (const [table, column] of columnsOfResources) {

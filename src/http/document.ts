@@ -9,6 +9,7 @@ export interface Document {
   readonly maxAgeSeconds: number
   /** The name of the endpoint, see endpoints.ts. */
   readonly endpoint?: string
+  readonly endpointTitle?: string
   readonly schema?: FastifySchema
 }
 
@@ -35,11 +36,14 @@ export function serveDocument(app: FastifyInstance, paths: readonly string[], do
     return written
   }
   for (const [index, url] of paths.entries()) {
-    const { endpoint } = document
+    const { endpoint, endpointTitle } = document
     const schema = index === 0 ? document.schema : { ...document.schema, hide: true }
     app.get(
       url,
-      { ...(schema && { schema }), config: endpoint === undefined ? {} : { endpoint } },
+      {
+        ...(schema && { schema }),
+        config: { ...(endpoint && { endpoint }), ...(endpointTitle && { endpointTitle }) },
+      },
       async (request, reply) => {
         const { body, etag } = write()
         reply.header('cache-control', `public, max-age=${document.maxAgeSeconds}`).removeHeader('pragma')

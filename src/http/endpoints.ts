@@ -9,6 +9,8 @@ declare module 'fastify' {
      * `jwks_uri`). The route then advertises itself; rate limits, flow traces and faults know it by this name.
      */
     endpoint?: string
+    /** What the development server calls the endpoint. Absent: its name in words. */
+    endpointTitle?: string
     /** Requests count against this member of the setting `requestsPerMinute`. */
     limit?: keyof Config['requestsPerMinute']
   }
@@ -17,6 +19,8 @@ declare module 'fastify' {
     readonly endpoints: ReadonlyMap<string, string>
     /** The name of the endpoint at a path, whatever the method. */
     endpointAt(path: string): string | undefined
+    /** What the development server calls the endpoint. */
+    endpointTitle(name: string): string
   }
 }
 
@@ -28,8 +32,10 @@ export const endpoints = fp<Pick<AppDeps, 'service'>>(
   async (app, { service: { issuer, prefix } }) => {
     const paths = new Map<string, string>()
     const names = new Map<string, string>()
+    const titles = new Map<string, string>()
     app.decorate('endpoints', paths)
     app.decorate('endpointAt', (path: string) => names.get(path))
+    app.decorate('endpointTitle', (name: string) => titles.get(name) ?? name.replaceAll('_', ' '))
     app.addHook('onRoute', ({ url, config }) => {
       const name = config?.endpoint
       if (name === undefined) return
@@ -40,6 +46,7 @@ export const endpoints = fp<Pick<AppDeps, 'service'>>(
         throw new Error(`the endpoint ${name} is registered at ${known} and at ${path}`)
       paths.set(name, path)
       names.set(url, name)
+      if (config?.endpointTitle !== undefined) titles.set(name, config.endpointTitle)
       app.advertise({ [name === 'jwks' ? 'jwks_uri' : `${name}_endpoint`]: `${issuer}${path}` })
     })
   },

@@ -65,7 +65,7 @@ export const userInfo: FastifyPluginAsyncTypebox<Pick<AppDeps, 'config' | 'servi
   app.get(
     '/api/oauth/userinfo',
     {
-      config: { endpoint: 'userinfo' },
+      config: { endpoint: 'userinfo', endpointTitle: 'UserInfo' },
       schema: { ...schema, operationId: 'userInfo', summary: 'Claims about the person' },
       preHandler: app.requireScope('openid'),
     },

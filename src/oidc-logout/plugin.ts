@@ -104,7 +104,7 @@ export const logout: FastifyPluginAsync<AppDeps> = async (app, { config, service
 
   app.get(
     '/oauth/logout',
-    { config: { endpoint: 'end_session' }, schema: { hide: true } },
+    { config: { endpoint: 'end_session', endpointTitle: 'sign-out' }, schema: { hide: true } },
     (request, reply) => answer(request, reply, parametersOf(request.query)),
   )
   app.post('/oauth/logout', { schema: { hide: true } }, (request, reply) =>

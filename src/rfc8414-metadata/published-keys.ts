@@ -10,6 +10,7 @@ export const publishedKeys: FastifyPluginAsync<Pick<AppDeps, 'config' | 'keys'>>
 ) => {
   serveDocument(app, ['/api/oauth/jwks'], {
     endpoint: 'jwks',
+    endpointTitle: 'keys',
     content: () => keys.jwks(),
     maxAgeSeconds: config.lifetimes.metadataCacheSeconds,
     schema: {

@@ -1,7 +1,7 @@
 /** `/docs` of a development server in a real browser: it signs in and calls the API, under the policy of every page. */
 import type { Page } from 'playwright-core'
 import t from 'tap'
-import { readDocsAsset, separateImages } from '../../src/dev/docs/assets.ts'
+import { readDocsAsset, separateImages } from '../../src/dev/docs.ts'
 import { launchBrowser } from '../helpers/chromium.ts'
 import { alice, startServer } from '../helpers/server.ts'
 import { allowButton, visit } from './visitor.ts'

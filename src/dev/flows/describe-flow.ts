@@ -115,3 +115,16 @@ function grantKeyOf({ grantId, tokenId = '' }: SeenToken): string | undefined {
 function sightOf({ tokenId: _id, ...sight }: SeenToken): TokenSight {
   return sight
 }
+
+/** A flow in one line: consecutive requests of the same step are counted. */
+export function lineOf(flow: Flow) {
+  const steps: { readonly step: string; times: number; readonly refused: boolean }[] = []
+  for (const { step, refused } of flow.exchanges) {
+    const isRefused = refused !== undefined
+    const last = steps.at(-1)
+    if (last?.step === step && last.refused === isRefused) last.times += 1
+    else steps.push({ step, times: 1, refused: isRefused })
+  }
+  const { id, client, person, startedAt, refused } = flow
+  return { id, title: client?.name ?? client?.id ?? `Flow ${id}`, person, startedAt, steps, refused }
+}

@@ -5,15 +5,16 @@ import type { Deps } from '../../deps.ts'
 import type { PassedCheck } from '../../domain/check.ts'
 import type { Write } from '../../domain/decision.ts'
 import type { ErrorDetail, OAuthError } from '../../domain/errors.ts'
+import type { Seconds } from '../../domain/model.ts'
 // Brings `request.access`, `request.client` and `request.rejection`.
 import type {} from '../../guard/guard.ts'
 import type {} from '../../http/client-authentication.ts'
 import type {} from '../../http/errors.ts'
 import { throttleKind } from '../../users/rules/sign-in-throttle.ts'
+import { basicClientId } from '../part.ts'
 import type { Judgement, RejectedCheck } from './flow.ts'
 import type { Belonging, KeptExchange } from './flow-book.ts'
 import { answerHeaders, requestHeaders, showBody } from './message.ts'
-import type { Recording } from './recording.ts'
 import { fingerprint, redactText, redactUrl } from './redact.ts'
 import { stepOf } from './steps.ts'
 import { tokensIn } from './token-sights.ts'
@@ -21,7 +22,20 @@ import { tokensIn } from './token-sights.ts'
 /** Anybody may send a longer one; ours are shorter. */
 const longestName = 200
 
-/** A request that was answered, or broken off, and what was gathered in the meantime. */
+/** What is gathered while a request is answered. */
+export interface Recording {
+  /** The server's time when the request came. */
+  readonly at: Seconds
+  readonly startedMs: number
+  readonly held: PassedCheck[]
+  readonly writes: Write[]
+  readonly notes: string[]
+  readonly requestBody: Buffer[]
+  answerBody: string
+  finished: boolean
+}
+
+/** A request that was answered or broken off, and its recording. */
 export interface Seen {
   readonly request: FastifyRequest
   readonly reply: FastifyReply
@@ -35,12 +49,7 @@ export function exchangeFrom(
   { config, keys }: Pick<Deps, 'config' | 'keys'>,
 ): KeptExchange | undefined {
   const [path = ''] = request.url.split('?', 1)
-  const step = stepOf(
-    path,
-    prefixOf(config),
-    request.server.endpointAt(path),
-    parameter(request, 'grant_type'),
-  )
+  const step = stepOf(path, prefixOf(config), request.server, parameter(request, 'grant_type'))
   if (step === undefined || request.method === 'OPTIONS') return undefined
   const headers = reply.getHeaders()
   const location = text(headers['location'])
@@ -95,19 +104,20 @@ export function belongingOf(
 }
 
 function clientIdOf(request: FastifyRequest, { writes }: Recording, prefix: string): string | undefined {
-  const [, registered] = /^\/api\/oauth\/register\/([^/?]+)/.exec(request.url.slice(prefix.length)) ?? []
+  const registration = `${prefix}${request.server.endpoints.get('registration')}/`
+  const registered = request.url.startsWith(registration)
+    ? /^[^/?]+/.exec(request.url.slice(registration.length))?.[0]
+    : undefined
   const [inserted] = writes.flatMap((write) =>
     write.op === 'insert' && write.kind === 'client' ? write.record.id : [],
   )
-  const [, basic] = /^basic +(\S+)/i.exec(request.headers.authorization ?? '') ?? []
-  const [byHeader] = basic === undefined ? [] : Buffer.from(basic, 'base64').toString().split(':', 1)
   const id =
     request.access?.clientId ??
     request.client?.id ??
     inserted ??
     registered ??
     parameter(request, 'client_id') ??
-    byHeader
+    basicClientId(request.headers.authorization ?? '')
   return id?.slice(0, longestName)
 }
 

@@ -9,10 +9,9 @@ import type { Seconds } from '../../domain/model.ts'
 import type {} from '../../pages/page-errors.ts'
 import type { Store } from '../../storage/store.ts'
 import { describeFlow } from './describe-flow.ts'
-import { belongingOf, exchangeFrom } from './exchange.ts'
+import { belongingOf, exchangeFrom, type Recording } from './exchange.ts'
 import type { Flow } from './flow.ts'
 import { type FlowBook, openFlowBook } from './flow-book.ts'
-import type { Recording } from './recording.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {

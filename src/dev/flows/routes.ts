@@ -1,27 +1,21 @@
-import type { FastifyPluginAsync, FastifyReply } from 'fastify'
-import { OAuthError } from '../../domain/errors.ts'
-import type { DevDeps } from '../plugin.ts'
-import { describeExchange, describeFlow } from './describe-flow.ts'
+import type { FastifyReply } from 'fastify'
+import { type DevPart, hidden, missing } from '../part.ts'
+import { describeExchange, describeFlow, lineOf } from './describe-flow.ts'
 import type { Flow } from './flow.ts'
 import { formatHar } from './har.ts'
-import { lineOf, titleOf } from './page-models.ts'
 
 const beatSeconds = 15
 
 /** The flow trace: what the recorder has, as pages, as JSON, as HAR, and live. */
-export const flowRoutes: FastifyPluginAsync<DevDeps> = async (app, deps) => {
+export const flowRoutes: DevPart = async (app, deps) => {
   const { service } = deps
   const { book } = app.recorder
-  const hidden = { schema: { hide: true } } as const
   const list = `${service.prefix}/_dev/flows`
 
   const flowAt = async (id: string): Promise<Flow> => {
     const kept = book.flows().find((flow) => flow.id === id)
     if (kept !== undefined) return describeFlow(kept, deps)
-    throw new OAuthError('invalid_request', 'there is no such flow; the oldest go first', {
-      rule: 'lychgate-dev-flow',
-      status: 404,
-    })
+    throw missing('lychgate-dev-flow', 'there is no such flow; the oldest go first')
   }
   const looseNow = () => book.loose().map((exchange) => describeExchange(exchange, exchange.startedMs))
   const flowsNow = () => app.recorder.flows()
@@ -38,9 +32,7 @@ export const flowRoutes: FastifyPluginAsync<DevDeps> = async (app, deps) => {
   app.get<{ Params: { id: string } }>('/_dev/flows/:id', hidden, async ({ params }, reply) => {
     const [, id = '', format] = /^(\w+)(?:\.(json|har))?$/.exec(params.id) ?? []
     const flow = await flowAt(id)
-    if (format === undefined) {
-      return reply.devPage('flow', { flow, title: titleOf(flow), steps: lineOf(flow).steps })
-    }
+    if (format === undefined) return reply.devPage('flow', { flow, title: lineOf(flow).title })
     const content = format === 'har' ? formatHar(flow, new URL(service.issuer).origin) : flow
     const name = `attachment; filename="lychgate-${id}.${format}"`
     return reply
@@ -54,10 +46,7 @@ export const flowRoutes: FastifyPluginAsync<DevDeps> = async (app, deps) => {
     const flow = book.flowOf(id)
     if (flow !== undefined) return reply.redirect(`${list}/${flow.id}#r-${id}`, 303)
     if (book.loose().some((exchange) => exchange.id === id)) return reply.redirect(`${list}#r-${id}`, 303)
-    throw new OAuthError('invalid_request', 'this request is not kept; the oldest go first', {
-      rule: 'lychgate-dev-flow',
-      status: 404,
-    })
+    throw missing('lychgate-dev-flow', 'this request is not kept; the oldest go first')
   })
 
   const watchers = new Set<FastifyReply['raw']>()

@@ -1,25 +1,17 @@
+import type { FastifyInstance } from 'fastify'
 import type { Step } from './flow.ts'
 
-/** The first that matches, by the path below the issuer's. */
-const steps: readonly (readonly [path: RegExp, step: Step])[] = [
-  [/^\/api\/oauth\/register\b/, 'registration'],
-  [/^\/oauth\/logout\b/, 'sign-out'],
+/** The pages and documents that are no protocol endpoints, by the path below the issuer's. */
+const otherSteps: readonly (readonly [path: RegExp, step: Step])[] = [
   [/^\/login\b/, 'sign-in'],
   [/^\/consent\b/, 'consent'],
   [/^\/account\b/, 'account'],
-  [/^\/openapi\.json$/, 'discovery'],
+  [/^\/(?:openapi\.json$|\.well-known\/)/, 'discovery'],
   [/^\/api\//, 'API call'],
 ]
 
-/** Not part of any flow: what the server is made of, and what watches it. */
+/** Parts of no flow: assets, health, and the pages that show flows. */
 const unseen = /^(?:\/|\/assets\/.*|\/_dev(?:\/.*)?|\/livez|\/readyz|\/favicon\.ico)$/
-
-/** What endpoints are called in a flow, where that is not their name. */
-const endpointSteps: Readonly<Record<string, Step>> = {
-  jwks: 'keys',
-  userinfo: 'UserInfo',
-  end_session: 'sign-out',
-}
 
 /** What requests to the token endpoint are called, by their grant type. */
 const grantSteps: Readonly<Record<string, Step>> = {
@@ -28,24 +20,23 @@ const grantSteps: Readonly<Record<string, Step>> = {
 }
 
 /**
- * What a request is in a flow; undefined for one that is part of none.
+ * The step of a flow that a request is; undefined if it is part of none.
  * @param prefix The path of the issuer.
- * @param endpoint The name of the endpoint that served it, see http/endpoints.ts.
  */
 export function stepOf(
   path: string,
   prefix: string,
-  endpoint: string | undefined,
+  app: Pick<FastifyInstance, 'endpoints' | 'endpointTitle'>,
   grantType = '',
 ): Step | undefined {
-  // Those of an issuer within this one are that one's.
+  // The documents of an issuer within this one belong to its own trace.
   if (path.startsWith('/.well-known/'))
     return path.includes('/_dev/') && !prefix.includes('/_dev/') ? undefined : 'discovery'
   if (!path.startsWith(prefix)) return 'other'
   const below = path.slice(prefix.length) || '/'
   if (unseen.test(below)) return undefined
-  if (below.startsWith('/.well-known/')) return 'discovery'
+  const [endpoint] = [...app.endpoints].find(([, own]) => below === own || below.startsWith(`${own}/`)) ?? []
   if (endpoint === 'token') return grantSteps[grantType] ?? 'token'
-  if (endpoint !== undefined) return endpointSteps[endpoint] ?? endpoint.replaceAll('_', ' ')
-  return steps.find(([pattern]) => pattern.test(below))?.[1] ?? 'other'
+  if (endpoint !== undefined) return app.endpointTitle(endpoint)
+  return otherSteps.find(([pattern]) => pattern.test(below))?.[1] ?? 'other'
 }

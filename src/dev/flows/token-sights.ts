@@ -1,5 +1,6 @@
 import { type HandleKeys, type HandleKind, handlePrefix, openHandle } from '../../domain/handle.ts'
 import { endingOf, grantIdOfJwt } from '../../domain/jwt-access-token.ts'
+import { objectOf } from '../json-body.ts'
 import type { TokenSight } from './flow.ts'
 import { fingerprint } from './redact.ts'
 
@@ -42,7 +43,9 @@ function readHandle(keys: HandleKeys, token: string): SeenToken | undefined {
 
 /** Read, not verified: who sent it learns from the response whether it was any good. */
 function readJwt(token: string): SeenToken | undefined {
-  const [header, claims] = token.split('.', 2).map(readPart)
+  const [header, claims] = token
+    .split('.', 2)
+    .map((part) => objectOf(Buffer.from(part, 'base64url').toString()))
   if (header === undefined || claims === undefined) return undefined
   const { iat, exp } = claims
   const grantId = grantIdOfJwt(claims)
@@ -53,15 +56,5 @@ function readJwt(token: string): SeenToken | undefined {
     ...(typeof iat === 'number' && { issuedAt: iat }),
     ...(typeof exp === 'number' && { expiresAt: exp }),
     jwt: { header, claims },
-  }
-}
-
-function readPart(text: string): Readonly<Record<string, unknown>> | undefined {
-  try {
-    const value: unknown = JSON.parse(Buffer.from(text, 'base64url').toString())
-    // `as`: an object that is not null has members.
-    return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : undefined
-  } catch {
-    return undefined
   }
 }

@@ -1,6 +1,5 @@
 import { redeemsTheCode } from './criteria.ts'
-import { inCallback, type Lie } from './lie.ts'
-import type { Profile } from './profile.ts'
+import { inCallback, type Lie, type Profile } from './lie.ts'
 
 /** Lies in the authorization response: a sound client throws it away, and the code with it. */
 export const authorizationResponses: readonly Profile[] = [

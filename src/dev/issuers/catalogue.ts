@@ -2,7 +2,7 @@ import { authorizationResponses } from './authorization-responses.ts'
 import { never } from './criteria.ts'
 import { documents } from './documents.ts'
 import { idTokens } from './id-tokens.ts'
-import type { Profile } from './profile.ts'
+import type { Profile } from './lie.ts'
 import { tokenResponses } from './token-responses.ts'
 
 /** The issuer that does not lie: who fails here fails for another reason, and being rejected elsewhere proves nothing. */

@@ -1,6 +1,5 @@
 import { asksForTokens, asksWithoutS256, goesOnHere } from './criteria.ts'
-import { inJson, type Lie, without } from './lie.ts'
-import type { Profile } from './profile.ts'
+import { inJson, type Lie, type Profile, without } from './lie.ts'
 
 /**
  * This computer, by a name that is http, arrives here, and is no loopback name a client would make an exception for: the

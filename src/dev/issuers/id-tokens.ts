@@ -1,6 +1,5 @@
 import { keepsTheAccess, usesAnyToken, usesTheTokens } from './criteria.ts'
-import { inJson, inTokens, type Members, without } from './lie.ts'
-import type { Profile } from './profile.ts'
+import { inJson, inTokens, type Members, type Profile, without } from './lie.ts'
 import {
   inClaims,
   inIdToken,
@@ -161,7 +160,7 @@ export const idTokens: readonly Profile[] = [
     ledger: 'oidc-core-10.1.1-rotation',
     sound: 'rejects the ID Token, which no longer verifies, instead of skipping the check',
     fooledWhen: usesAnyToken,
-    lie: inJson('keys', (members, { conduct }) =>
+    lie: inJson('jwks', (members, { conduct }) =>
       conduct.has(({ place, gave }) => place === 'token' && gave.accessToken !== undefined)
         ? swappedKeys(members)
         : undefined,

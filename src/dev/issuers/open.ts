@@ -1,52 +1,39 @@
 import type { FastifyInstance } from 'fastify'
+import { insert, remove, update } from '../../domain/decision.ts'
+import type { User } from '../../domain/model.ts'
 import { openStore } from '../../storage/open.ts'
-import { type Mounts, settle } from '../mount.ts'
-import type { DevDeps } from '../plugin.ts'
-import { withUsersOf } from '../same-users.ts'
+import { type FindKind, RecordExists, type Store } from '../../storage/store.ts'
+import { type Mounts, type NestedIssuer, openNested } from '../mount.ts'
+import type { DevDeps } from '../part.ts'
 import type { Conduct } from './conduct.ts'
-import type { Profile } from './profile.ts'
-import { type Step, stepOf, tokensIn } from './step.ts'
+import type { Profile } from './lie.ts'
+import { stepOf, tokensIn } from './step.ts'
 
-/** A misbehaving issuer at work. */
-export interface OpenIssuer {
-  readonly app: FastifyInstance
-  close(): Promise<void>
-}
-
-/**
- * Starts the real server once more, at this issuer, with an empty store in memory, the users and keys of the outer one,
- * and a liar at the door.
- */
+/** Starts the real server once more, with the users of the outer one and hooks that misbehave according to the profile. */
 export async function openIssuer(
   profile: Profile,
   issuer: string,
   conduct: Conduct,
-  { config: outerConfig, store: outerStore, keys, clock, random, buildNested }: DevDeps,
+  deps: DevDeps,
   outer: Mounts['outer'],
-): Promise<OpenIssuer> {
-  const config = { ...outerConfig, issuer, resources: [] }
-  const own = await openStore('sqlite::memory:')
-  const store = withUsersOf(outerStore, own)
-  const app = await buildNested({ config, store, keys, clock, random })
-  const { pathname: prefix } = new URL(issuer)
-  settle(app, prefix, outer)
-  installFaultHooks(app, profile, conduct, { issuer, prefix, keys, clock })
-  await app.ready()
-  const close = async () => {
-    await app.close()
-    await own.close()
-  }
-  return { app, close }
-}
-
-interface Place extends Pick<DevDeps, 'keys' | 'clock'> {
-  readonly issuer: string
-  readonly prefix: string
+): Promise<NestedIssuer> {
+  const store = withUsersOf(deps.store, await openStore('sqlite::memory:'))
+  return openNested(deps, outer, {
+    config: { ...deps.config, issuer, resources: [] },
+    store,
+    prepare: (app) => misbehave(app, profile, conduct, issuer, deps),
+  })
 }
 
 /** Records requests and alters responses according to the profile. */
-function installFaultHooks(app: FastifyInstance, profile: Profile, conduct: Conduct, place: Place): void {
-  const { issuer, prefix, keys, clock } = place
+function misbehave(
+  app: FastifyInstance,
+  profile: Profile,
+  conduct: Conduct,
+  issuer: string,
+  { keys, clock }: Pick<DevDeps, 'keys' | 'clock'>,
+): void {
+  const { pathname: prefix } = new URL(issuer)
   const altered = new WeakSet<object>()
   app.addHook('preValidation', async (request) => {
     if (profile.ask?.(request)) altered.add(request)
@@ -56,14 +43,45 @@ function installFaultHooks(app: FastifyInstance, profile: Profile, conduct: Cond
     const body = typeof payload === 'string' || Buffer.isBuffer(payload) ? payload.toString() : ''
     const isAltered = altered.has(request)
     const step = { ...stepOf(request, reply, body, { prefix, issuer, now: clock() }), isAltered }
-    const said = await profile.lie?.({ step, body, reply, issuer, keys, conduct })
-    conduct.add(said === undefined ? step : after(step, said), said !== undefined)
-    return said ?? payload
+    const changed = await profile.lie?.({ step, body, reply, issuer, keys, conduct })
+    // The step as the client sees it.
+    const isTokenLie = changed !== undefined && step.place === 'token'
+    conduct.add(isTokenLie ? { ...step, gave: tokensIn(changed, step.at) } : step, changed !== undefined)
+    return changed ?? payload
   })
 }
 
-/** The step as the client knows it. */
-function after(step: Step, said: string): Step {
-  const { gave, at } = step
-  return { ...step, gave: step.place === 'token' ? tokensIn(said, at) : gave }
+/** A store that copies each user from the outer store before it looks the user up. Everything else is its own. */
+function withUsersOf(outer: Pick<Store, 'find' | 'list'>, own: Store): Store {
+  const copy = async (user: User) => {
+    const known = await own.find('user', user.id)
+    if (JSON.stringify(known) === JSON.stringify(user)) return
+    const write = known === undefined ? insert('user', user) : update('user', user)
+    await own.write(write).catch((error: unknown) => {
+      // Another request has copied the user in the meantime.
+      if (!(error instanceof RecordExists)) throw error
+    })
+  }
+  const refresh = async (kind: FindKind, key: string) => {
+    if (kind !== 'user' && kind !== 'userByLogin') return
+    const there = await outer.find(kind, key)
+    if (there !== undefined) return copy(there)
+    const here = await own.find(kind, key)
+    if (here !== undefined) await own.write(remove('user', here.id))
+  }
+  return {
+    ...own,
+    find: async (kind, key) => {
+      await refresh(kind, key)
+      return own.find(kind, key)
+    },
+    list: async (kind) => {
+      if (kind === 'user') for (const user of await outer.list('user')) await copy(user)
+      return own.list(kind)
+    },
+    transact: async (kind, key, decide) => {
+      await refresh(kind, key)
+      return own.transact(kind, key, decide)
+    },
+  }
 }

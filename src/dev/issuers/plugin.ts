@@ -1,7 +1,11 @@
 import { Type } from '@sinclair/typebox'
 import { requireBody } from '../json-body.ts'
-import type { DevPart } from '../plugin.ts'
-import type { Issuers } from './issuers.ts'
+import type { NestedIssuer } from '../mount.ts'
+import { type DevPart, missing } from '../part.ts'
+import { profileOf, profiles } from './catalogue.ts'
+import { Conduct } from './conduct.ts'
+import { openIssuer } from './open.ts'
+import { listed, report } from './report.ts'
 
 const Outcome = Type.Object(
   {
@@ -12,34 +16,43 @@ const Outcome = Type.Object(
 )
 
 /**
- * Issuers that lie: `/issuers` lists them, `/issuers/{profile}` is one of them, `/issuers/report` says what clients made
- * of their lies, and `/issuers/{profile}/outcome` takes a client's own word.
+ * Misbehaving issuers: `/issuers` lists them, `/issuers/{profile}` is one of them, `/issuers/report` shows what clients did
+ * there, and `/issuers/{profile}/outcome` takes a client's own report.
  */
 export const misbehavingIssuers: DevPart = async (app, deps) => {
   const { config, service } = deps
-  let made: Promise<Issuers> | undefined
-  // Most development servers never use misbehaving issuers: they are loaded on first use.
-  const issuers = () => {
-    made ??= import('./issuers.ts').then(
-      (module) => new module.Issuers(deps, `${config.issuer}/_dev/issuers`, app.mounts.outer),
-    )
-    return made
-  }
-  app.addHook('onClose', async () => (await made)?.close())
-  app.mounts.add(`${service.prefix}/_dev/issuers`, async (name, rest) =>
-    name === 'report' || rest === '/outcome' ? undefined : (await issuers()).app(name),
-  )
+  const root = `${config.issuer}/_dev/issuers`
+  const conducts = new Map(profiles.map(({ id, fooledWhen }) => [id, new Conduct(fooledWhen)]))
+  const opened = new Map<string, Promise<NestedIssuer>>()
 
-  app.get('/issuers', async () => ({ issuers: (await issuers()).list() }))
-  app.get('/issuers/report', async () => (await issuers()).report())
+  /** The application of a profile, built at its first request. */
+  const appOf = async (id: string) => {
+    const [profile, conduct] = [profileOf(id), conducts.get(id)]
+    if (profile === undefined || conduct === undefined) return undefined
+    const opening = opened.get(id) ?? openIssuer(profile, `${root}/${id}`, conduct, deps, app.mounts.outer)
+    opened.set(id, opening)
+    // A later request tries again.
+    opening.catch(() => opened.delete(id))
+    return (await opening).app
+  }
+  app.mounts.add(`${service.prefix}/_dev/issuers`, async (name, rest) =>
+    name === 'report' || rest === '/outcome' ? undefined : appOf(name),
+  )
+  app.addHook('onClose', async () => {
+    for (const opening of opened.values()) await (await opening).close()
+  })
+
+  app.get('/issuers', async () => ({ issuers: profiles.map((profile) => listed(profile, root)) }))
+  app.get('/issuers/report', async () => report(config.issuer, root, conducts))
   app.delete('/issuers/report', async (_request, reply) => {
-    ;(await made)?.forget()
+    for (const conduct of conducts.values()) conduct.clear()
     return reply.code(204).send()
   })
   app.post<{ Params: { profile: string } }>('/issuers/:profile/outcome', async ({ params, body }, reply) => {
     const told = requireBody(Outcome, body)
-    const all = await issuers()
-    all.tell(params.profile, told)
+    const conduct = conducts.get(params.profile)
+    if (conduct === undefined) throw missing('lychgate-dev-profile', 'there is no such profile')
+    conduct.tell(told)
     return reply.code(204).send()
   })
 }

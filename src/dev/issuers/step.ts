@@ -1,35 +1,27 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Seconds } from '../../domain/model.ts'
+import { objectOf } from '../json-body.ts'
 
-/** What a request is about, as far as it says something of a client's conduct. */
-export type Place =
-  | 'metadata'
-  | 'resource-metadata'
-  | 'keys'
-  | 'registration'
-  | 'authorization'
-  | 'callback'
-  | 'token'
-  | 'userinfo'
-  | 'api'
-  | 'introspection'
-  | 'other'
+/**
+ * The name of the endpoint (see http/endpoints.ts) that a request went to, or `metadata`, `resource-metadata`, `api` or
+ * `other`; `callback` if the response sends a browser back to the client, RFC 6749 §4.1.2.
+ */
+export type Place = string
 
-/** One request to a misbehaving issuer and what its answer gave. Secrets in it stay in memory: no report shows them. */
+/** One request to a misbehaving issuer and what its response gave. No report shows the secrets in it. */
 export interface Step {
   readonly at: Seconds
-  /** `callback` is the response that sends a browser back to the client, RFC 6749 §4.1.2. */
   readonly place: Place
   readonly method: string
   readonly path: string
   readonly status: number
-  /** The lie began here: the real server was asked for something else than the client asked. */
+  /** The profile changed the request before the real server saw it. */
   readonly isAltered: boolean
   readonly sent: Sent
   readonly gave: Gave
 }
 
-/** What the client sent that it was given before, or should have been. */
+/** What the client presented. */
 export interface Sent {
   readonly code?: string
   readonly refreshToken?: string
@@ -46,7 +38,7 @@ export interface Gave {
   readonly expiresAt?: Seconds
 }
 
-/** What a request and its answer were; `body` is the response before anything in it was changed. */
+/** Describes a request and its response; `body` is the response before anything in it is changed. */
 export function stepOf(
   request: FastifyRequest,
   reply: FastifyReply,
@@ -99,22 +91,12 @@ function decoded(text: string): string {
   return text.replaceAll(/&(?:quot|#39|lt|gt|amp);/g, (entity) => entities[entity as keyof typeof entities]) // the pattern matches its keys
 }
 
-function placeOf(path: string, prefix: string, endpoint = ''): Place {
+function placeOf(path: string, prefix: string, endpoint: string | undefined): Place {
   const wellKnown = /\/\.well-known\/([\w-]+)/.exec(path)?.[1]
   if (wellKnown !== undefined)
     return wellKnown === 'oauth-protected-resource' ? 'resource-metadata' : 'metadata'
-  const own = path.slice(prefix.length)
-  return places[endpoint] ?? (own.startsWith('/api/') && !own.startsWith('/api/oauth/') ? 'api' : 'other')
-}
-
-/** By the names of endpoints. */
-const places: Readonly<Record<string, Place>> = {
-  jwks: 'keys',
-  registration: 'registration',
-  authorization: 'authorization',
-  token: 'token',
-  userinfo: 'userinfo',
-  introspection: 'introspection',
+  if (endpoint !== undefined) return endpoint
+  return path.startsWith(`${prefix}/api/`) && !path.startsWith(`${prefix}/api/oauth/`) ? 'api' : 'other'
 }
 
 function sentWith(
@@ -123,14 +105,14 @@ function sentWith(
   place: Place,
 ): Sent {
   const bearer = /^bearer +(.*)$/i.exec(authorization ?? '')?.[1] ?? asked['access_token']
-  const told = {
+  const sent = {
     code: place === 'token' ? asked['code'] : undefined,
     refreshToken: asked['grant_type'] === 'refresh_token' ? (asked['refresh_token'] ?? '') : undefined,
     accessToken: place === 'api' || place === 'userinfo' ? bearer : undefined,
     grantType: asked['grant_type'],
     challengeMethod: asked['code_challenge_method'],
   }
-  return Object.fromEntries(Object.entries(told).filter(([, value]) => value !== undefined))
+  return Object.fromEntries(Object.entries(sent).filter(([, value]) => value !== undefined))
 }
 
 function textsOf(parsed: unknown): Readonly<Record<string, string>> {
@@ -140,7 +122,7 @@ function textsOf(parsed: unknown): Readonly<Record<string, string>> {
 
 /** The tokens of a token response, RFC 6749 §5.1. */
 export function tokensIn(body: string, now: Seconds): Gave {
-  const { access_token: accessToken, refresh_token: refreshToken, expires_in } = membersOf(body) ?? {}
+  const { access_token: accessToken, refresh_token: refreshToken, expires_in } = objectOf(body) ?? {}
   const seconds = Number(expires_in)
   return {
     codes: [],
@@ -148,12 +130,4 @@ export function tokensIn(body: string, now: Seconds): Gave {
     ...(typeof refreshToken === 'string' && { refreshToken }),
     ...(Number.isInteger(seconds) && { expiresAt: now + seconds }),
   }
-}
-
-/** The members of a JSON object; undefined for anything else. */
-export function membersOf(body: string): Readonly<Record<string, unknown>> | undefined {
-  if (!body.startsWith('{')) return undefined
-  const value: unknown = JSON.parse(body)
-  // `as`: what begins with a brace and parses is an object.
-  return value as Readonly<Record<string, unknown>>
 }

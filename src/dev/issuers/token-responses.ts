@@ -7,8 +7,7 @@ import {
   usesTheExpired,
   usesTheTokens,
 } from './criteria.ts'
-import { inJson, insteadOfTokens, inTokens, without } from './lie.ts'
-import type { Profile } from './profile.ts'
+import { inJson, insteadOfTokens, inTokens, type Profile, without } from './lie.ts'
 import { withClaims } from './sign.ts'
 
 const page = '<!doctype html><title>Sign in to the network</title><p>Please sign in to continue.'

@@ -82,9 +82,9 @@ const histories: readonly [string, Criterion, readonly Step[], Step, readonly St
     [step('other'), step('introspection')],
     'rejected',
   ],
-  ['fetches the keys', usesTheTokens, [], given, [step('keys')], 'rejected'],
-  ['uses a token it had before the keys', usesAnyToken, [given], step('keys'), [call('a')], 'fooled'],
-  ['fetches the keys again', usesAnyToken, [given], step('keys'), [step('keys')], 'rejected'],
+  ['fetches the keys', usesTheTokens, [], given, [step('jwks')], 'rejected'],
+  ['uses a token it had before the keys', usesAnyToken, [given], step('jwks'), [call('a')], 'fooled'],
+  ['fetches the keys again', usesAnyToken, [given], step('jwks'), [step('jwks')], 'rejected'],
   ['calls the API after UserInfo', keepsTheAccess, [given], step('userinfo'), [call('a')], 'fooled'],
   ['refreshes after UserInfo', keepsTheAccess, [given], step('userinfo'), [refresh('r')], 'fooled'],
   [
@@ -97,7 +97,7 @@ const histories: readonly [string, Criterion, readonly Step[], Step, readonly St
   ],
   ['registers', goesOnHere, [], step('metadata'), [step('registration')], 'fooled'],
   ['begins an authorization', goesOnHere, [], step('metadata'), [step('authorization')], 'fooled'],
-  ['reads on', goesOnHere, [], step('metadata'), [step('metadata'), step('keys')], 'rejected'],
+  ['reads on', goesOnHere, [], step('metadata'), [step('metadata'), step('jwks')], 'rejected'],
   [
     'asks with S256 all the same',
     asksWithoutS256,
@@ -212,11 +212,11 @@ t.test('what came after the lie is told in its order, without secrets', async (t
   const conduct = new Conduct(usesTheTokens)
   conduct.add(step('metadata'), false)
   conduct.add(given, true)
-  conduct.add(step('keys'), false)
+  conduct.add(step('jwks'), false)
   conduct.add(call('a', { status: 401 }), false)
   conduct.add(refresh('r'), false)
   const { next, evidence, lies, isCompleted } = conduct.seen()
-  t.strictSame(next, ['GET /keys 200', 'GET /api/courses 401', 'GET /token refresh_token 200'])
+  t.strictSame(next, ['GET /jwks 200', 'GET /api/courses 401', 'GET /token refresh_token 200'])
   t.strictSame(
     { evidence, lies, isCompleted },
     { evidence: 'GET /api/courses 401', lies: 1, isCompleted: false },
