@@ -5,13 +5,13 @@ import type { SweepBounds } from './storage/store.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {
-    /** Does at once what is repeated, until there is nothing left to do; only a development server has it. */
+    /** Runs the repeated work immediately, until none is left; only a development server has it. */
     readonly repeated?: Set<() => Promise<void>>
   }
 }
 
 /**
- * Does `work` again and again while the server is open; it answers how long to wait until the next time.
+ * Repeats `work` while the server is open. It returns the milliseconds until the next time.
  * @param firstMilliseconds From readiness to the first time.
  */
 export function repeat(
@@ -81,7 +81,7 @@ export const sweeper: FastifyPluginAsync<Pick<AppDeps, 'config' | 'store' | 'clo
 
 const secondsPerDay = 86_400
 
-/** Where 0 seconds stand for ever, nothing is older. */
+/** Returns the instant before which records are too old; 0 seconds keep them forever. */
 function since(now: Seconds, seconds: Seconds): Seconds {
   return seconds === 0 ? 0 : now - seconds
 }

@@ -15,7 +15,7 @@ const mostAtOnce = 100
  * Stores rejected requests for `lychgate explain`, by the request id in their response. No response waits for it: they
  * are written a moment later, together, and a server that is killed may lose the last fifth of a second of them. A record
  * is bounded in bytes (bounded.ts), and one network has a share of the records, so that it cannot replace those of the
- * others. 404 and 405 are not stored: anybody can cause them without limit, and the response says all there is to know.
+ * others. 404 and 405 are not stored: anyone can cause them without limit, and the response says all there is to know.
  */
 export const rejectionRecord = fp<Pick<AppDeps, 'config' | 'store' | 'clock'>>(
   async (app, { config, store, clock }) => {
@@ -30,7 +30,9 @@ export const rejectionRecord = fp<Pick<AppDeps, 'config' | 'store' | 'clock'>>(
       timer = undefined
       await store
         .write(...rejections.map((rejection) => insert('rejection', rejection)))
-        .catch((error: unknown) => app.log.warn({ err: error }, 'refusals were not kept for explain'))
+        .catch((error: unknown) =>
+          app.log.warn({ err: error }, 'rejected requests could not be stored for explain'),
+        )
     }
     app.addHook('onResponse', (request, reply, done) => {
       done()
@@ -45,7 +47,7 @@ export const rejectionRecord = fp<Pick<AppDeps, 'config' | 'store' | 'clock'>>(
       if (gathered.length > 0) await keep()
     })
   },
-  { name: 'refusal-record', dependencies: ['request-log'] },
+  { name: 'rejection-record', dependencies: ['request-log'] },
 )
 
 function isUnserved(status: number): boolean {

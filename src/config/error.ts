@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs'
 
-/** Settings that cannot be used. A fault is one line: the setting, what is wrong with it, what to write. */
+/** An invalid configuration. Each fault is one line: the setting, what is wrong with it, what to write. */
 export class ConfigError extends Error {
-  /** Everything that was found; the message is the first. */
+  /** Every fault; the message is the first. */
   readonly faults: readonly string[]
 
   constructor(faults: string | readonly string[], options?: ErrorOptions) {
@@ -15,7 +15,7 @@ export class ConfigError extends Error {
 }
 
 /**
- * The text of a file that a setting names.
+ * Returns the text of the file that a setting names.
  * @throws {ConfigError} naming the setting, the file and the reason of the operating system.
  */
 export function readText(path: string, setting: string): string {
@@ -23,7 +23,7 @@ export function readText(path: string, setting: string): string {
 }
 
 /**
- * The same, as it is.
+ * Returns the bytes of the file that a setting names.
  * @throws {ConfigError} naming the setting, the file and the reason of the operating system.
  */
 export function readBytes(path: string, setting: string): Buffer {
@@ -35,13 +35,13 @@ export function readBytes(path: string, setting: string): Buffer {
   }
 }
 
-/** The end of a rejection of a name: what was probably meant. */
+/** Returns the end of an error about an unknown name: what was probably meant. */
 export function suggestion(name: string, candidates: readonly string[]): string {
   const best = nearest(name, candidates)
   return best === undefined ? '' : `; did you mean ${best}?`
 }
 
-/** The candidate that differs in the fewest letters, when few enough to be a slip of the hand. */
+/** Returns the candidate that differs in the fewest characters, if they are few enough for a typing error. */
 export function nearest(name: string, candidates: readonly string[]): string | undefined {
   const ranked = candidates
     .map((candidate) => ({ candidate, distance: editDistance(name.toLowerCase(), candidate.toLowerCase()) }))
@@ -50,7 +50,7 @@ export function nearest(name: string, candidates: readonly string[]): string | u
   return best && best.distance <= Math.max(2, name.length / 3) ? best.candidate : undefined
 }
 
-/** Levenshtein's distance, one row at a time. */
+/** Returns the Levenshtein distance, computed one row at a time. */
 function editDistance(one: string, other: string): number {
   let row = Array.from({ length: other.length + 1 }, (_, index) => index)
   for (let i = 1; i <= one.length; i++) {

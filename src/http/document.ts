@@ -4,7 +4,7 @@ import type { FastifyInstance, FastifySchema } from 'fastify'
 
 /** A public document that is written once and served many times. */
 export interface Document {
-  /** The content; the same object again means nothing changed. */
+  /** Returns the content; the same object means that it has not changed. */
   readonly content: () => object
   readonly maxAgeSeconds: number
   /** The name of the endpoint, see endpoints.ts. */
@@ -13,7 +13,7 @@ export interface Document {
   readonly schema?: FastifySchema
 }
 
-/** What a document answers, for the API description: these members and more, or nothing new. */
+/** The responses of a document, for the API description. */
 export function documentResponses(members: Readonly<Record<string, TSchema>>) {
   return {
     200: Type.Object({ ...members }, { description: 'The document.', additionalProperties: true }),

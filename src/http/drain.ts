@@ -7,21 +7,21 @@ import type { Store } from '../storage/store.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {
-    /** Readiness turns false and every answer tells its connection to close; resolves when clients had time to leave. */
+    /** Turns readiness off and closes each connection after its response; resolves when clients had time to leave. */
     drain(): Promise<void>
     readonly isDraining: () => boolean
-    /** Open connections, and the requests answered since draining began. */
-    load(): { readonly connections: number; readonly answered: number }
+    /** Open connections, and the responses sent since draining began. */
+    load(): { readonly connections: number; readonly responses: number }
   }
 }
 
-/** A quiet end: closing a listener drops idle kept-alive connections at once, and with them a request on the wire. */
+/** Lets clients leave first: closing a listener drops idle kept-alive connections at once, even with a request on the wire. */
 export const drain = fp<{ seconds: number }>(
   async (app, { seconds }) => {
     let draining = false
-    let [connections, answered] = [0, 0]
+    let [connections, responses] = [0, 0]
     app.decorate('isDraining', () => draining)
-    app.decorate('load', () => ({ connections, answered }))
+    app.decorate('load', () => ({ connections, responses }))
     app.server.on('connection', (socket) => {
       connections += 1
       socket.once('close', () => {
@@ -29,7 +29,7 @@ export const drain = fp<{ seconds: number }>(
       })
     })
     app.addHook('onResponse', (_request, _reply, done) => {
-      if (draining) answered += 1
+      if (draining) responses += 1
       done()
     })
     app.decorate('drain', async () => {
@@ -44,7 +44,7 @@ export const drain = fp<{ seconds: number }>(
   { name: 'drain' },
 )
 
-/** A server that stops; `report` is what its log says of it so far. */
+/** A server that is stopping; `report` returns what is logged about it. */
 export interface Stopping {
   readonly finished: Promise<void>
   report(): { readonly requests: number; readonly connectionsCut: number; readonly ms: number }
@@ -54,23 +54,23 @@ export interface Stopping {
 export function stop(app: FastifyInstance, store: Pick<Store, 'close'>): Stopping {
   const startedMs = performance.now()
   const report = (connectionsCut = app.load().connections) => ({
-    requests: app.load().answered,
+    requests: app.load().responses,
     connectionsCut,
     ms: Math.round(performance.now() - startedMs),
   })
   const finish = async () => {
     app.log.info({ connections: app.load().connections }, 'stopping: draining connections')
     await app.drain()
-    const { connections, answered } = app.load()
+    const { connections, responses } = app.load()
     await app.close()
     await store.close()
     // Those with a request under way were closed by its response.
-    app.log.info(report(Math.max(0, connections - (app.load().answered - answered))), 'stopped')
+    app.log.info(report(Math.max(0, connections - (app.load().responses - responses))), 'stopped')
   }
   return { finished: finish(), report }
 }
 
-/** Whether the process lives, and whether it should get requests: its store answers and it is not about to stop. */
+/** Serves `/livez` (the process runs) and `/readyz` (it has keys, its store responds and it is not stopping). */
 export const health: FastifyPluginAsync<Pick<AppDeps, 'store' | 'keys'>> = async (app, { store, keys }) => {
   app.get('/livez', { logLevel: 'silent', schema: { hide: true } }, async () => ({ status: 'live' }))
   app.get('/readyz', { logLevel: 'silent', schema: { hide: true } }, async (_request, reply) => {
@@ -81,8 +81,8 @@ export const health: FastifyPluginAsync<Pick<AppDeps, 'store' | 'keys'>> = async
 }
 
 /**
- * What is to be said about readiness.
- * @throws {StoreUnavailable} when the store does not answer.
+ * Returns whether the server should get requests.
+ * @throws {StoreUnavailable} when the store does not respond.
  */
 export async function readinessOf(
   app: FastifyInstance,

@@ -29,7 +29,7 @@ export const errorMapper = fp(
   { name: 'error-mapper' },
 )
 
-/** Any error as the rejection the client learns. What is not ours becomes `server_error`, and its cause stays in the log. */
+/** Returns what the client learns of an error. An unexpected one becomes `server_error`, and its cause is logged only. */
 export function toOAuthError(error: unknown, request: FastifyRequest): OAuthError {
   if (error instanceof OAuthError) return error
   if (error instanceof StoreUnavailable) {
@@ -85,13 +85,13 @@ function tooLarge({ routeOptions }: FastifyRequest): string {
   return `the body has more than ${routeOptions.bodyLimit} bytes (${setting})`
 }
 
-/** Leaves a rejection for the log line and for `lychgate explain`, under the request id its answer tells. */
+/** Keeps a rejection for the log line and for `lychgate explain`, under the request id that its response shows. */
 export function recordRejection(rejection: OAuthError, reply: FastifyReply): void {
   reply.request.rejection = rejection
   reply.header('x-request-id', reply.request.id)
 }
 
-/** Sends a rejection as JSON and leaves it for the log line. */
+/** Sends a rejection as JSON, and keeps it for the log line. */
 export function sendError(rejection: OAuthError, reply: FastifyReply): FastifyReply {
   recordRejection(rejection, reply)
   return reply
@@ -103,7 +103,7 @@ export function sendError(rejection: OAuthError, reply: FastifyReply): FastifyRe
     .send({ error: rejection.code, error_description: rejection.message })
 }
 
-/** What to answer for a path or a method that is not served. */
+/** Returns the error for a path or a method that is not served: 404, or 405 with `Allow`. */
 export function notFound(app: FastifyInstance, request: FastifyRequest): OAuthError {
   const path = request.url.split('?', 1)[0] ?? ''
   const allowed = app.methodsOf(path)

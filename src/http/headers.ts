@@ -5,7 +5,7 @@ import fp from 'fastify-plugin'
 import helmet from 'helmet'
 import { notFound } from './errors.ts'
 
-/** Headers of every answer. Answers are not cached unless their endpoint says otherwise, RFC 6749 §5.1. */
+/** Sets the headers of every response. A response is not cached unless its endpoint changes that, RFC 6749 §5.1. */
 export const securityHeaders = fp<{ https: boolean }>(
   async (app, { https }) => {
     const headers = { ...helmetHeaders(https), 'cache-control': 'no-store', pragma: 'no-cache' }
@@ -17,7 +17,7 @@ export const securityHeaders = fp<{ https: boolean }>(
   { name: 'security-headers' },
 )
 
-/** What helmet puts on a response. It is the same on every one, and asked for once: a policy takes longer to write than to send. */
+/** Returns the headers that helmet sets. They are the same for every response, so helmet is called once. */
 function helmetHeaders(https: boolean): OutgoingHttpHeaders {
   const response = new ServerResponse(new IncomingMessage(new Socket()))
   const setHeaders = helmet({
@@ -27,7 +27,7 @@ function helmetHeaders(https: boolean): OutgoingHttpHeaders {
     },
     frameguard: { action: 'deny' },
     hsts: https ? { maxAge: 31_536_000, includeSubDomains: false } : false,
-    // The protocol is called from pages of other origins, and its answers carry no ambient authority.
+    // The protocol is called from pages of other origins, and its responses depend on no cookie.
     crossOriginResourcePolicy: false,
     originAgentCluster: false,
     dnsPrefetchControl: false,
@@ -42,13 +42,13 @@ function helmetHeaders(https: boolean): OutgoingHttpHeaders {
 /** Lets pages of any origin call these endpoints, never with cookies. Not for the authorization endpoint, RFC 9700 §2.6. */
 export const anyOrigin = fp(
   async (app) => {
-    const answered = new Set<string>()
+    const preflights = new Set<string>()
     app.addHook('onRoute', ({ url, method }) => {
-      if (method === 'OPTIONS' || answered.has(url)) return
-      answered.add(url)
+      if (method === 'OPTIONS' || preflights.has(url)) return
+      preflights.add(url)
       app.options(url, { schema: { hide: true } }, async (_request, reply) => reply.code(204).send())
     })
-    // The route that cors adds for every path would answer for the pages too, which no other origin may call.
+    // The route that cors adds for every path would also serve the pages, which no other origin may call.
     app.addHook('onRequest', (request, _reply, done) =>
       done(request.routeOptions.url === '*' ? notFound(app, request) : undefined),
     )

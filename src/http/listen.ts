@@ -20,7 +20,7 @@ export async function listen(
   )
   app.addHook('onClose', async () => {
     const end = closed(second)
-    // Idle connections of the second would keep it open; those with a request are told to leave by its answer.
+    // Idle connections of the second would keep it open; those with a request close after its response.
     app.server.closeIdleConnections()
     await end
   })

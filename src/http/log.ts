@@ -3,20 +3,20 @@ import fp from 'fastify-plugin'
 import { pino } from 'pino'
 import type { ErrorDetail, OAuthError } from '../domain/errors.ts'
 
-type Told = NonNullable<ErrorDetail['stored']>
+type DetailValue = NonNullable<ErrorDetail['stored']>
 
 /**
- * One line a request: what was asked, what came of it, and why it was rejected. Never a query, a body or a header,
+ * Logs one line per request: method, path, status, and why it was rejected. Never a query, a body or a header,
  * RFC 9700 §4.9.2.
  */
 export const requestLog = fp(
   async (app) => {
     app.addHook('onResponse', (request, reply, done) => {
       const line = describe(request, reply)
-      // A failure of ours may have been told to a client by redirect.
+      // A failure of the server may have reached the client as a redirect.
       const failed = reply.statusCode >= 500 || (request.rejection?.status ?? 0) >= 500
       if (failed) request.log.error({ ...line, cause: causeOf(request) }, 'failed')
-      else request.log.info(line, request.rejection ? 'refused' : 'answered')
+      else request.log.info(line, request.rejection ? 'rejected' : 'responded')
       done()
     })
   },
@@ -67,12 +67,12 @@ function causeOf(request: FastifyRequest) {
 
 const longestStack = 4096
 
-function redacted(value: Told): Told {
+function redacted(value: DetailValue): DetailValue {
   if (typeof value === 'string') return boundedText(withoutSecrets(value))
   return typeof value === 'number' ? value : boundedList(value, withoutSecrets)
 }
 
-/** A secret keeps its prefix, which says what it was, a JWT the one they all have; of a query only its presence is told. */
+/** Cuts secrets and JWTs to their prefix, which names their kind, and a query to its question mark. */
 function withoutSecrets(text: string): string {
   if (!/\?|lyc_|eyJ/.test(text)) return text
   return text.replace(/\?.*$/s, '?…').replaceAll(/(lyc_[a-z]+_|\beyJ)[\w.-]+/g, '$1…')
@@ -99,7 +99,7 @@ export function boundedText(text: string, most = longestText): string {
   return text
 }
 
-/** Cuts a list likewise, each item and the whole; the last item then counts those that are left out. */
+/** Cuts each item of a list, and the list; its last item then counts those that are left out. */
 export function boundedList(list: readonly string[], read: (item: string) => string): readonly string[] {
   const bounded: string[] = []
   let left = longestList

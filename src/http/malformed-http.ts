@@ -3,7 +3,7 @@ import type { Socket } from 'node:net'
 import fp from 'fastify-plugin'
 import { OAuthError } from '../domain/errors.ts'
 
-/** What is wrong with a request as HTTP, and the status that says so. */
+/** Why a request is not valid HTTP, and the status of its rejection. */
 export interface HttpFault {
   readonly status: 400 | 417
   readonly description: string
@@ -12,7 +12,7 @@ export interface HttpFault {
 }
 
 /**
- * Checks what Node would answer with an empty response, or not at all: the Host header, RFC 9112 §3.2, and an expectation
+ * Checks what Node would reject with an empty response, or not at all: the Host header, RFC 9112 §3.2, and an expectation
  * that the server does not know, RFC 9110 §10.1.1. A Node server needs `requireHostHeader: false` and `checkExpectation`
  * for it.
  */
@@ -55,7 +55,7 @@ export const earlyHeaders = {
 /** How long a client may take to read the response before its connection is closed. */
 const lingerMilliseconds = 1000
 
-/** Answers HTTP that Node cannot parse, or that took too long, in the form of RFC 6749 §5.2, and closes the connection. */
+/** Rejects HTTP that Node cannot parse, or that took too long, in the form of RFC 6749 §5.2, and closes the connection. */
 export function rejectMalformedHttp(error: NodeJS.ErrnoException, socket: Socket): void {
   if (error.code === 'ECONNRESET' || !socket.writable) {
     socket.destroy()
@@ -97,7 +97,7 @@ const malformedHttp: Readonly<Record<string, { readonly status: string; readonly
 /** Rejects a request with a wrong Host header, RFC 9112 §3.2, or a foreign expectation, in the form of every error. */
 export const wellFormedHttp = fp(
   async (app) => {
-    // Without a listener Node answers 417 itself, with nothing in it.
+    // Without a listener Node sends 417 itself, with an empty body.
     app.server.on('checkExpectation', (request, response) => app.server.emit('request', request, response))
     app.addHook('onRequest', (request, _reply, done) => {
       const fault = httpFault(request.raw)

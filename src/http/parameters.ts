@@ -24,7 +24,7 @@ export function parameterParser(limits: ParameterLimits): (text: string) => Reco
     try {
       return parseParameters(text, limits) as Record<string, unknown> // readonly falls away at Fastify's border
     } catch (rejection) {
-      return new Unreadable(rejection as OAuthError) as unknown as Record<string, unknown> // parseParameters throws nothing else
+      return new Unreadable(rejection as OAuthError) as unknown as Record<string, unknown> // parseParameters throws only this
     }
   }
 }
@@ -47,7 +47,7 @@ export function assertForm(request: FastifyRequest, _reply: FastifyReply, done: 
   done()
 }
 
-/** Form bodies and nothing else: JSON, multipart and plain text are answered 415. */
+/** Accepts form bodies only: JSON, multipart and plain text are rejected with 415. */
 export const formBodies = fp<{ config: Pick<Config, 'limits'> }>(
   async (app, { config }) => {
     app.removeAllContentTypeParsers()

@@ -2,16 +2,16 @@
 import type {} from '@fastify/swagger'
 import { Type } from '@sinclair/typebox'
 
-/** RFC 6749 §5.2, the form of every error answer. */
+/** The form of every error response, RFC 6749 §5.2. */
 export const ErrorResponse = Type.Object(
   {
     error: Type.String({ description: 'A registered error code.' }),
     error_description: Type.String({ description: 'What is wrong, for a developer.' }),
   },
-  { title: 'Error', description: 'A refusal, RFC 6749 §5.2.', additionalProperties: false },
+  { title: 'Error', description: 'An error, RFC 6749 §5.2.', additionalProperties: false },
 )
 
-/** What an endpoint that reads a body may answer to one it cannot read. */
+/** Responses of an endpoint to a body that it cannot read. */
 export const badBody = { 400: ErrorResponse, 413: ErrorResponse, 415: ErrorResponse }
 
 const page = (description: string) => ({
@@ -19,9 +19,9 @@ const page = (description: string) => ({
   content: { 'text/html': { schema: Type.String() } },
 })
 
-/** What an endpoint for users answers instead. */
+/** Responses of an endpoint for users. */
 export const pageResponses = {
-  200: page('A page that posts the answer to the redirect URI: response_mode form_post.'),
+  200: page('A page that posts the response to the redirect URI: response_mode form_post.'),
   400: page('The client or its redirect URI is not proven.'),
   429: page('Too many requests from this network.'),
   503: page('The storage cannot be reached now.'),

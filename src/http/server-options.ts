@@ -28,13 +28,13 @@ export function serverOptions(
     // RFC 9700 §4.13: forwarded headers count only from the proxies that are configured.
     trustProxy: config.trustProxy.length > 0 ? config.trustProxy : false,
     bodyLimit: config.limits.tokenBodyBytes,
-    // A slow client holds a connection for as long as these say, give or take the interval they are looked at.
+    // A slow client holds a connection for these times at most, give or take the interval of the check.
     // A missing Host gets an error of ours: well-formed-http.ts.
     http: { headersTimeout: 10_000, connectionsCheckingInterval: 1000, requireHostHeader: false },
     requestTimeout: 30_000,
     connectionTimeout: 60_000,
     keepAliveTimeout: 65_000,
-    // Requests on kept-alive connections are answered to the end; drain.ts tells them to leave.
+    // Requests on kept-alive connections still get their response; drain.ts then closes them.
     return503OnClosing: false,
     exposeHeadRoutes: true,
     routerOptions: { querystringParser: parseParameters, maxParamLength: 200 },
@@ -58,7 +58,7 @@ export function serverOptions(
 }
 
 /**
- * Turns a response schema into code when the first such answer is sent, not at start: most of them describe rejections
+ * Compiles a response schema when the first such response is sent, not at start: most of them describe rejections
  * that hardly ever happen, and all of them together took half of the time until the server was ready.
  */
 export const serializersOnDemand: SerializerFactory = (schemas, options) => {

@@ -3,10 +3,9 @@ import { knownBrowserSeconds } from '../users/rules/known-browser.ts'
 import type { KeyPolicy } from './rules.ts'
 
 /**
- * The lives of keys under this configuration: a key verifies until the last thing it signed or sealed is worth
- * nothing. An ID Token stays a hint for as long as the login it tells of may last (RP-Initiated Logout §2 has it
- * accepted after its `exp`). A code or refresh token that was used stays evidence, RFC 9700 §4.14.2, for as long as
- * anything of its grant lives.
+ * Returns how long keys live under this configuration: a key verifies until everything it signed or sealed has expired.
+ * An ID Token is accepted as a hint as long as its session may last (RP-Initiated Logout §2 accepts it after its `exp`).
+ * A used code or refresh token is recognized as long as its grant may live, RFC 9700 §4.14.2.
  */
 export function keyPolicy({
   keys,

@@ -4,7 +4,7 @@ import type { AppDeps } from '../deps.ts'
 import { securityFor } from '../http/openapi.ts'
 import { badBody, ErrorResponse } from '../http/schema.ts'
 
-const Answer = Type.Object(
+const AreaResponse = Type.Object(
   {
     area: Type.String(),
     operation: Type.Union([Type.Literal('read'), Type.Literal('write')]),
@@ -20,7 +20,7 @@ const methods = { read: ['GET'], write: ['POST', 'PUT', 'PATCH', 'DELETE'] } as 
 
 /**
  * The API of the service specification, §5: one resource for each area of the scope catalogue. It has no business
- * data; it says who is calling and with which scope.
+ * data; it returns who is calling and with which scope.
  */
 export const protectedApi: FastifyPluginAsyncTypebox<Pick<AppDeps, 'config' | 'guard'>> = async (
   app,
@@ -41,7 +41,7 @@ export const protectedApi: FastifyPluginAsyncTypebox<Pick<AppDeps, 'config' | 'g
         response: operation === 'read' ? responses : { ...responses, ...badBody },
       },
       preHandler: app.requireScope(name),
-      handler: async ({ access }): Promise<Static<typeof Answer>> => {
+      handler: async ({ access }): Promise<Static<typeof AreaResponse>> => {
         if (access === undefined) return { area, operation, caller: 'anonymous' }
         const { sub, clientId, scope } = access
         return { area, operation, caller: 'person', sub, client_id: clientId, scope: scope.join(' ') }
@@ -51,7 +51,7 @@ export const protectedApi: FastifyPluginAsyncTypebox<Pick<AppDeps, 'config' | 'g
 }
 
 const responses = {
-  200: Answer,
+  200: AreaResponse,
   400: ErrorResponse,
   401: ErrorResponse,
   403: ErrorResponse,

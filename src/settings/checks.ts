@@ -19,7 +19,7 @@ export function isLoopbackIssuer(issuer: string): boolean {
   return loopbackHosts.includes(URL.parse(issuer)?.hostname ?? '')
 }
 
-/** What the schema cannot say, a line each: settings that are well-formed, and wrong in themselves or together. */
+/** Yields a line for each setting that is well-formed, but wrong by itself or together with another one. */
 export function* inconsistencies(config: Config): Generator<string> {
   yield* issuerFaults(config.issuer)
   yield* pageFaults(config)
@@ -39,7 +39,7 @@ export function* inconsistencies(config: Config): Generator<string> {
   }
 }
 
-/** What belongs to a development server is rejected elsewhere. */
+/** Options of a development server are rejected on any other. */
 function* developmentOptions({ mode, dev }: Pick<Config, 'mode' | 'dev'>): Generator<string> {
   yield* hostNameFaults('dev.hosts', dev.hosts)
   for (const [index, entry] of (dev.peers ?? []).entries()) {
@@ -52,16 +52,16 @@ function* developmentOptions({ mode, dev }: Pick<Config, 'mode' | 'dev'>): Gener
   }
 }
 
-/** What a development server rejects beyond that. */
+/** Yields what a development server rejects in addition. */
 export function* developmentFaults({ issuer }: Pick<Config, 'issuer'>): Generator<string> {
   if (isLoopbackIssuer(issuer)) return
-  yield 'issuer: dev has people with known passwords and stays on localhost; use lychgate serve'
+  yield 'issuer: lychgate dev has users with known passwords, so it runs on localhost only; use lychgate serve'
 }
 
 /**
  * RFC 8414 §2, RFC 8414 §3.3 and OpenID Connect Discovery §3: clients compare the issuer character by character, so
  * there is one way to write it, without a fragment that the endpoints could take over, RFC 6749 §3.1. It is a
- * resource too, RFC 9728 §1.2. RFC 6749 §10.9: https, except where nothing leaves this computer.
+ * resource too, RFC 9728 §1.2. RFC 6749 §10.9: https, except on loopback.
  */
 function* issuerFaults(issuer: string): Generator<string> {
   const url = URL.parse(issuer)
@@ -171,10 +171,10 @@ function* mailFaults({ url, from, replyTo }: Config['mail']): Generator<string> 
   if (!isServer)
     yield 'mail.url: must be smtp://HOST:PORT or smtps://HOST:PORT, with user:password@ before the host'
   if (url !== undefined && from === undefined) yield 'mail.from: is missing; mail.url needs it'
-  if (url === undefined && from !== undefined) yield 'mail.url: is missing; mail.from is of no use without it'
+  if (url === undefined && from !== undefined) yield 'mail.url: is missing; mail.from needs it'
   for (const [name, address] of Object.entries({ from, replyTo })) {
     if (address === undefined || isMailbox(address)) continue
-    yield `mail.${name}: must be an e-mail address, or a name and the address in angle brackets`
+    yield `mail.${name}: must be an email address, or a name and the address in angle brackets`
   }
 }
 
@@ -249,7 +249,7 @@ function isResourceIdentifier(text: string): boolean {
   return /^[a-z][a-z0-9+.-]*:[\w\-.~:/?[\]@!$&'()*+,;=%]+$/i.test(text) && URL.canParse(text)
 }
 
-/** What is wrong with the settings of the pages: colour, links, language and texts. */
+/** Yields what is wrong with the settings of the pages: colour, links, language and texts. */
 export function* pageFaults({ service, texts }: Config): Generator<string> {
   const fault = service.accent === undefined ? undefined : accentFault(service.accent)
   if (fault !== undefined) yield `service.accent: ${fault}`

@@ -23,13 +23,13 @@ export interface ConfigSources {
   /** By option path: `{ port: '9500' }`. */
   readonly flags?: Readonly<Record<string, string | undefined>>
   readonly environment?: Environment
-  /** What a file would say, from a program; instead of a file. */
+  /** The content of a file, given by a program instead of one. */
   readonly values?: Readonly<Record<string, unknown>>
   /** The YAML file; absent: the one LYCHGATE_CONFIG names, if any. */
   readonly file?: string | undefined
 }
 
-/** Who said a setting: the name of a flag or variable, or the path of the file. */
+/** Where a setting comes from: the name of a flag or variable, or the path of the file. */
 export interface Origin {
   readonly kind: 'file' | Given['kind']
   readonly name: string
@@ -44,7 +44,7 @@ export interface ResolvedConfig {
 }
 
 /**
- * The configuration of this process: complete, valid and consistent.
+ * Returns the configuration of this process: complete, valid and consistent.
  * @throws {ConfigError} a line for every fault: the setting and what to write instead.
  */
 export function loadConfig(sources: ConfigSources): Config {
@@ -52,14 +52,14 @@ export function loadConfig(sources: ConfigSources): Config {
 }
 
 /**
- * The same, with the origin of every value.
+ * Returns the same, with the origin of every value.
  * @throws {ConfigError} a line for every fault: the setting and what to write instead.
  */
 export function resolveConfig({
   mode,
   flags = {},
   environment = {},
-  values: said = {},
+  values: content = {},
   file,
 }: ConfigSources): ResolvedConfig {
   const { own } = separateServiceLinks(environment)
@@ -76,13 +76,13 @@ export function resolveConfig({
   }
   const path = file ?? (own[fileVariable] || undefined)
   const values: Section =
-    (path !== undefined && collect(() => readSections(path))) || structuredClone({ ...said })
+    (path !== undefined && collect(() => readSections(path))) || structuredClone({ ...content })
   const fromFiles = confidentialPaths.flatMap((option) => collect(() => fromSecretFile(option, own)) ?? [])
   const given = [...fromVariables(own), ...fromFiles, ...fromFlags(flags)]
   const origins = originsOf(values, path, given)
   for (const one of given) place(values, one)
   faults.push(...shapeFaults(values, given, path))
-  // A development server on another port is another issuer; production says its issuer itself.
+  // A development server on another port is another issuer; production must set its issuer.
   const portOrigin = origins.get('port')
   if (mode === 'dev' && faults.length === 0 && values.issuer === undefined && portOrigin) {
     values.issuer = new URL(`http://localhost:${values.port}`).origin
@@ -95,7 +95,7 @@ export function resolveConfig({
   return { config, file: path, origins }
 }
 
-/** The address of the store: as configured, else lychgate.db in the data folder. */
+/** Returns the address of the store: `store` if it is set, else lychgate.db in the data folder. */
 export function storeUrl(config: Pick<Config, 'store' | 'data'>): string {
   return config.store ?? `sqlite:${config.data}/lychgate.db`
 }
@@ -106,7 +106,7 @@ function fromFlags(flags: Readonly<Record<string, string | undefined>>): Given[]
   )
 }
 
-/** Who said what, before the sources are merged. */
+/** Returns where each setting comes from, before the sources are merged. */
 function originsOf(file: Section, name: string | undefined, given: readonly Given[]): Map<string, Origin> {
   const origins = new Map<string, Origin>()
   for (const { path } of configOptions()) {

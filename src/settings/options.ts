@@ -21,7 +21,7 @@ export interface ConfigOption {
 /** Settings that may hold a password: each has a variable ending in `_FILE`, and no message shows their value. */
 export const confidentialPaths: readonly string[] = ['store', 'secret', 'mail.url']
 
-/** Whether members of this schema are options of their own; a record is one option, whatever it holds. */
+/** Whether the members of this schema are options; a record is one option, whatever it contains. */
 export function isSection(schema: TSchema): boolean {
   return schema.type === 'object' && schema.properties !== undefined
 }
@@ -39,7 +39,7 @@ export function variableOf(path: string): string {
     .toUpperCase()}`
 }
 
-/** The schema a path of the file leads to, list positions included; undefined where there is none. */
+/** Returns the schema at a path of the file, list positions included; undefined where there is none. */
 export function schemaAt(path: readonly string[]): TSchema | undefined {
   let schema: TSchema | undefined = ConfigSchema
   for (const name of path) {
@@ -48,7 +48,7 @@ export function schemaAt(path: readonly string[]): TSchema | undefined {
   return schema
 }
 
-/** What a schema demands, as the end of a sentence: `must be an integer from 1 to 600`. */
+/** Returns what a schema requires, as the end of a sentence: `must be an integer from 1 to 600`. */
 export function demandOf(schema: TSchema): string {
   if (schema.anyOf) return `must be ${alternatives(schema.anyOf.map((one: TSchema) => String(one.const)))}`
   if (schema.const !== undefined) return `must be ${schema.const}`
@@ -75,13 +75,13 @@ function optionsOf(section: TSchema, prefix: string): ConfigOption[] {
   })
 }
 
-/** A member with a language tag is what it is without. */
+/** A member with a language tag has the schema of the one without. */
 function memberOf(schema: TSchema | undefined, name: string): TSchema | undefined {
   const [plain = name] = name.split('#')
   return schema?.properties?.[plain]
 }
 
-/** What every member of a record is. */
+/** Returns the schema of the members of a record. */
 function recordOf(schema: TSchema | undefined): TSchema | undefined {
   const [member]: TSchema[] = Object.values(schema?.patternProperties ?? {})
   return member

@@ -4,7 +4,7 @@ import type { Given } from './environment.ts'
 import type { Section } from './file.ts'
 import { ConfigSchema, confidentialPaths, configOptions, demandOf, schemaAt } from './options.ts'
 
-/** What the schema has against these values, a line a setting, each with the name of who said it. */
+/** Yields a line for each setting that the schema rejects, with the name of its flag, variable or file. */
 export function* shapeFaults(
   values: Section,
   given: readonly Given[],

@@ -14,12 +14,12 @@ t.test(
         path: '/api/courses',
         status: 200,
         ms: 1.5,
-        msg: 'answered',
+        msg: 'responded',
       }),
       /^\d\d:\d\d:\d\d 200 GET \/api\/courses 1\.5 ms\n$/,
     )
     const refused = written({
-      ...{ level: 30, time, method: 'POST', path: '/api/oauth/token', status: 400, ms: 2, msg: 'refused' },
+      ...{ level: 30, time, method: 'POST', path: '/api/oauth/token', status: 400, ms: 2, msg: 'rejected' },
       ...{
         error: 'invalid_scope',
         why: 'scope goes beyond what the person granted',
@@ -46,7 +46,7 @@ t.test('a failure comes with the place of its trace and where it happened', asyn
 
 t.test('nothing that was sent commands the terminal', async (t) => {
   const refused = written({
-    ...{ level: 30, time, method: 'POST', path: '/\u009b2J', status: 400, ms: 2, msg: 'refused' },
+    ...{ level: 30, time, method: 'POST', path: '/\u009b2J', status: 400, ms: 2, msg: 'rejected' },
     ...{
       error: 'unsupported_grant_type',
       why: 'no',
@@ -60,12 +60,12 @@ t.test('nothing that was sent commands the terminal', async (t) => {
 
 t.test('the pages a developer looks at leave no line, and refused they do', async (t) => {
   for (const path of ['/_dev/flows/f1', '/_dev/assets/dev.js', '/t/_dev/try', '/assets/style.css']) {
-    const line = { level: 30, time, method: 'GET', path, status: 200, ms: 1, msg: 'answered' }
+    const line = { level: 30, time, method: 'GET', path, status: 200, ms: 1, msg: 'responded' }
     t.equal(written(line), '', path)
     t.match(written({ ...line, status: 404, error: 'invalid_request', why: 'no' }), path)
   }
   const issuer = { level: 30, time, method: 'GET', path: '/_dev/issuers/x/login', status: 200, ms: 1 }
-  t.match(written({ ...issuer, msg: 'answered' }), '/_dev/issuers/x/login')
+  t.match(written({ ...issuer, msg: 'responded' }), '/_dev/issuers/x/login')
 })
 
 t.test('a refusal of an issuer within this one leads to the trace of that one', async (t) => {

@@ -126,10 +126,10 @@ t.test('a mail server is an smtp URL with a sender, and its password is in no me
   for (const wrong of ['https://user:hidden@mail.example', 'mail.example:25', 'smtp://', 'user:hidden'])
     t.strictSame(faults({ URL: wrong, FROM: 'a@b.example' }), [url], wrong)
   t.strictSame(faults({ URL: 'smtp://mail.example' }), ['mail.from: is missing; mail.url needs it'])
-  t.strictSame(faults({ FROM: 'a@b.example' }), ['mail.url: is missing; mail.from is of no use without it'])
+  t.strictSame(faults({ FROM: 'a@b.example' }), ['mail.url: is missing; mail.from needs it'])
   for (const from of ['nobody', 'A <b>', 'a@b.example, c@d.example', 'a@b.example\r\nBcc: c@d.example']) {
     t.strictSame(faults({ URL: 'smtp://mail.example', FROM: from }), [
-      'mail.from: must be an e-mail address, or a name and the address in angle brackets',
+      'mail.from: must be an email address, or a name and the address in angle brackets',
     ])
   }
 })

@@ -64,7 +64,7 @@ const tokens = (fields: Record<string, string> = {}): Promise<Tokens> =>
 async function assertWhy(t: Test, token: string, why: unknown): Promise<void> {
   const { answer, line } = await refused(await callApi(server, '/api/courses', token), 401)
   t.equal(answer, 'the access token is malformed, expired, revoked or not for this API', 'one answer for all')
-  t.match(line, { path: '/api/courses', msg: 'refused', stored: why })
+  t.match(line, { path: '/api/courses', msg: 'rejected', stored: why })
   t.notOk(JSON.stringify(line).includes(token))
 }
 
@@ -161,7 +161,7 @@ t.test('a wrong password leaves a log line that says so, and neither name nor pa
   t.match(again, { at: 'page', page: { status: 400 } })
   const line = await lastLine(400)
   t.match(JSON.parse(line), {
-    msg: 'refused',
+    msg: 'rejected',
     path: '/login',
     why: 'the sign-in was not accepted',
   })

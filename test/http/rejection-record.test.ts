@@ -174,7 +174,7 @@ t.test('whatever is sent, a log line and a record take less than 2 KiB', async (
     const bytes = Buffer.byteLength(JSON.stringify(record))
     t.ok(bytes < 2048, `${bytes} bytes stored: ${record.rule}`)
   }
-  const lines = server.log.slice(before).filter((line) => line.includes('"refused"'))
+  const lines = server.log.slice(before).filter((line) => line.includes('"rejected"'))
   t.equal(lines.length, requests.length + 1)
   for (const line of lines) t.ok(Buffer.byteLength(line) < 2048, `${Buffer.byteLength(line)} bytes logged`)
   t.match(stored[0]?.stored, [long(0), long(1), long(2), '… and 47 more'])
