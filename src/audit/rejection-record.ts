@@ -1,8 +1,8 @@
 import fp from 'fastify-plugin'
 import type { AppDeps } from '../deps.ts'
-import { addressPrefix } from '../domain/address-prefix.ts'
 import { insert } from '../domain/decision.ts'
 import type { Rejection, Seconds } from '../domain/model.ts'
+import { addressPrefix } from '../http/address-prefix.ts'
 import { exchangeOf, reasonOf } from '../http/log.ts'
 import type { Clock } from '../system.ts'
 

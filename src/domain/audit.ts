@@ -1,4 +1,3 @@
-import { addressPrefix } from './address-prefix.ts'
 import { type Decision, insert, type Write, withWrites } from './decision.ts'
 import { isRetired } from './key-term.ts'
 import type { AuditEvent, AuditEventName, Grant, Seconds, StoredKey } from './model.ts'
@@ -13,7 +12,7 @@ import type { AuditEvent, AuditEventName, Grant, Seconds, StoredKey } from './mo
 export interface AuditContext {
   readonly by: AuditEvent['by']
   readonly at: Seconds
-  /** The address a request came from, or `user@host` of the operator who ran a command. */
+  /** The network a request came from, never the address, or `user@host` of the operator who ran a command. */
   readonly from?: string | undefined
 }
 
@@ -23,12 +22,11 @@ export function auditEvent(
   { by, at, from }: AuditContext,
   { userId, clientId, ...facts }: Pick<AuditEvent, 'userId' | 'clientId'> & AuditEvent['facts'] = {},
 ): Write {
-  const place = from === undefined || from.includes('@') ? from : addressPrefix(from)
   const event: AuditEvent = {
     name,
     at,
     by,
-    ...(place !== undefined && { from: place }),
+    ...(from !== undefined && { from }),
     ...(userId !== undefined && { userId }),
     ...(clientId !== undefined && { clientId }),
     facts,

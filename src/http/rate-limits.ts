@@ -1,8 +1,8 @@
 import rateLimit from '@fastify/rate-limit'
 import fp from 'fastify-plugin'
 import type { Config } from '../config/schema.ts'
-import { addressPrefix } from '../domain/address-prefix.ts'
 import { OAuthError } from '../domain/errors.ts'
+import { addressPrefix } from './address-prefix.ts'
 
 /**
  * Request rate limits by address prefix, RFC 6749 §2.3.1 and RFC 7009 §5. A route names its limit in its `config`; the

@@ -8,6 +8,7 @@ import type { Client, Session } from '../domain/model.ts'
 import { omitUndefined } from '../domain/omit-undefined.ts'
 import { assertNoneRepeated, formatParameters, type Parameters, single } from '../domain/parameters.ts'
 import { isSameText } from '../domain/secret.ts'
+import { addressPrefix } from '../http/address-prefix.ts'
 import { formBodies, longestUrl, parametersOf } from '../http/parameters.ts'
 import { formActionSource } from '../pages/pages.ts'
 import { type LogoutRequest, parseLogoutRequest } from './rules.ts'
@@ -35,7 +36,7 @@ export const logout: FastifyPluginAsync<AppDeps> = async (app, { config, service
     if (session !== undefined && !isMeant(wanted, session) && !isConfirmed(request, parameters, session)) {
       return confirm(request, reply, parameters, session, wanted)
     }
-    if (session !== undefined) await end(session, wanted, { at: now, from: request.ip })
+    if (session !== undefined) await end(session, wanted, { at: now, from: addressPrefix(request.ip) })
     app.browser.dropSession(reply)
     const { redirectUri, state, client } = wanted
     if (redirectUri === undefined) return reply.page('signed-out', nameOf(client, request))

@@ -7,6 +7,7 @@ import { handleBelongsTo } from '../domain/handle.ts'
 import { type Client, clientAuthenticationMethods, type GrantType } from '../domain/model.ts'
 import type { Parameters } from '../domain/parameters.ts'
 import type { IssuedTokens, TokenMembers } from '../domain/token-members.ts'
+import { addressPrefix } from '../http/address-prefix.ts'
 import { clientOf, requireClient } from '../http/client-authentication.ts'
 import { assertForm, formBodies } from '../http/parameters.ts'
 import { badBody, ErrorResponse } from '../http/schema.ts'
@@ -18,7 +19,7 @@ export type TokenAnswer = Static<ReturnType<typeof Type.Object<typeof OwnMembers
 
 /**
  * Does what one grant type asks for an authenticated client that is registered for it.
- * @param from The address it asks from, for the audit log.
+ * @param from The network the request came from, for the audit log.
  */
 export type GrantHandler = (client: Client, parameters: TokenParameters, from: string) => Promise<TokenAnswer>
 
@@ -92,7 +93,7 @@ export const token: FastifyPluginAsyncTypebox<
     async (request) => {
       const client = clientOf(request)
       const redeem = grantHandler(app.grantTypes, request.body.grant_type, client)
-      return redeem(client, request.body, request.ip)
+      return redeem(client, request.body, addressPrefix(request.ip))
     },
   )
 }

@@ -5,6 +5,7 @@ import { auditGrant } from '../domain/audit.ts'
 import { check } from '../domain/check.ts'
 import { grantIdOfJwt, tokenIdOfJwt } from '../domain/jwt-access-token.ts'
 import { clientAuthenticationMethods, type Seconds } from '../domain/model.ts'
+import { addressPrefix } from '../http/address-prefix.ts'
 import { clientOf, requireClient } from '../http/client-authentication.ts'
 import { assertForm, formBodies } from '../http/parameters.ts'
 import { badBody, ErrorResponse } from '../http/schema.ts'
@@ -63,7 +64,7 @@ export const revocation: FastifyPluginAsyncTypebox<
       })
       const [client, now] = [clientOf(request), clock()]
       const handle = await keys.open(token, 'access', 'refresh')
-      const context = { at: now, from: request.ip }
+      const context = { at: now, from: addressPrefix(request.ip) }
       if (handle)
         await store.transact('grantOfToken', grantOfTokenKey(handle.grantId, handle.tokenId), (grant) =>
           auditGrant(revokeToken(handle, grant, client, now), grant, context),

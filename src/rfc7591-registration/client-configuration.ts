@@ -3,6 +3,7 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { AppDeps } from '../deps.ts'
 import { auditEvent } from '../domain/audit.ts'
 import { accept, remove, update } from '../domain/decision.ts'
+import { addressPrefix } from '../http/address-prefix.ts'
 import { clientInformation, registrationPolicy } from './client-information.ts'
 import { requireJsonObject } from './json-object.ts'
 import { assertMayConfigure, requireRegistrationToken, updateClient } from './rules.ts'
@@ -13,8 +14,8 @@ export const clientConfiguration: FastifyPluginAsyncTypebox<
   Pick<AppDeps, 'config' | 'store' | 'keys' | 'clock' | 'clientMembers'>
 > = async (app, { config, store, keys, clock, clientMembers }) => {
   const routes = registrationRoutes(clientMembers)
-  const eventOf = (name: 'registration-changed' | 'registration-deleted', clientId: string, from: string) =>
-    auditEvent(name, { by: 'client', at: clock(), from }, { clientId })
+  const eventOf = (name: 'registration-changed' | 'registration-deleted', clientId: string, ip: string) =>
+    auditEvent(name, { by: 'client', at: clock(), from: addressPrefix(ip) }, { clientId })
 
   app.get(
     '/api/oauth/register/:client_id',

@@ -7,11 +7,11 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { FastifyInstance } from 'fastify'
 import type { AppDeps } from '../deps.ts'
-import { addressPrefix } from '../domain/address-prefix.ts'
 import { auditEvent } from '../domain/audit.ts'
 import { insert } from '../domain/decision.ts'
 import { OAuthError } from '../domain/errors.ts'
 import { secretBytes } from '../domain/secret.ts'
+import { addressPrefix } from '../http/address-prefix.ts'
 import { clientConfiguration } from './client-configuration.ts'
 import { clientInformation, registrationPolicy } from './client-information.ts'
 import { requireJsonObject } from './json-object.ts'
@@ -51,9 +51,10 @@ export const registration: FastifyPluginAsyncTypebox<
       }
       const policy = registrationPolicy({ config, keys, clientMembers })
       const now = clock()
-      const context = { now, from: addressPrefix(ip) }
+      const from = addressPrefix(ip)
+      const context = { now, from }
       const { client, clientSecret, registrationToken } = registerClient(metadata, policy, fresh, context)
-      const event = auditEvent('registration', { by: 'client', at: now, from: ip }, { clientId: client.id })
+      const event = auditEvent('registration', { by: 'client', at: now, from }, { clientId: client.id })
       await store.write(insert('client', client), event)
       return reply.code(201).send({
         ...clientInformation(config, client, registrationToken),

@@ -12,7 +12,7 @@ import type { Consent, Grant } from '../../src/domain/model.ts'
 import { approved } from '../helpers/samples.ts'
 
 const now = 1000
-const withdrawal = { userId: 'alice', by: 'person', at: now, from: '192.0.2.7' } as const
+const withdrawal = { userId: 'alice', by: 'person', at: now, from: '192.0.2.0/24' } as const
 
 function grantOf(id: string, clientId: string, members: Partial<Grant> = {}): Grant {
   return { ...approved, id, clientId, userId: 'alice', approvedAt: 10, expiresAt: 2000, ...members }

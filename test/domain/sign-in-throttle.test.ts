@@ -1,7 +1,7 @@
 import t from 'tap'
-import { addressPrefix } from '../../src/domain/address-prefix.ts'
 import { put, remove } from '../../src/domain/decision.ts'
 import type { Throttle } from '../../src/domain/model.ts'
+import { addressPrefix } from '../../src/http/address-prefix.ts'
 import {
   type Bucket,
   bucketsOf,

@@ -23,7 +23,7 @@ export const logoutFaults = [
     id: 'login-survives-logout',
     rule: 'oidc-rpl-2-logout-on-yes',
     file: plugin,
-    find: '    if (session !== undefined) await end(session, wanted, { at: now, from: request.ip })\n',
+    find: '    if (session !== undefined) await end(session, wanted, { at: now, from: addressPrefix(request.ip) })\n',
     replace: '',
   },
   {

@@ -1,12 +1,12 @@
 import type { FastifyInstance, FastifyReply } from 'fastify'
 import type { AppDeps } from '../../deps.ts'
-import { addressPrefix } from '../../domain/address-prefix.ts'
 import { consentKey, consentKind, endConnection, endConnections, endGrant } from '../../domain/connections.ts'
 import { accept, type Write } from '../../domain/decision.ts'
 import { clientWords, resourceName } from '../../domain/localized.ts'
 import type { Client, Grant, Seconds } from '../../domain/model.ts'
 import { single } from '../../domain/parameters.ts'
 import { isLoopbackUri } from '../../domain/redirect-uri.ts'
+import { addressPrefix, userContext } from '../../http/address-prefix.ts'
 import { parametersOf } from '../../http/parameters.ts'
 import type { ConnectionSummary } from '../../storage/store.ts'
 import { fromPlace } from '../i18n/place.ts'
@@ -69,7 +69,7 @@ export function connectedApps(app: FastifyInstance, deps: AppDeps): void {
     const here = await submission(request, reply, { section: 'apps' })
     if (here === undefined) return reply
     const { form, user, now } = here
-    const withdrawal = { userId: user.id, by: 'person', at: now, from: request.ip } as const
+    const withdrawal = { userId: user.id, ...userContext(request, now) }
     const [grantId, clientId] = [single(form, 'grant'), single(form, 'client')]
     if (grantId !== undefined) {
       const ended = await store.transact('grant', grantId, (grant) => endGrant(grant, withdrawal))

@@ -4,6 +4,7 @@ import { auditEvent } from '../../domain/audit.ts'
 import { OAuthError } from '../../domain/errors.ts'
 import { single } from '../../domain/parameters.ts'
 import type { Text } from '../../domain/text.ts'
+import { userContext } from '../../http/address-prefix.ts'
 import { recordRejection } from '../../http/errors.ts'
 import { passwordAttempts } from '../../users/password-attempts.ts'
 import { inARowRule } from '../../users/rules/sign-in-throttle.ts'
@@ -35,7 +36,7 @@ export function currentPassword(app: FastifyInstance, deps: AppDeps) {
       if (error.detail.rule === inARowRule) return msg('login.inARow')
       return msg('password.throttled', { later: { in: Number(error.headers['retry-after']) } })
     }
-    const context = { by: 'person', at: now, from: request.ip } as const
+    const context = userContext(request, now)
     await store.write(auditEvent('sign-in-failed', context, { userId: user.id }))
     return msg('password.wrong')
   }

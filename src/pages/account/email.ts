@@ -6,6 +6,7 @@ import { OAuthError } from '../../domain/errors.ts'
 import type { User } from '../../domain/model.ts'
 import { single } from '../../domain/parameters.ts'
 import type { Text } from '../../domain/text.ts'
+import { userContext } from '../../http/address-prefix.ts'
 import { afterResponse } from '../../http/after-response.ts'
 import { canonicalEmail, changeProfile, moveEmail } from '../../users/rules/user.ts'
 import { msg } from '../i18n/catalogue.ts'
@@ -36,7 +37,7 @@ export function ownEmail(app: FastifyInstance, deps: AppDeps): void {
   app.post(page, { schema: { hide: true } }, async (request, reply) => {
     const here = await submission(request, reply)
     if (here === undefined) return reply
-    const context = { by: 'person', at: here.now, from: request.ip } as const
+    const context = userContext(request, here.now)
     const typed = (single(here.form, 'email') ?? '').trim()
     const problem = problemOf(here, typed) ?? (await proofProblem(here, request, reply))
     if (problem !== undefined) return show(here, reply, problem)

@@ -5,6 +5,7 @@ import { accept, type Decision, remove, withWrites } from '../../domain/decision
 import type { SecondFactor, User } from '../../domain/model.ts'
 import { single } from '../../domain/parameters.ts'
 import type { Text } from '../../domain/text.ts'
+import { userContext } from '../../http/address-prefix.ts'
 import { userCredentials } from '../../users/factors.ts'
 import { drawCode, mintCodeSecret, showCodeSecret, stepOfCode } from '../../users/one-time-codes.ts'
 import {
@@ -56,7 +57,7 @@ export function ownCodes(app: FastifyInstance, deps: AppDeps): void {
   app.post(page, { schema: { hide: true } }, async (request, reply) => {
     const here = await submission(request, reply)
     if (here === undefined) return reply
-    const context = { by: 'person', at: here.now, from: request.ip } as const
+    const context = userContext(request, here.now)
     switch (single(here.form, 'decision')) {
       case 'begin':
         return back(reply, (await begin(here)) ? 'codes-begun' : 'gone')

@@ -7,6 +7,7 @@ import type { Passkey } from '../../domain/model.ts'
 import { type Parameters, single } from '../../domain/parameters.ts'
 import { hashSecret } from '../../domain/secret.ts'
 import type { Text } from '../../domain/text.ts'
+import { userContext } from '../../http/address-prefix.ts'
 import { RecordExists } from '../../storage/store.ts'
 import { browserName } from '../../users/browser-name.ts'
 import { userCredentials } from '../../users/factors.ts'
@@ -109,7 +110,7 @@ export function ownPasskeys(app: FastifyInstance, deps: AppDeps): void {
     if (made === undefined) return msg('passkeys.refused')
     const name = nameOf(single(form, 'name'))
     const passkey: Passkey = { ...made, userId: user.id, name, createdAt: now, usedAt: now }
-    const context = { by: 'person', at: now, from: request.ip } as const
+    const context = userContext(request, now)
     try {
       const addition = await store.transact(userCredentials, user.id, (current) =>
         addPasskey(current, passkey, here.session.id, context),
@@ -134,7 +135,7 @@ export function ownPasskeys(app: FastifyInstance, deps: AppDeps): void {
     const wanted = passkeys.find(({ id }) => handleOf(id) === handle)
     if (wanted === undefined) return false
     const { id: userId } = user
-    const context = { by: 'person', at: now, from: request.ip } as const
+    const context = userContext(request, now)
     return store.transact(userCredentials, userId, (current) => {
       const own = current?.passkeys ?? []
       if (!own.some(({ id }) => id === wanted.id)) return accept(false)

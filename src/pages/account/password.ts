@@ -6,6 +6,7 @@ import { accept, type Decision, withWrites } from '../../domain/decision.ts'
 import type { User } from '../../domain/model.ts'
 import { single } from '../../domain/parameters.ts'
 import type { Text } from '../../domain/text.ts'
+import { userContext } from '../../http/address-prefix.ts'
 import { hashPassword, passwordFault } from '../../users/passwords.ts'
 import { changePassword } from '../../users/rules/user.ts'
 import { msg } from '../i18n/catalogue.ts'
@@ -56,7 +57,7 @@ export function ownPassword(app: FastifyInstance, deps: AppDeps): void {
   ): Promise<User | undefined> => {
     const { id: userId } = user
     const passwordHash = await hashPassword(single(form, 'password') ?? '', random)
-    const context = { by: 'person', at: now, from: request.ip } as const
+    const context = userContext(request, now)
     const { page: connections } = await store.connections(userId, { now, limit: everyApp, offset: 0 })
     return store.transact('user', userId, (current): Decision<User | undefined> => {
       if (current === undefined || current.passwordHash !== user.passwordHash) return accept(undefined)

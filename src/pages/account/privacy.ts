@@ -4,6 +4,7 @@ import { auditEvent } from '../../domain/audit.ts'
 import { accept, remove } from '../../domain/decision.ts'
 import { single } from '../../domain/parameters.ts'
 import type { Text } from '../../domain/text.ts'
+import { userContext } from '../../http/address-prefix.ts'
 import { canonicalUsername } from '../../users/rules/user.ts'
 import { msg } from '../i18n/catalogue.ts'
 import { ownPages, type Visit } from '../own-pages.ts'
@@ -29,7 +30,7 @@ export function ownPrivacy(app: FastifyInstance, deps: AppDeps): void {
     const here = await submission(request, reply, { section: 'privacy', recent: true })
     if (here === undefined) return reply
     const { user, now } = here
-    const context = { by: 'person', at: now, from: request.ip } as const
+    const context = userContext(request, now)
     await store.write(auditEvent('person-exported', context, { userId: user.id }))
     const everything = await exportUserData(store, user, now)
     return reply
@@ -52,7 +53,7 @@ export function ownPrivacy(app: FastifyInstance, deps: AppDeps): void {
     const { id: userId, username } = user
     if (canonicalUsername(single(form, 'username') ?? '') !== username)
       return showLeaving(here, reply, msg('delete.other'))
-    const event = auditEvent('person-removed', { by: 'person', at: now, from: request.ip }, { userId })
+    const event = auditEvent('person-removed', userContext(request, now), { userId })
     await store.transact('user', userId, (current) =>
       current === undefined ? accept(undefined) : accept(undefined, remove('user', userId), event),
     )

@@ -1,11 +1,12 @@
 import type { FastifyInstance, FastifyReply } from 'fastify'
 import type { AppDeps } from '../../deps.ts'
-import { auditEvent } from '../../domain/audit.ts'
+import { type AuditContext, auditEvent } from '../../domain/audit.ts'
 import { type TextClaim, textClaims } from '../../domain/claims.ts'
 import { accept, withWrites } from '../../domain/decision.ts'
 import type { User } from '../../domain/model.ts'
 import { type Parameters, single } from '../../domain/parameters.ts'
 import type { Text } from '../../domain/text.ts'
+import { userContext } from '../../http/address-prefix.ts'
 import { type ClaimFault, changedClaims, claimFault } from '../../users/rules/editable-claims.ts'
 import { changeProfile } from '../../users/rules/user.ts'
 import { msg } from '../i18n/catalogue.ts'
@@ -29,28 +30,27 @@ export function ownProfile(app: FastifyInstance, deps: AppDeps): void {
     const here = await submission(request, reply, { section: 'profile' })
     if (here === undefined) return reply
     const { form, user, now } = here
+    const context = userContext(request, now)
     if (single(form, 'verify') !== undefined) {
-      const context = { by: 'person', at: now, from: request.ip } as const
       const isSent = await isVerificationSent(app, user, context)
       return back(reply, isSent ? 'email-sent' : 'email-saved')
     }
     const wanted = wantedOf(form)
     const faults = faultsOf(wanted)
     if (faults.size > 0) return show(here, reply, wanted, faults)
-    await save(here, wanted, request.ip)
+    await save(here, wanted, context)
     return back(reply, 'profile-saved')
   })
 
   const wantedOf = (form: Parameters): Wanted =>
     Object.fromEntries(editable.map((claim) => [claim, (single(form, claim) ?? '').trim()]))
 
-  const save = async ({ user, now }: Submission, wanted: Wanted, address: string) => {
+  const save = async ({ user, now }: Submission, wanted: Wanted, context: AuditContext) => {
     await store.transact('user', user.id, (current) => {
       if (current === undefined) return accept(undefined)
       const claims = changedClaims(current.claims, wanted)
       const changed = Object.keys(claims).join(' ')
       if (changed === '') return accept(undefined)
-      const context = { by: 'person', at: now, from: address } as const
       return withWrites(
         { ...changeProfile(current, { claims }, now), result: undefined },
         auditEvent('person-changed', context, { userId: current.id, changed }),

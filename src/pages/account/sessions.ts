@@ -1,10 +1,10 @@
 import type { FastifyInstance } from 'fastify'
 import type { AppDeps } from '../../deps.ts'
-import { addressPrefix } from '../../domain/address-prefix.ts'
 import { auditEvent } from '../../domain/audit.ts'
 import { accept, remove } from '../../domain/decision.ts'
 import type { Session } from '../../domain/model.ts'
 import { single } from '../../domain/parameters.ts'
+import { addressPrefix, userContext } from '../../http/address-prefix.ts'
 import { isSessionLive } from '../../users/rules/session.ts'
 import { fromPlace } from '../i18n/place.ts'
 import { ownPages, type Visit } from '../own-pages.ts'
@@ -31,8 +31,7 @@ export function ownSessions(app: FastifyInstance, { service, store, clock }: App
     if (here === undefined) return reply
     const { user, session, now, form } = here
     const { id: userId } = user
-    const event = (which: string) =>
-      auditEvent('session-ended', { by: 'person', at: now, from: request.ip }, { userId, which })
+    const event = (which: string) => auditEvent('session-ended', userContext(request, now), { userId, which })
     if (single(form, 'others') !== undefined) {
       await store.write({ op: 'deleteSessionsOf', userId, except: session.id }, event('others'))
       return back(reply, 'sessions-ended')

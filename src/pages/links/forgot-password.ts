@@ -1,9 +1,9 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { AppDeps } from '../../deps.ts'
-import { addressPrefix } from '../../domain/address-prefix.ts'
 import type { Seconds } from '../../domain/model.ts'
 import { type Parameters, single } from '../../domain/parameters.ts'
 import { isSameText } from '../../domain/secret.ts'
+import { addressPrefix, userContext } from '../../http/address-prefix.ts'
 import { afterResponse } from '../../http/after-response.ts'
 import { assertForm, parametersOf } from '../../http/parameters.ts'
 import { countRequest, requestBucket } from '../../users/rules/email-throttle.ts'
@@ -52,7 +52,7 @@ export function forgotPassword(app: FastifyInstance, { config, service, store, c
     if (user?.claims['email_verified'] !== true || user.lockedAt !== undefined) return
     const interaction = interactionIn(form)
     const query = interaction === undefined ? {} : { interaction }
-    const context = { by: 'person', at: now, from: request.ip } as const
+    const context = userContext(request, now)
     await app.emails.resetPassword(user, context, { query, language: request.language })
   }
 }

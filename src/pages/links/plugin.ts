@@ -2,10 +2,12 @@
  * What one-time links open, and the page that asks for one. Owns `/link` and `/forgot-password`; who makes links is the
  * command line, the start of a server on an empty store, and app.letters.
  */
+
 import type { FastifyPluginAsync } from 'fastify'
 import type { AppDeps } from '../../deps.ts'
 import { single } from '../../domain/parameters.ts'
 import { isSameText } from '../../domain/secret.ts'
+import { userContext } from '../../http/address-prefix.ts'
 import { assertForm, formBodies, parametersOf } from '../../http/parameters.ts'
 import { linkPath } from '../../mail/links.ts'
 import { assertSameSite, forged } from '../forgery.ts'
@@ -44,7 +46,7 @@ export const oneTimeLinks: FastifyPluginAsync<AppDeps> = async (app, deps) => {
         const { csrf: _, ...query } = opened.hidden
         throw forged(`${service.prefix}${linkPath}?${new URLSearchParams(query)}`)
       }
-      const context = { by: 'person', at: now, from: request.ip } as const
+      const context = userContext(request, now)
       if (isAboutEmail(opened)) return emails.submit(opened, context, reply)
       return passwords.submit(opened, form, context, reply)
     },

@@ -1,6 +1,5 @@
 import type { FastifyInstance, FastifyReply } from 'fastify'
 import type { AppDeps } from '../../deps.ts'
-import { addressPrefix } from '../../domain/address-prefix.ts'
 import { auditEvent } from '../../domain/audit.ts'
 import { narrowClaims } from '../../domain/claims.ts'
 import { consentKind } from '../../domain/connections.ts'
@@ -15,6 +14,7 @@ import { narrowScope } from '../../domain/scope.ts'
 import type { CatalogueScope } from '../../domain/scope-catalogue.ts'
 import { hashSecret, isSameText } from '../../domain/secret.ts'
 import type { Text } from '../../domain/text.ts'
+import { addressPrefix, userContext } from '../../http/address-prefix.ts'
 import { parametersOf } from '../../http/parameters.ts'
 import { forged } from '../forgery.ts'
 import { msg } from '../i18n/catalogue.ts'
@@ -86,7 +86,7 @@ export function consentPage(app: FastifyInstance, deps: AppDeps, continueFlow: C
     reply: FastifyReply,
   ) => {
     const scope = narrowScope(pending.request.scope, allowed)
-    const context = { by: 'person', at: now, from: reply.request.ip } as const
+    const context = userContext(reply.request, now)
     if (scope.length === 0) {
       await deleteInteraction(
         app,

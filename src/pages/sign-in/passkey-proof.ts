@@ -3,6 +3,7 @@ import type { AppDeps } from '../../deps.ts'
 import type { Passkey, Seconds, User } from '../../domain/model.ts'
 import { type Parameters, single } from '../../domain/parameters.ts'
 import type { Text } from '../../domain/text.ts'
+import { addressPrefix } from '../../http/address-prefix.ts'
 import { readAssertion, verifyAssertion } from '../../users/passkeys.ts'
 import { passkeyKind, usePasskey } from '../../users/rules/passkey.ts'
 import { msg } from '../i18n/catalogue.ts'
@@ -46,7 +47,7 @@ export function passkeyProof({ service, store }: AppDeps, forms: LoginForms): Pa
     const assertion = await verifyAssertion(relyingParty, sent, passkey, challenge, mode)
     if (assertion === undefined) return msg('login.passkeyWrong')
     const { counter, backedUp, ownerChecked } = assertion
-    const shown = { counter, backedUp, from: reply.request.ip }
+    const shown = { counter, backedUp, from: addressPrefix(reply.request.ip) }
     const use = await store.transact(passkeyKind, passkey.id, (current) => usePasskey(current, shown, now))
     if (use === 'gone') return msg('login.passkeyUnknown')
     return use === 'copied' ? msg('login.passkeyCopied') : { passkey, user: owner ?? user, ownerChecked }

@@ -9,6 +9,7 @@ import type { Seconds, Session, User } from '../../domain/model.ts'
 import { type Parameters, single } from '../../domain/parameters.ts'
 import { hashSecret } from '../../domain/secret.ts'
 import type { Text } from '../../domain/text.ts'
+import { userContext } from '../../http/address-prefix.ts'
 import { recordRejection } from '../../http/errors.ts'
 import { factorsOf } from '../../users/factors.ts'
 import { stepOfCode } from '../../users/one-time-codes.ts'
@@ -117,7 +118,7 @@ export function secondStep(
     const typed = single(form, 'code') ?? ''
     const isRecovery = single(form, 'decision') === 'recovery'
     const step = isRecovery ? undefined : await stepOfCode(keys, opened, typed, now)
-    const context = { by: 'person', at: now, from: reply.request.ip } as const
+    const context = userContext(reply.request, now)
     const isTaken = await store.transact(secondFactorKind, user.id, (current) => {
       if (!isRecovery) return takeCode(current, opened, step)
       const decision = takeRecoveryCode(current, typed)
@@ -199,7 +200,7 @@ export function secondStep(
   ) => {
     const rejection = notSignedIn(problem)
     recordRejection(rejection, reply)
-    const context = { by: 'person', at: now, from: reply.request.ip } as const
+    const context = userContext(reply.request, now)
     const who = { userId: pendingFactor.user.id, ...clientOf(pending) }
     await store.write(auditEvent('sign-in-failed', context, who))
     // The challenge was used up: the page needs the interaction as it is now.

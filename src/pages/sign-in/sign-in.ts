@@ -2,6 +2,7 @@ import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { AppDeps } from '../../deps.ts'
 import { auditEvent } from '../../domain/audit.ts'
 import type { Seconds, User } from '../../domain/model.ts'
+import { userContext } from '../../http/address-prefix.ts'
 import { passwordAttempts } from '../../users/password-attempts.ts'
 import { canonicalLogin } from '../../users/rules/user.ts'
 
@@ -31,7 +32,7 @@ export function passwordSignIn(app: FastifyInstance, deps: AppDeps) {
     if (!isRight || user === undefined) {
       // Not the name: users type their password into that field.
       const who = { ...client, ...(user && { userId: user.id }) }
-      await store.write(auditEvent('sign-in-failed', { by: 'person', at: now, from: request.ip }, who))
+      await store.write(auditEvent('sign-in-failed', userContext(request, now), who))
       return undefined
     }
     return user

@@ -1,10 +1,10 @@
 import type { FastifyInstance, FastifyReply } from 'fastify'
 import type { AppDeps } from '../../deps.ts'
-import { addressPrefix } from '../../domain/address-prefix.ts'
 import { auditEvent } from '../../domain/audit.ts'
 import { accept, insert, remove, update } from '../../domain/decision.ts'
 import { interactionKind } from '../../domain/interaction.ts'
 import type { Seconds, Session, User, UserCredentials } from '../../domain/model.ts'
+import { addressPrefix, userContext } from '../../http/address-prefix.ts'
 import { browserName } from '../../users/browser-name.ts'
 import { userCredentials } from '../../users/factors.ts'
 import { beginSession, continueSession, selectSessions } from '../../users/rules/session.ts'
@@ -39,7 +39,7 @@ export function sessionStarter(app: FastifyInstance, deps: AppDeps) {
     const signedIn = await app.browser.sessions(reply.request, now)
     const { beside, over } = selectSessions(signedIn, user.id)
     await insertSession(pending, session, over)
-    const context = { by: 'person', at: now, from: reply.request.ip } as const
+    const context = userContext(reply.request, now)
     const who = { userId: user.id, ...clientOf(pending) }
     const isKept = await store.transact(userCredentials, user.id, (current) =>
       isCurrent(proof, current)
