@@ -1,5 +1,6 @@
 import { type Argon2Parameters, argon2, timingSafeEqual } from 'node:crypto'
 import { availableParallelism } from 'node:os'
+import pLimit from 'p-limit'
 import { readTextAsset } from '../assets.ts'
 import type { RandomSource } from '../system.ts'
 
@@ -69,8 +70,8 @@ export async function verifyPassword(password: string, phc: string): Promise<boo
 }
 
 /**
- * Password checks in a bounded queue: one core is left for everything else, and a flood of sign-ins is rejected rather
- * than answered too late.
+ * Creates the password check of a server, in a bounded queue: one core is left for everything else, and a flood of
+ * sign-ins is rejected rather than answered too late.
  * @param waiting How many checks may wait.
  * @param atOnce How many run at the same time.
  */
@@ -78,33 +79,11 @@ export function createPasswordQueue(
   waiting: number,
   atOnce: number = Math.max(1, availableParallelism() - 1),
 ): PasswordCheck {
-  const queue: (() => void)[] = []
-  let running = 0
-
-  async function enter(): Promise<void> {
-    if (running < atOnce) {
-      running += 1
-      return
-    }
-    if (queue.length >= waiting) throw new PasswordQueueFull()
-    // A check that ends passes its place on: `running` stays as it is.
-    await new Promise<void>((resolve) => queue.push(resolve))
-  }
-
-  function leave(): void {
-    const next = queue.shift()
-    if (next) next()
-    else running -= 1
-  }
-
+  const limit = pLimit(atOnce)
   return async (password, phc) => {
-    await enter()
-    try {
-      const isRight = await verifyPassword(password, phc ?? decoyHash)
-      return isRight && phc !== undefined
-    } finally {
-      leave()
-    }
+    if (limit.activeCount + limit.pendingCount >= atOnce + waiting) throw new PasswordQueueFull()
+    const isRight = await limit(verifyPassword, password, phc ?? decoyHash)
+    return isRight && phc !== undefined
   }
 }
 
