@@ -54,9 +54,10 @@ t.test(
     t.match(files.join(''), client.id, 'the database is what was read')
     for (const issued of secrets) {
       t.ok(issued.length >= 14)
-      t.notOk(log.includes(issued), `log: ${issued.slice(0, 12)}`)
+      t.notOk(log.includes(issued), `[rfc9700-4.9.2-rs-token-hygiene] log: ${issued.slice(0, 12)}`)
       for (const content of files) {
-        t.notOk(content.includes(issued), `database: ${issued.slice(0, 12)}`)
+        const about = `[rfc6749-10.3-tokens-protected-at-rest] database: ${issued.slice(0, 12)}`
+        t.notOk(content.includes(issued), about)
         const payload = issued.replace(/^lyc_[a-z]+_/, '')
         t.notOk(content.includes(payload), 'nor without its prefix')
       }

@@ -1,6 +1,6 @@
 /**
  * Everything the metadata documents promise is used, and one thing of each kind that they do not. The documents lead:
- * an entry that nothing here knows how to use fails, so nobody promises more without its proof.
+ * an entry that no test here knows how to use fails, so that each promise has its proof.
  */
 import t from 'tap'
 import { freePort } from '../helpers/free-port.ts'
@@ -62,7 +62,7 @@ for (const { issuerPath, subject } of scenes) {
   )
 
   t.test(
-    `[service-4-asm-complete] [rfc8414-2-auth-methods-default] [rfc8414-2-revocation-endpoint] [rfc8414-2-introspection-endpoint] [rfc9728-4-protected-resources] whatever the metadata of an issuer at '${issuerPath}/' promises is so`,
+    `[service-4-asm-complete] [rfc8414-2-auth-methods-default] [rfc8414-2-revocation-endpoint] [rfc8414-2-introspection-endpoint] the server does all that the metadata of an issuer at '${issuerPath}/' promises`,
     async (t) => {
       await keep(t, subject, document, promises)
       await assertNoOtherEndpoint(t, subject)
@@ -70,14 +70,14 @@ for (const { issuerPath, subject } of scenes) {
   )
 
   t.test(
-    `[rfc9728-2-authorization-servers] [rfc9728-2-scopes-supported] [rfc9728-2-bearer-methods] whatever the metadata of the API of an issuer at '${issuerPath}/' promises is so`,
+    `[rfc9728-2-authorization-servers] [rfc9728-2-scopes-supported] [rfc9728-2-bearer-methods] the API does all that its metadata promises, issuer at '${issuerPath}/'`,
     async (t) => {
       await keep(t, subject, await json(await at('oauth-protected-resource')), resourcePromises)
     },
   )
 }
 
-t.test('a promise that nothing here knows how to use is noticed', async (t) => {
+t.test('a promise that no test here knows how to use is reported', async (t) => {
   const more = {
     ...scenes[0]?.subject.document,
     device_authorization_endpoint: 'https://id.example/device',

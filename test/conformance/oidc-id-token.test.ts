@@ -24,30 +24,48 @@ const keys = createRemoteJWKSet(new URL(`${server.issuer}/api/oauth/jwks`))
 const profile = ['name', 'given_name', 'email', 'email_verified', 'preferred_username', 'picture']
 
 t.test(
-  '[oidc-core-2-iss] [oidc-core-2-aud] [oidc-core-2-exp-iat] [oidc-core-2-azp] [oidc-core-2-acr-amr] [oidc-core-3.1.3.3-id-token-returned] [oidc-core-5.4-claims-at-userinfo] an ID Token says who signed in, for whom and when, and nothing of the profile',
+  '[oidc-core-3.1.3.3-id-token-returned] the token response has an ID Token when openid is granted',
   async (t) => {
-    const code = await obtainCode(server, client, { agent, fields: { scope: 'openid profile email' } })
+    const code = await obtainCode(server, client, { agent })
     const response = await exchange(server, client, code)
     t.equal(response.headers.get('cache-control'), 'no-store')
     const { id_token: idToken, token_type: type } = (await response.json()) as Tokens
     t.equal(type.toLowerCase(), 'bearer')
     t.equal(idToken.split('.').length, 3)
-    const claims = decodeJwt(idToken)
-    t.strictSame(Object.keys(claims).sort(), ['acr', 'amr', 'at_hash', 'aud', 'exp', 'iat', 'iss', 'sub'])
-    const metadata = await json(await fetch(`${server.issuer}/.well-known/openid-configuration`))
-    t.equal(claims.iss, metadata['issuer'])
-    t.equal(claims.aud, client.id)
-    const { iat = 0, exp = 0 } = claims
-    t.ok(Number.isInteger(iat) && Math.abs(server.now() - iat) <= 5)
-    t.equal(exp, iat + server.deps.config.lifetimes.idTokenSeconds)
-    t.equal(claims['acr'], 'urn:oasis:names:tc:SAML:2.0:ac:classes:PasswordProtectedTransport')
-    t.strictSame(claims['amr'], ['pwd'])
-    for (const name of profile) t.notOk(name in claims, name)
   },
 )
 
 t.test(
-  '[oidc-core-2-signed] [oidc-core-2-no-key-headers] [oidc-core-15.1-rs256] [oidc-core-10.1-published-key] [oidc-core-3.1.3.6-at-hash] [oidc-reg-2-id-token-alg] every algorithm a client may choose is used, verifies with the published keys and hashes the access token',
+  '[oidc-core-2-iss] [oidc-core-2-aud] [oidc-core-2-exp-iat] an ID Token names its issuer, its client and its time',
+  async (t) => {
+    const claims = decodeJwt((await tokens()).id_token)
+    const metadata = await json(await fetch(`${server.issuer}/.well-known/openid-configuration`))
+    t.equal(claims.iss, metadata['issuer'], '[oidc-core-2-iss]')
+    t.equal(claims.aud, client.id, '[oidc-core-2-aud]')
+    const { iat = 0, exp = 0 } = claims
+    t.ok(Number.isInteger(iat) && Math.abs(server.now() - iat) <= 5, '[oidc-core-2-exp-iat] iat')
+    t.equal(exp, iat + server.deps.config.lifetimes.idTokenSeconds, '[oidc-core-2-exp-iat] exp')
+  },
+)
+
+t.test('[oidc-core-5.4-claims-at-userinfo] an ID Token has no claim of the profile scopes', async (t) => {
+  const claims = decodeJwt((await tokens({ scope: 'openid profile email' })).id_token)
+  t.strictSame(Object.keys(claims).sort(), ['acr', 'amr', 'at_hash', 'aud', 'exp', 'iat', 'iss', 'sub'])
+  for (const name of profile) t.notOk(name in claims, name)
+})
+
+t.test(
+  '[oidc-core-2-acr-amr] [oidc-core-2-azp] an ID Token of a password sign-in says so, and has no azp',
+  async (t) => {
+    const claims = decodeJwt((await tokens()).id_token)
+    t.equal(claims['acr'], 'urn:oasis:names:tc:SAML:2.0:ac:classes:PasswordProtectedTransport')
+    t.strictSame(claims['amr'], ['pwd'], '[oidc-core-2-acr-amr]')
+    t.notOk('azp' in claims, '[oidc-core-2-azp]')
+  },
+)
+
+t.test(
+  '[oidc-core-2-signed] [oidc-core-10.1-published-key] [oidc-core-3.1.3.6-at-hash] [oidc-reg-2-id-token-alg] every algorithm a client may choose is used, verifies with the published keys and hashes the access token',
   async (t) => {
     const half = (name: string, text: string) => {
       const digest = createHash(name).update(text).digest()
@@ -66,13 +84,14 @@ t.test(
       const own = await register(server, chosen ? { id_token_signed_response_alg: chosen } : {})
       const { id_token: idToken, access_token: accessToken } = await tokens({}, own)
       const header = decodeProtectedHeader(idToken)
-      t.strictSame(Object.keys(header).sort(), ['alg', 'kid', 'typ'])
-      t.equal(header.alg, alg)
+      t.strictSame(Object.keys(header).sort(), ['alg', 'kid', 'typ'], '[oidc-core-2-no-key-headers]')
+      t.equal(header.alg, alg, chosen ? '[oidc-reg-2-id-token-alg]' : '[oidc-core-15.1-rs256] the default')
       const published = jwks.keys.filter(({ kid }) => kid === header.kid)
-      t.match(published, [{ alg, use: 'sig' }])
-      t.equal(published.length, 1)
+      t.match(published, [{ alg, use: 'sig' }], '[oidc-core-10.1-published-key]')
+      t.equal(published.length, 1, '[oidc-core-10.1-published-key] once')
       const { payload } = await jwtVerify(idToken, keys, { issuer: server.issuer, audience: own.id })
-      t.equal(payload['at_hash'], half(hash, accessToken), alg)
+      t.equal(payload.aud, own.id, '[oidc-core-2-signed] the signature verifies')
+      t.equal(payload['at_hash'], half(hash, accessToken), `[oidc-core-3.1.3.6-at-hash] ${alg}`)
     }
     const metadata = await json(await fetch(`${server.issuer}/.well-known/openid-configuration`))
     t.strictSame(metadata['id_token_signing_alg_values_supported'], ['RS256', 'ES256', 'EdDSA'])
@@ -95,8 +114,8 @@ t.test(
         })
         t.equal(response.status, 400, alg)
         const body = await json(response)
-        t.equal(body['error'], 'invalid_client_metadata', alg)
-        t.notOk('client_id' in body, 'nothing is registered')
+        t.equal(body['error'], 'invalid_client_metadata', `[oidc-core-10.1-no-symmetric-public] ${alg}`)
+        t.notOk('client_id' in body, '[oidc-reg-2-id-token-alg] nothing is registered')
       }
     }
   },
@@ -106,10 +125,11 @@ t.test(
   '[service-5-scope-openid] [oidc-core-3.1.3.2-code-from-oidc] without openid there is no ID Token',
   async (t) => {
     const plain = await tokens({ scope: 'courses:read' })
-    t.notOk('id_token' in plain)
+    t.notOk('id_token' in plain, '[oidc-core-3.1.3.2-code-from-oidc]')
     const refreshed = await json(await refresh(server, client, plain.refresh_token))
     t.notOk('id_token' in refreshed)
-    t.ok('id_token' in (await tokens({ scope: 'courses:read openid' })))
+    const withOpenid = await tokens({ scope: 'courses:read openid' })
+    t.ok('id_token' in withOpenid, '[service-5-scope-openid] openid is what asks for it')
   },
 )
 
@@ -121,7 +141,7 @@ t.test('[oidc-core-2-nonce] the nonce comes back unmodified, and none is invente
 })
 
 t.test(
-  '[oidc-core-2-auth-time-when-required] [oidc-reg-2-require-auth-time] auth_time is there when it is owed',
+  '[oidc-core-2-auth-time-when-required] [oidc-reg-2-require-auth-time] an ID Token has auth_time when the request or the client asks for it',
   async (t) => {
     const own = new UserAgent(server.issuer)
     const before = server.now()
@@ -140,9 +160,11 @@ t.test(
       t.ok(Number.isInteger(authTime) && Number(authTime) <= Number(iat))
       t.ok(
         Number(authTime) >= before && Number(authTime) <= after,
-        'the time of the sign-in, not of the approval',
+        '[oidc-core-2-auth-time-when-required] the time of the sign-in, not of the approval',
       )
     }
+    const [, , ofDemanding] = owed
+    t.ok('auth_time' in claimsOf(ofDemanding?.id_token ?? ''), '[oidc-reg-2-require-auth-time]')
     t.notOk('auth_time' in claimsOf((await obtainTokens(server, client, { agent: own })).id_token))
   },
 )
@@ -160,10 +182,10 @@ t.test(
     const [one, two] = [claimsOf(first.id_token), claimsOf(second.id_token)]
     for (const name of ['iss', 'sub', 'aud', 'auth_time', 'amr']) {
       t.ok(name in one, name)
-      t.strictSame(two[name], one[name], name)
+      t.strictSame(two[name], one[name], `[oidc-core-12.2-refresh-id-token] ${name}`)
     }
     t.ok(Number(two['iat']) >= Number(one['iat']) + 3000)
-    t.notOk('nonce' in two)
+    t.notOk('nonce' in two, '[oidc-core-12.2-refresh-nonce]')
     const digest = createHash('sha256').update(second.access_token).digest().subarray(0, 16)
     t.equal(two['at_hash'], digest.toString('base64url'))
     const { payload } = await jwtVerify(second.id_token, keys, { currentDate: new Date(server.now() * 1000) })
@@ -172,7 +194,7 @@ t.test(
 )
 
 t.test(
-  '[oidc-core-2-null-claims-omitted] [oidc-core-5.5.1-essential-no-error] a claim the person does not have is left out of the ID Token, essential or not',
+  '[oidc-core-2-null-claims-omitted] [oidc-core-5.5.1-essential-no-error] a claim the user does not have is left out of the ID Token, essential or not',
   async (t) => {
     const essential = { essential: true }
     const asked = {
@@ -191,13 +213,14 @@ t.test(
 )
 
 t.test(
-  '[oidc-core-2-sub] [oidc-core-8-subject-types] a sub belongs to one person, everywhere and for ever',
+  '[oidc-core-2-sub] [oidc-core-8-subject-types] a sub belongs to one user, at every client, and is never used again',
   async (t) => {
     const one = claimsOf((await tokens()).id_token)['sub']
     t.type(one, 'string')
     t.match(one, /^[\x21-\x7e]{1,255}$/)
     const elsewhere = await addClient(server)
-    t.equal(claimsOf((await tokens({}, elsewhere)).id_token)['sub'], one, 'another client sees the same')
+    const atElsewhere = claimsOf((await tokens({}, elsewhere)).id_token)['sub']
+    t.equal(atElsewhere, one, '[oidc-core-8-subject-types] another client sees the same')
     const metadata = await json(await fetch(`${server.issuer}/.well-known/openid-configuration`))
     t.strictSame(metadata['subject_types_supported'], ['public'])
     const theirs = await obtainTokens(server, client, { person: bob })
@@ -214,12 +237,12 @@ t.test(
     )
     await store.write(insert('user', again))
     const reborn = await obtainTokens(server, client, { person: bob })
-    t.not(claimsOf(reborn.id_token)['sub'], two)
+    t.not(claimsOf(reborn.id_token)['sub'], two, '[oidc-core-2-sub] a deleted sub is not used again')
   },
 )
 
 t.test(
-  '[oidc-core-3.1.2.2-specific-sub] a request about one person never gives tokens of another',
+  '[oidc-core-3.1.2.2-specific-sub] a request about one user never gives tokens of another',
   async (t) => {
     const aliceSub = claimsOf((await tokens()).id_token)['sub']
     const theirs = new UserAgent(server.issuer)

@@ -123,43 +123,52 @@ t.test(
 )
 
 t.test(
-  '[oidc-rpl-3-registered-redirect] [oidc-rpl-3-no-hint-no-redirect] [oidc-rpl-4-errors-stay] [oidc-rpl-2-hint-validated] [oidc-rpl-2-client-id-match] a request with anything wrong in it is a page, and ends no login',
+  '[oidc-rpl-3-registered-redirect] [oidc-rpl-3-no-hint-no-redirect] [oidc-rpl-2-hint-validated] [oidc-rpl-2-client-id-match] a request with anything wrong in it shows an error page, and ends no session',
   async (t) => {
     const agent = await signedIn(server, client)
     const [header = '', claims = '', signature = ''] = hint.split('.')
     const encode = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url')
-    const rows: readonly Fields[] = [
-      { id_token_hint: hint, post_logout_redirect_uri: `${goodbye}/more` },
-      { id_token_hint: hint, post_logout_redirect_uri: `${goodbye}?x=1` },
-      { id_token_hint: hint, post_logout_redirect_uri: 'https://evil.example/' },
-      { id_token_hint: hint, post_logout_redirect_uri: portal.redirectUri },
-      { post_logout_redirect_uri: goodbye },
-      { post_logout_redirect_uri: goodbye, client_id: portal.id },
-      { id_token_hint: hint, client_id: client.id, post_logout_redirect_uri: goodbye },
-      { id_token_hint: hint, client_id: client.id },
-      {
-        id_token_hint: `${header}.${claims}.${signature.slice(0, -4)}AAAA`,
-        post_logout_redirect_uri: goodbye,
-      },
-      { id_token_hint: `${encode({ alg: 'none' })}.${claims}.`, post_logout_redirect_uri: goodbye },
-      { id_token_hint: 'garbage' },
-    ]
-    for (const fields of rows) {
-      for (const method of ['GET', 'POST'] as const) {
-        const page = pageOf(await signOut(agent, fields, method))
-        t.equal(page.status, 400, JSON.stringify(fields))
-        t.notMatch(page.html, /evil|http-equiv|<script/)
+    const forged = `${header}.${claims}.${signature.slice(0, -4)}AAAA`
+    const unsigned = `${encode({ alg: 'none' })}.${claims}.`
+    const rows: Readonly<Record<string, readonly Fields[]>> = {
+      '[oidc-rpl-3-registered-redirect]': [
+        { id_token_hint: hint, post_logout_redirect_uri: `${goodbye}/more` },
+        { id_token_hint: hint, post_logout_redirect_uri: `${goodbye}?x=1` },
+        { id_token_hint: hint, post_logout_redirect_uri: 'https://evil.example/' },
+        { id_token_hint: hint, post_logout_redirect_uri: portal.redirectUri },
+      ],
+      '[oidc-rpl-3-no-hint-no-redirect]': [
+        { post_logout_redirect_uri: goodbye },
+        { post_logout_redirect_uri: goodbye, client_id: portal.id },
+      ],
+      '[oidc-rpl-2-client-id-match]': [
+        { id_token_hint: hint, client_id: client.id, post_logout_redirect_uri: goodbye },
+        { id_token_hint: hint, client_id: client.id },
+      ],
+      '[oidc-rpl-2-hint-validated]': [
+        { id_token_hint: forged, post_logout_redirect_uri: goodbye },
+        { id_token_hint: unsigned, post_logout_redirect_uri: goodbye },
+        { id_token_hint: 'garbage' },
+      ],
+    }
+    for (const [clause, requests] of Object.entries(rows)) {
+      for (const fields of requests) {
+        for (const method of ['GET', 'POST'] as const) {
+          const page = pageOf(await signOut(agent, fields, method))
+          t.equal(page.status, 400, `${clause} ${JSON.stringify(fields)}`)
+          t.notMatch(page.html, /evil|http-equiv|<script/)
+        }
       }
     }
     const twice = await agent.send(
       `${server.issuer}/oauth/logout?id_token_hint=${hint}&id_token_hint=${hint}`,
     )
     t.equal(twice.status, 400)
-    t.equal(await isSignedIn(agent), true)
+    t.equal(await isSignedIn(agent), true, '[oidc-rpl-4-errors-stay]')
   },
 )
 
-t.test('[oidc-rpl-4-idempotent] signing out where nobody is signed in is no error', async (t) => {
+t.test('[oidc-rpl-4-idempotent] signing out without a session is not an error', async (t) => {
   const agent = new UserAgent(server.issuer)
   t.equal(title(pageOf(await signOut(agent))), 'You are signed out')
   const landing = await signOut(agent, { id_token_hint: hint, post_logout_redirect_uri: goodbye, state: 's' })
@@ -176,7 +185,7 @@ t.test('a loopback client is sent back to any port it listens on', async (t) => 
   t.equal(landing.at === 'redirect' && landing.location.href, 'http://127.0.0.1:7000/bye')
 })
 
-t.test('[oidc-rpl-2-hint-validated] an expired ID Token still counts', async (t) => {
+t.test('[oidc-rpl-2-hint-validated] an expired ID Token is accepted as the hint', async (t) => {
   server.advance(4000)
   const agent = await signedIn(server, client)
   const landing = await signOut(agent, { id_token_hint: hint, post_logout_redirect_uri: goodbye })

@@ -46,7 +46,8 @@ const extended = await startSuite(t, 'query', {
 
 t.test(
   '[oidc-core-5.4-profile-claims] [oidc-core-5.3.2-content-type] oidcc-scope-profile: the scope opens every profile claim',
-  async (t) => t.strictSame(await toldBy(t, suite, 'openid profile'), profile),
+  async (t) =>
+    t.strictSame(await toldBy(t, suite, 'openid profile'), profile, '[oidc-core-5.4-profile-claims]'),
 )
 
 t.test('[oidc-core-5.4-email-claims] oidcc-scope-email: the scope opens the e-mail claims', async (t) =>
@@ -54,7 +55,7 @@ t.test('[oidc-core-5.4-email-claims] oidcc-scope-email: the scope opens the e-ma
 )
 
 t.test(
-  '[oidc-core-5.4-address-phone] oidcc-scope-address, oidcc-scope-phone and oidcc-scope-all are skipped where the scopes are not offered, and the scopes refused',
+  '[oidc-core-5.4-address-phone] oidcc-scope-address, oidcc-scope-phone and oidcc-scope-all are skipped where the scopes are not offered, and the scopes are rejected',
   async (t) => {
     const offered = suite.metadata['scopes_supported'] as string[]
     for (const scope of ['address', 'phone']) {

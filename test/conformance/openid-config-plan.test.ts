@@ -65,7 +65,7 @@ t.test(
     t.strictSame(
       Object.keys(metadata).filter((name) => !(name in registered)),
       [],
-      'nothing of our own making',
+      'no member of our own',
     )
     t.equal(ofType('url').length, 13)
     for (const name of ofType('url')) t.ok(URL.canParse(String(metadata[name])), name)
@@ -82,7 +82,7 @@ t.test(
 )
 
 t.test(
-  '[oidc-disc-3-issuer] [oidc-disc-4.3-issuer-exact] oidcc-discovery-endpoint-verification: the issuer is https, bare, and the prefix of the URL',
+  '[oidc-disc-3-issuer] [oidc-disc-4.3-issuer-exact] oidcc-discovery-endpoint-verification: the issuer is https, has no query or fragment, and is the prefix of the URL',
   async (t) => {
     t.equal(metadata['issuer'], issuer)
     const { protocol, search, hash, pathname } = new URL(String(metadata['issuer']))
@@ -93,17 +93,17 @@ t.test(
 )
 
 t.test(
-  '[oidc-disc-3-authorization-endpoint] [oidc-disc-3-token-endpoint] [oidc-disc-3-userinfo-endpoint] [oidc-disc-3-jwks-uri] [oidc-disc-3-registration-endpoint] [oidc-rpl-2.1-metadata] oidcc-discovery-endpoint-verification: every endpoint is https, below the issuer, without fragment',
+  '[oidc-disc-3-authorization-endpoint] [oidc-disc-3-token-endpoint] [oidc-disc-3-jwks-uri] [oidc-rpl-2.1-metadata] oidcc-discovery-endpoint-verification: every endpoint is https, below the issuer, without fragment',
   async (t) => {
-    const paths = {
-      authorization_endpoint: '/oauth/authorize',
-      token_endpoint: '/api/oauth/token',
-      userinfo_endpoint: '/api/oauth/userinfo',
-      jwks_uri: '/api/oauth/jwks',
-      registration_endpoint: '/api/oauth/register',
-      end_session_endpoint: '/oauth/logout',
-    }
-    for (const [name, path] of Object.entries(paths)) t.equal(metadata[name], issuer + path, name)
+    for (const [name, path, clause] of [
+      ['authorization_endpoint', '/oauth/authorize', '[oidc-disc-3-authorization-endpoint]'],
+      ['token_endpoint', '/api/oauth/token', '[oidc-disc-3-token-endpoint]'],
+      ['userinfo_endpoint', '/api/oauth/userinfo', '[oidc-disc-3-userinfo-endpoint]'],
+      ['jwks_uri', '/api/oauth/jwks', '[oidc-disc-3-jwks-uri]'],
+      ['registration_endpoint', '/api/oauth/register', '[oidc-disc-3-registration-endpoint]'],
+      ['end_session_endpoint', '/oauth/logout', '[oidc-rpl-2.1-metadata]'],
+    ] as const)
+      t.equal(metadata[name], issuer + path, clause)
     const urls = Object.keys(metadata).filter((name) => /_endpoint$|_uri$/.test(name))
     for (const name of urls) {
       const { protocol, hash } = new URL(String(metadata[name]))
@@ -113,16 +113,22 @@ t.test(
 )
 
 t.test(
-  '[oidc-disc-3-response-types] [oidc-disc-3-subject-types] [oidc-disc-3-id-token-algs] [oidc-disc-3-grant-types] [oidc-disc-3-scopes-openid] [oidc-disc-3-claims-supported] oidcc-discovery-endpoint-verification: the lists have what the profile needs',
+  '[oidc-disc-3-response-types] [oidc-disc-3-subject-types] [oidc-disc-3-id-token-algs] [oidc-disc-3-grant-types] oidcc-discovery-endpoint-verification: the lists have what the profile needs',
   async (t) => {
-    t.strictSame(listOf('response_types_supported'), ['code'])
-    t.strictSame(listOf('subject_types_supported'), ['public'])
-    t.ok(listOf('id_token_signing_alg_values_supported').includes('RS256'))
-    t.notOk(listOf('id_token_signing_alg_values_supported').includes('none'))
-    t.strictSame(listOf('grant_types_supported'), ['authorization_code', 'refresh_token'])
-    for (const name of ['openid', 'profile', 'email']) t.ok(listOf('scopes_supported').includes(name), name)
+    t.strictSame(listOf('response_types_supported'), ['code'], '[oidc-disc-3-response-types]')
+    t.strictSame(listOf('subject_types_supported'), ['public'], '[oidc-disc-3-subject-types]')
+    const algorithms = listOf('id_token_signing_alg_values_supported')
+    t.ok(algorithms.includes('RS256'), '[oidc-disc-3-id-token-algs]')
+    t.notOk(algorithms.includes('none'))
+    t.strictSame(
+      listOf('grant_types_supported'),
+      ['authorization_code', 'refresh_token'],
+      '[oidc-disc-3-grant-types]',
+    )
+    for (const name of ['openid', 'profile', 'email'])
+      t.ok(listOf('scopes_supported').includes(name), `[oidc-disc-3-scopes-openid] ${name}`)
     for (const name of ['sub', 'iss', 'auth_time', 'acr', 'name', 'given_name', 'email'])
-      t.ok(listOf('claims_supported').includes(name), name)
+      t.ok(listOf('claims_supported').includes(name), `[oidc-disc-3-claims-supported] ${name}`)
     t.strictSame(listOf('code_challenge_methods_supported'), ['S256'])
     t.ok(listOf('token_endpoint_auth_methods_supported').includes('client_secret_basic'))
     t.ok(listOf('token_endpoint_auth_methods_supported').includes('client_secret_post'))
@@ -131,9 +137,9 @@ t.test(
 )
 
 t.test(
-  '[oidc-disc-3-request-uri-default-true] [oidc-disc-3-optional-lists] oidcc-discovery-endpoint-verification: what would default to true is denied, and locales are language tags',
+  '[oidc-disc-3-request-uri-default-true] [oidc-disc-3-optional-lists] oidcc-discovery-endpoint-verification: a flag that defaults to true is false, and locales are language tags',
   async (t) => {
-    t.equal(metadata['request_uri_parameter_supported'], false)
+    t.equal(metadata['request_uri_parameter_supported'], false, '[oidc-disc-3-request-uri-default-true]')
     t.equal(metadata['request_parameter_supported'], false)
     t.equal(metadata['claims_parameter_supported'], true)
     const locales = listOf('ui_locales_supported')

@@ -6,7 +6,7 @@ import { assertRejected, isAlive } from '../helpers/wire.ts'
 
 export function flowModules({ server, metadata, jwks, client, client2, postClient, ...suite }: Suite): void {
   t.test(
-    '[oidc-core-3.1.3.3-id-token-returned] [oidc-core-2-iss] [oidc-core-2-aud] [oidc-core-2-signed] [oidc-core-15.1-rs256] oidcc-server: the code flow without PKCE ends with an ID Token that verifies and says nothing of the profile',
+    '[oidc-core-3.1.3.3-id-token-returned] [oidc-core-2-iss] [oidc-core-2-aud] [oidc-core-2-signed] oidcc-server: the code flow without PKCE ends with an ID Token that verifies and has no profile claims',
     async (t) => {
       const first = await suite.signIn(t, { scope: 'openid' })
       t.strictSame(first.pages, ['/login', '/consent'])
@@ -21,12 +21,15 @@ export function flowModules({ server, metadata, jwks, client, client2, postClien
     },
   )
 
-  t.test('oidcc-server-client-secret-post: a client registered so has its secret in the form', async (t) => {
-    await suite.signIn(t, {}, undefined, postClient)
-  })
+  t.test(
+    'oidcc-server-client-secret-post: a client of this method sends its secret in the form',
+    async (t) => {
+      await suite.signIn(t, {}, undefined, postClient)
+    },
+  )
 
   t.test(
-    '[rfc6749-3.1.1-response-type-missing] oidcc-response-type-missing: the client is told, with its state',
+    '[rfc6749-3.1.1-response-type-missing] oidcc-response-type-missing: the client gets the error with its state',
     async (t) => {
       const { members, pages } = await suite.authorize(t, { response_type: undefined, state: 'a-state' })
       const { error_description: description, ...rest } = members

@@ -7,7 +7,7 @@ const authTime = JSON.stringify({ id_token: { auth_time: { essential: true } } }
 
 export function sessionModules({ server, ...suite }: Suite): void {
   t.test(
-    '[oidc-core-3.1.2.1-prompt-login] oidcc-prompt-login: the person signs in again, and auth_time is newer',
+    '[oidc-core-3.1.2.1-prompt-login] oidcc-prompt-login: the user signs in again, and auth_time is newer',
     async (t) => {
       const agent = new UserAgent(server.issuer)
       const first = await suite.signIn(t, { claims: authTime }, agent)
@@ -20,7 +20,7 @@ export function sessionModules({ server, ...suite }: Suite): void {
   )
 
   t.test(
-    '[oidc-core-3.1.2.6-login-required] [oidc-core-3.1.2.6-error-params-only] oidcc-prompt-none-not-logged-in: the client is told at once, and nothing else',
+    '[oidc-core-3.1.2.6-login-required] [oidc-core-3.1.2.6-error-params-only] oidcc-prompt-none-not-logged-in: the client gets the error at once, without a page',
     async (t) => {
       const state = 'Aa0-._~9'.repeat(16)
       const { members, pages } = await suite.authorize(t, { prompt: 'none', state })
@@ -32,7 +32,7 @@ export function sessionModules({ server, ...suite }: Suite): void {
   )
 
   t.test(
-    '[oidc-core-3.1.2.1-prompt-none] oidcc-prompt-none-logged-in: a login and a remembered consent are answered in silence',
+    '[oidc-core-3.1.2.1-prompt-none] oidcc-prompt-none-logged-in: with a session and a remembered consent no page is shown',
     async (t) => {
       const agent = new UserAgent(server.issuer)
       const first = await suite.signIn(t, { claims: authTime }, agent)
@@ -46,7 +46,7 @@ export function sessionModules({ server, ...suite }: Suite): void {
   )
 
   t.test(
-    '[oidc-core-3.1.2.1-max-age] oidcc-max-age-1: an older login is made anew, and auth_time says so',
+    '[oidc-core-3.1.2.1-max-age] oidcc-max-age-1: an older sign-in is repeated, and auth_time is newer',
     async (t) => {
       const agent = new UserAgent(server.issuer)
       const signedInAt = server.now()
@@ -62,7 +62,7 @@ export function sessionModules({ server, ...suite }: Suite): void {
   )
 
   t.test(
-    '[oidc-core-3.1.2.1-max-age] [oidc-core-2-auth-time-when-required] oidcc-max-age-10000: a younger login is kept, with auth_time',
+    '[oidc-core-3.1.2.1-max-age] [oidc-core-2-auth-time-when-required] oidcc-max-age-10000: a younger sign-in is accepted, with auth_time',
     async (t) => {
       const agent = new UserAgent(server.issuer)
       const first = await suite.signIn(t, { max_age: '15000' }, agent)
@@ -76,7 +76,7 @@ export function sessionModules({ server, ...suite }: Suite): void {
   )
 
   t.test(
-    '[oidc-core-3.1.2.1-id-token-hint-match] oidcc-id-token-hint: the hint of the person signed in is answered in silence',
+    '[oidc-core-3.1.2.1-id-token-hint-match] oidcc-id-token-hint: with the hint of the signed-in user no page is shown',
     async (t) => {
       const agent = new UserAgent(server.issuer)
       const first = await suite.signIn(t, { claims: authTime }, agent)

@@ -14,18 +14,21 @@ t.test(
   '[oidc-disc-3-jwks-uri] [rfc8414-2-jwks-uri] [oidc-core-10.1-kty-use] [oidc-core-15.2-bare-keys] the key set holds bare public signing keys, each with its own kid',
   async (t) => {
     const response = await fetch(url)
-    t.equal(response.status, 200)
+    t.equal(response.status, 200, '[rfc8414-2-jwks-uri]')
     t.match(response.headers.get('content-type'), /^application\/json/)
     const metadata = await json(await fetch(`${server.issuer}/.well-known/openid-configuration`))
-    t.equal(metadata['jwks_uri'], url)
+    t.equal(metadata['jwks_uri'], url, '[rfc8414-2-jwks-uri]')
     const { keys } = await published()
     t.strictSame(keys.map(({ alg }) => alg).sort(), ['ES256', 'EdDSA', 'RS256'])
     t.equal(new Set(keys.map(({ kid }) => kid)).size, keys.length)
     const members = { RSA: ['n', 'e'], EC: ['crv', 'x', 'y'], OKP: ['crv', 'x'] }
     for (const key of keys) {
       const kty = key.kty as keyof typeof members
-      t.strictSame(Object.keys(key).sort(), ['alg', 'kid', 'kty', 'use', ...members[kty]].sort(), kty)
-      t.equal(key.use, 'sig')
+      const bare = ['alg', 'kid', 'kty', 'use', ...members[kty]].sort()
+      t.strictSame(Object.keys(key).sort(), bare, `[oidc-core-15.2-bare-keys] ${kty}`)
+      for (const name of ['d', 'p', 'q', 'k'])
+        t.notOk(name in key, '[oidc-disc-3-jwks-uri] no private member')
+      t.equal(key.use, 'sig', '[oidc-core-10.1-kty-use]')
     }
     await assertRejected(t, await fetch(url, { method: 'POST' }), 'invalid_request', 405)
   },

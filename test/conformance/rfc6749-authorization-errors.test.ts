@@ -8,7 +8,7 @@ const server = await startServer(t)
 const client = await register(server)
 
 t.test(
-  '[rfc6749-4.1.2.1-client-error-page] a client_id that is missing, unknown or repeated is told on a page',
+  '[rfc6749-4.1.2.1-client-error-page] a client_id that is missing, unknown or repeated shows an error page',
   async (t) => {
     const rows: readonly (readonly [Fields, string])[] = [
       [{ client_id: undefined }, 'invalid_request'],
@@ -38,7 +38,7 @@ t.test(
 )
 
 t.test(
-  '[service-4-authorize-redirect-uri] [rfc6749-3.1.2.3-simple-string-match] [rfc6749-3.1.2.4-invalid-not-redirected] a redirect_uri that is not the registered one, character for character, is told on a page',
+  '[service-4-authorize-redirect-uri] [rfc6749-3.1.2.3-simple-string-match] [rfc6749-3.1.2.4-invalid-not-redirected] a redirect_uri that is not the registered one, character for character, shows an error page',
   async (t) => {
     const path = 'http://127.0.0.1:51004/callback'
     const wrong = [
@@ -64,20 +64,24 @@ t.test(
     ]
     t.equal((await authorize(server, client, { redirect_uri: path })).status, 303)
     for (const redirect of wrong) {
-      // A fault of the rest of the request must not open a way back.
-      for (const scope of ['openid', 'nonsense'])
+      // A second error in the request must not lead to a redirect.
+      for (const [scope, clause] of [
+        ['openid', '[service-4-authorize-redirect-uri]'],
+        ['openid', '[rfc6749-3.1.2.3-simple-string-match]'],
+        ['nonsense', '[rfc6749-3.1.2.4-invalid-not-redirected]'],
+      ] as const)
         await assertErrorPage(
           t,
           await authorize(server, client, { redirect_uri: redirect, scope }),
           'invalid_request',
-          redirect,
+          `${clause} ${JSON.stringify(redirect)}`,
         )
     }
   },
 )
 
 t.test(
-  '[rfc6749-3.1.2.3-required-when-ambiguous] with several registered URIs a request that names none is told on a page',
+  '[rfc6749-3.1.2.3-required-when-ambiguous] with several registered URIs a request that names none shows an error page',
   async (t) => {
     const several = await register(server, {
       redirect_uris: ['http://127.0.0.1/one', 'http://127.0.0.1/two'],
@@ -119,7 +123,7 @@ t.test(
 )
 
 t.test(
-  '[oidc-core-3.1.2.1-redirect-uri-required] an openid request without redirect_uri is told on a page, also where one URI is registered',
+  '[oidc-core-3.1.2.1-redirect-uri-required] an openid request without redirect_uri shows an error page, also when one URI is registered',
   async (t) => {
     const portal = await integrate(server)
     for (const who of [client, portal]) {
@@ -148,14 +152,20 @@ t.test(
 )
 
 t.test(
-  '[rfc6749-4.1.2.1-other-errors-redirect] [rfc6749-3.1.1-response-type-missing] [rfc6749-3.1.1-response-type-unknown] [rfc6749-4.1.1-validate-request] every other fault is told to the client at once, and asks nobody to sign in',
+  '[rfc6749-4.1.2.1-other-errors-redirect] [rfc6749-3.1.1-response-type-missing] [rfc6749-3.1.1-response-type-unknown] [rfc6749-4.1.1-validate-request] every other error is redirected to the client at once, before a sign-in page',
   async (t) => {
+    const missing: readonly Fields[] = [{ response_type: undefined }, { response_type: '' }]
+    for (const fields of missing) {
+      const message = '[rfc6749-3.1.1-response-type-missing]'
+      const response = await authorize(server, client, fields)
+      t.match(assertErrorRedirect(t, server, response, 'invalid_request', { message }), /response_type/)
+    }
+    for (const type of ['foo', 'Code', 'code code']) {
+      const message = `[rfc6749-3.1.1-response-type-unknown] ${type}`
+      const response = await authorize(server, client, { response_type: type })
+      assertErrorRedirect(t, server, response, 'unsupported_response_type', { message })
+    }
     const rows: readonly (readonly [Fields, string, RegExp])[] = [
-      [{ response_type: undefined }, 'invalid_request', /response_type/],
-      [{ response_type: '' }, 'invalid_request', /response_type/],
-      [{ response_type: 'foo' }, 'unsupported_response_type', /response_type/],
-      [{ response_type: 'Code' }, 'unsupported_response_type', /response_type/],
-      [{ response_type: 'code code' }, 'unsupported_response_type', /response_type/],
       [{ scope: 'courses:delete' }, 'invalid_scope', /scope/],
       [{ code_challenge: undefined }, 'invalid_request', /code_challenge/],
       [{ resource: 'https://other.example' }, 'invalid_target', /resource/],
@@ -167,26 +177,29 @@ t.test(
       [{ id_token_hint: 'x' }, 'invalid_request', /id_token_hint/],
     ]
     for (const [fields, error, named] of rows) {
-      const message = JSON.stringify(fields)
+      const message = `[rfc6749-4.1.2.1-other-errors-redirect] ${JSON.stringify(fields)}`
       const response = await authorize(server, client, fields)
       t.match(assertErrorRedirect(t, server, response, error, { message }), named, message)
+      t.equal(response.status, 303, '[rfc6749-4.1.1-validate-request] at once, without a sign-in page')
     }
   },
 )
 
 t.test(
-  '[service-4-authorize-response-type] [rfc9700-2.1.2-no-implicit] no response type puts a token into the answer',
+  '[service-4-authorize-response-type] [rfc9700-2.1.2-no-implicit] no response type puts a token into the response',
   async (t) => {
     for (const type of ['token', 'id_token', 'id_token token', 'code token', 'code id_token', 'none']) {
       const response = await authorize(server, client, { response_type: type, nonce: 'n' })
-      t.notMatch(response.headers.get('location'), /#|access_token|id_token=/)
-      assertErrorRedirect(t, server, response, 'unsupported_response_type', { message: type })
+      const location = response.headers.get('location')
+      t.notMatch(location, /#|access_token|id_token=/, `[rfc9700-2.1.2-no-implicit] ${type}`)
+      const message = `[service-4-authorize-response-type] ${type}`
+      assertErrorRedirect(t, server, response, 'unsupported_response_type', { message })
     }
   },
 )
 
 t.test(
-  '[rfc6749-3.1-no-duplicate-request-params] a repeated parameter is told to the client, a repeated client_id or redirect_uri on a page',
+  '[rfc6749-3.1-no-duplicate-request-params] a repeated parameter is an error redirect, a repeated client_id or redirect_uri an error page',
   async (t) => {
     const once: Readonly<Record<string, string>> = {
       response_type: 'code',
@@ -218,7 +231,7 @@ t.test(
   },
 )
 
-t.test('[rfc6749-4.1.2.1-state-on-error] an error has the state exactly as it came, or none', async (t) => {
+t.test('[rfc6749-4.1.2.1-state-on-error] an error has the state exactly as received, or none', async (t) => {
   for (const state of [
     'a b+c%26é&x',
     'x'.repeat(2000),
@@ -243,7 +256,7 @@ t.test('[rfc6749-4.1.2.1-state-on-error] an error has the state exactly as it ca
 })
 
 t.test(
-  '[rfc6749-4.1.2.1-error-charset] [oidc-core-3.1.2.6-error-params-only] an error has nothing of the request in it, and no member of its own making',
+  '[rfc6749-4.1.2.1-error-charset] [oidc-core-3.1.2.6-error-params-only] an error repeats nothing of the request, and has no other members',
   async (t) => {
     const hostile = '"\\\r\né<script>alert(1)</script>'
     const names = ['response_type', 'scope', 'code_challenge', 'code_challenge_method', 'resource']
@@ -264,7 +277,8 @@ t.test(
       })
       const { error = '' } = Object.fromEntries(new URL(response.headers.get('location') ?? '').searchParams)
       t.match(error, /^[a-z_]+$/, name)
-      t.notMatch(assertErrorRedirect(t, server, response, error, { message: name }), /alert|script/i)
+      const message = `[rfc6749-4.1.2.1-error-charset] ${JSON.stringify(name)}`
+      t.notMatch(assertErrorRedirect(t, server, response, error, { message }), /alert|script/i)
     }
   },
 )
@@ -279,7 +293,7 @@ t.test(
 )
 
 t.test(
-  '[oidc-core-6.1-request-unsupported] [oidc-core-6.2-request-uri-unsupported] [oidc-core-3.1.2.6-registration-not-supported] request, request_uri and registration are refused by name, and no URL is fetched',
+  '[oidc-core-6.1-request-unsupported] [oidc-core-6.2-request-uri-unsupported] [oidc-core-3.1.2.6-registration-not-supported] request, request_uri and registration are rejected by name, and no URL is fetched',
   async (t) => {
     let fetched = 0
     const { createServer } = await import('node:http')
@@ -290,14 +304,19 @@ t.test(
     await new Promise<void>((resolve) => stranger.listen(0, '127.0.0.1', resolve))
     t.teardown(() => stranger.close())
     const address = stranger.address() as { port: number }
-    const rows: readonly (readonly [Fields, string])[] = [
-      [{ request: 'eyJhbGciOiJub25lIn0.e30.' }, 'request_not_supported'],
-      [{ request_uri: `http://127.0.0.1:${address.port}/object` }, 'request_uri_not_supported'],
-      [{ request_uri: 'urn:example:request' }, 'request_uri_not_supported'],
-      [{ registration: '{}' }, 'registration_not_supported'],
+    const [ofRequest, ofRequestUri, ofRegistration] = [
+      '[oidc-core-6.1-request-unsupported]',
+      '[oidc-core-6.2-request-uri-unsupported]',
+      '[oidc-core-3.1.2.6-registration-not-supported]',
     ]
-    for (const [fields, error] of rows)
-      assertErrorRedirect(t, server, await authorize(server, client, fields), error, { message: error })
+    const rows: readonly (readonly [Fields, string, string])[] = [
+      [{ request: 'eyJhbGciOiJub25lIn0.e30.' }, 'request_not_supported', ofRequest],
+      [{ request_uri: `http://127.0.0.1:${address.port}/object` }, 'request_uri_not_supported', ofRequestUri],
+      [{ request_uri: 'urn:example:request' }, 'request_uri_not_supported', ofRequestUri],
+      [{ registration: '{}' }, 'registration_not_supported', ofRegistration],
+    ]
+    for (const [fields, error, message] of rows)
+      assertErrorRedirect(t, server, await authorize(server, client, fields), error, { message })
     const unregistered = await authorize(server, client, {
       request: 'x',
       redirect_uri: 'https://evil.example/',
@@ -307,7 +326,7 @@ t.test(
   },
 )
 
-t.test('parameters that cannot be read are told on a page', async (t) => {
+t.test('parameters that cannot be read show an error page', async (t) => {
   const url = authorizationUrl(server, client)
   for (const broken of ['&x=%', '&x=%ff', '&x=%00', '&x=1'.repeat(101)])
     await assertErrorPage(

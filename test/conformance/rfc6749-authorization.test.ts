@@ -41,17 +41,17 @@ t.test(
   '[service-4-authorize-path] [rfc6749-3.1-get-supported] [rfc6749-3.1-owner-authenticated-first] a GET by an unknown browser leads to the sign-in page and never to a code',
   async (t) => {
     const landing = await ask(server, client)
-    t.equal(place(landing), '/login')
-    t.equal(pageOf(landing).status, 200)
-    t.match(pageOf(landing).headers.get('content-type'), /^text\/html/)
+    t.equal(place(landing), '/login', '[rfc6749-3.1-owner-authenticated-first]')
+    t.equal(pageOf(landing).status, 200, '[rfc6749-3.1-get-supported]')
+    t.match(pageOf(landing).headers.get('content-type'), /^text\/html/, '[service-4-authorize-path]')
     t.match(title(pageOf(landing)), 'Sign in')
-    // Also where nothing would be asked of a user who is signed in.
-    t.equal(place(await ask(server, firstParty)), '/login')
+    // Also at a client that skips consent.
+    t.equal(place(await ask(server, firstParty)), '/login', '[rfc6749-3.1-owner-authenticated-first]')
   },
 )
 
 t.test(
-  '[service-5-approval-required] a person who is signed in is asked, and only the answer makes a code',
+  '[service-5-approval-required] a user who is signed in is asked, and only the decision makes a code',
   async (t) => {
     const landing = await ask(server, client, {}, person)
     t.equal(place(landing), '/consent')
@@ -67,16 +67,16 @@ t.test(
     const page = pageOf(await ask(server, client, { state: 'xyz' }, person))
     const landing = await person.submit(page, { decision: 'approve' })
     const { code = '', ...rest } = sentAway(landing)
-    t.same(rest, { state: 'xyz', iss: server.issuer })
-    t.match(code, /^[\w-]{22,}$/)
+    t.same(rest, { state: 'xyz', iss: server.issuer }, '[service-4-authorize-redirect-params]')
+    t.match(code, /^[\w-]{22,}$/, '[rfc6749-4.1.2-code-in-query]')
     t.match(landing, { status: 303 })
-    t.equal(landing.at === 'redirect' && landing.location.hash, '')
+    t.equal(landing.at === 'redirect' && landing.location.hash, '', '[rfc6749-4.1.2-code-in-query] only')
     t.equal((await exchange(server, client, code)).status, 200)
   },
 )
 
 t.test(
-  '[rfc6749-4.1.2.1-access-denied] [service-5-approval-required] deny tells the client access_denied, and the answered page is worth nothing more',
+  '[rfc6749-4.1.2.1-access-denied] [service-5-approval-required] deny redirects with access_denied, and the page cannot be submitted again',
   async (t) => {
     const page = pageOf(await ask(server, client, {}, person))
     const { error_description: description, ...rest } = sentAway(
@@ -98,7 +98,7 @@ t.test(
       'courses:read profile openid profile',
       ' openid  profile courses:read ',
     ])
-      t.same(await granted({ scope }), wanted, scope)
+      t.same(await granted({ scope }), wanted, `[rfc6749-3.3-scope-order-irrelevant] ${scope}`)
     const spaced = authorizationUrl(server, client, { scope: 'openid profile courses:read' }).replaceAll(
       '+',
       '%20',
@@ -107,29 +107,25 @@ t.test(
     const location = await signInAndApprove(person, await person.open(spaced))
     const response = await exchange(server, client, location.searchParams.get('code') ?? '')
     const { scope } = (await response.json()) as { scope: string }
-    t.same(scope.split(' ').sort(), wanted)
+    t.same(scope.split(' ').sort(), wanted, '[service-4-authorize-scope-list] with %20')
   },
 )
 
 t.test(
-  '[rfc6749-4.1.2.1-invalid-scope] [rfc6749-3.3-scope-case-sensitive] [rfc6749-3.3-scope-syntax] [oidc-core-14-space-delimiter] a scope that is unknown, in other case or malformed is invalid_scope',
+  '[rfc6749-4.1.2.1-invalid-scope] [rfc6749-3.3-scope-case-sensitive] [rfc6749-3.3-scope-syntax] [oidc-core-14-space-delimiter] a scope that is unknown, in another case or malformed is invalid_scope',
   async (t) => {
-    const wrong = [
-      'courses:delete',
-      'openid courses:delete',
-      'Courses:Read',
-      'OPENID',
-      'openid "profile"',
-      'openid\\profile',
-      'openid\tprofile',
-      'openid\nprofile',
-      'openid,profile',
-      'openid\u00a0profile',
-      '   ',
-    ]
-    for (const scope of wrong) {
-      const response = await authorize(server, client, { scope }, person)
-      assertErrorRedirect(t, server, response, 'invalid_scope', { message: JSON.stringify(scope) })
+    const wrong: Readonly<Record<string, readonly string[]>> = {
+      '[rfc6749-4.1.2.1-invalid-scope]': ['courses:delete', 'openid courses:delete'],
+      '[rfc6749-3.3-scope-case-sensitive]': ['Courses:Read', 'OPENID'],
+      '[rfc6749-3.3-scope-syntax]': ['openid "profile"', 'openid\\profile', 'openid,profile', '   '],
+      '[oidc-core-14-space-delimiter]': ['openid\tprofile', 'openid\nprofile', 'openid\u00a0profile'],
+    }
+    for (const [clause, scopes] of Object.entries(wrong)) {
+      for (const scope of scopes) {
+        const response = await authorize(server, client, { scope }, person)
+        const message = `${clause} ${JSON.stringify(scope)}`
+        assertErrorRedirect(t, server, response, 'invalid_scope', { message })
+      }
     }
   },
 )
@@ -144,7 +140,7 @@ t.test('[service-5-scope-asymmetry] scopes that the table does not have do not e
 })
 
 t.test(
-  '[rfc6749-3.3-scope-omitted] without scope the default is openid profile email, as far as the client may have them',
+  '[rfc6749-3.3-scope-omitted] without scope the default is openid profile email, without those the client may not have',
   async (t) => {
     const whole = ['email', 'openid', 'profile']
     t.same(await granted({ scope: undefined }), whole)
@@ -160,7 +156,7 @@ t.test(
   },
 )
 
-t.test('[rfc6749-3.1-empty-as-omitted] a parameter without a value is one that was not sent', async (t) => {
+t.test('[rfc6749-3.1-empty-as-omitted] a parameter without a value counts as not sent', async (t) => {
   t.same(await granted({ scope: '' }), ['email', 'openid', 'profile'])
   const page = pageOf(
     await ask(
@@ -185,7 +181,7 @@ t.test('[rfc6749-3.1-ignore-unknown] unknown parameters change nothing', async (
 })
 
 t.test(
-  '[rfc6749-3.1.2-redirect-query-retained] [rfc6749-3.1-no-duplicate-response-params] a query of the redirect URI is kept as it is, and the answer appended',
+  '[rfc6749-3.1.2-redirect-query-retained] [rfc6749-3.1-no-duplicate-response-params] the query of the redirect URI is unchanged, and the response is appended to it',
   async (t) => {
     for (const query of ['?foo=bar', '?foo=b%20a+r&x=%c3%a9', '?', '?a=1&']) {
       const redirectUri = `http://127.0.0.1:51004/cb${query}`
@@ -200,11 +196,17 @@ t.test(
         [error, ['error', 'iss']],
         [success, ['code', 'iss']],
       ] as const) {
-        t.equal(location.startsWith(redirectUri), true, location)
+        const isRetained = location.startsWith(redirectUri)
+        t.ok(isRetained, `[rfc6749-3.1.2-redirect-query-retained] ${location}`)
         t.equal(location.split('?').length, 2, 'one question mark')
         t.notMatch(location, /&&|\?&/)
         const { searchParams } = new URL(location)
-        for (const member of members) t.equal(searchParams.getAll(member).length, 1, member)
+        for (const member of members)
+          t.equal(
+            searchParams.getAll(member).length,
+            1,
+            `[rfc6749-3.1-no-duplicate-response-params] ${member}`,
+          )
         t.same(searchParams.getAll('state'), ['a-state'])
       }
     }
@@ -224,13 +226,13 @@ t.test(
       'x'.repeat(4000),
     ]) {
       const landing = await ask(server, firstParty, { state }, person)
-      t.equal(sentAway(landing)['state'], state)
+      t.equal(sentAway(landing)['state'], state, '[rfc6749-4.1.2-state-exact]')
     }
   },
 )
 
 t.test(
-  '[rfc6749-10.2-no-silent-reapproval] [rfc8252-8.6-no-automatic-approval] a client that registered itself is asked about every time, whatever it is',
+  '[rfc6749-10.2-no-silent-reapproval] [rfc8252-8.6-no-automatic-approval] consent for a client that registered itself is asked every time',
   async (t) => {
     const confidential = await register(server, { token_endpoint_auth_method: 'client_secret_post' })
     for (const who of [client, confidential]) {
@@ -260,22 +262,26 @@ t.test(
 )
 
 t.test(
-  '[rfc6749-4.1.2.1-server-error] [rfc6749-4.1.2.1-temporarily-unavailable] a failure while the code is made is told to the client by redirect',
+  '[rfc6749-4.1.2.1-server-error] [rfc6749-4.1.2.1-temporarily-unavailable] a failure while the code is issued is an error redirect',
   async (t) => {
     const { StoreUnavailable } = await import('../../src/storage/store.ts')
     const { store } = server.deps
     const { write, transact } = store
     t.teardown(() => Object.assign(store, { write, transact }))
     const faults = [
-      [new Error('a disk of glass'), 'server_error'],
-      [new StoreUnavailable('locked'), 'temporarily_unavailable'],
+      [new Error('a disk of glass'), 'server_error', '[rfc6749-4.1.2.1-server-error]'],
+      [
+        new StoreUnavailable('locked'),
+        'temporarily_unavailable',
+        '[rfc6749-4.1.2.1-temporarily-unavailable]',
+      ],
     ] as const
-    for (const [fault, error] of faults) {
+    for (const [fault, error, message] of faults) {
       const page = pageOf(await ask(server, client, {}, person))
       const fail = () => Promise.reject(fault)
       Object.assign(store, { write: fail, transact: fail })
       const atOnce = await authorize(server, firstParty, {}, person)
-      t.notMatch(assertErrorRedirect(t, server, atOnce, error, { to: callback }), 'glass')
+      t.notMatch(assertErrorRedirect(t, server, atOnce, error, { to: callback, message }), 'glass')
       const { error_description: description, ...afterConsent } = sentAway(
         await person.submit(page, { decision: 'approve' }),
       )
@@ -288,7 +294,7 @@ t.test(
   },
 )
 
-t.test('two answers given at once to one consent page make one code', async (t) => {
+t.test('two submissions of one consent page at once make one code', async (t) => {
   const page = pageOf(await ask(server, client, {}, person))
   const { store } = server.deps
   const { transact } = store
@@ -309,7 +315,7 @@ t.test('two answers given at once to one consent page make one code', async (t) 
 })
 
 t.test(
-  '[rfc6749-3.3-scope-in-response-when-different] the person narrows the scope on the consent page, and cannot widen it',
+  '[rfc6749-3.3-scope-in-response-when-different] the user can narrow the scope on the consent page, and not widen it',
   async (t) => {
     const fields = { scope: 'openid profile courses:read courses:write' }
     const grantedAfter = async (scope: readonly string[]) => {
@@ -332,7 +338,7 @@ t.test(
   },
 )
 
-t.test('unticking everything is a refusal', async (t) => {
+t.test('approving no scope at all is access_denied', async (t) => {
   const page = pageOf(await ask(server, client, { scope: 'courses:read' }, person))
   t.match(sentAway(await person.submit(page, { decision: 'approve', scope: [] })), { error: 'access_denied' })
 })

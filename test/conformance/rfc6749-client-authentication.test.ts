@@ -39,22 +39,34 @@ function basic(...parts: readonly (string | undefined)[]): string {
 }
 
 t.test(
-  '[service-4-token-secret-form-field] [oauth21-2.4.1-secret-post-mandatory] [rfc6749-4.1.3-authenticate-when-included] [rfc6749-2.2-client-id-not-credential] [rfc6749-3.2.1-confidential-must-authenticate] [rfc6749-5.2-invalid-client-400-or-401] a secret in the form is needed and checked, and a failure leaves the code',
+  '[rfc6749-4.1.3-authenticate-when-included] [rfc6749-2.2-client-id-not-credential] [rfc6749-3.2.1-confidential-must-authenticate] [rfc6749-5.2-invalid-client-400-or-401] a secret in the form is needed and checked, and a failure leaves the code',
   async (t) => {
     const redeemable = await code(byPost)
     const { id: client_id, secret: client_secret } = byPost
     for (const wrong of [undefined, '', 'wrong', `${client_secret}x`, byBasic.secret]) {
       const response = await redeem(byPost, redeemable, { client_id, client_secret: wrong })
       t.equal(response.headers.get('www-authenticate'), null, 'no challenge where no header was tried')
-      await assertRejected(t, response, 'invalid_client', 400, `secret ${wrong?.slice(0, 5)}`)
+      const clause =
+        wrong === undefined
+          ? '[rfc6749-2.2-client-id-not-credential]'
+          : '[rfc6749-4.1.3-authenticate-when-included]'
+      await assertRejected(t, response, 'invalid_client', 400, `${clause} ${wrong?.slice(0, 5)}`)
     }
     const accepted = await json(await redeem(byPost, redeemable, { client_id, client_secret }))
-    t.type(accepted['access_token'], 'string')
+    t.type(accepted['access_token'], 'string', '[service-4-token-secret-form-field] the code is left')
 
     const refresh_token = String(accepted['refresh_token'])
     const refreshing = { grant_type: 'refresh_token', refresh_token, client_id }
-    await assertRejected(t, await post(server, path, refreshing), 'invalid_client')
-    t.equal((await post(server, path, { ...refreshing, client_secret })).status, 200)
+    const anonymous = await post(server, path, refreshing)
+    await assertRejected(
+      t,
+      anonymous,
+      'invalid_client',
+      400,
+      '[rfc6749-3.2.1-confidential-must-authenticate]',
+    )
+    const { status } = await post(server, path, { ...refreshing, client_secret })
+    t.equal(status, 200, '[oauth21-2.4.1-secret-post-mandatory]')
   },
 )
 
@@ -73,7 +85,7 @@ t.test('[rfc6749-5.2-invalid-client-400-or-401] an unknown client looks like a w
 })
 
 t.test(
-  '[rfc6749-2.3.1-basic-supported] [rfc6749-5.2-invalid-client-header-401] HTTP Basic works for a client registered so, and its failure is 401 with a Basic challenge',
+  '[rfc6749-2.3.1-basic-supported] [rfc6749-5.2-invalid-client-header-401] HTTP Basic works for a client of that method, and its failure is 401 with a Basic challenge',
   async (t) => {
     const redeemable = await code(byBasic)
     const wrong = [
@@ -93,11 +105,12 @@ t.test(
     for (const authorization of wrong) {
       const response = await redeem(byBasic, redeemable, {}, authorization)
       t.equal(challengeOf(response).scheme, 'Basic')
-      await assertRejected(t, response, 'invalid_client', 401, authorization)
+      const about = `[rfc6749-5.2-invalid-client-header-401] ${authorization}`
+      await assertRejected(t, response, 'invalid_client', 401, about)
     }
     const fine = `bAsIc ${basic(byBasic.id, byBasic.secret).slice(6)}`
     const accepted = await redeem(byBasic, redeemable, { client_id: byBasic.id }, fine)
-    t.equal(accepted.status, 200)
+    t.equal(accepted.status, 200, '[rfc6749-2.3.1-basic-supported]')
     t.equal(accepted.headers.get('www-authenticate'), null)
   },
 )
@@ -156,7 +169,7 @@ t.test(
   },
 )
 
-t.test('[rfc6749-2.3-one-auth-method] two methods at once are refused, and the code stays', async (t) => {
+t.test('[rfc6749-2.3-one-auth-method] two methods at once are rejected, and the code stays', async (t) => {
   const redeemable = await code(byBasic)
   const authorization = basic(byBasic.id, byBasic.secret)
   const both = { client_id: byBasic.id, client_secret: byBasic.secret }
@@ -187,7 +200,7 @@ t.test('[rfc6749-2.3.1-secret-not-in-uri] credentials in the query are not read'
 })
 
 t.test(
-  '[oidc-core-9-registered-method-enforced] [rfc6749-2.3-public-auth-not-trusted] only the registered method counts',
+  '[oidc-core-9-registered-method-enforced] [rfc6749-2.3-public-auth-not-trusted] only the registered method is accepted',
   async (t) => {
     const [postCode, basicCode, openCode] = [await code(byPost), await code(byBasic), await code(open)]
     const inForm = { client_id: byBasic.id, client_secret: byBasic.secret }
@@ -197,9 +210,17 @@ t.test(
       'invalid_client',
       401,
     )
-    await assertRejected(t, await redeem(byBasic, basicCode, inForm), 'invalid_client')
+    const otherMethod = await redeem(byBasic, basicCode, inForm)
+    await assertRejected(
+      t,
+      otherMethod,
+      'invalid_client',
+      400,
+      '[oidc-core-9-registered-method-enforced] the right secret',
+    )
     const invented = { client_id: open.id, client_secret: 'anything' }
-    await assertRejected(t, await redeem(open, openCode, invented), 'invalid_client')
+    const trusting = await redeem(open, openCode, invented)
+    await assertRejected(t, trusting, 'invalid_client', 400, '[rfc6749-2.3-public-auth-not-trusted]')
     await assertRejected(t, await redeem(open, openCode, {}, basic(open.id, '')), 'invalid_client', 401)
     t.equal((await exchange(server, byPost, postCode)).status, 200)
     t.equal((await exchange(server, byBasic, basicCode)).status, 200)
@@ -233,7 +254,7 @@ t.test(
 )
 
 t.test(
-  '[rfc8252-8.5-shared-secret-not-proof] a native client an operator adds as public has no secret, needs PKCE and asks every time',
+  '[rfc8252-8.5-shared-secret-not-proof] a native client that an operator adds as public has no secret, needs PKCE and asks every time',
   async (t) => {
     const native = await addClient(server, {
       authenticationMethod: 'none',
@@ -264,11 +285,11 @@ t.test(
       })}`,
     )
     if (again.at !== 'page') throw new Error('a page was expected')
-    t.equal(new URL(again.page.url).pathname, '/consent', 'the person is asked again')
+    t.equal(new URL(again.page.url).pathname, '/consent', 'the user is asked again')
   },
 )
 
-t.test('a deleted client and a deleted person take every token with them at once', async (t) => {
+t.test('deleting a client or a user ends every token of theirs at once', async (t) => {
   const gone = await register(server)
   const { access_token: access, refresh_token: token } = await obtainTokens(server, gone, { agent })
   t.ok(await isAlive(server, access))
@@ -286,7 +307,7 @@ t.test('a deleted client and a deleted person take every token with them at once
 })
 
 t.test(
-  '[rfc6749-2.3.1-brute-force] [rfc7009-5-abuse-countermeasures] guessing secrets and tokens is slowed down, and the right ones work later',
+  '[rfc6749-2.3.1-brute-force] [rfc7009-5-abuse-countermeasures] guessing secrets and tokens is limited, and the right ones work later',
   async (t) => {
     const few = { registration: 30, token: 5, signIn: 60 }
     const limited = await startFlow(t, { rateLimits: 'on', requestsPerMinute: few })
@@ -304,12 +325,13 @@ t.test(
       t.strictSame(
         [...statuses],
         [endpoint.endsWith('introspect') ? 401 : 400],
-        `${endpoint} refuses guesses`,
+        `${endpoint} rejects guesses`,
       )
       const slowed = await guess()
       const wait = Number(slowed.headers.get('retry-after'))
       t.ok(wait > 0 && wait <= 60, `${endpoint}: Retry-After`)
-      await assertRejected(t, slowed, 'temporarily_unavailable', 429, endpoint)
+      const clause = endpoint === path ? '[rfc6749-2.3.1-brute-force]' : '[rfc7009-5-abuse-countermeasures]'
+      await assertRejected(t, slowed, 'temporarily_unavailable', 429, `${clause} ${endpoint}`)
     }
     mock.timers.tick(61_000)
     t.equal((await refresh(limited.server, guessed, tokens.refresh_token)).status, 200)

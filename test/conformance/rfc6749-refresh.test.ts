@@ -25,22 +25,23 @@ async function refreshed(token: string, fields = {}, of: TestClient = client): P
 }
 
 t.test(
-  '[service-4-token-refresh-fields] [rfc9700-2.2.2-public-refresh-protection] [mcp-security-refresh-rotation] a refresh gives new tokens without a person, and the old refresh token dies',
+  '[service-4-token-refresh-fields] [rfc9700-2.2.2-public-refresh-protection] [mcp-security-refresh-rotation] a refresh gives new tokens without the user, and the old refresh token ends',
   async (t) => {
     const first = await tokens()
     const second = await refreshed(first.refresh_token)
-    t.not(second.access_token, first.access_token)
-    t.not(second.refresh_token, first.refresh_token)
+    t.not(second.access_token, first.access_token, '[service-4-token-refresh-fields]')
+    t.not(second.refresh_token, first.refresh_token, '[mcp-security-refresh-rotation]')
     t.ok(await isAlive(server, second.access_token))
     const third = await refreshed(second.refresh_token)
     t.not(third.refresh_token, second.refresh_token)
     server.advance(refreshReuseSeconds)
-    await assertRejected(t, await refresh(server, client, second.refresh_token), 'invalid_grant')
+    const old = await refresh(server, client, second.refresh_token)
+    await assertRejected(t, old, 'invalid_grant', 400, '[rfc9700-2.2.2-public-refresh-protection]')
   },
 )
 
 t.test(
-  '[rfc6749-6-bound-to-client] a public client may leave out client_id when refreshing, and never name another',
+  '[rfc6749-6-bound-to-client] a public client may refresh without client_id, and not with that of another client',
   async (t) => {
     const { refresh_token: token } = await tokens()
     const form = { grant_type: 'refresh_token', refresh_token: token }
@@ -81,7 +82,7 @@ t.test(
 )
 
 t.test(
-  '[rfc6749-3.2.1-confidential-must-authenticate] a refresh without client_id does not pass for a confidential client',
+  '[rfc6749-3.2.1-confidential-must-authenticate] a refresh of a confidential client without client_id is rejected',
   async (t) => {
     const confidential = await register(server, { token_endpoint_auth_method: 'client_secret_post' })
     const { refresh_token: token } = await obtainTokens(server, confidential, { agent })
@@ -119,20 +120,20 @@ t.test('confidential clients rotate in the same way', async (t) => {
 })
 
 t.test(
-  '[rfc6749-6-scope-narrow] [rfc6749-6-scope-omitted-original] [rfc6749-6-rotated-same-scope] a refresh may narrow its access token, and never the grant',
+  '[rfc6749-6-scope-narrow] [rfc6749-6-scope-omitted-original] [rfc6749-6-rotated-same-scope] a refresh can narrow its access token, and never the grant',
   async (t) => {
     const first = await tokens({ scope: 'openid courses:read courses:write' })
     const narrowed = await refreshed(first.refresh_token, { scope: 'courses:read' })
-    t.equal(narrowed.scope, 'courses:read')
+    t.equal(narrowed.scope, 'courses:read', '[rfc6749-6-scope-narrow]')
     t.notOk('nonce' in narrowed)
     t.equal((await callApi(server, '/api/courses', narrowed.access_token)).status, 200)
     const write = await callApi(server, '/api/courses', narrowed.access_token, { method: 'POST' })
     t.equal(write.status, 403)
     t.equal((await introspect(server, client, narrowed.access_token))['scope'], 'courses:read')
     const whole = await refreshed(narrowed.refresh_token)
-    t.equal(whole.scope, 'openid courses:read courses:write')
+    t.equal(whole.scope, 'openid courses:read courses:write', '[rfc6749-6-scope-omitted-original]')
     const again = await callApi(server, '/api/courses', whole.access_token, { method: 'POST' })
-    t.equal(again.status, 200)
+    t.equal(again.status, 200, '[rfc6749-6-rotated-same-scope] the rotated token has the whole scope')
   },
 )
 
@@ -141,7 +142,8 @@ t.test(
   async (t) => {
     const { refresh_token: token } = await tokens({ scope: 'openid courses:read' })
     for (const scope of ['openid courses:write', 'courses:read email', 'unknown', 'OPENID', 'courses']) {
-      await assertRejected(t, await refresh(server, client, token, { scope }), 'invalid_scope', 400, scope)
+      const wider = await refresh(server, client, token, { scope })
+      await assertRejected(t, wider, 'invalid_scope', 400, `[rfc6749-6-scope-exceed] ${scope}`)
     }
     const resource = 'https://elsewhere.example'
     await assertRejected(t, await refresh(server, client, token, { resource }), 'invalid_target')
@@ -149,14 +151,17 @@ t.test(
   },
 )
 
-t.test('[rfc9700-4.14.2-bound-to-consent] what the person unticked stays out of every refresh', async (t) => {
-  const fields = { scope: 'openid courses:read courses:write' }
-  const code = await obtainCode(server, client, { agent, fields, scope: ['courses:read'] })
-  const first = (await (await exchange(server, client, code)).json()) as Tokens
-  const wider = await refresh(server, client, first.refresh_token, { scope: 'courses:write' })
-  await assertRejected(t, wider, 'invalid_scope')
-  t.equal((await refreshed(first.refresh_token)).scope, 'openid courses:read')
-})
+t.test(
+  '[rfc9700-4.14.2-bound-to-consent] what the user does not approve stays out of every refresh',
+  async (t) => {
+    const fields = { scope: 'openid courses:read courses:write' }
+    const code = await obtainCode(server, client, { agent, fields, scope: ['courses:read'] })
+    const first = (await (await exchange(server, client, code)).json()) as Tokens
+    const wider = await refresh(server, client, first.refresh_token, { scope: 'courses:write' })
+    await assertRejected(t, wider, 'invalid_scope')
+    t.equal((await refreshed(first.refresh_token)).scope, 'openid courses:read')
+  },
+)
 
 t.test('[rfc6749-6-bound-to-client] a refresh token works for its client only, and survives', async (t) => {
   const other = await register(server)
@@ -168,7 +173,7 @@ t.test('[rfc6749-6-bound-to-client] a refresh token works for its client only, a
 })
 
 t.test(
-  '[rfc6749-6-invalid-refresh] [rfc6749-6-missing-refresh-param] garbage, other kinds of tokens and revoked ones are refused',
+  '[rfc6749-6-invalid-refresh] [rfc6749-6-missing-refresh-param] garbage, other kinds of tokens and revoked ones are rejected',
   async (t) => {
     const first = await tokens()
     const garbled = [
@@ -185,8 +190,8 @@ t.test(
       await assertRejected(t, await refresh(server, client, token), 'invalid_grant', 400, token.slice(-8))
     }
     const absent = await refresh(server, client, '', { refresh_token: undefined })
-    await assertRejected(t, absent, 'invalid_request')
-    t.ok(await isAlive(server, first.access_token), 'no garbage revokes anything')
+    await assertRejected(t, absent, 'invalid_request', 400, '[rfc6749-6-missing-refresh-param]')
+    t.ok(await isAlive(server, first.access_token), 'garbage revokes nothing')
     await postAs(server, client, '/api/oauth/revoke', { token: first.refresh_token })
     await assertRejected(t, await refresh(server, client, first.refresh_token), 'invalid_grant')
   },

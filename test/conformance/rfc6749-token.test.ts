@@ -8,18 +8,19 @@ const code = (fields: Fields = {}) => obtainCode(server, client, { fields, agent
 const path = '/api/oauth/token'
 
 t.test(
-  '[rfc6749-5.1-success-shape] [rfc6749-5.1-expires-in-number] [rfc6749-5.1-no-store] [service-4-token-response-tokens] [rfc6750-5.3-short-lived] a code gives tokens as JSON that is never cached',
+  '[rfc6749-5.1-success-shape] [rfc6749-5.1-expires-in-number] [rfc6749-5.1-no-store] [service-4-token-response-tokens] a code gives tokens as JSON that is never cached',
   async (t) => {
     const response = await exchange(server, client, await code())
-    t.equal(response.status, 200)
-    t.match(response.headers.get('content-type'), /^application\/json/)
-    t.equal(response.headers.get('cache-control'), 'no-store')
-    t.equal(response.headers.get('pragma'), 'no-cache')
+    t.equal(response.status, 200, '[rfc6749-5.1-success-shape]')
+    t.match(response.headers.get('content-type'), /^application\/json/, '[rfc6749-5.1-success-shape]')
+    t.equal(response.headers.get('cache-control'), 'no-store', '[rfc6749-5.1-no-store]')
+    t.equal(response.headers.get('pragma'), 'no-cache', '[rfc6749-5.1-no-store]')
     const body = await json(response)
     const { access_token: access, refresh_token: token, id_token: idToken, ...rest } = body
     t.strictSame(rest, { token_type: 'Bearer', expires_in: 3600, scope: 'openid' })
+    t.equal(rest['expires_in'], 3600, '[rfc6750-5.3-short-lived] an hour')
     t.match(access, /^lyc_access_[\w-]{22,}$/)
-    t.match(token, /^lyc_refresh_[\w-]{22,}$/)
+    t.match(token, /^lyc_refresh_[\w-]{22,}$/, '[service-4-token-response-tokens]')
     t.match(idToken, /^eyJ/)
     const refreshed = await refresh(server, client, String(token))
     t.equal(refreshed.status, 200)
@@ -33,14 +34,14 @@ t.test(
     })
     t.type((await json(registered))['client_secret'], 'string')
     for (const { headers } of [refreshed, registered]) {
-      t.equal(headers.get('cache-control'), 'no-store')
-      t.equal(headers.get('pragma'), 'no-cache')
+      t.equal(headers.get('cache-control'), 'no-store', '[rfc6749-5.1-no-store]')
+      t.equal(headers.get('pragma'), 'no-cache', '[rfc6749-5.1-no-store]')
     }
   },
 )
 
 t.test(
-  '[service-4-token-path-form] [rfc6749-4.1.3-form-utf8] the body is a form, with or without a charset, and nothing else',
+  '[service-4-token-path-form] [rfc6749-4.1.3-form-utf8] the body is a form with or without a charset, and no other type is accepted',
   async (t) => {
     const redeemable = await code()
     const fields = {
@@ -59,14 +60,15 @@ t.test(
       [{ body: String(new URLSearchParams(fields)), headers: { 'content-type': 'text/plain' } }, 'text'],
     ]
     for (const [init, about] of bodies) {
-      await assertRejected(t, await fetch(url, { method: 'POST', ...init }), 'invalid_request', 415, about)
+      const response = await fetch(url, { method: 'POST', ...init })
+      await assertRejected(t, response, 'invalid_request', 415, `[service-4-token-path-form] ${about}`)
     }
     const accepted = await fetch(url, {
       method: 'POST',
       headers: { 'content-type': 'application/x-www-form-urlencoded; charset=UTF-8' },
       body: String(new URLSearchParams(fields)),
     })
-    t.equal(accepted.status, 200, 'the code was not consumed by what was refused')
+    t.equal(accepted.status, 200, 'the code was not consumed by a rejected request')
     t.match(accepted.headers.get('content-type'), /^application\/json/)
     t.type((await json(accepted))['access_token'], 'string')
   },
@@ -91,26 +93,23 @@ t.test('[rfc6749-3.2-post-only] other methods are 405 with Allow and give no tok
   t.equal((await exchange(server, client, redeemable)).status, 200)
 })
 
-t.test(
-  '[service-4-token-code-fields] [rfc6749-4.1.3-grant-type-required] [rfc6749-4.1.3-code-required] [rfc6749-4.1.3-redirect-uri-required] [rfc7636-4.5-verifier-required] [rfc6749-3.2.1-public-sends-client-id] every field of the exchange is needed, and a refusal leaves the code',
-  async (t) => {
+for (const [clause, name, error] of [
+  ['[rfc6749-4.1.3-grant-type-required]', 'grant_type', 'invalid_request'],
+  ['[rfc6749-4.1.3-code-required]', 'code', 'invalid_request'],
+  ['[rfc6749-4.1.3-redirect-uri-required]', 'redirect_uri', 'invalid_grant'],
+  ['[rfc7636-4.5-verifier-required]', 'code_verifier', 'invalid_grant'],
+  ['[rfc6749-3.2.1-public-sends-client-id]', 'client_id', 'invalid_request'],
+] as const) {
+  t.test(`${clause} an exchange without ${name} is ${error}, and the code stays`, async (t) => {
     const redeemable = await code()
-    const missing = {
-      grant_type: 'invalid_request',
-      code: 'invalid_request',
-      redirect_uri: 'invalid_grant',
-      code_verifier: 'invalid_grant',
-      client_id: 'invalid_request',
+    for (const value of [undefined, '']) {
+      const response = await exchange(server, client, redeemable, { [name]: value })
+      await assertRejected(t, response, error, 400, value === '' ? 'empty' : 'absent')
     }
-    for (const [name, error] of Object.entries(missing)) {
-      for (const value of [undefined, '']) {
-        const response = await exchange(server, client, redeemable, { [name]: value })
-        await assertRejected(t, response, error, 400, `${name} ${value === '' ? 'empty' : 'absent'}`)
-      }
-    }
-    t.equal((await exchange(server, client, redeemable)).status, 200)
-  },
-)
+    const { status } = await exchange(server, client, redeemable)
+    t.equal(status, 200, '[service-4-token-code-fields] with all five it is redeemed')
+  })
+}
 
 t.test('[rfc6749-3.2-empty-as-omitted] an empty parameter counts as absent', async (t) => {
   const { refresh_token: token } = await tokens({ scope: 'openid courses:read' })
@@ -129,7 +128,7 @@ t.test('[rfc6749-3.2-ignore-unknown] unknown parameters are ignored', async (t) 
   t.equal(scope, 'openid')
 })
 
-t.test('[rfc6749-3.2-no-duplicates] a repeated parameter is refused, and the code stays', async (t) => {
+t.test('[rfc6749-3.2-no-duplicates] a repeated parameter is rejected, and the code stays', async (t) => {
   const redeemable = await code()
   const repeated: Fields = {
     code: [redeemable, redeemable],
@@ -147,7 +146,7 @@ t.test('[rfc6749-3.2-no-duplicates] a repeated parameter is refused, and the cod
 })
 
 t.test(
-  '[rfc6749-5.2-unsupported-grant-type] [rfc9700-2.4-no-password-grant] [service-4-asm-complete] grant types that are not offered are refused',
+  '[rfc6749-5.2-unsupported-grant-type] [rfc9700-2.4-no-password-grant] [service-4-asm-complete] grant types that are not offered are rejected',
   async (t) => {
     const types = [
       'password',
@@ -159,7 +158,10 @@ t.test(
     ]
     for (const type of types) {
       const fields = { grant_type: type, client_id: client.id, username: 'alice', password: 'alice-in-tests' }
-      await assertRejected(t, await post(server, path, fields), 'unsupported_grant_type', 400, type)
+      const clause =
+        type === 'password' ? '[rfc9700-2.4-no-password-grant]' : '[rfc6749-5.2-unsupported-grant-type]'
+      const response = await post(server, path, fields)
+      await assertRejected(t, response, 'unsupported_grant_type', 400, `${clause} ${type}`)
     }
     const metadata = await fetch(`${server.issuer}/.well-known/oauth-authorization-server`)
     const { grant_types_supported: offered } = await json(metadata)
@@ -176,7 +178,7 @@ t.test('[rfc6749-5.2-unauthorized-client] a client uses only the grant types it 
 })
 
 t.test(
-  '[rfc6749-5.2-status-400] [rfc6749-4.1.3-code-valid] [rfc6749-5.2-error-charset] [service-7-known-error-codes] hostile input is refused as JSON with plain words',
+  '[rfc6749-5.2-status-400] [rfc6749-4.1.3-code-valid] [rfc6749-5.2-error-charset] [service-7-known-error-codes] hostile input is rejected with a JSON error that repeats none of it',
   async (t) => {
     const hostile = [
       'garbage',
@@ -190,26 +192,41 @@ t.test(
     ]
     for (const value of hostile) {
       const about = JSON.stringify(value.slice(0, 20))
-      await assertRejected(t, await exchange(server, client, value), 'invalid_grant', 400, `code ${about}`)
-      await assertRejected(t, await refresh(server, client, value), 'invalid_grant', 400, `token ${about}`)
+      const wrongCode = await exchange(server, client, value)
+      await assertRejected(t, wrongCode, 'invalid_grant', 400, `[rfc6749-5.2-status-400] code ${about}`)
+      const wrongToken = await refresh(server, client, value)
+      await assertRejected(
+        t,
+        wrongToken,
+        'invalid_grant',
+        400,
+        `[service-7-known-error-codes] token ${about}`,
+      )
       const wrongClient = await exchange(server, client, 'x', { client_id: value })
-      await assertRejected(t, wrongClient, 'invalid_client', 400, `client ${about}`)
+      await assertRejected(
+        t,
+        wrongClient,
+        'invalid_client',
+        400,
+        `[service-7-known-error-codes] client ${about}`,
+      )
       const wrongType = await exchange(server, client, 'x', { grant_type: value })
       await assertRejected(t, wrongType, 'unsupported_grant_type', 400, `grant_type ${about}`)
     }
     const { refresh_token: token } = await tokens()
-    await assertRejected(t, await refresh(server, client, token, { scope: '"' }), 'invalid_scope')
-    await assertRejected(
-      t,
-      await refresh(server, client, token, { grant_type: undefined }),
-      'invalid_request',
-    )
+    for (const [fields, error] of [
+      [{ scope: '"' }, 'invalid_scope'],
+      [{ grant_type: undefined }, 'invalid_request'],
+    ] as const) {
+      const response = await refresh(server, client, token, fields)
+      await assertRejected(t, response, error, 400, `[service-7-known-error-codes] ${error}`)
+    }
     t.equal((await refresh(server, client, token)).status, 200)
   },
 )
 
 t.test(
-  '[rfc6749-4.1.3-form-utf8] a form that is broken anywhere is refused, and the code stays',
+  '[rfc6749-4.1.3-form-utf8] a form that is broken anywhere is rejected, and the code stays',
   async (t) => {
     const code = await obtainCode(server, client, { agent })
     const sound = new URLSearchParams({
@@ -231,7 +248,7 @@ t.test(
   },
 )
 
-t.test('[rfc6749-5.2-error-charset] too much of anything is refused', async (t) => {
+t.test('[rfc6749-5.2-error-charset] a request over the limits is rejected', async (t) => {
   const { limits } = server.deps.config
   await assertRejected(
     t,
@@ -245,7 +262,7 @@ t.test('[rfc6749-5.2-error-charset] too much of anything is refused', async (t) 
 })
 
 t.test(
-  '[rfc6749-3.3-scope-in-response-when-different] the answer says the scope a person left over',
+  '[rfc6749-3.3-scope-in-response-when-different] the response has the scope that the user approved',
   async (t) => {
     const own = new UserAgent(server.issuer)
     const fields = { scope: 'openid courses:read courses:write' }
@@ -259,14 +276,14 @@ t.test(
 )
 
 t.test(
-  '[rfc6750-5.2-lifetime-limited] [rfc6749-5.1-expires-in-number] an access token lives exactly as long as expires_in says',
+  '[rfc6750-5.2-lifetime-limited] [rfc6749-5.1-expires-in-number] an access token is valid exactly as long as expires_in says',
   async (t) => {
     const { access_token: token, expires_in: seconds } = await tokens()
     t.type(seconds, 'number')
     server.advance(seconds - 5)
     t.ok(await isAlive(server, token))
     server.advance(5)
-    t.notOk(await isAlive(server, token))
+    t.notOk(await isAlive(server, token), '[rfc6750-5.2-lifetime-limited]')
     t.strictSame(await introspect(server, client, token), { active: false })
   },
 )

@@ -11,33 +11,41 @@ const api = `${server.issuer}/api/courses`
 const resourceMetadata = `${server.issuer}/.well-known/oauth-protected-resource`
 const { access_token: token } = await tokens({ scope: 'openid courses:read' })
 
-/** Asserts that a call was answered as RFC 6750 §3.1 has it for a bad token, by exactly one challenge. */
+/** Asserts the response to a bad token that RFC 6750 §3.1 defines: 401 with exactly one challenge. */
 async function assertInvalid(t: Test, response: Response, about: string): Promise<void> {
   const { scheme, params } = challengeOf(response)
-  t.equal(scheme, 'Bearer', about)
-  t.strictSame(Object.keys(params).sort(), ['error', 'error_description', 'resource_metadata'], about)
-  t.equal(params['error'], 'invalid_token', about)
-  t.equal(params['resource_metadata'], resourceMetadata, about)
-  t.match(params['error_description'], /^[\x20\x21\x23-\x5b\x5d-\x7e]+$/, about)
-  await assertRejected(t, response, 'invalid_token', 401, about)
+  t.equal(scheme, 'Bearer', `[rfc6750-3-bearer-scheme-and-param] ${about}`)
+  const once = ['error', 'error_description', 'resource_metadata']
+  t.strictSame(Object.keys(params).sort(), once, `[rfc6750-3-params-once] ${about}`)
+  t.equal(params['error'], 'invalid_token', `[rfc6750-3-error-attribute] ${about}`)
+  t.equal(params['resource_metadata'], resourceMetadata, `[rfc9728-5.1-resource-metadata-param] ${about}`)
+  const characters = /^[\x20\x21\x23-\x5b\x5d-\x7e]+$/
+  t.match(params['error_description'], characters, `[rfc6750-3-charset] ${about}`)
+  await assertRejected(t, response, 'invalid_token', 401, `[service-7-invalid-token-401] ${about}`)
 }
 
 t.test(
-  '[service-5-bearer-api-calls] [rfc6750-2.1-header-supported] [oauth21-5.1.1-scheme-case-insensitive] a token in the header is served as its person, however the scheme is written',
+  '[service-5-bearer-api-calls] [rfc6750-2.1-header-supported] [oauth21-5.1.1-scheme-case-insensitive] a token in the header gives its user access, in any case of the scheme',
   async (t) => {
     const person = await server.deps.store.find('userByLogin', 'alice')
     for (const header of ['Bearer ', 'bearer ', 'BEARER ', 'bEaReR ', 'Bearer   ']) {
       const response = await fetch(api, { headers: { authorization: header + token } })
-      t.equal(response.status, 200, header)
+      const clause =
+        header === 'Bearer ' ? '[rfc6750-2.1-header-supported]' : '[oauth21-5.1.1-scheme-case-insensitive]'
+      t.equal(response.status, 200, `${clause} ${header}`)
       t.equal(response.headers.get('cache-control'), 'no-store')
-      t.strictSame(await json(response), {
-        area: 'courses',
-        operation: 'read',
-        caller: 'person',
-        sub: person?.id,
-        client_id: client.id,
-        scope: 'openid courses:read',
-      })
+      t.strictSame(
+        await json(response),
+        {
+          area: 'courses',
+          operation: 'read',
+          caller: 'person',
+          sub: person?.id,
+          client_id: client.id,
+          scope: 'openid courses:read',
+        },
+        '[service-5-bearer-api-calls]',
+      )
     }
   },
 )
@@ -61,10 +69,11 @@ t.test(
     ]
     for (const [query, init] of calls) {
       const response = await fetch(api + query, init)
-      t.equal(response.status, 200, JSON.stringify(init))
-      t.equal(response.headers.get('www-authenticate'), null)
+      const clause = query === '' ? '[service-5-no-token-anonymous]' : '[oauth21-5.1-query-token-ignored]'
+      t.equal(response.status, 200, `${clause} ${JSON.stringify(init)}`)
+      t.equal(response.headers.get('www-authenticate'), null, clause)
       const { caller, ...rest } = await json(response)
-      t.equal(caller, 'anonymous')
+      t.equal(caller, 'anonymous', clause)
       t.strictSame(Object.keys(rest), ['area', 'operation'])
     }
     const inForm = await fetch(api, { method: 'POST', body: form })
@@ -73,7 +82,7 @@ t.test(
 )
 
 t.test(
-  '[service-7-invalid-token-401] [rfc6750-2.1-credentials-syntax] [rfc6750-3-bearer-scheme-and-param] [rfc6750-3-params-once] [rfc6750-3-error-attribute] [rfc6750-3-charset] [rfc9728-5.1-resource-metadata-param] [service-5-invalid-token-points-to-prm] whatever else follows Bearer is 401 with one challenge, and never anonymous',
+  '[service-7-invalid-token-401] [rfc6750-2.1-credentials-syntax] [rfc6750-3-params-once] [rfc9728-5.1-resource-metadata-param] anything else after Bearer is 401 with one challenge, and never anonymous',
   async (t) => {
     const malformed = [
       'Bearer',
@@ -102,17 +111,19 @@ t.test(
     for (const authorization of malformed) {
       for (const method of ['GET', 'POST']) {
         const response = await fetch(api, { method, headers: { authorization } })
+        t.equal(response.status, 401, `[rfc6750-2.1-credentials-syntax] ${authorization.slice(0, 30)}`)
         await assertInvalid(t, response, `${method} ${authorization.slice(0, 30)}`)
       }
     }
-    t.equal((await fetch(resourceMetadata)).status, 200)
+    const found = await fetch(resourceMetadata)
+    t.equal(found.status, 200, '[service-5-invalid-token-points-to-prm] the metadata is there')
     const head = await fetch(api, { method: 'HEAD', headers: { authorization: 'Bearer x' } })
     t.equal(head.status, 401)
   },
 )
 
 t.test(
-  '[rfc6750-3.1-invalid-token-401] [rfc9700-2.3-rs-checks-audience] [service-7-invalid-token-401] revoked, foreign and other kinds of tokens are refused',
+  '[rfc6750-3.1-invalid-token-401] [rfc9700-2.3-rs-checks-audience] [service-7-invalid-token-401] revoked tokens, tokens for another API and other kinds of tokens are rejected',
   async (t) => {
     const scope = 'openid courses:read'
     const live = await tokens({ scope })
@@ -135,7 +146,7 @@ t.test(
 )
 
 t.test(
-  '[service-7-insufficient-scope-403] [service-5-insufficient-scope-points-to-prm] [service-5-scope-read-write-split] [rfc6750-3.1-insufficient-scope-403] [rfc6750-3-challenge-on-refusal] [rfc6750-3-charset] a token opens what its scope says, and 403 names what is missing',
+  '[service-7-insufficient-scope-403] [service-5-insufficient-scope-points-to-prm] [service-5-scope-read-write-split] [rfc6750-3.1-insufficient-scope-403] a token opens what its scope says, and 403 names the missing scope',
   async (t) => {
     const { access_token: read } = await tokens({ scope: 'courses:read' })
     const { access_token: write } = await tokens({ scope: 'courses:write' })
@@ -160,11 +171,13 @@ t.test(
     for (const [bearer, method, path, scope] of refused) {
       const response = await callApi(server, path, bearer, { method })
       const { scheme, params } = challengeOf(response)
-      t.equal(scheme, 'Bearer')
+      t.equal(scheme, 'Bearer', '[rfc6750-3-challenge-on-refusal]')
       const { error_description: description, ...rest } = params
       t.strictSame(rest, { error: 'insufficient_scope', scope, resource_metadata: resourceMetadata })
-      t.match(description, /^[\x20\x21\x23-\x5b\x5d-\x7e]+$/)
-      await assertRejected(t, response, 'insufficient_scope', 403, `${method} ${path}`)
+      t.equal(rest['resource_metadata'], resourceMetadata, '[service-5-insufficient-scope-points-to-prm]')
+      t.match(description, /^[\x20\x21\x23-\x5b\x5d-\x7e]+$/, '[rfc6750-3-charset]')
+      const about = `[service-7-insufficient-scope-403] ${method} ${path}`
+      await assertRejected(t, response, 'insufficient_scope', 403, about)
     }
   },
 )
@@ -197,7 +210,7 @@ t.test(
 )
 
 t.test(
-  '[rfc6750-3.1-invalid-request-400] [rfc6750-2-one-method] two Authorization headers are 400, and nobody is served',
+  '[rfc6750-3.1-invalid-request-400] [rfc6750-2-one-method] two Authorization headers are 400, and the API is not called',
   async (t) => {
     const answer = await raw(
       `GET /api/courses HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${token}\r\nAuthorization: Bearer ${token}\r\nConnection: close\r\n\r\n`,
@@ -226,7 +239,7 @@ t.test(
 )
 
 t.test(
-  '[service-7-invalid-token-401] [rfc6750-3.1-invalid-token-401] an expired token is refused, and does not fall back to anonymous',
+  '[service-7-invalid-token-401] [rfc6750-3.1-invalid-token-401] an expired token is rejected, and does not fall back to anonymous',
   async (t) => {
     const { access_token: early, refresh_token: refreshToken } = await tokens({ scope: 'courses:read' })
     t.equal((await callApi(server, '/api/courses', early)).status, 200)

@@ -287,7 +287,7 @@ t.test('[rfc7591-3.2.1-all-metadata-returned] the answer has everything that is 
 })
 
 t.test(
-  '[rfc7591-3.2.2-error-400-json] [rfc7591-3.2.2-invalid-client-metadata] any other bad member is invalid_client_metadata, and nobody is registered',
+  '[rfc7591-3.2.2-error-400-json] [rfc7591-3.2.2-invalid-client-metadata] any other bad member is invalid_client_metadata, and no client is registered',
   async (t) => {
     const before = (await deps.store.list('client')).length
     for (const metadata of [
@@ -304,9 +304,11 @@ t.test(
       { post_logout_redirect_uris: ['https://app.example/'] },
     ]) {
       const answer = await post({ redirect_uris: [loopback], ...metadata })
-      assertRejected(t, answer, 'invalid_client_metadata', JSON.stringify(metadata))
+      const about = `[rfc7591-3.2.2-invalid-client-metadata] ${JSON.stringify(metadata)}`
+      assertRejected(t, answer, 'invalid_client_metadata', about)
     }
-    assertRejected(t, await post({ client_name: 'x' }), 'invalid_redirect_uri', 'no redirect URI')
+    const none = await post({ client_name: 'x' })
+    assertRejected(t, none, 'invalid_redirect_uri', '[rfc7591-3.2.2-error-400-json] no redirect URI')
     t.equal((await deps.store.list('client')).length, before)
   },
 )

@@ -13,11 +13,11 @@ const { issuer, advance, deps } = server
 const { endpoint, register, configure, authorize, mayAuthorize, tokenError } = registrationAt(issuer)
 
 t.test(
-  '[oidc-reg-3.2-management-pair] [rfc7592-3-response-members] both management members are in every answer',
+  '[oidc-reg-3.2-management-pair] [rfc7592-3-response-members] both management members are in every response',
   async (t) => {
     const client = await register()
     t.equal(client['registration_client_uri'], `${endpoint}/${client['client_id']}`)
-    t.type(client['registration_access_token'], 'string')
+    t.type(client['registration_access_token'], 'string', '[oidc-reg-3.2-management-pair] both')
     const read = await configure(client, 'GET')
     const update = { client_id: client['client_id'], redirect_uris: [loopback] }
     const updated = await configure(client, 'PUT', update)

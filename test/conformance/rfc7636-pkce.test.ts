@@ -20,10 +20,15 @@ const person = await signedIn(server, client)
 const verifier = 'v'.repeat(43)
 
 t.test(
-  '[service-4-authorize-code-challenge] [rfc7636-4.4.1-challenge-required] [rfc8252-8.1-native-pkce-required] [oauth21-4.1.1-pkce-for-all] no client goes without code_challenge',
+  '[service-4-authorize-code-challenge] [rfc7636-4.4.1-challenge-required] [rfc8252-8.1-native-pkce-required] [oauth21-4.1.1-pkce-for-all] every client needs code_challenge',
   async (t) => {
     const portal = await integrate(server)
-    for (const who of [client, native, confidential, portal]) {
+    for (const [who, message] of [
+      [client, '[rfc7636-4.4.1-challenge-required]'],
+      [native, '[rfc8252-8.1-native-pkce-required]'],
+      [confidential, '[oauth21-4.1.1-pkce-for-all]'],
+      [portal, '[service-4-authorize-code-challenge] also of an operator'],
+    ] as const) {
       for (const fields of [
         { code_challenge: undefined },
         { code_challenge: undefined, code_challenge_method: undefined },
@@ -32,6 +37,7 @@ t.test(
         const response = await authorize(server, who, fields)
         const description = assertErrorRedirect(t, server, response, 'invalid_request', {
           to: who.redirectUri,
+          message,
         })
         t.match(description, 'code_challenge')
       }
@@ -40,15 +46,25 @@ t.test(
 )
 
 t.test(
-  '[service-4-authorize-ccm] [rfc7636-4.3-method-default-plain] [rfc7636-4.4.1-method-unsupported] the only method is S256, and a missing one is not taken for it',
+  '[service-4-authorize-ccm] [rfc7636-4.3-method-default-plain] [rfc7636-4.4.1-method-unsupported] the only method is S256, and a missing one does not count as it',
   async (t) => {
-    for (const method of ['plain', 's256', 'S512', 'sha256', 'S256 ', 'none', undefined, '']) {
+    const missing = '[rfc7636-4.3-method-default-plain]'
+    for (const [method, clause] of [
+      ['plain', '[service-4-authorize-ccm]'],
+      ['s256', '[service-4-authorize-ccm]'],
+      ['S512', '[rfc7636-4.4.1-method-unsupported]'],
+      ['sha256', '[rfc7636-4.4.1-method-unsupported]'],
+      ['S256 ', '[rfc7636-4.4.1-method-unsupported]'],
+      ['none', '[rfc7636-4.4.1-method-unsupported]'],
+      [undefined, missing],
+      ['', missing],
+    ] as const) {
       // A plain challenge of 43 characters looks like any other.
       for (const challenge of [pkce(verifier).challenge, verifier]) {
         const fields = { code_challenge_method: method, code_challenge: challenge }
         const response = await authorize(server, client, fields)
         const description = assertErrorRedirect(t, server, response, 'invalid_request', {
-          message: method ?? 'none',
+          message: `${clause} ${method}`,
         })
         t.match(description, /code_challenge_method.*S256/)
       }

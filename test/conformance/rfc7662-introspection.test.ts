@@ -22,14 +22,14 @@ const forIssuer = await addClient(server, {
 const inactive = { active: false }
 
 t.test(
-  '[rfc7662-2.1-post-form] [rfc7662-2.2-active-boolean] [rfc7662-2.2-active-members] [rfc7662-2.2-aud-shows-resource] [rfc7662-4-no-store] a live access token is described',
+  '[rfc7662-2.1-post-form] [rfc7662-2.2-active-boolean] [rfc7662-2.2-active-members] [rfc7662-2.2-aud-shows-resource] a valid access token is described',
   async (t) => {
     const before = server.now()
     const { access_token: token } = await tokens({ scope: 'openid courses:read' })
     const response = await postAs(server, client, path, { token })
-    t.equal(response.status, 200)
-    t.match(response.headers.get('content-type'), /^application\/json/)
-    t.equal(response.headers.get('cache-control'), 'no-store')
+    t.equal(response.status, 200, '[rfc7662-2.1-post-form]')
+    t.match(response.headers.get('content-type'), /^application\/json/, '[rfc7662-2.1-post-form]')
+    t.equal(response.headers.get('cache-control'), 'no-store', '[rfc7662-4-no-store]')
     const { iat, exp, jti, sub, ...rest } = await json(response)
     t.strictSame(rest, {
       active: true,
@@ -39,30 +39,36 @@ t.test(
       aud: server.issuer,
       iss: server.issuer,
     })
+    t.equal(rest['active'], true, '[rfc7662-2.2-active-boolean]')
     const person = await server.deps.store.find('userByLogin', 'alice')
     t.equal(sub, person?.id)
     t.ok(Number.isInteger(iat) && Number(iat) >= before && Number(iat) <= server.now())
     t.equal(exp, Number(iat) + server.deps.config.lifetimes.accessTokenSeconds)
     t.type(jti, 'string')
     const bound = await tokens({ scope: 'courses:read', resource: lessons })
-    t.equal((await introspect(server, client, bound.access_token))['aud'], lessons)
+    const { aud } = await introspect(server, client, bound.access_token)
+    t.equal(aud, lessons, '[rfc7662-2.2-aud-shows-resource]')
     const signed = await tokens({ scope: 'courses:read', resource: library })
     t.equal((await introspect(server, client, signed.access_token))['aud'], library)
     const both = await tokens({ scope: 'courses:read', resource: [server.issuer, lessons] })
     t.strictSame((await introspect(server, client, both.access_token))['aud'], [server.issuer, lessons])
     const dead = await postAs(server, client, path, { token: 'garbage' })
-    t.strictSame(await json(dead), inactive)
+    t.strictSame(await json(dead), inactive, '[rfc7662-2.2-active-boolean] false')
     t.equal(dead.headers.get('cache-control'), 'no-store', 'and an inactive one is not cached either')
   },
 )
 
 t.test(
-  '[rfc7662-2.2-refresh-token-subject] [rfc7662-2.1-hint-extends-search] a refresh token is described whatever the hint, and opens no API',
+  '[rfc7662-2.2-refresh-token-subject] [rfc7662-2.1-hint-extends-search] a refresh token is described with any hint, and opens no API',
   async (t) => {
     const { refresh_token: token } = await tokens({ scope: 'openid courses:read' })
     for (const hint of [undefined, 'access_token', 'refresh_token', 'foo']) {
       const answer = await introspect(server, client, token, { token_type_hint: hint })
-      t.equal(answer['active'], true, hint ?? 'no hint')
+      const clause =
+        hint === undefined || hint === 'refresh_token'
+          ? '[rfc7662-2.2-refresh-token-subject]'
+          : '[rfc7662-2.1-hint-extends-search]'
+      t.equal(answer['active'], true, `${clause} ${hint ?? 'no hint'}`)
       t.equal(answer['scope'], 'openid courses:read')
       t.equal(answer['client_id'], client.id)
       t.notOk('token_type' in answer)
@@ -75,7 +81,7 @@ t.test(
 )
 
 t.test(
-  '[rfc7662-2.2-inactive-form] [rfc7662-2.2-inactive-no-extra] [rfc7662-4-all-state-checks] garbage, expired, revoked, rotated and tampered tokens are inactive and nothing more',
+  '[rfc7662-2.2-inactive-form] [rfc7662-2.2-inactive-no-extra] [rfc7662-4-all-state-checks] for garbage, expired, revoked, rotated and tampered tokens the response is only active: false',
   async (t) => {
     const live = await tokens()
     const code = live.access_token.replace('lyc_access_', 'lyc_code_')
@@ -87,11 +93,13 @@ t.test(
       `${live.access_token}A`,
       tampered(live.access_token),
     ]) {
-      t.strictSame(await introspect(server, client, token), inactive, token.slice(0, 20))
+      const described = await introspect(server, client, token)
+      t.strictSame(described, inactive, `[rfc7662-2.2-inactive-form] ${token.slice(0, 20)}`)
     }
     const revoked = await tokens()
     await postAs(server, client, '/api/oauth/revoke', { token: revoked.access_token })
-    t.strictSame(await introspect(server, client, revoked.access_token), inactive)
+    const ended = await introspect(server, client, revoked.access_token)
+    t.strictSame(ended, inactive, '[rfc7662-4-all-state-checks] revoked')
     await refresh(server, client, revoked.refresh_token)
     t.strictSame(await introspect(server, client, revoked.refresh_token), inactive, 'a rotated refresh token')
     t.equal((await introspect(server, client, live.access_token))['active'], true)
@@ -99,10 +107,12 @@ t.test(
     const signed = await tokens({ scope: 'courses:read', resource: library })
     t.equal((await introspect(server, client, signed.access_token))['active'], true)
     for (const token of [tampered(signed.access_token), unsigned(signed.access_token)]) {
-      t.strictSame(await introspect(server, client, token), inactive, 'a tampered JWT')
+      const described = await introspect(server, client, token)
+      t.strictSame(described, inactive, '[rfc7662-4-all-state-checks] a tampered JWT')
     }
     server.advance(server.deps.config.lifetimes.accessTokenSeconds)
-    t.strictSame(await introspect(server, client, live.access_token), inactive)
+    const expired = await introspect(server, client, live.access_token)
+    t.strictSame(expired, inactive, '[rfc7662-4-all-state-checks] expired')
     t.strictSame(await introspect(server, client, signed.access_token), inactive)
     t.equal((await introspect(server, client, live.refresh_token))['active'], true)
     server.advance(server.deps.config.lifetimes.refreshTokenIdleSeconds)
@@ -121,7 +131,7 @@ t.test('a JWT access token is inactive once it is revoked, or its grant is', asy
 })
 
 t.test(
-  '[rfc7009-2.2.1-unsupported-token-type] every kind of token there is can be revoked, so no kind is refused',
+  '[rfc7009-2.2.1-unsupported-token-type] every kind of token can be revoked, so no kind is rejected',
   async (t) => {
     const opaque = await tokens({ scope: 'courses:read', resource: lessons })
     const signed = await tokens({ scope: 'courses:read', resource: library })
@@ -143,7 +153,7 @@ t.test(
 )
 
 t.test(
-  '[rfc7662-2.1-caller-authorised] [rfc7662-2.3-bad-client-401] a caller that does not authenticate is answered 401',
+  '[rfc7662-2.1-caller-authorised] [rfc7662-2.3-bad-client-401] the response to a caller that does not authenticate is 401',
   async (t) => {
     const { access_token: token } = await obtainTokens(server, confidential, { agent })
     const callers: Record<string, string | undefined>[] = [
@@ -157,7 +167,11 @@ t.test(
     for (const fields of callers) {
       const response = await post(server, path, { token, ...fields })
       t.equal(challengeOf(response).scheme, 'Basic')
-      await assertRejected(t, response, 'invalid_client', 401, JSON.stringify(fields))
+      const clause =
+        fields['client_secret'] === undefined
+          ? '[rfc7662-2.1-caller-authorised]'
+          : '[rfc7662-2.3-bad-client-401]'
+      await assertRejected(t, response, 'invalid_client', 401, `${clause} ${JSON.stringify(fields)}`)
     }
     const headers = [`Basic ${btoa(`${confidential.id}:wrong`)}`, 'Basic', `Bearer ${token}`]
     for (const authorization of headers) {
@@ -170,7 +184,7 @@ t.test(
 )
 
 t.test(
-  '[rfc7662-2.3-bad-bearer-401] a bearer token authorises nobody here, and the answer says so by RFC 6750',
+  '[rfc7662-2.3-bad-bearer-401] a bearer token does not authorise a caller, and the error is that of RFC 6750',
   async (t) => {
     const { access_token: token } = await tokens()
     for (const bearer of [token, 'garbage']) {
@@ -208,14 +222,14 @@ t.test(
   },
 )
 
-t.test('[rfc7662-2.1-token-required] a request without token is refused', async (t) => {
+t.test('[rfc7662-2.1-token-required] a request without token is rejected', async (t) => {
   for (const token of [undefined, '']) {
     await assertRejected(t, await postAs(server, client, path, { token }), 'invalid_request')
   }
 })
 
 t.test(
-  '[rfc7662-4-get-disallowed] GET is 405 even with credentials, and says nothing of the token',
+  '[rfc7662-4-get-disallowed] GET is 405 even with credentials, and reveals nothing about the token',
   async (t) => {
     const { access_token: token } = await tokens()
     const query = new URLSearchParams({ token, client_id: client.id })

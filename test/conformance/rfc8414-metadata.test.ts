@@ -1,4 +1,4 @@
-import t from 'tap'
+import t, { type Test } from 'tap'
 import { authorize, callApi, exchange, obtainCode, postAs, refresh, register } from '../helpers/flow.ts'
 import { assertRejected, type Json, json, startFlow } from '../helpers/wire.ts'
 
@@ -8,112 +8,159 @@ const authorizationServer = `${issuer}/.well-known/oauth-authorization-server`
 const openidConfiguration = `${issuer}/.well-known/openid-configuration`
 const metadata = await json(await fetch(authorizationServer))
 
-t.test(
-  '[service-4-asm-path] [service-4-oidc-path] [mcp-overview-discovery-either] [rfc8414-3.1-get] [rfc8414-3.2-ok-json] [rfc8414-3.3-issuer-identical] [oidc-disc-4.2-response] [oidc-disc-4.3-issuer-exact] [rfc9068-4-consistent-metadata] both documents are JSON for everybody, and say the same',
-  async (t) => {
-    for (const url of [authorizationServer, openidConfiguration]) {
-      const response = await fetch(url)
-      t.equal(response.status, 200)
-      t.match(response.headers.get('content-type'), /^application\/json/)
-      const body = await json(response)
-      t.strictSame(body, metadata)
-      t.equal(body['issuer'], issuer)
-      t.equal(`${body['issuer']}/.well-known/${url.split('/').at(-1)}`, url)
-      const head = await fetch(url, { method: 'HEAD' })
-      t.equal(head.status, 200)
-      t.equal(head.headers.get('content-length'), response.headers.get('content-length'))
-      t.equal(await head.text(), '')
-      const posted = await fetch(url, { method: 'POST' })
-      t.match(posted.headers.get('allow'), /GET/)
-      await assertRejected(t, posted, 'invalid_request', 405)
-    }
-  },
-)
+t.test('[rfc8414-3.3-issuer-identical] the authorization server metadata is JSON for everyone', async (t) => {
+  await assertDocument(t, authorizationServer, {
+    path: '[service-4-asm-path]',
+    json: '[rfc8414-3.2-ok-json]',
+    issuer: '[rfc8414-3.3-issuer-identical]',
+  })
+  t.equal((await fetch(authorizationServer)).status, 200, '[rfc8414-3.1-get] without credentials')
+})
 
-t.test(
-  '[service-4-asm-complete] [rfc8414-2-authorization-endpoint] [rfc8414-2-token-endpoint] [rfc8414-2-revocation-endpoint] [rfc8414-2-introspection-endpoint] [service-4-asm-registration-endpoint] [oidc-disc-3-registration-endpoint] [oidc-disc-3-userinfo-endpoint] [rfc6749-3.1-no-fragment-endpoint] every endpoint is where the service specification has it, and answers',
-  async (t) => {
-    const endpoints: [string, string, string][] = [
-      ['authorization_endpoint', '/oauth/authorize', 'GET'],
-      ['token_endpoint', '/api/oauth/token', 'POST'],
-      ['registration_endpoint', '/api/oauth/register', 'POST'],
-      ['userinfo_endpoint', '/api/oauth/userinfo', 'GET'],
-      ['revocation_endpoint', '/api/oauth/revoke', 'POST'],
-      ['introspection_endpoint', '/api/oauth/introspect', 'POST'],
-      ['pushed_authorization_request_endpoint', '/api/oauth/par', 'POST'],
-      ['jwks_uri', '/api/oauth/jwks', 'GET'],
-      ['end_session_endpoint', '/oauth/logout', 'GET'],
-    ]
-    for (const [name, path, method] of endpoints) {
-      const url = String(metadata[name])
-      t.equal(url, issuer + path, name)
-      t.equal(new URL(url).hash, '', name)
-      const { status } = await fetch(url, { method, redirect: 'manual' })
-      t.ok(status < 500 && status !== 404 && status !== 405, `${name} ${status}`)
-    }
-    const advertised = Object.keys(metadata).filter((name) => /_endpoint$|_uri$/.test(name))
-    t.strictSame(advertised.sort(), endpoints.map(([name]) => name).sort(), 'and there are no others')
-  },
-)
+t.test('[service-4-oidc-path] the OpenID configuration is JSON for everyone', async (t) => {
+  await assertDocument(t, openidConfiguration, {
+    path: '[service-4-oidc-path]',
+    json: '[oidc-disc-4.2-response]',
+    issuer: '[oidc-disc-4.3-issuer-exact]',
+  })
+})
 
-t.test(
-  '[service-4-asm-complete] [service-5-scope-table] [rfc8414-2-response-types] [rfc8414-2-response-modes-default] [rfc8414-2-grant-types-default] [rfc8414-2-auth-methods-default] [rfc8414-2-revocation-endpoint] [rfc8414-2-introspection-endpoint] [rfc8414-2-code-challenge-methods] [service-5-pkce-s256-only] [mcp-discovery-pkce-in-oidc-document] [oidc-disc-3-response-types] [oidc-disc-3-subject-types] [oidc-disc-3-id-token-algs] [oidc-disc-3-grant-types] [oidc-disc-3-auth-methods] [oidc-disc-3-scopes-openid] [rfc9207-2.3-flag] what can be chosen is listed as it is',
-  async (t) => {
-    const methods = ['none', 'client_secret_post', 'client_secret_basic']
+t.test('[mcp-overview-discovery-either] both documents are offered, and say the same', async (t) => {
+  const documents = await Promise.all([authorizationServer, openidConfiguration].map((url) => fetch(url)))
+  for (const response of documents) {
+    t.equal(response.status, 200, '[mcp-overview-discovery-either]')
+    t.strictSame(await json(response), metadata, '[rfc9068-4-consistent-metadata]')
+  }
+})
+
+/** The endpoints of the service specification: member, path, method, and the clauses that ask for them. */
+const endpoints: readonly (readonly [string, string, string, ...string[]])[] = [
+  ['authorization_endpoint', '/oauth/authorize', 'GET', '[rfc8414-2-authorization-endpoint]'],
+  ['token_endpoint', '/api/oauth/token', 'POST', '[rfc8414-2-token-endpoint]'],
+  [
+    'registration_endpoint',
+    '/api/oauth/register',
+    'POST',
+    '[service-4-asm-registration-endpoint]',
+    '[oidc-disc-3-registration-endpoint]',
+  ],
+  ['userinfo_endpoint', '/api/oauth/userinfo', 'GET', '[oidc-disc-3-userinfo-endpoint]'],
+  ['revocation_endpoint', '/api/oauth/revoke', 'POST', '[rfc8414-2-revocation-endpoint]'],
+  ['introspection_endpoint', '/api/oauth/introspect', 'POST', '[rfc8414-2-introspection-endpoint]'],
+  ['pushed_authorization_request_endpoint', '/api/oauth/par', 'POST', '[service-4-asm-complete]'],
+  ['jwks_uri', '/api/oauth/jwks', 'GET', '[service-4-asm-complete]'],
+  ['end_session_endpoint', '/oauth/logout', 'GET', '[service-4-asm-complete]'],
+]
+for (const [name, path, method, ...clauses] of endpoints) {
+  const title = `${clauses.join(' ')} ${name} is where the service specification has it, and answers`
+  t.test(title, async (t) => {
+    const url = String(metadata[name])
+    for (const clause of clauses) t.equal(url, issuer + path, clause)
+    const { status } = await fetch(url, { method, redirect: 'manual' })
+    t.ok(status < 500 && status !== 404 && status !== 405, `${name} ${status}`)
+  })
+}
+
+t.test('[service-4-asm-complete] no other endpoint is advertised', async (t) => {
+  const advertised = Object.keys(metadata).filter((name) => /_endpoint$|_uri$/.test(name))
+  t.strictSame(advertised.sort(), endpoints.map(([name]) => name).sort())
+  t.equal(
+    new URL(String(metadata['authorization_endpoint'])).hash,
+    '',
+    '[rfc6749-3.1-no-fragment-endpoint] no fragment',
+  )
+  for (const name of advertised) t.equal(new URL(String(metadata[name])).hash, '', name)
+})
+
+const methods = ['none', 'client_secret_post', 'client_secret_basic']
+/** The choices that both documents list: member, value, the clause of RFC 8414 or its profile, that of OpenID. */
+const choices: readonly (readonly [string, unknown, string, string?])[] = [
+  ['response_types_supported', ['code'], '[rfc8414-2-response-types]', '[oidc-disc-3-response-types]'],
+  ['response_modes_supported', ['query', 'form_post'], '[rfc8414-2-response-modes-default]'],
+  [
+    'grant_types_supported',
+    ['authorization_code', 'refresh_token'],
+    '[rfc8414-2-grant-types-default]',
+    '[oidc-disc-3-grant-types]',
+  ],
+  [
+    'code_challenge_methods_supported',
+    ['S256'],
+    '[rfc8414-2-code-challenge-methods]',
+    '[mcp-discovery-pkce-in-oidc-document]',
+  ],
+  [
+    'token_endpoint_auth_methods_supported',
+    methods,
+    '[rfc8414-2-auth-methods-default]',
+    '[oidc-disc-3-auth-methods]',
+  ],
+  ['revocation_endpoint_auth_methods_supported', methods, '[rfc8414-2-revocation-endpoint]'],
+  ['introspection_endpoint_auth_methods_supported', methods, '[rfc8414-2-introspection-endpoint]'],
+  ['subject_types_supported', ['public'], '[service-4-asm-complete]', '[oidc-disc-3-subject-types]'],
+  [
+    'id_token_signing_alg_values_supported',
+    ['RS256', 'ES256', 'EdDSA'],
+    '[service-4-asm-complete]',
+    '[oidc-disc-3-id-token-algs]',
+  ],
+  ['authorization_response_iss_parameter_supported', true, '[rfc9207-2.3-flag]'],
+]
+for (const [name, value, clause, ofOpenId = clause] of choices) {
+  t.test(`${clause} ${name} lists what the server does`, async (t) => {
+    t.strictSame(metadata[name], value, clause)
     const oidc = await json(await fetch(openidConfiguration))
-    for (const document of [metadata, oidc]) {
-      const chosen = {
-        response_types_supported: ['code'],
-        response_modes_supported: ['query', 'form_post'],
-        grant_types_supported: ['authorization_code', 'refresh_token'],
-        code_challenge_methods_supported: ['S256'],
-        token_endpoint_auth_methods_supported: methods,
-        revocation_endpoint_auth_methods_supported: methods,
-        introspection_endpoint_auth_methods_supported: methods,
-        subject_types_supported: ['public'],
-        id_token_signing_alg_values_supported: ['RS256', 'ES256', 'EdDSA'],
-        authorization_response_iss_parameter_supported: true,
-      }
-      for (const [name, value] of Object.entries(chosen)) t.strictSame(document[name], value, name)
-      const lists = Object.entries(document).filter(([name]) => name.endsWith('_supported'))
-      for (const [name, list] of lists) {
-        if (typeof list !== 'boolean') t.ok(Array.isArray(list) && list.length > 0, name)
-      }
-      t.strictSame(
-        [...(document['scopes_supported'] as string[])].sort(),
-        [...specifiedScopes(), 'offline_access'].sort(),
-      )
-    }
-  },
-)
+    t.strictSame(oidc[name], value, ofOpenId)
+  })
+}
+
+t.test('[service-5-pkce-s256-only] S256 is the only code challenge method', async (t) => {
+  t.strictSame(metadata['code_challenge_methods_supported'], ['S256'])
+})
+
+t.test('[service-5-scope-table] scopes_supported is the table of the service specification', async (t) => {
+  const listed = metadata['scopes_supported'] as string[]
+  t.strictSame([...listed].sort(), [...specifiedScopes(), 'offline_access'].sort())
+  t.strictSame(
+    ['openid', 'profile', 'email'].filter((scope) => !listed.includes(scope)),
+    [],
+    '[oidc-disc-3-scopes-openid] openid, profile and email are listed',
+  )
+})
+
+t.test('[service-4-asm-complete] each list has members', async (t) => {
+  const lists = Object.entries(metadata).filter(([name]) => name.endsWith('_supported'))
+  for (const [name, list] of lists) if (typeof list !== 'boolean') t.ok(isList(list), name)
+})
 
 t.test(
-  '[service-4-asm-complete] [rfc8414-2-auth-methods-default] [rfc8414-2-revocation-endpoint] [rfc8414-2-introspection-endpoint] each listed authentication method and grant type works where it is listed',
+  '[rfc8414-2-auth-methods-default] [rfc8414-2-revocation-endpoint] [rfc8414-2-introspection-endpoint] each listed authentication method and grant type works where it is listed',
   async (t) => {
     for (const method of metadata['token_endpoint_auth_methods_supported'] as string[]) {
       const own = await register(server, { token_endpoint_auth_method: method })
       t.equal(own.method, method)
       const response = await exchange(server, own, await obtainCode(server, own, { agent }))
-      t.equal(response.status, 200, method)
+      t.equal(response.status, 200, `[rfc8414-2-auth-methods-default] ${method}`)
       const first = await json(response)
       t.equal((await refresh(server, own, String(first['refresh_token']))).status, 200, method)
       const token = String(first['access_token'])
       const described = await postAs(server, own, '/api/oauth/introspect', { token })
-      t.match(await json(described), { active: true }, method)
-      t.equal((await postAs(server, own, '/api/oauth/revoke', { token })).status, 200, method)
+      t.match(await json(described), { active: true }, `[rfc8414-2-introspection-endpoint] ${method}`)
+      const revoked = await postAs(server, own, '/api/oauth/revoke', { token })
+      t.equal(revoked.status, 200, `[rfc8414-2-revocation-endpoint] ${method}`)
     }
   },
 )
 
 t.test(
-  '[service-5-no-agent-auth] [service-4-asm-cimd-flag] [cimd-5-advertise] nothing is promised that is not offered',
+  '[service-5-no-agent-auth] the metadata promises no authentication of agents, and there is none',
   async (t) => {
     for (const document of [
       metadata,
       await json(await fetch(`${issuer}/.well-known/oauth-protected-resource`)),
     ]) {
       for (const name of ['agent_auth', 'identity_endpoint', 'register_uri', 'claim_uri'])
-        t.notOk(name in document, name)
+        t.notOk(name in document, `[service-5-no-agent-auth] ${name}`)
     }
     const jwtBearer = {
       grant_type: 'urn:ietf:params:oauth:grant-type:jwt-bearer',
@@ -124,10 +171,16 @@ t.test(
       await postAs(server, client, '/api/oauth/token', jwtBearer),
       'unsupported_grant_type',
     )
-    t.not(metadata['client_id_metadata_document_supported'], true)
+  },
+)
+
+t.test(
+  '[service-4-asm-cimd-flag] [cimd-5-advertise] metadata documents of clients are not advertised, and a URL is an unknown client',
+  async (t) => {
+    t.not(metadata['client_id_metadata_document_supported'], true, '[cimd-5-advertise]')
     const url = { ...client, id: 'https://client.example/metadata.json' }
     const page = await authorize(server, url)
-    t.equal(page.status, 400, 'a URL is an unknown client')
+    t.equal(page.status, 400, 'an error page')
     t.equal(page.headers.get('location'), null)
     await assertRejected(t, await exchange(server, url, 'x'), 'invalid_client')
   },
@@ -136,8 +189,8 @@ t.test(
 t.test(
   '[oidc-disc-3-request-uri-default-true] [oidc-disc-3-request-param] [oidc-disc-3-claims-supported] [oidc-disc-3-optional-lists] flags and claims match the behaviour',
   async (t) => {
+    t.equal(metadata['request_uri_parameter_supported'], false, '[oidc-disc-3-request-uri-default-true]')
     t.match(metadata, {
-      request_uri_parameter_supported: false,
       request_parameter_supported: false,
       claims_parameter_supported: true,
       claim_types_supported: ['normal'],
@@ -145,7 +198,7 @@ t.test(
     for (const name of ['request', 'request_uri']) {
       const response = await authorize(server, client, { [name]: 'x' })
       const error = new URL(response.headers.get('location') ?? '').searchParams.get('error')
-      t.equal(error, `${name}_not_supported`)
+      t.equal(error, `${name}_not_supported`, `[oidc-disc-3-request-param] ${name}`)
     }
     const claims = metadata['claims_supported'] as string[]
     for (const name of ['sub', 'iss', 'auth_time', 'name', 'email', 'email_verified', 'updated_at']) {
@@ -163,7 +216,7 @@ t.test(
 )
 
 t.test(
-  '[rfc8414-3.2-no-empty-arrays] [oidc-core-13.3-no-null-members] no answer has an empty list or a null in it',
+  '[rfc8414-3.2-no-empty-arrays] [oidc-core-13.3-no-null-members] no response has an empty list or a null in it',
   async (t) => {
     const answers: Json[] = [
       metadata,
@@ -172,7 +225,8 @@ t.test(
     for (const document of answers) {
       for (const [name, value] of Object.entries(document)) {
         const many = Array.isArray(value) || name.endsWith('_supported')
-        t.ok(many ? typeof value === 'boolean' || isList(value) : value !== null, name)
+        const isFilled = many ? typeof value === 'boolean' || isList(value) : value !== null
+        t.ok(isFilled, `[rfc8414-3.2-no-empty-arrays] ${name}`)
       }
     }
     const code = await obtainCode(server, client, { agent, fields: { scope: 'openid profile email' } })
@@ -237,6 +291,27 @@ t.test(
     }
   },
 )
+
+/** Asserts that a document is JSON for everyone, by GET and HEAD only, at the URL that its issuer gives. */
+async function assertDocument(
+  t: Test,
+  url: string,
+  clauses: { readonly path: string; readonly json: string; readonly issuer: string },
+): Promise<void> {
+  const response = await fetch(url)
+  t.equal(response.status, 200, clauses.path)
+  t.match(response.headers.get('content-type'), /^application\/json/, clauses.json)
+  const body = await json(response)
+  t.equal(body['issuer'], issuer, clauses.issuer)
+  t.equal(`${body['issuer']}/.well-known/${url.split('/').at(-1)}`, url, clauses.issuer)
+  const head = await fetch(url, { method: 'HEAD' })
+  t.equal(head.status, 200, 'HEAD')
+  t.equal(head.headers.get('content-length'), response.headers.get('content-length'))
+  t.equal(await head.text(), '')
+  const posted = await fetch(url, { method: 'POST' })
+  t.match(posted.headers.get('allow'), /GET/)
+  await assertRejected(t, posted, 'invalid_request', 405)
+}
 
 /** The scope table of the service specification. */
 function specifiedScopes(): string[] {

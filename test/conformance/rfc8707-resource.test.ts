@@ -55,14 +55,16 @@ async function assertAccess(t: Test, answer: Json, scope: string, aud: unknown, 
 }
 
 t.test(
-  '[service-2-resource-param-binds] [service-4-token-resource] [rfc8707-2-audience-restrict] [rfc8707-2-aud-mapping] [rfc8707-2.1-applies-to-grant] a resource of the authorization request binds the token: introspection shows it, other APIs refuse it',
+  '[service-2-resource-param-binds] [service-4-token-resource] [rfc8707-2-audience-restrict] [rfc8707-2.1-applies-to-grant] a resource of the authorization request binds the token: introspection shows it, other APIs reject it',
   async (t) => {
     const bound = await tokens({ scope: 'courses:read', resource: lessons })
-    t.equal(await audienceOf(bound.access_token), lessons)
+    t.equal(await audienceOf(bound.access_token), lessons, '[service-4-token-resource]')
+    t.equal(await audienceOf(bound.access_token), lessons, '[rfc8707-2-aud-mapping]')
     const call = await callApi(server, '/api/courses', bound.access_token)
-    await assertRejected(t, call, 'invalid_token', 401)
+    await assertRejected(t, call, 'invalid_token', 401, '[service-2-resource-param-binds]')
+    t.equal(call.status, 401, '[rfc8707-2-audience-restrict] another API rejects it')
     const later = (await (await refresh(server, client, bound.refresh_token)).json()) as Tokens
-    t.equal(await audienceOf(later.access_token), lessons)
+    t.equal(await audienceOf(later.access_token), lessons, '[rfc8707-2.1-applies-to-grant] after a refresh')
     await assertRejected(t, await callApi(server, '/api/courses', later.access_token), 'invalid_token', 401)
   },
 )

@@ -215,7 +215,6 @@ t.test('[rfc9126-2.1-reject-request-uri] a reference cannot be pushed', async (t
 t.test(
   '[rfc9126-2.1-validate-as-authorize] [rfc9126-2.3-error-format] a push is validated as an authorization request, and its errors are JSON',
   async (t) => {
-    // [rfc9126-2.1-validate-as-authorize]: each fault of a request has the error that the client would get by redirect.
     const faults: [Fields, string][] = [
       [{ redirect_uri: 'http://127.0.0.1/other' }, 'invalid_request'],
       [{ scope: 'openid nope' }, 'invalid_scope'],
@@ -227,14 +226,17 @@ t.test(
       [{ response_mode: 'fragment' }, 'invalid_request'],
       [{ state: ['a', 'b'] }, 'invalid_request'],
     ]
-    for (const [fields, error] of faults)
-      await assertRejected(t, await push(client, fields), error, 400, error)
-    // [rfc9126-2.3-error-format]: nobody is asked at a push, so nothing about users is an error here.
-    t.equal((await push(client, { prompt: 'none' })).status, 201)
+    for (const [fields, error] of faults) {
+      const about = `[rfc9126-2.1-validate-as-authorize] ${error}`
+      await assertRejected(t, await push(client, fields), error, 400, about)
+    }
+    const { status } = await push(client, { prompt: 'none' })
+    t.equal(status, 201, '[rfc9126-2.3-error-format] no error about the user')
     const tokens = await tokensOf()
     const claims = JSON.stringify({ id_token: { sub: { value: 'somebody-else' } } })
     await assertRejected(t, await push(client, { id_token_hint: tokens.id_token, claims }), 'invalid_request')
-    await assertRejected(t, await push(client, { state: 's'.repeat(20_000) }), 'invalid_request', 413)
+    const large = await push(client, { state: 's'.repeat(20_000) })
+    await assertRejected(t, large, 'invalid_request', 413, '[rfc9126-2.3-error-format]')
   },
 )
 

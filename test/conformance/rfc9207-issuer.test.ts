@@ -19,14 +19,14 @@ for (const each of [server, below, https]) {
 for (const { reached, client, person, issuer } of parties) {
   const { protocol, pathname } = new URL(issuer)
   t.test(
-    `[rfc9207-2-iss-on-success] [rfc9207-2-iss-value] a code comes with iss, the very text of the metadata: ${protocol}//…${pathname}`,
+    `[rfc9207-2-iss-on-success] [rfc9207-2-iss-value] a code comes with iss, exactly the issuer of the metadata: ${protocol}//…${pathname}`,
     async (t) => {
       const page = pageOf(await ask(reached, client, {}, person))
       const answer = sentAway(await person.submit(page, { decision: 'approve' }))
       t.match(answer, { code: /./ })
-      t.equal(answer['iss'], issuer)
+      t.equal(answer['iss'], issuer, '[rfc9207-2-iss-on-success]')
       t.equal(new URL(issuer).search + new URL(issuer).hash, '')
-      t.notMatch(issuer, /[?#]/)
+      t.notMatch(issuer, /[?#]/, '[rfc9207-2-iss-value] no query, no fragment')
       const metadata = await fetch(
         `${reached.origin}/.well-known/oauth-authorization-server${pathname.replace(/\/$/, '')}`,
         { headers: { 'x-forwarded-host': 'evil.example', 'x-forwarded-proto': 'https' } },
@@ -50,7 +50,7 @@ for (const { reached, client, person, issuer } of parties) {
       ]
       const assertTold = (answer: Record<string, string>, error: string) => {
         const { error_description: _description, ...rest } = answer
-        t.strictSame(rest, { error, state: 'a-state', iss: issuer })
+        t.strictSame(rest, { error, state: 'a-state', iss: issuer }, `[rfc9207-2-iss-on-error] ${error}`)
       }
       for (const [fields, error] of rows) {
         const response = await authorize(reached, client, fields)
@@ -64,7 +64,7 @@ for (const { reached, client, person, issuer } of parties) {
   )
 }
 
-t.test('the issuer of an answer does not follow the headers of a request', async (t) => {
+t.test('the issuer of a response does not follow the headers of a request', async (t) => {
   const client = await integrate(server)
   const forged = {
     host: 'evil.example',
@@ -81,7 +81,7 @@ t.test('the issuer of an answer does not follow the headers of a request', async
   t.equal(location.searchParams.getAll('iss').length, 1)
 })
 
-t.test('an error page has no iss, for there is nobody to tell', async (t) => {
+t.test('an error page has no iss', async (t) => {
   const client = await register(server)
   const html = await assertErrorPage(
     t,
