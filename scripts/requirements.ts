@@ -1,6 +1,6 @@
 /**
- * Ties every clause of the ledger (test/requirements) to a test that ran: reads the results `npm test` left, fails on
- * whatever is not so, prints a table, and writes docs/conformance.md.
+ * Ties every clause of the ledger (test/requirements) to a test that ran: reads the results of the last `npm test`,
+ * fails on each clause that is not proven, prints a table, and writes docs/conformance.md.
  */
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -42,7 +42,7 @@ function answer({ root, check, json }: Options): 0 | 1 {
   return wrong.length === 0 ? 0 : 1
 }
 
-/** Without results of these very files there is nothing to judge by. */
+/** Judges the last run, if it was a run of all tests on the files as they are. */
 function judgeRun(root: string): {
   readonly documents: readonly DocumentVerdict[]
   readonly problems: readonly string[]
@@ -66,11 +66,11 @@ function judgeRun(root: string): {
       clauses.map(({ id, section }) => id.split(`-${section}-`)[0] ?? ''),
     ),
   )
-  const judged = judge(ledger.documents, run.tests, readRules(root, [...prefixes]))
+  const judged = judge(ledger.documents, run.proofs, readRules(root, [...prefixes]))
   return { documents: judged.documents, problems: [...ledger.problems, ...judged.problems] }
 }
 
-/** Writes the page, or says that it is not the one that is there. */
+/** Writes the page, or returns what is wrong when it is not the one that exists. */
 function keepPage(root: string, page: string, check: boolean): string | undefined {
   const file = join(root, 'docs/conformance.md')
   if (!check) {

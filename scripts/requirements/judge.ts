@@ -1,16 +1,16 @@
 import type { Clause, Document } from './ledger.ts'
-import type { Outcome, Test } from './tap.ts'
+import type { Outcome, Proof } from './tap.ts'
 
-/** `unproven`: nothing passed that proves it, and nothing says why. */
+/** `unproven`: nothing that passed proves it, and the ledger gives no reason. */
 export type State = 'over HTTP' | 'white-box' | 'declined' | 'planned' | 'unproven'
 
 export const states: readonly State[] = ['over HTTP', 'white-box', 'declined', 'planned', 'unproven']
 
-/** A clause, what became of it, and the tests that prove it, those over HTTP first. */
+/** A clause, its state, and the tests that prove it, each once, those over HTTP first. */
 export interface Verdict {
   readonly clause: Clause
   readonly state: State
-  readonly proofs: readonly Test[]
+  readonly proofs: readonly Proof[]
 }
 
 /** The verdicts on one document. */
@@ -20,42 +20,45 @@ export interface DocumentVerdict {
 }
 
 /**
- * Tests that call the code itself, by the beginning of their path. All others talk to a listening server or run the
- * command, and see what a client, a browser or an operator sees.
+ * The tests that see only what a client, a browser or an operator sees, by the beginning of their path, each with the
+ * reason. A proof in any other file is white-box.
  */
-const whiteBox: readonly string[] = [
-  'test/config/',
-  'test/domain/',
-  // Pages rendered from made-up models, and a verifier without a guard around it.
-  'test/http/page',
-  'test/guard/signed-by',
-  'test/guard/key-rotation',
-  'test/keys/',
-  'test/mutants/',
-  'test/passwords.test.ts',
-  'test/properties/',
-  'test/scripts/',
-  'test/storage/',
-]
+const overHttp: Readonly<Record<string, string>> = {
+  'test/account/': 'a browser on the account page of a listening server',
+  'test/browser/': 'Chromium, against a listening server',
+  'test/concurrency.test.ts': 'many requests at once to a listening server',
+  'test/conformance/': 'the requests of a client to a listening server',
+  'test/guard/guard.test.ts': 'the requests of a client to a listening API behind the guard',
+  'test/interop/': 'client libraries of other projects, against a listening server',
+  'test/process/': 'the command in a process, and requests to it',
+  'test/restart.test.ts': 'requests to a listening server before and after a restart',
+  'test/robustness/': 'bytes on a socket to a listening server',
+}
 
-/** The ids that `src` names as the rule of a rejection, each with its file. Rules of this server alone begin with `lychgate-`. */
+/** How many clauses a test may name in its title. With more, a reader cannot tell which assertion proves which. */
+const mostIds = 4
+
+/** The ids that `src` names as the rule of an error, each with its file. Rules of this server alone begin with `lychgate-`. */
 export type Rules = readonly { readonly id: string; readonly file: string }[]
 
 /** Whether a test of this file proves what can be seen over HTTP. */
-export function isOverHttp(file: string): boolean {
-  return !whiteBox.some((start) => file.startsWith(start))
+function isOverHttp({ file }: Proof): boolean {
+  return Object.keys(overHttp).some((start) => file.startsWith(start))
 }
 
-/** What became of each clause in a run, and everything that is wrong with it. */
+/** Judges each clause by the proofs of a run, and lists everything that is wrong. */
 export function judge(
   documents: readonly Document[],
-  tests: readonly Test[],
+  proofs: readonly Proof[],
   rules: Rules,
 ): { readonly documents: readonly DocumentVerdict[]; readonly problems: readonly string[] } {
-  const carriers = new Map<string, Test[]>()
-  // Files that run at once end in any order.
-  const ordered = tests.toSorted((one, other) => (one.file < other.file ? -1 : Number(one.file > other.file)))
-  for (const test of ordered) for (const id of test.ids) carriers.set(id, [...(carriers.get(id) ?? []), test])
+  const carriers = new Map<string, Proof[]>()
+  // Test files run in parallel and end in any order.
+  const ordered = proofs.toSorted((one, other) =>
+    one.file < other.file ? -1 : Number(one.file > other.file),
+  )
+  for (const proof of ordered)
+    for (const id of proof.ids) carriers.set(id, [...(carriers.get(id) ?? []), proof])
   const known = new Set(documents.flatMap(({ clauses }) => clauses.map(({ id }) => id)))
   const judged = documents.map((document) => ({
     document,
@@ -63,6 +66,9 @@ export function judge(
   }))
   const problems = [
     ...unknownIds(known, carriers, rules),
+    ...ordered.flatMap(({ ids, file, title }) =>
+      ids.length > mostIds ? [`${file}: names ${ids.length} clauses, and may name ${mostIds}: ${title}`] : [],
+    ),
     ...judged.flatMap(({ verdicts }) =>
       verdicts.flatMap((verdict) => problemsOf(verdict, carriers.get(verdict.clause.id) ?? [])),
     ),
@@ -70,18 +76,22 @@ export function judge(
   return { documents: judged, problems }
 }
 
-function verdictOn(clause: Clause, carriers: readonly Test[]): Verdict {
+function verdictOn(clause: Clause, carriers: readonly Proof[]): Verdict {
   const passed = carriers.filter(({ outcome }) => outcome === 'passed')
-  const proofs = [
-    ...passed.filter(({ file }) => isOverHttp(file)),
-    ...passed.filter(({ file }) => !isOverHttp(file)),
-  ]
+  const sorted = [...passed.filter(isOverHttp), ...passed.filter((proof) => !isOverHttp(proof))]
+  const byTest = new Map(sorted.map((proof) => [`${proof.file} ${proof.title}`, proof]))
+  const proofs = [...byTest.values()]
   return { clause, proofs, state: stateOf(clause, proofs) }
 }
 
-function stateOf(clause: Clause, [best]: readonly Test[]): State {
+/** A clause about what only the database or the log shows is white-box, wherever its test is. */
+function isWhiteBox({ check }: Clause): boolean {
+  return check.startsWith('white-box')
+}
+
+function stateOf(clause: Clause, [best]: readonly Proof[]): State {
   if (clause.declined !== undefined) return 'declined'
-  if (best !== undefined) return isOverHttp(best.file) ? 'over HTTP' : 'white-box'
+  if (best !== undefined) return isOverHttp(best) && !isWhiteBox(clause) ? 'over HTTP' : 'white-box'
   return clause.planned === undefined ? 'unproven' : 'planned'
 }
 
@@ -91,34 +101,39 @@ const badOutcome: Readonly<Record<Exclude<Outcome, 'passed'>, string>> = {
   empty: 'asserts nothing',
 }
 
-function problemsOf({ clause, state, proofs }: Verdict, carriers: readonly Test[]): readonly string[] {
-  const { id, declined, planned, source, tier, level, check } = clause
+function problemsOf({ clause, state, proofs }: Verdict, carriers: readonly Proof[]): readonly string[] {
+  const { id, declined, planned, source, tier, level } = clause
   const [carrier] = carriers
   const isOwed = tier === 1 && level.startsWith('MUST')
+  const hasOwn = carriers.some(({ ids, outcome }) => ids.length === 1 && outcome === 'passed')
   return [
     ...carriers.map(({ outcome, file, title }) =>
       outcome === 'passed' ? false : `${id}: its proof ${badOutcome[outcome]}: ${file}: ${title}`,
     ),
     declined !== undefined && carrier !== undefined && `${id}: is declined, and ${carrier.file} proves it`,
     planned !== undefined && proofs[0] !== undefined && `${id}: is planned, and ${proofs[0].file} proves it`,
-    isOwed && state === 'unproven' && `${id}: no passing test carries it`,
+    isOwed && state === 'unproven' && `${id}: no passing test or assertion names it`,
+    isOwed &&
+      proofs.length > 0 &&
+      !hasOwn &&
+      `${id}: no assertion names it alone, and each title names others too: ${proofs[0]?.file}: ${proofs[0]?.title}`,
     state === 'white-box' &&
-      !check.startsWith('white-box') &&
-      `${id}: can be seen over HTTP, and is proven only by ${proofs[0]?.file}`,
+      !isWhiteBox(clause) &&
+      `${id}: its check is over HTTP, and it is proven only by ${proofs[0]?.file}, which is white-box`,
     proofs.length > 0 && source === undefined && `${id}: is proven, and names no source`,
   ].filter((problem) => problem !== false)
 }
 
 function unknownIds(
   known: ReadonlySet<string>,
-  carriers: ReadonlyMap<string, readonly Test[]>,
+  carriers: ReadonlyMap<string, readonly Proof[]>,
   rules: Rules,
 ): readonly string[] {
-  const inTitles = [...carriers].flatMap(([id, tests]) =>
-    known.has(id) ? [] : tests.map(({ file, title }) => `${id}: is in no ledger: ${file}: ${title}`),
+  const inTests = [...carriers].flatMap(([id, proofs]) =>
+    known.has(id) ? [] : proofs.map(({ file, title }) => `${id}: is in no ledger: ${file}: ${title}`),
   )
   const inSource = rules.flatMap(({ id, file }) =>
-    known.has(id) ? [] : [`${id}: is in no ledger: rule of a refusal in ${file}`],
+    known.has(id) ? [] : [`${id}: is in no ledger: rule of an error in ${file}`],
   )
-  return [...inTitles, ...inSource]
+  return [...inTests, ...inSource]
 }

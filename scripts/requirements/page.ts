@@ -21,29 +21,29 @@ export function conformancePage(documents: readonly DocumentVerdict[]): string {
 
 const introduction = `# Conformance
 
-Every clause this server answers to, one a line: what became of it, the tests that prove it, and the file that
-implements it, the deciding one first. Nothing here is written by hand: \`npm run requirements\` makes it from the
+Every clause that applies to this server, one a line: its state, the tests that prove it, and the file that
+implements it, the deciding one first. Nothing here is written by hand: \`npm run requirements\` generates it from the
 ledger in [test/requirements](../test/requirements) and from the results of a run of all tests. To do it yourself:
 
 \`\`\`sh
 npm test && npm run requirements
 \`\`\`
 
-It fails, and writes nothing, when a MUST or MUST NOT of what is shipped has no passing test, when a proof failed, was
-skipped or asserts nothing, when a title or a refusal in the source names a clause that does not exist, and when the
-results are not those of the files as they are.
+It fails, and writes nothing, when a MUST or MUST NOT of a shipped feature has no passing test or assertion of its own,
+when a title names more than four clauses, when a proof failed, was skipped or asserts nothing, when a test or an error
+in the source names a clause that does not exist, and when the files have changed since the tests ran.
 
-| state | what it says |
+| state | meaning |
 | --- | --- |
-| over HTTP | a test that carries the clause in its title passed, against a listening server or the command |
-| white-box | a test of the code itself passed; the clause is about something no client can see |
-| declined | this server does not do it, and the line says why |
-| planned | it comes with a feature that is not there yet, which the line names |
-| unproven | nothing proves it, and nothing says why; no MUST of what is shipped can be here |
+| over HTTP | a test or an assertion that names the clause passed, and its file only talks to a listening server |
+| white-box | a test of the code itself passed; a client cannot see what the clause is about |
+| declined | this server does not do it, and the line gives the reason |
+| planned | it comes with a feature that does not exist yet, which the line names |
+| unproven | no test proves it, and the line gives no reason; no MUST of a shipped feature can be here |
 
 Documents of which most is planned come last. *Service specification* is what this server offers where the standards
-leave a choice: its paths, its scopes, registration for programs on the person's own computer, and anonymous access; its
-ids begin with \`service-\`. Where documents disagree the ledger says so (\`conflict\`) and how it was settled (\`settled\`).`
+leave a choice: its paths, its scopes, registration for programs on the user's own computer, and anonymous access; its
+ids begin with \`service-\`. Where documents disagree the ledger says so (\`conflict\`), and how it is settled (\`settled\`).`
 
 const shown: Readonly<Record<State, string>> = {
   'over HTTP': 'over HTTP',

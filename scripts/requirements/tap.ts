@@ -1,32 +1,33 @@
-/** A test of a run: a point of the TAP with points of its own, or one that was skipped. */
-export interface Test {
+/** A test, or an assertion whose message begins with an id. */
+export interface Proof {
   readonly file: string
-  /** Without the ids it begins with. */
+  /** The title of the test, without the ids it begins with; an assertion has that of the test around it. */
   readonly title: string
   /** The ids of the clauses it proves. */
   readonly ids: readonly string[]
   readonly outcome: Outcome
 }
 
-/** `empty`: it asserted nothing. `skipped`: it or a part of it was skipped or is still to do. */
+/** `empty`: the test asserts nothing. `skipped`: the test or a part of it was skipped or is marked as to do. */
 export type Outcome = 'passed' | 'failed' | 'skipped' | 'empty'
 
-/** What a run did. */
+/** The results of a run. */
 export interface Run {
   /** The test files that ran to their end, passed or not. */
   readonly files: readonly string[]
-  readonly tests: readonly Test[]
+  readonly proofs: readonly Proof[]
 }
 
-/** Reads the TAP of a run of test files: subtests are indented by four, a file is a point at the margin. */
+/** Reads the TAP of a run of test files: subtests are indented by four, a file is a point that is not indented. */
 export function readTap(tap: string): Run {
-  const [files, tests]: [string[], Test[]] = [[], []]
-  const ofFile: Omit<Test, 'file'>[] = []
+  const [files, proofs]: [string[], Proof[]] = [[], []]
+  const ofFile: Omit<Proof, 'file'>[] = []
   const open: Open[] = []
   for (const { depth, text } of linesOf(tap)) {
     if (depth > open.length) continue
     if (text.startsWith('# Subtest: ')) {
-      open.splice(depth, open.length, { points: 0, skipped: false })
+      const { title } = splitTitle(unescaped(text.slice('# Subtest: '.length)))
+      open.splice(depth, open.length, { title, points: 0, skipped: false })
       continue
     }
     const point = readPoint(text)
@@ -38,21 +39,27 @@ export function readTap(tap: string): Run {
     }
     if (depth === 0) {
       files.push(point.title)
-      tests.push(...ofFile.splice(0).map((test) => ({ file: point.title, ...test })))
-    } else if (own !== undefined || point.skipped) {
-      ofFile.push({ ...splitTitle(point.title), outcome: outcomeOf(point, own) })
+      proofs.push(...ofFile.splice(0).map((proof) => ({ file: point.title, ...proof })))
+      continue
+    }
+    const { ids, title } = splitTitle(point.title)
+    if (own !== undefined || point.skipped) ofFile.push({ ids, title, outcome: outcomeOf(point, own) })
+    else if (ids.length > 0) {
+      const around = open.slice(1).at(-1)?.title ?? title
+      ofFile.push({ ids, title: around, outcome: point.ok ? 'passed' : 'failed' })
     }
   }
-  return { files, tests }
+  return { files, proofs }
 }
 
-/** A subtest whose own point has not come yet. */
+/** A subtest that has begun and not ended. */
 interface Open {
+  readonly title: string
   points: number
   skipped: boolean
 }
 
-/** The lines of TAP with their depth, without diagnostics: these may quote anything. */
+/** Yields the lines of TAP with their depth. Leaves out diagnostics, which may quote anything. */
 function* linesOf(tap: string): Generator<{ readonly depth: number; readonly text: string }> {
   let diagnosticEnd: string | undefined
   for (const line of tap.split('\n')) {
@@ -65,12 +72,12 @@ function* linesOf(tap: string): Generator<{ readonly depth: number; readonly tex
   }
 }
 
-/** The ids a title begins with, each in square brackets, and what follows them. */
+/** Splits a title into the ids it begins with, each in square brackets, and the text after them. */
 export function splitTitle(text: string): { readonly ids: readonly string[]; readonly title: string } {
   const ids: string[] = []
   let title = text
   for (;;) {
-    // What has no hyphen, or begins with no letter, is no id: a title may begin with `[::1]`.
+    // An id begins with a letter and has a hyphen: a title may begin with `[::1]`.
     const [whole, id] = /^\[([a-z][A-Za-z0-9.]*-[A-Za-z0-9.-]+)\]\s*/.exec(title) ?? []
     if (whole === undefined || id === undefined) return { ids, title }
     ids.push(id)

@@ -64,7 +64,7 @@ function run(root: string, ...flags: readonly string[]) {
   return spawnSync(process.execPath, [script, '--root', root, ...flags], { encoding: 'utf8' })
 }
 
-/** Runs it where something is wrong: it says just that, and writes nothing. */
+/** Asserts that exactly these problems are printed, and that no page is written. */
 function assertProblems(t: Test, root: string, problems: readonly string[]): void {
   const { status, stderr } = run(root)
   t.equal(status, 1)
@@ -72,7 +72,7 @@ function assertProblems(t: Test, root: string, problems: readonly string[]): voi
   t.notOk(existsSync(join(root, page)))
 }
 
-t.test('a proven clause is counted and told with its test and its source', async (t) => {
+t.test('a proven clause is counted, and listed with its test and its source', async (t) => {
   const root = checkout(t, {})
   const { status, stdout, stderr } = run(root)
   t.equal(stderr, '')
@@ -95,7 +95,7 @@ t.test('--check fails on a page that is not the one it would write, and does not
   t.equal(readFileSync(join(root, page), 'utf8'), 'by hand')
 })
 
-t.test('--json says the same to machines', async (t) => {
+t.test('--json prints the same as JSON', async (t) => {
   const proven = JSON.parse(run(checkout(t, {}), '--json').stdout)
   t.match(proven, {
     documents: [{ document: 'RFC 1', clauses: 1, states: { 'over HTTP': 1, unproven: 0 } }],
@@ -115,7 +115,7 @@ t.test('--json says the same to machines', async (t) => {
   t.match(JSON.parse(stdout).problems, [/no passing test/])
 })
 
-t.test('what is wrong with a proof fails it', async (t) => {
+t.test('each thing wrong with a proof is a problem', async (t) => {
   const wrong = (name: string) => ({ ...must, id: `rfc1-2.1-${name}` })
   const lines = (name: string, own: string, ...within: readonly string[]) => {
     const title = `[rfc1-2.1-${name}] the test`
@@ -147,21 +147,21 @@ t.test('what is wrong with a proof fails it', async (t) => {
   const told = 'test/conformance/wrong.test.ts: the test'
   assertProblems(t, root, [
     'rfc1-2.1-greats: is in no ledger: test/conformance/wrong.test.ts: another caller',
-    'rfc1-2.1-greats: is in no ledger: rule of a refusal in src/condition.ts',
-    'rfc1-9-gone: is in no ledger: rule of a refusal in src/refusal.ts',
+    'rfc1-2.1-greats: is in no ledger: rule of an error in src/condition.ts',
+    'rfc1-9-gone: is in no ledger: rule of an error in src/refusal.ts',
     `rfc1-2.1-fails: its proof failed: ${told}`,
     `rfc1-2.1-skips: its proof was skipped, in whole or in part: ${told}`,
     `rfc1-2.1-waits: its proof was skipped, in whole or in part: ${told}`,
     `rfc1-2.1-skips-a-part: its proof was skipped, in whole or in part: ${told}`,
     `rfc1-2.1-asserts-nothing: its proof asserts nothing: ${told}`,
     ...['fails', 'skips', 'waits', 'skips-a-part', 'asserts-nothing'].map(
-      (name) => `rfc1-2.1-${name}: no passing test carries it`,
+      (name) => `rfc1-2.1-${name}: no passing test or assertion names it`,
     ),
-    'rfc1-2.1-looks-inside: can be seen over HTTP, and is proven only by test/domain/inside.test.ts',
+    'rfc1-2.1-looks-inside: its check is over HTTP, and it is proven only by test/domain/inside.test.ts, which is white-box',
   ])
 })
 
-t.test('what is wrong with a row fails it', async (t) => {
+t.test('each thing wrong with a row is a problem', async (t) => {
   const rows: Readonly<Record<string, object>> = {
     unproven: {},
     'unproven-not': { level: 'MUST NOT' },
@@ -185,8 +185,8 @@ t.test('what is wrong with a row fails it', async (t) => {
   })
   assertProblems(t, root, [
     'rfc1-2.1-greets: is in the ledger twice',
-    'rfc1-2.1-unproven: no passing test carries it',
-    'rfc1-2.1-unproven-not: no passing test carries it',
+    'rfc1-2.1-unproven: no passing test or assertion names it',
+    'rfc1-2.1-unproven-not: no passing test or assertion names it',
     `rfc1-2.1-declined-proven: is declined, and ${overHttp} proves it`,
     `rfc1-2.1-planned-proven: is planned, and ${overHttp} proves it`,
     'rfc1-2.1-declined-planned: is both declined and planned',
@@ -197,9 +197,69 @@ t.test('what is wrong with a row fails it', async (t) => {
   ])
 })
 
+t.test('a test names at most four clauses, and a MUST has an assertion or a title of its own', async (t) => {
+  const names = ['one', 'two', 'three', 'four', 'five']
+  const titled = (ids: readonly string[]) => `${ids.map((name) => `[rfc1-2.1-${name}]`).join(' ')} it is so`
+  const assertions = (title: string, ...messages: readonly string[]) => [
+    `# Subtest: ${title}`,
+    ...messages.map((message, index) => `    ok ${index + 1} - ${message}`),
+    `    1..${messages.length}`,
+    `ok 1 - ${title}`,
+  ]
+  const five = checkout(t, {
+    rows: [must, ...names.map((name) => ({ ...must, id: `rfc1-2.1-${name}` }))],
+    ran: { [overHttp]: [...passing('[rfc1-2.1-greets] hello'), ...passing(titled(names))] },
+  })
+  assertProblems(t, five, [
+    `${overHttp}: names 5 clauses, and may name 4: it is so`,
+    ...names.map(
+      (name) =>
+        `rfc1-2.1-${name}: no assertion names it alone, and each title names others too: ${overHttp}: it is so`,
+    ),
+  ])
+  const [one, two, three] = names.map((name) => `[rfc1-2.1-${name}]`)
+  const four = checkout(t, {
+    rows: [
+      ...names.slice(0, 3).map((name) => ({ ...must, id: `rfc1-2.1-${name}` })),
+      { ...must, id: 'rfc1-2.1-four', level: 'SHOULD' },
+    ],
+    ran: {
+      [overHttp]: [
+        ...assertions(titled(['one', 'two', 'four']), `${one} status`, `${two} body`, 'unnamed'),
+        ...assertions('no ids', `${three} header`, `${three} body`),
+      ],
+    },
+  })
+  const { status, stdout, stderr } = run(four, '--json')
+  t.equal(stderr, '')
+  t.equal(status, 0)
+  const { clauses } = JSON.parse(stdout)
+  t.strictSame(
+    clauses.map(({ proofs }: { proofs: { title: string }[] }) => proofs.map(({ title }) => title)),
+    [['it is so'], ['it is so'], ['no ids'], ['it is so']],
+  )
+})
+
+t.test(
+  'only tests of a listed folder prove a clause over HTTP, and not one whose check is white-box',
+  async (t) => {
+    const inside = { ...must, check: 'white-box: the log' }
+    for (const [file, row, state] of [
+      [overHttp, must, 'over HTTP'],
+      [overHttp, inside, 'white-box'],
+      ['test/domain/a.test.ts', inside, 'white-box'],
+      ['test/new/a.test.ts', inside, 'white-box'],
+    ] as const) {
+      const root = checkout(t, { rows: [row], ran: { [file]: passing('[rfc1-2.1-greets] hello') } })
+      const { clauses, problems } = JSON.parse(run(root, '--json').stdout)
+      t.strictSame([clauses[0].state, problems], [state, []], file)
+    }
+  },
+)
+
 t.test('a clause may be declined, planned, white-box, or a MAY that nothing proves', async (t) => {
   const rows = [
-    { ...must, id: 'rfc1-2.1-declined', declined: 'greetings are for people' },
+    { ...must, id: 'rfc1-2.1-declined', declined: 'it greets users only' },
     { ...must, id: 'rfc1-2.1-planned', planned: 'the hall' },
     { ...must, id: 'rfc1-2.1-inside', check: 'white-box: it means it' },
     may,
@@ -213,7 +273,7 @@ t.test('a clause may be declined, planned, white-box, or a MAY that nothing prov
   t.equal(status, 0)
   t.match(stdout, /^RFC 1 +4 +0 +1 +1 +1 +1$/m)
   const written = readFileSync(join(root, page), 'utf8')
-  t.match(written, /rfc1-2\.1-declined .*\*\*declined\*\* \| greetings are for people/)
+  t.match(written, /rfc1-2\.1-declined .*\*\*declined\*\* \| it greets users only/)
   t.match(written, /rfc1-2\.1-planned .* planned \| the hall/)
 })
 
@@ -233,7 +293,7 @@ t.test('titles are read as TAP escapes them, with all their ids, however deep th
   }
 })
 
-t.test('results that do not belong to the files are refused', async (t) => {
+t.test('results of other files are rejected', async (t) => {
   const rejections: Readonly<Record<string, readonly [(root: string) => void, RegExp]>> = {
     'there are none': [
       (root) => rmSync(join(root, '.tap/results.tap')),
@@ -279,7 +339,7 @@ t.test('results that do not belong to the files are refused', async (t) => {
   })
 })
 
-t.test('--help says how to use it, and so does an option that does not exist', async (t) => {
+t.test('--help explains the options, and so does an unknown option', async (t) => {
   t.match(run(checkout(t, {}), '--help'), { status: 0, stdout: /--check.*--json/s })
   t.match(run(checkout(t, {}), '--wrong'), { status: 64, stderr: /--wrong.*--check/s })
 })
