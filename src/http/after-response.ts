@@ -1,5 +1,9 @@
+import { tracingChannel } from 'node:diagnostics_channel'
 import type { FastifyInstance, FastifyReply } from 'fastify'
 import { OAuthError } from '../domain/errors.ts'
+
+/** Traces each work that runs after a response, for those who wait for its end. */
+const channel = tracingChannel('lychgate:after-response')
 
 /**
  * Runs work after a response was sent, so that its time does not show what the work found. Closing the server waits for
@@ -10,7 +14,8 @@ export function afterResponse(app: FastifyInstance, failed: string) {
   app.addHook('onClose', async () => void (await Promise.allSettled(underWay)))
   return (reply: FastifyReply, work: () => Promise<void>): void => {
     reply.raw.once('finish', () => {
-      const running = work()
+      const running = channel
+        .tracePromise(work, {})
         .catch((error: unknown) => {
           if (!(error instanceof OAuthError)) reply.request.log.error({ err: error }, failed)
         })

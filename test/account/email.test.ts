@@ -1,11 +1,10 @@
-import { setTimeout as pause } from 'node:timers/promises'
 import t from 'tap'
 import { insert, put, remove, update } from '../../src/domain/decision.ts'
 import { passkeyKind } from '../../src/users/rules/passkey.ts'
 import { secondFactorKind } from '../../src/users/rules/second-factor.ts'
 import { pageOf, place, title } from '../helpers/authorization.ts'
 import { obtainTokens, register } from '../helpers/flow.ts'
-import { startMailbox } from '../helpers/mailbox.ts'
+import { allSent, startMailbox } from '../helpers/mailbox.ts'
 import { alice, bob, startServer } from '../helpers/server.ts'
 import { type Page, UserAgent } from '../helpers/user-agent.ts'
 import { isAlive } from '../helpers/wire.ts'
@@ -154,7 +153,7 @@ t.test('a change asks for the current password, and for a sign-in of the last mi
   server.advance(601)
   const login = pageOf(await agent.submit(page, { email: 'alice@evil.example', current: alice.password }))
   t.equal(title(login), 'Confirm that it is you')
-  await pause(50)
+  await allSent()
   t.strictSame(sent(), [])
   const { id } = await user()
   const failed = await store.audit({ since: 0, userId: id, name: 'sign-in-failed', limit: 9 })
@@ -249,7 +248,7 @@ t.test('a password reset goes to a proven address only, and the page does not te
   const unproven = pageOf(await agent.submit(forgot, { username: 'alice' }))
   const proven = pageOf(await agent.submit(forgot, { username: 'bob' }))
   await mailbox.arrived(1)
-  await pause(50)
+  await allSent()
   t.strictSame(
     mailbox.emails.map(({ to }) => to),
     [['bob@example.test']],

@@ -1,7 +1,11 @@
+import { tracingChannel } from 'node:diagnostics_channel'
+import { EventEmitter, once } from 'node:events'
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { SMTPServer } from 'smtp-server'
+import { executable } from './command.ts'
 import { freePort } from './free-port.ts'
 
-/** One letter as the mail server took it. */
+/** One email as the mail server received it. */
 export interface Received {
   readonly from: string
   readonly to: readonly string[]
@@ -10,19 +14,40 @@ export interface Received {
   readonly subject: string
   readonly text: string
   readonly html: string
-  /** The one link in it. */
+  /** The only link in it. */
   readonly url: string
 }
 
-/** A mail server that keeps what it takes. */
+/** A mail server that keeps the emails it receives. */
 export interface Mailbox {
   readonly url: string
   readonly emails: Received[]
-  /** Waits until there are so many. */
+  /**
+   * Waits until the server under test has sent its emails, and returns the one with this number.
+   * @throws {Error} at once when fewer than this many were sent.
+   */
   arrived(count: number): Promise<Received>
 }
 
-/** Starts a real mail server on a free port; with `refuse` it takes nothing. */
+const events = new EventEmitter()
+let running = 0
+const afterResponse = tracingChannel('lychgate:after-response')
+afterResponse.start.subscribe(() => {
+  running += 1
+})
+afterResponse.asyncEnd.subscribe(() => {
+  running -= 1
+  events.emit('end')
+})
+
+/** Waits until no work of a server in this process runs after its response: emails are sent there. */
+export async function allSent(): Promise<void> {
+  // The client may read the last bytes of a response one turn before the server learns that they are sent.
+  for (let turn = 0; turn < 3; turn += 1) await nextTurn()
+  while (running > 0) await once(events, 'end')
+}
+
+/** Starts a real mail server on a free port; with `reject` it rejects every email. */
 export async function startMailbox(
   t: { teardown(end: () => unknown): unknown },
   { reject = false }: { readonly reject?: boolean } = {},
@@ -31,7 +56,7 @@ export async function startMailbox(
   const server = new SMTPServer({
     authOptional: true,
     disabledCommands: ['STARTTLS'],
-    onRcptTo: (_address, _session, done) => done(reject ? new Error('nobody here') : undefined),
+    onRcptTo: (_address, _session, done) => done(reject ? new Error('unknown recipient') : undefined),
     onData: (stream, session, done) => {
       const chunks: Buffer[] = []
       stream.on('data', (chunk) => void chunks.push(chunk))
@@ -45,6 +70,7 @@ export async function startMailbox(
             Buffer.concat(chunks).toString(),
           ),
         )
+        events.emit('email')
         done()
       })
     },
@@ -56,9 +82,11 @@ export async function startMailbox(
     url: `smtp://127.0.0.1:${port}`,
     emails,
     arrived: async (count) => {
-      while (emails.length < count) await new Promise((resolve) => setTimeout(resolve, 10))
+      // The work of a server in another process cannot be seen, only its emails.
+      if (executable === undefined) await allSent()
+      else while (emails.length < count) await once(events, 'email')
       const email = emails[count - 1]
-      if (email === undefined) throw new Error('no letter')
+      if (email === undefined) throw new Error(`${emails.length} emails were sent, not ${count}`)
       return email
     },
   }

@@ -1,10 +1,9 @@
-import { setTimeout as pause } from 'node:timers/promises'
 import t from 'tap'
 import type { User } from '../../src/domain/model.ts'
 import { createI18n } from '../../src/pages/i18n/i18n.ts'
 import { changeProfile } from '../../src/users/rules/user.ts'
 import { authorizationUrl, register } from '../helpers/flow.ts'
-import { startMailbox } from '../helpers/mailbox.ts'
+import { allSent, startMailbox } from '../helpers/mailbox.ts'
 import { startServer, type TestServer } from '../helpers/server.ts'
 import { type Landing, type Page, UserAgent } from '../helpers/user-agent.ts'
 
@@ -83,7 +82,7 @@ t.test('the answer is the same whether there is such an account, and it does not
   for (const one of shown) t.strictSame(one, shown[3])
   t.equal(shown[0]?.[0], 200)
   t.equal((await mailbox.arrived(before + 1)).to[0], 'alice@example.test')
-  await pause(50)
+  await allSent()
   t.equal(mailbox.emails.length, before + 1, 'and nobody else got a letter')
 })
 
@@ -96,7 +95,7 @@ t.test('nobody gets more than five letters an hour, and they who ask see no diff
   }
   const page = await ask('bob')
   t.equal(page.status, 200)
-  await pause(50)
+  await allSent()
   t.equal(mailbox.emails.length, before + 5)
   server.advance(3600)
   await ask('bob')
@@ -203,7 +202,7 @@ t.test(
     const page = pageOf(await agent.open(`${other.issuer}/forgot-password`))
     t.equal(pageOf(await agent.submit(page, { username: 'alice' })).status, 200)
     const failures = () => other.log.filter((line) => line.includes('did not take the letter'))
-    while (failures().length === 0) await pause(10)
+    await allSent()
     t.equal(failures().length, 1)
     t.match(failures()[0], `mail: ${new URL(deaf.url).host} did not take the letter (EENVELOPE: `)
     t.notMatch(other.log.join('\n'), /code=lyc_link_|lyc_link_[\w-]{20}/)
