@@ -1,23 +1,5 @@
 import { Command, CommanderError } from 'commander'
-import { addAuditCommand } from './cli/audit.ts'
-import { addBackupCommand } from './cli/backup.ts'
-import { addClientCommands } from './cli/client.ts'
-import { addConfigCommands } from './cli/config.ts'
-import type { DevFlags } from './cli/dev.ts'
-import { addReportCommand } from './cli/dev-report.ts'
-import { addDoctorCommand } from './cli/doctor/command.ts'
-import { endWithNpm } from './cli/end-with-npm.ts'
-import { addExplainCommand } from './cli/explain.ts'
 import { exitCode, reportFailure } from './cli/failure.ts'
-import { addGrantCommands } from './cli/grant.ts'
-import { addHealthcheckCommand } from './cli/healthcheck.ts'
-import { addKeyCommands } from './cli/keys.ts'
-import { addRestoreCommand } from './cli/restore.ts'
-import { addServerFlags, type ServerFlags } from './cli/server-flags.ts'
-import { addSessionCommands } from './cli/session.ts'
-import { addTokenCommand } from './cli/token.ts'
-import { addUserCommands } from './cli/user.ts'
-import { version } from './version.ts'
 
 const examples = `
 Examples:
@@ -42,78 +24,54 @@ lychgate config print shows all of them, and who said each; docs/configuration.m
 Exit codes: 0 done, 1 refused or failed, 64 wrong usage, 78 wrong configuration.
 `
 
-const devExamples = `
-Examples:
-  lychgate dev --port 0                              a free port; the issuer is printed
-  lychgate dev --people people.yaml
-  lychgate dev --time +31d                           what a client sees in a month
-  lychgate dev --auto-sign-in alice --auto-consent   no page is ever shown
-  lychgate dev report                                which clients believed a misbehaving issuer
-  curl -s localhost:9400/_dev/clock -H 'content-type: application/json' -d '{"advance":"1h"}'
+/** The commands in the order of the help. Each is a module that adds its command; only the one that is run is loaded. */
+const commands: Readonly<Record<string, () => Promise<(program: Command) => void>>> = {
+  dev: async () => (await import('./cli/server.ts')).addDevCommand,
+  serve: async () => (await import('./cli/server.ts')).addServeCommand,
+  client: async () => (await import('./cli/client.ts')).addClientCommands,
+  user: async () => (await import('./cli/user.ts')).addUserCommands,
+  grant: async () => (await import('./cli/grant.ts')).addGrantCommands,
+  session: async () => (await import('./cli/session.ts')).addSessionCommands,
+  keys: async () => (await import('./cli/keys.ts')).addKeyCommands,
+  token: async () => (await import('./cli/token.ts')).addTokenCommand,
+  backup: async () => (await import('./cli/backup.ts')).addBackupCommand,
+  restore: async () => (await import('./cli/backup.ts')).addRestoreCommand,
+  explain: async () => (await import('./cli/explain.ts')).addExplainCommand,
+  audit: async () => (await import('./cli/audit.ts')).addAuditCommand,
+  config: async () => (await import('./cli/config.ts')).addConfigCommands,
+  healthcheck: async () => (await import('./cli/healthcheck.ts')).addHealthcheckCommand,
+  doctor: async () => (await import('./cli/doctor/command.ts')).addDoctorCommand,
+}
 
-The routes below /_dev move the time, issue tokens, lose replies and more: docs/development.md.
-`
-
-/** Runs one command line and returns the exit code; a server goes on until a signal ends it. */
+/** Runs one command line and returns the exit code; a server continues until a signal ends it. */
 export async function main(argv: readonly string[]): Promise<number> {
   process.stdout.on('error', ignoreClosedPipe)
   try {
-    await commandLine().parseAsync([...argv])
+    await (await commandLine(argv[2])).parseAsync([...argv])
     return exitCode.ok
   } catch (error) {
-    // Commander has said already what it had to say.
+    // Commander has printed its message already.
     if (error instanceof CommanderError) return error.exitCode === 0 ? exitCode.ok : exitCode.usage
     return reportFailure(error)
   }
 }
 
-function commandLine(): Command {
+/** Builds the command line. Help and suggestions for a misspelt command need all commands. */
+async function commandLine(first = ''): Promise<Command> {
   const program = new Command('lychgate')
     .description('An OAuth 2.0 and OpenID Connect server.')
     .option('-V, --version', 'the version and the commit it was built from')
-    .on('option:version', printVersion)
     .exitOverride()
     .configureOutput({ outputError: (text, write) => write(oneLine(text)) })
     .showHelpAfterError('(--help shows what there is)')
     .addHelpText('after', examples)
-  const dev = program
-    .command('dev')
-    .description('start a development server on localhost, with two people to sign in as')
-  addServerFlags(dev)
-    .option('--people <file>', 'YAML file with the people to sign in as, instead of alice and bob')
-    .option('--time <when>', 'the time it starts at: 2027-01-01T00:00:00Z, or +31d')
-    .option('--auto-sign-in <user>', 'whoever is to sign in is this person, without a page')
-    .option('--auto-consent', 'everything a client asks for is agreed to, without a page')
-    .addHelpText('after', devExamples)
-    .action(async (flags: DevFlags) => {
-      endWithNpm(process.env)
-      await (await import('./cli/dev.ts')).dev(flags)
-    })
-  addReportCommand(dev)
-  const serve = program
-    .command('serve')
-    .description('start the server for real people; it needs LYCHGATE_SECRET')
-  addServerFlags(serve).action(async (flags: ServerFlags) => {
-    endWithNpm(process.env)
-    await (await import('./cli/serve.ts')).serve(flags)
-  })
-  addClientCommands(program)
-  addUserCommands(program)
-  addGrantCommands(program)
-  addSessionCommands(program)
-  addKeyCommands(program)
-  addTokenCommand(program)
-  addBackupCommand(program)
-  addRestoreCommand(program)
-  addExplainCommand(program)
-  addAuditCommand(program)
-  addConfigCommands(program)
-  addHealthcheckCommand(program)
-  addDoctorCommand(program)
+  if (['-V', '--version'].includes(first)) return program.allowExcessArguments().action(printVersion)
+  const named = Object.hasOwn(commands, first) ? [commands[first]] : Object.values(commands)
+  for (const load of named) (await load?.())?.(program)
   return program
 }
 
-/** Commander puts its suggestion on a line of its own. */
+/** Commander prints its suggestion on a separate line. */
 function oneLine(text: string): string {
   return `lychgate: ${text
     .replace(/^error: /, '')
@@ -121,13 +79,13 @@ function oneLine(text: string): string {
     .replaceAll('\n', ' ')}\n`
 }
 
-/** `lychgate client list | head` ends the reader first; that is no failure of ours. */
+/** `lychgate client list | head` ends the reader first; that is not a failure. */
 function ignoreClosedPipe(error: NodeJS.ErrnoException): void {
   if (error.code !== 'EPIPE') throw error
 }
 
-/** Not commander's own option: that wants the text at once, and the sources ask git for theirs. */
-function printVersion(): void {
+/** Commander's own option wants the text at once; the sources ask git for the commit. */
+async function printVersion(): Promise<void> {
+  const { version } = await import('./version.ts')
   process.stdout.write(`${version()}\n`)
-  throw new CommanderError(exitCode.ok, 'commander.version', '')
 }

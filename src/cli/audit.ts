@@ -2,10 +2,10 @@ import { type Command, InvalidArgumentError, Option } from 'commander'
 import { type AuditEvent, type AuditEventName, auditEventNames, type Seconds } from '../domain/model.ts'
 import type { AuditFilter, Store } from '../storage/store.ts'
 import { systemClock } from '../system.ts'
-import { parseSpan } from './durations.ts'
-import { addLocationFlags, type LocationFlags, withStore } from './open.ts'
+import { findUser, isSub } from './find.ts'
+import { addLocationFlags, type LocationFlags, parseSpan } from './flags.ts'
+import { withStore } from './open.ts'
 import { instant, jsonText, printColumns, printJson } from './print.ts'
-import { findUser, isSub } from './user/find-user.ts'
 
 interface AuditFlags extends LocationFlags {
   readonly since?: Seconds

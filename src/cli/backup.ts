@@ -1,18 +1,16 @@
 import { existsSync, linkSync, renameSync, rmSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import type { Command } from 'commander'
+import type { Seconds } from '../domain/model.ts'
+import { loadConfig, storeUrl } from '../settings/load.ts'
+import type { CopyContents } from '../storage/sqlite/copy-database.ts'
 import { systemClock } from '../system.ts'
-import { configuredFile, failedWith } from './database-file.ts'
 import { CommandFailed } from './failure.ts'
-import { addLocationFlags, type LocationFlags } from './open.ts'
+import { addLocationFlags, type LocationFlags, type OperatorFlags } from './flags.ts'
+import { requireFolder } from './open.ts'
 import { instant, printJson, printMembers } from './print.ts'
 
-interface BackupFlags extends LocationFlags {
-  readonly force?: true
-  readonly json?: true
-}
-
-const help = `
+const backupHelp = `
 The copy is one instant of the database, in one file, checked and on the disk when the command ends.
 The secret that opens the keys in it is not in it: keep both, apart from each other.
 
@@ -22,19 +20,41 @@ Examples:
   lychgate backup --json /backup/lychgate-$(date +%F).db | jq .bytes
 `
 
+const restoreHelp = `
+Stop the server first. The database that is there stays beside the restored one, under a dated name:
+restoring that undoes this. The secret of the server must be the one the backup was made with.
+
+Examples:
+  lychgate restore /backup/lychgate.db
+  lychgate restore --data /var/lib/lychgate --json /backup/lychgate.db
+`
+
 /** Adds `lychgate backup`: a copy of the database, also while servers use it. */
 export function addBackupCommand(program: Command): void {
-  const backup = program
+  const command = program
     .command('backup <file>')
     .description('copy the database into this file, also while a server runs')
-    .addHelpText('after', help)
-  addLocationFlags(backup)
+    .addHelpText('after', backupHelp)
+  addLocationFlags(command)
     .option('--force', 'replace the file if there is one')
     .option('--json', 'print JSON')
-    .action(backupCommand)
+    .action(backup)
 }
 
-async function backupCommand(target: string, flags: BackupFlags): Promise<void> {
+/** Adds `lychgate restore`: puts a backup in the place of the database. */
+export function addRestoreCommand(program: Command): void {
+  const command = program
+    .command('restore <file>')
+    .description('put a backup in the place of the database; no server may run')
+    .addHelpText('after', restoreHelp)
+  addLocationFlags(command).option('--json', 'print JSON').action(restore)
+}
+
+interface BackupFlags extends OperatorFlags {
+  readonly force?: true
+}
+
+async function backup(target: string, flags: BackupFlags): Promise<void> {
   const database = configuredFile(flags, 'pg_dump --format=custom copies it while servers run')
   if (!existsSync(database)) {
     throw new CommandFailed(
@@ -52,7 +72,7 @@ async function backupCommand(target: string, flags: BackupFlags): Promise<void> 
   const at = systemClock()
   try {
     const contents = copyDatabase(database, unfinished)
-    name(unfinished, file, flags)
+    nameCopy(unfinished, file, flags)
     sync(dirname(file))
     if (flags.json) return printJson({ file, database, at, ...contents })
     printMembers({ backup: file, of: database, at: instant(at), ...contents })
@@ -62,8 +82,8 @@ async function backupCommand(target: string, flags: BackupFlags): Promise<void> 
   }
 }
 
-/** The whole file or none has the name; another process may have taken it since we looked. */
-function name(unfinished: string, file: string, { force }: BackupFlags): void {
+/** Gives the name to the whole file or to none; another process may have taken the name in the meantime. */
+function nameCopy(unfinished: string, file: string, { force }: BackupFlags): void {
   try {
     if (force) renameSync(unfinished, file)
     else linkSync(unfinished, file)
@@ -76,4 +96,74 @@ function name(unfinished: string, file: string, { force }: BackupFlags): void {
 
 function exists(file: string): CommandFailed {
   return new CommandFailed(`file: ${file} exists; name another, or replace it with --force`)
+}
+
+async function restore(source: string, flags: OperatorFlags): Promise<void> {
+  const tool = 'pg_restore --clean puts a dump of pg_dump in its place, with every server stopped'
+  const database = resolve(configuredFile(flags, tool))
+  const from = resolve(source)
+  const now = systemClock()
+  const kept = `${database}-replaced-${dated(now)}`
+  const { contents, replaced } = await replace(from, database, kept)
+  if (flags.json) {
+    return printJson({ database, from, at: now, ...contents, ...(replaced && { replaced: kept }) })
+  }
+  printMembers({ restored: database, from, ...contents, replaced: replaced ? kept : undefined })
+  process.stdout.write(`\n${consequences}\n`)
+}
+
+const consequences = `What was revoked after the backup was made lives again until it expires; to end it, retire the
+handle key (lychgate keys list, lychgate keys retire). Newer refresh tokens end their approval: people are asked again.`
+
+async function replace(
+  from: string,
+  database: string,
+  kept: string,
+): Promise<{ readonly contents: CopyContents; readonly replaced: boolean }> {
+  const { copyDatabase } = await import('../storage/sqlite/copy-database.ts')
+  const { DatabaseInUse, replaceDatabase } = await import('../storage/sqlite/replace-database.ts')
+  const fresh = `${database}.unfinished-${process.pid}`
+  let contents: CopyContents
+  try {
+    contents = copyDatabase(from, fresh)
+  } catch (cause) {
+    throw failedWith(`file: ${from} was not restored`, cause)
+  }
+  try {
+    return { contents, replaced: replaceDatabase(fresh, database, kept) }
+  } catch (cause) {
+    if (cause instanceof DatabaseInUse) {
+      const line = `store: ${database} is open in another process; stop the server first`
+      throw new CommandFailed(line, { cause })
+    }
+    const unreadable = cause instanceof Error && cause.name === 'SqliteError'
+    const advice = unreadable ? '; stop every server, move it away, and restore again' : ''
+    throw failedWith(`store: ${database} cannot be replaced${advice}`, cause)
+  } finally {
+    rmSync(fresh, { force: true })
+  }
+}
+
+/** Formats an instant as part of a file's name: `2026-11-20T13-05-00Z`. */
+function dated(seconds: Seconds): string {
+  return instant(seconds).replace(' UTC', 'Z').replace(' ', 'T').replaceAll(':', '-')
+}
+
+/**
+ * Returns the database file of this configuration, without opening it.
+ * @param tool What does the same for PostgreSQL.
+ */
+function configuredFile({ config: file, data }: LocationFlags, tool: string): string {
+  // By the rules of `dev`: copying a file needs no secret.
+  const config = loadConfig({ mode: 'dev', flags: { data }, environment: process.env, file })
+  if (config.store === undefined) requireFolder(config.data)
+  const url = storeUrl(config)
+  if (url.startsWith('sqlite:')) return url.slice('sqlite:'.length)
+  throw new CommandFailed(`store: is in PostgreSQL; ${tool}`)
+}
+
+function failedWith(what: string, cause: unknown): CommandFailed {
+  if (cause instanceof CommandFailed) return cause
+  const reason = cause instanceof Error ? cause.message : String(cause)
+  return new CommandFailed(`${what}: ${reason}`, { cause })
 }

@@ -1,8 +1,28 @@
 import { type Command, Option } from 'commander'
-import { addMetadataFlags } from './client/flags.ts'
-import { addYesFlag } from './confirm-or-abort.ts'
-import { parseSpan } from './durations.ts'
-import { addOperatorFlags } from './open.ts'
+import { rotateClientSecret } from '../clients/integration.ts'
+import { isUnusedSince } from '../clients/use.ts'
+import { type AuditContext, auditEvent } from '../domain/audit.ts'
+import { accept, type Decision, remove, withWrites } from '../domain/decision.ts'
+import { type Client, type ClientOrigin, clientOrigins, type Seconds } from '../domain/model.ts'
+import { systemClock, systemRandom } from '../system.ts'
+import {
+  addMetadataFlags,
+  authenticationOf,
+  clientAdd,
+  clientSet,
+  describeClient,
+} from './client-metadata.ts'
+import { requireClient } from './find.ts'
+import {
+  addOperatorFlags,
+  addYesFlag,
+  type DestructiveFlags,
+  type OperatorFlags,
+  parseSpan,
+} from './flags.ts'
+import { withStore } from './open.ts'
+import { confirmOrAbort, operatorContext } from './operator.ts'
+import { instant, printColumns, printJson, printResult } from './print.ts'
 
 const addHelp = `
 Its secret is shown once. Without --auth it may send the secret by
@@ -57,51 +77,125 @@ Examples:
 /** Adds `lychgate client …`: the clients an operator arranges, and a view of those that registered themselves. */
 export function addClientCommands(program: Command): void {
   const group = program.command('client').description('add, list, show, change and remove clients')
-  const add = group
-    .command('add')
-    .description('add a client with https callbacks, or a resource server')
-    .requiredOption('--name <text>', 'what people know it as')
-  addOperatorFlags(addMetadataFlags(add), addHelp).action(async (flags) =>
-    (await import('./client/add.ts')).clientAdd(flags),
+  const command = (name: string, description: string) => group.command(name).description(description)
+  const add = command('add', 'add a client with https callbacks, or a resource server').requiredOption(
+    '--name <text>',
+    'what people know it as',
   )
-  const list = group
-    .command('list')
-    .description('every client, oldest first, with the day it came and the day of its last use')
-    .addOption(
-      new Option('--origin <name>', 'only these').choices(['registered', 'integration', 'resource-server']),
-    )
+  addOperatorFlags(addMetadataFlags(add), addHelp).action(clientAdd)
+  const list = command('list', 'every client, oldest first, with the day it came and the day of its last use')
+    .addOption(new Option('--origin <name>', 'only these').choices(clientOrigins))
     .option('--unused <duration>', 'only those without a use for so long: 12h, 30d or 26w', parseSpan)
-  addOperatorFlags(list, listHelp).action(async (flags) =>
-    (await import('./client/list.ts')).clientList(flags),
+  addOperatorFlags(list, listHelp).action(clientList)
+  const show = command('show <client_id>', 'what is stored about a client; never its secret')
+  addOperatorFlags(show, '\nExample:\n  lychgate client show client_x1f8…\n').action(clientShow)
+  const set = command('set <client_id>', 'change what an operator said about a client').option(
+    '--name <text>',
+    'what people know it as',
   )
-  const show = group
-    .command('show <client_id>')
-    .description('what is stored about a client; never its secret')
-  addOperatorFlags(show, '\nExample:\n  lychgate client show client_x1f8…\n').action(async (id, flags) =>
-    (await import('./client/show.ts')).clientShow(id, flags),
-  )
-  const set = group
-    .command('set <client_id>')
-    .description('change what an operator said about a client')
-    .option('--name <text>', 'what people know it as')
-  addOperatorFlags(addMetadataFlags(set), setHelp).action(async (id, flags) =>
-    (await import('./client/set.ts')).clientSet(id, flags),
-  )
-  const rotate = group
-    .command('rotate-secret <client_id>')
-    .description('a new secret, shown once; the old one is dead at once')
-  addOperatorFlags(addYesFlag(rotate), rotateHelp).action(async (id, flags) =>
-    (await import('./client/rotate-secret.ts')).clientRotateSecret(id, flags),
-  )
-  const remove = group.command('remove <client_id>').description('remove a client; its tokens die with it')
-  addOperatorFlags(addYesFlag(remove), removeHelp).action(async (id, flags) =>
-    (await import('./client/remove.ts')).clientRemove(id, flags),
-  )
-  const unused = group
-    .command('remove-unused')
-    .argument('<duration>', 'without a token for so long: 12h, 30d or 26w', parseSpan)
-    .description('remove clients that registered themselves and are not used')
-  addOperatorFlags(addYesFlag(unused), unusedHelp).action(async (span, flags) =>
-    (await import('./client/remove.ts')).clientRemoveUnused(span, flags),
-  )
+  addOperatorFlags(addMetadataFlags(set), setHelp).action(clientSet)
+  const rotate = command('rotate-secret <client_id>', 'a new secret, shown once; the old one is dead at once')
+  addOperatorFlags(addYesFlag(rotate), rotateHelp).action(clientRotateSecret)
+  const removal = command('remove <client_id>', 'remove a client; its tokens die with it')
+  addOperatorFlags(addYesFlag(removal), removeHelp).action(clientRemove)
+  const unused = command(
+    'remove-unused',
+    'remove clients that registered themselves and are not used',
+  ).argument('<duration>', 'without a token for so long: 12h, 30d or 26w', parseSpan)
+  addOperatorFlags(addYesFlag(unused), unusedHelp).action(clientRemoveUnused)
+}
+
+interface ListFlags extends OperatorFlags {
+  readonly origin?: ClientOrigin
+  readonly unused?: Seconds
+}
+
+/** `lychgate client list`: lists every client, or some of them, oldest first. */
+async function clientList({ origin, unused, ...flags }: ListFlags): Promise<void> {
+  await withStore(flags, async (store, config) => {
+    const since = unused === undefined ? undefined : systemClock() - unused
+    const isWanted = (client: Client) =>
+      (origin === undefined || client.origin === origin) &&
+      (since === undefined || isUnusedSince(client, since))
+    const clients = (await store.list('client')).filter(isWanted)
+    if (flags.json) return printJson(clients.map((client) => describeClient(client, config)))
+    printColumns(clients.map(lineOf))
+  })
+}
+
+function lineOf(client: Client): string[] {
+  const { id, origin, issuedAt, usedAt, name = '' } = client
+  const used = usedAt <= issuedAt ? 'never used' : `used ${instant(usedAt).slice(0, 10)}`
+  const rules = [authenticationOf(client), ...weaknessesOf(client)].join(', ')
+  return [id, origin, rules, instant(issuedAt).slice(0, 10), used, name]
+}
+
+/** What an operator switched off for this client. */
+function weaknessesOf({ pkceOptional, consent }: Client): string[] {
+  return [...(pkceOptional ? ['PKCE optional'] : []), ...(consent === 'skip' ? ['consent skipped'] : [])]
+}
+
+/** `lychgate client show`: shows what is stored about a client; never its secret. */
+async function clientShow(clientId: string, flags: OperatorFlags): Promise<void> {
+  await withStore(flags, async (store, config) => {
+    const description = describeClient(requireClient(await store.find('client', clientId)), config)
+    printResult(flags, description, description)
+  })
+}
+
+/** `lychgate client rotate-secret`: replaces the secret; the old one stops working at once. */
+async function clientRotateSecret(clientId: string, flags: DestructiveFlags): Promise<void> {
+  await withStore(flags, async (store) => {
+    const { id, name } = requireClient(await store.find('client', clientId))
+    const question = `Replace the secret of ${name ?? id}? The old one is dead at once.`
+    await confirmOrAbort(flags, question, 'nothing was changed')
+    const fresh = systemRandom(32)
+    const event = auditEvent('client-secret-changed', operatorContext(), { clientId })
+    const secret = await store.transact('client', clientId, (client) =>
+      withWrites(rotateClientSecret(client, fresh), event),
+    )
+    const credentials = { client_id: clientId, client_secret: secret }
+    printResult(flags, credentials, credentials)
+  })
+}
+
+/** `lychgate client remove`: removes a client and every token it has. */
+async function clientRemove(clientId: string, flags: DestructiveFlags): Promise<void> {
+  await withStore(flags, async (store) => {
+    const { id, name } = requireClient(await store.find('client', clientId))
+    await confirmOrAbort(flags, `Remove ${name ?? id}? Every token it has dies.`, 'nothing was removed')
+    const context = operatorContext()
+    await store.transact('client', id, (client) => removeClient(requireClient(client), context))
+    printResult(flags, { client_id: id, removed: true }, { removed: id })
+  })
+}
+
+/** `lychgate client remove-unused`: removes clients that registered themselves and got no token for so long. */
+async function clientRemoveUnused(unused: Seconds, flags: DestructiveFlags): Promise<void> {
+  await withStore(flags, async (store) => {
+    const context = operatorContext()
+    const since = systemClock() - unused
+    const isDue = (client: Client) => client.origin === 'registered' && isUnusedSince(client, since)
+    const due = (await store.list('client')).filter(isDue)
+    if (due.length > 0) {
+      const what = due.length === 1 ? 'one client' : `${due.length} clients`
+      const question = `Remove ${what} that registered themselves? Their tokens die.`
+      await confirmOrAbort(flags, question, 'nothing was removed')
+    }
+    const removed: string[] = []
+    for (const { id } of due) {
+      // A client that was used in the meantime stays.
+      const isGone = await store.transact('client', id, (client) =>
+        client !== undefined && isDue(client) ? removeClient(client, context) : accept(false),
+      )
+      if (isGone) removed.push(id)
+    }
+    if (flags.json) printJson({ removed })
+    else process.stdout.write(`removed ${removed.length}\n`)
+  })
+}
+
+function removeClient({ id: clientId, name }: Client, context: AuditContext): Decision<boolean> {
+  const event = auditEvent('client-removed', context, { clientId, ...(name && { name }) })
+  return accept(true, remove('client', clientId), event)
 }

@@ -4,8 +4,8 @@ import { developmentFaults } from '../settings/checks.ts'
 import { valueAt } from '../settings/file.ts'
 import { type ResolvedConfig, resolveConfig, storeUrl } from '../settings/load.ts'
 import { confidentialPaths, configOptions } from '../settings/options.ts'
+import { addServerFlags, type ServerFlags } from './flags.ts'
 import { printColumns, printJson, visible } from './print.ts'
-import { addServerFlags, type ServerFlags } from './server-flags.ts'
 
 interface ConfigFlags extends ServerFlags {
   readonly dev?: true

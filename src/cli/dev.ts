@@ -12,11 +12,10 @@ import { developmentFaults } from '../settings/checks.ts'
 import { loadConfig } from '../settings/load.ts'
 import type { Store } from '../storage/store.ts'
 import { isoInstant, systemClock, systemRandom } from '../system.ts'
-import { keepDevSecret } from './dev-secret.ts'
-import { makeFolder } from './open.ts'
+import type { ServerFlags } from './flags.ts'
+import { keepDevSecret, makeFolder } from './open.ts'
 import { readableLog } from './readable-log.ts'
 import { runServer } from './run-server.ts'
-import type { ServerFlags } from './server-flags.ts'
 
 /** Flags of a development server alone. */
 export interface DevFlags extends ServerFlags {

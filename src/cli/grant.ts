@@ -1,6 +1,17 @@
 import type { Command } from 'commander'
-import { addYesFlag } from './confirm-or-abort.ts'
-import { addOperatorFlags } from './open.ts'
+import type { AuditContext } from '../domain/audit.ts'
+import { connectionsOf, consentKind, endConnection, endGrant } from '../domain/connections.ts'
+import { accept } from '../domain/decision.ts'
+import { isGrantAlive } from '../domain/grant.ts'
+import type { Grant, Seconds } from '../domain/model.ts'
+import type { Store } from '../storage/store.ts'
+import { systemClock } from '../system.ts'
+import { CommandFailed, WrongUsage } from './failure.ts'
+import { findUsers, requireClient } from './find.ts'
+import { addOperatorFlags, addYesFlag, type DestructiveFlags, type OperatorFlags } from './flags.ts'
+import { withStore } from './open.ts'
+import { confirmOrAbort, operatorContext } from './operator.ts'
+import { instant, printColumns, printJson, printResult } from './print.ts'
 
 const listHelp = `
 States: approved (a code is out), active, revoked, expired. A grant is one approval, from the code to the last refresh
@@ -37,17 +48,151 @@ export function addGrantCommands(program: Command): void {
     .option('--user <name>', 'of this person: user name, e-mail address or sub')
     .option('--client <client_id>', 'at this client')
     .option('--ended', 'also those that are revoked or expired')
-  addOperatorFlags(list, listHelp).action(async (flags) => (await import('./grant/list.ts')).grantList(flags))
+  addOperatorFlags(list, listHelp).action(grantList)
   const show = group.command('show <grant>').description('one approval, and what became of it')
-  addOperatorFlags(show, showHelp).action(async (id, flags) =>
-    (await import('./grant/show.ts')).grantShow(id, flags),
-  )
+  addOperatorFlags(show, showHelp).action(grantShow)
   const revoke = group
     .command('revoke [grant]')
     .description('end an approval, or all of a person, of a client, or of both together')
     .option('--user <name>', 'every grant of this person')
     .option('--client <client_id>', 'every grant at this client')
-  addOperatorFlags(addYesFlag(revoke), revokeHelp).action(async (id, flags) =>
-    (await import('./grant/revoke.ts')).grantRevoke(id, flags),
+  addOperatorFlags(addYesFlag(revoke), revokeHelp).action(grantRevoke)
+}
+
+interface ListFlags extends OperatorFlags {
+  readonly user?: string
+  readonly client?: string
+  readonly ended?: true
+}
+
+/** `lychgate grant list`: lists what users granted to clients, by user, oldest first. */
+async function grantList({ user, client, ended, ...flags }: ListFlags): Promise<void> {
+  await withStore(flags, async (store) => {
+    const now = systemClock()
+    const rows: (readonly [Grant, string])[] = []
+    for (const { id, username } of await findUsers(store, user)) {
+      const grants = (await store.listOf('grant', id)).filter(
+        (grant) => (client === undefined || grant.clientId === client) && (ended || isGrantAlive(grant, now)),
+      )
+      rows.push(...grants.map((grant) => [grant, username] as const))
+    }
+    if (flags.json) return printJson(rows.map(([grant, username]) => describe(grant, username, now)))
+    const names = new Map((await store.list('client')).map(({ id, name = '' }) => [id, name]))
+    printColumns(
+      rows.map(([grant, username]) => lineOf(grant, username, names.get(grant.clientId) ?? '', now)),
+    )
+  })
+}
+
+function lineOf(grant: Grant, username: string, client: string, now: Seconds): string[] {
+  const { id, clientId, approvedAt, rotatedAt, scope } = grant
+  const refreshed = rotatedAt === undefined ? 'not refreshed' : `refreshed ${instant(rotatedAt)}`
+  const cells = [id, stateOf(grant, now), username, clientId, client, instant(approvedAt), refreshed]
+  return [...cells, scope.join(' ')]
+}
+
+/** `lychgate grant show`: shows one grant and what became of it. */
+async function grantShow(id: string, flags: OperatorFlags): Promise<void> {
+  await withStore(flags, async (store) => {
+    const grant = await findGrant(store, id)
+    const user = await store.find('user', grant.userId)
+    const description = describe(grant, user?.username, systemClock())
+    const readable = Object.entries(description).map(([name, value]) => [
+      name,
+      typeof value === 'number' ? instant(value) : value,
+    ])
+    printResult(flags, description, Object.fromEntries(readable))
+  })
+}
+
+interface RevokeFlags extends DestructiveFlags {
+  readonly user?: string
+  readonly client?: string
+}
+
+/** `lychgate grant revoke`: revokes one grant, or every grant of a user, of a client, or of a user at a client. */
+async function grantRevoke(id: string | undefined, flags: RevokeFlags): Promise<void> {
+  const { user, client } = flags
+  const isMany = user !== undefined || client !== undefined
+  if ((id !== undefined) === isMany) throw new WrongUsage('name a grant, or say --user, --client or both')
+  await withStore(flags, async (store) => {
+    const revoked = id === undefined ? await revokeMany(store, flags) : await revokeOne(store, id, flags)
+    printResult(flags, { revoked }, { revoked: id ?? revoked })
+  })
+}
+
+async function revokeOne(store: Store, id: string, flags: RevokeFlags): Promise<number> {
+  const { userId } = await findGrant(store, id)
+  await confirmOrAbort(flags, `Revoke the grant ${id}? Its tokens die.`, 'nothing was revoked')
+  const context = { ...operatorContext(), userId }
+  const isEnded = await store.transact('grant', id, (grant) => endGrant(grant, context))
+  if (!isEnded) throw new CommandFailed('the grant had ended already')
+  return 1
+}
+
+async function revokeMany(store: Store, flags: RevokeFlags): Promise<number> {
+  const { user, client } = flags
+  if (client !== undefined) requireClient(await store.find('client', client))
+  const users = await findUsers(store, user)
+  const of = [user && `of ${users[0]?.username}`, client && `at ${client}`].filter(Boolean).join(' ')
+  await confirmOrAbort(flags, `Revoke every grant ${of}? Their tokens die.`, 'nothing was revoked')
+  const context = operatorContext()
+  let revoked = 0
+  for (const { id } of users) revoked += await revokeOf(store, id, client, context)
+  return revoked
+}
+
+async function revokeOf(
+  store: Store,
+  userId: string,
+  clientId: string | undefined,
+  context: AuditContext,
+): Promise<number> {
+  const [grants, consents] = await Promise.all([
+    store.listOf('grant', userId),
+    store.listOf(consentKind, userId),
+  ])
+  const ended = connectionsOf(grants, consents, context.at).filter(
+    (connection) => clientId === undefined || connection.clientId === clientId,
   )
+  if (ended.length > 0) {
+    const writes = ended.flatMap((connection) => endConnection(connection, { ...context, userId }))
+    await store.transact('user', userId, () => accept(undefined, ...writes))
+  }
+  return ended.reduce((sum, connection) => sum + connection.grants.length, 0)
+}
+
+/** @throws {CommandFailed} when there is no such grant, or its user or client is gone. */
+async function findGrant(store: Store, id: string): Promise<Grant> {
+  const grant = await store.find('grant', id)
+  if (grant === undefined) throw new CommandFailed('no grant has this id')
+  return grant
+}
+
+/** The state of a grant in the state machine of domain/grant.ts. */
+function stateOf(grant: Grant, now: Seconds): 'approved' | 'active' | 'revoked' | 'expired' {
+  if (grant.revokedAt !== undefined) return 'revoked'
+  if (now >= grant.expiresAt) return 'expired'
+  return grant.seq === 0 ? 'approved' : 'active'
+}
+
+/** Describes a grant without its secret; instants are seconds since the epoch. */
+function describe(grant: Grant, username: string | undefined, now: Seconds) {
+  const { id, userId, clientId, scope, resource, redirectUri, approvedAt, expiresAt } = grant
+  return {
+    grant: id,
+    state: stateOf(grant, now),
+    sub: userId,
+    ...(username !== undefined && { username }),
+    client_id: clientId,
+    scope: scope.join(' '),
+    resource,
+    redirect_uri: redirectUri,
+    approved_at: approvedAt,
+    authenticated_at: grant.authenticatedAt,
+    ...(grant.rotatedAt !== undefined && { refreshed_at: grant.rotatedAt }),
+    ...(grant.refreshExpiresAt !== undefined && { refresh_token_expires_at: grant.refreshExpiresAt }),
+    expires_at: expiresAt,
+    ...(grant.revokedAt !== undefined && { revoked_at: grant.revokedAt, revoked_by: grant.revokedBy }),
+  }
 }

@@ -4,7 +4,7 @@ import { ConfigError } from '../config/error.ts'
 import type { Config } from '../config/schema.ts'
 import { loadConfig } from '../settings/load.ts'
 import { CommandFailed } from './failure.ts'
-import { addLocationFlags, type LocationFlags } from './open.ts'
+import { addLocationFlags, type LocationFlags } from './flags.ts'
 import { printJson } from './print.ts'
 
 interface HealthcheckFlags extends LocationFlags {

@@ -8,14 +8,13 @@ import { retireKey, retirementNeeds, rotateKeys, rotationNeeds } from '../keys/r
 import { deriveSealingKey } from '../keys/seal.ts'
 import { systemClock, systemRandom } from '../system.ts'
 import { CommandFailed } from './failure.ts'
-import { addLocationFlags, type LocationFlags, withStore } from './open.ts'
+import { addOperatorFlags, addYesFlag, type DestructiveFlags, type OperatorFlags } from './flags.ts'
+import { withStore } from './open.ts'
 import { assertSecret, openKeySources, secretOf } from './open-keys.ts'
-import { instant, printColumns, printJson, printMembers } from './print.ts'
-import { confirm } from './prompt.ts'
+import { confirmOrAbort } from './operator.ts'
+import { instant, printColumns, printJson, printResult } from './print.ts'
 
-interface KeyFlags extends LocationFlags {
-  readonly json?: true
-  readonly yes?: true
+interface RotateFlags extends OperatorFlags {
   readonly now?: true
   readonly algorithm?: readonly string[]
 }
@@ -58,8 +57,8 @@ export function addKeyCommands(program: Command): void {
   const group = program
     .command('keys')
     .description('list, rotate and retire the keys of the server, or make the secret they are encrypted with')
-  const list = group.command('list').description('every key, oldest first').addHelpText('after', listHelp)
-  addLocationFlags(list).option('--json', 'print JSON').action(keysList)
+  const list = group.command('list').description('every key, oldest first')
+  addOperatorFlags(list, listHelp).action(keysList)
   const rotate = group
     .command('rotate')
     .description('give keys successors; nothing that lives ends')
@@ -67,13 +66,9 @@ export function addKeyCommands(program: Command): void {
       new Option('--algorithm <names...>', 'only these (default: all)').choices(keyAlgorithms.map(nameOf)),
     )
     .option('--now', 'the successor signs at once')
-    .addHelpText('after', rotateHelp)
-  addLocationFlags(rotate).option('--json', 'print JSON').action(keysRotate)
-  const retire = group
-    .command('retire <kid>')
-    .description('end a key at once, and with it what it signed')
-    .addHelpText('after', retireHelp)
-  addLocationFlags(retire).option('--yes', 'do not ask').option('--json', 'print JSON').action(keysRetire)
+  addOperatorFlags(rotate, rotateHelp).action(keysRotate)
+  const retire = group.command('retire <kid>').description('end a key at once, and with it what it signed')
+  addOperatorFlags(addYesFlag(retire), retireHelp).action(keysRetire)
   group
     .command('secret')
     .description('print a new secret to encrypt the keys with')
@@ -81,7 +76,7 @@ export function addKeyCommands(program: Command): void {
     .action(() => void process.stdout.write(`${mintSecret('sealing', systemRandom(secretBytes))}\n`))
 }
 
-async function keysList(flags: KeyFlags): Promise<void> {
+async function keysList(flags: OperatorFlags): Promise<void> {
   await withStore(flags, async (store, config) => {
     const [ring, now] = [await store.list('key'), systemClock()]
     const secret = secretOf(config)
@@ -91,7 +86,7 @@ async function keysList(flags: KeyFlags): Promise<void> {
   })
 }
 
-async function keysRotate(flags: KeyFlags): Promise<void> {
+async function keysRotate(flags: RotateFlags): Promise<void> {
   await withStore(flags, async (store, config) => {
     const sources = await openKeySources(store, config)
     const algorithms = keyAlgorithms.filter((one) => flags.algorithm?.includes(nameOf(one)) ?? true)
@@ -110,7 +105,7 @@ async function keysRotate(flags: KeyFlags): Promise<void> {
   })
 }
 
-async function keysRetire(kid: string, flags: KeyFlags): Promise<void> {
+async function keysRetire(kid: string, flags: DestructiveFlags): Promise<void> {
   await withStore(flags, async (store, config) => {
     const sources = await openKeySources(store, config)
     const ring = await store.list('key')
@@ -118,7 +113,7 @@ async function keysRetire(kid: string, flags: KeyFlags): Promise<void> {
     const was = stateOf(key, ring, systemClock())
     if (was === 'retired') throw new CommandFailed('the key is retired already')
     const question = `Retire the key ${kid} (${nameOf(key.algorithm)}, ${was})? It ends ${lossOf(key, was)}.`
-    if (!flags.yes && !(await confirm(question))) throw new CommandFailed('nothing was retired')
+    await confirmOrAbort(flags, question, 'nothing was retired')
     const policy = keyPolicy(config)
     const { changeKeys } = await import('../keys/change-keys.ts')
     const done = await changeKeys(sources, {
@@ -126,12 +121,13 @@ async function keysRetire(kid: string, flags: KeyFlags): Promise<void> {
       decide: (current, fresh, now) => retireKey(current, kid, fresh, policy, now),
     })
     if (done === undefined) throw new CommandFailed('another process retired the key meanwhile')
-    const { successor } = done
-    if (flags.json) {
-      return printJson({ kid, retired: true, was: done.was, ...(successor && { successor: successor.id }) })
-    }
-    printMembers({ retired: kid, successor: successor?.id, ended: lossOf(key, done.was) })
-    process.stdout.write(`\n${follow(config)}\n`)
+    const { successor, was: ended } = done
+    printResult(
+      flags,
+      { kid, retired: true, was: ended, ...(successor && { successor: successor.id }) },
+      { retired: kid, successor: successor?.id, ended: lossOf(key, ended) },
+    )
+    if (!flags.json) process.stdout.write(`\n${follow(config)}\n`)
   })
 }
 

@@ -5,8 +5,8 @@ import type { KeyRing } from '../keys/key-ring.ts'
 import { deriveSealingKey } from '../keys/seal.ts'
 import type { Store } from '../storage/store.ts'
 import { systemClock, systemRandom } from '../system.ts'
-import { readDevSecret } from './dev-secret.ts'
 import { CommandFailed } from './failure.ts'
+import { readDevSecret } from './open.ts'
 import { operatorName } from './operator.ts'
 
 /** The secret of the configuration, or the one a development server keeps in its data folder. */

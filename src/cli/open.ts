@@ -1,36 +1,21 @@
-import { accessSync, chmodSync, constants, mkdirSync, statSync } from 'node:fs'
-import type { Command } from 'commander'
+import { accessSync, chmodSync, constants, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { ConfigError } from '../config/error.ts'
 import type { Config } from '../config/schema.ts'
-import { resolveConfig, storeUrl } from '../settings/load.ts'
+import { mintSecret, secretBytes } from '../domain/secret.ts'
+import { type ResolvedConfig, resolveConfig, storeUrl } from '../settings/load.ts'
 import type { Store } from '../storage/store.ts'
+import type { RandomSource } from '../system.ts'
 import { CommandFailed } from './failure.ts'
-import { withServedIssuer } from './served-issuer.ts'
-
-/** Flags that say where the settings and the state are. */
-export interface LocationFlags {
-  readonly config?: string
-  readonly data?: string
-}
-
-/** Adds the flags every command has. */
-export function addLocationFlags(command: Command): Command {
-  return command
-    .option('--config <file>', 'YAML file with options (LYCHGATE_CONFIG)')
-    .option('--data <folder>', 'folder of the SQLite database (LYCHGATE_DATA)')
-}
-
-/** Adds the flags of an operator's command, and below its help what else there is to say, with examples. */
-export function addOperatorFlags(command: Command, help: string): Command {
-  return addLocationFlags(command).option('--json', 'print JSON').addHelpText('after', help)
-}
+import type { LocationFlags } from './flags.ts'
+import { visible } from './print.ts'
 
 /** Runs an operator's command on the store of this configuration, and closes it whatever happens. */
 export async function withStore<T>(
   { config: file, data }: LocationFlags,
   action: (store: Store, config: Config) => Promise<T>,
 ): Promise<T> {
-  // `dev` as far as the checks go: adding a user needs no secret.
+  // By the rules of `dev`: adding a user needs no secret.
   const config = withServedIssuer(
     resolveConfig({ mode: 'dev', flags: { data }, environment: process.env, file }),
   )
@@ -42,10 +27,10 @@ export async function withStore<T>(
   }
 }
 
-/** The store of this configuration. */
+/** Opens the store of this configuration. */
 export async function openConfiguredStore(config: Config): Promise<Store> {
   if (config.store === undefined) requireFolder(config.data)
-  // Loaded late: a wrong option should not wait for a database driver.
+  // Loaded here: a wrong option should not wait for a database driver.
   const { openStore } = await import('../storage/open.ts')
   try {
     return await openStore(storeUrl(config), { connections: config.storeConnections })
@@ -78,5 +63,71 @@ export function requireFolder(data: string): void {
     accessSync(data, constants.R_OK | constants.W_OK | constants.X_OK)
   } catch (cause) {
     throw new ConfigError(`data: the folder ${data} cannot be read and written by this user`, { cause })
+  }
+}
+
+/** Stores the issuer of a server in its data folder, for other commands. Returns the one before, if it differs. */
+export function rememberIssuer(config: Config): string | undefined {
+  const before = readServedIssuer(config)
+  if (config.store !== undefined || before === config.issuer) return undefined
+  writeFileSync(join(config.data, 'issuer'), `${config.issuer}\n`, { mode: 0o600 })
+  return before
+}
+
+/**
+ * Returns the settings of a command with the issuer of the server whose data folder it works on. Prints it on standard
+ * error if the settings result in another issuer.
+ * @throws {ConfigError} when the settings name another issuer than the server does.
+ */
+export function withServedIssuer({ config, origins }: ResolvedConfig): Config {
+  const served = readServedIssuer(config)
+  if (served === undefined || served === config.issuer) return config
+  const [given, port] = [origins.get('issuer'), origins.get('port')]
+  // A port that only the server needs names no issuer here; as a flag of the command it does.
+  if (given !== undefined && (given !== port || port.kind === 'flag')) {
+    throw new ConfigError(
+      `issuer: ${given.name} makes it ${config.issuer}, but the server of ${config.data} was last started as ${served}; leave ${given.name} out, name another folder with --data, or start the server with that issuer first`,
+    )
+  }
+  process.stderr.write(`lychgate: issuer ${visible(served)}, as the server of ${visible(config.data)}\n`)
+  return { ...config, issuer: served }
+}
+
+/** The issuer this data folder was last served with; a store elsewhere has none. */
+function readServedIssuer({ store, data }: Pick<Config, 'store' | 'data'>): string | undefined {
+  if (store !== undefined) return undefined
+  try {
+    const text = readFileSync(join(data, 'issuer'), 'utf8').trim()
+    return URL.canParse(text) ? text : undefined
+  } catch {
+    // No server has been started here, or not by this user: then the settings count.
+    return undefined
+  }
+}
+
+/** Returns the secret of a development server: made once, stored beside its database, readable by this user alone. */
+export function keepDevSecret(data: string, random: RandomSource): string {
+  const stored = readDevSecret(data)
+  if (stored !== undefined) return stored
+  const secret = mintSecret('sealing', random(secretBytes))
+  try {
+    writeFileSync(join(data, 'dev-secret'), `${secret}\n`, { mode: 0o600, flag: 'wx' })
+    return secret
+  } catch (error) {
+    // Two servers started at once: the first one's secret is the secret.
+    const other = readDevSecret(data)
+    if (other === undefined) throw error
+    return other
+  }
+}
+
+/** Reads the development secret of this data folder, if there is one. */
+export function readDevSecret(data: string): string | undefined {
+  try {
+    return readFileSync(join(data, 'dev-secret'), 'utf8').trim() || undefined
+  } catch (error) {
+    if (error instanceof Error && 'code' in error && ['ENOENT', 'ENOTDIR'].includes(String(error.code)))
+      return undefined
+    throw error
   }
 }

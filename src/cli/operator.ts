@@ -1,13 +1,16 @@
 import { hostname, userInfo } from 'node:os'
+import { Writable } from 'node:stream'
 import type { AuditContext } from '../domain/audit.ts'
 import { systemClock } from '../system.ts'
+import { CommandFailed } from './failure.ts'
+import type { DestructiveFlags } from './flags.ts'
 
-/** Who runs this command, for the audit log: `user@host`, the user being the one who called sudo. */
+/** Returns who runs this command, for the audit log: `user@host`, where the user is the one who called sudo. */
 export function operatorName(): string {
   return `${process.env['SUDO_USER'] || ownName()}@${hostname()}`
 }
 
-/** A command that changes something now. */
+/** Returns the audit context of a command that changes something now. */
 export function operatorContext(): AuditContext {
   return { by: 'operator', at: systemClock(), from: operatorName() }
 }
@@ -19,4 +22,76 @@ function ownName(): string {
   } catch {
     return String(process.getuid?.() ?? 'unknown')
   }
+}
+
+/**
+ * Continues only with `--yes` or after the operator confirmed.
+ * @throws {CommandFailed} otherwise, and without a terminal to ask on.
+ */
+export async function confirmOrAbort(
+  { yes }: DestructiveFlags,
+  question: string,
+  otherwise: string,
+): Promise<void> {
+  if (yes) return
+  if (!process.stdin.isTTY) throw new CommandFailed('nobody is here to ask; say --yes')
+  const answer = await ask(`${question} [y/N] `, process.stderr)
+  if (!/^y(es)?$/i.test(answer.trim())) throw new CommandFailed(otherwise)
+}
+
+/**
+ * Reads a new password exactly as typed: twice without echo on a terminal, else the first line of standard input.
+ * Never an argument: those show in process lists and shell histories.
+ * @throws {CommandFailed} if the password is too short, too long or too common.
+ */
+export async function readNewPassword(): Promise<string> {
+  const password = process.stdin.isTTY ? await askTwice() : await firstLine()
+  const { passwordFault } = await import('../users/passwords.ts')
+  const fault = passwordFault(password)
+  if (fault === undefined) return password
+  throw new CommandFailed(
+    fault === 'length'
+      ? 'the password must have 8 to 256 characters'
+      : 'the password is one of the 3,000 commonest; choose another',
+  )
+}
+
+async function askTwice(): Promise<string> {
+  const password = await askSecretly('Password: ')
+  if (password !== (await askSecretly('The same again: ')))
+    throw new CommandFailed('the two passwords differ')
+  return password
+}
+
+async function firstLine(): Promise<string> {
+  const { text } = await import('node:stream/consumers')
+  const [line = ''] = (await text(process.stdin)).split(/\r?\n/, 1)
+  return line
+}
+
+async function askSecretly(question: string): Promise<string> {
+  // readline edits the line as usual and writes its echo to nowhere.
+  const nowhere = new Writable({ write: (_chunk, _encoding, done) => done() })
+  process.stderr.write(question)
+  try {
+    return await ask('', nowhere)
+  } finally {
+    process.stderr.write('\n')
+  }
+}
+
+async function ask(question: string, output: NodeJS.WritableStream): Promise<string> {
+  // Loaded here: most commands ask nothing.
+  const { createInterface } = await import('node:readline')
+  const prompt = createInterface({ input: process.stdin, output, terminal: true, historySize: 0 })
+  return new Promise((resolve, reject) => {
+    const giveUp = () => reject(new CommandFailed('nothing was changed'))
+    prompt.once('SIGINT', () => prompt.close())
+    prompt.once('close', giveUp)
+    prompt.question(question, (answer) => {
+      prompt.off('close', giveUp)
+      prompt.close()
+      resolve(answer)
+    })
+  })
 }

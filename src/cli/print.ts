@@ -3,6 +3,16 @@ export function printJson(value: unknown): void {
   process.stdout.write(`${jsonText(value, 2)}\n`)
 }
 
+/** Prints `value` as JSON with `--json`, otherwise `members`, one a line. */
+export function printResult(
+  { json }: { readonly json?: true },
+  value: unknown,
+  members: Readonly<Record<string, unknown>>,
+): void {
+  if (json) printJson(value)
+  else printMembers(members)
+}
+
 /** JSON in which characters that command a terminal are escaped: it reads back as the same value. */
 export function jsonText(value: unknown, indent?: number): string {
   return JSON.stringify(value, undefined, indent).replaceAll(/[^\P{C}\n]|[\p{Zl}\p{Zp}]/gu, (character) =>

@@ -15,8 +15,7 @@ import type { Clock, RandomSource } from '../system.ts'
 import { systemClock, systemRandom } from '../system.ts'
 import { isTraced } from '../tracing/is-traced.ts'
 import { passingLine } from './failure.ts'
-import { openConfiguredStore } from './open.ts'
-import { rememberIssuer } from './served-issuer.ts'
+import { openConfiguredStore, rememberIssuer } from './open.ts'
 
 /** What a kind of server does with its store before the first request. */
 export type Preparation = (store: Store, clock: Clock, random: RandomSource) => Promise<void>

@@ -1,10 +1,10 @@
 import { ConfigError } from '../config/error.ts'
 import { loadConfig } from '../settings/load.ts'
 import type { Store } from '../storage/store.ts'
-import { readDevSecret } from './dev-secret.ts'
 import { linkForFirstUser, sayWhereToBegin } from './first-user.ts'
+import type { ServerFlags } from './flags.ts'
+import { readDevSecret } from './open.ts'
 import { runServer } from './run-server.ts'
-import type { ServerFlags } from './server-flags.ts'
 
 /** `lychgate serve`: the server for real users. It rejects whatever belongs to development. */
 export async function serve({ config: file, ...flags }: ServerFlags): Promise<void> {

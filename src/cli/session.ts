@@ -1,6 +1,16 @@
 import type { Command } from 'commander'
-import { addYesFlag } from './confirm-or-abort.ts'
-import { addOperatorFlags } from './open.ts'
+import { auditEvent } from '../domain/audit.ts'
+import { accept, remove } from '../domain/decision.ts'
+import type { Seconds, Session } from '../domain/model.ts'
+import type { Store } from '../storage/store.ts'
+import { systemClock } from '../system.ts'
+import { isSessionLive } from '../users/rules/session.ts'
+import { CommandFailed, WrongUsage } from './failure.ts'
+import { findUser, findUsers } from './find.ts'
+import { addOperatorFlags, addYesFlag, type DestructiveFlags, type OperatorFlags } from './flags.ts'
+import { withStore } from './open.ts'
+import { confirmOrAbort, operatorContext } from './operator.ts'
+import { instant, printColumns, printJson, printResult } from './print.ts'
 
 const listHelp = `
 Networks are told, not addresses.
@@ -26,14 +36,88 @@ export function addSessionCommands(program: Command): void {
     .command('list')
     .description('who is signed in, in which browser, from where; by person, oldest first')
     .option('--user <name>', 'of this person: user name, e-mail address or sub')
-  addOperatorFlags(list, listHelp).action(async (flags) =>
-    (await import('./session/list.ts')).sessionList(flags),
-  )
+  addOperatorFlags(list, listHelp).action(sessionList)
   const end = group
     .command('end [session]')
     .description('end one login, or every login of a person')
     .option('--user <name>', 'every session of this person')
-  addOperatorFlags(addYesFlag(end), endHelp).action(async (id, flags) =>
-    (await import('./session/end.ts')).sessionEnd(id, flags),
-  )
+  addOperatorFlags(addYesFlag(end), endHelp).action(sessionEnd)
+}
+
+async function sessionList({ user, ...flags }: OperatorFlags & { readonly user?: string }): Promise<void> {
+  await withStore(flags, async (store) => {
+    const now = systemClock()
+    const rows: (readonly [Session, string])[] = []
+    for (const { id, username } of await findUsers(store, user)) {
+      const live = (await store.listOf('session', id)).filter((session) => isSessionLive(session, now))
+      rows.push(...live.map((session) => [session, username] as const))
+    }
+    if (flags.json) printJson(rows.map(([session, username]) => describe(session, username)))
+    else printColumns(rows.map(([session, username]) => lineOf(session, username)))
+  })
+}
+
+/** The id is the hash of the cookie: it opens nothing. */
+function describe(session: Session, username: string) {
+  const { id, userId, browser, from } = session
+  return {
+    session: id,
+    sub: userId,
+    username,
+    ...(browser !== undefined && { browser }),
+    ...(from !== undefined && { from }),
+    authenticated_at: session.authenticatedAt,
+    amr: session.methods,
+    created_at: session.createdAt,
+    ends_at: endOf(session),
+  }
+}
+
+function lineOf(session: Session, username: string): string[] {
+  const { id, browser = '', from = '', methods, authenticatedAt } = session
+  const ends = `ends ${instant(endOf(session))}`
+  return [id, username, browser, from, methods.join('+'), `signed in ${instant(authenticatedAt)}`, ends]
+}
+
+function endOf({ idleExpiresAt, expiresAt }: Session): Seconds {
+  return Math.min(idleExpiresAt, expiresAt)
+}
+
+interface EndFlags extends DestructiveFlags {
+  readonly user?: string
+}
+
+/** `lychgate session end`: ends one session, or every session of a user. Tokens stay valid. */
+async function sessionEnd(id: string | undefined, flags: EndFlags): Promise<void> {
+  if ((id === undefined) === (flags.user === undefined)) throw new WrongUsage('name a session, or say --user')
+  await withStore(flags, async (store) => {
+    const ended =
+      id === undefined ? await endAllOf(store, flags.user ?? '', flags) : await endOne(store, id, flags)
+    printResult(flags, { ended }, { ended })
+  })
+}
+
+async function endOne(store: Store, id: string, flags: EndFlags): Promise<number> {
+  const session = await store.find('session', id)
+  if (session === undefined) throw new CommandFailed('no session has this id')
+  await confirmOrAbort(flags, 'End the session? That browser has to sign in again.', 'nothing was ended')
+  const { userId } = session
+  const event = auditEvent('session-ended', operatorContext(), { userId, which: 'one' })
+  await store.transact('session', id, (found) => {
+    if (found === undefined) throw new CommandFailed('the session had ended already')
+    return accept(undefined, remove('session', id), event)
+  })
+  return 1
+}
+
+async function endAllOf(store: Store, user: string, flags: EndFlags): Promise<number> {
+  const { id: userId, username } = await findUser(store, user)
+  const question = `End every session of ${username}? They have to sign in again.`
+  await confirmOrAbort(flags, question, 'nothing was ended')
+  const context = operatorContext()
+  const live = (await store.listOf('session', userId)).filter((one) => isSessionLive(one, context.at))
+  if (live.length === 0) return 0
+  const event = auditEvent('session-ended', context, { userId, which: 'all' })
+  await store.write({ op: 'deleteSessionsOf', userId }, event)
+  return live.length
 }

@@ -2,10 +2,10 @@ import type { Command } from 'commander'
 import type { Config } from '../config/schema.ts'
 import { resolveConfig, storeUrl } from '../settings/load.ts'
 import { CommandFailed } from './failure.ts'
-import { addLocationFlags, type LocationFlags, openConfiguredStore } from './open.ts'
+import { addLocationFlags, type LocationFlags } from './flags.ts'
+import { openConfiguredStore, withServedIssuer } from './open.ts'
 import { secretOf } from './open-keys.ts'
 import { instant, printJson, printMembers } from './print.ts'
-import { withServedIssuer } from './served-issuer.ts'
 
 interface TokenFlags extends LocationFlags {
   readonly issuer?: string

@@ -1,7 +1,17 @@
 import type { Command } from 'commander'
-import { addYesFlag } from './confirm-or-abort.ts'
-import { addOperatorFlags } from './open.ts'
-import { addClaimFlags } from './user/claims.ts'
+import { textClaims } from '../domain/claims.ts'
+import { addOperatorFlags, addYesFlag } from './flags.ts'
+import {
+  userInvite,
+  userLock,
+  userRemove,
+  userRemovePasskeys,
+  userRemoveSecondFactor,
+  userResetLink,
+  userRevoke,
+  userUnlock,
+} from './user-access.ts'
+import { userAdd, userList, userPasswd, userSet, userShow } from './user-profile.ts'
 
 const addHelp = `
 The password is asked for, or read from the first line of standard input; it is never an argument. To let people
@@ -74,75 +84,52 @@ export function addUserCommands(program: Command): void {
   const add = command('add <username>', 'add a person with a password')
     .option('--email <address>', 'also a way to sign in')
     .option('--email-verified', 'you know it is theirs')
-  addOperatorFlags(addClaimFlags(add), addHelp).action(async (name, flags) =>
-    (await import('./user/add.ts')).userAdd(name, flags),
-  )
+  addOperatorFlags(addClaimFlags(add), addHelp).action(userAdd)
   const invite = command('invite <email>', 'add a person who sets their own name and password')
     .option('--username <name>', 'how they are called (default: their address)')
     .option('--print', 'print the link, also where mail could be sent')
-  addOperatorFlags(addClaimFlags(invite), inviteHelp).action(async (email, flags) =>
-    (await import('./user/links.ts')).userInvite(email, flags),
-  )
+  addOperatorFlags(addClaimFlags(invite), inviteHelp).action(userInvite)
   const reset = command('reset-link <user>', 'give a person a link to a new password').option(
     '--print',
     'print the link, also where mail could be sent',
   )
-  addOperatorFlags(reset, resetHelp).action(async (user, flags) =>
-    (await import('./user/links.ts')).userResetLink(user, flags),
-  )
-  addOperatorFlags(command('list', 'every person, oldest first'), example('list --json')).action(
-    async (flags) => (await import('./user/list.ts')).userList(flags),
-  )
+  addOperatorFlags(reset, resetHelp).action(userResetLink)
+  addOperatorFlags(command('list', 'every person, oldest first'), example('list --json')).action(userList)
   const show = command('show <user>', 'a person, how they can sign in, and what is open for them')
-  addOperatorFlags(show, example('show carol@example.com')).action(async (user, flags) =>
-    (await import('./user/show.ts')).userShow(user, flags),
-  )
+  addOperatorFlags(show, example('show carol@example.com')).action(userShow)
   const set = command('set <user>', 'change what the profile of a person says')
     .option('--email <address>', 'another e-mail address')
     .option('--email-verified', 'you know it is theirs')
     .option('--no-email-verified', 'you do not know that any more')
-  addOperatorFlags(addClaimFlags(set), setHelp).action(async (user, flags) =>
-    (await import('./user/set.ts')).userSet(user, flags),
-  )
+  addOperatorFlags(addClaimFlags(set), setHelp).action(userSet)
   const passwd = command('passwd <user>', 'a new password; every session of theirs ends').option(
     '--disconnect',
     'take back everything they granted to clients, too',
   )
-  addOperatorFlags(passwd, passwordHelp).action(async (user, flags) =>
-    (await import('./user/passwd.ts')).userPasswd(user, flags),
+  addOperatorFlags(passwd, passwordHelp).action(userPasswd)
+  const lock = addYesFlag(command('lock <user>', 'keep a person out; what they have open ends'))
+  addOperatorFlags(lock, lockHelp).action(userLock)
+  const unlock = command('unlock <user>', 'let a person sign in again')
+  addOperatorFlags(unlock, example('unlock carol')).action(userUnlock)
+  const revoke = addYesFlag(command('revoke <user>', 'end every session and every grant of a person'))
+  addOperatorFlags(revoke, revokeHelp).action(userRevoke)
+  const factor = addYesFlag(
+    command(
+      'remove-second-factor <user>',
+      'remove the one-time codes of a user; every session of theirs ends',
+    ),
   )
-  addEndings(command)
+  addOperatorFlags(factor, example('remove-second-factor carol')).action(userRemoveSecondFactor)
+  const passkeys = addYesFlag(
+    command('remove-passkeys <user>', 'remove the passkeys of a user; every session of theirs ends'),
+  )
+  addOperatorFlags(passkeys, example('remove-passkeys carol')).action(userRemovePasskeys)
+  const remove = addYesFlag(command('remove <user>', 'remove a person; sessions and tokens die with them'))
+  addOperatorFlags(remove, example('remove carol --yes')).action(userRemove)
 }
 
-function addEndings(command: (name: string, description: string) => Command): void {
-  const lock = addYesFlag(command('lock <user>', 'keep a person out; what they have open ends'))
-  addOperatorFlags(lock, lockHelp).action(async (user, flags) =>
-    (await import('./user/lock.ts')).userLock(user, flags),
-  )
-  const unlock = command('unlock <user>', 'let a person sign in again')
-  addOperatorFlags(unlock, example('unlock carol')).action(async (user, flags) =>
-    (await import('./user/lock.ts')).userUnlock(user, flags),
-  )
-  const revoke = command('revoke <user>', 'end every session and every grant of a person')
-  addOperatorFlags(addYesFlag(revoke), revokeHelp).action(async (user, flags) =>
-    (await import('./user/revoke.ts')).userRevoke(user, flags),
-  )
-  const factor = command(
-    'remove-second-factor <user>',
-    'remove the one-time codes of a user; every session of theirs ends',
-  )
-  addOperatorFlags(addYesFlag(factor), example('remove-second-factor carol')).action(async (user, flags) =>
-    (await import('./user/factors.ts')).userRemoveSecondFactor(user, flags),
-  )
-  const passkeys = command(
-    'remove-passkeys <user>',
-    'remove the passkeys of a user; every session of theirs ends',
-  )
-  addOperatorFlags(addYesFlag(passkeys), example('remove-passkeys carol')).action(async (user, flags) =>
-    (await import('./user/factors.ts')).userRemovePasskeys(user, flags),
-  )
-  const remove = command('remove <user>', 'remove a person; sessions and tokens die with them')
-  addOperatorFlags(addYesFlag(remove), example('remove carol --yes')).action(async (user, flags) =>
-    (await import('./user/remove.ts')).userRemove(user, flags),
-  )
+function addClaimFlags(command: Command): Command {
+  for (const claim of textClaims)
+    command.option(`--${claim.replaceAll('_', '-')} <text>`, `the claim ${claim}`)
+  return command
 }

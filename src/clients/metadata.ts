@@ -81,6 +81,9 @@ const readLocalizable: Readonly<Record<string, (members: JsonObject, name: strin
   tos_uri: readUri,
 }
 
+/** The members that may have a language tag, RFC 7591 §2.2: `client_name#fr`. */
+export const localizableMembers = Object.keys(readLocalizable)
+
 /**
  * Reads the metadata of a client that registers itself, RFC 7591 §2 and OpenID Connect Registration §2. A member that
  * is null, or an empty text, counts as absent; one that this server does not understand is ignored.
@@ -342,7 +345,8 @@ function readLocalized(members: JsonObject): Readonly<Record<string, string>> {
   })
 }
 
-function isLanguageTag(tag: string): boolean {
+/** Returns whether `tag` is a language tag (BCP 47) and not too long. */
+export function isLanguageTag(tag: string): boolean {
   try {
     return tag.length <= longestLanguageTag && Intl.getCanonicalLocales(tag).length === 1
   } catch {

@@ -18,7 +18,11 @@ export const grantTypes = ['authorization_code', 'refresh_token'] as const
 export type GrantType = (typeof grantTypes)[number]
 
 /** How a client came to be: it registered itself (RFC 7591), or an operator added it. */
-export type ClientOrigin = 'registered' | 'integration' | 'resource-server'
+export const clientOrigins = ['registered', 'integration', 'resource-server'] as const
+export type ClientOrigin = (typeof clientOrigins)[number]
+
+/** When the consent page is shown: always, for new scopes only, or never (first party). */
+export const consentRules = ['always', 'remember', 'skip'] as const
 
 /** A client, RFC 6749 §2, with the metadata of RFC 7591 §2 that this server understands. */
 export interface Client {
@@ -57,8 +61,8 @@ export interface Client {
   readonly registrationTokenHash?: Hash
   /** Integrations only: PKCE may be left out, for the OpenID basic certification plan. */
   readonly pkceOptional: boolean
-  /** Integrations only: `remember` asks for new scopes only, `skip` never asks (first party). */
-  readonly consent: 'always' | 'remember' | 'skip'
+  /** Other than `always` for integrations only. */
+  readonly consent: (typeof consentRules)[number]
   /** Resource servers only: the resource identifiers whose tokens it may introspect, RFC 7662 §4. */
   readonly introspects: readonly string[]
   /** What features store about a client, by the name of its metadata member (RFC 7591 §2). */

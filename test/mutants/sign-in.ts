@@ -201,16 +201,16 @@ export const signInFaults = [
   },
   {
     id: 'sessions-survive-their-passkey',
-    file: 'src/cli/user/factors.ts',
-    find: "        { op: 'deleteSessionsOf', userId },\n        auditWrite('passkeys-removed'",
-    replace: "        auditWrite('passkeys-removed'",
+    file: 'src/cli/user-access.ts',
+    find: "        { op: 'deleteSessionsOf', userId },\n        userEvent('passkeys-removed'",
+    replace: "        userEvent('passkeys-removed'",
     tests: ['test/cli/look-after.test.ts'],
   },
   {
     id: 'sessions-survive-their-second-factor',
-    file: 'src/cli/user/factors.ts',
-    find: "        { op: 'deleteSessionsOf', userId },\n        auditWrite('second-factor-removed'",
-    replace: "        auditWrite('second-factor-removed'",
+    file: 'src/cli/user-access.ts',
+    find: "        { op: 'deleteSessionsOf', userId },\n        userEvent('second-factor-removed'",
+    replace: "        userEvent('second-factor-removed'",
     tests: ['test/cli/look-after.test.ts'],
   },
   {

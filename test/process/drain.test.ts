@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import t from 'tap'
-import { isOnlyCommandOfNpm } from '../../src/cli/end-with-npm.ts'
+import { isOnlyCommandOfNpm } from '../../src/cli/server.ts'
 import { stop } from '../../src/http/drain.ts'
 import { newFolder, spawnFile } from '../helpers/command.ts'
 import { startProcess } from '../helpers/process.ts'

@@ -1,7 +1,7 @@
 import type { Command } from 'commander'
 import { CommandFailed } from '../failure.ts'
+import { addServerFlags, type ServerFlags } from '../flags.ts'
 import { printJson, visibleLines } from '../print.ts'
-import { addServerFlags, type ServerFlags } from '../server-flags.ts'
 import type { Finding } from './finding.ts'
 
 interface DoctorFlags extends ServerFlags {

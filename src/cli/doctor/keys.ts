@@ -11,7 +11,7 @@ import {
   type ServerKind,
   WrongSecret,
 } from '../../keys/seal.ts'
-import { readDevSecret } from '../dev-secret.ts'
+import { readDevSecret } from '../open.ts'
 import { secretOf } from '../open-keys.ts'
 import { instant } from '../print.ts'
 import { type Finding, ok, problem, setting, unchecked, warning } from './finding.ts'

@@ -1,0 +1,209 @@
+import { type Command, Option } from 'commander'
+import type { ClientMetadataMember } from '../clients/feature-member.ts'
+import {
+  addIntegration,
+  changeIntegration,
+  type IntegrationChange,
+  type IntegrationRequest,
+  type Known,
+} from '../clients/integration.ts'
+import type { JsonObject } from '../clients/members.ts'
+import { clientMetadata, isLanguageTag, localizableMembers } from '../clients/metadata.ts'
+import type { Config } from '../config/schema.ts'
+import { auditEvent } from '../domain/audit.ts'
+import { insert, withWrites } from '../domain/decision.ts'
+import { signingAlgorithms } from '../domain/key-term.ts'
+import { type Client, clientAuthenticationMethods, consentRules } from '../domain/model.ts'
+import { omitUndefined } from '../domain/omit-undefined.ts'
+import { parseScope } from '../domain/scope.ts'
+import { withOfflineAccess } from '../domain/scope-catalogue.ts'
+import { clientMembers } from '../features.ts'
+import { systemClock, systemRandom } from '../system.ts'
+import { WrongUsage } from './failure.ts'
+import { collect, type OperatorFlags } from './flags.ts'
+import { withStore } from './open.ts'
+import { operatorContext } from './operator.ts'
+import { printResult } from './print.ts'
+
+/** What an operator says about a client on the command line; `add` and `set` have the same flags. */
+interface MetadataFlags extends OperatorFlags {
+  readonly name?: string
+  readonly redirectUri?: string[]
+  readonly postLogoutRedirectUri?: string[]
+  readonly auth?: IntegrationRequest['authenticationMethod']
+  readonly pkce?: IntegrationRequest['pkce']
+  readonly consent?: IntegrationRequest['consent']
+  readonly scope?: string
+  readonly idTokenAlg?: IntegrationRequest['idTokenSignedResponseAlg']
+  readonly resource?: string[]
+  readonly clientUri?: string
+  readonly logoUri?: string
+  readonly policyUri?: string
+  readonly tosUri?: string
+  readonly contact?: string[]
+  readonly localized?: string[]
+}
+
+/** Adds the flags of client metadata: a member that a feature adds has one, too. */
+export function addMetadataFlags(command: Command): Command {
+  const choice = (flags: string, description: string, values: readonly string[]) =>
+    new Option(flags, description).choices(values)
+  for (const [name, member] of Object.entries(clientMembers)) command.addOption(flagOf(name, member))
+  return command
+    .option('--redirect-uri <uri>', 'https, or loopback; may be repeated', collect)
+    .option('--post-logout-redirect-uri <uri>', 'where a logout may lead; may be repeated', collect)
+    .addOption(
+      choice(
+        '--auth <method>',
+        'how it authenticates (default: a secret, by basic or post)',
+        clientAuthenticationMethods.toReversed(),
+      ),
+    )
+    .addOption(choice('--pkce <rule>', 'optional is for confidential clients only', ['required', 'optional']))
+    .addOption(
+      choice(
+        '--consent <rule>',
+        'ask always, for new scopes only, or never (default: remember; always for public loopback clients)',
+        consentRules,
+      ),
+    )
+    .option('--scope <names>', 'the most it may ask for, separated by spaces (default: everything)')
+    .addOption(choice('--id-token-alg <name>', 'signs its ID Tokens', signingAlgorithms))
+    .option('--resource <uri>', 'a resource server: whose tokens it may introspect; may be repeated', collect)
+    .option('--client-uri <url>', 'its website, shown when people are asked')
+    .option('--policy-uri <url>', 'its privacy policy, shown as well')
+    .option('--tos-uri <url>', 'its terms of service, shown as well')
+    .option('--logo-uri <url>', 'its logo, for those who read the registration; never fetched')
+    .option('--contact <text>', 'who is responsible for it; may be repeated', collect)
+    .option('--localized <member#tag=text>', 'such as client_name#fr=Cours; may be repeated', collect)
+}
+
+/** `lychgate client add`: adds a client with https callbacks, or a resource server; its secret is shown once. */
+export async function clientAdd(flags: MetadataFlags & { readonly name: string }): Promise<void> {
+  await withStore(flags, async (store, config) => {
+    const fresh = { id: systemRandom(16), secret: systemRandom(32) }
+    const request = {
+      ...addDefaults,
+      ...omitUndefined(changeOf(flags)),
+      name: flags.name,
+      postLogoutRedirectUris: flags.postLogoutRedirectUri ?? [],
+    }
+    const { client, secret } = addIntegration(request, knownTo(config), fresh, systemClock())
+    const event = auditEvent('client-added', operatorContext(), { clientId: client.id, name: flags.name })
+    await store.write(insert('client', client), event)
+    const credentials = { client_id: client.id, ...(secret !== undefined && { client_secret: secret }) }
+    printResult(
+      flags,
+      { ...describeClient(client, config), ...credentials },
+      {
+        ...credentials,
+        client_name: client.name,
+        redirect_uris: client.redirectUris,
+        introspects: client.introspects,
+        token_endpoint_auth_method: authenticationOf(client),
+      },
+    )
+    if (secret !== undefined && !flags.json)
+      process.stdout.write('\nKeep the secret now: it is stored as a hash and never shown again.\n')
+  })
+}
+
+const addDefaults = {
+  redirectUris: [],
+  pkce: 'required',
+  idTokenSignedResponseAlg: 'RS256',
+  introspects: [],
+} as const
+
+/** `lychgate client set`: changes metadata of a client that an operator added; what is not named stays. */
+export async function clientSet(clientId: string, flags: MetadataFlags): Promise<void> {
+  const change = changeOf(flags)
+  const changed = Object.keys(omitUndefined(change)).join(' ')
+  if (changed === '') throw new WrongUsage('nothing to change; name at least one flag, see --help')
+  await withStore(flags, async (store, config) => {
+    const event = auditEvent('client-changed', operatorContext(), { clientId, changed })
+    const client = await store.transact('client', clientId, (found) =>
+      withWrites(changeIntegration(found, change, knownTo(config)), event),
+    )
+    const description = describeClient(client, config)
+    printResult(flags, description, description)
+  })
+}
+
+function changeOf(flags: MetadataFlags): IntegrationChange {
+  const description = descriptionOf(flags)
+  return {
+    name: flags.name,
+    redirectUris: flags.redirectUri,
+    postLogoutRedirectUris: flags.postLogoutRedirectUri?.filter((uri) => uri !== ''),
+    authenticationMethod: flags.auth,
+    pkce: flags.pkce,
+    consent: flags.consent,
+    scope: flags.scope === undefined ? undefined : parseScope(flags.scope),
+    idTokenSignedResponseAlg: flags.idTokenAlg,
+    introspects: flags.resource,
+    description: Object.keys(description).length === 0 ? undefined : description,
+  }
+}
+
+/** Returns the members of RFC 7591 §2 for users that these flags name; an empty one removes the member. */
+function descriptionOf(flags: MetadataFlags): JsonObject {
+  const named = omitUndefined({
+    client_uri: flags.clientUri,
+    logo_uri: flags.logoUri,
+    policy_uri: flags.policyUri,
+    tos_uri: flags.tosUri,
+    contacts: flags.contact?.filter((contact) => contact !== ''),
+  })
+  const added = Object.entries(clientMembers).flatMap(([name, member]) => {
+    const value = new Map(Object.entries(flags)).get(flagOf(name, member).attributeName())
+    return value === undefined ? [] : [[name, member.schema['type'] === 'boolean' ? value === 'true' : value]]
+  })
+  const localized = (flags.localized ?? []).map(readLocalized)
+  return { ...named, ...Object.fromEntries([...added, ...localized]) }
+}
+
+/** Describes the member of a feature as a flag: `require_auth_time` is `--require-auth-time true`. */
+function flagOf(name: string, { schema }: ClientMetadataMember): Option {
+  const flag = new Option(`--${name.replaceAll('_', '-')} <value>`, schema.description)
+  return schema['type'] === 'boolean' ? flag.choices(['true', 'false']) : flag
+}
+
+function readLocalized(text: string): readonly [string, string] {
+  const [, member = '', tag = '', value = ''] = /^(\w+)#([\w-]+)=(.*)$/su.exec(text) ?? []
+  if (localizableMembers.includes(member) && isLanguageTag(tag)) return [`${member}#${tag}`, value]
+  throw new WrongUsage(
+    `--localized: must be MEMBER#TAG=TEXT, with a member of ${localizableMembers.join(', ')} and a language tag such as fr`,
+  )
+}
+
+/** What a client of this server can be about. */
+function knownTo({ issuer, resources, scopes }: Config): Known {
+  return {
+    scopes: withOfflineAccess(scopes).map(({ name }) => name),
+    resources: [issuer, ...resources.map(({ identifier }) => identifier)],
+    members: clientMembers,
+  }
+}
+
+/** Describes a client with RFC 7591 §3.2.1 members and those that only an operator sets; never its secret. */
+export function describeClient(client: Client, config: Config) {
+  return {
+    ...clientMetadata(client, knownTo(config).scopes),
+    origin: client.origin,
+    ...(client.usedAt > client.issuedAt && { last_used_at: client.usedAt }),
+    ...(client.anySecretMethod && { token_endpoint_auth_methods_accepted: secretMethods }),
+    pkce: client.pkceOptional ? 'optional' : 'required',
+    consent: client.consent,
+    ...(client.introspects.length > 0 && { introspects: client.introspects }),
+  }
+}
+
+/** Names how a client authenticates at the token endpoint, RFC 7591 §2. */
+export function authenticationOf({ anySecretMethod, authenticationMethod }: Client): string {
+  return anySecretMethod ? secretMethods.join(' or ') : authenticationMethod
+}
+
+const secretMethods = clientAuthenticationMethods
+  .filter((method) => method.startsWith('client_secret_'))
+  .reverse()

@@ -1,0 +1,51 @@
+import { auditEvent } from '../domain/audit.ts'
+import type { Write } from '../domain/decision.ts'
+import type { AuditEventName, Client, User } from '../domain/model.ts'
+import type { Store } from '../storage/store.ts'
+import { canonicalLogin } from '../users/rules/user.ts'
+import { CommandFailed } from './failure.ts'
+import { operatorContext } from './operator.ts'
+
+/** Returns whether a text has the form of a `sub`. */
+export function isSub(text: string): boolean {
+  return /^person_[\w-]{22}$/.test(text)
+}
+
+/**
+ * Finds the user with this user name, email address or sub.
+ * @throws {CommandFailed} when there is none.
+ */
+export async function findUser(store: Store, text: string): Promise<User> {
+  if (isSub(text)) {
+    const user = await store.find('user', text)
+    if (user !== undefined) return user
+  }
+  const login = canonicalLogin(text)
+  return requireUser(login === undefined ? undefined : await store.find('userByLogin', login))
+}
+
+/** Returns the user that `text` names, or all users: sessions and grants are stored by user. */
+export async function findUsers(store: Store, text: string | undefined): Promise<readonly User[]> {
+  return text === undefined ? store.list('user') : [await findUser(store, text)]
+}
+
+/** @throws {CommandFailed} if there is no such user. */
+export function requireUser(user: User | undefined): User {
+  if (user === undefined) throw new CommandFailed('no user has this user name, email address or sub')
+  return user
+}
+
+/** @throws {CommandFailed} if there is no such client. */
+export function requireClient(client: Client | undefined): Client {
+  if (client === undefined) throw new CommandFailed('no client has this id')
+  return client
+}
+
+/** Returns the audit event of what an operator did to a user. */
+export function userEvent(
+  name: AuditEventName,
+  userId: string,
+  facts: Readonly<Record<string, string | number>> = {},
+): Write {
+  return auditEvent(name, operatorContext(), { userId, ...facts })
+}

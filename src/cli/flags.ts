@@ -1,0 +1,64 @@
+import { type Command, InvalidArgumentError } from 'commander'
+import { parseDuration } from '../domain/durations.ts'
+import type { Seconds } from '../domain/model.ts'
+
+/** Flags that say where the settings and the state are. */
+export interface LocationFlags {
+  readonly config?: string
+  readonly data?: string
+}
+
+/** Flags of an operator's command on the store. */
+export interface OperatorFlags extends LocationFlags {
+  readonly json?: true
+}
+
+/** Flags of a command that deletes or ends something. */
+export interface DestructiveFlags extends OperatorFlags {
+  readonly yes?: true
+}
+
+/** Flags of the commands that start a server or examine its settings, by option path. */
+export interface ServerFlags extends LocationFlags {
+  readonly issuer?: string
+  readonly host?: string
+  readonly port?: string
+}
+
+/** Adds the flags every command has. */
+export function addLocationFlags(command: Command): Command {
+  return command
+    .option('--config <file>', 'YAML file with options (LYCHGATE_CONFIG)')
+    .option('--data <folder>', 'folder of the SQLite database (LYCHGATE_DATA)')
+}
+
+/** Adds the flags of an operator's command, and `help` below the generated help. */
+export function addOperatorFlags(command: Command, help: string): Command {
+  return addLocationFlags(command).option('--json', 'print JSON').addHelpText('after', help)
+}
+
+/** Adds the flag with which a script confirms. */
+export function addYesFlag(command: Command): Command {
+  return command.option('--yes', 'do not ask')
+}
+
+/** Adds the flags that stand for settings. */
+export function addServerFlags(command: Command): Command {
+  return addLocationFlags(command)
+    .option('--issuer <url>', 'the public base URL (LYCHGATE_ISSUER)')
+    .option('--host <address>', 'the address to listen on (LYCHGATE_HOST)')
+    .option('--port <number>', 'the port to listen on, 0 for a free one (LYCHGATE_PORT)')
+}
+
+/** Parses a span of time into seconds; commander shows the error for anything else. */
+export function parseSpan(text: string): Seconds {
+  const seconds = parseDuration(text)
+  if (seconds === undefined || seconds < 0)
+    throw new InvalidArgumentError('It must be a number and a unit, such as 12h or 1d.')
+  return seconds
+}
+
+/** Collects the values of a flag that may be repeated. */
+export function collect(value: string, before: string[] = []): string[] {
+  return [...before, value]
+}

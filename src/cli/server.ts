@@ -1,0 +1,78 @@
+import type { Command } from 'commander'
+import type { DevFlags } from './dev.ts'
+import { addReportCommand } from './dev-report.ts'
+import { addServerFlags, type ServerFlags } from './flags.ts'
+
+const devExamples = `
+Examples:
+  lychgate dev --port 0                              a free port; the issuer is printed
+  lychgate dev --people people.yaml
+  lychgate dev --time +31d                           what a client sees in a month
+  lychgate dev --auto-sign-in alice --auto-consent   no page is ever shown
+  lychgate dev report                                which clients believed a misbehaving issuer
+  curl -s localhost:9400/_dev/clock -H 'content-type: application/json' -d '{"advance":"1h"}'
+
+The routes below /_dev move the time, issue tokens, lose replies and more: docs/development.md.
+`
+
+/** Adds `lychgate dev`: a development server. */
+export function addDevCommand(program: Command): void {
+  const dev = program
+    .command('dev')
+    .description('start a development server on localhost, with two people to sign in as')
+  addServerFlags(dev)
+    .option('--people <file>', 'YAML file with the people to sign in as, instead of alice and bob')
+    .option('--time <when>', 'the time it starts at: 2027-01-01T00:00:00Z, or +31d')
+    .option('--auto-sign-in <user>', 'whoever is to sign in is this person, without a page')
+    .option('--auto-consent', 'everything a client asks for is agreed to, without a page')
+    .addHelpText('after', devExamples)
+    .action(async (flags: DevFlags) => {
+      endWithNpm(process.env)
+      await (await import('./dev.ts')).dev(flags)
+    })
+  addReportCommand(dev)
+}
+
+/** Adds `lychgate serve`: a server for real users. */
+export function addServeCommand(program: Command): void {
+  const serve = program
+    .command('serve')
+    .description('start the server for real people; it needs LYCHGATE_SECRET')
+  addServerFlags(serve).action(async (flags: ServerFlags) => {
+    endWithNpm(process.env)
+    await (await import('./serve.ts')).serve(flags)
+  })
+}
+
+/** The process that started this one, at the time this module was loaded. */
+const parent = process.ppid
+
+/**
+ * Ends this process as SIGTERM does once the shell of `npm start` has gone. npm passes a signal to that shell only, and
+ * the shell does not pass it on: the server would keep its port. Where the script does more than start Lychgate, its
+ * shell may end first on purpose, and nothing is watched.
+ */
+function endWithNpm(environment: Readonly<Record<string, string | undefined>>): void {
+  if (!isOnlyCommandOfNpm(environment)) return
+  const watch = setInterval(() => {
+    if (process.ppid === parent && isRunning(parent)) return
+    clearInterval(watch)
+    process.kill(process.pid, 'SIGTERM')
+  }, 250)
+  watch.unref()
+}
+
+/** Returns whether an npm script, or `npm exec`, runs one command and that is ours. */
+export function isOnlyCommandOfNpm(environment: Readonly<Record<string, string | undefined>>): boolean {
+  const { npm_lifecycle_event: event, npm_lifecycle_script: script = '' } = environment
+  return event !== undefined && /^(node +)?\S*\blychgate\b[^\n;&|()`$]*$/.test(script)
+}
+
+/** Windows keeps the number of a parent that has ended. */
+function isRunning(pid: number): boolean {
+  try {
+    return process.kill(pid, 0)
+  } catch (error) {
+    return error instanceof Error && 'code' in error && error.code === 'EPERM'
+  }
+}

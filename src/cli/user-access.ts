@@ -1,0 +1,199 @@
+import type { Config } from '../config/schema.ts'
+import { auditEvent } from '../domain/audit.ts'
+import { connectionsOf, consentKind, endConnections } from '../domain/connections.ts'
+import { accept, insert, remove, withWrites } from '../domain/decision.ts'
+import type { User } from '../domain/model.ts'
+import type { Store } from '../storage/store.ts'
+import { systemClock, systemRandom } from '../system.ts'
+import { userCredentials } from '../users/factors.ts'
+import { passkeyKind } from '../users/rules/passkey.ts'
+import { secondFactorKind } from '../users/rules/second-factor.ts'
+import { createUser, lockUser, unlockUser } from '../users/rules/user.ts'
+import { CommandFailed } from './failure.ts'
+import { findUser, requireUser, userEvent } from './find.ts'
+import type { DestructiveFlags, OperatorFlags } from './flags.ts'
+import { withStore } from './open.ts'
+import { confirmOrAbort, operatorContext } from './operator.ts'
+import { instant, printResult } from './print.ts'
+import { type ClaimFlags, describeUser, newClaims, taken, unlessTaken } from './user-profile.ts'
+
+interface LinkFlags extends OperatorFlags {
+  readonly print?: true
+}
+
+interface InviteFlags extends LinkFlags, ClaimFlags {
+  readonly username?: string
+}
+
+/** `lychgate user invite`: adds a user who sets their own password; inviting again makes another link. */
+export async function userInvite(email: string, flags: InviteFlags): Promise<void> {
+  await withStore(flags, async (store, config) => {
+    const profile = { username: flags.username ?? email, email, claims: newClaims(flags) }
+    const user = createUser(profile, systemRandom(16), systemClock())
+    const known = await store.find('userByLogin', user.email ?? '')
+    if (known?.passwordHash !== undefined)
+      throw new CommandFailed('this person has a password; lychgate user reset-link makes a link to another')
+    if (known === undefined) {
+      await unlessTaken(store.write(insert('user', user), userEvent('person-invited', user.id)))
+    } else if (flags.username !== undefined && known.username !== user.username) throw taken()
+    await giveLink(store, config, 'invitation', known ?? user, flags)
+  })
+}
+
+/** `lychgate user reset-link`: makes a link with which a user sets a new password. */
+export async function userResetLink(login: string, flags: LinkFlags): Promise<void> {
+  await withStore(flags, async (store, config) => {
+    await giveLink(store, config, 'password-reset', await findUser(store, login), flags)
+  })
+}
+
+/** Sends the link where there is a mail server and an address, and prints it otherwise. */
+async function giveLink(
+  store: Store,
+  config: Config,
+  purpose: 'invitation' | 'password-reset',
+  user: User,
+  flags: LinkFlags,
+): Promise<void> {
+  if (user.lockedAt !== undefined) throw new CommandFailed(`${user.username} is locked; unlock first`)
+  const { senderOf, MailFailed } = await import('../mail/mailer.ts')
+  const { makeLink, sendLink } = await import('../mail/links.ts')
+  const { id: userId, username, email } = user
+  const sender = flags.print ? undefined : senderOf(config)
+  const to = sender === undefined ? undefined : email
+  const recipient = { purpose, userId, ...(to !== undefined && { email: to }) }
+  const link = await makeLink({ config, store, random: systemRandom }, recipient, operatorContext())
+  const { url, expiresAt } = link
+  const show = () => {
+    const members = { username, link: url, 'works until': instant(expiresAt) }
+    printResult(flags, { sub: userId, username, link: url, expires_at: expiresAt }, members)
+    if (!flags.json)
+      process.stdout.write('\nWhoever has the link can use it, once: hand it to nobody else.\n')
+  }
+  if (sender === undefined || to === undefined) return show()
+  try {
+    await sendLink(sender, config, { purpose, user, to, link, language: config.service.language })
+  } catch (error) {
+    if (!(error instanceof MailFailed)) throw error
+    show()
+    throw new CommandFailed(`${error.message}; the link was made all the same: hand it over yourself`)
+  }
+  const members = { username, 'sent to': to, 'works until': instant(expiresAt) }
+  printResult(flags, { sub: userId, username, sent_to: to, expires_at: expiresAt }, members)
+}
+
+/** `lychgate user lock`: locks a user out and ends their sessions, links and grants. */
+export async function userLock(login: string, flags: DestructiveFlags): Promise<void> {
+  await withStore(flags, async (store) => {
+    const { id, username } = await findUser(store, login)
+    await confirmOrAbort(flags, `Lock ${username}? Their sessions and tokens die.`, 'nobody was locked')
+    const now = systemClock()
+    const user = await store.transact('user', id, (found) =>
+      withWrites(lockUser(requireUser(found), now), userEvent('person-locked', id)),
+    )
+    printResult(flags, describeUser(user), { locked: username })
+  })
+}
+
+/** `lychgate user unlock`: lets a user sign in again; what ended stays ended. */
+export async function userUnlock(login: string, flags: OperatorFlags): Promise<void> {
+  await withStore(flags, async (store) => {
+    const { id, username } = await findUser(store, login)
+    const now = systemClock()
+    const user = await store.transact('user', id, (found) =>
+      withWrites(unlockUser(requireUser(found), now), userEvent('person-unlocked', id)),
+    )
+    printResult(flags, describeUser(user), { unlocked: username })
+  })
+}
+
+/** `lychgate user revoke`: ends every session and every grant of a user, who may sign in again. */
+export async function userRevoke(login: string, flags: DestructiveFlags): Promise<void> {
+  await withStore(flags, async (store) => {
+    const { id, username } = await findUser(store, login)
+    const question = `Sign ${username} out everywhere and take back everything they granted?`
+    await confirmOrAbort(flags, question, 'nothing was revoked')
+    const context = { ...operatorContext(), userId: id }
+    const [grants, consents, sessions] = await Promise.all([
+      store.listOf('grant', id),
+      store.listOf(consentKind, id),
+      store.listOf('session', id),
+    ])
+    const connections = connectionsOf(grants, consents, context.at)
+    const event = auditEvent('session-ended', context, { userId: id, which: 'all' })
+    await store.transact('user', id, (found) => {
+      requireUser(found)
+      return accept(
+        undefined,
+        { op: 'deleteSessionsOf', userId: id },
+        ...endConnections(connections, context),
+        ...(sessions.length > 0 ? [event] : []),
+      )
+    })
+    const clients = connections.map(({ clientId }) => clientId)
+    printResult(flags, { sub: id, revoked: true, clients }, { revoked: username, clients: clients.length })
+  })
+}
+
+/** `lychgate user remove`: removes a user, with sessions, tokens and every way to sign in. */
+export async function userRemove(login: string, flags: DestructiveFlags): Promise<void> {
+  await withStore(flags, async (store) => {
+    const { id, username } = await findUser(store, login)
+    const question = `Remove ${username}? Their sessions and tokens die.`
+    await confirmOrAbort(flags, question, 'nothing was removed')
+    await store.transact('user', id, (user) =>
+      accept(undefined, remove('user', requireUser(user).id), userEvent('person-removed', id)),
+    )
+    printResult(flags, { sub: id, removed: true }, { removed: username })
+  })
+}
+
+/**
+ * `lychgate user remove-second-factor`: for a user who lost the phone and the recovery codes. Ends every session: any of
+ * them may have begun with a code.
+ */
+export async function userRemoveSecondFactor(login: string, flags: DestructiveFlags): Promise<void> {
+  await withStore(flags, async (store) => {
+    const { id: userId, username } = await findUser(store, login)
+    if ((await store.find(secondFactorKind, userId)) === undefined)
+      throw new CommandFailed(`${username} has no second factor`)
+    const question = `Remove the one-time codes of ${username} and end every session? The password alone will do.`
+    await confirmOrAbort(flags, question, 'nothing was removed')
+    await store.transact(userCredentials, userId, (current) => {
+      requireUser(current?.user)
+      return accept(
+        undefined,
+        remove(secondFactorKind, userId),
+        { op: 'deleteSessionsOf', userId },
+        userEvent('second-factor-removed', userId),
+      )
+    })
+    printResult(flags, { sub: userId, second_factor: false }, { removed: 'second factor', of: username })
+  })
+}
+
+/**
+ * `lychgate user remove-passkeys`: removes every passkey of a user; one without a password needs a link afterwards. Ends
+ * every session: any of them may have begun with a passkey.
+ */
+export async function userRemovePasskeys(login: string, flags: DestructiveFlags): Promise<void> {
+  await withStore(flags, async (store) => {
+    const { id: userId, username } = await findUser(store, login)
+    const { length } = await store.listOf(passkeyKind, userId)
+    if (length === 0) throw new CommandFailed(`${username} has no passkey`)
+    const what = length === 1 ? 'passkey' : `${length} passkeys`
+    const question = `Remove the ${what} of ${username} and end every session?`
+    await confirmOrAbort(flags, question, 'nothing was removed')
+    const removed = await store.transact(userCredentials, userId, (current) => {
+      requireUser(current?.user)
+      const passkeys = current?.passkeys ?? []
+      return accept(
+        passkeys.length,
+        ...passkeys.map(({ id }) => remove(passkeyKind, id)),
+        { op: 'deleteSessionsOf', userId },
+        userEvent('passkeys-removed', userId, { passkeys: passkeys.length }),
+      )
+    })
+    printResult(flags, { sub: userId, removed }, { removed: what, of: username })
+  })
+}

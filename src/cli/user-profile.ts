@@ -1,0 +1,246 @@
+import { textClaims } from '../domain/claims.ts'
+import { connectionsOf, consentKind } from '../domain/connections.ts'
+import { insert, withWrites } from '../domain/decision.ts'
+import { isGrantAlive } from '../domain/grant.ts'
+import type { User } from '../domain/model.ts'
+import { RecordExists, type Store } from '../storage/store.ts'
+import { systemClock, systemRandom } from '../system.ts'
+import { type ClaimFault, claimFault } from '../users/rules/editable-claims.ts'
+import { deleteLinksOf } from '../users/rules/one-time-link.ts'
+import { passkeyKind } from '../users/rules/passkey.ts'
+import { secondFactorKind } from '../users/rules/second-factor.ts'
+import { isSessionLive } from '../users/rules/session.ts'
+import { rowKeys, throttleKind } from '../users/rules/sign-in-throttle.ts'
+import { changePassword, changeProfile, createUser, endAccess } from '../users/rules/user.ts'
+import { CommandFailed, WrongUsage } from './failure.ts'
+import { findUser, requireUser, userEvent } from './find.ts'
+import type { OperatorFlags } from './flags.ts'
+import { withStore } from './open.ts'
+import { readNewPassword } from './operator.ts'
+import { instant, printColumns, printJson, printResult } from './print.ts'
+
+/** Flags of commands that name claims: `--given-name` is commander's `givenName`. */
+export interface ClaimFlags extends OperatorFlags {
+  readonly [flag: string]: unknown
+}
+
+interface AddFlags extends ClaimFlags {
+  readonly email?: string
+  readonly emailVerified?: true
+}
+
+/** `lychgate user add`: adds a user with a password that the operator knows. */
+export async function userAdd(username: string, flags: AddFlags): Promise<void> {
+  await withStore(flags, async (store) => {
+    const profile = {
+      username,
+      email: flags.email,
+      emailVerified: flags.emailVerified ?? false,
+      claims: newClaims(flags),
+    }
+    // Checked before the password is asked for, so that it is not typed in vain.
+    const { username: canonical } = createUser(profile, systemRandom(16), systemClock())
+    if (await store.find('userByLogin', canonical)) throw taken()
+    const passwordHash = await readPasswordHash()
+    const user = createUser({ ...profile, passwordHash }, systemRandom(16), systemClock())
+    await unlessTaken(store.write(insert('user', user), userEvent('person-added', user.id)))
+    printResult(flags, describeUser(user), { sub: user.id, username: user.username, email: user.email })
+  })
+}
+
+interface SetFlags extends ClaimFlags {
+  readonly email?: string
+  /** What the operator vouches for. */
+  readonly emailVerified?: boolean
+}
+
+/** `lychgate user set`: changes the profile of a user; what is not named stays. */
+export async function userSet(login: string, flags: SetFlags): Promise<void> {
+  const { email, emailVerified } = flags
+  const claims = claimsOf(flags)
+  const changed = [
+    ...Object.keys(claims),
+    ...(email === undefined ? [] : ['email']),
+    ...(emailVerified === undefined ? [] : ['email_verified']),
+  ].join(' ')
+  if (changed === '') throw new WrongUsage('nothing to change; name at least one flag, see --help')
+  const change = {
+    claims,
+    ...(email !== undefined && { email }),
+    ...(emailVerified !== undefined && { emailVerified }),
+  }
+  await withStore(flags, async (store) => {
+    const { id } = await findUser(store, login)
+    const now = systemClock()
+    // Links that were sent to the old address must not work for its readers.
+    const links = email === undefined ? [] : deleteLinksOf(id)
+    const writing = store.transact('user', id, (found) =>
+      withWrites(
+        changeProfile(requireUser(found), change, now),
+        ...links,
+        userEvent('person-changed', id, { changed }),
+      ),
+    )
+    const user = await unlessTaken(writing)
+    printResult(flags, describeUser(user), { changed: user.username, what: changed })
+  })
+}
+
+/**
+ * `lychgate user passwd`: sets a new password and ends every session, and with `--disconnect` every grant,
+ * RFC 9700 §4.14.2.
+ */
+export async function userPasswd(
+  login: string,
+  flags: OperatorFlags & { readonly disconnect?: true },
+): Promise<void> {
+  await withStore(flags, async (store) => {
+    const { id } = await findUser(store, login)
+    const passwordHash = await readPasswordHash()
+    const now = systemClock()
+    const user = await store.transact('user', id, (found) =>
+      withWrites(
+        changePassword(requireUser(found), passwordHash, now),
+        ...(flags.disconnect ? endAccess(id, 'rfc9700-4.14.2-revoke-on-event', now) : []),
+        userEvent('person-password-changed', id, flags.disconnect && { disconnected: 'everything' }),
+      ),
+    )
+    printResult(flags, describeUser(user), { changed: user.username })
+  })
+}
+
+/** `lychgate user list`: lists every user, oldest first. */
+export async function userList(flags: OperatorFlags): Promise<void> {
+  await withStore(flags, async (store) => {
+    const users = await store.list('user')
+    if (flags.json) return printJson(users.map(describeUser))
+    printColumns(users.map((user) => [user.id, user.username, user.email ?? '', stateOf(user)]))
+  })
+}
+
+/** `lychgate user show`: shows a user, how they can sign in, and what is open for them now. */
+export async function userShow(login: string, flags: OperatorFlags): Promise<void> {
+  await withStore(flags, async (store) => {
+    const user = await findUser(store, login)
+    const facts = await factsOf(user, store)
+    const { id, username, claims, createdAt, updatedAt, lockedAt } = user
+    const { preferred_username: _, updated_at: __, ...shown } = claims
+    const readable = Object.entries(shown).map(([name, value]) => [
+      name,
+      typeof value === 'object' ? JSON.stringify(value) : value,
+    ])
+    printResult(
+      flags,
+      { ...describeUser(user), ...facts },
+      {
+        sub: id,
+        username,
+        ...Object.fromEntries(readable),
+        created: instant(createdAt),
+        changed: instant(updatedAt),
+        locked: lockedAt && `since ${instant(lockedAt)}`,
+        password: user.passwordHash === undefined ? 'none yet' : 'set',
+        'second factor': facts.second_factor ? 'one-time codes' : 'none',
+        passkeys: facts.passkeys,
+        'failures in a row': facts.failures_in_a_row || undefined,
+        sessions: facts.sessions,
+        clients: facts.clients,
+        grants: facts.grants,
+      },
+    )
+  })
+}
+
+async function factsOf({ id }: User, store: Store) {
+  const now = systemClock()
+  const [factor, passkeys, sessions, grants, consents, ...rows] = await Promise.all([
+    store.find(secondFactorKind, id),
+    store.listOf(passkeyKind, id),
+    store.listOf('session', id),
+    store.listOf('grant', id),
+    store.listOf(consentKind, id),
+    ...Object.values(rowKeys(id)).map((key) => store.find(throttleKind, key)),
+  ])
+  return {
+    second_factor: factor?.confirmedAt !== undefined,
+    passkeys: passkeys.length,
+    /** The most of passwords or codes, in known browsers or others. */
+    failures_in_a_row: Math.max(...rows.map((row) => row?.failures ?? 0)),
+    sessions: sessions.filter((session) => isSessionLive(session, now)).length,
+    clients: connectionsOf(grants, consents, now).length,
+    grants: grants.filter((grant) => isGrantAlive(grant, now)).length,
+  }
+}
+
+async function readPasswordHash(): Promise<string> {
+  const password = await readNewPassword()
+  const { hashPassword } = await import('../users/passwords.ts')
+  return hashPassword(password, systemRandom)
+}
+
+/** Describes everything but the password's hash, standard claims under their own names. */
+export function describeUser({ id, username, seeded, createdAt, passwordHash, lockedAt, claims }: User) {
+  return {
+    sub: id,
+    username,
+    seeded,
+    created_at: createdAt,
+    has_password: passwordHash !== undefined,
+    ...(lockedAt !== undefined && { locked_at: lockedAt }),
+    claims,
+  }
+}
+
+function stateOf({ seeded, lockedAt, passwordHash }: User): string {
+  const states = [
+    lockedAt !== undefined && 'locked',
+    passwordHash === undefined && 'no password',
+    seeded && 'development',
+  ].filter(Boolean)
+  return states.length === 0 ? '' : `(${states.join(', ')})`
+}
+
+const demands: Readonly<Record<ClaimFault, string>> = {
+  tooLong: 'is too long',
+  invisible: 'has characters that cannot be seen',
+  url: 'must be an http or https URL',
+  birthdate: 'must be YYYY-MM-DD, or a year alone',
+  zoneinfo: 'must be a time zone, such as Europe/Berlin',
+  locale: 'must be a language tag, such as de-CH',
+}
+
+/**
+ * Reads the claims that the flags name; an empty text removes the claim.
+ * @throws {WrongUsage} for text that the claim cannot have.
+ */
+function claimsOf(flags: ClaimFlags): Readonly<Record<string, string>> {
+  const claims: Record<string, string> = {}
+  for (const claim of textClaims) {
+    const value = flags[claim.replace(/_(\w)/g, (_, letter: string) => letter.toUpperCase())]
+    if (typeof value !== 'string') continue
+    const text = value.trim()
+    const fault = claimFault(claim, text)
+    if (fault !== undefined) throw new WrongUsage(`--${claim.replaceAll('_', '-')}: ${demands[fault]}`)
+    claims[claim] = text
+  }
+  return claims
+}
+
+/** Reads the claims of a new user: one without a value is left out, OpenID Connect Core §5.3.2. */
+export function newClaims(flags: ClaimFlags): Readonly<Record<string, string>> {
+  return Object.fromEntries(Object.entries(claimsOf(flags)).filter(([, value]) => value !== ''))
+}
+
+/** Returns the error for a user name or an address that is taken. */
+export function taken(): CommandFailed {
+  return new CommandFailed('the user name or e-mail address is taken')
+}
+
+/** @throws {CommandFailed} when another user has the user name or the address. */
+export async function unlessTaken<T>(writing: Promise<T>): Promise<T> {
+  try {
+    return await writing
+  } catch (error) {
+    throw error instanceof RecordExists ? taken() : error
+  }
+}
