@@ -107,7 +107,7 @@ t.test(
       `service.accent (${comment}): has no value; put what begins with # in quotes`,
     ])
     t.strictSame(faultsOf({ file: white, flags: { secret, 'service.help': '/help' } }), [
-      'service.accent: #fefefe can hardly be told from the white of the pages; choose a stronger colour, such as #6f6f6f',
+      'service.accent: #fefefe is too close to the white of the pages; choose a stronger colour, such as "#2c52b3"',
       'service.help: must be an absolute http or https URL',
     ])
   },

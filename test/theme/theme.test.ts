@@ -74,10 +74,13 @@ t.test('the accent is the end of the one stylesheet, and no page has a style of 
   const sheets = parseElements(html).filter(({ attributes }) => attributes.get('rel') === 'stylesheet')
   t.equal(sheets.length, 1)
   const style = await (await fetchAsset(sheets[0]?.attributes.get('href'))).text()
-  t.match(style, /^:root \{ --card: #123456 \}:root\{--accent:#c8102e;/)
+  t.match(style, /^:root \{ --card: #123456 \}:root \{\n {2}--accent: #c8102e;/)
   t.notMatch(html, /<style|style=/)
   const icon = parseElements(html).find(({ attributes }) => attributes.get('rel') === 'icon')
-  t.match(await (await fetchAsset(icon?.attributes.get('href'))).text(), /^<svg [^>]* stroke="#d[0-9a-f]{5}"/)
+  t.match(
+    await (await fetchAsset(icon?.attributes.get('href'))).text(),
+    /^<svg [^>]* stroke="oklch\(from #c8102e /,
+  )
 })
 
 t.test('a view of the folder takes the place of the shipped one, and escapes as it does', async (t) => {

@@ -1,106 +1,43 @@
-import {
-  atLightness,
-  type Colour,
-  contrast,
-  distance,
-  formatColour,
-  lightness,
-  parseColour,
-} from './colour.ts'
-
-/** The accent in one theme, each a `#rrggbb`. */
-export interface AccentTones {
-  /** What a button is filled with. */
-  readonly accent: string
-  /** Under the pointer. */
-  readonly hover: string
-  /** What is written on it. */
-  readonly onAccent: string
-  /** Links, ticks, the edge of a button and the ring around what has the focus. */
-  readonly ink: string
+/**
+ * Returns what is wrong with an accent, as the end of a sentence; undefined for one that can be used. A button that is
+ * nearly white looks unselected.
+ */
+export function accentFault(text: string): string | undefined {
+  if (!/^#[0-9a-f]{6}$/i.test(text))
+    return `must be # and six hexadecimal digits in quotes, such as "#2c52b3", not ${JSON.stringify(text).slice(0, 60)}`
+  const isNearWhite = /^#(?:d[89a-f]|[ef].){3}$/i.test(text)
+  return isNearWhite
+    ? `${text} is too close to the white of the pages; choose a stronger colour, such as "#2c52b3"`
+    : undefined
 }
-
-/** What views/style.css lays the accent on: --card, --page and --sunken of each theme. */
-export const grounds = {
-  light: ['#ffffff', '#f3f4f7', '#f7f8fa'],
-  dark: ['#1a1e25', '#101318', '#222731'],
-} as const
-
-const white: Colour = [1, 1, 1]
-const black: Colour = [0, 0, 0]
-/** WCAG 2.2 §1.4.3. */
-const textContrast = 4.5
-/** In OKLab, from the white of the card: a nearer button looks unselected. */
-const leastDistance = 0.12
-/** What a dark theme wants of a colour that is read: clear of the limit, and not glaring. */
-const darkContrast = 6.5
-const darkChroma = 0.12
 
 /**
- * The tones of an accent in both themes, with AA contrast everywhere: the button has the operator's own colour in the
- * light theme, with an edge and links as dark as they must be; the dark theme has a lighter shade of the hue.
+ * Returns the stylesheet that gives every page this accent; the browser computes the shades. Each pair has AA contrast,
+ * WCAG 2.2 §1.4.3, whatever the accent: `y` of xyz-d65 is the luminance that WCAG compares. On light pages a button has
+ * the accent itself, with white text up to the luminance .18 and black text from there, and links are as dark as they
+ * must be. Under the pointer a button moves away from its text; black gets lighter. Dark pages lift the accent.
  */
-export function accentTones(accent: Colour): { readonly light: AccentTones; readonly dark: AccentTones } {
-  const lifted = shift(accent, grounds.dark, darkContrast, darkChroma)
-  return {
-    light: tones(accent, shift(accent, grounds.light, textContrast)),
-    dark: tones(lifted, lifted),
+export function accentSheet(accent: string): string {
+  const whiteIf = (condition: string) =>
+    `color(from ${accent} xyz-d65 ${['.9505', '1', '1.089'].map((most) => `clamp(0, ${condition} * 1e9, ${most})`).join(' ')})`
+  return `:root {
+  --accent: ${accent};
+  --accent-hover: color-mix(in oklab, ${accent} 82%, ${whiteIf('(y - .01) * (y - .18)')});
+  --on-accent: ${whiteIf('(.18 - y)')};
+  --accent-ink: color(from ${accent} xyz-d65 calc(x * .16 / max(y, .16)) min(y, .16) calc(z * .16 / max(y, .16)));
+}
+@media screen and (prefers-color-scheme: dark) {
+  :root {
+    --accent: oklch(from ${accent} max(l, .75) min(c, .12) h);
+    --accent-hover: color-mix(in oklab, var(--accent) 82%, white);
+    --on-accent: black;
+    --accent-ink: var(--accent);
   }
 }
-
-/** What is wrong with an accent, as the end of a sentence; undefined for one that can be used. */
-export function accentFault(text: string): string | undefined {
-  const accent = parseColour(text)
-  if (accent === undefined)
-    return `must be # and six hexadecimal digits in quotes, such as "#2c52b3", not ${JSON.stringify(text).slice(0, 60)}`
-  if (distance(accent, white) >= leastDistance) return undefined
-  const readable = formatColour(shift(accent, grounds.light, textContrast))
-  return `${text} can hardly be told from the white of the pages; choose a stronger colour, such as ${readable}`
+`
 }
 
-/** The stylesheet that gives every page this accent. */
-export function accentSheet(accent: Colour): string {
-  const { light, dark } = accentTones(accent)
-  return `:root{${properties(light)}}@media screen and (prefers-color-scheme:dark){:root{${properties(dark)}}}\n`
-}
-
-/** The shipped icon in this accent: a shade between, for tabs that are light or dark. */
-export function accentIcon(icon: string, accent: Colour): string {
-  return icon.replaceAll('#4f72cf', formatColour(atLightness(accent, 0.57)))
-}
-
-function properties({ accent, hover, onAccent, ink }: AccentTones): string {
-  return `--accent:${accent};--accent-hover:${hover};--on-accent:${onAccent};--accent-ink:${ink}`
-}
-
-function tones(fill: Colour, ink: Colour): AccentTones {
-  // One of them always has 4.5: the worst grey is as far from both.
-  const onAccent = contrast(fill, white) >= textContrast ? white : black
-  // Away from what is written on it, so that pointing never makes it harder to read; black has nowhere to go.
-  const away = onAccent === black ? 0.05 : -0.07
-  const step = lightness(fill) < 0.15 ? 0.2 : away
-  const hover = atLightness(fill, Math.min(1, lightness(fill) + step))
-  return {
-    accent: formatColour(fill),
-    hover: formatColour(hover),
-    onAccent: formatColour(onAccent),
-    ink: formatColour(ink),
-  }
-}
-
-/** The shade nearest to a colour that has this contrast with every one of the grounds: darker on light ones, lighter on dark. */
-function shift(colour: Colour, on: readonly string[], wanted: number, most?: number): Colour {
-  const step = on === grounds.light ? -0.005 : 0.005
-  let light = lightness(colour)
-  let shade = most === undefined ? colour : atLightness(colour, light, most)
-  // Black and white have 16 and more: the end is never reached.
-  while (least(shade, on) < wanted) {
-    light += step
-    shade = atLightness(colour, light, most)
-  }
-  return shade
-}
-
-function least(colour: Colour, on: readonly string[]): number {
-  return Math.min(...on.map((ground) => contrast(colour, parseColour(ground) ?? white)))
+/** Returns the shipped icon in this accent, at a lightness for light and dark browser tabs. */
+export function accentIcon(icon: string, accent: string): string {
+  return icon.replaceAll('#4f72cf', `oklch(from ${accent} .57 c h)`)
 }

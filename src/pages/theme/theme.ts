@@ -5,7 +5,6 @@
 import { ConfigError } from '../../config/error.ts'
 import type { Config } from '../../config/schema.ts'
 import { accentIcon, accentSheet } from './accent.ts'
-import { parseColour } from './colour.ts'
 import { type Image, readImage } from './logo.ts'
 import { loadViews, type Views } from './views.ts'
 
@@ -44,10 +43,10 @@ export function loadLook({ service, views: folder }: ThemeOptions): Theme {
   const [logo, logoDark] = [image('logo'), image('logoDark')]
   const views = collect(() => loadViews(folder))
   if (views === undefined || faults.length > 0) throw new ConfigError(faults)
-  const accent = service.accent === undefined ? undefined : parseColour(service.accent)
+  const { accent } = service
   return {
     ...views,
-    ...(accent && {
+    ...(accent !== undefined && {
       style: Buffer.concat([views.style, Buffer.from(accentSheet(accent))]),
       icon: Buffer.from(accentIcon(views.icon.toString('utf8'), accent)),
     }),
