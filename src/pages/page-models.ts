@@ -1,6 +1,5 @@
 import type { Seconds } from '../domain/model.ts'
 import type { Text } from '../domain/text.ts'
-import type { AccountPages } from './account/models.ts'
 import type {
   EmailOnItsWayPage,
   ForgotPasswordPage,
@@ -11,7 +10,7 @@ import type {
 import type { ConsentArea, ConsentScope } from './sign-in/consent-models.ts'
 
 /** What each server-rendered page shows. Values are plain text: the templates escape them. */
-export interface Pages extends AccountPages {
+export interface Pages {
   login: LoginPage
   'select-account': SelectAccountPage
   'second-factor': SecondFactorPage

@@ -1,12 +1,12 @@
-import type { AccountFrame, AccountPages, AccountSection } from '../../src/pages/account/models.ts'
-import { accountSections, sectionPath } from '../../src/pages/account/models.ts'
+import type { AccountFrame, AccountSection } from '../../src/pages/account/frame.ts'
+import { accountSections, sectionPath } from '../../src/pages/account/frame.ts'
 import { msg } from '../../src/pages/i18n/catalogue.ts'
+import type { Pages } from '../../src/pages/page-models.ts'
 import type { ConsentScope } from '../../src/pages/sign-in/consent-models.ts'
 import { hostileText } from './hostile-text.ts'
 
-type AccountSample = {
-  [K in keyof AccountPages]: { readonly page: K; readonly model: AccountPages[K] }
-}[keyof AccountPages]
+type AccountView = Extract<keyof Pages, `account-${string}`>
+type AccountSample = { [K in AccountView]: { readonly page: K; readonly model: Pages[K] } }[AccountView]
 
 const hidden = { csrf: 'nQ2Vd0' }
 const alice = { name: 'Alice Example', username: 'alice' }
@@ -70,10 +70,10 @@ const urls = {
   security: '/account/security',
   profile: '/account/profile',
 }
-const keepers = {
-  password: { url: '/account/password' },
-  passkeys: { url: '/account/passkeys' },
-  codes: { url: '/account/one-time-codes' },
+const securityUrls = {
+  password: '/account/password',
+  passkeys: '/account/passkeys',
+  codes: '/account/one-time-codes',
 }
 
 /** The pages of an account as users normally see them. */
@@ -82,6 +82,8 @@ export const accountPages = {
     page: 'account-overview',
     model: {
       frame: frameOf('overview'),
+      action: '/account',
+      hidden,
       apps: 3,
       sessions: 2,
       signedInAgoSeconds: 120,
@@ -95,6 +97,8 @@ export const accountPages = {
     page: 'account-overview',
     model: {
       frame: frameOf('overview'),
+      action: '/account',
+      hidden,
       apps: 0,
       sessions: 1,
       signedInAgoSeconds: 5,
@@ -155,11 +159,23 @@ export const accountPages = {
   },
   'account-security': {
     page: 'account-security',
-    model: { frame: { ...frameOf('security'), done: 'password-changed' }, waysIn, ...keepers },
+    model: {
+      frame: { ...frameOf('security'), done: 'password-changed' },
+      action: '/account/security',
+      hidden,
+      waysIn,
+      urls: securityUrls,
+    },
   },
   'account-security-bare': {
     page: 'account-security',
-    model: { frame: frameOf('security'), waysIn: noWaysIn, ...keepers },
+    model: {
+      frame: frameOf('security'),
+      action: '/account/security',
+      hidden,
+      waysIn: noWaysIn,
+      urls: securityUrls,
+    },
   },
   'account-password': {
     page: 'account-password',
@@ -283,6 +299,8 @@ export const accountPages = {
     page: 'account-activity',
     model: {
       frame: frameOf('activity'),
+      action: '/account/activity',
+      hidden,
       events: [
         { at: now - 40, agoSeconds: 40, what: msg('activity.password'), from: msg('place.sameNetwork') },
         {
@@ -331,6 +349,8 @@ export const hostileAccountPages = {
     page: 'account-overview',
     model: {
       frame: hostileFrame('overview'),
+      action: hostileText,
+      hidden: hostileHidden,
       apps: 1000,
       sessions: 1,
       signedInAgoSeconds: 1,
@@ -442,6 +462,8 @@ export const hostileAccountPages = {
     page: 'account-activity',
     model: {
       frame: hostileFrame('activity'),
+      action: hostileText,
+      hidden: hostileHidden,
       events: [
         {
           at: now,

@@ -35,16 +35,16 @@ export const accountFaults = [
   },
   {
     id: 'csrf-not-compared-on-own-pages',
-    file: 'src/pages/own-pages.ts',
-    find: '      if (!isOurs) throw forged(prefix + pathOf(request))\n',
+    file: 'src/pages/account/account-page.ts',
+    find: "    if (isForm && !isSameText(single(parametersOf(request.body), 'csrf'), csrf)) throw forged(url)\n",
     replace: '',
     tests: test('apps'),
   },
   {
     id: 'csrf-of-own-pages-not-bound-to-the-login',
-    file: 'src/pages/own-pages.ts',
-    find: "'own', page, session.id)",
-    replace: "'own', page)",
+    file: 'src/pages/account/account-page.ts',
+    find: "'own', page.path, session.id)",
+    replace: "'own', page.path)",
     tests: test('apps'),
   },
   {
@@ -56,7 +56,7 @@ export const accountFaults = [
   },
   {
     id: 'locked-person-looks-after-the-account',
-    file: 'src/pages/own-pages.ts',
+    file: 'src/pages/account/account-page.ts',
     find: ' && user.lockedAt === undefined',
     replace: '',
     tests: test('sessions'),
@@ -70,7 +70,7 @@ export const accountFaults = [
   },
   {
     id: 'password-changed-without-the-current-one',
-    file: 'src/pages/account/current-password.ts',
+    file: 'src/pages/account/password.ts',
     find: 'if (await isPassword(request, { user, password }, now)) return undefined',
     replace: 'return undefined',
     tests: test('password'),
@@ -79,7 +79,7 @@ export const accountFaults = [
     id: 'apps-survive-a-new-password',
     rule: 'rfc9700-4.14.2-revoke-on-event',
     file: 'src/pages/account/password.ts',
-    find: '        ...(disconnects ? endConnections(connections, { userId, ...context }, revokedWith) : []),\n',
+    find: '        ...(disconnects ? endConnections(connections, { userId, ...context }, revocationRule) : []),\n',
     replace: '',
   },
   {
@@ -92,8 +92,8 @@ export const accountFaults = [
   {
     id: 'person-changes-what-the-operator-keeps',
     file: 'src/pages/account/profile.ts',
-    find: 'Object.fromEntries(editable.map((claim)',
-    replace: 'Object.fromEntries(textClaims.map((claim)',
+    find: 'const typed = editable.map((claim)',
+    replace: 'const typed = textClaims.map((claim)',
     tests: test('profile'),
   },
   {
@@ -106,7 +106,7 @@ export const accountFaults = [
   {
     id: 'account-deleted-by-any-word',
     file: 'src/pages/account/privacy.ts',
-    find: "if (canonicalUsername(single(form, 'username') ?? '') !== username)",
+    find: "if (canonicalUsername(single(form, 'username') ?? '') !== user.username)",
     replace: "if (single(form, 'username') === undefined)",
     tests: test('privacy'),
   },

@@ -77,7 +77,7 @@ export const linkFaults = [
   {
     id: 'address-changed-without-the-password',
     file: 'src/pages/account/email.ts',
-    find: 'isByPasskey(here) ? undefined : passwordProblem(here, request, reply)',
+    find: 'isByPasskey(submission) ? undefined : currentPasswordProblem(submission)',
     replace: 'undefined',
     tests: ['test/account/email.test.ts'],
   },
@@ -128,7 +128,7 @@ export const linkFaults = [
     file: 'src/pages/account/email.ts',
     find: '    await app.emails.count(user.id, now)\n    later(',
     replace:
-      "    await app.emails.count(user.id, now)\n    if ((await store.find('userByLogin', email)) !== undefined) return back(reply, 'gone', 'profile')\n    later(",
+      "    await app.emails.count(user.id, now)\n    if ((await store.find('userByLogin', email)) !== undefined) return done('gone', 'profile')\n    later(",
     tests: ['test/account/email.test.ts'],
   },
   {

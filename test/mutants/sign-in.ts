@@ -47,9 +47,9 @@ export const signInFaults = [
   },
   {
     id: 'factors-changed-by-the-password-alone',
-    file: 'src/pages/account/factor-entry.ts',
-    find: 'if (!availableAcrs.includes(multiFactor)) return true',
-    replace: 'if (availableAcrs.length > -1) return true',
+    file: 'src/pages/account/account-page.ts',
+    find: "if (requires === 'every-factor')",
+    replace: "if (requires === 'every-factor' && user.passwordHash === undefined)",
     tests: ['test/account/factor-entry.test.ts'],
   },
   {

@@ -1,58 +1,65 @@
 import type { FastifyInstance } from 'fastify'
 import type { AppDeps } from '../../deps.ts'
 import { clientWords } from '../../domain/localized.ts'
-import type { AuditEvent, AuditEventName } from '../../domain/model.ts'
+import type { AuditEvent, AuditEventName, Seconds } from '../../domain/model.ts'
 import type { Text, Value } from '../../domain/text.ts'
 import { addressPrefix } from '../../http/address-prefix.ts'
 import { type Key, msg } from '../i18n/catalogue.ts'
 import { fromPlace } from '../i18n/place.ts'
-import { ownPages } from '../own-pages.ts'
-import { type AccountActivityPage, sectionPath } from './models.ts'
+import type { AccountPage } from './account-page.ts'
+import { type AccountModel, sectionPath } from './frame.ts'
 
-/** More than users read; the rest is in the download. */
-const shown = 50
-
-/** What happened to an account, from the audit log, newest first. */
-export function ownActivity(app: FastifyInstance, deps: AppDeps): void {
-  const { service, store } = deps
-  const { visit } = ownPages(app, deps)
-
-  app.get('/account/activity', { schema: { hide: true } }, async (request, reply) => {
-    const here = await visit(request, reply, { section: 'activity' })
-    if (here === undefined) return reply
-    const { frame, user, now } = here
-    const events = await store.audit({ since: 0, userId: user.id, limit: shown + 1 })
-    const names = await clientNames(events, request.language)
-    const seenFrom = addressPrefix(request.ip)
-    const described = events.slice(-shown).map((event): AccountActivityPage['events'][number] => {
-      const from =
-        event.by === 'operator' || event.from === undefined
-          ? undefined
-          : fromPlace(event.from, seenFrom, !service.https)
-      const what = sentenceOf(event, names.get(event.clientId ?? ''))
-      return { at: event.at, agoSeconds: Math.max(1, now - event.at), what, ...(from && { from }) }
-    })
-    const copyUrl = service.prefix + sectionPath('privacy')
-    const older = events.length > shown ? { copyUrl } : {}
-    return reply.page('account-activity', { frame, events: described.reverse(), ...older })
-  })
-
-  const clientNames = async (
-    events: readonly AuditEvent[],
-    language: string,
-  ): Promise<ReadonlyMap<string, string>> => {
-    const ids = new Set(events.flatMap(({ clientId }) => (clientId === undefined ? [] : [clientId])))
-    const clients = await Promise.all([...ids].map((id) => store.find('client', id)))
-    return new Map(
-      clients.flatMap((client) => {
-        const name = client && clientWords(client, language).name
-        return client && name !== undefined ? [[client.id, name] as const] : []
-      }),
-    )
+declare module '../page-models.ts' {
+  interface Pages {
+    'account-activity': AccountModel & {
+      /** Newest first. */
+      readonly events: readonly {
+        readonly at: Seconds
+        readonly agoSeconds: Seconds
+        readonly what: Text
+        readonly from?: Text
+      }[]
+      /** Where older events can be downloaded; absent where there are none. */
+      readonly copyUrl?: string
+    }
   }
 }
 
-/** An event in a plain sentence; one that is about no user has none. */
+/** At most this many events; the rest is in the download. */
+const shown = 50
+
+/** What happened to an account, from the audit log, newest first. */
+export function activityPage(_app: FastifyInstance, { service, store }: AppDeps): AccountPage {
+  const clientNames = async (events: readonly AuditEvent[], language: string) => {
+    const ids = new Set(events.flatMap(({ clientId }) => clientId ?? []))
+    const clients = await Promise.all([...ids].map((id) => store.find('client', id)))
+    return new Map(
+      clients.flatMap((client) => (client ? [[client.id, clientWords(client, language).name]] : [])),
+    )
+  }
+
+  return {
+    path: '/account/activity',
+    section: 'activity',
+    show: async ({ user, now, request, render }) => {
+      const events = await store.audit({ since: 0, userId: user.id, limit: shown + 1 })
+      const names = await clientNames(events, request.language)
+      const describe = (event: AuditEvent) => {
+        const { at, by, from: prefix, clientId = '' } = event
+        const isPlace = by !== 'operator' && prefix !== undefined
+        const from = isPlace ? fromPlace(prefix, addressPrefix(request.ip), !service.https) : undefined
+        const what = sentenceOf(event, names.get(clientId))
+        return { at, agoSeconds: Math.max(1, now - at), what, ...(from && { from }) }
+      }
+      return render('account-activity', {
+        events: events.slice(-shown).map(describe).reverse(),
+        ...(events.length > shown && { copyUrl: service.prefix + sectionPath('privacy') }),
+      })
+    },
+  }
+}
+
+/** Returns an event as a sentence for users. */
 export function sentenceOf(event: AuditEvent, clientName?: string): Text {
   const { name, clientId } = event
   const sentence = sentences[name as OfUser] // undefined for the others
@@ -61,7 +68,7 @@ export function sentenceOf(event: AuditEvent, clientName?: string): Text {
   return msg(typeof sentence === 'string' ? sentence : sentence(event), { app })
 }
 
-/** What can be about a user who is there to read it. */
+/** The events that a user can still read about. */
 type OfUser = Exclude<
   AuditEventName,
   'person-removed' | 'registration' | `${'key' | 'client' | 'registration'}-${string}`

@@ -1,35 +1,83 @@
-import type { FastifyInstance, FastifyReply } from 'fastify'
+import type { FastifyInstance } from 'fastify'
 import type { AppDeps } from '../../deps.ts'
 import { consentKey, consentKind, endConnection, endConnections, endGrant } from '../../domain/connections.ts'
 import { accept, type Write } from '../../domain/decision.ts'
 import { clientWords, resourceName } from '../../domain/localized.ts'
-import type { Client, Grant, Seconds } from '../../domain/model.ts'
+import type { Grant, Seconds } from '../../domain/model.ts'
 import { single } from '../../domain/parameters.ts'
 import { isLoopbackUri } from '../../domain/redirect-uri.ts'
-import { addressPrefix, userContext } from '../../http/address-prefix.ts'
+import type { Text } from '../../domain/text.ts'
+import { addressPrefix } from '../../http/address-prefix.ts'
 import { parametersOf } from '../../http/parameters.ts'
 import type { ConnectionSummary } from '../../storage/store.ts'
 import { fromPlace } from '../i18n/place.ts'
 import { scopesFor } from '../i18n/scopes.ts'
-import { ownPages } from '../own-pages.ts'
-import { layOutScope } from '../sign-in/consent-areas.ts'
-import type { ConnectedApp, ConnectedGrant } from './models.ts'
+import { layOutScope, type OfferedScopes } from '../sign-in/consent-areas.ts'
+import type { AccountPage, Visit } from './account-page.ts'
+import { type AccountModel, sectionPath } from './frame.ts'
 
-/** Apps on a page, and grants of one app: a page takes a time that no number of grants can stretch. */
+declare module '../page-models.ts' {
+  interface Pages {
+    'account-apps': AccountModel & {
+      /** One for each client: every installation of an app that registered itself is a client. */
+      readonly apps: readonly ConnectedApp[]
+      /** How many apps all pages have together. */
+      readonly count: number
+      readonly previousUrl?: string
+      readonly nextUrl?: string
+    }
+  }
+}
+
+interface ConnectedApp {
+  readonly clientId: string
+  readonly name?: string
+  /** Whether the client registered itself: its name is self-asserted, RFC 7591 §5. */
+  readonly selfRegistered: boolean
+  readonly registeredAgoSeconds: Seconds
+  /** "from this computer"; absent when it is not known. */
+  readonly registeredFrom?: Text
+  /** Newest first; none where only a remembered consent is left. */
+  readonly grants: readonly ConnectedGrant[]
+  /** The number of older grants. */
+  readonly grantsNotShown: number
+  /** Whether a consent is remembered: the app may get the same access again without asking. */
+  readonly remembered: boolean
+}
+
+/** A live grant, and the scopes it has. */
+interface ConnectedGrant extends OfferedScopes {
+  readonly id: string
+  readonly grantedAgoSeconds: Seconds
+  /** When its tokens were last refreshed; absent before the first time. */
+  readonly usedAgoSeconds?: Seconds
+  /** When it ends unless it is refreshed before. */
+  readonly endsInSeconds: Seconds
+  readonly redirectHost: string
+  /** Whether the redirect went to the computer of the browser. */
+  readonly loopback: boolean
+  /** Names of scopes that the catalogue no longer has. */
+  readonly others: readonly string[]
+  /** The resources of the access, if it is not only the service itself. */
+  readonly resources: readonly { readonly name: string; readonly identifier: string }[]
+}
+
+/** Limits of a page, so that no number of grants makes it slow. */
 const appsOnPage = 20
 const grantsOfApp = 20
-/** More apps than anybody has: each is named in the audit log when all are disconnected. */
-const everyApp = 100_000
+/** More apps than any user has: each is named in the audit log when all are disconnected. */
+export const everyApp = 100_000
 
 /**
- * What a user allowed apps to do, and taking it back, OpenID Connect Core §16.18: one grant, one app, or all. It
- * ends with the response, in every token, and no remembered consent brings it back.
+ * The apps connected to an account. Ends one grant, all of an app, or all of them, OpenID Connect Core §16.18: every
+ * token is revoked with the response, and no remembered consent grants them again.
  */
-export function connectedApps(app: FastifyInstance, deps: AppDeps): void {
+export function appsPage(app: FastifyInstance, deps: AppDeps): AccountPage {
   const { store, service } = deps
-  const { visit, submission, back } = ownPages(app, deps)
   const describe = describer(app, deps)
-  /** The page of this number; the last one where there are fewer. */
+  const action = service.prefix + sectionPath('apps')
+
+  /** Reads the page of this number, or the last one if there are fewer. */
   const listed = async (userId: string, now: Seconds, number: number) => {
     const read = (page: number) =>
       store.connections(userId, { now, limit: appsOnPage, offset: (page - 1) * appsOnPage })
@@ -41,62 +89,58 @@ export function connectedApps(app: FastifyInstance, deps: AppDeps): void {
   const isConnected = async (userId: string, clientId: string, now: Seconds) =>
     (await store.find(consentKind, consentKey(userId, clientId))) !== undefined ||
     (await store.grantsOf(userId, clientId, { now, limit: 1 })).length > 0
-  /** Decides about the user: a grant that is being inserted is waited for, and ends too. */
+  /** Takes the lock of the user: a grant that is being inserted is waited for, and ends too. */
   const end = (userId: string, writes: readonly Write[]) =>
     store.transact('user', userId, () => accept(undefined, ...writes))
 
-  app.get('/account/apps', { schema: { hide: true } }, async (request, reply) => {
-    const here = await visit(request, reply, { section: 'apps' })
-    if (here === undefined) return reply
-    const { frame, hidden, now } = here
-    const { id: userId } = here.user
-    const { number, count, page } = await listed(userId, now, pageNumber(request.query))
-    const apps = await Promise.all(page.map((connection) => describe(userId, connection, now, reply)))
-    const action = `${service.prefix}/account/apps`
-    const model = {
-      frame,
-      action,
-      hidden,
-      apps: apps.flat(),
-      count,
-      ...(number > 1 && { previousUrl: `${action}?page=${number - 1}` }),
-      ...(number * appsOnPage < count && { nextUrl: `${action}?page=${number + 1}` }),
-    }
-    return reply.page('account-apps', model)
-  })
-
-  app.post('/account/apps', { schema: { hide: true } }, async (request, reply) => {
-    const here = await submission(request, reply, { section: 'apps' })
-    if (here === undefined) return reply
-    const { form, user, now } = here
-    const withdrawal = { userId: user.id, ...userContext(request, now) }
-    const [grantId, clientId] = [single(form, 'grant'), single(form, 'client')]
-    if (grantId !== undefined) {
-      const ended = await store.transact('grant', grantId, (grant) => endGrant(grant, withdrawal))
-      return back(reply, ended ? 'disconnected' : 'gone')
-    }
-    if (clientId !== undefined) {
-      if (!(await isConnected(user.id, clientId, now))) return back(reply, 'gone')
-      await end(user.id, endConnection({ clientId }, withdrawal))
-      return back(reply, 'disconnected')
-    }
-    if (single(form, 'every') === undefined) return back(reply, 'gone')
-    const { page: every } = await store.connections(user.id, { now, limit: everyApp, offset: 0 })
-    await end(user.id, endConnections(every, withdrawal))
-    return back(reply, 'all-disconnected')
-  })
+  return {
+    path: sectionPath('apps'),
+    section: 'apps',
+    show: async (visit) => {
+      const { user, now, request, render } = visit
+      const { number, count, page } = await listed(user.id, now, pageNumber(request.query))
+      const apps = await Promise.all(page.map((connection) => describe(visit, connection)))
+      return render('account-apps', {
+        apps: apps.flat(),
+        count,
+        ...(number > 1 && { previousUrl: `${action}?page=${number - 1}` }),
+        ...(number * appsOnPage < count && { nextUrl: `${action}?page=${number + 1}` }),
+      })
+    },
+    submit: async ({ form, user, now, context, done }) => {
+      const revocation = { userId: user.id, ...context }
+      const [grantId, clientId] = [single(form, 'grant'), single(form, 'client')]
+      if (grantId !== undefined) {
+        const isEnded = await store.transact('grant', grantId, (grant) => endGrant(grant, revocation))
+        return done(isEnded ? 'disconnected' : 'gone')
+      }
+      if (clientId !== undefined) {
+        if (!(await isConnected(user.id, clientId, now))) return done('gone')
+        await end(user.id, endConnection({ clientId }, revocation))
+        return done('disconnected')
+      }
+      if (single(form, 'every') === undefined) return done('gone')
+      const { page: every } = await store.connections(user.id, { now, limit: everyApp, offset: 0 })
+      await end(user.id, endConnections(every, revocation))
+      return done('all-disconnected')
+    },
+  }
 }
 
-/** The page asked for; the first for anything that is no number of one. */
+/** Parses `page` of a query; the first for anything that is no number of a page. */
 function pageNumber(query: unknown): number {
   const text = single(parametersOf(query), 'page')
   return text !== undefined && /^[1-9]\d{0,5}$/.test(text) ? Number(text) : 1
 }
 
-/** Puts a connection into words; a client that has gone in the meantime is none any more. */
+/** Describes a connection for the page; none for a client that was deleted in the meantime. */
 function describer(app: FastifyInstance, { service, store }: Pick<AppDeps, 'service' | 'store'>) {
   const scopesIn = scopesFor(service.catalogue, app.texts)
-  const grantInWords = (grant: Grant, language: string, now: Seconds): ConnectedGrant => {
+  const resourceIn = (language: string) => (identifier: string) => {
+    const resource = service.resources.find(identifier)
+    return { identifier, name: resource ? resourceName(resource, language) : identifier }
+  }
+  const describeGrant = (grant: Grant, language: string, now: Seconds): ConnectedGrant => {
     const isOwn = grant.resource.every((identifier) => identifier === service.resources.own.identifier)
     return {
       id: grant.id,
@@ -107,35 +151,27 @@ function describer(app: FastifyInstance, { service, store }: Pick<AppDeps, 'serv
       loopback: isLoopbackUri(grant.redirectUri),
       ...layOutScope(grant.scope, scopesIn(language), () => true),
       others: grant.scope.filter((name) => !service.scopes.has(name)),
-      resources: isOwn ? [] : grant.resource.map((identifier) => nameResource(identifier, language)),
+      resources: isOwn ? [] : grant.resource.map(resourceIn(language)),
     }
   }
-  const nameResource = (identifier: string, language: string) => {
-    const resource = service.resources.find(identifier)
-    return { identifier, name: resource ? resourceName(resource, language) : identifier }
-  }
-  const registeredFrom = ({ registeredFrom: prefix }: Client, { request }: FastifyReply) =>
-    prefix === undefined ? undefined : fromPlace(prefix, addressPrefix(request.ip), !service.https)
 
   return async (
-    userId: string,
+    { user, now, request: { ip, language } }: Visit,
     { clientId, grants: count, remembered }: ConnectionSummary,
-    now: Seconds,
-    reply: FastifyReply,
   ): Promise<readonly ConnectedApp[]> => {
     const client = await store.find('client', clientId)
     if (client === undefined) return []
-    const { language } = reply.request
     const { name } = clientWords(client, language)
-    const from = registeredFrom(client, reply)
-    const grants = await store.grantsOf(userId, clientId, { now, limit: grantsOfApp })
+    const { registeredFrom: prefix } = client
+    const from = prefix === undefined ? undefined : fromPlace(prefix, addressPrefix(ip), !service.https)
+    const grants = await store.grantsOf(user.id, clientId, { now, limit: grantsOfApp })
     const described = {
       clientId,
       ...(name !== undefined && { name }),
       selfRegistered: client.origin === 'registered',
       registeredAgoSeconds: since(client.issuedAt, now),
       ...(from !== undefined && { registeredFrom: from }),
-      grants: grants.map((grant) => grantInWords(grant, language, now)),
+      grants: grants.map((grant) => describeGrant(grant, language, now)),
       grantsNotShown: Math.max(0, count - grants.length),
       remembered,
     }

@@ -1,4 +1,4 @@
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { FastifyInstance } from 'fastify'
 import type { AppDeps } from '../../deps.ts'
 import { type AuditContext, auditEvent } from '../../domain/audit.ts'
 import { accept, withWrites } from '../../domain/decision.ts'
@@ -6,63 +6,44 @@ import { OAuthError } from '../../domain/errors.ts'
 import type { User } from '../../domain/model.ts'
 import { single } from '../../domain/parameters.ts'
 import type { Text } from '../../domain/text.ts'
-import { userContext } from '../../http/address-prefix.ts'
 import { afterResponse } from '../../http/after-response.ts'
 import { canonicalEmail, changeProfile, moveEmail } from '../../users/rules/user.ts'
 import { msg } from '../i18n/catalogue.ts'
-import type { Submission, Visit } from '../own-pages.ts'
-import { currentPassword } from './current-password.ts'
-import { factorEntry } from './factor-entry.ts'
+import type { AccountPage, Submission, Visit } from './account-page.ts'
+import type { AccountModel } from './frame.ts'
+import { currentPasswordCheck } from './password.ts'
 
-const page = '/account/email'
+declare module '../page-models.ts' {
+  interface Pages {
+    'account-email': AccountModel & {
+      readonly email?: string
+      /** Whether the form asks for the current password: the session did not begin with a passkey. */
+      readonly asksPassword: boolean
+    }
+  }
+}
 
 /**
- * A user gives another email address, where the operator permits it and a mail server is set. It is a way to sign in
- * and to a new password: it needs a recent sign-in with every factor, and the current password unless that was a
- * passkey. The present address stays until the link that is sent to the new one is used (one-time-links); it gets an
- * email with a link to undo the change.
+ * Changes the email address, where the operator permits it and a mail server is set. An address is a way to sign in and
+ * to a new password: the form needs a recent sign-in with every factor, and the current password unless that sign-in was
+ * by passkey. The present address stays until the link that is sent to the new one is opened (pages/links); the old
+ * address gets an email with a link that undoes the change.
  */
-export function ownEmail(app: FastifyInstance, deps: AppDeps): void {
-  const { config, service, store } = deps
-  if (!config.accounts.editable.includes('email') || !app.emails.canSend) return
-  const { visit, submission, back } = factorEntry(app, deps, page, 'profile')
-  const passwordProblem = currentPassword(app, deps)
+export function emailPage(app: FastifyInstance, deps: AppDeps): AccountPage {
+  const { store } = deps
+  const currentPasswordProblem = currentPasswordCheck(app, deps)
   const later = afterResponse(app, 'an e-mail about a change of address could not be made')
 
-  app.get(page, { schema: { hide: true } }, async (request, reply) => {
-    const here = await visit(request, reply)
-    return here === undefined ? reply : show(here, reply)
-  })
+  const show = (visit: Visit, problem?: Text) => {
+    const { email, passwordHash } = visit.user
+    const asksPassword = passwordHash !== undefined && !isByPasskey(visit)
+    return visit.render('account-email', { asksPassword, ...(email !== undefined && { email }) }, problem)
+  }
 
-  app.post(page, { schema: { hide: true } }, async (request, reply) => {
-    const here = await submission(request, reply)
-    if (here === undefined) return reply
-    const context = userContext(request, here.now)
-    const typed = (single(here.form, 'email') ?? '').trim()
-    const problem = problemOf(here, typed) ?? (await proofProblem(here, request, reply))
-    if (problem !== undefined) return show(here, reply, problem)
-    try {
-      if (typed === '') return await remove(here, context, reply)
-      return await ask(here, canonicalEmail(typed) ?? '', context, reply)
-    } catch (error) {
-      if (!(error instanceof OAuthError) || error.code !== 'temporarily_unavailable') throw error
-      reply.code(error.status).headers(error.headers)
-      return show(here, reply, msg(error.status === 429 ? 'email.throttled' : 'email.unsent'))
-    }
-  })
-
-  const proofProblem = (here: Submission, request: FastifyRequest, reply: FastifyReply) =>
-    isByPasskey(here) ? undefined : passwordProblem(here, request, reply)
-
-  /** The same response, at the same time, whether the address belongs to another account or not. */
-  const ask = async (
-    { user, now }: Submission,
-    email: string,
-    context: AuditContext,
-    reply: FastifyReply,
-  ) => {
+  /** Responds alike, and at the same time, whether the address belongs to another user or not. */
+  const change = async ({ user, now, context, reply, done }: Submission, email: string) => {
     const isProven = user.claims['email_verified'] === true
-    if (email === user.email && isProven) return back(reply, 'email-saved', 'profile')
+    if (email === user.email && isProven) return done('email-saved', 'profile')
     await app.emails.count(user.id, now)
     later(reply, async () => {
       const owner = await store.find('userByLogin', email)
@@ -70,43 +51,44 @@ export function ownEmail(app: FastifyInstance, deps: AppDeps): void {
       if (owner.id === user.id) return app.emails.verifyEmail(user, context)
       return app.emails.tellTaken(owner, now)
     })
-    return back(reply, 'email-sent', 'profile')
+    return done('email-sent', 'profile')
   }
 
-  const remove = async ({ user, now }: Submission, context: AuditContext, reply: FastifyReply) => {
-    if (user.email === undefined) return back(reply, 'email-removed', 'profile')
+  const removeAddress = async ({ user, now, context, done }: Submission) => {
+    if (user.email === undefined) return done('email-removed', 'profile')
     const undo = await app.emails.announceChange(user, context)
     const isRemoved = await store.transact('user', user.id, (current) => {
       if (current === undefined || current.lockedAt !== undefined) return accept(false)
       if (current.email !== user.email) return accept(false)
-      const facts = { userId: current.id, changed: 'email' }
-      const event = auditEvent('person-changed', context, facts)
+      const event = auditEvent('person-changed', context, { userId: current.id, changed: 'email' })
       return withWrites({ ...moveEmail(current, '', now, undo), result: true }, event)
     })
-    return back(reply, isRemoved ? 'email-removed' : 'gone', 'profile')
+    return done(isRemoved ? 'email-removed' : 'gone', 'profile')
   }
 
-  const show = (here: Visit, reply: FastifyReply, problem?: Text) => {
-    const { frame, hidden, user } = here
-    const { email, passwordHash } = user
-    const asksPassword = passwordHash !== undefined && !isByPasskey(here)
-    const status = problem === undefined || reply.statusCode >= 400 ? reply.statusCode : 400
-    return reply.page(
-      'account-email',
-      {
-        frame,
-        action: service.prefix + page,
-        hidden,
-        asksPassword,
-        ...(email !== undefined && { email }),
-        ...(problem && { problem }),
-      },
-      { status },
-    )
+  return {
+    path: '/account/email',
+    section: 'profile',
+    requires: 'every-factor',
+    show,
+    submit: async (submission) => {
+      const typed = (single(submission.form, 'email') ?? '').trim()
+      const proofProblem = () => (isByPasskey(submission) ? undefined : currentPasswordProblem(submission))
+      const problem = addressProblem(submission, typed) ?? (await proofProblem())
+      if (problem !== undefined) return show(submission, problem)
+      try {
+        if (typed === '') return await removeAddress(submission)
+        return await change(submission, canonicalEmail(typed) ?? '')
+      } catch (error) {
+        if (!(error instanceof OAuthError) || error.code !== 'temporarily_unavailable') throw error
+        submission.reply.code(error.status).headers(error.headers)
+        return show(submission, msg(error.status === 429 ? 'email.throttled' : 'email.unsent'))
+      }
+    },
   }
 }
 
-/** Sends the link that proves the present address; false where no mail server is, or nothing has to be proven. */
+/** Sends the link that verifies the present address; false without a mail server, or if the address is verified. */
 export async function isVerificationSent(
   app: FastifyInstance,
   user: User,
@@ -118,7 +100,7 @@ export async function isVerificationSent(
     await app.emails.verifyEmail(user, context)
     return true
   } catch (error) {
-    // The address is saved all the same; the profile offers the link again.
+    // The profile offers the link again.
     if (error instanceof OAuthError && error.code === 'temporarily_unavailable') return false
     throw error
   }
@@ -133,7 +115,7 @@ function isByPasskey({ session }: Visit): boolean {
 }
 
 /** Returns why this user cannot have this address, apart from its being taken. */
-function problemOf({ user, now }: Visit, email: string): Text | undefined {
+function addressProblem({ user, now }: Visit, email: string): Text | undefined {
   try {
     changeProfile(user, { email }, now)
     return undefined

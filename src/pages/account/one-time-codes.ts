@@ -1,11 +1,10 @@
-import type { FastifyInstance, FastifyReply } from 'fastify'
+import type { FastifyInstance } from 'fastify'
 import type { AppDeps } from '../../deps.ts'
-import { type AuditContext, auditEvent } from '../../domain/audit.ts'
+import { auditEvent } from '../../domain/audit.ts'
 import { accept, type Decision, remove, withWrites } from '../../domain/decision.ts'
-import type { SecondFactor, User } from '../../domain/model.ts'
+import type { SecondFactor, Seconds, User } from '../../domain/model.ts'
 import { single } from '../../domain/parameters.ts'
 import type { Text } from '../../domain/text.ts'
-import { userContext } from '../../http/address-prefix.ts'
 import { userCredentials } from '../../users/factors.ts'
 import { drawCode, mintCodeSecret, showCodeSecret, stepOfCode } from '../../users/one-time-codes.ts'
 import {
@@ -18,92 +17,76 @@ import {
   secondFactorKind,
 } from '../../users/rules/second-factor.ts'
 import { msg } from '../i18n/catalogue.ts'
-import type { Submission, Visit } from '../own-pages.ts'
-import { factorEntry } from './factor-entry.ts'
+import { type AccountPage, addFactorToSession, type Submission, type Visit } from './account-page.ts'
+import type { AccountModel } from './frame.ts'
 
-const page = '/account/one-time-codes'
-const picture = `${page}/picture.svg`
-
-/** What the page shows beside how things stand. */
-interface Shown {
-  readonly problem?: Text
-  /** Shown once, here and never again. */
-  readonly fresh?: readonly string[]
+declare module '../page-models.ts' {
+  interface Pages {
+    'account-one-time-codes': AccountModel & {
+      /** Codes are asked for after the password only. */
+      readonly hasPassword: boolean
+      readonly inUse?: { readonly sinceAgoSeconds: Seconds; readonly recoveryCodes: number }
+      /** A secret that is not confirmed yet: its picture, and the text for use without a camera. */
+      readonly setUp?: { readonly pictureUrl: string; readonly secret: string }
+      /** New recovery codes, shown this once. */
+      readonly fresh?: readonly string[]
+    }
+  }
 }
 
-/** The one-time codes of a user, RFC 6238, and the recovery codes that stand in for them. */
-export function ownCodes(app: FastifyInstance, deps: AppDeps): void {
-  const { config, service, store, keys, random } = deps
-  const { visit, submission, back, stepUp } = factorEntry(app, deps, page)
+const path = '/account/one-time-codes'
+const picturePath = `${path}/picture.svg`
 
-  app.get(page, { schema: { hide: true } }, async (request, reply) => {
-    const here = await visit(request, reply)
-    return here === undefined ? reply : show(here, reply)
-  })
+/** The QR code of a secret that is not confirmed yet. */
+export function codesPicture(_app: FastifyInstance, { config, store, keys }: AppDeps): AccountPage {
+  return {
+    path: picturePath,
+    section: 'security',
+    requires: 'every-factor',
+    show: async ({ user, reply }) => {
+      const codes = await store.find(secondFactorKind, user.id)
+      if (codes === undefined || codes.confirmedAt !== undefined) {
+        reply.callNotFound()
+        return reply
+      }
+      return reply
+        .header('cache-control', 'no-store')
+        .header('cross-origin-resource-policy', 'same-origin')
+        .type('image/svg+xml')
+        .send(await drawCode((await openSecret({ config, keys }, codes, user)).uri))
+    },
+  }
+}
 
-  app.get(picture, { schema: { hide: true } }, async (request, reply) => {
-    const here = await visit(request, reply)
-    if (here === undefined) return reply
-    const codes = await store.find(secondFactorKind, here.user.id)
-    if (codes === undefined || codes.confirmedAt !== undefined) return reply.callNotFound()
-    const { uri } = await secretOf(codes, here.user)
-    return reply
-      .header('cache-control', 'no-store')
-      .header('cross-origin-resource-policy', 'same-origin')
-      .type('image/svg+xml')
-      .send(await drawCode(uri))
-  })
+/** The one-time codes of a user, RFC 6238, and the recovery codes that replace them. */
+export function codesPage(app: FastifyInstance, deps: AppDeps): AccountPage {
+  const { service, store, keys, random } = deps
 
-  app.post(page, { schema: { hide: true } }, async (request, reply) => {
-    const here = await submission(request, reply)
-    if (here === undefined) return reply
-    const context = userContext(request, here.now)
-    switch (single(here.form, 'decision')) {
-      case 'begin':
-        return back(reply, (await begin(here)) ? 'codes-begun' : 'gone')
-      case 'confirm':
-        return confirm(here, context, reply)
-      case 'renew':
-        return renew(here, context, reply)
-      case 'remove':
-        return back(reply, (await removeCodes(here, context)) ? 'codes-removed' : 'gone')
-      default:
-        return back(reply, 'gone')
-    }
-  })
-
-  const secretOf = ({ userId, sealedSecret }: SecondFactor, { username }: User) =>
-    showCodeSecret(keys.unseal(sealedSecret, userId), config.service.name, username)
-
-  const show = async ({ frame, hidden, user, now }: Visit, reply: FastifyReply, shown: Shown = {}) => {
-    const { problem, fresh } = shown
+  const show = async ({ user, now, render }: Visit, problem?: Text, fresh?: readonly string[]) => {
     const codes = await store.find(secondFactorKind, user.id)
-    const isInUse = codes?.confirmedAt !== undefined
-    const model = {
-      frame,
-      action: service.prefix + page,
-      hidden,
+    const content = {
       hasPassword: user.passwordHash !== undefined,
-      ...(codes &&
-        isInUse && {
-          inUse: {
-            sinceAgoSeconds: Math.max(1, now - (codes.confirmedAt ?? now)),
-            recoveryCodes: codes.recoveryHashes.length,
+      ...(codes?.confirmedAt !== undefined && {
+        inUse: {
+          sinceAgoSeconds: Math.max(1, now - codes.confirmedAt),
+          recoveryCodes: codes.recoveryHashes.length,
+        },
+      }),
+      ...(codes !== undefined &&
+        codes.confirmedAt === undefined && {
+          setUp: {
+            pictureUrl: service.prefix + picturePath,
+            secret: (await openSecret(deps, codes, user)).text,
           },
         }),
-      ...(codes &&
-        !isInUse && {
-          setUp: { pictureUrl: service.prefix + picture, secret: (await secretOf(codes, user)).text },
-        }),
       ...(fresh !== undefined && { fresh }),
-      ...(problem !== undefined && { problem }),
     }
-    return reply.page('account-one-time-codes', model, { status: problem === undefined ? 200 : 400 })
+    return render('account-one-time-codes', content, problem)
   }
 
   /**
-   * Decides about the codes under the lock of the user, as what ends a session or locks the user does. False, and nothing
-   * written, when the session of the request has ended or the user was locked.
+   * Decides about the codes under the lock of the user, like everything that ends a session or locks the user. Returns
+   * false, and writes nothing, when the session of the request has ended or the user was locked.
    */
   const decide = (
     { user, session }: Submission,
@@ -115,10 +98,11 @@ export function ownCodes(app: FastifyInstance, deps: AppDeps): void {
       return decision(current?.secondFactor)
     })
 
-  const begin = (here: Submission): Promise<boolean> => {
-    const { user, now } = here
+  const begin = async (submission: Submission) => {
+    const { user, now, done } = submission
     const sealed = keys.seal(mintCodeSecret(random), user.id)
-    return decide(here, (current) => beginCodes(current, user.id, sealed, now))
+    const isBegun = await decide(submission, (current) => beginCodes(current, user.id, sealed, now))
+    return done(isBegun ? 'codes-begun' : 'gone')
   }
 
   const mint = () => {
@@ -126,44 +110,68 @@ export function ownCodes(app: FastifyInstance, deps: AppDeps): void {
     return { fresh, hashes: fresh.map(hashRecoveryCode) }
   }
 
-  const confirm = async (here: Submission, context: AuditContext, reply: FastifyReply) => {
-    const { user, form, now } = here
+  const confirm = async (submission: Submission) => {
+    const { user, form, now, context, done } = submission
     const opened = await store.find(secondFactorKind, user.id)
-    if (opened === undefined || opened.confirmedAt !== undefined) return back(reply, 'gone')
+    if (opened === undefined || opened.confirmedAt !== undefined) return done('gone')
     const step = await stepOfCode(keys, opened, single(form, 'code') ?? '', now)
     const { fresh, hashes } = mint()
     const event = auditEvent('second-factor-added', context, { userId: user.id })
-    const isRight = await decide(here, (current) => {
+    const isRight = await decide(submission, (current) => {
       const decision = confirmCodes(current, opened, step, hashes, now)
       return 'result' in decision && decision.result ? withWrites(decision, event) : decision
     })
-    if (!isRight) return show(here, reply, { problem: msg('codes.wrong') })
-    await stepUp(here, 'codes', reply)
-    return show(here, reply, { fresh })
+    if (!isRight) return show(submission, msg('codes.wrong'))
+    await addFactorToSession(app, deps, submission, 'codes')
+    return show(submission, undefined, fresh)
   }
 
-  const renew = async (here: Submission, context: AuditContext, reply: FastifyReply) => {
-    const { user } = here
+  const renew = async (submission: Submission) => {
+    const { user, context, done } = submission
     const { fresh, hashes } = mint()
     const event = auditEvent('recovery-codes-made', context, { userId: user.id })
-    const isDone = await decide(here, (current) => {
+    const isRenewed = await decide(submission, (current) => {
       const decision = renewRecoveryCodes(current, hashes)
       return 'result' in decision && decision.result ? withWrites(decision, event) : decision
     })
-    return isDone ? show(here, reply, { fresh }) : back(reply, 'gone')
+    return isRenewed ? show(submission, undefined, fresh) : done('gone')
   }
 
-  /** Ends every other session too: one of them may have begun with a code. */
-  const removeCodes = (here: Submission, context: AuditContext): Promise<boolean> => {
-    const { user, session } = here
-    const { id: userId } = user
-    return decide(here, (current) => {
+  /** Ends every other session, too: one of them may have begun with a code. */
+  const removeCodes = async (submission: Submission) => {
+    const { user, session, context, done } = submission
+    const userId = user.id
+    const isRemoved = await decide(submission, (current) => {
       if (current === undefined) return accept(false)
-      const gone = remove(secondFactorKind, userId)
+      const removal = remove(secondFactorKind, userId)
       // Codes that were never confirmed were not in use.
-      if (current.confirmedAt === undefined) return accept(true, gone)
+      if (current.confirmedAt === undefined) return accept(true, removal)
       const others = { op: 'deleteSessionsOf', userId, except: session.id } as const
-      return accept(true, gone, others, auditEvent('second-factor-removed', context, { userId }))
+      return accept(true, removal, others, auditEvent('second-factor-removed', context, { userId }))
     })
+    return done(isRemoved ? 'codes-removed' : 'gone')
   }
+
+  const decisions = new Map([
+    ['begin', begin],
+    ['confirm', confirm],
+    ['renew', renew],
+    ['remove', removeCodes],
+  ])
+  return {
+    path,
+    section: 'security',
+    requires: 'every-factor',
+    show,
+    submit: (submission) =>
+      decisions.get(single(submission.form, 'decision') ?? '')?.(submission) ?? submission.done('gone'),
+  }
+}
+
+function openSecret(
+  { config, keys }: Pick<AppDeps, 'config' | 'keys'>,
+  { userId, sealedSecret }: SecondFactor,
+  { username }: User,
+) {
+  return showCodeSecret(keys.unseal(sealedSecret, userId), config.service.name, username)
 }

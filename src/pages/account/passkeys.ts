@@ -1,53 +1,61 @@
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { FastifyInstance } from 'fastify'
 import type { AppDeps } from '../../deps.ts'
 import { auditEvent } from '../../domain/audit.ts'
 import { accept, insert, remove } from '../../domain/decision.ts'
 import { interactionKind, noProgress } from '../../domain/interaction.ts'
-import type { Passkey } from '../../domain/model.ts'
-import { type Parameters, single } from '../../domain/parameters.ts'
+import type { Passkey, Seconds } from '../../domain/model.ts'
+import { single } from '../../domain/parameters.ts'
 import { hashSecret } from '../../domain/secret.ts'
 import type { Text } from '../../domain/text.ts'
-import { userContext } from '../../http/address-prefix.ts'
 import { RecordExists } from '../../storage/store.ts'
 import { browserName } from '../../users/browser-name.ts'
 import { userCredentials } from '../../users/factors.ts'
 import { creationOptions, verifyCreation } from '../../users/passkeys.ts'
 import { addPasskey, mostPasskeys, passkeyKind } from '../../users/rules/passkey.ts'
 import { msg } from '../i18n/catalogue.ts'
-import type { Submission, Visit } from '../own-pages.ts'
-import { factorEntry } from './factor-entry.ts'
+import { type AccountPage, addFactorToSession, type Submission, type Visit } from './account-page.ts'
+import type { AccountModel } from './frame.ts'
 
-const page = '/account/passkeys'
+declare module '../page-models.ts' {
+  interface Pages {
+    'account-passkeys': AccountModel & {
+      readonly passkeys: readonly {
+        /** What a form sends to name it. */
+        readonly handle: string
+        readonly name: string
+        readonly addedAgoSeconds: Seconds
+        /** Absent until it is used. */
+        readonly usedAgoSeconds?: Seconds
+        /** Whether more than one device keeps it. */
+        readonly synced: boolean
+      }[]
+      /** Whether no other one can be added. */
+      readonly isFull: boolean
+      /** Absent where no passkey can be created. */
+      readonly creation?: {
+        /** What the script of the page asks the browser for, Web Authentication Level 3 §5.4, as JSON. */
+        readonly options: string
+        /** The name suggested for it. */
+        readonly name: string
+      }
+    }
+  }
+}
+
+const path = '/account/passkeys'
 const longestName = 60
 
-/** The passkeys of a user, Web Authentication Level 3: which there are, one more, one less. */
-export function ownPasskeys(app: FastifyInstance, deps: AppDeps): void {
+/** The passkeys of a user, Web Authentication Level 3: lists them, adds one, removes one. */
+export function passkeysPage(app: FastifyInstance, deps: AppDeps): AccountPage {
   const { config, service, store, random } = deps
-  const { visit, submission, back, stepUp } = factorEntry(app, deps, page)
   const { relyingParty } = service
 
-  app.get(page, { schema: { hide: true } }, async (request, reply) => {
-    const here = await visit(request, reply)
-    return here === undefined ? reply : show(here, reply)
-  })
-
-  app.post(page, { schema: { hide: true } }, async (request, reply) => {
-    const here = await submission(request, reply)
-    if (here === undefined) return reply
-    const removed = single(here.form, 'remove')
-    if (removed !== undefined)
-      return back(reply, (await removePasskey(here, removed, request)) ? 'passkey-removed' : 'gone')
-    const problem = await add(here, request, reply)
-    return problem === undefined ? back(reply, 'passkey-added') : show(here, reply, problem)
-  })
-
-  const show = async ({ frame, hidden, user, now, handleOf }: Visit, reply: FastifyReply, problem?: Text) => {
+  const show = async (visit: Visit, problem?: Text) => {
+    const { hidden, user, now, handleOf, request } = visit
     const passkeys = await store.listOf(passkeyKind, user.id)
     const isFull = passkeys.length >= mostPasskeys
-    const offer = relyingParty && !isFull ? await offerChallenge(reply, now) : undefined
-    const model = {
-      frame,
-      action: service.prefix + page,
+    const offer = relyingParty && !isFull ? await offerChallenge(visit) : undefined
+    const content = {
       hidden: { ...hidden, ...(offer && { interaction: offer.id }) },
       passkeys: passkeys.map((passkey) => ({
         handle: handleOf(passkey.id),
@@ -63,22 +71,21 @@ export function ownPasskeys(app: FastifyInstance, deps: AppDeps): void {
             options: JSON.stringify(
               creationOptions(relyingParty, config.service.name, user, passkeys, offer.challenge),
             ),
-            name: (await browserName(reply.request.headers['user-agent'])) ?? '',
+            name: (await browserName(request.headers['user-agent'])) ?? '',
           },
         }),
-      ...(problem !== undefined && { problem }),
     }
-    return reply.page('account-passkeys', model, { status: problem === undefined ? 200 : 400 })
+    return visit.render('account-passkeys', content, problem)
   }
 
-  /** What the next passkey is to sign: kept here, and good once. */
-  const offerChallenge = async (reply: FastifyReply, now: number) => {
+  /** Stores a challenge for the next passkey, good once. */
+  const offerChallenge = async ({ request, reply, now }: Visit) => {
     const [id, challenge] = [16, 32].map((size) => random(size).toString('base64url')) as [string, string] // two of two
     const interaction = {
       id,
       challenge,
-      browserHash: hashSecret(app.browser.ensureSecret(reply.request, reply)),
-      request: { page, prompt: [] },
+      browserHash: hashSecret(app.browser.ensureSecret(request, reply)),
+      request: { page: path, prompt: [] },
       ...noProgress,
       createdAt: now,
       expiresAt: now + config.lifetimes.interactionSeconds,
@@ -87,37 +94,32 @@ export function ownPasskeys(app: FastifyInstance, deps: AppDeps): void {
     return { id, challenge }
   }
 
-  const takeChallenge = (form: Parameters, request: FastifyRequest, now: number) => {
+  const redeemChallenge = ({ form, request, now }: Submission) => {
     const browserHash = hashSecret(app.browser.secret(request) ?? '')
     const id = (single(form, 'interaction') ?? '').slice(0, 64)
     return store.transact(interactionKind, id, (current) => {
       const isOurs = current?.browserHash === browserHash && 'page' in current.request
-      if (!isOurs || current.request.page !== page || now >= current.expiresAt) return accept(undefined)
+      if (!isOurs || current.request.page !== path || now >= current.expiresAt) return accept(undefined)
       return accept(current.challenge, remove(interactionKind, id))
     })
   }
 
-  /** Undefined when it was added, otherwise what to say. */
-  const add = async (
-    here: Submission,
-    request: FastifyRequest,
-    reply: FastifyReply,
-  ): Promise<Text | undefined> => {
-    const { user, form, now } = here
-    const challenge = await takeChallenge(form, request, now)
+  /** Returns why the passkey was not added. */
+  const add = async (submission: Submission): Promise<Text | undefined> => {
+    const { user, session, form, now, context } = submission
+    const challenge = await redeemChallenge(submission)
     if (challenge === undefined || relyingParty === undefined) return msg('passkeys.outdated')
-    const made = await verifyCreation(relyingParty, single(form, 'credential'), challenge)
-    if (made === undefined) return msg('passkeys.refused')
+    const created = await verifyCreation(relyingParty, single(form, 'credential'), challenge)
+    if (created === undefined) return msg('passkeys.refused')
     const name = nameOf(single(form, 'name'))
-    const passkey: Passkey = { ...made, userId: user.id, name, createdAt: now, usedAt: now }
-    const context = userContext(request, now)
+    const passkey: Passkey = { ...created, userId: user.id, name, createdAt: now, usedAt: now }
     try {
       const addition = await store.transact(userCredentials, user.id, (current) =>
-        addPasskey(current, passkey, here.session.id, context),
+        addPasskey(current, passkey, session.id, context),
       )
       if (addition === 'full') return msg('passkeys.full')
       if (addition === 'gone') return msg('passkeys.refused')
-      await stepUp(here, 'passkey', reply)
+      await addFactorToSession(app, deps, submission, 'passkey')
       return undefined
     } catch (error) {
       if (error instanceof RecordExists) return msg('passkeys.known')
@@ -125,17 +127,13 @@ export function ownPasskeys(app: FastifyInstance, deps: AppDeps): void {
     }
   }
 
-  /** Ends every other session too: one of them may have begun with it. */
-  const removePasskey = async (
-    { user, session, now, handleOf }: Submission,
-    handle: string,
-    request: FastifyRequest,
-  ): Promise<boolean> => {
-    const passkeys = await store.listOf(passkeyKind, user.id)
+  /** Ends every other session, too: one of them may have begun with the passkey. */
+  const removePasskey = async (submission: Submission, handle: string): Promise<boolean> => {
+    const { user, session, context, handleOf } = submission
+    const userId = user.id
+    const passkeys = await store.listOf(passkeyKind, userId)
     const wanted = passkeys.find(({ id }) => handleOf(id) === handle)
     if (wanted === undefined) return false
-    const { id: userId } = user
-    const context = userContext(request, now)
     return store.transact(userCredentials, userId, (current) => {
       const own = current?.passkeys ?? []
       if (!own.some(({ id }) => id === wanted.id)) return accept(false)
@@ -148,10 +146,25 @@ export function ownPasskeys(app: FastifyInstance, deps: AppDeps): void {
       )
     })
   }
+
+  return {
+    path,
+    section: 'security',
+    requires: 'every-factor',
+    show,
+    submit: async (submission) => {
+      const { form, done } = submission
+      const handle = single(form, 'remove')
+      if (handle !== undefined)
+        return done((await removePasskey(submission, handle)) ? 'passkey-removed' : 'gone')
+      const problem = await add(submission)
+      return problem === undefined ? done('passkey-added') : show(submission, problem)
+    },
+  }
 }
 
-/** What the user calls it, on one line. */
-function nameOf(typed: string | undefined): string {
-  const name = (typed ?? '').replaceAll(/[\p{C}\s]+/gu, ' ').trim()
+/** Returns the name a user typed, on one line. */
+function nameOf(typed = ''): string {
+  const name = typed.replaceAll(/[\p{C}\s]+/gu, ' ').trim()
   return name === '' ? 'Passkey' : [...name].slice(0, longestName).join('')
 }

@@ -2,30 +2,47 @@ import type { FastifyPluginAsync } from 'fastify'
 import type { AppDeps } from '../../deps.ts'
 import { formBodies } from '../../http/parameters.ts'
 import { assertSameSite } from '../forgery.ts'
-import { ownActivity } from './activity.ts'
-import { connectedApps } from './apps.ts'
-import { ownEmail } from './email.ts'
-import { ownCodes } from './one-time-codes.ts'
-import { ownOverview } from './overview.ts'
-import { ownPasskeys } from './passkeys.ts'
-import { ownPassword } from './password.ts'
-import { ownPrivacy } from './privacy.ts'
-import { ownProfile } from './profile.ts'
-import { ownSessions } from './sessions.ts'
+import { addAccountPage } from './account-page.ts'
+import { activityPage } from './activity.ts'
+import { appsPage } from './apps.ts'
+import { emailPage } from './email.ts'
+import { sectionPath } from './frame.ts'
+import { codesPage, codesPicture } from './one-time-codes.ts'
+import { overviewPage, securityPage } from './overview.ts'
+import { passkeysPage } from './passkeys.ts'
+import { passwordPage } from './password.ts'
+import { deletePage, privacyPage } from './privacy.ts'
+import { profilePage } from './profile.ts'
+import { sessionsPage } from './sessions.ts'
 
-/** The page where a user looks after their account. Each room is a file; how one gets in is http/own-pages.ts. */
+const accountPageOf = [
+  overviewPage,
+  appsPage,
+  sessionsPage,
+  securityPage,
+  passwordPage,
+  passkeysPage,
+  codesPage,
+  codesPicture,
+  profilePage,
+  emailPage,
+  activityPage,
+  privacyPage,
+  deletePage,
+]
+
+/** The page where users manage their account. A file describes a page; account-page.ts serves it. */
 export const accountPages: FastifyPluginAsync<AppDeps> = async (app, deps) => {
-  const { config } = deps
-  await app.register(formBodies, { config })
+  const { accounts } = deps.config
+  await app.register(formBodies, { config: deps.config })
   app.addHook('preValidation', assertSameSite)
-  ownOverview(app, deps)
-  connectedApps(app, deps)
-  ownSessions(app, deps)
-  ownPassword(app, deps)
-  ownPasskeys(app, deps)
-  ownCodes(app, deps)
-  ownProfile(app, deps)
-  ownEmail(app, deps)
-  ownActivity(app, deps)
-  ownPrivacy(app, deps)
+  for (const pageOf of accountPageOf) {
+    if (pageOf === deletePage && accounts.deletion !== 'on') continue
+    if (pageOf === emailPage && !(accounts.editable.includes('email') && app.emails.canSend)) continue
+    addAccountPage(app, deps, pageOf(app, deps))
+  }
+  // Switches to another user of this browser, or to a new one.
+  app.get('/account/switch', { schema: { hide: true } }, (_request, reply) =>
+    reply.startInteraction({ page: sectionPath('overview'), prompt: ['select_account'] }, 'login'),
+  )
 }

@@ -1,54 +1,74 @@
-import type { FastifyInstance, FastifyReply } from 'fastify'
+import type { FastifyInstance } from 'fastify'
 import type { AppDeps } from '../../deps.ts'
-import { type AuditContext, auditEvent } from '../../domain/audit.ts'
+import { auditEvent } from '../../domain/audit.ts'
 import { type TextClaim, textClaims } from '../../domain/claims.ts'
 import { accept, withWrites } from '../../domain/decision.ts'
 import type { User } from '../../domain/model.ts'
-import { type Parameters, single } from '../../domain/parameters.ts'
+import { single } from '../../domain/parameters.ts'
 import type { Text } from '../../domain/text.ts'
-import { userContext } from '../../http/address-prefix.ts'
 import { type ClaimFault, changedClaims, claimFault } from '../../users/rules/editable-claims.ts'
 import { changeProfile } from '../../users/rules/user.ts'
 import { msg } from '../i18n/catalogue.ts'
-import { ownPages, type Submission, type Visit } from '../own-pages.ts'
+import type { AccountPage, Submission, Visit } from './account-page.ts'
 import { isVerificationSent } from './email.ts'
-import type { AccountProfilePage } from './models.ts'
+import type { AccountModel } from './frame.ts'
 
-/** What apps can learn of a user, as far as the operator lets them say it themselves; the address is email.ts. */
-export function ownProfile(app: FastifyInstance, deps: AppDeps): void {
-  const { config, service, store } = deps
-  const { visit, submission, back } = ownPages(app, deps)
-  const action = `${service.prefix}/account/profile`
-  const editable = config.accounts.editable.filter((claim) => claim !== 'email')
-
-  app.get('/account/profile', { schema: { hide: true } }, async (request, reply) => {
-    const here = await visit(request, reply, { section: 'profile' })
-    return here === undefined ? reply : show(here, reply)
-  })
-
-  app.post('/account/profile', { schema: { hide: true } }, async (request, reply) => {
-    const here = await submission(request, reply, { section: 'profile' })
-    if (here === undefined) return reply
-    const { form, user, now } = here
-    const context = userContext(request, now)
-    if (single(form, 'verify') !== undefined) {
-      const isSent = await isVerificationSent(app, user, context)
-      return back(reply, isSent ? 'email-sent' : 'email-saved')
+declare module '../page-models.ts' {
+  interface Pages {
+    'account-profile': AccountModel & {
+      readonly username: string
+      /** The claims that the operator lets users change. */
+      readonly fields: readonly {
+        readonly claim: TextClaim
+        readonly value: string
+        readonly fault?: ClaimFault
+      }[]
+      /** The claims that only the operator changes. */
+      readonly facts: readonly { readonly claim: string; readonly label?: Text; readonly text: string }[]
+      readonly email: {
+        readonly address?: string
+        readonly verified: boolean
+        /** Whether an email with a link can be sent. */
+        readonly canVerify: boolean
+        /** Where it is changed; absent where only the operator does that. */
+        readonly url?: string
+      }
     }
-    const wanted = wantedOf(form)
-    const faults = faultsOf(wanted)
-    if (faults.size > 0) return show(here, reply, wanted, faults)
-    await save(here, wanted, context)
-    return back(reply, 'profile-saved')
-  })
+  }
+}
 
-  const wantedOf = (form: Parameters): Wanted =>
-    Object.fromEntries(editable.map((claim) => [claim, (single(form, claim) ?? '').trim()]))
+type TypedClaims = Readonly<Partial<Record<TextClaim, string>>>
 
-  const save = async ({ user, now }: Submission, wanted: Wanted, context: AuditContext) => {
+/** The claims of the user; those the operator permits can be changed. The email address has its own page. */
+export function profilePage(app: FastifyInstance, { config, service, store }: AppDeps): AccountPage {
+  const editable = config.accounts.editable.filter((claim) => claim !== 'email')
+  const canSend = app.emails.canSend
+  const emailUrl =
+    canSend && config.accounts.editable.includes('email') ? { url: `${service.prefix}/account/email` } : {}
+
+  const show = ({ user, render }: Visit, typed: TypedClaims = {}) =>
+    render('account-profile', {
+      username: user.username,
+      fields: editable.map((claim) => {
+        const fault = typed[claim] === undefined ? undefined : claimFault(claim, typed[claim])
+        const value = typed[claim] ?? String(user.claims[claim] ?? '')
+        return { claim, value, ...(fault !== undefined && { fault }) }
+      }),
+      facts: Object.keys(user.claims)
+        .filter((claim) => !notFacts.has(claim) && !editable.some((each) => each === claim))
+        .flatMap((claim) => factOf(user, claim)),
+      email: {
+        ...(user.email !== undefined && { address: user.email }),
+        verified: user.claims['email_verified'] === true,
+        canVerify: canSend,
+        ...emailUrl,
+      },
+    })
+
+  const save = async ({ user, now, context }: Submission, typed: TypedClaims) => {
     await store.transact('user', user.id, (current) => {
       if (current === undefined) return accept(undefined)
-      const claims = changedClaims(current.claims, wanted)
+      const claims = changedClaims(current.claims, typed)
       const changed = Object.keys(claims).join(' ')
       if (changed === '') return accept(undefined)
       return withWrites(
@@ -58,40 +78,26 @@ export function ownProfile(app: FastifyInstance, deps: AppDeps): void {
     })
   }
 
-  const show = (
-    { frame, hidden, user }: Visit,
-    reply: FastifyReply,
-    wanted: Wanted = {},
-    faults: ReadonlyMap<TextClaim, ClaimFault> = new Map(),
-  ) => {
-    const model: AccountProfilePage = {
-      frame,
-      action,
-      hidden,
-      username: user.username,
-      fields: editable.map((claim) => {
-        const fault = faults.get(claim)
-        const value = wanted[claim] ?? textOf(user, claim)
-        return { claim, value, ...(fault !== undefined && { fault }) }
-      }),
-      facts: Object.keys(user.claims)
-        .filter((claim) => !notFacts.has(claim) && !editable.some((each) => each === claim))
-        .flatMap((claim) => factOf(user, claim)),
-      email: {
-        ...(user.email !== undefined && { address: user.email }),
-        verified: user.claims['email_verified'] === true,
-        canVerify: app.emails.canSend,
-        ...(config.accounts.editable.includes('email') &&
-          app.emails.canSend && { url: `${service.prefix}/account/email` }),
-      },
-    }
-    return reply.page('account-profile', model, { status: faults.size > 0 ? 400 : 200 })
+  return {
+    path: '/account/profile',
+    section: 'profile',
+    show: (visit) => show(visit),
+    submit: async (submission) => {
+      const { form, user, context, reply, done } = submission
+      if (single(form, 'verify') !== undefined)
+        return done((await isVerificationSent(app, user, context)) ? 'email-sent' : 'email-saved')
+      const typed = editable.map((claim) => [claim, (single(form, claim) ?? '').trim()] as const)
+      if (typed.some(([claim, text]) => claimFault(claim, text) !== undefined)) {
+        reply.code(400)
+        return show(submission, Object.fromEntries(typed))
+      }
+      await save(submission, Object.fromEntries(typed))
+      return done('profile-saved')
+    },
   }
 }
 
-type Wanted = Readonly<Partial<Record<TextClaim, string>>>
-
-/** Said elsewhere on the page, or for programs only. */
+/** Shown elsewhere on the page, or for programs only. */
 const notFacts = new Set([
   'preferred_username',
   'email',
@@ -100,39 +106,11 @@ const notFacts = new Set([
   'phone_number_verified',
 ])
 
-function faultsOf(wanted: Wanted): ReadonlyMap<TextClaim, ClaimFault> {
-  const entries = Object.entries(wanted) as [TextClaim, string][] // Object.entries forgets the names
-  return new Map(
-    entries.flatMap(([claim, text]) => {
-      const fault = claimFault(claim, text)
-      return fault === undefined ? [] : [[claim, fault] as const]
-    }),
-  )
-}
-
-function textOf({ claims }: User, claim: string): string {
-  const value = claims[claim]
-  return value === undefined ? '' : String(value)
-}
-
-/** What a standard claim is called; a claim of the operator's own has its name only. */
-function labelOf(claim: string): Text | undefined {
-  const known = textClaims.find((each) => each === claim)
-  if (known !== undefined) return msg(`claim.${known}`)
-  switch (claim) {
-    case 'phone_number':
-    case 'address':
-      return msg(`claim.${claim}`)
-    default:
-      return undefined
-  }
-}
-
-/** A claim that only the operator changes, on one line. */
-function factOf({ claims }: User, claim: string): AccountProfilePage['facts'] {
+/** Returns a claim that only the operator changes, on one line. A claim that is no standard one has no label. */
+function factOf({ claims }: User, claim: string): { claim: string; text: string; label?: Text }[] {
   const value = claims[claim]
   if (value === undefined || value === '') return []
   const text = typeof value === 'object' ? Object.values(value).join(', ') : String(value)
-  const label = labelOf(claim)
-  return [{ claim, text, ...(label && { label }) }]
+  const known = ([...textClaims, 'phone_number', 'address'] as const).find((each) => each === claim)
+  return [{ claim, text, ...(known && { label: msg(`claim.${known}`) }) }]
 }

@@ -2,70 +2,84 @@ import type { FastifyInstance } from 'fastify'
 import type { AppDeps } from '../../deps.ts'
 import { auditEvent } from '../../domain/audit.ts'
 import { accept, remove } from '../../domain/decision.ts'
-import type { Session } from '../../domain/model.ts'
+import type { Seconds, Session } from '../../domain/model.ts'
 import { single } from '../../domain/parameters.ts'
-import { addressPrefix, userContext } from '../../http/address-prefix.ts'
+import type { Text } from '../../domain/text.ts'
+import { addressPrefix } from '../../http/address-prefix.ts'
 import { isSessionLive } from '../../users/rules/session.ts'
 import { fromPlace } from '../i18n/place.ts'
-import { ownPages, type Visit } from '../own-pages.ts'
-import type { KnownSession, WayIn } from './models.ts'
+import type { AccountPage, Visit } from './account-page.ts'
+import type { AccountModel } from './frame.ts'
 
-/** Where a user is signed in, and ending it: one other browser, or all others. Signing out here is its own page. */
-export function ownSessions(app: FastifyInstance, { service, store, clock }: AppDeps): void {
-  const { visit, submission, back } = ownPages(app, { service, store, clock })
-  const action = `${service.prefix}/account/sessions`
-
-  app.get('/account/sessions', { schema: { hide: true } }, async (request, reply) => {
-    const here = await visit(request, reply, { section: 'sessions' })
-    if (here === undefined) return reply
-    const { user, now, frame, hidden } = here
-    const live = (await store.listOf('session', user.id)).filter((session) => isSessionLive(session, now))
-    const described = live.map((session) => describe(session, here, request.ip))
-    // This one first, then the newest.
-    const sessions = described.reverse().sort((one, other) => Number(other.here) - Number(one.here))
-    return reply.page('account-sessions', { frame, action, hidden, sessions })
-  })
-
-  app.post('/account/sessions', { schema: { hide: true } }, async (request, reply) => {
-    const here = await submission(request, reply, { section: 'sessions' })
-    if (here === undefined) return reply
-    const { user, session, now, form } = here
-    const { id: userId } = user
-    const event = (which: string) => auditEvent('session-ended', userContext(request, now), { userId, which })
-    if (single(form, 'others') !== undefined) {
-      await store.write({ op: 'deleteSessionsOf', userId, except: session.id }, event('others'))
-      return back(reply, 'sessions-ended')
-    }
-    const wanted = single(form, 'session')
-    const others = (await store.listOf('session', userId)).filter(({ id }) => id !== session.id)
-    const other = others.find(({ id }) => here.handleOf(id) === wanted)
-    if (other === undefined) return back(reply, 'gone')
-    const ended = await store.transact('session', other.id, (found) =>
-      found === undefined ? accept(false) : accept(true, remove('session', other.id), event('one')),
-    )
-    return back(reply, ended ? 'session-ended' : 'gone')
-  })
-
-  const describe = (session: Session, visitor: Visit, address: string): KnownSession => {
-    const from =
-      session.from === undefined ? undefined : fromPlace(session.from, addressPrefix(address), !service.https)
-    return {
-      handle: visitor.handleOf(session.id),
-      here: session.id === visitor.session.id,
-      ...(session.browser !== undefined && { browser: session.browser }),
-      ...(from !== undefined && { from }),
-      signedInAgoSeconds: Math.max(1, visitor.now - session.authenticatedAt),
-      ways: waysOf(session.methods),
+declare module '../page-models.ts' {
+  interface Pages {
+    'account-sessions': AccountModel & {
+      /** The session of this browser first. */
+      readonly sessions: readonly KnownSession[]
     }
   }
 }
 
-/** RFC 8176 references as users know them. */
-function waysOf(methods: readonly string[]): readonly WayIn[] {
-  const ways: readonly (readonly [string, WayIn])[] = [
-    ['pop', 'passkey'],
-    ['pwd', 'password'],
-    ['otp', 'code'],
-  ]
-  return ways.flatMap(([method, way]) => (methods.includes(method) ? [way] : []))
+interface KnownSession {
+  /** What a form sends to name it. */
+  readonly handle: string
+  /** Whether it is the session of this browser. */
+  readonly here: boolean
+  /** "Firefox, Linux"; absent when the browser did not say. */
+  readonly browser?: string
+  readonly from?: Text
+  readonly signedInAgoSeconds: Seconds
+  readonly ways: readonly (typeof ways)[number][1][]
+}
+
+/** RFC 8176 references, and what users call them. */
+const ways = [
+  ['pop', 'passkey'],
+  ['pwd', 'password'],
+  ['otp', 'code'],
+] as const
+
+/** Where a user is signed in. Ends one other session, or all others. */
+export function sessionsPage(_app: FastifyInstance, { service, store }: AppDeps): AccountPage {
+  const describe = (session: Session, visit: Visit): KnownSession => {
+    const seenFrom = addressPrefix(visit.request.ip)
+    const from = session.from === undefined ? undefined : fromPlace(session.from, seenFrom, !service.https)
+    return {
+      handle: visit.handleOf(session.id),
+      here: session.id === visit.session.id,
+      ...(session.browser !== undefined && { browser: session.browser }),
+      ...(from !== undefined && { from }),
+      signedInAgoSeconds: Math.max(1, visit.now - session.authenticatedAt),
+      ways: ways.flatMap(([method, way]) => (session.methods.includes(method) ? [way] : [])),
+    }
+  }
+
+  return {
+    path: '/account/sessions',
+    section: 'sessions',
+    show: async (visit) => {
+      const sessions = await store.listOf('session', visit.user.id)
+      const live = sessions.filter((session) => isSessionLive(session, visit.now))
+      const newestFirst = live.map((session) => describe(session, visit)).reverse()
+      return visit.render('account-sessions', {
+        sessions: newestFirst.sort((one, other) => Number(other.here) - Number(one.here)),
+      })
+    },
+    submit: async ({ user, session, form, context, handleOf, done }) => {
+      const userId = user.id
+      const event = (which: 'one' | 'others') => auditEvent('session-ended', context, { userId, which })
+      if (single(form, 'others') !== undefined) {
+        await store.write({ op: 'deleteSessionsOf', userId, except: session.id }, event('others'))
+        return done('sessions-ended')
+      }
+      const wanted = single(form, 'session')
+      const others = (await store.listOf('session', userId)).filter(({ id }) => id !== session.id)
+      const other = others.find(({ id }) => handleOf(id) === wanted)
+      if (other === undefined) return done('gone')
+      const isEnded = await store.transact('session', other.id, (found) =>
+        found === undefined ? accept(false) : accept(true, remove('session', other.id), event('one')),
+      )
+      return done(isEnded ? 'session-ended' : 'gone')
+    },
+  }
 }
