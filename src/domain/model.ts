@@ -283,6 +283,8 @@ export interface Grant {
   /** `auth_time` was requested and must be in every ID Token. */
   readonly authTimeOwed: boolean
   readonly claims: ClaimsRequest
+  /** What features store about a grant, by the name of the member: `cnf`, say. */
+  readonly extra?: Readonly<Record<string, unknown>>
   readonly approvedAt: Seconds
   readonly seq: number
   /** When `seq` last rose: redemption or the last rotation. */

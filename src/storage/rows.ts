@@ -130,11 +130,20 @@ export function toSession({ browser, from, ...row }: SessionRow): Session {
   return { ...row, methods: words(row.methods), ...omitNull({ browser, from }) }
 }
 
+/** The members of a grant that are stored together, because few grants have any of them. */
+type RareMembers = Partial<Pick<Grant, 'claims' | 'acr' | 'extra'>>
+
+const noClaims: Grant['claims'] = { userinfo: [], idToken: [] }
+
 /** The row of a grant; its revoked access tokens are rows of their own. */
-export function grantRow({ acr, ...grant }: Grant): GrantRow {
-  const { userinfo, idToken } = grant.claims
+export function grantRow({ claims, acr, extra, ...grant }: Grant): GrantRow {
   const id = packed(grant.id, 12)
-  const isPlain = userinfo.length + idToken.length === 0 && acr === undefined
+  const isPlain = claims.userinfo.length + claims.idToken.length === 0
+  const rare: RareMembers = {
+    ...(!isPlain && { claims }),
+    ...(acr !== undefined && { acr }),
+    ...(extra !== undefined && { extra }),
+  }
   return {
     ...grant,
     id,
@@ -144,7 +153,7 @@ export function grantRow({ acr, ...grant }: Grant): GrantRow {
     codeChallenge: grant.codeChallenge === undefined ? null : packedHash(grant.codeChallenge),
     nonce: grant.nonce === undefined ? null : Buffer.from(grant.nonce),
     methods: joined(grant.methods),
-    claims: isPlain ? null : JSON.stringify([userinfo, idToken, ...(acr === undefined ? [] : [acr])]),
+    extra: Object.keys(rare).length === 0 ? null : JSON.stringify(rare),
     approvedAt: grant.approvedAt === instantOf(id) ? null : grant.approvedAt,
     rotatedAt: grant.rotatedAt ?? null,
     ...grantEnds(grant),
@@ -169,11 +178,6 @@ export function toGrant(row: FoundGrantRow): Grant | undefined {
   if (row.clientId === null || row.userId === null) return undefined
   const revokedAt = row.revokedAt ?? row.userLockedAt
   const revokedBy = row.revokedBy ?? (row.userLockedAt === null ? null : lockedRule)
-  const [userinfo, idToken, acr] = (row.claims === null ? [[], []] : JSON.parse(row.claims)) as [
-    string[],
-    string[],
-    string?,
-  ]
   return {
     id: row.id.toString('base64url'),
     secret: row.secret.toString('base64url'),
@@ -186,19 +190,19 @@ export function toGrant(row: FoundGrantRow): Grant | undefined {
     authenticatedAt: row.authenticatedAt,
     methods: words(row.methods),
     authTimeOwed: row.authTimeOwed,
-    claims: { userinfo, idToken },
+    claims: noClaims,
     approvedAt: row.approvedAt ?? instantOf(row.id),
     seq: row.seq,
     absoluteExpiresAt: row.absoluteExpiresAt,
     expiresAt: row.expiresAt ?? row.refreshExpiresAt ?? 0,
     // One by one, not through `omitNull`: this is the hot read.
-    ...(acr !== undefined && { acr }),
     ...(row.codeChallenge && { codeChallenge: unpackedHash(row.codeChallenge) }),
     ...(row.nonce && { nonce: row.nonce.toString() }),
     ...(row.rotatedAt !== null && { rotatedAt: row.rotatedAt }),
     ...(row.refreshExpiresAt !== null && { refreshExpiresAt: row.refreshExpiresAt }),
     ...(revokedAt !== null && { revokedAt }),
     ...(revokedBy !== null && { revokedBy }),
+    ...(row.extra !== null && (JSON.parse(row.extra) as RareMembers)),
   }
 }
 

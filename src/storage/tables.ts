@@ -89,7 +89,8 @@ export function defineTables({
       id: bytes('id').primaryKey(),
       secret: bytes('secret').notNull(),
       clientSeq: integer('client_seq').notNull(),
-      userSeq: integer('user_seq').notNull(),
+      /** NULL: no user approved it; the client acts for itself. */
+      userSeq: integer('user_seq'),
       scope: text('scope').notNull(),
       resource: text('resource').notNull(),
       redirectUri: text('redirect_uri').notNull(),
@@ -101,7 +102,8 @@ export function defineTables({
       authenticatedAt: integer('authenticated_at').notNull(),
       methods: text('methods').notNull(),
       authTimeOwed: bool('auth_time_owed').notNull(),
-      claims: text('claims'),
+      /** JSON of the members that most grants do not have. One column for all: each column is a byte in every row. */
+      extra: text('extra'),
       /** NULL: the instant in its id. */
       approvedAt: integer('approved_at'),
       seq: integer('seq').notNull(),

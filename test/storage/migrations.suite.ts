@@ -3,6 +3,7 @@ import type { Test } from 'tap'
 import { consentKey, consentKind } from '../../src/domain/connections.ts'
 import { insert, remove } from '../../src/domain/decision.ts'
 import { interactionKind } from '../../src/domain/interaction.ts'
+import type { Grant } from '../../src/domain/model.ts'
 import type { Store } from '../../src/storage/store.ts'
 import { linkKinds } from '../../src/users/rules/one-time-link.ts'
 import { passkeyKind } from '../../src/users/rules/passkey.ts'
@@ -149,6 +150,46 @@ export function migrations(
     t.match(await store.find('grant', openId), { userId: id, clientId: sample.client.id, expiresAt: 3000 })
   })
 
+  t.test('rare members of a grant of the version before are found in their column', async (t) => {
+    const database = await openBare(t)
+    await migrateTo(6, database, dialect)
+    await insertOwners(database, 'users')
+    const { client_id, account_id, code_expires_at, ...kept } = keptGrant(openId, {})
+    const claims = { userinfo: ['name', 'a "quoted" name'], idToken: ['auth_time'] }
+    const { userinfo, idToken } = claims
+    const rare: readonly (readonly [unknown, Partial<Grant>])[] = [
+      [null, {}],
+      [[[], [], 'phr'], { acr: 'phr' }],
+      [[userinfo, idToken], { claims }],
+      [[userinfo, idToken, 'phr'], { claims, acr: 'phr' }],
+    ]
+    for (const [index, [stored]] of rare.entries()) {
+      const columns = { id: bytes(sample.grantId(30 + index)), client_seq: 7, user_seq: 3 }
+      const text = stored === null ? null : JSON.stringify(stored)
+      await database.insert('grants', { ...kept, ...columns, claims: text })
+    }
+    const store = await database.open()
+    const grants = await store.listOf('grant', sample.user.id)
+    t.equal(grants.length, rare.length)
+    for (const [index, [, members]] of rare.entries()) {
+      const id = sample.grantId(30 + index)
+      const whole = { codeChallenge: sample.digest(8), nonce: 'n-0S6' }
+      t.strictSame(await store.find('grant', id), { ...common, ...whole, id, ...members })
+    }
+    const { fullGrant } = sample
+    await store.write({ op: 'insertGrant', grant: fullGrant })
+    t.strictSame(await store.find('grant', fullGrant.id), fullGrant)
+  })
+
+  t.test('a grant needs no user', async (t) => {
+    const database = await openBare(t)
+    await migrateTo(7, database, dialect)
+    await insertOwners(database, 'users')
+    const { client_id, account_id, code_expires_at, claims, ...kept } = keptGrant(openId, {})
+    await t.resolves(database.insert('grants', { ...kept, client_seq: 7, user_seq: null }))
+    await t.rejects(database.insert('grants', { ...kept, id: bytes(redeemedId), client_seq: null }))
+  })
+
   t.test('consent of an earlier version still lets a grant be inserted', async (t) => {
     const database = await openBare(t)
     await migrateTo(5, database, dialect)
@@ -175,8 +216,8 @@ export function migrations(
   })
 }
 
-/** Everything a database had when each kind of record had a table of its own, in the rows of that version. */
-async function fillTables(database: BareDatabase): Promise<void> {
+/** A client and two users, the owners of the rows of a version in which grants name them by number. */
+async function insertOwners(database: BareDatabase, users: 'accounts' | 'users'): Promise<void> {
   const { user, client } = sample
   const { id, origin, issuedAt, usedAt, ...metadata } = client
   const metadataText = JSON.stringify(metadata)
@@ -192,7 +233,7 @@ async function fillTables(database: BareDatabase): Promise<void> {
     user,
     sample.fullUser,
   ].entries()) {
-    await database.insert('accounts', {
+    await database.insert(users, {
       seq: seq + 3,
       id,
       username,
@@ -205,6 +246,12 @@ async function fillTables(database: BareDatabase): Promise<void> {
       updated_at: 1000,
     })
   }
+}
+
+/** Everything a database had when each kind of record had a table of its own, in the rows of that version. */
+async function fillTables(database: BareDatabase): Promise<void> {
+  const { user } = sample
+  await insertOwners(database, 'accounts')
   const { browser, from, ...session } = sample.fullSession
   await database.insert('sessions', {
     id: session.id,

@@ -275,6 +275,7 @@ export const fullGrant: Grant = {
   acr: 'phr',
   authTimeOwed: true,
   claims: { userinfo: ['name', 'email'], idToken: ['auth_time'] },
+  extra: { cnf: { jkt: digest(9) } },
   seq: 7,
   rotatedAt: 1030,
   refreshExpiresAt: 4_000_000_000,

@@ -6,8 +6,8 @@ import { drizzle } from 'drizzle-orm/better-sqlite3'
 import { migrate } from 'drizzle-orm/better-sqlite3/migrator'
 import { assertNotNewer, knownMigrations, withMigrations } from '../migrations.ts'
 
-/** Older ones can corrupt a WAL database that two connections checkpoint. */
-const oldestSqlite = '3.51.3'
+/** Before 3.51.3 two connections that checkpoint can corrupt a WAL database; a migration needs 3.53. */
+const oldestSqlite = '3.53.0'
 /** While a statement waits for a lock, the whole process waits. */
 const busyMilliseconds = 100
 /** How long opening waits for other processes that open the same file, or migrate it. */
