@@ -1,15 +1,4 @@
-import type { Store } from './store.ts'
-
-/** How a store is opened. */
-export interface StoreOptions {
-  /** To PostgreSQL, at most; 10 unless said otherwise. SQLite has one. */
-  readonly connections?: number
-  /**
-   * How long a request waits for a connection or a lock of PostgreSQL before it is told to come back, in milliseconds;
-   * 2000 unless said otherwise.
-   */
-  readonly waitMilliseconds?: number
-}
+import type { Store, StoreOptions } from './store.ts'
 
 /**
  * The store behind `sqlite:<file>`, `sqlite::memory:` or `postgres://…`, migrated and ready.

@@ -205,6 +205,14 @@ export interface NewestGrants {
   readonly limit: number
 }
 
+/** How a store is opened. */
+export interface StoreOptions {
+  /** At most this many connections to PostgreSQL; default 10. SQLite has one. */
+  readonly connections?: number
+  /** How long a request waits for a connection or a lock of PostgreSQL before it fails, in milliseconds; default 2000. */
+  readonly waitMilliseconds?: number
+}
+
 /** Where all state lives. A resolved promise means committed and on disk. */
 export interface Store {
   find<K extends FindKind>(kind: K, key: string): Promise<Found<K> | undefined>

@@ -2,7 +2,7 @@ import { drizzle } from 'drizzle-orm/node-postgres'
 import { migrate } from 'drizzle-orm/node-postgres/migrator'
 import pg from 'pg'
 import { assertNotNewer, schemaState, withMigrations } from '../migrations.ts'
-import type { StoreOptions } from '../open.ts'
+import type { StoreOptions } from '../store.ts'
 import { translate } from './faults.ts'
 import { numbers } from './prepared.ts'
 
