@@ -1,9 +1,9 @@
-import type { TObject, TSchema } from '@sinclair/typebox'
-import type { FastifyPluginCallback } from 'fastify'
-import type { ClientMetadataMember } from './clients/feature-member.ts'
+import type { TSchema } from '@sinclair/typebox'
+import type { FastifyInstance, FastifyPluginAsync, FastifyPluginCallback } from 'fastify'
+import type { ClientDeclarations, ClientMember } from './clients/members.ts'
 import type { Config } from './config/schema.ts'
+import type { GuardOptions } from './guard/guard.ts'
 import type { KeyRing } from './keys/key-ring.ts'
-import type { OwnGuardOptions } from './own-guard.ts'
 import type { Service } from './service.ts'
 import type { Store } from './storage/store.ts'
 import type { Clock, RandomSource } from './system.ts'
@@ -22,12 +22,57 @@ export interface Deps {
 export interface AppDeps extends Deps {
   readonly service: Service
   readonly checkPassword: PasswordCheck
-  /** The client metadata that features add, by name. */
-  readonly clientMembers: Readonly<Record<string, ClientMetadataMember>>
-  /** Guards the routes registered beside it with this server's own tokens, RFC 6750. */
-  readonly guard: FastifyPluginCallback<OwnGuardOptions>
-  /** The parameters of the authorization request, with those that features add. */
-  readonly authorizationParameters: TObject
-  /** The members that features add to the token response, by name. */
-  readonly tokenMembers: Readonly<Record<string, TSchema>>
+  readonly declared: Declared
+  /** Guards the routes that are registered in the same scope with this server's own tokens, RFC 6750. */
+  readonly guard: FastifyPluginCallback<Pick<GuardOptions, 'anonymous' | 'formToken'>>
+}
+
+/** Schemas by the names that clients use. */
+export type Schemas = Readonly<Record<string, TSchema>>
+
+/** How a member of client metadata is declared. */
+export type DeclaredClientMember = ClientMember & { readonly schema: TSchema }
+
+/** How a grant type is declared. */
+export type DeclaredGrantType = ClientDeclarations['grantTypes'][string] & {
+  /** The parameters of its token request, without those of every token request. */
+  readonly parameters: Schemas
+}
+
+/** How a client authentication method is declared. */
+export type DeclaredAuthentication = ClientDeclarations['clientAuthentication'][string] & {
+  /** The form parameters that it reads; absent: it reads the Authorization header. */
+  readonly parameters?: Schemas
+}
+
+/** What all features declare (see feature.ts), each name once. */
+export interface Declared extends ClientDeclarations {
+  readonly clientMetadata: Readonly<Record<string, DeclaredClientMember>>
+  readonly grantTypes: Readonly<Record<string, DeclaredGrantType>>
+  readonly clientAuthentication: Readonly<Record<string, DeclaredAuthentication>>
+  readonly authorizationParameters: Schemas
+  /** The parameters of all grant types. */
+  readonly tokenParameters: Schemas
+  /** The form parameters of all client authentication methods. */
+  readonly authenticationParameters: Schemas
+  readonly tokenMembers: Schemas
+}
+
+export interface AppOptions {
+  /** Sees every route as it is registered; scripts/openapi.ts writes the API description with it. */
+  readonly observe?: (app: FastifyInstance) => Promise<void>
+  /** Where log lines go instead of standard output. */
+  readonly logTo?: { write(line: string): void }
+  /** What makes it a development server; a production configuration rejects it. */
+  readonly development?: Development
+}
+
+/** What a development server adds to the application. The application does not know it otherwise. */
+export interface Development {
+  readonly withKnownPasswords: (check: PasswordCheck) => PasswordCheck
+  readonly withRecording: (deps: Deps) => {
+    readonly deps: Deps
+    readonly observe: (app: FastifyInstance) => Promise<void>
+  }
+  readonly plugin: FastifyPluginAsync<AppDeps> | FastifyPluginCallback<AppDeps>
 }

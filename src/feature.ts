@@ -1,10 +1,10 @@
-import type { TObject, TSchema } from '@sinclair/typebox'
+import { type TObject, Type } from '@sinclair/typebox'
 import type { FastifyPluginAsync, FastifyPluginCallback } from 'fastify'
-import type { ClientMetadataMember } from './clients/feature-member.ts'
-import type { AppDeps } from './deps.ts'
+import { readFlag } from './clients/members.ts'
+import type { AppDeps, Declared, DeclaredClientMember, Schemas } from './deps.ts'
 
 /**
- * A specification as one folder. What is needed before the application exists (the options, the client metadata, the
+ * A specification as one folder. What is needed before the application exists (options, client metadata, grant types,
  * parameters) is data, which the command line reads too; the rest is a Fastify plugin, loaded with the application.
  */
 export interface Feature {
@@ -16,11 +16,15 @@ export interface Feature {
    */
   readonly settings?: Readonly<Record<string, TObject>>
   /** Client metadata that it adds (RFC 7591 §2): registration, updates and `lychgate client` accept it. */
-  readonly clientMetadata?: Readonly<Record<string, ClientMetadataMember>>
+  readonly clientMetadata?: Declared['clientMetadata']
+  /** Grant types that it adds (RFC 6749 §4.5); its plugin calls `app.addGrantType` for each. */
+  readonly grantTypes?: Declared['grantTypes']
+  /** Client authentication methods that it adds (RFC 7591 §2); its plugin calls `app.addClientAuthentication` for each. */
+  readonly clientAuthentication?: Declared['clientAuthentication']
   /** Parameters that it adds to the authorization request (RFC 6749 §3.1), for the description of the API. */
-  readonly authorizationParameters?: Readonly<Record<string, TSchema>>
+  readonly authorizationParameters?: Declared['authorizationParameters']
   /** Members that it adds to the token response (RFC 6749 §5.1). */
-  readonly tokenMembers?: Readonly<Record<string, TSchema>>
+  readonly tokenMembers?: Declared['tokenMembers']
   /**
    * Who calls its endpoints. `clients`: from any origin, and errors are JSON. `browsers`: from the same origin, and errors
    * are pages. Absent: it has none, and decorates the application before the others are registered.
@@ -39,6 +43,15 @@ export function section(description: string) {
   return { additionalProperties: false, default: {}, description } as const
 }
 
+/** Declares a boolean member of client metadata; undefined if the client does not send it. */
+export function flag(description: string): DeclaredClientMember {
+  return {
+    schema: Type.Boolean({ description }),
+    read: (members, name) =>
+      (members[name] ?? undefined) === undefined ? undefined : readFlag(members, name),
+  }
+}
+
 /**
  * Joins what features add under one heading.
  * @throws {Error} if two features add the same name.
@@ -55,4 +68,45 @@ export function joined<T>(
     }
   }
   return all
+}
+
+/**
+ * Joins everything that features declare.
+ * @throws {Error} if two features declare the same name.
+ */
+export function declarationsOf(features: readonly Feature[]): Declared {
+  const parametersOf = (
+    declared: Readonly<Record<string, { readonly parameters?: Schemas }>> = {},
+  ): Schemas => Object.assign({}, ...Object.values(declared).map(({ parameters }) => parameters))
+  return {
+    clientMetadata: joined(features, (feature) => feature.clientMetadata),
+    grantTypes: joined(features, (feature) => feature.grantTypes),
+    clientAuthentication: joined(features, (feature) => feature.clientAuthentication),
+    authorizationParameters: joined(features, (feature) => feature.authorizationParameters),
+    tokenParameters: joined(features, ({ grantTypes }) => parametersOf(grantTypes)),
+    authenticationParameters: joined(features, (feature) => parametersOf(feature.clientAuthentication)),
+    tokenMembers: joined(features, (feature) => feature.tokenMembers),
+  }
+}
+
+/**
+ * Collects what plugins add for the names that features declare.
+ * @param what Names it in an error: `grant type`.
+ */
+export function additions<T>(what: string, declared: object) {
+  const added = new Map<string, T>()
+  return {
+    added: added as ReadonlyMap<string, T>,
+    /** @throws {Error} for a name that no feature declares, or that was added before. */
+    add(name: string, addition: T): void {
+      if (!Object.hasOwn(declared, name)) throw new Error(`no feature declares the ${what} ${name}`)
+      if (added.has(name)) throw new Error(`the ${what} ${name} is added twice`)
+      added.set(name, addition)
+    },
+    /** @throws {Error} for a name that was declared and not added. */
+    assertComplete(): void {
+      const missing = Object.keys(declared).find((name) => !added.has(name))
+      if (missing !== undefined) throw new Error(`the ${what} ${missing} is declared, but no plugin adds it`)
+    },
+  }
 }

@@ -1,6 +1,7 @@
-import { type Feature, joined } from './feature.ts'
+import { declarationsOf, type Feature } from './feature.ts'
 import { openidConnect } from './oidc-core/feature.ts'
 import { logout } from './oidc-logout/feature.ts'
+import { authorizationFramework } from './rfc6749-authorization/feature.ts'
 import { revocation } from './rfc7009-revocation/feature.ts'
 import { registration } from './rfc7591-registration/feature.ts'
 import { introspection } from './rfc7662-introspection/feature.ts'
@@ -9,11 +10,12 @@ import { issuerIdentification } from './rfc9207-issuer/feature.ts'
 import { resourceMetadata } from './rfc9728-resource-metadata/feature.ts'
 
 /**
- * Every specification beside the core (RFC 6749, RFC 7636, RFC 8414), in the order in which it is registered. The
- * application, the configuration and the command line learn from this list what there is; removing a line and its folder
- * removes the specification.
+ * Every specification, in the order in which it is registered. The application, the configuration and the command line
+ * learn from this list what there is; removing a line and its folder removes the specification. RFC 6749 (with RFC 7636)
+ * and RFC 8414 are the core, which stays.
  */
 export const features: readonly Feature[] = [
+  authorizationFramework,
   issuerIdentification,
   logout,
   registration,
@@ -24,5 +26,5 @@ export const features: readonly Feature[] = [
   resourceMetadata,
 ]
 
-/** The client metadata that they add. */
-export const clientMembers = joined(features, ({ clientMetadata }) => clientMetadata)
+/** What they declare together. */
+export const declared = declarationsOf(features)

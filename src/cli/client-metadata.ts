@@ -1,5 +1,4 @@
 import { type Command, Option } from 'commander'
-import type { ClientMetadataMember } from '../clients/feature-member.ts'
 import {
   addIntegration,
   changeIntegration,
@@ -10,14 +9,15 @@ import {
 import type { JsonObject } from '../clients/members.ts'
 import { clientMetadata, isLanguageTag, localizableMembers } from '../clients/metadata.ts'
 import type { Config } from '../config/schema.ts'
+import type { DeclaredClientMember } from '../deps.ts'
 import { auditEvent } from '../domain/audit.ts'
 import { insert, withWrites } from '../domain/decision.ts'
 import { signingAlgorithms } from '../domain/key-term.ts'
-import { type Client, clientAuthenticationMethods, consentRules } from '../domain/model.ts'
+import { type Client, consentRules } from '../domain/model.ts'
 import { omitUndefined } from '../domain/omit-undefined.ts'
 import { parseScope } from '../domain/scope.ts'
 import { withOfflineAccess } from '../domain/scope-catalogue.ts'
-import { clientMembers } from '../features.ts'
+import { declared } from '../features.ts'
 import { systemClock, systemRandom } from '../system.ts'
 import { WrongUsage } from './failure.ts'
 import { collect, type OperatorFlags } from './flags.ts'
@@ -30,6 +30,7 @@ interface MetadataFlags extends OperatorFlags {
   readonly name?: string
   readonly redirectUri?: string[]
   readonly postLogoutRedirectUri?: string[]
+  readonly grantType?: string[]
   readonly auth?: IntegrationRequest['authenticationMethod']
   readonly pkce?: IntegrationRequest['pkce']
   readonly consent?: IntegrationRequest['consent']
@@ -48,7 +49,8 @@ interface MetadataFlags extends OperatorFlags {
 export function addMetadataFlags(command: Command): Command {
   const choice = (flags: string, description: string, values: readonly string[]) =>
     new Option(flags, description).choices(values)
-  for (const [name, member] of Object.entries(clientMembers)) command.addOption(flagOf(name, member))
+  for (const [name, member] of Object.entries(declared.clientMetadata))
+    command.addOption(flagOf(name, member))
   return command
     .option('--redirect-uri <uri>', 'https, or loopback; may be repeated', collect)
     .option('--post-logout-redirect-uri <uri>', 'where a logout may lead; may be repeated', collect)
@@ -56,7 +58,14 @@ export function addMetadataFlags(command: Command): Command {
       choice(
         '--auth <method>',
         'how it authenticates (default: a secret, by basic or post)',
-        clientAuthenticationMethods.toReversed(),
+        Object.keys(declared.clientAuthentication).reverse(),
+      ),
+    )
+    .addOption(
+      choice(
+        '--grant-type <names...>',
+        'what it may use (default: authorization_code and refresh_token)',
+        Object.keys(declared.grantTypes),
       ),
     )
     .addOption(choice('--pkce <rule>', 'optional is for confidential clients only', ['required', 'optional']))
@@ -137,6 +146,7 @@ function changeOf(flags: MetadataFlags): IntegrationChange {
     redirectUris: flags.redirectUri,
     postLogoutRedirectUris: flags.postLogoutRedirectUri?.filter((uri) => uri !== ''),
     authenticationMethod: flags.auth,
+    grantTypes: flags.grantType,
     pkce: flags.pkce,
     consent: flags.consent,
     scope: flags.scope === undefined ? undefined : parseScope(flags.scope),
@@ -155,7 +165,7 @@ function descriptionOf(flags: MetadataFlags): JsonObject {
     tos_uri: flags.tosUri,
     contacts: flags.contact?.filter((contact) => contact !== ''),
   })
-  const added = Object.entries(clientMembers).flatMap(([name, member]) => {
+  const added = Object.entries(declared.clientMetadata).flatMap(([name, member]) => {
     const value = new Map(Object.entries(flags)).get(flagOf(name, member).attributeName())
     return value === undefined ? [] : [[name, member.schema['type'] === 'boolean' ? value === 'true' : value]]
   })
@@ -164,7 +174,7 @@ function descriptionOf(flags: MetadataFlags): JsonObject {
 }
 
 /** Describes the member of a feature as a flag: `require_auth_time` is `--require-auth-time true`. */
-function flagOf(name: string, { schema }: ClientMetadataMember): Option {
+function flagOf(name: string, { schema }: DeclaredClientMember): Option {
   const flag = new Option(`--${name.replaceAll('_', '-')} <value>`, schema.description)
   return schema['type'] === 'boolean' ? flag.choices(['true', 'false']) : flag
 }
@@ -182,7 +192,7 @@ function knownTo({ issuer, resources, scopes }: Config): Known {
   return {
     scopes: withOfflineAccess(scopes).map(({ name }) => name),
     resources: [issuer, ...resources.map(({ identifier }) => identifier)],
-    members: clientMembers,
+    declared,
   }
 }
 
@@ -204,6 +214,6 @@ export function authenticationOf({ anySecretMethod, authenticationMethod }: Clie
   return anySecretMethod ? secretMethods.join(' or ') : authenticationMethod
 }
 
-const secretMethods = clientAuthenticationMethods
-  .filter((method) => method.startsWith('client_secret_'))
+const secretMethods = Object.entries(declared.clientAuthentication)
+  .flatMap(([name, { usesSecret }]) => (usesSecret ? [name] : []))
   .reverse()

@@ -3,8 +3,7 @@ import { accept, type Decision, update } from '../domain/decision.ts'
 import { OAuthError } from '../domain/errors.ts'
 import {
   type Client,
-  type ClientAuthenticationMethod,
-  grantTypes,
+  defaultGrantTypes,
   type Scope,
   type Seconds,
   type SigningAlgorithm,
@@ -12,7 +11,7 @@ import {
 import { omitUndefined } from '../domain/omit-undefined.ts'
 import { hasResponseParameter, isHttpsRedirect, isLoopbackUri } from '../domain/redirect-uri.ts'
 import { hashSecret, mintSecret } from '../domain/secret.ts'
-import { type ClientMember, type JsonObject, readExtra } from './members.ts'
+import { type ClientDeclarations, type JsonObject, readExtra } from './members.ts'
 import { readDescription } from './metadata.ts'
 
 /** What an operator asks for: a client with any https callback, or a resource server. */
@@ -21,7 +20,9 @@ export interface IntegrationRequest {
   readonly redirectUris: readonly string[]
   readonly postLogoutRedirectUris: readonly string[]
   /** Absent: it has a secret, and may send it by `client_secret_basic` or `client_secret_post`. */
-  readonly authenticationMethod?: ClientAuthenticationMethod | undefined
+  readonly authenticationMethod?: string | undefined
+  /** Absent: `defaultGrantTypes`. A resource server has none. */
+  readonly grantTypes?: readonly string[] | undefined
   readonly pkce: 'required' | 'optional'
   /** Absent: remembered, but always asked of a client anybody on the computer can pose as. */
   readonly consent?: Client['consent'] | undefined
@@ -43,8 +44,7 @@ export interface Known {
   readonly scopes: readonly string[]
   /** Resource identifiers, the issuer among them. */
   readonly resources: readonly string[]
-  /** The client metadata that features add. */
-  readonly members?: Readonly<Record<string, ClientMember>>
+  readonly declared: ClientDeclarations
 }
 
 /** Random bytes: 16 for the id, 32 for the secret. */
@@ -63,8 +63,7 @@ export function addIntegration(
   fresh: FreshClient,
   now: Seconds,
 ): { readonly client: Client; readonly secret: string | undefined } {
-  const isConfidential = request.authenticationMethod !== 'none'
-  const secret = isConfidential ? mintSecret('clientSecret', fresh.secret) : undefined
+  const secret = usesSecret(request, known) ? mintSecret('clientSecret', fresh.secret) : undefined
   const client: Client = {
     id: `client_${fresh.id.toString('base64url')}`,
     issuedAt: now,
@@ -99,7 +98,7 @@ export function changeIntegration(
     ...omitUndefined(change),
     description: { ...before.description, ...change.description },
   }
-  assertSameKind(current, request)
+  assertSameKind(current, request, known)
   const { id, issuedAt, usedAt, secretHash } = current
   const changed: Client = {
     id,
@@ -123,14 +122,14 @@ function settle(request: IntegrationRequest, known: Known): Omit<Client, 'id' | 
     origin: isResourceServer ? 'resource-server' : 'integration',
     name: request.name,
     ...readDescription(request.description ?? {}),
-    ...readExtra(request.description ?? {}, known.members ?? {}),
+    ...readExtra(request.description ?? {}, known.declared),
     // The port of a loopback redirect is free for native clients only, RFC 8252 §7.3.
     applicationType: request.redirectUris.some(isLoopbackUri) ? 'native' : 'web',
     redirectUris: request.redirectUris,
     postLogoutRedirectUris: request.postLogoutRedirectUris,
     authenticationMethod: request.authenticationMethod ?? 'client_secret_basic',
     ...(request.authenticationMethod === undefined && { anySecretMethod: true }),
-    grantTypes: isResourceServer ? [] : grantTypes,
+    grantTypes: isResourceServer ? [] : (request.grantTypes ?? defaultGrantTypes),
     ...(request.scope !== undefined && request.scope.length > 0 && { scope: request.scope }),
     idTokenSignedResponseAlg: request.idTokenSignedResponseAlg,
     requireAuthTime: false,
@@ -150,6 +149,7 @@ function requestOf(client: Client): IntegrationRequest {
     authenticationMethod: client.anySecretMethod ? undefined : client.authenticationMethod,
     pkce: pkceOptional ? 'optional' : 'required',
     consent: client.consent,
+    grantTypes: client.grantTypes,
     scope: client.scope,
     idTokenSignedResponseAlg: client.idTokenSignedResponseAlg,
     introspects: client.introspects,
@@ -165,9 +165,11 @@ function requestOf(client: Client): IntegrationRequest {
   }
 }
 
-function assertSameKind(client: Client, { authenticationMethod, introspects }: IntegrationRequest): void {
+function assertSameKind(client: Client, request: IntegrationRequest, known: Known): void {
+  const { authenticationMethod, introspects } = request
   check(
-    (authenticationMethod === 'none') === (client.authenticationMethod === 'none'),
+    usesSecret(request, known) === (client.secretHash !== undefined) &&
+      (authenticationMethod === 'none') === (client.authenticationMethod === 'none'),
     'rfc6749-2.1-type-recorded',
     'invalid_client_metadata',
     'auth cannot change between none and a secret; add another client',
@@ -194,7 +196,7 @@ function requireClient(client: Client | undefined): Client {
 export function rotateClientSecret(found: Client | undefined, fresh: Buffer): Decision<string> {
   const client = requireClient(found)
   check(
-    client.authenticationMethod !== 'none',
+    client.secretHash !== undefined,
     'rfc8252-8.5-shared-secret-not-proof',
     'invalid_client_metadata',
     'a public client has no secret',
@@ -213,7 +215,7 @@ function requireName(name: string): void {
 }
 
 function requireRedirectUris(
-  { redirectUris, postLogoutRedirectUris }: IntegrationRequest,
+  { redirectUris, postLogoutRedirectUris, grantTypes = defaultGrantTypes }: IntegrationRequest,
   isResourceServer: boolean,
 ): void {
   check(
@@ -223,7 +225,7 @@ function requireRedirectUris(
     'a resource server has no redirect URIs',
   )
   check(
-    isResourceServer || redirectUris.length !== 0,
+    isResourceServer || !grantTypes.includes('authorization_code') || redirectUris.length !== 0,
     'rfc6749-3.1.2.2-all-register',
     'invalid_redirect_uri',
     'redirect-uri is missing',
@@ -274,6 +276,12 @@ function requirePolicy(
 
 function requireKnown(request: IntegrationRequest, known: Known): void {
   check(
+    !request.grantTypes?.some((name) => !Object.hasOwn(known.declared.grantTypes, name)),
+    'rfc7591-2.1-grant-response-consistency',
+    'invalid_client_metadata',
+    'grant-type is not one that this server offers',
+  )
+  check(
     !request.scope?.some((name) => !known.scopes.includes(name)),
     'rfc7591-2-scope-string',
     'invalid_client_metadata',
@@ -284,6 +292,13 @@ function requireKnown(request: IntegrationRequest, known: Known): void {
     'rfc8707-2-unknown-invalid-target',
     'invalid_client_metadata',
     'resource must be the issuer or an identifier that the configuration has under resources',
+  )
+}
+
+function usesSecret({ authenticationMethod }: IntegrationRequest, { declared }: Known): boolean {
+  return (
+    authenticationMethod === undefined ||
+    declared.clientAuthentication[authenticationMethod]?.usesSecret === true
   )
 }
 

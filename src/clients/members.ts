@@ -4,18 +4,27 @@ import type { Client } from '../domain/model.ts'
 /** A JSON object as a client sent it; nothing about its members is known yet. */
 export type JsonObject = Readonly<Record<string, unknown>>
 
-/** How a member of client metadata is read; undefined: the client did not send it. */
+/** How a member of client metadata is read and checked; undefined: the client did not send it. */
 export interface ClientMember {
   read(members: JsonObject, name: string): unknown
+}
+
+/** What features declare about clients, by the names of RFC 7591 §2. */
+export interface ClientDeclarations {
+  readonly clientMetadata: Readonly<Record<string, ClientMember>>
+  /** `operatorOnly`: clients that register themselves cannot have it. */
+  readonly grantTypes: Readonly<Record<string, { readonly operatorOnly?: true }>>
+  /** `usesSecret`: it sends the client secret, so the client has one. */
+  readonly clientAuthentication: Readonly<Record<string, { readonly usesSecret?: true }>>
 }
 
 /** The members of features that a client sends, by their names on the wire. */
 export function readExtra(
   members: JsonObject,
-  known: Readonly<Record<string, ClientMember>>,
+  { clientMetadata }: Pick<ClientDeclarations, 'clientMetadata'>,
 ): Pick<Client, 'extra'> {
   const extra: Record<string, unknown> = {}
-  for (const [name, { read }] of Object.entries(known)) {
+  for (const [name, { read }] of Object.entries(clientMetadata)) {
     const value = read(members, name)
     if (value !== undefined) extra[name] = value
   }

@@ -1,20 +1,12 @@
 import { check } from '../domain/check.ts'
 import { OAuthError } from '../domain/errors.ts'
-import {
-  type Client,
-  type ClientAuthenticationMethod,
-  clientAuthenticationMethods,
-  type GrantType,
-  grantTypes,
-  type Scope,
-  type SigningAlgorithm,
-} from '../domain/model.ts'
+import { type Client, defaultGrantTypes, type Scope, type SigningAlgorithm } from '../domain/model.ts'
 import { omitUndefined } from '../domain/omit-undefined.ts'
 import { hasResponseParameter, isLoopbackRedirect } from '../domain/redirect-uri.ts'
 import { formatScope, isScope, narrowScope, parseScope } from '../domain/scope.ts'
 import {
   assertText,
-  type ClientMember,
+  type ClientDeclarations,
   isTextList,
   type JsonObject,
   readChoice,
@@ -40,8 +32,7 @@ export interface RegistrationPolicy {
   readonly scopes: Scope
   /** What ID Tokens can be signed with. */
   readonly algorithms: readonly SigningAlgorithm[]
-  /** The members that features add. */
-  readonly members: Readonly<Record<string, ClientMember>>
+  readonly declared: ClientDeclarations
 }
 
 /** The metadata that a client registers (RFC 7591 §2). */
@@ -65,7 +56,7 @@ export type ClientMetadata = Pick<
   | 'defaultMaxAgeSeconds'
   | 'requireAuthTime'
   | 'extra'
-> & { readonly authenticationMethod?: ClientAuthenticationMethod }
+> & { readonly authenticationMethod?: string }
 
 const mostContacts = 20
 const mostLocalized = 20
@@ -100,13 +91,18 @@ export function parseClientMetadata(members: JsonObject, policy: RegistrationPol
     applicationType: 'native',
     redirectUris,
     postLogoutRedirectUris: readPostLogoutRedirectUris(members, policy),
-    grantTypes: readGrantTypes(members),
+    grantTypes: readGrantTypes(members, policy),
     ...readDescription(members),
     idTokenSignedResponseAlg: readAlgorithm(members, policy),
     requireAuthTime: readFlag(members, 'require_auth_time'),
-    ...readExtra(members, policy.members),
+    ...readExtra(members, policy.declared),
     ...omitUndefined({
-      authenticationMethod: readAuthenticationMethod(members),
+      authenticationMethod: readChoice(
+        members,
+        'token_endpoint_auth_method',
+        Object.keys(policy.declared.clientAuthentication),
+        'service-2-reg-auth-other',
+      ),
       name: readText(members, 'client_name'),
       scope: readCeiling(members, policy.scopes),
       softwareId: readText(members, 'software_id'),
@@ -255,12 +251,15 @@ function loopbackForm({ loopbackHosts }: RegistrationPolicy): string {
   return hosts.map((host) => `http://${host}:port/path`).join(' or ')
 }
 
-function readGrantTypes(members: JsonObject): readonly GrantType[] {
-  const asked = members['grant_types'] ?? grantTypes
+function readGrantTypes(members: JsonObject, { declared }: RegistrationPolicy): readonly string[] {
+  const asked = members['grant_types'] ?? defaultGrantTypes
   if (!isTextList(asked)) throw rejection('grant_types must be an array of strings')
-  const [unknown] = asked.filter((grantType) => !grantTypes.some((known) => known === grantType))
+  const open = Object.entries(declared.grantTypes).flatMap(([name, { operatorOnly }]) =>
+    operatorOnly ? [] : [name],
+  )
+  const unknown = asked.find((grantType) => !open.includes(grantType))
   if (unknown !== undefined) {
-    throw rejection('grant_types may have authorization_code and refresh_token only', { received: unknown })
+    throw rejection(`grant_types may have ${open.join(' and ')} only`, { received: unknown })
   }
   // RFC 7591 §2.1: the code response type, the only one here, goes with the authorization_code grant.
   if (!asked.includes('authorization_code')) {
@@ -269,16 +268,7 @@ function readGrantTypes(members: JsonObject): readonly GrantType[] {
       received: asked,
     })
   }
-  return grantTypes.filter((known) => asked.includes(known))
-}
-
-function readAuthenticationMethod(members: JsonObject): ClientAuthenticationMethod | undefined {
-  return readChoice(
-    members,
-    'token_endpoint_auth_method',
-    clientAuthenticationMethods,
-    'service-2-reg-auth-other',
-  )
+  return open.filter((name) => asked.includes(name))
 }
 
 function readAlgorithm(members: JsonObject, { algorithms }: RegistrationPolicy): SigningAlgorithm {

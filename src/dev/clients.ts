@@ -6,11 +6,11 @@ import type { Config } from '../config/schema.ts'
 import { insert } from '../domain/decision.ts'
 import { OAuthError } from '../domain/errors.ts'
 import { signingAlgorithms } from '../domain/key-term.ts'
-import { type Client, clientAuthenticationMethods } from '../domain/model.ts'
+import type { Client } from '../domain/model.ts'
 import { parseScope } from '../domain/scope.ts'
 import { withOfflineAccess } from '../domain/scope-catalogue.ts'
 import { hashSecret } from '../domain/secret.ts'
-import { clientMembers } from '../features.ts'
+import { declared } from '../features.ts'
 import type { Store } from '../storage/store.ts'
 import type { Clock, RandomSource } from '../system.ts'
 import { faultsOf } from './json-body.ts'
@@ -26,12 +26,12 @@ export const DevelopmentClient = Type.Object(
     client_name: Type.String({ minLength: 1 }),
     redirect_uris: Type.Array(Type.String(), { minItems: 1 }),
     post_logout_redirect_uris: Type.Optional(Type.Array(Type.String())),
-    token_endpoint_auth_method: choice(...clientAuthenticationMethods),
+    token_endpoint_auth_method: choice(...Object.keys(declared.clientAuthentication)),
     scope: Type.Optional(Type.String()),
     id_token_signed_response_alg: choice(...signingAlgorithms),
     consent: choice('always', 'remember', 'skip'),
     ...Object.fromEntries(
-      Object.entries(clientMembers).map(([name, { schema }]) => [name, Type.Optional(schema)]),
+      Object.entries(declared.clientMetadata).map(([name, { schema }]) => [name, Type.Optional(schema)]),
     ),
   },
   { additionalProperties: false },
@@ -57,7 +57,7 @@ export async function seedClients(
   const known = {
     scopes: withOfflineAccess(config.scopes).map(({ name }) => name),
     resources: [config.issuer, ...config.resources.map(({ identifier }) => identifier)],
-    members: clientMembers,
+    declared,
   }
   const added = clients.map((said, index) => {
     const where = `clients.${index}`
@@ -96,7 +96,7 @@ function clientOf(
     scope: said.scope === undefined ? undefined : parseScope(said.scope),
     idTokenSignedResponseAlg: said.id_token_signed_response_alg ?? 'RS256',
     introspects: [],
-    description: Object.fromEntries(Object.entries(said).filter(([name]) => name in clientMembers)),
+    description: Object.fromEntries(Object.entries(said).filter(([name]) => name in declared.clientMetadata)),
   } as const
   const { client, secret } = addIntegration(request, known, { id, secret: fresh }, now)
   const ownSecret = secret === undefined ? undefined : (said.client_secret ?? secret)

@@ -1,5 +1,4 @@
 // What applications in TypeScript see of `lychgate/dev`: nothing here needs a package to be understood.
-import type { ClientAuthenticationMethod } from '../domain/model.ts'
 import type { Flow } from './flows/flow.ts'
 
 /** A user of the server; the members of a users file. */
@@ -26,7 +25,7 @@ export interface ClientDescription {
   readonly redirect_uris: readonly string[]
   readonly post_logout_redirect_uris?: readonly string[]
   /** Absent: none. */
-  readonly token_endpoint_auth_method?: ClientAuthenticationMethod
+  readonly token_endpoint_auth_method?: string
   /** Absent: every scope. */
   readonly scope?: string
   /** Absent: RS256. */

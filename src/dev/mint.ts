@@ -5,14 +5,13 @@ import type { FastifyInstance } from 'fastify'
 import { addIntegration } from '../clients/integration.ts'
 import type { AppDeps } from '../deps.ts'
 import { auditGrant } from '../domain/audit.ts'
-import { type Issued, redeemCode } from '../domain/authorization-code.ts'
+import { redeemCode } from '../domain/authorization-code.ts'
 import { parseAuthorizationRequest, resolveRedirectUri } from '../domain/authorization-request.ts'
 import { insert } from '../domain/decision.ts'
 import { OAuthError } from '../domain/errors.ts'
 import { openHandle } from '../domain/handle.ts'
 import type { Client, Seconds, User } from '../domain/model.ts'
 import type { Resource, Resources } from '../domain/resource.ts'
-import { tokenIssuer } from '../rfc6749-authorization/grants/token-issuer.ts'
 import { RecordExists } from '../storage/store.ts'
 import { beginSession } from '../users/rules/session.ts'
 import { canonicalLogin } from '../users/rules/user.ts'
@@ -86,7 +85,8 @@ function tokenMint(app: FastifyInstance, deps: AppDeps) {
       (found): ReturnType<typeof redeemCode> =>
         auditGrant(redeemCode(found, redemption, resources, config.lifetimes, at), found, { at: now, from }),
     )
-    const answer = await issue(issued, client, span.seconds, at)
+    // The ID Token of such a response lives as long as its access token.
+    const answer = await app.issueTokens(issued, client, at, span.seconds)
     return {
       ...answer,
       expires_in: at + span.seconds - now,
@@ -95,12 +95,6 @@ function tokenMint(app: FastifyInstance, deps: AppDeps) {
       issued_at: at,
       expires_at: at + span.seconds,
     }
-  }
-
-  /** The ID Token of such a response lives as long as its access token. */
-  function issue(issued: Issued, client: Client, seconds: Seconds, at: Seconds) {
-    const lifetimes = { ...config.lifetimes, idTokenSeconds: seconds }
-    return tokenIssuer(app, { ...deps, config: { ...config, lifetimes } })(issued, client, at)
   }
 }
 
@@ -165,7 +159,11 @@ function withLifetime(resources: Resources, accessTokenSeconds: Seconds): Resour
 }
 
 /** The client of tokens that are requested without naming one: public, with every scope, the same in every store. */
-async function ownClient({ store, clock }: Pick<AppDeps, 'store' | 'clock'>): Promise<Client> {
+async function ownClient({
+  store,
+  clock,
+  declared,
+}: Pick<AppDeps, 'store' | 'clock' | 'declared'>): Promise<Client> {
   const request = {
     name: 'lychgate token',
     // No browser is ever sent there.
@@ -177,7 +175,7 @@ async function ownClient({ store, clock }: Pick<AppDeps, 'store' | 'clock'>): Pr
     introspects: [],
   } as const
   const fresh = { id: hash('sha256', 'lychgate token', 'buffer').subarray(0, 16), secret: Buffer.alloc(32) }
-  const { client } = addIntegration(request, { scopes: [], resources: [] }, fresh, clock())
+  const { client } = addIntegration(request, { declared, scopes: [], resources: [] }, fresh, clock())
   const known = await store.find('client', client.id)
   if (known !== undefined) return known
   await store.write(insert('client', client)).catch((error: unknown) => {

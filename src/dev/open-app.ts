@@ -1,6 +1,7 @@
 import type { FastifyInstance } from 'fastify'
-import { type AppOptions, buildApp } from '../app.ts'
+import { buildApp } from '../app.ts'
 import type { Config } from '../config/schema.ts'
+import type { AppOptions } from '../deps.ts'
 import { keyPolicy } from '../keys/key-policy.ts'
 import { openKeyRing } from '../keys/key-ring.ts'
 import type { Store } from '../storage/store.ts'

@@ -3,8 +3,8 @@
  * not know it. JSON routes live below /_dev in one scope that accepts JSON only, and requests from this computer only.
  */
 import fp from 'fastify-plugin'
-import { buildApp, type Development } from '../app.ts'
-import type { AppDeps } from '../deps.ts'
+import { buildApp } from '../app.ts'
+import type { AppDeps, Development } from '../deps.ts'
 import { formBodies } from '../http/parameters.ts'
 import { showErrorsAsPages } from '../pages/page-errors.ts'
 import { isMovable } from './clock.ts'

@@ -37,7 +37,7 @@ export function claimNames(scopeClaims: ScopeClaims): readonly string[] {
  * by the `claims` parameter. A claim without a value is left out.
  */
 export function userInfo(
-  user: User,
+  user: Pick<User, 'id' | 'claims'>,
   scope: Scope,
   requested: ClaimsRequest,
   scopeClaims: ScopeClaims,
@@ -48,7 +48,7 @@ export function userInfo(
 
 /** The claims of a user that the `claims` parameter wants in the ID Token, OpenID Connect Core §5.5. */
 export function idTokenClaims(
-  user: User | undefined,
+  user: Pick<User, 'claims'> | undefined,
   requested: ClaimsRequest,
   scopeClaims: ScopeClaims,
 ): Readonly<Record<string, unknown>> {

@@ -1,15 +1,14 @@
-import { parseBearer } from './bearer.ts'
 import { check, recordCheck } from './check.ts'
 import { OAuthError } from './errors.ts'
-import type { Client, ClientAuthenticationMethod } from './model.ts'
+import type { Client } from './model.ts'
 import { type Parameters, single } from './parameters.ts'
-import { secretMatches } from './secret.ts'
 
 /** The credentials of a request, before they are verified. */
 export interface ClientCredentials {
-  readonly method: ClientAuthenticationMethod
-  readonly clientId: string
-  readonly clientSecret?: string
+  /** Absent: the form names the client. */
+  readonly clientId?: string
+  /** What proves that the client sent the request: its secret, or an assertion. */
+  readonly proof?: string
 }
 
 /** The status of a failed authentication: always 401 at introspection (RFC 7662 §2.3). */
@@ -17,44 +16,86 @@ export interface AuthenticationRealm {
   readonly alwaysUnauthorized: boolean
 }
 
-const basicChallenge = { 'www-authenticate': 'Basic realm="lychgate"' }
+/** Why a proof is not the client's, for the log: the response does not tell. */
+export interface FailedProof {
+  readonly rule?: string
+  /** In a few words, after the name of the method: `with another secret`. */
+  readonly why: string
+}
+
+/** How a client authentication method works (RFC 7591 §2, `token_endpoint_auth_method`). */
+export interface ClientAuthentication {
+  /** The form parameter that carries the proof; absent: the Authorization header does. */
+  readonly parameter?: string
+  /** Returns the credentials of this method, undefined if the request has none. */
+  read(
+    parameters: Parameters,
+    authorization: string | undefined,
+    realm: AuthenticationRealm,
+  ): ClientCredentials | undefined
+  /**
+   * Verifies the proof of a client that may use the method. It is called for an unknown client too, so that the time
+   * taken does not reveal it.
+   */
+  verify(
+    client: Client | undefined,
+    proof: string | undefined,
+  ): FailedProof | undefined | Promise<FailedProof | undefined>
+}
+
+/** A method by its name, with what its feature declares about it. */
+export interface AuthenticationMethod extends ClientAuthentication {
+  readonly name: string
+  /** The proof is the client secret. */
+  readonly usesSecret?: true
+}
+
+/** Which client a request claims to be from, by which method, with which proof. */
+export interface ClaimedClient {
+  readonly method: AuthenticationMethod
+  readonly clientId: string
+  readonly proof: string | undefined
+}
+
+/** The challenge that a 401 to a failed authentication has. */
+export const basicChallenge = { 'www-authenticate': 'Basic realm="lychgate"' }
+
+/** A public client sends its `client_id` alone, RFC 6749 §3.2.1 and RFC 7009 §5. */
+export const noAuthentication: AuthenticationMethod = {
+  name: 'none',
+  parameter: 'client_id',
+  // It is what remains when no other method finds credentials.
+  read: () => undefined,
+  verify: () => undefined,
+}
 
 /**
- * Reads the credentials of a request, RFC 6749 §2.3.1: HTTP Basic, or form fields (OAuth 2.1 §2.4.1), never both,
- * never the query. A public client sends its `client_id` (RFC 6749 §3.2.1, RFC 7009 §5).
- * @throws {OAuthError} `invalid_request` for two methods at once or no client_id, `invalid_client` for a broken
- * header.
+ * Reads who a request claims to be from, RFC 6749 §2.3: by one method, never two, and never from the query.
+ * @throws {OAuthError} `invalid_request` for two methods at once or no client_id, and what the methods throw.
  */
 export function parseClientCredentials(
+  methods: Iterable<AuthenticationMethod>,
   authorization: string | undefined,
   parameters: Parameters,
   realm: AuthenticationRealm,
-): ClientCredentials {
-  const clientId = single(parameters, 'client_id')
-  const clientSecret = single(parameters, 'client_secret')
-  if (authorization !== undefined) {
-    if (realm.alwaysUnauthorized && parseBearer(authorization).kind !== 'absent') throw bearerRefused()
-    const basic = parseBasic(authorization)
+): ClaimedClient {
+  const sentId = single(parameters, 'client_id')
+  let method = noAuthentication
+  let credentials: ClientCredentials = {}
+  for (const other of methods) {
+    const found = other.read(parameters, authorization, realm)
+    if (found === undefined) continue
     check(
-      clientSecret === undefined,
+      method === noAuthentication,
       'rfc6749-2.3-one-auth-method',
       'invalid_request',
-      'the client authenticates by header and by client_secret at once',
+      `the client authenticates by ${other.parameter ?? 'header'} and by ${method.parameter ?? 'header'} at once`,
       { passed: 'the client authenticates in one way' },
     )
-    check(
-      clientId === undefined || clientId === basic.clientId,
-      'rfc6749-2.3-one-auth-method',
-      'invalid_request',
-      'client_id differs from the one in the Authorization header',
-      {
-        stored: basic.clientId,
-        received: clientId,
-        passed: 'client_id agrees with the Authorization header',
-      },
-    )
-    return basic
+    method = other
+    credentials = found
   }
+  const clientId = credentials.clientId ?? sentId
   check(
     clientId !== undefined,
     'rfc6749-3.2.1-public-sends-client-id',
@@ -62,45 +103,58 @@ export function parseClientCredentials(
     'client_id is missing',
     { passed: 'client_id is present', ...(realm.alwaysUnauthorized && { headers: basicChallenge }) },
   )
-  if (clientSecret === undefined) return { method: 'none', clientId }
-  return { method: 'client_secret_post', clientId, clientSecret }
+  if (clientId !== sentId) assertSameClientId(sentId, clientId, method)
+  return { method, clientId, proof: credentials.proof }
+}
+
+function assertSameClientId(
+  sentId: string | undefined,
+  clientId: string,
+  { parameter = 'Authorization header' }: AuthenticationMethod,
+): void {
+  check(
+    sentId === undefined,
+    'rfc6749-2.3-one-auth-method',
+    'invalid_request',
+    `client_id differs from the one in the ${parameter}`,
+    { stored: clientId, received: sentId, passed: `only the ${parameter} names the client` },
+  )
 }
 
 /**
- * Verifies the credentials (RFC 6749 §2.3): only the registered method counts, or any that sends the secret
- * where an operator registered none (mod_auth_openidc and zitadel/oidc mix the two), and a client_id alone is no
+ * Accepts the client if its proof was verified (RFC 6749 §2.3): only the registered method counts, or any that sends the
+ * secret where an operator registered none (mod_auth_openidc and zitadel/oidc mix the two), and a client_id alone is no
  * credential, RFC 6749 §2.2. Credentials are checked for every grant type (RFC 6749 §3.2.1). An unknown client, a
- * wrong secret and a wrong method get the same error.
+ * wrong proof and a wrong method get the same error.
+ * @param failed What the method found wrong with the proof.
  * @throws {OAuthError} `invalid_client`
  */
 export function authenticateClient(
   client: Client | undefined,
-  credentials: ClientCredentials,
+  { method, proof }: Omit<ClaimedClient, 'clientId'>,
+  failed: FailedProof | undefined,
   realm: AuthenticationRealm,
 ): Client {
-  const { method, clientSecret } = credentials
-  // Compare also for an unknown client, so that the time taken does not reveal it.
-  const secretIsRight = clientSecret !== undefined && secretMatches(clientSecret, client?.secretHash)
-  const proven = client?.authenticationMethod === 'none' ? method === 'none' : secretIsRight
   const isMethod = client !== undefined && isRegisteredMethod(client, method)
-  if (client !== undefined && isMethod && proven) {
+  if (client !== undefined && isMethod && failed === undefined) {
     recordCheck(
-      method === 'none'
+      proof === undefined
         ? 'rfc6749-3.2.1-public-sends-client-id'
         : 'rfc6749-3.2.1-confidential-must-authenticate',
       'the client authenticates as it registered',
       client.authenticationMethod,
-      method,
+      method.name,
     )
     return client
   }
-  const byHeader = method === 'client_secret_basic'
+  const byHeader = method.parameter === undefined
   const isWrongMethod = client !== undefined && !isMethod
+  const { rule = 'rfc6749-5.2-invalid-client-400-or-401', why } = failed ?? {}
   throw new OAuthError('invalid_client', 'client authentication failed', {
-    rule: isWrongMethod ? 'oidc-core-9-registered-method-enforced' : 'rfc6749-5.2-invalid-client-400-or-401',
+    rule: isWrongMethod ? 'oidc-core-9-registered-method-enforced' : rule,
     // The response does not distinguish these; the log does.
     stored: client?.authenticationMethod ?? 'no client with this client_id',
-    received: isWrongMethod || client === undefined ? method : `${method}, with another secret`,
+    received: isWrongMethod || client === undefined ? method.name : `${method.name}, ${why}`,
     // RFC 6749 §5.2: a 401 obliges to a challenge, and clients read any challenge at the token endpoint as a response
     // to theirs.
     status: byHeader || realm.alwaysUnauthorized ? 401 : 400,
@@ -108,40 +162,6 @@ export function authenticateClient(
   })
 }
 
-function isRegisteredMethod(client: Client, method: ClientCredentials['method']): boolean {
-  return client.authenticationMethod === method || (client.anySecretMethod === true && method !== 'none')
-}
-
-function parseBasic(authorization: string): ClientCredentials & { readonly clientSecret: string } {
-  const encoded = /^basic +([A-Za-z0-9+/]+={0,2}) *$/i.exec(authorization)?.[1]
-  const decoded = encoded === undefined ? '' : Buffer.from(encoded, 'base64').toString()
-  const colon = decoded.indexOf(':')
-  const clientId = colon < 0 ? undefined : formDecode(decoded.slice(0, colon))
-  const clientSecret = colon < 0 ? undefined : formDecode(decoded.slice(colon + 1))
-  check(
-    clientId !== undefined && clientId !== '' && clientSecret !== undefined,
-    'rfc6749-2.3.1-basic-form-decoding',
-    'invalid_client',
-    'the Authorization header is not valid HTTP Basic',
-    { headers: basicChallenge, passed: 'the Authorization header is valid HTTP Basic' },
-  )
-  return { method: 'client_secret_basic', clientId, clientSecret }
-}
-
-/** Rejects a bearer token at introspection (RFC 7662 §2.3 allows one) with the error of RFC 6750. */
-function bearerRefused(): OAuthError {
-  return new OAuthError('invalid_token', 'no access token authorizes this call', {
-    rule: 'rfc7662-2.3-bad-bearer-401',
-    headers: { 'www-authenticate': 'Bearer error="invalid_token"' },
-  })
-}
-
-function formDecode(text: string): string | undefined {
-  try {
-    const decoded = decodeURIComponent(text.replaceAll('+', ' '))
-    // No credential has it, and PostgreSQL has no text with it.
-    return decoded.includes('\0') ? undefined : decoded
-  } catch {
-    return undefined
-  }
+function isRegisteredMethod(client: Client, method: AuthenticationMethod): boolean {
+  return client.authenticationMethod === method.name || (client.anySecretMethod && method.usesSecret) === true
 }

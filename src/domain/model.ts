@@ -9,13 +9,8 @@ export type Hash = string
 
 export type SigningAlgorithm = 'RS256' | 'ES256' | 'EdDSA'
 
-/** How a client can authenticate, RFC 7591 §2: the one list of it. */
-export const clientAuthenticationMethods = ['none', 'client_secret_post', 'client_secret_basic'] as const
-export type ClientAuthenticationMethod = (typeof clientAuthenticationMethods)[number]
-
-/** The grant types a client can register for, RFC 7591 §2: the one list of them. */
-export const grantTypes = ['authorization_code', 'refresh_token'] as const
-export type GrantType = (typeof grantTypes)[number]
+/** The grant types of a client that names none. */
+export const defaultGrantTypes: readonly string[] = ['authorization_code', 'refresh_token']
 
 /** How a client came to be: it registered itself (RFC 7591), or an operator added it. */
 export const clientOrigins = ['registered', 'integration', 'resource-server'] as const
@@ -40,11 +35,13 @@ export interface Client {
   /** Exactly as registered, never normalised. */
   readonly redirectUris: readonly string[]
   readonly postLogoutRedirectUris: readonly string[]
-  readonly authenticationMethod: ClientAuthenticationMethod
+  /** How it authenticates, RFC 7591 §2; features declare the methods. */
+  readonly authenticationMethod: string
   /** No method was configured: the secret may be sent by `client_secret_basic` or `client_secret_post`. */
   readonly anySecretMethod?: true
   readonly secretHash?: Hash
-  readonly grantTypes: readonly GrantType[]
+  /** Features declare the grant types. */
+  readonly grantTypes: readonly string[]
   /** The ceiling of what it may ask for; absent: every scope of the catalogue. */
   readonly scope?: Scope
   readonly contacts: readonly string[]

@@ -1,8 +1,9 @@
 import type { FastifyPluginAsync } from 'fastify'
 import type { AppDeps } from '../deps.ts'
 import { contextClasses } from '../domain/authentication-context.ts'
+import { idTokenClaims } from '../domain/claims.ts'
 import { signingAlgorithms } from '../domain/key-term.ts'
-import { idTokens } from './id-tokens.ts'
+import { idTokenPayload } from './rules.ts'
 import { userInfo } from './userinfo.ts'
 
 /**
@@ -10,13 +11,26 @@ import { userInfo } from './userinfo.ts'
  * subjects are public, OpenID Connect Core §8.
  */
 export const openidConnect: FastifyPluginAsync<AppDeps> = async (app, deps) => {
+  const { service, store, keys } = deps
   app.advertise({
     subject_types_supported: ['public'],
     id_token_signing_alg_values_supported: signingAlgorithms,
     claim_types_supported: ['normal'],
     acr_values_supported: contextClasses,
   })
-  app.addTokenMembers(idTokens(deps))
+  app.addClaims(({ claims }) => claims)
+
+  // The ID Token of the token response, OpenID Connect Core §3.1.3.3 and §12.2.
+  app.addTokenMembers(async ({ grant, client, accessToken, idTokenSeconds, now }) => {
+    if (!grant.scope.includes('openid')) return {}
+    const algorithm = client.idTokenSignedResponseAlg
+    const user = grant.claims.idToken.length > 0 ? await store.find('user', grant.userId) : undefined
+    const about = user && { claims: await app.claimsOf(user) }
+    const requested = idTokenClaims(about, grant.claims, service.scopeClaims)
+    const facts = { issuer: service.issuer, grant, accessToken, algorithm, idTokenSeconds, requested }
+    return { id_token: await keys.sign(algorithm, 'JWT', idTokenPayload(facts, now)) }
+  })
+
   await app.register(async (guarded) => {
     // There is no user without a token.
     await guarded.register(deps.guard, { anonymous: 'challenge', formToken: true })

@@ -49,7 +49,12 @@ export const userInfo: FastifyPluginAsyncTypebox<Pick<AppDeps, 'config' | 'servi
       })
     }
     const requested = access.requestedClaims ?? { userinfo: [], idToken: [] }
-    return describe(user, access.scope, requested, service.scopeClaims)
+    return describe(
+      { id: user.id, claims: await app.claimsOf(user) },
+      access.scope,
+      requested,
+      service.scopeClaims,
+    )
   }
   const schema = {
     tags: ['api'],

@@ -63,7 +63,7 @@ export const logout: FastifyPluginAsync<AppDeps> = async (app, { config, service
     const claims = hint === undefined ? undefined : await keys.verify(hint, 'JWT')
     const hinted = claims?.['iss'] === service.issuer ? claims : undefined
     const clientId = single(parameters, 'client_id') ?? hinted?.['aud']
-    const client = typeof clientId === 'string' ? await store.find('client', clientId) : undefined
+    const client = typeof clientId === 'string' ? await app.resolveClient(clientId) : undefined
     return parseLogoutRequest(parameters, hinted, client)
   }
 

@@ -1,3 +1,4 @@
+import { Type } from '@sinclair/typebox'
 import type { FastifyPluginAsync, FastifyReply, FastifyRequest } from 'fastify'
 import type { AppDeps } from '../deps.ts'
 import type { ProvenRedirect } from '../domain/authorization-request.ts'
@@ -26,7 +27,7 @@ const unknownClient =
  */
 export const authorize: FastifyPluginAsync<AppDeps> = async (
   app,
-  { config, service, store, clock, authorizationParameters },
+  { config, service, store, clock, declared },
 ) => {
   app.advertise({
     response_types_supported: ['code'],
@@ -102,7 +103,7 @@ export const authorize: FastifyPluginAsync<AppDeps> = async (
       'client_id is missing',
       { passed: 'client_id is present' },
     )
-    const client = await store.find('client', clientId)
+    const client = await app.resolveClient(clientId)
     check(client !== undefined, 'rfc6749-4.1.2.1-client-error-page', 'invalid_client', unknownClient, {
       status: 400,
       received: clientId.slice(0, 100),
@@ -129,6 +130,7 @@ export const authorize: FastifyPluginAsync<AppDeps> = async (
       ...pageResponses,
     },
   } as const
+  const parameters = Type.Object({ ...declared.authorizationParameters })
   // Each request inserts an interaction, a HEAD request too.
   const route = { endpoint: 'authorization', limit: 'authorization' } as const
   app.get(
@@ -140,7 +142,7 @@ export const authorize: FastifyPluginAsync<AppDeps> = async (
         ...schema,
         operationId: 'authorize',
         summary: 'Authorization request',
-        querystring: authorizationParameters,
+        querystring: parameters,
       },
     },
     (request, reply) => answer(request, reply, parametersOf(request.query)),
@@ -156,7 +158,7 @@ export const authorize: FastifyPluginAsync<AppDeps> = async (
         operationId: 'authorizeByForm',
         summary: 'Authorization request as a form',
         consumes: [form],
-        body: authorizationParameters,
+        body: parameters,
       },
     },
     (request, reply) => answer(request, reply, parametersOf(request.body)),

@@ -1,4 +1,5 @@
 import { Type } from '@sinclair/typebox'
+import type { Declared } from '../deps.ts'
 
 const text = (description: string) => Type.Optional(Type.String({ description }))
 
@@ -7,7 +8,7 @@ const text = (description: string) => Type.Optional(Type.String({ description })
  * the domain. What is not here is ignored, RFC 6749 §3.1, and so is what is here only to be described,
  * OpenID Connect Core §15.1 and OpenID Connect Core §5.2.
  */
-export const AuthorizationParameters = Type.Object({
+export const authorizationParameters = {
   response_type: text('code'),
   client_id: text('The client identifier issued at registration.'),
   redirect_uri: text('A registered redirect URI; the port of a loopback one is free.'),
@@ -32,39 +33,59 @@ export const AuthorizationParameters = Type.Object({
   acr_values: text(
     'Context classes, the most wanted first: who can sign in that way is asked to. acr in the ID Token says what the sign-in was.',
   ),
-})
-
-/** RFC 6749 §4.1.3 and §6; what is not here is ignored, RFC 6749 §3.2. */
-export const TokenRequest = Type.Object({
-  grant_type: text('authorization_code or refresh_token.'),
-  code: text('authorization_code: the code.'),
-  redirect_uri: text('authorization_code: the redirect URI of the authorization request.'),
-  code_verifier: text('authorization_code: the PKCE verifier.'),
-  refresh_token: text('refresh_token: the current refresh token.'),
-  scope: text('refresh_token: a part of the granted scope.'),
-  resource: Type.Optional(
-    Type.Union([Type.String(), Type.Array(Type.String())], {
-      description: 'A part of the granted resources, RFC 8707.',
-    }),
-  ),
-  client_id: text(
-    'Required unless the client authenticates with HTTP Basic; a public client may leave it out when refreshing.',
-  ),
-  client_secret: text('Clients registered with client_secret_post.'),
-})
-
-/** RFC 6749 §5.1. */
-export const TokenMembers = {
-  access_token: Type.String(),
-  token_type: Type.Literal('Bearer'),
-  expires_in: Type.Integer({ description: 'Seconds.' }),
-  refresh_token: Type.Optional(Type.String()),
-  scope: Type.String(),
 }
 
-/** How the description of the API calls them. */
-export const tokenResponse = {
-  title: 'Tokens',
-  description: 'What the client gets, RFC 6749 §5.1.',
-  additionalProperties: false,
+/** The grant types of RFC 6749 §4.1.3 and §6, with their parameters. */
+export const grantTypes = {
+  authorization_code: {
+    parameters: {
+      code: text('authorization_code: the code.'),
+      redirect_uri: text('authorization_code: the redirect URI of the authorization request.'),
+      code_verifier: text('authorization_code: the PKCE verifier.'),
+    },
+  },
+  refresh_token: { parameters: { refresh_token: text('refresh_token: the current refresh token.') } },
+}
+
+/** The methods of RFC 7591 §2 without a method of its own for signing. */
+export const clientAuthentication = {
+  none: {},
+  client_secret_post: {
+    usesSecret: true,
+    parameters: { client_secret: text('Clients registered with client_secret_post.') },
+  },
+  client_secret_basic: { usesSecret: true },
+} as const
+
+/** Describes the form of the token endpoint; what is not in it is ignored, RFC 6749 §3.2. */
+export function tokenRequest({ grantTypes, tokenParameters, authenticationParameters }: Declared) {
+  return Type.Object({
+    grant_type: text(`${Object.keys(grantTypes).join(' or ')}.`),
+    ...tokenParameters,
+    scope: text('refresh_token: a part of the granted scope.'),
+    resource: Type.Optional(
+      Type.Union([Type.String(), Type.Array(Type.String())], {
+        description: 'A part of the granted resources, RFC 8707.',
+      }),
+    ),
+    client_id: text(
+      'Required unless the client authenticates with HTTP Basic; a public client may leave it out when refreshing.',
+    ),
+    ...authenticationParameters,
+  })
+}
+
+/** Describes the response of the token endpoint, RFC 6749 §5.1. */
+export function tokenResponse({ tokenMembers }: Declared) {
+  return Type.Object(
+    {
+      access_token: Type.String(),
+      token_type: Type.Literal('Bearer'),
+      expires_in: Type.Integer({ description: 'Seconds.' }),
+      refresh_token: Type.Optional(Type.String()),
+      scope: Type.String(),
+      ...tokenMembers,
+    },
+    { title: 'Tokens', description: 'What the client gets, RFC 6749 §5.1.', additionalProperties: false },
+  )
 }

@@ -4,9 +4,9 @@ import type { AppDeps } from '../deps.ts'
 import { auditGrant } from '../domain/audit.ts'
 import { check } from '../domain/check.ts'
 import { grantIdOfJwt, tokenIdOfJwt } from '../domain/jwt-access-token.ts'
-import { clientAuthenticationMethods, type Seconds } from '../domain/model.ts'
+import type { Seconds } from '../domain/model.ts'
 import { addressPrefix } from '../http/address-prefix.ts'
-import { clientOf, requireClient } from '../http/client-authentication.ts'
+import { clientOf } from '../http/client-authentication.ts'
 import { assertForm, formBodies } from '../http/parameters.ts'
 import { badBody, ErrorResponse } from '../http/schema.ts'
 import { grantOfTokenKey } from '../storage/store.ts'
@@ -18,7 +18,6 @@ const RevocationRequest = Type.Object({
     Type.String({ description: 'Accepted and not needed: every kind is found.' }),
   ),
   client_id: Type.Optional(Type.String()),
-  client_secret: Type.Optional(Type.String()),
 })
 
 /**
@@ -26,11 +25,12 @@ const RevocationRequest = Type.Object({
  * is found whatever `token_type_hint` says, RFC 7009 §2.1 and RFC 7009 §2.2, and can be revoked: there is no use for
  * the error of RFC 7009 §2.2.1.
  */
-export const revocation: FastifyPluginAsyncTypebox<
-  Pick<AppDeps, 'config' | 'store' | 'keys' | 'clock'>
-> = async (app, { config, store, keys, clock }) => {
+export const revocation: FastifyPluginAsyncTypebox<AppDeps> = async (
+  app,
+  { config, store, keys, clock, declared },
+) => {
   app.advertise({
-    revocation_endpoint_auth_methods_supported: clientAuthenticationMethods,
+    revocation_endpoint_auth_methods_supported: Object.keys(declared.clientAuthentication),
   })
   await app.register(formBodies, { config })
   app.post(
@@ -42,7 +42,7 @@ export const revocation: FastifyPluginAsyncTypebox<
         tags: ['tokens'],
         summary: 'Revoke a token',
         consumes: ['application/x-www-form-urlencoded'],
-        body: RevocationRequest,
+        body: Type.Object({ ...RevocationRequest.properties, ...declared.authenticationParameters }),
         response: {
           200: Type.Unsafe<undefined>({
             type: 'null',
@@ -55,7 +55,7 @@ export const revocation: FastifyPluginAsyncTypebox<
         },
       },
       preValidation: assertForm,
-      preHandler: requireClient(store),
+      preHandler: app.requireClient(),
     },
     async (request, reply) => {
       const { token } = request.body

@@ -11,9 +11,9 @@ import { registrationRoutes } from './schema.ts'
 
 /** RFC 7592: a client that registered itself reads, replaces and deletes its registration. */
 export const clientConfiguration: FastifyPluginAsyncTypebox<
-  Pick<AppDeps, 'config' | 'store' | 'keys' | 'clock' | 'clientMembers'>
-> = async (app, { config, store, keys, clock, clientMembers }) => {
-  const routes = registrationRoutes(clientMembers)
+  Pick<AppDeps, 'config' | 'store' | 'keys' | 'clock' | 'declared'>
+> = async (app, { config, store, keys, clock, declared }) => {
+  const routes = registrationRoutes(declared)
   const eventOf = (name: 'registration-changed' | 'registration-deleted', clientId: string, ip: string) =>
     auditEvent(name, { by: 'client', at: clock(), from: addressPrefix(ip) }, { clientId })
 
@@ -41,7 +41,7 @@ export const clientConfiguration: FastifyPluginAsyncTypebox<
     },
     async ({ params, headers, body, ip }) => {
       const token = requireRegistrationToken(headers.authorization)
-      const policy = registrationPolicy({ config, keys, clientMembers })
+      const policy = registrationPolicy({ config, keys, declared })
       const updated = await store.transact('client', clientKey(params.client_id), (client) => {
         assertMayConfigure(client, token)
         const replaced = updateClient(client, requireJsonObject(body, config.limits.jsonDepth), policy)

@@ -7,15 +7,15 @@ import { withOfflineAccess } from '../domain/scope-catalogue.ts'
 export function registrationPolicy({
   config,
   keys,
-  clientMembers,
-}: Pick<AppDeps, 'config' | 'keys' | 'clientMembers'>): RegistrationPolicy {
+  declared,
+}: Pick<AppDeps, 'config' | 'keys' | 'declared'>): RegistrationPolicy {
   return {
     ...config.registration,
     redirectUris: config.limits.redirectUris,
     metadataBytes: config.limits.clientMetadataBytes,
     scopes: withOfflineAccess(config.scopes).map(({ name }) => name),
     algorithms: keys.algorithms,
-    members: clientMembers,
+    declared,
   }
 }
 

@@ -23,12 +23,12 @@ import { registrationRoutes } from './schema.ts'
  * RFC 7592 §2.
  */
 export const registration: FastifyPluginAsyncTypebox<
-  Pick<AppDeps, 'config' | 'store' | 'keys' | 'clock' | 'random' | 'clientMembers'>
-> = async (app, { config, store, keys, clock, random, clientMembers }) => {
+  Pick<AppDeps, 'config' | 'store' | 'keys' | 'clock' | 'random' | 'declared'>
+> = async (app, { config, store, keys, clock, random, declared }) => {
   acceptOnlyJson(app)
   // The schemas document. The domain judges every member, so that each gets the exact code of RFC 7591 §3.2.2.
   app.setValidatorCompiler(() => () => true)
-  await app.register(clientConfiguration, { config, store, keys, clock, clientMembers })
+  await app.register(clientConfiguration, { config, store, keys, clock, declared })
 
   app.post(
     '/api/oauth/register',
@@ -40,7 +40,7 @@ export const registration: FastifyPluginAsyncTypebox<
         unreadableBody: 'invalid_client_metadata',
         bodyLimitSetting: 'limits.registrationBodyBytes',
       },
-      schema: registrationRoutes(clientMembers).register,
+      schema: registrationRoutes(declared).register,
     },
     async ({ body, ip }, reply) => {
       const metadata = requireJsonObject(body, config.limits.jsonDepth)
@@ -49,7 +49,7 @@ export const registration: FastifyPluginAsyncTypebox<
         clientSecret: random(secretBytes),
         registrationToken: random(secretBytes),
       }
-      const policy = registrationPolicy({ config, keys, clientMembers })
+      const policy = registrationPolicy({ config, keys, declared })
       const now = clock()
       const from = addressPrefix(ip)
       const context = { now, from }

@@ -2,7 +2,7 @@ import { type JsonObject, rejection } from '../clients/members.ts'
 import { parseClientMetadata, type RegistrationPolicy } from '../clients/metadata.ts'
 import { parseBearer } from '../domain/bearer.ts'
 import { OAuthError } from '../domain/errors.ts'
-import type { Client, ClientAuthenticationMethod, Seconds } from '../domain/model.ts'
+import type { Client, Seconds } from '../domain/model.ts'
 import { hashSecret, mintSecret, secretMatches } from '../domain/secret.ts'
 
 /** Random bytes of one registration: 16 for the identifier, `secretBytes` for each secret. */
@@ -60,7 +60,7 @@ export function registerClient(
     consent: 'always',
     introspects: [],
   }
-  if (authenticationMethod === 'none') return { client, registrationToken }
+  if (!usesSecret(authenticationMethod, policy)) return { client, registrationToken }
   const clientSecret = mintSecret('clientSecret', fresh.clientSecret)
   return { client: { ...client, secretHash: hashSecret(clientSecret) }, clientSecret, registrationToken }
 }
@@ -84,7 +84,7 @@ export function updateClient(client: Client, metadata: JsonObject, policy: Regis
     metadata,
     policy,
   )
-  assertSameType(client, authenticationMethod)
+  assertSameType(client, authenticationMethod, policy)
   return {
     ...said,
     id: client.id,
@@ -147,8 +147,13 @@ function assertOwnSecret(client: Client, clientSecret: unknown): void {
   })
 }
 
-function assertSameType(client: Client, authenticationMethod: ClientAuthenticationMethod): void {
-  if ((authenticationMethod === 'none') === (client.authenticationMethod === 'none')) return
+function usesSecret(method: string, { declared }: RegistrationPolicy): boolean {
+  return declared.clientAuthentication[method]?.usesSecret === true
+}
+
+function assertSameType(client: Client, authenticationMethod: string, policy: RegistrationPolicy): void {
+  const isSame = usesSecret(authenticationMethod, policy) === (client.secretHash !== undefined)
+  if (isSame && (authenticationMethod === 'none') === (client.authenticationMethod === 'none')) return
   throw rejection('token_endpoint_auth_method cannot change between none and a client secret', {
     rule: 'rfc6749-2.1-type-recorded',
     stored: client.authenticationMethod,

@@ -1,6 +1,5 @@
 import { Type } from '@sinclair/typebox'
-import type { ClientMetadataMember } from '../clients/feature-member.ts'
-import { clientAuthenticationMethods } from '../domain/model.ts'
+import type { Declared } from '../deps.ts'
 import { badBody, ErrorResponse } from '../http/schema.ts'
 
 const text = (description: string) => Type.String({ description })
@@ -26,10 +25,6 @@ const described = {
 const redirectUris = texts(
   '`http://127.0.0.1[:port]/path`, and the same with `[::1]` or `localhost`; the port is free.',
 )
-const authenticationMethod = Type.String({
-  enum: [...clientAuthenticationMethods],
-  description: 'How it authenticates; `none` when left out.',
-})
 const grantTypes = texts('`authorization_code`, and `refresh_token`; both when left out.')
 const responseTypes = texts('`code`.')
 const applicationType = Type.String({
@@ -48,10 +43,14 @@ const security = [{ registrationAccessToken: [] }]
 const ClientPath = Type.Object({ client_id: text('The identifier of the client.') })
 
 /** The routes of RFC 7591 §3 and RFC 7592 §2, with the client metadata that features add. */
-export function registrationRoutes(members: Readonly<Record<string, ClientMetadataMember>>) {
+export function registrationRoutes({ clientMetadata, clientAuthentication }: Declared) {
   const added = Object.fromEntries(
-    Object.entries(members).map(([name, { schema }]) => [name, Type.Optional(schema)]),
+    Object.entries(clientMetadata).map(([name, { schema }]) => [name, Type.Optional(schema)]),
   )
+  const authenticationMethod = Type.String({
+    enum: Object.keys(clientAuthentication),
+    description: 'How it authenticates; `none` when left out.',
+  })
   // Client metadata as sent, RFC 7591 §2.
   const ClientRegistrationRequest = Type.Object({
     redirect_uris: redirectUris,

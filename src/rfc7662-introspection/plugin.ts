@@ -4,9 +4,8 @@ import type { AppDeps } from '../deps.ts'
 import type { TokenFacts } from '../domain/access-token.ts'
 import { check, recordCheck } from '../domain/check.ts'
 import { jtiOf } from '../domain/jwt-access-token.ts'
-import { clientAuthenticationMethods } from '../domain/model.ts'
 import { formatScope } from '../domain/scope.ts'
-import { clientOf, requireClient } from '../http/client-authentication.ts'
+import { clientOf } from '../http/client-authentication.ts'
 import { assertForm, formBodies } from '../http/parameters.ts'
 import { badBody, ErrorResponse } from '../http/schema.ts'
 import { tokenReader } from '../http/token-reader.ts'
@@ -18,7 +17,6 @@ const IntrospectionRequest = Type.Object({
     Type.String({ description: 'Accepted and not needed: every kind is found.' }),
   ),
   client_id: Type.Optional(Type.String()),
-  client_secret: Type.Optional(Type.String()),
 })
 
 const IntrospectionResponse = Type.Object(
@@ -43,12 +41,10 @@ const IntrospectionResponse = Type.Object(
 )
 
 /** RFC 7662 §2.1. Owns the endpoint; who may learn what is decided in rfc7662-introspection/rules.ts. */
-export const introspection: FastifyPluginAsyncTypebox<
-  Pick<AppDeps, 'config' | 'service' | 'store' | 'keys' | 'clock'>
-> = async (app, deps) => {
-  const { config, service, store, clock } = deps
+export const introspection: FastifyPluginAsyncTypebox<AppDeps> = async (app, deps) => {
+  const { config, service, clock, declared } = deps
   app.advertise({
-    introspection_endpoint_auth_methods_supported: clientAuthenticationMethods,
+    introspection_endpoint_auth_methods_supported: Object.keys(declared.clientAuthentication),
   })
   await app.register(formBodies, { config })
   const readToken = tokenReader(deps)
@@ -62,7 +58,7 @@ export const introspection: FastifyPluginAsyncTypebox<
         tags: ['tokens'],
         summary: 'Ask what a token is worth',
         consumes: ['application/x-www-form-urlencoded'],
-        body: IntrospectionRequest,
+        body: Type.Object({ ...IntrospectionRequest.properties, ...declared.authenticationParameters }),
         response: {
           200: IntrospectionResponse,
           ...badBody,
@@ -72,7 +68,7 @@ export const introspection: FastifyPluginAsyncTypebox<
         },
       },
       preValidation: assertForm,
-      preHandler: requireClient(store, { alwaysUnauthorized: true }),
+      preHandler: app.requireClient({ alwaysUnauthorized: true }),
     },
     async (request) => {
       const { token } = request.body

@@ -1,6 +1,5 @@
 import { type Static, Type } from '@sinclair/typebox'
-import { flag } from '../clients/feature-member.ts'
-import { type Feature, section } from '../feature.ts'
+import { type Feature, flag, section } from '../feature.ts'
 
 const settings = {
   pushedRequests: Type.Object(

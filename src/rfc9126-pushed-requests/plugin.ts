@@ -3,7 +3,7 @@ import { Type } from '@sinclair/typebox'
 import type { AppDeps } from '../deps.ts'
 import { insert } from '../domain/decision.ts'
 import { secretBytes } from '../domain/secret.ts'
-import { clientOf, requireClient } from '../http/client-authentication.ts'
+import { clientOf } from '../http/client-authentication.ts'
 import { assertForm, formBodies, parametersOf } from '../http/parameters.ts'
 import { badBody, ErrorResponse } from '../http/schema.ts'
 import {
@@ -32,7 +32,8 @@ const PushedRequestResponse = Type.Object(
  * have changed in between.
  */
 export const pushedRequests: FastifyPluginAsyncTypebox<AppDeps> = async (app, deps) => {
-  const { config, store, clock, random } = deps
+  const { config, store, clock, random, declared } = deps
+  const { request_uri: _, ...pushedParameters } = declared.authorizationParameters
   const { seconds, required } = config.pushedRequests
   const isRequired = required === 'on'
   app.advertise({ require_pushed_authorization_requests: isRequired })
@@ -58,12 +59,7 @@ export const pushedRequests: FastifyPluginAsyncTypebox<AppDeps> = async (app, de
         tags: ['authorization'],
         summary: 'Push an authorization request, RFC 9126',
         consumes: ['application/x-www-form-urlencoded'],
-        body: Type.Object({
-          ...Type.Omit(deps.authorizationParameters, ['request_uri']).properties,
-          client_secret: Type.Optional(
-            Type.String({ description: 'Clients registered with client_secret_post.' }),
-          ),
-        }),
+        body: Type.Object({ ...pushedParameters, ...declared.authenticationParameters }),
         response: {
           201: PushedRequestResponse,
           ...badBody,
@@ -73,7 +69,7 @@ export const pushedRequests: FastifyPluginAsyncTypebox<AppDeps> = async (app, de
         },
       },
       preValidation: assertForm,
-      preHandler: requireClient(store),
+      preHandler: app.requireClient(),
     },
     async (request, reply) => {
       const parameters = parametersOf(request.body)

@@ -16,6 +16,7 @@ import type { Finding } from '../../src/cli/doctor/finding.ts'
 import { addIntegration } from '../../src/clients/integration.ts'
 import { seedUsers } from '../../src/dev/users.ts'
 import { insert } from '../../src/domain/decision.ts'
+import { declared } from '../../src/features.ts'
 import { openStore } from '../../src/storage/open.ts'
 import { systemClock } from '../../src/system.ts'
 import { newFolder, run } from '../helpers/command.ts'
@@ -259,7 +260,7 @@ t.test('a client that may leave PKCE out is found, with the command that changes
     idTokenSignedResponseAlg: 'RS256',
     introspects: [],
   } as const
-  const known = { scopes: [], resources: [] }
+  const known = { declared, scopes: [], resources: [] }
   for (const [seed, pkce] of [
     [1, 'required'],
     [2, 'optional'],

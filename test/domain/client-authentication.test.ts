@@ -1,17 +1,18 @@
 import t from 'tap'
-import { authenticateClient, parseClientCredentials } from '../../src/domain/client-authentication.ts'
-import type { Client, ClientAuthenticationMethod } from '../../src/domain/model.ts'
+import { authenticateClient } from '../../src/domain/client-authentication.ts'
+import type { Client } from '../../src/domain/model.ts'
 import { parseParameters } from '../../src/domain/parameters.ts'
 import { hashSecret } from '../../src/domain/secret.ts'
+import { clientMethods, methodNames, readCredentials } from '../helpers/client-methods.ts'
 import { publicClient } from '../helpers/samples.ts'
 
 const [token, introspection] = [{ alwaysUnauthorized: false }, { alwaysUnauthorized: true }]
 const basic = (text: string | Buffer) => `Basic ${Buffer.from(text).toString('base64')}`
 const parse = (authorization: string | undefined, form = '', realm = token) =>
-  parseClientCredentials(
+  readCredentials(
     authorization,
     parseParameters(form, { parameters: 100, parameterBytes: 8192 }),
-    realm,
+    realm.alwaysUnauthorized,
   )
 
 t.test('credentials come from the form', async (t) => {
@@ -86,34 +87,43 @@ t.test(
 )
 
 const secret = 'lyc_secret_x'
-const clientWith = (authenticationMethod: ClientAuthenticationMethod): Client => ({
+const clientWith = (authenticationMethod: string): Client => ({
   ...publicClient,
   authenticationMethod,
   ...(authenticationMethod !== 'none' && { secretHash: hashSecret(secret) }),
 })
-const methods = ['none', 'client_secret_post', 'client_secret_basic'] as const
+type Method = (typeof methodNames)[number]
+async function authenticate(
+  client: Client | undefined,
+  name: Method,
+  proof: string | undefined,
+  realm = token,
+) {
+  const method = clientMethods[name]
+  return authenticateClient(client, { method, proof }, await method.verify(client, proof), realm)
+}
 
 t.test('only the registered method with the right secret counts', async (t) => {
-  for (const registered of methods) {
-    for (const method of methods) {
+  for (const registered of methodNames) {
+    for (const method of methodNames) {
       for (const clientSecret of [undefined, '', 'wrong', secret]) {
         const client = clientWith(registered)
-        const given = { method, clientId: client.id, ...(clientSecret !== undefined && { clientSecret }) }
         // A credential without a secret cannot come by another method than `none`, nor one with it by `none`.
         if ((method === 'none') !== (clientSecret === undefined)) continue
         const isRight = method === registered && (method === 'none' || clientSecret === secret)
         const about = `${registered}, by ${method} with ${clientSecret}`
-        if (isRight) t.equal(authenticateClient(client, given, token), client, about)
-        else t.throws(() => authenticateClient(client, given, token), { code: 'invalid_client' }, about)
+        const outcome = authenticate(client, method, clientSecret)
+        if (isRight) t.equal(await outcome, client, about)
+        else await t.rejects(outcome, { code: 'invalid_client' }, about)
       }
     }
   }
 })
 
 t.test('an unknown client, a wrong secret and a wrong method look alike', async (t) => {
-  const rejection = (client: Client | undefined, method: ClientAuthenticationMethod, realm = token) => {
+  const rejection = async (client: Client | undefined, method: Method, realm = token) => {
     try {
-      authenticateClient(client, { method, clientId: 'a', clientSecret: 'wrong' }, realm)
+      await authenticate(client, method, 'wrong', realm)
     } catch (error) {
       const { code, message, status, headers } = error as {
         code: string
@@ -126,14 +136,14 @@ t.test('an unknown client, a wrong secret and a wrong method look alike', async 
     throw new Error('accepted')
   }
   for (const method of ['client_secret_post', 'client_secret_basic'] as const) {
-    const [unknown, known, other] = [undefined, clientWith(method), clientWith('none')].map((client) =>
-      rejection(client, method),
+    const [unknown, known, other] = await Promise.all(
+      [undefined, clientWith(method), clientWith('none')].map((client) => rejection(client, method)),
     )
     t.strictSame(unknown, known)
     t.strictSame(unknown, other)
     t.equal(unknown?.status, method === 'client_secret_basic' ? 401 : 400)
     t.equal('www-authenticate' in (unknown?.headers ?? {}), method === 'client_secret_basic')
-    t.match(rejection(undefined, method, introspection), {
+    t.match(await rejection(undefined, method, introspection), {
       status: 401,
       headers: { 'www-authenticate': /^Basic/ },
     })

@@ -2,6 +2,7 @@ import t from 'tap'
 import type { JsonObject } from '../../src/clients/members.ts'
 import { clientMetadata, type RegistrationPolicy } from '../../src/clients/metadata.ts'
 import { hashSecret, secretMatches } from '../../src/domain/secret.ts'
+import { declared } from '../../src/features.ts'
 import {
   assertMayConfigure,
   type FreshRegistration,
@@ -14,7 +15,7 @@ import { seededRandom } from '../helpers/clock.ts'
 const now = 1_800_000_000
 const catalogue = ['openid', 'profile', 'courses:read', 'courses:write']
 const policy: RegistrationPolicy = {
-  members: {},
+  declared,
   loopbackHosts: [],
   foreignRedirects: 'refuse',
   redirectUris: 5,

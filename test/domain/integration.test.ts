@@ -7,9 +7,11 @@ import {
   rotateClientSecret,
 } from '../../src/clients/integration.ts'
 import { secretMatches } from '../../src/domain/secret.ts'
+import { declared } from '../../src/features.ts'
 
 const fresh = { id: Buffer.alloc(16, 1), secret: Buffer.alloc(32, 2) }
 const known = {
+  declared,
   scopes: ['openid', 'courses:read'],
   resources: ['https://auth.example.com', 'https://api.example.com'],
 }

@@ -5,6 +5,7 @@ import type { Config } from '../../src/config/schema.ts'
 import type { Deps } from '../../src/deps.ts'
 import { insert } from '../../src/domain/decision.ts'
 import type { StoredKey } from '../../src/domain/model.ts'
+import { declared } from '../../src/features.ts'
 import { keyPolicy } from '../../src/keys/key-policy.ts'
 import { type KeyRing, loadKeyRing } from '../../src/keys/key-ring.ts'
 import { loadConfig } from '../../src/settings/load.ts'
@@ -199,6 +200,7 @@ function fuzzConfig(): Config {
 
 async function addIntegrations({ config, store, clock, random }: Deps): Promise<LiveClient[]> {
   const known = {
+    declared,
     scopes: config.scopes.map(({ name }) => name),
     resources: [config.issuer, ...config.resources.map(({ identifier }) => identifier)],
   }

@@ -1,6 +1,7 @@
 import Fastify, { type FastifyInstance } from 'fastify'
 import { addIntegration } from '../../src/clients/integration.ts'
 import { insert } from '../../src/domain/decision.ts'
+import { declared } from '../../src/features.ts'
 import { type GuardOptions, guard, protectedResourceMetadata } from '../../src/guard/guard.ts'
 import { systemRandom } from '../../src/system.ts'
 import type { TestServer } from './server.ts'
@@ -24,7 +25,12 @@ export async function addResourceServer({ deps, issuer }: TestServer, resource: 
     introspects: [resource],
   } as const
   const fresh = { id: systemRandom(16), secret: systemRandom(32) }
-  const { client, secret = '' } = addIntegration(request, { scopes, resources }, fresh, deps.clock())
+  const { client, secret = '' } = addIntegration(
+    request,
+    { declared, scopes, resources },
+    fresh,
+    deps.clock(),
+  )
   await deps.store.write(insert('client', client))
   return { endpoint: `${issuer}/api/oauth/introspect`, clientId: client.id, clientSecret: secret }
 }

@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto'
 import type { Test } from 'tap'
 import { addIntegration, type IntegrationRequest } from '../../src/clients/integration.ts'
 import { insert } from '../../src/domain/decision.ts'
+import { declared } from '../../src/features.ts'
 import {
   callApi,
   type Fields,
@@ -92,6 +93,7 @@ export async function addClient(
   const { config, store, clock } = server.deps
   const method = request.authenticationMethod ?? 'client_secret_basic'
   const known = {
+    declared,
     scopes: config.scopes.map(({ name }) => name),
     resources: [config.issuer, ...config.resources.map(({ identifier }) => identifier)],
   }

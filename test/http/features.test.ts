@@ -1,7 +1,6 @@
 import { Type } from '@sinclair/typebox'
 import t from 'tap'
-import { flag } from '../../src/clients/feature-member.ts'
-import { type Feature, joined, section } from '../../src/feature.ts'
+import { additions, declarationsOf, type Feature, flag, joined, section } from '../../src/feature.ts'
 import { features } from '../../src/features.ts'
 
 const load = async () => async () => {}
@@ -27,6 +26,29 @@ t.test('a flag of a feature is read as it was sent, and is absent if it was not'
   t.equal(read({ require_one: null }, 'require_one'), undefined)
   t.equal(read({}, 'require_one'), undefined)
   t.throws(() => read({ require_one: 'true' }, 'require_one'), { code: 'invalid_client_metadata' })
+})
+
+t.test('two grant types cannot read the same parameter', async (t) => {
+  const parameters = { assertion: Type.Optional(Type.String()) }
+  const [first, second] = ['one', 'two'].map(
+    (name): Feature => ({ spec: name, grantTypes: { [name]: { parameters } }, load }),
+  )
+  if (first === undefined || second === undefined) return t.fail()
+  t.strictSame(Object.keys(declarationsOf([first]).tokenParameters), ['assertion'])
+  t.throws(() => declarationsOf([first, second]), { message: 'two: another feature has assertion, too' })
+})
+
+t.test('what features declare is added by their plugins, each name once', async (t) => {
+  const grants = additions<string>('grant type', { one: {}, two: {} })
+  grants.add('one', 'first')
+  t.throws(() => grants.add('one', 'again'), { message: 'the grant type one is added twice' })
+  t.throws(() => grants.add('three', 'third'), { message: 'no feature declares the grant type three' })
+  t.throws(() => grants.assertComplete(), {
+    message: 'the grant type two is declared, but no plugin adds it',
+  })
+  grants.add('two', 'second')
+  t.doesNotThrow(() => grants.assertComplete())
+  t.strictSame([...grants.added.values()], ['first', 'second'])
 })
 
 t.test('every feature names its document, and loads a plugin', async (t) => {

@@ -1,49 +1,49 @@
 import type { Fault } from './fault.ts'
 
 const authentication = 'src/domain/client-authentication.ts'
+const secret = 'src/rfc6749-authorization/client-secret.ts'
 
 /** Faults of client authentication, RFC 6749 §2.3. */
 export const clientAuthenticationFaults = [
   {
     id: 'client-secret-not-checked',
     rule: 'rfc6749-4.1.3-authenticate-when-included',
-    file: authentication,
-    find: 'clientSecret !== undefined && secretMatches(clientSecret, client?.secretHash)',
-    replace: 'clientSecret !== undefined && client?.secretHash !== undefined',
+    file: secret,
+    find: 'secretMatches(secret, client?.secretHash) ?',
+    replace: "(secret !== '' && client?.secretHash !== undefined) ?",
   },
   {
     id: 'client-id-alone-authenticates',
     rule: 'rfc6749-2.2-client-id-not-credential',
     file: authentication,
-    find: 'client !== undefined && isMethod && proven',
-    replace: "client !== undefined && (method === 'none' || (isMethod && proven))",
+    find: 'client !== undefined && isMethod && failed === undefined',
+    replace: "client !== undefined && (method.name === 'none' || (isMethod && failed === undefined))",
   },
   {
     id: 'registered-method-not-enforced',
     rule: 'oidc-core-9-registered-method-enforced',
     file: authentication,
-    find: 'client !== undefined && isMethod && proven',
-    replace: 'client !== undefined && proven',
+    find: 'client !== undefined && isMethod && failed === undefined',
+    replace: 'client !== undefined && failed === undefined',
   },
   {
     id: 'unnamed-method-is-basic-alone',
     rule: 'oidc-core-9-registered-method-enforced',
     file: authentication,
-    find: "(client.anySecretMethod === true && method !== 'none')",
-    replace: "(client.anySecretMethod === true && method === 'client_secret_basic')",
+    find: '(client.anySecretMethod && method.usesSecret) === true',
+    replace: "(client.anySecretMethod && method.name === 'client_secret_basic') === true",
   },
   {
     id: 'unnamed-method-needs-no-secret',
     rule: 'oidc-core-9-registered-method-enforced',
     file: authentication,
-    find: "const proven = client?.authenticationMethod === 'none' ? method === 'none' : secretIsRight",
-    replace:
-      "const proven = client?.authenticationMethod === 'none' || client?.anySecretMethod || secretIsRight",
+    find: 'client !== undefined && isMethod && failed === undefined',
+    replace: 'client !== undefined && isMethod && (failed === undefined || client.anySecretMethod === true)',
   },
   {
     id: 'basic-not-form-decoded',
     rule: 'rfc6749-2.3.1-basic-form-decoding',
-    file: authentication,
+    file: secret,
     find: "decodeURIComponent(text.replaceAll('+', ' '))",
     replace: "text.replaceAll('+', ' ')",
   },
@@ -51,8 +51,8 @@ export const clientAuthenticationFaults = [
     id: 'two-methods-at-once',
     rule: 'rfc6749-2.3-one-auth-method',
     file: authentication,
-    find: 'clientSecret === undefined,',
-    replace: "clientSecret !== '',",
+    find: 'method === noAuthentication,',
+    replace: 'method !== other,',
   },
   {
     id: 'unasked-401',

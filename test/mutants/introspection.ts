@@ -37,9 +37,9 @@ export const introspectionFaults = [
     id: 'introspection-without-authentication',
     rule: 'rfc7662-2.1-caller-authorised',
     file: plugin,
-    find: '      preHandler: requireClient(store, { alwaysUnauthorized: true }),',
+    find: '      preHandler: app.requireClient({ alwaysUnauthorized: true }),',
     replace: `      preHandler: async (request) => {
-        request.client = await store.find('client', request.body.client_id ?? '')
+        request.client = await app.resolveClient(request.body.client_id ?? '')
       },`,
   },
   {

@@ -29,14 +29,15 @@ export const metadataFaults = [
     id: 'metadata-promises-private-key-jwt',
     rule: 'rfc8414-2-auth-methods-default',
     file: 'src/rfc6749-authorization/token.ts',
-    find: 'token_endpoint_auth_methods_supported: clientAuthenticationMethods,',
-    replace: "token_endpoint_auth_methods_supported: ['private_key_jwt', ...clientAuthenticationMethods],",
+    find: 'token_endpoint_auth_methods_supported: Object.keys(declared.clientAuthentication)',
+    replace:
+      "token_endpoint_auth_methods_supported: ['private_key_jwt', ...Object.keys(declared.clientAuthentication)]",
   },
   {
     id: 'metadata-forgets-revocation-methods',
     rule: 'rfc8414-2-revocation-endpoint',
     file: 'src/rfc7009-revocation/plugin.ts',
-    find: '    revocation_endpoint_auth_methods_supported: clientAuthenticationMethods,\n',
+    find: '    revocation_endpoint_auth_methods_supported: Object.keys(declared.clientAuthentication),\n',
     replace: '',
   },
   {

@@ -100,16 +100,16 @@ export const refreshFaults = [
   {
     id: 'access-token-refreshes',
     rule: 'rfc6749-6-invalid-refresh',
-    file: 'src/rfc6749-authorization/grants/refresh-token.ts',
-    find: "parameters.refresh_token, 'refresh')",
-    replace: "parameters.refresh_token, 'refresh', 'access')",
+    file: 'src/rfc6749-authorization/grant-types.ts',
+    find: "keys.open(refreshToken, 'refresh')",
+    replace: "keys.open(refreshToken, 'refresh', 'access')",
   },
   {
     id: 'code-refreshes',
     rule: 'rfc6749-6-invalid-refresh',
-    file: 'src/rfc6749-authorization/grants/refresh-token.ts',
-    find: "parameters.refresh_token, 'refresh')",
-    replace: "parameters.refresh_token, 'refresh', 'code')",
+    file: 'src/rfc6749-authorization/grant-types.ts',
+    find: "keys.open(refreshToken, 'refresh')",
+    replace: "keys.open(refreshToken, 'refresh', 'code')",
   },
   {
     id: 'unticked-scope-granted',

@@ -74,14 +74,14 @@ export const registrationFaults = [
     id: 'private-key-jwt-registered',
     rule: 'service-2-reg-auth-other',
     file: metadata,
-    find: '    clientAuthenticationMethods,',
-    replace: "    [...clientAuthenticationMethods, 'private_key_jwt' as 'none'],",
+    find: 'Object.keys(policy.declared.clientAuthentication),',
+    replace: "[...Object.keys(policy.declared.clientAuthentication), 'private_key_jwt'],",
   },
   {
     id: 'secret-for-a-public-client',
     rule: 'service-2-reg-auth-none',
     file: client,
-    find: "if (authenticationMethod === 'none') return { client, registrationToken }",
+    find: 'if (!usesSecret(authenticationMethod, policy)) return { client, registrationToken }',
     replace: '',
   },
   {
@@ -165,7 +165,7 @@ export const registrationFaults = [
     id: 'update-changes-the-client-type',
     rule: 'rfc6749-2.1-type-recorded',
     file: client,
-    find: '  assertSameType(client, authenticationMethod)\n',
+    find: '  assertSameType(client, authenticationMethod, policy)\n',
     replace: '',
   },
   {

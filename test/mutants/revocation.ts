@@ -16,9 +16,9 @@ export const revocationFaults = [
     id: 'revocation-without-authentication',
     rule: 'rfc7009-2.1-confidential-authenticates',
     file: plugin,
-    find: '      preHandler: requireClient(store),',
+    find: '      preHandler: app.requireClient(),',
     replace: `      preHandler: async (request) => {
-        request.client = await store.find('client', request.body.client_id ?? '')
+        request.client = await app.resolveClient(request.body.client_id ?? '')
       },`,
   },
   {

@@ -2,7 +2,7 @@ import type { Fault } from './fault.ts'
 
 const redemption = 'src/domain/authorization-code.ts'
 const grant = 'src/domain/grant.ts'
-const issuer = 'src/rfc6749-authorization/grants/token-issuer.ts'
+const issuer = 'src/rfc6749-authorization/issue-tokens.ts'
 
 /** Faults of the token endpoint and of the code it redeems. */
 export const tokenFaults = [
@@ -59,15 +59,15 @@ export const tokenFaults = [
     id: 'grant-type-not-registered',
     rule: 'rfc6749-5.2-unauthorized-client',
     file: 'src/rfc6749-authorization/token.ts',
-    find: 'client.grantTypes.some((name) => name === grantType)',
+    find: 'client.grantTypes.includes(grantType)',
     replace: 'handlers.has(grantType)',
   },
   {
     id: 'missing-grant-type-taken-for-code',
     rule: 'rfc6749-4.1.3-grant-type-required',
     file: 'src/rfc6749-authorization/token.ts',
-    find: 'request.body.grant_type, client',
-    replace: "request.body.grant_type ?? 'authorization_code', client",
+    find: "single(parameters, 'grant_type'), client",
+    replace: "single(parameters, 'grant_type') ?? 'authorization_code', client",
   },
   {
     id: 'repeated-field-accepted',
@@ -108,7 +108,7 @@ export const tokenFaults = [
     id: 'no-refresh-token-for-public-clients',
     rule: 'service-4-token-response-tokens',
     file: issuer,
-    find: "client.grantTypes.includes('refresh_token') ?",
-    replace: 'client.secretHash !== undefined ?',
+    find: "client.grantTypes.includes('refresh_token') ? sealRefreshToken",
+    replace: 'client.secretHash !== undefined ? sealRefreshToken',
   },
 ] as const satisfies readonly Fault[]

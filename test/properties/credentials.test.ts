@@ -1,11 +1,10 @@
 import t from 'tap'
 import { parseBearer, parseBearerField } from '../../src/domain/bearer.ts'
-import { parseClientCredentials } from '../../src/domain/client-authentication.ts'
 import { OAuthError } from '../../src/domain/errors.ts'
+import { readCredentials } from '../helpers/client-methods.ts'
 import { fc } from '../helpers/generated.ts'
 
 const anyText = fc.string({ unit: 'binary', maxLength: 40 })
-const realm = { alwaysUnauthorized: false }
 const emails = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
 
 /** RFC 6749 appendix B: application/x-www-form-urlencoded, as the WHATWG writes it. */
@@ -21,7 +20,7 @@ t.test('any client_id and client_secret survive HTTP Basic, RFC 6749 §2.3.1', a
     fc.property(text, text, encode, spelled, (clientId, clientSecret, encoded, scheme) => {
       fc.pre(clientId !== '')
       const pair = Buffer.from(`${encoded(clientId)}:${encoded(clientSecret)}`).toString('base64')
-      const read = parseClientCredentials(`${scheme} ${pair}`, {}, realm)
+      const read = readCredentials(`${scheme} ${pair}`, {})
       return (
         read.method === 'client_secret_basic' &&
         read.clientId === clientId &&
@@ -110,11 +109,11 @@ t.test('a Basic header is read by its grammar, or refused as invalid_client with
       const expected = readBasic(authorization)
       if (expected !== undefined) {
         read += 1
-        const { clientId, clientSecret } = parseClientCredentials(authorization, {}, realm)
+        const { clientId, clientSecret } = readCredentials(authorization, {})
         return clientId === expected[0] && clientSecret === expected[1]
       }
       try {
-        parseClientCredentials(authorization, {}, realm)
+        readCredentials(authorization, {})
         return false
       } catch (error) {
         return (

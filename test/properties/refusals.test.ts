@@ -2,12 +2,13 @@ import t from 'tap'
 import { parseClientMetadata } from '../../src/clients/metadata.ts'
 import { parseAuthorizationRequest, resolveRedirectUri } from '../../src/domain/authorization-request.ts'
 import { indexScopeClaims } from '../../src/domain/claims.ts'
-import { parseClientCredentials } from '../../src/domain/client-authentication.ts'
 import { OAuthError } from '../../src/domain/errors.ts'
 import { assertNoneRepeated, type Parameters, parseParameters } from '../../src/domain/parameters.ts'
 import { parseResource } from '../../src/domain/resource.ts'
 import { defaultScopeCatalogue } from '../../src/domain/scope-catalogue.ts'
+import { declared } from '../../src/features.ts'
 import { parseLogoutRequest } from '../../src/oidc-logout/rules.ts'
+import { readCredentials } from '../helpers/client-methods.ts'
 import { fc } from '../helpers/generated.ts'
 import { integration, publicClient, resources } from '../helpers/samples.ts'
 
@@ -88,7 +89,7 @@ const registration = {
   foreignRedirects: 'refuse',
   redirectUris: 5,
   metadataBytes: 8192,
-  members: {},
+  declared,
   scopes,
   algorithms: ['RS256'],
 } as const
@@ -157,7 +158,7 @@ t.test('every refusal of client credentials does', async (t) => {
     { nil: undefined },
   )
   assertNoFault(fc.tuple(header, parameters, fc.boolean()), ([authorization, given, alwaysUnauthorized]) =>
-    parseClientCredentials(authorization, given, { alwaysUnauthorized }),
+    readCredentials(authorization, given, alwaysUnauthorized),
   )
   t.pass()
 })

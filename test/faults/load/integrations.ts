@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { addIntegration } from '../../../src/clients/integration.ts'
 import { insert } from '../../../src/domain/decision.ts'
+import { declared } from '../../../src/features.ts'
 import { loadConfig } from '../../../src/settings/load.ts'
 import { openStore } from '../../../src/storage/open.ts'
 import { systemClock } from '../../../src/system.ts'
@@ -12,7 +13,7 @@ const redirectUri = 'https://client.example/callback'
 /** Clients in this store, in number `count`, for which consents are remembered. */
 export async function addIntegrations(url: string, count: number): Promise<readonly TestClient[]> {
   const config = loadConfig({ mode: 'dev', flags: {} })
-  const known = { scopes: config.scopes.map(({ name }) => name), resources: [config.issuer] }
+  const known = { declared, scopes: config.scopes.map(({ name }) => name), resources: [config.issuer] }
   const store = await openStore(url)
   const added: TestClient[] = []
   for (let number = 0; number < count; number += 1) {

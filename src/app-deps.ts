@@ -1,0 +1,47 @@
+import fp from 'fastify-plugin'
+import type { AppDeps, Deps, Development } from './deps.ts'
+import { declared } from './features.ts'
+import { type Access, type GuardOptions, guard, type Refused } from './guard/guard.ts'
+import { tokenReader } from './http/token-reader.ts'
+import { describeService } from './service.ts'
+import { createPasswordQueue } from './users/passwords.ts'
+
+/**
+ * Works out once what plugins need besides what the application is given.
+ * @throws {Error} for a development server with a production configuration.
+ */
+export function appDepsOf(given: Deps, development?: Development): AppDeps {
+  const { config } = given
+  if (development !== undefined && config.mode !== 'dev')
+    throw new Error('a production server has nothing of a development server')
+  const service = describeService(config)
+  const checkHash = createPasswordQueue(config.passwordQueue)
+  return {
+    ...given,
+    service,
+    declared,
+    checkPassword: development?.withKnownPasswords(checkHash) ?? checkHash,
+    guard: ownGuard({ ...given, service }),
+  }
+}
+
+/** The guard of this server's own API: it reads tokens where they are stored instead of asking over HTTP. */
+function ownGuard(deps: Pick<AppDeps, 'keys' | 'store' | 'service' | 'clock'>): AppDeps['guard'] {
+  const { resources, resourceMetadataUrl: resourceMetadata } = deps.service
+  const readToken = tokenReader(deps)
+  const verifyToken = async (text: string): Promise<Access | Refused> => {
+    const facts = await readToken(text, deps.clock())
+    if (facts.kind === 'dead') return { refused: facts.why }
+    if (facts.kind === 'refresh') return { refused: 'it is a refresh token' }
+    const { grant, scope, resource: audience } = facts
+    return { sub: grant.userId, clientId: grant.clientId, scope, audience, requestedClaims: grant.claims }
+  }
+  return fp<Pick<GuardOptions, 'anonymous' | 'formToken'>>(async (app, options) => {
+    await app.register(guard, {
+      ...options,
+      verifyToken,
+      resource: resources.own.identifier,
+      resourceMetadata,
+    })
+  })
+}

@@ -1,0 +1,102 @@
+import type { FastifyInstance } from 'fastify'
+import { noteUse } from '../clients/use.ts'
+import type { AppDeps } from '../deps.ts'
+import { auditGrant } from '../domain/audit.ts'
+import { type Issued, redeemCode } from '../domain/authorization-code.ts'
+import { check } from '../domain/check.ts'
+import type { Decision } from '../domain/decision.ts'
+import { handleBelongsTo, type OpenedHandle } from '../domain/handle.ts'
+import type { Client, Grant, Seconds } from '../domain/model.ts'
+import { every, type Parameters, single } from '../domain/parameters.ts'
+import { refresh } from '../domain/refresh-token.ts'
+import { addressPrefix } from '../http/address-prefix.ts'
+
+/**
+ * Adds the grant types `authorization_code` (RFC 6749 §4.1.3) and `refresh_token` (RFC 6749 §6), which rotates the token
+ * on every use (RFC 9700 §4.14.2).
+ */
+export function addGrantTypes(app: FastifyInstance, deps: AppDeps): void {
+  const { config, service, store, keys, clock } = deps
+
+  app.addGrantType('authorization_code', async (client, parameters, { ip }) => {
+    const code = single(parameters, 'code')
+    check(code !== undefined, 'rfc6749-4.1.3-code-required', 'invalid_request', 'code is missing', {
+      passed: 'code is present',
+    })
+    const handle = await keys.open(code, 'code')
+    check(handle !== undefined, 'rfc6749-4.1.3-code-valid', 'invalid_grant', 'the code is unknown', {
+      passed: 'the code is genuine',
+    })
+    const redemption = {
+      handle,
+      client,
+      redirectUri: single(parameters, 'redirect_uri'),
+      codeVerifier: single(parameters, 'code_verifier'),
+      resource: every(parameters, 'resource'),
+    }
+    return issue(handle, client, ip, (grant, now) =>
+      redeemCode(grant, redemption, service.resources, config.lifetimes, now),
+    )
+  })
+
+  app.addGrantType('refresh_token', async (client, parameters, { ip }) => {
+    const refreshToken = single(parameters, 'refresh_token')
+    check(
+      refreshToken !== undefined,
+      'rfc6749-6-missing-refresh-param',
+      'invalid_request',
+      'refresh_token is missing',
+      { passed: 'refresh_token is present' },
+    )
+    const handle = await keys.open(refreshToken, 'refresh')
+    check(
+      handle !== undefined,
+      'rfc6749-6-invalid-refresh',
+      'invalid_grant',
+      'the refresh token is unknown',
+      { passed: 'the refresh token is genuine' },
+    )
+    const scope = single(parameters, 'scope')
+    const request = { handle, client, scope, resource: every(parameters, 'resource') }
+    return issue(handle, client, ip, (grant, now) =>
+      refresh(grant, request, service.resources, config.lifetimes, now),
+    )
+  })
+
+  const issue = async (
+    { grantId }: OpenedHandle,
+    client: Client,
+    ip: string,
+    decide: (grant: Grant | undefined, now: Seconds) => Decision<Issued>,
+  ) => {
+    const now = clock()
+    const issued = await store.transact('grant', grantId, (grant) =>
+      noteUse(auditGrant(decide(grant, now), grant, { at: now, from: addressPrefix(ip) }), client, now),
+    )
+    return app.issueTokens(issued, client, now)
+  }
+}
+
+/**
+ * Returns the public client that a genuine refresh token was issued to, RFC 6749 §6: a refresh may leave out
+ * `client_id`, which RFC 6749 §3.2.1 demands of the authorization_code request only. Spring Security 6 sends none.
+ * @throws {OAuthError} `invalid_grant` for a genuine token whose grant is gone.
+ */
+export function clientOfRefreshToken({ store, keys }: Pick<AppDeps, 'store' | 'keys'>) {
+  return async (parameters: Parameters): Promise<string | undefined> => {
+    const { grant_type: grantType, refresh_token: token } = parameters
+    if (grantType !== 'refresh_token' || typeof token !== 'string') return undefined
+    const handle = await keys.open(token, 'refresh')
+    if (handle === undefined) return undefined
+    const grant = await store.find('grant', handle.grantId)
+    check(
+      grant !== undefined && handleBelongsTo(handle, grant),
+      'rfc6749-6-invalid-refresh',
+      'invalid_grant',
+      'the refresh token is unknown',
+      { passed: 'the refresh token is genuine' },
+    )
+    const client = await store.find('client', grant.clientId)
+    return client?.authenticationMethod === 'none' ? client.id : undefined
+  }
+}

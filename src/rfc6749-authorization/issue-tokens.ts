@@ -1,0 +1,106 @@
+import fp from 'fastify-plugin'
+import type { AppDeps } from '../deps.ts'
+import type { Issued } from '../domain/authorization-code.ts'
+import { sealHandle, tokenIdOf } from '../domain/handle.ts'
+import { jwtAccessTokenPayload } from '../domain/jwt-access-token.ts'
+import type { Client, Grant, Seconds } from '../domain/model.ts'
+import { type Access, scopeAt } from '../domain/resource.ts'
+import { formatScope } from '../domain/scope.ts'
+
+/** A token response, RFC 6749 §5.1. */
+export type TokenResponse = Readonly<Record<string, unknown>> & {
+  readonly access_token: string
+  readonly token_type: 'Bearer'
+  readonly expires_in: number
+  readonly scope: string
+}
+
+/** What a token response is made from: all of it is committed. */
+export interface IssuedTokens {
+  readonly grant: Grant
+  readonly client: Client
+  readonly accessToken: string
+  readonly idTokenSeconds: Seconds
+  readonly now: Seconds
+}
+
+/** Returns further members of a token response, by their names on the wire. */
+export type TokenMembersOf = (issued: IssuedTokens) => Promise<Readonly<Record<string, unknown>>>
+
+declare module 'fastify' {
+  interface FastifyInstance {
+    /** Adds members to every token response; each declares its schema as `tokenMembers` of its feature. */
+    addTokenMembers(membersOf: TokenMembersOf): void
+    /**
+     * Turns a committed grant into the tokens of one response, RFC 6749 §5.1. It stores nothing: handles are derived from
+     * the grant, and a response that is lost costs a retry.
+     */
+    issueTokens(
+      issued: Issued,
+      client: Client,
+      now: Seconds,
+      idTokenSeconds?: Seconds,
+    ): Promise<TokenResponse>
+  }
+}
+
+/** Decorates `app.issueTokens`, and the extension point for what others add to the response. */
+export const tokenIssuer = fp<Pick<AppDeps, 'config' | 'service' | 'keys'>>(
+  async (app, { config, service, keys }) => {
+    const added: TokenMembersOf[] = []
+    app.decorate('addTokenMembers', (membersOf) => void added.push(membersOf))
+    app.decorate(
+      'issueTokens',
+      async ({ grant, access }, client, now, idTokenSeconds = config.lifetimes.idTokenSeconds) => {
+        const accessToken = await sealAccessToken(grant, access, now)
+        const refreshToken = client.grantTypes.includes('refresh_token') ? sealRefreshToken(grant) : undefined
+        const members: Record<string, unknown> = {}
+        for (const membersOf of added)
+          Object.assign(members, await membersOf({ grant, client, accessToken, idTokenSeconds, now }))
+        return {
+          access_token: accessToken,
+          token_type: 'Bearer',
+          expires_in: access.seconds,
+          ...(refreshToken !== undefined && { refresh_token: refreshToken }),
+          scope: formatScope(access.scope),
+          ...members,
+        }
+      },
+    )
+
+    const sealAccessToken = async (grant: Grant, access: Access, now: Seconds): Promise<string> => {
+      const expiresAt = now + access.seconds
+      const narrowing = isWhole(grant, access)
+        ? undefined
+        : { scope: access.scope, resource: access.resource }
+      const contents = {
+        kind: 'access',
+        grantId: grant.id,
+        seq: grant.seq,
+        issuedAt: now,
+        expiresAt,
+      } as const
+      const handle = sealHandle(
+        { ...contents, ...(narrowing && { narrowing }) },
+        keys.handles.current,
+        grant.secret,
+      )
+      if (access.tokenFormat === 'opaque') return handle
+      const claims = jwtAccessTokenPayload(service.issuer, grant, access, tokenIdOf(handle), now)
+      return keys.sign('RS256', 'at+jwt', claims)
+    }
+
+    /** Whether the token may do all its grant may: then it need not say so. */
+    const isWhole = (grant: Grant, access: Access): boolean => {
+      const whole = scopeAt(grant.scope, grant.resource, service.resources)
+      return access.resource.length === grant.resource.length && access.scope.length === whole.length
+    }
+
+    const sealRefreshToken = (grant: Grant): string => {
+      const { rotatedAt = 0, refreshExpiresAt = 0 } = grant
+      const contents = { grantId: grant.id, seq: grant.seq, issuedAt: rotatedAt, expiresAt: refreshExpiresAt }
+      return sealHandle({ kind: 'refresh', ...contents }, keys.handles.current, grant.secret)
+    }
+  },
+  { name: 'token-issuer' },
+)
