@@ -30,10 +30,8 @@ t.test('a flag of a feature is read as it was sent, and is absent if it was not'
 
 t.test('two grant types cannot read the same parameter', async (t) => {
   const parameters = { assertion: Type.Optional(Type.String()) }
-  const [first, second] = ['one', 'two'].map(
-    (name): Feature => ({ spec: name, grantTypes: { [name]: { parameters } }, load }),
-  )
-  if (first === undefined || second === undefined) return t.fail()
+  const featureOf = (name: string): Feature => ({ spec: name, grantTypes: { [name]: { parameters } }, load })
+  const [first, second] = [featureOf('one'), featureOf('two')]
   t.strictSame(Object.keys(declarationsOf([first]).tokenParameters), ['assertion'])
   t.throws(() => declarationsOf([first, second]), { message: 'two: another feature has assertion, too' })
 })
