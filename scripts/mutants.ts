@@ -9,9 +9,12 @@ import { faults as allFaults } from '../test/mutants/faults.ts'
 import { readCount, scriptCommand } from './command.ts'
 import { flawsOf, testFinder } from './mutants/check.ts'
 import { createJudge, type Verdict } from './mutants/judge.ts'
+import { tiesOf } from './mutants/tied.ts'
 import { openWorkspace, type Workspace } from './mutants/workspace.ts'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
+/** How many MUSTs of shipped features must have a fault. Raise it when you add faults. */
+const leastTied = 140
 const workspaces: Workspace[] = []
 process.on('exit', () => {
   for (const workspace of workspaces) workspace.remove()
@@ -21,15 +24,17 @@ process.on('SIGTERM', () => process.exit(143))
 process.exit(await main())
 
 async function main(): Promise<number> {
-  const { only, jobs, check } = scriptCommand(
+  const { only, jobs, check, count } = scriptCommand(
     'mutants',
     'Puts one deliberate fault after the other into a copy of src; a test of its rule has to fail.',
   )
     .option('--only <id...>', 'these faults only')
     .option('--jobs <number>', 'how many at once', readCount, availableParallelism())
+    .option('--count', 'only how many MUSTs of shipped features are tied to a fault')
     .option('--check', 'only whether every fault still applies')
     .parse()
-    .opts<{ only?: string[]; jobs: number; check?: true }>()
+    .opts<{ only?: string[]; jobs: number; check?: true; count?: true }>()
+  if (count) return countTies() ? 0 : 1
   const unknown = only?.find((id) => !allFaults.some((fault) => fault.id === id))
   if (unknown !== undefined) {
     process.stderr.write(`mutants: there is no fault ${unknown}\n`)
@@ -43,7 +48,15 @@ async function main(): Promise<number> {
     say(`${faults.length} faults apply`)
     return 0
   }
-  return tryAll(faults, jobs)
+  const outcome = await tryAll(faults, jobs)
+  return only !== undefined || countTies() ? outcome : 1
+}
+
+/** Prints how many MUSTs have a fault. Returns whether these are enough. */
+function countTies(): boolean {
+  const { tied, untied } = tiesOf(allFaults, root)
+  say(`${tied.length} of ${tied.length + untied.length} tier-1 MUSTs are tied to a fault`)
+  return tied.length >= leastTied
 }
 
 async function tryAll(faults: readonly Fault[], jobs: number): Promise<number> {

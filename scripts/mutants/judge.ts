@@ -1,8 +1,9 @@
 import type { Fault } from '../../test/mutants/fault.ts'
 import type { TestFinder } from './check.ts'
+import { isSame, type Point } from './points.ts'
 import type { TestRun, Workspace } from './workspace.ts'
 
-/** What became of a fault: killed by a test that proves its rule, or the sentence that says why that is not so. */
+/** The result of a fault: killed by a test that proves its rule, or the sentence that says why not. */
 export type Verdict =
   | { readonly killedBy: string; readonly test: string }
   | { readonly survived: string }
@@ -11,58 +12,109 @@ export type Verdict =
 /** Tries one fault in a workspace. */
 export type Judge = (fault: Fault, workspace: Workspace) => Promise<Verdict>
 
-/** A test that waits for something that a fault prevents, a mail say, fails by then: a long while, as machines stall. */
+/** A test that waits for something that a fault prevents fails after this time. A busy machine may stall for seconds. */
 const shortestLimitSeconds = 25
 
+/** How a file is run to find a fault: what passes then without any fault. */
+interface Sound {
+  readonly run: TestRun
+  /** The only tests that run; all of the file, if these do not pass alone. */
+  readonly only: string | undefined
+  readonly warm: boolean
+}
+
 /**
- * A fault is killed by a test that passes without it, fails with it, and carries the id of its rule if it has one. A
- * file that does not start, takes for ever, or fails without any fault shows nothing. Such a doubt may be the machine's,
- * that was busy: it counts when it comes twice.
+ * A fault is killed by a test or an assertion that passes without it, fails with it, and carries the id of its rule if
+ * it has one. A file that does not start, does not end, or fails without any fault proves nothing. What is not killed in
+ * a warm process is tried again in processes of its own.
  */
 export function createJudge(testsOf: TestFinder): Judge {
-  const sound = new Map<string, Promise<TestRun>>()
-  /** The result of the file without any fault, found out once if that is green. */
-  const soundRun = async (test: string, only: string | undefined, workspace: Workspace) => {
-    const key = `${test} ${only ?? ''}`
-    const running = sound.get(key) ?? workspace.run(test, { only })
-    sound.set(key, running)
+  const results = new Map<string, Promise<TestRun>>()
+  /** The result of the file without any fault, found once if that is green. */
+  const soundRun = async (test: string, only: string | undefined, warm: boolean, workspace: Workspace) => {
+    const key = JSON.stringify([test, only, warm])
+    const running = results.get(key) ?? workspace.run(test, { only, warm })
+    results.set(key, running)
     const run = await running
-    if (run.end !== 'green') sound.delete(key)
+    if (run.end !== 'green') results.delete(key)
     return run
   }
-  /** Only the tests of the rule, if these pass without the others. */
-  const soundRunOf = async (test: string, fault: Fault, workspace: Workspace) => {
-    const only = 'rule' in fault ? `[${fault.rule}]` : undefined
-    const run = await soundRun(test, only, workspace)
-    if (only === undefined || (run.end === 'green' && run.passed.some((title) => title.includes(only))))
-      return { run, only }
-    return { run: await soundRun(test, undefined, workspace), only: undefined }
+  /**
+   * Only the tests whose title carries the rule, if these pass without the others; or else those with an assertion that
+   * carries it, which a run of the whole file finds.
+   */
+  const soundRunOf = async (
+    test: string,
+    fault: Fault,
+    warm: boolean,
+    workspace: Workspace,
+  ): Promise<Sound> => {
+    const isProof = provesRule(fault)
+    if ('rule' in fault && warm) {
+      const only = escapeRegExp(`[${fault.rule}]`)
+      const run = await soundRun(test, only, warm, workspace)
+      if (run.end === 'green' && run.passed.some(isProof)) return { run, only, warm }
+    }
+    const run = await soundRun(test, undefined, warm, workspace)
+    if (run.end !== 'green' && warm) return soundRunOf(test, fault, false, workspace)
+    const points = run.passed.filter(isProof)
+    if (!('rule' in fault) || points.length === 0) return { run, only: undefined, warm }
+    const around = new Set(points.map(({ title, path: [top = title] }) => escapeRegExp(top)))
+    const only = `^(?:${[...around].join('|')})$`
+    const part = await soundRun(test, only, warm, workspace)
+    const isEnough = part.end === 'green' && points.every((one) => part.passed.some((it) => isSame(it, one)))
+    return isEnough ? { run: part, only, warm } : { run, only: undefined, warm }
   }
-  const judgeOnce: Judge = async (fault, workspace) => {
+  const judgeOnce = async (fault: Fault, workspace: Workspace, warm: boolean): Promise<Verdict> => {
     const tests = testsOf(fault)
     const doubts: string[] = []
     for (const test of tests) {
-      const { run: before, only } = await soundRunOf(test, fault, workspace)
+      const sound = await soundRunOf(test, fault, warm, workspace)
+      const { run: before, only } = sound
       if (before.end !== 'green') {
-        doubts.push(`${test} is ${before.end} without any fault: ${before.failed.join(' | ')}`)
+        doubts.push(`${test} is ${before.end} without any fault: ${titles(before.failed)}`)
         continue
       }
-      const proves = (title: string) =>
-        before.passed.includes(title) && (!('rule' in fault) || title.includes(`[${fault.rule}]`))
+      const proofs = before.passed.filter(provesRule(fault))
+      const isEnough = (point: Point) => proofs.some((proof) => isSame(proof, point))
       const seconds = Math.max(shortestLimitSeconds, 10 * before.seconds)
-      const options = { only, isEnough: proves, seconds }
+      const options = { only, isEnough, seconds, warm: sound.warm }
       const run = await workspace.withFault(fault, () => workspace.run(test, options))
-      const red = run.failed.filter((title) => before.passed.includes(title))
-      const killedBy = red.find(proves)
-      if (killedBy !== undefined) return { killedBy, test }
-      if (red.length > 0) doubts.push(`noticed, and by no test of its rule: ${test}: ${red.join(' | ')}`)
+      const red = run.failed.filter((point) => before.passed.some((one) => isSame(one, point)))
+      const killedBy = proofs.find((proof) => isBroken(proof, run, red))
+      if (killedBy !== undefined) return { killedBy: killedBy.title, test }
+      if (red.length > 0) doubts.push(`noticed, and by no test of its rule: ${test}: ${titles(red)}`)
       else if (run.end !== 'green') doubts.push(`${test} is ${run.end}, and none of its tests failed`)
     }
     const [doubt] = doubts
     return doubt === undefined ? { survived: `nothing noticed: ${tests.join(', ')}` } : { doubtful: doubt }
   }
   return async (fault, workspace) => {
-    const verdict = await judgeOnce(fault, workspace)
-    return 'doubtful' in verdict ? judgeOnce(fault, workspace) : verdict
+    const verdict = await judgeOnce(fault, workspace, true)
+    return 'killedBy' in verdict ? verdict : judgeOnce(fault, workspace, false)
   }
+}
+
+/** Which points prove that a fault is noticed. */
+function provesRule(fault: Fault): (point: Point) => boolean {
+  return ({ title, isTest }) => ('rule' in fault ? title.includes(`[${fault.rule}]`) : isTest)
+}
+
+/** Whether a proof failed, or was not reached because a test around it failed. */
+function isBroken(proof: Point, run: TestRun, red: readonly Point[]): boolean {
+  if (red.some((point) => isSame(point, proof))) return true
+  const isMissing = ![...run.passed, ...run.failed].some((point) => isSame(point, proof))
+  return isMissing && red.some(({ title, path }) => isAround([...path, title], proof.path))
+}
+
+function isAround(outer: readonly string[], inner: readonly string[]): boolean {
+  return outer.every((title, depth) => inner[depth] === title)
+}
+
+function titles(points: readonly Point[]): string {
+  return points.map(({ title }) => title).join(' | ')
+}
+
+function escapeRegExp(text: string): string {
+  return text.replaceAll(/[.*+?^$()[\]{}|\\/]/g, '\\$&')
 }
