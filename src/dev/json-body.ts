@@ -3,6 +3,7 @@ import { Value } from '@sinclair/typebox/value'
 import type { FastifyInstance } from 'fastify'
 import { nearest } from '../config/error.ts'
 import { OAuthError } from '../domain/errors.ts'
+import { isObject } from '../domain/is-object.ts'
 import { demandOf } from '../settings/options.ts'
 
 const bodyBytes = 1_048_576
@@ -71,9 +72,7 @@ function schemaAt(schema: TSchema, path: readonly string[]): TSchema | undefined
 export function objectOf(text: string): Readonly<Record<string, unknown>> | undefined {
   try {
     const value: unknown = JSON.parse(text)
-    const isObject = typeof value === 'object' && value !== null && !Array.isArray(value)
-    // `as`: an object that is not null has members.
-    return isObject ? (value as Record<string, unknown>) : undefined
+    return isObject(value) ? value : undefined
   } catch {
     return undefined
   }

@@ -1,4 +1,5 @@
 import { OAuthError } from './errors.ts'
+import { isObject } from './is-object.ts'
 import type { ClaimsRequest } from './model.ts'
 
 /** What the `claims` parameter asked for, OpenID Connect Core §5.5. */
@@ -69,10 +70,6 @@ function acrValues(
   if (value === undefined && values === undefined) return {}
   const names = [value, values].flat().filter((each) => typeof each === 'string')
   return essential === true ? { essentialAcr: names } : { requestedAcrValues: names }
-}
-
-function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
 function malformed(): OAuthError {

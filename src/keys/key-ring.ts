@@ -1,5 +1,6 @@
 import { compactVerify, decodeProtectedHeader } from 'jose'
 import { type HandleKeys, type HandleKind, keyIdOf, type OpenedHandle, openHandle } from '../domain/handle.ts'
+import { isObject } from '../domain/is-object.ts'
 import type { SigningAlgorithm } from '../domain/model.ts'
 import type { KeySources } from './change-keys.ts'
 import { type KeyNews, type LiveKeys, readKeys } from './live-keys.ts'
@@ -167,14 +168,10 @@ async function verify(jws: string, key: SigningKey | undefined): ReturnType<KeyR
   try {
     const { payload } = await compactVerify(jws, key.publicKey, { algorithms: [key.algorithm] })
     const claims: unknown = JSON.parse(Buffer.from(payload).toString())
-    return isClaims(claims) ? claims : undefined
+    return isObject(claims) ? claims : undefined
   } catch {
     return undefined
   }
-}
-
-function isClaims(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
 function required<K>(key: K | undefined, name: string): K {

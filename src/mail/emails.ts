@@ -1,6 +1,7 @@
 import type { Config } from '../config/schema.ts'
 import { chooseLanguage } from '../domain/language.ts'
 import type { LinkPurpose, User } from '../domain/model.ts'
+import { escapeForPage } from '../pages/i18n/html.ts'
 import { createI18n, type Translator } from '../pages/i18n/i18n.ts'
 import type { GivenLink } from './given-link.ts'
 import type { Email } from './mailer.ts'
@@ -96,24 +97,16 @@ function asHtml(
   url: string | undefined,
 ): string {
   const paragraph = (html: string) => `<p style="margin:0 0 1em">${html}</p>`
-  const address = markup(url ?? '')
-  const link = `<a href="${address}" style="display:inline-block;padding:.6em 1.2em;border-radius:6px;background:#1f3d7a;color:#fff;text-decoration:none">${markup(button)}</a>`
+  const address = escapeForPage(url ?? '')
+  const link = `<a href="${address}" style="display:inline-block;padding:.6em 1.2em;border-radius:6px;background:#1f3d7a;color:#fff;text-decoration:none">${escapeForPage(button)}</a>`
   const links = url === undefined ? [] : [link, `<small>${address}</small>`]
-  const body = [markup(greeting), markup(reason), ...links, ...notes.map(markup)]
+  const body = [escapeForPage(greeting), escapeForPage(reason), ...links, ...notes.map(escapeForPage)]
   return `<!doctype html>
 <html lang="${language}" dir="${direction}">
-<head><meta charset="utf-8"><title>${markup(subject)}</title></head>
+<head><meta charset="utf-8"><title>${escapeForPage(subject)}</title></head>
 <body style="font-family:system-ui,sans-serif;line-height:1.5;max-width:36em;margin:2em auto;padding:0 1em">
 ${body.map(paragraph).join('\n')}
 </body>
 </html>
 `
-}
-
-function markup(text: string): string {
-  return text
-    .replaceAll('&', '&amp;')
-    .replaceAll('<', '&lt;')
-    .replaceAll('>', '&gt;')
-    .replaceAll('"', '&quot;')
 }

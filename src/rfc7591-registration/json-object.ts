@@ -1,5 +1,6 @@
 import type { JsonObject } from '../clients/members.ts'
 import { check } from '../domain/check.ts'
+import { isObject } from '../domain/is-object.ts'
 
 /**
  * A request body that is a JSON object, RFC 7591 §3.1, and not nested deeper than allowed.
@@ -7,13 +8,9 @@ import { check } from '../domain/check.ts'
  * @throws {OAuthError} `invalid_client_metadata`
  */
 export function requireJsonObject(body: unknown, depth: number): JsonObject {
-  check(
-    isJsonObject(body),
-    'rfc7591-3-post-json',
-    'invalid_client_metadata',
-    'the body must be a JSON object',
-    { passed: 'the body is a JSON object' },
-  )
+  check(isObject(body), 'rfc7591-3-post-json', 'invalid_client_metadata', 'the body must be a JSON object', {
+    passed: 'the body is a JSON object',
+  })
   check(
     !isDeeperThan(depth, body),
     'rfc7591-3-post-json',
@@ -22,10 +19,6 @@ export function requireJsonObject(body: unknown, depth: number): JsonObject {
     { passed: 'the body is not nested too deep' },
   )
   return body
-}
-
-function isJsonObject(value: unknown): value is JsonObject {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
 // Level by level: recursion would let a sender choose how deep our stack goes.

@@ -1,4 +1,5 @@
 import type { AuthenticationResponseJSON, RegistrationResponseJSON } from '@simplewebauthn/server'
+import { isObject } from '../domain/is-object.ts'
 import { assertAssertionData, withoutAttestation } from './authenticator-data.ts'
 
 /*
@@ -111,6 +112,5 @@ function parse(text: string | undefined): unknown {
 }
 
 function objectOf(value: unknown): Members | undefined {
-  const isObject = typeof value === 'object' && value !== null && !Array.isArray(value)
-  return isObject ? (value as Members) : undefined // an object of unknown members
+  return isObject(value) ? value : undefined
 }

@@ -1,3 +1,4 @@
+import { isObject } from '../../domain/is-object.ts'
 import { type Answer, headerOf } from './ask.ts'
 
 /** How a response differs from what this configuration says. */
@@ -84,10 +85,7 @@ function differenceOfType(answer: Answer, reference: Answer): Difference | undef
 export function membersOf(body: string): Members | undefined {
   try {
     const value: unknown = JSON.parse(body)
-    // `as`: any object has members of unknown types.
-    return typeof value === 'object' && value !== null && !Array.isArray(value)
-      ? (value as Members)
-      : undefined
+    return isObject(value) ? value : undefined
   } catch {
     return undefined
   }
