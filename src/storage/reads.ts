@@ -2,7 +2,6 @@ import { consentKind } from '../domain/connections.ts'
 import type { AuditEvent, Grant } from '../domain/model.ts'
 import type { RecordKind } from '../domain/record.ts'
 import {
-  auditFilterRow,
   grantKey,
   grantOfTokenValues,
   recordKey,
@@ -124,7 +123,7 @@ export function grantsOf(userId: string, clientId: string, newest: NewestGrants)
 /** The newest audit events that a filter lets through, the oldest of them first. */
 export function* audit(filter: AuditFilter): Reading<readonly AuditEvent[]> {
   const read = filter.userId === undefined ? 'audit' : 'auditOf'
-  return (yield* many(read, auditFilterRow(filter), toAuditEvent)).toReversed()
+  return (yield* many(read, { ...filter }, toAuditEvent)).toReversed()
 }
 
 /** What a start has to know of the users. */

@@ -10,12 +10,12 @@ import type {
 } from '../domain/model.ts'
 import { keptChallengeBytes } from '../domain/pkce.ts'
 import type { RecordRow } from '../domain/record.ts'
-import type { AuditFilter, Connections } from './store.ts'
+import type { Connections } from './store.ts'
 import type { Tables } from './tables.ts'
 
 /*
- * Row ↔ record, for both adapters. This is where null stops: an absent member is NULL in a row and is not there at
- * all in a record. Lists are one text separated by spaces, which none of their items can contain.
+ * Row ↔ record, for both adapters. An absent member is NULL in a row that is read and not there at all in a record;
+ * the adapters bind a member that a row leaves out as NULL. Lists are one text separated by spaces, which none of their items can contain.
  */
 
 type RowOf<T extends keyof Tables> = Tables[T]['$inferSelect']
@@ -39,6 +39,11 @@ export type FoundGrantOfTokenRow = FoundGrantRow & { readonly revokedToken: stri
 export type KeyRow = RowOf<'keys'>
 export type RejectionRow = Omit<RowOf<'rejections'>, 'seq'>
 export type AuditEventRow = Omit<RowOf<'auditEvents'>, 'seq'>
+
+/** A row to write. A member that may be NULL may be left out. */
+type Values<Row> = {
+  [M in keyof Row as null extends Row[M] ? never : M]: Row[M]
+} & { [M in keyof Row as null extends Row[M] ? M : never]?: Row[M] | undefined }
 
 /** The row of a client. */
 export function clientRow({ id, origin, issuedAt, usedAt, ...metadata }: Client): ClientRow {
@@ -69,14 +74,8 @@ function metadataOf(text: string): Metadata {
 }
 
 /** The row of a user. */
-export function userRow(user: User): UserRow {
-  return {
-    ...user,
-    email: user.email ?? null,
-    passwordHash: user.passwordHash ?? null,
-    claims: JSON.stringify(user.claims),
-    lockedAt: user.lockedAt ?? null,
-  }
+export function userRow(user: User): Values<UserRow> {
+  return { ...user, claims: JSON.stringify(user.claims) }
 }
 
 /** The user of a row. */
@@ -97,16 +96,8 @@ export function toUser(found: UserRow): User {
 }
 
 /** The values of a record's row. */
-export function recordRow({ kind, id, userId, clientId, madeAt, expiresAt, body }: RecordRow) {
-  return {
-    kind,
-    id: recordKey(id),
-    userId: userId ?? null,
-    clientId: clientId ?? null,
-    madeAt: madeAt ?? null,
-    expiresAt: expiresAt ?? null,
-    body,
-  }
+export function recordRow({ id, ...row }: RecordRow) {
+  return { ...row, id: recordKey(id) }
 }
 
 /** The key of a record as its row has it. */
@@ -115,9 +106,8 @@ export function recordKey(id: string): Buffer {
 }
 
 /** The row of a session. */
-export function sessionRow(session: Session): SessionRow {
-  const { browser = null, from = null } = session
-  return { ...session, browser, from, ...sessionMethods(session.methods) }
+export function sessionRow(session: Session): Values<SessionRow> {
+  return { ...session, ...sessionMethods(session.methods) }
 }
 
 /** The methods of a session, as its row has them. */
@@ -136,7 +126,7 @@ type RareMembers = Partial<Pick<Grant, 'claims' | 'acr' | 'extra'>>
 const noClaims: Grant['claims'] = { userinfo: [], idToken: [] }
 
 /** The row of a grant; its revoked access tokens are rows of their own. */
-export function grantRow({ claims, acr, extra, ...grant }: Grant): GrantRow {
+export function grantRow({ claims, acr, extra, ...grant }: Grant): Values<GrantRow> {
   const id = packed(grant.id, 12)
   const isPlain = claims.userinfo.length + claims.idToken.length === 0
   const rare: RareMembers = {
@@ -150,15 +140,12 @@ export function grantRow({ claims, acr, extra, ...grant }: Grant): GrantRow {
     secret: packed(grant.secret, 16),
     scope: joined(grant.scope),
     resource: joined(grant.resource),
-    codeChallenge: grant.codeChallenge === undefined ? null : packedHash(grant.codeChallenge),
-    nonce: grant.nonce === undefined ? null : Buffer.from(grant.nonce),
+    codeChallenge: grant.codeChallenge === undefined ? undefined : packedHash(grant.codeChallenge),
+    nonce: grant.nonce === undefined ? undefined : Buffer.from(grant.nonce),
     methods: joined(grant.methods),
     extra: Object.keys(rare).length === 0 ? null : JSON.stringify(rare),
     approvedAt: grant.approvedAt === instantOf(id) ? null : grant.approvedAt,
-    rotatedAt: grant.rotatedAt ?? null,
     ...grantEnds(grant),
-    revokedAt: grant.revokedAt ?? null,
-    revokedBy: grant.revokedBy ?? null,
   }
 }
 
@@ -255,11 +242,6 @@ function instantOf(id: Buffer): number {
   return id.readUInt32BE(0)
 }
 
-/** The row of a key of the key ring. */
-export function keyRow(key: StoredKey): KeyRow {
-  return { ...key, publicJwk: key.publicJwk ?? null, retiredAt: key.retiredAt ?? null }
-}
-
 /** The key of a row. */
 export function toKey({ publicJwk, retiredAt, ...row }: KeyRow): StoredKey {
   return { ...row, ...omitNull({ publicJwk, retiredAt }) }
@@ -276,31 +258,14 @@ export function toRejection({ id, at, facts }: RejectionRow): Rejection {
 }
 
 /** The row of an audit event; the database numbers it. */
-export function auditEventRow({ name, at, userId, clientId, ...facts }: AuditEvent): AuditEventRow {
-  return {
-    name,
-    at,
-    userId: userId ?? null,
-    clientId: clientId ?? null,
-    facts: JSON.stringify([facts.by, facts.from ?? '', facts.facts]),
-  }
+export function auditEventRow({ by, from = '', facts, ...event }: AuditEvent): Values<AuditEventRow> {
+  return { ...event, facts: JSON.stringify([by, from, facts]) }
 }
 
 /** The audit event of a row. */
 export function toAuditEvent({ name, at, userId, clientId, facts: text }: AuditEventRow): AuditEvent {
   const [by, from, facts] = JSON.parse(text) as [AuditEvent['by'], string, AuditEvent['facts']]
   return { name, at, by, ...(from !== '' && { from }), ...omitNull({ userId, clientId }), facts }
-}
-
-/** The values of an audit filter, an absent member as NULL. */
-export function auditFilterRow({ since, limit, name, userId, clientId }: AuditFilter) {
-  return {
-    since,
-    limit,
-    name: name ?? null,
-    userId: userId ?? null,
-    clientId: clientId ?? null,
-  }
 }
 
 /** The members that are not null. */

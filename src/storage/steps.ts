@@ -6,7 +6,6 @@ import {
   grantEnds,
   grantKey,
   grantRow,
-  keyRow,
   recordKey,
   recordRow,
   rejectionRow,
@@ -102,7 +101,7 @@ function insertOf(write: Extract<Write, { op: 'insert' }>): Step {
     case 'session':
       return { statement: 'insertSession', values: { ...sessionRow(write.record) } }
     case 'key':
-      return { statement: 'insertKey', values: { ...keyRow(write.record) } }
+      return { statement: 'insertKey', values: { ...write.record } }
     case 'rejection':
       return { statement: 'insertRejection', values: { ...rejectionRow(write.record) } }
     case 'auditEvent':
@@ -119,7 +118,7 @@ function updateOf(write: Extract<Write, { op: 'update' }>): Step {
     case 'user':
       return { statement: 'updateUser', values: { ...userRow(write.record) } }
     case 'key':
-      return { statement: 'updateKey', values: { ...keyRow(write.record) } }
+      return { statement: 'updateKey', values: { ...write.record } }
   }
 }
 

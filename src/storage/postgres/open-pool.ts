@@ -1,7 +1,7 @@
 import { drizzle } from 'drizzle-orm/node-postgres'
 import { migrate } from 'drizzle-orm/node-postgres/migrator'
 import pg from 'pg'
-import { assertNotNewer, schemaState, withMigrations } from '../migrations.ts'
+import { newerVersion, schemaState, withMigrations } from '../migrations.ts'
 import type { StoreOptions } from '../store.ts'
 import { translate } from './faults.ts'
 import { numbers } from './prepared.ts'
@@ -63,8 +63,9 @@ async function applyMigrations(pool: pg.Pool): Promise<void> {
     await client.query('set lock_timeout = 0')
     await client.query('select pg_advisory_lock($1)', [migrationLock])
     const applied = await appliedMigrations(client)
-    assertNotNewer('postgres', applied)
-    if (schemaState('postgres', applied) === 'current') return
+    const state = schemaState('postgres', applied)
+    if (state === 'newer') throw new Error(newerVersion)
+    if (state === 'current') return
     await withMigrations('postgres', (folder) => migrate(drizzle(client), folder))
   } finally {
     // Ends the connection, and with it the lock and the settings.

@@ -1,7 +1,6 @@
 import { closeSync, existsSync, fsyncSync, openSync, rmSync, statSync } from 'node:fs'
 import Database from 'better-sqlite3'
-import { assertNotNewer } from '../migrations.ts'
-import { appliedMigrations } from './open-database.ts'
+import { assertOurs, schemaOf } from './open-database.ts'
 
 /** What a copy has in it, as a user would count. */
 export interface CopyContents {
@@ -56,15 +55,15 @@ function copyInto(from: string, to: string): void {
 function inspectCopy(file: string): CopyContents {
   const client = new Database(file, { readonly: true })
   try {
-    const tables = client.prepare("select name from sqlite_schema where type = 'table'").pluck().all()
-    if (!tables.includes('__drizzle_migrations')) throw new Error('it belongs to another program')
-    assertNotNewer('sqlite', appliedMigrations(client))
+    const schema = schemaOf(client)
+    assertOurs(schema === 'missing' ? 'foreign' : schema)
     if (client.pragma('integrity_check(1)', { simple: true }) !== 'ok') throw new Error('it is damaged')
+    const hasUsers = client.prepare("select 1 from sqlite_schema where name = 'users'").get() !== undefined
     const count = (table: string) => Number(client.prepare(`select count(*) from ${table}`).pluck().get())
     return {
       bytes: statSync(file).size,
       // A copy of an earlier version is not migrated.
-      people: count(tables.includes('users') ? 'users' : 'accounts'),
+      people: count(hasUsers ? 'users' : 'accounts'),
       clients: count('clients'),
       approvals: count('grants'),
     }

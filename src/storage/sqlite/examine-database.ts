@@ -1,10 +1,9 @@
 import { closeSync, existsSync, fsyncSync, openSync, rmSync, statSync, writeSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import Database from 'better-sqlite3'
-import { schemaState } from '../migrations.ts'
 import { storeRecords } from '../reads.ts'
 import { commitsTried, type StoreFacts, type StoreFault } from '../store-facts.ts'
-import { appliedMigrations, assertSound } from './open-database.ts'
+import { assertSound, schemaOf } from './open-database.ts'
 import { prepare, run } from './prepared.ts'
 
 /**
@@ -41,13 +40,6 @@ function openUnchanged(file: string): Database.Database {
   const client = new Database(file, { readonly: existsSync(`${file}-wal`), timeout: 2000 })
   client.pragma('query_only = on')
   return client
-}
-
-function schemaOf(client: Database.Database): StoreFacts['schema'] {
-  const tables = client.prepare("select name from sqlite_schema where type = 'table'").pluck().all()
-  if (tables.length === 0) return 'missing'
-  if (!tables.includes('__drizzle_migrations')) return 'foreign'
-  return schemaState('sqlite', appliedMigrations(client))
 }
 
 function damageOf(client: Database.Database): readonly StoreFault[] {

@@ -4,7 +4,8 @@ import Database from 'better-sqlite3'
 import { DrizzleError } from 'drizzle-orm'
 import { drizzle } from 'drizzle-orm/better-sqlite3'
 import { migrate } from 'drizzle-orm/better-sqlite3/migrator'
-import { assertNotNewer, knownMigrations, withMigrations } from '../migrations.ts'
+import { newerVersion, schemaState, withMigrations } from '../migrations.ts'
+import type { StoreFacts } from '../store-facts.ts'
 
 /** Before 3.51.3 two connections that checkpoint can corrupt a WAL database; a migration needs 3.53. */
 const oldestSqlite = '3.53.0'
@@ -84,10 +85,7 @@ function inspect(file: string): void {
   const client = new Database(file, { readonly: true, timeout: busyMilliseconds })
   try {
     if (wasNotClosed(file)) assertSound(client)
-    const tables = client.prepare("select name from sqlite_schema where type = 'table'").pluck().all()
-    if (tables.length === 0) return
-    if (!tables.includes('__drizzle_migrations')) throw new Error('it belongs to another program')
-    assertNotNewer('sqlite', appliedMigrations(client))
+    assertOurs(schemaOf(client))
   } finally {
     client.close()
   }
@@ -105,19 +103,24 @@ export function assertSound(client: Database.Database): void {
   if (verdict !== 'ok') throw new Error('it is damaged')
 }
 
-/** When the migrations this database had were made, their names to drizzle. */
-export function appliedMigrations(client: Database.Database): readonly number[] {
-  return client.prepare('select created_at from __drizzle_migrations').pluck().all().map(Number)
+/** Compares the tables of a file with those of this build. */
+export function schemaOf(client: Database.Database): StoreFacts['schema'] {
+  const tables = client.prepare("select name from sqlite_schema where type = 'table'").pluck().all()
+  if (tables.length === 0) return 'missing'
+  if (!tables.includes('__drizzle_migrations')) return 'foreign'
+  // By the instants at which the migrations were made, which drizzle stores as their names.
+  const applied = client.prepare('select created_at from __drizzle_migrations').pluck().all()
+  return schemaState('sqlite', applied.map(Number))
 }
 
-function isMigrated(client: Database.Database): boolean {
-  const isTable = client.prepare("select 1 from sqlite_schema where name = '__drizzle_migrations'").get()
-  const applied = new Set(isTable ? appliedMigrations(client) : [])
-  return [...knownMigrations('sqlite')].every((instant) => applied.has(instant))
+/** @throws {Error} when the file is another program's or was made by a newer version. */
+export function assertOurs(schema: StoreFacts['schema']): void {
+  if (schema === 'foreign') throw new Error('it belongs to another program')
+  if (schema === 'newer') throw new Error(newerVersion)
 }
 
 async function applyMigrations(client: Database.Database): Promise<void> {
-  if (isMigrated(client)) return
+  if (schemaOf(client) === 'current') return
   try {
     // Passkeys were rows with bytes, and records are JSON: a migration calls it.
     client.function('base64url', { deterministic: true }, (bytes) =>
@@ -126,6 +129,6 @@ async function applyMigrations(client: Database.Database): Promise<void> {
     await withMigrations('sqlite', (folder) => migrate(drizzle(client), folder))
   } catch (fault) {
     // Two processes that start at once both see an empty file; the slower one finds the work done.
-    if (!isMigrated(client)) throw fault
+    if (schemaOf(client) !== 'current') throw fault
   }
 }

@@ -99,8 +99,9 @@ function compile(client: Database.Database, { sql: text, params }: Query) {
   }
 }
 
-/** SQLite has no booleans. */
+/** SQLite has no booleans; an absent member is NULL. */
 function bound(value: unknown): unknown {
+  if (value === undefined) return null
   return typeof value === 'boolean' ? Number(value) : value
 }
 
