@@ -3,8 +3,8 @@ import Fastify, { type FastifyInstance } from 'fastify'
 import { appDepsOf } from './app-deps.ts'
 import { rejectionRecord } from './audit/rejection-record.ts'
 import type { AppOptions, Deps } from './deps.ts'
-import type { FeaturePlugin } from './feature.ts'
-import { features } from './features.ts'
+import { registerAll } from './feature.ts'
+import { registerFeatures } from './features.ts'
 import { clientAuthentication } from './http/client-authentication.ts'
 import { drain, health } from './http/drain.ts'
 import { endpoints } from './http/endpoints.ts'
@@ -50,40 +50,22 @@ export async function buildApp(given: Deps, options: AppOptions = {}): Promise<F
   ).withTypeProvider<TypeBoxTypeProvider>()
   await observe?.(app)
   await recorded?.observe(app)
-  const registerAll = async (scope: FastifyInstance, options: typeof deps, plugins: FeaturePlugin[]) => {
-    for (const plugin of plugins) await scope.register(plugin, options)
-  }
-  const registerFeatures = async (scope: FastifyInstance, callers?: 'clients' | 'browsers') => {
-    for (const feature of features.filter((one) => one.callers === callers)) {
-      const plugin = await feature.load()
-      if (callers === undefined || feature.atOrigin) await scope.register(plugin, deps)
-      else await scope.register(async (inner) => inner.register(plugin, deps), { prefix: below.prefix })
-    }
-  }
 
   // Decorators and hooks that everything else builds on.
-  await registerAll(app, deps, [
-    methods,
-    errorMapper,
-    clientAuthentication,
-    requestLog,
-    rejectionRecord,
-    probes,
-  ])
+  await registerAll(app, deps, [methods, errorMapper, clientAuthentication, requestLog])
+  await registerAll(app, deps, [rejectionRecord, probes])
   await app.register(drain, { seconds: config.drainSeconds })
-  await app.register(securityHeaders, { https: service.https })
-  await app.register(wellFormedHttp)
-  await app.register(rateLimits, below)
-  await app.register(pages, below)
-  await registerAll(app, deps, [metadata, endpoints, browser, interactionStarter, emails, userClaims])
-  await registerFeatures(app)
+  await registerAll(app, deps, [securityHeaders, wellFormedHttp])
+  await registerAll(app, below, [rateLimits, pages, metadata, endpoints, browser])
+  await registerAll(app, deps, [interactionStarter, emails, userClaims])
+  await registerFeatures(app, deps)
   if (development !== undefined) await app.register(development.plugin, deps)
 
   // What users see: no cross-origin calls, and every error is a page.
   await app.register(async (scope) => {
     showErrorsAsPages(scope)
     await registerAll(scope, below, [authorize, interaction, oneTimeLinks, accountPages])
-    await registerFeatures(scope, 'browsers')
+    await registerFeatures(scope, deps, 'browsers')
     if (development === undefined) await scope.register(homePage, below)
   })
 
@@ -91,7 +73,7 @@ export async function buildApp(given: Deps, options: AppOptions = {}): Promise<F
   await app.register(async (scope) => {
     await scope.register(anyOrigin)
     await scope.register(token, below)
-    await registerFeatures(scope, 'clients')
+    await registerFeatures(scope, deps, 'clients')
     await registerAll(scope, below, [publishedKeys, apiDescription, protectedApi])
     await scope.register(metadataDocuments, deps)
   })

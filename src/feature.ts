@@ -1,5 +1,5 @@
 import { type TObject, Type } from '@sinclair/typebox'
-import type { FastifyPluginAsync, FastifyPluginCallback } from 'fastify'
+import type { FastifyInstance, FastifyPluginAsync, FastifyPluginCallback } from 'fastify'
 import { readFlag } from './clients/members.ts'
 import type { AppDeps, Declared, DeclaredClientMember, Schemas } from './deps.ts'
 
@@ -37,6 +37,16 @@ export interface Feature {
 
 /** A Fastify plugin; one that is wrapped by fastify-plugin decorates the application. */
 export type FeaturePlugin = FastifyPluginAsync<AppDeps> | FastifyPluginCallback<AppDeps>
+
+/** Registers plugins in this order. */
+export async function registerAll<Options extends AppDeps>(
+  scope: FastifyInstance,
+  options: Options,
+  plugins: readonly (FastifyPluginAsync<Options> | FastifyPluginCallback<Options>)[],
+): Promise<void> {
+  // `as`: the plugins take these options.
+  for (const plugin of plugins) await scope.register(plugin as FeaturePlugin, options)
+}
 
 /** How a section of the configuration is described: it is optional, and accepts no other option. */
 export function section(description: string) {

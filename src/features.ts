@@ -1,3 +1,5 @@
+import type { FastifyInstance } from 'fastify'
+import type { AppDeps } from './deps.ts'
 import { declarationsOf, type Feature } from './feature.ts'
 import { openidConnect } from './oidc-core/feature.ts'
 import { logout } from './oidc-logout/feature.ts'
@@ -28,3 +30,17 @@ export const features: readonly Feature[] = [
 
 /** What they declare together. */
 export const declared = declarationsOf(features)
+
+/** Registers the features with these callers, below the path of the issuer or at the origin. */
+export async function registerFeatures(
+  scope: FastifyInstance,
+  deps: AppDeps,
+  callers?: Feature['callers'],
+): Promise<void> {
+  const { prefix } = deps.service
+  for (const feature of features.filter((one) => one.callers === callers)) {
+    const plugin = await feature.load()
+    if (callers === undefined || feature.atOrigin) await scope.register(plugin, deps)
+    else await scope.register(async (below) => below.register(plugin, deps), { prefix })
+  }
+}

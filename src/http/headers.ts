@@ -3,11 +3,12 @@ import { Socket } from 'node:net'
 import cors from '@fastify/cors'
 import fp from 'fastify-plugin'
 import helmet from 'helmet'
+import type { AppDeps } from '../deps.ts'
 import { notFound } from './errors.ts'
 
 /** Sets the headers of every response. A response is not cached unless its endpoint changes that, RFC 6749 §5.1. */
-export const securityHeaders = fp<{ https: boolean }>(
-  async (app, { https }) => {
+export const securityHeaders = fp<Pick<AppDeps, 'service'>>(
+  async (app, { service: { https } }) => {
     const headers = { ...helmetHeaders(https), 'cache-control': 'no-store', pragma: 'no-cache' }
     app.addHook('onRequest', (_request, reply, done) => {
       reply.headers(headers)

@@ -88,6 +88,16 @@ t.test('a client with loopback redirects is native', async (t) => {
   }
 })
 
+t.test('an integration has the grant types an operator names, of those there are', async (t) => {
+  const grantTypes = ['authorization_code']
+  t.strictSame(addIntegration({ ...web, grantTypes }, known, fresh, 50).client.grantTypes, grantTypes)
+  const described = { grantTypes: { service: { operatorOnly: true } }, clientMetadata: {} } as const
+  const other = { ...known, declared: { ...declared, ...described } }
+  const service = { ...web, grantTypes: ['service'], redirectUris: [] }
+  t.strictSame(addIntegration(service, other, fresh, 50).client.grantTypes, ['service'])
+  t.throws(() => addIntegration(service, known, fresh, 50), { code: 'invalid_client_metadata' })
+})
+
 t.test('a public client on loopback is asked about every time', async (t) => {
   const request = { ...loopback, authenticationMethod: 'none' } as const
   t.equal(addIntegration(request, known, fresh, 50).client.consent, 'always')
