@@ -31,6 +31,11 @@ const explained = (token: string) => {
   return explainToken(token, { store, keys, now: server.now() })
 }
 
+/** Waits until the rejection with this request id is stored: that happens after the response. */
+async function kept(id: string): Promise<void> {
+  while ((await server.deps.store.find('rejection', id)) === undefined) await setTimeout(10)
+}
+
 async function asJson(t: Test, asked: string): Promise<object> {
   const { code, stdout, stderr } = await run(['explain', '--json', '-'], { environment, input: asked })
   t.equal(code, 0, stderr)
@@ -41,12 +46,12 @@ const tokens = (fields: Record<string, string> = {}) =>
   obtainTokens(server, client, { agent, fields: { scope: 'openid courses:read', ...fields } })
 
 t.test(
-  'a refused request is explained by the id its answer told: rule, clause, stored, received',
+  'a rejected request is explained by the id of its response: rule, clause, stored, received',
   async (t) => {
     const { refresh_token: token } = await tokens()
     const wider = await refresh(server, client, token, { scope: 'openid orders:write' })
     const id = wider.headers.get('x-request-id') ?? ''
-    await setTimeout(400) // rejections are written a moment later
+    await kept(id)
     const { stdout } = await ask(id)
     t.match(stdout, /^POST \/api\/oauth\/token was refused with 400 invalid_scope$/m)
     t.match(stdout, /^rule +rfc6749-6-scope-exceed$/m)
@@ -62,7 +67,7 @@ t.test('what was received cannot forge a line of the explanation, nor command th
   const forged = 'x\nwhy   all is well\r\nrule  none\u2028at    now\u202e\u009b2J\u001b[2J'
   const sent = await post(server, '/api/oauth/token', { client_id: client.id, grant_type: forged })
   const id = sent.headers.get('x-request-id') ?? ''
-  await setTimeout(400) // rejected requests are written a moment later
+  await kept(id)
   const { stdout } = await ask(id)
   const names = stdout.split('\n').map((line) => line.split(' ')[0])
   t.same(names, ['POST', 'why', 'rule', 'clause', '', 'received', 'client', 'at', 'request', ''])

@@ -1,5 +1,4 @@
 import { availableParallelism } from 'node:os'
-import { setTimeout as wait } from 'node:timers/promises'
 import t from 'tap'
 import { insert } from '../../src/domain/decision.ts'
 import { systemRandom } from '../../src/system.ts'
@@ -205,7 +204,7 @@ t.test('a pending request expires', async (t) => {
   t.equal(agent.cookies.has('lychgate_session'), false)
 })
 
-t.test('a sign-in that was under way when the password changed comes to nothing', async (t) => {
+t.test('a sign-in under way when the password changes is rejected', async (t) => {
   const own = await startServer(t)
   const portal = await integrate(own, { consent: 'skip' })
   const open = async (agent: UserAgent) => ({ agent, page: pageOf(await ask(own, portal, {}, agent)) })
@@ -221,8 +220,17 @@ t.test('a sign-in that was under way when the password changed comes to nothing'
   const crowd = others.map((other, index) =>
     other.agent.submit(other.page, { username: `nobody${index}`, password: 'wrong' }),
   )
+  const { find } = store
+  const read = Promise.withResolvers<void>()
+  const observed = async (...parameters: unknown[]) => {
+    const found = await Reflect.apply(find, store, parameters)
+    if (parameters[0] === 'userByLogin' && parameters[1] === 'alice') read.resolve()
+    return found
+  }
+  t.teardown(() => Object.assign(store, { find }))
+  Object.assign(store, { find: observed })
   const late = agent.submit(page, alice)
-  await wait(30)
+  await read.promise
   await store.transact('user', person.id, () => changePassword(person, passwordHash, own.now()))
   t.equal(pageOf(await late).status, 400)
   await Promise.all(crowd)

@@ -40,6 +40,8 @@ export interface TestNode {
   readonly origin: string
   readonly app: FastifyInstance
   readonly deps: Deps
+  /** The work that it repeats. */
+  readonly repeated: ReadonlySet<() => Promise<void>>
   close(): Promise<void>
 }
 
@@ -49,6 +51,8 @@ export interface TestServer extends TestNode {
   advance(seconds: number): void
   /** The server's time, in seconds. */
   now(): number
+  /** Runs what each node otherwise repeats by a timer: it sweeps, and looks for new keys. */
+  maintain(): Promise<void>
   /** Everything logged so far. */
   readonly log: string[]
 }
@@ -110,7 +114,11 @@ export async function startServer(t: Test, options: ServerOptions = {}): Promise
     if (executable) throw new Error('the executable has a clock of its own')
     void shared.clock.move({ advance: seconds })
   }
-  return { ...first, issuer, origin, nodes, log: shared.log, close, now: shared.clock, advance }
+  const maintain = async () => {
+    if (executable) throw new Error('the executable has timers of its own')
+    for (const node of nodes) for (const work of node.repeated) await work()
+  }
+  return { ...first, issuer, origin, nodes, log: shared.log, close, now: shared.clock, advance, maintain }
 }
 
 /** What the nodes of one server have in common. */
@@ -124,10 +132,10 @@ interface Shared {
 async function startNodes(shared: Shared, ports: readonly number[], path = ''): Promise<TestNode[]> {
   const nodes: TestNode[] = []
   for (const port of ports) {
-    const { app, deps, close } = await assemble(shared)
+    const { app, ...node } = await assemble(shared)
     await app.listen({ port, host: 'localhost' })
     const origin = `http://localhost:${port}`
-    nodes.push({ issuer: origin + path, origin, app, deps, close })
+    nodes.push({ issuer: origin + path, origin, app, ...node })
   }
   return nodes
 }
@@ -139,7 +147,7 @@ async function startOutsideNodes(
   ports: readonly number[],
   path = '',
 ): Promise<TestNode[]> {
-  const { app, deps, close } = await assemble(shared)
+  const { app, deps, repeated, close } = await assemble(shared)
   return Promise.all(
     ports.map(async (port, index): Promise<TestNode> => {
       const outside = await startOutside(file, { ...shared.config, port }, shared.url)
@@ -148,7 +156,7 @@ async function startOutsideNodes(
         await outside.stop()
         if (index === 0) await close()
       }
-      return { issuer: origin + path, origin, app, deps, close: end }
+      return { issuer: origin + path, origin, app, deps, repeated, close: end }
     }),
   )
 }
@@ -162,7 +170,14 @@ async function assemble({ config, url, clock, log }: Shared) {
   const deps: Deps = { config, store, keys, clock, random: systemRandom }
   await addPeople(deps)
   const logTo = { write: (line: string) => void log.push(line) }
-  const app = await buildApp(deps, { logTo, ...(config.mode === 'dev' && { development }) })
+  const repeated = new Set<() => Promise<void>>()
+  // A development server has such a set for its own clock.
+  const app = await buildApp(deps, {
+    logTo,
+    ...(config.mode === 'dev'
+      ? { development }
+      : { observe: async (app) => void app.decorate('repeated', repeated) }),
+  })
   let closed = false
   const close = async () => {
     if (closed) return
@@ -170,7 +185,7 @@ async function assemble({ config, url, clock, log }: Shared) {
     await app.close()
     await store.close()
   }
-  return { app, deps, close }
+  return { app, deps, repeated: app.repeated ?? repeated, close }
 }
 
 function testConfig(issuer: string, port: number, { issuerPath: _path, ...config }: ServerOptions): Config {

@@ -22,15 +22,14 @@ const api = {
   scopes: ['courses:read'],
 }
 
-/** A server that looks for new keys every second, and the operator's commands on the same file. */
+/** Starts a server that looks for new keys when `maintain` is called, with the operator's commands on the same file. */
 async function serverAndOperator(t: Test) {
   const data = newFolder(t)
   const server = await startServer(t, {
     store: `sqlite:${data}/lychgate.db`,
-    keys: { reloadSeconds: 1 },
     resources: [{ ...api, tokenFormat: 'jwt' }],
   })
-  const environment = { LYCHGATE_SECRET: server.deps.config.secret ?? '', LYCHGATE_KEYS_RELOAD_SECONDS: '1' }
+  const environment = { LYCHGATE_SECRET: server.deps.config.secret ?? '' }
   const operator = async (command: string, ...args: string[]) => {
     const { code, stdout, stderr } = await run(['keys', command, '--data', data, '--json', ...args], {
       environment,
@@ -45,13 +44,11 @@ async function jwksOf(server: TestServer): Promise<JSONWebKeySet> {
   return (await (await fetch(`${server.issuer}/api/oauth/jwks`)).json()) as JSONWebKeySet
 }
 
-/** The key set as soon as it has, or no longer has, this kid. */
+/** The key set after the server has looked for new keys: it has, or no longer has, this kid. */
 async function jwksOnce(server: TestServer, kid: string, there: boolean): Promise<JSONWebKeySet> {
-  for (let attempt = 0; attempt < 150; attempt += 1) {
-    const jwks = await jwksOf(server)
-    if (jwks.keys.some((key) => key.kid === kid) === there) return jwks
-    await new Promise((resolve) => setTimeout(resolve, 100))
-  }
+  await server.maintain()
+  const jwks = await jwksOf(server)
+  if (jwks.keys.some((key) => key.kid === kid) === there) return jwks
   throw new Error(`the key set ${there ? 'lacks' : 'has'} ${kid} still`)
 }
 
@@ -138,8 +135,7 @@ t.test(
     t.match(await operator('retire', '1', '--yes'), { successor: '2' })
     const handleKeys = () => server.deps.store.list('key')
     t.ok((await handleKeys()).some(({ id, retiredAt }: StoredKey) => id === '1' && retiredAt !== undefined))
-    while ((await userInfo(server, tokens.access_token)) === 200)
-      await new Promise((resolve) => setTimeout(resolve, 100))
+    await server.maintain()
     t.equal(await userInfo(server, tokens.access_token), 401)
     const refused = await refresh(server, client, tokens.refresh_token)
     t.match(
@@ -157,10 +153,7 @@ t.test('a server rotates keys that are old enough by itself', async (t) => {
   const { rotationSeconds } = server.deps.config.keys
   const before = (await jwksOf(server)).keys.map(({ kid }) => kid)
   server.advance(rotationSeconds)
-  for (let attempt = 0; attempt < 150; attempt += 1) {
-    if ((await jwksOf(server)).keys.length > before.length) break
-    await new Promise((resolve) => setTimeout(resolve, 100))
-  }
+  await server.maintain()
   const { keys } = await jwksOf(server)
   t.equal(keys.length, 6)
   for (const kid of before) t.ok(keys.some((key) => key.kid === kid))
