@@ -2,7 +2,7 @@ import { insert, put, type Write } from '../../src/domain/decision.ts'
 import { interactionKind } from '../../src/domain/interaction.ts'
 import type { Store } from '../../src/storage/store.ts'
 import { insertLink } from '../../src/users/rules/one-time-link.ts'
-import { throttleKind } from '../../src/users/rules/sign-in-throttle.ts'
+import { throttleKind } from '../../src/users/rules/throttle.ts'
 import * as sample from '../../test/storage/samples.ts'
 
 /** The instants of the records that are made here. */

@@ -19,7 +19,7 @@ import {
   type Store,
   type SweepBounds,
 } from '../../src/storage/store.ts'
-import { throttleKind } from '../../src/users/rules/sign-in-throttle.ts'
+import { throttleKind } from '../../src/users/rules/throttle.ts'
 import { readCount, scriptCommand } from '../command.ts'
 import { fill, livingGrants, sizes } from './sweep-records.ts'
 

@@ -4,8 +4,8 @@ import { endingOf, grantIdOfJwt, tokenIdOfJwt } from '../domain/jwt-access-token
 import type { Grant, GrantOfToken, Seconds } from '../domain/model.ts'
 import { secretMatches, secretPrefix } from '../domain/secret.ts'
 import type { KeyRing } from '../keys/key-ring.ts'
-import { findLink } from '../mail/links.ts'
 import { grantOfTokenKey, type Store } from '../storage/store.ts'
+import { findLink } from '../users/one-time-links.ts'
 
 /** What there is to say of a token: whether it works now and why not, what it says itself, and what the store says. */
 export interface ExplainedToken {

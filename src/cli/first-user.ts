@@ -1,8 +1,8 @@
 import type { Config } from '../config/schema.ts'
 import { removeAll } from '../domain/decision.ts'
-import { makeLink } from '../mail/links.ts'
 import type { Store } from '../storage/store.ts'
 import type { Clock, RandomSource } from '../system.ts'
+import { makeLink } from '../users/one-time-links.ts'
 import { linkKinds } from '../users/rules/one-time-link.ts'
 
 /**

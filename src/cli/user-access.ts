@@ -56,8 +56,9 @@ async function giveLink(
   flags: LinkFlags,
 ): Promise<void> {
   if (user.lockedAt !== undefined) throw new CommandFailed(`${user.username} is locked; unlock first`)
-  const { senderOf, MailFailed } = await import('../mail/mailer.ts')
-  const { makeLink, sendLink } = await import('../mail/links.ts')
+  const { composeEmail } = await import('../mail/emails.ts')
+  const { senderOf, sendEmail, MailFailed } = await import('../mail/mailer.ts')
+  const { makeLink } = await import('../users/one-time-links.ts')
   const { id: userId, username, email } = user
   const sender = flags.print ? undefined : senderOf(config)
   const to = sender === undefined ? undefined : email
@@ -72,7 +73,8 @@ async function giveLink(
   }
   if (sender === undefined || to === undefined) return show()
   try {
-    await sendLink(sender, config, { purpose, user, to, link, language: config.service.language })
+    const { language } = config.service
+    await sendEmail(sender, composeEmail(config, { purpose, user, to, link, language }))
   } catch (error) {
     if (!(error instanceof MailFailed)) throw error
     show()

@@ -3,7 +3,7 @@ import { chooseLanguage } from '../domain/language.ts'
 import type { LinkPurpose, User } from '../domain/model.ts'
 import { escapeForPage } from '../pages/i18n/html.ts'
 import { createI18n, type Translator } from '../pages/i18n/i18n.ts'
-import type { GivenLink } from './given-link.ts'
+import type { GivenLink } from '../users/one-time-links.ts'
 import type { Email } from './mailer.ts'
 
 /** What an email with a link is about. */

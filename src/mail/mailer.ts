@@ -27,7 +27,7 @@ export class MailFailed extends Error {
 const connectMilliseconds = 10_000
 const idleMilliseconds = 20_000
 
-/** Who sends letters here; undefined where no mail server is set. */
+/** Returns the mail server and sender of this server; undefined where none is set. */
 export function senderOf({ mail }: Pick<Config, 'mail'>): Sender | undefined {
   const { url, from, replyTo } = mail
   if (url === undefined || from === undefined) return undefined

@@ -1,6 +1,6 @@
 /**
  * Emails to users from the running server: a decorator for the pages that send one. What an email's link opens is
- * decided in one-time-links.
+ * decided in pages/links.
  */
 
 import fp from 'fastify-plugin'
@@ -9,12 +9,11 @@ import type { AuditContext } from '../domain/audit.ts'
 import { OAuthError } from '../domain/errors.ts'
 import type { OneTimeLink, Seconds, User } from '../domain/model.ts'
 import { secretBytes } from '../domain/secret.ts'
-import { countEmail, emailBucket, tooManyEmails } from '../users/rules/email-throttle.ts'
+import { givenLink, makeLink } from '../users/one-time-links.ts'
 import { mintLink } from '../users/rules/one-time-link.ts'
-import { throttleKind } from '../users/rules/sign-in-throttle.ts'
-import type { EmailFacts } from './emails.ts'
-import { givenLink, makeLink, sendLink } from './links.ts'
-import { MailFailed, senderOf } from './mailer.ts'
+import { countEmail, emailBucket, throttleKind, tooManyEmails } from '../users/rules/throttle.ts'
+import { composeEmail, type EmailFacts } from './emails.ts'
+import { MailFailed, sendEmail, senderOf } from './mailer.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {
@@ -58,7 +57,7 @@ export interface EmailHints {
   readonly language?: string
 }
 
-/** Decorates `app.letters`. */
+/** Decorates `app.emails`. */
 export const emails = fp<Pick<AppDeps, 'config' | 'store' | 'random'>>(
   async (app, deps) => {
     const { config, store, random } = deps
@@ -68,13 +67,13 @@ export const emails = fp<Pick<AppDeps, 'config' | 'store' | 'random'>>(
       const isDue = await store.transact(throttleKind, emailBucket(userId), (throttle) =>
         countEmail(throttle, userId, now),
       )
-      if (!isDue) throw tooManyEmails(3600)
+      if (!isDue) throw tooManyEmails()
     }
 
     const deliver = async (facts: Omit<EmailFacts, 'language'>, language = config.service.language) => {
       if (sender === undefined) throw undelivered()
       try {
-        await sendLink(sender, config, { ...facts, language })
+        await sendEmail(sender, composeEmail(config, { ...facts, language }))
       } catch (error) {
         if (!(error instanceof MailFailed)) throw error
         app.log.error(error.message)
@@ -127,7 +126,7 @@ export const emails = fp<Pick<AppDeps, 'config' | 'store' | 'random'>>(
 )
 
 function undelivered(cause?: MailFailed): OAuthError {
-  return new OAuthError('temporarily_unavailable', 'the letter could not be sent', {
+  return new OAuthError('temporarily_unavailable', 'the email could not be sent', {
     rule: 'lychgate-letter-sent',
     headers: { 'retry-after': '60' },
     ...(cause && { cause }),

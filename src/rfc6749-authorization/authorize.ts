@@ -14,7 +14,7 @@ import { formBodies, longestUrl, parametersOf } from '../http/parameters.ts'
 import { badFormPages, pageResponses } from '../http/schema.ts'
 import { RecordExists } from '../storage/store.ts'
 import { loadAvailableAcrs } from '../users/factors.ts'
-import { basisOf, grantLimit, whileSignedIn } from '../users/while-signed-in.ts'
+import { basisOf, grantLimit, whileSignedIn } from '../users/sessions.ts'
 
 const unknownClient =
   'client_id is unknown; add the client (lychgate client add) or register it again: ' +

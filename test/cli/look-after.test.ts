@@ -5,7 +5,7 @@ import { insert, put, remove, update } from '../../src/domain/decision.ts'
 import type { AuditEventName } from '../../src/domain/model.ts'
 import { passkeyKind } from '../../src/users/rules/passkey.ts'
 import { secondFactorKind } from '../../src/users/rules/second-factor.ts'
-import { rowKeys, throttleKind } from '../../src/users/rules/sign-in-throttle.ts'
+import { rowKeys, throttleKind } from '../../src/users/rules/throttle.ts'
 import { newFolder } from '../helpers/command.ts'
 import { runAll } from '../helpers/commands.ts'
 import {

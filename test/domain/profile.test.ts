@@ -2,7 +2,7 @@ import t from 'tap'
 import type { User } from '../../src/domain/model.ts'
 import { hashSecret } from '../../src/domain/secret.ts'
 import { deleteLinksOf, mintLink, requireLink, unusableLink } from '../../src/users/rules/one-time-link.ts'
-import { forgetFailures } from '../../src/users/rules/sign-in-throttle.ts'
+import { forgetFailures } from '../../src/users/rules/throttle.ts'
 import { changeProfile, createUser, lockUser, unlockUser, verifyEmail } from '../../src/users/rules/user.ts'
 
 const ada = createUser(

@@ -15,7 +15,7 @@ import {
   refundAttempt,
   secondFactorBuckets,
   throttleKind,
-} from '../../src/users/rules/sign-in-throttle.ts'
+} from '../../src/users/rules/throttle.ts'
 
 const limits = {
   failuresPerAccountAndPrefix: 3,

@@ -1,7 +1,7 @@
 import t from 'tap'
 import { update } from '../../src/domain/decision.ts'
 import { deleteLinksOf } from '../../src/users/rules/one-time-link.ts'
-import { forgetFailures } from '../../src/users/rules/sign-in-throttle.ts'
+import { forgetFailures } from '../../src/users/rules/throttle.ts'
 import {
   canonicalEmail,
   canonicalLogin,

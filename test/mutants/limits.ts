@@ -122,7 +122,7 @@ export const limitFaults = [
   },
   {
     id: 'grants-of-a-client-not-limited',
-    file: 'src/users/while-signed-in.ts',
+    file: 'src/users/sessions.ts',
     find: 'return count % turn === 0 ?',
     replace: 'return count % turn === turn ?',
     tests: ['test/conformance/grant-ends.test.ts'],

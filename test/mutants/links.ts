@@ -62,8 +62,8 @@ export const linkFaults = [
   },
   {
     id: 'letters-without-end',
-    file: 'src/users/rules/email-throttle.ts',
-    find: 'if (failures >= most) return accept(false)',
+    file: 'src/users/rules/throttle.ts',
+    find: 'if (current.failures >= emailsPerUser) return accept(false)',
     replace: '',
     tests: ['test/one-time-links/mail.test.ts'],
   },
@@ -133,7 +133,7 @@ export const linkFaults = [
   },
   {
     id: 'mistyped-address-confirmed-later',
-    file: 'src/mail/links.ts',
+    file: 'src/users/one-time-links.ts',
     find: '    ...withdrawn(minted.link),\n',
     replace: '',
     tests: ['test/account/email.test.ts'],

@@ -2,7 +2,7 @@
 
 import t from 'tap'
 import { put } from '../../src/domain/decision.ts'
-import { throttleKind } from '../../src/users/rules/sign-in-throttle.ts'
+import { throttleKind } from '../../src/users/rules/throttle.ts'
 import {
   callApi,
   exchange,

@@ -208,7 +208,7 @@ t.test(
     t.notMatch(other.log.join('\n'), /code=lyc_link_|lyc_link_[\w-]{20}/)
     const user = await personOf(other, 'alice')
     await t.rejects(other.app.emails.verifyEmail(user, { by: 'person', at: other.now() }), {
-      message: 'the letter could not be sent',
+      message: 'the email could not be sent',
     })
   },
 )

@@ -9,7 +9,7 @@ import { type FindKind, grantOfTokenKey, lockOf, Overtaken, RecordExists } from 
 import { userCredentials } from '../../src/users/factors.ts'
 import { passkeyKind } from '../../src/users/rules/passkey.ts'
 import { secondFactorKind } from '../../src/users/rules/second-factor.ts'
-import { throttleKind } from '../../src/users/rules/sign-in-throttle.ts'
+import { throttleKind } from '../../src/users/rules/throttle.ts'
 import * as sample from './samples.ts'
 import { grantOwners, insertGrant, type OpenEmpty } from './store.suite.ts'
 

@@ -8,7 +8,7 @@ import type { Store } from '../../src/storage/store.ts'
 import { linkKinds } from '../../src/users/rules/one-time-link.ts'
 import { passkeyKind } from '../../src/users/rules/passkey.ts'
 import { secondFactorKind } from '../../src/users/rules/second-factor.ts'
-import { throttleKind } from '../../src/users/rules/sign-in-throttle.ts'
+import { throttleKind } from '../../src/users/rules/throttle.ts'
 import * as sample from './samples.ts'
 
 /** An empty database that no version of this server has seen, and the store that opens it. */

@@ -7,7 +7,7 @@ import { RecordExists } from '../../src/storage/store.ts'
 import { deleteLinksOf, insertLink, linkKinds } from '../../src/users/rules/one-time-link.ts'
 import { passkeyKind } from '../../src/users/rules/passkey.ts'
 import { secondFactorKind } from '../../src/users/rules/second-factor.ts'
-import { throttleKind } from '../../src/users/rules/sign-in-throttle.ts'
+import { throttleKind } from '../../src/users/rules/throttle.ts'
 import * as sample from './samples.ts'
 import { grantOwners, insertGrant, type OpenEmpty } from './store.suite.ts'
 

@@ -2,7 +2,7 @@ import type { Test } from 'tap'
 import { insert, put, type Write } from '../../src/domain/decision.ts'
 import { interactionKind } from '../../src/domain/interaction.ts'
 import { grantOfTokenKey, type Store, type SweepBounds, type SweepResult } from '../../src/storage/store.ts'
-import { throttleKind } from '../../src/users/rules/sign-in-throttle.ts'
+import { throttleKind } from '../../src/users/rules/throttle.ts'
 import * as sample from './samples.ts'
 import { grantOwners, insertGrant, type OpenEmpty } from './store.suite.ts'
 

@@ -10,7 +10,7 @@ import { openStore } from '../../src/storage/open.ts'
 import type { Store, SweepBounds } from '../../src/storage/store.ts'
 import { rowsPerBatch } from '../../src/storage/sweep.ts'
 import { insertLink } from '../../src/users/rules/one-time-link.ts'
-import { throttleKind } from '../../src/users/rules/sign-in-throttle.ts'
+import { throttleKind } from '../../src/users/rules/throttle.ts'
 import * as sample from './samples.ts'
 import { grantOwners } from './store.suite.ts'
 

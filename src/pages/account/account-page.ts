@@ -11,7 +11,7 @@ import { userContext } from '../../http/address-prefix.ts'
 import { parametersOf } from '../../http/parameters.ts'
 import { loadAvailableAcrs } from '../../users/factors.ts'
 import { isRecent, recentSeconds } from '../../users/rules/session.ts'
-import { whileSignedIn } from '../../users/while-signed-in.ts'
+import { whileSignedIn } from '../../users/sessions.ts'
 import { forged, isFromElsewhere } from '../forgery.ts'
 import type { Pages } from '../page-models.ts'
 import {

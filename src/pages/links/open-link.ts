@@ -2,7 +2,7 @@ import type { FastifyInstance, FastifyReply } from 'fastify'
 import type { AppDeps } from '../../deps.ts'
 import type { LinkPurpose, OneTimeLink, Seconds, User } from '../../domain/model.ts'
 import { type Parameters, single } from '../../domain/parameters.ts'
-import { findLink } from '../../mail/links.ts'
+import { findLink } from '../../users/one-time-links.ts'
 import { requireLink, unusableLink } from '../../users/rules/one-time-link.ts'
 
 /** A link that works, as it stands at this request. */

@@ -1,6 +1,6 @@
 /**
  * What one-time links open, and the page that asks for one. Owns `/link` and `/forgot-password`; who makes links is the
- * command line, the start of a server on an empty store, and app.letters.
+ * command line, the start of a server on an empty store, and app.emails.
  */
 
 import type { FastifyPluginAsync } from 'fastify'
@@ -9,7 +9,7 @@ import { single } from '../../domain/parameters.ts'
 import { isSameText } from '../../domain/secret.ts'
 import { userContext } from '../../http/address-prefix.ts'
 import { assertForm, formBodies, parametersOf } from '../../http/parameters.ts'
-import { linkPath } from '../../mail/links.ts'
+import { linkPath } from '../../users/one-time-links.ts'
 import { assertSameSite, forged } from '../forgery.ts'
 import { confirmEmail } from './confirm-email.ts'
 import { forgotPassword } from './forgot-password.ts'

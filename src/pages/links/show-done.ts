@@ -3,7 +3,7 @@ import type { AppDeps } from '../../deps.ts'
 import { interactionKind } from '../../domain/interaction.ts'
 import { type Parameters, single } from '../../domain/parameters.ts'
 import { hashSecret } from '../../domain/secret.ts'
-import { linkPath } from '../../mail/links.ts'
+import { linkPath } from '../../users/one-time-links.ts'
 import { msg } from '../i18n/catalogue.ts'
 import { interactionIn } from './open-link.ts'
 

@@ -6,7 +6,7 @@ import { interactionKind } from '../../domain/interaction.ts'
 import type { ClaimsRequest, Scope, Seconds, Session } from '../../domain/model.ts'
 import { toOAuthError } from '../../http/errors.ts'
 import { RecordExists } from '../../storage/store.ts'
-import { basisOf, grantLimit, whileSignedIn } from '../../users/while-signed-in.ts'
+import { basisOf, grantLimit, whileSignedIn } from '../../users/sessions.ts'
 import { interactionExpired, type PendingAuthorization } from './pending.ts'
 
 /** What was agreed to, by the user or by what they agreed to before. */

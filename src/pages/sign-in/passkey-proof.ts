@@ -4,7 +4,8 @@ import type { Passkey, Seconds, User } from '../../domain/model.ts'
 import { type Parameters, single } from '../../domain/parameters.ts'
 import type { Text } from '../../domain/text.ts'
 import { addressPrefix } from '../../http/address-prefix.ts'
-import { readAssertion, verifyAssertion } from '../../users/passkeys.ts'
+import { readAssertion } from '../../users/passkeys/browser-response.ts'
+import { verifyAssertion } from '../../users/passkeys/passkeys.ts'
 import { passkeyKind, usePasskey } from '../../users/rules/passkey.ts'
 import { msg } from '../i18n/catalogue.ts'
 import type { LoginForms } from './login-forms.ts'
@@ -39,7 +40,7 @@ export function passkeyProof({ service, store }: AppDeps, forms: LoginForms): Pa
     const challenge = await forms.takeChallenge(pending)
     if (sent === undefined || relyingParty === undefined) return msg('login.passkeyWrong')
     if (challenge === undefined) return msg('login.passkeyOutdated')
-    const passkey = await store.find(passkeyKind, sent.credentialId)
+    const passkey = await store.find(passkeyKind, sent.id)
     const user = passkey && (await store.find('user', passkey.userId))
     if (passkey === undefined || user === undefined) return msg('login.passkeyUnknown')
     if (owner !== undefined && owner.id !== user.id) return msg('login.passkeyUnknown')

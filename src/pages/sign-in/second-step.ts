@@ -22,8 +22,8 @@ import {
   takeCode,
   takeRecoveryCode,
 } from '../../users/rules/second-factor.ts'
-import { secondFactorBuckets } from '../../users/rules/sign-in-throttle.ts'
-import { throttled } from '../../users/throttled.ts'
+import { secondFactorBuckets } from '../../users/rules/throttle.ts'
+import { throttled } from '../../users/throttling.ts'
 import { msg } from '../i18n/catalogue.ts'
 import { comeBack, displayName, type LoginForms, notSignedIn } from './login-forms.ts'
 import type { PasskeyProof, ShownPasskey } from './passkey-proof.ts'

@@ -3,8 +3,8 @@ import type { AppDeps } from '../../deps.ts'
 import { auditEvent } from '../../domain/audit.ts'
 import type { Seconds, User } from '../../domain/model.ts'
 import { userContext } from '../../http/address-prefix.ts'
-import { passwordAttempts } from '../../users/password-attempts.ts'
 import { canonicalLogin } from '../../users/rules/user.ts'
+import { passwordAttempts } from '../../users/throttling.ts'
 
 /** What the user typed, and the client that requested the sign-in, if any. */
 export interface Credentials {

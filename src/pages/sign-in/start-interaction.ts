@@ -13,7 +13,7 @@ declare module 'fastify' {
   }
 }
 
-/** Decorates `reply.waitForPerson`: the browser only ever holds a handle to what it wanted. */
+/** Decorates `reply.startInteraction`: the browser only ever has a handle of its request. */
 export const interactionStarter = fp<Pick<AppDeps, 'config' | 'service' | 'store' | 'clock' | 'random'>>(
   async (app, { config, service, store, clock, random }) => {
     app.decorateReply('startInteraction', async function (this: FastifyReply, wanted, page) {

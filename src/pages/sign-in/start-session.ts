@@ -5,9 +5,9 @@ import { accept, insert, remove, update } from '../../domain/decision.ts'
 import { interactionKind } from '../../domain/interaction.ts'
 import type { Seconds, Session, User, UserCredentials } from '../../domain/model.ts'
 import { addressPrefix, userContext } from '../../http/address-prefix.ts'
-import { browserName } from '../../users/browser-name.ts'
 import { userCredentials } from '../../users/factors.ts'
 import { beginSession, continueSession, selectSessions } from '../../users/rules/session.ts'
+import { browserName } from '../../users/sessions.ts'
 import { clientOf, interactionExpired, type Pending } from './pending.ts'
 
 /** What a sign-in rests on. It counts only if all of it still stands once the session is there. */

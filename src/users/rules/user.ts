@@ -13,7 +13,7 @@ import type { Hash, OneTimeLink, Seconds, User, UserClaims, UserCredentials } fr
 import { deleteLinksOf, insertLink } from './one-time-link.ts'
 import { passkeyKind } from './passkey.ts'
 import { secondFactorKind } from './second-factor.ts'
-import { forgetFailures } from './sign-in-throttle.ts'
+import { forgetFailures } from './throttle.ts'
 
 /** The data of a new user. */
 export interface NewUser {

@@ -3,16 +3,8 @@
  * sent, so it reads definite lengths only, no tags, no key twice, and a bounded depth.
  */
 
-/** A decoded data item. Floating-point numbers are skipped: they read as undefined. */
-export type CborItem =
-  | number
-  | string
-  | boolean
-  | null
-  | undefined
-  | Buffer
-  | readonly CborItem[]
-  | ReadonlyMap<number | string, CborItem>
+/** A decoded data item. Arrays, floating-point numbers and simple values are skipped: they read as undefined. */
+export type CborItem = number | string | undefined | Buffer | ReadonlyMap<number | string, CborItem>
 
 /** A data item, and where the next one starts. */
 export interface ReadItem {
@@ -42,11 +34,10 @@ export function readItem(bytes: Buffer, offset: number, levels = mostLevels): Re
       return { item: major === 2 ? content : content.toString(), end }
     }
     case 4:
-      return readArray(bytes, start, argument, levels)
     case 5:
-      return readMap(bytes, start, argument, levels)
+      return readEntries(bytes, start, argument, levels, major === 5)
     case 7:
-      return { item: simpleValue(bytes[offset]), end: start }
+      return { item: undefined, end: start }
     default:
       throw new RangeError('CBOR tag')
   }
@@ -67,43 +58,18 @@ function readHead(bytes: Buffer, offset: number) {
   return { major: first >> 5, argument, start }
 }
 
-function readArray(bytes: Buffer, start: number, length: number, levels: number): ReadItem {
-  if (levels === 0) throw new RangeError('CBOR nested too deeply')
-  const items: CborItem[] = []
-  let end = start
-  // Every item takes a byte or more: a length beyond the input ends at its end.
-  for (let index = 0; index < length; index += 1) {
-    const read = readItem(bytes, end, levels - 1)
-    items.push(read.item)
-    end = read.end
-  }
-  return { item: items, end }
-}
-
-function readMap(bytes: Buffer, start: number, length: number, levels: number): ReadItem {
+/** Reads the entries of a map, or of an array. Each takes a byte or more: a length beyond the input ends at its end. */
+function readEntries(bytes: Buffer, start: number, length: number, levels: number, isMap: boolean): ReadItem {
   if (levels === 0) throw new RangeError('CBOR nested too deeply')
   const map = new Map<number | string, CborItem>()
   let end = start
   for (let index = 0; index < length; index += 1) {
-    const { item: key, end: next } = readItem(bytes, end, levels - 1)
+    const { item: key, end: valueAt } = isMap ? readItem(bytes, end, levels - 1) : { item: index, end }
     if (typeof key !== 'number' && typeof key !== 'string') throw new RangeError('CBOR key of another type')
     if (map.has(key)) throw new RangeError('CBOR key twice')
-    const value = readItem(bytes, next, levels - 1)
+    const value = readItem(bytes, valueAt, levels - 1)
     map.set(key, value.item)
     end = value.end
   }
-  return { item: map, end }
-}
-
-function simpleValue(first: number | undefined): CborItem {
-  switch (first) {
-    case 0xf4:
-      return false
-    case 0xf5:
-      return true
-    case 0xf6:
-      return null
-    default:
-      return undefined
-  }
+  return { item: isMap ? map : undefined, end }
 }

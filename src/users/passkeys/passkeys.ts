@@ -1,11 +1,11 @@
 import type { AuthenticationResponseJSON } from '@simplewebauthn/server'
-import type { Passkey, User } from '../domain/model.ts'
-import type { Service } from '../service.ts'
-import { readAssertionResponse, readCreation } from './read-credential.ts'
+import type { Passkey, User } from '../../domain/model.ts'
+import type { Service } from '../../service.ts'
+import { readCreation } from './browser-response.ts'
 
 /*
- * Web Authentication Level 3 over @simplewebauthn/server, which is loaded when the first answer of a browser is judged.
- * It sees only what read-credential.ts lets through: to verify some attestations it would fetch URLs of the sender.
+ * Web Authentication Level 3 over @simplewebauthn/server, which is loaded for the first response of a browser.
+ * It sees only what browser-response.ts lets through: to verify some attestations it would fetch URLs of the sender.
  * A passkey is found by the browser itself, so that no name has to be typed.
  */
 
@@ -60,18 +60,6 @@ export function creationOptions(
   }
 }
 
-/** What a browser sent instead of a password; nothing of it is proven. */
-export interface SentAssertion {
-  readonly credentialId: string
-  readonly response: AuthenticationResponseJSON
-}
-
-/** The response of a browser to `assertionOptions`, or undefined for anything else. */
-export function readAssertion(text: string | undefined): SentAssertion | undefined {
-  const response = readAssertionResponse(text)
-  return response && { credentialId: response.id, response }
-}
-
 /** What a passkey proved. */
 export interface Assertion {
   readonly counter: number
@@ -87,7 +75,7 @@ export interface Assertion {
  */
 export async function verifyAssertion(
   { id, origin }: RelyingParty,
-  { response }: SentAssertion,
+  response: AuthenticationResponseJSON,
   passkey: Passkey,
   challenge: string,
   mode: 'alone' | 'second',

@@ -1,13 +1,24 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { AppDeps } from '../deps.ts'
+import { auditEvent } from '../domain/audit.ts'
 import { accept, remove } from '../domain/decision.ts'
 import { OAuthError } from '../domain/errors.ts'
 import type { Seconds, User } from '../domain/model.ts'
 import { addressPrefix } from '../http/address-prefix.ts'
 import type { Store } from '../storage/store.ts'
 import { PasswordQueueFull } from './passwords.ts'
-import { bucketsOf, countUser, networkRows, rowKeys, throttleKind } from './rules/sign-in-throttle.ts'
-import { throttled } from './throttled.ts'
+import {
+  type Bucket,
+  bucketsOf,
+  countAttempt,
+  countUser,
+  networkRows,
+  networkWeight,
+  refundAttempt,
+  rowKeys,
+  type ThrottleLimits,
+  throttleKind,
+} from './rules/throttle.ts'
 
 /** A typed password, and its user. */
 export interface PasswordAttempt {
@@ -93,4 +104,55 @@ function busy(cause: PasswordQueueFull): OAuthError {
     headers,
     cause,
   })
+}
+
+/** An attempt and its actor. */
+export interface Trial {
+  readonly buckets: readonly Bucket[]
+  readonly limits: ThrottleLimits
+  readonly now: Seconds
+  /** For the audit log, where failures in a row reach their limit. */
+  readonly userId?: string | undefined
+}
+
+/**
+ * Runs an attempt that counts against these buckets until it turns out right: undefined is a failed one. An attempt
+ * that threw was not evaluated and has not failed.
+ * @throws {OAuthError} `temporarily_unavailable` with status 429 when a bucket is full.
+ */
+export async function throttled<T>(
+  store: Store,
+  { buckets, limits, now, userId }: Trial,
+  attempt: () => Promise<T | undefined>,
+): Promise<T | undefined> {
+  const counted: Bucket[] = []
+  const refund = async (isSuccess: boolean) => {
+    for (const { key, kind } of counted) {
+      const endsRow = isSuccess && kind === 'in-a-row'
+      await store.transact(throttleKind, key, (throttle) => refundAttempt(throttle, endsRow))
+    }
+  }
+  try {
+    let failuresOfName = 1
+    let isLast = false
+    for (const [index, bucket] of buckets.entries()) {
+      const weight = bucket.kind === 'network' ? networkWeight(failuresOfName) : 1
+      const failures = await store.transact(throttleKind, bucket.key, (throttle) =>
+        countAttempt(throttle, bucket, limits, now, weight),
+      )
+      if (weight === 1) counted.push(bucket)
+      if (index === 0) failuresOfName = failures
+      if (bucket.kind === 'in-a-row') isLast = failures >= bucket.limit
+    }
+    const outcome = await attempt()
+    if (outcome !== undefined) await refund(true)
+    else if (isLast && userId !== undefined) {
+      const about = { userId, failuresInARow: limits.failuresInARow }
+      await store.write(auditEvent('sign-in-failed', { by: 'server', at: now }, about))
+    }
+    return outcome
+  } catch (error) {
+    await refund(false)
+    throw error
+  }
 }

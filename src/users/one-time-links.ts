@@ -2,14 +2,19 @@ import type { Config } from '../config/schema.ts'
 import { type AuditContext, auditEvent } from '../domain/audit.ts'
 import { accept, removeAll, type Write } from '../domain/decision.ts'
 import { OAuthError } from '../domain/errors.ts'
-import type { OneTimeLink } from '../domain/model.ts'
+import type { OneTimeLink, Seconds } from '../domain/model.ts'
 import { hashSecret, secretBytes } from '../domain/secret.ts'
 import type { Store } from '../storage/store.ts'
 import type { RandomSource } from '../system.ts'
-import { insertLink, linkKinds, type MintedLink, mintLink } from '../users/rules/one-time-link.ts'
-import { composeEmail, type EmailFacts } from './emails.ts'
-import type { GivenLink } from './given-link.ts'
-import { type Sender, sendEmail } from './mailer.ts'
+import { insertLink, linkKinds, type MintedLink, mintLink } from './rules/one-time-link.ts'
+
+/** A link with its secret: the URL can be used once. */
+export interface GivenLink {
+  readonly url: string
+  readonly expiresAt: Seconds
+  /** For how long it works. */
+  readonly seconds: Seconds
+}
 
 /** What links are made of. */
 export interface LinkSources {
@@ -82,16 +87,4 @@ function notAllowedIn(): OAuthError {
 function withdrawn({ purpose, userId }: OneTimeLink): readonly Write[] {
   if (purpose !== 'email-change' || userId === undefined) return []
   return [removeAll(linkKinds[purpose], userId)]
-}
-
-/**
- * Sends a link to its user, or an email without one.
- * @throws {MailFailed} unless the mail server accepted the email.
- */
-export function sendLink(
-  sender: Sender,
-  config: Pick<Config, 'service' | 'texts'>,
-  facts: EmailFacts,
-): Promise<void> {
-  return sendEmail(sender, composeEmail(config, facts))
 }

@@ -5,7 +5,11 @@ import type { Seconds, Throttle } from '../../domain/model.ts'
 import { recordKind } from '../../domain/record.ts'
 import type { KnownBrowser } from './known-browser.ts'
 
-/** Counters of attempts, by bucket. */
+/*
+ * Limits of failed sign-ins and of emails. Both count in windows: a counter starts again when its window has ended.
+ */
+
+/** Counters, by bucket. */
 export const throttleKind = recordKind<Throttle>('throttle', {
   id: ({ key }) => key,
   expiresAt: ({ expiresAt }) => expiresAt,
@@ -123,16 +127,20 @@ export function countAttempt(
   weight: 0 | 1 = 1,
 ): Decision<number> {
   const seconds = bucket.kind === 'in-a-row' ? (bucket.rowSeconds ?? yearSeconds) : limits.windowSeconds
-  // A window that ends later than one beginning now was opened by a clock that ran ahead: it would lock users out.
-  const lastEnd = now + seconds
-  const isOpen = throttle !== undefined && now < throttle.expiresAt && throttle.expiresAt <= lastEnd
-  const current = isOpen ? throttle : undefined
-  if (current !== undefined && current.failures >= bucket.limit)
-    throw tooManyFailures(bucket, current.expiresAt - now)
-  const failures = (current?.failures ?? 0) + weight
+  const current = openWindow(throttle, bucket.key, seconds, now)
+  if (current.failures >= bucket.limit) throw tooManyFailures(bucket, current.expiresAt - now)
+  const failures = current.failures + weight
   if (weight === 0) return accept(failures)
-  const expiresAt = bucket.kind === 'in-a-row' ? lastEnd : (current?.expiresAt ?? lastEnd)
+  const expiresAt = bucket.kind === 'in-a-row' ? now + seconds : current.expiresAt
   return accept(failures, put(throttleKind, { key: bucket.key, failures, expiresAt }))
+}
+
+/** Returns the counter if its window is open, or else an empty one whose window begins now. */
+function openWindow(throttle: Throttle | undefined, key: string, seconds: Seconds, now: Seconds): Throttle {
+  const lastEnd = now + seconds
+  // A window that ends later than one beginning now was opened by a clock that ran ahead: it would lock users out.
+  const isOpen = throttle !== undefined && now < throttle.expiresAt && throttle.expiresAt <= lastEnd
+  return isOpen ? throttle : { key, failures: 0, expiresAt: lastEnd }
 }
 
 /** Whether a failure counts for its network: of one name the first, and those after its third. */
@@ -183,29 +191,68 @@ function unknownKey(login: string): string {
 }
 
 function tooManyFailures({ kind }: Bucket, remainingSeconds: Seconds): OAuthError {
-  const headers = { 'retry-after': String(remainingSeconds) }
-  switch (kind) {
-    case 'network':
-      return new OAuthError(
-        'temporarily_unavailable',
-        'too many failed sign-ins from this network (signInThrottle.failuresPerPrefix); try again later',
-        { rule: networkRule, status: 429, headers },
-      )
-    case 'in-a-row':
-      return new OAuthError(
-        'temporarily_unavailable',
-        'too many failed sign-ins in a row (signInThrottle.failuresInARow); a new password or an operator ends it',
-        { rule: inARowRule, status: 429 },
-      )
-    default:
-      return new OAuthError('temporarily_unavailable', 'too many failed sign-ins; try again later', {
-        rule: 'lychgate-sign-in-throttle',
-        status: 429,
-        headers,
-      })
-  }
+  const [rule, description] = errorOf[kind ?? 'name']
+  return new OAuthError('temporarily_unavailable', description, {
+    rule,
+    status: 429,
+    // Failures in a row do not end by waiting.
+    ...(kind !== 'in-a-row' && { headers: { 'retry-after': String(remainingSeconds) } }),
+  })
 }
 
 /** The rules whose pages offer something other than waiting. */
 export const networkRule = 'lychgate-sign-in-throttle-network'
 export const inARowRule = 'lychgate-failures-in-a-row'
+
+const errorOf = {
+  name: ['lychgate-sign-in-throttle', 'too many failed sign-ins; try again later'],
+  network: [
+    networkRule,
+    'too many failed sign-ins from this network (signInThrottle.failuresPerPrefix); try again later',
+  ],
+  'in-a-row': [
+    inARowRule,
+    'too many failed sign-ins in a row (signInThrottle.failuresInARow); a new password or an operator ends it',
+  ],
+} as const
+
+const emailWindowSeconds: Seconds = 3600
+const emailsPerUser = 5
+/** A household or an office shares one network. */
+const requestsPerNetwork = 20
+
+/** The key of the counter of a user's emails. */
+export function emailBucket(userId: string): string {
+  return `letters ${userId}`
+}
+
+/** The key of the counter of requests for emails from one network. */
+export function requestBucket(prefix: string): string {
+  return `letters from ${prefix}`
+}
+
+/** Counts an email to a user; false if the limit is reached. */
+export function countEmail(throttle: Throttle | undefined, userId: string, now: Seconds): Decision<boolean> {
+  const current = openWindow(throttle, emailBucket(userId), emailWindowSeconds, now)
+  if (current.failures >= emailsPerUser) return accept(false)
+  return accept(true, put(throttleKind, { ...current, failures: current.failures + 1 }))
+}
+
+/**
+ * Counts a request for emails from one network.
+ * @throws {OAuthError} `temporarily_unavailable` with status 429 after too many.
+ */
+export function countRequest(throttle: Throttle | undefined, prefix: string, now: Seconds): Decision<void> {
+  const current = openWindow(throttle, requestBucket(prefix), emailWindowSeconds, now)
+  if (current.failures >= requestsPerNetwork) throw tooManyEmails(current.expiresAt - now)
+  return accept(undefined, put(throttleKind, { ...current, failures: current.failures + 1 }))
+}
+
+/** Returns the error of an email beyond the limit. */
+export function tooManyEmails(retryAfterSeconds: Seconds = emailWindowSeconds): OAuthError {
+  return new OAuthError('temporarily_unavailable', 'too many emails were requested; try again later', {
+    rule: 'lychgate-letter-throttle',
+    status: 429,
+    headers: { 'retry-after': String(retryAfterSeconds) },
+  })
+}
