@@ -13,6 +13,7 @@ import { limitFaults } from './limits.ts'
 import { linkFaults } from './links.ts'
 import { logoutFaults } from './logout.ts'
 import { metadataFaults } from './metadata.ts'
+import { mustFaults } from './musts.ts'
 import { openidFaults } from './openid.ts'
 import { parsingFaults } from './parsing.ts'
 import { pkceFaults } from './pkce.ts'
@@ -41,6 +42,7 @@ export const faults: readonly Fault[] = [
   ...revocationFaults,
   ...registrationFaults,
   ...metadataFaults,
+  ...mustFaults,
   ...openidFaults,
   ...logoutFaults,
   ...interactionFaults,
