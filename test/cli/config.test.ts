@@ -116,7 +116,7 @@ t.test('config validate says what it read, or every fault at once and ends with 
   t.match(public_, {
     code: 78,
     stdout: '',
-    stderr: /^lychgate: issuer: dev [^\n]+ stays on localhost[^\n]+\n$/,
+    stderr: /^lychgate: issuer: lychgate dev [^\n]+ runs on localhost[^\n]+\n$/,
   })
 })
 

@@ -115,7 +115,7 @@ t.test('its configuration is that of the file, nested in the same way', async (t
 t.test('what cannot be is refused before anything listens, naming it', async (t) => {
   const cases: [Parameters<typeof start>[0], RegExp][] = [
     [{ config: { lifetimes: { acessTokenSeconds: 1 } } }, /did you mean accessTokenSeconds/],
-    [{ config: { issuer: 'https://auth.example.com' } }, /^issuer: dev /],
+    [{ config: { issuer: 'https://auth.example.com' } }, /^issuer: lychgate dev /],
     [{ people: [{ username: 'a b' }] }, /username must have/],
     [{ clients: [{ client_name: 'x', redirect_uris: ['nonsense'] }] }, /^clients\.0: /],
     [{ clients: [{ ...native, scope: 'courses:sell' }] }, /^clients\.0: /],
