@@ -61,7 +61,11 @@ t.test('wrong configuration ends with 78 and one line, for every kind of command
   const cases: [string[], Record<string, string>, RegExp][] = [
     [['dev'], { LYCHGATE_ISUER: 'x' }, /^lychgate: LYCHGATE_ISUER: .* did you mean LYCHGATE_ISSUER\?\n$/],
     [['dev', '--port', 'x'], {}, /^lychgate: port \(--port\): must be an integer [^\n]*\n$/],
-    [['dev', '--issuer', 'https://a.example'], {}, /^lychgate: issuer: lychgate dev [^\n]* use lychgate serve\n$/],
+    [
+      ['dev', '--issuer', 'https://a.example'],
+      {},
+      /^lychgate: issuer: lychgate dev [^\n]* use lychgate serve\n$/,
+    ],
     [['dev', '--data', join(taken, 'x')], {}, /^lychgate: data: cannot make the folder [^\n]*\n$/],
     [['serve'], {}, /^lychgate: secret: is missing; set LYCHGATE_SECRET [^\n]*\n$/],
     [['serve', '--data', missing], secret, /^lychgate: data: the folder \S+ does not exist[^\n]*\n$/],
