@@ -1,84 +1,95 @@
-import { request } from 'node:http'
+import { type IncomingMessage, request } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { text } from 'node:stream/consumers'
 
-/** What a client sends. */
-export interface Sending {
-  readonly method: 'GET' | 'POST'
+/** A request of the try-it client. */
+interface Sent {
+  readonly method: string
   readonly url: string
-  readonly headers?: Readonly<Record<string, string>>
+  readonly headers: Readonly<Record<string, string>>
   readonly body?: string
 }
 
-/** A request this client made over HTTP, and its answer, whole: the developer may copy it. */
-export interface Call extends Sending {
-  /** Tells the request again in the flow trace. */
+/** A request that was sent over HTTP, and its response; secrets included: the developer may copy it. */
+export interface Call extends Sent {
+  /** Identifies the request in the flow trace. */
   readonly number: string
+  /** 0 if the connection broke. */
   readonly status: number
   readonly answerHeaders: readonly (readonly [name: string, value: string])[]
   readonly answer: string
   readonly tookMs: number
 }
 
-/** By this header the trace finds the call again. */
+/** The header by which the flow trace finds a call. */
 export const callHeader = 'x-lychgate-try'
 
+/** What a recording `fetch` is asked for: what oauth4webapi passes to its `customFetch`. */
+interface FetchOptions {
+  readonly method: string
+  readonly headers?: Readonly<Record<string, string>>
+  readonly body?: unknown
+}
+export type RecordingFetch = (url: string, options: FetchOptions) => Promise<Response>
+
 /**
- * Sends it over a socket to the server this runs in, whatever the issuer's name leads to from here (a container, a proxy).
+ * A `fetch` that adds each request and its response to `calls`. It connects to the server that this process runs, wherever
+ * the name of the issuer leads from here (a container, a proxy).
  * @param to Where the server listens.
+ * @param agent The User-Agent.
+ * @param number Makes the number of each call.
  */
-export async function send(to: AddressInfo, sending: Sending, agent: string, number: string): Promise<Call> {
-  const { method, url, headers = {}, body } = sending
-  const { host, pathname, search } = new URL(url)
-  const started = performance.now()
-  const sent = request({
-    host: reachable(to.address),
-    port: to.port,
-    method,
-    path: pathname + search,
-    agent: false,
-    headers: {
-      host,
-      'user-agent': agent,
-      [callHeader]: number,
-      accept: 'application/json',
-      ...headers,
-      ...(body !== undefined && { 'content-length': Buffer.byteLength(body) }),
-    },
-  })
-  const answered = new Promise<Answer>((resolve, reject) => {
-    sent.once('error', reject)
-    sent.once('response', (response) => {
-      text(response).then(
-        (answer) => resolve({ status: response.statusCode ?? 0, raw: response.rawHeaders, answer }),
-        reject,
-      )
-    })
-  })
-  sent.end(body)
-  const { status, raw, answer } = await answered.catch(broken)
-  const answerHeaders = raw.flatMap((name, at): [string, string][] =>
-    at % 2 === 0 ? [[name, raw[at + 1] ?? '']] : [],
-  )
-  return {
-    ...sending,
-    number,
-    status,
-    answerHeaders,
-    answer,
-    tookMs: Math.round(performance.now() - started),
+export function recordingFetch(
+  to: AddressInfo,
+  agent: string,
+  number: () => string,
+  calls: Call[],
+): RecordingFetch {
+  return async (url, { method, headers = {}, body }) => {
+    const { accept = 'application/json', 'user-agent': _, ...own } = headers
+    const hasBody = body !== undefined && body !== null
+    const sent = { method, url, headers: own, ...(hasBody && { body: String(body) }), number: number() }
+    const started = performance.now()
+    const tookMs = () => Math.round(performance.now() - started)
+    try {
+      const response = await send(to, sent, {
+        accept,
+        'user-agent': agent,
+        [callHeader]: sent.number,
+      })
+      const { statusCode: status = 0, rawHeaders } = response
+      const answer = await text(response)
+      const answerHeaders = pairsOf(rawHeaders)
+      calls.push({ ...sent, status, answerHeaders, answer, tookMs: tookMs() })
+      return new Response(answer || null, { status, headers: answerHeaders })
+    } catch (error) {
+      const answer = error instanceof Error ? error.message : String(error)
+      calls.push({ ...sent, status: 0, answerHeaders: [], answer, tookMs: tookMs() })
+      throw error
+    }
   }
 }
 
-interface Answer {
-  readonly status: number
-  readonly raw: readonly string[]
-  readonly answer: string
+function send(to: AddressInfo, { method, url, headers, body }: Sent, more: Sent['headers']) {
+  const { host, pathname, search } = new URL(url)
+  const length = body === undefined ? {} : { 'content-length': Buffer.byteLength(body) }
+  return new Promise<IncomingMessage>((resolve, reject) => {
+    request({
+      host: reachable(to.address),
+      port: to.port,
+      method,
+      path: pathname + search,
+      agent: false,
+      headers: { host, ...more, ...headers, ...length },
+    })
+      .once('error', reject)
+      .once('response', resolve)
+      .end(body)
+  })
 }
 
-/** A connection that breaks is what a client has to live with: it is shown, as a response without a status. */
-function broken(error: unknown): Answer {
-  return { status: 0, raw: [], answer: error instanceof Error ? error.message : String(error) }
+function pairsOf(raw: readonly string[]): [string, string][] {
+  return raw.flatMap((name, at): [string, string][] => (at % 2 === 0 ? [[name, raw[at + 1] ?? '']] : []))
 }
 
 function reachable(address: string): string {
@@ -87,7 +98,7 @@ function reachable(address: string): string {
 }
 
 /** The call for a terminal. */
-export function curlOf({ method, url, headers = {}, body }: Sending): string {
+export function curlOf({ method, url, headers, body }: Sent): string {
   const lines = [`curl -s ${quoted(url)}`]
   if (method === 'POST' && body === undefined) lines.push('-X POST')
   for (const [name, value] of Object.entries(headers)) lines.push(`-H ${quoted(`${name}: ${value}`)}`)
@@ -97,15 +108,4 @@ export function curlOf({ method, url, headers = {}, body }: Sending): string {
 
 function quoted(text: string): string {
   return `'${text.replaceAll("'", `'\\''`)}'`
-}
-
-/** The JSON object of a response; undefined when it is none. */
-export function objectOf(call: Call): Readonly<Record<string, unknown>> | undefined {
-  try {
-    const value: unknown = JSON.parse(call.answer)
-    // `as`: an object that is not null has members.
-    return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : undefined
-  } catch {
-    return undefined
-  }
 }

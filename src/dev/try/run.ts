@@ -1,9 +1,9 @@
 import { hash } from 'node:crypto'
-import type { Seconds } from '../../domain/model.ts'
+import type { AuthorizationServer } from 'oauth4webapi'
 import type { RandomSource } from '../../system.ts'
 import type { Call } from './call.ts'
 
-/** Something a client has to check before it goes on. */
+/** A value that a client has to check before it continues. */
 export interface Check {
   readonly what: string
   readonly expected: string
@@ -11,7 +11,7 @@ export interface Check {
   readonly ok: boolean
 }
 
-/** What a step came to. */
+/** The result of a step. */
 export interface Outcome {
   readonly ok: boolean
   /** In a sentence. */
@@ -23,17 +23,9 @@ export interface Outcome {
   readonly decoded?: readonly { readonly name: string; readonly json: string }[]
 }
 
-/** The tokens of the last answer that had some. */
-export interface Tokens {
-  readonly access: string
-  readonly refresh?: string
-  readonly id?: string
-}
-
-/** One use of the try-it client: what a client keeps between its steps. */
+/** One use of the try-it client: what a client remembers between its steps. */
 export interface Run {
   readonly id: string
-  readonly startedAt: Seconds
   readonly redirectUri: string
   readonly scope: string
   /** The area of the API it calls. */
@@ -43,14 +35,16 @@ export interface Run {
   readonly nonce: string
   readonly verifier: string
   readonly challenge: string
-  /** By step; a step that is done again replaces what it came to. */
+  /** By step or variant; a step that is taken again replaces its outcome. */
   readonly outcomes: Map<string, Outcome>
   calls: number
-  metadata?: Readonly<Record<string, unknown>>
+  metadata?: AuthorizationServer
   clientId?: string
-  /** What came back to the redirect URI. */
+  /** What came back to the redirect URI, and the same once it is validated. */
   callback?: Readonly<Record<string, string>>
-  tokens?: Tokens
+  validated?: URLSearchParams
+  /** The tokens of the last token response, and its JSON. */
+  tokens?: { readonly access: string; readonly refresh?: string; readonly id?: string; readonly json: string }
   /** The refresh token before the current one. */
   replaced?: string
   /** The step or variant that was taken last. */
@@ -58,11 +52,11 @@ export interface Run {
   sub?: string
 }
 
-/** What a run begins with. */
-export type RunChoice = Pick<Run, 'redirectUri' | 'scope' | 'area' | 'loginHint' | 'startedAt'>
-
 /** A run with fresh secrets, RFC 7636 §4.1 and RFC 6749 §10.12. */
-export function beginRun(choice: RunChoice, random: RandomSource): Run {
+export function beginRun(
+  choice: Pick<Run, 'redirectUri' | 'scope' | 'area' | 'loginHint'>,
+  random: RandomSource,
+): Run {
   const verifier = random(32).toString('base64url')
   return {
     ...choice,
@@ -73,28 +67,5 @@ export function beginRun(choice: RunChoice, random: RandomSource): Run {
     challenge: hash('sha256', verifier, 'base64url'),
     outcomes: new Map(),
     calls: 0,
-  }
-}
-
-const mostRuns = 20
-
-/** The runs of a server, the newest twenty. */
-export interface Runs {
-  add(run: Run): void
-  find(id: string): Run | undefined
-  /** The run a callback belongs to: by the state, as clients do. */
-  ofState(state: string): Run | undefined
-}
-
-/** No runs yet. */
-export function openRuns(): Runs {
-  const runs = new Map<string, Run>()
-  return {
-    add(run) {
-      runs.set(run.id, run)
-      for (const id of [...runs.keys()].slice(0, -mostRuns)) runs.delete(id)
-    },
-    find: (id) => runs.get(id),
-    ofState: (state) => [...runs.values()].find((run) => run.state === state),
   }
 }
