@@ -10,10 +10,10 @@ import { devAlice } from '../helpers/process.ts'
 
 const { issuer, person } = await startExampleServer(t)
 
-t.test('the curl script goes the seven steps, and is what the README has to paste', async (t) => {
+t.test('the curl script goes the seven steps, and is what docs/start.md has to paste', async (t) => {
   const script = readFileSync(example('curl/seven-steps.sh'), 'utf8')
-  const readme = readFileSync(new URL('../../README.md', import.meta.url), 'utf8')
-  const pasted = /\n## Seven steps with curl\n[\s\S]*?```sh\n([\s\S]*?)```/.exec(readme)?.[1] ?? 'no block'
+  const page = readFileSync(new URL('../../docs/start.md', import.meta.url), 'utf8')
+  const pasted = /\n## Seven steps with curl\n[\s\S]*?```sh\n([\s\S]*?)```/.exec(page)?.[1] ?? 'no block'
   t.equal(script.slice(script.indexOf('issuer=')), pasted)
 
   const { status, stdout, stderr } = spawnSync(example('curl/seven-steps.sh'), {

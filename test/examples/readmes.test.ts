@@ -5,7 +5,7 @@ import t from 'tap'
 import { example } from '../helpers/examples.ts'
 
 const root = new URL('../..', import.meta.url).pathname
-const table = readFileSync(join(root, 'README.md'), 'utf8')
+const table = readFileSync(join(root, 'docs/README.md'), 'utf8')
 const yaml = readFileSync(example('lychgate.yaml'), 'utf8')
 const folders = readdirSync(example(''), { withFileTypes: true }).filter((entry) => entry.isDirectory())
 
@@ -13,7 +13,7 @@ for (const { name } of folders) {
   t.test(`the README of ${name} is short, and names files and addresses that are there`, async (t) => {
     const readme = readFileSync(example(`${name}/README.md`), 'utf8')
     t.ok(readme.split('\n').length <= 31, 'at most 30 lines')
-    t.match(table, `| [${name}](examples/${name}) |`)
+    t.match(table, `| [${name}](../examples/${name}) |`)
     const files = [...readme.matchAll(/(?<![\w/])examples\/[\w/.-]*\w/g)].map(([file]) => file)
     for (const file of files) t.ok(existsSync(join(root, file)), file)
     t.ok(
