@@ -15,7 +15,6 @@ import { wellFormedHttp } from './http/malformed-http.ts'
 import { methods } from './http/methods.ts'
 import { apiDescription } from './http/openapi.ts'
 import { parameterParser } from './http/parameters.ts'
-import { probes } from './http/probe.ts'
 import { rateLimits } from './http/rate-limits.ts'
 import { serverOptions } from './http/server-options.ts'
 import { emails } from './mail/plugin.ts'
@@ -52,8 +51,7 @@ export async function buildApp(given: Deps, options: AppOptions = {}): Promise<F
   await recorded?.observe(app)
 
   // Decorators and hooks that everything else builds on.
-  await registerAll(app, deps, [methods, errorMapper, clientAuthentication, requestLog])
-  await registerAll(app, deps, [rejectionRecord, probes])
+  await registerAll(app, deps, [methods, errorMapper, clientAuthentication, requestLog, rejectionRecord])
   await app.register(drain, { seconds: config.drainSeconds })
   await registerAll(app, deps, [securityHeaders, wellFormedHttp])
   await registerAll(app, below, [rateLimits, pages, metadata, endpoints, browser])

@@ -10,20 +10,17 @@ const setup = await startProxied(t, { issuerPath: '/auth', trustProxy: [] })
 const { certificates, environment, faults, issuer, proxy, server } = setup
 const origin = new URL(issuer).origin
 
-t.test(
-  'a proxy that nobody told the server of is found, with its address in the line to change',
-  async (t) => {
-    t.match(await faults(), [
-      {
-        check: 'forwarded address',
-        level: 'problem',
-        said: 'the proxy 127.0.0.1 is not trusted: everybody counts as it, one network for rate limits',
-        expected: /from X-Forwarded-For: (127\.0\.0\.1|::1)$/,
-        change: ['LYCHGATE_TRUST_PROXY=127.0.0.1', 'trustProxy: [127.0.0.1]   (in the file)'],
-      },
-    ])
-  },
-)
+t.test('a server behind a proxy that trusts none is found, with the line to change', async (t) => {
+  t.match(await faults(), [
+    {
+      check: 'forwarded address',
+      level: 'problem',
+      said: 'no proxy is trusted: all clients count as the proxy, one network for rate limits',
+      found: 'trustProxy is empty',
+      change: ['LYCHGATE_TRUST_PROXY=127.0.0.1', 'trustProxy: [127.0.0.1]   (in the file)'],
+    },
+  ])
+})
 
 t.test('of an issuer with a path, every well-known address has to be passed on', async (t) => {
   const findings = await faults({

@@ -41,33 +41,24 @@ export async function examine(examination: Examination): Promise<readonly Findin
   const keys = await examineKeys(setup, store.facts?.keys, systemClock())
   const network = offline
     ? [unchecked('network', 'was left alone, as --offline says')]
-    : [
-        ...(await examineMail(setup)),
-        ...(await examineNetwork(setup, store.facts?.keys ?? [], keys.probeSecret)),
-      ]
+    : [...(await examineMail(setup)), ...(await examineNetwork(setup, store.facts?.keys ?? []))]
   return [
     ...examineSettings(setup),
     ...examineFiles(setup),
     ...store.findings,
     ...examineDatabaseClock(store.facts ?? {}),
-    ...keys.findings,
+    ...keys,
     ...network,
   ]
 }
 
-async function examineNetwork(
-  setup: Setup,
-  ring: readonly StoredKey[],
-  probeSecret: string | undefined,
-): Promise<readonly Finding[]> {
+async function examineNetwork(setup: Setup, ring: readonly StoredKey[]): Promise<readonly Finding[]> {
   const reference = await startReference(setup.config)
   try {
     const server = await examineServer(setup, reference)
     const issuer = await examineIssuer(setup, server.state, reference)
     const findings = [...server.findings, ...issuer.findings]
-    return issuer.isReached
-      ? [...findings, ...(await examineExchange(setup, ring, reference, probeSecret))]
-      : findings
+    return issuer.isReached ? [...findings, ...(await examineExchange(setup, ring, reference))] : findings
   } finally {
     await reference.close()
   }
@@ -78,12 +69,11 @@ async function examineExchange(
   setup: Setup,
   ring: readonly StoredKey[],
   reference: Reference,
-  probeSecret: string | undefined,
 ): Promise<readonly Finding[]> {
   try {
     const keys = ring.length > 0 ? [await examinePublishedKeys(setup, ring, systemClock())] : []
     const before = systemClock()
-    const proxy = await examineProxy(setup, reference, probeSecret)
+    const proxy = await examineProxy(setup, reference)
     const clock = proxy.answer ? [...examineIssuerClock(proxy.answer, before, systemClock())] : []
     return [...keys, ...proxy.findings, ...clock]
   } catch (error) {

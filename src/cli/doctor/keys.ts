@@ -1,8 +1,7 @@
-import { actingKey, isRetired, keyAlgorithms, termsOf } from '../../domain/key-term.ts'
+import { isRetired, keyAlgorithms, termsOf } from '../../domain/key-term.ts'
 import type { Seconds, StoredKey } from '../../domain/model.ts'
 import { assertOpen } from '../../keys/change-keys.ts'
 import { keyPolicy } from '../../keys/key-policy.ts'
-import { openHandleKey } from '../../keys/opened-key.ts'
 import { dueKeys } from '../../keys/rules.ts'
 import {
   deriveSealingKey,
@@ -20,29 +19,22 @@ import type { Setup } from './setup.ts'
 /** A key that is not renewed is old after two years, whatever the configuration says. */
 const oldSeconds: Seconds = 2 * 365 * 86_400
 
-/** The keys and, where the secret opens them, what a probe is sealed with. */
-export interface ExaminedKeys {
-  readonly findings: readonly Finding[]
-  readonly probeSecret?: string
-}
-
 /** Whether the secret opens the keys of this store, and whether there are those that are needed. */
 export async function examineKeys(
   setup: Setup,
   ring: readonly StoredKey[] | undefined,
   now: Seconds,
-): Promise<ExaminedKeys> {
-  if (ring === undefined) return { findings: [unchecked('keys', 'cannot be read from the store as it is')] }
+): Promise<readonly Finding[]> {
+  if (ring === undefined) return [unchecked('keys', 'cannot be read from the store as it is')]
   if (ring.length === 0) {
     const change = ['lychgate serve']
     const none = 'there are none yet; the server makes them when it first starts'
-    return { findings: [warning('keys', none, { expected: keyAlgorithms.join(', '), change })] }
+    return [warning('keys', none, { expected: keyAlgorithms.join(', '), change })]
   }
   const server = setup.config.mode === 'dev' ? 'development' : 'production'
   const foreign = ring.filter((key) => isDevelopmentKey(key) !== (server === 'development'))
-  if (foreign.length > 0) return { findings: [foreignKeys(server)] }
-  const { probeSecret, findings } = await examineSecret(setup, ring, now)
-  return { ...(probeSecret && { probeSecret }), findings: [...findings, ...examineTerms(setup, ring, now)] }
+  if (foreign.length > 0) return [foreignKeys(server)]
+  return [...(await examineSecret(setup, ring, now)), ...examineTerms(setup, ring, now)]
 }
 
 function foreignKeys(server: ServerKind): Finding {
@@ -57,16 +49,16 @@ async function examineSecret(
   { config, origins }: Setup,
   ring: readonly StoredKey[],
   now: Seconds,
-): Promise<ExaminedKeys> {
+): Promise<readonly Finding[]> {
   const secret = secretOf(config)
-  if (secret === undefined) return { findings: [unchecked('secret', 'none is set, so the keys stay closed')] }
+  if (secret === undefined) return [unchecked('secret', 'none is set, so the keys stay closed')]
   if (config.mode === 'serve' && secret === readDevSecret(config.data)) {
     const said = 'it is the one of the development server in this data folder'
     const change = [
       'lychgate keys secret > /etc/lychgate/secret',
       'LYCHGATE_SECRET_FILE=/etc/lychgate/secret',
     ]
-    return { findings: [problem('secret', said, { expected: 'one of its own', change })] }
+    return [problem('secret', said, { expected: 'one of its own', change })]
   }
   const sealingKey = await deriveSealingKey(secret)
   try {
@@ -82,14 +74,9 @@ async function examineSecret(
         change: ['LYCHGATE_SECRET_FILE=<the file with that secret>', 'secret: <that secret>   (in the file)'],
       },
     )
-    return { findings: [wrong] }
+    return [wrong]
   }
-  const handleKey = actingKey(
-    ring.filter(({ kind }) => kind === 'handle'),
-    now,
-  )
-  const probeSecret = handleKey && openHandleKey(handleKey, sealingKey).handleKey.secret
-  return { findings: [ok('secret', 'opens every key')], ...(probeSecret && { probeSecret }) }
+  return [ok('secret', 'opens every key')]
 }
 
 function* examineTerms({ config }: Setup, ring: readonly StoredKey[], now: Seconds): Generator<Finding> {

@@ -1,12 +1,8 @@
-import { openSighting, probeHeader, sealProbe, sightingHeader } from '../../domain/probe.ts'
-import { systemClock, systemRandom } from '../../system.ts'
 import { type Answer, ask, headerOf, NoAnswer } from './ask.ts'
-import { excerpt } from './difference.ts'
-import { type Finding, ok, problem, unchecked, warning } from './finding.ts'
-import { examineForwarding, spoofedAddress } from './forwarding.ts'
+import { excerpt, membersOf } from './difference.ts'
+import { type Finding, ok, problem, setting, warning } from './finding.ts'
 import type { Reference } from './reference.ts'
 import { isDirect, type Setup, upstreamOf } from './setup.ts'
-import type { Sighted } from './sighted.ts'
 
 /**
  * Checks what a proxy changes in requests and responses, by a page that has no effect: the sign-out page without a
@@ -15,57 +11,53 @@ import type { Sighted } from './sighted.ts'
 export async function examineProxy(
   setup: Setup,
   reference: Reference,
-  probeSecret: string | undefined,
 ): Promise<{ readonly findings: readonly Finding[]; readonly answer?: Answer }> {
-  const url = `${setup.config.issuer}/oauth/logout`
-  const first = await askMarked(url, probeSecret)
+  const { issuer } = setup.config
+  const url = `${issuer}/oauth/logout`
+  const answer = await askAsBrowser(url)
   const expected = await reference.answer(url)
-  const { answer } = first
   if (answer.status !== expected.status) {
     const change = [`location / { proxy_pass ${upstreamOf(setup)}; }   (in nginx)`]
     const found = `${answer.status}: ${excerpt(answer)}`
     const detail = { expected: `${expected.status}`, found, change }
     return { findings: [problem('pages', `${url} does not arrive`, detail)] }
   }
-  const second = await askMarked(url, probeSecret)
   const findings = [
     ...examineHeaders(answer, expected),
     ...examineCookies(answer, expected),
-    ...examineCaching(first, second),
-    ...examineRequestHeaders(first),
+    ...examineCaching(await askAsBrowser(url), await askMissing(issuer), await askMissing(issuer)),
+    ...examineCompression(answer),
+    ...(await examineAuthorization(issuer, reference)),
     await examineBody(setup, url),
+    examineForwarding(setup),
   ]
-  if (probeSecret === undefined) {
-    return {
-      findings: [...findings, unchecked('forwarded address', 'asking needs the secret of the store')],
-      answer,
-    }
-  }
-  const spoofed = isDirect(setup)
-    ? undefined
-    : await askMarked(url, probeSecret, { 'x-forwarded-for': spoofedAddress })
-  return { findings: [...findings, ...examineForwarding(setup, first, spoofed)], answer }
+  return { findings, answer }
 }
 
-async function askMarked(
-  url: string,
-  secret: string | undefined,
-  more: Readonly<Record<string, string>> = {},
-): Promise<Sighted> {
-  const probe = { at: systemClock(), nonce: systemRandom(16).toString('base64url') }
-  const answer = await ask(url, {
-    headers: {
-      accept: 'text/html',
-      'accept-encoding': 'gzip, br',
-      authorization: 'Bearer lychgate-doctor',
-      cookie: 'lychgate_doctor=1',
-      ...(secret !== undefined && { [probeHeader]: sealProbe(probe, secret) }),
-      ...more,
-    },
+function askAsBrowser(url: string): Promise<Answer> {
+  return ask(url, { headers: { accept: 'text/html', 'accept-encoding': 'gzip, br' } })
+}
+
+/** Asks for what no server has: each such response has a new request id, and no store keeps a record of it. */
+function askMissing(issuer: string): Promise<Answer> {
+  return ask(`${issuer}/oauth/doctor`)
+}
+
+/**
+ * Checks who may name the address a request counts for. Behind a proxy that is not trusted, all clients count as one
+ * network, and rate limits reject all of them at once. What the proxy sends cannot be seen from outside.
+ */
+function examineForwarding(setup: Setup): Finding {
+  const check = 'forwarded address'
+  const { trustProxy } = setup.config
+  if (trustProxy.length > 0) return ok(check, `X-Forwarded-For counts when ${trustProxy.join(', ')} sends it`)
+  if (isDirect(setup)) return ok(check, 'there is no proxy, and none is trusted')
+  const said = 'no proxy is trusted: all clients count as the proxy, one network for rate limits'
+  return problem(check, said, {
+    expected: 'the address the proxy connects from, 127.0.0.1 on the same machine',
+    found: 'trustProxy is empty',
+    change: setting('trustProxy', ['127.0.0.1']),
   })
-  const sighting =
-    secret === undefined ? undefined : openSighting(answer.headers[sightingHeader], probe, secret)
-  return { answer, ...(sighting && { sighting }) }
 }
 
 /** Those that protect a page; without them it can be framed, sniffed or cached. */
@@ -138,12 +130,12 @@ function withoutValue(cookie: string): string {
   return [`${pair.split('=')[0]}=…`, ...kept.sort()].join('; ')
 }
 
-/** RFC 9111 §5.2.2.5: what says no-store is kept nowhere. */
-function* examineCaching({ answer, sighting }: Sighted, second: Sighted): Generator<Finding> {
-  const isOld =
-    sighting !== undefined && second.sighting === undefined && sightingHeader in second.answer.headers
-  const age = headerOf(second.answer, 'age')
-  // Some say how old every answer is, also one that is new.
+/** RFC 9111 §5.2.2.5: a response with no-store is not stored. Two rejected requests with one id are one response. */
+function* examineCaching(page: Answer, ...missing: readonly [Answer, Answer]): Generator<Finding> {
+  const [first, second] = missing.map((answer) => headerOf(answer, 'x-request-id'))
+  const isOld = first !== undefined && first === second
+  const age = headerOf(page, 'age')
+  // Some proxies send the age of every response, also of one that is new.
   if (isOld || Number(age ?? 0) > 0) {
     yield problem('caching', 'the proxy keeps answers that say no-store: people get the pages of others', {
       expected: 'an answer of the server to every request',
@@ -151,7 +143,10 @@ function* examineCaching({ answer, sighting }: Sighted, second: Sighted): Genera
       change: ['proxy_cache off;   (in nginx; and no proxy_ignore_headers Cache-Control)'],
     })
   } else yield ok('caching', 'every answer comes from the server')
-  const encoding = headerOf(answer, 'content-encoding')
+}
+
+function* examineCompression(page: Answer): Generator<Finding> {
+  const encoding = headerOf(page, 'content-encoding')
   if (encoding === undefined) yield ok('compression', 'pages are not compressed')
   else {
     yield warning('compression', 'pages with secrets in them are compressed: their length tells of them', {
@@ -162,17 +157,20 @@ function* examineCaching({ answer, sighting }: Sighted, second: Sighted): Genera
   }
 }
 
-function* examineRequestHeaders({ sighting }: Sighted): Generator<Finding> {
-  if (sighting === undefined) return
-  const lost = ['authorization', 'cookie'].filter((name) => !sighting.headers.includes(name))
-  if (lost.length === 0) yield ok('request headers', 'Authorization and Cookie reach the server')
-  for (const name of lost) {
-    yield problem('request headers', `${titled(name)} does not reach the server`, {
-      expected: `${titled(name)} as the client sent it`,
-      found: 'no such header',
-      change: [`remove the line that drops it, in nginx: proxy_set_header ${titled(name)} "";`],
-    })
+/** RFC 6750 §3.1: UserInfo names an error only if a token arrived. */
+async function examineAuthorization(issuer: string, reference: Reference): Promise<readonly Finding[]> {
+  const metadata = await reference.answer(`${issuer}/.well-known/openid-configuration`)
+  const url = membersOf(metadata.body)?.['userinfo_endpoint']
+  if (typeof url !== 'string') return []
+  const answer = await ask(url, { headers: { authorization: 'Bearer lychgate-doctor' } })
+  if (headerOf(answer, 'www-authenticate')?.includes('invalid_token'))
+    return [ok('request headers', 'Authorization reaches the server')]
+  const detail = {
+    expected: 'Authorization as the client sent it',
+    found: 'no such header',
+    change: ['remove the line that drops it, in nginx: proxy_set_header Authorization "";'],
   }
+  return [problem('request headers', 'Authorization does not reach the server', detail)]
 }
 
 /** A form as large as this server takes. */
