@@ -1,10 +1,9 @@
 import { text } from 'node:stream/consumers'
 import type { Command } from 'commander'
-import { clauseOf } from '../audit/clause-of-rule.ts'
+import { type Explanation, explainRejection, explainToken, type Facts } from '../audit/explain.ts'
 import type { Rejection } from '../domain/model.ts'
 import type { Store } from '../storage/store.ts'
 import { systemClock } from '../system.ts'
-import { type ExplainedToken, explainToken, type Facts } from './explained-token.ts'
 import { CommandFailed } from './failure.ts'
 import { addLocationFlags, type LocationFlags } from './flags.ts'
 import { withStore } from './open.ts'
@@ -43,9 +42,9 @@ async function explainCommand(given: string, flags: ExplainFlags): Promise<void>
   const asked = (given === '-' ? await text(process.stdin) : given).trim()
   if (asked === '') throw new CommandFailed('there is nothing to explain')
   await withStore(flags, async (store, config) => {
-    if (requestId.test(asked)) return show(ofRejection(await findRejection(store, asked)), flags)
+    if (requestId.test(asked)) return show(explainRejection(await findRejection(store, asked)), flags)
     const keys = await openConfiguredKeys(store, config)
-    show(ofToken(await explainToken(asked, { store, keys, now: systemClock() })), flags)
+    show(await explainToken(asked, { store, keys, now: systemClock() }), flags)
   })
 }
 
@@ -55,42 +54,6 @@ async function findRejection(store: Store, id: string): Promise<Rejection> {
   throw new CommandFailed(
     'no rejected request has this id here: it was answered, the path or method was not served (404, 405), it is older than the newest (refusalsKept), or it came in a flood or from a network with too many; the log has every one',
   )
-}
-
-/** What is printed: JSON has all of it as it is, text the same in lines. */
-interface Explanation {
-  readonly headline: string
-  readonly why?: string
-  readonly rule?: string
-  readonly clause?: { readonly name: string; readonly url?: string }
-  readonly json: object
-  readonly sections: Readonly<Record<string, Facts>>
-}
-
-function ofRejection(rejection: Rejection): Explanation {
-  const { id, at, method, path, status, error, why, rule, stored, received, client } = rejection
-  const clause = clauseOf(rule)
-  return {
-    headline: `${method} ${path} was refused with ${status} ${error}`,
-    why,
-    rule,
-    clause,
-    json: { ...rejection, clause },
-    sections: { '': { stored, received, client, at, request: id } },
-  }
-}
-
-function ofToken(token: ExplainedToken): Explanation {
-  const { kind, active, why, rule, received, stored } = token
-  const clause = rule === undefined ? undefined : clauseOf(rule)
-  return {
-    headline: `${kind}, ${active ? 'active' : 'not active'}`,
-    ...(why !== undefined && { why }),
-    ...(rule !== undefined && { rule }),
-    ...(clause && { clause }),
-    json: { ...token, ...(clause && { clause }) },
-    sections: { received, stored },
-  }
 }
 
 function show(

@@ -3,7 +3,7 @@
 import { join } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
 import t, { type Test } from 'tap'
-import { explainToken } from '../../src/cli/explained-token.ts'
+import { explainToken } from '../../src/audit/explain.ts'
 import { remove } from '../../src/domain/decision.ts'
 import { hashSecret } from '../../src/domain/secret.ts'
 import { makeLink } from '../../src/users/one-time-links.ts'
@@ -26,9 +26,9 @@ const environment = { LYCHGATE_STORE: store, LYCHGATE_SECRET: 'a secret for test
 const ask = (...args: readonly string[]): Promise<Ended> => run(['explain', ...args], { environment })
 
 /** What the command says of a token, without a process for each. */
-const explained = (token: string) => {
+const explained = async (token: string) => {
   const { store, keys } = server.deps
-  return explainToken(token, { store, keys, now: server.now() })
+  return (await explainToken(token, { store, keys, now: server.now() })).json
 }
 
 /** Waits until the rejection with this request id is stored: that happens after the response. */

@@ -1,14 +1,15 @@
 import { type Ending, whyInactive } from '../domain/access-token.ts'
 import { handleBelongsTo, type OpenedHandle, openHandle } from '../domain/handle.ts'
 import { endingOf, grantIdOfJwt, tokenIdOfJwt } from '../domain/jwt-access-token.ts'
-import type { Grant, GrantOfToken, Seconds } from '../domain/model.ts'
+import type { Grant, GrantOfToken, Rejection, Seconds } from '../domain/model.ts'
 import { secretMatches, secretPrefix } from '../domain/secret.ts'
 import type { KeyRing } from '../keys/key-ring.ts'
 import { grantOfTokenKey, type Store } from '../storage/store.ts'
 import { findLink } from '../users/one-time-links.ts'
+import { type Clause, clauseOf } from './clause-of-rule.ts'
 
 /** What there is to say of a token: whether it works now and why not, what it says itself, and what the store says. */
-export interface ExplainedToken {
+interface ExplainedToken {
   readonly kind: string
   readonly active: boolean
   readonly why?: string
@@ -25,8 +26,46 @@ type Sources = { readonly store: Store; readonly keys: KeyRing; readonly now: Se
 
 const kinds = { access: 'access token', refresh: 'refresh token', code: 'authorization code' } as const
 
-/** Explains anything this server ever issued; text that is nothing of the kind is said to be foreign. */
-export async function explainToken(text: string, sources: Sources): Promise<ExplainedToken> {
+/** Why a request was rejected, or the state of a token: `json` has all of it, the rest the same for lines of text. */
+export interface Explanation {
+  readonly headline: string
+  readonly why?: string
+  readonly rule?: string
+  readonly clause?: Clause
+  readonly json: object
+  readonly sections: Readonly<Record<string, Facts>>
+}
+
+/** Explains a rejected request by its record. */
+export function explainRejection(rejection: Rejection): Explanation {
+  const { id, at, method, path, status, error, why, rule, stored, received, client } = rejection
+  const clause = clauseOf(rule)
+  return {
+    headline: `${method} ${path} was refused with ${status} ${error}`,
+    why,
+    rule,
+    clause,
+    json: { ...rejection, clause },
+    sections: { '': { stored, received, client, at, request: id } },
+  }
+}
+
+/** Explains anything this server ever issued; any other text is reported as foreign. */
+export async function explainToken(text: string, sources: Sources): Promise<Explanation> {
+  const token = await examineToken(text, sources)
+  const { kind, active, why, rule, received, stored } = token
+  const clause = rule === undefined ? undefined : clauseOf(rule)
+  return {
+    headline: `${kind}, ${active ? 'active' : 'not active'}`,
+    ...(why !== undefined && { why }),
+    ...(rule !== undefined && { rule }),
+    ...(clause && { clause }),
+    json: { ...token, ...(clause && { clause }) },
+    sections: { received, stored },
+  }
+}
+
+async function examineToken(text: string, sources: Sources): Promise<ExplainedToken> {
   const handle = openHandle(sources.keys.handles, text, 'access', 'refresh', 'code')
   if (handle !== undefined) return explainHandle(handle, sources)
   const accessClaims = await sources.keys.verify(text, 'at+jwt')
