@@ -2,10 +2,10 @@ import { BlockList, isIP } from 'node:net'
 import { suggestion } from '../config/error.ts'
 import { type Config, exampleSecret, type ResourceEntry } from '../config/schema.ts'
 import { isLocalized } from '../domain/localized.ts'
-import { keyPolicy } from '../keys/key-policy.ts'
 import { textFaults } from '../pages/i18n/faults.ts'
 import { languagesOf } from '../pages/i18n/i18n.ts'
 import { accentFault } from '../pages/theme/accent.ts'
+import { keyPolicy } from './key-policy.ts'
 import { schemaAt } from './options.ts'
 
 const loopbackHosts: readonly string[] = ['localhost', '127.0.0.1', '[::1]']

@@ -1,7 +1,6 @@
 import { isRetired, keyAlgorithms, termsOf } from '../../domain/key-term.ts'
 import type { Seconds, StoredKey } from '../../domain/model.ts'
 import { assertOpen } from '../../keys/change-keys.ts'
-import { keyPolicy } from '../../keys/key-policy.ts'
 import { dueKeys } from '../../keys/rules.ts'
 import {
   deriveSealingKey,
@@ -10,6 +9,7 @@ import {
   type ServerKind,
   WrongSecret,
 } from '../../keys/seal.ts'
+import { keyPolicy } from '../../settings/key-policy.ts'
 import { readDevSecret } from '../open.ts'
 import { secretOf } from '../open-keys.ts'
 import { instant } from '../print.ts'

@@ -1,5 +1,5 @@
 import type { Config } from '../../config/schema.ts'
-import { keyPolicy } from '../../keys/key-policy.ts'
+import { keyPolicy } from '../../settings/key-policy.ts'
 import { systemClock, systemRandom } from '../../system.ts'
 import type { Answer } from './ask.ts'
 

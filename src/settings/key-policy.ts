@@ -1,6 +1,6 @@
 import type { Config } from '../config/schema.ts'
+import type { KeyPolicy } from '../keys/rules.ts'
 import { knownBrowserSeconds } from '../users/rules/known-browser.ts'
-import type { KeyPolicy } from './rules.ts'
 
 /**
  * Returns how long keys live under this configuration: a key verifies until everything it signed or sealed has expired.
