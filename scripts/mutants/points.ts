@@ -17,8 +17,10 @@ export function pointsOf(tap: string): {
   for (const line of tap.split('\n')) {
     const [, indent = '', text = ''] = /^( *)(.*)$/.exec(line) ?? []
     if (diagnosticEnd !== undefined) {
-      if (line === diagnosticEnd) diagnosticEnd = undefined
-      continue
+      // tap leaves one open that quotes a control character: a line indented less is not part of it.
+      const isPast = line.trim() !== '' && indent.length < diagnosticEnd.length - '...'.length
+      if (line === diagnosticEnd || isPast) diagnosticEnd = undefined
+      if (!isPast) continue
     }
     if (text === '---') diagnosticEnd = `${indent}...`
     const depth = indent.length / 4

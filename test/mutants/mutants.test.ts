@@ -5,11 +5,18 @@ import { fileURLToPath } from 'node:url'
 import t from 'tap'
 import { createBreaker, flawsOf, testFinder } from '../../scripts/mutants/check.ts'
 import { createJudge } from '../../scripts/mutants/judge.ts'
+import { pointsOf } from '../../scripts/mutants/points.ts'
 import { openWorkspace } from '../../scripts/mutants/workspace.ts'
 import type { Fault } from './fault.ts'
 import { faults } from './faults.ts'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
+
+t.test('a diagnostic that tap leaves open does not hide the points after it', async (t) => {
+  const tap =
+    '# Subtest: one\n    not ok 1 - no\n      ---\n      found: |\n        x\n    1..1\nnot ok 1 - one\nok 2 - two\n'
+  t.strictSame(pointsOf(tap).failed, [{ title: 'one', path: [], isTest: true }])
+})
 
 t.test('every fault applies to the source as it is now, and a test is there to notice it', async (t) => {
   t.same(flawsOf(faults, root), [])
