@@ -83,7 +83,10 @@ function tokenMint(app: FastifyInstance, deps: AppDeps) {
       'grant',
       grant.id,
       (found): ReturnType<typeof redeemCode> =>
-        auditGrant(redeemCode(found, redemption, resources, config.lifetimes, at), found, { at: now, from }),
+        auditGrant(redeemCode(found, redemption, resources, config.lifetimes, at), found, () => ({
+          at: now,
+          from,
+        })),
     )
     // The ID Token of such a response lives as long as its access token.
     const answer = await app.issueTokens(issued, client, at, span.seconds)

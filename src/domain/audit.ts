@@ -34,11 +34,14 @@ export function auditEvent(
   return insert('auditEvent', event)
 }
 
-/** Adds the events of a decision about a grant. The server is the actor of a revocation after replay or reuse. */
+/**
+ * Adds the events of a decision about a grant. The server is the actor of a revocation after replay or reuse.
+ * @param contextOf Called only if there is an event: most decisions are rotations, which have none.
+ */
 export function auditGrant<T>(
   decision: Decision<T>,
   grant: Grant | undefined,
-  context: Omit<AuditContext, 'by'>,
+  contextOf: () => Omit<AuditContext, 'by'>,
 ): Decision<T> {
   if (grant === undefined) return decision
   const who = { userId: grant.userId, clientId: grant.clientId, grant: grant.id }
@@ -46,11 +49,11 @@ export function auditGrant<T>(
   const events = decision.writes.flatMap((write): Write | readonly Write[] => {
     switch (write.op) {
       case 'redeemGrant':
-        return auditEvent('grant', { ...context, by }, { ...who, scope: grant.scope.join(' ') })
+        return auditEvent('grant', { ...contextOf(), by }, { ...who, scope: grant.scope.join(' ') })
       case 'revokeGrant':
-        return auditEvent('revocation', { ...context, by }, { ...who, rule: write.rule })
+        return auditEvent('revocation', { ...contextOf(), by }, { ...who, rule: write.rule })
       case 'revokeAccessToken':
-        return auditEvent('revocation', { ...context, by }, { ...who, rule: accessTokenRule })
+        return auditEvent('revocation', { ...contextOf(), by }, { ...who, rule: accessTokenRule })
       default:
         return []
     }

@@ -1,3 +1,4 @@
+import { isIP } from 'node:net'
 import type { FastifyRequest } from 'fastify'
 import ipaddr from 'ipaddr.js'
 import type { AuditContext } from '../domain/audit.ts'
@@ -9,12 +10,18 @@ import type { Seconds } from '../domain/model.ts'
  */
 export function addressPrefix(address: string): string {
   const bare = withoutPort(address)
+  const version = isIP(bare)
   // A trusted proxy may forward any text in place of an address.
-  if (!ipaddr.isValid(bare)) return bare
-  const parsed = ipaddr.process(bare)
-  if (parsed instanceof ipaddr.IPv4) return `${parsed.octets.slice(0, 3).join('.')}.0/24`
+  if (version === 0) return bare
+  if (version === 4) return networkOf4(bare)
+  const parsed = ipaddr.IPv6.parse(bare)
+  if (parsed.isIPv4MappedAddress()) return networkOf4(parsed.toIPv4Address().toString())
   const groups = parsed.parts.slice(0, 4).map((part) => part.toString(16))
   return `${groups.join(':')}::/64`
+}
+
+function networkOf4(address: string): string {
+  return `${address.slice(0, address.lastIndexOf('.'))}.0/24`
 }
 
 /** Returns the audit context of a request that a user makes now. */

@@ -70,8 +70,9 @@ export function addGrantTypes(app: FastifyInstance, deps: AppDeps): void {
     decide: (grant: Grant | undefined, now: Seconds) => Decision<Issued>,
   ) => {
     const now = clock()
+    const contextOf = () => ({ at: now, from: addressPrefix(ip) })
     const issued = await store.transact('grant', grantId, (grant) =>
-      noteUse(auditGrant(decide(grant, now), grant, { at: now, from: addressPrefix(ip) }), client, now),
+      noteUse(auditGrant(decide(grant, now), grant, contextOf), client, now),
     )
     return app.issueTokens(issued, client, now)
   }

@@ -67,7 +67,7 @@ export const revocation: FastifyPluginAsyncTypebox<AppDeps> = async (
       const context = { at: now, from: addressPrefix(request.ip) }
       if (handle)
         await store.transact('grantOfToken', grantOfTokenKey(handle.grantId, handle.tokenId), (grant) =>
-          auditGrant(revokeToken(handle, grant, client, now), grant, context),
+          auditGrant(revokeToken(handle, grant, client, now), grant, () => context),
         )
       else await revokeSigned(token, client.id, context)
       return reply.code(200).send()
@@ -79,7 +79,7 @@ export const revocation: FastifyPluginAsyncTypebox<AppDeps> = async (
     const grantId = claims && grantIdOfJwt(claims)
     if (grantId)
       await store.transact('grantOfToken', grantOfTokenKey(grantId, tokenIdOfJwt(claims)), (grant) =>
-        auditGrant(revokeJwt(claims, grant, clientId, context.at), grant, context),
+        auditGrant(revokeJwt(claims, grant, clientId, context.at), grant, () => context),
       )
   }
 }
