@@ -24,8 +24,8 @@ Examples:
 
 const inviteHelp = `
 The link is sent where mail.url names a mail server, and printed otherwise. Its page asks for a name and a password.
-Used out of the letter, it proves the address; handed over by you, it does not. Invited again, before there is a
-password, they get another link; the first one still works. It works for lifetimes.invitationSeconds.
+Opened from the email, the link proves the address; handed over by you, it does not. Until there is a password, a
+second invitation makes another link, and the first one still works. Each works for lifetimes.invitationSeconds.
 
 Examples:
   lychgate user invite alice@example.org

@@ -40,7 +40,7 @@ export function senderOf({ mail }: Pick<Config, 'mail'>): Sender | undefined {
  */
 export async function sendEmail(sender: Sender, email: Email): Promise<void> {
   const { from, replyTo } = sender
-  await withTransport(sender, 'did not take the letter', (transport) =>
+  await withTransport(sender, 'did not accept the email', (transport) =>
     transport.sendMail({
       ...email,
       // As one address: parsed, a comma in it would make two.

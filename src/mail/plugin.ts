@@ -122,7 +122,7 @@ export const emails = fp<Pick<AppDeps, 'config' | 'store' | 'random'>>(
       },
     })
   },
-  { name: 'letters' },
+  { name: 'emails' },
 )
 
 function undelivered(cause?: MailFailed): OAuthError {

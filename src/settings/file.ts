@@ -1,6 +1,7 @@
 import type { TSchema } from '@sinclair/typebox'
 import { parseDocument } from 'yaml'
 import { ConfigError, readText } from '../config/error.ts'
+import { isObject } from '../domain/is-object.ts'
 import type { Given } from './environment.ts'
 import { schemaAt } from './options.ts'
 
@@ -19,7 +20,7 @@ export function readSections(path: string): Section {
   if (fault)
     throw new ConfigError(`${path}: not valid YAML: ${fault.message.split('\n')[0]?.replace(/:$/, '')}`)
   const content: unknown = document.toJS() ?? {}
-  if (!isSection(content)) throw new ConfigError(`${path}: must be a YAML mapping of options`)
+  if (!isObject(content)) throw new ConfigError(`${path}: must be a YAML mapping of options`)
   return content
 }
 
@@ -33,7 +34,7 @@ export function place(values: Section, { path, text, name: source }: Given): voi
   for (const name of names) {
     const inner = section[name] ?? {}
     // A section that is no mapping is rejected by shapeFaults, in the file's own terms.
-    if (!isSection(inner)) return
+    if (!isObject(inner)) return
     section[name] = inner
     section = inner
   }
@@ -49,10 +50,5 @@ function parseText(text: string, schema: TSchema): unknown {
 
 /** The value of an option, if it has one. */
 export function valueAt(values: Readonly<Record<string, unknown>>, path: string): unknown {
-  return path.split('.').reduce<unknown>((at, name) => (isSection(at) ? at[name] : undefined), values)
-}
-
-/** Whether a value of the file is a mapping. */
-function isSection(value: unknown): value is Section {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
+  return path.split('.').reduce<unknown>((at, name) => (isObject(at) ? at[name] : undefined), values)
 }

@@ -15,7 +15,8 @@ import type { Tables } from './tables.ts'
 
 /*
  * Row ↔ record, for both adapters. An absent member is NULL in a row that is read and not there at all in a record;
- * the adapters bind a member that a row leaves out as NULL. Lists are one text separated by spaces, which none of their items can contain.
+ * the adapters bind a member that a row leaves out as NULL. Lists are one text separated by spaces, which none of their
+ * items can contain.
  */
 
 type RowOf<T extends keyof Tables> = Tables[T]['$inferSelect']

@@ -11,7 +11,7 @@ function findings(url?: string) {
 t.test('a mail server that lets us in is fine, and gets no letter', async (t) => {
   const mailbox = await startMailbox(t)
   const { host } = new URL(mailbox.url)
-  const said = `${host} takes letters from a@b.example`
+  const said = `${host} accepts email from a@b.example`
   t.strictSame(await findings(mailbox.url), [{ check: 'mail', level: 'ok', said }])
   t.equal(mailbox.emails.length, 0)
 })

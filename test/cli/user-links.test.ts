@@ -102,7 +102,7 @@ t.test('a letter that is not taken is one line, and its link is printed', async 
   t.match(
     refused?.stderr,
     new RegExp(
-      `^lychgate: mail: ${host} did not take the letter \\(E\\w+: [^\\n]*\\); the link was made [^\\n]*\\n$`,
+      `^lychgate: mail: ${host} did not accept the email \\(E\\w+: [^\\n]*\\); the link was made [^\\n]*\\n$`,
     ),
   )
   const gone = 'smtp://user:hidden@127.0.0.1:1'
@@ -112,7 +112,7 @@ t.test('a letter that is not taken is one line, and its link is printed', async 
     'alice',
     '--json',
   ])
-  t.match(away, { code: 1, stderr: /^lychgate: mail: 127\.0\.0\.1:1 did not take the letter \(E/ })
+  t.match(away, { code: 1, stderr: /^lychgate: mail: 127\.0\.0\.1:1 did not accept the email \(E/ })
   t.match(JSON.parse(away?.stdout ?? ''), { link })
   t.notMatch(away?.stderr, 'hidden')
 })

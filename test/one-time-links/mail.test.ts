@@ -201,10 +201,10 @@ t.test(
     const agent = new UserAgent(other.issuer)
     const page = pageOf(await agent.open(`${other.issuer}/forgot-password`))
     t.equal(pageOf(await agent.submit(page, { username: 'alice' })).status, 200)
-    const failures = () => other.log.filter((line) => line.includes('did not take the letter'))
+    const failures = () => other.log.filter((line) => line.includes('did not accept the email'))
     await allSent()
     t.equal(failures().length, 1)
-    t.match(failures()[0], `mail: ${new URL(deaf.url).host} did not take the letter (EENVELOPE: `)
+    t.match(failures()[0], `mail: ${new URL(deaf.url).host} did not accept the email (EENVELOPE: `)
     t.notMatch(other.log.join('\n'), /code=lyc_link_|lyc_link_[\w-]{20}/)
     const user = await personOf(other, 'alice')
     await t.rejects(other.app.emails.verifyEmail(user, { by: 'person', at: other.now() }), {

@@ -9,7 +9,7 @@ export async function examineMail({ config }: Pick<Setup, 'config'>): Promise<re
   const { host } = new URL(sender.url)
   try {
     await greetMailServer(sender)
-    return [ok('mail', `${host} takes letters from ${sender.from}`)]
+    return [ok('mail', `${host} accepts email from ${sender.from}`)]
   } catch (error) {
     if (!(error instanceof MailFailed)) throw error
     const detail = {
