@@ -1,6 +1,8 @@
 import fp from 'fastify-plugin'
 import type { AppDeps, Deps, Development } from './deps.ts'
+import { subjectOf } from './domain/jwt-access-token.ts'
 import { declared } from './features.ts'
+import { callerKind } from './guard/access.ts'
 import { type Access, type GuardOptions, guard, type Refused } from './guard/guard.ts'
 import { tokenReader } from './http/token-reader.ts'
 import { describeService } from './service.ts'
@@ -34,7 +36,15 @@ function ownGuard(deps: Pick<AppDeps, 'keys' | 'store' | 'service' | 'clock'>): 
     if (facts.kind === 'dead') return { refused: facts.why }
     if (facts.kind === 'refresh') return { refused: 'it is a refresh token' }
     const { grant, scope, resource: audience } = facts
-    return { sub: grant.userId, clientId: grant.clientId, scope, audience, requestedClaims: grant.claims }
+    const sub = subjectOf(grant)
+    return {
+      kind: callerKind(sub, grant.clientId),
+      sub,
+      clientId: grant.clientId,
+      scope,
+      audience,
+      requestedClaims: grant.claims,
+    }
   }
   return fp<Pick<GuardOptions, 'anonymous' | 'formToken'>>(async (app, options) => {
     await app.register(guard, {

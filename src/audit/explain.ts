@@ -187,7 +187,7 @@ async function factsOf(grant: Grant | undefined, store: Store): Promise<Facts> {
   if (grant === undefined) return {}
   const [client, user] = await Promise.all([
     store.find('client', grant.clientId),
-    store.find('user', grant.userId),
+    grant.userId === undefined ? undefined : store.find('user', grant.userId),
   ])
   return {
     client: [grant.clientId, client?.name].filter(Boolean).join(' '),

@@ -95,7 +95,7 @@ function lineOf(grant: Grant, username: string, client: string, now: Seconds): s
 async function grantShow(id: string, flags: OperatorFlags): Promise<void> {
   await withStore(flags, async (store) => {
     const grant = await findGrant(store, id)
-    const user = await store.find('user', grant.userId)
+    const user = grant.userId === undefined ? undefined : await store.find('user', grant.userId)
     const description = describe(grant, user?.username, systemClock())
     const readable = Object.entries(description).map(([name, value]) => [
       name,

@@ -1,6 +1,7 @@
 import { type Decision, insert, type Write, withWrites } from './decision.ts'
 import { isRetired } from './key-term.ts'
 import type { AuditEvent, AuditEventName, Grant, Seconds, StoredKey } from './model.ts'
+import { omitUndefined } from './omit-undefined.ts'
 
 /*
  * The audit log. An event is written in the transaction of the change it describes, so that neither exists without the
@@ -44,7 +45,8 @@ export function auditGrant<T>(
   contextOf: () => Omit<AuditContext, 'by'>,
 ): Decision<T> {
   if (grant === undefined) return decision
-  const who = { userId: grant.userId, clientId: grant.clientId, grant: grant.id }
+  const { userId, clientId, id } = grant
+  const who = { ...omitUndefined({ userId }), clientId, grant: id }
   const by = 'rejection' in decision ? 'server' : 'client'
   const events = decision.writes.flatMap((write): Write | readonly Write[] => {
     switch (write.op) {

@@ -2,6 +2,7 @@ import { type AuditContext, auditEvent } from './audit.ts'
 import { accept, type Decision, remove, removeAll, type Write } from './decision.ts'
 import { isGrantAlive } from './grant.ts'
 import type { Consent, Grant, Seconds } from './model.ts'
+import { omitUndefined } from './omit-undefined.ts'
 import { recordKind } from './record.ts'
 
 /** Remembered consent, by `consentKey`. */
@@ -45,8 +46,10 @@ export function connectionsOf(
     .sort((one, other) => lastUsed(other) - lastUsed(one))
 }
 
-/** Who revokes access, and when. */
-export type RevocationContext = AuditContext & { readonly userId: string }
+/** Who revokes access, when, and whose grants: without a user, those of clients that act for themselves. */
+export type RevocationContext = AuditContext & { readonly userId?: string | undefined }
+/** The same for the grants of one user. */
+export type UserRevocation = AuditContext & { readonly userId: string }
 
 /** The rule a user's own revocation follows. */
 const withdrawn = 'oidc-core-16.18-user-revocation'
@@ -59,20 +62,25 @@ export function endGrant(
   grant: Grant | undefined,
   { userId, ...context }: RevocationContext,
 ): Decision<boolean> {
-  if (grant?.userId !== userId || !isGrantAlive(grant, context.at)) return accept(false)
+  if (grant === undefined || grant.userId !== userId || !isGrantAlive(grant, context.at)) return accept(false)
   const { id: grantId, clientId } = grant
   return accept(
     true,
     { op: 'revokeGrant', grantId, at: context.at, rule: withdrawn },
-    remove(consentKind, consentKey(userId, clientId)),
-    auditEvent('revocation', context, { userId, clientId, grant: grantId, rule: withdrawn }),
+    ...(userId === undefined ? [] : [remove(consentKind, consentKey(userId, clientId))]),
+    auditEvent('revocation', context, {
+      ...omitUndefined({ userId }),
+      clientId,
+      grant: grantId,
+      rule: withdrawn,
+    }),
   )
 }
 
 /** Revokes all access of one client (OpenID Connect Core §16.18), including grants that are being inserted now. */
 export function endConnection(
   { clientId }: Pick<Connection, 'clientId'>,
-  { userId, ...context }: RevocationContext,
+  { userId, ...context }: UserRevocation,
 ): readonly Write[] {
   return [
     { op: 'revokeGrantsOf', userId, clientId, at: context.at, rule: withdrawn },
@@ -87,7 +95,7 @@ export function endConnection(
  */
 export function endConnections(
   connections: readonly Pick<Connection, 'clientId'>[],
-  { userId, ...context }: RevocationContext,
+  { userId, ...context }: UserRevocation,
   rule: string = withdrawn,
 ): readonly Write[] {
   return [

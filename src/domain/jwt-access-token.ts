@@ -5,7 +5,8 @@ import type { Access } from './resource.ts'
 import { formatScope } from './scope.ts'
 
 /**
- * Returns the claims of a JWT access token (RFC 9068 §2.2): of the user only `sub` and how they signed in. `jti` names
+ * Returns the claims of a JWT access token (RFC 9068 §2.2): of the user only `sub` and how they signed in. Without a user
+ * the client is the subject. `jti` names
  * the grant and the token, so that introspection finds a revocation; a resource server that verifies without a look-up
  * accepts the token until `exp`.
  */
@@ -20,17 +21,22 @@ export function jwtAccessTokenPayload(
   const acr = grant.acr ?? contextClassOf(grant.methods)
   return {
     iss: issuer,
-    sub: grant.userId,
+    sub: subjectOf(grant),
     aud: others.length === 0 ? audience : access.resource,
     client_id: grant.clientId,
     scope: formatScope(access.scope),
     iat: now,
     exp: now + access.seconds,
-    auth_time: grant.authenticatedAt,
+    ...(grant.userId !== undefined && { auth_time: grant.authenticatedAt }),
     ...(acr !== undefined && { acr }),
     ...(grant.methods.length > 0 && { amr: grant.methods }),
     jti: jtiOf(grant, tokenId),
   }
+}
+
+/** Returns `sub` of a grant's access tokens: its user, or the client that acts for itself (RFC 9068 §2.2). */
+export function subjectOf({ userId, clientId }: Pick<Grant, 'userId' | 'clientId'>): string {
+  return userId ?? clientId
 }
 
 /** The identifier of a token: the same in a JWT and in its introspection, RFC 7662 §2.2. */

@@ -264,15 +264,18 @@ export interface Grant {
   /** Per-grant key of its handles: 22 base64url characters, 16 bytes. */
   readonly secret: string
   readonly clientId: string
-  readonly userId: string
+  /** Who approved it; absent: the client acts for itself, RFC 6749 §4.4. */
+  readonly userId?: string
   readonly scope: Scope
   readonly resource: readonly string[]
+  /** Empty without an authorization request. */
   readonly redirectUri: string
   readonly redirectUriSent: boolean
   /** Base64url; after the redemption its first bytes, which distinguish a replay from a guess. See pkce.ts. */
   readonly codeChallenge?: string
   /** Gone after the redemption: only the first ID Token has it. */
   readonly nonce?: string
+  /** When the user signed in; without a user, when the client authenticated. */
   readonly authenticatedAt: Seconds
   readonly methods: readonly string[]
   /** The requested context class that the sign-in satisfies; absent if none was requested or satisfied. */

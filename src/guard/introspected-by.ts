@@ -1,4 +1,4 @@
-import type { VerifyToken } from './access.ts'
+import { callerKind, type VerifyToken } from './access.ts'
 import { cannotVerify } from './cannot-verify.ts'
 
 export interface IntrospectionOptions {
@@ -23,6 +23,7 @@ export function introspectedBy(options: IntrospectionOptions): VerifyToken {
     })
     if (!isAccessToken(answer)) return undefined
     return {
+      kind: callerKind(answer.sub, answer.client_id),
       sub: answer.sub,
       clientId: answer.client_id,
       scope: answer.scope?.split(' ') ?? [],

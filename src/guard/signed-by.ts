@@ -1,6 +1,6 @@
 import { createRemoteJWKSet, errors, type JWTVerifyGetKey, jwtVerify } from 'jose'
 import { OAuthError } from '../domain/errors.ts'
-import type { VerifyToken } from './access.ts'
+import { callerKind, type VerifyToken } from './access.ts'
 import { cannotVerify } from './cannot-verify.ts'
 
 export interface SignatureOptions {
@@ -28,6 +28,7 @@ export function signedBy({ issuer, jwksUri }: SignatureOptions): VerifyToken {
       const { sub, client_id: clientId, scope, aud } = payload
       if (typeof sub !== 'string' || typeof clientId !== 'string') return undefined
       return {
+        kind: callerKind(sub, clientId),
         sub,
         clientId,
         scope: typeof scope === 'string' && scope !== '' ? scope.split(' ') : [],

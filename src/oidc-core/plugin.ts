@@ -22,12 +22,13 @@ export const openidConnect: FastifyPluginAsync<AppDeps> = async (app, deps) => {
 
   // The ID Token of the token response, OpenID Connect Core §3.1.3.3 and §12.2.
   app.addTokenMembers(async ({ grant, client, accessToken, idTokenSeconds, now }) => {
-    if (!grant.scope.includes('openid')) return {}
+    const { userId: sub } = grant
+    if (sub === undefined || !grant.scope.includes('openid')) return {}
     const algorithm = client.idTokenSignedResponseAlg
-    const user = grant.claims.idToken.length > 0 ? await store.find('user', grant.userId) : undefined
+    const user = grant.claims.idToken.length > 0 ? await store.find('user', sub) : undefined
     const about = user && { claims: await app.claimsOf(user) }
     const requested = idTokenClaims(about, grant.claims, service.scopeClaims)
-    const facts = { issuer: service.issuer, grant, accessToken, algorithm, idTokenSeconds, requested }
+    const facts = { issuer: service.issuer, grant, sub, accessToken, algorithm, idTokenSeconds, requested }
     return { id_token: await keys.sign(algorithm, 'JWT', idTokenPayload(facts, now)) }
   })
 

@@ -6,6 +6,8 @@ import type { Grant, Seconds, SigningAlgorithm } from '../domain/model.ts'
 export interface IdTokenFacts {
   readonly issuer: string
   readonly grant: Grant
+  /** The user of the grant. */
+  readonly sub: string
   readonly accessToken: string
   readonly algorithm: SigningAlgorithm
   readonly idTokenSeconds: Seconds
@@ -23,7 +25,7 @@ export function idTokenPayload(facts: IdTokenFacts, now: Seconds): Readonly<Reco
   return {
     ...facts.requested,
     iss: facts.issuer,
-    sub: grant.userId,
+    sub: facts.sub,
     aud: grant.clientId,
     exp: now + facts.idTokenSeconds,
     iat: now,

@@ -42,11 +42,16 @@ export const userInfo: FastifyPluginAsyncTypebox<Pick<AppDeps, 'config' | 'servi
   await app.register(formBodies, { config })
   const answer = async ({ access }: FastifyRequest) => {
     if (access === undefined) throw new Error('requireScope has not run on this route')
-    const user = await store.find('user', access.sub)
+    const user = access.kind === 'user' ? await store.find('user', access.sub) : undefined
     if (user === undefined) {
-      throw bearerError('invalid_token', 'the user no longer exists', service.resourceMetadataUrl, {
-        rule: 'oidc-core-5.3.3-error',
-      })
+      throw bearerError(
+        'invalid_token',
+        access.kind === 'user' ? 'the user no longer exists' : 'the token is of a client, not of a user',
+        service.resourceMetadataUrl,
+        {
+          rule: 'oidc-core-5.3.3-error',
+        },
+      )
     }
     const requested = access.requestedClaims ?? { userinfo: [], idToken: [] }
     return describe(

@@ -8,7 +8,7 @@ const AreaResponse = Type.Object(
   {
     area: Type.String(),
     operation: Type.Union([Type.Literal('read'), Type.Literal('write')]),
-    caller: Type.Union([Type.Literal('anonymous'), Type.Literal('person')]),
+    caller: Type.Union([Type.Literal('anonymous'), Type.Literal('user'), Type.Literal('client')]),
     sub: Type.Optional(Type.String()),
     client_id: Type.Optional(Type.String()),
     scope: Type.Optional(Type.String()),
@@ -43,8 +43,8 @@ export const protectedApi: FastifyPluginAsyncTypebox<Pick<AppDeps, 'config' | 'g
       preHandler: app.requireScope(name),
       handler: async ({ access }): Promise<Static<typeof AreaResponse>> => {
         if (access === undefined) return { area, operation, caller: 'anonymous' }
-        const { sub, clientId, scope } = access
-        return { area, operation, caller: 'person', sub, client_id: clientId, scope: scope.join(' ') }
+        const { kind, sub, clientId, scope } = access
+        return { area, operation, caller: kind, sub, client_id: clientId, scope: scope.join(' ') }
       },
     })
   }

@@ -53,7 +53,7 @@ export const tokenIssuer = fp<Pick<AppDeps, 'config' | 'service' | 'keys'>>(
       'issueTokens',
       async ({ grant, access }, client, now, idTokenSeconds = config.lifetimes.idTokenSeconds) => {
         const accessToken = await sealAccessToken(grant, access, now)
-        const refreshToken = client.grantTypes.includes('refresh_token') ? sealRefreshToken(grant) : undefined
+        const refreshToken = grant.refreshExpiresAt === undefined ? undefined : sealRefreshToken(grant)
         const members: Record<string, unknown> = {}
         for (const membersOf of added)
           Object.assign(members, await membersOf({ grant, client, accessToken, idTokenSeconds, now }))

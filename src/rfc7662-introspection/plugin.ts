@@ -3,7 +3,7 @@ import { type Static, Type } from '@sinclair/typebox'
 import type { AppDeps } from '../deps.ts'
 import type { TokenFacts } from '../domain/access-token.ts'
 import { check, recordCheck } from '../domain/check.ts'
-import { jtiOf } from '../domain/jwt-access-token.ts'
+import { jtiOf, subjectOf } from '../domain/jwt-access-token.ts'
 import { formatScope } from '../domain/scope.ts'
 import { clientOf } from '../http/client-authentication.ts'
 import { assertForm, formBodies } from '../http/parameters.ts'
@@ -98,7 +98,7 @@ function describe(facts: TokenFacts, issuer: string): Static<typeof Introspectio
     ...(facts.kind === 'access' && { token_type: 'Bearer' }),
     exp: facts.expiresAt,
     iat: facts.issuedAt,
-    sub: facts.grant.userId,
+    sub: subjectOf(facts.grant),
     aud: audience !== undefined && others.length === 0 ? audience : [...facts.resource],
     iss: issuer,
     jti: jtiOf(facts.grant, facts.tokenId),

@@ -27,11 +27,13 @@ export type SessionRow = RowOf<'sessions'>
 /** A grant with the ids of its client and its user, which the statements turn into numbers. */
 export type GrantRow = Omit<RowOf<'grants'>, 'clientSeq' | 'userSeq'> & {
   readonly clientId: string
-  readonly userId: string
+  readonly userId: string | null
 }
 /** A grant as it is read, with the time its user was locked; without a client or a user that is gone. */
 export type FoundGrantRow = Omit<GrantRow, 'clientId' | 'userId'> & {
   readonly clientId: string | null
+  /** NULL: no user approved it. */
+  readonly userSeq: number | null
   readonly userId: string | null
   readonly userLockedAt: number | null
 }
@@ -163,14 +165,13 @@ export function grantEnds({ refreshExpiresAt, expiresAt }: Pick<Grant, 'refreshE
  * lock, whatever the row says.
  */
 export function toGrant(row: FoundGrantRow): Grant | undefined {
-  if (row.clientId === null || row.userId === null) return undefined
+  if (row.clientId === null || (row.userId === null && row.userSeq !== null)) return undefined
   const revokedAt = row.revokedAt ?? row.userLockedAt
   const revokedBy = row.revokedBy ?? (row.userLockedAt === null ? null : lockedRule)
   return {
     id: row.id.toString('base64url'),
     secret: row.secret.toString('base64url'),
     clientId: row.clientId,
-    userId: row.userId,
     scope: words(row.scope),
     resource: words(row.resource),
     redirectUri: row.redirectUri,
@@ -184,6 +185,7 @@ export function toGrant(row: FoundGrantRow): Grant | undefined {
     absoluteExpiresAt: row.absoluteExpiresAt,
     expiresAt: row.expiresAt ?? row.refreshExpiresAt ?? 0,
     // One by one, not through `omitNull`: this is the hot read.
+    ...(row.userId !== null && { userId: row.userId }),
     ...(row.codeChallenge && { codeChallenge: unpackedHash(row.codeChallenge) }),
     ...(row.nonce && { nonce: row.nonce.toString() }),
     ...(row.rotatedAt !== null && { rotatedAt: row.rotatedAt }),

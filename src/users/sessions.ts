@@ -21,7 +21,7 @@ export function grantLimit({ limits }: Pick<Config, 'limits'>): (grant: Grant) =
   const turn = Math.ceil(stay / 10)
   const counts = new Map<string, number>()
   return ({ userId, clientId }) => {
-    if (stay === 0) return []
+    if (stay === 0 || userId === undefined) return []
     const pair = `${userId} ${clientId}`
     const count = (counts.get(pair) ?? 0) + 1
     if (counts.size >= mostPairs) counts.clear()

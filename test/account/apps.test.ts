@@ -237,11 +237,9 @@ t.test(
     const tokens = await obtainTokens(server, client, { person: bob, fields })
     const [grant] = await server.deps.store.listOf('grant', user?.id ?? '')
     t.ok(grant)
-    if (grant === undefined) return
+    if (grant?.userId === undefined || user === undefined) return
     const names = Array.from({ length: 45 }, (_, index) => `App ${index + 1}`)
-    const before = new Set(
-      (await server.deps.store.listOf('grant', grant.userId)).map(({ clientId }) => clientId),
-    )
+    const before = new Set((await server.deps.store.listOf('grant', user.id)).map(({ clientId }) => clientId))
     const all = before.size + 45
     const many = await Promise.all(names.map((name) => register(server, { client_name: name })))
     const owners = [...many, ...Array.from({ length: 59 }, () => client)]

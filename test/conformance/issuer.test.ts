@@ -226,7 +226,7 @@ for (const issuerPath of ['', '/t', '/a/b']) {
       const call = (token: string) =>
         fetch(`${resource['resource']}/api/courses`, { headers: { authorization: `Bearer ${token}` } })
       const { caller, sub } = await json(await call(tokens.access_token))
-      t.strictSame([caller, sub], ['person', payload.sub])
+      t.strictSame([caller, sub], ['user', payload.sub])
       const person = await fetch(endpoint('userinfo_endpoint'), {
         headers: { authorization: `Bearer ${tokens.access_token}` },
       })

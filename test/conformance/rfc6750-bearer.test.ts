@@ -39,7 +39,7 @@ t.test(
         {
           area: 'courses',
           operation: 'read',
-          caller: 'person',
+          caller: 'user',
           sub: person?.id,
           client_id: client.id,
           scope: 'openid courses:read',
@@ -201,7 +201,7 @@ t.test(
         if (!served) continue
         t.match(await json(anonymous), { area, operation, caller: 'anonymous' })
         const called = await callApi(server, `/api/${area}`, every, { method })
-        t.match(await json(called), { area, operation, caller: 'person' })
+        t.match(await json(called), { area, operation, caller: 'user' })
         const refused = await callApi(server, `/api/${area}`, other, { method })
         t.equal(challengeOf(refused).params['scope'], `${area}:${operation}`)
       }
@@ -218,7 +218,7 @@ t.test(
     t.match(answer, /^HTTP\/1\.1 400 /)
     t.equal(answer.match(/^www-authenticate: Bearer error="invalid_request"/gim)?.length, 1)
     t.match(answer, '{"error":"invalid_request"')
-    t.notMatch(answer, 'person')
+    t.notMatch(answer, '"caller":"user"')
     const bytes = await raw(
       'GET /api/courses HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer \u00e5\u00ff\r\nConnection: close\r\n\r\n',
     )

@@ -52,7 +52,7 @@ t.test(
     })
     await assertRejected(t, inBody, 'invalid_request', 415, 'a form is not read at all')
     const inHeader = await fetch(`${issuer}/api/courses`, { headers: { authorization: `Bearer ${token}` } })
-    t.equal((await json(inHeader))['caller'], 'person')
+    t.equal((await json(inHeader))['caller'], 'user')
     for (const [name, value] of Object.entries(document)) {
       const isFilled = typeof value === 'string' ? value !== '' : Array.isArray(value) && value.length > 0
       t.ok(isFilled, `[rfc9728-3.2-zero-values-omitted] ${name}`)

@@ -11,6 +11,7 @@ const grant = active(1, { nonce: 'n-1' })
 const facts = {
   issuer: 'https://auth.example',
   grant,
+  sub: 'alice',
   accessToken: 'jHkWEdUXMU1BwAsC4vtUsZwnNvTIxEl0z9K3vx5KF0Y',
   algorithm: 'RS256' as const,
   idTokenSeconds: 300,

@@ -45,7 +45,7 @@ t.test('the browser app signs in, calls, refreshes and signs out, and stores no 
   t.equal(page.url(), `${origin}/`, 'the code is not in the address')
 
   await press(page, 'Courses')
-  await page.getByText('"caller":"person"').waitFor()
+  await page.getByText('"caller":"user"').waitFor()
   await press(page, 'Refresh')
   await status(page, 'Refreshed.')
   const answer = page.waitForResponse(`${issuer}/api/courses`)

@@ -24,7 +24,7 @@ t.test('the curl script goes the seven steps, and is what docs/start.md has to p
   const promised = [
     /callback\?code=lyc_code_.*state=af0ifjsldkj.*iss=http/,
     /"access_token":"lyc_access_.*"id_token":"ey/,
-    /"caller":"person"/,
+    /"caller":"user"/,
     /"caller":"anonymous"/,
     /HTTP\/1\.1 403[\s\S]*insufficient_scope/,
     /"name":"Alice/,
@@ -66,11 +66,11 @@ t.test('the command line app signs in, calls, refreshes and revokes', async (t) 
 
   t.match(await cli.start('whoami').end(), {
     code: 0,
-    output: /Alice[\s\S]*"caller":"person".*courses:read/,
+    output: /Alice[\s\S]*"caller":"user".*courses:read/,
   })
   const before = cli.kept()
   writeFileSync(cli.file, JSON.stringify({ ...before, expiresAt: 0 }))
-  t.match(await cli.start('whoami').end(), { code: 0, output: /"caller":"person"/ })
+  t.match(await cli.start('whoami').end(), { code: 0, output: /"caller":"user"/ })
   const after = cli.kept()
   t.not(after.tokens.refresh_token, before.tokens.refresh_token, 'the new refresh token is kept')
   t.equal(after.clientId, before.clientId)

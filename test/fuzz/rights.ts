@@ -31,7 +31,7 @@ export function faultOfRights(sent: Sent, answer: Answer, world: World): string 
   if (mustProve && !sent.bytes && !isProven(sent, world)) return 'served without its secret'
   if (path === '/api/oauth/token') return faultOfTokens(sent, content, world)
   if (path === '/api/oauth/introspect') return faultOfIntrospection(sent, content, world)
-  if (path === '/api/oauth/userinfo' || content['caller'] === 'person') return faultOfAccess(sent, world)
+  if (path === '/api/oauth/userinfo' || content['caller'] === 'user') return faultOfAccess(sent, world)
   const form = answer.headers['content-type']?.startsWith('text/html') ? formOf(answer.body) : undefined
   if (form === undefined || form.action.startsWith('/')) return undefined
   // The response of the authorization endpoint as a form.

@@ -67,7 +67,7 @@ for (const [about, fields] of [
 }
 
 t.test('the guard checks the audience itself, whoever verified the token', async (t) => {
-  const access = { sub: 'alice', clientId: 'x', scope: scopes, audience: [other] }
+  const access = { kind: 'user' as const, sub: 'alice', clientId: 'x', scope: scopes, audience: [other] }
   const resource = await another(t, { verifyToken: async () => access })
   t.match(await callAt(`${resource}/read`, 'token'), { status: 401, body: { error: 'invalid_token' } })
 })
@@ -89,7 +89,13 @@ t.test('[rfc6750-2.2-form-conditions] a token in a body is read only where formT
   for (const formToken of [undefined, true]) {
     const resource = await another(t, {
       setUp,
-      verifyToken: async () => ({ sub: 'alice', clientId: 'x', scope: scopes, audience: [resource] }),
+      verifyToken: async () => ({
+        kind: 'user' as const,
+        sub: 'alice',
+        clientId: 'x',
+        scope: scopes,
+        audience: [resource],
+      }),
       ...(formToken && { formToken }),
     })
     const body = new URLSearchParams({ access_token: token })

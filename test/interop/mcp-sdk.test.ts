@@ -98,7 +98,7 @@ for (const method of ['none', 'client_secret_post', 'client_secret_basic']) {
       t.match(provider.client, { client_id: String, token_endpoint_auth_method: method })
       t.equal(provider.sentTo?.searchParams.get('scope')?.split(' ').length, 38)
       t.equal(provider.sentTo?.searchParams.get('resource'), server.issuer)
-      t.equal((await call(api, provider)).body['caller'], 'person')
+      t.equal((await call(api, provider)).body['caller'], 'user')
       t.equal(String((await call(api, provider)).body['scope']).split(' ').length, 38)
     },
   )

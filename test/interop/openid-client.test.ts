@@ -74,7 +74,7 @@ for (const [method, authentication] of methods) {
       })
       const courses = new URL(`${server.issuer}/api/courses`)
       const call = await fetchProtectedResource(config, tokens.access_token, courses, 'GET')
-      t.match(await call.json(), { caller: 'person', sub, scope: /courses:read/ })
+      t.match(await call.json(), { caller: 'user', sub, scope: /courses:read/ })
 
       const refreshed = await refreshTokenGrant(config, tokens.refresh_token ?? '')
       t.equal(refreshed.claims()?.sub, sub)

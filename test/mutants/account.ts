@@ -7,16 +7,15 @@ export const accountFaults = [
   {
     id: 'grant-of-somebody-else-ended',
     file: 'src/domain/connections.ts',
-    find: 'grant?.userId !== userId || ',
-    replace: 'grant === undefined || ',
+    find: 'grant.userId !== userId || ',
+    replace: '',
     tests: test('apps'),
   },
   {
     id: 'consent-outlives-its-grant',
     file: 'src/domain/connections.ts',
-    find: "at: context.at, rule: withdrawn },\n    remove(consentKind, consentKey(userId, clientId)),\n    auditEvent('revocation', context, { userId, clientId, grant",
-    replace:
-      "at: context.at, rule: withdrawn },\n    auditEvent('revocation', context, { userId, clientId, grant",
+    find: '...(userId === undefined ? [] : [remove(consentKind, consentKey(userId, clientId))]),',
+    replace: '',
     tests: test('apps'),
   },
   {

@@ -181,8 +181,8 @@ export const mustFaults: readonly RuleFault[] = [
   ...breaking(
     'src/oidc-core/rules.ts',
     ['oidc-core-2-iss', 'iss: facts.issuer', 'iss: `${facts.issuer}/`'],
-    ['oidc-core-2-sub', 'sub: grant.userId', 'sub: grant.userId.repeat(12)'],
-    ['oidc-core-5.3.2-sub-always', 'sub: grant.userId', 'sub: grant.clientId'],
+    ['oidc-core-2-sub', 'sub: facts.sub', 'sub: facts.sub.repeat(12)'],
+    ['oidc-core-5.3.2-sub-always', 'sub: facts.sub', 'sub: grant.clientId'],
   ),
   ...breaking(
     'src/clients/metadata.ts',

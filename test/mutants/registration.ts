@@ -172,8 +172,8 @@ export const registrationFaults = [
     id: 'deleted-client-keeps-its-tokens',
     rule: 'rfc7592-2.3-delete-204',
     file: 'src/storage/rows.ts',
-    find: 'if (row.clientId === null || row.userId === null) return undefined',
-    replace: 'if (row.userId === null) return undefined',
+    find: 'row.clientId === null || (row.userId === null',
+    replace: '(row.userId === null',
   },
   {
     id: 'used-client-swept',

@@ -108,7 +108,7 @@ export const tokenFaults = [
     id: 'no-refresh-token-for-public-clients',
     rule: 'service-4-token-response-tokens',
     file: issuer,
-    find: "client.grantTypes.includes('refresh_token') ? sealRefreshToken",
-    replace: 'client.secretHash !== undefined ? sealRefreshToken',
+    find: 'grant.refreshExpiresAt === undefined ? undefined : sealRefreshToken',
+    replace: 'client.secretHash === undefined ? undefined : sealRefreshToken',
   },
 ] as const satisfies readonly Fault[]

@@ -21,7 +21,7 @@ const scopeOpens: Exercise = async (t, subject, name) => {
   const method = operation === 'read' ? 'GET' : 'POST'
   const answer = await call(subject, area, method, await accessToken(subject, { scope: name }))
   t.equal(answer.status, 200)
-  t.match(await json(answer), { area, operation, caller: 'person', scope: name })
+  t.match(await json(answer), { area, operation, caller: 'user', scope: name })
   const other = area === 'courses' ? 'openid pages:read' : courses.scope
   const refused = await call(subject, area, method, await accessToken(subject, { scope: other }))
   t.equal(refused.status, 403)
@@ -33,7 +33,7 @@ const bearerMethods: Promises[string] = {
   each: {
     header: async (t, subject) => {
       const answer = await call(subject, 'courses', 'GET', await accessToken(subject))
-      t.match(await json(answer), { caller: 'person' })
+      t.match(await json(answer), { caller: 'user' })
     },
   },
   unlisted: async (t, subject, listed) => {
@@ -63,7 +63,7 @@ export const resourcePromises: Promises = {
     value: async (t, subject, value) => {
       const token = await accessToken(subject, { ...courses, resource: String(value) })
       const answer = await fetch(`${value}/api/courses`, { headers: { authorization: `Bearer ${token}` } })
-      t.match(await json(answer), { caller: 'person' })
+      t.match(await json(answer), { caller: 'user' })
       t.equal((await introspectAt(subject, subject.client, token))['aud'], value)
       t.equal((await json(await fetch(placeOf(String(value)))))['resource'], value)
     },
