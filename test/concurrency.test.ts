@@ -46,7 +46,7 @@ async function isDead(
 }
 
 t.test(
-  '[rfc6749-4.1.2-code-single-use] [rfc6749-4.1.2-code-replay-revokes] of 50 redemptions at once one wins, and as the others were replays its tokens die',
+  '[rfc6749-4.1.2-code-single-use] [rfc6749-4.1.2-code-replay-revokes] one of 50 simultaneous redemptions succeeds, and the replays revoke its tokens',
   async (t) => {
     const started = await start(t)
     const { server, client, agent } = started
@@ -63,7 +63,7 @@ t.test(
 )
 
 t.test(
-  '[oauth21-7.5.2-replay-only-if-valid] 49 wrong verifiers beside the right one neither win nor take it along',
+  '[oauth21-7.5.2-replay-only-if-valid] 49 simultaneous redemptions with a wrong verifier neither succeed nor revoke the right one',
   async (t) => {
     const { server, client, agent } = await start(t)
     const code = await obtainCode(server, client, { agent })
@@ -82,7 +82,7 @@ t.test(
   },
 )
 
-t.test('50 refreshes at once all get the same successor, and it works', async (t) => {
+t.test('50 simultaneous refreshes all return the same working successor', async (t) => {
   const { server, client, agent } = await start(t)
   const { refresh_token: first } = await obtainTokens(server, client, { agent })
   const answers = await bodies(await times(50, () => refresh(server, client, first)))
@@ -98,7 +98,7 @@ t.test('50 refreshes at once all get the same successor, and it works', async (t
 })
 
 t.test(
-  '[rfc9700-4.14.2-reuse-revokes-family] without a reuse window one of 50 refreshes at once wins, and the family dies',
+  '[rfc9700-4.14.2-reuse-revokes-family] without a reuse window one of 50 simultaneous refreshes succeeds, and the family is revoked',
   async (t) => {
     const started = await start(t, { lifetimes: { refreshReuseSeconds: 0 } })
     const { server, client, agent } = started
@@ -113,7 +113,7 @@ t.test(
 )
 
 t.test(
-  '[rfc7009-2.1-refresh-cascades] [rfc7009-2.1-immediate] a revocation beside refreshes leaves nothing alive, whichever comes first',
+  '[rfc7009-2.1-refresh-cascades] [rfc7009-2.1-immediate] a revocation during refreshes invalidates every token, whichever is committed first',
   async (t) => {
     const started = await start(t)
     const { server, client, agent } = started
@@ -134,7 +134,7 @@ t.test(
   },
 )
 
-t.test('two tabs approving one consent page get one code', async (t) => {
+t.test('two tabs that approve one consent page get one code', async (t) => {
   const { server, client, agent } = await start(t)
   const consent = await openConsent()
   const landings = await times(10, () => agent.submit(consent, { decision: 'approve' }))
@@ -154,7 +154,7 @@ t.test('two tabs approving one consent page get one code', async (t) => {
   }
 })
 
-t.test('approving in one tab while denying in the other gives one answer', async (t) => {
+t.test('approving in one tab while denying in the other gives one response', async (t) => {
   const { server, client, agent } = await start(t)
   for (let round = 0; round < 5; round += 1) {
     const landing = await agent.open(authorizationUrl(server, client))

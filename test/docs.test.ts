@@ -23,7 +23,7 @@ const pages = [
 /** One is generated, the other lists the words that are not used. */
 const exempt = ['docs/conformance.md', 'CONTRIBUTING.md']
 
-t.test('every link to a file or a heading arrives', async (t) => {
+t.test('every link to a file or a heading resolves', async (t) => {
   const anchors = new Map(pages.map((page) => [page, anchorsOf(read(page))]))
   const broken = pages.flatMap((page) =>
     linksOf(read(page))
@@ -38,7 +38,7 @@ t.test('every link to a file or a heading arrives', async (t) => {
   t.strictSame(broken, [])
 })
 
-t.test('the index has every page, and every block says what it is', async (t) => {
+t.test('the index lists every page, and every code block names its language', async (t) => {
   const linked = linksOf(read('docs/README.md'))
   const missing = markdownIn('docs').filter((page) => !linked.includes(page.slice('docs/'.length)))
   t.strictSame(missing, ['docs/README.md'])
@@ -48,7 +48,7 @@ t.test('the index has every page, and every block says what it is', async (t) =>
   }
 })
 
-t.test('every variable they name is one', async (t) => {
+t.test('every variable that the documentation names exists', async (t) => {
   const known = knownVariables()
   // Said to be wrong or ignored, to show the response.
   const wrong = ['LYCHGATE_PROT', 'LYCHGATE_SERVICE_HOST']
@@ -59,7 +59,7 @@ t.test('every variable they name is one', async (t) => {
   }
 })
 
-t.test('the prose keeps to the words of CONTRIBUTING.md', async (t) => {
+t.test('the prose uses the terms of CONTRIBUTING.md', async (t) => {
   const words =
     'nobody|somebody|everybody|whoever|whom|anew|meanwhile|thereby|persons?|approvals?|logins?|wishes'
   const banned = new RegExp(`(?<![\\w-])(?:${words}|e-mails?|refus(?:es?|ed|als?)|letter)(?![\\w-])`, 'i')
@@ -77,7 +77,7 @@ t.test('the prose keeps to the words of CONTRIBUTING.md', async (t) => {
 })
 
 t.test(
-  'commands run in their order, outputs are compared, files are written, the rest is shown',
+  'commands run in order, outputs are compared, files are written, and other blocks are only shown',
   async (t) => {
     const page = ['sh server', 'sh', 'text', 'yaml a.yaml', 'console', 'text', 'sh', 'ini']
       .map((fence) => `\`\`\`${fence}\n${fence}\n\`\`\`\n`)
@@ -101,7 +101,7 @@ t.test(
   },
 )
 
-t.test('expected lines stand in the output as they are, but for what … leaves open', async (t) => {
+t.test('expected lines must appear in the output, where … matches anything', async (t) => {
   const output = 'first\nid   42 (new)\nlast {"a":1}\nmore\n'
   const shows = (content: string) => isIn(output, { language: 'text', content, line: 1 })
   t.ok(shows('id 42 (new)\n'))

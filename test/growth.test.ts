@@ -184,7 +184,7 @@ function assertFlat(t: Test, seen: readonly Counts[], window: number): void {
   }
 }
 
-t.test('a month on SQLite: every table and the file stay as they were in the second week', async (t) => {
+t.test('over a month on SQLite the tables and the file stop growing after the second week', async (t) => {
   const file = `${t.testdir()}/lychgate.db`
   const server = await startServer(t, { ...options, store: `sqlite:${file}` })
   const beside = new Database(file, { readonly: true })
@@ -205,7 +205,7 @@ t.test('a month on SQLite: every table and the file stay as they were in the sec
   t.ok(last <= second * 1.1, `${last} pages after a month, ${second} after two weeks`)
 })
 
-t.test('two weeks on PostgreSQL: every table stays as it was after the first', async (t) => {
+t.test('over two weeks on PostgreSQL the tables stop growing after the first', async (t) => {
   const url = await (await startPostgres(t)).createDatabase()
   const server = await startServer(t, { ...options, store: url })
   const beside = new pg.Client(url)

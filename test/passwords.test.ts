@@ -13,7 +13,7 @@ import { seededRandom } from './helpers/clock.ts'
 
 const password = 'correct horse'
 
-t.test('a hash is a PHC string of argon2id with 19 MiB, two passes and a salt of its own', async (t) => {
+t.test('a hash is a PHC string of argon2id with 19 MiB, two passes and its own salt', async (t) => {
   const random = seededRandom()
   const [one, other] = await Promise.all([hashPassword(password, random), hashPassword(password, random)])
   t.match(one, /^\$argon2id\$v=19\$m=19456,t=2,p=1\$[\w+/]{22}\$[\w+/]{43}$/)
@@ -28,7 +28,7 @@ t.test('a password is verified exactly as typed', async (t) => {
   }
 })
 
-t.test('a hash of another cost is verified at that cost', async (t) => {
+t.test('a hash with other cost parameters is verified with those', async (t) => {
   const [salt, parameters] = [Buffer.from('0123456789abcdef'), { memory: 64, passes: 3, parallelism: 2 }]
   const tag = argon2Sync('argon2id', { ...parameters, message: password, nonce: salt, tagLength: 24 })
   const phc = `$argon2id$v=19$m=64,t=3,p=2$${salt.toString('base64').replaceAll('=', '')}$${tag.toString('base64')}`
@@ -45,12 +45,12 @@ const malformed = [
   '$argon2id$v=19$m=9999999,t=1,p=1$AAAAAAAAAAAAAAAAAAAAAA$AAAAAAAAAAAAAAAAAAAAAAAA',
 ]
 for (const phc of malformed) {
-  t.test(`${phc || 'no text'} is nobody's hash`, async (t) => {
+  t.test(`${phc || 'no text'} verifies no password`, async (t) => {
     t.equal(await verifyPassword('', phc), false)
   })
 }
 
-t.test('an unknown person costs a whole check and is refused', async (t) => {
+t.test('an unknown user costs a whole check and is rejected', async (t) => {
   t.match(decoyHash, /^\$argon2id\$v=19\$m=19456,t=2,p=1\$[\w+/]{22}\$[\w+/]{43}$/)
   const check = createPasswordQueue(8)
   const phc = await hashPassword(password, seededRandom())
@@ -66,7 +66,7 @@ t.test('an unknown person costs a whole check and is refused', async (t) => {
   t.ok(unknown > known / 3, `${unknown} against ${known} ms`)
 })
 
-t.test('a full queue refuses at once, and those who wait are served', async (t) => {
+t.test('a full queue rejects at once, and queued checks complete', async (t) => {
   const check = createPasswordQueue(2, 1)
   const phc = await hashPassword(password, seededRandom())
   const accepted = [check(password, phc), check('wrong password', phc), check(password, phc)]
@@ -80,7 +80,7 @@ t.test('a new password has 8 to 256 characters, not bytes', async (t) => {
   t.strictSame(shown.map(passwordFault), ['length', 'length', undefined, undefined, 'length', undefined])
 })
 
-t.test('a password that everybody guesses first is refused, however it is capitalised', async (t) => {
+t.test('a commonly guessed password is rejected, however it is capitalised', async (t) => {
   const common = ['password', '12345678', 'qwertyuiop', 'PassWord', 'JENNIFER']
   t.strictSame(common.map(passwordFault), Array(5).fill('common'))
   const list = readFileSync(new URL('../src/common-passwords.txt', import.meta.url), 'utf8')

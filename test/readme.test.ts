@@ -4,7 +4,7 @@ import { mintSecret, secretBytes } from '../src/domain/secret.ts'
 import { obtainCode, obtainTokens, register } from './helpers/flow.ts'
 import { startServer } from './helpers/server.ts'
 
-t.test('[rfc6749-2.2-document-sizes] what is issued is no longer than docs/security.md says', async (t) => {
+t.test('[rfc6749-2.2-document-sizes] issued values are no longer than docs/security.md states', async (t) => {
   const server = await startServer(t)
   const client = await register(server, { token_endpoint_auth_method: 'client_secret_post' })
   const { access_token: access, refresh_token: refresh } = await obtainTokens(server, client)
@@ -20,7 +20,7 @@ t.test('[rfc6749-2.2-document-sizes] what is issued is no longer than docs/secur
   }
 })
 
-t.test('the README counts the clauses of the ledger, and fits a terminal', async (t) => {
+t.test('the README states the number of ledger clauses, and fits a terminal', async (t) => {
   const readme = read('../README.md')
   const counts = clausesPerDocument()
   const total = [...counts.values()].reduce((sum, count) => sum + count, 0)
@@ -34,7 +34,7 @@ t.test('the README counts the clauses of the ledger, and fits a terminal', async
   )
 })
 
-t.test('the tour opens eight files, and names only what is in them', async (t) => {
+t.test('the tour opens eight files and names only what they contain', async (t) => {
   const stops = read('../docs/reading.md')
     .split(/^## (?=\d)/m)
     .slice(1)

@@ -74,7 +74,7 @@ t.test('everything issued before a restart works after it', async (t) => {
     t.equal(answer.status, 200)
     t.equal(await userInfo(later, ((await answer.json()) as Tokens).access_token), 200)
   })
-  await t.test('the retry of a refresh whose answer was lost, and a client secret', async (t) => {
+  await t.test('the retry of a refresh whose response was lost, and a client secret', async (t) => {
     const answer = await refresh(later, secretive, others.refresh_token)
     t.match(await answer.json(), { refresh_token: successor })
   })
@@ -85,7 +85,7 @@ t.test('everything issued before a restart works after it', async (t) => {
     t.match(await errorOf(await exchange(later, client, code)), { status: 400, error: 'invalid_grant' })
     t.equal(await userInfo(later, fresh.access_token), 401)
   })
-  await t.test('a login session, without asking for the password again', async (t) => {
+  await t.test('a session, without asking for the password again', async (t) => {
     const landing = await agent.open(authorizationUrl(later, client))
     t.match(landing, { at: 'page', page: { status: 200, html: /value="approve"/ } })
   })
@@ -118,7 +118,7 @@ async function registrationOf(server: TestServer) {
   return { uri: body['registration_client_uri'] ?? '', token: body['registration_access_token'] }
 }
 
-t.test('what was revoked, used or signed out stays so', async (t) => {
+t.test('revoked, used and signed out remain so', async (t) => {
   const { server, restart } = await restartable(t)
   const client = await register(server)
   const agent = new UserAgent(server.issuer)

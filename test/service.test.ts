@@ -6,7 +6,7 @@ const secret = 'a secret for tests that is long enough'
 const partyAt = (issuer: string) =>
   describeService(loadConfig({ mode: 'serve', flags: { issuer, secret } })).relyingParty
 
-t.test('passkeys are for the host name of the issuer, and for no address', async (t) => {
+t.test('passkeys are bound to the host name of the issuer, never to an IP address', async (t) => {
   const rows = {
     'https://id.example.org': { id: 'id.example.org', origin: 'https://id.example.org' },
     'https://id.example.org:8443/t': { id: 'id.example.org', origin: 'https://id.example.org:8443' },

@@ -3,7 +3,7 @@ import { startServer } from '../helpers/server.ts'
 
 const { app } = await startServer(t)
 
-t.test('a CSRF token is of one browser, one purpose and one request', async (t) => {
+t.test('a CSRF token is valid for one browser, one purpose and one request', async (t) => {
   const token = app.browser.csrfToken('a browser secret', 'login', 'a request')
   t.equal(app.browser.csrfToken('a browser secret', 'login', 'a request'), token)
   for (const other of [

@@ -33,12 +33,15 @@ t.test('an endpoint is advertised and found by its name and its path', async (t)
   t.equal(app.endpointAt('/t/other'), undefined)
 })
 
-t.test('two methods at one path are one endpoint, two paths of one name are an error at start', async (t) => {
-  const app = await application()
-  app.get('/t/authorize', { config: { endpoint: 'authorization' } }, async () => 'page')
-  app.post('/t/authorize', { config: { endpoint: 'authorization' } }, async () => 'page')
-  t.equal(app.endpoints.size, 1)
-  t.throws(() => app.get('/t/again', { config: { endpoint: 'authorization' } }, async () => 'page'), {
-    message: 'the endpoint authorization is registered at /authorize and at /again',
-  })
-})
+t.test(
+  'two methods at one path are one endpoint, and two paths with one name are an error at start',
+  async (t) => {
+    const app = await application()
+    app.get('/t/authorize', { config: { endpoint: 'authorization' } }, async () => 'page')
+    app.post('/t/authorize', { config: { endpoint: 'authorization' } }, async () => 'page')
+    t.equal(app.endpoints.size, 1)
+    t.throws(() => app.get('/t/again', { config: { endpoint: 'authorization' } }, async () => 'page'), {
+      message: 'the endpoint authorization is registered at /authorize and at /again',
+    })
+  },
+)

@@ -7,7 +7,7 @@ import { assertRejected } from '../helpers/wire.ts'
 const server = await startServer(t)
 const client = await register(server)
 
-t.test('a failure of ours is told without its cause, which stays in the log', async (t) => {
+t.test('an internal error is sent without its cause, which is only logged', async (t) => {
   const { store } = server.deps
   const { find } = store
   t.teardown(() => Object.assign(store, { find }))

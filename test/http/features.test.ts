@@ -19,7 +19,7 @@ t.test('two features cannot add the same name', async (t) => {
   })
 })
 
-t.test('a flag of a feature is read as it was sent, and is absent if it was not', async (t) => {
+t.test('a flag of a feature has the value that was sent, and is absent otherwise', async (t) => {
   const { read } = flag('Whether it requires one.')
   t.equal(read({ require_one: true }, 'require_one'), true)
   t.equal(read({ require_one: false }, 'require_one'), false)
@@ -36,7 +36,7 @@ t.test('two grant types cannot read the same parameter', async (t) => {
   t.throws(() => declarationsOf([first, second]), { message: 'two: another feature has assertion, too' })
 })
 
-t.test('what features declare is added by their plugins, each name once', async (t) => {
+t.test('the declarations of features are added by their plugins, each name once', async (t) => {
   const grants = additions<string>('grant type', { one: {}, two: {} })
   grants.add('one', 'first')
   t.throws(() => grants.add('one', 'again'), { message: 'the grant type one is added twice' })
@@ -49,7 +49,7 @@ t.test('what features declare is added by their plugins, each name once', async 
   t.strictSame([...grants.added.values()], ['first', 'second'])
 })
 
-t.test('every feature names its document, and loads a plugin', async (t) => {
+t.test('every feature names its document and loads a plugin', async (t) => {
   t.equal(new Set(features.map(({ spec }) => spec)).size, features.length)
   for (const { load, spec } of features) t.type(await load(), 'function', spec)
 })

@@ -28,21 +28,21 @@ async function slow(t: Test, issuerHost = 'localhost') {
 
 const answer = async (url: string) => (await fetch(url)).text()
 
-t.test('the issuer localhost is reached by either family', async (t) => {
+t.test('the issuer localhost is reached over IPv4 and IPv6', async (t) => {
   const { app, config, port } = await slow(t)
   await listen(app, config)
   t.equal(await answer(`http://127.0.0.1:${port}/`), 'here')
   t.equal(await answer(`http://[::1]:${port}/`), 'here')
 })
 
-t.test('another issuer is served at the address that was configured, and at no other', async (t) => {
+t.test('another issuer is served only at the configured address', async (t) => {
   const { app, config, port } = await slow(t, '127.0.0.1')
   await listen(app, config)
   t.equal(await answer(`http://127.0.0.1:${port}/`), 'here')
   await t.rejects(answer(`http://[::1]:${port}/`))
 })
 
-t.test('closing waits for the answers of both, and for no idle connection', async (t) => {
+t.test('closing waits for the responses of both listeners, and for no idle connection', async (t) => {
   const { app, config, port, asked, finish } = await slow(t)
   await listen(app, config)
   t.equal(await answer(`http://[::1]:${port}/`), 'here')
@@ -61,7 +61,7 @@ t.test('closing waits for the answers of both, and for no idle connection', asyn
   await t.rejects(answer(`http://[::1]:${port}/`))
 })
 
-t.test('a port that somebody has in one family is refused', async (t) => {
+t.test('a port that is in use in one address family is rejected', async (t) => {
   const { app, config, port } = await slow(t)
   const other = createServer()
   await new Promise<void>((resolve) => other.listen({ host: '::1', port }, resolve))

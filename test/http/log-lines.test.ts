@@ -1,7 +1,7 @@
 import { spawnSync } from 'node:child_process'
 import t from 'tap'
 
-t.test('the lines of a process that ends in the same turn are all there, in order', async (t) => {
+t.test('every line of a process that exits in the same turn is written, in order', async (t) => {
   const source = new URL('../../src/http/log.ts', import.meta.url).href
   const script = `import { logLines } from '${source}'
     for (const n of [1, 2, 3]) logLines().write(n + '\\n')

@@ -9,7 +9,7 @@ const client = await register(server)
 const agent = new UserAgent(server.issuer)
 
 t.test(
-  '[rfc9700-4.9.2-rs-token-hygiene] a secret that was sent in a wrong place is in no log line, only what kind it was',
+  '[rfc9700-4.9.2-rs-token-hygiene] a secret sent in a wrong place is in no log line, only its kind',
   async (t) => {
     const {
       access_token: access,

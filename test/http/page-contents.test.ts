@@ -50,19 +50,16 @@ t.test(
   },
 )
 
-t.test(
-  'what stays folded in on the consent page is counted and named, and submits with the rest',
-  async (t) => {
-    const document = await html('consent-everything')
-    t.match(textOf(document), '11 more areas')
-    t.match(textOf(document), 'School, Appearance, Events, Membership plans, Coupons')
-    const form = document.slice(document.indexOf('<form'), document.indexOf('</form>'))
-    t.equal(form.match(/name="scope"/g)?.length, 38)
-    t.notMatch(await html('consent'), 'more areas')
-  },
-)
+t.test('collapsed items of the consent page are counted and named, and submit with the rest', async (t) => {
+  const document = await html('consent-everything')
+  t.match(textOf(document), '11 more areas')
+  t.match(textOf(document), 'School, Appearance, Events, Membership plans, Coupons')
+  const form = document.slice(document.indexOf('<form'), document.indexOf('</form>'))
+  t.equal(form.match(/name="scope"/g)?.length, 38)
+  t.notMatch(await html('consent'), 'more areas')
+})
 
-t.test('sensitive areas are marked, and none of them is folded in', async (t) => {
+t.test('sensitive areas are marked, and none of them is collapsed', async (t) => {
   const document = await html('consent-everything')
   const rows = [
     ...document.matchAll(/<th scope="row">([^<]*) <span class="mark" id="[^"]+">Sensitive<\/span>/g),
@@ -84,29 +81,26 @@ t.test('every checkbox of the consent page has a name, and openid cannot be unti
   t.equal(document.match(/ disabled>/g)?.length, 1)
 })
 
-t.test(
-  'the first submit button of the consent form decides nothing, and Deny stands before Allow',
-  async (t) => {
-    const buttons = parseElements(await html('consent')).filter(({ name }) => name === 'button')
-    t.equal(buttons[0]?.attributes.get('formmethod'), 'dialog')
-    t.same(
-      buttons.slice(1).map(({ attributes }) => [attributes.get('name'), attributes.get('value')]),
-      [
-        ['decision', 'deny'],
-        ['decision', 'approve'],
-      ],
-    )
-  },
-)
+t.test('the first submit button of the consent form decides nothing, and Deny precedes Allow', async (t) => {
+  const buttons = parseElements(await html('consent')).filter(({ name }) => name === 'button')
+  t.equal(buttons[0]?.attributes.get('formmethod'), 'dialog')
+  t.same(
+    buttons.slice(1).map(({ attributes }) => [attributes.get('name'), attributes.get('value')]),
+    [
+      ['decision', 'deny'],
+      ['decision', 'approve'],
+    ],
+  )
+})
 
-t.test('a client without a name is called that, with its id', async (t) => {
+t.test('a client without a name is shown as such, with its id', async (t) => {
   const text = textOf(await html('hostile-consent-nameless'))
   t.match(text, 'Allow an app without a name to use your account?')
   t.match(text, 'It registered automatically 1 minute ago as c_9Jp2bXqR7sTf and nobody')
 })
 
 t.test(
-  'a long name is cut in the sentence, stays in its own direction, and is whole further down',
+  'a long name is cut in the sentence, is isolated in its own direction, and is shown whole further down',
   async (t) => {
     const document = await html('hostile-consent')
     const heading = document.match(/<h1>.*<\/h1>/)?.[0] ?? ''
@@ -124,26 +118,29 @@ t.test('resources are named with their identifier', async (t) => {
   t.notMatch(await html('consent'), 'This access is for')
 })
 
-t.test('a failed sign-in says so to a screen reader, keeps the name and asks for the password', async (t) => {
-  const document = await html('login-problem')
-  t.match(document, /<p class="problem" id="problem" role="alert">That user name and password/)
-  const inputs = parseElements(document).filter(
-    ({ attributes }) => attributes.get('aria-describedby') === 'problem',
-  )
-  t.same(
-    inputs.map(({ attributes }) => [
-      attributes.get('name'),
-      attributes.get('value'),
-      attributes.has('autofocus'),
-    ]),
-    [
-      ['username', 'alice', false],
-      ['password', undefined, true],
-    ],
-  )
-})
+t.test(
+  'a failed sign-in is announced to a screen reader, keeps the name and asks for the password',
+  async (t) => {
+    const document = await html('login-problem')
+    t.match(document, /<p class="problem" id="problem" role="alert">That user name and password/)
+    const inputs = parseElements(document).filter(
+      ({ attributes }) => attributes.get('aria-describedby') === 'problem',
+    )
+    t.same(
+      inputs.map(({ attributes }) => [
+        attributes.get('name'),
+        attributes.get('value'),
+        attributes.has('autofocus'),
+      ]),
+      [
+        ['username', 'alice', false],
+        ['password', undefined, true],
+      ],
+    )
+  },
+)
 
-t.test('an error page says what happened, when to come back, and what the developer needs', async (t) => {
+t.test('an error page states what happened, when to come back, and what the developer needs', async (t) => {
   const text = textOf(await html('error-later'))
   for (const fact of [
     'Too many attempts',

@@ -32,7 +32,7 @@ t.test(
   },
 )
 
-t.test('every page is among the samples, as people meet it', async (t) => {
+t.test('the samples include every page, as users see it', async (t) => {
   const views = new URL('../../views/', import.meta.url)
   const isPage = (name: string) => readFileSync(new URL(name, views), 'utf8').includes('layout(')
   const pages = readdirSync(views).filter((name) => name.endsWith('.eta') && isPage(name))
@@ -41,7 +41,7 @@ t.test('every page is among the samples, as people meet it', async (t) => {
   t.strictSame([...seen, 'account-frame.eta'].toSorted(), pages.toSorted())
 })
 
-t.test('hostile text comes back from a hidden field and a value as it went in', async (t) => {
+t.test('hostile text in a hidden field and a value is returned unchanged', async (t) => {
   const inputs = parseElements(await html('hostile-login')).filter(({ name }) => name === 'input')
   t.equal(inputs[0]?.attributes.get('name'), hostileText)
   t.equal(inputs[0]?.attributes.get('value'), hostileText)
@@ -68,7 +68,7 @@ t.test('only form_post and passkeys need a script, and it is a file', async (t) 
 })
 
 t.test(
-  '[rfc9700-4.2.4-no-third-party-content] [rfc7591-5-display-uri-origin] pages load nothing from elsewhere and link only where the client or the operator says',
+  '[rfc9700-4.2.4-no-third-party-content] [rfc7591-5-display-uri-origin] pages load nothing from elsewhere and link only to URLs of the client or the operator',
   async (t) => {
     const { documentation, policy, terms } = sampleConfig.service
     for (const name of names) {
@@ -87,7 +87,7 @@ t.test(
   },
 )
 
-t.test('a link of the client shows its host and passes nothing on', async (t) => {
+t.test('a link of the client shows its host and passes no referrer', async (t) => {
   const document = await html('consent-everything')
   const link = parseElements(document).find(({ attributes }) =>
     attributes.get('href')?.startsWith('https://legal.coursesync.example/'),
@@ -123,7 +123,7 @@ t.test(
   },
 )
 
-t.test('the form_post page may run its script and post to the client, nothing more', async (t) => {
+t.test('the form_post page may run its script and post to the client, and nothing more', async (t) => {
   const { headers } = await app.inject('/form-post')
   t.equal(
     headers['content-security-policy'],
@@ -152,7 +152,7 @@ t.test('a form_post page has every member as a field and a button that is no fie
 })
 
 t.test(
-  'formActionSource names exactly the origin, or the scheme where a policy cannot spell the host',
+  'formActionSource names exactly the origin, or the scheme where a policy cannot express the host',
   async (t) => {
     for (const [redirectUri, source] of [
       ['http://127.0.0.1:51004/callback?a=b', 'http://127.0.0.1:51004'],
@@ -170,14 +170,14 @@ t.test(
   },
 )
 
-t.test('the status given is the status sent', async (t) => {
+t.test('the configured status is the status sent', async (t) => {
   const app = await buildSamples({})
   t.teardown(() => app.close())
   app.get('/', async (_request, reply) => reply.page('error', ordinary.error.model, { status: 400 }))
   t.equal((await app.inject('/')).statusCode, 400)
 })
 
-t.test('a page that cannot be rendered is a 500, not an unanswered request', async (t) => {
+t.test('a page that cannot be rendered is a 500, not a request without response', async (t) => {
   const app = await buildSamples({})
   t.teardown(() => app.close())
   // @ts-expect-error a model with a member missing
@@ -185,26 +185,29 @@ t.test('a page that cannot be rendered is a 500, not an unanswered request', asy
   t.equal((await app.inject('/')).statusCode, 500)
 })
 
-t.test('the stylesheet is small, typed, and kept for good under the address of its contents', async (t) => {
-  const [, address] = (await html('login')).match(/rel="stylesheet" href="([^"]+)"/) ?? []
-  const { statusCode, headers, body } = await app.inject(address ?? '')
-  t.equal(statusCode, 200)
-  t.match(headers, {
-    'content-type': 'text/css; charset=utf-8',
-    'cache-control': 'public, max-age=31536000, immutable',
-    'x-content-type-options': 'nosniff',
-  })
-  t.ok(Buffer.byteLength(body) < 16_384, `${Buffer.byteLength(body)} bytes`)
-  t.notMatch(body, /@import|url\(/)
-  const again = await app.inject({
-    url: address ?? '',
-    headers: { 'if-none-match': String(headers['etag']) },
-  })
-  t.equal(again.statusCode, 304)
-  t.equal(again.body, '')
-})
+t.test(
+  'the stylesheet is small, has its content type, and is cached for good under the hash of its contents',
+  async (t) => {
+    const [, address] = (await html('login')).match(/rel="stylesheet" href="([^"]+)"/) ?? []
+    const { statusCode, headers, body } = await app.inject(address ?? '')
+    t.equal(statusCode, 200)
+    t.match(headers, {
+      'content-type': 'text/css; charset=utf-8',
+      'cache-control': 'public, max-age=31536000, immutable',
+      'x-content-type-options': 'nosniff',
+    })
+    t.ok(Buffer.byteLength(body) < 16_384, `${Buffer.byteLength(body)} bytes`)
+    t.notMatch(body, /@import|url\(/)
+    const again = await app.inject({
+      url: address ?? '',
+      headers: { 'if-none-match': String(headers['etag']) },
+    })
+    t.equal(again.statusCode, 304)
+    t.equal(again.body, '')
+  },
+)
 
-t.test('another version of an asset is served but not kept', async (t) => {
+t.test('another version of an asset is served but not cached', async (t) => {
   for (const url of [
     '/assets/style.css',
     '/assets/style.css?v=older',
@@ -214,7 +217,7 @@ t.test('another version of an asset is served but not kept', async (t) => {
     t.match(await app.inject(url), { statusCode: 200, headers: { 'cache-control': 'no-cache' } })
 })
 
-t.test('below an issuer with a path the assets are below it too', async (t) => {
+t.test('below an issuer with a path the assets are below that path', async (t) => {
   const app = await buildSamples(ordinary, '/id')
   t.teardown(() => app.close())
   const [, address] = (await app.inject('/login')).body.match(/rel="stylesheet" href="([^"]+)"/) ?? []
@@ -224,7 +227,7 @@ t.test('below an issuer with a path the assets are below it too', async (t) => {
 })
 
 t.test(
-  'the name of the installation is on every page, escaped, and links that are not configured are not there',
+  'the name of the installation is on every page, escaped, and links that are not configured are absent',
   async (t) => {
     const app = await buildSamples(ordinary, '', {
       issuer: 'http://localhost:9400',

@@ -2,7 +2,7 @@ import t from 'tap'
 import { authorizationUrl, authorize, post, redirectUri, register } from '../helpers/flow.ts'
 import { startServer } from '../helpers/server.ts'
 
-t.test('nobody can fill the store with authorization requests that no person answers', async (t) => {
+t.test('authorization requests that no user completes cannot fill the store', async (t) => {
   const server = await startServer(t, { rateLimits: 'on', requestsPerMinute: { authorization: 3 } })
   const client = await register(server)
   const url = authorizationUrl(server, client)
@@ -22,7 +22,7 @@ t.test('nobody can fill the store with authorization requests that no person ans
   t.equal((await post(server, '/api/oauth/token', { client_id: client.id })).status, 400, 'others go on')
 })
 
-t.test('nor with sign-ins that the account page asks for', async (t) => {
+t.test('nor can sign-ins that the account page asks for', async (t) => {
   const server = await startServer(t, {
     rateLimits: 'on',
     requestsPerMinute: { authorization: 2, signIn: 1 },
@@ -40,7 +40,7 @@ t.test('nor with sign-ins that the account page asks for', async (t) => {
   }
 })
 
-t.test('registrations are counted by network, and another network goes on', async (t) => {
+t.test('registrations are counted by network, and another network can continue', async (t) => {
   const server = await startServer(t, {
     rateLimits: 'on',
     requestsPerMinute: { registration: 2 },
@@ -66,7 +66,7 @@ t.test('registrations are counted by network, and another network goes on', asyn
 })
 
 t.test(
-  '[rfc9700-4.13-proxy-headers] an address that anybody can claim makes no new count: without trustProxy it is not read',
+  '[rfc9700-4.13-proxy-headers] without trustProxy a forwarded address is ignored and makes no new count',
   async (t) => {
     const server = await startServer(t, { rateLimits: 'on', requestsPerMinute: { registration: 2 } })
     const claiming = (name: string, address: string) =>
@@ -86,7 +86,7 @@ t.test(
   },
 )
 
-t.test('without limits, on a computer of one person, nothing is slowed down', async (t) => {
+t.test('without limits, on a single-user machine, nothing is slowed down', async (t) => {
   const server = await startServer(t, { rateLimits: 'off', requestsPerMinute: { authorization: 1 } })
   const client = await register(server)
   for (let count = 0; count < 3; count += 1) t.equal((await authorize(server, client)).status, 303)

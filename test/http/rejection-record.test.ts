@@ -26,7 +26,7 @@ async function kept(server: TestServer, response: Response): Promise<Rejection |
   return undefined
 }
 
-t.test('a refusal is kept as JSON, as a challenge, as a page and as a redirect', async (t) => {
+t.test('a rejected request is recorded for JSON, a challenge, a page and a redirect', async (t) => {
   const server = await startServer(t)
   const client = await register(server)
   const cases: readonly [Promise<Response>, Partial<Rejection>][] = [
@@ -57,7 +57,7 @@ t.test('a refusal is kept as JSON, as a challenge, as a page and as a redirect',
   }
 })
 
-t.test('a kept refusal has no secret in it', async (t) => {
+t.test('a rejection record contains no secret', async (t) => {
   const server = await startServer(t)
   const client = await register(server, { token_endpoint_auth_method: 'client_secret_post' })
   const { agent } = newPerson(server)
@@ -76,7 +76,7 @@ t.test('a kept refusal has no secret in it', async (t) => {
   t.match(await kept(server, answers[0] as Response), { client: client.id })
 })
 
-t.test('what is still gathered when the server closes is kept', async (t) => {
+t.test('records that are still buffered are written when the server closes', async (t) => {
   const server = await startServer(t)
   const { store } = server.deps
   const id = (await post(server, '/api/oauth/token', {})).headers.get('x-request-id') ?? ''
@@ -96,13 +96,13 @@ async function storedOf(server: TestServer, requests: readonly InjectOptions[]) 
 
 const rejected = { url: '/oauth/authorize?client_id=nobody' }
 
-t.test('a flood is not written down whole, and none is where none is wanted', async (t) => {
+t.test('a flood is not recorded completely, and nothing is recorded where records are off', async (t) => {
   const flood = Array.from({ length: 300 }, () => rejected)
   t.equal((await storedOf(await startServer(t), flood)).length, 100)
   t.equal((await storedOf(await startServer(t, { refusalsKept: 0 }), flood)).length, 0)
 })
 
-t.test('what is not served takes no record from requests that were rejected', async (t) => {
+t.test('unknown paths take no record from requests that were rejected', async (t) => {
   const server = await startServer(t)
   const unserved = Array.from({ length: 200 }, (_, n) => [
     { url: `/nothing/${n}` },
@@ -115,7 +115,7 @@ t.test('what is not served takes no record from requests that were rejected', as
   )
 })
 
-t.test('one network does not replace the records of the others', async (t) => {
+t.test('one network does not displace the records of the others', async (t) => {
   const server = await startServer(t, { rateLimits: 'on', trustProxy: ['127.0.0.1'], refusalsKept: 1000 })
   const from = (address: string) => ({ ...rejected, headers: { 'x-forwarded-for': address } })
   const flood = Array.from({ length: 300 }, (_, n) => from(`203.0.113.${n % 250}`))
@@ -123,7 +123,7 @@ t.test('one network does not replace the records of the others', async (t) => {
   t.equal(stored.length, 51, 'fifty of the flood and the one of the other network')
 })
 
-t.test('the share of a network comes back with time, and is a tenth of the records a day', async (t) => {
+t.test('the share of a network refills with time, and is a tenth of the records a day', async (t) => {
   let now = 1_000_000
   const hasShare = networkShares(1000, () => now)
   const taken = (network: string, attempts: number) =>

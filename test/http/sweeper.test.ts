@@ -6,7 +6,7 @@ import { startServer } from '../helpers/server.ts'
 const month = 2_592_000
 
 t.test(
-  '[rfc7591-5-expire-unused] a registration never used is removed after its time, a used one stays',
+  '[rfc7591-5-expire-unused] a registration that was never used is deleted after its time, a used one is kept',
   async (t) => {
     const server = await startServer(t)
     const [unused, used] = [await register(server), await register(server)]
@@ -26,7 +26,7 @@ t.test(
 )
 
 t.test(
-  '[rfc7591-5-expire-unused] a registration that was only named or authenticated, or got no tokens, counts as not used',
+  '[rfc7591-5-expire-unused] a registration that was only named or authenticated, or got no tokens, counts as unused',
   async (t) => {
     const server = await startServer(t)
     const clients = [
@@ -47,7 +47,7 @@ t.test(
 )
 
 t.test(
-  'a registered client that got no token for long is removed, never while its last token can be refreshed',
+  'a registered client that got no token for long is deleted, but not while its last token can be refreshed',
   async (t) => {
     const [day, idle] = [86_400, 2 * 86_400]
     const lifetimes = { idleClientSeconds: day, refreshTokenIdleSeconds: idle }
@@ -69,7 +69,7 @@ t.test(
   },
 )
 
-t.test('a sweep that fails is logged and tried again', async (t) => {
+t.test('a sweep that fails is logged and retried', async (t) => {
   const server = await startServer(t, { sweepSeconds: 1 })
   await server.deps.store.close()
   await until(() => Promise.resolve(server.log.filter((line) => line.includes('sweeping failed')).length > 1))

@@ -6,16 +6,16 @@ import { readCatalogue, shippedLanguages } from '../../src/pages/i18n/catalogue.
 const english = readCatalogue('en')
 
 for (const language of shippedLanguages) {
-  t.test(`${language} has every text, with the places and plural forms it needs`, async (t) => {
+  t.test(`${language} has every text, with the placeholders and plural forms it needs`, async (t) => {
     t.strictSame([...catalogueFaults(language, readCatalogue(language), english)], [])
   })
 }
 
-t.test('every text is used, and every text that is used is there', async (t) => {
+t.test('every text is used, and every text that is used exists', async (t) => {
   t.strictSame([...useFaults(english, sourcesWithTexts())], [])
 })
 
-t.test('what is wrong with a language is told, a line each', async (t) => {
+t.test('the problems of a language are reported, one line each', async (t) => {
   const own = {
     'a.fine': 'Gut {name}',
     'a.lacks': 'Ohne',
@@ -55,7 +55,7 @@ t.test('what is wrong with a language is told, a line each', async (t) => {
   )
 })
 
-t.test('a text that nobody asks for, and one that is asked for in vain, are told', async (t) => {
+t.test('unused texts and missing texts are reported', async (t) => {
   const texts = { 'a.said': '', 'a.shown': '', 'done.saved': '', 'a.namedFrom': '', 'a.idle': '' }
   const sources = [
     "says('a.said')",

@@ -19,19 +19,19 @@ const said = createI18n({ service: 'A & <B>' }, { en: texts, ar: texts, de: text
 const say = (key: string, values: Values = {}, language = 'en') =>
   said.in(language).t(values === undefined ? { key } : { key, with: values })
 
-t.test('a text is itself, harmless in a document', async (t) => {
+t.test('a text is escaped for a document', async (t) => {
   t.equal(say('a.plain').html, 'Fish &amp; chips &lt; &quot;1&quot;')
   t.equal(`${say('a.plain')}`, 'Fish & chips < "1"')
 })
 
-t.test('a template shows words as markup and everything else escaped', async (t) => {
+t.test('a template renders its words as markup and escapes everything else', async (t) => {
   t.equal(escapeForPage(say('a.name', { name: 'Bo' })), 'Hello <bdi>Bo</bdi>!')
   t.equal(escapeForPage('<bdi>"\'&'), '&lt;bdi&gt;&quot;&#39;&amp;')
   t.equal(escapeForPage({ html: '<script>', text: '' }), '[object Object]', 'what only looks like words')
   t.equal(escapeForPage(undefined), 'undefined')
 })
 
-t.test('what others wrote is escaped, isolated and cut, wherever it stands', async (t) => {
+t.test('untrusted text is escaped, isolated and cut everywhere', async (t) => {
   const name = `"><script>\u202Eevil${'x'.repeat(200)}`
   for (const words of [say('a.name', { name }), say('a.code', { name, id: { code: 'c' } })]) {
     t.notMatch(words.html, '<script')
@@ -43,13 +43,13 @@ t.test('what others wrote is escaped, isolated and cut, wherever it stands', asy
   t.equal(say('a.service').html, 'At <bdi>A &amp; &lt;B&gt;</bdi>')
 })
 
-t.test('as plain text a name keeps its direction too', async (t) => {
+t.test('a name in plain text is isolated from the direction of its surroundings too', async (t) => {
   t.equal(say('a.name', { name: 'Bo' }).text, 'Hello Bo!')
   t.equal(say('a.name', { name: 'أمل' }).text, 'Hello \u2068أمل\u2069!')
   t.equal(say('a.name', { name: 'Bo' }, 'ar').text, 'Hello \u2068Bo\u2069!')
 })
 
-t.test('a link leads to a page or nowhere', async (t) => {
+t.test('a link has a URL or is not rendered', async (t) => {
   const link = (to: string) => say('a.link', { account: { link: to } }).html
   t.equal(link('/account?a="b"'), 'See <a href="/account?a=&quot;b&quot;">your account</a>.')
   t.equal(link('https://a.example/'), 'See <a href="https://a.example/">your account</a>.')
@@ -57,7 +57,7 @@ t.test('a link leads to a page or nowhere', async (t) => {
     t.equal(link(to), 'See your account.', to)
 })
 
-t.test('a number chooses the form, and is written as the language does it', async (t) => {
+t.test('a number selects the plural form, and is written as in the language', async (t) => {
   t.equal(say('a.count', { count: 1 }).text, '1 thing')
   t.equal(say('a.count', { count: 12_345 }).text, '12,345 things')
   t.equal(say('a.count', { count: 12_345 }, 'de').text, '12.345 things')
@@ -84,18 +84,18 @@ for (const [when, expected] of times) {
   }
 }
 
-t.test('a text may stand in a text, in the same language', async (t) => {
+t.test('a text can contain a text of the same language', async (t) => {
   const what: Text = { key: 'a.when', with: { when: { ago: 60 } } }
   t.equal(say('a.nested', { what }, 'de').text, 'Really: It was vor 1 Minute.')
 })
 
-t.test('a text that is not there, and a place that is not filled, are mistakes that show', async (t) => {
+t.test('a missing text or placeholder shows as an error', async (t) => {
   t.throws(() => say('a.missing'), /there is no text a\.missing/)
   t.throws(() => say('a.name'), /a\.name: nothing was given for name/)
   t.throws(() => say('a.link', { account: '/account' }), /<account> needs a link/)
 })
 
-t.test('a key that a language lacks is said in English', async (t) => {
+t.test('a key that a language lacks falls back to English', async (t) => {
   const some = createI18n(
     { service: 'S' },
     { sv: { 'login.title': 'Logga in' }, en: { 'login.submit': 'Go' } },

@@ -6,51 +6,45 @@ import { scopesFor } from '../../src/pages/i18n/scopes.ts'
 
 const texts = createI18n({ service: 'S' })
 
-t.test('the English texts of the shipped scopes are those of the catalogue', async (t) => {
+t.test('the English texts of the shipped scopes match the catalogue', async (t) => {
   t.strictSame(scopesFor(defaultScopeCatalogue, texts)('en'), defaultScopeCatalogue)
 })
 
-t.test(
-  'every shipped scope has words of its own in every language, and the same group as before',
-  async (t) => {
-    for (const language of shippedLanguages.filter((shipped) => shipped !== 'en')) {
-      const scopes = scopesFor(defaultScopeCatalogue, texts)(language)
-      for (const [index, scope] of scopes.entries()) {
-        const original = defaultScopeCatalogue[index]
-        t.not(scope.description, original?.description, `${language} ${scope.name}`)
-        t.strictSame({ ...scope, group: '', description: '' }, { ...original, group: '', description: '' })
-      }
-      const groups = (entries: typeof scopes) => new Set(entries.map(({ group }) => group)).size
-      t.equal(groups(scopes), groups(defaultScopeCatalogue), language)
+t.test('every shipped scope is translated into every language, in the same group as before', async (t) => {
+  for (const language of shippedLanguages.filter((shipped) => shipped !== 'en')) {
+    const scopes = scopesFor(defaultScopeCatalogue, texts)(language)
+    for (const [index, scope] of scopes.entries()) {
+      const original = defaultScopeCatalogue[index]
+      t.not(scope.description, original?.description, `${language} ${scope.name}`)
+      t.strictSame({ ...scope, group: '', description: '' }, { ...original, group: '', description: '' })
     }
-  },
-)
+    const groups = (entries: typeof scopes) => new Set(entries.map(({ group }) => group)).size
+    t.equal(groups(scopes), groups(defaultScopeCatalogue), language)
+  }
+})
 
-t.test(
-  'an operator has the last word: another sentence is theirs, in the languages they wrote it in',
-  async (t) => {
-    const own = [
-      { name: 'courses:read', group: 'Courses', access: 'read' as const, description: 'Our courses' },
-      {
-        name: 'courses:write',
-        group: 'Courses',
-        access: 'write' as const,
-        description: 'Titles, lessons and schedules',
-        'description#de': 'Unsere Kurse',
-        'description#fr-CA': 'Nos cours',
-        'group#de': 'Unterricht',
-      },
-    ]
-    const say = (language: string) =>
-      scopesFor(own, texts)(language).map(({ group, description }) => [group, description])
-    t.strictSame(say('de'), [
-      ['Kurse', 'Our courses'],
-      ['Unterricht', 'Unsere Kurse'],
-    ])
-    t.strictSame(say('fr'), [
-      ['Cours', 'Our courses'],
-      ['Cours', 'Nos cours'],
-    ])
-    t.equal(say('es')[1]?.[1], 'Títulos, lecciones y horarios')
-  },
-)
+t.test("an operator's text of a scope wins, in the languages it is written in", async (t) => {
+  const own = [
+    { name: 'courses:read', group: 'Courses', access: 'read' as const, description: 'Our courses' },
+    {
+      name: 'courses:write',
+      group: 'Courses',
+      access: 'write' as const,
+      description: 'Titles, lessons and schedules',
+      'description#de': 'Unsere Kurse',
+      'description#fr-CA': 'Nos cours',
+      'group#de': 'Unterricht',
+    },
+  ]
+  const say = (language: string) =>
+    scopesFor(own, texts)(language).map(({ group, description }) => [group, description])
+  t.strictSame(say('de'), [
+    ['Kurse', 'Our courses'],
+    ['Unterricht', 'Unsere Kurse'],
+  ])
+  t.strictSame(say('fr'), [
+    ['Cours', 'Our courses'],
+    ['Cours', 'Nos cours'],
+  ])
+  t.equal(say('es')[1]?.[1], 'Títulos, lecciones y horarios')
+})

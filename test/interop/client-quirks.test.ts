@@ -67,14 +67,14 @@ async function visualStudioCode({ issuer }: TestServer) {
   }
 }
 
-t.test('VS Code registers where foreign redirects are dropped, and learns which ones are left', async (t) => {
+t.test('VS Code registers where foreign redirects are dropped, and learns which ones remain', async (t) => {
   const { status, body } = await send(lenient, await visualStudioCode(lenient))
   t.equal(status, 201)
   t.same(body['redirect_uris'], ['http://127.0.0.1/', 'http://127.0.0.1:33418/'])
   t.same(body['grant_types'], ['authorization_code', 'refresh_token'])
 })
 
-t.test('where they are not dropped, its list is refused as a whole', async (t) => {
+t.test('where they are not dropped, its list is rejected as a whole', async (t) => {
   const answer = await send(server, await visualStudioCode(server))
   t.match(answer, {
     status: 400,
@@ -86,7 +86,7 @@ t.test('where they are not dropped, its list is refused as a whole', async (t) =
   })
 })
 
-t.test('Claude Code registers its localhost callback, and comes back to another port', async (t) => {
+t.test('Claude Code registers its localhost callback, and returns to another port', async (t) => {
   const { status, body } = await send(server, {
     client_name: 'Claude Code',
     redirect_uris: ['http://localhost:54545/callback'],
@@ -114,7 +114,7 @@ t.test('a redirect URI registered without a port works with every port, and with
   }
 })
 
-t.test('a registration full of members nobody asked for is accepted, and they are dropped', async (t) => {
+t.test('a registration with many unknown members is accepted, and they are dropped', async (t) => {
   const { status, body } = await send(server, {
     redirect_uris: ['http://127.0.0.1:4242/cb'],
     software_statement_hint: 'x',
@@ -128,7 +128,7 @@ t.test('a registration full of members nobody asked for is accepted, and they ar
   t.notHas(body, { 'x-vendor': {}, software_statement_hint: 'x' })
 })
 
-t.test('a client that names no scope gets one it can sign in with, and is told which', async (t) => {
+t.test('a client that names no scope gets one it can sign in with, and the response names it', async (t) => {
   const client = await register(server)
   const tokens = await tokensAt(client, authorizationUrl(server, client, { scope: undefined }))
   t.equal(tokens.scope, 'openid profile email')
@@ -136,7 +136,7 @@ t.test('a client that names no scope gets one it can sign in with, and is told w
 })
 
 t.test(
-  'a client that registers and asks for all 38 scopes gets them, and keeps what the person leaves',
+  'a client that registers and requests all 38 scopes gets them, and keeps what the user approves',
   async (t) => {
     t.equal(allScopes.length, 38)
     const client = await register(server, { scope: allScopes.join(' ') })
@@ -171,7 +171,7 @@ t.test(
   },
 )
 
-t.test('Authlib repeats the whole scope when it refreshes, and the answer has the same one', async (t) => {
+t.test('Authlib repeats the whole scope when it refreshes, and the response has the same one', async (t) => {
   const client = await register(server)
   const tokens = await obtainTokens(server, client, {
     agent: person.agent,
@@ -185,7 +185,7 @@ t.test('Authlib repeats the whole scope when it refreshes, and the answer has th
 })
 
 t.test(
-  'mod_auth_openidc revokes the refresh token first, and then the access token that died with it',
+  'mod_auth_openidc revokes the refresh token first, and then the access token that ended with it',
   async (t) => {
     const client = await register(server)
     const tokens = await obtainTokens(server, client, { agent: person.agent })
@@ -217,7 +217,7 @@ t.test(
   },
 )
 
-t.test('a resource spelled with the slash a URL parser adds is the same resource', async (t) => {
+t.test('a resource with the slash that a URL parser adds is the same resource', async (t) => {
   const client = await register(server)
   const resource = `${server.issuer}/`
   const tokens = await obtainTokens(server, client, { agent: person.agent, fields: { resource } })

@@ -28,7 +28,7 @@ function newMachine(t: Test): { readonly home: string; readonly environment: Rec
 }
 
 t.test(
-  'mcp-remote registers on localhost, signs in by the browser, and lists and calls a tool',
+  'mcp-remote registers on localhost, signs in with the browser, and lists and calls a tool',
   async (t) => {
     const { home, environment } = newMachine(t)
     const [browser, opened] = [join(home, 'browser'), join(home, 'opened')]

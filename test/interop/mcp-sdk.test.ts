@@ -116,7 +116,7 @@ t.test('[mcp-security-refresh-rotation] a refresh rotates the tokens, and the ne
   t.equal(await auth(provider, { serverUrl: api }), 'AUTHORIZED', 'and again')
 })
 
-t.test('a dead refresh token makes the client ask the person again, as the same client', async (t) => {
+t.test('a dead refresh token makes the client ask the user again, as the same client', async (t) => {
   const provider = new Provider()
   await connect(t, provider, { serverUrl: api })
   const { client, kept } = provider
@@ -131,7 +131,7 @@ t.test('a dead refresh token makes the client ask the person again, as the same 
   t.equal((await call(api, provider)).status, 200)
 })
 
-t.test('a client the server no longer knows registers anew', async (t) => {
+t.test('a client that the server no longer knows registers again', async (t) => {
   const provider = new Provider()
   await connect(t, provider, { serverUrl: api })
   const { client_id: clientId = '' } = provider.client ?? {}
@@ -143,7 +143,7 @@ t.test('a client the server no longer knows registers anew', async (t) => {
 })
 
 t.test(
-  'the challenge of an API elsewhere leads the client to its metadata, here, and back with a token',
+  'the challenge of an API elsewhere leads the client to its metadata, to this server, and back with a token',
   async (t) => {
     const app = Fastify()
     await app.register(protectedResourceMetadata, {

@@ -122,7 +122,7 @@ t.test('response_mode=form_post delivers code, state and iss in the form the cli
   t.ok(tokens.claims()?.sub)
 })
 
-t.test('a refusal reaches the client as access_denied, with state and iss', async (t) => {
+t.test('a denied request reaches the client as access_denied, with state and iss', async (t) => {
   const config = await registered({}, None())
   const { url, checks } = await authorizationRequest(config)
   const answer = await person.deny(url)
@@ -134,14 +134,14 @@ t.test('a refusal reaches the client as access_denied, with state and iss', asyn
   t.equal(answer.searchParams.has('code'), false)
 })
 
-t.test('auth_time satisfies a client that limits the age of the login', async (t) => {
+t.test('auth_time satisfies a client that limits the age of the sign-in', async (t) => {
   const config = await registered({}, None())
   const { url, checks } = await authorizationRequest(config, { max_age: '600' })
   const tokens = await authorizationCodeGrant(config, await person.approve(url), { ...checks, maxAge: 600 })
   t.type(tokens.claims()?.auth_time, 'number')
 })
 
-t.test('a code works once, and the client learns invalid_grant the second time', async (t) => {
+t.test('a code works once, and the client gets invalid_grant the second time', async (t) => {
   const config = await registered({}, None())
   const { url, checks } = await authorizationRequest(config)
   const answer = await person.approve(url)
@@ -154,7 +154,7 @@ t.test('a code works once, and the client learns invalid_grant the second time',
   t.same(await tokenIntrospection(config, token), { active: false })
 })
 
-t.test('the end session URL the client builds signs the person out', async (t) => {
+t.test('the end session URL that the client builds signs the user out', async (t) => {
   const config = await registered({}, None())
   const { url, checks } = await authorizationRequest(config)
   const tokens = await authorizationCodeGrant(config, await person.approve(url), checks)

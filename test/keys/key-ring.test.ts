@@ -32,7 +32,7 @@ async function only(keys: Promise<readonly StoredKey[]>, algorithm: string): Pro
   return key
 }
 
-t.test('an empty store gets one signing key an algorithm and one handle key', async (t) => {
+t.test('an empty store gets one signing key per algorithm and one handle key', async (t) => {
   const store = await emptyStore(t)
   const clock = testClock()
   const ring = await load({ store, clock, random: seededRandom() })
@@ -46,7 +46,7 @@ t.test('an empty store gets one signing key an algorithm and one handle key', as
   for (const key of stored) t.match(key, { createdAt: clock(), activeAt: clock(), retiredAt: undefined })
 })
 
-t.test('a secret of a person opens in this ring, under its own id and unaltered only', async (t) => {
+t.test("a user's secret opens only in this ring, under its own id and unaltered", async (t) => {
   const store = await emptyStore(t)
   const sources = { store, clock: testClock(), random: seededRandom() }
   const ring = await load(sources)
@@ -80,7 +80,7 @@ t.test('the JWK Set has public members only, each key named by its thumbprint', 
   t.equal(Buffer.from(String(keys.find(({ alg }) => alg === 'RS256')?.['n']), 'base64url').length, 256)
 })
 
-t.test('a clock set back behind the making of the keys still finds them, and makes no others', async (t) => {
+t.test('keys made before a clock was set back are still found, and no others are made', async (t) => {
   const store = await emptyStore(t)
   const clock = testClock()
   const before = await load({ store, clock, random: seededRandom() })
@@ -102,7 +102,7 @@ t.test('the same store and secret give the same keys again', async (t) => {
   t.match(await second.verify(await first.sign('ES256', 'JWT', claims), 'JWT'), claims)
 })
 
-t.test('a signature has alg, kid and typ in its header, and verifies by the published key', async (t) => {
+t.test('a signature has alg, kid and typ in its header, and verifies with the published key', async (t) => {
   const store = await emptyStore(t)
   const ring = await load({ store, clock: testClock(), random: seededRandom() })
   for (const algorithm of ring.algorithms) {
@@ -119,7 +119,7 @@ t.test('a signature has alg, kid and typ in its header, and verifies by the publ
   }
 })
 
-t.test('whatever was not signed by one of these keys is no claims, and no exception', async (t) => {
+t.test('a text that none of these keys signed yields no claims and no exception', async (t) => {
   const store = await emptyStore(t)
   const ring = await load({ store, clock: testClock(), random: seededRandom() })
   const other = await load({ store: await emptyStore(t), clock: testClock(), random: seededRandom() })
@@ -155,7 +155,7 @@ async function strangersJws(other: KeyRing, kid: string | undefined): Promise<st
   return `${header}.${payload}.${signature}`
 }
 
-t.test('a genuine signature over anything but an object is no claims', async (t) => {
+t.test('a genuine signature over anything but an object yields no claims', async (t) => {
   const store = await emptyStore(t)
   const ring = await load({ store, clock: testClock(), random: seededRandom() })
   const stored = await only(store.list('key'), 'ES256')
@@ -169,7 +169,7 @@ t.test('a genuine signature over anything but an object is no claims', async (t)
   }
 })
 
-t.test('a wrong secret is refused, and nothing is written', async (t) => {
+t.test('a wrong secret is rejected, and nothing is written', async (t) => {
   const store = await emptyStore(t)
   await load({ store, clock: testClock(), random: seededRandom() })
   const before = await store.list('key')
@@ -185,7 +185,7 @@ t.test('a wrong secret is refused, and nothing is written', async (t) => {
   t.same(await store.list('key'), before)
 })
 
-t.test('a secret that is random by its own word is taken as it is, any other is stretched', async (t) => {
+t.test('a secret that is marked as random is used unchanged, any other is stretched', async (t) => {
   const random = `lyc_sealing_${'A'.repeat(43)}`
   const taken = Buffer.from(hkdfSync('sha256', random, 'lychgate', 'key ring', 32))
   t.strictSame(await deriveSealingKey(random), taken)
@@ -214,7 +214,7 @@ t.test('a private key is sealed under its own id', async (t) => {
   t.throws(() => unseal('', 'one', sealingKey), WrongSecret)
 })
 
-t.test('no private key is in the store in the clear', async (t) => {
+t.test('the store contains no private key in clear text', async (t) => {
   const store = await emptyStore(t)
   await load({ store, clock: testClock(), random: seededRandom() })
   for (const { sealedPrivate } of await store.list('key')) {
@@ -222,7 +222,7 @@ t.test('no private key is in the store in the clear', async (t) => {
   }
 })
 
-t.test('processes that start together on one store end with the same keys', async (t) => {
+t.test('processes that start together on one store end up with the same keys', async (t) => {
   const store = await emptyStore(t)
   const rings = await Promise.all(
     ['one', 'two', 'three'].map((seed) => load({ store, clock: testClock(), random: seededRandom(seed) })),

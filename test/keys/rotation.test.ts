@@ -79,7 +79,7 @@ const signerOf = async (ring: KeyRing) =>
   decodeProtectedHeader(await ring.sign('RS256', 'JWT', claims)).kid ?? ''
 
 t.test(
-  '[oidc-core-10.1.1-rotation] a successor is published before it signs, and what the old key signed verifies until nothing of it can live',
+  '[oidc-core-10.1.1-rotation] a successor is published before it signs, and signatures of the old key verify until all have expired',
   async (t) => {
     const { clock, server } = await oneStore(t)
     const ring = await server()
@@ -109,7 +109,7 @@ t.test(
 )
 
 t.test(
-  'handles of an older handle key open until it is retired; then its id is known, and no reason to read',
+  'handles of an older handle key open until it is retired; afterwards its id causes no reload',
   async (t) => {
     const { clock, server, reads } = await oneStore(t)
     const ring = await server()
@@ -130,22 +130,19 @@ t.test(
   },
 )
 
-t.test(
-  'what names no key itself is opened by every key that still reads, the current one first',
-  async (t) => {
-    const { clock, server } = await oneStore(t)
-    const ring = await server()
-    const old = ring.handles.current.secret
-    clock.advance(1000)
-    await ring.reload()
-    clock.advance(100)
-    t.same(ring.handleSecrets, [ring.handles.current.secret, old])
-    clock.advance(2000)
-    t.same(ring.handleSecrets, [ring.handles.current.secret])
-  },
-)
+t.test('a handle that names no key is opened by every usable key, the current one first', async (t) => {
+  const { clock, server } = await oneStore(t)
+  const ring = await server()
+  const old = ring.handles.current.secret
+  clock.advance(1000)
+  await ring.reload()
+  clock.advance(100)
+  t.same(ring.handleSecrets, [ring.handles.current.secret, old])
+  clock.advance(2000)
+  t.same(ring.handleSecrets, [ring.handles.current.secret])
+})
 
-t.test('two servers that rotate at the same time end with one successor an algorithm', async (t) => {
+t.test('two servers that rotate at the same time end up with one successor per algorithm', async (t) => {
   const { store, clock, server } = await oneStore(t)
   const rings = [await server(), await server()]
   clock.advance(1000)
@@ -158,7 +155,7 @@ t.test('two servers that rotate at the same time end with one successor an algor
 })
 
 t.test(
-  'a server takes over what another one made or retired, and nothing while nothing changed',
+  'a server loads what another one added or retired, and loads nothing if nothing changed',
   async (t) => {
     const { store, clock, server } = await oneStore(t)
     const [one, other] = [await server(), await server()]
@@ -179,7 +176,7 @@ t.test(
   },
 )
 
-t.test('a key that acts at once is found by the first token that names it', async (t) => {
+t.test('a key that is active at once is loaded when the first token names it', async (t) => {
   const { store, clock, server } = await oneStore(t)
   const [one, other] = [await server(), await server()]
   clock.advance(5)
@@ -193,7 +190,7 @@ t.test('a key that acts at once is found by the first token that names it', asyn
   t.match(await other.verify(jws, 'JWT'), claims)
 })
 
-t.test('the same for a signature, with nobody else asking', async (t) => {
+t.test('the same for a signature, with no other reload pending', async (t) => {
   const { store, clock, server } = await oneStore(t)
   const [one, other] = [await server(), await server()]
   clock.advance(5)
@@ -202,7 +199,7 @@ t.test('the same for a signature, with nobody else asking', async (t) => {
   t.match(await other.verify(await one.sign('ES256', 'at+jwt', claims), 'at+jwt'), claims)
 })
 
-t.test('strangers who name keys at will make the store be read once a second', async (t) => {
+t.test('requests that name random keys reload the store at most once a second', async (t) => {
   const { clock, server, reads } = await oneStore(t)
   const ring = await server()
   const stranger = await (await oneStore(t)).server()
@@ -231,7 +228,7 @@ t.test('strangers who name keys at will make the store be read once a second', a
   t.equal(reads() - before, 2)
 })
 
-t.test('a server that cannot read the store keeps the keys it has, and goes on when it can', async (t) => {
+t.test('a server that cannot read the store keeps its keys, and reloads when it can', async (t) => {
   const { store, clock } = await oneStore(t)
   let down = false
   const failing: Store = {
@@ -248,7 +245,7 @@ t.test('a server that cannot read the store keeps the keys it has, and goes on w
   t.equal((await ring.reload()).added.length, 4)
 })
 
-t.test('without a policy the ring is read, and nothing is made', async (t) => {
+t.test('without a policy the ring is loaded and nothing is created', async (t) => {
   const { store, clock, server } = await oneStore(t)
   await server()
   clock.advance(5000)
@@ -273,7 +270,7 @@ t.test('an operator with a wrong secret changes nothing', async (t) => {
   t.same(await store.list('key'), before)
 })
 
-t.test('an id comes back as late as can be: the next free one after the newest', async (t) => {
+t.test('ids wrap around: the next is the free one after the newest', async (t) => {
   const making = { sealingKey: Buffer.alloc(32), random: seededRandom(), now: 5, development: false }
   const ring = (...ids: number[]) =>
     ids.map((id, index) => ({ ...makeHandleKey([], making), id: String(id), createdAt: index }))

@@ -59,7 +59,7 @@ const signOut = (server: TestServer, hint: string) =>
   fetch(`${server.issuer}/oauth/logout?id_token_hint=${hint}`, { redirect: 'manual' })
 
 t.test(
-  '[oidc-core-10.1.1-rotation] [oidc-core-10.1-published-key] a running server takes a rotation over, and nothing that lives ends',
+  '[oidc-core-10.1.1-rotation] [oidc-core-10.1-published-key] a running server takes over a rotation, and every valid token stays valid',
   async (t) => {
     const { server, operator } = await serverAndOperator(t)
     const { publishAheadSeconds, overlapSeconds } = keyPolicy(server.deps.config)
@@ -108,45 +108,42 @@ t.test(
   },
 )
 
-t.test(
-  'a key that is retired ends with what it signed and sealed, and a running server follows',
-  async (t) => {
-    const { server, operator } = await serverAndOperator(t)
-    const client = await register(server)
-    const agent = new UserAgent(server.issuer)
-    const tokens = await obtainTokens(server, client, { agent })
-    const fields = { resource: api.identifier, scope: 'courses:read' }
-    const signed = await obtainTokens(server, client, { agent, fields })
-    const kid = kidOf(tokens.id_token)
-    const introspected = async () => {
-      const answer = await postAs(server, client, '/api/oauth/introspect', { token: signed.access_token })
-      return ((await answer.json()) as { active: boolean }).active
-    }
-    t.equal(await introspected(), true)
-    t.equal((await signOut(server, tokens.id_token)).status, 200)
+t.test('retiring a key ends what it signed and sealed, also in a running server', async (t) => {
+  const { server, operator } = await serverAndOperator(t)
+  const client = await register(server)
+  const agent = new UserAgent(server.issuer)
+  const tokens = await obtainTokens(server, client, { agent })
+  const fields = { resource: api.identifier, scope: 'courses:read' }
+  const signed = await obtainTokens(server, client, { agent, fields })
+  const kid = kidOf(tokens.id_token)
+  const introspected = async () => {
+    const answer = await postAs(server, client, '/api/oauth/introspect', { token: signed.access_token })
+    return ((await answer.json()) as { active: boolean }).active
+  }
+  t.equal(await introspected(), true)
+  t.equal((await signOut(server, tokens.id_token)).status, 200)
 
-    const { successor } = await operator('retire', '--yes', '--', kid)
-    const jwks = await jwksOnce(server, kid, false)
-    t.ok(jwks.keys.some((key) => key.kid === successor))
-    t.equal(await introspected(), false)
-    t.equal((await signOut(server, tokens.id_token)).status, 400)
-    t.equal(await userInfo(server, tokens.access_token), 200, 'what other keys sealed lives on')
+  const { successor } = await operator('retire', '--yes', '--', kid)
+  const jwks = await jwksOnce(server, kid, false)
+  t.ok(jwks.keys.some((key) => key.kid === successor))
+  t.equal(await introspected(), false)
+  t.equal((await signOut(server, tokens.id_token)).status, 400)
+  t.equal(await userInfo(server, tokens.access_token), 200, 'what other keys sealed lives on')
 
-    t.match(await operator('retire', '1', '--yes'), { successor: '2' })
-    const handleKeys = () => server.deps.store.list('key')
-    t.ok((await handleKeys()).some(({ id, retiredAt }: StoredKey) => id === '1' && retiredAt !== undefined))
-    await server.maintain()
-    t.equal(await userInfo(server, tokens.access_token), 401)
-    const refused = await refresh(server, client, tokens.refresh_token)
-    t.match(
-      { status: refused.status, body: await refused.json() },
-      { status: 400, body: { error: 'invalid_grant' } },
-    )
-    const again = await obtainTokens(server, client, { agent })
-    t.equal(kidOf(again.id_token), successor)
-    t.equal(await userInfo(server, again.access_token), 200)
-  },
-)
+  t.match(await operator('retire', '1', '--yes'), { successor: '2' })
+  const handleKeys = () => server.deps.store.list('key')
+  t.ok((await handleKeys()).some(({ id, retiredAt }: StoredKey) => id === '1' && retiredAt !== undefined))
+  await server.maintain()
+  t.equal(await userInfo(server, tokens.access_token), 401)
+  const refused = await refresh(server, client, tokens.refresh_token)
+  t.match(
+    { status: refused.status, body: await refused.json() },
+    { status: 400, body: { error: 'invalid_grant' } },
+  )
+  const again = await obtainTokens(server, client, { agent })
+  t.equal(kidOf(again.id_token), successor)
+  t.equal(await userInfo(server, again.access_token), 200)
+})
 
 t.test('a server rotates keys that are old enough by itself', async (t) => {
   const { server } = await serverAndOperator(t)

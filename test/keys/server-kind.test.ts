@@ -28,7 +28,7 @@ async function world() {
   return { store, clock, load }
 }
 
-t.test('the keys of a development server are marked, and stay so when they are rotated', async (t) => {
+t.test('the keys of a development server are marked, also after a rotation', async (t) => {
   const { store, clock, load } = await world()
   const ring = await load('development', 'one')
   clock.advance(policy.rotationSeconds)
@@ -47,7 +47,7 @@ t.test('the keys of a development server are marked, and stay so when they are r
   })
 })
 
-t.test('a production server takes no key of a development one with the same secret', async (t) => {
+t.test('a production server rejects the keys of a development server with the same secret', async (t) => {
   const { store, load } = await world()
   await load('development', 'one')
   const before = await store.list('key')
@@ -55,14 +55,14 @@ t.test('a production server takes no key of a development one with the same secr
   t.strictSame(await store.list('key'), before)
 })
 
-t.test('a development server takes no key of a production one', async (t) => {
+t.test('a development server rejects the keys of a production server', async (t) => {
   const { store, load } = await world()
   await load('production', 'one')
   t.notOk((await store.list('key')).some(isDevelopmentKey))
   await t.rejects(load('development', 'two'), ForeignKeys)
 })
 
-t.test('the mark of a development key cannot be taken off or put on', async (t) => {
+t.test('the mark of a development key cannot be removed or added', async (t) => {
   const sealingKey = await deriveSealingKey(secret)
   for (const development of [true, false]) {
     const sealed = seal(Buffer.from('private'), '7', { sealingKey, nonce: Buffer.alloc(12), development })
@@ -73,7 +73,7 @@ t.test('the mark of a development key cannot be taken off or put on', async (t) 
 })
 
 t.test(
-  'a token of a development server opens nothing in a production one with the same secret',
+  'a token of a development server is invalid at a production server with the same secret',
   async (t) => {
     const [development, production] = [await world(), await world()]
     const [theirs, ours] = [

@@ -11,7 +11,7 @@ function areSmall(jws: string): readonly boolean[] {
   return [0, 32].map((at) => signature.readUInt16BE(at) < 0x80)
 }
 
-t.test('an ES256 signature is two numbers of 32 bytes, also where one of them is small', async (t) => {
+t.test('an ES256 signature is two numbers of 32 bytes, even if one of them is small', async (t) => {
   const wereSmall = [false, false]
   // One number in 512 is small; that none of 20,000 is happens once in 10^17 runs.
   for (let count = 0; count < 20 || (wereSmall.includes(false) && count < 20_000); count += 1) {

@@ -12,19 +12,19 @@ import { faults } from './faults.ts'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 
-t.test('a diagnostic that tap leaves open does not hide the points after it', async (t) => {
+t.test('a diagnostic that tap does not close does not hide the points after it', async (t) => {
   const tap =
     '# Subtest: one\n    not ok 1 - no\n      ---\n      found: |\n        x\n    1..1\nnot ok 1 - one\nok 2 - two\n'
   t.strictSame(pointsOf(tap).failed, [{ title: 'one', path: [], isTest: true }])
 })
 
-t.test('every fault applies to the source as it is now, and a test is there to notice it', async (t) => {
+t.test('every fault applies to the current source and has a test that can detect it', async (t) => {
   t.same(flawsOf(faults, root), [])
   const rules = new Set(faults.flatMap((fault) => ('rule' in fault ? [fault.rule] : [])))
   t.ok(rules.size >= 60, `${rules.size} rules have a fault`)
 })
 
-t.test('a fault that cannot be tried is said in one line', async (t) => {
+t.test('a fault that cannot be applied is reported in one line', async (t) => {
   const root = t.testdir({ 'src.ts': 'export const one = 1\nexport const two = 1\n', 'x.test.ts': '' })
   const fault = { id: 'x', file: 'src.ts', find: 'one', replace: 'uno', tests: ['x.test.ts'] }
   const flaws = (...changed: Partial<Fault>[]) =>
@@ -62,7 +62,7 @@ t.test('a fault applies to moved and reformatted code', async (t) => {
   t.throws(() => broken('export const', 'const'), { message: /is 3 times in src\/a.ts, src\/b.ts/ })
 })
 
-t.test('a fault is killed by a test of its rule that passes without it, and by nothing else', async (t) => {
+t.test('a fault is killed only by a test of its rule that passes without it', async (t) => {
   const root = t.testdir({
     node_modules: t.fixture('symlink', fileURLToPath(new URL('../../node_modules', import.meta.url))),
     src: { 'sum.ts': 'export const add = (a: number, b: number) => a + b\nexport const unused = 0\n' },
@@ -95,7 +95,7 @@ t.test('a fault is killed by a test of its rule that passes without it, and by n
   t.match(readFileSync(join(root, 'src/sum.ts'), 'utf8'), /a \+ b/, 'and the source was not touched')
 })
 
-t.test('a fault nobody knows is one line and ends with 64', async (t) => {
+t.test('an unknown fault is one line and ends with 64', async (t) => {
   const { status, stderr, stdout } = spawnSync(process.execPath, ['scripts/mutants.ts', '--only', 'nobody'], {
     cwd: root,
     encoding: 'utf8',

@@ -19,33 +19,27 @@ async function lychgate(...line: readonly string[]): Promise<string> {
   return stdout
 }
 
-t.test(
-  'a client registered at one node is known to the other at once, and so is what it says of itself',
-  async (t) => {
-    const answer = await fetch(`${one.issuer}/api/oauth/register`, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json' },
-      body: JSON.stringify({ client_name: 'Before', redirect_uris: ['http://127.0.0.1/'] }),
+t.test('a client registered at one node is known to the other at once, and so are its updates', async (t) => {
+  const answer = await fetch(`${one.issuer}/api/oauth/register`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ client_name: 'Before', redirect_uris: ['http://127.0.0.1/'] }),
+  })
+  const { client_id: id, registration_access_token: token } = (await answer.json()) as Record<string, string>
+  const own = (node: typeof one, init: RequestInit = {}) =>
+    fetch(`${node.issuer}/api/oauth/register/${id}`, {
+      ...init,
+      headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
     })
-    const { client_id: id, registration_access_token: token } = (await answer.json()) as Record<
-      string,
-      string
-    >
-    const own = (node: typeof one, init: RequestInit = {}) =>
-      fetch(`${node.issuer}/api/oauth/register/${id}`, {
-        ...init,
-        headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
-      })
-    t.match(await (await own(two)).json(), { client_name: 'Before' })
-    const changed = { client_id: id, client_name: 'After', redirect_uris: ['http://127.0.0.1/'] }
-    t.equal((await own(two, { method: 'PUT', body: JSON.stringify(changed) })).status, 200)
-    t.match(await (await own(one)).json(), { client_name: 'After' })
-    t.equal((await own(one, { method: 'DELETE' })).status, 204)
-    t.equal((await own(two)).status, 401)
-  },
-)
+  t.match(await (await own(two)).json(), { client_name: 'Before' })
+  const changed = { client_id: id, client_name: 'After', redirect_uris: ['http://127.0.0.1/'] }
+  t.equal((await own(two, { method: 'PUT', body: JSON.stringify(changed) })).status, 200)
+  t.match(await (await own(one)).json(), { client_name: 'After' })
+  t.equal((await own(one, { method: 'DELETE' })).status, 204)
+  t.equal((await own(two)).status, 401)
+})
 
-t.test('what an operator changes about a client, both nodes see at their next request', async (t) => {
+t.test("an operator's change of a client is visible to both nodes at their next request", async (t) => {
   const client = await register(one)
   const page = async (node: typeof one) => (await authorize(node, client)).status
   t.strictSame([await page(one), await page(two)], [303, 303])
@@ -58,7 +52,7 @@ t.test('what an operator changes about a client, both nodes see at their next re
   }
 })
 
-t.test('a new secret is the one, and the old one is dead, at both', async (t) => {
+t.test('a new secret works and the old one is rejected at both nodes', async (t) => {
   const added = JSON.parse(
     await lychgate(
       'client',
@@ -82,7 +76,7 @@ t.test('a new secret is the one, and the old one is dead, at both', async (t) =>
   }
 })
 
-t.test('a person who is locked is out at both', async (t) => {
+t.test('a locked user is signed out at both nodes', async (t) => {
   const client = await register(two)
   const tokens = await obtainTokens(server, client, { fields })
   await lychgate('user', 'lock', '--yes', 'alice')
@@ -92,7 +86,7 @@ t.test('a person who is locked is out at both', async (t) => {
   await lychgate('user', 'unlock', 'alice')
 })
 
-t.test('why one node refused can be looked up anywhere, and the audit log is one', async (t) => {
+t.test('a request rejected by one node can be explained at any, and the audit log is shared', async (t) => {
   const clients = [await register(one), await register(two)]
   for (const [index, client] of clients.entries()) {
     const node = server.nodes[index] ?? one

@@ -45,7 +45,7 @@ async function statuses(nodes: readonly TestNode[], token: string): Promise<read
 }
 
 t.test(
-  'a rotation by one node makes no other refuse, and none signs with what another does not publish',
+  'a rotation by one node rejects no token at another, and none signs with a key that another does not publish',
   async (t) => {
     const keys = { rotationSeconds: 10 * day, publishAheadSeconds: day }
     const { server, one, two, three, client, tokens } = await startThree(t, { keys })
@@ -83,7 +83,7 @@ t.test(
   },
 )
 
-t.test('a key that acts at once is known to the other nodes by the first token it sealed', async (t) => {
+t.test('the other nodes load a key that is active at once from the first token it sealed', async (t) => {
   const { server, one, two, three, client, tokens, environment } = await startThree(t)
   const before = await obtainTokens(server, client, { fields })
   server.advance(1)
@@ -99,7 +99,7 @@ t.test('a key that acts at once is known to the other nodes by the first token i
   t.equal(kidOf((await tokens(two)).id_token), kidOf(made.id_token))
 })
 
-t.test('a node that knows no new key goes on with the old, and everybody takes that', async (t) => {
+t.test('a node that has not loaded the new key uses the old one, and every node accepts that', async (t) => {
   const { server, one, two, client, tokens, environment } = await startThree(t)
   // A key that was made in this very second acts until the next one.
   server.advance(1)
@@ -115,7 +115,7 @@ t.test('a node that knows no new key goes on with the old, and everybody takes t
 })
 
 t.test(
-  'a running node follows by itself within reloadSeconds: what was retired ends there, what is new is published',
+  'a running node reloads within reloadSeconds: it drops retired keys and publishes new ones',
   async (t) => {
     const { server, client, tokens, environment } = await startThree(t, { keys: { reloadSeconds: 1 } })
     const [one = server] = server.nodes

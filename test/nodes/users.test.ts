@@ -33,37 +33,34 @@ function at(node: TestNode, { cookies }: UserAgent = new UserAgent(node.issuer))
   return same
 }
 
-t.test(
-  'a form of one node is answered by the next: sign-in and consent are about the person, not the node',
-  async (t) => {
-    const agent = new UserAgent(server.issuer)
-    const asked = await agent.send(authorizationUrl(one, client))
-    const login = new URL(asked.headers.get('location') ?? '', one.issuer)
-    t.equal(login.pathname, '/login')
-    const page = pageOf(await agent.open(two.issuer + login.pathname + login.search))
-    const signedIn = await agent.send(`${three.issuer}/login`, { method: 'POST', body: bodyOf(page, alice) })
-    t.equal(signedIn.status, 303)
-    const next = new URL(signedIn.headers.get('location') ?? '', three.issuer)
-    const consent = pageOf(await agent.open(one.issuer + next.pathname + next.search))
-    t.equal(place({ at: 'page', page: consent }), '/consent')
-    const approved = await agent.send(`${two.issuer}/consent`, {
-      method: 'POST',
-      body: bodyOf(consent, { decision: 'approve' }),
-      redirect: 'manual',
-    })
-    const landed = new URL(approved.headers.get('location') ?? '')
-    t.match(Object.fromEntries(landed.searchParams), { code: /^lyc_code_/, iss: server.issuer })
+t.test('one node accepts a form that another rendered, for sign-in and consent', async (t) => {
+  const agent = new UserAgent(server.issuer)
+  const asked = await agent.send(authorizationUrl(one, client))
+  const login = new URL(asked.headers.get('location') ?? '', one.issuer)
+  t.equal(login.pathname, '/login')
+  const page = pageOf(await agent.open(two.issuer + login.pathname + login.search))
+  const signedIn = await agent.send(`${three.issuer}/login`, { method: 'POST', body: bodyOf(page, alice) })
+  t.equal(signedIn.status, 303)
+  const next = new URL(signedIn.headers.get('location') ?? '', three.issuer)
+  const consent = pageOf(await agent.open(one.issuer + next.pathname + next.search))
+  t.equal(place({ at: 'page', page: consent }), '/consent')
+  const approved = await agent.send(`${two.issuer}/consent`, {
+    method: 'POST',
+    body: bodyOf(consent, { decision: 'approve' }),
+    redirect: 'manual',
+  })
+  const landed = new URL(approved.headers.get('location') ?? '')
+  t.match(Object.fromEntries(landed.searchParams), { code: /^lyc_code_/, iss: server.issuer })
 
-    const forged = await new UserAgent(server.issuer).send(`${three.issuer}/consent`, {
-      method: 'POST',
-      body: bodyOf(consent, { decision: 'approve' }),
-    })
-    t.equal(forged.status, 400, 'and another browser cannot answer it anywhere')
-    t.equal(forged.headers.get('location'), null)
-  },
-)
+  const forged = await new UserAgent(server.issuer).send(`${three.issuer}/consent`, {
+    method: 'POST',
+    body: bodyOf(consent, { decision: 'approve' }),
+  })
+  t.equal(forged.status, 400, 'and another browser cannot answer it anywhere')
+  t.equal(forged.headers.get('location'), null)
+})
 
-t.test('who signed in at one node is signed in at all, and who signs out at one, at none', async (t) => {
+t.test('a sign-in at one node counts at all, and so does a sign-out', async (t) => {
   const agent = at(one)
   await obtainCode(one, client, { agent })
   for (const node of server.nodes) {
@@ -82,7 +79,7 @@ t.test('who signed in at one node is signed in at all, and who signs out at one,
   }
 })
 
-t.test('a consent given at one node is remembered at all, and forgotten at all', async (t) => {
+t.test('a consent given at one node is remembered at all, and deleted at all', async (t) => {
   const portal = await integrate({ ...server, ...two })
   const agent = at(one)
   await obtainCode(one, portal, { agent, person: bob })
@@ -101,7 +98,7 @@ t.test('a consent given at one node is remembered at all, and forgotten at all',
   }
 })
 
-t.test('failed sign-ins are counted together, wherever they were tried', async (t) => {
+t.test('failed sign-ins are counted together, whichever node they went to', async (t) => {
   const agent = new UserAgent(server.issuer)
   const page = pageOf(await agent.open(authorizationUrl(server, client)))
   const knock = async (node: typeof one, password: string) => {
@@ -118,7 +115,7 @@ t.test('failed sign-ins are counted together, wherever they were tried', async (
   t.equal((await knock(two, alice.password)).status, 303)
 })
 
-t.test('failed sign-ins at once at all nodes are counted each', async (t) => {
+t.test('simultaneous failed sign-ins at all nodes are all counted', async (t) => {
   const agent = new UserAgent(server.issuer)
   const page = pageOf(await agent.open(authorizationUrl(server, client)))
   const statuses = await Promise.all(
@@ -132,7 +129,7 @@ t.test('failed sign-ins at once at all nodes are counted each', async (t) => {
   t.equal(statuses.filter((status) => status === 429).length, 8)
 })
 
-t.test('requests are counted by each node for itself', async (t) => {
+t.test('each node counts requests for itself', async (t) => {
   const registering = async (node: typeof one) => {
     const headers = { 'content-type': 'application/json' }
     const body = JSON.stringify({ redirect_uris: ['http://127.0.0.1/'] })

@@ -45,7 +45,7 @@ async function opened(url: string, agent = new UserAgent(server.issuer)): Promis
   return pageOf(await agent.open(url))
 }
 
-t.test('an invited person sets a name and a password, and signs in with it', async (t) => {
+t.test('an invited user sets a name and a password, and signs in with it', async (t) => {
   const { id } = await invite('carol')
   const url = await give({ purpose: 'invitation', userId: id })
   const agent = new UserAgent(server.issuer)
@@ -70,7 +70,7 @@ t.test('an invited person sets a name and a password, and signs in with it', asy
   )
 })
 
-t.test('a link that came by mail proves the address it went to', async (t) => {
+t.test('a link that was sent by email verifies the address it was sent to', async (t) => {
   const { id, email = '' } = await invite('dora')
   const agent = new UserAgent(server.issuer)
   const page = await opened(await give({ purpose: 'invitation', userId: id, email }), agent)
@@ -80,38 +80,35 @@ t.test('a link that came by mail proves the address it went to', async (t) => {
   t.ok(events.some(({ name }) => name === 'person-email-verified'))
 })
 
-t.test(
-  'a link that is used, expired, unknown or of somebody locked gets one and the same answer',
-  async (t) => {
-    const used = await give({ purpose: 'invitation', userId: (await invite('erin')).id })
-    const agent = new UserAgent(server.issuer)
-    await agent.submit(await opened(used, agent), { password, repeated: password })
-    const locked = await invite('frank')
-    const ofLocked = await give({ purpose: 'invitation', userId: locked.id })
-    await store.write(update('user', { ...locked, lockedAt: server.now() }))
-    const removed = { purpose: 'invitation', createdAt: 1, expiresAt: server.now() + 100 } as const
-    const ofRemoved = `${server.issuer}/link?code=lyc_link_${'r'.repeat(43)}`
-    await store.write(
-      insertLink({ ...removed, id: hashSecret(`lyc_link_${'r'.repeat(43)}`), userId: 'person_removed' }),
-    )
-    const old = { purpose: 'invitation', createdAt: 1, expiresAt: server.now() } as const
-    const expired = `${server.issuer}/link?code=lyc_link_${'e'.repeat(43)}`
-    await store.write(insertLink({ ...old, id: hashSecret(`lyc_link_${'e'.repeat(43)}`), userId: locked.id }))
-    const unknown = `${server.issuer}/link?code=lyc_link_${'u'.repeat(43)}`
-    const pages = await Promise.all(
-      [used, expired, unknown, ofLocked, ofRemoved, `${server.issuer}/link`].map((url) => opened(url)),
-    )
-    const shown = pages.map(({ status, html }) => ({
-      status,
-      html: html.replaceAll(/<code>[\w-]{36}<\/code>/g, ''),
-    }))
-    t.equal(shown[0]?.status, 404)
-    t.match(shown[0]?.html, 'This link does not work any more')
-    for (const other of shown) t.strictSame(other, shown[0])
-  },
-)
+t.test('a link that is used, expired, unknown or of a locked user gets the same response', async (t) => {
+  const used = await give({ purpose: 'invitation', userId: (await invite('erin')).id })
+  const agent = new UserAgent(server.issuer)
+  await agent.submit(await opened(used, agent), { password, repeated: password })
+  const locked = await invite('frank')
+  const ofLocked = await give({ purpose: 'invitation', userId: locked.id })
+  await store.write(update('user', { ...locked, lockedAt: server.now() }))
+  const removed = { purpose: 'invitation', createdAt: 1, expiresAt: server.now() + 100 } as const
+  const ofRemoved = `${server.issuer}/link?code=lyc_link_${'r'.repeat(43)}`
+  await store.write(
+    insertLink({ ...removed, id: hashSecret(`lyc_link_${'r'.repeat(43)}`), userId: 'person_removed' }),
+  )
+  const old = { purpose: 'invitation', createdAt: 1, expiresAt: server.now() } as const
+  const expired = `${server.issuer}/link?code=lyc_link_${'e'.repeat(43)}`
+  await store.write(insertLink({ ...old, id: hashSecret(`lyc_link_${'e'.repeat(43)}`), userId: locked.id }))
+  const unknown = `${server.issuer}/link?code=lyc_link_${'u'.repeat(43)}`
+  const pages = await Promise.all(
+    [used, expired, unknown, ofLocked, ofRemoved, `${server.issuer}/link`].map((url) => opened(url)),
+  )
+  const shown = pages.map(({ status, html }) => ({
+    status,
+    html: html.replaceAll(/<code>[\w-]{36}<\/code>/g, ''),
+  }))
+  t.equal(shown[0]?.status, 404)
+  t.match(shown[0]?.html, 'This link does not work any more')
+  for (const other of shown) t.strictSame(other, shown[0])
+})
 
-t.test('opening a link does not use it up, however often and by whatever', async (t) => {
+t.test('opening a link does not use it up', async (t) => {
   const url = await give({ purpose: 'invitation', userId: (await invite('gina')).id })
   for (const method of ['GET', 'HEAD', 'GET']) {
     const response = await fetch(url, { method })
@@ -122,27 +119,24 @@ t.test('opening a link does not use it up, however often and by whatever', async
   t.match(done.url, /done=password/)
 })
 
-t.test(
-  'of several forms that come at once one goes on, and its password is the one that counts',
-  async (t) => {
-    const { id } = await personOf('bob')
-    const url = await give({ purpose: 'password-reset', userId: id })
-    const agents = Array.from({ length: 4 }, () => new UserAgent(server.issuer))
-    const pages = await Promise.all(agents.map((agent) => opened(url, agent)))
-    const landings = await Promise.all(
-      agents.map((agent, index) => {
-        const chosen = `${password} ${index}`
-        return agent.submit(pages[index] as Page, { password: chosen, repeated: chosen })
-      }),
-    )
-    const statuses = landings.map((landing) => pageOf(landing).status)
-    t.strictSame([...statuses].sort(), [200, 404, 404, 404])
-    const winner = `${password} ${statuses.indexOf(200)}`
-    t.ok(await verifyPassword(winner, (await personOf('bob')).passwordHash ?? ''))
-  },
-)
+t.test('of several simultaneous forms one succeeds, and its password is the one that is set', async (t) => {
+  const { id } = await personOf('bob')
+  const url = await give({ purpose: 'password-reset', userId: id })
+  const agents = Array.from({ length: 4 }, () => new UserAgent(server.issuer))
+  const pages = await Promise.all(agents.map((agent) => opened(url, agent)))
+  const landings = await Promise.all(
+    agents.map((agent, index) => {
+      const chosen = `${password} ${index}`
+      return agent.submit(pages[index] as Page, { password: chosen, repeated: chosen })
+    }),
+  )
+  const statuses = landings.map((landing) => pageOf(landing).status)
+  t.strictSame([...statuses].sort(), [200, 404, 404, 404])
+  const winner = `${password} ${statuses.indexOf(200)}`
+  t.ok(await verifyPassword(winner, (await personOf('bob')).passwordHash ?? ''))
+})
 
-t.test('a form of another browser or site changes nothing', async (t) => {
+t.test('a form from another browser or site changes nothing', async (t) => {
   const { id, passwordHash } = await personOf('alice')
   const url = await give({ purpose: 'password-reset', userId: id })
   const page = await opened(url)
@@ -159,7 +153,7 @@ t.test('a form of another browser or site changes nothing', async (t) => {
   t.equal((await opened(url)).status, 200, 'and the link still works')
 })
 
-t.test('what is wrong with a password is said, and the link still works', async (t) => {
+t.test('a rejected password is explained, and the link still works', async (t) => {
   const url = await give({ purpose: 'invitation', userId: (await invite('henk')).id })
   const agent = new UserAgent(server.issuer)
   const page = await opened(url, agent)
@@ -177,7 +171,7 @@ t.test('what is wrong with a password is said, and the link still works', async 
   t.equal((await personOf('henk')).passwordHash, undefined)
 })
 
-t.test('a new password ends sessions, and grants where the person says so', async (t) => {
+t.test('a new password ends sessions, and grants if the user asks for it', async (t) => {
   const url = async () => give({ purpose: 'password-reset', userId: (await personOf('alice')).id })
   const { id } = await personOf('alice')
   const client = await register(server)
@@ -212,7 +206,7 @@ t.test('the secret of a link is in no log line and in no Referer', async (t) => 
   t.notOk(JSON.stringify(stored).includes(code.slice(10, 30)), 'and the store has its hash')
 })
 
-t.test('the first person is made by a link, while there is nobody', async (t) => {
+t.test('the first user is created by a link, while there are no users', async (t) => {
   const url = await give({ purpose: 'first-person' })
   t.equal((await opened(url)).status, 404, 'there is somebody')
   const empty = await startServer(t)

@@ -34,36 +34,39 @@ async function ask(username: string, agent = new UserAgent(server.issuer), query
   return pageOf(await agent.submit(page, { username }))
 }
 
-t.test('who forgot the password gets a link by mail, which leads back to what waits', async (t) => {
-  const client = await register(server)
-  const agent = new UserAgent(server.issuer)
-  const login = pageOf(await agent.open(authorizationUrl(server, client)))
-  const [, href = ''] = /href="([^"]*forgot-password[^"]*)"/.exec(login.html) ?? []
-  const forgot = pageOf(await agent.open(new URL(href.replaceAll('&amp;', '&'), login.url).href))
-  const sent = pageOf(await agent.submit(forgot, { username: 'alice' }))
-  t.match(sent.html, 'Look into your mail')
-  const received = await mailbox.arrived(1)
-  t.match(received, { from: 'accounts@example.org', to: ['alice@example.test'] })
-  t.equal(received.subject, 'A new password for Lychgate')
-  t.match(received.source, /^Reply-To: help@example\.org\r$/m)
-  t.match(received.source, /^Auto-Submitted: auto-generated\r$/m)
-  t.match(received.text, 'your account alice at Lychgate')
-  t.match(received.text, 'for 1 hour')
-  t.match(received.html, received.url.replaceAll('&', '&amp;'))
-  t.notMatch(received.html, /<img|<link|src=/, 'nothing is fetched')
+t.test(
+  'a user who forgot the password gets a link by email, which leads back to the pending request',
+  async (t) => {
+    const client = await register(server)
+    const agent = new UserAgent(server.issuer)
+    const login = pageOf(await agent.open(authorizationUrl(server, client)))
+    const [, href = ''] = /href="([^"]*forgot-password[^"]*)"/.exec(login.html) ?? []
+    const forgot = pageOf(await agent.open(new URL(href.replaceAll('&amp;', '&'), login.url).href))
+    const sent = pageOf(await agent.submit(forgot, { username: 'alice' }))
+    t.match(sent.html, 'Look into your mail')
+    const received = await mailbox.arrived(1)
+    t.match(received, { from: 'accounts@example.org', to: ['alice@example.test'] })
+    t.equal(received.subject, 'A new password for Lychgate')
+    t.match(received.source, /^Reply-To: help@example\.org\r$/m)
+    t.match(received.source, /^Auto-Submitted: auto-generated\r$/m)
+    t.match(received.text, 'your account alice at Lychgate')
+    t.match(received.text, 'for 1 hour')
+    t.match(received.html, received.url.replaceAll('&', '&amp;'))
+    t.notMatch(received.html, /<img|<link|src=/, 'nothing is fetched')
 
-  const page = pageOf(await agent.open(received.url))
-  const done = pageOf(await agent.submit(page, { password, repeated: password }))
-  const [, continueFlow = ''] = /href="([^"]*\/login\?interaction=[^"]*)"/.exec(done.html) ?? []
-  t.match(done.html, 'Go on where you were')
-  const again = pageOf(await agent.open(new URL(continueFlow, done.url).href))
-  const consent = pageOf(await agent.submit(again, { username: 'alice', password }))
-  const landing = await agent.submit(consent, { decision: 'approve' })
-  t.equal(landing.at, 'redirect')
-  t.ok(landing.at === 'redirect' && landing.location.searchParams.get('code'))
-})
+    const page = pageOf(await agent.open(received.url))
+    const done = pageOf(await agent.submit(page, { password, repeated: password }))
+    const [, continueFlow = ''] = /href="([^"]*\/login\?interaction=[^"]*)"/.exec(done.html) ?? []
+    t.match(done.html, 'Go on where you were')
+    const again = pageOf(await agent.open(new URL(continueFlow, done.url).href))
+    const consent = pageOf(await agent.submit(again, { username: 'alice', password }))
+    const landing = await agent.submit(consent, { decision: 'approve' })
+    t.equal(landing.at, 'redirect')
+    t.ok(landing.at === 'redirect' && landing.location.searchParams.get('code'))
+  },
+)
 
-t.test('in another browser the link leads to the account', async (t) => {
+t.test('in another browser the link leads to the account page', async (t) => {
   const interaction = 'i'.repeat(22)
   await ask('bob', undefined, `?interaction=${interaction}`)
   const received = await mailbox.arrived(2)
@@ -75,7 +78,7 @@ t.test('in another browser the link leads to the account', async (t) => {
   t.notMatch(done.html, 'Go on where you were')
 })
 
-t.test('the answer is the same whether there is such an account, and it does not wait for it', async (t) => {
+t.test('the response is the same whether the user exists, and does not wait for that', async (t) => {
   const before = mailbox.emails.length
   const pages = [await ask('nobody'), await ask('nobody@example.test'), await ask(''), await ask('alice')]
   const shown = pages.map(({ status, html, headers }) => [status, html, headers.get('content-length')])
@@ -86,23 +89,26 @@ t.test('the answer is the same whether there is such an account, and it does not
   t.equal(mailbox.emails.length, before + 1, 'and nobody else got a letter')
 })
 
-t.test('nobody gets more than five letters an hour, and they who ask see no difference', async (t) => {
-  server.advance(3600)
-  const before = mailbox.emails.length
-  for (let count = 0; count < 5; count += 1) {
-    await ask('bob@example.test')
-    await mailbox.arrived(before + count + 1)
-  }
-  const page = await ask('bob')
-  t.equal(page.status, 200)
-  await allSent()
-  t.equal(mailbox.emails.length, before + 5)
-  server.advance(3600)
-  await ask('bob')
-  t.ok(await mailbox.arrived(before + 6))
-})
+t.test(
+  'a user gets at most five emails an hour, and the page looks the same to the sender of the form',
+  async (t) => {
+    server.advance(3600)
+    const before = mailbox.emails.length
+    for (let count = 0; count < 5; count += 1) {
+      await ask('bob@example.test')
+      await mailbox.arrived(before + count + 1)
+    }
+    const page = await ask('bob')
+    t.equal(page.status, 200)
+    await allSent()
+    t.equal(mailbox.emails.length, before + 5)
+    server.advance(3600)
+    await ask('bob')
+    t.ok(await mailbox.arrived(before + 6))
+  },
+)
 
-t.test('after twenty requests a network is asked to wait, whoever they were about', async (t) => {
+t.test('after twenty requests a network has to wait, whoever they were about', async (t) => {
   server.advance(3600)
   for (let count = 0; count < 20; count += 1) t.equal((await ask(`nobody-${count}`)).status, 200)
   const page = await ask('alice')
@@ -111,13 +117,13 @@ t.test('after twenty requests a network is asked to wait, whoever they were abou
   server.advance(3600)
 })
 
-t.test('a form of another browser sends nothing', async (t) => {
+t.test('a form from another browser sends nothing', async (t) => {
   const page = pageOf(await new UserAgent(server.issuer).open(`${server.issuer}/forgot-password`))
   const answer = await new UserAgent(server.issuer).submit(page, { username: 'alice' })
   t.equal(pageOf(answer).status, 403)
 })
 
-t.test('an address is verified by the link that went to it, when its form is sent', async (t) => {
+t.test('an address is verified when the form of the link that was sent to it is submitted', async (t) => {
   const { store } = server.deps
   const { id } = await personOf(server, 'alice')
   const move = (email: string) =>
@@ -152,7 +158,7 @@ t.test('an address is verified by the link that went to it, when its form is sen
   )
 })
 
-t.test('an address is one address, whatever is in it', async (t) => {
+t.test('an address is one address, whatever characters it contains', async (t) => {
   const { id } = await personOf(server, 'bob')
   const odd = await server.deps.store.transact('user', id, (user) =>
     changeProfile(user as User, { email: 'x,mallory@example.test' }, server.now()),
@@ -165,7 +171,7 @@ t.test('an address is one address, whatever is in it', async (t) => {
   await server.deps.store.transact('user', id, (user) => changeProfile(user as User, proven, server.now()))
 })
 
-t.test('letters are in the language of the person, else of who asks', async (t) => {
+t.test('an email is in the language of the user, or else of the browser that asks', async (t) => {
   const { store } = server.deps
   server.advance(3600)
   const { id } = await personOf(server, 'bob')
@@ -193,27 +199,24 @@ t.test('letters are in the language of the person, else of who asks', async (t) 
   t.equal(received.subject, msg('ar', 'mail.reset.subject'))
 })
 
-t.test(
-  'a mail server that takes nothing is one line in the log, and the answer stays the same',
-  async (t) => {
-    const deaf = await startMailbox(t, { reject: true })
-    const other = await startServer(t, { mail: { url: deaf.url, from } })
-    const agent = new UserAgent(other.issuer)
-    const page = pageOf(await agent.open(`${other.issuer}/forgot-password`))
-    t.equal(pageOf(await agent.submit(page, { username: 'alice' })).status, 200)
-    const failures = () => other.log.filter((line) => line.includes('did not accept the email'))
-    await allSent()
-    t.equal(failures().length, 1)
-    t.match(failures()[0], `mail: ${new URL(deaf.url).host} did not accept the email (EENVELOPE: `)
-    t.notMatch(other.log.join('\n'), /code=lyc_link_|lyc_link_[\w-]{20}/)
-    const user = await personOf(other, 'alice')
-    await t.rejects(other.app.emails.verifyEmail(user, { by: 'person', at: other.now() }), {
-      message: 'the email could not be sent',
-    })
-  },
-)
+t.test('a mail server that rejects an email causes one log line and the same response', async (t) => {
+  const deaf = await startMailbox(t, { reject: true })
+  const other = await startServer(t, { mail: { url: deaf.url, from } })
+  const agent = new UserAgent(other.issuer)
+  const page = pageOf(await agent.open(`${other.issuer}/forgot-password`))
+  t.equal(pageOf(await agent.submit(page, { username: 'alice' })).status, 200)
+  const failures = () => other.log.filter((line) => line.includes('did not accept the email'))
+  await allSent()
+  t.equal(failures().length, 1)
+  t.match(failures()[0], `mail: ${new URL(deaf.url).host} did not accept the email (EENVELOPE: `)
+  t.notMatch(other.log.join('\n'), /code=lyc_link_|lyc_link_[\w-]{20}/)
+  const user = await personOf(other, 'alice')
+  await t.rejects(other.app.emails.verifyEmail(user, { by: 'person', at: other.now() }), {
+    message: 'the email could not be sent',
+  })
+})
 
-t.test('without a mail server nobody is offered a letter', async (t) => {
+t.test('without a mail server no page offers an email', async (t) => {
   const silent = await startServer(t)
   const client = await register(silent)
   const page = pageOf(await new UserAgent(silent.issuer).open(authorizationUrl(silent, client)))

@@ -42,7 +42,7 @@ const from = /^(127\.0\.0\.0\/24|0:0:0:0::\/64)$/
 
 const client = await register(server)
 
-t.test('a server tells of the keys it made', async (t) => {
+t.test('a server audits the keys it made', async (t) => {
   const made = (await everything()).filter(({ name }) => name === 'key-made')
   t.strictSame(made.map(({ facts }) => facts['algorithm']).sort(), ['ES256', 'EdDSA', 'HS256', 'RS256'])
   t.match(made[0], { by: 'server', from: undefined })
@@ -74,39 +74,46 @@ t.test('registering, changing and deleting a client are one event each', async (
   ])
 })
 
-t.test('a sign-in, a consent and a redeemed code are events; refreshing and calling are none', async (t) => {
-  const agent = new UserAgent(server.issuer)
-  let code = ''
-  const approved = await eventsOf(async () => {
-    code = await obtainCode(server, client, { agent, scope: ['openid'], fields: { scope: 'openid profile' } })
-  })
-  const who = { userId: subOf('alice'), clientId: client.id, by: 'person', from }
-  t.match(approved, [
-    { ...who, name: 'sign-in' },
-    { ...who, name: 'consent', facts: { scope: 'openid' } },
-  ])
-  t.equal(approved.length, 2)
-  let token = ''
-  const redeemed = await eventsOf(async () => {
-    const response = await exchange(server, client, code)
-    token = ((await response.json()) as { refresh_token: string }).refresh_token
-  })
-  t.match(redeemed, [
-    { ...who, by: 'client', name: 'grant', facts: { scope: 'openid', grant: /^[\w-]{16}$/ } },
-  ])
-  t.equal(redeemed.length, 1)
-  t.strictSame(await eventsOf(() => refresh(server, client, token)), [])
-  t.strictSame(await eventsOf(() => exchange(server, client, 'lyc_code_nothing')), [])
-})
+t.test(
+  'a sign-in, a consent and a redeemed code are events; refreshing and API calls are none',
+  async (t) => {
+    const agent = new UserAgent(server.issuer)
+    let code = ''
+    const approved = await eventsOf(async () => {
+      code = await obtainCode(server, client, {
+        agent,
+        scope: ['openid'],
+        fields: { scope: 'openid profile' },
+      })
+    })
+    const who = { userId: subOf('alice'), clientId: client.id, by: 'person', from }
+    t.match(approved, [
+      { ...who, name: 'sign-in' },
+      { ...who, name: 'consent', facts: { scope: 'openid' } },
+    ])
+    t.equal(approved.length, 2)
+    let token = ''
+    const redeemed = await eventsOf(async () => {
+      const response = await exchange(server, client, code)
+      token = ((await response.json()) as { refresh_token: string }).refresh_token
+    })
+    t.match(redeemed, [
+      { ...who, by: 'client', name: 'grant', facts: { scope: 'openid', grant: /^[\w-]{16}$/ } },
+    ])
+    t.equal(redeemed.length, 1)
+    t.strictSame(await eventsOf(() => refresh(server, client, token)), [])
+    t.strictSame(await eventsOf(() => exchange(server, client, 'lyc_code_nothing')), [])
+  },
+)
 
-t.test('a refused consent is an event', async (t) => {
+t.test('a denied consent is an event', async (t) => {
   const person = newPerson(server, bob)
   const events = await eventsOf(() => person.deny(authorizationUrl(server, client)))
   t.strictSame(namesOf(events), ['sign-in', 'consent-refused'])
   t.match(events[1], { by: 'person', userId: subOf('bob'), clientId: client.id, from })
 })
 
-t.test('a failed sign-in names whose account it was, and never what was typed', async (t) => {
+t.test('a failed sign-in names the user, and never what was typed', async (t) => {
   const agent = new UserAgent(server.issuer)
   const landing = await agent.open(authorizationUrl(server, client))
   if (landing.at !== 'page') throw new Error('no sign-in page')
@@ -129,7 +136,7 @@ t.test('signing out is an event, once', async (t) => {
   t.strictSame(await eventsOf(out), [])
 })
 
-t.test('every way a grant is revoked is an event with its rule, once', async (t) => {
+t.test('every revocation of a grant is one event with its rule', async (t) => {
   const { agent } = newPerson(server)
   const revoke = (token: string) => post(server, '/api/oauth/revoke', { token, client_id: client.id })
   const granted = () => obtainTokens(server, client, { agent, fields: { scope: 'openid courses:read' } })
@@ -163,41 +170,49 @@ t.test('every way a grant is revoked is an event with its rule, once', async (t)
   ofRule(t, reuse, 'server', 'rfc9700-4.14.2-reuse-revokes-family')
 })
 
-t.test('what an operator does is told with the user and the machine, and without a secret', async (t) => {
-  const operator = { by: 'operator', from: /^[^@]+@.+$/ }
-  const steps: readonly [string[], string | undefined, object[]][] = [
-    [['user', 'add', 'carol'], 'a password for carol', [{ name: 'person-added', userId: /^person_/ }]],
-    [['user', 'passwd', 'carol'], 'another for carol', [{ name: 'person-password-changed' }]],
-    [['user', 'remove', 'carol', '--yes'], undefined, [{ name: 'person-removed' }]],
-    [['keys', 'rotate', '--algorithm', 'ES256'], undefined, [{ name: 'key-rotated' }, { name: 'key-made' }]],
-  ]
-  for (const [args, input, expected] of steps) {
-    const events = await eventsOf(() => lychgate(args, input))
-    t.equal(events.length, expected.length, args.join(' '))
-    for (const [n, event] of events.entries()) t.match(event, { ...operator, ...expected[n] }, args.join(' '))
-  }
-  const add = [
-    'client',
-    'add',
-    '--name',
-    'Course site',
-    '--redirect-uri',
-    'https://courses.example/cb',
-    '--json',
-  ]
-  let added: Record<string, string> = {}
-  const events = await eventsOf(async () => {
-    added = JSON.parse((await lychgate(add)).stdout) as Record<string, string>
-    const { client_id: id = '' } = added
-    await lychgate(['client', 'rotate-secret', id, '--yes'])
-    await lychgate(['client', 'remove', id, '--yes'])
-  })
-  t.strictSame(namesOf(events), ['client-added', 'client-secret-changed', 'client-removed'])
-  t.match(events[0], { ...operator, clientId: added['client_id'], facts: { name: 'Course site' } })
-  t.notMatch(JSON.stringify(await everything()), /lyc_|a password for|another for/)
-})
+t.test(
+  "an operator's action is audited with the operator and the machine, and without a secret",
+  async (t) => {
+    const operator = { by: 'operator', from: /^[^@]+@.+$/ }
+    const steps: readonly [string[], string | undefined, object[]][] = [
+      [['user', 'add', 'carol'], 'a password for carol', [{ name: 'person-added', userId: /^person_/ }]],
+      [['user', 'passwd', 'carol'], 'another for carol', [{ name: 'person-password-changed' }]],
+      [['user', 'remove', 'carol', '--yes'], undefined, [{ name: 'person-removed' }]],
+      [
+        ['keys', 'rotate', '--algorithm', 'ES256'],
+        undefined,
+        [{ name: 'key-rotated' }, { name: 'key-made' }],
+      ],
+    ]
+    for (const [args, input, expected] of steps) {
+      const events = await eventsOf(() => lychgate(args, input))
+      t.equal(events.length, expected.length, args.join(' '))
+      for (const [n, event] of events.entries())
+        t.match(event, { ...operator, ...expected[n] }, args.join(' '))
+    }
+    const add = [
+      'client',
+      'add',
+      '--name',
+      'Course site',
+      '--redirect-uri',
+      'https://courses.example/cb',
+      '--json',
+    ]
+    let added: Record<string, string> = {}
+    const events = await eventsOf(async () => {
+      added = JSON.parse((await lychgate(add)).stdout) as Record<string, string>
+      const { client_id: id = '' } = added
+      await lychgate(['client', 'rotate-secret', id, '--yes'])
+      await lychgate(['client', 'remove', id, '--yes'])
+    })
+    t.strictSame(namesOf(events), ['client-added', 'client-secret-changed', 'client-removed'])
+    t.match(events[0], { ...operator, clientId: added['client_id'], facts: { name: 'Course site' } })
+    t.notMatch(JSON.stringify(await everything()), /lyc_|a password for|another for/)
+  },
+)
 
-t.test('lychgate audit prints the newest last, and finds by person, client, event and time', async (t) => {
+t.test('lychgate audit prints the newest last, and filters by user, client, event and time', async (t) => {
   const { stdout } = await lychgate([
     'audit',
     '--since',

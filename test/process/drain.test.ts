@@ -55,7 +55,7 @@ const tokenRequest = 'grant_type=refresh_token&refresh_token=x&client_id=x'
 const head = `POST /api/oauth/token HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: ${tokenRequest.length}\r\n\r\n`
 
 t.test(
-  'after SIGTERM every request on the wire is answered, kept-alive connections are asked to close, and the process ends with 0',
+  'after SIGTERM every request on the wire gets a response, kept-alive connections are asked to close, and the process exits with 0',
   async (t) => {
     const running = await startProcess(t, newFolder(t), {
       LYCHGATE_DRAIN_SECONDS: '5',
@@ -96,7 +96,7 @@ t.test(
   },
 )
 
-t.test('a request under way when draining ends is answered before the process ends', async (t) => {
+t.test('a request in progress when draining ends gets a response before the process exits', async (t) => {
   const running = await startProcess(t, newFolder(t), { LYCHGATE_LOG_LEVEL: 'fatal' })
   const connection = new Connection(running.server.issuer)
   connection.send(head + tokenRequest.slice(0, 20))
@@ -115,7 +115,7 @@ t.test('a request under way when draining ends is answered before the process en
   t.match(await end, { code: 0 })
 })
 
-t.test('under load, SIGTERM loses no answer', async (t) => {
+t.test('under load, SIGTERM loses no response', async (t) => {
   const running = await startProcess(t, newFolder(t), {
     LYCHGATE_DRAIN_SECONDS: '5',
     LYCHGATE_LOG_LEVEL: 'fatal',
@@ -142,7 +142,7 @@ t.test('under load, SIGTERM loses no answer', async (t) => {
   t.match(await end, { code: 0 })
 })
 
-t.test('a server that `npm start` started ends with npm, and its port is free', async (t) => {
+t.test('a server started by `npm start` exits with npm, and its port is free', async (t) => {
   const { PATH = '', HOME = '' } = process.env
   const npmStart = ([, ...args]: readonly string[], environment: Readonly<Record<string, string>> = {}) =>
     spawnFile('npm', ['start', '--', ...args], { PATH, HOME, ...environment })
@@ -152,7 +152,7 @@ t.test('a server that `npm start` started ends with npm, and its port is free', 
   await t.rejects(fetch(`${running.server.issuer}/livez`))
 })
 
-t.test('only a script of npm that starts Lychgate and does nothing else is watched', async (t) => {
+t.test('only an npm script that does nothing but start Lychgate is watched', async (t) => {
   const isWatched = (npm_lifecycle_script?: string) =>
     isOnlyCommandOfNpm({
       npm_lifecycle_event: 'start',
@@ -172,7 +172,7 @@ t.test('only a script of npm that starts Lychgate and does nothing else is watch
   for (const script of others) t.notOk(isWatched(script), script)
 })
 
-t.test('a server that stops logs the beginning and the result', async (t) => {
+t.test('a stopping server logs the beginning and the result', async (t) => {
   const server = await startServer(t, { drainSeconds: 0 })
   const [idle, half] = [new Connection(server.issuer), new Connection(server.issuer)]
   for (const connection of [idle, half]) {

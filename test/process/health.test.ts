@@ -12,7 +12,7 @@ const answer = async (url: string) => {
   }
 }
 
-t.test('a server that runs is live and ready, and nobody caches it', async (t) => {
+t.test('a running server is live and ready, and its responses are not cached', async (t) => {
   const { issuer } = await startServer(t)
   t.match(await answer(`${issuer}/livez`), {
     status: 200,
@@ -26,13 +26,13 @@ t.test('a server that runs is live and ready, and nobody caches it', async (t) =
   })
 })
 
-t.test('health is at the root, also when the issuer has a path', async (t) => {
+t.test('health is at the root even if the issuer has a path', async (t) => {
   const { origin } = await startServer(t, { issuerPath: '/t' })
   t.equal((await fetch(`${origin}/livez`)).status, 200)
   t.equal((await fetch(`${origin}/readyz`)).status, 200)
 })
 
-t.test('health checks leave no line in the log', async (t) => {
+t.test('health checks are not logged', async (t) => {
   const server = await startServer(t)
   await fetch(`${server.issuer}/livez`)
   await fetch(`${server.issuer}/readyz`)
@@ -43,7 +43,7 @@ t.test('health checks leave no line in the log', async (t) => {
 })
 
 t.test(
-  '[rfc7009-2.2.1-unavailable-503] with a database somebody else has locked it is live, not ready, answers 503, and recovers',
+  '[rfc7009-2.2.1-unavailable-503] while another process locks the database the server is live, not ready, responds 503, and recovers',
   async (t) => {
     const file = `${t.testdir()}/lychgate.db`
     const server = await startServer(t, { store: `sqlite:${file}` })

@@ -33,7 +33,7 @@ async function mortal(t: Test) {
 const works = async (server: TestServer, token: string) =>
   (await callApi(server, '/api/oauth/userinfo', token)).status === 200
 
-t.test('what was answered before the process was killed is true after it', async (t) => {
+t.test('everything acknowledged before the process was killed is true afterwards', async (t) => {
   const { server, killed } = await mortal(t)
   const person = devAlice
   const client = await register(server)
@@ -67,7 +67,7 @@ t.test('what was answered before the process was killed is true after it', async
   t.equal((await obtainTokens(server, client, { agent, person })).token_type, 'Bearer', 'the login lives')
 })
 
-t.test('killed in the middle of refreshes, the family goes on from what the client holds', async (t) => {
+t.test('killed in the middle of refreshes, the family continues with the token the client has', async (t) => {
   const { server, killed } = await mortal(t)
   const client = await register(server)
   let { refresh_token: held } = await obtainTokens(server, client, { person: devAlice })

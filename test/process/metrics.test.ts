@@ -39,7 +39,7 @@ async function until(t: Test, isSo: () => Promise<boolean>): Promise<void> {
   t.fail('it never came to pass')
 }
 
-t.test('a name that is not listed reads nothing (DNS rebinding)', async (t) => {
+t.test('a Host that is not listed is rejected (DNS rebinding)', async (t) => {
   const statusFor = (host: string) =>
     new Promise((resolve, reject) => {
       const asked = request(`${management}/metrics`, { headers: { host } }, (response) => {
@@ -86,7 +86,7 @@ t.test('requests are counted by the route, its outcome and its error code', asyn
   t.notMatch(page, client.id, 'no path and no identifier becomes a label')
 })
 
-t.test('a refusal told by redirect has its error code, too', async (t) => {
+t.test('an error sent by redirect is counted with its error code, too', async (t) => {
   await new UserAgent(server.issuer).send(authorizationUrl(server, client, { scope: 'no:such' }))
   const refused = { route: '/oauth/authorize', outcome: '3xx', error: 'invalid_scope' }
   await until(t, async () => (await sample('lychgate_http_requests_total', refused)) === 1)
@@ -103,7 +103,7 @@ t.test('throttled sign-ins are counted', async (t) => {
 })
 
 t.test(
-  'the store tells of its commits, its calls, living grants, refusals and the age of the keys',
+  'the store reports commits, calls, active grants, rejection records and the age of the keys',
   async (t) => {
     await until(t, async () => (await sample('lychgate_refusals_kept')) >= 3)
     await obtainTokens(server, client, { person: devAlice })
@@ -123,7 +123,7 @@ t.test(
   },
 )
 
-t.test('the listener has health, metrics and nothing else', async (t) => {
+t.test('the listener serves health and metrics, and nothing else', async (t) => {
   const metrics = await fetch(`${management}/metrics`)
   t.equal(metrics.headers.get('content-type'), 'text/plain; version=0.0.4; charset=utf-8')
   t.strictSame(await (await fetch(`${management}/livez`)).json(), { status: 'live' })
@@ -134,7 +134,7 @@ t.test('the listener has health, metrics and nothing else', async (t) => {
   t.equal((await fetch(`${server.issuer}/metrics`)).status, 404, 'the public port has none')
 })
 
-t.test('what is no HTTP, and a wrong Host, are answered with a reason there too', async (t) => {
+t.test('a request that is not HTTP, and a wrong Host, get a reason there too', async (t) => {
   const ask = (text: string) => sendBytes({ ...server, origin: management }, text)
   const close = 'Connection: close\r\n\r\n'
   for (const [about, text] of Object.entries({
@@ -150,7 +150,7 @@ t.test('what is no HTTP, and a wrong Host, are answered with a reason there too'
   t.match(expecting, { status: 417, body: /100-continue/ })
 })
 
-t.test('a port that is taken ends the start in one line', async (t) => {
+t.test('a port in use ends the start in one line', async (t) => {
   const other = await freePort()
   const { code, stderr } = await run(['dev', '--data', newFolder(t), '--port', String(other)], {
     environment: { LYCHGATE_MANAGEMENT_PORT: String(port) },
@@ -162,7 +162,7 @@ t.test('a port that is taken ends the start in one line', async (t) => {
   )
 })
 
-t.test('the listener ends with the server', async (t) => {
+t.test('the listener closes with the server', async (t) => {
   t.equal((await stop('SIGTERM')).code, 0)
   await t.rejects(fetch(`${management}/livez`))
 })

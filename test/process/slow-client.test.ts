@@ -41,7 +41,7 @@ function drip(socket: Socket, text: string): void {
 
 const overdue = /^HTTP\/1\.1 408 .*content-type: application\/json.*"error":"invalid_request".*too long/s
 
-t.test('headers have 10 seconds, a request 30, and both are looked at every second', async (t) => {
+t.test('headers have 10 seconds, a request 30, and both are checked every second', async (t) => {
   t.equal(http.headersTimeout, 10_000)
   t.equal(http.requestTimeout, 30_000)
   // The same limits in short: only how often they are looked at cannot be changed any more. Below, a cut after less
@@ -50,7 +50,7 @@ t.test('headers have 10 seconds, a request 30, and both are looked at every seco
   http.requestTimeout = 600
 })
 
-t.test('a client that sends its headers byte by byte is cut off', async (t) => {
+t.test('a client that sends its headers byte by byte is disconnected', async (t) => {
   const { text, after } = await talk((socket) =>
     drip(socket, 'GET /livez HTTP/1.1\r\nHost: localhost\r\nX-Slow: '),
   )
@@ -58,7 +58,7 @@ t.test('a client that sends its headers byte by byte is cut off', async (t) => {
   t.ok(after < patienceMilliseconds, `after ${Math.round(after)} ms`)
 })
 
-t.test('a client that ignores the response and goes on sending is cut off', async (t) => {
+t.test('a client that ignores the response and continues to send is disconnected', async (t) => {
   const requests = {
     400: 'this is not HTTP\r\n\r\n',
     408: 'GET /livez HTTP/1.1\r\nHost: localhost\r\nX-Slow: ',
@@ -75,12 +75,12 @@ t.test('a client that ignores the response and goes on sending is cut off', asyn
   }
 })
 
-t.test('a client that says nothing is cut off', async (t) => {
+t.test('a client that sends nothing is disconnected', async (t) => {
   const { after } = await talk((socket) => socket.on('end', () => socket.end()))
   t.ok(after < patienceMilliseconds, `after ${Math.round(after)} ms`)
 })
 
-t.test('a client that sends its body byte by byte is cut off', async (t) => {
+t.test('a client that sends its body byte by byte is disconnected', async (t) => {
   const form = 'Content-Type: application/x-www-form-urlencoded\r\nContent-Length: 5000'
   const request = `POST /api/oauth/token HTTP/1.1\r\nHost: localhost\r\n${form}\r\n\r\nclient_id=`
   const { text, after } = await talk((socket) => drip(socket, request))
@@ -88,7 +88,7 @@ t.test('a client that sends its body byte by byte is cut off', async (t) => {
   t.ok(after < patienceMilliseconds, `after ${Math.round(after)} ms`)
 })
 
-t.test('a quick client beside them is served', async (t) => {
+t.test('a fast client is served at the same time', async (t) => {
   const slow = talk((socket) => drip(socket, 'GET / HTTP/1.1\r\nX: '))
   t.equal((await fetch(`${server.issuer}/livez`)).status, 200)
   await slow

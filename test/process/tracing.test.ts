@@ -40,7 +40,7 @@ function below({ id }: Span): readonly string[] {
   return spans.filter(({ parent }) => parent === id).flatMap((span) => [...below(span), span.name])
 }
 
-t.test('a code exchange is a span, and in it what the store and the keys did', async (t) => {
+t.test('a code exchange is a span that contains the spans of the store and the keys', async (t) => {
   const [exchange] = spans.filter(({ name }) => name === 'POST /api/oauth/token')
   if (exchange === undefined) throw new Error(spans.map(({ name }) => name).join('\n'))
   const steps = below(exchange).filter((name) => /^(store|keys)/.test(name))
@@ -49,19 +49,19 @@ t.test('a code exchange is a span, and in it what the store and the keys did', a
   t.match(exchange.attributes, { 'lychgate.request_id': /^[\da-f-]{36}$/ })
 })
 
-t.test('a refusal is an answer, told by its code', async (t) => {
+t.test('a rejected request is a span with its error code', async (t) => {
   const refused = spans.filter(({ attributes }) => attributes['lychgate.refusal'] !== undefined)
   t.match(refused, [{ name: 'store.transact grant', attributes: { 'lychgate.refusal': 'invalid_grant' } }])
   t.equal(refused[0]?.status.code, 0)
 })
 
-t.test('every span belongs to a request: the sweep and the health checks have none', async (t) => {
+t.test('every span belongs to a request: the sweep and health checks have none', async (t) => {
   const roots = spans.filter(({ parent }) => parent === undefined)
   t.ok(roots.length > 5)
   for (const { name } of roots) t.match(name, /^(GET|POST) \/(?!livez|readyz)/)
 })
 
-t.test('no span has a query, a token or a person', async (t) => {
+t.test('no span has a query, a token or a user', async (t) => {
   const text = JSON.stringify(spans)
   t.ok(text.includes('/oauth/authorize'))
   t.notMatch(text, /lyc_|eyJ|a-state-nobody-traces|alice|\?/)

@@ -39,7 +39,7 @@ function withPort(uri: string, chosen: string): string {
 }
 
 t.test(
-  '[rfc6749-3.1.2-redirect-query-retained] [rfc6749-4.1.2.1-state-on-error] state and the query of any redirect URI come back byte for byte',
+  '[rfc6749-3.1.2-redirect-query-retained] [rfc6749-4.1.2.1-state-on-error] state and the query of any redirect URI are returned byte for byte',
   async (t) => {
     await fc.assert(
       fc.asyncProperty(fc.constantFrom(...registered), port, fc.option(state), async (uri, chosen, sent) => {
@@ -72,7 +72,7 @@ t.test(
   },
 )
 
-t.test('the same members come by form_post, escaped and nothing else in the page', async (t) => {
+t.test('form_post carries the same members, escaped and with nothing else in the page', async (t) => {
   const entities: Readonly<Record<string, string>> = { amp: '&', lt: '<', gt: '>', quot: '"', '#39': "'" }
   const decode = (html: string) =>
     html.replaceAll(/&(amp|lt|gt|quot|#39);/g, (_, name: string) => entities[name] ?? '')

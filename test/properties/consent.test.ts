@@ -50,62 +50,65 @@ const openers: Readonly<Record<string, string>> = {
   email_verified: 'email',
 }
 
-t.test('a claims parameter is read as JSON or refused; its names are those of its members', async (t) => {
-  const member = fc.oneof(
-    {
-      weight: 4,
-      arbitrary: fc.constantFrom(null, {}, { essential: true }, { value: 'x' }, { values: ['x'] }),
-    },
-    { weight: 1, arbitrary: fc.jsonValue() as fc.Arbitrary<unknown> },
-  )
-  const section = fc.oneof(
-    {
-      weight: 6,
-      arbitrary: fc.dictionary(fc.constantFrom(...claimNames), member, {
-        maxKeys: 4,
-      }) as fc.Arbitrary<unknown>,
-    },
-    { weight: 1, arbitrary: fc.constantFrom<unknown>(null, 5, 'x', [], [{}]) },
-  )
-  const text = fc.oneof(
-    fc
-      .record({ userinfo: section, id_token: section, other: section }, { requiredKeys: [] })
-      .map((each) => JSON.stringify(each)),
-    fc.json(),
-    fc.string({ unit: 'binary', maxLength: 12 }),
-  )
-  const isObject = (each: unknown) => typeof each === 'object' && each !== null && !Array.isArray(each)
-  const isSection = (each: unknown) =>
-    each === undefined ||
-    each === null ||
-    (isObject(each) && Object.values(each as object).every((one) => one === null || isObject(one)))
-  let read = 0
-  fc.assert(
-    fc.property(text, (sent) => {
-      let parsed: unknown
-      try {
-        parsed = JSON.parse(sent)
-      } catch {}
-      const { userinfo, id_token: idToken } = (isObject(parsed) ? parsed : {}) as Record<string, unknown>
-      const isGood = isObject(parsed) && isSection(userinfo) && isSection(idToken)
-      try {
-        const result = parseClaims(sent)
-        read += 1
-        return (
-          isGood &&
-          result.claims.userinfo.join() === Object.keys(userinfo ?? {}).join() &&
-          result.claims.idToken.join() === Object.keys(idToken ?? {}).join()
-        )
-      } catch (error) {
-        return !isGood && error instanceof OAuthError && error.code === 'invalid_request'
-      }
-    }),
-    { numRuns: 2000 },
-  )
-  t.ok(read > 200, `${read} were read`)
-})
+t.test(
+  'a claims parameter is parsed as JSON or rejected, and its names are those of its members',
+  async (t) => {
+    const member = fc.oneof(
+      {
+        weight: 4,
+        arbitrary: fc.constantFrom(null, {}, { essential: true }, { value: 'x' }, { values: ['x'] }),
+      },
+      { weight: 1, arbitrary: fc.jsonValue() as fc.Arbitrary<unknown> },
+    )
+    const section = fc.oneof(
+      {
+        weight: 6,
+        arbitrary: fc.dictionary(fc.constantFrom(...claimNames), member, {
+          maxKeys: 4,
+        }) as fc.Arbitrary<unknown>,
+      },
+      { weight: 1, arbitrary: fc.constantFrom<unknown>(null, 5, 'x', [], [{}]) },
+    )
+    const text = fc.oneof(
+      fc
+        .record({ userinfo: section, id_token: section, other: section }, { requiredKeys: [] })
+        .map((each) => JSON.stringify(each)),
+      fc.json(),
+      fc.string({ unit: 'binary', maxLength: 12 }),
+    )
+    const isObject = (each: unknown) => typeof each === 'object' && each !== null && !Array.isArray(each)
+    const isSection = (each: unknown) =>
+      each === undefined ||
+      each === null ||
+      (isObject(each) && Object.values(each as object).every((one) => one === null || isObject(one)))
+    let read = 0
+    fc.assert(
+      fc.property(text, (sent) => {
+        let parsed: unknown
+        try {
+          parsed = JSON.parse(sent)
+        } catch {}
+        const { userinfo, id_token: idToken } = (isObject(parsed) ? parsed : {}) as Record<string, unknown>
+        const isGood = isObject(parsed) && isSection(userinfo) && isSection(idToken)
+        try {
+          const result = parseClaims(sent)
+          read += 1
+          return (
+            isGood &&
+            result.claims.userinfo.join() === Object.keys(userinfo ?? {}).join() &&
+            result.claims.idToken.join() === Object.keys(idToken ?? {}).join()
+          )
+        } catch (error) {
+          return !isGood && error instanceof OAuthError && error.code === 'invalid_request'
+        }
+      }),
+      { numRuns: 2000 },
+    )
+    t.ok(read > 200, `${read} were read`)
+  },
+)
 
-t.test('UserInfo never says a claim that neither its scope nor an allowed request opens', async (t) => {
+t.test('UserInfo never returns a claim that neither its scope nor an allowed request opens', async (t) => {
   fc.assert(
     fc.property(scope, scope, claims, (asked, allowed, requested) => {
       const narrowed = narrowClaims(requested, allowed, scopeClaims)
@@ -153,7 +156,7 @@ const remembered: fc.Arbitrary<Consent | undefined> = fc.option(
 )
 const ticked = fc.subarray([...scopeNames, 'never:asked', ''])
 
-t.test('what a person leaves was asked for and ticked, or allowed before; openid stays', async (t) => {
+t.test('what a user approves was requested and ticked, or allowed before; openid stays', async (t) => {
   const client = { ...integration, consent: 'remember' as const }
   fc.assert(
     fc.property(request, remembered, ticked, (asks, before, ticks) => {
@@ -180,22 +183,25 @@ t.test('what a person leaves was asked for and ticked, or allowed before; openid
   t.pass()
 })
 
-t.test('what is remembered answers the same request at once, and nothing that was unticked', async (t) => {
-  const client = { ...integration, origin: 'integration' as const, consent: 'remember' as const }
-  fc.assert(
-    fc.property(request, remembered, ticked, (asks, before, ticks) => {
-      const allowed = narrowByUser(asks, askedScope(asks, client, before), ticks)
-      const kept = rememberConsent(asks, session.userId, allowed, before, 5)
-      const again = { ...asks, prompt: [], scope: allowed }
-      const { claimScope: _claims, ...plain } = again
-      if (nextStep(plain, noProgress, client, session, kept, session.authenticatedAt) !== 'respond')
-        return false
-      const wanted = [...asks.scope, ...(asks.claimScope ?? [])]
-      const refused = wanted.filter((name) => !allowed.includes(name))
-      const here = kept.allowed.filter(({ resource }) => asks.resource.includes(resource))
-      return refused.every((name) => here.every(({ scope: each }) => !each.includes(name)))
-    }),
-    { numRuns: 5000 },
-  )
-  t.pass()
-})
+t.test(
+  'a remembered consent skips the page for the same request, and for nothing that was unticked',
+  async (t) => {
+    const client = { ...integration, origin: 'integration' as const, consent: 'remember' as const }
+    fc.assert(
+      fc.property(request, remembered, ticked, (asks, before, ticks) => {
+        const allowed = narrowByUser(asks, askedScope(asks, client, before), ticks)
+        const kept = rememberConsent(asks, session.userId, allowed, before, 5)
+        const again = { ...asks, prompt: [], scope: allowed }
+        const { claimScope: _claims, ...plain } = again
+        if (nextStep(plain, noProgress, client, session, kept, session.authenticatedAt) !== 'respond')
+          return false
+        const wanted = [...asks.scope, ...(asks.claimScope ?? [])]
+        const refused = wanted.filter((name) => !allowed.includes(name))
+        const here = kept.allowed.filter(({ resource }) => asks.resource.includes(resource))
+        return refused.every((name) => here.every(({ scope: each }) => !each.includes(name)))
+      }),
+      { numRuns: 5000 },
+    )
+    t.pass()
+  },
+)

@@ -80,54 +80,57 @@ function trimSpaces(padded: string): string {
   return padded.slice(from, to)
 }
 
-t.test('a Basic header is read by its grammar, or refused as invalid_client with a challenge', async (t) => {
-  const content = fc.string({
-    unit: fc.constantFrom(...'ab::%+&= ', '%C3%A5', '%zz', '%00', '%FF', '\u00e5', '\0'),
-    maxLength: 12,
-  })
-  const encoded = fc.oneof(
-    content.map((each) => Buffer.from(`a:${each}`).toString('base64')),
-    content.map((each) => Buffer.from(each).toString('base64')),
-    content.map((each) => Buffer.from(each).toString('base64url')),
-    fc.uint8Array({ maxLength: 12 }).map((bytes) => Buffer.from(bytes).toString('base64')),
-    anyText,
-  )
-  const header = fc.oneof(
-    fc
-      .tuple(
-        spelled,
-        fc.constantFrom(' ', ' ', ' ', '  ', '', '\t'),
-        encoded,
-        fc.constantFrom('', '', ' ', ',', '='),
-      )
-      .map((parts) => parts.join('')),
-    anyText,
-  )
-  let read = 0
-  fc.assert(
-    fc.property(header, (authorization) => {
-      const expected = readBasic(authorization)
-      if (expected !== undefined) {
-        read += 1
-        const { clientId, clientSecret } = readCredentials(authorization, {})
-        return clientId === expected[0] && clientSecret === expected[1]
-      }
-      try {
-        readCredentials(authorization, {})
-        return false
-      } catch (error) {
-        return (
-          error instanceof OAuthError &&
-          error.code === 'invalid_client' &&
-          error.status === 401 &&
-          /^Basic /.test(error.headers['www-authenticate'] ?? '')
+t.test(
+  'a Basic header is parsed by its grammar, or rejected as invalid_client with a challenge',
+  async (t) => {
+    const content = fc.string({
+      unit: fc.constantFrom(...'ab::%+&= ', '%C3%A5', '%zz', '%00', '%FF', '\u00e5', '\0'),
+      maxLength: 12,
+    })
+    const encoded = fc.oneof(
+      content.map((each) => Buffer.from(`a:${each}`).toString('base64')),
+      content.map((each) => Buffer.from(each).toString('base64')),
+      content.map((each) => Buffer.from(each).toString('base64url')),
+      fc.uint8Array({ maxLength: 12 }).map((bytes) => Buffer.from(bytes).toString('base64')),
+      anyText,
+    )
+    const header = fc.oneof(
+      fc
+        .tuple(
+          spelled,
+          fc.constantFrom(' ', ' ', ' ', '  ', '', '\t'),
+          encoded,
+          fc.constantFrom('', '', ' ', ',', '='),
         )
-      }
-    }),
-    { numRuns: 10_000 },
-  )
-  t.ok(read > 50, `${read} were read`)
-})
+        .map((parts) => parts.join('')),
+      anyText,
+    )
+    let read = 0
+    fc.assert(
+      fc.property(header, (authorization) => {
+        const expected = readBasic(authorization)
+        if (expected !== undefined) {
+          read += 1
+          const { clientId, clientSecret } = readCredentials(authorization, {})
+          return clientId === expected[0] && clientSecret === expected[1]
+        }
+        try {
+          readCredentials(authorization, {})
+          return false
+        } catch (error) {
+          return (
+            error instanceof OAuthError &&
+            error.code === 'invalid_client' &&
+            error.status === 401 &&
+            /^Basic /.test(error.headers['www-authenticate'] ?? '')
+          )
+        }
+      }),
+      { numRuns: 10_000 },
+    )
+    t.ok(read > 50, `${read} were read`)
+  },
+)
 
 /** RFC 6750 §2.1: b64token. */
 function isToken(token: string): boolean {

@@ -22,7 +22,7 @@ function isRefused(call: () => unknown, code: OAuthErrorCode): boolean {
 const isNqchar = (code: number) =>
   code === 0x21 || (code >= 0x23 && code <= 0x5b) || (code >= 0x5d && code <= 0x7e)
 
-t.test('a scope is read by the grammar of RFC 6749 §3.3: its tokens once each, in their order', async (t) => {
+t.test('a scope is parsed by the grammar of RFC 6749 §3.3: each token once, in order', async (t) => {
   const nearly = fc.string({
     unit: fc.constantFrom(...' abAB:_!#[]~', '"', '\\', '\t', '\u007f', '\u00e9'),
     maxLength: 30,
@@ -56,7 +56,7 @@ t.test('a scope is read by the grammar of RFC 6749 §3.3: its tokens once each, 
   t.ok(read > 500 && refused > 500, `${read} read, ${refused} refused`)
 })
 
-t.test('a narrowed scope is in both, and nothing that is in both is lost', async (t) => {
+t.test('a narrowed scope is the intersection of both', async (t) => {
   const scope = fc.uniqueArray(fc.constantFrom<string>('openid', 'email', 'a:read', 'a:write', 'b:read'))
   fc.assert(
     fc.property(scope, scope, (asked, allowed) => {
@@ -124,7 +124,7 @@ t.test('a challenge is accepted exactly when it encodes 32 bytes, with the metho
 })
 
 t.test(
-  'a verifier proves its own challenge when it has the characters of RFC 7636 §4.1, and no other',
+  'a verifier matches its own challenge if it has the characters of RFC 7636 §4.1, and no other',
   async (t) => {
     const verifier = fc
       .integer({ min: 41, max: 131 })

@@ -67,7 +67,7 @@ const forgery = fc
     return { own, other, forged: forms[way] ?? own }
   })
 
-t.test('only the very text that was sealed opens and belongs to its grant', async (t) => {
+t.test('only the exact sealed text opens and belongs to its grant', async (t) => {
   let genuine = 0
   fc.assert(
     fc.property(forgery, ({ own, other, forged }) => {
@@ -81,7 +81,7 @@ t.test('only the very text that was sealed opens and belongs to its grant', asyn
   t.ok(genuine > 500, `${genuine} were genuine`)
 })
 
-t.test('no endpoint takes a changed token or code for anything, and the genuine ones live on', async (t) => {
+t.test('no endpoint accepts an altered token or code, and the genuine ones stay valid', async (t) => {
   const { server, client, agent, tokens } = await startFlow(t)
   const { access_token: access, refresh_token: refreshToken } = await tokens()
   const code = await obtainCode(server, client, { agent })

@@ -132,7 +132,7 @@ function assertNoFault<T>(input: fc.Arbitrary<T>, call: (input: T) => unknown): 
 }
 
 t.test(
-  'every refusal of a form has a registered code and a description in its characters that quotes nothing',
+  'every rejected form has a registered error code and a description in its charset that quotes nothing',
   async (t) => {
     const body = fc
       .array(fc.tuple(name, value), { maxLength: 6 })
@@ -145,7 +145,7 @@ t.test(
   },
 )
 
-t.test('every refusal of client credentials does', async (t) => {
+t.test('every rejected client authentication does', async (t) => {
   const header = fc.option(
     value.chain((text) =>
       fc.constantFrom(
@@ -163,7 +163,7 @@ t.test('every refusal of client credentials does', async (t) => {
   t.pass()
 })
 
-t.test('every refusal of an authorization request does', async (t) => {
+t.test('every rejected authorization request does', async (t) => {
   const client = fc.constantFrom(publicClient, integration, {
     ...integration,
     pkceOptional: true,
@@ -187,7 +187,7 @@ t.test('every refusal of an authorization request does', async (t) => {
   t.pass()
 })
 
-t.test('every refusal of a registration and of a sign-out does', async (t) => {
+t.test('every rejected registration and sign-out does', async (t) => {
   const member = fc.oneof(value, fc.array(value, { maxLength: 6 }), fc.jsonValue() as fc.Arbitrary<unknown>)
   const members = fc.constantFrom(
     ...['redirect_uris', 'client_name', 'client_name#fr', 'client_uri', 'contacts', 'scope', 'grant_types'],

@@ -112,7 +112,7 @@ const sorted = (members: Json) =>
   JSON.stringify(Object.entries(members).sort(([one], [other]) => (one < other ? -1 : 1)))
 
 t.test(
-  '[rfc7591-3.2.1-all-metadata-returned] [rfc7592-3-all-metadata] whatever registration accepts it echoes, and RFC 7592 reads, replaces and reads it again as the same',
+  '[rfc7591-3.2.1-all-metadata-returned] [rfc7592-3-all-metadata] registration echoes what it accepts, and RFC 7592 reads, replaces and reads it again unchanged',
   async (t) => {
     let [accepted, refused] = [0, 0]
     await fc.assert(
@@ -160,7 +160,7 @@ t.test(
   },
 )
 
-t.test('a refused replacement changes nothing', async (t) => {
+t.test('a rejected replacement changes nothing', async (t) => {
   const { body: told } = await ask(endpoint, 'POST', {
     redirect_uris: ['http://127.0.0.1/cb'],
     client_name: 'Kept',

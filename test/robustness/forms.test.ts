@@ -74,15 +74,18 @@ const before = contentsOfDatabase(file)
 const unchanged = () => contentsOfDatabase(file) === before
 
 for (const [path, { form, as }] of Object.entries(endpoints)) {
-  t.test(`a form that is malformed or too much is refused at ${path}, and nothing is written`, async (t) => {
-    const requests = Object.entries(malformed(form)).map(
-      ([about, body]) => [about, request(path, body)] as const,
-    )
-    await assertAllRejected(t, server, Object.fromEntries(requests), as, 400)
-    t.ok(unchanged())
-  })
+  t.test(
+    `a form that is malformed or too large is rejected at ${path}, and nothing is written`,
+    async (t) => {
+      const requests = Object.entries(malformed(form)).map(
+        ([about, body]) => [about, request(path, body)] as const,
+      )
+      await assertAllRejected(t, server, Object.fromEntries(requests), as, 400)
+      t.ok(unchanged())
+    },
+  )
 
-  t.test(`a repeated parameter is refused at ${path}, whatever its name`, async (t) => {
+  t.test(`a repeated parameter is rejected at ${path}, whatever its name`, async (t) => {
     const names =
       path === '/consent'
         ? // The scopes repeat there, and nobody minds what is unknown.
@@ -98,7 +101,7 @@ for (const [path, { form, as }] of Object.entries(endpoints)) {
     t.ok(unchanged())
   })
 
-  t.test(`a body over the limit is refused at ${path}`, async (t) => {
+  t.test(`a body over the limit is rejected at ${path}`, async (t) => {
     const requests = {
       'a byte too many': request(path, `${form}&x=${'a'.repeat(16_384 - form.length)}`.slice(0, 16_385)),
       'a megabyte': request(path, 'a'.repeat(1_000_000)),
@@ -107,7 +110,7 @@ for (const [path, { form, as }] of Object.entries(endpoints)) {
     t.ok(unchanged())
   })
 
-  t.test(`another content type than a form is refused at ${path}`, async (t) => {
+  t.test(`a content type other than a form is rejected at ${path}`, async (t) => {
     const requests = {
       JSON: request(path, JSON.stringify(Object.fromEntries(new URLSearchParams(form))), 'application/json'),
       'JSON with a charset': request(path, '{}', 'application/json; charset=utf-8'),
@@ -131,7 +134,7 @@ for (const [path, { form, as }] of Object.entries(endpoints)) {
   })
 }
 
-t.test('the content type may be spelled in every way HTTP allows, and is judged the same', async (t) => {
+t.test('every spelling of the content type that HTTP allows is accepted', async (t) => {
   const spellings = [
     'application/x-www-form-urlencoded',
     'application/x-www-form-urlencoded;charset=UTF-8',
@@ -154,7 +157,7 @@ t.test('the content type may be spelled in every way HTTP allows, and is judged 
   }
 })
 
-t.test('a form in another charset than UTF-8 is not taken for something else', async (t) => {
+t.test('a form in a charset other than UTF-8 is rejected', async (t) => {
   const { form } = endpoints['/api/oauth/introspect'] ?? { form: '' }
   for (const charset of ['utf-16', 'iso-8859-1', 'nonsense', '']) {
     const { status, body } = await send(
@@ -172,7 +175,7 @@ t.test('a form in another charset than UTF-8 is not taken for something else', a
   }
 })
 
-t.test('a compressed form is not read', async (t) => {
+t.test('a compressed form is rejected', async (t) => {
   for (const [path, { form, as }] of Object.entries(endpoints)) {
     const zipped: RawRequest = {
       method: 'POST',
@@ -205,7 +208,7 @@ t.test('an empty body is a request without parameters', async (t) => {
   t.ok(unchanged())
 })
 
-t.test('after all of that the same request is served', async (t) => {
+t.test('after all of that the same request succeeds', async (t) => {
   t.ok(unchanged())
   const { form } = endpoints['/api/oauth/token'] ?? { form: '' }
   t.equal((await send(server, request('/api/oauth/token', form))).status, 200)

@@ -68,7 +68,7 @@ const malformed: Readonly<Record<string, string | Buffer>> = {
   'an array that never closes': withMembers(`"a":${'['.repeat(10_000)}`),
 }
 
-t.test('a body that is no JSON object is refused, and nothing is written', async (t) => {
+t.test('a body that is no JSON object is rejected, and nothing is written', async (t) => {
   for (const [about, body] of Object.entries(malformed)) {
     await assertAllRejected(
       t,
@@ -81,13 +81,13 @@ t.test('a body that is no JSON object is refused, and nothing is written', async
   t.ok(unchanged())
 })
 
-t.test('a body over the limit is refused', async (t) => {
+t.test('a body over the limit is rejected', async (t) => {
   const large = withMembers(`"padding":"${'a'.repeat(70_000)}"`)
   await assertAllRejected(t, server, { POST: post(large), PUT: put(large) }, 'json', 413)
   t.ok(unchanged())
 })
 
-t.test('51 redirect URIs are refused', async (t) => {
+t.test('51 redirect URIs are rejected', async (t) => {
   const uris = Array.from({ length: 51 }, (_, n) => `http://127.0.0.1/cb${n}`)
   const body = JSON.stringify({ client_id: client['client_id'], redirect_uris: uris })
   await assertAllRejected(t, server, { POST: post(body), PUT: put(body) }, 'json', 400)
@@ -95,7 +95,7 @@ t.test('51 redirect URIs are refused', async (t) => {
 })
 
 t.test(
-  'every member of another type is refused or ignored, with the code of RFC 7591 and never with a fault',
+  'a member of the wrong type is rejected or ignored, with the error code of RFC 7591 and never with a 500',
   async (t) => {
     const names = [
       'redirect_uris',
@@ -159,14 +159,14 @@ t.test(
   },
 )
 
-t.test('null is the absence of a member', async (t) => {
+t.test('null counts as an absent member', async (t) => {
   const body = withMembers('"client_name":null,"scope":null,"contacts":null,"default_max_age":null')
   const answer = await send(server, put(body))
   t.ok(answer.status === 200 || faultOfRefusal(answer) === undefined)
   t.equal((await send(server, put(good))).status, 200)
 })
 
-t.test('another content type than JSON is refused', async (t) => {
+t.test('a content type other than JSON is rejected', async (t) => {
   const settled = contentsOfDatabase(file)
   const types = [
     'application/x-www-form-urlencoded',
@@ -193,7 +193,7 @@ t.test('another content type than JSON is refused', async (t) => {
   t.equal(contentsOfDatabase(file), settled)
 })
 
-t.test('the content type may be spelled in every way HTTP allows, and is judged the same', async (t) => {
+t.test('every spelling of the content type that HTTP allows is accepted', async (t) => {
   for (const type of [
     'application/json',
     'application/json;charset=UTF-8',
@@ -214,7 +214,7 @@ t.test('the content type may be spelled in every way HTTP allows, and is judged 
   }
 })
 
-t.test('a client configuration path of any kind is 401 without its token, and 404 beyond it', async (t) => {
+t.test('any client configuration path is 401 without its token, and 404 below it', async (t) => {
   const settled = contentsOfDatabase(file)
   const long = 'a'.repeat(300)
   for (const id of [

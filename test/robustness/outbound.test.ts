@@ -127,7 +127,7 @@ t.test('no endpoint opens a connection to a URL that a request names', patient, 
   t.strictSame(trap.asked, [])
 })
 
-t.test('a connection that no setting asks for is noticed', async (t) => {
+t.test('a connection that no setting asks for is detected', async (t) => {
   const trap = await startTrap(t)
   await fetch(`${trap.url}/seen`)
   t.strictSame(trap.asked, ['/seen'])

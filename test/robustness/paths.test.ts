@@ -42,7 +42,7 @@ const queries: Readonly<Record<string, string>> = {
   'names of Object.prototype': '__proto__=1&__proto__=2&interaction=x&client_id=x&state=1&state=2',
 }
 
-t.test('a query that is malformed or too much is a page of error wherever a person reads it', async (t) => {
+t.test('a query that is malformed or too large shows an error page wherever users read one', async (t) => {
   for (const path of pages) {
     const requests = Object.entries(queries).map(([about, query]): [string, RawRequest] => [
       `${path} with ${about}`,
@@ -52,7 +52,7 @@ t.test('a query that is malformed or too much is a page of error wherever a pers
   }
 })
 
-t.test('a query says nothing to documents, to the API and to endpoints that read a form', async (t) => {
+t.test('documents, the API and form endpoints ignore the query', async (t) => {
   for (const query of Object.values(queries)) {
     for (const path of documents)
       t.equal((await send(server, { path: `${path}?${query}` })).status, 200, path)
@@ -75,7 +75,7 @@ t.test('a query says nothing to documents, to the API and to endpoints that read
   }
 })
 
-t.test('what is not there is 404, as JSON, or as a page for a browser', async (t) => {
+t.test('an unknown path is 404, as JSON, or as a page for a browser', async (t) => {
   for (const path of [
     '/nowhere',
     '/api',
@@ -115,7 +115,7 @@ t.test('what is not there is 404, as JSON, or as a page for a browser', async (t
   }
 })
 
-t.test('a path that cannot be decoded is refused', async (t) => {
+t.test('a path that cannot be decoded is rejected', async (t) => {
   for (const path of [
     '/%',
     '/%zz',
@@ -132,7 +132,7 @@ t.test('a path that cannot be decoded is refused', async (t) => {
   }
 })
 
-t.test('a method that is not served is 405 with what is', async (t) => {
+t.test('an unsupported method is 405 and names the supported ones', async (t) => {
   const [called, shown] = ['OPTIONS, POST', 'GET, HEAD, POST']
   const served: Readonly<Record<string, string>> = {
     '/api/oauth/token': called,
@@ -160,7 +160,7 @@ t.test('a method that is not served is 405 with what is', async (t) => {
   }
 })
 
-t.test('the token of a call may be anything, and is 401 or 400', async (t) => {
+t.test('any malformed token of a call is 401 or 400', async (t) => {
   const credentials = [
     'Bearer',
     'Bearer ',
@@ -196,7 +196,7 @@ t.test('the token of a call may be anything, and is 401 or 400', async (t) => {
   }
 })
 
-t.test('a call to the API with any body is not the worse for it', async (t) => {
+t.test('a call to the API succeeds whatever body it has', async (t) => {
   const bodies: [string | undefined, string][] = [
     ['application/json', '{'],
     ['application/json', '{"__proto__":1}'],
@@ -217,7 +217,7 @@ t.test('a call to the API with any body is not the worse for it', async (t) => {
   }
 })
 
-t.test('cookies of any kind are no cookies', async (t) => {
+t.test('malformed cookies are ignored', async (t) => {
   for (const cookie of [
     'lychgate_session=x',
     'lychgate_session=%zz; lychgate_browser=%FF',

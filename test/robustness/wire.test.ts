@@ -22,7 +22,7 @@ const head = 'Host: localhost\r\nConnection: close\r\n'
 const form = 'Content-Type: application/x-www-form-urlencoded\r\n'
 const token = `POST /api/oauth/token HTTP/1.1\r\n${head}`
 
-t.test('headers over the limit are 431, wherever the length is', async (t) => {
+t.test('headers over the limit are 431, whichever part is too long', async (t) => {
   const long = 'a'.repeat(20_000)
   for (const [about, request] of Object.entries({
     'one header': { path: '/livez', headers: [['X-Long', long]] as const },
@@ -41,7 +41,7 @@ t.test('headers over the limit are 431, wherever the length is', async (t) => {
   }
 })
 
-t.test('what is no HTTP is 400 in the form of every refusal', async (t) => {
+t.test('a request that is not HTTP is 400 with the usual error body', async (t) => {
   for (const [about, text] of Object.entries({
     'nothing of it': 'hello\r\n\r\n',
     'a method in small letters': `get /livez HTTP/1.1\r\n${head}\r\n`,
@@ -105,7 +105,7 @@ t.test('a missing, repeated or malformed Host is 400, at every kind of path', as
     t.equal((await send(server, { path: '/livez', headers: [['Host', host]] })).status, 200, host)
 })
 
-t.test('an unknown expectation is 417 in the form of every error', async (t) => {
+t.test('an unknown expectation is 417 with the usual error body', async (t) => {
   const expecting = `${token}${form}Expect: nonsense\r\nContent-Length: 1\r\n\r\na`
   const answer = await sendBytes(server, expecting)
   t.equal(faultOfRefusal(answer), undefined)
@@ -114,7 +114,7 @@ t.test('an unknown expectation is 417 in the form of every error', async (t) => 
   t.match((await sendBytes(server, usual)).text, /^HTTP\/1\.1 100 .*HTTP\/1\.1 400 .*client_id is missing/s)
 })
 
-t.test('HTTP/1.0 is answered', async (t) => {
+t.test('HTTP/1.0 requests get a response', async (t) => {
   t.match(await sendBytes(server, 'GET /livez HTTP/1.0\r\n\r\n'), { status: 200, body: '{"status":"live"}' })
   const refused = await sendBytes(
     server,
@@ -123,7 +123,7 @@ t.test('HTTP/1.0 is answered', async (t) => {
   t.equal(faultOfRefusal(refused), undefined)
 })
 
-t.test('a form in chunks is one form, and its limit is on the whole', async (t) => {
+t.test('a chunked form is one form, and the limit applies to the whole', async (t) => {
   const start = `${token}${form}Transfer-Encoding: chunked\r\n\r\n`
   const whole = await sendBytes(
     server,
@@ -140,20 +140,20 @@ t.test('a form in chunks is one form, and its limit is on the whole', async (t) 
   t.equal(large.status, 413)
 })
 
-t.test('a length that lies is refused, and leaves the next request alone', async (t) => {
+t.test('a wrong Content-Length is rejected, and does not affect the next request', async (t) => {
   const lying = `${token.replace('Connection: close\r\n', '')}${form}Content-Length: 3\r\n\r\na=1GET /livez HTTP/1.1\r\n${head}\r\n`
   const { text } = await sendBytes(server, lying)
   t.match(text, /HTTP\/1\.1 400 .*client_id is missing.*HTTP\/1\.1 200 .*"live"/s)
 })
 
-t.test('a body that never ends is not waited for after its refusal', async (t) => {
+t.test('a body that never ends is not awaited after it was rejected', async (t) => {
   const endless = `${token}Content-Type: text/plain\r\nContent-Length: 1000000\r\n\r\nabc`
   const answer = await sendBytes(server, endless)
   t.equal(faultOfRefusal(answer), undefined)
   t.equal(answer.status, 415)
 })
 
-t.test('an offer to speak another protocol is passed over', async (t) => {
+t.test('an Upgrade to another protocol is ignored', async (t) => {
   for (const protocol of ['websocket', 'h2c', 'TLS/1.3']) {
     const upgrade = `GET /livez HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade, close\r\nUpgrade: ${protocol}\r\n\r\n`
     t.match(await sendBytes(server, upgrade), { status: 200 }, protocol)
@@ -165,7 +165,7 @@ t.test('an offer to speak another protocol is passed over', async (t) => {
   )
 })
 
-t.test('[rfc9700-4.13-proxy-headers] no header decides what the server calls itself', async (t) => {
+t.test('[rfc9700-4.13-proxy-headers] no header changes the issuer the server publishes', async (t) => {
   const path = '/.well-known/openid-configuration'
   const plain = (await send(server, { path })).body
   const { pathname, search } = new URL(authorizationUrl(server, client, { prompt: 'none' }))
@@ -193,7 +193,7 @@ t.test('[rfc9700-4.13-proxy-headers] no header decides what the server calls its
   t.notMatch(away.text, 'evil.example')
 })
 
-t.test('50 requests on one connection are answered in order', async (t) => {
+t.test('50 pipelined requests on one connection get their responses in order', async (t) => {
   const pipelined = Array.from(
     { length: 50 },
     (_, n) => `GET /p${n} HTTP/1.1\r\nHost: localhost\r\n\r\n`,

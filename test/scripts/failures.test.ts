@@ -58,7 +58,7 @@ not ok 4 - timeout!
   ...
 `
 
-t.test('a failure is told where it happened, and not again by what is around it', async (t) => {
+t.test('a failure is reported where it happened, and not again by the tests around it', async (t) => {
   t.same(failuresIn(run), [
     {
       path: ['test/a.test.ts', 'differs', 'inside', 'is two'],
@@ -77,7 +77,7 @@ t.test('a failure is told where it happened, and not again by what is around it'
   ])
 })
 
-t.test('a run in which nothing failed has nothing to tell', async (t) => {
+t.test('a run without failures reports nothing', async (t) => {
   t.same(
     failuresIn(
       'TAP version 14\n# Subtest: test/a.test.ts\n    ok 1 - is so\n    1..1\nok 1 - test/a.test.ts\n',
@@ -86,7 +86,7 @@ t.test('a run in which nothing failed has nothing to tell', async (t) => {
   )
 })
 
-t.test('a failure is described on as many lines as a screen has', async (t) => {
+t.test('a failure is described on as many lines as fit a screen', async (t) => {
   t.equal(
     describeFailure({ path: ['test/a.test.ts', 'differs', 'is two'], diagnostic: ['diff: |', '  -2', ''] }),
     'not ok: test/a.test.ts > differs > is two\n  diff: |\n    -2\n\n',

@@ -86,7 +86,7 @@ t.test('a proven clause is counted, and listed with its test and its source', as
   t.equal(run(root, '--check').status, 0)
 })
 
-t.test('--check fails on a page that is not the one it would write, and does not touch it', async (t) => {
+t.test('--check fails on a page that differs from the generated one, and does not write it', async (t) => {
   const root = checkout(t, {})
   t.match(run(root, '--check'), { status: 1, stderr: /run npm run requirements/ })
   run(root)
@@ -95,7 +95,7 @@ t.test('--check fails on a page that is not the one it would write, and does not
   t.equal(readFileSync(join(root, page), 'utf8'), 'by hand')
 })
 
-t.test('--json prints the same as JSON', async (t) => {
+t.test('--json prints the same data as JSON', async (t) => {
   const proven = JSON.parse(run(checkout(t, {}), '--json').stdout)
   t.match(proven, {
     documents: [{ document: 'RFC 1', clauses: 1, states: { 'over HTTP': 1, unproven: 0 } }],
@@ -115,7 +115,7 @@ t.test('--json prints the same as JSON', async (t) => {
   t.match(JSON.parse(stdout).problems, [/no passing test/])
 })
 
-t.test('each thing wrong with a proof is a problem', async (t) => {
+t.test('each error of a proof is a problem', async (t) => {
   const wrong = (name: string) => ({ ...must, id: `rfc1-2.1-${name}` })
   const lines = (name: string, own: string, ...within: readonly string[]) => {
     const title = `[rfc1-2.1-${name}] the test`
@@ -161,7 +161,7 @@ t.test('each thing wrong with a proof is a problem', async (t) => {
   ])
 })
 
-t.test('each thing wrong with a row is a problem', async (t) => {
+t.test('each error of a row is a problem', async (t) => {
   const rows: Readonly<Record<string, object>> = {
     unproven: {},
     'unproven-not': { level: 'MUST NOT' },
@@ -197,51 +197,54 @@ t.test('each thing wrong with a row is a problem', async (t) => {
   ])
 })
 
-t.test('a test names at most four clauses, and a MUST has an assertion or a title of its own', async (t) => {
-  const names = ['one', 'two', 'three', 'four', 'five']
-  const titled = (ids: readonly string[]) => `${ids.map((name) => `[rfc1-2.1-${name}]`).join(' ')} it is so`
-  const assertions = (title: string, ...messages: readonly string[]) => [
-    `# Subtest: ${title}`,
-    ...messages.map((message, index) => `    ok ${index + 1} - ${message}`),
-    `    1..${messages.length}`,
-    `ok 1 - ${title}`,
-  ]
-  const five = checkout(t, {
-    rows: [must, ...names.map((name) => ({ ...must, id: `rfc1-2.1-${name}` }))],
-    ran: { [overHttp]: [...passing('[rfc1-2.1-greets] hello'), ...passing(titled(names))] },
-  })
-  assertProblems(t, five, [
-    `${overHttp}: names 5 clauses, and may name 4: it is so`,
-    ...names.map(
-      (name) =>
-        `rfc1-2.1-${name}: no assertion names it alone, and each title names others too: ${overHttp}: it is so`,
-    ),
-  ])
-  const [one, two, three] = names.map((name) => `[rfc1-2.1-${name}]`)
-  const four = checkout(t, {
-    rows: [
-      ...names.slice(0, 3).map((name) => ({ ...must, id: `rfc1-2.1-${name}` })),
-      { ...must, id: 'rfc1-2.1-four', level: 'SHOULD' },
-    ],
-    ran: {
-      [overHttp]: [
-        ...assertions(titled(['one', 'two', 'four']), `${one} status`, `${two} body`, 'unnamed'),
-        ...assertions('no ids', `${three} header`, `${three} body`),
+t.test(
+  'a test names at most four clauses, and a MUST has an assertion or a title that names only it',
+  async (t) => {
+    const names = ['one', 'two', 'three', 'four', 'five']
+    const titled = (ids: readonly string[]) => `${ids.map((name) => `[rfc1-2.1-${name}]`).join(' ')} it is so`
+    const assertions = (title: string, ...messages: readonly string[]) => [
+      `# Subtest: ${title}`,
+      ...messages.map((message, index) => `    ok ${index + 1} - ${message}`),
+      `    1..${messages.length}`,
+      `ok 1 - ${title}`,
+    ]
+    const five = checkout(t, {
+      rows: [must, ...names.map((name) => ({ ...must, id: `rfc1-2.1-${name}` }))],
+      ran: { [overHttp]: [...passing('[rfc1-2.1-greets] hello'), ...passing(titled(names))] },
+    })
+    assertProblems(t, five, [
+      `${overHttp}: names 5 clauses, and may name 4: it is so`,
+      ...names.map(
+        (name) =>
+          `rfc1-2.1-${name}: no assertion names it alone, and each title names others too: ${overHttp}: it is so`,
+      ),
+    ])
+    const [one, two, three] = names.map((name) => `[rfc1-2.1-${name}]`)
+    const four = checkout(t, {
+      rows: [
+        ...names.slice(0, 3).map((name) => ({ ...must, id: `rfc1-2.1-${name}` })),
+        { ...must, id: 'rfc1-2.1-four', level: 'SHOULD' },
       ],
-    },
-  })
-  const { status, stdout, stderr } = run(four, '--json')
-  t.equal(stderr, '')
-  t.equal(status, 0)
-  const { clauses } = JSON.parse(stdout)
-  t.strictSame(
-    clauses.map(({ proofs }: { proofs: { title: string }[] }) => proofs.map(({ title }) => title)),
-    [['it is so'], ['it is so'], ['no ids'], ['it is so']],
-  )
-})
+      ran: {
+        [overHttp]: [
+          ...assertions(titled(['one', 'two', 'four']), `${one} status`, `${two} body`, 'unnamed'),
+          ...assertions('no ids', `${three} header`, `${three} body`),
+        ],
+      },
+    })
+    const { status, stdout, stderr } = run(four, '--json')
+    t.equal(stderr, '')
+    t.equal(status, 0)
+    const { clauses } = JSON.parse(stdout)
+    t.strictSame(
+      clauses.map(({ proofs }: { proofs: { title: string }[] }) => proofs.map(({ title }) => title)),
+      [['it is so'], ['it is so'], ['no ids'], ['it is so']],
+    )
+  },
+)
 
 t.test(
-  'only tests of a listed folder prove a clause over HTTP, and not one whose check is white-box',
+  'only tests of the listed folders prove a clause over HTTP, and white-box checks do not',
   async (t) => {
     const inside = { ...must, check: 'white-box: the log' }
     for (const [file, row, state] of [
@@ -257,7 +260,7 @@ t.test(
   },
 )
 
-t.test('a clause may be declined, planned, white-box, or a MAY that nothing proves', async (t) => {
+t.test('a clause may be declined, planned, white-box, or a MAY without proof', async (t) => {
   const rows = [
     { ...must, id: 'rfc1-2.1-declined', declined: 'it greets users only' },
     { ...must, id: 'rfc1-2.1-planned', planned: 'the hall' },
@@ -277,7 +280,7 @@ t.test('a clause may be declined, planned, white-box, or a MAY that nothing prov
   t.match(written, /rfc1-2\.1-planned .* planned \| the hall/)
 })
 
-t.test('titles are read as TAP escapes them, with all their ids, however deep they are', async (t) => {
+t.test('titles are read with TAP escapes, all their ids, and at any depth', async (t) => {
   const title = String.raw`[rfc1-2.1-greets] [rfc1-3-smiles] a \# in \\ a title`
   const lines = [
     '# Subtest: with a server',
@@ -323,13 +326,13 @@ t.test('results of other files are rejected', async (t) => {
       t.notOk(existsSync(join(root, page)))
     })
   }
-  t.test('a run of some tests only', async (t) => {
+  t.test('a run of only some tests', async (t) => {
     const root = checkout(t, { files: { 'test/left/out.test.ts': 'a test' } })
     assertProblems(t, root, [
       'the last run left out 1 test files (test/left/out.test.ts); run npm test, all of it, first',
     ])
   })
-  t.test('a row corrected since is no reason to run again', async (t) => {
+  t.test('a corrected row does not require another run', async (t) => {
     const root = checkout(t, {})
     writeFileSync(
       join(root, 'test/requirements/rfc1.jsonl'),

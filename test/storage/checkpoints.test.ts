@@ -30,18 +30,21 @@ async function open(t: Test) {
   return { file, store, outside, journal, next, fill }
 }
 
-t.test('a commit that fills the journal answers first, and the file has it a turn later', async (t) => {
-  const { fill, journal } = await open(t)
-  await fill()
-  const { log = 0, checkpointed } = journal()
-  t.ok(log >= 100, `${log} pages in the journal`)
-  t.equal(checkpointed, 0)
-  await nextTurn()
-  await nextTurn()
-  t.equal(journal().checkpointed, log)
-})
+t.test(
+  'a commit that fills the journal settles first, and the journal is copied to the file one turn later',
+  async (t) => {
+    const { fill, journal } = await open(t)
+    await fill()
+    const { log = 0, checkpointed } = journal()
+    t.ok(log >= 100, `${log} pages in the journal`)
+    t.equal(checkpointed, 0)
+    await nextTurn()
+    await nextTurn()
+    t.equal(journal().checkpointed, log)
+  },
+)
 
-t.test('a little stays in the journal', async (t) => {
+t.test('a few pages stay in the journal', async (t) => {
   const { store, next, journal } = await open(t)
   await store.write(next())
   await nextTurn()
@@ -50,7 +53,7 @@ t.test('a little stays in the journal', async (t) => {
   t.ok((journal().log ?? 0) > 0)
 })
 
-t.test('whoever reads in that turn does not keep the journal from the file', async (t) => {
+t.test('a reader in that turn does not prevent the checkpoint', async (t) => {
   const { fill, store, journal } = await open(t)
   await fill()
   const reading = store.find('user', sample.user.id)
@@ -61,7 +64,7 @@ t.test('whoever reads in that turn does not keep the journal from the file', asy
   t.equal((await reading)?.id, sample.user.id)
 })
 
-t.test('the journal does not grow while writes never end', async (t) => {
+t.test('the journal stays bounded while writes never pause', async (t) => {
   const { file, store, next } = await open(t)
   for (let n = 0; n < 400; n += 1) await store.write(next())
   const pages = statSync(`${file}-wal`).size / 4096
@@ -69,7 +72,7 @@ t.test('the journal does not grow while writes never end', async (t) => {
 })
 
 t.test(
-  'what another program still reads stays in the journal, until the commit after it has done',
+  'what another process still reads stays in the journal until the next commit after it has finished',
   async (t) => {
     const { fill, next, journal, outside, store } = await open(t)
     outside.exec('begin')
@@ -89,7 +92,7 @@ t.test(
   },
 )
 
-t.test('who comes before a checkpoint shares the commit with who comes during it', async (t) => {
+t.test('writes queued before and during a checkpoint share a commit', async (t) => {
   const events: string[] = []
   const transactions: Transactions = {
     begin: () => undefined,
@@ -125,7 +128,7 @@ t.test('who comes before a checkpoint shares the commit with who comes during it
   ])
 })
 
-t.test('each is told, with how long it took', async (t) => {
+t.test('each checkpoint is reported with its duration', async (t) => {
   const { fill } = await open(t)
   const told: Checkpoint[] = []
   const hear = (message: unknown) => void told.push(message as Checkpoint)
@@ -138,7 +141,7 @@ t.test('each is told, with how long it took', async (t) => {
   t.ok((told[0]?.seconds ?? 0) > 0)
 })
 
-t.test('a database that cannot answer is no fault of the commit before', (t) => {
+t.test('a failing checkpoint does not fail the commit before it', (t) => {
   const client = new Database(':memory:')
   const { isDue, run } = checkpoints(client, () => undefined)
   t.equal(isDue(), false, 'in memory there is no journal')

@@ -6,29 +6,26 @@ import { grantOwners, insertGrant } from './store.suite.ts'
 
 /** All of a store, taken out and put back. */
 export function contents(t: Test, openEmpty: OpenEmpty): void {
-  t.test(
-    'what was taken out of a store and put back is there again, and nothing that came since',
-    async (t) => {
-      const store = await openEmpty(t)
-      await store.write(...grantOwners, insertGrant, insert('key', sample.fullKey))
-      await store.write(insert('auditEvent', sample.auditEvent))
-      const before = await store.contents()
-      const audited = await store.audit({ since: 0, limit: 10 })
-      await store.write(remove('user', sample.user.id))
-      await store.write(insert('client', { ...sample.client, id: 'client_since' }))
-      t.equal(await store.find('grant', sample.grant.id), undefined)
-      await store.replace(before)
-      t.strictSame(await store.contents(), before)
-      t.strictSame(await store.find('grant', sample.grant.id), sample.grant)
-      t.strictSame(await store.find('user', sample.user.id), sample.user)
-      t.strictSame(await store.list('key'), [sample.fullKey])
-      t.equal(await store.find('client', 'client_since'), undefined)
-      await store.write(insert('auditEvent', sample.auditEvent))
-      t.equal((await store.audit({ since: 0, limit: 10 })).length, audited.length + 1, 'numbers go on')
-    },
-  )
+  t.test('replacing the contents restores what was read, and removes what was written since', async (t) => {
+    const store = await openEmpty(t)
+    await store.write(...grantOwners, insertGrant, insert('key', sample.fullKey))
+    await store.write(insert('auditEvent', sample.auditEvent))
+    const before = await store.contents()
+    const audited = await store.audit({ since: 0, limit: 10 })
+    await store.write(remove('user', sample.user.id))
+    await store.write(insert('client', { ...sample.client, id: 'client_since' }))
+    t.equal(await store.find('grant', sample.grant.id), undefined)
+    await store.replace(before)
+    t.strictSame(await store.contents(), before)
+    t.strictSame(await store.find('grant', sample.grant.id), sample.grant)
+    t.strictSame(await store.find('user', sample.user.id), sample.user)
+    t.strictSame(await store.list('key'), [sample.fullKey])
+    t.equal(await store.find('client', 'client_since'), undefined)
+    await store.write(insert('auditEvent', sample.auditEvent))
+    t.equal((await store.audit({ since: 0, limit: 10 })).length, audited.length + 1, 'numbers go on')
+  })
 
-  t.test('what is put back brings no grant of a client that was gone to one that comes', async (t) => {
+  t.test('replacing the contents gives no grant of a deleted client to a new one', async (t) => {
     const store = await openEmpty(t)
     await store.write(...grantOwners, insertGrant, remove('client', sample.client.id))
     await store.replace(await store.contents())
@@ -37,7 +34,7 @@ export function contents(t: Test, openEmpty: OpenEmpty): void {
     t.strictSame(await store.listOf('grant', sample.user.id), [])
   })
 
-  t.test('what cannot be put back leaves the store as it was', async (t) => {
+  t.test('contents that cannot be restored leave the store unchanged', async (t) => {
     const store = await openEmpty(t)
     await store.write(...grantOwners)
     const before = await store.contents()
@@ -46,7 +43,7 @@ export function contents(t: Test, openEmpty: OpenEmpty): void {
     t.strictSame(await store.contents(), before)
   })
 
-  t.test('an empty store puts nothing in the place of everything', async (t) => {
+  t.test('replacing everything with empty contents empties the store', async (t) => {
     const [store, empty] = [await openEmpty(t), {}]
     await store.write(...grantOwners)
     await store.replace(empty)

@@ -36,7 +36,7 @@ async function contentsOf(file: string) {
 }
 
 t.test(
-  'a copy has what was committed, also what is only in the journal, and is its owner’s alone',
+  'a copy has every committed row, including those in the journal, and only its owner can read it',
   async (t) => {
     const { folder, file, store } = await opened(t)
     t.ok(statSync(`${file}-wal`).size > 0)
@@ -54,39 +54,42 @@ t.test(
   },
 )
 
-t.test('what is no sound database of this version is not copied, and leaves nothing', async (t) => {
-  const { folder, file, store } = await opened(t)
-  await store.write(insert('user', sample.fullUser))
-  await store.close()
-  const good = readFileSync(file)
-  const at = good.indexOf('grace@example.org')
-  const damaged = Buffer.from(good).fill(0xff, at - (at % 4096), at - (at % 4096) + 100)
-  const foreign = new Database(':memory:')
-  foreign.exec('create table recipes (name text)')
-  const newer = new Database(Buffer.from(good).fill(1, 18, 20))
-  newer.exec("insert into __drizzle_migrations (hash, created_at) values ('later', 9999999999999)")
-  const cases: readonly (readonly [string, Buffer, RegExp])[] = [
-    ['empty', Buffer.alloc(0), /^it is empty$/],
-    ['text', Buffer.from('not a database, but long enough to look at'.repeat(40)), /not a database/],
-    ['cut', good.subarray(0, good.length / 2), /malformed/],
-    ['damaged', damaged, /malformed|damaged/],
-    ['foreign', foreign.serialize(), /^it belongs to another program$/],
-    ['newer', newer.serialize(), /newer version of Lychgate/],
-  ]
-  for (const [name, content, message] of cases) {
-    writeFileSync(`${folder}/${name}`, content)
-    t.throws(() => copyDatabase(`${folder}/${name}`, `${folder}/copy.db`), { message }, name)
-    t.notOk(existsSync(`${folder}/copy.db`), name)
-    t.ok(readFileSync(`${folder}/${name}`).equals(content), `${name}: untouched`)
-  }
-  t.throws(() => copyDatabase(`${folder}/none`, `${folder}/copy.db`), { message: 'there is no such file' })
-  t.strictSame(
-    readdirSync(folder).filter((name) => /none|copy/.test(name)),
-    [],
-  )
-})
+t.test(
+  'what is not an intact database of this version is not copied, and no file is left behind',
+  async (t) => {
+    const { folder, file, store } = await opened(t)
+    await store.write(insert('user', sample.fullUser))
+    await store.close()
+    const good = readFileSync(file)
+    const at = good.indexOf('grace@example.org')
+    const damaged = Buffer.from(good).fill(0xff, at - (at % 4096), at - (at % 4096) + 100)
+    const foreign = new Database(':memory:')
+    foreign.exec('create table recipes (name text)')
+    const newer = new Database(Buffer.from(good).fill(1, 18, 20))
+    newer.exec("insert into __drizzle_migrations (hash, created_at) values ('later', 9999999999999)")
+    const cases: readonly (readonly [string, Buffer, RegExp])[] = [
+      ['empty', Buffer.alloc(0), /^it is empty$/],
+      ['text', Buffer.from('not a database, but long enough to look at'.repeat(40)), /not a database/],
+      ['cut', good.subarray(0, good.length / 2), /malformed/],
+      ['damaged', damaged, /malformed|damaged/],
+      ['foreign', foreign.serialize(), /^it belongs to another program$/],
+      ['newer', newer.serialize(), /newer version of Lychgate/],
+    ]
+    for (const [name, content, message] of cases) {
+      writeFileSync(`${folder}/${name}`, content)
+      t.throws(() => copyDatabase(`${folder}/${name}`, `${folder}/copy.db`), { message }, name)
+      t.notOk(existsSync(`${folder}/copy.db`), name)
+      t.ok(readFileSync(`${folder}/${name}`).equals(content), `${name}: untouched`)
+    }
+    t.throws(() => copyDatabase(`${folder}/none`, `${folder}/copy.db`), { message: 'there is no such file' })
+    t.strictSame(
+      readdirSync(folder).filter((name) => /none|copy/.test(name)),
+      [],
+    )
+  },
+)
 
-t.test('a database that a store has open is not replaced', async (t) => {
+t.test('a database that is open in a store is not replaced', async (t) => {
   const { folder, file, store } = await opened(t)
   copyDatabase(file, `${folder}/copy.db`)
   const before = readdirSync(folder)
@@ -96,7 +99,7 @@ t.test('a database that a store has open is not replaced', async (t) => {
   t.strictSame(await contentsOf(file), { clients: 1, keys: 1 })
 })
 
-t.test('what a killed server left is kept whole, its journal too, when it is replaced', async (t) => {
+t.test('replacing a database of a killed server keeps the old file and its journal', async (t) => {
   const { folder, file, store } = await opened(t)
   copyDatabase(file, `${folder}/copy.db`)
   await store.write(insert('key', sample.key))
@@ -110,7 +113,7 @@ t.test('what a killed server left is kept whole, its journal too, when it is rep
   t.strictSame(await contentsOf(`${folder}/crashed/kept.db`), { clients: 1, keys: 1 })
 })
 
-t.test('who opened the old file and had not used it yet cannot write to it under the new name', async (t) => {
+t.test('a connection opened on the old file cannot write to it under its new name', async (t) => {
   const { folder, file, store } = await opened(t)
   copyDatabase(file, `${folder}/copy.db`)
   await store.close()
@@ -120,25 +123,28 @@ t.test('who opened the old file and had not used it yet cannot write to it under
   t.throws(() => late.pragma('journal_mode = WAL'), { code: 'SQLITE_READONLY_DBMOVED' })
 })
 
-t.test('where there is no database the copy becomes it, unless a journal waits for its own', async (t) => {
-  const { folder, file } = await opened(t)
-  mkdirSync(`${folder}/new`)
-  const fresh = `${folder}/new/lychgate.db`
-  copyDatabase(file, `${folder}/copy.db`)
-  writeFileSync(`${fresh}-wal`, 'pages of another database')
-  t.throws(() => replaceDatabase(`${folder}/copy.db`, fresh, `${folder}/kept.db`), {
-    message: /lychgate\.db-wal is the journal of a database that is gone; move it away$/,
-  })
-  t.notOk(existsSync(fresh))
-  const clean = `${folder}/new/other.db`
-  t.equal(replaceDatabase(`${folder}/copy.db`, clean, `${folder}/kept.db`), false)
-  t.strictSame(await contentsOf(clean), { clients: 1, keys: 0 })
-  t.notOk(existsSync(`${folder}/kept.db`))
-})
+t.test(
+  'without a database the copy takes its place, unless a journal without its database is there',
+  async (t) => {
+    const { folder, file } = await opened(t)
+    mkdirSync(`${folder}/new`)
+    const fresh = `${folder}/new/lychgate.db`
+    copyDatabase(file, `${folder}/copy.db`)
+    writeFileSync(`${fresh}-wal`, 'pages of another database')
+    t.throws(() => replaceDatabase(`${folder}/copy.db`, fresh, `${folder}/kept.db`), {
+      message: /lychgate\.db-wal is the journal of a database that is gone; move it away$/,
+    })
+    t.notOk(existsSync(fresh))
+    const clean = `${folder}/new/other.db`
+    t.equal(replaceDatabase(`${folder}/copy.db`, clean, `${folder}/kept.db`), false)
+    t.strictSame(await contentsOf(clean), { clients: 1, keys: 0 })
+    t.notOk(existsSync(`${folder}/kept.db`))
+  },
+)
 
 // Only root gives files away.
 if (process.getuid?.() === 0) {
-  t.test('a restored database belongs to whom the old one belonged', async (t) => {
+  t.test('a restored database has the owner of the one it replaces', async (t) => {
     const { folder, file, store } = await opened(t)
     copyDatabase(file, `${folder}/copy.db`)
     await store.close()

@@ -30,7 +30,7 @@ export function grantWrites(t: Test, openEmpty: OpenEmpty): void {
     ...lifetimes,
   })
 
-  t.test('redeeming and rotating raise seq by one and move the ends', async (t) => {
+  t.test('redeeming and rotating increment seq and move the expiry times', async (t) => {
     const store = await openEmpty(t)
     await store.write(...grantOwners, insertGrant, redeem)
     t.strictSame(await store.find('grant', id), { ...sample.grant, seq: 1, rotatedAt: 1010, ...lifetimes })
@@ -38,7 +38,7 @@ export function grantWrites(t: Test, openEmpty: OpenEmpty): void {
     t.strictSame(await store.find('grant', id), { ...sample.grant, seq: 3, rotatedAt: 1020, ...lifetimes })
   })
 
-  t.test('redeeming forgets what only the code needed', async (t) => {
+  t.test('redeeming deletes what only the code needed', async (t) => {
     const store = await openEmpty(t)
     const grant = { ...sample.grant, codeChallenge: sample.digest(8), nonce: 'n-0S6' }
     await store.write(...grantOwners, { op: 'insertGrant', grant })
@@ -52,7 +52,7 @@ export function grantWrites(t: Test, openEmpty: OpenEmpty): void {
   })
 
   t.test(
-    'a grant that ends with its refresh token, and was approved when its id says, comes back',
+    'a grant that ends with its refresh token and was approved at the time in its id is read back unchanged',
     async (t) => {
       const store = await openEmpty(t)
       const minted = { ...sample.grant, id: mintGrantId(Buffer.alloc(8, 7), 1000), seq: 1, rotatedAt: 1010 }
@@ -62,7 +62,7 @@ export function grantWrites(t: Test, openEmpty: OpenEmpty): void {
     },
   )
 
-  t.test('redeeming without a refresh token leaves its end unset', async (t) => {
+  t.test('redeeming without a refresh token leaves its expiry unset', async (t) => {
     const store = await openEmpty(t)
     await store.write(...grantOwners, insertGrant, {
       op: 'redeemGrant',
@@ -74,7 +74,7 @@ export function grantWrites(t: Test, openEmpty: OpenEmpty): void {
   })
 
   t.test(
-    'a redemption or rotation that does not fit the row is refused, with all its siblings',
+    'a redemption or rotation that does not match the row is rejected, with every write of its batch',
     async (t) => {
       const store = await openEmpty(t)
       await store.write(...grantOwners, insertGrant, redeem)
@@ -88,7 +88,7 @@ export function grantWrites(t: Test, openEmpty: OpenEmpty): void {
     },
   )
 
-  t.test('all grants of a person end together, or those at one client, and no others', async (t) => {
+  t.test('all grants of a user, or only those at one client, are revoked together', async (t) => {
     const store = await openEmpty(t)
     const elsewhere = { ...sample.grant, id: sample.grantId(3), clientId: sample.fullClient.id }
     const stranger = { ...sample.grant, id: sample.grantId(4), userId: sample.fullUser.id }
@@ -134,7 +134,7 @@ export function grantWrites(t: Test, openEmpty: OpenEmpty): void {
     t.strictSame(await left(sample.fullUser.id), [stranger.id])
   })
 
-  t.test('a revocation is visible at once, and a later one does not move it', async (t) => {
+  t.test('a revocation is visible at once, and a later one does not change its time', async (t) => {
     const store = await openEmpty(t)
     await store.write(...grantOwners, insertGrant)
     await store.write({ op: 'revokeGrant', grantId: id, at: 1015, rule })
@@ -143,7 +143,7 @@ export function grantWrites(t: Test, openEmpty: OpenEmpty): void {
     t.equal((await store.find('grant', id))?.revokedAt, 1015)
   })
 
-  t.test('a revoked access token is found with its grant only, and no other with it', async (t) => {
+  t.test('a revoked access token is found only together with its grant', async (t) => {
     const store = await openEmpty(t)
     const [first, second] = [sample.bytes(5, 16), sample.bytes(6, 16)]
     await store.write(...grantOwners, insertGrant, { op: 'insertGrant', grant: sample.fullGrant })
@@ -162,7 +162,7 @@ export function grantWrites(t: Test, openEmpty: OpenEmpty): void {
     t.strictSame(await store.find('grant', id), sample.grant, 'without a token nothing is said of any')
   })
 
-  t.test('decisions about a token of a grant wait for those about the grant', async (t) => {
+  t.test('decisions about a token of a grant wait for decisions about the grant', async (t) => {
     const store = await openEmpty(t)
     await store.write(...grantOwners, insertGrant)
     const tokenId = sample.bytes(5, 16)
@@ -177,7 +177,7 @@ export function grantWrites(t: Test, openEmpty: OpenEmpty): void {
     t.equal(lockOf('grantOfToken', grantOfTokenKey(id, tokenId)), lockOf('grant', id))
   })
 
-  t.test('a grant is inserted only while its user, session and consent are there', async (t) => {
+  t.test('a grant is inserted only while its user, session and consent exist', async (t) => {
     const { user, session, consent } = sample
     const changed = { ...consent, allowed: [{ resource: 'https://api.example', scope: ['openid'] }] }
     const [of, sessionId] = [{ userId: user.id }, session.id]
@@ -209,7 +209,7 @@ export function grantWrites(t: Test, openEmpty: OpenEmpty): void {
     }
   })
 
-  t.test('a grant is not inserted on the session of another user', async (t) => {
+  t.test('a grant is not inserted for the session of another user', async (t) => {
     const store = await openEmpty(t)
     const session = { ...sample.session, userId: sample.fullUser.id }
     await store.write(...grantOwners, insert('user', sample.fullUser))
@@ -228,7 +228,7 @@ export function grantWrites(t: Test, openEmpty: OpenEmpty): void {
     t.match(await store.find('grant', id), { revokedAt: 1005, revokedBy: rule }, 'what came first stays')
   })
 
-  t.test('a session gets another id and methods, unless it has ended', async (t) => {
+  t.test('a session gets a new id and methods, unless it has ended', async (t) => {
     const store = await openEmpty(t)
     const { session } = sample
     const [by, methods] = [sample.digest(9), ['pwd', 'otp']]
@@ -240,7 +240,7 @@ export function grantWrites(t: Test, openEmpty: OpenEmpty): void {
     await t.rejects(late, Overtaken)
   })
 
-  t.test('an id that is not one of a grant cannot be written', async (t) => {
+  t.test('an id that is not a grant id cannot be written', async (t) => {
     const store = await openEmpty(t)
     await t.rejects(store.write({ op: 'insertGrant', grant: { ...sample.grant, id: 'short' } }), TypeError)
     await t.rejects(store.write({ op: 'revokeGrant', grantId: `${id}A`, at: 1, rule }), TypeError)
@@ -253,7 +253,7 @@ export function transactions(t: Test, openEmpty: OpenEmpty): void {
     rule: 'rfc6749-4.1.2-code-replay-revokes',
   })
 
-  t.test('a decision sees the record, and its writes are there when its result is', async (t) => {
+  t.test('a decision sees the record, and its writes are visible when its result is returned', async (t) => {
     const store = await openEmpty(t)
     await store.write(...grantOwners, insertGrant)
     const seen = await store.transact('grant', sample.grant.id, (grant) =>
@@ -263,7 +263,7 @@ export function transactions(t: Test, openEmpty: OpenEmpty): void {
     t.equal((await store.find('grant', sample.grant.id))?.revokedAt, 1015)
   })
 
-  t.test('every kind can be decided about, present or absent', async (t) => {
+  t.test('decisions work for every record kind, present or absent', async (t) => {
     const store = await openEmpty(t)
     const seen = (kind: FindKind, key: string) =>
       store.transact(kind, key, (record) => accept(record !== undefined))
@@ -290,7 +290,7 @@ export function transactions(t: Test, openEmpty: OpenEmpty): void {
     for (const [kind, key] of keys) t.equal(await seen(kind, key), true, key)
   })
 
-  t.test('a decision that throws writes nothing and rejects with what it threw', async (t) => {
+  t.test('a decision that throws writes nothing and rejects with the error it threw', async (t) => {
     const store = await openEmpty(t)
     await store.write(...grantOwners, insertGrant)
     const decided = store.transact('grant', sample.grant.id, () => {
@@ -300,7 +300,7 @@ export function transactions(t: Test, openEmpty: OpenEmpty): void {
     t.strictSame(await store.find('grant', sample.grant.id), sample.grant)
   })
 
-  t.test('a refusal that is returned is thrown after its writes are committed', async (t) => {
+  t.test('an error that a decision returns is thrown after its writes are committed', async (t) => {
     const store = await openEmpty(t)
     await store.write(...grantOwners, insertGrant)
     const decided = store.transact('grant', sample.grant.id, () =>
@@ -310,7 +310,7 @@ export function transactions(t: Test, openEmpty: OpenEmpty): void {
     t.equal((await store.find('grant', sample.grant.id))?.revokedAt, 1015)
   })
 
-  t.test('a job that faults in the database fails alone: what ran beside it is committed', async (t) => {
+  t.test('a job that fails in the database fails alone: the others of its batch are committed', async (t) => {
     const store = await openEmpty(t)
     await store.write(insert('client', sample.client))
     const add = (id: string) => store.write(insert('client', { ...sample.client, id }))
@@ -340,7 +340,7 @@ export function concurrency(t: Test, openEmpty: OpenEmpty): void {
     return accept('won', { op: 'redeemGrant', grantId: id, at: 1010, ...lifetimes })
   }
 
-  t.test('of 50 redemptions at once exactly one wins', async (t) => {
+  t.test('of 50 simultaneous redemptions exactly one succeeds', async (t) => {
     const store = await openEmpty(t)
     await store.write(...grantOwners, insertGrant)
     const outcomes = await Promise.allSettled(
@@ -351,7 +351,7 @@ export function concurrency(t: Test, openEmpty: OpenEmpty): void {
     t.equal((await store.find('grant', id))?.seq, 1)
   })
 
-  t.test('40 failures counted at once in a bucket that did not exist are 40', async (t) => {
+  t.test('40 simultaneous failures in a new bucket count as 40', async (t) => {
     const store = await openEmpty(t)
     const { key } = sample.throttle
     const count = () =>
@@ -364,28 +364,31 @@ export function concurrency(t: Test, openEmpty: OpenEmpty): void {
     t.strictSame(new Set(counted).size, 40)
   })
 
-  t.test('300 writes at once are all there', async (t) => {
+  t.test('300 simultaneous writes are all committed', async (t) => {
     const store = await openEmpty(t)
     const ids = Array.from({ length: 300 }, (_, n) => `client ${n}`)
     await Promise.all(ids.map((id) => store.write(insert('client', { ...sample.client, id }))))
     t.equal((await store.list('client')).length, 300)
   })
 
-  t.test('decisions about all keys at once wait for each other, and see every key', async (t) => {
-    const store = await openEmpty(t)
-    await store.write(insert('key', sample.fullKey))
-    const add = (n: number) =>
-      store.transact('keyRing', '', (ring = []) =>
-        ring.length > 1 ? accept('found') : accept('made', insert('key', { ...sample.key, id: `${n}` })),
-      )
-    const outcomes = await Promise.all(Array.from({ length: 20 }, (_, n) => add(n)))
-    t.equal(outcomes.filter((outcome) => outcome === 'made').length, 1)
-    t.strictSame(await store.find('keyRing', ''), await store.list('key'))
-    t.equal((await store.list('key')).length, 2)
-  })
+  t.test(
+    'simultaneous decisions about all keys run one after the other, and each sees every key',
+    async (t) => {
+      const store = await openEmpty(t)
+      await store.write(insert('key', sample.fullKey))
+      const add = (n: number) =>
+        store.transact('keyRing', '', (ring = []) =>
+          ring.length > 1 ? accept('found') : accept('made', insert('key', { ...sample.key, id: `${n}` })),
+        )
+      const outcomes = await Promise.all(Array.from({ length: 20 }, (_, n) => add(n)))
+      t.equal(outcomes.filter((outcome) => outcome === 'made').length, 1)
+      t.strictSame(await store.find('keyRing', ''), await store.list('key'))
+      t.equal((await store.list('key')).length, 2)
+    },
+  )
 
   t.test(
-    'of many decisions at once about the credentials of a user, each sees what the others wrote',
+    'each of many simultaneous decisions about the credentials of a user sees the writes of the others',
     async (t) => {
       const store = await openEmpty(t)
       const { id: userId } = sample.user
@@ -408,7 +411,7 @@ export function concurrency(t: Test, openEmpty: OpenEmpty): void {
     },
   )
 
-  t.test('a revocation beside a rotation is never undone', async (t) => {
+  t.test('a simultaneous rotation never undoes a revocation', async (t) => {
     const store = await openEmpty(t)
     await store.write(...grantOwners, insertGrant)
     await Promise.allSettled([

@@ -58,7 +58,7 @@ function lifeOf(n: number): readonly Write[] {
   return [{ op: 'insertGrant', grant }, ...redeemed.writes, ...rotated.writes]
 }
 
-t.test('a grant at rest takes at most 200 bytes of the database file, its index with it', async (t) => {
+t.test('a stored grant takes at most 200 bytes of the database file, including its index', async (t) => {
   const file = `${t.testdir()}/lychgate.db`
   const numbers = Array.from({ length: grants }, (_, n) => n)
   const fill = async (...writes: readonly Write[]): Promise<number> => {

@@ -59,7 +59,7 @@ t.test('jobs of callbacks of one event-loop phase share a transaction', async (t
   t.equal(count.committed, 1)
 })
 
-t.test('a promise settles only when its commit is visible to others', async (t) => {
+t.test('a promise settles only when its commit is visible to other connections', async (t) => {
   const { add, visible, commits } = open(t)
   const first = add(1).then(() => t.strictSame(visible(), [1, 2]))
   const second = add(2)
@@ -74,7 +74,7 @@ t.test('a promise settles only when its commit is visible to others', async (t) 
   await Promise.all([first, second])
 })
 
-t.test('a fault rolls the batch back, and each job runs again alone', async (t) => {
+t.test('an error rolls the batch back, and each job runs again alone', async (t) => {
   const { add, count, visible } = open(t)
   const outcomes = await Promise.allSettled([add(1), add(-1), add(2)])
   t.match(outcomes, [{ value: 1 }, { reason: { code: 'SQLITE_CONSTRAINT_CHECK' } }, { value: 1 }])
@@ -82,7 +82,7 @@ t.test('a fault rolls the batch back, and each job runs again alone', async (t) 
   t.strictSame(visible(), [1, 2])
 })
 
-t.test('a database that stays locked is asked for the whole batch, and timers run meanwhile', async (t) => {
+t.test('a locked database is retried for the whole batch, and timers run in between', async (t) => {
   const { add, count, visible, outside } = open(t)
   outside.exec('begin immediate')
   let ticks = 0
@@ -97,7 +97,7 @@ t.test('a database that stays locked is asked for the whole batch, and timers ru
   t.strictSame(visible(), [4])
 })
 
-t.test('a lock that goes away in time is noticed by nobody, and the order is kept', async (t) => {
+t.test('a lock that is released in time fails no write, and the order is kept', async (t) => {
   const { add, commits, count, outside, visible } = open(t)
   outside.exec('begin immediate')
   const order: number[] = []
@@ -114,7 +114,7 @@ t.test('a lock that goes away in time is noticed by nobody, and the order is kep
   t.strictSame(order, [1, 2, 3])
 })
 
-t.test('a process that stood still for a while waits for a lock as long as any other', async (t) => {
+t.test('a process that was suspended waits for a lock as long as any other', async (t) => {
   const { add, outside, visible } = open(t)
   outside.exec('begin immediate')
   const job = add(1)
@@ -125,7 +125,7 @@ t.test('a process that stood still for a while waits for a lock as long as any o
   t.strictSame(visible(), [1])
 })
 
-t.test('when the commit itself fails nobody is told that it succeeded', async (t) => {
+t.test('when the commit fails no job reports success', async (t) => {
   const { add, commits, visible, disk } = open(t)
   disk.isFull = true
   const refused = commits.submit(() => ({ rejection: new Error('a refusal that was not recorded') }))
@@ -137,7 +137,7 @@ t.test('when the commit itself fails nobody is told that it succeeded', async (t
   t.strictSame(visible(), [3])
 })
 
-t.test('closing commits what is queued and refuses what comes later', async (t) => {
+t.test('closing commits the queue and rejects later writes', async (t) => {
   const { add, commits, visible } = open(t)
   const queued = add(1)
   await commits.close()
@@ -146,16 +146,19 @@ t.test('closing commits what is queued and refuses what comes later', async (t) 
   t.equal(await queued, 1)
 })
 
-t.test('whoever listens hears how many changes shared a commit, and not of one that failed', async (t) => {
-  const { add, disk } = open(t)
-  const heard: Commit[] = []
-  const listen = (message: unknown) => void heard.push(message as Commit) // All the channel carries.
-  commitChannel.subscribe(listen)
-  t.teardown(() => commitChannel.unsubscribe(listen))
-  await Promise.all([1, 2, 3].map(add))
-  disk.isFull = true
-  await t.rejects(add(4), StoreUnavailable)
-  t.match(heard, [{ jobs: 3 }])
-  t.equal(heard.length, 1)
-  t.ok((heard[0]?.seconds ?? 0) > 0)
-})
+t.test(
+  'subscribers receive the number of changes of each commit, and nothing about one that failed',
+  async (t) => {
+    const { add, disk } = open(t)
+    const heard: Commit[] = []
+    const listen = (message: unknown) => void heard.push(message as Commit) // All the channel carries.
+    commitChannel.subscribe(listen)
+    t.teardown(() => commitChannel.unsubscribe(listen))
+    await Promise.all([1, 2, 3].map(add))
+    disk.isFull = true
+    await t.rejects(add(4), StoreUnavailable)
+    t.match(heard, [{ jobs: 3 }])
+    t.equal(heard.length, 1)
+    t.ok((heard[0]?.seconds ?? 0) > 0)
+  },
+)

@@ -15,7 +15,7 @@ function works() {
 }
 
 t.test(
-  'work about one key is begun when the one before has ended, and that about another at once',
+  'work about one key starts when the previous has ended, and work about another key at once',
   async (t) => {
     const inTurn = createKeyQueue(60_000)
     const { begun, work, end } = works()
@@ -38,7 +38,7 @@ t.test(
   },
 )
 
-t.test('work that fails fails alone', async (t) => {
+t.test('a failing job fails alone', async (t) => {
   const inTurn = createKeyQueue(60_000)
   const failing = inTurn('a', () => Promise.reject(new Error('of its own')))
   const next = inTurn('a', async () => 'next')
@@ -46,7 +46,7 @@ t.test('work that fails fails alone', async (t) => {
   t.equal(await next, 'next')
 })
 
-t.test('work whose turn comes too late is not begun, and whoever comes afterwards is served', async (t) => {
+t.test('work that waited too long is not started, and later work runs', async (t) => {
   const inTurn = createKeyQueue(50)
   const { begun, work, end } = works()
   const all = ['first', 'second', 'third'].map((name) => inTurn('a', work(name)))

@@ -80,7 +80,7 @@ export function migrations(
   dialect: 'sqlite' | 'postgres',
   openBare: (t: Test) => Promise<BareDatabase>,
 ): void {
-  t.test('grants of an earlier version live on, whatever had become of them', async (t) => {
+  t.test('grants of an earlier version are migrated in every state', async (t) => {
     const database = await openBare(t)
     const store = await opened(database, dialect)
     const redeemed = { seq: 2, rotatedAt: 1020, refreshExpiresAt: 3000, expiresAt: 3000 }
@@ -121,7 +121,7 @@ export function migrations(
     t.match(await store.find('grant', redeemedId), { seq: 3, rotatedAt: 1100, expiresAt: 3100 })
   })
 
-  t.test('records that had tables of their own are found as they were', async (t) => {
+  t.test('records that had their own tables are migrated', async (t) => {
     const database = await openBare(t)
     await migrateTo(5, database, dialect)
     await fillTables(database)
@@ -150,7 +150,7 @@ export function migrations(
     t.match(await store.find('grant', openId), { userId: id, clientId: sample.client.id, expiresAt: 3000 })
   })
 
-  t.test('rare members of a grant of the version before are found in their column', async (t) => {
+  t.test('rare members of a grant of the previous version are read from their column', async (t) => {
     const database = await openBare(t)
     await migrateTo(6, database, dialect)
     await insertOwners(database, 'users')
@@ -208,7 +208,7 @@ export function migrations(
     t.equal(await store.find(linkKinds[sample.fullLink.purpose], sample.fullLink.id), undefined)
   })
 
-  t.test('clients and people of an earlier version are as they were, and new ones join them', async (t) => {
+  t.test('clients and users of an earlier version are unchanged, and new ones can be added', async (t) => {
     const store = await opened(await openBare(t), dialect)
     t.strictSame(await store.find('client', sample.client.id), sample.client)
     t.strictSame(await store.find('user', sample.user.id), sample.user)

@@ -110,7 +110,7 @@ function recordSqlite(t: Test): Set<string> {
   return ran
 }
 
-t.test('on SQLite every request finds its rows by their key', async (t) => {
+t.test('on SQLite every request looks rows up by key', async (t) => {
   const ran = recordSqlite(t)
   const file = `${t.testdir()}/lychgate.db`
   const server = await startServer(t, { store: `sqlite:${file}` })
@@ -232,34 +232,31 @@ const readsOfGrants = (plan: readonly PlanNode[]) =>
 
 const postgres = await startPostgres(t)
 
-t.test(
-  'on PostgreSQL every request finds its rows by their key, and its grant by nothing else',
-  async (t) => {
-    const plans = await plansOfFlow(t, await postgres.createDatabase())
-    for (const name of hot) t.ok(plans.has(name), `${name} ran`)
-    const [asked] = plans.get('find_seededUsers') ?? []
-    t.match(asked, { 'Index Name': 'users_seeded' }, 'a start reads an index of development people')
-    for (const [name, plan] of plans) {
-      const scans = plan.filter((node) => node['Node Type'] === 'Seq Scan')
-      // A handful of keys is one page, and read once a minute; of the users a start reads the first it meets.
-      t.strictSame(
-        scans
-          .map((node) => node['Relation Name'])
-          .filter((table) => table !== 'keys' && name !== 'find_anyUser'),
-        [],
-        `${name} reads no table from end to end`,
-      )
-      if (name === 'insertGrant') {
-        const steps = plan.map((node) => node['Node Type'])
-        t.strictSame(steps, ['ModifyTable', 'Result'], 'one row of values, with no subquery among them')
-      }
-      for (const node of readsOfGrants(plan)) {
-        t.match(node, { 'Node Type': /^Index Scan$/, 'Index Name': 'grants_pkey', 'Plan Rows': 1 }, name)
-        t.match(node['Index Cond'], /^\(id = '.+'::bytea\)$/, `${name}: equality on the whole key`)
-      }
+t.test('on PostgreSQL every request looks rows up by key, and its grant by nothing else', async (t) => {
+  const plans = await plansOfFlow(t, await postgres.createDatabase())
+  for (const name of hot) t.ok(plans.has(name), `${name} ran`)
+  const [asked] = plans.get('find_seededUsers') ?? []
+  t.match(asked, { 'Index Name': 'users_seeded' }, 'a start reads an index of development people')
+  for (const [name, plan] of plans) {
+    const scans = plan.filter((node) => node['Node Type'] === 'Seq Scan')
+    // A handful of keys is one page, and read once a minute; of the users a start reads the first it meets.
+    t.strictSame(
+      scans
+        .map((node) => node['Relation Name'])
+        .filter((table) => table !== 'keys' && name !== 'find_anyUser'),
+      [],
+      `${name} reads no table from end to end`,
+    )
+    if (name === 'insertGrant') {
+      const steps = plan.map((node) => node['Node Type'])
+      t.strictSame(steps, ['ModifyTable', 'Result'], 'one row of values, with no subquery among them')
     }
-  },
-)
+    for (const node of readsOfGrants(plan)) {
+      t.match(node, { 'Node Type': /^Index Scan$/, 'Index Name': 'grants_pkey', 'Plan Rows': 1 }, name)
+      t.match(node['Index Cond'], /^\(id = '.+'::bytea\)$/, `${name}: equality on the whole key`)
+    }
+  }
+})
 
 /** The same columns in a table of four parts. */
 const distribution = `
@@ -288,7 +285,7 @@ async function distributedDatabase(): Promise<string> {
   return url
 }
 
-t.test('with grants distributed by hash, each request goes to one part and no other', async (t) => {
+t.test('with grants distributed by hash, each request reads exactly one partition', async (t) => {
   const plans = await plansOfFlow(t, await distributedDatabase())
   for (const name of hot) {
     const reads = readsOfGrants(plans.get(name) ?? [])
@@ -301,7 +298,7 @@ t.test('with grants distributed by hash, each request goes to one part and no ot
   }
 })
 
-t.test('a store whose grants are distributed by hash keeps every promise about them', async (t) => {
+t.test('a store with grants distributed by hash passes every test of grants', async (t) => {
   const url = await distributedDatabase()
   const tables = Object.values(schema).map((table) => getTableName(table))
   const openEmpty = async (t: Test) => {

@@ -18,7 +18,7 @@ async function open(t: Test, url: string) {
 }
 
 t.test(
-  'a server that takes no writes is StoreUnavailable, and its connection is not used again',
+  'a server that rejects writes is StoreUnavailable, and its connection is not used again',
   async (t) => {
     const url = await server.createDatabase()
     const store = await open(t, url)
@@ -40,7 +40,7 @@ t.test(
 )
 
 t.test(
-  'a server that says nothing any more is StoreUnavailable in bounded time, and it recovers',
+  'a server that stops responding is StoreUnavailable in bounded time, and the store recovers',
   async (t) => {
     const { url, pause, resume } = await startRelay(t, await server.createDatabase())
     const store = await open(t, url)

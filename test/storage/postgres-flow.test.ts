@@ -38,7 +38,7 @@ t.test('the whole flow runs over PostgreSQL, from registration to revocation', a
   t.equal((await callApi(server, '/api/courses', tokens.access_token)).status, 401)
 })
 
-t.test('of 50 redemptions at once one wins, and as the others were replays its tokens die', async (t) => {
+t.test('one of 50 simultaneous redemptions succeeds, and the replays revoke its tokens', async (t) => {
   const code = await obtainCode(server, client, { agent })
   const answers = await fifty(() => exchange(server, client, code))
   const winners = answers.filter(({ status }) => status === 200)
@@ -50,7 +50,7 @@ t.test('of 50 redemptions at once one wins, and as the others were replays its t
   }
 })
 
-t.test('50 refreshes of one token at once get one successor', async (t) => {
+t.test('50 simultaneous refreshes of one token get one successor', async (t) => {
   const { refresh_token: token } = await obtainTokens(server, client, { agent })
   const answers = await fifty(() => refresh(server, client, token))
   t.strictSame(new Set(answers.map(({ status }) => status)), new Set([200]))

@@ -34,7 +34,7 @@ t.test('the store in PostgreSQL', async (t) => {
   storeSuite(t, async (t) => open(t, await server.createDatabase()))
 })
 
-t.test('what is taken out of it can be put into a store in memory', async (t) => {
+t.test('its contents can be copied into a store in memory', async (t) => {
   const store = await open(t, await server.createDatabase())
   const other = await open(t, 'sqlite::memory:')
   await store.write(
@@ -58,7 +58,7 @@ t.test('what is taken out of it can be put into a store in memory', async (t) =>
   t.strictSame(await other.audit({ since: 0, limit: 9 }), await store.audit({ since: 0, limit: 9 }))
 })
 
-t.test('what was written is there after closing and opening again', async (t) => {
+t.test('written rows are there after closing and opening again', async (t) => {
   const url = await server.createDatabase()
   const store = await openStore(url)
   await store.write(insert('client', sample.fullClient))
@@ -68,13 +68,13 @@ t.test('what was written is there after closing and opening again', async (t) =>
   t.strictSame(await (await open(t, url)).find('client', sample.fullClient.id), sample.fullClient)
 })
 
-t.test('the store tells of its connections', async (t) => {
+t.test('the store reports its connections', async (t) => {
   const store = await open(t, await server.createDatabase())
   await store.activity()
   t.match((await store.activity()).connections, { total: 1, idle: 1, waiting: 0 })
 })
 
-t.test('servers that open a new database at once all work', async (t) => {
+t.test('servers that open a new database at the same time all work', async (t) => {
   const url = await server.createDatabase()
   const stores = await Promise.all(Array.from({ length: 4 }, () => open(t, url)))
   await stores[0]?.write(insert('key', sample.key))
@@ -106,7 +106,7 @@ t.test('two nodes that start and rotate at the same time have the same keys', as
   t.equal(nodes[0]?.handles.current.secret, nodes[1]?.handles.current.secret)
 })
 
-t.test('decisions of two servers about one key wait for each other', async (t) => {
+t.test('decisions of two servers about one key run one after the other', async (t) => {
   const url = await server.createDatabase()
   const stores = [await open(t, url), await open(t, url)]
   const { key } = sample.throttle
@@ -119,14 +119,14 @@ t.test('decisions of two servers about one key wait for each other', async (t) =
   t.strictSame(new Set(await Promise.all(counts)).size, 20)
 })
 
-t.test('a commit waits for the disk even where the server would not', async (t) => {
+t.test('a commit waits for the disk even when the server is configured not to', async (t) => {
   const url = await server.createDatabase()
   const operator = await connect(t, url)
   await operator.query(`alter database ${new URL(url).pathname.slice(1)} set synchronous_commit = off`)
   t.equal(await settingOf(await open(t, url), operator, 'synchronous_commit'), 'on')
 })
 
-t.test('how long it waits for a lock is two seconds, or what was asked for', async (t) => {
+t.test('it waits two seconds for a lock, or as long as configured', async (t) => {
   for (const [options, wait] of [
     [{}, '2s'],
     [{ waitMilliseconds: 300 }, '300ms'],
@@ -175,7 +175,7 @@ async function waitForLock(client: pg.Client, transactions = 1): Promise<void> {
   }
 }
 
-t.test('a row that stays locked is StoreUnavailable in bounded time, and it recovers', async (t) => {
+t.test('a row that stays locked is StoreUnavailable in bounded time, and the store recovers', async (t) => {
   const url = await server.createDatabase()
   const store = await open(t, url, {})
   await store.write(insert('key', sample.key))
@@ -189,32 +189,35 @@ t.test('a row that stays locked is StoreUnavailable in bounded time, and it reco
   t.strictSame(await store.list('key'), [])
 })
 
-t.test('decisions about a key that is locked elsewhere leave the other connections to others', async (t) => {
-  const url = await server.createDatabase()
-  const store = await open(t, url, { ...patient, connections: 2 })
-  await store.write(insert('key', sample.key))
-  const other = await connect(t, url)
-  await other.query('begin; lock table records in share mode')
-  const count = () =>
-    store.transact(throttleKind, 'one', (throttle) => {
-      const failures = (throttle?.failures ?? 0) + 1
-      return accept(failures, put(throttleKind, { key: 'one', failures, expiresAt: 2000 }))
-    })
-  const counts = Promise.all(Array.from({ length: 20 }, count))
-  await waitForLock(other)
-  for (let round = 0; round < 5; round += 1) {
-    t.strictSame(await store.find('key', sample.key.id), sample.key)
-    t.equal(await store.transact('key', sample.key.id, (key) => accept(key?.id)), sample.key.id)
-  }
-  t.match((await store.activity()).connections, { waiting: 0 })
-  await other.query('rollback')
-  t.strictSame(
-    await counts,
-    Array.from({ length: 20 }, (_, index) => index + 1),
-  )
-})
+t.test(
+  'decisions about a key that another connection locks leave connections to other decisions',
+  async (t) => {
+    const url = await server.createDatabase()
+    const store = await open(t, url, { ...patient, connections: 2 })
+    await store.write(insert('key', sample.key))
+    const other = await connect(t, url)
+    await other.query('begin; lock table records in share mode')
+    const count = () =>
+      store.transact(throttleKind, 'one', (throttle) => {
+        const failures = (throttle?.failures ?? 0) + 1
+        return accept(failures, put(throttleKind, { key: 'one', failures, expiresAt: 2000 }))
+      })
+    const counts = Promise.all(Array.from({ length: 20 }, count))
+    await waitForLock(other)
+    for (let round = 0; round < 5; round += 1) {
+      t.strictSame(await store.find('key', sample.key.id), sample.key)
+      t.equal(await store.transact('key', sample.key.id, (key) => accept(key?.id)), sample.key.id)
+    }
+    t.match((await store.activity()).connections, { waiting: 0 })
+    await other.query('rollback')
+    t.strictSame(
+      await counts,
+      Array.from({ length: 20 }, (_, index) => index + 1),
+    )
+  },
+)
 
-t.test('a grant waits for the lock of its user, and is not inserted after it', async (t) => {
+t.test('a grant waits for the lock of its user, and is rejected when the user is locked', async (t) => {
   const url = await server.createDatabase()
   const [store, other] = [await open(t, url), await open(t, url)]
   const observer = await connect(t, url)
@@ -257,7 +260,7 @@ t.test('a grant waits for the lock of its user, and is not inserted after it', a
   t.strictSame(rows, [{ revoked_at: '1010' }])
 })
 
-t.test('a database made by a newer version is refused', async (t) => {
+t.test('a database of a newer version is rejected', async (t) => {
   const url = await server.createDatabase()
   await (await openStore(url)).close()
   const future = await connect(t, url)
@@ -267,14 +270,14 @@ t.test('a database made by a newer version is refused', async (t) => {
   await t.rejects(openStore(url), { message: /newer version of Lychgate; it was left as it is$/ })
 })
 
-t.test('a password that is wrong is refused in one line that does not contain it', async (t) => {
+t.test('a wrong password is rejected in one line that does not contain it', async (t) => {
   const url = (await server.createDatabase()).replace(':test@', ':secret-word@')
   const fault = await openStore(url).catch((error: unknown) => error)
   t.match(fault, { message: /^the PostgreSQL database cannot be used: password authentication failed/ })
   t.notMatch(fault, { message: /secret-word|\n/ })
 })
 
-t.test('a fault of the database never carries the values it was given', async (t) => {
+t.test('a database error never contains the values of the statement', async (t) => {
   const store = await open(t, await server.createDatabase())
   await store.write(insert('key', sample.key))
   const fault = await store.write(insert('key', sample.key)).catch((error: unknown) => error)
@@ -283,7 +286,7 @@ t.test('a fault of the database never carries the values it was given', async (t
   t.notMatch(await unsent.catch(String), /sealed|nul/)
 })
 
-t.test('while the server is away everything is StoreUnavailable, and it recovers', async (t) => {
+t.test('while the server is down everything is StoreUnavailable, and the store recovers', async (t) => {
   const store = await open(t, await server.createDatabase())
   await store.write(insert('key', sample.key))
   await server.stop()

@@ -21,7 +21,7 @@ async function open(t: Test) {
   return { store, outside, rename, username }
 }
 
-t.test('the reads of one turn see one state, those of the next what others have written', async (t) => {
+t.test('the reads of one turn see one state, those of the next see the commits of others', async (t) => {
   const { rename, username } = await open(t)
   const first = username()
   rename('grace')
@@ -30,14 +30,14 @@ t.test('the reads of one turn see one state, those of the next what others have 
   t.equal(await username(), 'grace')
 })
 
-t.test('a read sees what this store has committed in the same turn', async (t) => {
+t.test('a read sees what this store committed in the same turn', async (t) => {
   const { store, username } = await open(t)
   t.equal(await username(), sample.user.username)
   await store.write(update('user', { ...sample.user, username: 'grace' }))
   t.equal(await username(), 'grace')
 })
 
-t.test('a client is read once a turn, and as it is in the next', async (t) => {
+t.test('a client is read once per turn, and again in the next', async (t) => {
   const { store, outside } = await open(t)
   await store.write(insert('client', sample.client))
   const find = () => store.find('client', sample.client.id)
@@ -57,7 +57,7 @@ t.test('a client is read once a turn, and as it is in the next', async (t) => {
   t.equal(await name(), 'Again')
 })
 
-t.test('after the turn no read holds up another program that wants the journal emptied', async (t) => {
+t.test('no read outlives its turn and prevents another process from emptying the journal', async (t) => {
   const { outside, rename, username } = await open(t)
   await username()
   rename('grace')
@@ -67,7 +67,7 @@ t.test('after the turn no read holds up another program that wants the journal e
   t.match(checkpoint(), [{ busy: 0 }])
 })
 
-t.test('however often a turn reads, it begins once', async (t) => {
+t.test('a turn with any number of reads begins one transaction', async (t) => {
   const client = new Database(':memory:')
   let forgotten = 0
   const turns = batchedReads(client, () => {

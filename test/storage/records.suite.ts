@@ -13,80 +13,74 @@ import { grantOwners, insertGrant, type OpenEmpty } from './store.suite.ts'
 
 /** Part of the suite: records come back as they were written. */
 export function roundTrips(t: Test, openEmpty: OpenEmpty): void {
-  t.test(
-    'every record comes back exactly as it was written, with and without its optional members',
-    async (t) => {
-      const store = await openEmpty(t)
-      for (const record of [sample.client, sample.fullClient]) {
-        await store.write(insert('client', record))
-        t.strictSame(await store.find('client', record.id), record)
-      }
-      for (const record of [sample.user, sample.fullUser, sample.invitedAccount]) {
-        await store.write(insert('user', record))
-        t.strictSame(await store.find('user', record.id), record)
-        t.strictSame(await store.find('userByLogin', record.username), record)
-      }
-      for (const record of [sample.session, sample.fullSession]) {
-        await store.write(insert('session', record))
-        t.strictSame(await store.find('session', record.id), record)
-      }
-      for (const record of [sample.interaction, sample.fullInteraction, sample.pageInteraction]) {
-        await store.write(insert(interactionKind, record))
-        t.strictSame(await store.find(interactionKind, record.id), record)
-      }
-      for (const record of [sample.passkey, sample.fullPasskey]) {
-        await store.write(insert(passkeyKind, record))
-        t.strictSame(await store.find(passkeyKind, record.id), record)
-      }
-      for (const record of [sample.secondFactor, sample.fullSecondFactor]) {
-        await store.write(put(secondFactorKind, record))
-        t.strictSame(await store.find(secondFactorKind, record.userId), record)
-      }
-      for (const record of [sample.link, sample.fullLink]) {
-        await store.write(insertLink(record))
-        t.strictSame(await store.find(linkKinds[record.purpose], record.id), record)
-      }
-      for (const record of [sample.consent, sample.fullConsent]) {
-        await store.write(put(consentKind, record))
-        t.strictSame(await store.find(consentKind, consentKey(record.userId, record.clientId)), record)
-      }
-      for (const record of [sample.grant, sample.fullGrant]) {
-        await store.write({ op: 'insertGrant', grant: record })
-        t.strictSame(await store.find('grant', record.id), record)
-      }
-      for (const record of [sample.key, sample.fullKey]) {
-        await store.write(insert('key', record))
-        t.strictSame(await store.find('key', record.id), record)
-      }
-      for (const record of [sample.rejection, sample.fullRefusal]) {
-        await store.write(insert('rejection', record))
-        t.strictSame(await store.find('rejection', record.id), record)
-      }
-      await store.write(put(throttleKind, sample.throttle))
-      t.strictSame(await store.find(throttleKind, sample.throttle.key), sample.throttle)
-    },
-  )
+  t.test('every record is read back exactly as written, with and without its optional members', async (t) => {
+    const store = await openEmpty(t)
+    for (const record of [sample.client, sample.fullClient]) {
+      await store.write(insert('client', record))
+      t.strictSame(await store.find('client', record.id), record)
+    }
+    for (const record of [sample.user, sample.fullUser, sample.invitedAccount]) {
+      await store.write(insert('user', record))
+      t.strictSame(await store.find('user', record.id), record)
+      t.strictSame(await store.find('userByLogin', record.username), record)
+    }
+    for (const record of [sample.session, sample.fullSession]) {
+      await store.write(insert('session', record))
+      t.strictSame(await store.find('session', record.id), record)
+    }
+    for (const record of [sample.interaction, sample.fullInteraction, sample.pageInteraction]) {
+      await store.write(insert(interactionKind, record))
+      t.strictSame(await store.find(interactionKind, record.id), record)
+    }
+    for (const record of [sample.passkey, sample.fullPasskey]) {
+      await store.write(insert(passkeyKind, record))
+      t.strictSame(await store.find(passkeyKind, record.id), record)
+    }
+    for (const record of [sample.secondFactor, sample.fullSecondFactor]) {
+      await store.write(put(secondFactorKind, record))
+      t.strictSame(await store.find(secondFactorKind, record.userId), record)
+    }
+    for (const record of [sample.link, sample.fullLink]) {
+      await store.write(insertLink(record))
+      t.strictSame(await store.find(linkKinds[record.purpose], record.id), record)
+    }
+    for (const record of [sample.consent, sample.fullConsent]) {
+      await store.write(put(consentKind, record))
+      t.strictSame(await store.find(consentKind, consentKey(record.userId, record.clientId)), record)
+    }
+    for (const record of [sample.grant, sample.fullGrant]) {
+      await store.write({ op: 'insertGrant', grant: record })
+      t.strictSame(await store.find('grant', record.id), record)
+    }
+    for (const record of [sample.key, sample.fullKey]) {
+      await store.write(insert('key', record))
+      t.strictSame(await store.find('key', record.id), record)
+    }
+    for (const record of [sample.rejection, sample.fullRefusal]) {
+      await store.write(insert('rejection', record))
+      t.strictSame(await store.find('rejection', record.id), record)
+    }
+    await store.write(put(throttleKind, sample.throttle))
+    t.strictSame(await store.find(throttleKind, sample.throttle.key), sample.throttle)
+  })
 
-  t.test(
-    'audit events come back as written, the newest so many that pass, oldest of them first',
-    async (t) => {
-      const store = await openEmpty(t)
-      const { auditEvent, fullAuditEvent } = sample
-      const other = { ...fullAuditEvent, userId: 'person_other', clientId: 'client_other', at: 1020 }
-      for (const event of [auditEvent, fullAuditEvent, other]) await store.write(insert('auditEvent', event))
-      const wanted = async (filter: object) => await store.audit({ since: 0, limit: 10, ...filter })
-      t.strictSame(await wanted({}), [auditEvent, fullAuditEvent, other])
-      t.strictSame(await wanted({ limit: 2 }), [fullAuditEvent, other])
-      t.strictSame(await wanted({ since: 1020 }), [other])
-      t.strictSame(await wanted({ since: 1021 }), [])
-      t.strictSame(await wanted({ name: 'key-made' }), [auditEvent])
-      t.strictSame(await wanted({ userId: 'person_other' }), [other])
-      t.strictSame(await wanted({ clientId: sample.client.id, name: 'consent' }), [fullAuditEvent])
-      t.strictSame(await wanted({ clientId: sample.client.id, userId: 'person_other' }), [])
-    },
-  )
+  t.test('audit events are read back as written: the newest that match, oldest first', async (t) => {
+    const store = await openEmpty(t)
+    const { auditEvent, fullAuditEvent } = sample
+    const other = { ...fullAuditEvent, userId: 'person_other', clientId: 'client_other', at: 1020 }
+    for (const event of [auditEvent, fullAuditEvent, other]) await store.write(insert('auditEvent', event))
+    const wanted = async (filter: object) => await store.audit({ since: 0, limit: 10, ...filter })
+    t.strictSame(await wanted({}), [auditEvent, fullAuditEvent, other])
+    t.strictSame(await wanted({ limit: 2 }), [fullAuditEvent, other])
+    t.strictSame(await wanted({ since: 1020 }), [other])
+    t.strictSame(await wanted({ since: 1021 }), [])
+    t.strictSame(await wanted({ name: 'key-made' }), [auditEvent])
+    t.strictSame(await wanted({ userId: 'person_other' }), [other])
+    t.strictSame(await wanted({ clientId: sample.client.id, name: 'consent' }), [fullAuditEvent])
+    t.strictSame(await wanted({ clientId: sample.client.id, userId: 'person_other' }), [])
+  })
 
-  t.test('an audit event is written with its change, or not at all', async (t) => {
+  t.test('an audit event is written together with its change or not at all', async (t) => {
     const store = await openEmpty(t)
     const insertClient = insert('client', sample.client)
     const event: Write = insert('auditEvent', sample.auditEvent)
@@ -95,7 +89,7 @@ export function roundTrips(t: Test, openEmpty: OpenEmpty): void {
     t.strictSame(await store.audit({ since: 0, limit: 10 }), [sample.auditEvent])
   })
 
-  t.test('a code challenge that is not a canonical SHA-256 comes back character for character', async (t) => {
+  t.test('a code challenge that is not a canonical SHA-256 is read back unchanged', async (t) => {
     const store = await openEmpty(t)
     await store.write(...grantOwners)
     for (const [n, codeChallenge] of [`${'A'.repeat(42)}B`, '~'.repeat(43), 'x'.repeat(128)].entries()) {
@@ -107,7 +101,7 @@ export function roundTrips(t: Test, openEmpty: OpenEmpty): void {
     }
   })
 
-  t.test('what was never written is undefined, whatever the key looks like', async (t) => {
+  t.test('an unknown key reads as undefined, whatever its form', async (t) => {
     const store = await openEmpty(t)
     for (const key of ['', 'nothing', sample.grantId(1), 'nul \0 nul', '€'.repeat(3000)]) {
       for (const kind of ['client', 'user', 'userByLogin', 'session', 'grant', 'key', 'rejection'] as const) {
@@ -129,7 +123,7 @@ export function roundTrips(t: Test, openEmpty: OpenEmpty): void {
     t.strictSame(await store.list('key'), [sample.fullKey, sample.key])
   })
 
-  t.test('what belongs to a person is listed for that person alone, oldest first', async (t) => {
+  t.test('the records of a user are listed for that user alone, oldest first', async (t) => {
     const store = await openEmpty(t)
     const stranger = sample.fullUser.id
     const own = { id: sample.grantId(3), clientId: sample.client.id }
@@ -152,53 +146,56 @@ export function roundTrips(t: Test, openEmpty: OpenEmpty): void {
       t.strictSame(await store.listOf(kind, stranger), [])
   })
 
-  t.test('connections are counted and paged as the domain would from all grants and consents', async (t) => {
-    const store = await openEmpty(t)
-    const { id: userId } = sample.user
-    const clientIds = Array.from({ length: 7 }, (_, n) => `client-${n}`)
-    await store.write(insert('user', sample.user))
-    for (const id of clientIds) await store.write(insert('client', { ...sample.client, id }))
-    const { revokedAt: _, revokedBy: __, ...valid } = sample.fullGrant
-    for (let n = 0; n < 60; n += 1) {
-      const grant: Grant = {
-        ...valid,
-        userId,
-        id: sample.grantId(n + 1),
-        clientId: clientIds[n % 5] ?? '',
-        approvedAt: 1000 + n,
-        rotatedAt: 1000 + ((n * 7) % 60),
-        refreshExpiresAt: 2000 + n,
-        expiresAt: 2000 + n,
-        ...(n % 6 === 0 && { revokedAt: 1500, revokedBy: 'test' }),
+  t.test(
+    'connections are counted and paged with the results the domain computes from all grants and consents',
+    async (t) => {
+      const store = await openEmpty(t)
+      const { id: userId } = sample.user
+      const clientIds = Array.from({ length: 7 }, (_, n) => `client-${n}`)
+      await store.write(insert('user', sample.user))
+      for (const id of clientIds) await store.write(insert('client', { ...sample.client, id }))
+      const { revokedAt: _, revokedBy: __, ...valid } = sample.fullGrant
+      for (let n = 0; n < 60; n += 1) {
+        const grant: Grant = {
+          ...valid,
+          userId,
+          id: sample.grantId(n + 1),
+          clientId: clientIds[n % 5] ?? '',
+          approvedAt: 1000 + n,
+          rotatedAt: 1000 + ((n * 7) % 60),
+          refreshExpiresAt: 2000 + n,
+          expiresAt: 2000 + n,
+          ...(n % 6 === 0 && { revokedAt: 1500, revokedBy: 'test' }),
+        }
+        await store.write({ op: 'insertGrant', grant })
       }
-      await store.write({ op: 'insertGrant', grant })
-    }
-    for (const [n, clientId] of ['client-1', 'client-5', 'client-6'].entries())
-      await store.write(put(consentKind, { ...sample.consent, userId, clientId, grantedAt: 3000 + n }))
-    for (const now of [1999, 2030, 2057, 2100]) {
-      const expected = connectionsOf(
-        await store.listOf('grant', userId),
-        await store.listOf(consentKind, userId),
-        now,
-      )
-      const summaries = expected.map(({ clientId, grants, consent }) => ({
-        clientId,
-        grants: grants.length,
-        remembered: consent !== undefined,
-      }))
-      const { count, page } = await store.connections(userId, { now, limit: 3, offset: 0 })
-      t.equal(count, expected.length)
-      const next = await store.connections(userId, { now, limit: 9, offset: 3 })
-      t.strictSame([...page, ...next.page], summaries)
-      t.strictSame(await store.connections(userId, { now, limit: 9, offset: 9 }), { count: 0, page: [] })
-      for (const { clientId, grants } of expected)
-        t.strictSame(await store.grantsOf(userId, clientId, { now, limit: 4 }), grants.slice(0, 4))
-    }
-    t.strictSame(await store.connections('nobody', { now: 1, limit: 9, offset: 0 }), { count: 0, page: [] })
-    t.strictSame(await store.grantsOf('nobody', 'client-1', { now: 1, limit: 9 }), [])
-  })
+      for (const [n, clientId] of ['client-1', 'client-5', 'client-6'].entries())
+        await store.write(put(consentKind, { ...sample.consent, userId, clientId, grantedAt: 3000 + n }))
+      for (const now of [1999, 2030, 2057, 2100]) {
+        const expected = connectionsOf(
+          await store.listOf('grant', userId),
+          await store.listOf(consentKind, userId),
+          now,
+        )
+        const summaries = expected.map(({ clientId, grants, consent }) => ({
+          clientId,
+          grants: grants.length,
+          remembered: consent !== undefined,
+        }))
+        const { count, page } = await store.connections(userId, { now, limit: 3, offset: 0 })
+        t.equal(count, expected.length)
+        const next = await store.connections(userId, { now, limit: 9, offset: 3 })
+        t.strictSame([...page, ...next.page], summaries)
+        t.strictSame(await store.connections(userId, { now, limit: 9, offset: 9 }), { count: 0, page: [] })
+        for (const { clientId, grants } of expected)
+          t.strictSame(await store.grantsOf(userId, clientId, { now, limit: 4 }), grants.slice(0, 4))
+      }
+      t.strictSame(await store.connections('nobody', { now: 1, limit: 9, offset: 0 }), { count: 0, page: [] })
+      t.strictSame(await store.grantsOf('nobody', 'client-1', { now: 1, limit: 9 }), [])
+    },
+  )
 
-  t.test('a store knows whether there is anybody, and who of them a development server made', async (t) => {
+  t.test('a store reports whether it has users, and which of them a development server made', async (t) => {
     const store = await openEmpty(t)
     t.strictSame(await store.population(), { isEmpty: true, seeded: [] })
     await store.write(insert('user', sample.user))
@@ -208,7 +205,7 @@ export function roundTrips(t: Test, openEmpty: OpenEmpty): void {
     t.strictSame(await store.population(), { isEmpty: false, seeded: ['grace', 'zoe'] })
   })
 
-  t.test('a store that is open answers a ping', async (t) => {
+  t.test('an open store responds to a ping', async (t) => {
     const store = await openEmpty(t)
     await t.resolves(store.ping())
   })
@@ -216,7 +213,7 @@ export function roundTrips(t: Test, openEmpty: OpenEmpty): void {
 
 /** Part of the suite: updates. */
 export function replacements(t: Test, openEmpty: OpenEmpty): void {
-  t.test('an update replaces every member, and unsets those that are absent now', async (t) => {
+  t.test('an update replaces every member, and unsets absent ones', async (t) => {
     const store = await openEmpty(t)
     const client = { ...sample.client, id: sample.fullClient.id }
     const user = { ...sample.user, id: sample.fullUser.id }
@@ -238,7 +235,7 @@ export function replacements(t: Test, openEmpty: OpenEmpty): void {
     t.strictSame(await store.find('key', key.id), key)
   })
 
-  t.test('putting a consent or a throttle again replaces it', async (t) => {
+  t.test('writing a consent or a throttle again replaces it', async (t) => {
     const store = await openEmpty(t)
     const consent = { ...sample.fullConsent, allowed: [], grantedAt: 1500 }
     const throttle = { ...sample.throttle, failures: 9, expiresAt: 2500 }
@@ -258,14 +255,14 @@ export function replacements(t: Test, openEmpty: OpenEmpty): void {
     t.strictSame(await store.find(secondFactorKind, secondFactor.userId), secondFactor)
   })
 
-  t.test('extending a session moves its idle end only', async (t) => {
+  t.test('extending a session moves only its idle expiry', async (t) => {
     const store = await openEmpty(t)
     await store.write(insert('session', sample.session))
     await store.write({ op: 'extendSession', sessionId: sample.session.id, idleExpiresAt: 2500 })
     t.strictSame(await store.find('session', sample.session.id), { ...sample.session, idleExpiresAt: 2500 })
   })
 
-  t.test('touching a client counts as a use even within the second of its registration', async (t) => {
+  t.test('touching a client counts as a use even in the second of its registration', async (t) => {
     const store = await openEmpty(t)
     await store.write(insert('client', sample.client))
     await store.write({ op: 'touchClient', clientId: sample.client.id, at: sample.client.issuedAt })
@@ -278,7 +275,7 @@ export function replacements(t: Test, openEmpty: OpenEmpty): void {
 /** Part of the suite: unique keys. */
 export function uniqueness(t: Test, openEmpty: OpenEmpty): void {
   t.test(
-    'a second account with the same user name or e-mail address is refused with RecordExists',
+    'a second user with the same user name or email address is rejected with RecordExists',
     async (t) => {
       const store = await openEmpty(t)
       await store.write(insert('user', sample.fullUser))
@@ -293,13 +290,13 @@ export function uniqueness(t: Test, openEmpty: OpenEmpty): void {
     },
   )
 
-  t.test('any number of accounts have no e-mail address', async (t) => {
+  t.test('any number of users have no email address', async (t) => {
     const store = await openEmpty(t)
     await store.write(insert('user', sample.user))
     await t.resolves(store.write(insert('user', { ...sample.user, id: 'x', username: 'x' })))
   })
 
-  t.test('an account signs in by its e-mail address, unless that is the user name of another', async (t) => {
+  t.test('a user is found by email address, unless that is the user name of another', async (t) => {
     const store = await openEmpty(t)
     await store.write(insert('user', sample.fullUser))
     t.strictSame(await store.find('userByLogin', 'grace@example.org'), sample.fullUser)
@@ -308,7 +305,7 @@ export function uniqueness(t: Test, openEmpty: OpenEmpty): void {
     t.strictSame(await store.find('userByLogin', 'grace@example.org'), namesake)
   })
 
-  t.test('a refused write leaves nothing of its siblings', async (t) => {
+  t.test('a rejected write leaves no other write of its batch', async (t) => {
     const store = await openEmpty(t)
     await store.write(insert('client', sample.client))
     const writes: Write[] = [insert('user', sample.user), insert('client', sample.client)]
@@ -319,7 +316,7 @@ export function uniqueness(t: Test, openEmpty: OpenEmpty): void {
 
 /** Part of the suite: deletions and what they take along. */
 export function removals(t: Test, openEmpty: OpenEmpty): void {
-  t.test('removing a client makes its grants unfindable and forgets its consents', async (t) => {
+  t.test('deleting a client deletes its grants and consents', async (t) => {
     const store = await openEmpty(t)
     await store.write(...grantOwners, insertGrant, put(consentKind, sample.consent))
     await store.write(put(consentKind, sample.fullConsent))
@@ -331,7 +328,7 @@ export function removals(t: Test, openEmpty: OpenEmpty): void {
     t.ok(await store.find(consentKind, consentKey(sample.user.id, sample.fullClient.id)))
   })
 
-  t.test('a grant of a client or a person that is gone comes to nobody who is new', async (t) => {
+  t.test('a new client or user gets no grant of a deleted one', async (t) => {
     const store = await openEmpty(t)
     await store.write(...grantOwners, insertGrant)
     await store.write(remove('client', sample.client.id), remove('user', sample.user.id))
@@ -345,7 +342,7 @@ export function removals(t: Test, openEmpty: OpenEmpty): void {
     t.strictSame(await store.listOf('grant', sample.user.id), [])
   })
 
-  t.test('removing an account makes its grants unfindable and ends its sessions and consents', async (t) => {
+  t.test('deleting a user deletes their grants, sessions and consents', async (t) => {
     const store = await openEmpty(t)
     const other = { ...sample.fullSession, userId: sample.fullUser.id }
     await store.write(...grantOwners, insertGrant, put(consentKind, sample.consent))
@@ -366,7 +363,7 @@ export function removals(t: Test, openEmpty: OpenEmpty): void {
     t.strictSame(await store.find('session', other.id), other)
   })
 
-  t.test('a deletion removes the record it names and no other', async (t) => {
+  t.test('a deletion deletes the record it names and no other', async (t) => {
     const store = await openEmpty(t)
     const second = { ...sample.throttle, key: 'second' }
     await store.write(insert('session', sample.session), put(throttleKind, sample.throttle))
@@ -385,7 +382,7 @@ export function removals(t: Test, openEmpty: OpenEmpty): void {
     t.equal(await store.find('session', sample.fullSession.id), undefined)
   })
 
-  t.test('passkeys, second factors, links and consents go one by one', async (t) => {
+  t.test('passkeys, second factors, one-time links and consents are deleted one by one', async (t) => {
     const store = await openEmpty(t)
     const { id: userId } = sample.user
     for (const passkey of [sample.passkey, sample.fullPasskey])
@@ -407,7 +404,7 @@ export function removals(t: Test, openEmpty: OpenEmpty): void {
     t.equal(await store.find(secondFactorKind, userId), undefined)
   })
 
-  t.test('every link for one purpose goes at once, whoever it is for', async (t) => {
+  t.test('every one-time link for one purpose is deleted at once, for any user', async (t) => {
     const store = await openEmpty(t)
     for (const link of [sample.link, sample.fullLink]) await store.write(insertLink(link))
     await store.write(removeAll(linkKinds[sample.link.purpose]))
@@ -415,7 +412,7 @@ export function removals(t: Test, openEmpty: OpenEmpty): void {
     t.strictSame(await store.find(linkKinds[sample.fullLink.purpose], sample.fullLink.id), sample.fullLink)
   })
 
-  t.test('all sessions of a person but the one they stay in end together', async (t) => {
+  t.test('all sessions of a user but the one to keep end together', async (t) => {
     const store = await openEmpty(t)
     const other = { ...sample.session, id: sample.digest(20), userId: sample.fullUser.id }
     for (const session of [sample.session, sample.fullSession, other])

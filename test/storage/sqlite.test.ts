@@ -68,17 +68,17 @@ t.test('a file of an earlier version', async (t) => {
   })
 })
 
-t.test('what was written is there after closing and opening again', async (t) => {
+t.test('written rows are there after closing and opening again', async (t) => {
   const store = await open(t, await closedFile(t))
   t.strictSame(await store.find('client', sample.client.id), sample.client)
   t.strictSame(await store.find('user', sample.fullUser.id), sample.fullUser)
 })
 
-t.test('a file is readable by its owner only', async (t) => {
+t.test('only its owner can read a file', async (t) => {
   t.equal(statSync(await closedFile(t)).mode & 0o077, 0)
 })
 
-t.test('every table is strict, and those read by their key alone have no second tree', async (t) => {
+t.test('every table is strict, and tables that are read only by their key have no second tree', async (t) => {
   const tables = neighbour(t, await closedFile(t)).pragma('table_list') as {
     name: string
     strict: number
@@ -94,7 +94,7 @@ t.test('every table is strict, and those read by their key alone have no second 
   t.strictSame(keyed.sort(), ['grants', 'records', 'revoked_access_tokens'])
 })
 
-t.test('a connection waits for the disk at a commit, and for a lock only shortly', async (t) => {
+t.test('a connection waits for the disk at a commit, and only briefly for a lock', async (t) => {
   const connection = await openDatabase(await closedFile(t))
   t.teardown(() => connection.close())
   const waits = { journal_mode: 'wal', synchronous: 2, busy_timeout: 100 }
@@ -104,7 +104,7 @@ t.test('a connection waits for the disk at a commit, and for a lock only shortly
   }
 })
 
-t.test('writes that were queued when the store is closed are kept, later ones refused', async (t) => {
+t.test('writes queued before the store is closed are committed, later ones rejected', async (t) => {
   const file = await closedFile(t)
   const store = await openStore(`sqlite:${file}`)
   const queued = store.write(insert('key', sample.key))
@@ -117,27 +117,30 @@ t.test('writes that were queued when the store is closed are kept, later ones re
   t.strictSame(await (await open(t, file)).list('key'), [sample.key])
 })
 
-t.test('a locked database is StoreUnavailable in bounded time, reads go on, and it recovers', async (t) => {
-  const file = await closedFile(t)
-  const store = await open(t, file)
-  const other = neighbour(t, file)
-  other.exec('begin immediate')
-  const writes = Array.from({ length: 40 }, (_, n) =>
-    store.transact('client', 'x', () => accept(n, insert('key', { ...sample.key, id: `key ${n}` }))),
-  )
-  const started = performance.now()
-  const outcomes = await Promise.allSettled(writes)
-  // One after the other they would wait for 20 seconds.
-  t.ok(performance.now() - started < 10_000, 'all 40 are told after one wait')
-  for (const outcome of outcomes) t.match(outcome, { status: 'rejected', reason: StoreUnavailable })
-  t.strictSame(await store.find('client', sample.client.id), sample.client)
-  other.exec('rollback')
-  t.strictSame(await store.list('key'), [])
-  await store.write(insert('key', sample.key))
-  t.strictSame(await store.list('key'), [sample.key])
-})
+t.test(
+  'a locked database is StoreUnavailable in bounded time, reads continue, and the store recovers',
+  async (t) => {
+    const file = await closedFile(t)
+    const store = await open(t, file)
+    const other = neighbour(t, file)
+    other.exec('begin immediate')
+    const writes = Array.from({ length: 40 }, (_, n) =>
+      store.transact('client', 'x', () => accept(n, insert('key', { ...sample.key, id: `key ${n}` }))),
+    )
+    const started = performance.now()
+    const outcomes = await Promise.allSettled(writes)
+    // One after the other they would wait for 20 seconds.
+    t.ok(performance.now() - started < 10_000, 'all 40 are told after one wait')
+    for (const outcome of outcomes) t.match(outcome, { status: 'rejected', reason: StoreUnavailable })
+    t.strictSame(await store.find('client', sample.client.id), sample.client)
+    other.exec('rollback')
+    t.strictSame(await store.list('key'), [])
+    await store.write(insert('key', sample.key))
+    t.strictSame(await store.list('key'), [sample.key])
+  },
+)
 
-t.test('a decision that throws does not make what ran beside it run again', async (t) => {
+t.test('a decision that throws does not rerun the others of its batch', async (t) => {
   const store = await open(t, ':memory:')
   let runs = 0
   const beside = store.transact('key', 'x', () => accept(++runs))
@@ -156,7 +159,7 @@ t.test('two stores on one file see what the other committed', async (t) => {
   t.strictSame(await second.find('key', sample.key.id), sample.key)
 })
 
-t.test('processes that open a new file at once all work', async (t) => {
+t.test('processes that open a new file at the same time all work', async (t) => {
   const file = `${t.testdir()}/new.db`
   const module = JSON.stringify(new URL('../../src/storage/open.ts', import.meta.url))
   const script = `const { openStore } = await import(${module}); await (await openStore('sqlite:' + process.argv[1])).ping()`
@@ -166,7 +169,7 @@ t.test('processes that open a new file at once all work', async (t) => {
   t.strictSame(await (await open(t, file)).list('key'), [])
 })
 
-t.test('a file that cannot be used is refused in one line and left as it is', async (t) => {
+t.test('a file that cannot be used is rejected in one line and left unchanged', async (t) => {
   const good = readFileSync(await closedFile(t))
   async function refuses(name: string, content: Buffer, message: RegExp): Promise<void> {
     const file = `${t.testdirName}/${name}`
@@ -192,7 +195,7 @@ t.test('a file that cannot be used is refused in one line and left as it is', as
   await refuses('foreign.db', foreign.serialize(), /another program/)
 })
 
-t.test('a file made by a newer version is refused and left as it is', async (t) => {
+t.test('a file of a newer version is rejected and left unchanged', async (t) => {
   const file = await closedFile(t)
   const future = new Database(file)
   future.exec("insert into __drizzle_migrations (hash, created_at) values ('later', 9999999999999)")
@@ -204,7 +207,7 @@ t.test('a file made by a newer version is refused and left as it is', async (t) 
   t.ok(readFileSync(file).equals(content))
 })
 
-t.test('after an unclean stop the committed writes are there', async (t) => {
+t.test('committed writes are there after an unclean stop', async (t) => {
   const file = await closedFile(t)
   const store = await open(t, file)
   await store.write(insert('key', sample.key))
@@ -214,7 +217,7 @@ t.test('after an unclean stop the committed writes are there', async (t) => {
   t.strictSame(await (await open(t, crashed)).list('key'), [sample.key])
 })
 
-t.test('damage found after an unclean stop is refused', async (t) => {
+t.test('a file damaged by an unclean stop is rejected', async (t) => {
   const file = await closedFile(t)
   const store = await open(t, file)
   await store.write(insert('key', sample.key))
@@ -228,7 +231,7 @@ t.test('damage found after an unclean stop is refused', async (t) => {
   await t.rejects(openStore(`sqlite:${crashed}`), { message: /damaged/ })
 })
 
-t.test('a place where no file can be is refused in one line', async (t) => {
+t.test('a path where no file can be created is rejected in one line', async (t) => {
   const folder = t.testdir({ file: '' })
   await t.rejects(openStore(`sqlite:${folder}/missing/lychgate.db`), { message: /cannot be used: ENOENT/ })
   t.notOk(existsSync(`${folder}/missing`))
@@ -236,7 +239,7 @@ t.test('a place where no file can be is refused in one line', async (t) => {
   await t.rejects(openStore(`sqlite:${folder}/folder.db`), { message: /folder\.db cannot be used/ })
 })
 
-t.test('a file that cannot be written is refused at opening, not at the first write', async (t) => {
+t.test('a read-only file is rejected when it is opened, not at the first write', async (t) => {
   const file = await closedFile(t)
   const content = readFileSync(file)
   // Byte 18, the version of the file format for writing: too new a one is read and not written, even by root.
@@ -251,7 +254,7 @@ t.test('an empty file becomes a database', async (t) => {
   await t.resolves((await open(t, file)).ping())
 })
 
-t.test('an old SQLite is refused', async (t) => {
+t.test('an old SQLite is rejected', async (t) => {
   const connection = neighbour(t, ':memory:')
   t.doesNotThrow(() => assertSqliteVersion(connection))
   t.throws(() => assertSqliteVersion(connection, '3.999.0'), { message: /is too old: 3\.999\.0 or newer/ })
@@ -259,7 +262,7 @@ t.test('an old SQLite is refused', async (t) => {
   t.doesNotThrow(() => assertSqliteVersion(connection, '2.999.999'))
 })
 
-t.test('a URL of another kind is refused without repeating it', async (t) => {
+t.test('an unsupported URL is rejected without repeating it', async (t) => {
   for (const url of ['mysql://user:secret@host/db', 'lychgate.db', 'sqlite:', '']) {
     const fault = await openStore(url).catch((error: unknown) => error)
     t.match(fault, { message: /^the database URL must be sqlite:<file>/ })

@@ -26,7 +26,7 @@ export function sweeps(t: Test, openEmpty: OpenEmpty): void {
     return store
   }
 
-  t.test('before anything has expired nothing goes', async (t) => {
+  t.test('before anything has expired nothing is deleted', async (t) => {
     const store = await filled(t)
     t.equal((await store.sweep(bounds(1059, 1000, 100))).rows, 0)
     t.equal((await store.sweep(bounds(1060, 1000, 100))).rows, 1, 'the grant whose code expired at 1060')
@@ -34,7 +34,7 @@ export function sweeps(t: Test, openEmpty: OpenEmpty): void {
     t.ok(await store.find('session', sample.session.id))
   })
 
-  t.test('what has expired goes, and nothing else', async (t) => {
+  t.test('exactly the expired records are deleted', async (t) => {
     const store = await filled(t)
     t.equal((await store.sweep(bounds(2000, 1000, 100))).rows, 4)
     t.equal(await store.find('grant', sample.grant.id), undefined)
@@ -49,7 +49,7 @@ export function sweeps(t: Test, openEmpty: OpenEmpty): void {
     t.equal((await store.sweep(bounds(2000, 1000, 100))).rows, 0)
   })
 
-  t.test('a revocation outlives its token by a day, against a clock that ran ahead', async (t) => {
+  t.test("a revocation outlives its token by a day, as another node's clock may run ahead", async (t) => {
     const store = await filled(t)
     const isRevoked = async () =>
       (await store.find('grantOfToken', grantOfTokenKey(sample.fullGrant.id, sample.bytes(5, 16))))
@@ -60,20 +60,23 @@ export function sweeps(t: Test, openEmpty: OpenEmpty): void {
     t.equal(await isRevoked(), false)
   })
 
-  t.test('a registered client that was never used goes, a used or an added one stays', async (t) => {
-    const store = await filled(t)
-    const added = (['integration', 'resource-server'] as const).map((origin) => {
-      return { ...sample.client, id: origin, origin }
-    })
-    for (const client of added) await store.write(insert('client', client))
-    t.equal((await store.sweep(bounds(1000, 1001, 100))).rows, 1)
-    for (const { id } of added) t.ok(await store.find('client', id), id)
-    t.equal(await store.find('client', sample.client.id), undefined)
-    t.ok(await store.find('client', 'used'))
-    t.ok(await store.find('client', sample.fullClient.id))
-  })
+  t.test(
+    "a registered client that was never used is deleted, a used one and an operator's are kept",
+    async (t) => {
+      const store = await filled(t)
+      const added = (['integration', 'resource-server'] as const).map((origin) => {
+        return { ...sample.client, id: origin, origin }
+      })
+      for (const client of added) await store.write(insert('client', client))
+      t.equal((await store.sweep(bounds(1000, 1001, 100))).rows, 1)
+      for (const { id } of added) t.ok(await store.find('client', id), id)
+      t.equal(await store.find('client', sample.client.id), undefined)
+      t.ok(await store.find('client', 'used'))
+      t.ok(await store.find('client', sample.fullClient.id))
+    },
+  )
 
-  t.test('a registered client that was used goes by its last use, an added one stays', async (t) => {
+  t.test("a registered client expires after its last use, an operator's does not", async (t) => {
     const store = await openEmpty(t)
     const uses = [1001, 1500, 1999, 2000]
     for (const usedAt of uses) {
@@ -90,7 +93,7 @@ export function sweeps(t: Test, openEmpty: OpenEmpty): void {
     t.strictSame(left, [...uses.map((usedAt) => `added-${usedAt}`), 'never', 'used-2000'])
   })
 
-  t.test('the last refusals stay and older ones go, whatever their time', async (t) => {
+  t.test('the newest rejection records are kept and older ones deleted, whatever their time', async (t) => {
     const store = await openEmpty(t)
     for (let n = 0; n < 12; n++) {
       await store.write(insert('rejection', { ...sample.rejection, id: `request-${n}`, at: 100 - n }))
@@ -105,7 +108,7 @@ export function sweeps(t: Test, openEmpty: OpenEmpty): void {
   })
 
   t.test(
-    'audit events from before the bound go, so many a call, and stay for ever without one',
+    'audit events older than the limit are deleted, a bounded number per call; without a limit none are',
     async (t) => {
       const store = await openEmpty(t)
       const event = (at: number): Write => insert('auditEvent', { ...sample.auditEvent, at })
@@ -122,57 +125,57 @@ export function sweeps(t: Test, openEmpty: OpenEmpty): void {
     },
   )
 
+  t.test('the sweep counts active grants, and the store knows its number of rejection records', async (t) => {
+    const store = await openEmpty(t)
+    t.match(await store.activity(), { activeGrants: undefined, refusalsKept: 0 })
+    await store.write(...grantOwners)
+    const ends = [2000, 3000, 3000, 3000]
+    for (const [n, expiresAt] of ends.entries()) {
+      await store.write({ op: 'insertGrant', grant: { ...sample.grant, id: sample.grantId(n), expiresAt } })
+      await store.write(insert('rejection', { ...sample.rejection, id: `request-${n}` }))
+    }
+    await store.write({
+      op: 'revokeGrant',
+      grantId: sample.grantId(1),
+      at: 1015,
+      rule: 'rfc7009-2.1-refresh-cascades',
+    })
+    await store.sweep(bounds(2000, 0, 3))
+    t.match(await store.activity(), { activeGrants: 2, refusalsKept: 3 })
+    await store.sweep(bounds(3000, 0, 0))
+    t.match(await store.activity(), { activeGrants: 0, refusalsKept: 0 })
+  })
+
   t.test(
-    'the sweep counts the grants that live, and the store knows how many refusals it keeps',
+    'expired grants behind thousands of active ones are reached, a bounded number per call',
     async (t) => {
       const store = await openEmpty(t)
-      t.match(await store.activity(), { activeGrants: undefined, refusalsKept: 0 })
       await store.write(...grantOwners)
-      const ends = [2000, 3000, 3000, 3000]
-      for (const [n, expiresAt] of ends.entries()) {
-        await store.write({ op: 'insertGrant', grant: { ...sample.grant, id: sample.grantId(n), expiresAt } })
-        await store.write(insert('rejection', { ...sample.rejection, id: `request-${n}` }))
+      const insert = (n: number): Write => {
+        const expiresAt = n < 4200 ? 9000 : 2000
+        return { op: 'insertGrant', grant: { ...sample.grant, id: sample.grantId(n), expiresAt } }
       }
-      await store.write({
-        op: 'revokeGrant',
-        grantId: sample.grantId(1),
-        at: 1015,
-        rule: 'rfc7009-2.1-refresh-cascades',
-      })
-      await store.sweep(bounds(2000, 0, 3))
-      t.match(await store.activity(), { activeGrants: 2, refusalsKept: 3 })
-      await store.sweep(bounds(3000, 0, 0))
-      t.match(await store.activity(), { activeGrants: 0, refusalsKept: 0 })
+      for (let from = 0; from < 5200; from += 200) {
+        await store.write(...Array.from({ length: 200 }, (_, n) => insert(from + n)))
+      }
+      const calls: SweepResult[] = []
+      for (let call = 0; call < 8; call++) calls.push(await store.sweep(bounds(2000, 0, 100)))
+      t.strictSame(calls[0], { rows: 0, more: false }, 'the first walk meets living grants only')
+      t.equal(
+        calls.reduce((sum, { rows }) => sum + rows, 0),
+        1000,
+      )
+      t.ok(Math.max(...calls.map(({ rows }) => rows)) <= 500, 'no call takes them all')
+      t.equal(calls[1]?.more, true)
+      t.equal(calls[7]?.more, false)
+      t.ok(await store.find('grant', sample.grantId(4199)))
+      t.equal(await store.find('grant', sample.grantId(4200)), undefined)
+      t.equal(await store.find('grant', sample.grantId(5199)), undefined)
+      t.equal((await store.activity()).activeGrants, 4200, 'counted on the way, each once')
     },
   )
 
-  t.test('expired grants behind thousands of living ones are reached, a bounded number a call', async (t) => {
-    const store = await openEmpty(t)
-    await store.write(...grantOwners)
-    const insert = (n: number): Write => {
-      const expiresAt = n < 4200 ? 9000 : 2000
-      return { op: 'insertGrant', grant: { ...sample.grant, id: sample.grantId(n), expiresAt } }
-    }
-    for (let from = 0; from < 5200; from += 200) {
-      await store.write(...Array.from({ length: 200 }, (_, n) => insert(from + n)))
-    }
-    const calls: SweepResult[] = []
-    for (let call = 0; call < 8; call++) calls.push(await store.sweep(bounds(2000, 0, 100)))
-    t.strictSame(calls[0], { rows: 0, more: false }, 'the first walk meets living grants only')
-    t.equal(
-      calls.reduce((sum, { rows }) => sum + rows, 0),
-      1000,
-    )
-    t.ok(Math.max(...calls.map(({ rows }) => rows)) <= 500, 'no call takes them all')
-    t.equal(calls[1]?.more, true)
-    t.equal(calls[7]?.more, false)
-    t.ok(await store.find('grant', sample.grantId(4199)))
-    t.equal(await store.find('grant', sample.grantId(4200)), undefined)
-    t.equal(await store.find('grant', sample.grantId(5199)), undefined)
-    t.equal((await store.activity()).activeGrants, 4200, 'counted on the way, each once')
-  })
-
-  t.test('two sweeps at once are one after the other', async (t) => {
+  t.test('two simultaneous sweeps run one after the other', async (t) => {
     const store = await openEmpty(t)
     await store.write(...grantOwners)
     const insert = (n: number): Write => {

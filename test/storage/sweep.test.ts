@@ -102,7 +102,7 @@ t.test('a transaction of the sweep deletes a few rows of one table', async (t) =
   t.equal(Math.max(...transactions.map(({ tables }) => tables)), 1)
 })
 
-t.test('requests go between any two transactions of a sweep', async (t) => {
+t.test('requests run between any two transactions of a sweep', async (t) => {
   const { store } = await fullStore(t)
   let isDone = false
   const sweep = store.sweep(bounds).then(() => {
@@ -119,7 +119,7 @@ t.test('requests go between any two transactions of a sweep', async (t) => {
   t.ok(answered >= 8 * 8, `${answered} requests were answered meanwhile`)
 })
 
-t.test('a clock that is set back while a sweep runs is heard by its next batch', async (t) => {
+t.test('the next batch of a running sweep uses a clock that was set back', async (t) => {
   const { store, deleted } = await fullStore(t)
   let isAhead = true
   const moving: SweepBounds = {

@@ -63,7 +63,7 @@ function hex(colour: Colour): string {
   return `#${colour.map((part) => part.toString(16).padStart(2, '0')).join('')}`
 }
 
-t.test('contrast is that of WCAG', async (t) => {
+t.test('contrast is computed as WCAG defines it', async (t) => {
   const [black, white] = [[0, 0, 0] as const, [255, 255, 255] as const]
   t.equal(contrast(black, white).toFixed(2), '21.00')
   t.equal(contrast(white, white).toFixed(2), '1.00')
@@ -99,7 +99,7 @@ for (const scheme of ['light', 'dark'] as const) {
   })
 }
 
-t.test('the icon has a shade of the accent', async (t) => {
+t.test('the icon uses a shade of the accent', async (t) => {
   const icon = readFileSync(new URL('../../views/icon.svg', import.meta.url), 'utf8')
   const page = await browser.newPage()
   await page.setContent(accentIcon(icon, '#c8102e'))
@@ -107,7 +107,7 @@ t.test('the icon has a shade of the accent', async (t) => {
   t.match(stroke, /^oklch\(0\.57 0\.2\d+ 2\d\./)
 })
 
-t.test('an accent that no page can show is rejected', async (t) => {
+t.test('an accent with too little contrast on any page is rejected', async (t) => {
   const nearWhite = 'is too close to the white of the pages; choose a stronger colour, such as "#2c52b3"'
   const noColour = 'must be # and six hexadecimal digits in quotes, such as "#2c52b3", not'
   for (const [accent, fault] of [

@@ -11,7 +11,7 @@ const own = {
   },
 }
 
-t.test('a text of the operator is said in place of the shipped one, and the others stay', async (t) => {
+t.test("an operator's text replaces the shipped one, and the others stay", async (t) => {
   const server = await startServer(t, { service: { name: 'Riverside' }, texts: own })
   const html = await (await fetch(`${server.issuer}/`)).text()
   t.match(html, /<h1>Come in &amp; find .*Riverside.*<\/h1>/)
@@ -19,7 +19,7 @@ t.test('a text of the operator is said in place of the shipped one, and the othe
   t.match(html, 'Authorization server metadata')
 })
 
-t.test('a language of the operator is offered like a shipped one', async (t) => {
+t.test("an operator's language is offered like a shipped one", async (t) => {
   const nl = { ...readCatalogue('en'), 'home.heading': 'Aanmelden bij {service}' }
   const server = await startServer(t, { texts: { nl } })
   const answer = await fetch(`${server.issuer}/`, { headers: { 'accept-language': 'nl-BE' } })
@@ -30,7 +30,7 @@ t.test('a language of the operator is offered like a shipped one', async (t) => 
   t.ok(locales.includes('nl') && locales.includes('en'))
 })
 
-t.test('texts that could not be shown are refused, a line each', async (t) => {
+t.test('texts that cannot be rendered are rejected, one line each', async (t) => {
   const strange = {
     en: {
       'login.titel': 'Hi',

@@ -38,28 +38,31 @@ const server = await startServer(t, {
 const home = async () => (await fetch(`${server.issuer}/`)).text()
 const fetchAsset = (path: string | undefined) => fetch(new URL(path ?? '/missing', server.origin))
 
-t.test('the logo stands before the name, another one on dark pages, both from memory', async (t) => {
-  const elements = parseElements(await home())
-  const image = elements.find(({ name }) => name === 'img')
-  const source = elements.find(({ name }) => name === 'source')
-  t.equal(image?.attributes.get('alt'), '')
-  t.equal(source?.attributes.get('media'), '(prefers-color-scheme: dark)')
-  for (const [path, type] of [
-    [image?.attributes.get('src'), 'image/svg+xml'],
-    [source?.attributes.get('srcset'), 'image/png'],
-  ] as const) {
-    const answer = await fetchAsset(path)
-    t.equal(answer.status, 200)
-    t.equal(answer.headers.get('content-type'), type)
-    t.equal(answer.headers.get('x-content-type-options'), 'nosniff')
-    t.equal(answer.headers.get('cache-control'), 'public, max-age=31536000, immutable')
-    // Opened by itself an SVG is a document of this origin: nothing in it may run.
-    t.equal(answer.headers.get('content-security-policy'), "default-src 'none';frame-ancestors 'none'")
-  }
-  t.match(await home(), '<span>Riverside &lt;School&gt;</span>')
-})
+t.test(
+  'the logo precedes the name, dark pages use their own logo, and both are served from memory',
+  async (t) => {
+    const elements = parseElements(await home())
+    const image = elements.find(({ name }) => name === 'img')
+    const source = elements.find(({ name }) => name === 'source')
+    t.equal(image?.attributes.get('alt'), '')
+    t.equal(source?.attributes.get('media'), '(prefers-color-scheme: dark)')
+    for (const [path, type] of [
+      [image?.attributes.get('src'), 'image/svg+xml'],
+      [source?.attributes.get('srcset'), 'image/png'],
+    ] as const) {
+      const answer = await fetchAsset(path)
+      t.equal(answer.status, 200)
+      t.equal(answer.headers.get('content-type'), type)
+      t.equal(answer.headers.get('x-content-type-options'), 'nosniff')
+      t.equal(answer.headers.get('cache-control'), 'public, max-age=31536000, immutable')
+      // Opened by itself an SVG is a document of this origin: nothing in it may run.
+      t.equal(answer.headers.get('content-security-policy'), "default-src 'none';frame-ancestors 'none'")
+    }
+    t.match(await home(), '<span>Riverside &lt;School&gt;</span>')
+  },
+)
 
-t.test('a logo that has the name in it stands for the name', async (t) => {
+t.test('a logo that contains the name replaces the name', async (t) => {
   const server = await startServer(t, {
     service: { name: 'Riverside', logo: file('logo.svg'), logoName: 'inside' },
   })
@@ -69,7 +72,7 @@ t.test('a logo that has the name in it stands for the name', async (t) => {
   t.notMatch(html, '<span>Riverside</span>')
 })
 
-t.test('the accent is the end of the one stylesheet, and no page has a style of its own', async (t) => {
+t.test('the accent is appended to the one stylesheet, and no page has a style of its own', async (t) => {
   const html = await home()
   const sheets = parseElements(html).filter(({ attributes }) => attributes.get('rel') === 'stylesheet')
   t.equal(sheets.length, 1)
@@ -83,7 +86,7 @@ t.test('the accent is the end of the one stylesheet, and no page has a style of 
   )
 })
 
-t.test('a view of the folder takes the place of the shipped one, and escapes as it does', async (t) => {
+t.test('a view in the folder replaces the shipped one and escapes in the same way', async (t) => {
   t.match(await home(), '<h1>Our own home of Riverside &lt;School&gt;</h1>')
 })
 
@@ -104,7 +107,7 @@ function faultsOf(look: Parameters<typeof loadLook>[0]): readonly string[] {
   return []
 }
 
-t.test('what is no image, or too much of one, is refused by name', async (t) => {
+t.test('a file that is no image, or too large, is rejected by name', async (t) => {
   for (const name of ['photo.jpg', 'photo.webp'])
     t.strictSame(faultsOf({ service: { logo: file(name) } }), [])
   for (const name of ['page.svg', 'bare.svg'])
@@ -117,7 +120,7 @@ t.test('what is no image, or too much of one, is refused by name', async (t) => 
   ])
 })
 
-t.test('a view with a name nobody knows, or that does not compile, is one line each', async (t) => {
+t.test('a view with an unknown name, or one that does not compile, is one error line each', async (t) => {
   const views = file('bad')
   mkdirSync(views)
   writeFileSync(join(views, 'logn.eta'), '')
