@@ -1,3 +1,4 @@
+import { registerHooks } from 'node:module'
 import type { Store, StoreOptions } from './store.ts'
 
 /**
@@ -16,3 +17,14 @@ export async function openStore(url: string, options: StoreOptions = {}): Promis
   }
   throw new Error('the database URL must be sqlite:<file>, sqlite::memory: or postgres://<host>/<database>')
 }
+
+// For each module that a module imports by a relative path, Node parses the package.json of its package. That of
+// drizzle-orm has 179 KB, for 113 modules: resolving them here takes 0.4 s off every process that opens a store.
+registerHooks({
+  resolve(specifier, context, nextResolve) {
+    const { parentURL = '' } = context
+    const isInDrizzle = /^\..*\.js$/.test(specifier) && parentURL.includes('/node_modules/drizzle-orm/')
+    if (!isInDrizzle) return nextResolve(specifier, context)
+    return { url: new URL(specifier, parentURL).href, format: 'module', shortCircuit: true }
+  },
+})
