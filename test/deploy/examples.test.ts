@@ -20,12 +20,12 @@ const variablesOf = (text: string): Record<string, string> =>
     [...uncommented(text).matchAll(/^(LYCHGATE_\w+)=(.*)$/gm)].map(([, name, value]) => [name, value]),
   )
 
-t.test('the example files are made from the schema', async (t) => {
+t.test('the example files are generated from the schema', async (t) => {
   t.equal(yaml, exampleYaml())
   t.equal(environment, exampleEnvironment())
 })
 
-t.test('the example file as it is changes nothing', async (t) => {
+t.test('the example file as shipped changes nothing', async (t) => {
   const file = join(t.testdir({ 'lychgate.yaml': yaml }), 'lychgate.yaml')
   t.strictSame(loadConfig({ mode: 'dev', file }), loadConfig({ mode: 'dev' }))
   t.strictSame(
@@ -34,7 +34,7 @@ t.test('the example file as it is changes nothing', async (t) => {
   )
 })
 
-t.test('with everything uncommented it is valid, once it has a secret of its own', async (t) => {
+t.test('with everything uncommented and a secret it is valid', async (t) => {
   const { dev, ...production } = parse(uncommented(yaml)) as Record<string, unknown>
   const folder = t.testdir({ dev: uncommented(yaml), serve: stringify(production) })
   const [everything, file] = [join(folder, 'dev'), join(folder, 'serve')]
@@ -50,7 +50,7 @@ t.test('with everything uncommented it is valid, once it has a secret of its own
   t.match(config.resources, [{ identifier: 'https://api.example.org', accessTokenSeconds: 600 }])
 })
 
-t.test('every option stands in the file, with its description', async (t) => {
+t.test('every option is in the file, with its description', async (t) => {
   const content: unknown = parse(uncommented(yaml))
   for (const { path, schema } of configOptions()) {
     // An entry of a list is its first one.
@@ -67,7 +67,7 @@ t.test('every option stands in the file, with its description', async (t) => {
 })
 
 t.test(
-  'every variable of a production server stands in the other file, and together they are valid',
+  'every variable of a production server is in the other file, and together they are valid',
   async (t) => {
     const variables = variablesOf(environment)
     t.strictSame(

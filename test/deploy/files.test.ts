@@ -89,50 +89,43 @@ t.test('compose.yaml starts one node with SQLite for a proxy on the host', async
   t.ok(existsSync(join(root, 'deploy', node.build?.context ?? '', node.build?.dockerfile ?? '')))
 })
 
-t.test(
-  'compose.postgres.yaml starts two nodes that trust the proxy in front of them, and nobody else',
-  async (t) => {
-    const compose = composeOf('deploy/compose.postgres.yaml')
-    const folder = prepare(t, 'deploy/compose.postgres.yaml')
-    const nodes = Object.entries(compose.services).filter(([, { image }]) => image === 'lychgate')
-    t.equal(nodes.length, 2)
-    const password = readFileSync(join(folder, 'secrets/postgres_password'), 'utf8').trim()
-    const { proxy } = compose.services
-    const address = parse(read('deploy/compose.postgres.yaml')).services.proxy.networks.front.ipv4_address
-    for (const [name, node] of nodes) {
-      const config = configOf(compose, node, folder)
-      t.match(config, { issuer: 'https://auth.example.org', host: '0.0.0.0', port: 9400 }, name)
-      t.equal(
-        config.store,
-        `postgres://lychgate:${password}@postgres/lychgate`,
-        'the password of the database',
-      )
-      t.strictSame(config.trustProxy, [address], 'the address of the proxy')
-      t.strictSame(node.networks, ['front', 'back'])
-    }
-    t.match(compose.services['postgres'], {
-      environment: {
-        POSTGRES_USER: 'lychgate',
-        POSTGRES_DB: 'lychgate',
-        POSTGRES_PASSWORD_FILE: '/run/secrets/postgres_password',
-      },
-      networks: ['back'],
-    })
-    const caddyfile = read('deploy/Caddyfile')
-    const upstreams = nodes.map(([name, node]) => `${name}:${node.environment['LYCHGATE_PORT']}`)
-    t.match(caddyfile, `reverse_proxy ${upstreams.join(' ')} {`)
-    t.match(caddyfile, `health_uri ${new URL(readinessUrl({ host: 'x', port: 1 })).pathname}\n`)
-    t.match(caddyfile, /^\{\$LYCHGATE_ISSUER\} \{$/m)
-    t.match(proxy, {
-      environment: { LYCHGATE_ISSUER: /^\$\{LYCHGATE_ISSUER:\?/ },
-      volumes: ['./Caddyfile:/etc/caddy/Caddyfile:ro', /./, /./],
-    })
-    const named = Object.values(compose.services).flatMap(({ volumes = [] }) => volumes)
-    for (const volume of named.filter((one) => !one.startsWith('.'))) {
-      t.ok((volume.split(':')[0] ?? '') in compose.volumes, volume)
-    }
-  },
-)
+t.test('compose.postgres.yaml starts two nodes that trust only the proxy in front of them', async (t) => {
+  const compose = composeOf('deploy/compose.postgres.yaml')
+  const folder = prepare(t, 'deploy/compose.postgres.yaml')
+  const nodes = Object.entries(compose.services).filter(([, { image }]) => image === 'lychgate')
+  t.equal(nodes.length, 2)
+  const password = readFileSync(join(folder, 'secrets/postgres_password'), 'utf8').trim()
+  const { proxy } = compose.services
+  const address = parse(read('deploy/compose.postgres.yaml')).services.proxy.networks.front.ipv4_address
+  for (const [name, node] of nodes) {
+    const config = configOf(compose, node, folder)
+    t.match(config, { issuer: 'https://auth.example.org', host: '0.0.0.0', port: 9400 }, name)
+    t.equal(config.store, `postgres://lychgate:${password}@postgres/lychgate`, 'the password of the database')
+    t.strictSame(config.trustProxy, [address], 'the address of the proxy')
+    t.strictSame(node.networks, ['front', 'back'])
+  }
+  t.match(compose.services['postgres'], {
+    environment: {
+      POSTGRES_USER: 'lychgate',
+      POSTGRES_DB: 'lychgate',
+      POSTGRES_PASSWORD_FILE: '/run/secrets/postgres_password',
+    },
+    networks: ['back'],
+  })
+  const caddyfile = read('deploy/Caddyfile')
+  const upstreams = nodes.map(([name, node]) => `${name}:${node.environment['LYCHGATE_PORT']}`)
+  t.match(caddyfile, `reverse_proxy ${upstreams.join(' ')} {`)
+  t.match(caddyfile, `health_uri ${new URL(readinessUrl({ host: 'x', port: 1 })).pathname}\n`)
+  t.match(caddyfile, /^\{\$LYCHGATE_ISSUER\} \{$/m)
+  t.match(proxy, {
+    environment: { LYCHGATE_ISSUER: /^\$\{LYCHGATE_ISSUER:\?/ },
+    volumes: ['./Caddyfile:/etc/caddy/Caddyfile:ro', /./, /./],
+  })
+  const named = Object.values(compose.services).flatMap(({ volumes = [] }) => volumes)
+  for (const volume of named.filter((one) => !one.startsWith('.'))) {
+    t.ok((volume.split(':')[0] ?? '') in compose.volumes, volume)
+  }
+})
 
 /** The instructions of the Dockerfile, continued lines joined. */
 const instructions = read('deploy/Dockerfile')
@@ -143,7 +136,7 @@ const instructions = read('deploy/Dockerfile')
   .map((line): [string, string] => [line.split(' ', 1)[0] ?? '', line.slice(line.indexOf(' ') + 1)])
 const argumentsOf = (name: string) => instructions.filter(([one]) => one === name).map(([, rest]) => rest)
 
-t.test('the image builds from the sources, and what it copies is there and not ignored', async (t) => {
+t.test('the image builds from the sources, and what it copies exists and is not ignored', async (t) => {
   const { scripts } = JSON.parse(read('package.json'))
   t.ok('build' in scripts)
   t.ok(argumentsOf('RUN').some((command) => command === 'npm run build'))
@@ -168,7 +161,7 @@ t.test('the image builds from the sources, and what it copies is there and not i
   )
 })
 
-t.test('the image runs serve as nobody in particular, on a volume, and carries no secret', async (t) => {
+t.test('the image runs serve as an unprivileged user, on a volume, and contains no secret', async (t) => {
   t.match(argumentsOf('USER').at(-1), /^[1-9]\d+:[1-9]\d+$/)
   const environment = Object.fromEntries(
     argumentsOf('ENV').flatMap((line) => line.split(' ').map((pair) => pair.split('='))),
@@ -208,7 +201,7 @@ t.test('the unit confines the server, keeps its state and passes its secret as a
   t.strictSame(config.trustProxy, ['127.0.0.1', '::1'])
 })
 
-t.test('systemd finds nothing wrong with the unit', async (t) => {
+t.test('systemd reports no problem of the unit', async (t) => {
   const file = join(t.testdir(), 'lychgate.service')
   writeFileSync(file, unit.replace('ExecStart=/usr/local/bin/lychgate', `ExecStart=${process.execPath}`))
   const { error, status, stderr } = spawnSync('systemd-analyze', ['verify', file], { encoding: 'utf8' })

@@ -38,7 +38,7 @@ const healthcheck = (port: number | undefined) => run(['healthcheck', '--url', `
 // `as`: as much of a test server as the flow needs.
 const server = { issuer: origin, origin } as TestServer
 
-t.test('two nodes that start at once on an empty database become ready with the same keys', async (t) => {
+t.test('two nodes that start together on an empty database become ready with the same keys', async (t) => {
   for (const [index, port] of ports.entries()) {
     await untilReady(port, nodes[index], ends[index])
   }
@@ -50,56 +50,49 @@ t.test('two nodes that start at once on an empty database become ready with the 
   t.match(await run(['user', 'add', username], { environment, input: password }), { code: 0 })
 })
 
-t.test(
-  'a flow whose every request goes to the other node succeeds, and what ends at one ends at both',
-  async (t) => {
-    const client = await register(server)
-    for (const offset of [0, 1]) {
-      // One request more, and everything falls to the other node.
-      if (offset === 1) await fetch(`${origin}/livez`)
-      const tokens = await obtainTokens(server, client, { fields })
-      const next = (await (await refresh(server, client, tokens.refresh_token)).json()) as Tokens
-      t.equal((await callApi(server, '/api/courses', next.access_token)).status, 200)
-      t.equal((await callApi(server, '/api/courses', next.access_token)).status, 200)
-      t.equal((await postAs(server, client, '/api/oauth/revoke', { token: next.refresh_token })).status, 200)
-      for (const _port of ports)
-        t.equal((await callApi(server, '/api/courses', next.access_token)).status, 401)
-    }
-    const code = await obtainCode(server, client)
-    const answers = await Promise.all(Array.from({ length: 10 }, () => exchange(server, client, code)))
-    t.equal(
-      answers.filter(({ status }) => status === 200).length,
-      1,
-      'of ten redemptions at two nodes one wins',
-    )
-  },
-)
+t.test('a flow that alternates between the nodes succeeds, and what ends at one ends at both', async (t) => {
+  const client = await register(server)
+  for (const offset of [0, 1]) {
+    // One request more, and everything falls to the other node.
+    if (offset === 1) await fetch(`${origin}/livez`)
+    const tokens = await obtainTokens(server, client, { fields })
+    const next = (await (await refresh(server, client, tokens.refresh_token)).json()) as Tokens
+    t.equal((await callApi(server, '/api/courses', next.access_token)).status, 200)
+    t.equal((await callApi(server, '/api/courses', next.access_token)).status, 200)
+    t.equal((await postAs(server, client, '/api/oauth/revoke', { token: next.refresh_token })).status, 200)
+    for (const _port of ports) t.equal((await callApi(server, '/api/courses', next.access_token)).status, 401)
+  }
+  const code = await obtainCode(server, client)
+  const answers = await Promise.all(Array.from({ length: 10 }, () => exchange(server, client, code)))
+  t.equal(
+    answers.filter(({ status }) => status === 200).length,
+    1,
+    'of ten redemptions at two nodes one wins',
+  )
+})
 
-t.test(
-  'a node that starts while another session keeps the keys locked says so, and waits for them',
-  async (t) => {
-    const operator = new pg.Client(environment.LYCHGATE_STORE)
-    await operator.connect()
-    t.teardown(() => operator.end())
-    await operator.query('begin; lock table keys in access exclusive mode')
-    const port = await freePort()
-    const node = start(['serve', '--port', String(port)], environment)
-    t.teardown(() => node.kill('SIGKILL'))
-    const end = ended(node)
-    const said = new Promise<string>((resolve) => node.stderr?.once('data', (text) => resolve(String(text))))
-    t.equal(
-      await said,
-      'lychgate: the store is unavailable: canceling statement due to lock timeout; trying again for 30 seconds\n',
-    )
-    t.equal(node.exitCode, null)
-    await operator.query('rollback')
-    await untilReady(port, node, end)
-    node.kill('SIGTERM')
-    t.match(await end, { code: 0 })
-  },
-)
+t.test('a node that starts while another session locks the keys logs it, and waits', async (t) => {
+  const operator = new pg.Client(environment.LYCHGATE_STORE)
+  await operator.connect()
+  t.teardown(() => operator.end())
+  await operator.query('begin; lock table keys in access exclusive mode')
+  const port = await freePort()
+  const node = start(['serve', '--port', String(port)], environment)
+  t.teardown(() => node.kill('SIGKILL'))
+  const end = ended(node)
+  const said = new Promise<string>((resolve) => node.stderr?.once('data', (text) => resolve(String(text))))
+  t.equal(
+    await said,
+    'lychgate: the store is unavailable: canceling statement due to lock timeout; trying again for 30 seconds\n',
+  )
+  t.equal(node.exitCode, null)
+  await operator.query('rollback')
+  await untilReady(port, node, end)
+  node.kill('SIGTERM')
+  t.match(await end, { code: 0 })
+})
 
-t.test('a node that starts before its database answers says so, and waits for it', async (t) => {
+t.test('a node that starts before its database is up logs it, and waits', async (t) => {
   const [port, databasePort] = [await freePort(), await freePort()]
   const database = new URL(environment.LYCHGATE_STORE)
   const address = new URL(database)
@@ -126,7 +119,7 @@ t.test('a node that starts before its database answers says so, and waits for it
   t.equal(stderr.split('trying again').length, 2, 'it says so once')
 })
 
-t.test('what does not pass by itself ends the start at once', async (t) => {
+t.test('an error that waiting cannot fix ends the start at once', async (t) => {
   const wrong = environment.LYCHGATE_STORE.replace(':test@', ':another@')
   const { code, stderr } = await run(['serve', '--port', String(await freePort())], {
     environment: { ...environment, LYCHGATE_STORE: wrong },
@@ -154,7 +147,7 @@ async function untilReady(
 const onlyAnInvitation =
   /^(?:lychgate: .*; trying again for 30 seconds\n)?lychgate: No users yet\. .*\n\S+\/link\?code=\S+\n\s*$/
 
-t.test('a node that leaves is not ready, ends with 0, and the other one serves on', async (t) => {
+t.test('a stopping node is not ready and exits with 0, and the other one continues', async (t) => {
   nodes[0]?.kill('SIGTERM')
   t.match(await ends[0], { code: 0, stderr: onlyAnInvitation })
   t.match(await healthcheck(ports[0]), { code: 1 })

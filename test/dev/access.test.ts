@@ -32,7 +32,7 @@ function send(server: TestServer, path: string, { method = 'GET', headers = {}, 
 
 const { port } = new URL(development.issuer)
 
-t.test('a production server has nothing at a development path', async (t) => {
+t.test('a production server has no development route', async (t) => {
   const other = await send(production, '/_dev/no-such-thing')
   for (const sent of [{}, { method: 'POST', headers: { 'content-type': 'application/json' }, body: '{}' }]) {
     const { status, body } = await send(production, '/_dev/clock', sent)
@@ -41,12 +41,12 @@ t.test('a production server has nothing at a development path', async (t) => {
   }
 })
 
-t.test('development routes stand below the path of the issuer', async (t) => {
+t.test('development routes are below the path of the issuer', async (t) => {
   t.equal((await send(onPath, '/t/_dev/clock')).status, 200)
   t.equal((await send(onPath, '/_dev/clock')).status, 404)
 })
 
-t.test('a development route answers the issuer and every loopback name with this port', async (t) => {
+t.test('a development route accepts the issuer and every loopback name with this port as Host', async (t) => {
   for (const host of [`localhost:${port}`, `127.0.0.1:${port}`, `[::1]:${port}`, `LOCALHOST:${port}`]) {
     t.equal((await send(development, '/_dev/clock', { headers: { host } })).status, 200, host)
   }
@@ -62,40 +62,43 @@ t.test('a development route rejects a Host of another port or address', async (t
 
 const unknownName = 'Host is not a name of this development server: list it in dev.hosts (LYCHGATE_DEV_HOSTS)'
 
-t.test('no path of a development server answers to a name that leads here from elsewhere', async (t) => {
-  const registration = {
-    method: 'POST',
-    headers: { 'content-type': 'application/json' },
-    body: JSON.stringify({ redirect_uris: ['http://127.0.0.1/callback'] }),
-  }
-  const before = (await development.deps.store.list('client')).length
-  for (const host of [
-    'evil.example',
-    `evil.example:${port}`,
-    `localhost.:${port}`,
-    'localhost.evil.example',
-  ]) {
-    for (const [path, sent] of [
-      ['/_dev/clock', {}],
-      ['/api/oauth/register', registration],
-      ['/oauth/authorize?client_id=x', {}],
-      ['/login', {}],
-      ['/consent', {}],
-      ['/api/oauth/token', { method: 'POST' }],
-      ['/no-such-path', {}],
-      ['/_dev/issuers/reference/.well-known/openid-configuration', {}],
-    ] as const) {
-      const headers = { ...('headers' in sent ? sent.headers : {}), host }
-      const { status, text } = await send(development, path, { ...sent, headers })
-      t.equal(status, 403, `${host} ${path}`)
-      t.match(text, unknownName, path)
+t.test(
+  'a development server rejects, on every path, a name that resolves to it from elsewhere',
+  async (t) => {
+    const registration = {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ redirect_uris: ['http://127.0.0.1/callback'] }),
     }
-  }
-  t.equal((await development.deps.store.list('client')).length, before)
-})
+    const before = (await development.deps.store.list('client')).length
+    for (const host of [
+      'evil.example',
+      `evil.example:${port}`,
+      `localhost.:${port}`,
+      'localhost.evil.example',
+    ]) {
+      for (const [path, sent] of [
+        ['/_dev/clock', {}],
+        ['/api/oauth/register', registration],
+        ['/oauth/authorize?client_id=x', {}],
+        ['/login', {}],
+        ['/consent', {}],
+        ['/api/oauth/token', { method: 'POST' }],
+        ['/no-such-path', {}],
+        ['/_dev/issuers/reference/.well-known/openid-configuration', {}],
+      ] as const) {
+        const headers = { ...('headers' in sent ? sent.headers : {}), host }
+        const { status, text } = await send(development, path, { ...sent, headers })
+        t.equal(status, 403, `${host} ${path}`)
+        t.match(text, unknownName, path)
+      }
+    }
+    t.equal((await development.deps.store.list('client')).length, before)
+  },
+)
 
 t.test(
-  'a development server answers to addresses, names below localhost and the names in dev.hosts',
+  'a development server accepts IP addresses, names below localhost and the names in dev.hosts',
   async (t) => {
     const path = '/.well-known/openid-configuration'
     for (const host of [
@@ -118,7 +121,7 @@ t.test(
   },
 )
 
-t.test('development routes answer this computer and the addresses in dev.peers', async (t) => {
+t.test('development routes respond to this computer and the addresses in dev.peers', async (t) => {
   const statusFor = async (server: TestServer, remoteAddress: string, url = '/_dev/clock') =>
     (await server.app.inject({ url, remoteAddress, headers: { host: new URL(server.issuer).host } }))
       .statusCode
@@ -134,7 +137,7 @@ t.test('development routes answer this computer and the addresses in dev.peers',
   for (const address of ['172.17.0.2', '10.2.0.1']) t.equal(await statusFor(listed, address), 403, address)
 })
 
-t.test('the page of another site opens no misbehaving issuer in the background', async (t) => {
+t.test('a page of another site cannot start a misbehaving issuer in the background', async (t) => {
   const path = '/_dev/issuers/reference/.well-known/openid-configuration'
   const background = {
     'sec-fetch-site': 'cross-site',
@@ -164,7 +167,7 @@ t.test('the page of another site opens no misbehaving issuer in the background',
     t.equal((await send(listed, path, { headers })).status, 200, JSON.stringify(headers))
 })
 
-t.test('a development route refuses a foreign Origin, and changes nothing', async (t) => {
+t.test('a development route rejects a foreign Origin, and changes nothing', async (t) => {
   const sent = (origin: string) => ({
     method: 'POST',
     headers: { 'content-type': 'application/json', origin },
@@ -184,7 +187,7 @@ t.test('a development route refuses a foreign Origin, and changes nothing', asyn
   })
 })
 
-t.test('a development route takes JSON only', async (t) => {
+t.test('a development route accepts only JSON', async (t) => {
   for (const type of ['application/x-www-form-urlencoded', 'text/plain', 'multipart/form-data; boundary=x']) {
     const headers = { 'content-type': type }
     const { status } = await send(development, '/_dev/clock', { method: 'POST', headers, body: '{}' })

@@ -24,7 +24,7 @@ async function move(change: Record<string, unknown>): Promise<Told> {
   return (await response.json()) as Told
 }
 
-t.test('a movable clock shows the machine time, is moved, stands still and runs on from there', async (t) => {
+t.test('a movable clock shows the machine time, is moved, is paused and continues', async (t) => {
   const machine = testClock(1000)
   const clock = movableClock(machine)
   t.equal(clock(), 1000)
@@ -47,7 +47,7 @@ t.test('a movable clock shows the machine time, is moved, stands still and runs 
   t.equal(clock.offsetSeconds, 0)
 })
 
-t.test('whatever follows the clock has caught up when a move is done', async (t) => {
+t.test('everything that follows the clock has caught up when a move is done', async (t) => {
   const clock = movableClock(testClock(1000))
   const seen: number[] = []
   const forget = clock.whenMoved(async () => {
@@ -61,7 +61,7 @@ t.test('whatever follows the clock has caught up when a move is done', async (t)
   t.strictSame(seen, [1010])
 })
 
-t.test('tokens are issued and end by the moved clock', async (t) => {
+t.test('tokens are issued and expire by the moved clock', async (t) => {
   await move({ reset: true })
   const client = await register(server)
   const before = await obtainTokens(server, client)
@@ -75,7 +75,7 @@ t.test('tokens are issued and end by the moved clock', async (t) => {
   t.equal((await refresh(server, client, after.refresh_token)).status, 400)
 })
 
-t.test('a moved clock wakes the sweep and the upkeep of the keys', async (t) => {
+t.test('a moved clock triggers the sweep and the maintenance of the keys', async (t) => {
   await move({ reset: true })
   const client = await register(server, { redirect_uris: [redirectUri] })
   const keys = async () => {
@@ -88,7 +88,7 @@ t.test('a moved clock wakes the sweep and the upkeep of the keys', async (t) => 
   t.equal(await server.deps.store.find('client', client.id), undefined)
 })
 
-t.test('a clock that goes back says so', async (t) => {
+t.test('a clock that is set back is reported', async (t) => {
   // By its own seconds: the offset of a frozen clock grows as time passes.
   const { now: start } = await move({ reset: true, freeze: true })
   t.equal((await move({ advance: '1d12h' })).now, start + 129_600)

@@ -34,7 +34,7 @@ t.afterEach(async () => {
   t.equal((await fetch(url, { method: 'DELETE' })).status, 204)
 })
 
-t.test('a dropped reply was committed, and the retry of a refresh gets the same successor', async (t) => {
+t.test('a dropped response was committed, and the retry of a refresh gets the same successor', async (t) => {
   const client = await register(server)
   const tokens = await obtainTokens(server, client)
   t.equal((await order({ endpoint: 'token', fault: 'drop-after-commit' })).status, 201)
@@ -46,7 +46,7 @@ t.test('a dropped reply was committed, and the retry of a refresh gets the same 
   t.ok(again.access_token, 'nothing was revoked')
 })
 
-t.test('a dropped reply to a code leaves the code used up', async (t) => {
+t.test('a dropped response to a code leaves the code used', async (t) => {
   const client = await register(server)
   const code = await obtainCode(server, client)
   await order({ endpoint: '/api/oauth/token', fault: 'drop-after-commit' })
@@ -65,7 +65,7 @@ t.test('a request that is reset before it is read changes nothing', async (t) =>
   t.ok((await json(exchange(server, client, code))).access_token)
 })
 
-t.test('faults strike in their order, each as often as it was asked to, and then no more', async (t) => {
+t.test('faults are applied in their order, each as often as requested', async (t) => {
   const client = await register(server)
   const { refresh_token: token } = await obtainTokens(server, client)
   await order({ endpoint: 'token', fault: 'drop-after-commit' })
@@ -84,7 +84,7 @@ t.test('faults strike in their order, each as often as it was asked to, and then
   ])
 })
 
-t.test('a truncated answer says how long it would be, and ends in the middle', async (t) => {
+t.test('a truncated response declares its full length, and ends in the middle', async (t) => {
   const client = await register(server)
   const { refresh_token: token } = await obtainTokens(server, client)
   await order({ endpoint: 'token', fault: 'truncate' })
@@ -94,7 +94,7 @@ t.test('a truncated answer says how long it would be, and ends in the middle', a
   await t.rejects(response.text())
 })
 
-t.test('a delayed reply was committed long before it arrives', async (t) => {
+t.test('a delayed response was committed long before it arrives', async (t) => {
   const client = await register(server)
   const { refresh_token: token } = await obtainTokens(server, client)
   await order({ endpoint: 'token', fault: 'delay', ms: 3000 })
@@ -111,7 +111,7 @@ t.test('a delayed reply was committed long before it arrives', async (t) => {
   t.strictSame(arrived, ['early', 'late'])
 })
 
-t.test('a fault of one client leaves the others alone, at every endpoint', async (t) => {
+t.test('a fault for one client does not affect the others, at any endpoint', async (t) => {
   const [one, other] = [await register(server), await register(server)]
   const tokens = await obtainTokens(server, one)
   await order({ client_id: one.id, fault: '503', requests: 2 })
@@ -123,7 +123,7 @@ t.test('a fault of one client leaves the others alone, at every endpoint', async
   t.ok(claimsOf(tokens.id_token)['sub'])
 })
 
-t.test('a fault that struck is a line of the log, and a note in the flow of its request', async (t) => {
+t.test('an applied fault is a log line, and a note in the flow of its request', async (t) => {
   await order({ endpoint: 'jwks', fault: 'drop-after-commit' })
   await t.rejects(fetch(`${server.issuer}/api/oauth/jwks`))
   const line = server.log.findLast((text) => text.includes('drop-after-commit')) ?? ''
@@ -137,7 +137,7 @@ t.test('a fault that struck is a line of the log, and a note in the flow of its 
   t.match(struck, { step: 'refresh', status: 200, broken: true })
 })
 
-t.test('one fault is forgotten by its number, and those that make no sense are refused', async (t) => {
+t.test('one fault is deleted by its number, and invalid ones are rejected', async (t) => {
   const { id } = (await (await order({ endpoint: 'token', fault: '503' })).json()) as { id: string }
   t.equal((await fetch(`${url}/${id}`, { method: 'DELETE' })).status, 204)
   t.equal((await fetch(`${url}/${id}`, { method: 'DELETE' })).status, 404)

@@ -24,7 +24,7 @@ const belonging = (fields: Partial<Belonging> = {}): Belonging => ({
   ...fields,
 })
 
-t.test('of many flows the newest are kept, and nothing of the others', async (t) => {
+t.test('of many flows only the newest are kept', async (t) => {
   const book = openFlowBook(bounds)
   for (const clientId of ['a', 'b', 'c', 'd']) book.add(exchange(), belonging({ clientId, peer: clientId }))
   t.strictSame(
@@ -35,7 +35,7 @@ t.test('of many flows the newest are kept, and nothing of the others', async (t)
   t.equal(book.flows()[0]?.exchanges.length, 1, 'a forgotten client begins anew')
 })
 
-t.test('of a long flow its beginning and its end are kept, and what is left out is counted', async (t) => {
+t.test('of a long flow the beginning and the end are kept, and what is dropped is counted', async (t) => {
   const book = openFlowBook(bounds)
   const ids = Array.from({ length: 12 }, () => exchange()).map((each) => {
     book.add(each, belonging({ clientId: 'a' }))
@@ -49,7 +49,7 @@ t.test('of a long flow its beginning and its end are kept, and what is left out 
   )
 })
 
-t.test('all flows together stay within so many characters', async (t) => {
+t.test('all flows together stay within a number of characters', async (t) => {
   const book = openFlowBook({ ...bounds, characters: 5000 })
   const big = { request: { headers: [['x', 'y'.repeat(2000)]] } } as const
   for (const clientId of ['a', 'b', 'c']) book.add(exchange(big), belonging({ clientId }))
@@ -59,7 +59,7 @@ t.test('all flows together stay within so many characters', async (t) => {
   )
 })
 
-t.test('what belongs to nobody is kept to a number, and joins the next flow of its program', async (t) => {
+t.test('exchanges without a client are limited, and join the next flow of the same user agent', async (t) => {
   const book = openFlowBook(bounds)
   const others = [1, 2, 3].map(() => exchange({ step: 'discovery' }))
   for (const other of others) book.add(other, belonging())
@@ -78,7 +78,7 @@ t.test('what belongs to nobody is kept to a number, and joins the next flow of i
 })
 
 t.test(
-  'discovery after an authorization is that of the next flow, and so is what comes much later',
+  'discovery after an authorization belongs to the next flow, and so does what comes much later',
   async (t) => {
     const book = openFlowBook(bounds)
     book.add(exchange({ step: 'authorization' }), belonging({ clientId: 'a' }))
@@ -91,7 +91,7 @@ t.test(
   },
 )
 
-t.test('whoever takes another name each time is not remembered for ever', async (t) => {
+t.test('user agents that change their name each time are forgotten', async (t) => {
   const book = openFlowBook({ ...bounds, exchangesPerFlow: 1000 })
   for (let each = 0; each < 500; each += 1)
     book.add(exchange(), belonging({ clientId: 'a', peer: `program ${each}` }))

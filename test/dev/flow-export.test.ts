@@ -25,7 +25,7 @@ async function flowOf(client: TestClient): Promise<Flow> {
 const stepsOf = (flow: Flow) => flow.exchanges.map(({ step }) => step)
 const discover = () => fetch(`${server.issuer}/.well-known/oauth-authorization-server`)
 
-t.test('it is live: whoever listens is told of each exchange', async (t) => {
+t.test('subscribers receive each exchange as it happens', async (t) => {
   const abort = new AbortController()
   const events = await fetch(`${server.issuer}/_dev/flows/events`, { signal: abort.signal })
   t.equal(events.headers.get('content-type'), 'text/event-stream')
@@ -50,7 +50,7 @@ interface Archive {
   }[]
 }
 
-t.test('a flow is an HTTP Archive for the tools that read those', async (t) => {
+t.test('a flow is exported as an HTTP Archive', async (t) => {
   const client = await register(server)
   await obtainTokens(server, client)
   const flow = await flowOf(client)
@@ -87,7 +87,7 @@ t.test('a flow is an HTTP Archive for the tools that read those', async (t) => {
   }
 })
 
-t.test('a clock that was moved in between is said', async (t) => {
+t.test('the export marks where the clock was moved', async (t) => {
   const client = await register(server)
   server.advance(31 * 86_400 + 3600)
   await fetch(`${server.issuer}/oauth/authorize?client_id=${client.id}`)
@@ -105,7 +105,7 @@ t.test('a clock that was moved in between is said', async (t) => {
   t.match(page, /The clock was moved back by 31 d\./)
 })
 
-t.test('it can be told to forget', async (t) => {
+t.test('the flows can be cleared', async (t) => {
   const client = await register(server)
   const tokens = await obtainTokens(server, client, { fields: { scope: 'courses:read' } })
   const answer = await fetch(`${server.issuer}/_dev/flows/clear`, { method: 'POST', redirect: 'manual' })
@@ -120,7 +120,7 @@ t.test('it can be told to forget', async (t) => {
 })
 
 t.test(
-  'what carries no client waits for the next flow of the same program, and is told until then',
+  'an exchange without a client waits for the next flow of the same user agent, and is shown until then',
   async (t) => {
     await discover()
     await fetch(`${server.issuer}/.well-known/openid-configuration`, { headers: { 'user-agent': 'another' } })
@@ -134,14 +134,14 @@ t.test(
   },
 )
 
-t.test('a foreign name or site is told nothing', async (t) => {
+t.test('a foreign name or site receives nothing', async (t) => {
   for (const path of ['/', '/_dev/flows', '/_dev/flows.json', '/_dev/try']) {
     const foreign = await fetch(server.issuer + path, { headers: { origin: 'https://evil.example' } })
     t.equal(foreign.status, 403, path)
   }
 })
 
-t.test('a production server has none of it', async (t) => {
+t.test('a production server has no flows', async (t) => {
   const production = await startServer(t)
   t.equal(production.app.hasDecorator('recorder'), false)
   for (const path of ['/_dev/flows', '/_dev/flows.json', '/_dev/try', '/_dev/assets/dev.js'])

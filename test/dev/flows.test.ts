@@ -64,7 +64,7 @@ async function wholeFlow() {
 
 const whole = await wholeFlow()
 
-t.test('one flow has everything a client did, from discovery to revocation, in order', async (t) => {
+t.test('one flow has every request of a client, from discovery to revocation, in order', async (t) => {
   const flow = await flowOf(whole.client)
   t.strictSame(stepsOf(flow), [
     ...['discovery', 'registration', 'authorization', 'sign-in', 'sign-in', 'consent', 'consent'],
@@ -90,7 +90,7 @@ t.test('one flow has everything a client did, from discovery to revocation, in o
   )
 })
 
-t.test('each exchange says which rules held, by their clause, stored against received', async (t) => {
+t.test('each exchange lists its passed checks with clause, stored and received value', async (t) => {
   const { exchanges } = await flowOf(whole.client)
   const redeemed = exchanges.find(({ step }) => step === 'code exchange')
   const rules = redeemed?.held.map(({ rule }) => rule)
@@ -116,7 +116,7 @@ t.test('each exchange says which rules held, by their clause, stored against rec
   t.match(redeemed?.writes.join('\n'), /^grant \S+: code redeemed/)
 })
 
-t.test('a refusal says the rule and why, though the client is told less', async (t) => {
+t.test('a rejected request shows the rule and the reason, though the client gets less', async (t) => {
   const last = (await flowOf(whole.client)).exchanges.at(-1)
   t.equal(whole.dead.status, 401)
   t.equal(last?.status, 401)
@@ -125,7 +125,7 @@ t.test('a refusal says the rule and why, though the client is told less', async 
   t.match(last?.refused?.stored, /^its grant was revoked at \d+$/)
 })
 
-t.test('the lineage has each token below the one it was made from, and whether it works', async (t) => {
+t.test('the lineage shows each token below its origin, and whether it works', async (t) => {
   const shape = (nodes: readonly TokenNode[]): unknown =>
     nodes.map(({ kind, seq, active, children }) => [kind, seq, active, shape(children)])
   t.strictSame(shape((await flowOf(whole.client)).tokens), [
@@ -161,7 +161,7 @@ t.test('the lineage has each token below the one it was made from, and whether i
   ])
 })
 
-t.test('no secret stands in it whole: not in JSON, not in HAR, not on a page', async (t) => {
+t.test('no secret appears in full: not in JSON, not in HAR, not on a page', async (t) => {
   const confidential = await register(server, { token_endpoint_auth_method: 'client_secret_basic' })
   const agent = new UserAgent(server.issuer)
   const code = await obtainCode(server, confidential, { agent })
@@ -204,7 +204,7 @@ t.test('no secret stands in it whole: not in JSON, not in HAR, not on a page', a
   }
 })
 
-t.test('the same secret has the same mark wherever it was, and another another', async (t) => {
+t.test('the same secret has the same mark everywhere, and other secrets have others', async (t) => {
   const client = await register(server)
   const tokens = await obtainTokens(server, client)
   await refresh(server, client, tokens.refresh_token)
@@ -216,7 +216,7 @@ t.test('the same secret has the same mark wherever it was, and another another',
   t.notOk(flow.exchanges.at(-1)?.answer.body?.text.includes(mark), 'its successor is another')
 })
 
-t.test('another approval of the same client is another flow, and unknown clients have one too', async (t) => {
+t.test('another approval of the same client is another flow, and so is each unknown client', async (t) => {
   const client = await register(server)
   await obtainTokens(server, client)
   await obtainTokens(server, client)
@@ -231,7 +231,7 @@ t.test('another approval of the same client is another flow, and unknown clients
   t.equal(nobody?.exchanges[0]?.refused?.rule, 'rfc6749-4.1.2.1-client-error-page')
 })
 
-t.test('requests at once do not hear of each other', async (t) => {
+t.test('simultaneous requests record only their own checks', async (t) => {
   const clients = await Promise.all(Array.from({ length: 6 }, () => register(server)))
   const codes = await Promise.all(clients.map((client) => obtainCode(server, client)))
   const verifiers = codes.map((_code, at) => String(at).repeat(43))
@@ -262,7 +262,7 @@ t.test('an error page leads to its request in the trace, and so does its request
   t.equal((await fetch(`${server.issuer}/_dev/flows/f99999`)).status, 404)
 })
 
-t.test('a fault that was ordered is noted, and an answer that never left is told as none', async (t) => {
+t.test('a requested fault is noted, and a response that was never sent is shown as none', async (t) => {
   const client = await register(server)
   const tokens = await obtainTokens(server, client)
   await fetch(`${server.issuer}/_dev/faults`, {

@@ -20,7 +20,7 @@ const carol = {
 const server = await start({ people: [carol], clients: [web, native] })
 t.teardown(() => server.stop())
 
-t.test('a server of defaults has alice and bob, and its own port and store', async (t) => {
+t.test('a server with defaults has alice and bob, and its own port and store', async (t) => {
   await using other = await start()
   t.not(other.issuer, server.issuer)
   t.match(other.issuer, /^http:\/\/localhost:\d+$/)
@@ -29,7 +29,7 @@ t.test('a server of defaults has alice and bob, and its own port and store', asy
   await t.rejects(server.token({ user: 'alice' }), { message: 'unknown user' })
 })
 
-t.test('a server that is stopped answers no more, and its port is free', async (t) => {
+t.test('a stopped server accepts no requests, and its port is free', async (t) => {
   const one = await start()
   const { port } = new URL(one.issuer)
   await one.stop()
@@ -38,7 +38,7 @@ t.test('a server that is stopped answers no more, and its port is free', async (
   t.equal(two.issuer, one.issuer)
 })
 
-t.test('its clients and people are those it was given, and sign in as anywhere', async (t) => {
+t.test('its clients and users are the given ones, and sign in as usual', async (t) => {
   t.match(server.clients, [
     { client_id: 'web', client_secret: 'a secret for tests' },
     { client_id: /^client_[\w-]{22}$/, client_secret: undefined },
@@ -88,12 +88,12 @@ t.test('snapshots are functions', async (t) => {
   await t.rejects(server.restore('none'), { message: 'there is no such snapshot' })
 })
 
-t.test('it tells what happened', async (t) => {
+t.test('it emits events', async (t) => {
   const flows = await server.flows()
   t.ok(flows.some((flow) => flow.exchanges.some(({ step }) => step === 'code exchange')))
 })
 
-t.test('its clock is the one it was given', async (t) => {
+t.test('its clock is the given one', async (t) => {
   let now = 1_800_000_000
   await using own = await start({ clock: () => now })
   const { issued_at: at } = await own.token({ user: 'alice' })
@@ -104,7 +104,7 @@ t.test('its clock is the one it was given', async (t) => {
   t.equal(still.now(), 1_798_761_600)
 })
 
-t.test('its configuration is that of the file, nested in the same way', async (t) => {
+t.test('its configuration has the structure of the file', async (t) => {
   const lines: string[] = []
   const config = { lifetimes: { accessTokenSeconds: 120 }, service: { name: 'Course site' } }
   await using own = await start({ config, log: (line) => void lines.push(line) })
@@ -112,7 +112,7 @@ t.test('its configuration is that of the file, nested in the same way', async (t
   t.ok(lines.some((line) => line.includes('/_dev/token')))
 })
 
-t.test('what cannot be is refused before anything listens, naming it', async (t) => {
+t.test('an invalid option is rejected by name before the server listens', async (t) => {
   const cases: [Parameters<typeof start>[0], RegExp][] = [
     [{ config: { lifetimes: { acessTokenSeconds: 1 } } }, /did you mean accessTokenSeconds/],
     [{ config: { issuer: 'https://auth.example.com' } }, /^issuer: lychgate dev /],

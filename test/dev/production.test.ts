@@ -24,7 +24,7 @@ async function mint(): Promise<Minted> {
 }
 
 t.test(
-  'a production server with all a development one knew, and its secret, takes none of its tokens',
+  'a production server with the data and the secret of a development server accepts none of its tokens',
   async (t) => {
     const minted = await mint()
     const { keys = [] } = await production.deps.store.contents()
@@ -41,7 +41,7 @@ t.test(
 )
 
 t.test(
-  'a production server does not start on the keys of a development one, nor the other way round',
+  'a production server does not start with the keys of a development server, nor the other way round',
   async (t) => {
     for (const [server, mode] of [
       [development, 'serve'],
@@ -56,7 +56,7 @@ t.test(
   },
 )
 
-t.test('no setting makes a production server a development one', async (t) => {
+t.test('no setting makes a production server a development server', async (t) => {
   const secret = 'a secret for tests that is long enough'
   t.throws(() => loadConfig({ mode: 'serve', values: { secret, mode: 'dev' } }), ConfigError)
   t.throws(

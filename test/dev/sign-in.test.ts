@@ -32,7 +32,7 @@ const subs = Object.fromEntries(
   await Promise.all(people.map(async ({ username: user }) => [user, (await asking.token({ user })).sub])),
 )
 
-t.test('the sign-in page of a development server has a button for each of its people', async (t) => {
+t.test('the sign-in page of a development server has a button for each of its users', async (t) => {
   const agent = new UserAgent(asking.issuer)
   const landing = await ask(asking, {}, agent)
   if (landing.at !== 'page') throw new Error('no page')
@@ -47,7 +47,7 @@ t.test('the sign-in page of a development server has a button for each of its pe
   t.equal(await subOf(asking, await agent.submit(consent.page, { decision: 'approve' })), subs['dan'])
 })
 
-t.test('a button that is not there signs nobody in', async (t) => {
+t.test('a button that does not exist signs no user in', async (t) => {
   const agent = new UserAgent(asking.issuer)
   const landing = await ask(asking, {}, agent)
   if (landing.at !== 'page') throw new Error('no page')
@@ -66,20 +66,20 @@ t.test('with automatic sign-in and consent no page is shown', async (t) => {
   }
 })
 
-t.test('login_hint says who is signed in instead, and a sub that is asked for does', async (t) => {
+t.test('login_hint selects another user, and so does a requested sub', async (t) => {
   t.equal(await subOf(sparing, await ask(sparing, { login_hint: 'dan' })), subs['dan'])
   t.equal(await subOf(sparing, await ask(sparing, { login_hint: 'somebody' })), subs['carol'])
   const claims = JSON.stringify({ id_token: { sub: { value: subs['dan'] } } })
   t.equal(await subOf(sparing, await ask(sparing, { claims })), subs['dan'])
 })
 
-t.test('prompt=none stays what it is: a browser nobody signed in with gets login_required', async (t) => {
+t.test('prompt=none is unaffected: a browser without a session gets login_required', async (t) => {
   const landing = await ask(sparing, { prompt: 'none' })
   if (landing.at !== 'redirect') throw new Error('no redirect')
   t.equal(landing.location.searchParams.get('error'), 'login_required')
 })
 
-t.test('by login_hint alone, whoever is not hinted at types, and consent is asked', async (t) => {
+t.test('with login_hint only, a request without a hint shows the form, and consent is asked', async (t) => {
   const agent = new UserAgent(hinted.issuer)
   const consent = await ask(hinted, { login_hint: 'dan' }, agent)
   if (consent.at !== 'page') throw new Error('no page')
@@ -89,7 +89,7 @@ t.test('by login_hint alone, whoever is not hinted at types, and consent is aske
 })
 
 t.test(
-  'automatic sign-in as nobody is refused at the start, and any of it by a production server',
+  'automatic sign-in of an unknown user is rejected at the start, and any of it by a production server',
   async (t) => {
     await t.rejects(start({ config: { dev: { autoSignIn: 'nobody' } } }), {
       message: /^dev\.autoSignIn: nobody /,

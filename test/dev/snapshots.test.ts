@@ -45,7 +45,7 @@ async function landing(agent: UserAgent, client: TestClient, at: Issuer = server
   return (await agent.open(authorizationUrl(at, client))).at
 }
 
-t.test('a test starts signed in with consent given, as often as it wants', async (t) => {
+t.test('a test can start signed in with consent given, any number of times', async (t) => {
   const client = await addIntegration()
   const agent = new UserAgent(server.issuer)
   await signInAndApprove(agent, await agent.open(authorizationUrl(server, client)))
@@ -65,7 +65,7 @@ t.test('a test starts signed in with consent given, as often as it wants', async
   t.equal(await landing(agent, client), 'redirect')
 })
 
-t.test('tokens are worth again what they were', async (t) => {
+t.test('restored tokens are valid again', async (t) => {
   const client = await register(server)
   const before = await obtainTokens(server, client)
   await dev('POST', '/snapshots/tokens')
@@ -78,7 +78,7 @@ t.test('tokens are worth again what they were', async (t) => {
   t.equal((await refresh(server, client, before.refresh_token)).status, 200)
 })
 
-t.test('the keys are again those of then, though they were rotated since', async (t) => {
+t.test('the keys are those of the snapshot, though they were rotated since', async (t) => {
   const kids = async () => {
     const { keys } = (await (await fetch(`${server.issuer}/api/oauth/jwks`)).json()) as {
       keys: { kid: string }[]
@@ -97,7 +97,7 @@ t.test('the keys are again those of then, though they were rotated since', async
   t.ok(before.includes(kid))
 })
 
-t.test('the time may stay', async (t) => {
+t.test('the time can be left unchanged', async (t) => {
   await dev('POST', '/snapshots/now')
   await dev('POST', '/clock', { advance: '1h' })
   const { body } = await dev('POST', '/snapshots/now/restore', { keep_time: true })
@@ -110,7 +110,7 @@ t.test('the time may stay', async (t) => {
   await dev('POST', '/clock', { reset: true })
 })
 
-t.test('requests meet a store from before or after a restore, never from in between', async (t) => {
+t.test('requests see the store from before or after a restore, never a mixture', async (t) => {
   const client = await register(server)
   const { access_token: token } = await obtainTokens(server, client)
   await dev('POST', '/snapshots/busy')
@@ -123,7 +123,7 @@ t.test('requests meet a store from before or after a restore, never from in betw
   t.ok(statuses.every((status) => status === 200))
 })
 
-t.test('what begins while a store is replaced waits until that is done', async (t) => {
+t.test('a request that starts while a store is replaced waits', async (t) => {
   const events: string[] = []
   let end = () => {}
   const work = new Promise<void>((resolve) => {
@@ -140,7 +140,7 @@ t.test('what begins while a store is replaced waits until that is done', async (
   t.equal((await fetch(`${server.issuer}/livez`)).status, 200, 'a failure lets them go on')
 })
 
-t.test('a fork is an issuer of its own that goes on from the snapshot', async (t) => {
+t.test('a fork is a separate issuer that continues from the snapshot', async (t) => {
   const client = await addIntegration()
   const agent = new UserAgent(server.issuer)
   await signInAndApprove(agent, await agent.open(authorizationUrl(server, client)))
@@ -170,7 +170,7 @@ t.test('a fork is an issuer of its own that goes on from the snapshot', async (t
   t.equal((await fetch(`${fork.issuer}/.well-known/openid-configuration`)).status, 404)
 })
 
-t.test('snapshots are listed, replaced and forgotten by their names', async (t) => {
+t.test('snapshots are listed, replaced and deleted by name', async (t) => {
   await dev('POST', '/snapshots/listed')
   await dev('POST', '/snapshots/listed')
   const { snapshots } = (await dev('GET', '/snapshots')).body as { snapshots: { name: string }[] }

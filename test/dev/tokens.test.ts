@@ -41,13 +41,13 @@ async function introspect(minted: Minted): Promise<Record<string, unknown>> {
   return (await response.json()) as Record<string, unknown>
 }
 
-t.test('tokens are issued for a person, by user name, address or sub', async (t) => {
+t.test('tokens are issued for a user, by user name, address or sub', async (t) => {
   const { sub } = await order({ user: 'alice' })
   for (const user of ['Alice', 'alice@example.test', sub]) t.equal((await order({ user })).sub, sub)
   t.match(await order({ user: 'nobody' }, 400), { error_description: 'unknown user' })
 })
 
-t.test('they are real: they open the API, refresh, introspect and end', async (t) => {
+t.test('they are real: they open the API, and can be refreshed, introspected and revoked', async (t) => {
   const minted = await order({ user: 'alice', scope: 'openid courses:read', nonce: 'n-1' })
   t.equal(minted.scope, 'openid courses:read')
   t.match(claimsOf(minted.id_token), { sub: minted.sub, aud: minted.client_id, nonce: 'n-1' })
@@ -61,7 +61,7 @@ t.test('they are real: they open the API, refresh, introspect and end', async (t
   t.match(events, [{ clientId: minted.client_id, userId: minted.sub }])
 })
 
-t.test('an access token lives as long as it is asked to, and the ID Token with it', async (t) => {
+t.test('an access token has the requested lifetime, and so has the ID Token', async (t) => {
   for (const expiresIn of [300, '5m']) {
     const minted = await order({ user: 'alice', scope: 'openid', expires_in: expiresIn })
     t.equal(minted.expires_in, 300)
@@ -71,7 +71,7 @@ t.test('an access token lives as long as it is asked to, and the ID Token with i
   }
 })
 
-t.test('a token can have ended before it was asked for', async (t) => {
+t.test('a token can have expired already', async (t) => {
   const minted = await order({ user: 'alice', scope: 'openid', expires_in: -60 })
   t.equal(minted.expires_in, -60)
   t.equal(claimsOf(minted.id_token)['exp'], minted.expires_at)
@@ -88,7 +88,7 @@ t.test('a token can begin later or earlier than now', async (t) => {
   t.equal(claimsOf(earlier.id_token)['iat'], 1_577_836_800)
 })
 
-t.test('a resource gets the kind of token it takes', async (t) => {
+t.test('a resource gets its own token format', async (t) => {
   const minted = await order({
     user: 'alice',
     scope: 'courses:read',
@@ -100,7 +100,7 @@ t.test('a resource gets the kind of token it takes', async (t) => {
   t.equal(Number(exp) - Number(iat), 300)
 })
 
-t.test('what no client could be given is refused as it would be', async (t) => {
+t.test('what no client could be granted is rejected with the usual error', async (t) => {
   t.match(await order({ user: 'alice', scope: 'courses:sell' }, 400), { error: 'invalid_scope' })
   t.match(await order({ user: 'alice', resource: 'https://other.example' }, 400), { error: 'invalid_target' })
   t.match(await order({ user: 'alice', client_id: 'client_x' }, 400), { error: 'invalid_client' })

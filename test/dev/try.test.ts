@@ -55,7 +55,7 @@ async function comeBack(agent: UserAgent, { issuer, change }: Way = {}) {
   )
 }
 
-t.test('the start page tells the issuer, its endpoints, its people and where to go on', async (t) => {
+t.test('the start page shows the issuer, its endpoints, its users and where to continue', async (t) => {
   const { html } = pageOf(await new UserAgent(server.issuer).open(`${server.issuer}/`))
   for (const text of [
     ...[
@@ -79,7 +79,7 @@ t.test('the start page tells the issuer, its endpoints, its people and where to 
   t.notOk(html.includes(alice.password), 'a password that was set is nobody else’s')
 })
 
-t.test('the client goes all the way without script, and the server agrees with what it shows', async (t) => {
+t.test('the client runs every step without script, and the server agrees with what it shows', async (t) => {
   const agent = new UserAgent(server.issuer)
   const ready = await take(agent, await begin(agent), 'discover', true)
   const link = new URL(linkOf(ready))
@@ -122,7 +122,7 @@ t.test('the client goes all the way without script, and the server agrees with w
   )
 })
 
-t.test('the arithmetic of PKCE can be done again by hand', async (t) => {
+t.test('the computation of PKCE can be repeated by hand', async (t) => {
   const agent = new UserAgent(server.issuer)
   const { html } = await take(agent, await begin(agent), 'discover', true)
   const shown = Object.fromEntries(
@@ -155,39 +155,39 @@ t.test('each request can be sent again from a terminal', async (t) => {
   )
 })
 
-t.test('it stops at an answer whose issuer or state is another, and does not use the code', async (t) => {
-  const agent = new UserAgent(server.issuer)
-  const foreign = await comeBack(agent, {
-    change: (query) => query.set('iss', 'https://evil.example'),
-  })
-  t.equal(stateOf(foreign, 'authorize'), 'failed')
-  t.equal(saidOf(foreign)['authorize'], 'This answer must not be used.')
-  t.equal(stateOf(await take(agent, foreign, 'exchange'), 'exchange'), 'later')
-
-  const unknown = await fetch(`${server.issuer}/_dev/try/callback?code=x&state=of-nobody`)
-  t.equal(unknown.status, 400)
-})
-
 t.test(
-  'against an issuer that lies it finds the lie, and against one that does not it finds none',
+  'the client stops at a response with another issuer or state, and does not use the code',
   async (t) => {
-    const list = await (await fetch(`${server.issuer}/_dev/try`)).text()
-    for (const [id, step, said] of [
-      ['iss-wrong', 'authorize', 'This answer must not be used.'],
-      ['id-token-wrong-nonce', 'identify', 'This ID Token must not be believed.'],
-      ['reference', 'call-again', '401, as it should be.'],
-    ] as const) {
-      t.ok(list.includes(`href="/_dev/issuers/${id}/_dev/try"`))
-      const agent = new UserAgent(server.issuer)
-      const back = await comeBack(agent, { issuer: `${server.issuer}/_dev/issuers/${id}` })
-      const page = await take(agent, back, 'exchange', true)
-      t.equal(saidOf(page)[step], said, id)
-      t.equal(stateOf(page, step), id === 'reference' ? 'done' : 'failed')
-    }
+    const agent = new UserAgent(server.issuer)
+    const foreign = await comeBack(agent, {
+      change: (query) => query.set('iss', 'https://evil.example'),
+    })
+    t.equal(stateOf(foreign, 'authorize'), 'failed')
+    t.equal(saidOf(foreign)['authorize'], 'This answer must not be used.')
+    t.equal(stateOf(await take(agent, foreign, 'exchange'), 'exchange'), 'later')
+
+    const unknown = await fetch(`${server.issuer}/_dev/try/callback?code=x&state=of-nobody`)
+    t.equal(unknown.status, 400)
   },
 )
 
-t.test('a person who refuses is shown as what the client learns', async (t) => {
+t.test('a misbehaving issuer is detected, and a correct one is not', async (t) => {
+  const list = await (await fetch(`${server.issuer}/_dev/try`)).text()
+  for (const [id, step, said] of [
+    ['iss-wrong', 'authorize', 'This answer must not be used.'],
+    ['id-token-wrong-nonce', 'identify', 'This ID Token must not be believed.'],
+    ['reference', 'call-again', '401, as it should be.'],
+  ] as const) {
+    t.ok(list.includes(`href="/_dev/issuers/${id}/_dev/try"`))
+    const agent = new UserAgent(server.issuer)
+    const back = await comeBack(agent, { issuer: `${server.issuer}/_dev/issuers/${id}` })
+    const page = await take(agent, back, 'exchange', true)
+    t.equal(saidOf(page)[step], said, id)
+    t.equal(stateOf(page, step), id === 'reference' ? 'done' : 'failed')
+  }
+})
+
+t.test('a denied request is shown as the client sees it', async (t) => {
   const agent = new UserAgent(server.issuer)
   const ready = await take(agent, await begin(agent), 'discover', true)
   let page = pageOf(await agent.open(linkOf(ready)))
@@ -201,7 +201,7 @@ t.test('a person who refuses is shown as what the client learns', async (t) => {
   t.match(linkOf(shown), '/oauth/authorize?', 'it can be tried again')
 })
 
-t.test('a step can be done wrong, to see what the server says, and then right', async (t) => {
+t.test('a step can be done wrong, to see the error, and then right', async (t) => {
   const agent = new UserAgent(server.issuer)
   const vary = async (page: Page, step: string, variant: string) => {
     const body = new URLSearchParams({ step, variant })
@@ -241,7 +241,7 @@ t.test('a step can be done wrong, to see what the server says, and then right', 
   })
 })
 
-t.test('no step can be taken before those it needs', async (t) => {
+t.test('no step can be taken before those it depends on', async (t) => {
   const agent = new UserAgent(server.issuer)
   const page = await take(agent, await begin(agent), 'revoke')
   t.strictSame(saidOf(page), {})
@@ -250,7 +250,7 @@ t.test('no step can be taken before those it needs', async (t) => {
   t.equal(gone.at === 'page' && gone.page.status, 404)
 })
 
-t.test('a lost answer is shown as that, and the step can be taken again', async (t) => {
+t.test('a lost response is shown as lost, and the step can be repeated', async (t) => {
   const agent = new UserAgent(server.issuer)
   const page = await begin(agent)
   const order = { endpoint: 'registration', requests: 1, fault: 'reset-before' }

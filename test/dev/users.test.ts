@@ -36,7 +36,7 @@ async function world(t: Test) {
   return { store, clock, find, seed: (...people: DevelopmentUser[]) => seedUsers(store, clock, people) }
 }
 
-t.test('a file of people is read, with claims of every kind', (t) => {
+t.test('a file of users is read, with claims of every kind', (t) => {
   const people = readUsers(
     file(
       t,
@@ -65,7 +65,7 @@ t.test('a file of people is read, with claims of every kind', (t) => {
   t.end()
 })
 
-t.test('every fault of a file of people is a line that says where it is and what was meant', (t) => {
+t.test('every error of a file of users is a line with its place and what is expected', (t) => {
   const cases: [string, readonly string[]][] = [
     ['people: [', ['people: people.yaml is not valid YAML: ']],
     ['', ['people (people.yaml): must be a section of named options']],
@@ -97,7 +97,7 @@ t.test('every fault of a file of people is a line that says where it is and what
   t.end()
 })
 
-t.test('a listed person has the same sub in every development server, or the one that is said', async (t) => {
+t.test('a listed user has the same sub in every development server, or the given one', async (t) => {
   const [one, other] = [await world(t), await world(t)]
   await one.seed({ username: 'carol' }, { username: 'dan', sub: 'user-7' })
   await other.seed({ username: 'carol' })
@@ -107,7 +107,7 @@ t.test('a listed person has the same sub in every development server, or the one
   t.equal((await one.find('dan'))?.id, 'user-7')
 })
 
-t.test('read again, a list updates its own people and nobody else', async (t) => {
+t.test('reading a list again updates only its own users', async (t) => {
   const { store, find, seed } = await world(t)
   const own = { username: 'erin', passwordHash: 'x', claims: { name: 'Erin' } }
   await store.write(insert('user', createUser(own, Buffer.alloc(16), 5)))
@@ -125,7 +125,7 @@ t.test('read again, a list updates its own people and nobody else', async (t) =>
   t.match(await find('erin'), { claims: { name: 'Erin' }, passwordHash: 'x', seeded: false })
 })
 
-t.test('a password somebody has set outlives the next reading', async (t) => {
+t.test('a password that a user set is kept when the list is read again', async (t) => {
   const { store, find, seed } = await world(t)
   await seed({ username: 'carol', password: 'first one' })
   await seed({ username: 'carol', password: 'second one' })
@@ -138,7 +138,7 @@ t.test('a password somebody has set outlives the next reading', async (t) => {
   t.equal((await find('carol'))?.passwordHash, '$argon2id$own')
 })
 
-t.test('a known password is one on a development server only', async (t) => {
+t.test('a known password works on a development server only', async (t) => {
   const { find, seed } = await world(t)
   await seed({ username: 'carol' })
   const stored = (await find('carol'))?.passwordHash ?? ''

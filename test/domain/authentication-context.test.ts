@@ -27,14 +27,14 @@ const rows: readonly [Factors, boolean, string[], string | undefined][] = [
   [factors(), false, [], undefined],
 ]
 
-t.test('amr and acr say what was shown', async (t) => {
+t.test('amr and acr name the factors of the sign-in', async (t) => {
   for (const [shown, ownerChecked, methods, acr] of rows) {
     t.strictSame(methodsOf(shown, ownerChecked), methods)
     t.equal(contextClassOf(methods), acr, methods.join(' '))
   }
 })
 
-t.test('of several classes a sign-in has, the one most wanted is told', async (t) => {
+t.test('of several classes a sign-in has, acr names the most wanted', async (t) => {
   const methods = methodsOf(factors('password', 'passkey'))
   for (const values of [[password], [multiFactor, password], ['phr']]) {
     t.equal(contextClassOf(methods, { values, essential: false }), values[0])
@@ -43,14 +43,14 @@ t.test('of several classes a sign-in has, the one most wanted is told', async (t
   t.equal(contextClassOf(['pwd'], { values: ['phr'], essential: false }), password)
 })
 
-t.test('a sign-in lacks what it has none of', async (t) => {
+t.test('a sign-in does not satisfy a class it has no factor of', async (t) => {
   const wanted = { values: ['phr', multiFactor], essential: false }
   t.equal(lacksAcr(['pwd'], wanted), true)
   t.equal(lacksAcr(['pwd', 'otp', 'mfa'], wanted), false)
   t.equal(lacksAcr([], undefined), false)
 })
 
-t.test('people reach the classes their factors make, and codes alone make none', async (t) => {
+t.test('the factors of a user decide which classes they can reach, and codes alone reach none', async (t) => {
   t.strictSame(availableAcrs(factors('password')), [password])
   t.strictSame(availableAcrs(factors('password', 'codes')), [multiFactor, password])
   t.strictSame(availableAcrs(factors('passkey')), ['phr', multiFactor])
@@ -58,7 +58,7 @@ t.test('people reach the classes their factors make, and codes alone make none',
   t.strictSame(availableAcrs(factors('codes')), [])
 })
 
-t.test('what is wanted is what is offered; an essential class nobody can have is refused', async (t) => {
+t.test('unknown classes are ignored; an essential class that no user can have is rejected', async (t) => {
   t.equal(requestedAcr(undefined, []), undefined)
   t.equal(requestedAcr(undefined, ['urn:example:gold']), undefined)
   t.strictSame(requestedAcr(undefined, ['urn:example:gold', 'phr']), { values: ['phr'], essential: false })

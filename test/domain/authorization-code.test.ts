@@ -61,19 +61,16 @@ const wrong: Readonly<Record<string, [Changes, code: string]>> = {
   'a handle sealed without the row': [{ handle: forgedByKey ?? redemption.handle }, 'invalid_grant'],
 }
 
-t.test(
-  'a failed redemption throws, so that nothing is written, before and after the redemption',
-  async (t) => {
-    t.ok(forgedByKey)
-    for (const [about, [changes, code]] of Object.entries(wrong)) {
-      for (const grant of [approved, active(), active(4)]) {
-        t.throws(() => redeem(grant, changes), { code }, about)
-      }
+t.test('a failed redemption throws and writes nothing, before and after the redemption', async (t) => {
+  t.ok(forgedByKey)
+  for (const [about, [changes, code]] of Object.entries(wrong)) {
+    for (const grant of [approved, active(), active(4)]) {
+      t.throws(() => redeem(grant, changes), { code }, about)
     }
-    t.throws(() => redeem(undefined), { code: 'invalid_grant' })
-    t.throws(() => redeem({ ...approved, id: bytesOf('another', 12) }), { code: 'invalid_grant' })
-  },
-)
+  }
+  t.throws(() => redeem(undefined), { code: 'invalid_grant' })
+  t.throws(() => redeem({ ...approved, id: bytesOf('another', 12) }), { code: 'invalid_grant' })
+})
 
 t.test('only an otherwise valid replay revokes the grant', async (t) => {
   t.match(redeem(active()), {
@@ -82,20 +79,20 @@ t.test('only an otherwise valid replay revokes the grant', async (t) => {
   })
 })
 
-t.test('the redirect URI may be left out exactly when the authorization request left it out', async (t) => {
+t.test('the redirect URI may be omitted exactly when the authorization request omitted it', async (t) => {
   const implied = { ...approved, redirectUriSent: false }
   t.ok(resultOf(redeem(implied, { redirectUri: undefined })))
   t.ok(resultOf(redeem(implied)))
   t.throws(() => redeem(implied, { redirectUri: 'http://127.0.0.1:1/callback' }), { code: 'invalid_grant' })
 })
 
-t.test('a verifier where no challenge was made is refused', async (t) => {
+t.test('a verifier without a challenge is rejected', async (t) => {
   const { codeChallenge: _, ...unproven } = approved
   t.throws(() => redeem(unproven), { code: 'invalid_request' })
   t.ok(resultOf(redeem(unproven, { codeVerifier: undefined })))
 })
 
-t.test('a client that may not refresh gets a grant that ends with its access token', async (t) => {
+t.test('a client without refresh tokens gets a grant that ends with its access token', async (t) => {
   const client: Client = { ...publicClient, grantTypes: ['authorization_code'] }
   const { grant } = resultOf(redeem(approved, { client }))
   t.equal(grant.refreshExpiresAt, undefined)

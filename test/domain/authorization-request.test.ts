@@ -58,7 +58,7 @@ function parse(
   return parseAuthorizationRequest(parameters, client, resolveRedirectUri(parameters, client), wide, sub)
 }
 
-t.test('a request becomes a record of what was asked, and nothing more', async (t) => {
+t.test('a request becomes a record of what was requested, and nothing more', async (t) => {
   t.strictSame(
     parse({ unknown: 'x', display: 'page', acr_values: '0', claims_locales: 'se' }),
     authorizationRequest,
@@ -83,7 +83,7 @@ t.test('optional parameters are kept as sent, empty ones are absent', async (t) 
   })
 })
 
-t.test('what is wrong is refused with the code of its document', async (t) => {
+t.test('an invalid request is rejected with the error code of its document', async (t) => {
   const rows: [Record<string, string | undefined>, string][] = [
     [{ response_type: undefined }, 'invalid_request'],
     [{ response_type: 'token' }, 'unsupported_response_type'],
@@ -114,7 +114,7 @@ t.test('what is wrong is refused with the code of its document', async (t) => {
   })
 })
 
-t.test('scope left out is openid profile email, as far as the client may have them', async (t) => {
+t.test('an omitted scope is openid profile email, as far as the client may have them', async (t) => {
   t.strictSame(parse({ scope: undefined }).scope, ['openid', 'profile', 'email'])
   t.strictSame(parse({ scope: undefined }, { ...publicClient, scope: ['email', 'courses:read'] }).scope, [
     'email',
@@ -125,19 +125,19 @@ t.test('scope left out is openid profile email, as far as the client may have th
   t.throws(() => parse({}, { ...publicClient, scope: ['openid'] }), { code: 'invalid_scope' })
 })
 
-t.test('prompt keeps the values this server knows', async (t) => {
+t.test('prompt keeps the values this server supports', async (t) => {
   t.strictSame(parse({ prompt: 'login  consent create' }).prompt, ['login', 'consent'])
   t.strictSame(parse({ prompt: 'none' }).prompt, ['none'])
   t.strictSame(parse({ prompt: 'create' }).prompt, [])
 })
 
-t.test('the maximum age of the registration counts when the request has none', async (t) => {
+t.test('default_max_age of the registration applies when the request has no max_age', async (t) => {
   const client = { ...publicClient, defaultMaxAgeSeconds: 7 }
   t.equal(parse({}, client).maxAgeSeconds, 7)
   t.equal(parse({ max_age: '0' }, client).maxAgeSeconds, 0)
 })
 
-t.test('the person asked for comes from the hint or from claims, and both must agree', async (t) => {
+t.test('the requested user comes from the hint or from claims, and both must agree', async (t) => {
   const claims = JSON.stringify({ id_token: { sub: { value: 'alice' } } })
   t.equal(parse({}, publicClient, 'alice').requiredSub, 'alice')
   t.equal(parse({ claims }).requiredSub, 'alice')
@@ -145,7 +145,7 @@ t.test('the person asked for comes from the hint or from claims, and both must a
   t.throws(() => parse({ claims }, publicClient, 'bob'), { code: 'login_required' })
 })
 
-t.test('auth_time is owed when it was asked for in any of its ways', async (t) => {
+t.test('auth_time is required when the request or the client asks for it', async (t) => {
   const essential = JSON.stringify({ id_token: { auth_time: { essential: true } } })
   t.notOk(owesAuthTime(parse(), publicClient))
   t.ok(owesAuthTime(parse({ max_age: '0' }), publicClient))
@@ -153,7 +153,7 @@ t.test('auth_time is owed when it was asked for in any of its ways', async (t) =
   t.ok(owesAuthTime(parse(), { ...publicClient, requireAuthTime: true }))
 })
 
-t.test('the redirect URI is proven before anything else is said to it', async (t) => {
+t.test('the redirect URI is verified before any other error is sent to it', async (t) => {
   const resolve = (changes: Record<string, string | undefined>, client = publicClient) =>
     resolveRedirectUri(read({ ...good, ...changes }), client)
   t.match(resolve({}), { redirectUri, redirectUriSent: true, responseMode: 'query', state: 'a-state' })
@@ -176,7 +176,7 @@ t.test('the redirect URI is proven before anything else is said to it', async (t
   t.throws(() => resolve({ ...fixed, redirect_uri: 'https://app.example:444/cb' }, integration))
 })
 
-t.test('a repeated parameter is refused, and a repeated state is not sent back', async (t) => {
+t.test('a repeated parameter is rejected, and a repeated state is not returned', async (t) => {
   const repeated = (name: string, value: string) => ({ ...read(good), [name]: [value, value] })
   const proven = resolveRedirectUri(repeated('state', 's'), publicClient)
   t.notHas(proven, { state: String })

@@ -1,7 +1,7 @@
 import t from 'tap'
 import { bearerChallenge, bearerError, parseBearer } from '../../src/domain/bearer.ts'
 
-t.test('no header, and another scheme, are the absence of a token', async (t) => {
+t.test('no header, and another scheme, count as no token', async (t) => {
   for (const header of [
     undefined,
     '',
@@ -16,7 +16,7 @@ t.test('no header, and another scheme, are the absence of a token', async (t) =>
   }
 })
 
-t.test('the scheme is read without regard to case, and spaces around the token', async (t) => {
+t.test('the scheme is case-insensitive, and spaces around the token are ignored', async (t) => {
   for (const header of ['Bearer a.b-c_d~e+f/g==', 'bearer a.b-c_d~e+f/g==', 'BEARER   a.b-c_d~e+f/g==  ']) {
     t.strictSame(parseBearer(header), { kind: 'token', token: 'a.b-c_d~e+f/g==' }, header)
   }
@@ -43,7 +43,7 @@ t.test('Bearer with anything but one b64token is malformed', async (t) => {
   t.match(parseBearer(`Bearer ${'a'.repeat(8192)}`), { kind: 'token' })
 })
 
-t.test('a very long header is judged in one pass', async (t) => {
+t.test('a very long header is parsed in one pass', async (t) => {
   const started = performance.now()
   parseBearer(`Bearer ${' '.repeat(100_000)}a${'='.repeat(100_000)} ${' '.repeat(100_000)}x`)
   // One pass takes milliseconds. One for each character takes many times as long as is allowed here.

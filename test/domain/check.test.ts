@@ -16,7 +16,7 @@ function passedDuring(work: () => void): readonly PassedCheck[] {
 
 const rule = 'rfc7636-4.6-verify-s256'
 
-t.test('a passed check is published with what was stored and received', async (t) => {
+t.test('a passed check is published with the stored and received values', async (t) => {
   recordCheck(rule, 'without a subscriber')
   check(true, rule, 'invalid_grant', 'it does not match')
   const passed = passedDuring(() => {

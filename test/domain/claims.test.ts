@@ -23,7 +23,7 @@ const user: User = {
   updatedAt: 1,
 }
 
-t.test('UserInfo says sub, and the claims of the scope that have a value', async (t) => {
+t.test('UserInfo returns sub, and the claims of the scope that have a value', async (t) => {
   t.strictSame(userInfo(user, [], nothing, scopeClaims), { sub: 'sub-1' })
   t.strictSame(userInfo(user, ['openid', 'courses:read'], nothing, scopeClaims), { sub: 'sub-1' })
   t.strictSame(userInfo(user, ['openid', 'profile'], nothing, scopeClaims), {
@@ -38,7 +38,7 @@ t.test('UserInfo says sub, and the claims of the scope that have a value', async
   })
 })
 
-t.test('the claims parameter opens single claims, of those the catalogue knows', async (t) => {
+t.test('the claims parameter opens single claims that the catalogue knows', async (t) => {
   const requested = {
     userinfo: ['name', 'secret', 'passwordHash', '__proto__', 'constructor'],
     idToken: ['email'],
@@ -49,7 +49,7 @@ t.test('the claims parameter opens single claims, of those the catalogue knows',
   t.strictSame(idTokenClaims(user, { userinfo: ['name'], idToken: ['iss', 'secret'] }, scopeClaims), {})
 })
 
-t.test('no claim of a person replaces sub', async (t) => {
+t.test('no claim of a user replaces sub', async (t) => {
   const impostor = { ...user, claims: { ...user.claims, sub: 'another' } }
   const open = new Map([['profile', ['sub', 'name']]])
   t.equal(
@@ -65,7 +65,7 @@ t.test('the claims the catalogue opens are listed once', async (t) => {
   t.ok(['name', 'email', 'email_verified'].every((name) => names.includes(name)))
 })
 
-t.test('the claims parameter is read as far as this server acts on it', async (t) => {
+t.test('the claims parameter is parsed as far as this server supports it', async (t) => {
   t.strictSame(parseClaims(undefined), { claims: nothing, requestedAcrValues: [] })
   t.strictSame(parseClaims('{}'), { claims: nothing, requestedAcrValues: [] })
   t.strictSame(parseClaims('{"userinfo":{"name":null},"id_token":{"auth_time":{"essential":true},"x":{}}}'), {
@@ -94,7 +94,7 @@ t.test('the claims parameter is read as far as this server acts on it', async (t
   }
 })
 
-t.test('anything but an object of objects is refused', async (t) => {
+t.test('anything but an object of objects is rejected', async (t) => {
   const many = JSON.stringify({
     userinfo: Object.fromEntries(Array.from({ length: 101 }, (_, n) => [`c${n}`, null])),
   })

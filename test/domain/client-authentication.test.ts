@@ -25,7 +25,7 @@ t.test('credentials come from the form', async (t) => {
   })
 })
 
-t.test('or from the header: split at the first colon, then form-decoded', async (t) => {
+t.test('credentials can come from the header: split at the first colon, then form-decoded', async (t) => {
   const rows: [header: string, clientId: string, clientSecret: string][] = [
     [basic('a:s'), 'a', 's'],
     [basic('a:s').replace('Basic', 'bAsIc'), 'a', 's'],
@@ -75,7 +75,7 @@ t.test('two methods at once are invalid_request', async (t) => {
 })
 
 t.test(
-  'no client_id is a missing parameter, and no client where the endpoint always answers 401',
+  'without client_id the error is invalid_request, and invalid_client at endpoints that always respond 401',
   async (t) => {
     t.throws(() => parse(undefined), { code: 'invalid_request', status: 400 })
     t.throws(() => parse(undefined, 'client_secret=s', introspection), {
@@ -103,7 +103,7 @@ async function authenticate(
   return authenticateClient(client, { method, proof }, await method.verify(client, proof), realm)
 }
 
-t.test('only the registered method with the right secret counts', async (t) => {
+t.test('only the registered method with the right secret succeeds', async (t) => {
   for (const registered of methodNames) {
     for (const method of methodNames) {
       for (const clientSecret of [undefined, '', 'wrong', secret]) {
@@ -120,7 +120,7 @@ t.test('only the registered method with the right secret counts', async (t) => {
   }
 })
 
-t.test('an unknown client, a wrong secret and a wrong method look alike', async (t) => {
+t.test('an unknown client, a wrong secret and a wrong method get the same error', async (t) => {
   const rejection = async (client: Client | undefined, method: Method, realm = token) => {
     try {
       await authenticate(client, method, 'wrong', realm)

@@ -42,7 +42,7 @@ function shown(value: unknown): string {
   return encodeURI(String(JSON.stringify(value)))
 }
 
-t.test('[rfc7592-5-token-entropy] a registration with redirect URIs alone gets every default', async (t) => {
+t.test('[rfc7592-5-token-entropy] a registration with only redirect URIs gets every default', async (t) => {
   const { client, clientSecret, registrationToken } = register({})
   t.match(client.id, /^client_[\w-]{22}$/)
   t.equal(clientSecret, undefined)
@@ -83,7 +83,7 @@ t.test('a confidential client gets a secret that is stored as its hash', async (
   }
 })
 
-t.test('every member that is understood comes back as it was sent', async (t) => {
+t.test('every supported member is returned as it was sent', async (t) => {
   const sent = {
     redirect_uris: ['http://127.0.0.1:8080/A/b?x=%20', 'http://[::1]/cb'],
     post_logout_redirect_uris: ['http://127.0.0.1:8080/out'],
@@ -135,7 +135,7 @@ t.test('the wire form has the effective scope and no absent members', async (t) 
   t.equal(clientMetadata(narrow, ['openid']).scope, 'openid')
 })
 
-t.test('null members and empty texts count as absent', async (t) => {
+t.test('null members and empty strings count as absent', async (t) => {
   const names = [
     'token_endpoint_auth_method',
     'grant_types',
@@ -162,7 +162,7 @@ t.test('null members and empty texts count as absent', async (t) => {
   t.strictSame({ ...clientMetadata(blank, catalogue), client_id: nothing.client_id }, nothing)
 })
 
-t.test('members that are not understood are neither kept nor refused', async (t) => {
+t.test('unsupported members are neither stored nor rejected', async (t) => {
   const { client } = register({
     client_id: 'admin',
     client_secret: 'mine',
@@ -184,7 +184,7 @@ t.test('members that are not understood are neither kept nor refused', async (t)
   t.equal(client.secretHash, undefined)
 })
 
-t.test('redirect_uris that are not a list of loopback redirects are refused by position', async (t) => {
+t.test('redirect_uris that are not a list of loopback redirects are rejected by position', async (t) => {
   const refused: [unknown, RegExp][] = [
     [undefined, /non-empty array of strings/],
     [null, /non-empty array of strings/],
@@ -209,7 +209,7 @@ t.test('redirect_uris that are not a list of loopback redirects are refused by p
 })
 
 t.test(
-  'localhost is accepted where the configuration adds it, and named in the refusal of others',
+  'localhost is accepted where the configuration adds it, and the error of other hosts names it',
   async (t) => {
     const changes = { loopbackHosts: ['localhost'] }
     t.ok(register({ redirect_uris: ['http://localhost:1/cb'] }, changes))
@@ -220,7 +220,7 @@ t.test(
   },
 )
 
-t.test('foreign redirects are dropped where the configuration says so, but not all of them', async (t) => {
+t.test('foreign redirects are dropped where the configuration allows it, but not all of them', async (t) => {
   const changes = { foreignRedirects: 'drop' } as const
   const mixed = ['https://vscode.dev/redirect', 'http://127.0.0.1/', 'http://localhost/', 'http://[::1]:2/']
   const { client } = register({ redirect_uris: mixed, post_logout_redirect_uris: mixed }, changes)
@@ -232,7 +232,7 @@ t.test('foreign redirects are dropped where the configuration says so, but not a
   t.throws(() => register({ redirect_uris: [...loopback, 1] }, changes), { code: 'invalid_redirect_uri' })
 })
 
-t.test('every other wrong member is invalid_client_metadata and named', async (t) => {
+t.test('any other invalid member is invalid_client_metadata and named', async (t) => {
   const refused: [string, readonly unknown[]][] = [
     [
       'token_endpoint_auth_method',
@@ -330,7 +330,7 @@ t.test('URI members are absolute http or https, without userinfo', async (t) => 
   }
 })
 
-t.test('jwks and jwks_uri exclude each other; alone, neither is kept', async (t) => {
+t.test('jwks and jwks_uri exclude each other; a single one is not stored', async (t) => {
   const jwks = { keys: [] }
   t.throws(() => register({ jwks, jwks_uri: 'https://app.example/jwks' }), {
     code: 'invalid_client_metadata',
@@ -340,7 +340,7 @@ t.test('jwks and jwks_uri exclude each other; alone, neither is kept', async (t)
   t.notMatch(JSON.stringify(client), 'jwks')
 })
 
-t.test('scope names outside the catalogue are dropped from the ceiling', async (t) => {
+t.test('scope names outside the catalogue are dropped from the scope of the registration', async (t) => {
   const { client } = register({ scope: 'courses:read offline_access openid openid' })
   t.strictSame(client.scope, ['courses:read', 'openid'])
 })
@@ -352,7 +352,7 @@ t.test('at most 20 members have a language tag', async (t) => {
   t.throws(() => register(tagged(21)), { code: 'invalid_client_metadata', message: /language tag/ })
 })
 
-t.test('refusals are plain ASCII without quotes, whatever was sent', async (t) => {
+t.test('error descriptions are plain ASCII without quotes, whatever was sent', async (t) => {
   for (const metadata of [
     { redirect_uris: ['http://\u00e9"\\'] },
     { client_name: '\u202e"\\' },
@@ -368,7 +368,7 @@ t.test('refusals are plain ASCII without quotes, whatever was sent', async (t) =
   }
 })
 
-t.test('an update replaces all metadata and keeps what the server gave', async (t) => {
+t.test('an update replaces all metadata and keeps what the server assigned', async (t) => {
   const { client, clientSecret } = register({
     token_endpoint_auth_method: 'client_secret_post',
     client_name: 'Before',
@@ -392,7 +392,7 @@ t.test('an update replaces all metadata and keeps what the server gave', async (
   })
 })
 
-t.test('an update is refused when it is not this client or tries to set what the server sets', async (t) => {
+t.test('an update for another client, or one that sets a member of the server, is rejected', async (t) => {
   const { client, clientSecret } = register({ token_endpoint_auth_method: 'client_secret_post' })
   const { client: open } = register({})
   const refused: [typeof client, JsonObject, string][] = [
@@ -425,7 +425,7 @@ t.test('an update is refused when it is not this client or tries to set what the
   )
 })
 
-t.test('a confidential client may change how it sends its secret', async (t) => {
+t.test('a confidential client may change its authentication method', async (t) => {
   const { client } = register({ token_endpoint_auth_method: 'client_secret_post' })
   const metadata = {
     client_id: client.id,

@@ -25,7 +25,7 @@ const consentOf = (clientId: string, grantedAt: number): Consent => ({
   grantedAt,
 })
 
-t.test('living grants and remembered consents are put together by client, the last used first', async (t) => {
+t.test('active grants and remembered consents are combined by client, the last used first', async (t) => {
   const [old, newer, used] = [
     grantOf('1', 'a'),
     grantOf('2', 'a', { approvedAt: 20 }),
@@ -40,7 +40,7 @@ t.test('living grants and remembered consents are put together by client, the la
   ])
 })
 
-t.test('a grant ends once, and only by whose it is', async (t) => {
+t.test('a grant ends once, and only for its own user', async (t) => {
   const grant = grantOf('1', 'a')
   t.strictSame(
     endGrant(grant, withdrawal).writes.map(({ op }) => op),
@@ -55,7 +55,7 @@ t.test('a grant ends once, and only by whose it is', async (t) => {
     t.strictSame(endGrant(other, withdrawal), { result: false, writes: [] })
 })
 
-t.test('the end of a client, and of all, is told for each', async (t) => {
+t.test('revoking a client, and all clients, emits an event for each', async (t) => {
   const event = (clientId: string, rule: string) =>
     insert('auditEvent', {
       name: 'revocation',

@@ -2,11 +2,11 @@ import t from 'tap'
 import { textClaims } from '../../src/domain/claims.ts'
 import { changedClaims, claimFault } from '../../src/users/rules/editable-claims.ts'
 
-t.test('nothing takes a claim away, whatever it is', async (t) => {
+t.test('every claim can be removed', async (t) => {
   for (const claim of textClaims) t.equal(claimFault(claim, ''), undefined, claim)
 })
 
-t.test('names hold everything people are called, and nothing that deceives', async (t) => {
+t.test('a name may contain the characters of real names, and none that deceive', async (t) => {
   for (const name of ['Ångström', "O'Brien-Smith", '山田 太郎', 'أليس', '<b>Al</b>', 'x'.repeat(200)])
     t.equal(claimFault('name', name), undefined, name)
   t.equal(claimFault('name', 'x'.repeat(201)), 'tooLong')
@@ -24,7 +24,7 @@ t.test('names hold everything people are called, and nothing that deceives', asy
     t.equal(claimFault('name', name), 'invisible', Buffer.from(name).toString('hex'))
 })
 
-t.test('addresses are those of web pages', async (t) => {
+t.test('URL claims must be web addresses', async (t) => {
   for (const claim of ['profile', 'picture', 'website'] as const) {
     for (const url of [
       'https://a.example',
@@ -45,7 +45,7 @@ t.test('addresses are those of web pages', async (t) => {
   }
 })
 
-t.test('dates, time zones and languages are written as OpenID Connect Core §5.1 has them', async (t) => {
+t.test('dates, time zones and languages have the format of OpenID Connect Core §5.1', async (t) => {
   for (const date of ['1990-04-30', '0000-02-29', '1990'])
     t.equal(claimFault('birthdate', date), undefined, date)
   for (const date of ['1990-04-31', '1990-13-01', '1990-00-10', '1990-01-00', '30.4.1990', '90', '1990-4-3'])
@@ -58,7 +58,7 @@ t.test('dates, time zones and languages are written as OpenID Connect Core §5.1
     t.equal(claimFault('locale', locale), 'locale', locale)
 })
 
-t.test('only what differs is a change', async (t) => {
+t.test('only different values are a change', async (t) => {
   const before = { name: 'Al', nickname: 'A', gender: 'x' }
   t.strictSame(changedClaims(before, { name: 'Al', nickname: '', website: '', gender: 'y' }), {
     nickname: '',

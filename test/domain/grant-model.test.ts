@@ -255,7 +255,7 @@ const wait = (seconds: number) =>
 const age = fc.constantFrom(0, 0, 1, 2, 5)
 const scope = fc.constantFrom(undefined, undefined, 'courses:read', 'openid', 'courses:read profile')
 
-t.test('a grant does what the RFCs say under every interleaving', async (t) => {
+t.test('a grant behaves as the RFCs require under every interleaving', async (t) => {
   const ends = fc.oneof(
     fc.constant(redeemIt),
     age.map((back) => refreshIt(back, undefined)),

@@ -15,7 +15,7 @@ const issue = { accessTokenSeconds: 100, refreshable: true }
 const rule = 'rfc7009-2.1-refresh-cascades'
 const once = { accessTokenSeconds: 100, refreshable: false }
 
-t.test('an approval keeps what was asked, who agreed and when everything ends', async (t) => {
+t.test('a new grant stores what was requested, who approved it and when everything expires', async (t) => {
   const fresh = { grantId: approved.id, grantSecret: approved.secret, authTimeOwed: true }
   const request = { ...authorizationRequest, nonce: 'n', redirectUriSent: false }
   const grant = approveGrant(request, session, ['openid'], fresh, lifetimes, approvedAt)
@@ -49,7 +49,7 @@ t.test('a grant id is 16 characters, ordered by time', async (t) => {
   t.not(mintGrantId(Buffer.alloc(8, 1), 5), mintGrantId(Buffer.alloc(8, 2), 5))
 })
 
-t.test('redeeming activates the grant, up to and without the end of the code', async (t) => {
+t.test('redeeming activates the grant, until the code expires', async (t) => {
   for (const now of [approvedAt, approvedAt + 59]) {
     const refreshExpiresAt = now + 1000
     t.match(redeemGrant(approved, issue, lifetimes, now), {
@@ -74,7 +74,7 @@ t.test('a grant without refresh tokens ends with its access token', async (t) =>
   t.notHas(decision.writes[0], { refreshExpiresAt: Number })
 })
 
-t.test('a second use of a code is a refusal with a revocation, also after the code expired', async (t) => {
+t.test('a second use of a code is an error and a revocation, also after the code expired', async (t) => {
   for (const now of [approvedAt, approvedAt + 59, approvedAt + 60, approvedAt + 9999]) {
     for (const seq of [1, 2, 9]) {
       const decision = redeemGrant(active(seq), issue, lifetimes, now)
@@ -88,7 +88,7 @@ t.test('a second use of a code is a refusal with a revocation, also after the co
   }
 })
 
-t.test('a revoked grant refuses everything and is written to no more', async (t) => {
+t.test('a revoked grant rejects everything and is not written again', async (t) => {
   for (const grant of [
     { ...approved, revokedAt: approvedAt },
     active(1, { revokedAt: approvedAt }),
@@ -103,7 +103,7 @@ t.test('a revoked grant refuses everything and is written to no more', async (t)
 })
 
 t.test(
-  'the current refresh token raises seq by one and moves the idle end, never past the absolute',
+  'the current refresh token increments seq and moves the idle expiry, never past the absolute one',
   async (t) => {
     const rows = [
       { now: approvedAt + 1, ends: approvedAt + 1001 },
@@ -123,13 +123,13 @@ t.test(
   },
 )
 
-t.test('the grant outlives every access token it has issued', async (t) => {
+t.test('the grant outlives every access token issued from it', async (t) => {
   const grant = active(1, { refreshExpiresAt: approvedAt + 3000, expiresAt: approvedAt + 3400 })
   const decision = rotateGrant(grant, 1, issue, lifetimes, approvedAt + 2990)
   t.match(decision, { result: { refreshExpiresAt: approvedAt + 3000, expiresAt: approvedAt + 3400 } })
 })
 
-t.test('an expired refresh token is refused without a write, whichever it is', async (t) => {
+t.test('an expired refresh token is rejected without a write, whichever it is', async (t) => {
   for (const seq of [1, 2, 3]) {
     for (const now of [approvedAt + 1000, approvedAt + 1001, approvedAt + 99_999]) {
       t.throws(() => rotateGrant(active(3), seq, issue, lifetimes, now), {
@@ -142,7 +142,7 @@ t.test('an expired refresh token is refused without a write, whichever it is', a
 })
 
 t.test(
-  'the token just rotated gets the same grant again within the window, and nothing is written',
+  'the previous token gets the same grant again within the window, and nothing is written',
   async (t) => {
     const grant = active(3, { rotatedAt: approvedAt + 100 })
     for (const now of [approvedAt + 91, approvedAt + 100, approvedAt + 109]) {
@@ -151,7 +151,7 @@ t.test(
   },
 )
 
-t.test('any other reuse is a refusal with a revocation', async (t) => {
+t.test('any other reuse is an error and a revocation', async (t) => {
   const grant = active(3, { rotatedAt: approvedAt + 100 })
   const never = { ...lifetimes, refreshReuseSeconds: 0 }
   const rows = [
@@ -174,7 +174,7 @@ t.test('any other reuse is a refusal with a revocation', async (t) => {
   }
 })
 
-t.test('a refresh token newer than its row is told apart from a used one', async (t) => {
+t.test('a refresh token newer than its row is distinguished from a used one', async (t) => {
   const grant = active(3, { rotatedAt: approvedAt + 100 })
   t.match(rotateGrant(grant, 4, issue, lifetimes, approvedAt + 101), {
     rejection: { message: /as after a restore/ },

@@ -27,7 +27,7 @@ const isGenuine = (text: string, kind: HandleKind) => {
   return handle !== undefined && handleBelongsTo(handle, grant)
 }
 
-t.test('what is sealed opens to the same contents, and to the same text again', async (t) => {
+t.test('a sealed handle opens to the same contents, and seals to the same text again', async (t) => {
   for (const handle of samples) {
     const text = seal(handle)
     t.match(openHandle(handleKeys, text, handle.kind), handle)
@@ -37,14 +37,14 @@ t.test('what is sealed opens to the same contents, and to the same text again', 
   }
 })
 
-t.test('nothing is sealed for what is no id of a grant', async (t) => {
+t.test('what is no grant id cannot be sealed', async (t) => {
   // What such an id does not fill would be memory of somebody else.
   for (const grantId of ['', 'short', grant.id.slice(1)]) {
     t.throws(() => seal(contentsOf({ ...grant, id: grantId }, 'access')), TypeError, grantId)
   }
 })
 
-t.test('every field of a handle makes another handle', async (t) => {
+t.test('every field of a handle changes its text', async (t) => {
   const handle = contentsOf(grant, 'access')
   const variants: readonly Handle[] = [
     handle,
@@ -60,7 +60,7 @@ t.test('every field of a handle makes another handle', async (t) => {
   t.equal(new Set(texts).size, variants.length)
 })
 
-t.test('a handle opens only as the kind it is, also with the prefix of another kind', async (t) => {
+t.test('a handle opens only as its own kind, even with the prefix of another', async (t) => {
   for (const kind of kinds) {
     const text = seal(contentsOf(grant, kind))
     t.equal(openHandle(handleKeys, text, ...kinds)?.kind, kind)
@@ -75,7 +75,7 @@ t.test('a handle opens only as the kind it is, also with the prefix of another k
   }
 })
 
-t.test('a handle with any bit of any byte flipped is worth nothing', async (t) => {
+t.test('a handle with any bit flipped does not open', async (t) => {
   for (const handle of samples) {
     const prefix = handlePrefix[handle.kind]
     const bytes = Buffer.from(seal(handle).slice(prefix.length), 'base64url')
@@ -94,7 +94,7 @@ t.test('a handle with any bit of any byte flipped is worth nothing', async (t) =
   t.pass('every one refused')
 })
 
-t.test('a truncated or extended handle is worth nothing', async (t) => {
+t.test('a truncated or extended handle does not open', async (t) => {
   for (const handle of samples) {
     const text = seal(handle)
     for (let length = 0; length < text.length; length += 1) {
@@ -107,7 +107,7 @@ t.test('a truncated or extended handle is worth nothing', async (t) => {
   }
 })
 
-t.test('another spelling of the same bytes is worth nothing', async (t) => {
+t.test('another spelling of the same bytes does not open', async (t) => {
   for (const handle of samples) {
     const prefix = handlePrefix[handle.kind]
     const encoded = seal(handle).slice(prefix.length)
@@ -133,7 +133,7 @@ t.test('another spelling of the same bytes is worth nothing', async (t) => {
   }
 })
 
-t.test('text of any kind is no handle and no error', async (t) => {
+t.test('any text either opens or is no handle, and never an exception', async (t) => {
   const text = fc.oneof(
     fc.string({ unit: 'binary', maxLength: 200 }),
     fc.string({ unit: fc.constantFrom(...'ABCz09-_+/='), maxLength: 300 }),
@@ -150,13 +150,13 @@ t.test('text of any kind is no handle and no error', async (t) => {
   )
 })
 
-t.test('a genuine handle longer than any this server makes is not decoded', async (t) => {
+t.test('a handle longer than any this server makes is not decoded', async (t) => {
   const long = seal(contentsOf(grant, 'access', { narrowing: { scope: ['s'.repeat(7000)], resource: [] } }))
   t.ok(long.length > 8192)
   t.equal(openHandle(handleKeys, long, 'access'), undefined)
 })
 
-t.test('a handle of an older key opens while that key is kept, and no longer', async (t) => {
+t.test('a handle of an older key opens only while that key is kept', async (t) => {
   const [old, fresh] = [handleKey, { id: 8, secret: bytesOf('another key', 32) }]
   const text = sealHandle(contentsOf(grant, 'refresh'), old, grant.secret)
   t.ok(openHandle(keysOf(fresh, old), text, 'refresh'))
@@ -164,7 +164,7 @@ t.test('a handle of an older key opens while that key is kept, and no longer', a
   t.equal(openHandle(keysOf({ ...fresh, id: old.id }), text, 'refresh'), undefined, 'the id is no proof')
 })
 
-t.test('the row alone forges nothing: without the key the handle does not open', async (t) => {
+t.test('a stolen row forges nothing: without the key its handle cannot be made', async (t) => {
   for (const handle of samples) {
     for (const guess of ['', 'A'.repeat(43), grant.secret]) {
       const forged = sealHandle(handle, { id: handleKey.id, secret: guess }, grant.secret)
@@ -173,7 +173,7 @@ t.test('the row alone forges nothing: without the key the handle does not open',
   }
 })
 
-t.test('the key alone forges nothing: the handle opens and belongs to no grant', async (t) => {
+t.test('a stolen key forges nothing: its handle belongs to no grant', async (t) => {
   for (const handle of samples) {
     for (const guess of ['', bytesOf('guess', 16), handleKey.secret]) {
       const forged = openHandle(handleKeys, sealHandle(handle, handleKey, guess), handle.kind)
@@ -182,14 +182,14 @@ t.test('the key alone forges nothing: the handle opens and belongs to no grant',
   }
 })
 
-t.test('a handle belongs to its own grant only', async (t) => {
+t.test('a handle belongs only to its own grant', async (t) => {
   const handle = openHandle(handleKeys, seal(contentsOf(grant, 'code')), 'code')
   t.ok(handle && handleBelongsTo(handle, grant))
   t.notOk(handle && handleBelongsTo(handle, { ...grant, id: bytesOf('another', 12) }))
   t.notOk(handle && handleBelongsTo(handle, { ...grant, secret: bytesOf('another', 16) }))
 })
 
-t.test('an access token is named the same when it is sealed and when it is opened', async (t) => {
+t.test('an access token has the same name when it is sealed and when it is opened', async (t) => {
   for (const handle of samples.filter(({ kind }) => kind === 'access')) {
     const text = seal(handle)
     t.equal(tokenIdOf(text), openHandle(handleKeys, text, 'access')?.tokenId)

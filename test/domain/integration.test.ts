@@ -45,7 +45,7 @@ t.test('an integration is a web client with a secret', async (t) => {
   t.ok(secretMatches(String(secret), client.secretHash))
 })
 
-t.test('a redirect URI may have an empty path, and is kept as it is written', async (t) => {
+t.test('a redirect URI may have an empty path, and is stored as written', async (t) => {
   const uris = ['https://app.example.com', 'https://app.example.com:8443', 'http://localhost:3000']
   const { client } = addIntegration(
     { ...web, redirectUris: uris, postLogoutRedirectUris: uris },
@@ -56,7 +56,7 @@ t.test('a redirect URI may have an empty path, and is kept as it is written', as
   t.strictSame([client.redirectUris, client.postLogoutRedirectUris], [uris, uris])
 })
 
-t.test('without a method the secret may come either way, until a method is named', async (t) => {
+t.test('without a registered method a client may send its secret either way', async (t) => {
   const { client, secret } = addIntegration({ ...web, authenticationMethod: undefined }, known, fresh, 50)
   t.match(client, { authenticationMethod: 'client_secret_basic', anySecretMethod: true })
   t.ok(secretMatches(String(secret), client.secretHash))
@@ -88,7 +88,7 @@ t.test('a client with loopback redirects is native', async (t) => {
   }
 })
 
-t.test('an integration has the grant types an operator names, of those there are', async (t) => {
+t.test('an integration has the grant types that the operator names', async (t) => {
   const grantTypes = ['authorization_code']
   t.strictSame(addIntegration({ ...web, grantTypes }, known, fresh, 50).client.grantTypes, grantTypes)
   const described = { grantTypes: { service: { operatorOnly: true } }, clientMetadata: {} } as const
@@ -98,7 +98,7 @@ t.test('an integration has the grant types an operator names, of those there are
   t.throws(() => addIntegration(service, known, fresh, 50), { code: 'invalid_client_metadata' })
 })
 
-t.test('a public client on loopback is asked about every time', async (t) => {
+t.test('a public client on loopback needs consent every time', async (t) => {
   const request = { ...loopback, authenticationMethod: 'none' } as const
   t.equal(addIntegration(request, known, fresh, 50).client.consent, 'always')
   for (const consent of ['remember', 'skip'] as const) {
@@ -172,12 +172,12 @@ const refused: [string, IntegrationRequest, string, RegExp][] = [
   ],
 ]
 for (const [what, request, code, message] of refused) {
-  t.test(`${what} is refused`, async (t) => {
+  t.test(`${what} is rejected`, async (t) => {
     t.throws(() => addIntegration(request, known, fresh, 50), { name: 'OAuthError', code, message })
   })
 }
 
-t.test('only a client with a secret can have it rotated', async (t) => {
+t.test('only the secret of a confidential client can be rotated', async (t) => {
   const { client } = addIntegration(web, known, fresh, 50)
   const decision = rotateClientSecret(client, Buffer.alloc(32, 3))
   const secret = `lyc_secret_${Buffer.alloc(32, 3).toString('base64url')}`

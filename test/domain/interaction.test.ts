@@ -81,14 +81,17 @@ const rows: readonly Row[] = [
   ['login', { prompt: ['login', 'select_account'] }, noProgress, skip, someone],
 ]
 
-t.test('the next step follows from the request, the browser, the client and what is kept', async (t) => {
-  for (const [step, request, progress, client, who, kept] of rows) {
-    const about = JSON.stringify([request, progress, client.consent, who?.userId, kept?.allowed])
-    t.equal(nextStep(ask(request), progress, client, who, kept, approvedAt), step, about)
-  }
-})
+t.test(
+  'the next step follows from the request, the session, the client and the stored consent',
+  async (t) => {
+    for (const [step, request, progress, client, who, kept] of rows) {
+      const about = JSON.stringify([request, progress, client.consent, who?.userId, kept?.allowed])
+      t.equal(nextStep(ask(request), progress, client, who, kept, approvedAt), step, about)
+    }
+  },
+)
 
-t.test('only what is not remembered is asked about, or all of it where nothing is remembered', async (t) => {
+t.test('only what is not remembered needs consent, or everything where nothing is remembered', async (t) => {
   const more = ask({ scope: ['openid', 'email'] })
   t.strictSame(askedScope(ask({}), integration, undefined), ['openid', 'courses:read'])
   t.strictSame(askedScope(more, integration, consent), ['email'])
@@ -100,7 +103,7 @@ t.test('only what is not remembered is asked about, or all of it where nothing i
   ])
 })
 
-t.test('what is allowed at one resource says nothing about another', async (t) => {
+t.test('consent for one resource does not cover another', async (t) => {
   const [one, two] = ['https://one.example', 'https://two.example']
   const at = (resource: readonly string[], scope: readonly string[]) => ask({ resource, scope })
   const first = rememberConsent(at([one], ['a']), 'alice', ['a'], undefined, 1)
@@ -118,7 +121,7 @@ t.test('what is allowed at one resource says nothing about another', async (t) =
   ])
 })
 
-t.test('a request that allows no page is told which page it would take', async (t) => {
+t.test('a request that allows no page gets the error of the page it would need', async (t) => {
   const rows = {
     login: 'login_required',
     select_account: 'account_selection_required',
@@ -134,7 +137,7 @@ t.test('a request that allows no page is told which page it would take', async (
 })
 
 t.test(
-  'a context class is asked of who can have it, once; a wish is let go, what is essential refused',
+  'a context class is requested once from users who can have it; a voluntary one is then dropped, an essential one rejected',
   async (t) => {
     const [must, wish] = [true, false].map((essential) => ({ values: ['phr', multiFactor], essential }))
     const able = [multiFactor]
@@ -172,7 +175,7 @@ t.test(
   },
 )
 
-t.test('the person takes away from the request and never adds to it', async (t) => {
+t.test('the user narrows the request and never adds to it', async (t) => {
   const request = ask({ scope: ['openid', 'courses:read', 'courses:write'] })
   t.strictSame(narrowByUser(request, request.scope, ['courses:read']), ['openid', 'courses:read'])
   t.strictSame(narrowByUser(request, request.scope, []), ['openid'])
@@ -183,7 +186,7 @@ t.test('the person takes away from the request and never adds to it', async (t) 
   t.strictSame(narrowByUser(ask({ scope: ['courses:read'] }), ['courses:read'], ['openid']), [])
 })
 
-t.test('the consent page has every requested scope once, read beside write', async (t) => {
+t.test('the consent page has every requested scope once, with read next to write', async (t) => {
   const all = defaultScopeCatalogue.map(({ name }) => name)
   const { identity, areas } = layOutScope(all, defaultScopeCatalogue, ({ access }) => access !== 'write')
   const shown = [...identity, ...areas.flatMap(({ read, write }) => [read ?? [], write ?? []].flat())]

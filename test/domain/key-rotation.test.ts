@@ -51,7 +51,7 @@ function writesOf(decision: Decision<unknown>): readonly string[] {
   })
 }
 
-t.test('an empty ring gets a key of every algorithm, active at once', async (t) => {
+t.test('an empty ring gets an active key of every algorithm', async (t) => {
   t.same(
     dueKeys([], policy, start),
     keyAlgorithms.map((algorithm) => ({ algorithm, activeAt: start })),
@@ -64,7 +64,7 @@ t.test('an empty ring gets a key of every algorithm, active at once', async (t) 
   ])
 })
 
-t.test('upkeep, case by case', async (t) => {
+t.test('maintenance, case by case', async (t) => {
   const due = start + 1000
   const waiting = key('rsa 2', 'RS256', { createdAt: due, activeAt: due + 100 })
   const replaced = { ...rsa, retiredAt: due + 600 }
@@ -108,7 +108,7 @@ t.test('upkeep, case by case', async (t) => {
   }
 })
 
-t.test('a handle key stays as long as its own overlap', async (t) => {
+t.test('a handle key stays for its own overlap', async (t) => {
   const now = start + 1000
   t.same(
     writesOf(
@@ -118,15 +118,18 @@ t.test('a handle key stays as long as its own overlap', async (t) => {
   )
 })
 
-t.test('with rotation off keys stay for ever, and what an operator began is still finished', async (t) => {
-  const off = { ...policy, rotationSeconds: 0 }
-  t.same(writesOf(maintainKeys(first, fresh, off, start + 1_000_000)), [])
-  const waiting = key('rsa 2', 'RS256', { activeAt: start + 100 })
-  const ring = [...first, waiting]
-  t.same(writesOf(maintainKeys(ring, [], off, start)), ['update rsa from 10000 to 10600'])
-})
+t.test(
+  'without rotation keys stay for ever, and a rotation that an operator began is still finished',
+  async (t) => {
+    const off = { ...policy, rotationSeconds: 0 }
+    t.same(writesOf(maintainKeys(first, fresh, off, start + 1_000_000)), [])
+    const waiting = key('rsa 2', 'RS256', { activeAt: start + 100 })
+    const ring = [...first, waiting]
+    t.same(writesOf(maintainKeys(ring, [], off, start)), ['update rsa from 10000 to 10600'])
+  },
+)
 
-t.test('a change of lifetimes never ends what was issued before', async (t) => {
+t.test('a change of lifetimes never invalidates what was issued before', async (t) => {
   const now = start + 1200
   const waiting = key('rsa 2', 'RS256', { activeAt: start + 1100 })
   const ring = [{ ...rsa, retiredAt: start + 1600 }, waiting, ...others(now)]
@@ -136,7 +139,7 @@ t.test('a change of lifetimes never ends what was issued before', async (t) => {
   t.same(writesOf(maintainKeys(ring, [], shorter, now)), [], 'shorter')
 })
 
-t.test('two decisions about the same ring, one after the other, make one successor', async (t) => {
+t.test('two decisions in a row about the same ring make one successor', async (t) => {
   const now = start + 1000
   const once = resultOf(maintainKeys(first, fresh, policy, now))
   t.equal(once.length, 8)
@@ -160,7 +163,7 @@ t.test('each key passes through its four states, and one of each algorithm is al
   t.same(states(start - 1), ['active', 'waiting', 'rsa'], 'before them all')
 })
 
-t.test('an operator rotates the algorithms they name, published first', async (t) => {
+t.test('an operator rotates the algorithms they name, and each successor is published first', async (t) => {
   const now = start + 10
   const algorithms = ['RS256', 'HS256'] as const
   const request = { algorithms, at: 'published' } as const
@@ -178,7 +181,7 @@ t.test('an operator rotates the algorithms they name, published first', async (t
   t.same(rotationNeeds([], algorithms, now), [], 'an empty ring is for a server to fill')
 })
 
-t.test('with --now a successor acts at once, whether it waits already or not', async (t) => {
+t.test('with --now a successor is active at once, whether or not it was waiting', async (t) => {
   const now = start + 10
   const request = { algorithms: ['RS256'], at: 'once' } as const
   t.same(writesOf(rotateKeys(first, request, fresh, policy, now)), [
@@ -195,7 +198,7 @@ t.test('with --now a successor acts at once, whether it waits already or not', a
   t.match(update, { record: { activeAt: start + 1 } }, 'never in the second in which the old one began')
 })
 
-t.test('retiring the active key ends it and begins another in one decision', async (t) => {
+t.test('retiring the active key creates its successor in the same decision', async (t) => {
   const now = start + 10
   t.same(retirementNeeds(first, 'rsa', now), ['RS256'])
   const retired = retireKey(first, 'rsa', fresh, policy, now)
@@ -211,7 +214,7 @@ t.test('retiring the active key ends it and begins another in one decision', asy
   ])
 })
 
-t.test('retiring a key that waits deletes it, and the active one goes on without an end', async (t) => {
+t.test('retiring a waiting key deletes it, and the active one continues without an end', async (t) => {
   const now = start + 10
   const published = resultOf(
     rotateKeys(first, { algorithms: ['RS256'], at: 'published' }, fresh, policy, now),
@@ -222,7 +225,7 @@ t.test('retiring a key that waits deletes it, and the active one goes on without
   t.match(resultOf(retired), { was: 'waiting', successor: undefined })
 })
 
-t.test('a retired key stays retired, for servers whose clock is behind as well', async (t) => {
+t.test('a retired key stays retired even for servers whose clock is behind', async (t) => {
   const now = start + 1200
   const waiting = key('rsa 2', 'RS256', { activeAt: start + 1100 })
   const ring = [{ ...rsa, retiredAt: start + 1600 }, waiting, ...others(now)]
@@ -240,7 +243,7 @@ t.test('a retired key stays retired, for servers whose clock is behind as well',
   }
 })
 
-t.test('a key that is not there or retired already cannot be retired', async (t) => {
+t.test('an unknown or retired key cannot be retired', async (t) => {
   const gone = { ...rsa, retiredAt: start }
   for (const id of ['nothing', 'rsa']) {
     const decision = retireKey([gone, key('rsa 2', 'RS256')], id, [], policy, start + 5)
@@ -248,6 +251,6 @@ t.test('a key that is not there or retired already cannot be retired', async (t)
   }
 })
 
-t.test('a decision without the key it asked for is a mistake of the caller', async (t) => {
+t.test('a decision without the key it requested is an error of the caller', async (t) => {
   t.throws(() => maintainKeys([], [], policy, start), { message: 'a fresh RS256 key is missing' })
 })

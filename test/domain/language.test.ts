@@ -47,18 +47,18 @@ const rows: [string | undefined, string | undefined, string][] = [
 ]
 
 for (const [uiLocales, acceptLanguage, chosen] of rows) {
-  t.test(`ui_locales ${uiLocales} and Accept-Language ${acceptLanguage} give ${chosen}`, async (t) => {
+  t.test(`ui_locales ${uiLocales} and Accept-Language ${acceptLanguage} select ${chosen}`, async (t) => {
     const wish = { uiLocales: parseUiLocales({ ui_locales: uiLocales }), acceptLanguage }
     t.equal(chooseLanguage(wish, available, 'en'), chosen)
   })
 }
 
-t.test('where nothing fits, the fallback is taken, whichever it is', async (t) => {
+t.test('without a match the fallback is used', async (t) => {
   const wish = { uiLocales: ['sv'], acceptLanguage: 'da' }
   t.equal(chooseLanguage(wish, available, 'ja'), 'ja')
 })
 
-t.test('of ui_locales only tags are kept, and never many', async (t) => {
+t.test('of ui_locales only valid tags are kept, up to a limit', async (t) => {
   t.strictSame(parseUiLocales({ ui_locales: 'de  fr-CA "x" toolongforatag' }), ['de', 'fr-CA'])
   t.equal(parseUiLocales({ ui_locales: 'x'.repeat(5000) }), undefined)
   t.equal(parseUiLocales({ ui_locales: ['de', 'fr'] }), undefined, 'a repeated parameter says nothing')
@@ -67,7 +67,7 @@ t.test('of ui_locales only tags are kept, and never many', async (t) => {
   t.ok(kept.length <= 20, `${kept.length}`)
 })
 
-t.test('a header of any length and shape is read in its beginning only', async (t) => {
+t.test('of a header of any length only the beginning is parsed', async (t) => {
   const long = (text: string) => text.repeat(Math.ceil(16_000 / text.length))
   for (const header of [
     long('a-'),

@@ -12,14 +12,14 @@ const to = (text: string) => `post_logout_redirect_uri=${encodeURIComponent(text
 const parse = (query: string, claims?: Record<string, unknown>, of?: Client) =>
   parseLogoutRequest(parseParameters(query, { parameters: 100, parameterBytes: 8192 }), claims, of)
 
-t.test('a request without a redirect is a wish to sign out', async (t) => {
+t.test('a request without a redirect asks to sign out', async (t) => {
   t.strictSame(parse(''), {})
   t.strictSame(parse('state=s'), { state: 's' })
   t.strictSame(parse(hint, hinted, client), { sub: 'alice', client })
   t.strictSame(parse(hint, { aud: client.id, sub: 5 }, client), { client })
 })
 
-t.test('a registered redirect of the hinted client is proven', async (t) => {
+t.test('a registered redirect of the hinted client is accepted', async (t) => {
   t.strictSame(parse(`${hint}&${to(uri)}&state=s`, hinted, client), {
     sub: 'alice',
     client,
@@ -31,7 +31,7 @@ t.test('a registered redirect of the hinted client is proven', async (t) => {
   t.match(parse(`${hint}&${to(anyPort)}`, { aud: native.id }, native), { redirectUri: anyPort })
 })
 
-t.test('anything else is refused', async (t) => {
+t.test('any other request is rejected', async (t) => {
   const rows: [string, Record<string, unknown> | undefined, Client | undefined][] = [
     [hint, undefined, client],
     [`${hint}&client_id=another`, hinted, client],

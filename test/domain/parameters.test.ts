@@ -27,7 +27,7 @@ t.test('names and values are form-decoded as UTF-8, with + as a space', async (t
   for (const [text, expected] of rows) t.strictSame(members(text), expected, text)
 })
 
-t.test('a parameter without a value was not sent', async (t) => {
+t.test('a parameter without a value counts as omitted', async (t) => {
   for (const text of ['a=', 'a', '&', '&&a&', '=', 'a=&a=', '%61=']) t.strictSame(members(text), {}, text)
   t.strictSame(members('a=&a=1&a'), { a: '1' })
 })
@@ -36,7 +36,7 @@ t.test('a repeated parameter keeps every value, in order', async (t) => {
   t.strictSame(members('a=1&b=x&a=2&a=3&a=2'), { a: ['1', '2', '3', '2'], b: 'x' })
 })
 
-t.test('names of Object.prototype are names like others', async (t) => {
+t.test('names of Object.prototype are ordinary names', async (t) => {
   const parameters = parse('__proto__=1&constructor=2&toString=3&hasOwnProperty=4')
   t.equal(Object.getPrototypeOf(parameters), null)
   t.strictSame(Object.entries(parameters), [
@@ -50,7 +50,7 @@ t.test('names of Object.prototype are names like others', async (t) => {
   t.throws(() => assertNoneRepeated(parse('__proto__=1&__proto__=2')), { code: 'invalid_request' })
 })
 
-t.test('what is not form-urlencoded UTF-8 is refused, wherever it stands', async (t) => {
+t.test('what is not form-urlencoded UTF-8 is rejected, at any position', async (t) => {
   const broken = ['%', '%4', '%zz', '%C3', '%FF', '%C0%80', '%ED%A0%80', '%F8%88%80%80%80', '%00', 'a%00b']
   const raw = ['é', '\u{fffd}', '\0', 'a\tb', 'a\nb', 'a\r', '\x7f', '😀']
   for (const text of [...broken, ...raw]) {
@@ -71,7 +71,7 @@ t.test('what is not form-urlencoded UTF-8 is refused, wherever it stands', async
   }
 })
 
-t.test('a raw space inside a value is a space, and nowhere else is there one', async (t) => {
+t.test('a raw space is a space inside a value, and an error elsewhere', async (t) => {
   t.strictSame(members('scope=openid profile&x=1'), { scope: 'openid profile', x: '1' })
   t.strictSame(members('a= b &c=d%20e f+g'), { a: ' b ', c: 'd e f g' })
   for (const text of ['a b=1', ' a=1', 'a =1', 'a=1& b=2', 'a b', ' ', 'a=1&b c']) {
@@ -83,7 +83,7 @@ t.test('a raw space inside a value is a space, and nowhere else is there one', a
   }
 })
 
-t.test('as many parameters and as long a value as the limits say, and no more', async (t) => {
+t.test('the number of parameters and the length of a value are limited', async (t) => {
   const many = (count: number) => Array.from({ length: count }, (_, at) => `p${at}=1`).join('&')
   t.equal(Object.keys(parse(many(100))).length, 100)
   t.throws(() => parse(many(101)), { code: 'invalid_request', message: /too many parameters/ })
@@ -95,7 +95,7 @@ t.test('as many parameters and as long a value as the limits say, and no more', 
   t.equal(parse(`a=${'%C3%A9'.repeat(4096)}`)['a']?.length, 4096)
 })
 
-t.test('a refusal names the parameter, and never one that was made up to be quoted', async (t) => {
+t.test('an error names the parameter only if its name is short and plain', async (t) => {
   t.throws(() => assertNoneRepeated(parse('client_id=1&client_id=1')), {
     message: 'client_id must not be repeated',
   })
@@ -110,7 +110,7 @@ t.test('a refusal names the parameter, and never one that was made up to be quot
   t.strictSame(every(parse('resource=a'), 'resource'), ['a'])
 })
 
-t.test('what was read is written again as what it was', async (t) => {
+t.test('a parsed form is serialised to the same parameters', async (t) => {
   const text = fc
     .string({ unit: 'grapheme', minLength: 1, maxLength: 12 })
     .filter((each) => !each.includes('\0'))
@@ -138,7 +138,7 @@ t.test('what was read is written again as what it was', async (t) => {
   )
 })
 
-t.test('any text is read or refused, never anything else', async (t) => {
+t.test('any text is parsed or rejected, and nothing else is thrown', async (t) => {
   fc.assert(
     fc.property(fc.string({ unit: 'binary', maxLength: 60 }), (text) => {
       try {

@@ -7,13 +7,13 @@ const codeChallenge = 'E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM'
 const required = { optional: false }
 const optional = { optional: true }
 
-t.test('an S256 challenge is taken as it is', async (t) => {
+t.test('an S256 challenge is accepted unchanged', async (t) => {
   const request = { codeChallenge, codeChallengeMethod: 'S256' }
   t.equal(requireCodeChallenge(request, required), codeChallenge)
   t.equal(requireCodeChallenge(request, optional), codeChallenge)
 })
 
-t.test('a missing challenge is refused unless the client may leave PKCE out', async (t) => {
+t.test('a missing challenge is rejected unless PKCE is optional for the client', async (t) => {
   const absent = { codeChallenge: undefined, codeChallengeMethod: undefined }
   t.throws(() => requireCodeChallenge(absent, required), {
     code: 'invalid_request',
@@ -23,7 +23,7 @@ t.test('a missing challenge is refused unless the client may leave PKCE out', as
   t.equal(requireCodeChallenge(absent, optional), undefined)
 })
 
-t.test('a method without a challenge is refused, also where PKCE is optional', async (t) => {
+t.test('a method without a challenge is rejected, even where PKCE is optional', async (t) => {
   for (const policy of [required, optional]) {
     t.throws(() => requireCodeChallenge({ codeChallenge: undefined, codeChallengeMethod: 'S256' }, policy), {
       code: 'invalid_request',
@@ -32,7 +32,7 @@ t.test('a method without a challenge is refused, also where PKCE is optional', a
   }
 })
 
-t.test('a missing or other method is refused by name, also where PKCE is optional', async (t) => {
+t.test('a missing or unsupported method is rejected by name, even where PKCE is optional', async (t) => {
   for (const codeChallengeMethod of [undefined, 'plain', 's256', 'S512', 'S256 ']) {
     for (const policy of [required, optional]) {
       t.throws(
@@ -52,7 +52,7 @@ t.test('a missing or other method is refused by name, also where PKCE is optiona
   }
 })
 
-t.test('a challenge that is not 32 bytes in canonical base64url is refused', async (t) => {
+t.test('a challenge that is not 32 bytes in canonical base64url is rejected', async (t) => {
   const malformed = [
     codeChallenge.slice(1),
     `${codeChallenge}A`,
@@ -77,11 +77,11 @@ t.test('a challenge that is not 32 bytes in canonical base64url is refused', asy
   }
 })
 
-t.test('the verifier of appendix B proves its challenge', async (t) => {
+t.test('the verifier of appendix B matches its challenge', async (t) => {
   t.doesNotThrow(() => verifyCodeVerifier(codeVerifier, codeChallenge))
 })
 
-t.test('neither verifier nor challenge is nothing to prove', async (t) => {
+t.test('without verifier and challenge there is nothing to verify', async (t) => {
   t.doesNotThrow(() => verifyCodeVerifier(undefined, undefined))
 })
 
@@ -109,7 +109,7 @@ t.test('every other verifier is invalid_grant, by the rule it breaks', async (t)
   }
 })
 
-t.test('what is kept of a challenge after the redemption still tells its verifier', async (t) => {
+t.test('the part of a challenge that is kept after the redemption still verifies its verifier', async (t) => {
   const kept = Buffer.from(codeChallenge, 'base64url').subarray(0, keptChallengeBytes).toString('base64url')
   t.doesNotThrow(() => verifyCodeVerifier(codeVerifier, kept))
   t.throws(() => verifyCodeVerifier('a'.repeat(43), kept), { code: 'invalid_grant' })
@@ -122,11 +122,11 @@ t.test('what is kept of a challenge after the redemption still tells its verifie
   }
 })
 
-t.test('a stored challenge of another length is a mismatch, not a fault', async (t) => {
+t.test('a stored challenge of another length is a mismatch, not an exception', async (t) => {
   t.throws(() => verifyCodeVerifier(codeVerifier, 'short'), { code: 'invalid_grant' })
 })
 
-t.test('a verifier where no challenge was made is refused', async (t) => {
+t.test('a verifier without a challenge is rejected', async (t) => {
   t.throws(() => verifyCodeVerifier(codeVerifier, undefined), {
     code: 'invalid_request',
     detail: { rule: 'rfc9700-2.1.1-downgrade' },

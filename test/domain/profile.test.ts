@@ -22,7 +22,7 @@ function resultOf(decision: { readonly result: User } | object): User {
   return decision.result
 }
 
-t.test('a profile changes where it is told to, and an empty claim goes away', async (t) => {
+t.test('an update changes only the given claims, and an empty one is removed', async (t) => {
   const changed = resultOf(changeProfile(ada, { claims: { name: 'Ada L.', website: '' } }, 200))
   t.strictSame(changed.claims, {
     name: 'Ada L.',
@@ -35,7 +35,7 @@ t.test('a profile changes where it is told to, and an empty claim goes away', as
   t.equal(changed.updatedAt, 200)
 })
 
-t.test('another address is not verified, whatever was proven of the one before', async (t) => {
+t.test('a new address is unverified, even if the old one was verified', async (t) => {
   const moved = resultOf(changeProfile(ada, { email: 'Ada@New.Example' }, 200))
   t.equal(moved.email, 'ada@new.example')
   t.equal(moved.claims['email_verified'], false)
@@ -49,7 +49,7 @@ t.test('another address is not verified, whatever was proven of the one before',
   t.throws(() => changeProfile(ada, { email: 'not one' }, 200), { code: 'invalid_request' })
 })
 
-t.test('whoever goes by their address goes by the new one', async (t) => {
+t.test('a user whose user name is their address gets the new one as user name', async (t) => {
   const eve = createUser({ username: 'e@x.example', email: 'e@x.example' }, Buffer.alloc(16, 2), 100)
   t.notOk('passwordHash' in eve, 'invited, and without a password')
   const moved = resultOf(changeProfile(eve, { email: 'e@y.example' }, 200))
@@ -58,14 +58,14 @@ t.test('whoever goes by their address goes by the new one', async (t) => {
   t.throws(() => changeProfile(eve, { email: '' }, 200), { code: 'invalid_request' })
 })
 
-t.test('an address is verified by a link that went to it, and by no older one', async (t) => {
+t.test('an address is verified by a link that was sent to it, and by no older one', async (t) => {
   const unproven = resultOf(changeProfile(ada, { emailVerified: false }, 200))
   t.equal(unproven.claims['email_verified'], false)
   t.equal(resultOf(verifyEmail(unproven, 'ada@example.org', 300)).claims['email_verified'], true)
   t.strictSame(verifyEmail(unproven, 'old@example.org', 300), { result: unproven, writes: [] })
 })
 
-t.test('a lock ends sessions, links and grants, and unlocking brings none of them back', async (t) => {
+t.test('a lock ends sessions, links and grants, and unlocking restores none of them', async (t) => {
   const decision = lockUser(ada, 200)
   t.strictSame(
     decision.writes.map(({ op }) => op),
@@ -88,7 +88,7 @@ t.test('a lock ends sessions, links and grants, and unlocking brings none of the
   )
 })
 
-t.test('a link is stored as a hash, and ends with its time', async (t) => {
+t.test('a link is stored as a hash, and expires', async (t) => {
   const lifetimes = {
     firstPersonSeconds: 10,
     invitationSeconds: 20,

@@ -7,7 +7,7 @@ import {
 } from '../../src/domain/redirect-uri.ts'
 import { fc } from '../helpers/generated.ts'
 
-t.test('a loopback redirect is an IP literal, a port or none, and a path', async (t) => {
+t.test('a loopback redirect has an IP literal, an optional port and a path', async (t) => {
   const accepted = [
     'http://127.0.0.1/',
     'http://127.0.0.1/cb',
@@ -24,7 +24,7 @@ t.test('a loopback redirect is an IP literal, a port or none, and a path', async
   for (const uri of accepted) t.ok(isLoopbackRedirect(uri), uri)
 })
 
-t.test('everything that only resembles a loopback redirect is refused', async (t) => {
+t.test('everything that only resembles a loopback redirect is rejected', async (t) => {
   const refused = [
     '',
     '/cb',
@@ -127,7 +127,7 @@ t.test('localhost is a loopback redirect only where it was added', async (t) => 
   }
 })
 
-t.test('what an operator registers as loopback may lack a path, and nothing else', async (t) => {
+t.test('a loopback redirect of an operator may lack a path, and nothing else', async (t) => {
   for (const host of ['127.0.0.1', '[::1]', 'localhost']) {
     for (const rest of ['', ':3000', '/cb', ':3000/cb', '?x=1', ':3000?x=1'])
       t.ok(isLoopbackUri(`http://${host}${rest}`), host + rest)
@@ -184,7 +184,7 @@ t.test('an https redirect is absolute, with a host, and its path may be empty', 
   }
 })
 
-t.test('the port of a loopback redirect is free on either side for native clients', async (t) => {
+t.test('for native clients the port of a loopback redirect may differ on either side', async (t) => {
   for (const host of ['127.0.0.1', '[::1]', 'localhost']) {
     const spelled = ['', ':80', ':1234', ':65535'].map((port) => `http://${host}${port}/cb?a=b`)
     for (const registered of spelled) {
@@ -293,7 +293,7 @@ function takeApart(uri: string): { host: string; path: string } | undefined {
   return broken ? undefined : { host, path }
 }
 
-t.test('matching agrees with a second reading of the rule', async (t) => {
+t.test('matching agrees with a second implementation of the rule', async (t) => {
   let matches = 0
   fc.assert(
     fc.property(pair, ([registered, requested]) => {

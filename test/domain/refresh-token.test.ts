@@ -24,13 +24,13 @@ const request = { handle: opened(grant, 'refresh'), client: publicClient, scope:
 const ask = (row: Grant | undefined, changes: Changes = {}, now = approvedAt + 50) =>
   refresh(row, { ...request, ...changes }, resources, lifetimes, now)
 
-t.test('a refresh rotates, and without a scope gives the whole grant again', async (t) => {
+t.test('a refresh rotates, and without a scope covers the whole grant', async (t) => {
   const { grant: rotated, access } = resultOf(ask(grant))
   t.match(rotated, { seq: 3, scope: grant.scope, resource: grant.resource })
   t.strictSame(access.scope, grant.scope)
 })
 
-t.test('a narrower scope is the access token’s alone', async (t) => {
+t.test('a narrower scope applies only to the access token', async (t) => {
   const { grant: rotated, access } = resultOf(ask(grant, { scope: 'courses:read' }))
   t.strictSame(access.scope, ['courses:read'])
   t.strictSame(rotated.scope, grant.scope)
@@ -38,7 +38,7 @@ t.test('a narrower scope is the access token’s alone', async (t) => {
   t.strictSame(resultOf(ask(rotated, next)).access.scope, grant.scope)
 })
 
-t.test('what is refused leaves the token usable: it throws, and nothing is written', async (t) => {
+t.test('a rejected refresh leaves the token usable: it throws, and nothing is written', async (t) => {
   const rows: [string, Changes, string][] = [
     ['another client', { client: otherClient }, 'invalid_grant'],
     ['a wider scope', { scope: 'courses:read profile' }, 'invalid_scope'],
@@ -52,14 +52,14 @@ t.test('what is refused leaves the token usable: it throws, and nothing is writt
   t.throws(() => ask({ ...grant, secret: bytesOf('x', 16) }), { code: 'invalid_grant' })
 })
 
-t.test('a stranger who has a used token cannot revoke with it', async (t) => {
+t.test('another client that has a used token cannot revoke the grant with it', async (t) => {
   const old = { handle: opened(active(1), 'refresh') }
   t.throws(() => ask(active(5), { ...old, client: otherClient }), { code: 'invalid_grant' })
   t.throws(() => ask(active(5), { ...old, scope: 'profile' }), { code: 'invalid_scope' })
   t.match(ask(active(5), old), { writes: [{ op: 'revokeGrant' }] })
 })
 
-t.test('a live access token says what it may do', async (t) => {
+t.test('introspection describes an active access token', async (t) => {
   const facts = (changes: Partial<Handle>, row: GrantOfToken | undefined = grant, now = approvedAt + 50) =>
     verifyAccessToken(opened(grant, 'access', changes), row, resources, now)
   t.match(facts({}), {
@@ -75,7 +75,7 @@ t.test('a live access token says what it may do', async (t) => {
   t.ok(facts({}, grant, approvedAt + 99))
 })
 
-t.test('a dead one says nothing', async (t) => {
+t.test('introspection says nothing about an inactive one', async (t) => {
   const handle = opened(grant, 'access')
   const verify = (row: GrantOfToken | undefined, now = approvedAt + 50) =>
     verifyAccessToken(handle, row, resources, now)
@@ -88,7 +88,7 @@ t.test('a dead one says nothing', async (t) => {
   t.ok(verify({ ...grant, revokedTokens: ['x'] }))
 })
 
-t.test('a token is good for its own kind of use only', async (t) => {
+t.test('a token is accepted only as its own kind', async (t) => {
   for (const kind of ['code', 'refresh'] as const) {
     t.equal(verifyAccessToken(opened(grant, kind), grant, resources, approvedAt + 1), undefined)
   }
@@ -97,7 +97,7 @@ t.test('a token is good for its own kind of use only', async (t) => {
   }
 })
 
-t.test('only the current refresh token is live', async (t) => {
+t.test('only the current refresh token is active', async (t) => {
   const live = (handle: Parameters<typeof verifyRefreshToken>[0], row: Grant, now = approvedAt + 1) =>
     verifyRefreshToken(handle, row, now)
   t.match(live(opened(grant, 'refresh'), grant), { kind: 'refresh', scope: approved.scope })

@@ -11,11 +11,11 @@ import { approved, otherApi, ownApi, resources, signedApi } from '../helpers/sam
 const wide = { ...approved, resource: [ownApi.identifier, otherApi.identifier] }
 const signed = { ...approved, resource: [ownApi.identifier, signedApi.identifier] }
 
-t.test('no resource is the own API', async (t) => {
+t.test("an omitted resource is the server's own API", async (t) => {
   t.strictSame(parseResource([], resources), [ownApi.identifier])
 })
 
-t.test('a resource is found by its identifier, and with the slash of an empty path', async (t) => {
+t.test('a resource is found by its identifier, also with the slash of an empty path', async (t) => {
   t.strictSame(parseResource(['https://auth.example/'], resources), ['https://auth.example'])
   t.strictSame(parseResource(['https://api.example/v1', 'https://auth.example'], resources), [
     otherApi.identifier,
@@ -46,7 +46,7 @@ t.test('anything else is invalid_target', async (t) => {
   }
 })
 
-t.test('a developer who names an unknown resource is told which ones there are', async (t) => {
+t.test('in development an unknown resource is rejected with the list of known ones', async (t) => {
   try {
     parseResource(['https://nowhere.example'], resources)
     t.fail('it was accepted')
@@ -56,13 +56,13 @@ t.test('a developer who names an unknown resource is told which ones there are',
   }
 })
 
-t.test('a scope is cut to what the resources understand', async (t) => {
+t.test('a scope is cut to what the resources support', async (t) => {
   t.strictSame(scopeAt(approved.scope, [otherApi.identifier], resources), ['courses:read'])
   t.strictSame(scopeAt(approved.scope, ['https://gone.example'], resources), [])
   t.throws(() => requireScopeAt(['openid'], [otherApi.identifier], resources), { code: 'invalid_target' })
 })
 
-t.test('an access token reaches a part of the grant, for the shortest of its lifetimes', async (t) => {
+t.test('an access token covers a part of the grant, for the shortest of its lifetimes', async (t) => {
   const narrow = (requested: readonly string[], scope = wide.scope) =>
     narrowAccess(wide, scope, requested, resources)
   t.strictSame(narrow([]), {
@@ -82,7 +82,7 @@ t.test('an access token reaches a part of the grant, for the shortest of its lif
   t.throws(() => narrow([otherApi.identifier], ['openid']), { code: 'invalid_target' })
 })
 
-t.test('a resource with tokens of its own is named alone', async (t) => {
+t.test('a resource with its own token format must be the only one', async (t) => {
   t.throws(() => narrowAccess(signed, signed.scope, [], resources), { code: 'invalid_target' })
   t.match(narrowAccess(signed, signed.scope, [signedApi.identifier], resources), {
     tokenFormat: 'jwt',
@@ -91,7 +91,7 @@ t.test('a resource with tokens of its own is named alone', async (t) => {
   t.match(narrowAccess(signed, signed.scope, [ownApi.identifier], resources), { tokenFormat: 'opaque' })
 })
 
-t.test('a grant whose resource was taken from the configuration gives no token', async (t) => {
+t.test('a grant whose resource was removed from the configuration issues no token', async (t) => {
   const gone = { ...approved, resource: ['https://gone.example'] }
   t.throws(() => narrowAccess(gone, gone.scope, [], resources), { code: 'invalid_target' })
 })

@@ -19,7 +19,7 @@ const grant = active(3)
 const at = approvedAt + 5
 const nothing = { result: undefined, writes: [] }
 
-t.test('a refresh token of any age ends the grant', async (t) => {
+t.test('any refresh token of a grant, old or current, revokes the grant', async (t) => {
   for (const seq of [1, 2, 3]) {
     const handle = opened(active(seq), 'refresh')
     t.strictSame(revokeToken(handle, grant, publicClient, at).writes, [
@@ -28,7 +28,7 @@ t.test('a refresh token of any age ends the grant', async (t) => {
   }
 })
 
-t.test('an access token ends only itself', async (t) => {
+t.test('an access token revokes only itself', async (t) => {
   const handle = opened(grant, 'access')
   t.strictSame(revokeToken(handle, grant, publicClient, at).writes, [
     { op: 'revokeAccessToken', grantId: grant.id, tokenId: handle.tokenId, expiresAt: handle.expiresAt },
@@ -44,7 +44,7 @@ t.test('a dead or unknown token is no error and no write', async (t) => {
   t.strictSame(revokeToken(refreshToken, { ...grant, revokedAt: 1 }, publicClient, at), nothing)
 })
 
-t.test('the token of another client is refused and survives', async (t) => {
+t.test('the token of another client is rejected and stays valid', async (t) => {
   for (const kind of ['access', 'refresh'] as const) {
     t.throws(() => revokeToken(opened(grant, kind), grant, otherClient, at), {
       code: 'invalid_grant',
@@ -63,7 +63,7 @@ const claims = {
   scope: 'a b',
 }
 
-t.test('a signed access token is revoked by its name', async (t) => {
+t.test('a signed access token is revoked by its jti', async (t) => {
   t.strictSame(revokeJwt(claims, grant, publicClient.id, at).writes, [
     { op: 'revokeAccessToken', grantId: grant.id, tokenId, expiresAt: approvedAt + 50 },
   ])
@@ -73,7 +73,7 @@ t.test('a signed access token is revoked by its name', async (t) => {
   t.strictSame(revokeJwt({ ...claims, jti: 'x' }, grant, publicClient.id, at), nothing)
 })
 
-t.test('a token is told about to its client and to the resource servers it is meant for', async (t) => {
+t.test('introspection describes a token only to its client and its resource servers', async (t) => {
   const token = (kind: TokenFacts['kind'], resource = [otherApi.identifier]): TokenFacts => {
     const times = { issuedAt: approvedAt, expiresAt: approvedAt + 50 }
     return { kind, grant, scope: ['courses:read'], resource, tokenId, ...times }

@@ -1,7 +1,7 @@
 import t from 'tap'
 import { formatScope, isScope, narrowScope, parseScope } from '../../src/domain/scope.ts'
 
-t.test('a scope keeps its order and loses repetition and surplus spaces', async (t) => {
+t.test('a scope keeps its order and drops duplicates and extra spaces', async (t) => {
   t.strictSame(parseScope('b a b'), ['b', 'a'])
   t.strictSame(parseScope('  courses:read   openid '), ['courses:read', 'openid'])
   t.strictSame(parseScope(''), [])
@@ -22,11 +22,11 @@ t.test('every character of the RFC 6749 grammar is accepted, and no other', asyn
   }
 })
 
-t.test('a trailing newline does not pass', async (t) => {
+t.test('a trailing newline is rejected', async (t) => {
   t.throws(() => parseScope('openid\n'), { code: 'invalid_scope' })
 })
 
-t.test('narrowing keeps what is allowed, in the order asked for', async (t) => {
+t.test('narrowing keeps what is allowed, in the requested order', async (t) => {
   t.strictSame(narrowScope(['c', 'a', 'b'], ['a', 'b', 'x']), ['a', 'b'])
   t.strictSame(narrowScope(['b', 'a'], ['a', 'b']), ['b', 'a'])
   t.strictSame(narrowScope(['a'], []), [])

@@ -19,32 +19,35 @@ const inUse: SecondFactor = { ...begun, confirmedAt: 2, usedStep: 10, recoveryHa
 const kept = (decision: Decision<unknown>) =>
   decision.writes.flatMap((write) => (write.op === 'put' ? [secondFactorKind.parse(write.record.body)] : []))
 
-t.test('what follows the password depends on what the person has and what is asked for', async (t) => {
-  const [phr, mfa] = ['phr', 'https://refeds.org/profile/mfa']
-  const want = (...values: string[]) => ({ values, essential: false })
-  const rows: readonly [Partial<Factors>, ReturnType<typeof want> | undefined, object | undefined][] = [
-    [{}, undefined, undefined],
-    [{}, want(mfa), undefined],
-    [{ codes: true }, undefined, { codes: true, passkey: false }],
-    [{ codes: true, passkey: true }, undefined, { codes: true, passkey: true }],
-    // A passkey alone is asked for only where the password is not enough.
-    [{ passkey: true }, undefined, undefined],
-    [{ passkey: true }, want(mfa), { codes: false, passkey: true }],
-    [
-      { passkey: true },
-      want(mfa, 'urn:oasis:names:tc:SAML:2.0:ac:classes:PasswordProtectedTransport'),
-      undefined,
-    ],
-    [{ codes: true, passkey: true }, want(phr), { codes: false, passkey: true }],
-    [{ codes: true }, want(phr), { codes: true, passkey: false }],
-  ]
-  for (const [factors, acr, expected] of rows) {
-    const whole = { password: true, codes: false, passkey: false, ...factors }
-    t.strictSame(secondStepOf(whole, acr), expected, JSON.stringify([factors, acr]))
-  }
-})
+t.test(
+  'the step after the password depends on the factors of the user and the requested class',
+  async (t) => {
+    const [phr, mfa] = ['phr', 'https://refeds.org/profile/mfa']
+    const want = (...values: string[]) => ({ values, essential: false })
+    const rows: readonly [Partial<Factors>, ReturnType<typeof want> | undefined, object | undefined][] = [
+      [{}, undefined, undefined],
+      [{}, want(mfa), undefined],
+      [{ codes: true }, undefined, { codes: true, passkey: false }],
+      [{ codes: true, passkey: true }, undefined, { codes: true, passkey: true }],
+      // A passkey alone is asked for only where the password is not enough.
+      [{ passkey: true }, undefined, undefined],
+      [{ passkey: true }, want(mfa), { codes: false, passkey: true }],
+      [
+        { passkey: true },
+        want(mfa, 'urn:oasis:names:tc:SAML:2.0:ac:classes:PasswordProtectedTransport'),
+        undefined,
+      ],
+      [{ codes: true, passkey: true }, want(phr), { codes: false, passkey: true }],
+      [{ codes: true }, want(phr), { codes: true, passkey: false }],
+    ]
+    for (const [factors, acr, expected] of rows) {
+      const whole = { password: true, codes: false, passkey: false, ...factors }
+      t.strictSame(secondStepOf(whole, acr), expected, JSON.stringify([factors, acr]))
+    }
+  },
+)
 
-t.test('a code is taken once, and no older one after it', async (t) => {
+t.test('a code is accepted once, and no older one after it', async (t) => {
   for (const [step, isTaken] of [
     [undefined, false],
     [9, false],
@@ -57,13 +60,13 @@ t.test('a code is taken once, and no older one after it', async (t) => {
   }
 })
 
-t.test('a code is worth nothing for codes that are gone, other or not yet in use', async (t) => {
+t.test('a code is rejected when the codes were removed, replaced or are not yet confirmed', async (t) => {
   for (const current of [undefined, begun, { ...inUse, sealedSecret: 'another' }]) {
     t.match(takeCode(current, inUse, 11), { result: false, writes: [] })
   }
 })
 
-t.test('a recovery code is taken once, however it is typed', async (t) => {
+t.test('a recovery code is accepted once, however it is typed', async (t) => {
   const codes = mintRecoveryCodes(Buffer.from(Array.from({ length: 100 }, (_, index) => index * 7)))
   t.equal(new Set(codes).size, 10)
   for (const code of codes) t.match(code, /^([0-9a-hjkmnp-tv-z]{4}-){3}[0-9a-hjkmnp-tv-z]{4}$/)
@@ -81,7 +84,7 @@ t.test('a recovery code is taken once, however it is typed', async (t) => {
   t.match(takeRecoveryCode(undefined, first), { result: false })
 })
 
-t.test('codes count from the first that is shown', async (t) => {
+t.test('codes are active once the first was entered', async (t) => {
   t.strictSame(kept(beginCodes(undefined, 'alice', 'new', 5)), [
     { ...begun, sealedSecret: 'new', createdAt: 5 },
   ])
@@ -99,7 +102,7 @@ t.test('codes count from the first that is shown', async (t) => {
   }
 })
 
-t.test('new recovery codes take the place of the old ones', async (t) => {
+t.test('new recovery codes replace the old ones', async (t) => {
   t.strictSame(kept(renewRecoveryCodes(inUse, ['n'])), [{ ...inUse, recoveryHashes: ['n'] }])
   for (const current of [undefined, begun]) {
     t.match(renewRecoveryCodes(current, ['n']), { result: false, writes: [] })

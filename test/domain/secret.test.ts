@@ -10,7 +10,7 @@ import {
 } from '../../src/domain/secret.ts'
 import { openKnownBrowser, sealKnownBrowser } from '../../src/users/rules/known-browser.ts'
 
-t.test('a secret has 256 bits and names its kind', async (t) => {
+t.test('a secret has 256 bits and a prefix for its kind', async (t) => {
   t.equal(secretBytes, 32)
   for (const kind of ['clientSecret', 'registration', 'session', 'browser', 'link', 'sealing'] as const) {
     const secret = mintSecret(kind, Buffer.alloc(secretBytes, 255))
@@ -19,11 +19,11 @@ t.test('a secret has 256 bits and names its kind', async (t) => {
   t.equal(new Set(Object.values(secretPrefix)).size, 6)
 })
 
-t.test('a secret is kept as its SHA-256', async (t) => {
+t.test('a secret is stored as its SHA-256', async (t) => {
   t.equal(hashSecret('abc'), 'ungWv48Bz-pBQUDeXa4iI7ADYaOWF3qctBD_YfIAFa0')
 })
 
-t.test('only the very secret matches its hash', async (t) => {
+t.test('only the exact secret matches its hash', async (t) => {
   const secret = mintSecret('clientSecret', Buffer.alloc(secretBytes, 1))
   const stored = hashSecret(secret)
   t.ok(secretMatches(secret, stored))
@@ -34,16 +34,16 @@ t.test('only the very secret matches its hash', async (t) => {
   t.notOk(secretMatches(secret, `${stored}=`))
 })
 
-t.test('two texts are the same to the last character, and an absent one is none', async (t) => {
+t.test('equal texts match to the last character, and an absent one matches none', async (t) => {
   t.ok(isSameText('token', 'token'))
   for (const other of [undefined, '', 'toke', 'tokem', 'token ', 'TOKEN']) t.notOk(isSameText(other, 'token'))
 })
 
-t.test('nothing matches where no secret is stored, not even the empty one', async (t) => {
+t.test('nothing matches an absent hash, not even the empty secret', async (t) => {
   for (const secret of ['', 'x', 'undefined']) t.notOk(secretMatches(secret, undefined))
 })
 
-t.test('a device cookie opens as it was sealed, by its own key and for its owner only', async (t) => {
+t.test('a known-browser cookie opens with its own key and for its own user only', async (t) => {
   const [key, nonce] = ['a'.repeat(43), 'n'.repeat(22)]
   const [alice, bob] = [
     { id: 'alice', passwordHash: '$one' },
@@ -102,7 +102,7 @@ t.test('a known-browser cookie is valid until the password, a passkey or the cod
   )
 })
 
-t.test('a device cookie of an earlier version is known as one that is not bound', async (t) => {
+t.test('a known-browser cookie of an earlier version is recognised as not bound', async (t) => {
   const [key, nonce] = ['a'.repeat(43), 'n'.repeat(22)]
   const mac = createHmac('sha256', key).update(`device alice ${nonce}`).digest('base64url')
   for (const passwordHash of ['$one', '$two']) {

@@ -9,7 +9,7 @@ import {
 
 const lifetimes = { sessionIdleSeconds: 100, sessionAbsoluteSeconds: 1000 }
 
-t.test('a login begins now, with both of its ends', async (t) => {
+t.test('a session begins now, with its idle and absolute expiry', async (t) => {
   t.strictSame(beginSession('id', 'alice', ['pwd'], lifetimes, 5000), {
     id: 'id',
     userId: 'alice',
@@ -23,7 +23,7 @@ t.test('a login begins now, with both of its ends', async (t) => {
   t.match(beginSession('id', 'alice', [], short, 5000), { idleExpiresAt: 5030, expiresAt: 5030 })
 })
 
-t.test('a login lives until the first of its ends, and not at it', async (t) => {
+t.test('a session ends at the first of its expiry times', async (t) => {
   const session = beginSession('id', 'alice', [], lifetimes, 5000)
   t.ok(isSessionLive(session, 5099))
   t.notOk(isSessionLive(session, 5100))
@@ -32,7 +32,7 @@ t.test('a login lives until the first of its ends, and not at it', async (t) => 
   t.notOk(isSessionLive(used, 6000))
 })
 
-t.test('use moves the idle end, when it is worth a write, and never past the absolute one', async (t) => {
+t.test('use moves the idle expiry when it is worth a write, and never past the absolute one', async (t) => {
   const session = beginSession('id', 'alice', [], lifetimes, 5000)
   const rows: [now: number, end: number | undefined][] = [
     [5000, undefined],
@@ -46,20 +46,17 @@ t.test('use moves the idle end, when it is worth a write, and never past the abs
   t.equal(extendedIdleEnd({ ...late, idleExpiresAt: 6000 }, lifetimes, 5980), undefined)
 })
 
-t.test(
-  'beside a person who signs in four others stay, the last ones; their own session before ends',
-  async (t) => {
-    const of = (userId: string) => beginSession(`session of ${userId}`, userId, ['pwd'], lifetimes, 5000)
-    const omitUndefined = ['a', 'b', 'c', 'd', 'e'].map(of)
-    const names = (sessions: readonly Session[]) => sessions.map(({ userId }) => userId).join('')
-    for (const [userId, beside, over] of [
-      ['f', 'abcd', 'e'],
-      ['c', 'abde', 'c'],
-      ['a', 'bcde', 'a'],
-    ] as const) {
-      const seats = selectSessions(omitUndefined, userId)
-      t.strictSame([names(seats.beside), names(seats.over)], [beside, over])
-    }
-    t.strictSame(selectSessions([], 'a'), { beside: [], over: [] })
-  },
-)
+t.test("a sign-in keeps the four newest sessions of other users, and replaces the user's own", async (t) => {
+  const of = (userId: string) => beginSession(`session of ${userId}`, userId, ['pwd'], lifetimes, 5000)
+  const omitUndefined = ['a', 'b', 'c', 'd', 'e'].map(of)
+  const names = (sessions: readonly Session[]) => sessions.map(({ userId }) => userId).join('')
+  for (const [userId, beside, over] of [
+    ['f', 'abcd', 'e'],
+    ['c', 'abde', 'c'],
+    ['a', 'bcde', 'a'],
+  ] as const) {
+    const seats = selectSessions(omitUndefined, userId)
+    t.strictSame([names(seats.beside), names(seats.over)], [beside, over])
+  }
+  t.strictSame(selectSessions([], 'a'), { beside: [], over: [] })
+})

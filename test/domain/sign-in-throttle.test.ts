@@ -31,21 +31,24 @@ const attempt = { login: 'alice', isUser: true, prefix: '192.0.2.0/24', usersOfP
 const knownBrowser = (nonce: string, isBound = true) => ({ userId: 'alice', nonce, isBound })
 const keysOf = (buckets: readonly Bucket[]) => buckets.map(({ key }) => key)
 
-t.test('an attempt counts against the account from there, its network, and the account', async (t) => {
-  t.strictSame(bucketsOf(attempt, limits), [
-    { key: 'account 192.0.2.0/24 alice', limit: 3 },
-    { key: 'prefix 192.0.2.0/24', limit: 10, kind: 'network' },
-    { key: 'account alice', limit: 20 },
-    { key: 'in-a-row alice', limit: 50, kind: 'in-a-row' },
-  ])
-})
+t.test(
+  'an attempt counts for the user in its network, for the network, for the user, and in a row',
+  async (t) => {
+    t.strictSame(bucketsOf(attempt, limits), [
+      { key: 'account 192.0.2.0/24 alice', limit: 3 },
+      { key: 'prefix 192.0.2.0/24', limit: 10, kind: 'network' },
+      { key: 'account alice', limit: 20 },
+      { key: 'in-a-row alice', limit: 50, kind: 'in-a-row' },
+    ])
+  },
+)
 
-t.test('a network has room in proportion to the users who signed in from it', async (t) => {
+t.test('the limit of a network grows with the number of users who signed in from it', async (t) => {
   const [, network] = bucketsOf({ ...attempt, usersOfPrefix: 30 }, limits)
   t.strictSame(network, { key: 'prefix 192.0.2.0/24', limit: 10 + 30 * 2, kind: 'network' })
 })
 
-t.test('a browser that signed in before counts by itself, whoever guesses elsewhere', async (t) => {
+t.test('a known browser has its own count, unaffected by guesses from elsewhere', async (t) => {
   const known = bucketsOf({ ...attempt, knownBrowser: knownBrowser('nonce') }, limits)
   t.strictSame(known, [
     { key: 'device nonce alice', limit: 3 },
@@ -56,14 +59,14 @@ t.test('a browser that signed in before counts by itself, whoever guesses elsewh
   t.notOk(keysOf(known).some((key) => others.includes(key)))
 })
 
-t.test('all cookies that are not bound to the password count as one', async (t) => {
+t.test('all cookies that are not bound to the password share a count', async (t) => {
   const [one, two] = ['one', 'two'].map((nonce) =>
     bucketsOf({ ...attempt, knownBrowser: knownBrowser(nonce, false) }, limits),
   )
   t.strictSame(one, two)
 })
 
-t.test('names that no user has share a bounded number of rows', async (t) => {
+t.test('unknown user names share a bounded number of rows', async (t) => {
   const names = Array.from({ length: 5000 }, (_, n) => `name ${n}`)
   const rows = names.map((login) => bucketsOf({ ...attempt, login, isUser: false }, limits).at(-1)?.key ?? '')
   const week = 7 * 86_400
@@ -71,7 +74,7 @@ t.test('names that no user has share a bounded number of rows', async (t) => {
   for (const row of rows) t.match(row, /^in-a-row unknown [0-9a-f]{4}$/)
 })
 
-t.test('of one name the first three failures count once for its network', async (t) => {
+t.test('the first three failures for one name count once for its network', async (t) => {
   t.strictSame([1, 2, 3, 4, 5].map(networkWeight), [1, 0, 0, 1, 1])
   const full = { key: 'k', failures: 3, expiresAt: 900 }
   t.throws(() => countAttempt(full, { ...bucket, kind: 'network' }, limits, 100, 0), {
@@ -81,7 +84,7 @@ t.test('of one name the first three failures count once for its network', async 
   t.strictSame(countAttempt(undefined, bucket, limits, 100, 0), { result: 0, writes: [] })
 })
 
-t.test('failures in a row have no window, and end with a success', async (t) => {
+t.test('consecutive failures have no window, and a success resets them', async (t) => {
   const inARow = { ...bucket, kind: 'in-a-row' } as const
   const year = 365 * 86_400
   t.strictSame(countAttempt({ key: 'k', failures: 2, expiresAt: 1000 }, inARow, limits, 100).writes, [
@@ -98,7 +101,7 @@ t.test('failures in a row have no window, and end with a success', async (t) => 
   t.strictSame(refundAttempt(full, true).writes, [remove(throttleKind, 'k')])
 })
 
-t.test('who signed in from a network is counted once a week, and for the week after', async (t) => {
+t.test('a user who signs in from a network is counted once a week, for the week after', async (t) => {
   const week = 7 * 86_400
   const [now, later] = [10 * week + 5, 11 * week]
   const rows = networkRows('p', 'alice', now)
@@ -110,7 +113,7 @@ t.test('who signed in from a network is counted once a week, and for the week af
   })
 })
 
-t.test('attempts are counted up to the limit and then refused until the window ends', async (t) => {
+t.test('attempts are counted up to the limit and then rejected until the window ends', async (t) => {
   let throttle: Throttle | undefined
   for (const failures of [1, 2, 3]) {
     const { writes } = countAttempt(throttle, bucket, limits, 100 + failures)
@@ -132,7 +135,7 @@ t.test('attempts are counted up to the limit and then refused until the window e
   })
 })
 
-t.test('an attempt that did not fail is taken back, the last one with its row', async (t) => {
+t.test('an attempt that did not fail is subtracted, and the last one deletes its row', async (t) => {
   t.strictSame(refundAttempt(undefined).writes, [])
   t.strictSame(refundAttempt({ key: 'k', failures: 1, expiresAt: 9 }).writes, [remove(throttleKind, 'k')])
   t.strictSame(refundAttempt({ key: 'k', failures: 3, expiresAt: 9 }).writes, [
@@ -140,7 +143,7 @@ t.test('an attempt that did not fail is taken back, the last one with its row', 
   ])
 })
 
-t.test('a clock that ran ahead locks nobody out after it was set right', async (t) => {
+t.test('a clock that ran ahead locks no user out once it is corrected', async (t) => {
   const full = { key: 'k', failures: 3, expiresAt: 1000 }
   t.throws(() => countAttempt(full, bucket, limits, 100), { code: 'temporarily_unavailable', status: 429 })
   t.strictSame(countAttempt(full, bucket, limits, 99).writes, [
@@ -172,7 +175,7 @@ t.test('an address counts as its network', async (t) => {
   for (const [address, prefix] of rows) t.equal(addressPrefix(address), prefix, address)
 })
 
-t.test('second factors are counted apart, by user, or by a browser that finished a sign-in', async (t) => {
+t.test('second factors are counted separately, by user, or by a known browser', async (t) => {
   const limit = limits.failuresPerAccountAndPrefix
   const inARow = { limit: 50, kind: 'in-a-row' }
   t.strictSame(secondFactorBuckets('alice', undefined, limits), [

@@ -38,7 +38,7 @@ const usernames: [string, string | undefined][] = [
 ]
 for (const [text, name] of usernames) {
   t.test(
-    `the user name ${JSON.stringify(text).slice(0, 40)} is ${name?.slice(0, 20) ?? 'refused'}`,
+    `the user name ${JSON.stringify(text).slice(0, 40)} is ${name?.slice(0, 20) ?? 'rejected'}`,
     async (t) => {
       t.equal(canonicalUsername(text), name)
     },
@@ -58,14 +58,14 @@ const emails: [string, string | undefined][] = [
 ]
 for (const [text, email] of emails) {
   t.test(
-    `the address ${JSON.stringify(text).slice(0, 40)} is ${email?.slice(0, 20) ?? 'refused'}`,
+    `the address ${JSON.stringify(text).slice(0, 40)} is ${email?.slice(0, 20) ?? 'rejected'}`,
     async (t) => {
       t.equal(canonicalEmail(text), email)
     },
   )
 }
 
-t.test('what is canonical stays as it is, and every address signs in as itself', async (t) => {
+t.test('canonical text is unchanged, and every address signs in as itself', async (t) => {
   const texts = fc.oneof(fc.string({ unit: 'binary', maxLength: 20 }), fc.emailAddress())
   fc.assert(
     fc.property(texts, (text) => {
@@ -78,13 +78,13 @@ t.test('what is canonical stays as it is, and every address signs in as itself',
   t.pass('for any text')
 })
 
-t.test('a long address signs in as well, though it is no user name', async (t) => {
+t.test('a long address signs in although it is no user name', async (t) => {
   const address = `${'x'.repeat(200)}@example.com`
   t.equal(canonicalUsername(address), undefined)
   t.equal(canonicalLogin(address), address)
 })
 
-t.test('a new person has claims under their wire names', async (t) => {
+t.test('a new user has claims under their wire names', async (t) => {
   const person = { username: ' Alice', email: 'A@example.com', passwordHash: '$x', claims: { name: 'Alice' } }
   t.strictSame(createUser(person, fresh, 50), {
     id: `person_${fresh.toString('base64url')}`,
@@ -107,7 +107,7 @@ t.test('a new person has claims under their wire names', async (t) => {
   t.notOk('email' in bare)
 })
 
-t.test('a user name that is an address has to be the address of the same person', async (t) => {
+t.test('a user name that is an address must be the email address of the same user', async (t) => {
   const person = { username: 'v@example.com', passwordHash: '$x' }
   t.throws(() => createUser(person, fresh, 50), {
     code: 'invalid_request',

@@ -65,7 +65,7 @@ t.test('the browser app signs in, calls, refreshes and signs out, and stores no 
   await page.getByLabel('Password').waitFor()
 })
 
-t.test('the browser app says who refused', async (t) => {
+t.test('the browser app names the server that rejected it', async (t) => {
   const { page } = await open(t)
   await signIn(page)
   await press(page, 'Deny')
@@ -73,7 +73,7 @@ t.test('the browser app says who refused', async (t) => {
   t.ok(await page.getByRole('button', { name: 'Sign in', exact: true }).isVisible())
 })
 
-t.test('the browser app hands out its own files and nothing else', async (t) => {
+t.test('the browser app serves its own files and nothing else', async (t) => {
   for (const path of ['/server.ts', '/../cli-app/cli.ts', '/README.md']) {
     t.equal((await fetch(origin + path)).status, 404, path)
   }

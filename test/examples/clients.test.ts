@@ -10,7 +10,7 @@ import { devAlice } from '../helpers/process.ts'
 
 const { issuer, person } = await startExampleServer(t)
 
-t.test('the curl script goes the seven steps, and is what docs/start.md has to paste', async (t) => {
+t.test('the curl script runs the seven steps, and is what docs/start.md has to paste', async (t) => {
   const script = readFileSync(example('curl/seven-steps.sh'), 'utf8')
   const page = readFileSync(new URL('../../docs/start.md', import.meta.url), 'utf8')
   const pasted = /\n## Seven steps with curl\n[\s\S]*?```sh\n([\s\S]*?)```/.exec(page)?.[1] ?? 'no block'
@@ -83,25 +83,28 @@ t.test('the command line app signs in, calls, refreshes and revokes', async (t) 
   t.match(await cli.start('whoami').end(), { code: 1, output: /^no user is signed in\n$/ })
 })
 
-t.test('the command line app takes no answer of another server, and says who refused', async (t) => {
-  const cli = app(t)
-  const mixedUp = cli.start('login')
-  const answer = await person.approve(addressIn(await mixedUp.until(/authorize\?.*\n/)))
-  answer.searchParams.set('iss', 'https://attacker.example')
-  await deliver(answer)
-  t.match(await mixedUp.end(), { code: 1, output: /unexpected "iss"/ })
-  t.notOk(cli.kept().tokens, 'and no code was sent')
+t.test(
+  'the command line app accepts no response of another server, and names the server that rejected it',
+  async (t) => {
+    const cli = app(t)
+    const mixedUp = cli.start('login')
+    const answer = await person.approve(addressIn(await mixedUp.until(/authorize\?.*\n/)))
+    answer.searchParams.set('iss', 'https://attacker.example')
+    await deliver(answer)
+    t.match(await mixedUp.end(), { code: 1, output: /unexpected "iss"/ })
+    t.notOk(cli.kept().tokens, 'and no code was sent')
 
-  const refused = cli.start('login')
-  await deliver(await person.deny(addressIn(await refused.until(/authorize\?.*\n/))))
-  t.match(await refused.end(), { code: 1, output: /access_denied/ })
-})
+    const refused = cli.start('login')
+    await deliver(await person.deny(addressIn(await refused.until(/authorize\?.*\n/))))
+    t.match(await refused.end(), { code: 1, output: /access_denied/ })
+  },
+)
 
 for (const [profile, said] of [
   ['userinfo-other-sub', /unexpected "response" body "sub" property value/],
   ['refresh-other-sub', /the ID Token is about another user/],
 ] as const) {
-  t.test(`the command line app believes nothing about somebody else: ${profile}`, async (t) => {
+  t.test(`the command line app rejects the responses of a misbehaving issuer: ${profile}`, async (t) => {
     const liar = `${issuer}/_dev/issuers/${profile}`
     const cli = app(t, liar)
     const login = cli.start('login')

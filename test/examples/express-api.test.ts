@@ -26,7 +26,7 @@ function add(token: string, body: unknown): Promise<Response> {
 }
 
 t.test(
-  'the Express API says where tokens come from, and serves anonymous callers where it may',
+  'the Express API names the source of its tokens, and serves anonymous callers where it may',
   async (t) => {
     t.match(await callAt(metadata), {
       status: 200,
@@ -41,7 +41,7 @@ t.test(
   },
 )
 
-t.test('the Express API lets callers in with its own tokens, as far as their scope goes', async (t) => {
+t.test('the Express API accepts its own tokens, within their scope', async (t) => {
   const reading = await obtainTokens('openid courses:read', resource)
   t.match(await callAt(`${resource}/books`, reading.access_token), {
     status: 200,
@@ -60,7 +60,7 @@ t.test('the Express API lets callers in with its own tokens, as far as their sco
   t.equal((await add(writing.access_token, { title: 2 })).status, 400)
   t.equal((await add(writing.access_token, '{')).status, 400)
 
-  t.test('and with no other', async (t) => {
+  t.test('the Express API rejects any other token', async (t) => {
     const elsewhere = await obtainTokens('courses:read', resourceAt('http://127.0.0.1:9500'))
     const others = [
       reading.id_token,
@@ -79,7 +79,7 @@ t.test('the Express API lets callers in with its own tokens, as far as their sco
   })
 })
 
-t.test('the Express API needs its authorization server for keys alone', async (t) => {
+t.test('the Express API needs its authorization server only for its keys', async (t) => {
   const { access_token: token } = await obtainTokens('courses:read', resource)
   t.equal(await api.stop(), 0)
   const settings = { ISSUER: issuer, RESOURCE: resource }

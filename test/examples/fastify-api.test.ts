@@ -23,34 +23,31 @@ async function obtainToken(scope: string): Promise<string> {
   return token
 }
 
-t.test(
-  'the example sends callers to its authorization server, and lets them in with its tokens',
-  async (t) => {
-    const api = await startExample(t)
-    t.match(await callAt(resource), { status: 200, body: { name: 'Notes' } })
-    const challenge = await callAt(`${resource}/notes`)
-    t.match(challenge, { status: 401, challenge: `Bearer resource_metadata="${resource}/.well-known/` })
-    const metadata = await callAt(`${resource}/.well-known/oauth-protected-resource`)
-    t.match(metadata, { status: 200, body: { resource, authorization_servers: [issuer] } })
+t.test('the example sends callers to its authorization server, and accepts its tokens', async (t) => {
+  const api = await startExample(t)
+  t.match(await callAt(resource), { status: 200, body: { name: 'Notes' } })
+  const challenge = await callAt(`${resource}/notes`)
+  t.match(challenge, { status: 401, challenge: `Bearer resource_metadata="${resource}/.well-known/` })
+  const metadata = await callAt(`${resource}/.well-known/oauth-protected-resource`)
+  t.match(metadata, { status: 200, body: { resource, authorization_servers: [issuer] } })
 
-    const reading = await obtainToken('courses:read')
-    t.match(await callAt(`${resource}/notes`, reading), { status: 200, body: [{ author: 'the teacher' }] })
-    const note = (token: string) =>
-      fetch(`${resource}/notes`, {
-        method: 'POST',
-        headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
-        body: JSON.stringify({ text: 'Bring two' }),
-      })
-    t.equal((await note(reading)).status, 403)
-    const writing = await obtainToken('courses:read courses:write')
-    t.equal((await note(writing)).status, 201)
-    t.match(await callAt(`${resource}/notes`, reading), { body: [{}, { text: 'Bring two', author: String }] })
-    t.equal((await callAt(`${issuer}/api/courses`, reading)).status, 401, 'and only here')
-    t.equal(await api.stop(), 0)
-  },
-)
+  const reading = await obtainToken('courses:read')
+  t.match(await callAt(`${resource}/notes`, reading), { status: 200, body: [{ author: 'the teacher' }] })
+  const note = (token: string) =>
+    fetch(`${resource}/notes`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
+      body: JSON.stringify({ text: 'Bring two' }),
+    })
+  t.equal((await note(reading)).status, 403)
+  const writing = await obtainToken('courses:read courses:write')
+  t.equal((await note(writing)).status, 201)
+  t.match(await callAt(`${resource}/notes`, reading), { body: [{}, { text: 'Bring two', author: String }] })
+  t.equal((await callAt(`${issuer}/api/courses`, reading)).status, 401, 'and only here')
+  t.equal(await api.stop(), 0)
+})
 
-t.test('started with the credentials of a resource server it refuses a revoked token at once', async (t) => {
+t.test('with the credentials of a resource server the example rejects a revoked token at once', async (t) => {
   const flags = ['--name', 'Notes', '--resource', resource, ...location, '--json']
   const { code, stdout, stderr } = await run(['client', 'add', ...flags])
   t.equal(code, 0, stderr)

@@ -15,7 +15,7 @@ async function connect(t: Test, ...tool: string[]) {
   return { client, address: new URL(addressIn(await client.until(/authorize\?.*\n/))) }
 }
 
-t.test('the MCP client finds its way from the address of the MCP server to its tools', async (t) => {
+t.test('the MCP client finds its way from the URL of the MCP server to its tools', async (t) => {
   const { client, address } = await connect(t)
   t.equal(address.origin, issuer)
   t.match(Object.fromEntries(address.searchParams), {
@@ -30,7 +30,7 @@ t.test('the MCP client finds its way from the address of the MCP server to its t
   })
 })
 
-t.test('a tool that needs more is refused to a client that was given less', async (t) => {
+t.test('a tool that needs more scope is rejected for a client that was granted less', async (t) => {
   const less = await connect(t, 'clear_lessons')
   await fetch(await person.approve(less.address, ['courses:read']))
   t.match(await less.client.end(), { code: 1, output: /403/ })
@@ -40,7 +40,7 @@ t.test('a tool that needs more is refused to a client that was given less', asyn
   t.match(await enough.client.end(), { code: 0, output: /removed every lesson/ })
 })
 
-t.test('a batch of messages needs what each of them needs', async (t) => {
+t.test('a batch of messages needs the scopes of each of them', async (t) => {
   const client = await register({ issuer })
   const url = authorizationUrl({ issuer }, client, { scope: 'courses:read', resource })
   const code = (await person.approve(url)).searchParams.get('code') ?? ''
@@ -59,17 +59,20 @@ t.test('a batch of messages needs what each of them needs', async (t) => {
   t.equal(await post(null), 400)
 })
 
-t.test('the MCP client takes no answer of another server, and says who refused', async (t) => {
-  const mixedUp = await connect(t)
-  const answer = await person.approve(mixedUp.address)
-  answer.searchParams.set('iss', 'https://attacker.example')
-  await fetch(answer)
-  t.match(await mixedUp.client.end(), { code: 1, output: /iss is not the issuer of the request/ })
+t.test(
+  'the MCP client accepts no response of another server, and names the server that rejected it',
+  async (t) => {
+    const mixedUp = await connect(t)
+    const answer = await person.approve(mixedUp.address)
+    answer.searchParams.set('iss', 'https://attacker.example')
+    await fetch(answer)
+    t.match(await mixedUp.client.end(), { code: 1, output: /iss is not the issuer of the request/ })
 
-  const refused = await connect(t)
-  await fetch(await person.deny(refused.address))
-  t.match(await refused.client.end(), { code: 1, output: /access_denied/ })
-})
+    const refused = await connect(t)
+    await fetch(await person.deny(refused.address))
+    t.match(await refused.client.end(), { code: 1, output: /access_denied/ })
+  },
+)
 
 t.test('the MCP server challenges callers without a token', async (t) => {
   const metadata = resource.replace('/mcp', '/.well-known/oauth-protected-resource/mcp')

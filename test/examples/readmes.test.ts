@@ -10,7 +10,7 @@ const yaml = readFileSync(example('lychgate.yaml'), 'utf8')
 const folders = readdirSync(example(''), { withFileTypes: true }).filter((entry) => entry.isDirectory())
 
 for (const { name } of folders) {
-  t.test(`the README of ${name} is short, and names files and addresses that are there`, async (t) => {
+  t.test(`the README of ${name} is short, and names files and URLs that exist`, async (t) => {
     const readme = readFileSync(example(`${name}/README.md`), 'utf8')
     t.ok(readme.split('\n').length <= 31, 'at most 30 lines')
     t.match(table, `| [${name}](../examples/${name}) |`)

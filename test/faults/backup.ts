@@ -11,58 +11,51 @@ import { createLoad } from './load/load.ts'
 
 const seed = process.env['FAULTS_SEED'] ?? String(Date.now())
 
-t.test(
-  `a backup taken under load (seed ${seed}) has all that was acknowledged before it began`,
-  async (t) => {
-    const [data, shelf, port, dice] = [newFolder(t), newFolder(t), await freePort(), createDice(seed)]
-    const settings = { port, LYCHGATE_LOG_LEVEL: 'fatal', LYCHGATE_LIFETIMES_CODE_SECONDS: '600' }
-    const integrations = await addIntegrations(`sqlite:${data}/lychgate.db`, 12)
-    let running = await startProcess(t, data, settings)
-    const { server } = running
-    const load = createLoad(server, dice, integrations)
-    load.begin()
-    await setTimeout(4000)
+t.test(`a backup under load (seed ${seed}) has everything acknowledged before it began`, async (t) => {
+  const [data, shelf, port, dice] = [newFolder(t), newFolder(t), await freePort(), createDice(seed)]
+  const settings = { port, LYCHGATE_LOG_LEVEL: 'fatal', LYCHGATE_LIFETIMES_CODE_SECONDS: '600' }
+  const integrations = await addIntegrations(`sqlite:${data}/lychgate.db`, 12)
+  let running = await startProcess(t, data, settings)
+  const { server } = running
+  const load = createLoad(server, dice, integrations)
+  load.begin()
+  await setTimeout(4000)
 
-    const { ledger } = load
-    const before = {
-      clients: [...ledger.clients],
-      consents: [...ledger.consents],
-      approvals: ledger.approvals.map((approval) => ({ approval, ...structuredClone({ ...approval }) })),
-    }
-    const backup = await run(['backup', '--data', data, '--json', `${shelf}/lychgate.db`])
-    t.equal(backup.code, 0, backup.stderr)
-    // What changed while the copy was made is in it or not; what did not is in it as it was.
-    const settled = before.approvals.filter(({ approval, touched }) => approval.touched === touched)
-    await setTimeout(2000)
-    await load.end()
-    t.strictSame(ledger.faults, [], 'the load noticed nothing')
-    t.equal(ledger.lost, 0)
-    const { clients: copied } = JSON.parse(backup.stdout) as { readonly clients: number }
-    t.ok(copied >= before.clients.length + integrations.length)
-    t.ok(copied < ledger.clients.length + integrations.length, 'the load went on afterwards')
+  const { ledger } = load
+  const before = {
+    clients: [...ledger.clients],
+    consents: [...ledger.consents],
+    approvals: ledger.approvals.map((approval) => ({ approval, ...structuredClone({ ...approval }) })),
+  }
+  const backup = await run(['backup', '--data', data, '--json', `${shelf}/lychgate.db`])
+  t.equal(backup.code, 0, backup.stderr)
+  // What changed while the copy was made is in it or not; what did not is in it as it was.
+  const settled = before.approvals.filter(({ approval, touched }) => approval.touched === touched)
+  await setTimeout(2000)
+  await load.end()
+  t.strictSame(ledger.faults, [], 'the load noticed nothing')
+  t.equal(ledger.lost, 0)
+  const { clients: copied } = JSON.parse(backup.stdout) as { readonly clients: number }
+  t.ok(copied >= before.clients.length + integrations.length)
+  t.ok(copied < ledger.clients.length + integrations.length, 'the load went on afterwards')
 
-    await running.stop('SIGKILL')
-    const restored = await run(['restore', '--data', data, '--json', `${shelf}/lychgate.db`])
-    t.equal(restored.code, 0, restored.stderr)
-    running = await startProcess(t, data, settings)
-    const found = createLedger()
-    found.approvals.push(...settled)
-    await check(server, found, { ...before, approvals: found.approvals })
-    t.strictSame(
-      found.faults,
-      [],
-      `${settled.length} of ${before.approvals.length} approvals were left alone`,
-    )
-    await checkSingleUse(server, found)
-    t.strictSame(found.faults, [])
+  await running.stop('SIGKILL')
+  const restored = await run(['restore', '--data', data, '--json', `${shelf}/lychgate.db`])
+  t.equal(restored.code, 0, restored.stderr)
+  running = await startProcess(t, data, settings)
+  const found = createLedger()
+  found.approvals.push(...settled)
+  await check(server, found, { ...before, approvals: found.approvals })
+  t.strictSame(found.faults, [], `${settled.length} of ${before.approvals.length} approvals were left alone`)
+  await checkSingleUse(server, found)
+  t.strictSame(found.faults, [])
 
-    await running.stop('SIGTERM')
-    const { replaced } = JSON.parse(restored.stdout) as { readonly replaced: string }
-    t.equal((await run(['restore', '--data', data, replaced])).code, 0)
-    await startProcess(t, data, settings)
-    await check(server, ledger, ledger)
-    await checkSingleUse(server, ledger)
-    t.strictSame(ledger.faults, [], 'what was replaced had everything, killed as it was')
-    t.ok(settled.length > 0 && before.consents.length > 0)
-  },
-)
+  await running.stop('SIGTERM')
+  const { replaced } = JSON.parse(restored.stdout) as { readonly replaced: string }
+  t.equal((await run(['restore', '--data', data, replaced])).code, 0)
+  await startProcess(t, data, settings)
+  await check(server, ledger, ledger)
+  await checkSingleUse(server, ledger)
+  t.strictSame(ledger.faults, [], 'what was replaced had everything, killed as it was')
+  t.ok(settled.length > 0 && before.consents.length > 0)
+})

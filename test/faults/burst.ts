@@ -11,7 +11,7 @@ const registrations = 10_000
 const connections = 64
 
 t.test(
-  `${registrations} registrations at once are all answered and kept, and others go on working`,
+  `${registrations} simultaneous registrations are all acknowledged and kept, and other clients continue to work`,
   async (t) => {
     const [data, port] = [newFolder(t), await freePort()]
     const running = await startProcess(t, data, { port, LYCHGATE_LOG_LEVEL: 'fatal' })

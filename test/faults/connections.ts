@@ -54,7 +54,7 @@ async function until(condition: () => boolean, seconds: number): Promise<boolean
   return condition()
 }
 
-t.test(`beside ${idleCount} idle and ${slowCount} slow connections, work goes on`, async (t) => {
+t.test(`with ${idleCount} idle and ${slowCount} slow connections, other requests succeed`, async (t) => {
   const { server, child } = await startProcess(t, newFolder(t), { LYCHGATE_LOG_LEVEL: 'fatal' })
   const port = Number(new URL(server.issuer).port)
   const client = await register(server)

@@ -63,7 +63,7 @@ async function fillsUp(t: Test, data: string, disk: Disk): Promise<void> {
 }
 
 if (runs('prlimit', '--version')) {
-  t.test('with files that cannot grow, writes are answered 503, and go on when they can', async (t) => {
+  t.test('when files cannot grow, writes are 503, and succeed again when they can', async (t) => {
     const data = newFolder(t)
     const journal = `${data}/lychgate.db-wal`
     const limit = (pid: number, bytes: string) => {
@@ -82,24 +82,21 @@ if (runs('prlimit', '--version')) {
 const folder = newFolder(t)
 if (runs('mount', '-t', 'tmpfs', '-o', 'size=3m', 'tmpfs', folder)) {
   t.teardown(() => spawnSync('umount', ['--lazy', folder]))
-  t.test(
-    'on a file system without room, writes are answered 503, and go on when there is some',
-    async (t) => {
-      const filler = `${folder}/filler`
-      await fillsUp(t, folder, {
-        fill: () => {
-          for (let size = 3_000_000; size > 100_000; size -= 100_000) {
-            try {
-              writeFileSync(filler, Buffer.alloc(size))
-              return
-            } catch {
-              // Larger than what is left.
-            }
+  t.test('when the file system is full, writes are 503, and succeed again when there is space', async (t) => {
+    const filler = `${folder}/filler`
+    await fillsUp(t, folder, {
+      fill: () => {
+        for (let size = 3_000_000; size > 100_000; size -= 100_000) {
+          try {
+            writeFileSync(filler, Buffer.alloc(size))
+            return
+          } catch {
+            // Larger than what is left.
           }
-          throw new Error('the file system cannot be filled')
-        },
-        free: () => rmSync(filler),
-      })
-    },
-  )
+        }
+        throw new Error('the file system cannot be filled')
+      },
+      free: () => rmSync(filler),
+    })
+  })
 } else t.comment('not run: this user cannot mount a small file system')

@@ -15,7 +15,7 @@ const seed = process.env['FAULTS_SEED'] ?? String(Date.now())
 const kills = Number(process.env['FAULTS_KILLS'] ?? 30)
 
 t.test(
-  `killed ${kills} times (seed ${seed}), it loses nothing it acknowledged, and revives nothing`,
+  `killed ${kills} times (seed ${seed}), the server loses nothing it acknowledged, and revives nothing`,
   async (t) => {
     const [data, port, dice] = [newFolder(t), await freePort(), createDice(seed)]
     const settings = {

@@ -6,7 +6,7 @@ import { newFolder } from '../helpers/command.ts'
 import { callApi, obtainTokens, refresh, register, type Tokens } from '../helpers/flow.ts'
 import { devAlice, startProcess } from '../helpers/process.ts'
 
-t.test('while another process writes, writes are answered 503 and everything else as ever', async (t) => {
+t.test('while another process writes, writes are 503 and everything else works', async (t) => {
   const data = newFolder(t)
   const { server } = await startProcess(t, data, { LYCHGATE_LOG_LEVEL: 'fatal' })
   const client = await register(server)
@@ -46,7 +46,7 @@ t.test('while another process writes, writes are answered 503 and everything els
   t.equal((await refresh(server, client, successor)).status, 200)
 })
 
-t.test('a short transaction of another process is noticed by nobody', async (t) => {
+t.test('a short transaction of another process fails no request', async (t) => {
   const data = newFolder(t)
   const { server } = await startProcess(t, data, { LYCHGATE_LOG_LEVEL: 'fatal' })
   const other = new Database(`${data}/lychgate.db`)

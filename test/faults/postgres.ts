@@ -39,7 +39,7 @@ const load = createLoad(server, dice, await addIntegrations(store, 24))
 const { ledger } = load
 t.comment(`seed ${seed}`)
 
-t.test('every connection is ended, again and again', async (t) => {
+t.test('PostgreSQL drops every connection, repeatedly', async (t) => {
   await measure(t, async () => {
     const operator = new pg.Client(postgres.url)
     await operator.connect()
@@ -56,7 +56,7 @@ t.test('every connection is ended, again and again', async (t) => {
   })
 })
 
-t.test('it is stopped in order, and is back after a while', async (t) => {
+t.test('PostgreSQL stops in order, and restarts after a while', async (t) => {
   await measure(t, async () => {
     await postgres.stop()
     await assertAway(t)
@@ -64,7 +64,7 @@ t.test('it is stopped in order, and is back after a while', async (t) => {
   })
 })
 
-t.test('it crashes, and recovers', async (t) => {
+t.test('PostgreSQL crashes, and recovers', async (t) => {
   await measure(t, async () => {
     await postgres.abort()
     await assertAway(t)
@@ -72,7 +72,7 @@ t.test('it crashes, and recovers', async (t) => {
   })
 })
 
-t.test('it crashes as soon as it is up again', async (t) => {
+t.test('PostgreSQL crashes as soon as it has restarted', async (t) => {
   await measure(t, async () => {
     for (let round = 0; round < 2; round += 1) {
       await postgres.abort()
@@ -82,20 +82,17 @@ t.test('it crashes as soon as it is up again', async (t) => {
   })
 })
 
-t.test(
-  'everything that was ever acknowledged is there, and no code or refresh token works twice',
-  async (t) => {
-    await check(server, ledger, ledger)
-    t.strictSame(ledger.faults.splice(0), [])
-    await checkSingleUse(server, ledger)
-    t.strictSame(ledger.faults, [])
-    t.comment(JSON.stringify({ ...ledger.acknowledged, unavailable: ledger.unavailable }))
-    for (const what of ['registration', 'consent', 'code', 'token', 'rotation', 'revocation']) {
-      t.ok((ledger.acknowledged[what] ?? 0) >= 5, `${ledger.acknowledged[what]} times: ${what}`)
-    }
-    for (const { child } of nodes) t.equal(child.exitCode, null, 'the nodes are those that were started')
-  },
-)
+t.test('everything that was acknowledged is there, and no code or refresh token works twice', async (t) => {
+  await check(server, ledger, ledger)
+  t.strictSame(ledger.faults.splice(0), [])
+  await checkSingleUse(server, ledger)
+  t.strictSame(ledger.faults, [])
+  t.comment(JSON.stringify({ ...ledger.acknowledged, unavailable: ledger.unavailable }))
+  for (const what of ['registration', 'consent', 'code', 'token', 'rotation', 'revocation']) {
+    t.ok((ledger.acknowledged[what] ?? 0) >= 5, `${ledger.acknowledged[what]} times: ${what}`)
+  }
+  for (const { child } of nodes) t.equal(child.exitCode, null, 'the nodes are those that were started')
+})
 
 /** Disturbs the database under load; every request is answered in the meantime, and what was acknowledged is true afterwards. */
 async function measure(t: Test, disturb: () => Promise<void>): Promise<void> {

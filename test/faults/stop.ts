@@ -11,7 +11,7 @@ import { createLoad } from './load/load.ts'
 const seed = process.env['FAULTS_SEED'] ?? String(Date.now())
 
 t.test(
-  `stopped under load (seed ${seed}), it answers every request on the wire, and keeps what it said`,
+  `stopped under load (seed ${seed}), the server responds to every request on the wire, and keeps what it acknowledged`,
   async (t) => {
     const [data, port, dice] = [newFolder(t), await freePort(), createDice(seed)]
     const settings = { port, LYCHGATE_LOG_LEVEL: 'fatal', LYCHGATE_LIFETIMES_CODE_SECONDS: '600' }

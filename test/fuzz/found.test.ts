@@ -7,7 +7,7 @@ import { startServer } from '../helpers/server.ts'
 
 const server = await startServer(t)
 
-t.test('a refusal that comes before any route has the security headers too', async (t) => {
+t.test('an error before any route has the security headers too', async (t) => {
   for (const answer of [
     await send(server, { path: '/consent%ff?interaction=x' }),
     await send(server, { path: '/api/oauth/token%', method: 'POST' }),
@@ -20,7 +20,7 @@ t.test('a refusal that comes before any route has the security headers too', asy
   }
 })
 
-t.test('an access token with a space around it is no access token, in a form either', async (t) => {
+t.test('an access token with a space around it is invalid, in a form too', async (t) => {
   const { access_token: token } = await obtainTokens(server, await register(server))
   for (const value of [`${token} `, ` ${token}`, `${token}\t`]) {
     const answer = await post(server, '/api/oauth/userinfo', { access_token: value })

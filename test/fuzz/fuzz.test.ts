@@ -12,7 +12,7 @@ import { makeKeys, startWorld } from './world.ts'
 const patient = { timeout: 300_000 }
 
 t.test(
-  '3000 generated requests are answered in form, and give nobody what is not theirs',
+  '3000 generated requests get well-formed responses, and no client gets what belongs to another',
   patient,
   async (t) => {
     const { sent, finding, statuses } = await runFuzz({ seed: 20_260_101, requests: 3000 })
@@ -42,7 +42,7 @@ t.test(
 )
 
 t.test(
-  'the same seed sends the same requests and gets the same answers, also one by one',
+  'the same seed sends the same requests and gets the same responses, also one by one',
   patient,
   async (t) => {
     const run = async (options: { readonly requests: number; readonly only?: number }) => {
@@ -121,7 +121,7 @@ const token = post('/api/oauth/token', 'grant_type=authorization_code&code=lyc_c
 const without = (name: string) =>
   Object.fromEntries(Object.entries(headers).filter(([each]) => each !== name))
 
-t.test('what an answer must not look like is noticed', async (t) => {
+t.test('a malformed response is detected', async (t) => {
   const login = get('/login')
   t.equal(faultOfForm(token, refused, world), undefined)
   t.equal(faultOfForm(login, page, world), undefined)
@@ -160,7 +160,7 @@ t.test('what an answer must not look like is noticed', async (t) => {
   for (const [about, [sent, answer]] of Object.entries(wrong)) t.ok(faultOfForm(sent, answer, world), about)
 })
 
-t.test('what an answer must not do is noticed', async (t) => {
+t.test('a response with forbidden contents is detected', async (t) => {
   const asked = get(
     '/oauth/authorize?client_id=client_1&redirect_uri=http%3A%2F%2F127.0.0.1%3A5%2Fcb&state=s',
   )
@@ -217,7 +217,7 @@ t.test('what an answer must not do is noticed', async (t) => {
   for (const [about, [sent, answer]] of Object.entries(wrong)) t.ok(faultOfRights(sent, answer, world), about)
 })
 
-t.test('the command says what it was started with, and refuses what is no number', patient, async (t) => {
+t.test('the command prints its options, and rejects what is no number', patient, async (t) => {
   const script = fileURLToPath(new URL('../../scripts/fuzz.ts', import.meta.url))
   const run = (...given: string[]) => spawnSync(process.execPath, [script, ...given], { encoding: 'utf8' })
   const done = run('--seed', '5', '--requests', '50')

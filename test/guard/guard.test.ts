@@ -60,19 +60,19 @@ for (const [about, fields] of [
   ['the API of the server', { resource: undefined }],
   ['another API', { resource: other }],
 ] as const) {
-  t.test(`[rfc9700-2.3-rs-checks-audience] a token for ${about} is refused`, async (t) => {
+  t.test(`[rfc9700-2.3-rs-checks-audience] a token for ${about} is rejected`, async (t) => {
     const answer = await callAt(`${notes}/read`, (await tokens(fields)).access_token)
     t.match(answer, { status: 401, challenge: /error="invalid_token"/, body: { error: 'invalid_token' } })
   })
 }
 
-t.test('the guard checks the audience itself, whoever verified the token', async (t) => {
+t.test('the guard checks the audience itself, whichever verifier is used', async (t) => {
   const access = { kind: 'user' as const, sub: 'alice', clientId: 'x', scope: scopes, audience: [other] }
   const resource = await another(t, { verifyToken: async () => access })
   t.match(await callAt(`${resource}/read`, 'token'), { status: 401, body: { error: 'invalid_token' } })
 })
 
-t.test('no token is an anonymous caller, as are another scheme and a token in the query', async (t) => {
+t.test('a call without a token, with another scheme or with a token in the query is anonymous', async (t) => {
   const { access_token: token } = await tokens()
   for (const answer of [
     await callAt(`${notes}/read`),
@@ -83,7 +83,7 @@ t.test('no token is an anonymous caller, as are another scheme and a token in th
   }
 })
 
-t.test('[rfc6750-2.2-form-conditions] a token in a body is read only where formToken says so', async (t) => {
+t.test('[rfc6750-2.2-form-conditions] a token in a body is read only if formToken is set', async (t) => {
   const setUp = (app: FastifyInstance) => void app.register(formbody)
   const { access_token: token } = await tokens()
   for (const formToken of [undefined, true]) {

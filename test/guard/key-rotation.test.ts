@@ -51,7 +51,7 @@ async function startScene(t: Test, ...keys: readonly Key[]) {
   return { site, status, callWith, pass }
 }
 
-t.test('a key that was published before it signs is found when its first token comes', async (t) => {
+t.test('a key that was published before it signs is found when its first token arrives', async (t) => {
   const { site, callWith, pass } = await startScene(t, first)
   t.equal(await callWith(first), 200)
   site.keys = [first, second]
@@ -61,22 +61,25 @@ t.test('a key that was published before it signs is found when its first token c
   t.equal(site.fetched, 2)
 })
 
-t.test('unknown keys make the guard ask once in thirty seconds, and lock nobody out', async (t) => {
-  const { site, callWith, pass } = await startScene(t, first)
-  t.equal(await callWith(first), 200)
-  for (let times = 0; times < 5; times += 1) t.equal(await callWith(third), 401)
-  t.equal(site.fetched, 1, 'the keys were just fetched')
-  pass(31)
-  for (let times = 0; times < 5; times += 1) t.equal(await callWith(third), 401)
-  t.equal(site.fetched, 2)
-  t.equal(await callWith(first), 200)
-  site.keys = [first, second]
-  t.equal(await callWith(second), 401, 'a key published a moment ago signs too early')
-  pass(31)
-  t.equal(await callWith(second), 200)
-})
+t.test(
+  'tokens with unknown keys make the guard fetch once in thirty seconds, and lock no client out',
+  async (t) => {
+    const { site, callWith, pass } = await startScene(t, first)
+    t.equal(await callWith(first), 200)
+    for (let times = 0; times < 5; times += 1) t.equal(await callWith(third), 401)
+    t.equal(site.fetched, 1, 'the keys were just fetched')
+    pass(31)
+    for (let times = 0; times < 5; times += 1) t.equal(await callWith(third), 401)
+    t.equal(site.fetched, 2)
+    t.equal(await callWith(first), 200)
+    site.keys = [first, second]
+    t.equal(await callWith(second), 401, 'a key published a moment ago signs too early')
+    pass(31)
+    t.equal(await callWith(second), 200)
+  },
+)
 
-t.test('a key that is no longer published counts for ten minutes at most', async (t) => {
+t.test('a key that is no longer published is accepted for at most ten minutes', async (t) => {
   const { site, callWith, pass } = await startScene(t, first, second)
   t.equal(await callWith(first), 200)
   site.keys = [second]
@@ -88,7 +91,7 @@ t.test('a key that is no longer published counts for ten minutes at most', async
   t.equal(site.fetched, 2)
 })
 
-t.test('when the keys cannot be had again the API answers 503 until they can', async (t) => {
+t.test('while the keys cannot be fetched the API responds 503', async (t) => {
   const { site, callWith, pass } = await startScene(t, first)
   t.equal(await callWith(first), 200)
   site.status = 500
@@ -100,15 +103,18 @@ t.test('when the keys cannot be had again the API answers 503 until they can', a
   t.equal(await callWith(first), 200)
 })
 
-t.test('a token without a key identifier is judged by the one key it can be of, or refused', async (t) => {
-  const { site, status, pass } = await startScene(t, first)
-  t.equal(await status(first, {}), 200)
-  t.equal(await status(second, {}), 401)
-  site.keys = [first, second]
-  pass(601)
-  t.equal(await status(first, {}), 401, 'which of two keys is not guessed')
-  t.equal(await status(first, { kid: 'first' }), 200)
-})
+t.test(
+  'a token without a key identifier is verified by the one key of its algorithm, or rejected',
+  async (t) => {
+    const { site, status, pass } = await startScene(t, first)
+    t.equal(await status(first, {}), 200)
+    t.equal(await status(second, {}), 401)
+    site.keys = [first, second]
+    pass(601)
+    t.equal(await status(first, {}), 401, 'which of two keys is not guessed')
+    t.equal(await status(first, { kid: 'first' }), 200)
+  },
+)
 
 const headers: readonly [string, object][] = [
   ['of no type', { typ: undefined }],
@@ -117,7 +123,7 @@ const headers: readonly [string, object][] = [
   ['that names another key', { kid: 'second' }],
 ]
 t.test(
-  '[rfc9068-4-rs-validation] [rfc9068-4-rs-typ-check] a signature does not make up for the header',
+  '[rfc9068-4-rs-validation] [rfc9068-4-rs-typ-check] a valid signature does not excuse a wrong header',
   async (t) => {
     const { status } = await startScene(t, first, second)
     for (const [about, header] of headers) {

@@ -76,7 +76,7 @@ const rsaForPss = await crypto.subtle.importKey(
 )
 
 t.test(
-  '[rfc8707-2-audience-restrict] a JWT access token opens the API it is for, without a look-up',
+  '[rfc8707-2-audience-restrict] a JWT access token opens the API in its audience, without a request to the server',
   async (t) => {
     const { access_token: token } = await tokens()
     t.match(await callAt(`${notes}/read`, token), {
@@ -88,11 +88,11 @@ t.test(
   },
 )
 
-t.test('an ID Token, signed by the same keys, is no access token', async (t) => {
+t.test('an ID Token, signed by the same keys, is rejected as access token', async (t) => {
   t.match(await callAt(`${notes}/read`, (await tokens()).id_token), { status: 401 })
 })
 
-t.test('a revoked JWT is good until it expires, unless the API asks', async (t) => {
+t.test('a revoked JWT is accepted until it expires, unless the API introspects', async (t) => {
   const asking = introspectedBy(await addResourceServer(server, notes))
   const { access_token: token } = await tokens()
   t.match(await asking(token), { clientId: client.id, audience: [notes] })
@@ -149,7 +149,7 @@ const refused: readonly [string, () => Promise<string>][] = [
   ),
 ]
 for (const [about, make] of refused) {
-  t.test(`a token ${about} is refused`, async (t) => {
+  t.test(`a token ${about} is rejected`, async (t) => {
     t.equal(await verify(await make()), undefined)
     t.match(await verify(await sign(claims, header)), { sub: 'alice' }, 'the keys are there')
   })
@@ -161,7 +161,7 @@ const noKeys = [
   ['the keys are no keys', { status: 200, body: '{"keys":"none"}' }],
 ] as const
 for (const [about, answer] of noKeys) {
-  t.test(`when ${about} the API answers 503, and nobody is anonymous`, async (t) => {
+  t.test(`when ${about} the API responds 503 and treats no call as anonymous`, async (t) => {
     const verifyToken = signedBy({ issuer, jwksUri: await publishKeys(t, answer) })
     const resource = `http://127.0.0.1:${await freePort()}`
     await startApi(t, resource, { verifyToken, anonymous: 'allow' })

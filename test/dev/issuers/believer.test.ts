@@ -33,7 +33,7 @@ function placeOf(name: string): string {
   return name.slice(0, name.indexOf('.'))
 }
 
-t.test('there are at least 25, each with one lie that is written down here', async (t) => {
+t.test('there are at least 25 profiles, each with one fault that is listed here', async (t) => {
   const ids = profiles.map(({ id }) => id)
   t.equal(ids.length > 25, true)
   t.equal(new Set(ids).size, ids.length)
@@ -41,7 +41,7 @@ t.test('there are at least 25, each with one lie that is written down here', asy
 })
 
 for (const [id, { msg, so = [] }] of Object.entries(lies)) {
-  t.test(`${id} differs from the true issuer in its lie, and in what comes of believing it`, async (t) => {
+  t.test(`${id} differs from the correct issuer only in its fault and its consequences`, async (t) => {
     const [first, ...later] = differences(id)
     const { port } = new URL(server.issuer)
     const [place, values] = first ?? ['nowhere', {}]
@@ -53,16 +53,19 @@ for (const [id, { msg, so = [] }] of Object.entries(lies)) {
   })
 }
 
-t.test('every issuer that lies has fooled it, and the true one has served it', async (t) => {
-  const { reference, fooled, rejected, not_reached } = report
-  t.strictSame(
-    { reference, fooled, rejected, not_reached },
-    { reference: 'passed', fooled: profiles.length - 1, rejected: 0, not_reached: 0 },
-  )
-  for (const { id, verdict, evidence, told: own } of report.profiles) {
-    const isTold = id === 'introspection-active-text'
-    t.equal(verdict, id === 'reference' ? 'passed' : 'fooled', id)
-    t.equal(evidence !== undefined, id !== 'reference' && !isTold, id)
-    t.equal(own, isTold ? 'fooled' : undefined, id)
-  }
-})
+t.test(
+  'every misbehaving issuer has deceived the naive client, and the correct one has served it',
+  async (t) => {
+    const { reference, fooled, rejected, not_reached } = report
+    t.strictSame(
+      { reference, fooled, rejected, not_reached },
+      { reference: 'passed', fooled: profiles.length - 1, rejected: 0, not_reached: 0 },
+    )
+    for (const { id, verdict, evidence, told: own } of report.profiles) {
+      const isTold = id === 'introspection-active-text'
+      t.equal(verdict, id === 'reference' ? 'passed' : 'fooled', id)
+      t.equal(evidence !== undefined, id !== 'reference' && !isTold, id)
+      t.equal(own, isTold ? 'fooled' : undefined, id)
+    }
+  },
+)

@@ -201,14 +201,14 @@ for (const [what, criterion, before, lie, after, expected] of histories) {
   })
 }
 
-t.test('nobody is fooled by what was not told, whatever they do', async (t) => {
+t.test('no client counts as deceived by a response it did not get', async (t) => {
   const conduct = new Conduct(goesOnHere)
   conduct.add(step('registration'), false)
   conduct.tell({ outcome: 'fooled' })
   t.equal(conduct.seen().verdict, 'not reached')
 })
 
-t.test('what came after the lie is told in its order, without secrets', async (t) => {
+t.test('requests after the fault are listed in order, without secrets', async (t) => {
   const conduct = new Conduct(usesTheTokens)
   conduct.add(step('metadata'), false)
   conduct.add(given, true)

@@ -39,7 +39,7 @@ function tell(id: string, body: unknown, headers: Record<string, string> = json)
 }
 
 t.test(
-  'the list names each with its clause, the row of the ledger, and what a sound client does',
+  'the list names each profile with its clause, the row of the ledger, and what a correct client does',
   async (t) => {
     const { issuers } = (await members(`${server.issuer}/_dev/issuers`)) as unknown as { issuers: Listed[] }
     t.strictSame(
@@ -92,7 +92,7 @@ t.test('a whole flow works there, and its tokens work nowhere else', async (t) =
   t.equal(await verdictOf(onPath, 'reference'), 'passed')
 })
 
-t.test('a form of the browser is told the lie, too', async (t) => {
+t.test('a form of the browser gets the fault, too', async (t) => {
   const issuer = { issuer: issuerOf(server, 'state-changed') }
   const url = authorizationUrl(issuer, await register(issuer), { response_mode: 'form_post', state: '<&">' })
   const posted = new URLSearchParams(await (await newPerson(issuer).approveByPost(url)).text())
@@ -101,7 +101,7 @@ t.test('a form of the browser is told the lie, too', async (t) => {
   t.equal(posted.getAll('code').length, 1)
 })
 
-t.test('people are those of the server, also when they come later or change', async (t) => {
+t.test('users are those of the server, also when they are added or changed later', async (t) => {
   const issuer = { issuer: issuerOf(server, 'iss-missing') }
   const client = await register(issuer)
   const tokens = await obtainTokens(issuer, client)
@@ -146,7 +146,7 @@ t.test('signing in there ends no session of the server: its cookies belong to it
   for (const cookie of kept) t.equal(/; Path=([^;]*)/.exec(cookie)?.[1], pathname)
 })
 
-t.test('a refusal there is a line of the log of the server, under the request id it tells', async (t) => {
+t.test('an error there is a line in the log of the server, under its request id', async (t) => {
   const issuer = { issuer: issuerOf(server, 'reference') }
   const refused = await post(issuer, '/api/oauth/token', { grant_type: 'password' })
   const id = refused.headers.get('x-request-id') ?? ''
@@ -158,7 +158,7 @@ t.test('a refusal there is a line of the log of the server, under the request id
   t.type(line?.['rule'], 'string')
 })
 
-t.test('a single scope cannot be narrowed: it is granted, and told', async (t) => {
+t.test('a single scope cannot be narrowed: it is granted, and the response names it', async (t) => {
   const issuer = { issuer: issuerOf(server, 'scope-narrowed-silently') }
   const client = await register(issuer)
   for (const scope of ['openid', 'courses:read']) {
@@ -167,13 +167,13 @@ t.test('a single scope cannot be narrowed: it is granted, and told', async (t) =
   t.equal(await verdictOf(server, 'scope-narrowed-silently'), 'not reached')
 })
 
-t.test('a document that lies is never confirmed by the tag of the true one', async (t) => {
+t.test('the ETag of a correct document never confirms an altered one', async (t) => {
   const of = (id: string) => fetch(`${issuerOf(server, id)}/.well-known/openid-configuration`)
   t.type((await of('reference')).headers.get('etag'), 'string')
   t.equal((await of('metadata-other-issuer')).headers.get('etag'), null)
 })
 
-t.test("a client's own word counts where nobody else can see, and never against what was seen", async (t) => {
+t.test("a client's own report counts only where the server cannot observe it", async (t) => {
   const issuer = { issuer: issuerOf(server, 'introspection-active-text') }
   t.equal((await tell('introspection-active-text', { outcome: 'rejected' })).status, 204)
   t.equal(await verdictOf(server, 'introspection-active-text'), 'not reached', 'nothing was told yet')
@@ -209,7 +209,7 @@ t.test('our own guard treats a token as active only if active is true', async (t
   t.type(await verify(live), 'object', 'and asks in the right way')
 })
 
-t.test('what is no outcome is refused, and so is a profile that does not exist', async (t) => {
+t.test('an invalid outcome is rejected, and so is an unknown profile', async (t) => {
   t.equal((await tell('reference', { outcome: 'fine' })).status, 400)
   t.equal((await tell('reference', 'outcome=fooled', {})).status, 415)
   t.equal(
@@ -220,7 +220,7 @@ t.test('what is no outcome is refused, and so is a profile that does not exist',
   t.equal((await fetch(`${server.issuer}/_dev/issuers/no-such-profile/api/courses`)).status, 404)
 })
 
-t.test('a report can be begun anew, and clients stay', async (t) => {
+t.test('a report can be reset, and clients stay', async (t) => {
   const issuer = { issuer: issuerOf(server, 'iss-wrong') }
   const client = await register(issuer)
   const agent = new UserAgent(issuer.issuer)
@@ -232,7 +232,7 @@ t.test('a report can be begun anew, and clients stay', async (t) => {
   t.equal(answerOf(again)['error'], 'consent_required', 'signed in, and known')
 })
 
-t.test('a production server has none of it', async (t) => {
+t.test('a production server has no misbehaving issuers', async (t) => {
   for (const path of ['/_dev/issuers', '/_dev/issuers/report', '/_dev/issuers/reference/oauth/authorize']) {
     t.equal((await fetch(production.issuer + path)).status, 404, path)
   }
