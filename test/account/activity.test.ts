@@ -12,7 +12,7 @@ const agent = new UserAgent(server.issuer)
 const client = await register(server, { client_name: 'Course <b>Sync</b>' })
 await obtainTokens(server, client, { agent, fields: { scope: 'openid courses:read' } })
 
-t.test('what happened is told in sentences, newest first', async (t) => {
+t.test('events are shown in sentences, newest first', async (t) => {
   await press(agent, await enter(server, agent, '/apps'), 'client', client.id)
   const { html } = await enter(server, agent, '/activity')
   const sentences = [...html.matchAll(/<li>([^\n]*?)<small>/g)].map(([, sentence = '']) =>
@@ -28,7 +28,7 @@ t.test('what happened is told in sentences, newest first', async (t) => {
   t.match(html, /<small>1 second ago, from this computer · \d+ \w+ \d{4}, \d\d:\d\d UTC<\/small>/)
 })
 
-t.test('a failed sign-in shows, and an app that has gone is told by its id', async (t) => {
+t.test('a failed sign-in is shown, and a deleted app is shown with its id', async (t) => {
   const stranger = new UserAgent(server.issuer)
   await enter(server, stranger, '/apps', { username: 'alice', password: 'a guess' })
   await server.deps.store.write(remove('client', client.id))
@@ -37,7 +37,7 @@ t.test('a failed sign-in shows, and an app that has gone is told by its id', asy
   t.ok(text.includes(`You allowed ${client.id} to use your account.`))
 })
 
-t.test('of many events the newest fifty are shown, and where the others are', async (t) => {
+t.test('of many events the newest fifty are shown, with where to find the others', async (t) => {
   const page = textOf(await enter(server, agent, '/activity'))
   t.notMatch(page, /What is older/)
   const user = await server.deps.store.find('userByLogin', 'alice')
@@ -54,7 +54,7 @@ t.test('of many events the newest fifty are shown, and where the others are', as
   t.match(full.html, /What is older is in <a href="\/account\/privacy">the copy of your data<\/a>/)
 })
 
-t.test('every event that can be about a person has a sentence of its own, whoever did it', async (t) => {
+t.test('every event about a user has its own sentence, whoever caused it', async (t) => {
   const others = /^(key|client|registration)-|^registration$|^person-removed$/
   for (const name of auditEventNames) {
     for (const by of ['person', 'operator', 'client', 'server'] as const) {

@@ -40,7 +40,7 @@ async function isLive(t: Test, client: TestClient, tokens: Tokens): Promise<void
 }
 
 t.test(
-  '[oidc-core-16.18-user-revocation] consent says that access lasts and where it ends, and there one click ends it',
+  '[oidc-core-16.18-user-revocation] consent shows that access lasts and where it ends, and there one click ends it',
   async (t) => {
     const client = await register(server, { client_name: 'Course Sync' })
     const agent = new UserAgent(server.issuer)
@@ -63,7 +63,7 @@ t.test(
   },
 )
 
-t.test('one approval of an app ends alone, and for good', async (t) => {
+t.test('one grant of an app ends alone, and for good', async (t) => {
   const client = await register(server)
   const agent = new UserAgent(server.issuer)
   const [first, second] = [await newTokens(client, agent), await newTokens(client, agent)]
@@ -80,7 +80,7 @@ t.test('one approval of an app ends alone, and for good', async (t) => {
   await isLive(t, client, second)
 })
 
-t.test('a code that is still out dies with its app, and so does a renewal that is under way', async (t) => {
+t.test('an unredeemed code ends with its app, and so does a refresh in progress', async (t) => {
   const client = await register(server)
   const agent = new UserAgent(server.issuer)
   const tokens = await newTokens(client, agent)
@@ -95,7 +95,7 @@ t.test('a code that is still out dies with its app, and so does a renewal that i
   await isDead(t, client, latest)
 })
 
-t.test('every app ends with one button, those of others stay', async (t) => {
+t.test('one button revokes every app, and no app of another user', async (t) => {
   const [one, two] = [await register(server), await register(server)]
   const agent = new UserAgent(server.issuer)
   const [first, second] = [await newTokens(one, agent), await newTokens(two, agent)]
@@ -113,7 +113,7 @@ t.test('every app ends with one button, those of others stay', async (t) => {
   await isLive(t, two, others)
 })
 
-t.test('nobody ends what is not theirs, and nobody learns whether it is there', async (t) => {
+t.test('no user can revoke the grant of another, or learn whether it exists', async (t) => {
   const client = await register(server)
   const agent = new UserAgent(server.issuer)
   const mine = await newTokens(client, agent)
@@ -131,7 +131,7 @@ t.test('nobody ends what is not theirs, and nobody learns whether it is there', 
   await isLive(t, client, theirs)
 })
 
-t.test('a remembered consent is forgotten with its access', async (t) => {
+t.test('a remembered consent is deleted with its access', async (t) => {
   const client = await integrate(server, { name: 'Portal' })
   const agent = new UserAgent(server.issuer)
   const tokens = await newTokens(client, agent)
@@ -164,7 +164,7 @@ t.test('a form without the token of this page, or of another site, changes nothi
   await isLive(t, client, tokens)
 })
 
-t.test('who is not signed in comes back after signing in, and nothing was done meanwhile', async (t) => {
+t.test('a signed-out user comes back after signing in, and nothing was done in between', async (t) => {
   const client = await register(server)
   const agent = new UserAgent(server.issuer)
   const tokens = await newTokens(client, agent)
@@ -181,7 +181,7 @@ t.test('who is not signed in comes back after signing in, and nothing was done m
   await isLive(t, client, tokens)
 })
 
-t.test('below the path of an issuer all of it is below that path', async (t) => {
+t.test('below the path of an issuer every link is below that path', async (t) => {
   const below = await startServer(t, { issuerPath: '/t' })
   const agent = new UserAgent(below.issuer)
   const client = await register(below)
@@ -199,7 +199,7 @@ t.test('below the path of an issuer all of it is below that path', async (t) => 
   t.equal((await refresh(below, client, tokens.refresh_token)).status, 400)
 })
 
-t.test('only our own pages say that something was done, in words of ours', async (t) => {
+t.test('no other site can make a page confirm an action, and the text is always our own', async (t) => {
   const agent = new UserAgent(server.issuer)
   const { url } = await enter(server, agent, '/apps')
   const said = async (word: string, site: string) =>
@@ -210,7 +210,7 @@ t.test('only our own pages say that something was done, in words of ours', async
   t.equal(await said('<b>Call+0900+1234</b>', 'same-origin'), undefined)
 })
 
-t.test('the audit log tells who ended what, once', async (t) => {
+t.test('the audit log records who revoked what, once', async (t) => {
   const client = await register(server)
   const agent = new UserAgent(server.issuer)
   const tokens = await newTokens(client, agent)
@@ -230,7 +230,7 @@ t.test('the audit log tells who ended what, once', async (t) => {
 })
 
 t.test(
-  'an account of many apps and grants is shown page by page, and each page looks up its own apps only',
+  'a user with many apps and grants gets several pages, and each looks up only its own apps',
   async (t) => {
     const user = await server.deps.store.find('userByLogin', bob.username)
     const client = await register(server, { client_name: 'Many times' })

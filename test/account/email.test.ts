@@ -41,7 +41,7 @@ t.beforeEach(() => {
   mailbox.emails.length = 0
 })
 
-t.test('a new address replaces the old one when the link that goes there is used', async (t) => {
+t.test('a new address replaces the old one when the link sent to it is used', async (t) => {
   const agent = new UserAgent(server.issuer)
   t.match(doneOf(await ask(agent, 'alice@new.example')), /^An e-mail is on its way/)
   const received = await mailbox.arrived(1)
@@ -60,7 +60,7 @@ t.test('a new address replaces the old one when the link that goes there is used
   t.equal(new URL(page.url).pathname, '/account/apps', 'it signs in')
 })
 
-t.test('text that is no e-mail address is rejected', async (t) => {
+t.test('text that is no email address is rejected', async (t) => {
   const agent = new UserAgent(server.issuer)
   for (const email of ['alice', 'a@b@c']) {
     const page = await ask(agent, email)
@@ -131,7 +131,7 @@ async function resetLink(agent: UserAgent) {
   return mailbox.arrived(before + 1)
 }
 
-t.test('the link that undoes ends with its time', async (t) => {
+t.test('the link that undoes a change expires', async (t) => {
   await ask(new UserAgent(server.issuer), 'alice@third.example')
   await use((await mailbox.arrived(1)).url)
   const { url } = await mailbox.arrived(2)
@@ -139,7 +139,7 @@ t.test('the link that undoes ends with its time', async (t) => {
   t.equal((await use(url)).status, 404)
 })
 
-t.test('a change asks for the current password, and for a sign-in of the last minutes', async (t) => {
+t.test('a change needs the current password, and a sign-in of the last minutes', async (t) => {
   const agent = new UserAgent(server.issuer)
   for (const [current, problem] of [
     ['', 'That is not your current password'],
@@ -193,7 +193,7 @@ t.test('a session of the password that a passkey confirmed still asks for the pa
   t.match(problemOf(rejected), 'That is not your current password')
 })
 
-t.test('an address of another account looks the same, and its owner is told', async (t) => {
+t.test('an address of another user looks the same, and its owner gets an email', async (t) => {
   const free = await ask(new UserAgent(server.issuer), 'nobody@free.example')
   await mailbox.arrived(1)
   const taken = await ask(new UserAgent(server.issuer), 'bob@example.test')
@@ -216,7 +216,7 @@ t.test('an address of another account looks the same, and its owner is told', as
   await store.write(update('user', other))
 })
 
-t.test('only the last address that was asked for can be confirmed', async (t) => {
+t.test('only the address requested last can be confirmed', async (t) => {
   const agent = new UserAgent(server.issuer)
   await ask(agent, 'mistyped@stranger.example')
   const first = await mailbox.arrived(1)
@@ -226,7 +226,7 @@ t.test('only the last address that was asked for can be confirmed', async (t) =>
   t.match(await stored(), { email: 'alice@third.example' })
 })
 
-t.test('no e-mail to an address that is not proven has text that the user chose', async (t) => {
+t.test('no email to an unverified address contains text that the user chose', async (t) => {
   const agent = new UserAgent(server.issuer)
   const profile = await enter(server, agent, '/profile')
   const form = profile.forms.find(({ fields }) => fields.some(({ name }) => name === 'name'))
@@ -240,7 +240,7 @@ t.test('no e-mail to an address that is not proven has text that the user chose'
   t.match(reset.text, 'Hello Win a prize', 'their own address may')
 })
 
-t.test('a password reset goes to a proven address only, and the page does not tell', async (t) => {
+t.test('a password reset goes only to a verified address, and the page does not reveal which', async (t) => {
   const agent = new UserAgent(server.issuer)
   const now = await user()
   await store.write(update('user', { ...now, claims: { ...now.claims, email_verified: false } }))
@@ -278,7 +278,7 @@ t.test('an address is removed with the current password, and its owner can undo 
   t.match(await stored(), { email: 'alice@third.example', email_verified: true })
 })
 
-t.test('where the old address cannot be told, nothing changes', async (t) => {
+t.test('if the old address cannot be notified, nothing changes', async (t) => {
   const deaf = await startMailbox(t, { reject: true })
   const other = await startServer(t, { mail: { url: deaf.url, from: 'accounts@example.org' } })
   const agent = new UserAgent(other.issuer)
@@ -289,7 +289,7 @@ t.test('where the old address cannot be told, nothing changes', async (t) => {
   t.equal((await other.deps.store.find('userByLogin', 'alice'))?.email, 'alice@example.test')
 })
 
-t.test('more than five requests an hour are told to wait', async (t) => {
+t.test('more than five requests an hour have to wait', async (t) => {
   const agent = new UserAgent(server.issuer)
   for (let n = 0; n < 5; n += 1) {
     await ask(agent, `bob${n}@many.example`, bob.password, bob)

@@ -12,7 +12,7 @@ const { store, keys } = server.deps
 const user = await store.find('userByLogin', 'alice')
 const userId = user?.id ?? ''
 
-t.test('somebody without a second factor looks after them by a fresh sign-in alone', async (t) => {
+t.test('a user without a second factor manages factors with a fresh sign-in alone', async (t) => {
   const agent = await signedIn(server, portal)
   for (const section of ['/passkeys', '/one-time-codes']) {
     t.notMatch(textOf(await enter(server, agent, section)), 'Confirm that it is you')
@@ -44,7 +44,7 @@ t.test('a session of the password alone changes nothing once there is a second f
   await store.write(remove(secondFactorKind, userId))
 })
 
-t.test('a passkey is added with what a browser made for this very page only', async (t) => {
+t.test('a passkey is added only with a response to the challenge of this page', async (t) => {
   const agent = await signedIn(server, portal)
   const page = await enter(server, agent, '/passkeys')
   const form = page.forms.find(({ fields }) => fields.some(({ name }) => name === 'credential'))
@@ -61,7 +61,7 @@ t.test('a passkey is added with what a browser made for this very page only', as
   t.strictSame(await store.listOf(passkeyKind, userId), [])
 })
 
-t.test('passkeys of somebody else are neither shown nor removed', async (t) => {
+t.test('passkeys of another user are neither shown nor removed', async (t) => {
   const passkey = {
     id: 'c29tZWJvZHktZWxzZQ',
     userId: 'person_else',

@@ -46,7 +46,7 @@ const { begun, telephone, confirm } = await setUp(agent)
 let recovery: readonly string[] = []
 
 t.test(
-  'the secret is shown as a picture and to type in, and asked for nowhere before a code was shown',
+  'the secret is shown as a QR code and as text, and codes are required only after the first was entered',
   async (t) => {
     const picture = /<img class="qr" src="([^"]+)"/.exec(begun.html)?.[1] ?? ''
     const image = await agent.send(new URL(picture, server.issuer).href)
@@ -74,7 +74,7 @@ t.test('a wrong code turns nothing on, the right one does and shows ten recovery
   t.match(textOf(later), '10 recovery codes are left')
 })
 
-t.test('after the password a code is asked for, and the ID Token says so', async (t) => {
+t.test('after the password a code is required, and the ID Token says so', async (t) => {
   const person = new UserAgent(server.issuer)
   const second = pageOf(await person.submit(pageOf(await ask(server, portal, {}, person)), alice))
   t.equal(title(second), 'Confirm that it is you')
@@ -89,26 +89,33 @@ t.test('after the password a code is asked for, and the ID Token says so', async
   t.match(await tokensOf(code), { acr: mfa, amr: ['pwd', 'otp', 'mfa'] })
 })
 
-t.test('a code is good once, and so are its neighbours in time', async (t) => {
-  server.advance(300)
-  const codes = [-60, -30, 60].map((seconds) => telephone.code(seconds))
-  const [tooOld = '', justNow = '', tooNew = ''] = codes
-  const person = new UserAgent(server.issuer)
-  let page = pageOf(await person.submit(pageOf(await ask(server, portal, {}, person)), alice))
-  for (const code of ['', 'abcdef', tooOld, tooNew, `${justNow}0`]) {
-    page = pageOf(await person.submit(page, { code }))
-    t.equal(page.status, 400, code)
-    t.match(page.html, 'That code is not right, or it was used already')
-    t.notMatch(page.html, `value="${code || '-'}"`)
-  }
-  t.ok('code' in sentAway(await person.submit(page, { code: justNow })))
-  const replay = new UserAgent(server.issuer)
-  const second = pageOf(await replay.submit(pageOf(await ask(server, portal, {}, replay)), alice))
-  t.equal(pageOf(await replay.submit(second, { code: justNow })).status, 400)
-  t.equal(pageOf(await replay.submit(second, { code: telephone.code(-30) })).status, 400, 'nor any older one')
-})
+t.test(
+  'a code is accepted once, no older one after it, and only codes next to the current time',
+  async (t) => {
+    server.advance(300)
+    const codes = [-60, -30, 60].map((seconds) => telephone.code(seconds))
+    const [tooOld = '', justNow = '', tooNew = ''] = codes
+    const person = new UserAgent(server.issuer)
+    let page = pageOf(await person.submit(pageOf(await ask(server, portal, {}, person)), alice))
+    for (const code of ['', 'abcdef', tooOld, tooNew, `${justNow}0`]) {
+      page = pageOf(await person.submit(page, { code }))
+      t.equal(page.status, 400, code)
+      t.match(page.html, 'That code is not right, or it was used already')
+      t.notMatch(page.html, `value="${code || '-'}"`)
+    }
+    t.ok('code' in sentAway(await person.submit(page, { code: justNow })))
+    const replay = new UserAgent(server.issuer)
+    const second = pageOf(await replay.submit(pageOf(await ask(server, portal, {}, replay)), alice))
+    t.equal(pageOf(await replay.submit(second, { code: justNow })).status, 400)
+    t.equal(
+      pageOf(await replay.submit(second, { code: telephone.code(-30) })).status,
+      400,
+      'nor any older one',
+    )
+  },
+)
 
-t.test('of two forms with the same code at the same time one signs in', async (t) => {
+t.test('of two simultaneous forms with the same code one signs in', async (t) => {
   server.advance(60)
   const code = telephone.code()
   const pages = await Promise.all(
@@ -122,7 +129,7 @@ t.test('of two forms with the same code at the same time one signs in', async (t
   t.equal(landings.filter(({ at }) => at === 'redirect').length, 1)
 })
 
-t.test('each recovery code stands in for a code once, however it is typed', async (t) => {
+t.test('each recovery code replaces a code once, however it is typed', async (t) => {
   const person = new UserAgent(server.issuer)
   const second = pageOf(await person.submit(pageOf(await ask(server, portal, {}, person)), alice))
   const link = /href="([^"]*recovery=1)"/.exec(second.html)?.[1]?.replaceAll('&amp;', '&') ?? ''
@@ -139,29 +146,26 @@ t.test('each recovery code stands in for a code once, however it is typed', asyn
   t.match(refused.html, 'That is not one of your recovery codes')
 })
 
-t.test(
-  'guesses at codes are throttled, also by who signs in with the password again and again',
-  async (t) => {
-    const guess = async (code: string) => {
-      const person = new UserAgent(server.issuer)
-      const second = pageOf(await person.submit(pageOf(await ask(server, portal, {}, person)), alice))
-      return pageOf(await person.submit(second, { code }))
-    }
-    const statuses = []
-    for (let count = 0; count < 12; count += 1) statuses.push((await guess('000000')).status)
-    t.ok(statuses.includes(429))
-    t.equal(statuses.at(-1), 429)
-    const full = await guess(telephone.code())
-    t.match(full.html, 'Too many failed attempts')
-    t.ok(full.headers.get('retry-after'))
-    server.advance(901)
+t.test('guesses at codes are throttled, also across repeated sign-ins with the password', async (t) => {
+  const guess = async (code: string) => {
     const person = new UserAgent(server.issuer)
     const second = pageOf(await person.submit(pageOf(await ask(server, portal, {}, person)), alice))
-    t.ok('code' in sentAway(await person.submit(second, { code: telephone.code() })), 'later it works again')
-  },
-)
+    return pageOf(await person.submit(second, { code }))
+  }
+  const statuses = []
+  for (let count = 0; count < 12; count += 1) statuses.push((await guess('000000')).status)
+  t.ok(statuses.includes(429))
+  t.equal(statuses.at(-1), 429)
+  const full = await guess(telephone.code())
+  t.match(full.html, 'Too many failed attempts')
+  t.ok(full.headers.get('retry-after'))
+  server.advance(901)
+  const person = new UserAgent(server.issuer)
+  const second = pageOf(await person.submit(pageOf(await ask(server, portal, {}, person)), alice))
+  t.ok('code' in sentAway(await person.submit(second, { code: telephone.code() })), 'later it works again')
+})
 
-t.test('half a sign-in ends after ten minutes and when the password changes', async (t) => {
+t.test('a pending second factor expires after ten minutes and when the password changes', async (t) => {
   const person = new UserAgent(server.issuer)
   const second = pageOf(await person.submit(pageOf(await ask(server, portal, {}, person)), alice))
   server.advance(600)
@@ -179,7 +183,7 @@ t.test('half a sign-in ends after ten minutes and when the password changes', as
 })
 
 t.test(
-  'what a person signs in with is changed by a sign-in of the last minutes that used the second factor',
+  'the factors of a user are changed only with a recent sign-in that used the second factor',
   async (t) => {
     server.advance(60)
     const person = new UserAgent(server.issuer)
@@ -195,7 +199,7 @@ t.test(
   },
 )
 
-t.test('turning codes off signs out everywhere else, and is told', async (t) => {
+t.test('turning codes off signs out every other session, and is audited', async (t) => {
   server.advance(60)
   const signIn = async () => {
     server.advance(60)
@@ -233,7 +237,7 @@ t.test('turning codes off signs out everywhere else, and is told', async (t) => 
   }
 })
 
-t.test('a secret nobody showed a code of can be given up, and is stored sealed', async (t) => {
+t.test('a secret that was never confirmed can be discarded, and is stored sealed', async (t) => {
   const person = new UserAgent(server.issuer)
   const { begun: shown } = await setUp(person, bob)
   const user = await server.deps.store.find('userByLogin', 'bob')

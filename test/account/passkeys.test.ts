@@ -139,7 +139,7 @@ const wrong: readonly unknown[] = [
 const members = ['id', 'rawId', 'type', 'response']
 const assertionMembers = ['clientDataJSON', 'authenticatorData', 'signature', 'userHandle']
 
-t.test('a sign-in with a passkey whose JSON is wrong in any member is the ordinary rejection', async (t) => {
+t.test('a sign-in with malformed passkey JSON gets the ordinary error', async (t) => {
   const server = await startServer(t)
   const device = new Authenticator(server.issuer)
   await add(server, new UserAgent(server.issuer), device)
@@ -241,7 +241,7 @@ function rsaKey(size: number): Cbor {
   ])
 }
 
-t.test('of two requests for the last passkey at once, one is told that there are enough', async (t) => {
+t.test('of two simultaneous requests for the last passkey, one gets an error', async (t) => {
   const server = await startServer(t)
   const [one, other] = [new UserAgent(server.issuer), new UserAgent(server.issuer)]
   const device = new Authenticator(server.issuer)
@@ -297,7 +297,7 @@ function androidKey(t: Test, { issuer }: TestServer, crl: string) {
   return { device, format: 'android-key', statement }
 }
 
-t.test('a passkey that is removed while it signs in gives no session', async (t) => {
+t.test('a passkey that is removed during its sign-in gives no session', async (t) => {
   const server = await startServer(t)
   const { store } = server.deps
   const agent = new UserAgent(server.issuer)

@@ -48,26 +48,23 @@ t.test('a new password replaces the old one and signs every other browser out', 
   )
 })
 
-t.test(
-  '[rfc9700-4.14.2-revoke-on-event] with one tick a new password revokes what every app was given',
-  async (t) => {
-    const server = await startServer(t)
-    const client = await register(server)
-    const mine = await obtainTokens(server, client)
-    const theirs = await obtainTokens(server, client, { person: bob })
-    const { agent, page } = await form(server)
-    const after = await change(agent, page, alice.password, good, { disconnect: '1' })
-    t.match(doneOf(after), /every app is disconnected\.$/)
-    await assertRejected(t, await refresh(server, client, mine.refresh_token), 'invalid_grant')
-    t.notOk(await isAlive(server, mine.access_token))
-    t.ok(await isAlive(server, theirs.access_token), 'those of others stay')
-    const [event] = await server.deps.store.audit({ since: 0, name: 'revocation', limit: 9 })
-    t.equal(event?.clientId, client.id)
-    t.equal(event?.facts['rule'], 'rfc9700-4.14.2-revoke-on-event')
-  },
-)
+t.test('[rfc9700-4.14.2-revoke-on-event] with one checkbox a new password revokes every app', async (t) => {
+  const server = await startServer(t)
+  const client = await register(server)
+  const mine = await obtainTokens(server, client)
+  const theirs = await obtainTokens(server, client, { person: bob })
+  const { agent, page } = await form(server)
+  const after = await change(agent, page, alice.password, good, { disconnect: '1' })
+  t.match(doneOf(after), /every app is disconnected\.$/)
+  await assertRejected(t, await refresh(server, client, mine.refresh_token), 'invalid_grant')
+  t.notOk(await isAlive(server, mine.access_token))
+  t.ok(await isAlive(server, theirs.access_token), 'those of others stay')
+  const [event] = await server.deps.store.audit({ since: 0, name: 'revocation', limit: 9 })
+  t.equal(event?.clientId, client.id)
+  t.equal(event?.facts['rule'], 'rfc9700-4.14.2-revoke-on-event')
+})
 
-t.test('what cannot be a new password is refused with the reason, and nothing changes', async (t) => {
+t.test('an invalid new password is rejected with the reason, and nothing changes', async (t) => {
   const server = await startServer(t)
   const { agent, page } = await form(server)
   const refused: readonly (readonly [string, string, string, RegExp])[] = [
@@ -102,7 +99,7 @@ t.test('guesses at the current password are throttled like those at the sign-in'
   t.equal(new URL(stale.url).pathname, '/login', 'and by then the sign-in is not recent')
 })
 
-t.test('a sign-in of more than ten minutes ago has to be repeated first', async (t) => {
+t.test('a user who signed in more than ten minutes ago must sign in again first', async (t) => {
   const server = await startServer(t)
   const { agent, page } = await form(server)
   server.advance(590)
@@ -120,7 +117,7 @@ t.test('a sign-in of more than ten minutes ago has to be repeated first', async 
   t.match(doneOf(await change(agent, back, alice.password, good)), /^Your password is changed/)
 })
 
-t.test('somebody without a password chooses their first', async (t) => {
+t.test('a user without a password chooses their first', async (t) => {
   const server = await startServer(t)
   const { agent, page } = await form(server)
   const { store } = server.deps
@@ -138,17 +135,20 @@ t.test('somebody without a password chooses their first', async (t) => {
   t.ok(await opens(server, 'alice', good))
 })
 
-t.test('of two tabs that change it at once, the second has to know the first', async (t) => {
-  const server = await startServer(t)
-  const { agent, page } = await form(server)
-  const both = await Promise.all(
-    [good, `${good} again`].map((password) => change(agent, page, alice.password, password)),
-  )
-  t.equal(both.filter((each) => doneOf(each) !== undefined).length, 1)
-  const other = both.find((each) => doneOf(each) === undefined)
-  t.match(other && problemOf(other), /somewhere else in the meantime|not your current password/)
-  await assertOne(t, server, [good, `${good} again`])
-})
+t.test(
+  'of two tabs that change it at the same time, the second needs the password set by the first',
+  async (t) => {
+    const server = await startServer(t)
+    const { agent, page } = await form(server)
+    const both = await Promise.all(
+      [good, `${good} again`].map((password) => change(agent, page, alice.password, password)),
+    )
+    t.equal(both.filter((each) => doneOf(each) !== undefined).length, 1)
+    const other = both.find((each) => doneOf(each) === undefined)
+    t.match(other && problemOf(other), /somewhere else in the meantime|not your current password/)
+    await assertOne(t, server, [good, `${good} again`])
+  },
+)
 
 async function assertOne(t: Test, server: TestServer, passwords: readonly string[]): Promise<void> {
   const working = []

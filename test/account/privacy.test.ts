@@ -17,7 +17,7 @@ async function download(server: TestServer, agent: UserAgent): Promise<Response>
   return agent.send(page.url, { method: 'POST', body })
 }
 
-t.test('the copy holds everything that is kept, as one JSON document', async (t) => {
+t.test('the copy contains everything that is stored, as one JSON document', async (t) => {
   const server = await startServer(t)
   const agent = new UserAgent(server.issuer, { 'user-agent': 'Mozilla/5.0 Gecko/20100101 Firefox/140.0' })
   const client = await register(server, { client_name: 'Course Sync' })
@@ -54,7 +54,7 @@ t.test('the copy holds everything that is kept, as one JSON document', async (t)
   t.notMatch(text, /bob/)
 })
 
-t.test('the copy needs a recent sign-in and a form of ours', async (t) => {
+t.test('the copy needs a recent sign-in and a form of this site', async (t) => {
   const server = await startServer(t)
   const agent = new UserAgent(server.issuer)
   const page = await enter(server, agent, '/privacy')
@@ -65,7 +65,7 @@ t.test('the copy needs a recent sign-in and a form of ours', async (t) => {
   t.equal((await server.deps.store.audit({ since: 0, name: 'person-exported', limit: 9 })).length, 0)
 })
 
-t.test('[rfc9700-4.14.2-revoke-on-event] deleting the account ends all of it at once', async (t) => {
+t.test('[rfc9700-4.14.2-revoke-on-event] deleting the user ends everything at once', async (t) => {
   const server = await startServer(t)
   const { store } = server.deps
   const client = await register(server)
@@ -104,7 +104,7 @@ t.test('[rfc9700-4.14.2-revoke-on-event] deleting the account ends all of it at 
   )
 })
 
-t.test('deletion needs a recent sign-in and a form of ours', async (t) => {
+t.test('deletion needs a recent sign-in and a form of this site', async (t) => {
   const server = await startServer(t)
   const agent = new UserAgent(server.issuer)
   const page = await enter(server, agent, '/delete')

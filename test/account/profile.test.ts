@@ -17,7 +17,7 @@ const fill = async (page: Page, fields: Record<string, string>) =>
   pageOf(await agent.submit(page, fields, page.forms.find((form) => form.fields.length > 2) ?? page.forms[0]))
 const faultOf = ({ html }: Page) => /class="fault"[^>]*>([^<]*)</.exec(html)?.[1]
 
-t.test('a person changes what the operator lets them, and apps learn it', async (t) => {
+t.test('a user changes what the operator allows, and apps see it', async (t) => {
   const page = await enter(server, agent, '/profile')
   const names = page.forms.flatMap(({ fields }) => fields.map(({ name }) => name))
   t.strictSame(names, ['csrf', 'name', 'given_name', 'family_name', 'nickname'])
@@ -40,23 +40,26 @@ t.test('a person changes what the operator lets them, and apps learn it', async 
   t.equal((await server.deps.store.audit({ since: 0, name: 'person-changed', limit: 9 })).length, 1)
 })
 
-t.test('names that deceive or do not fit are refused beside their field, and nothing changes', async (t) => {
-  const page = await enter(server, agent, '/profile')
-  const before = await userInfo()
-  for (const [name, fault] of [
-    ['x'.repeat(201), /^That is too long/],
-    ['Alice\u202Eecila', /^It contains invisible characters/],
-    ['Ali\u200Bce', /^It contains invisible characters/],
-    ['Ali\nce', /^It contains invisible characters/],
-  ] as const) {
-    const after = await fill(page, { name })
-    t.equal(after.status, 400)
-    t.match(faultOf(after), fault)
-  }
-  t.strictSame(await userInfo(), before)
-})
+t.test(
+  'names that deceive or do not fit are rejected next to their field, and nothing changes',
+  async (t) => {
+    const page = await enter(server, agent, '/profile')
+    const before = await userInfo()
+    for (const [name, fault] of [
+      ['x'.repeat(201), /^That is too long/],
+      ['Alice\u202Eecila', /^It contains invisible characters/],
+      ['Ali\u200Bce', /^It contains invisible characters/],
+      ['Ali\nce', /^It contains invisible characters/],
+    ] as const) {
+      const after = await fill(page, { name })
+      t.equal(after.status, 400)
+      t.match(faultOf(after), fault)
+    }
+    t.strictSame(await userInfo(), before)
+  },
+)
 
-t.test('the profile of one person is nothing to another', async (t) => {
+t.test('the profile of one user does not affect another', async (t) => {
   const other = new UserAgent(server.issuer)
   const page = await enter(server, other, '/profile', bob)
   t.notMatch(page.html, /Ångström/)
@@ -70,7 +73,7 @@ t.test('the profile of one person is nothing to another', async (t) => {
   t.equal((await server.deps.store.find('userByLogin', 'bob'))?.claims['name'], 'Bob')
 })
 
-t.test('the operator chooses what people may change', async (t) => {
+t.test('the operator chooses what users may change', async (t) => {
   const strict = await startServer(t, { accounts: { editable: ['website', 'zoneinfo'], deletion: 'off' } })
   const browser = new UserAgent(strict.issuer)
   const page = await enter(strict, browser, '/profile')

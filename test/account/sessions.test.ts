@@ -22,7 +22,7 @@ const safari =
 
 const isIn = async (agent: UserAgent) => place(await agent.open(url)) === '/account/sessions'
 
-t.test('every browser is listed with its name, place and time, this one first', async (t) => {
+t.test('every browser is listed with its name, network and time, this one first', async (t) => {
   const phone = await signedIn(safari)
   server.advance(7200)
   const desk = await signedIn(firefox)
@@ -39,7 +39,7 @@ t.test('every browser is listed with its name, place and time, this one first', 
   t.ok(await isIn(phone))
 })
 
-t.test('one other browser is signed out, and the rest stays', async (t) => {
+t.test('one other browser is signed out, and the rest stay', async (t) => {
   const [desk, phone, other] = [await signedIn(firefox), await signedIn(safari), await signedIn(firefox, bob)]
   const page = pageOf(await desk.open(url))
   const handles = offered(page, 'session')
@@ -54,7 +54,7 @@ t.test('one other browser is signed out, and the rest stays', async (t) => {
   t.match(doneOf(again), /^That had ended already/)
 })
 
-t.test('every other browser is signed out at once, those of others stay', async (t) => {
+t.test('every other browser is signed out at once, those of other users stay', async (t) => {
   const [desk, phone, other] = [await signedIn(firefox), await signedIn(safari), await signedIn(firefox, bob)]
   const after = pageOf(await press(desk, pageOf(await desk.open(url)), 'others', '1'))
   t.match(doneOf(after), /^Every other browser is signed out/)
@@ -64,7 +64,7 @@ t.test('every other browser is signed out at once, those of others stay', async 
   t.ok(await isIn(other))
 })
 
-t.test('nobody ends a session of somebody else', async (t) => {
+t.test('no user ends a session of another', async (t) => {
   const [desk, other] = [await signedIn(firefox), await signedIn(safari, bob)]
   await signedIn(firefox)
   const page = pageOf(await desk.open(url))
@@ -77,7 +77,7 @@ t.test('nobody ends a session of somebody else', async (t) => {
   t.ok(await isIn(other))
 })
 
-t.test('signing out leads to the page that asks, and then nobody is in', async (t) => {
+t.test('signing out leads to the confirmation page, and then no user is signed in', async (t) => {
   const desk = await signedIn(firefox)
   const page = pageOf(await desk.open(url))
   const link = /<a href="([^"]*)">Sign out<\/a>/.exec(page.html)?.[1] ?? ''
@@ -85,7 +85,7 @@ t.test('signing out leads to the page that asks, and then nobody is in', async (
   t.notOk(await isIn(desk))
 })
 
-t.test('a browser with two people in it goes from the account of one to that of the other', async (t) => {
+t.test('a browser with two users switches from the account page of one to that of the other', async (t) => {
   const desk = await signedIn(firefox)
   const choice = pageOf(await desk.open(`${server.issuer}/account/switch`))
   const other = pageOf(await press(desk, choice, 'decision', 'switch'))
@@ -96,7 +96,7 @@ t.test('a browser with two people in it goes from the account of one to that of 
   t.match(textOf(back), /Alice Ångström alice/)
 })
 
-t.test('whom the operator keeps out is not in here either, whatever session is left', async (t) => {
+t.test('a locked user sees no account page, whatever session is left', async (t) => {
   const desk = await signedIn(firefox, bob)
   const user = await server.deps.store.find('user', await idOf('bob'))
   if (user === undefined) throw new Error('nobody')
@@ -104,7 +104,7 @@ t.test('whom the operator keeps out is not in here either, whatever session is l
   t.notOk(await isIn(desk))
 })
 
-t.test('the audit log tells of each end, and by whom', async (t) => {
+t.test('the audit log records each end, and who caused it', async (t) => {
   const events = await server.deps.store.audit({ since: 0, name: 'session-ended', limit: 9 })
   t.strictSame(
     events.map(({ by, facts }) => [by, facts['which']]),

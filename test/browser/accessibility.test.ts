@@ -83,7 +83,7 @@ t.test('the pages to choose an account and to sign out are accessible', async (t
   await assertAccessible(t, page)
 })
 
-t.test('the pages that refuse are accessible', async (t) => {
+t.test('the error pages are accessible', async (t) => {
   const page = await open(t, `${server.issuer}/oauth/authorize?client_id=nobody`)
   await page.getByRole('heading', { name: 'This request cannot be continued' }).waitFor()
   await assertAccessible(t, page)
@@ -97,7 +97,7 @@ t.test('the home page is accessible', async (t) => {
   await assertAccessible(t, page)
 })
 
-t.test('pages from right to left are accessible, and turned round', async (t) => {
+t.test('right-to-left pages are accessible, and mirrored', async (t) => {
   const page = await open(t, client.url({ ui_locales: 'ar' }))
   t.equal(await page.locator('html').getAttribute('dir'), 'rtl')
   await assertAccessible(t, page)

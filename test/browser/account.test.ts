@@ -10,7 +10,7 @@ const server = await startServer(t, { service: { name: 'Riverside School' } })
 const browser = await launchBrowser()
 t.teardown(() => browser.close())
 
-t.test('each room does what it says, without script, and a deleted account is gone', async (t) => {
+t.test('each section works without script, and a deleted user is gone', async (t) => {
   const client = await register(server, { client_name: 'Course Sync' })
   const tokens = await obtainTokens(server, client, { fields: { scope: 'openid courses:read' } })
   const context = await browser.newContext({ javaScriptEnabled: false, acceptDownloads: true })
@@ -80,7 +80,7 @@ t.test('each room does what it says, without script, and a deleted account is go
   t.equal(await server.deps.store.find('userByLogin', 'alice'), undefined)
 })
 
-t.test('a page left open over a sign-in in another tab says so, and goes on from there', async (t) => {
+t.test('a page left open during a sign-in in another tab says so, and continues from there', async (t) => {
   const context = await browser.newContext({ javaScriptEnabled: false })
   t.teardown(() => context.close())
   context.setDefaultTimeout(15_000)

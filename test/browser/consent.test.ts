@@ -19,7 +19,7 @@ async function scopeOf(client: LoopbackClient): Promise<readonly string[]> {
   return scope.split(' ')
 }
 
-t.test('a finger narrows: the whole cell around a tick is its target', async (t) => {
+t.test('on a touch screen the whole cell around a checkbox is its target', async (t) => {
   const { page } = await visit(t, browser, client.url({ scope: 'openid courses:read students:read' }), narrow)
   await signIn(page)
   const cell = page.locator('td:has(input[value="students:read"])')
@@ -33,7 +33,7 @@ t.test('a finger narrows: the whole cell around a tick is its target', async (t)
   t.strictSame(await scopeOf(client), ['openid', 'courses:read'])
 })
 
-t.test('one click leaves only reading, another one everything again', async (t) => {
+t.test('one click leaves only reading, and another selects everything again', async (t) => {
   const scope = 'openid courses:read courses:write storage:write account:read account:write'
   const { page } = await visit(t, browser, client.url({ scope }))
   await signIn(page)
@@ -52,40 +52,37 @@ t.test('one click leaves only reading, another one everything again', async (t) 
   t.strictSame(await scopeOf(client), ['openid', 'courses:read', 'account:read'])
 })
 
-t.test(
-  'every stop of the Tab key shows where it is, and the page is left with the buttons last',
-  async (t) => {
-    const scope = 'openid profile courses:read courses:write students:read'
-    const { page } = await visit(t, browser, client.url({ scope }))
-    await signIn(page)
-    await allowButton(page).waitFor()
-    const stops: string[] = []
-    for (let presses = 0; presses < 30 && !stops.includes('Allow'); presses += 1) {
-      await page.keyboard.press('Tab')
-      const [name, ring] = await page.evaluate<[string, string]>(`(() => {
+t.test('every stop of the Tab key is visible, and the buttons are last', async (t) => {
+  const scope = 'openid profile courses:read courses:write students:read'
+  const { page } = await visit(t, browser, client.url({ scope }))
+  await signIn(page)
+  await allowButton(page).waitFor()
+  const stops: string[] = []
+  for (let presses = 0; presses < 30 && !stops.includes('Allow'); presses += 1) {
+    await page.keyboard.press('Tab')
+    const [name, ring] = await page.evaluate<[string, string]>(`(() => {
       const it = document.activeElement
       const { outlineStyle, outlineWidth } = getComputedStyle(it)
       return [(it.labels?.[0] ?? it).innerText.trim().replace(/\\s+/g, ' '), outlineStyle + ' ' + outlineWidth]
     })()`)
-      stops.push(name)
-      t.equal(ring, 'solid 3px', name)
-    }
-    t.strictSame(stops, [
-      'Switch account',
-      'About this app',
-      'Only read, change nothing',
-      'See your name and basic profile',
-      'Read: Courses',
-      'Change: Courses',
-      'Read: Students',
-      'Your account',
-      'Deny',
-      'Allow',
-    ])
-  },
-)
+    stops.push(name)
+    t.equal(ring, 'solid 3px', name)
+  }
+  t.strictSame(stops, [
+    'Switch account',
+    'About this app',
+    'Only read, change nothing',
+    'See your name and basic profile',
+    'Read: Courses',
+    'Change: Courses',
+    'Read: Students',
+    'Your account',
+    'Deny',
+    'Allow',
+  ])
+})
 
-t.test('a tick that is sensitive says so to who only hears it', async (t) => {
+t.test('a sensitive checkbox is announced to a screen reader', async (t) => {
   const { page } = await visit(t, browser, client.url({ scope: 'openid courses:read students:read' }))
   await signIn(page)
   const tick = page.getByRole('checkbox', { name: 'Read: Students' })
@@ -126,7 +123,7 @@ const names: Readonly<Record<string, string>> = {
   'with marks stacked up': `Z${'\u0327\u0361\u0340'.repeat(60)}algo`,
 }
 for (const [kind, name] of Object.entries(names))
-  t.test(`a name ${kind} stays inside its place`, async (t) => {
+  t.test(`a name ${kind} stays inside its box`, async (t) => {
     const stranger = await startLoopbackClient(t, server, { name })
     const { page, complaints } = await visit(t, browser, stranger.url(), narrow)
     page.on('dialog', (dialog) => t.fail(`a dialog says ${dialog.message()}`))

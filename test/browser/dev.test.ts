@@ -69,7 +69,7 @@ t.test('by clicking alone, the try-it client goes from discovery to a 401 that i
   t.strictSame(complaints, [])
 })
 
-t.test('an open flow shows what happens while it happens, and keeps open what was opened', async (t) => {
+t.test('an open flow updates live, and keeps open what was opened', async (t) => {
   const client = await register(server, { client_name: 'Watched' })
   const tokens = await obtainTokens(server, client)
   const { page, complaints } = await visit(t, browser, `${server.issuer}/_dev/flows`)
@@ -87,7 +87,7 @@ t.test('an open flow shows what happens while it happens, and keeps open what wa
   t.strictSame(complaints, [])
 })
 
-t.test('the link of an error page leads to its request, opened', async (t) => {
+t.test('the link of an error page leads to its request, expanded', async (t) => {
   const { page } = await visit(t, browser, `${server.issuer}/oauth/authorize?client_id=nobody`)
   await page.locator('.facts a').click()
   await headed(page, 'nobody')

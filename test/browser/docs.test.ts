@@ -41,7 +41,7 @@ t.test('the API description signs in and calls an operation of the API', async (
   t.strictSame(complaints, [], 'the policy of the page stops nothing it needs')
 })
 
-t.test('the description is shown at the address of the issuer, and by no production server', async (t) => {
+t.test('the description is shown at the URL of the issuer, and not by a production server', async (t) => {
   const server = await startServer(t, { mode: 'dev' })
   const port = new URL(server.issuer).port
   const elsewhere = await fetch(`http://127.0.0.1:${port}/docs`, { redirect: 'manual' })

@@ -44,7 +44,7 @@ async function tokensOf(client: LoopbackClient): Promise<Tokens> {
 }
 
 t.test(
-  'with the keyboard alone a person signs in, narrows and approves, and the program gets what is left',
+  'with the keyboard alone a user signs in, narrows and approves, and the client gets the rest',
   async (t) => {
     const client = await startLoopbackClient(t, server)
     const scope = 'openid profile courses:read courses:write'
@@ -77,7 +77,7 @@ t.test(
 )
 
 t.test(
-  '[service-5-approval-required] a person who denies is sent back with access_denied and no code',
+  '[service-5-approval-required] a user who denies is redirected with access_denied and no code',
   async (t) => {
     const client = await startLoopbackClient(t, server)
     const { page } = await open(t, client.url())
@@ -112,7 +112,7 @@ t.test(
   },
 )
 
-t.test('form_post reaches the listener as a POST that the browser sends by itself', async (t) => {
+t.test('form_post reaches the listener as a POST that the browser submits by itself', async (t) => {
   const client = await startLoopbackClient(t, server)
   const { page, blocked } = await open(t, client.url({ response_mode: 'form_post' }))
   await signIn(page)
@@ -135,7 +135,7 @@ t.test('the redirect reaches a listener on [::1]', async (t) => {
   t.type((await tokensOf(client)).access_token, 'string')
 })
 
-t.test('a second tab of an approved request says so, and takes nothing back', async (t) => {
+t.test('a second tab of an approved request says so, and revokes nothing', async (t) => {
   const client = await startLoopbackClient(t, server)
   const { page, context } = await open(t, client.url())
   await signIn(page)
@@ -153,23 +153,26 @@ t.test('a second tab of an approved request says so, and takes nothing back', as
   t.type((await tokensOf(client)).access_token, 'string')
 })
 
-t.test('a wrong password is said, the request waits, and the right one goes on', async (t) => {
-  const client = await startLoopbackClient(t, server)
-  const { page, context } = await open(t, client.url())
-  await signIn(page, 'not the password')
-  await page.getByRole('alert').getByText('do not belong together').waitFor()
-  t.equal(await page.getByLabel('E-mail or user name').inputValue(), alice.username)
-  t.equal(await page.getByLabel('Password').inputValue(), '')
-  t.notOk((await context.cookies()).some(({ name }) => name.includes('session')))
-  await page.locator('#password:focus').waitFor()
-  await page.keyboard.type(alice.password)
-  await page.keyboard.press('Enter')
-  await allow(page)
-  await back(page)
-  t.match(client.calls, [{ parameters: { code: String } }])
-})
+t.test(
+  'a wrong password shows an error, the request stays pending, and the right one continues',
+  async (t) => {
+    const client = await startLoopbackClient(t, server)
+    const { page, context } = await open(t, client.url())
+    await signIn(page, 'not the password')
+    await page.getByRole('alert').getByText('do not belong together').waitFor()
+    t.equal(await page.getByLabel('E-mail or user name').inputValue(), alice.username)
+    t.equal(await page.getByLabel('Password').inputValue(), '')
+    t.notOk((await context.cookies()).some(({ name }) => name.includes('session')))
+    await page.locator('#password:focus').waitFor()
+    await page.keyboard.type(alice.password)
+    await page.keyboard.press('Enter')
+    await allow(page)
+    await back(page)
+    t.match(client.calls, [{ parameters: { code: String } }])
+  },
+)
 
-t.test('a browser that lost our cookie is told, and the request goes on once it has one', async (t) => {
+t.test('a browser that lost our cookie shows it, and the request continues once it has one', async (t) => {
   const client = await startLoopbackClient(t, server)
   const { page, context } = await open(t, client.url())
   await context.clearCookies()

@@ -14,7 +14,7 @@ const browser = await launchBrowser()
 t.teardown(() => browser.close())
 const password = 'a password nobody else has'
 
-t.test('an invitation leads to a password, a sign-in and the own page, and works once', async (t) => {
+t.test('an invitation leads to a password, a sign-in and the account page, and works once', async (t) => {
   process.env['LYCHGATE_MAIL_URL'] = mail.url
   process.env['LYCHGATE_MAIL_FROM'] = mail.from
   process.env['LYCHGATE_ISSUER'] = server.issuer

@@ -133,7 +133,7 @@ t.test('the consent form submits what is ticked, and the decision', async (t) =>
 })
 
 t.test(
-  'a page that sends no referrer posts with Origin null, so only Sec-Fetch-Site tells where from',
+  'a page without a referrer posts with Origin null, so only Sec-Fetch-Site identifies the site',
   async (t) => {
     const redirectUri = await listenAsClient(t, '127.0.0.1')
     const { address, posted } = await listenAsServer(t, redirectUri, formActionSource(redirectUri))

@@ -104,7 +104,7 @@ async function idTokenAfter(here: KnownBrowser, fields: Fields, act: () => Promi
   return claimsOf(tokens.id_token)
 }
 
-t.test('a passkey is made, and signs its person in without a name and a password', async (t) => {
+t.test('a passkey is created, and signs its user in without a name and a password', async (t) => {
   const here = await device(t)
   await addPasskey(here, 'Laptop')
   const { credentials } = await here.authenticator.send('WebAuthn.getCredentials', here)
@@ -123,7 +123,7 @@ t.test('a passkey is made, and signs its person in without a name and a password
   t.same(here.blocked, [])
 })
 
-t.test('the field for the name offers passkeys by itself', async (t) => {
+t.test('the field for the name offers passkeys automatically', async (t) => {
   const here = await device(t)
   await addPasskey(here, 'Laptop')
   await signOut(here)
@@ -142,7 +142,7 @@ t.test('a browser without a passkey says so, and the password still works', asyn
 })
 
 t.test(
-  'a client that asks for more than a password gets a passkey asked for, and only that of who is signed in',
+  'a client that requests more than a password gets a passkey, and only of the signed-in user',
   async (t) => {
     const here = await device(t)
     await addPasskey(here, 'Telephone')
@@ -163,7 +163,7 @@ t.test(
   },
 )
 
-t.test('a copy of a passkey is refused, and told in the audit log', async (t) => {
+t.test('a copy of a passkey is rejected, and recorded in the audit log', async (t) => {
   const here = await device(t)
   await addPasskey(here, 'Copied')
   await signOut(here)
@@ -181,7 +181,7 @@ t.test('a copy of a passkey is refused, and told in the audit log', async (t) =>
   )
 })
 
-t.test('a passkey that does not check its owner signs nobody in by itself', async (t) => {
+t.test('a passkey that does not verify its user signs no user in by itself', async (t) => {
   const here = await device(t)
   await addPasskey(here, 'Unverified')
   await signOut(here)
@@ -192,7 +192,7 @@ t.test('a passkey that does not check its owner signs nobody in by itself', asyn
   await here.page.getByText('No passkey was used.').waitFor()
 })
 
-t.test('a removed passkey signs nobody in, and the page says how to go on', async (t) => {
+t.test('a removed passkey signs no user in, and the page explains how to continue', async (t) => {
   const here = await device(t)
   await addPasskey(here, 'Old laptop')
   await here.page.getByRole('button', { name: 'Remove Old laptop' }).click()
@@ -204,7 +204,7 @@ t.test('a removed passkey signs nobody in, and the page says how to go on', asyn
   t.equal(await here.page.getByLabel('Password').count(), 1)
 })
 
-t.test('without JavaScript the pages say what passkeys need', async (t) => {
+t.test('without JavaScript the pages explain what passkeys need', async (t) => {
   const context = await browser.newContext({ javaScriptEnabled: false })
   t.teardown(() => context.close())
   context.setDefaultTimeout(8000)

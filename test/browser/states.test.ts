@@ -27,7 +27,7 @@ t.test('a sign-in page that waited too long says so, and the app starts again', 
 })
 
 t.test(
-  'a session that ends below the consent page leads to sign-in, and back to the same request',
+  'a session that ends behind the consent page leads to sign-in, and back to the same request',
   async (t) => {
     const { page } = await visit(t, browser, client.url({ state: 'kept' }))
     await signIn(page)
@@ -51,7 +51,7 @@ t.test('going back to the sign-in page after signing in leads forward again', as
   t.equal((await backAt(page, client))['state'], 'back')
 })
 
-t.test('somebody who signs in anew in another tab is shown the request of the first again', async (t) => {
+t.test('a user who signs in again in another tab is shown the first request again', async (t) => {
   const { page, context } = await visit(t, browser, client.url({ state: 'first' }))
   const second = await context.newPage()
   await second.goto(client.url({ state: 'second' }))
@@ -67,7 +67,7 @@ t.test('somebody who signs in anew in another tab is shown the request of the fi
   t.equal((await backAt(page, client))['state'], 'first')
 })
 
-t.test('a browser that keeps no cookies is told what to do', async (t) => {
+t.test('a browser without cookies shows what to do', async (t) => {
   const { page } = await visit(t, browser, 'about:blank')
   await page.route('**/*', async (route) => {
     const answer = await fetch(route.request().url(), { redirect: 'manual' })
@@ -79,7 +79,7 @@ t.test('a browser that keeps no cookies is told what to do', async (t) => {
   await page.getByText('Allow cookies for this site').waitFor()
 })
 
-t.test('somebody who guessed too often is told when to come back, and then goes on', async (t) => {
+t.test('a user who guessed too often sees when to come back, and then continues', async (t) => {
   const { page } = await visit(t, browser, client.url({ state: 'throttled' }))
   for (let guess = 0; guess < 3; guess += 1) await signIn(page, 'not the password')
   await page.getByRole('alert').getByText('Too many failed attempts. Try again in').waitFor()
@@ -90,7 +90,7 @@ t.test('somebody who guessed too often is told when to come back, and then goes 
   t.equal((await backAt(page, client))['state'], 'throttled')
 })
 
-t.test('without script, narrow, dark and by touch, a person signs in and denies', async (t) => {
+t.test('without script, on a narrow dark touch screen, a user signs in and denies', async (t) => {
   const { page, complaints } = await visit(t, browser, client.url({ state: 'touched' }), {
     javaScriptEnabled: false,
     viewport: { width: 320, height: 640 },
@@ -106,7 +106,7 @@ t.test('without script, narrow, dark and by touch, a person signs in and denies'
   t.strictSame(complaints, [])
 })
 
-t.test('a printed error has its facts and nothing to press', async (t) => {
+t.test('a printed error has its facts and no buttons', async (t) => {
   const { page } = await visit(t, browser, `${server.issuer}/oauth/authorize?client_id=nobody`)
   await page.emulateMedia({ media: 'print' })
   const facts = await page.locator('.facts').innerText()

@@ -10,12 +10,12 @@ import { startPostgres } from '../storage/postgres-server.ts'
 
 const file = executable ?? ''
 
-t.test('it has at most 120 MB and says what it was built from', async (t) => {
+t.test('it has at most 120 MB and states what it was built from', async (t) => {
   t.ok(statSync(file).size <= 120_000_000, `${statSync(file).size} bytes`)
   t.match(await run(['--version']), { code: 0, stdout: `${version()}\n`, stderr: '' })
 })
 
-t.test('beside it lie the licences of what is in it', async (t) => {
+t.test('it is packed with the licences of its dependencies', async (t) => {
   const licences = readFileSync(`${file}.licences.txt`, 'utf8')
   for (const name of ['fastify', 'jose', 'better-sqlite3', 'pg']) {
     t.match(licences, new RegExp(`^${name} \\d.*\\n\\n[^=]*(Permission|Apache License)`, 'm'), name)
@@ -76,7 +76,7 @@ t.test('a temporary folder it cannot load code from is one line that names the v
   t.match(result, { code: 1, stdout: '', stderr: /^lychgate: store: [^\n]*set TMPDIR to [^\n]*\n$/ })
 })
 
-t.test('PostgreSQL works as SQLite does', async (t) => {
+t.test('PostgreSQL works like SQLite', async (t) => {
   const environment = { LYCHGATE_STORE: await (await startPostgres(t)).createDatabase() }
   const added = await run(['user', 'add', 'carol', '--email', 'carol@example.com'], {
     environment,

@@ -37,7 +37,7 @@ for (const name of ['fastify', 'typescript', '@types']) {
   symlinkSync(join(root, 'node_modules', name), join(folder, 'node_modules', name))
 }
 
-t.test('it carries the bundle, and neither sources nor tests', async (t) => {
+t.test('it contains the bundle, and neither sources nor tests', async (t) => {
   t.strictSame(readdirSync(join(installed, 'src')).sort(), [
     'common-passwords.txt',
     'dev.js',
@@ -98,7 +98,7 @@ t.test('the development server starts in a test by import, and by require', asyn
     t.match(node(file), { status: 0, stdout: '200 401\n', stderr: '' })
 })
 
-t.test('the types of the development server say what it is given and gives', async (t) => {
+t.test('the types of the development server declare its options and results', async (t) => {
   const typed = `import { start, type Flow, type IssuedTokens } from 'lychgate/dev'
 export async function run(): Promise<readonly Flow[]> {
   await using server = await start({ port: 0, people: [{ username: 'carol' }], clock: { freeze: true } })

@@ -6,84 +6,81 @@ import { newFolder, run } from '../helpers/command.ts'
 import { callApi, obtainTokens, postAs, refresh, register, type Tokens } from '../helpers/flow.ts'
 import { devAlice, startProcess } from '../helpers/process.ts'
 
-t.test(
-  'a backup of a running server, restored: what was there then works, what came later does not',
-  async (t) => {
-    const [data, shelf] = [newFolder(t), newFolder(t)]
-    const file = `${shelf}/lychgate.db`
-    const running = await startProcess(t, data, { LYCHGATE_LOG_LEVEL: 'fatal' })
-    const { server } = running
-    const port = Number(new URL(server.issuer).port)
-    const client = await register(server)
-    const person = devAlice
-    const [same, rotated, revoked] = [
-      await obtainTokens(server, client, { person }),
-      await obtainTokens(server, client, { person }),
-      await obtainTokens(server, client, { person }),
-    ]
-    const backup = await run(['backup', '--data', data, '--json', file])
-    t.match(JSON.parse(backup.stdout), {
-      file,
-      database: `${data}/lychgate.db`,
-      people: 2,
-      clients: 1,
-      approvals: 3,
-    })
-    t.equal(statSync(file).mode & 0o777, 0o600)
+t.test('a restored backup has what existed when it was taken, and nothing later', async (t) => {
+  const [data, shelf] = [newFolder(t), newFolder(t)]
+  const file = `${shelf}/lychgate.db`
+  const running = await startProcess(t, data, { LYCHGATE_LOG_LEVEL: 'fatal' })
+  const { server } = running
+  const port = Number(new URL(server.issuer).port)
+  const client = await register(server)
+  const person = devAlice
+  const [same, rotated, revoked] = [
+    await obtainTokens(server, client, { person }),
+    await obtainTokens(server, client, { person }),
+    await obtainTokens(server, client, { person }),
+  ]
+  const backup = await run(['backup', '--data', data, '--json', file])
+  t.match(JSON.parse(backup.stdout), {
+    file,
+    database: `${data}/lychgate.db`,
+    people: 2,
+    clients: 1,
+    approvals: 3,
+  })
+  t.equal(statSync(file).mode & 0o777, 0o600)
 
-    const late = await register(server)
-    const successor = (await (await refresh(server, client, rotated.refresh_token)).json()) as Tokens
-    await postAs(server, client, '/api/oauth/revoke', { token: revoked.refresh_token })
-    const early = await run(['restore', '--data', data, file])
-    t.match(early, {
-      code: 1,
-      stderr: /^lychgate: store: .*lychgate\.db is open in another process; stop the server first\n$/,
-    })
+  const late = await register(server)
+  const successor = (await (await refresh(server, client, rotated.refresh_token)).json()) as Tokens
+  await postAs(server, client, '/api/oauth/revoke', { token: revoked.refresh_token })
+  const early = await run(['restore', '--data', data, file])
+  t.match(early, {
+    code: 1,
+    stderr: /^lychgate: store: .*lychgate\.db is open in another process; stop the server first\n$/,
+  })
 
-    await running.stop('SIGTERM')
-    const restored = await run(['restore', '--data', data, file])
-    t.match(restored, {
-      code: 0,
-      stderr: '',
-      stdout: /people +2\nclients +1\napprovals +3\nreplaced +.*-replaced-\d{4}-/,
-    })
-    t.match(restored.stdout, /lives again until it expires/)
-    const kept = readdirSync(data).find((name) => name.includes('replaced')) ?? ''
+  await running.stop('SIGTERM')
+  const restored = await run(['restore', '--data', data, file])
+  t.match(restored, {
+    code: 0,
+    stderr: '',
+    stdout: /people +2\nclients +1\napprovals +3\nreplaced +.*-replaced-\d{4}-/,
+  })
+  t.match(restored.stdout, /lives again until it expires/)
+  const kept = readdirSync(data).find((name) => name.includes('replaced')) ?? ''
 
-    const explained = await run(['explain', '--data', data, '-'], { input: successor.refresh_token })
-    t.match(
-      explained.stdout,
-      /not active\nwhy +it is number 2 of a grant that is at 1: was the database restored from a backup\?/,
-    )
-    const again = await startProcess(t, data, { port, LYCHGATE_LOG_LEVEL: 'fatal' })
-    t.equal((await callApi(server, '/api/oauth/userinfo', same.access_token)).status, 200)
-    t.equal((await refresh(server, client, same.refresh_token)).status, 200)
-    t.equal(
-      (await callApi(server, '/api/oauth/userinfo', successor.access_token)).status,
-      401,
-      'newer than its grant',
-    )
-    const newer = await refresh(server, client, successor.refresh_token)
-    t.match(await newer.json(), { error: 'invalid_grant', error_description: /as after a restore/ })
-    t.equal(
-      (await callApi(server, '/api/oauth/userinfo', rotated.access_token)).status,
-      401,
-      'and it ended the grant',
-    )
-    t.equal(
-      (await callApi(server, '/api/oauth/userinfo', revoked.access_token)).status,
-      200,
-      'the revocation is undone',
-    )
-    t.equal((await refresh(server, late, 'x')).status, 400, 'a client since then is unknown')
+  const explained = await run(['explain', '--data', data, '-'], { input: successor.refresh_token })
+  t.match(
+    explained.stdout,
+    /not active\nwhy +it is number 2 of a grant that is at 1: was the database restored from a backup\?/,
+  )
+  const again = await startProcess(t, data, { port, LYCHGATE_LOG_LEVEL: 'fatal' })
+  t.equal((await callApi(server, '/api/oauth/userinfo', same.access_token)).status, 200)
+  t.equal((await refresh(server, client, same.refresh_token)).status, 200)
+  t.equal(
+    (await callApi(server, '/api/oauth/userinfo', successor.access_token)).status,
+    401,
+    'newer than its grant',
+  )
+  const newer = await refresh(server, client, successor.refresh_token)
+  t.match(await newer.json(), { error: 'invalid_grant', error_description: /as after a restore/ })
+  t.equal(
+    (await callApi(server, '/api/oauth/userinfo', rotated.access_token)).status,
+    401,
+    'and it ended the grant',
+  )
+  t.equal(
+    (await callApi(server, '/api/oauth/userinfo', revoked.access_token)).status,
+    200,
+    'the revocation is undone',
+  )
+  t.equal((await refresh(server, late, 'x')).status, 400, 'a client since then is unknown')
 
-    await again.stop('SIGTERM')
-    const undone = await run(['restore', '--data', data, '--json', `${data}/${kept}`])
-    t.match(JSON.parse(undone.stdout), { clients: 2, replaced: /-replaced-/ }, 'a restore can be undone')
-  },
-)
+  await again.stop('SIGTERM')
+  const undone = await run(['restore', '--data', data, '--json', `${data}/${kept}`])
+  t.match(JSON.parse(undone.stdout), { clients: 2, replaced: /-replaced-/ }, 'a restore can be undone')
+})
 
-t.test('a backup replaces nothing unless it is told to', async (t) => {
+t.test('a backup replaces no file without --force', async (t) => {
   const data = newFolder(t)
   await (await openStore(`sqlite:${data}/lychgate.db`)).close()
   writeFileSync(`${data}/there`, 'a file')
@@ -103,7 +100,7 @@ t.test('a backup replaces nothing unless it is told to', async (t) => {
   })
 })
 
-t.test('what cannot be backed up or restored is said in one line', async (t) => {
+t.test('what cannot be backed up or restored is reported in one line', async (t) => {
   const data = newFolder(t)
   writeFileSync(`${data}/text`, 'no database')
   const refused = async (args: readonly string[], stderr: RegExp, environment = {}) => {

@@ -5,7 +5,7 @@ import { runHere as run } from '../helpers/commands.ts'
 const callback = 'https://app.example.com/callback'
 const issuer = 'http://localhost:9400'
 
-t.test('what no client may be is refused in one line that names it, and nothing is added', async (t) => {
+t.test('an invalid client is rejected in one line that names the reason, and nothing is added', async (t) => {
   const data = newFolder(t)
   const web = ['--name', 'App', '--redirect-uri', callback]
   const local = ['--name', 'App', '--redirect-uri', 'http://127.0.0.1/callback', '--auth', 'none']

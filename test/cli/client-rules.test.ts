@@ -56,7 +56,7 @@ async function outcome(client: TestClient, fields: Parameters<typeof authorizati
 }
 
 t.test(
-  '[service-5-https-client-out-of-band] an https callback is served as it was added, with PKCE, and consent is remembered',
+  '[service-5-https-client-out-of-band] an https callback works as it was added, with PKCE, and consent is remembered',
   async (t) => {
     const app = await added()
     t.type((await tokensOf(app)).access_token, 'string')
@@ -78,7 +78,7 @@ t.test(
 )
 
 t.test(
-  '[rfc8252-8.5-shared-secret-not-proof] [rfc8252-8.6-no-automatic-approval] a public client on loopback is asked about every time, on any port',
+  '[rfc8252-8.5-shared-secret-not-proof] [rfc8252-8.6-no-automatic-approval] a public client on loopback needs consent every time, on any port',
   async (t) => {
     const cli = await added('--auth', 'none', '--redirect-uri', 'http://127.0.0.1/callback')
     t.equal(cli.secret, undefined)
@@ -89,7 +89,7 @@ t.test(
   },
 )
 
-t.test('first-party consent, optional PKCE and a ceiling of scope hold as they were set', async (t) => {
+t.test('first-party consent, optional PKCE and a limited scope apply as they were set', async (t) => {
   const own = await added('--consent', 'skip', '--pkce', 'optional', '--scope', 'openid courses:read')
   const without = { code_challenge: undefined, code_challenge_method: undefined }
   const { code = '' } = (await outcome(own, without)) as Record<string, string>
@@ -100,7 +100,7 @@ t.test('first-party consent, optional PKCE and a ceiling of scope hold as they w
   t.equal(await outcome(asked), '/consent', 'and always is always')
 })
 
-t.test('a rotated secret is dead at once, and the new one works', async (t) => {
+t.test('a rotated secret is rejected at once, and the new one works', async (t) => {
   const app = await added('--auth', 'client_secret_post')
   const code = await codeOf(app)
   const { stdout } = await run(['client', 'rotate-secret', app.id, '--yes', '--data', data, '--json'])
@@ -110,7 +110,7 @@ t.test('a rotated secret is dead at once, and the new one works', async (t) => {
 })
 
 t.test(
-  'a public client has no secret to rotate; removed it is unknown at once, and its tokens are dead',
+  'a public client has no secret to rotate; once removed it is unknown, and its tokens are invalid',
   async (t) => {
     const app = await added('--auth', 'none')
     const { access_token: access, refresh_token: token } = await tokensOf(app)
@@ -127,7 +127,7 @@ t.test(
   },
 )
 
-t.test('a resource server learns about the tokens of its API and gets none itself', async (t) => {
+t.test('a resource server can introspect tokens of its API and gets none itself', async (t) => {
   const api = await added('--resource', server.issuer)
   const app = await added('--auth', 'none')
   const { access_token: token, refresh_token: refreshToken } = await tokensOf(app)

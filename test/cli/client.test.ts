@@ -20,7 +20,7 @@ async function add(data: string, ...flags: string[]) {
   return { ...result, client: result.code === 0 ? JSON.parse(result.stdout) : undefined }
 }
 
-t.test('an integration has a fresh id and a secret that is stored as its hash', async (t) => {
+t.test('an integration has a new id and a secret that is stored as its hash', async (t) => {
   const data = newFolder(t)
   const { client } = await add(
     data,
@@ -43,7 +43,7 @@ t.test('an integration has a fresh id and a secret that is stored as its hash', 
   t.ok(secretMatches(client.client_secret, stored?.secretHash))
 })
 
-t.test('every flag reaches the client', async (t) => {
+t.test('every flag is applied to the client', async (t) => {
   const data = newFolder(t)
   const { client } = await add(
     data,
@@ -108,14 +108,14 @@ t.test('a resource server needs no redirect URI and has no grant type', async (t
   })
 })
 
-t.test('a refused client is one line, ends with 1 and is not added', async (t) => {
+t.test('an invalid client is one line, ends with 1 and is not added', async (t) => {
   const data = newFolder(t)
   const result = await add(data, '--name', 'x', '--redirect-uri', 'http://a.example/callback')
   t.match(result, { code: 1, stdout: '', stderr: /^lychgate: redirect-uri 1 must be an https or [^\n]*\n$/ })
   t.match(await run(['client', 'list', '--data', data]), { code: 0, stdout: '' })
 })
 
-t.test('list and show say everything but the secret', async (t) => {
+t.test('list and show print everything except the secret', async (t) => {
   const data = newFolder(t)
   const { client } = await add(
     data,
@@ -143,7 +143,7 @@ t.test('list and show say everything but the secret', async (t) => {
   }
 })
 
-t.test('list marks a client that may leave PKCE out, or whose consent is skipped', async (t) => {
+t.test('list marks a client with optional PKCE or skipped consent', async (t) => {
   const data = newFolder(t)
   const weak = ['--auth', 'client_secret_post', '--pkce', 'optional', '--consent', 'skip']
   await add(data, '--name', 'Weak', '--redirect-uri', 'https://app.example.com', ...weak)
@@ -151,7 +151,7 @@ t.test('list marks a client that may leave PKCE out, or whose consent is skipped
   t.match(stdout, / {2}client_secret_post, PKCE optional, consent skipped {2}.* {2}Weak$/m)
 })
 
-t.test('a rotated secret is the only one that works', async (t) => {
+t.test('only the rotated secret works', async (t) => {
   const data = newFolder(t)
   const { client } = await add(
     data,
@@ -167,7 +167,7 @@ t.test('a rotated secret is the only one that works', async (t) => {
   t.notOk(secretMatches(client.client_secret, stored?.secretHash))
 })
 
-t.test('a removed client is gone, and nobody can be removed twice', async (t) => {
+t.test('a removed client is gone, and cannot be removed twice', async (t) => {
   const data = newFolder(t)
   const { client } = await add(
     data,

@@ -33,7 +33,7 @@ t.test('each command explains itself', async (t) => {
   }
 })
 
-t.test('wrong usage ends with 64 and one line that says what', async (t) => {
+t.test('wrong usage ends with 64 and one line that names the problem', async (t) => {
   const cases: [string[], RegExp][] = [
     [['sevre'], /^lychgate: unknown command 'sevre' \(Did you mean serve\?\)\n/],
     [['dev', '--prot', '1'], /^lychgate: unknown option '--prot' \(Did you mean --port\?\)\n/],
@@ -52,7 +52,7 @@ t.test('wrong usage ends with 64 and one line that says what', async (t) => {
   }
 })
 
-t.test('wrong configuration ends with 78 and one line, for every kind of command', async (t) => {
+t.test('invalid configuration ends with 78 and one line, for every kind of command', async (t) => {
   const folder = newFolder(t)
   const missing = join(folder, 'missing')
   const taken = join(folder, 'file')
@@ -86,7 +86,7 @@ t.test('a store that cannot be opened is one line and ends with 1', async (t) =>
   t.match(result, { code: 1, stdout: '', stderr: /^lychgate: store: [^\n]*lychgate\.db[^\n]*\n$/ })
 })
 
-t.test('a production server refuses the secret of the development server in its data folder', async (t) => {
+t.test('a production server rejects the secret of the development server in its data folder', async (t) => {
   const folder = newFolder(t)
   const secret = 'd'.repeat(43)
   writeFileSync(join(folder, 'dev-secret'), `${secret}\n`)
@@ -94,7 +94,7 @@ t.test('a production server refuses the secret of the development server in its 
   t.match(result, { code: 78, stderr: /^lychgate: secret: is the one of the development server[^\n]*\n$/ })
 })
 
-t.test('a reader that goes away early is no failure', async (t) => {
+t.test('a reader that closes the pipe early is no error', async (t) => {
   const folder = newFolder(t)
   const command = `"${process.execPath}" "${entry}" client add --help --data "${folder}"; echo "code $?" >&2`
   const result = spawnSync('sh', ['-c', `( ${command} ) | true`], { encoding: 'utf8' })

@@ -47,43 +47,40 @@ t.test(
   },
 )
 
-t.test(
-  'config print masks the secret and the password of the database, wherever they come from',
-  async (t) => {
-    const folder = t.testdir({
-      secret: `${secret}\n`,
-      'lychgate.yaml': 'store: "postgres://app:hunter2@db.example/auth?password=hunter3"\n',
-    })
-    const environment = {
-      LYCHGATE_SECRET_FILE: join(folder, 'secret'),
-      LYCHGATE_CONFIG: join(folder, 'lychgate.yaml'),
-    }
-    const results = await Promise.all([
-      run(['config', 'print'], { environment }),
-      run(['config', 'print', '--json', '--changed'], { environment }),
-      run(['config', 'print', '--changed'], {
-        environment: {
-          ...environment,
-          LYCHGATE_CONFIG: '',
-          LYCHGATE_STORE: 'postgres://a:hunter2@/x?host=/run',
-        },
-      }),
-    ])
-    for (const { code, stdout, stderr } of results) {
-      t.strictSame([code, stderr], [0, ''])
-      t.notMatch(stdout, new RegExp(`hunter|${secret}`))
-      t.match(stdout, 'LYCHGATE_SECRET_FILE')
-    }
-    const [all, changed, odd] = results.map(({ stdout }) => stdout)
-    t.match(all, /^store +postgres:\/\/app:\*\*\*@db\.example\/auth\?\*\*\* +\S*lychgate\.yaml$/m)
-    t.match(all, /^secret +\*\*\* +LYCHGATE_SECRET_FILE$/m)
-    t.match(all, /^scopes +38 entries +default$/m)
-    t.strictSame(Object.keys(JSON.parse(changed ?? '').settings), ['store', 'secret'])
-    t.match(odd, /^store +\*\*\* +LYCHGATE_STORE\nsecret/)
-  },
-)
+t.test('config print masks the secret and the password of the database, wherever they are set', async (t) => {
+  const folder = t.testdir({
+    secret: `${secret}\n`,
+    'lychgate.yaml': 'store: "postgres://app:hunter2@db.example/auth?password=hunter3"\n',
+  })
+  const environment = {
+    LYCHGATE_SECRET_FILE: join(folder, 'secret'),
+    LYCHGATE_CONFIG: join(folder, 'lychgate.yaml'),
+  }
+  const results = await Promise.all([
+    run(['config', 'print'], { environment }),
+    run(['config', 'print', '--json', '--changed'], { environment }),
+    run(['config', 'print', '--changed'], {
+      environment: {
+        ...environment,
+        LYCHGATE_CONFIG: '',
+        LYCHGATE_STORE: 'postgres://a:hunter2@/x?host=/run',
+      },
+    }),
+  ])
+  for (const { code, stdout, stderr } of results) {
+    t.strictSame([code, stderr], [0, ''])
+    t.notMatch(stdout, new RegExp(`hunter|${secret}`))
+    t.match(stdout, 'LYCHGATE_SECRET_FILE')
+  }
+  const [all, changed, odd] = results.map(({ stdout }) => stdout)
+  t.match(all, /^store +postgres:\/\/app:\*\*\*@db\.example\/auth\?\*\*\* +\S*lychgate\.yaml$/m)
+  t.match(all, /^secret +\*\*\* +LYCHGATE_SECRET_FILE$/m)
+  t.match(all, /^scopes +38 entries +default$/m)
+  t.strictSame(Object.keys(JSON.parse(changed ?? '').settings), ['store', 'secret'])
+  t.match(odd, /^store +\*\*\* +LYCHGATE_STORE\nsecret/)
+})
 
-t.test('config validate says what it read, or every fault at once and ends with 78', async (t) => {
+t.test('config validate lists what it read, or every error at once and ends with 78', async (t) => {
   const folder = t.testdir({
     'lychgate.yaml': 'issuer: https://auth.example.org\n',
     'wrong.yaml': 'prot: 1\n',
@@ -120,7 +117,7 @@ t.test('config validate says what it read, or every fault at once and ends with 
   })
 })
 
-t.test('the addresses that Kubernetes sets for a Service named lychgate are no settings', async (t) => {
+t.test('the variables that Kubernetes sets for a Service named lychgate are ignored', async (t) => {
   const environment = {
     LYCHGATE_SECRET: secret,
     LYCHGATE_PORT: 'tcp://10.0.0.1:80',

@@ -28,7 +28,7 @@ async function beFooled(): Promise<void> {
   await fetch(`${issuer.issuer}/outcome`, { method: 'POST', headers, body })
 }
 
-t.test('without a client that got through, nothing is proven: it ends with 1', async (t) => {
+t.test('without a client that completed the flow nothing is proven: it ends with 1', async (t) => {
   const { code, stdout, stderr } = await report()
   t.equal(code, 1)
   t.match(stdout, /^not reached {2}reference /)
@@ -39,7 +39,7 @@ t.test('without a client that got through, nothing is proven: it ends with 1', a
 })
 
 t.test(
-  'with it, and nobody fooled, it ends with 0, and with --all not before everything was reached',
+  'when no client is deceived it ends with 0, and with --all only after every profile was reached',
   async (t) => {
     await passReference()
     const { code, stdout, stderr } = await report()
@@ -51,7 +51,7 @@ t.test(
   },
 )
 
-t.test('somebody fooled ends it with 1, and is told with the request that showed it', async (t) => {
+t.test('a deceived client ends it with 1, and the request that showed it is printed', async (t) => {
   await beFooled()
   const file = join(folder, 'issuers.xml')
   const { code, stdout, stderr } = await report('--junit', file)
@@ -68,7 +68,7 @@ t.test('somebody fooled ends it with 1, and is told with the request that showed
   t.match(xml, 'the client itself: fooled: &#60;&#38;&#34;\ufffd&#62;</failure>')
 })
 
-t.test('--json is the report, and --reset forgets what was seen', async (t) => {
+t.test('--json prints the report, and --reset deletes what was observed', async (t) => {
   const { code, stdout } = await report('--json', '--reset')
   t.equal(code, 1)
   const { reference, fooled, profiles } = JSON.parse(stdout)
@@ -79,7 +79,7 @@ t.test('--json is the report, and --reset forgets what was seen', async (t) => {
   t.match((await report()).stdout, /\n0 fooled, 0 rejected, 44 not reached\n$/)
 })
 
-t.test('where there is no development server, it says where it looked', async (t) => {
+t.test('without a development server it prints where it looked', async (t) => {
   const port = await freePort()
   const nobody = await run(['dev', 'report', '--port', String(port)])
   t.equal(nobody.code, 1)

@@ -10,7 +10,7 @@ const setup = await startProxied(t, { issuerPath: '/auth', trustProxy: [] })
 const { certificates, environment, faults, issuer, proxy, server } = setup
 const origin = new URL(issuer).origin
 
-t.test('a server behind a proxy that trusts none is found, with the line to change', async (t) => {
+t.test('a server behind a proxy that it does not trust is found, with the setting to change', async (t) => {
   t.match(await faults(), [
     {
       check: 'forwarded address',
@@ -22,7 +22,7 @@ t.test('a server behind a proxy that trusts none is found, with the line to chan
   ])
 })
 
-t.test('of an issuer with a path, every well-known address has to be passed on', async (t) => {
+t.test('all well-known paths of an issuer with a path must be forwarded', async (t) => {
   const findings = await faults({
     answers: (incoming, outgoing) => {
       if (incoming.url?.startsWith('/auth/')) return false
@@ -40,7 +40,7 @@ t.test('of an issuer with a path, every well-known address has to be passed on',
   t.match(lost[0]?.change, [/^location \/\.well-known\/openid-configuration\/auth \{ proxy_pass http:/])
 })
 
-t.test('certificates nobody knows, of another name or over, and missing TLS are told apart', async (t) => {
+t.test('untrusted certificates, other names, expired ones and missing TLS are distinguished', async (t) => {
   const self = await startProxy(t, () => server.deps.config.port, certificates.otherName)
   const over = await startProxy(t, () => server.deps.config.port, certificates.expired)
   const plain = await startProxy(t, () => server.deps.config.port)
@@ -79,7 +79,7 @@ t.test('certificates nobody knows, of another name or over, and missing TLS are 
   ])
 })
 
-t.test('a name without an address is found', async (t) => {
+t.test('a host name without an address is found', async (t) => {
   const found = await faults({}, { LYCHGATE_ISSUER: 'https://auth.invalid' })
   t.match(
     found.find(({ check }) => check === 'issuer'),
@@ -88,7 +88,7 @@ t.test('a name without an address is found', async (t) => {
 })
 
 t.test(
-  'a server that was started with other settings, and another program on its port, are found',
+  'a server that was started with other settings, and another process on its port, are found',
   async (t) => {
     const [finding] = await faults({}, { LYCHGATE_SERVICE_POLICY: 'https://example.org/privacy' })
     t.match(finding, {
@@ -111,7 +111,7 @@ t.test(
   },
 )
 
-t.test('what follows the Host header is found', async (t) => {
+t.test('a server that follows the Host header is found', async (t) => {
   const { port } = server.deps.config
   const following = await startProxy(t, () => port)
   let host = ''

@@ -8,7 +8,7 @@ function findings(url?: string) {
   return examineMail({ config: loadConfig({ mode: 'dev', environment }) })
 }
 
-t.test('a mail server that lets us in is fine, and gets no letter', async (t) => {
+t.test('a mail server that accepts the login passes, and no email is sent', async (t) => {
   const mailbox = await startMailbox(t)
   const { host } = new URL(mailbox.url)
   const said = `${host} accepts email from a@b.example`
@@ -16,7 +16,7 @@ t.test('a mail server that lets us in is fine, and gets no letter', async (t) =>
   t.equal(mailbox.emails.length, 0)
 })
 
-t.test('one that does not is a problem, and its password is told to nobody', async (t) => {
+t.test('a mail server that rejects the login is a problem, and its password is not printed', async (t) => {
   const [finding, ...others] = await findings('smtp://user:hidden@127.0.0.1:1')
   t.strictSame(others, [])
   t.match(finding, { check: 'mail', level: 'problem', found: /^127\.0\.0\.1:1 does not let us in \(E/ })
@@ -24,6 +24,6 @@ t.test('one that does not is a problem, and its password is told to nobody', asy
   t.notMatch(JSON.stringify(finding), 'hidden')
 })
 
-t.test('where none is set there is nothing to say', async (t) => {
+t.test('without a mail server there is no finding', async (t) => {
   t.strictSame(await findings(), [])
 })

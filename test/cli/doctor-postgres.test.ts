@@ -8,7 +8,7 @@ import { startPostgres } from '../storage/postgres-server.ts'
 const postgres = await startPostgres(t, { fsync: true })
 
 t.test(
-  'a healthy PostgreSQL has no finding, nothing in it is changed, and one that is wrong is found',
+  'a healthy PostgreSQL has no finding and is not changed, and a misconfigured one is found',
   async (t) => {
     // As production has it: a user with no rights but on a database of its own.
     const created = new URL(await postgres.createDatabase())

@@ -62,14 +62,14 @@ function contentsOf(folder: string) {
   })
 }
 
-t.test('a healthy store has no finding, and is left as it was', async (t) => {
+t.test('a healthy store has no finding, and is not changed', async (t) => {
   const data = healthyFolder(t)
   const before = contentsOf(data)
   t.strictSame(await faults(data), [])
   t.strictSame(contentsOf(data), before)
 })
 
-t.test('the journal of a server that was killed is left as it was, and what is in it is seen', async (t) => {
+t.test('the journal of a killed server is read and not changed', async (t) => {
   const [source, data] = [healthyFolder(t), newFolder(t)]
   chmodSync(data, 0o700)
   const client = new Database(join(source, 'lychgate.db'))
@@ -83,34 +83,37 @@ t.test('the journal of a server that was killed is left as it was, and what is i
   t.strictSame(withoutIndex(), before)
 })
 
-t.test('what others on the machine can read is found, with the command that ends it', async (t) => {
-  const data = healthyFolder(t)
-  const [file, secret, yaml] = ['lychgate.db', 'secret', 'lychgate.yaml'].map((name) => join(data, name))
-  writeFileSync(secret ?? '', `${keysSecret}\n`, { mode: 0o644 })
-  writeFileSync(yaml ?? '', `secret: ${keysSecret}\n`, { mode: 0o644 })
-  chmodSync(file ?? '', 0o644)
-  chmodSync(data, 0o755)
-  const { LYCHGATE_SECRET: _secret, ...settings } = settingsOf(data)
-  const withFile = await faultsOf({ ...settings, LYCHGATE_SECRET_FILE: secret ?? '' }, { offline: true })
-  t.match(withFile, [
-    {
-      check: 'data folder',
-      level: 'problem',
-      expected: 'mode 0700',
-      found: 'mode 0755',
-      change: [`chmod 0700 ${data}`],
-    },
-    { check: 'file modes', level: 'problem', found: 'mode 0644', change: [`chmod 0600 ${file}`] },
-    { check: 'file modes', level: 'problem', found: 'mode 0644', change: [`chmod 0600 ${secret}`] },
-    { check: 'network' },
-  ])
-  const written = await faultsOf(settings, { offline: true, file: String(yaml) })
-  t.match(written[2], { check: 'file modes', change: [`chmod 0600 ${yaml}`] })
-  chmodSync(data, 0o750)
-  t.match((await faults(data))[0], { check: 'data folder', level: 'warning', found: 'mode 0750' })
-})
+t.test(
+  'files that other users of the machine can read are found, with the command that fixes it',
+  async (t) => {
+    const data = healthyFolder(t)
+    const [file, secret, yaml] = ['lychgate.db', 'secret', 'lychgate.yaml'].map((name) => join(data, name))
+    writeFileSync(secret ?? '', `${keysSecret}\n`, { mode: 0o644 })
+    writeFileSync(yaml ?? '', `secret: ${keysSecret}\n`, { mode: 0o644 })
+    chmodSync(file ?? '', 0o644)
+    chmodSync(data, 0o755)
+    const { LYCHGATE_SECRET: _secret, ...settings } = settingsOf(data)
+    const withFile = await faultsOf({ ...settings, LYCHGATE_SECRET_FILE: secret ?? '' }, { offline: true })
+    t.match(withFile, [
+      {
+        check: 'data folder',
+        level: 'problem',
+        expected: 'mode 0700',
+        found: 'mode 0755',
+        change: [`chmod 0700 ${data}`],
+      },
+      { check: 'file modes', level: 'problem', found: 'mode 0644', change: [`chmod 0600 ${file}`] },
+      { check: 'file modes', level: 'problem', found: 'mode 0644', change: [`chmod 0600 ${secret}`] },
+      { check: 'network' },
+    ])
+    const written = await faultsOf(settings, { offline: true, file: String(yaml) })
+    t.match(written[2], { check: 'file modes', change: [`chmod 0600 ${yaml}`] })
+    chmodSync(data, 0o750)
+    t.match((await faults(data))[0], { check: 'data folder', level: 'warning', found: 'mode 0750' })
+  },
+)
 
-t.test('a folder that is not there, and files of another user, are found', async (t) => {
+t.test('a missing folder, and files of another user, are found', async (t) => {
   const data = healthyFolder(t)
   const missing = join(data, 'missing')
   t.match(await faults(missing), [
@@ -145,7 +148,7 @@ t.test('a secret that does not open the keys, and that of the development server
   t.match(await faults(data), [{ check: 'secret', said: /^it is the one of the development server/ }])
 })
 
-t.test('keys that the other kind of server made are found', async (t) => {
+t.test('keys of the other kind of server are found', async (t) => {
   const data = healthyFolder(t)
   t.match(
     await faultsOf({ LYCHGATE_DATA: data, LYCHGATE_SECRET: keysSecret }, { mode: 'dev', offline: true }),
@@ -155,7 +158,7 @@ t.test('keys that the other kind of server made are found', async (t) => {
   t.match(await faults(data), [{ check: 'keys', said: /^made by the development server/ }])
 })
 
-t.test('a database that is newer, older, damaged, foreign or no database at all is found', async (t) => {
+t.test('a database that is newer, older, damaged, foreign or no database is found', async (t) => {
   const cases: [string, (data: string) => void, object][] = [
     [
       'newer',
@@ -210,7 +213,7 @@ t.test('a database that is newer, older, damaged, foreign or no database at all 
   }
 })
 
-t.test('keys that are missing, due or from the future, and people of development, are found', async (t) => {
+t.test('keys that are missing, due or from the future, and development users, are found', async (t) => {
   const cases: [string, string, object][] = [
     ['none', 'delete from keys', { level: 'warning', said: /^there are none yet/ }],
     [
@@ -249,7 +252,7 @@ t.test('keys that are missing, due or from the future, and people of development
   ])
 })
 
-t.test('a client that may leave PKCE out is found, with the command that changes it', async (t) => {
+t.test('a client with optional PKCE is found, with the command that changes it', async (t) => {
   const data = healthyFolder(t)
   const store = await openStore(`sqlite:${data}/lychgate.db`)
   const request = {
@@ -278,7 +281,7 @@ t.test('a client that may leave PKCE out is found, with the command that changes
   ])
 })
 
-t.test('people of the development server in a production store are found', async (t) => {
+t.test('users of the development server in a production store are found', async (t) => {
   const data = healthyFolder(t)
   const store = await openStore(`sqlite:${data}/lychgate.db`)
   await seedUsers(store, systemClock)
@@ -305,7 +308,7 @@ t.test('a database whose clock is more than five seconds off is found', async (t
   t.strictSame([...examineDatabaseClock({})], [], 'a file has none')
 })
 
-t.test('settings that are valid and hardly meant are found', async (t) => {
+t.test('settings that are valid but unlikely to be intended are found', async (t) => {
   const data = healthyFolder(t)
   const local = { LYCHGATE_ISSUER: 'http://localhost:9400' }
   const about = (environment: Record<string, string>, isContainer = false) =>
@@ -355,7 +358,7 @@ t.test('settings that are valid and hardly meant are found', async (t) => {
   ])
 })
 
-t.test('the command prints a line a check and the line to change, and ends with 0 or 1', async (t) => {
+t.test('the command prints a line per check and the setting to change, and ends with 0 or 1', async (t) => {
   const data = healthyFolder(t)
   const good = settingsOf(data, { LYCHGATE_HOST: '0.0.0.0' })
   const bad = { ...good, LYCHGATE_SECRET: 'x'.repeat(40) }

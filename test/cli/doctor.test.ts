@@ -36,7 +36,7 @@ t.test('a healthy set-up behind a proxy has no finding', async (t) => {
   t.strictSame(await faults(withHeaders((headers) => ({ ...headers, ...harmless }))), [])
 })
 
-t.test('a proxy that changes the documents is found, with the line to change', async (t) => {
+t.test('a proxy that alters the documents is found, with the setting to change', async (t) => {
   const cases: [string, Behaviour, object][] = [
     [
       'a trailing slash',
@@ -68,7 +68,7 @@ t.test('a proxy that changes the documents is found, with the line to change', a
   }
 })
 
-t.test('a proxy or another server that answers in place of this one is found', async (t) => {
+t.test('a proxy or another server that responds instead of this one is found', async (t) => {
   const html = { 'content-type': 'text/html' }
   const port = server.deps.config.port
   const toThisServer = new RegExp(`proxy_pass http://127.0.0.1:${port};`)
@@ -115,7 +115,7 @@ t.test('a copy of this server with other keys is found', async (t) => {
   t.strictSame(more, [])
 })
 
-t.test('headers, cookies and credentials that are lost on the way are found', async (t) => {
+t.test('headers, cookies and credentials that a proxy drops are found', async (t) => {
   const cases: [string, Behaviour, object][] = [
     [
       'the policy is lost',
@@ -175,7 +175,7 @@ t.test('headers, cookies and credentials that are lost on the way are found', as
   }
 })
 
-t.test('a proxy that keeps, compresses, cuts or dates what it should pass on is found', async (t) => {
+t.test('a proxy that caches, compresses, truncates or redates responses is found', async (t) => {
   const kept = new Map<string, Passing>()
   const keeping: Behaviour = {
     answer: (passing, path) => {

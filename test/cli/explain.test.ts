@@ -63,7 +63,7 @@ t.test(
   },
 )
 
-t.test('what was received cannot forge a line of the explanation, nor command the terminal', async (t) => {
+t.test('received text cannot forge a line of the explanation, nor control the terminal', async (t) => {
   const forged = 'x\nwhy   all is well\r\nrule  none\u2028at    now\u202e\u009b2J\u001b[2J'
   const sent = await post(server, '/api/oauth/token', { client_id: client.id, grant_type: forged })
   const id = sent.headers.get('x-request-id') ?? ''
@@ -77,7 +77,7 @@ t.test('what was received cannot forge a line of the explanation, nor command th
   t.match(JSON.parse(asJson), { received: forged }, 'JSON has all of it')
 })
 
-t.test('a living token is active, with what it may do and whose it is', async (t) => {
+t.test('a valid token is active, with its scope and its user', async (t) => {
   const live = await tokens()
   const stored = { client: `${client.id} Explained`, person: 'alice', scope: ['openid', 'courses:read'] }
   for (const [token, kind] of [
@@ -97,7 +97,7 @@ t.test('a living token is active, with what it may do and whose it is', async (t
   })
 })
 
-t.test('a token that ended names the rule that ended it', async (t) => {
+t.test('an invalid token names the rule that ended it', async (t) => {
   const ends: readonly [string, () => Promise<string>, object][] = [
     [
       'revoked by itself',
@@ -167,7 +167,7 @@ t.test('a token that ended names the rule that ended it', async (t) => {
   }
 })
 
-t.test('a token whose client was removed says so', async (t) => {
+t.test('a token whose client was removed is explained so', async (t) => {
   const gone = await register(server)
   const { access_token: token } = await obtainTokens(server, gone, { agent })
   await run(['client', 'remove', gone.id, '--yes'], { environment })
@@ -183,7 +183,7 @@ t.test('a client secret is found by its hash, and never printed', async (t) => {
   t.match(await explained(`lyc_secret_${'x'.repeat(43)}`), { kind: 'client secret', active: false })
 })
 
-t.test('a one-time link says whom it is for while it works, and nothing afterwards', async (t) => {
+t.test('a one-time link names its user while it works, and nothing afterwards', async (t) => {
   const { store, config, random } = server.deps
   const { id: userId } = (await store.find('userByLogin', 'alice')) ?? { id: '' }
   const context = { by: 'operator', at: server.now() } as const
@@ -196,7 +196,7 @@ t.test('a one-time link says whom it is for while it works, and nothing afterwar
   t.match(await explained(code), { active: false, why: /^no link has it: it was used/, stored: {} })
 })
 
-t.test('what cannot be explained is one line', async (t) => {
+t.test('text that cannot be explained is one line', async (t) => {
   const unknown = await ask('0f9d3c6e-7a0b-4c55-9f0e-5d9b6f8f4a52')
   t.match(unknown, {
     code: 1,

@@ -1,7 +1,7 @@
 import t from 'tap'
 import { reportFailure } from '../../src/cli/failure.ts'
 
-t.test('a host name without an address is one line that says where to set another', async (t) => {
+t.test('a host name without an address is one line that names the setting', async (t) => {
   const written = t.capture(process.stderr, 'write', () => true)
   const fault = { syscall: 'getaddrinfo', code: 'ENOTFOUND', hostname: 'auth.example' }
   t.equal(reportFailure(Object.assign(new Error('getaddrinfo ENOTFOUND auth.example'), fault)), 1)

@@ -31,50 +31,44 @@ function msg(child: ChildProcess, form: RegExp): Promise<string> {
   })
 }
 
-t.test(
-  'serve on an empty store says once where the first person begins, and not again afterwards',
-  async (t) => {
-    const [data, port] = [newFolder(t), await freePort()]
-    const issuer = `http://localhost:${port}`
-    const environment = {
-      LYCHGATE_SECRET: 'a secret for tests that is long enough',
-      LYCHGATE_DRAIN_SECONDS: '0',
-    }
-    const serve = () =>
-      start(['serve', '--data', data, '--port', String(port), '--issuer', issuer], environment)
-    const child = serve()
-    t.teardown(() => child.kill('SIGKILL'))
-    const end = ended(child)
-    const url = await msg(child, /http\S+\/link\?code=lyc_link_[\w-]{43}(?=\n)/)
-    t.ok(url.startsWith(`${issuer}/link`))
-    const agent = new UserAgent(issuer)
-    const landing = await agent.open(url)
-    if (landing.at !== 'page') throw new Error('sent away')
-    const password = 'a password nobody else has'
-    const done = await agent.submit(landing.page, { username: 'ada', password, repeated: password })
-    t.ok(done.at === 'page' && done.page.url.endsWith('/link?done=password'))
-    child.kill('SIGTERM')
-    const { code, stderr, stdout } = await end
-    t.equal(code, 0)
-    t.match(
-      stderr,
-      /^lychgate: No users yet\. Open this link within 24 hours to create the first one:\n\S+\n$/,
-    )
-    t.notOk(`${stdout}${stderr.replace(url, '')}`.includes(url.slice(-30)), 'and nowhere else')
+t.test('serve on an empty store prints the link for the first user once', async (t) => {
+  const [data, port] = [newFolder(t), await freePort()]
+  const issuer = `http://localhost:${port}`
+  const environment = {
+    LYCHGATE_SECRET: 'a secret for tests that is long enough',
+    LYCHGATE_DRAIN_SECONDS: '0',
+  }
+  const serve = () =>
+    start(['serve', '--data', data, '--port', String(port), '--issuer', issuer], environment)
+  const child = serve()
+  t.teardown(() => child.kill('SIGKILL'))
+  const end = ended(child)
+  const url = await msg(child, /http\S+\/link\?code=lyc_link_[\w-]{43}(?=\n)/)
+  t.ok(url.startsWith(`${issuer}/link`))
+  const agent = new UserAgent(issuer)
+  const landing = await agent.open(url)
+  if (landing.at !== 'page') throw new Error('sent away')
+  const password = 'a password nobody else has'
+  const done = await agent.submit(landing.page, { username: 'ada', password, repeated: password })
+  t.ok(done.at === 'page' && done.page.url.endsWith('/link?done=password'))
+  child.kill('SIGTERM')
+  const { code, stderr, stdout } = await end
+  t.equal(code, 0)
+  t.match(stderr, /^lychgate: No users yet\. Open this link within 24 hours to create the first one:\n\S+\n$/)
+  t.notOk(`${stdout}${stderr.replace(url, '')}`.includes(url.slice(-30)), 'and nowhere else')
 
-    const again = serve()
-    t.teardown(() => again.kill('SIGKILL'))
-    const quiet = ended(again)
-    while ((await fetch(`${issuer}/readyz`).catch(() => undefined))?.status !== 200) {
-      if (again.exitCode !== null) throw new Error((await quiet).stderr)
-      await new Promise((resolve) => setTimeout(resolve, 20))
-    }
-    again.kill('SIGTERM')
-    t.match(await quiet, { code: 0, stderr: /^$/ })
-  },
-)
+  const again = serve()
+  t.teardown(() => again.kill('SIGKILL'))
+  const quiet = ended(again)
+  while ((await fetch(`${issuer}/readyz`).catch(() => undefined))?.status !== 200) {
+    if (again.exitCode !== null) throw new Error((await quiet).stderr)
+    await new Promise((resolve) => setTimeout(resolve, 20))
+  }
+  again.kill('SIGTERM')
+  t.match(await quiet, { code: 0, stderr: /^$/ })
+})
 
-t.test('the link of a later start takes the place of the one before, while there is nobody', async (t) => {
+t.test('the link of a later start replaces the previous one, while there are no users', async (t) => {
   const store = await openStore('sqlite::memory:')
   t.teardown(() => store.close())
   const config = { issuer: 'https://id.example', lifetimes } as Parameters<typeof linkForFirstUser>[0]

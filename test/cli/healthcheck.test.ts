@@ -37,7 +37,7 @@ t.test('a running server is ready, asked on its own port whatever its issuer is'
   t.strictSame(JSON.parse(json.stdout), { url, ready: true })
 })
 
-t.test('a server that is not ready, not there, mute or another one is one line and 1', async (t) => {
+t.test('a server that is not ready, not running, silent or another one is one line and 1', async (t) => {
   const stopping = await answeringWith(t, (_request, response) => {
     response.writeHead(503, { 'content-type': 'application/json' }).end('{"status":"stopping"}')
   })
@@ -67,7 +67,7 @@ t.test('a server that is not ready, not there, mute or another one is one line a
   t.match(JSON.parse(stdout), { ready: false, reason: 'it answers 503 (stopping)' })
 })
 
-t.test('what cannot be asked is refused before anything is sent', async (t) => {
+t.test('an invalid option is rejected before anything is sent', async (t) => {
   t.match(await run(['healthcheck', '--url', 'localhost:9400']), {
     code: 64,
     stderr: /^lychgate: option '--url <url>' argument 'localhost:9400' is invalid/,
@@ -89,7 +89,7 @@ t.test('a server on every address is asked on the loopback one', async (t) => {
   for (const [host, url] of urls) t.equal(readinessUrl({ host, port: 9400 }), url)
 })
 
-t.test('the question loads no database driver, no server and no cryptography of ours', async (t) => {
+t.test('the health check loads no database driver, no server and no cryptography', async (t) => {
   const folder = t.testdir({
     'trace.mjs': `import { appendFileSync } from 'node:fs'
 import { registerHooks } from 'node:module'

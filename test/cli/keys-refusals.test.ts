@@ -10,7 +10,7 @@ t.test('a store without keys lists none, and has none to rotate', async (t) => {
   t.strictSame(await keysIn(data), [])
 })
 
-t.test('nothing is retired unasked, unknown or in a script that does not say --yes', async (t) => {
+t.test('no key is retired without confirmation, if unknown, or in a script without --yes', async (t) => {
   const data = await folderWithKeys(t)
   const before = await keysIn(data)
   t.match(await runKeys(data, 'retire', '1'), {

@@ -38,7 +38,7 @@ t.test('rotate publishes a successor of every key, once', async (t) => {
   t.strictSame(await keysIn(data), stored, 'the successors that wait are enough')
 })
 
-t.test('rotate --algorithm names the keys, --now lets the successor act at once', async (t) => {
+t.test('rotate --algorithm names the keys, and --now makes the successor active at once', async (t) => {
   const data = await folderWithKeys(t)
   const rotated = await runKeys(data, 'rotate', '--algorithm', 'RS256', 'handle', '--now', '--json')
   const states = JSON.parse(rotated.stdout).map((key: Record<string, unknown>) => [
@@ -55,7 +55,7 @@ t.test('rotate --algorithm names the keys, --now lets the successor act at once'
 })
 
 t.test(
-  'retire ends an active key and begins its successor in one step, and says what that costs',
+  'retire ends an active key, creates its successor in one step, and prints the consequences',
   async (t) => {
     const data = await folderWithKeys(t)
     const before = await keysIn(data)

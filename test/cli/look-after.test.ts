@@ -49,7 +49,7 @@ async function works(token: string): Promise<boolean> {
   return (await callApi(server, '/api/courses', token)).status === 200
 }
 
-t.test('grants are listed, shown and revoked: one, those at a client, all of a person', async (t) => {
+t.test('grants are listed, shown and revoked: one, those at a client, all of a user', async (t) => {
   const [one, other] = [await register(server), await register(server, { client_name: 'Other' })]
   const scope = 'openid courses:read'
   const [first, second, third, bobs] = [
@@ -116,7 +116,7 @@ t.test('grants are listed, shown and revoked: one, those at a client, all of a p
   t.equal(JSON.parse(ended?.stdout ?? '').length, 4)
 })
 
-t.test('sessions are listed and ended, and tokens go on', async (t) => {
+t.test('sessions are listed and ended, and tokens stay valid', async (t) => {
   const client = await register(server)
   const agents = [new UserAgent(server.issuer), new UserAgent(server.issuer)]
   const tokens = await tokensOf(client, {
@@ -156,7 +156,7 @@ t.test('sessions are listed and ended, and tokens go on', async (t) => {
   t.equal((await told('session-ended')).length, 2)
 })
 
-t.test('whoever is locked is out with everything, and may come back unlocked', async (t) => {
+t.test('a locked user loses every session and grant, and can sign in again when unlocked', async (t) => {
   const client = await register(server)
   const tokens = await tokensOf(client, { person: bob, fields: { scope: 'openid courses:read' } })
   t.ok(await works(tokens.access_token))
@@ -179,7 +179,7 @@ t.test('whoever is locked is out with everything, and may come back unlocked', a
   t.equal((await told('person-unlocked')).length, 1)
 })
 
-t.test('a person is shown, changed, and signed out of everything', async (t) => {
+t.test('a user is shown, changed, and signed out of everything', async (t) => {
   const client = await register(server)
   const tokens = await tokensOf(client, { fields: { scope: 'openid profile email courses:read' } })
   const alices = (await store.find('userByLogin', 'alice'))?.id ?? ''
@@ -250,7 +250,7 @@ t.test('second factors and passkeys are removed, with an event each', async (t) 
   t.match(await told('passkeys-removed'), [{ facts: { passkeys: 2 } }])
 })
 
-t.test('a client is changed, and people see it at once', async (t) => {
+t.test('a client is changed, and users see it at once', async (t) => {
   const redirect = 'https://app.example/callback'
   const [added] = await operate(['client', 'add', '--name', 'Before', '--redirect-uri', redirect, '--json'])
   const { client_id: id } = JSON.parse(added?.stdout ?? '')
@@ -310,7 +310,7 @@ t.test('a client is changed, and people see it at once', async (t) => {
   t.match(both, { code: 64, stderr: 'lychgate: name a session, or say --user\n' })
 })
 
-t.test('clients nobody uses are found by their age, and removed', async (t) => {
+t.test('unused clients are found by their age, and removed', async (t) => {
   const [idle, used] = [await register(server), await register(server)]
   const tokens = await tokensOf(used, { fields: { scope: 'openid courses:read' } })
   t.ok(await works(tokens.access_token))

@@ -4,7 +4,7 @@ import { readableLog } from '../../src/cli/readable-log.ts'
 const time = 1_795_170_614_000
 
 t.test(
-  'a developer reads one line a request, and below a refusal what was stored and received',
+  'the readable log has one line per request, and for a rejected one the stored and received values',
   async (t) => {
     t.match(
       written({
@@ -32,7 +32,7 @@ t.test(
   },
 )
 
-t.test('a failure comes with the place of its trace and where it happened', async (t) => {
+t.test('an error has the link of its trace and its stack', async (t) => {
   const failed = written({
     ...{ level: 50, time, method: 'GET', path: '/x', status: 500, ms: 2, msg: 'failed', reqId: 'abc' },
     ...{ error: 'server_error', why: 'the server failed', cause: { stack: 'Error: no\n    at x.ts:1' } },
@@ -44,7 +44,7 @@ t.test('a failure comes with the place of its trace and where it happened', asyn
   )
 })
 
-t.test('nothing that was sent commands the terminal', async (t) => {
+t.test('received text cannot control the terminal', async (t) => {
   const refused = written({
     ...{ level: 30, time, method: 'POST', path: '/\u009b2J', status: 400, ms: 2, msg: 'rejected' },
     ...{
@@ -58,7 +58,7 @@ t.test('nothing that was sent commands the terminal', async (t) => {
   t.equal(refused.split('\n').length, 5, 'four lines and the end')
 })
 
-t.test('the pages a developer looks at leave no line, and refused they do', async (t) => {
+t.test('the pages of the development server are not logged, unless they are rejected', async (t) => {
   for (const path of ['/_dev/flows/f1', '/_dev/assets/dev.js', '/t/_dev/try', '/assets/style.css']) {
     const line = { level: 30, time, method: 'GET', path, status: 200, ms: 1, msg: 'responded' }
     t.equal(written(line), '', path)
@@ -68,7 +68,7 @@ t.test('the pages a developer looks at leave no line, and refused they do', asyn
   t.match(written({ ...issuer, msg: 'responded' }), '/_dev/issuers/x/login')
 })
 
-t.test('a refusal of an issuer within this one leads to the trace of that one', async (t) => {
+t.test('an error of a misbehaving issuer links to the trace of that issuer', async (t) => {
   const line = {
     level: 30,
     time,
@@ -86,7 +86,7 @@ t.test('a refusal of an issuer within this one leads to the trace of that one', 
   t.notMatch(written({ ...line, path: '/_dev/clock' }), 'trace')
 })
 
-t.test('what the banner says already is not said again', async (t) => {
+t.test('what the banner printed is not logged again', async (t) => {
   t.equal(written({ level: 30, time, msg: 'Server listening at http://127.0.0.1:9400' }), '')
 })
 

@@ -66,7 +66,7 @@ async function answering(url: string): Promise<Response> {
 }
 
 t.test(
-  'a development server on a free port has the issuer of that port, and ends with 0 when told to',
+  'a development server on a free port has the issuer of that port, and ends with 0 on SIGTERM',
   async (t) => {
     const data = join(newFolder(t), 'made', 'by dev')
     const server = await running(t, ['dev', '--port', '0', '--data', data], {
@@ -93,7 +93,7 @@ t.test(
   },
 )
 
-t.test('a development server keeps its secret, keys and people, and seeds nobody twice', async (t) => {
+t.test('a development server keeps its secret, keys and users, and adds no user twice', async (t) => {
   const data = newFolder(t)
   const jwks = async () => {
     const server = await running(t, ['dev', '--port', '0', '--data', data])
@@ -117,7 +117,7 @@ t.test('a development server keeps its secret, keys and people, and seeds nobody
   t.equal(before.count, 2)
 })
 
-t.test('the first development person has every claim of profile and email', async (t) => {
+t.test('the first development user has every claim of profile and email', async (t) => {
   const data = newFolder(t)
   const server = await running(t, ['dev', '--port', '0', '--data', data])
   await server.stop('SIGTERM')
@@ -157,7 +157,7 @@ t.test('a port in use is one line and ends with 1', async (t) => {
 })
 
 t.test(
-  'a production server starts with a secret, and says its configured issuer on any address',
+  'a production server starts with a secret, and publishes its configured issuer on any address',
   async (t) => {
     const data = newFolder(t)
     const port = await freePort()
@@ -178,7 +178,7 @@ t.test(
   },
 )
 
-t.test('a production server refuses development people until they are removed', async (t) => {
+t.test('a production server rejects development users until they are removed', async (t) => {
   const data = newFolder(t)
   const environment = { LYCHGATE_SECRET: secret }
   const store = await openStore(`sqlite:${data}/lychgate.db`)
@@ -206,7 +206,7 @@ t.test('a production server refuses development people until they are removed', 
   })
 })
 
-t.test('a production server refuses the store of a development server with the same secret', async (t) => {
+t.test('a production server rejects the store of a development server with the same secret', async (t) => {
   const data = newFolder(t)
   const environment = { LYCHGATE_SECRET: secret }
   const development = await running(t, ['dev', '--port', '0', '--data', data], environment)

@@ -9,14 +9,14 @@ const port = await freePort()
 const token = (...args: readonly string[]) =>
   run(['token', '--port', String(port), '--data', data, '--user', 'alice', ...args])
 
-t.test('a token of no development server is refused in one line', async (t) => {
+t.test('a token request without a development server is rejected in one line', async (t) => {
   const { code, stdout, stderr } = await token()
   t.equal(code, 1)
   t.equal(stdout, '')
   t.match(stderr, /^lychgate: no development server answers at [^\n]*; start lychgate dev\n$/)
 })
 
-t.test('a running development server gives a token, alone on its line', async (t) => {
+t.test('a running development server issues a token, alone on its line', async (t) => {
   const { server, stop } = await startProcess(t, data, { port })
   const { code, stdout } = await token('--scope', 'openid courses:read')
   t.equal(code, 0)
@@ -26,7 +26,7 @@ t.test('a running development server gives a token, alone on its line', async (t
   await stop('SIGTERM')
 })
 
-t.test('without it the data folder gives one, which works when it is started again', async (t) => {
+t.test('without it the data folder issues one, which works when the server is started again', async (t) => {
   const ended = await token('--expires-in', '-60s', '--json')
   t.equal(ended.code, 0)
   t.equal(JSON.parse(ended.stdout).expires_in, -60)
@@ -35,7 +35,7 @@ t.test('without it the data folder gives one, which works when it is started aga
   t.equal((await callApi(server, '/api/oauth/userinfo', stdout.trim())).status, 200)
 })
 
-t.test('commands beside a data folder take the issuer it was last served with, and say so', async (t) => {
+t.test('commands on a data folder use the issuer it was last served with, and print it', async (t) => {
   const issuer = `http://localhost:${port}`
   const said = `lychgate: issuer ${issuer}, as the server of ${data}\n`
   const minted = await run(['token', '--data', data, '--user', 'alice'])

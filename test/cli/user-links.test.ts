@@ -21,7 +21,7 @@ async function operate(environment: Readonly<Record<string, string>>, ...lines: 
   }
 }
 
-t.test('without a mail server links are printed, and whoever is invited has no password yet', async (t) => {
+t.test('without a mail server links are printed, and an invited user has no password yet', async (t) => {
   const [invite, again, reset, list, show] = await operate(
     {},
     ['user', 'invite', 'Alice@Example.org', '--username', 'alice', '--name', 'Alice', '--json'],
@@ -50,7 +50,7 @@ t.test('without a mail server links are printed, and whoever is invited has no p
   )
 })
 
-t.test('nobody is invited under a name or an address that is no such thing, or is taken', async (t) => {
+t.test('an invitation with an invalid or used name or address is rejected', async (t) => {
   const results = await operate(
     {},
     ['user', 'invite', 'nothing'],
@@ -70,29 +70,32 @@ t.test('nobody is invited under a name or an address that is no such thing, or i
   t.equal((await store.list('user')).length, 1)
 })
 
-t.test('with one they are sent, in the language of the person, unless they are to be printed', async (t) => {
-  const mailbox = await startMailbox(t)
-  const mail = { LYCHGATE_MAIL_URL: mailbox.url, LYCHGATE_MAIL_FROM: 'Courses <accounts@example.org>' }
-  const [sent, printed] = await operate(
-    { ...mail, LYCHGATE_ISSUER: 'https://id.example/t' },
-    ['user', 'invite', 'dora@example.org', '--name', 'Dora', '--locale', 'de-CH', '--json'],
-    ['user', 'reset-link', 'dora@example.org', '--print', '--json'],
-  )
-  const said = JSON.parse(sent?.stdout ?? '')
-  t.match(said, { username: 'dora@example.org', sent_to: 'dora@example.org', expires_at: Number })
-  t.notOk('link' in said)
-  t.match(JSON.parse(printed?.stdout ?? ''), { link: /^https:\/\/id\.example\/t\/link\?code=lyc_link_/ })
-  t.equal(mailbox.emails.length, 1)
-  const received = await mailbox.arrived(1)
-  const german = createI18n({ service: 'Lychgate' }).in('de')
-  t.match(received, { to: ['dora@example.org'], subject: german.t('mail.invitation.subject').text })
-  t.match(received.subject, 'Einladung')
-  t.ok(received.text.startsWith(german.t('mail.hello', { name: 'Dora' }).text))
-  t.match(received.text, /7.Tage/)
-  t.match(received.url, /^https:\/\/id\.example\/t\/link\?code=lyc_link_[\w-]{43}$/)
-})
+t.test(
+  'with a mail server they are sent, in the language of the user, unless --print is given',
+  async (t) => {
+    const mailbox = await startMailbox(t)
+    const mail = { LYCHGATE_MAIL_URL: mailbox.url, LYCHGATE_MAIL_FROM: 'Courses <accounts@example.org>' }
+    const [sent, printed] = await operate(
+      { ...mail, LYCHGATE_ISSUER: 'https://id.example/t' },
+      ['user', 'invite', 'dora@example.org', '--name', 'Dora', '--locale', 'de-CH', '--json'],
+      ['user', 'reset-link', 'dora@example.org', '--print', '--json'],
+    )
+    const said = JSON.parse(sent?.stdout ?? '')
+    t.match(said, { username: 'dora@example.org', sent_to: 'dora@example.org', expires_at: Number })
+    t.notOk('link' in said)
+    t.match(JSON.parse(printed?.stdout ?? ''), { link: /^https:\/\/id\.example\/t\/link\?code=lyc_link_/ })
+    t.equal(mailbox.emails.length, 1)
+    const received = await mailbox.arrived(1)
+    const german = createI18n({ service: 'Lychgate' }).in('de')
+    t.match(received, { to: ['dora@example.org'], subject: german.t('mail.invitation.subject').text })
+    t.match(received.subject, 'Einladung')
+    t.ok(received.text.startsWith(german.t('mail.hello', { name: 'Dora' }).text))
+    t.match(received.text, /7.Tage/)
+    t.match(received.url, /^https:\/\/id\.example\/t\/link\?code=lyc_link_[\w-]{43}$/)
+  },
+)
 
-t.test('a letter that is not taken is one line, and its link is printed', async (t) => {
+t.test('an email that the mail server rejects is one line, and its link is printed', async (t) => {
   const deaf = await startMailbox(t, { reject: true })
   const from = { LYCHGATE_MAIL_FROM: 'accounts@example.org' }
   const [refused] = await operate({ LYCHGATE_MAIL_URL: deaf.url, ...from }, ['user', 'reset-link', 'alice'])
@@ -117,7 +120,7 @@ t.test('a letter that is not taken is one line, and its link is printed', async 
   t.notMatch(away?.stderr, 'hidden')
 })
 
-t.test('a new password ends what was granted where the operator says so', async (t) => {
+t.test('a new password revokes grants if the operator asks for it', async (t) => {
   const { id: userId } = (await store.find('userByLogin', 'alice')) ?? { id: '' }
   const line = ['user', 'passwd', 'alice', '--data', data]
   t.match(await runHere([...line, '--disconnect'], { input: 'long enough\n' }), { code: 0 })

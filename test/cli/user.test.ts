@@ -15,7 +15,7 @@ async function opened(t: Test, data: string): Promise<Store> {
 const password = ' päss word 1 '
 
 t.test(
-  'a person is added with the password of the first line of standard input, exactly as it is',
+  'a user is added with the password of the first line of standard input, exactly as it is',
   async (t) => {
     const data = newFolder(t)
     const args = ['user', 'add', ' Carol ', '--data', data, '--json']
@@ -48,7 +48,7 @@ t.test(
   },
 )
 
-t.test('ids of people and of clients are disjoint', async (t) => {
+t.test('ids of users and of clients are disjoint', async (t) => {
   const data = newFolder(t)
   const user = await run(['user', 'add', 'client_x', '--data', data, '--json'], { input: 'long enough' })
   const flags = ['--name', 'person_x', '--redirect-uri', 'https://a.example/b']
@@ -57,7 +57,7 @@ t.test('ids of people and of clients are disjoint', async (t) => {
   t.match(JSON.parse(client.stdout).client_id, /^client_/)
 })
 
-t.test('a refused person is one line, ends with 1 and is not added', async (t) => {
+t.test('an invalid user is one line, ends with 1 and is not added', async (t) => {
   const data = newFolder(t)
   const cases: [string[], string, string][] = [
     [['dora'], 'short', 'the password must have 8 to 256 characters'],
@@ -72,7 +72,7 @@ t.test('a refused person is one line, ends with 1 and is not added', async (t) =
   t.same(await (await opened(t, data)).list('user'), [])
 })
 
-t.test('a user name or e-mail address belongs to one person', async (t) => {
+t.test('a user name or email address belongs to one user', async (t) => {
   const data = newFolder(t)
   const input = 'long enough'
   t.equal((await run(['user', 'add', 'erin', '--email', 'e@example.com', '--data', data], { input })).code, 0)
@@ -84,7 +84,7 @@ t.test('a user name or e-mail address belongs to one person', async (t) => {
   t.match(list.stdout, /^person_[\w-]{22} {2}erin {2}e@example\.com\n$/)
 })
 
-t.test('a new password ends the sessions of the person and of nobody else', async (t) => {
+t.test('a new password ends the sessions of the user and of no other', async (t) => {
   const data = newFolder(t)
   for (const name of ['frank', 'grace'])
     await run(['user', 'add', name, '--data', data], { input: 'long enough' })
@@ -108,7 +108,7 @@ t.test('a new password ends the sessions of the person and of nobody else', asyn
   t.match(await store.find('session', 'session of grace'), { userId: grace?.id })
 })
 
-t.test('a person who is removed and added again is somebody else', async (t) => {
+t.test('a user who is removed and added again is a new user', async (t) => {
   const data = newFolder(t)
   const add = async () => {
     const { stdout } = await run(['user', 'add', 'heidi', '--data', data, '--json'], { input: 'long enough' })
@@ -124,7 +124,7 @@ t.test('a person who is removed and added again is somebody else', async (t) => 
   for (const sub of [first, second]) t.ok(typeof sub === 'string' && sub.length <= 255)
 })
 
-t.test('nobody unknown can be removed or given a password', async (t) => {
+t.test('an unknown user cannot be removed or given a password', async (t) => {
   const data = newFolder(t)
   for (const args of [['remove'], ['passwd']]) {
     const result = await run(['user', ...args, 'nobody', '--data', data], { input: 'long enough' })

@@ -32,7 +32,7 @@ const cluster = await startCluster(folder, await getPrograms(folder), {
 const load = createLoad(cluster, createDice(seed), await addIntegrations(cluster.store, 30), 2)
 const { ledger } = load
 
-t.test('both are killed, and only the standby comes back: nothing acknowledged is lost', async (t) => {
+t.test('both nodes are killed, and only the standby restarts: nothing acknowledged is lost', async (t) => {
   await failOver(t, async ({ primary, standby }) => {
     // What is answered now the standby has not got, unless answers wait for it.
     cluster.freeze(standby)
@@ -44,7 +44,7 @@ t.test('both are killed, and only the standby comes back: nothing acknowledged i
   })
 })
 
-t.test('the one that took over is killed: nothing acknowledged is lost', async (t) => {
+t.test('the node that took over is killed: nothing acknowledged is lost', async (t) => {
   await failOver(t, async ({ primary }) => {
     cluster.kill(primary)
     return () => cluster.revive(primary)
@@ -62,18 +62,21 @@ t.test('the primary hangs, with every connection open: nothing acknowledged is l
   })
 })
 
-t.test('the standby hangs: commits that wait for it are given up, and writes go on without it', async (t) => {
-  const { primary, standby } = await cluster.settled()
-  const unavailable = await lose(t, async () => cluster.freeze(standby))
-  t.ok(unavailable > 0, `${unavailable} answers were 503`)
-  const roles = await until('a primary', async () => {
-    const now = await cluster.roles()
-    return now.primary !== undefined && now
-  })
-  t.strictSame(roles, { primary })
-})
+t.test(
+  'the standby hangs: commits that wait for it are aborted, and later writes succeed without it',
+  async (t) => {
+    const { primary, standby } = await cluster.settled()
+    const unavailable = await lose(t, async () => cluster.freeze(standby))
+    t.ok(unavailable > 0, `${unavailable} answers were 503`)
+    const roles = await until('a primary', async () => {
+      const now = await cluster.roles()
+      return now.primary !== undefined && now
+    })
+    t.strictSame(roles, { primary })
+  },
+)
 
-t.test('all that was ever acknowledged is there, and no code or refresh token works twice', async (t) => {
+t.test('everything that was acknowledged is there, and no code or refresh token works twice', async (t) => {
   await check(cluster, ledger, ledger)
   t.strictSame(ledger.faults.splice(0), [])
   await checkSingleUse(cluster, ledger)

@@ -13,7 +13,7 @@ function faultsOf(sources: Partial<ConfigSources>): readonly string[] {
   return []
 }
 
-t.test('every fault of names and values is told at once, each with its source', async (t) => {
+t.test('every error in names and values is reported at once, each with its source', async (t) => {
   const folder = t.testdir({ 'lychgate.yaml': 'prot: 1\ncodeSeconds: 5\nlifetimes: {idTokenSeconds: 0}\n' })
   const file = join(folder, 'lychgate.yaml')
   const environment = {
@@ -33,7 +33,7 @@ t.test('every fault of names and values is told at once, each with its source', 
   ])
 })
 
-t.test('values that are wrong together are told at once, too', async (t) => {
+t.test('errors between values are reported at once, too', async (t) => {
   const folder = t.testdir({
     'lychgate.yaml': `issuer: https://a.example
 rateLimits: off
@@ -54,14 +54,14 @@ resources: [{identifier: x, name: X, scopes: [nope, openid, never]}]
   ])
 })
 
-t.test('a misspelt variable does not hide that the setting it meant is missing', async (t) => {
+t.test('a misspelt variable does not hide that its setting is missing', async (t) => {
   t.match(faultsOf({ environment: { LYCHGATE_SECRTE: 's'.repeat(40) } }), [
     'LYCHGATE_SECRTE: there is no such setting; did you mean LYCHGATE_SECRET?',
     /^secret: is missing/,
   ])
 })
 
-t.test('the message of a refusal is its first fault, in one line', async (t) => {
+t.test('the message of a configuration error is the first one, in one line', async (t) => {
   const error = new ConfigError(['one\nline', 'another'])
   t.equal(error.message, 'one line')
   t.strictSame(error.faults, ['one line', 'another'])
@@ -95,7 +95,7 @@ t.test('the variables of a Kubernetes Service named lychgate are ignored', async
 })
 
 t.test(
-  'a colour without quotes is told from an absent one, and one that cannot be seen from a usable one',
+  'a colour without quotes is distinguished from an absent one, and an invisible one from a usable one',
   async (t) => {
     const folder = t.testdir({
       'comment.yaml': 'service:\n  accent: #2c52b3\n  help: /help\n',
@@ -134,7 +134,7 @@ t.test('a mail server is an smtp URL with a sender, and its password is in no me
   }
 })
 
-t.test('texts are looked into as deep as they go', async (t) => {
+t.test('texts are checked at every depth', async (t) => {
   const folder = t.testdir({
     'flat.yaml': 'texts:\n  de: Anmelden\n  en:\n    login.title: 5\n',
     'odd.yaml': 'texts:\n  en:\n    login.title: [Sign in]\n    login.submit: ""\n    nobody.knows: x\n',

@@ -28,7 +28,7 @@ function errorOf(sources: Partial<ConfigSources>): string {
   return 'accepted'
 }
 
-t.test('without any setting a development server has every default', async (t) => {
+t.test('without settings a development server has every default', async (t) => {
   const config = loadConfig({ mode: 'dev' })
   t.match(config, {
     mode: 'dev',
@@ -60,14 +60,14 @@ t.test('flags win over variables, variables over the file, the file over default
   t.match(config.lifetimes, { codeSeconds: 20, idTokenSeconds: 31, accessTokenSeconds: 3600 })
 })
 
-t.test('LYCHGATE_CONFIG names the file, and --config wins over it', async (t) => {
+t.test('LYCHGATE_CONFIG names the file, and --config overrides it', async (t) => {
   const [one, other] = [fileOf(t, 'port: 1\n'), fileOf(t, 'port: 2\n')]
   const environment = { LYCHGATE_CONFIG: one }
   t.equal(loadConfig({ mode: 'dev', environment }).port, 1)
   t.equal(loadConfig({ mode: 'dev', environment, file: other }).port, 2)
 })
 
-t.test('every option outside lists has a variable of its own, derived from its path', async (t) => {
+t.test('every option outside lists has its own variable, derived from its path', async (t) => {
   t.equal(variableOf('issuer'), 'LYCHGATE_ISSUER')
   t.equal(variableOf('lifetimes.codeSeconds'), 'LYCHGATE_LIFETIMES_CODE_SECONDS')
   t.equal(variableOf('rateLimits'), 'LYCHGATE_RATE_LIMITS')
@@ -89,7 +89,7 @@ t.test('every option outside lists has a variable of its own, derived from its p
   })
 })
 
-t.test('an empty variable is an absent one', async (t) => {
+t.test('an empty variable counts as absent', async (t) => {
   const environment = {
     LYCHGATE_PORT: '',
     LYCHGATE_SECRET: '',
@@ -99,7 +99,7 @@ t.test('an empty variable is an absent one', async (t) => {
   t.match(loadConfig({ mode: 'dev', environment }), { port: 9400, secret: undefined })
 })
 
-t.test('secret and store are read from files, without the line break that ends them', async (t) => {
+t.test('secret and store are read from files, without the trailing line break', async (t) => {
   const environment = {
     LYCHGATE_SECRET_FILE: fileOf(t, `${secret}\r\n`),
     LYCHGATE_STORE_FILE: fileOf(t, 'postgres://u:p@db/lychgate\n'),
@@ -109,14 +109,17 @@ t.test('secret and store are read from files, without the line break that ends t
   t.equal(storeUrl(config), 'postgres://u:p@db/lychgate')
 })
 
-t.test('a development server on another port is another issuer, unless its issuer is given', async (t) => {
-  t.equal(loadConfig({ mode: 'dev', flags: { port: '9500' } }).issuer, 'http://localhost:9500')
-  t.equal(loadConfig({ mode: 'dev', environment: { LYCHGATE_PORT: '80' } }).issuer, 'http://localhost')
-  const flags = { port: '9500', issuer: 'http://127.0.0.1:9500' }
-  t.equal(loadConfig({ mode: 'dev', flags }).issuer, 'http://127.0.0.1:9500')
-  const environment = { LYCHGATE_SECRET: secret, LYCHGATE_PORT: '9500' }
-  t.equal(loadConfig({ mode: 'serve', environment }).issuer, 'http://localhost:9400')
-})
+t.test(
+  'a development server on another port is another issuer, unless its issuer is configured',
+  async (t) => {
+    t.equal(loadConfig({ mode: 'dev', flags: { port: '9500' } }).issuer, 'http://localhost:9500')
+    t.equal(loadConfig({ mode: 'dev', environment: { LYCHGATE_PORT: '80' } }).issuer, 'http://localhost')
+    const flags = { port: '9500', issuer: 'http://127.0.0.1:9500' }
+    t.equal(loadConfig({ mode: 'dev', flags }).issuer, 'http://127.0.0.1:9500')
+    const environment = { LYCHGATE_SECRET: secret, LYCHGATE_PORT: '9500' }
+    t.equal(loadConfig({ mode: 'serve', environment }).issuer, 'http://localhost:9400')
+  },
+)
 
 t.test('list entries of the file get their defaults', async (t) => {
   const file = fileOf(
@@ -154,7 +157,7 @@ const refusedVariables: [Record<string, string>, string][] = [
   [{ LYCHGATE_CONFIG: '/nowhere.yaml' }, 'config: cannot read /nowhere.yaml (ENOENT)'],
 ]
 for (const [environment, line] of refusedVariables) {
-  t.test(`the environment ${Object.keys(environment)} is refused: ${line}`, async (t) => {
+  t.test(`the environment ${Object.keys(environment)} is rejected: ${line}`, async (t) => {
     t.equal(errorOf({ environment }), line)
   })
 }
@@ -194,7 +197,7 @@ const refusedFiles: [string, string][] = [
   ['- port', 'FILE: must be a YAML mapping of options'],
 ]
 for (const [text, line] of refusedFiles) {
-  t.test(`the file ${JSON.stringify(text)} is refused: ${line}`, async (t) => {
+  t.test(`the file ${JSON.stringify(text)} is rejected: ${line}`, async (t) => {
     const file = fileOf(t, text)
     const rejection = errorOf({ file }).replaceAll(file, 'FILE')
     t.equal(line.includes('YAML') ? rejection.slice(0, line.length) : rejection, line)
@@ -202,7 +205,7 @@ for (const [text, line] of refusedFiles) {
   })
 }
 
-t.test('a value from a variable inside a broken section leaves the refusal to the file', async (t) => {
+t.test('a variable inside a broken section does not hide the error of the file', async (t) => {
   const environment = { LYCHGATE_LIFETIMES_CODE_SECONDS: '5' }
   t.match(errorOf({ file: fileOf(t, 'lifetimes: soon'), environment }), /^lifetimes \(.*must be a section/)
 })
@@ -211,13 +214,13 @@ t.test('a wrong flag is named as a flag', async (t) => {
   t.equal(errorOf({ flags: { port: 'x' } }), 'port (--port): must be an integer from 0 to 65535, not "x"')
 })
 
-t.test('no refusal shows the secret or the address of the store', async (t) => {
+t.test('no error shows the secret or the URL of the store', async (t) => {
   const rejection = errorOf({ environment: { LYCHGATE_STORE: 'mysql://u:hunter2@db' } })
   t.equal(rejection, 'store: must be sqlite:<file> or postgres://<user>@<host>/<database>')
   t.notMatch(errorOf({ environment: { LYCHGATE_SECRET: 'hunter2' } }), /hunter2/)
 })
 
-t.test('a store of several hosts is refused, whichever way they are named', async (t) => {
+t.test('a store with several hosts is rejected, in either notation', async (t) => {
   for (const store of [
     'postgres://a,b/lychgate?target_session_attrs=read-write',
     'postgresql://user:pass,word@a:5432,b:5432/lychgate',
@@ -354,32 +357,35 @@ t.test('a production server needs a secret', async (t) => {
   t.equal(loadConfig({ mode: 'serve', environment, flags: { issuer: 'https://a.example' } }).mode, 'serve')
 })
 
-t.test('only a near name is suggested', async (t) => {
+t.test('only a similar name is suggested', async (t) => {
   t.equal(nearest('prot', ['port', 'host']), 'port')
   t.equal(nearest('LIFETIME', ['lifetimes', 'limits']), 'lifetimes')
   t.equal(nearest('entirely', ['port', 'host']), undefined)
   t.equal(nearest('port', []), undefined)
 })
 
-t.test('the table has a row for every option, and replaces what is between its markers only', async (t) => {
-  const table = configTable()
-  t.match(
-    table,
-    '| `lifetimes.codeSeconds` | `LYCHGATE_LIFETIMES_CODE_SECONDS` | `60` | Lifetime of an authorization code. |',
-  )
-  t.match(table, /\| `scopes` \| file only \| 38 entries \|/)
-  t.match(table, /\| `resources\[\]\.identifier` \| file only \| {2}\|/)
-  t.equal(table.split('\n').length, configOptions().length + 2)
-  const text = 'before\n<!-- config:start -->\nold\n<!-- config:end -->\nafter\n'
-  const renewed = withConfigTable(text)
-  t.equal(renewed, `before\n<!-- config:start -->\n${table}\n<!-- config:end -->\nafter\n`)
-  t.equal(withConfigTable(renewed), renewed)
-  t.throws(() => withConfigTable('no markers'), {
-    message: 'docs/configuration.md has no <!-- config:start --> … <!-- config:end -->',
-  })
-})
+t.test(
+  'the table has a row for every option, and only the text between its markers is replaced',
+  async (t) => {
+    const table = configTable()
+    t.match(
+      table,
+      '| `lifetimes.codeSeconds` | `LYCHGATE_LIFETIMES_CODE_SECONDS` | `60` | Lifetime of an authorization code. |',
+    )
+    t.match(table, /\| `scopes` \| file only \| 38 entries \|/)
+    t.match(table, /\| `resources\[\]\.identifier` \| file only \| {2}\|/)
+    t.equal(table.split('\n').length, configOptions().length + 2)
+    const text = 'before\n<!-- config:start -->\nold\n<!-- config:end -->\nafter\n'
+    const renewed = withConfigTable(text)
+    t.equal(renewed, `before\n<!-- config:start -->\n${table}\n<!-- config:end -->\nafter\n`)
+    t.equal(withConfigTable(renewed), renewed)
+    t.throws(() => withConfigTable('no markers'), {
+      message: 'docs/configuration.md has no <!-- config:start --> … <!-- config:end -->',
+    })
+  },
+)
 
-t.test('keys verify as long as anything they signed or sealed is of use, and a little longer', async (t) => {
+t.test('keys verify as long as anything they signed or sealed is valid, and a little longer', async (t) => {
   const overlap = (text: string) => {
     const config = loadConfig({ mode: 'dev', file: fileOf(t, text) })
     return keyPolicy(config).overlapSeconds

@@ -2,7 +2,7 @@ import { join } from 'node:path'
 import t from 'tap'
 import { resolveConfig } from '../../src/settings/load.ts'
 
-t.test('each value knows who said it: a flag before a variable before the file', async (t) => {
+t.test('each value has its source: a flag before a variable before the file', async (t) => {
   const folder = t.testdir({
     'lychgate.yaml':
       'port: 1\nhost: 127.0.0.2\ndata: /file\nlifetimes: {codeSeconds: 30, idTokenSeconds: 31}\nservice: {}\nresources: []\n',
@@ -31,12 +31,9 @@ t.test('each value knows who said it: a flag before a variable before the file',
   })
 })
 
-t.test(
-  'the issuer that a development server derives from its port comes from whoever said the port',
-  async (t) => {
-    const { config, origins } = resolveConfig({ mode: 'dev', environment: { LYCHGATE_PORT: '9500' } })
-    t.equal(config.issuer, 'http://localhost:9500')
-    t.strictSame(origins.get('issuer'), { kind: 'variable', name: 'LYCHGATE_PORT' })
-    t.equal(resolveConfig({ mode: 'dev' }).origins.size, 0)
-  },
-)
+t.test('the derived issuer of a development server has the source of its port', async (t) => {
+  const { config, origins } = resolveConfig({ mode: 'dev', environment: { LYCHGATE_PORT: '9500' } })
+  t.equal(config.issuer, 'http://localhost:9500')
+  t.strictSame(origins.get('issuer'), { kind: 'variable', name: 'LYCHGATE_PORT' })
+  t.equal(resolveConfig({ mode: 'dev' }).origins.size, 0)
+})

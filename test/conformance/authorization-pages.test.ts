@@ -60,7 +60,7 @@ const answers = [
 ]
 
 t.test(
-  '[rfc6749-10.13-frame-protection] [rfc9700-4.16-csp] no page can be framed, and its form leads to this server and the proven redirect URI',
+  '[rfc6749-10.13-frame-protection] [rfc9700-4.16-csp] no page can be framed, and its form leads to this server and the verified redirect URI',
   async (t) => {
     for (const [name, [page, sources]] of Object.entries(pages)) {
       t.equal(page.headers.get('x-frame-options'), 'DENY', name)
@@ -88,7 +88,7 @@ t.test(
 )
 
 t.test(
-  '[rfc9700-4.2.4-referrer-policy] no page and no redirect names itself to another server, or is cached',
+  '[rfc9700-4.2.4-referrer-policy] no page and no redirect is cached or sends a referrer to another server',
   async (t) => {
     const named = Object.entries(pages).map(([name, [page]]) => [name, page.headers] as const)
     for (const [name, headers] of [
@@ -103,7 +103,7 @@ t.test(
 )
 
 t.test(
-  '[rfc9700-4.2.4-no-third-party-content] [rfc7591-5-display-uri-origin] pages load nothing from elsewhere, no logo either, and link to nothing but what the client registered',
+  '[rfc9700-4.2.4-no-third-party-content] [rfc7591-5-display-uri-origin] pages load nothing from elsewhere, not even a logo, and link only to what the client registered',
   async (t) => {
     for (const [name, [page]] of Object.entries(pages)) {
       const named = [...page.html.matchAll(/<(\w+)\b[^>]*\s(?:src|href)="([^"]*)"[^>]*>/g)]
@@ -158,7 +158,7 @@ t.test(
 )
 
 t.test(
-  '[rfc9700-4.12-no-307] what follows a form is fetched with GET: 303 after sign-in, consent, choice and refusal',
+  '[rfc9700-4.12-no-307] after a form the browser fetches with GET: 303 after sign-in, consent, choice and denial',
   async (t) => {
     const post = (agent: UserAgent, page: Page, added: Record<string, string>) => {
       const body = bodyOf(page)
@@ -186,7 +186,7 @@ t.test(
   },
 )
 
-t.test('other methods than GET and POST are not allowed, with the ones that are', async (t) => {
+t.test('methods other than GET and POST are rejected, and Allow names the supported ones', async (t) => {
   for (const method of ['PUT', 'DELETE', 'PATCH']) {
     const response = await fetch(authorizationUrl(server, client), { method })
     t.equal(response.status, 405)

@@ -16,7 +16,7 @@ function preflight(path: string, method: string): Promise<Response> {
 }
 
 t.test(
-  '[oidc-disc-3-cors] [oidc-reg-3-cors] [oidc-core-5.3-cors] [rfc7009-2.3-cors] pages of any origin may call what clients call, without cookies',
+  '[oidc-disc-3-cors] [oidc-reg-3-cors] [oidc-core-5.3-cors] [rfc7009-2.3-cors] pages of any origin may call the endpoints for clients, without cookies',
   async (t) => {
     const callable: [string, string][] = [
       ['GET', '/.well-known/oauth-authorization-server'],
@@ -49,7 +49,7 @@ t.test(
 )
 
 t.test(
-  '[rfc9700-2.6-no-cors-authorize] [oidc-disc-3-cors] no page of another origin may call what people see',
+  '[rfc9700-2.6-no-cors-authorize] [oidc-disc-3-cors] no page of another origin may call the pages for users',
   async (t) => {
     for (const path of ['/oauth/authorize', '/login', '/consent', '/oauth/logout', '/', '/nothing']) {
       for (const method of ['GET', 'POST']) {
@@ -65,7 +65,7 @@ t.test(
   },
 )
 
-t.test('a path says which methods it has', async (t) => {
+t.test('every path declares its methods', async (t) => {
   const table: [string, string, string][] = [
     ['PUT', '/api/oauth/token', 'OPTIONS, POST'],
     ['GET', '/api/oauth/register', 'OPTIONS, POST'],
@@ -87,7 +87,7 @@ t.test('a path says which methods it has', async (t) => {
   await assertRejected(t, await fetch(`${server.issuer}/api/nothing`), 'invalid_request', 404)
 })
 
-t.test('a page reads the challenge of a refused call', async (t) => {
+t.test('a page can read the challenge of a rejected call', async (t) => {
   const { access_token: token } = await tokens()
   const refused = await callApi(server, '/api/courses', token, { headers: { origin: page } })
   t.equal(refused.status, 403)

@@ -22,7 +22,7 @@ import { UserAgent } from '../helpers/user-agent.ts'
 import { assertRejected, json } from '../helpers/wire.ts'
 
 t.test(
-  '[rfc6749-10.3-tokens-protected-at-rest] [rfc9700-4.9.2-rs-token-hygiene] neither the database nor the log has a usable secret in it',
+  '[rfc6749-10.3-tokens-protected-at-rest] [rfc9700-4.9.2-rs-token-hygiene] neither the database nor the log contains a usable secret',
   async (t) => {
     const folder = mkdtempSync(join(tmpdir(), 'lychgate-'))
     t.teardown(() => rmSync(folder, { recursive: true }))
@@ -66,7 +66,7 @@ t.test(
 )
 
 t.test(
-  '[rfc6749-10.10-entropy] what is issued cannot be guessed, has a prefix of its kind and never repeats',
+  '[rfc6749-10.10-entropy] issued values cannot be guessed, have a prefix for their kind and never repeat',
   async (t) => {
     const server = await startServer(t)
     const client = await register(server, { token_endpoint_auth_method: 'client_secret_post' })
@@ -112,7 +112,7 @@ t.test(
 )
 
 t.test(
-  '[service-7-oauth-error-json] every endpoint of the protocol refuses as JSON with error and error_description',
+  '[service-7-oauth-error-json] every endpoint of the protocol rejects with JSON that has error and error_description',
   async (t) => {
     const server = await startServer(t)
     const client = await register(server)
@@ -136,7 +136,7 @@ t.test(
 )
 
 t.test(
-  '[oidc-core-14-no-normalisation] composed and decomposed text stay two things and come back unchanged',
+  '[oidc-core-14-no-normalisation] composed and decomposed text stay distinct and are returned unchanged',
   async (t) => {
     const server = await startServer(t)
     const [composed, decomposed] = ['caf\u00e9', 'cafe\u0301']

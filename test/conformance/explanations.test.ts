@@ -68,22 +68,25 @@ async function assertWhy(t: Test, token: string, why: unknown): Promise<void> {
   t.notOk(JSON.stringify(line).includes(token))
 }
 
-t.test('JSON where a form belongs is told which Content-Type does, and the other way round', async (t) => {
-  const headers = { 'content-type': 'application/json' }
-  const form = new URLSearchParams({ client_name: 'x' })
-  const wrong: readonly [string, RequestInit, string][] = [
-    ['/api/oauth/token', { headers, body: '{"grant_type":"x"}' }, 'application/x-www-form-urlencoded'],
-    ['/api/oauth/revoke', { headers, body: '{"token":"x"}' }, 'application/x-www-form-urlencoded'],
-    ['/api/oauth/introspect', { headers, body: '{"token":"x"}' }, 'application/x-www-form-urlencoded'],
-    ['/api/oauth/register', { body: form }, 'application/json'],
-  ]
-  for (const [path, init, type] of wrong) {
-    const answer = await fetch(server.issuer + path, { method: 'POST', ...init })
-    t.equal((await refused(answer, 415)).answer, `the Content-Type must be ${type}`, path)
-  }
-})
+t.test(
+  'JSON sent to a form endpoint gets an error with the accepted Content-Type, and the other way round',
+  async (t) => {
+    const headers = { 'content-type': 'application/json' }
+    const form = new URLSearchParams({ client_name: 'x' })
+    const wrong: readonly [string, RequestInit, string][] = [
+      ['/api/oauth/token', { headers, body: '{"grant_type":"x"}' }, 'application/x-www-form-urlencoded'],
+      ['/api/oauth/revoke', { headers, body: '{"token":"x"}' }, 'application/x-www-form-urlencoded'],
+      ['/api/oauth/introspect', { headers, body: '{"token":"x"}' }, 'application/x-www-form-urlencoded'],
+      ['/api/oauth/register', { body: form }, 'application/json'],
+    ]
+    for (const [path, init, type] of wrong) {
+      const answer = await fetch(server.issuer + path, { method: 'POST', ...init })
+      t.equal((await refused(answer, 415)).answer, `the Content-Type must be ${type}`, path)
+    }
+  },
+)
 
-t.test('the log says why an access token is not accepted, the answer does not', async (t) => {
+t.test('the log states why an access token is rejected, the response does not', async (t) => {
   const once = await tokens()
   await post(server, '/api/oauth/revoke', { token: once.access_token, client_id: client.id })
   await assertWhy(t, once.access_token, 'it was revoked by itself')
@@ -106,7 +109,7 @@ t.test('the log says why an access token is not accepted, the answer does not', 
   await assertWhy(t, signed.access_token, /^it expired at \d+$/)
 })
 
-t.test('the log tells an unknown client, a wrong secret and a wrong method apart', async (t) => {
+t.test('the log distinguishes an unknown client, a wrong secret and a wrong method', async (t) => {
   const confidential = await register(server, { token_endpoint_auth_method: 'client_secret_post' })
   const byForm = { ...client, secret: 'x', method: 'client_secret_post' }
   const without = { grant_type: 'authorization_code', client_id: confidential.id }
@@ -129,7 +132,7 @@ t.test('the log tells an unknown client, a wrong secret and a wrong method apart
   }
 })
 
-t.test('a verifier that is too short is told what one looks like, and the code stays good', async (t) => {
+t.test('a verifier that is too short gets an error with the format, and the code stays valid', async (t) => {
   const { agent: person } = newPerson(server)
   const { verifier, challenge } = pkce()
   const code = await obtainCode(server, client, {
@@ -145,7 +148,7 @@ t.test('a verifier that is too short is told what one looks like, and the code s
   t.equal((await refresh(server, client, token)).status, 200)
 })
 
-t.test('a wrong password leaves a log line that says so, and neither name nor password', async (t) => {
+t.test('a wrong password leaves a log line with the reason, and without name or password', async (t) => {
   const { agent: person } = newPerson(server)
   const url = `${server.issuer}/oauth/authorize?${new URLSearchParams({
     response_type: 'code',

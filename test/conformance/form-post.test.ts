@@ -33,7 +33,7 @@ function membersOf(page: Page): Record<string, string> {
 }
 
 t.test(
-  'the answer is a page whose button posts code, state and iss to the redirect URI, without any script',
+  'the response is a page whose button posts code, state and iss to the redirect URI, without any script',
   async (t) => {
     const agent = new UserAgent(server.issuer)
     const state = 'a b"c<d>&é'
@@ -58,7 +58,7 @@ t.test(
   },
 )
 
-t.test('refusals go the same way: before any page, after deny, and of a request for silence', async (t) => {
+t.test('errors are sent the same way: before any page, after deny, and for prompt=none', async (t) => {
   const agent = await signedIn(server, client)
   const consent = pageOf(await ask(server, client, fields, agent))
   const rows: readonly (readonly [Page, string])[] = [
@@ -74,7 +74,7 @@ t.test('refusals go the same way: before any page, after deny, and of a request 
   }
 })
 
-t.test('a client that is not asked about gets its code at once', async (t) => {
+t.test('a client that needs no consent gets its code at once', async (t) => {
   const portal = await integrate(server, { consent: 'skip' })
   const agent = await signedIn(server, portal)
   const page = pageOf(await ask(server, portal, { response_mode: 'form_post', prompt: 'none' }, agent))
@@ -83,7 +83,7 @@ t.test('a client that is not asked about gets its code at once', async (t) => {
   t.equal((await exchange(server, portal, code)).status, 200)
 })
 
-t.test('the page posts by itself where scripts run, with a script of this server only', async (t) => {
+t.test('the page submits itself where scripts run, with a script of this server only', async (t) => {
   const page = pageOf(await ask(server, client, { ...fields, prompt: 'none' }))
   const scripts = [...page.html.matchAll(/<script\b([^>]*)>([\s\S]*?)<\/script>/g)]
   t.equal(scripts.length, 1)

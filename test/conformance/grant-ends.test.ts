@@ -54,7 +54,7 @@ async function sleep(t: Test, seconds: number): Promise<void> {
 }
 
 t.test(
-  '[rfc6749-5.1-expires-in-number] [rfc9700-4.14.2-inactive-expiry] refresh tokens end with the grant, its access tokens at their own time',
+  '[rfc6749-5.1-expires-in-number] [rfc9700-4.14.2-inactive-expiry] refresh tokens expire with the grant, its access tokens at their own time',
   async (t) => {
     let latest = await tokensFrom(exchange(server, client, await code()))
     for (const _round of [1, 2, 3]) {
@@ -76,7 +76,7 @@ t.test(
 )
 
 t.test(
-  '[rfc6749-5.1-expires-in-number] a shorter token issued later takes nothing from a longer one',
+  '[rfc6749-5.1-expires-in-number] a token with a shorter lifetime, issued later, does not shorten an earlier one',
   async (t) => {
     const fields = { scope: 'openid pages:read', resource: [server.issuer, short] }
     const approved = await code(client, fields)
@@ -91,7 +91,7 @@ t.test(
 )
 
 t.test(
-  '[rfc6749-5.1-expires-in-number] the token given to the retry of a refresh lives its whole time too',
+  '[rfc6749-5.1-expires-in-number] the token issued to the retry of a refresh has its full lifetime too',
   async (t) => {
     const first = await tokensFrom(exchange(server, client, await code()))
     const second = await tokensFrom(refresh(server, client, first.refresh_token))
@@ -119,7 +119,7 @@ t.test(
   },
 )
 
-t.test('a client that collects grants of one user loses the oldest, and the newest work', async (t) => {
+t.test('a client with too many grants of one user loses the oldest, and the newest work', async (t) => {
   const server = await startServer(t, { limits: { grantsPerUserAndClient: 10 } })
   const client = await register(server)
   const agent = new UserAgent(server.issuer)

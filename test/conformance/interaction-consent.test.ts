@@ -40,7 +40,7 @@ function forge(page: Page, agent: UserAgent, changes: Record<string, string | un
 }
 
 t.test(
-  '[rfc6749-10.2-consent-information] the page names the client, where it leads, every scope in words, and for how long',
+  '[rfc6749-10.2-consent-information] the page names the client, its redirect host, every scope in words, and for how long',
   async (t) => {
     const named = await register(server, { client_name: 'Zed CLI' })
     const every = defaultScopeCatalogue.map(({ name }) => name)
@@ -60,7 +60,7 @@ t.test(
 )
 
 t.test(
-  '[oidc-core-11-offline-access-ignored] offline_access is shown in words, granted, and changes nothing about refresh tokens',
+  '[oidc-core-11-offline-access-ignored] offline_access is described, granted, and does not affect refresh tokens',
   async (t) => {
     const redeemed = async (fields: Record<string, string>, who = client) => {
       const landing = await person.submit(await consentPage(fields, person, who), { decision: 'approve' })
@@ -90,7 +90,7 @@ t.test(
 )
 
 t.test(
-  '[oidc-core-11-offline-access-ignored] offline_access alone is nothing to ask for, and nothing to approve',
+  '[oidc-core-11-offline-access-ignored] offline_access alone is no scope to request or to approve',
   async (t) => {
     const alone = await authorize(server, client, { scope: 'offline_access' })
     assertErrorRedirect(t, server, alone, 'invalid_scope')
@@ -101,7 +101,7 @@ t.test(
 )
 
 t.test(
-  '[oidc-core-11-offline-access-ignored] an operator may put offline_access in words of their own',
+  '[oidc-core-11-offline-access-ignored] an operator can describe offline_access in their own words',
   async (t) => {
     const openid = { name: 'openid', group: 'You', access: 'identity' as const, description: 'Know you' }
     const words = { ...openid, name: 'offline_access', description: 'Work at night' }
@@ -119,7 +119,7 @@ t.test(
 )
 
 t.test(
-  '[rfc7591-5-self-asserted] the page of a client that registered itself says that nobody checked it; that of an integration does not',
+  '[rfc7591-5-self-asserted] the page of a self-registered client states that it is unverified; that of an integration does not',
   async (t) => {
     const page = await consentPage()
     t.match(page.html, 'This app named itself.')
@@ -135,7 +135,7 @@ t.test(
 )
 
 t.test(
-  'where a client registered from is told only where it is known: loopback is a proxy to a public service',
+  'the network a client registered from is shown only where it is known: loopback means a proxy to a public service',
   async (t) => {
     const behind = await startServer(t, { issuer: 'https://id.example' })
     const silent = await register(behind)
@@ -158,39 +158,36 @@ t.test(
   },
 )
 
-t.test(
-  'consent is for what the page showed: a client that changed while it was open is shown again',
-  async (t) => {
-    const { register: enrol, configure } = registrationAt(server.issuer)
-    const base = { redirect_uris: [client.redirectUri], client_name: 'Honest' }
-    const registered = await enrol({ ...base })
-    const id = String(registered['client_id'])
-    const changes = [
-      { client_name: 'Bank' },
-      { 'client_name#en': 'Bank' },
-      { policy_uri: 'https://evil.example/' },
-      { redirect_uris: [client.redirectUri, 'http://127.0.0.1/other'] },
-      { grant_types: ['authorization_code'] },
-    ]
-    for (const change of changes) {
-      await configure(registered, 'PUT', { client_id: id, ...base })
-      const page = await consentPage({}, person, { ...client, id })
-      t.notMatch(page.html, 'has changed its details')
-      t.equal((await configure(registered, 'PUT', { client_id: id, ...base, ...change })).status, 200)
-      const again = await person.submit(page, { decision: 'approve' })
-      if (again.at !== 'page') throw new Error(`agreed to ${JSON.stringify(change)}: ${again.location}`)
-      t.equal(again.page.status, 200)
-      t.match(again.page.html, 'This app has changed its details.', Object.keys(change).join())
-      const sent = await person.submit(again.page, { decision: 'approve' })
-      t.match(sent, { at: 'redirect', location: /[?&]code=/ }, 'what is shown now can be agreed to')
-    }
+t.test('consent covers what the page showed: a client that changed in between is shown again', async (t) => {
+  const { register: enrol, configure } = registrationAt(server.issuer)
+  const base = { redirect_uris: [client.redirectUri], client_name: 'Honest' }
+  const registered = await enrol({ ...base })
+  const id = String(registered['client_id'])
+  const changes = [
+    { client_name: 'Bank' },
+    { 'client_name#en': 'Bank' },
+    { policy_uri: 'https://evil.example/' },
+    { redirect_uris: [client.redirectUri, 'http://127.0.0.1/other'] },
+    { grant_types: ['authorization_code'] },
+  ]
+  for (const change of changes) {
+    await configure(registered, 'PUT', { client_id: id, ...base })
     const page = await consentPage({}, person, { ...client, id })
-    await configure(registered, 'PUT', { client_id: id, ...base, client_name: 'Bank' })
-    t.match(await person.submit(page, { decision: 'deny' }), { location: /[?&]error=access_denied/ })
-  },
-)
+    t.notMatch(page.html, 'has changed its details')
+    t.equal((await configure(registered, 'PUT', { client_id: id, ...base, ...change })).status, 200)
+    const again = await person.submit(page, { decision: 'approve' })
+    if (again.at !== 'page') throw new Error(`agreed to ${JSON.stringify(change)}: ${again.location}`)
+    t.equal(again.page.status, 200)
+    t.match(again.page.html, 'This app has changed its details.', Object.keys(change).join())
+    const sent = await person.submit(again.page, { decision: 'approve' })
+    t.match(sent, { at: 'redirect', location: /[?&]code=/ }, 'what is shown now can be agreed to')
+  }
+  const page = await consentPage({}, person, { ...client, id })
+  await configure(registered, 'PUT', { client_id: id, ...base, client_name: 'Bank' })
+  t.match(await person.submit(page, { decision: 'deny' }), { location: /[?&]error=access_denied/ })
+})
 
-t.test('a redirect URI that the client gave up while the page was open gets no response', async (t) => {
+t.test('a redirect URI that the client removed in between gets no response', async (t) => {
   const { register: enrol, configure } = registrationAt(server.issuer)
   const registered = await enrol({ redirect_uris: [client.redirectUri] })
   const id = String(registered['client_id'])
@@ -206,7 +203,7 @@ t.test('a redirect URI that the client gave up while the page was open gets no r
 })
 
 t.test(
-  'links of the client are shown with their host and pass nothing on; its logo is not fetched',
+  'links of the client are shown with their host and pass no referrer; its logo is not fetched',
   async (t) => {
     const linked = await register(server, {
       client_uri: 'https://client.example/',
@@ -227,7 +224,7 @@ t.test(
 )
 
 t.test(
-  '[rfc6749-10.14-sanitise] [service-2-reg-client-name] what a client sends is shown as text and splits nothing',
+  '[rfc6749-10.14-sanitise] [service-2-reg-client-name] text from a client is shown as text and breaks nothing',
   async (t) => {
     const hostile = '<script>alert(1)</script>"\'&amp;'
     const named = await register(server, { client_name: hostile })
@@ -258,7 +255,7 @@ t.test(
 )
 
 t.test(
-  '[rfc6749-10.12-csrf-approval] a forged answer grants nothing, and the page still works',
+  '[rfc6749-10.12-csrf-approval] a forged decision grants nothing, and the page still works',
   async (t) => {
     const page = await consentPage()
     const { csrf = '' } = Object.fromEntries(bodyOf(page))
@@ -286,7 +283,7 @@ t.test(
   },
 )
 
-t.test('[rfc6749-10.12-csrf-approval] a forged sign-in signs nobody in', async (t) => {
+t.test('[rfc6749-10.12-csrf-approval] a forged sign-in signs no user in', async (t) => {
   const agent = new UserAgent(server.issuer)
   const page = pageOf(await ask(server, client, {}, agent))
   const post = (csrf: string | undefined, headers = {}) => {
@@ -307,7 +304,7 @@ t.test('[rfc6749-10.12-csrf-approval] a forged sign-in signs nobody in', async (
   t.equal((await post(undefined)).status, 303)
 })
 
-t.test('[rfc6749-10.12-csrf-approval] a page shown to alice cannot be answered as bob', async (t) => {
+t.test('[rfc6749-10.12-csrf-approval] a page shown to alice cannot be submitted as bob', async (t) => {
   const agent = await signedIn(server, client)
   const shownToAlice = await consentPage({}, agent)
   const login = pageOf(await agent.open(shownToAlice.url.replace('/consent', '/login').concat('&switch=1')))
@@ -319,7 +316,7 @@ t.test('[rfc6749-10.12-csrf-approval] a page shown to alice cannot be answered a
   t.match(sentAway(await agent.submit(shownToBob, { decision: 'approve' })), { code: /./ })
 })
 
-t.test('a consent page is worth nothing in another browser, and nothing once it was answered', async (t) => {
+t.test('a consent page is invalid in another browser, and once it was submitted', async (t) => {
   const page = await consentPage()
   const stranger = await signedIn(server, client)
   for (const landing of [await stranger.open(page.url), await stranger.submit(page, { decision: 'approve' })])
@@ -335,78 +332,67 @@ t.test('a consent page is worth nothing in another browser, and nothing once it 
   }
 })
 
-t.test(
-  'an integration is remembered: only new scopes and resources ask again, then it answers silently',
-  async (t) => {
-    const portal = await integrate(server)
-    const silent = (scope: string, resource?: string) =>
-      authorize(server, portal, { scope, prompt: 'none', resource }, person)
-    assertErrorRedirect(t, server, await silent('openid courses:read'), 'consent_required', {
-      to: portal.redirectUri,
-    })
-    const first = await consentPage({ scope: 'openid courses:read' }, person, portal)
-    const { code = '' } = sentAway(await person.submit(first, { decision: 'approve' }))
-    t.equal((await exchange(server, portal, code)).status, 200)
-    t.match(sentAway(await ask(server, portal, { scope: 'courses:read openid' }, person)), { code: /./ })
-    t.match((await silent('openid')).headers.get('location'), 'code=')
+t.test('consent for an integration is remembered: only new scopes and resources ask again', async (t) => {
+  const portal = await integrate(server)
+  const silent = (scope: string, resource?: string) =>
+    authorize(server, portal, { scope, prompt: 'none', resource }, person)
+  assertErrorRedirect(t, server, await silent('openid courses:read'), 'consent_required', {
+    to: portal.redirectUri,
+  })
+  const first = await consentPage({ scope: 'openid courses:read' }, person, portal)
+  const { code = '' } = sentAway(await person.submit(first, { decision: 'approve' }))
+  t.equal((await exchange(server, portal, code)).status, 200)
+  t.match(sentAway(await ask(server, portal, { scope: 'courses:read openid' }, person)), { code: /./ })
+  t.match((await silent('openid')).headers.get('location'), 'code=')
 
-    assertErrorRedirect(t, server, await silent('openid courses:write'), 'consent_required', {
-      to: portal.redirectUri,
-    })
-    const more = await consentPage({ scope: 'openid courses:write' }, person, portal)
-    t.strictSame(offeredScope(more), ['courses:write'], 'what was allowed before is not asked again')
-    const grown = sentAway(await person.submit(more, { decision: 'approve' }))
-    t.equal(
-      (await json(await exchange(server, portal, grown['code'] ?? '')))['scope'],
-      'openid courses:write',
-    )
-    t.match(
-      (await silent('openid courses:read courses:write')).headers.get('location'),
-      'code=',
-      'consent grows',
-    )
+  assertErrorRedirect(t, server, await silent('openid courses:write'), 'consent_required', {
+    to: portal.redirectUri,
+  })
+  const more = await consentPage({ scope: 'openid courses:write' }, person, portal)
+  t.strictSame(offeredScope(more), ['courses:write'], 'what was allowed before is not asked again')
+  const grown = sentAway(await person.submit(more, { decision: 'approve' }))
+  t.equal((await json(await exchange(server, portal, grown['code'] ?? '')))['scope'], 'openid courses:write')
+  t.match(
+    (await silent('openid courses:read courses:write')).headers.get('location'),
+    'code=',
+    'consent grows',
+  )
 
-    assertErrorRedirect(t, server, await silent('courses:read', notes), 'consent_required', {
-      to: portal.redirectUri,
-    })
-    const elsewhere = await consentPage({ scope: 'courses:read', resource: notes }, person, portal)
-    t.match(elsewhere.html, /Notes[\s\S]*notes\.example/)
-    sentAway(await person.submit(elsewhere, { decision: 'approve' }))
-    t.match((await silent('courses:read', notes)).headers.get('location'), 'code=')
-    assertErrorRedirect(t, server, await silent('courses:write', notes), 'consent_required', {
-      to: portal.redirectUri,
-    })
+  assertErrorRedirect(t, server, await silent('courses:read', notes), 'consent_required', {
+    to: portal.redirectUri,
+  })
+  const elsewhere = await consentPage({ scope: 'courses:read', resource: notes }, person, portal)
+  t.match(elsewhere.html, /Notes[\s\S]*notes\.example/)
+  sentAway(await person.submit(elsewhere, { decision: 'approve' }))
+  t.match((await silent('courses:read', notes)).headers.get('location'), 'code=')
+  assertErrorRedirect(t, server, await silent('courses:write', notes), 'consent_required', {
+    to: portal.redirectUri,
+  })
 
-    const another = await signedIn(server, client, bob)
-    t.equal(place(await ask(server, portal, {}, another)), '/consent', 'another person is asked')
-    t.equal(
-      place(await ask(server, await integrate(server), {}, person)),
-      '/consent',
-      'another client is asked about',
-    )
-  },
-)
+  const another = await signedIn(server, client, bob)
+  t.equal(place(await ask(server, portal, {}, another)), '/consent', 'another person is asked')
+  t.equal(
+    place(await ask(server, await integrate(server), {}, person)),
+    '/consent',
+    'another client is asked about',
+  )
+})
 
-t.test(
-  'what the person unticked or denied is not remembered, also where it was allowed before',
-  async (t) => {
-    const portal = await integrate(server)
-    const fields = { scope: 'openid courses:read courses:write' }
-    sentAway(await person.submit(await consentPage(fields, person, portal), { decision: 'deny' }))
-    t.equal(place(await ask(server, portal, fields, person)), '/consent')
-    sentAway(await person.submit(await consentPage(fields, person, portal), { decision: 'approve' }))
-    t.match(sentAway(await ask(server, portal, fields, person)), { code: /./ })
-    const again = await consentPage({ ...fields, prompt: 'consent' }, person, portal)
-    const { code = '' } = sentAway(
-      await person.submit(again, { decision: 'approve', scope: ['courses:read'] }),
-    )
-    t.equal((await json(await exchange(server, portal, code)))['scope'], 'openid courses:read')
-    t.equal(place(await ask(server, portal, fields, person)), '/consent')
-    t.match(sentAway(await ask(server, portal, { scope: 'openid courses:read' }, person)), { code: /./ })
-  },
-)
+t.test('what the user unticked or denied is not remembered, even if it was allowed before', async (t) => {
+  const portal = await integrate(server)
+  const fields = { scope: 'openid courses:read courses:write' }
+  sentAway(await person.submit(await consentPage(fields, person, portal), { decision: 'deny' }))
+  t.equal(place(await ask(server, portal, fields, person)), '/consent')
+  sentAway(await person.submit(await consentPage(fields, person, portal), { decision: 'approve' }))
+  t.match(sentAway(await ask(server, portal, fields, person)), { code: /./ })
+  const again = await consentPage({ ...fields, prompt: 'consent' }, person, portal)
+  const { code = '' } = sentAway(await person.submit(again, { decision: 'approve', scope: ['courses:read'] }))
+  t.equal((await json(await exchange(server, portal, code)))['scope'], 'openid courses:read')
+  t.equal(place(await ask(server, portal, fields, person)), '/consent')
+  t.match(sentAway(await ask(server, portal, { scope: 'openid courses:read' }, person)), { code: /./ })
+})
 
-t.test('Only read unticks what changes anything', async (t) => {
+t.test('Only read unticks every scope that writes', async (t) => {
   const page = await consentPage({ scope: 'openid courses:read courses:write pages:write' })
   const link = /href="([^"]*only=read)"/.exec(page.html)?.[1]?.replaceAll('&amp;', '&') ?? ''
   const reading = pageOf(await person.open(new URL(link, server.issuer).href))

@@ -21,18 +21,21 @@ function interactionOf(page: Page): string {
   return new URL(page.url).searchParams.get('interaction') ?? ''
 }
 
-t.test('a wrong password says so, keeps the name and the pending request, and starts no login', async (t) => {
-  const { agent, page } = await loginPage()
-  const failed = pageOf(await agent.submit(page, { username: 'Alice', password: 'wrong' }))
-  t.equal(failed.status, 400)
-  t.match(failed.html, 'That user name and password do not belong together')
-  t.equal(failed.forms[0]?.fields.find(({ name }) => name === 'username')?.value, 'Alice')
-  t.notMatch(failed.html, 'value="wrong"')
-  t.equal(agent.cookies.has('lychgate_session'), false)
-  t.match(sentAway(await agent.submit(failed, alice)), { code: /./, state: 'a-state' })
-})
+t.test(
+  'a wrong password shows an error, keeps the name and the pending request, and starts no session',
+  async (t) => {
+    const { agent, page } = await loginPage()
+    const failed = pageOf(await agent.submit(page, { username: 'Alice', password: 'wrong' }))
+    t.equal(failed.status, 400)
+    t.match(failed.html, 'That user name and password do not belong together')
+    t.equal(failed.forms[0]?.fields.find(({ name }) => name === 'username')?.value, 'Alice')
+    t.notMatch(failed.html, 'value="wrong"')
+    t.equal(agent.cookies.has('lychgate_session'), false)
+    t.match(sentAway(await agent.submit(failed, alice)), { code: /./, state: 'a-state' })
+  },
+)
 
-t.test('a name nobody has looks like a wrong password', async (t) => {
+t.test('an unknown user name looks like a wrong password', async (t) => {
   const shown = async (username: string) => {
     const { agent, page } = await loginPage()
     const failed = pageOf(await agent.submit(page, { username, password: 'wrong' }))
@@ -63,14 +66,14 @@ t.test('a name nobody has looks like a wrong password', async (t) => {
   }
 })
 
-t.test('people sign in with their e-mail address, and in any case', async (t) => {
+t.test('users sign in with their email address, in any case', async (t) => {
   for (const username of ['alice@example.test', 'ALICE', ' Alice@Example.TEST ']) {
     const { agent, page } = await loginPage()
     t.match(sentAway(await agent.submit(page, { ...alice, username })), { code: /./ }, username)
   }
 })
 
-t.test('a password counts exactly as typed', async (t) => {
+t.test('a password must match exactly as typed', async (t) => {
   for (const password of [
     ` ${alice.password}`,
     `${alice.password} `,
@@ -83,7 +86,7 @@ t.test('a password counts exactly as typed', async (t) => {
   }
 })
 
-t.test('every sign-in makes a new session, and the old one is dead', async (t) => {
+t.test('every sign-in makes a new session, and the old one is invalid', async (t) => {
   const { agent, page } = await loginPage()
   agent.cookies.set('lychgate_session', `lyc_session_${'A'.repeat(43)}`)
   await agent.submit(page, alice)
@@ -104,30 +107,33 @@ t.test('every sign-in makes a new session, and the old one is dead', async (t) =
   t.equal(await alive(second.slice(0, -2)), false)
 })
 
-t.test('who has to prove it again finds their name filled in, and may still be somebody else', async (t) => {
-  const agent = await signedIn(server, firstParty)
-  const again = pageOf(await ask(server, firstParty, { prompt: 'login' }, agent))
-  t.match(again.forms[0]?.fields, [
-    { name: 'interaction' },
-    { name: 'csrf' },
-    { name: 'username', value: 'alice' },
-  ])
-  const hinted = pageOf(await ask(server, firstParty, { prompt: 'login', login_hint: 'bob' }, agent))
-  t.equal(
-    hinted.forms[0]?.fields.find(({ name }) => name === 'username')?.value,
-    'bob',
-    'the hint of the client wins',
-  )
-  t.match(sentAway(await agent.submit(again, bob)), { code: /./ })
-  const { page } = await loginPage()
-  t.equal(
-    page.forms[0]?.fields.find(({ name }) => name === 'username')?.value,
-    '',
-    'a stranger finds nothing',
-  )
-})
+t.test(
+  'a user who must re-authenticate finds their name filled in, and can switch to another user',
+  async (t) => {
+    const agent = await signedIn(server, firstParty)
+    const again = pageOf(await ask(server, firstParty, { prompt: 'login' }, agent))
+    t.match(again.forms[0]?.fields, [
+      { name: 'interaction' },
+      { name: 'csrf' },
+      { name: 'username', value: 'alice' },
+    ])
+    const hinted = pageOf(await ask(server, firstParty, { prompt: 'login', login_hint: 'bob' }, agent))
+    t.equal(
+      hinted.forms[0]?.fields.find(({ name }) => name === 'username')?.value,
+      'bob',
+      'the hint of the client wins',
+    )
+    t.match(sentAway(await agent.submit(again, bob)), { code: /./ })
+    const { page } = await loginPage()
+    t.equal(
+      page.forms[0]?.fields.find(({ name }) => name === 'username')?.value,
+      '',
+      'a stranger finds nothing',
+    )
+  },
+)
 
-t.test('cookies are HttpOnly, SameSite=Lax, for the whole site, and hold nothing but handles', async (t) => {
+t.test('cookies are HttpOnly, SameSite=Lax, for the whole site, and contain only handles', async (t) => {
   for (const [at, prefix, secure] of [
     [server, '', false],
     [await startServer(t, { issuer: 'https://id.example' }), '__Host-', true],
@@ -156,7 +162,7 @@ t.test('cookies are HttpOnly, SameSite=Lax, for the whole site, and hold nothing
   }
 })
 
-t.test('a login page is worth nothing in another browser', async (t) => {
+t.test('a sign-in page is invalid in another browser', async (t) => {
   const { agent, page } = await loginPage()
   const stranger = new UserAgent(server.issuer)
   const without = pageOf(await stranger.open(page.url))
@@ -171,7 +177,7 @@ t.test('a login page is worth nothing in another browser', async (t) => {
   t.match(sentAway(await agent.submit(page, alice)), { code: /./ }, 'it still works where it belongs')
 })
 
-t.test('a login page that was used says so, in a second tab and after going back', async (t) => {
+t.test('a used sign-in page shows that it was used, in a second tab and after going back', async (t) => {
   const { agent, page } = await loginPage()
   const [tab, other] = [page, pageOf(await agent.open(page.url))]
   t.match(sentAway(await agent.submit(tab, alice)), { code: /./ })
@@ -182,7 +188,7 @@ t.test('a login page that was used says so, in a second tab and after going back
   }
 })
 
-t.test('two requests in two tabs of one browser are both answered', async (t) => {
+t.test('two requests in two tabs of one browser both complete', async (t) => {
   const agent = new UserAgent(server.issuer)
   const [one, two] = [
     pageOf(await ask(server, firstParty, { state: 'one' }, agent)),
@@ -239,7 +245,7 @@ t.test('a sign-in under way when the password changes is rejected', async (t) =>
   t.ok('code' in sentAway(await agent.submit(page, { username: 'alice', password: 'another password' })))
 })
 
-t.test('Switch on the consent page signs somebody else in, and the code is theirs', async (t) => {
+t.test('Switch on the consent page signs another user in, and the code is theirs', async (t) => {
   const agent = await signedIn(server, client)
   const consent = pageOf(await ask(server, client, {}, agent))
   const link = /href="([^"]*switch=1[^"]*)"/.exec(consent.html)?.[1]?.replaceAll('&amp;', '&') ?? ''
@@ -254,7 +260,7 @@ t.test('Switch on the consent page signs somebody else in, and the code is their
 })
 
 t.test(
-  '[rfc6749-10.15-no-open-redirector] no parameter of the pages leads away from the server',
+  '[rfc6749-10.15-no-open-redirector] no parameter of the pages redirects away from the server',
   async (t) => {
     const { agent, page } = await loginPage()
     const evil = 'https://evil.example/'

@@ -7,7 +7,7 @@ import { bob, startServer } from '../helpers/server.ts'
 const server = await startServer(t)
 
 t.test(
-  '[rfc6749-4.1.2.1-access-denied] a refusal stays one when another tab has allowed the same meanwhile',
+  '[rfc6749-4.1.2.1-access-denied] a denial stands even if another tab has allowed the same in between',
   async (t) => {
     const portal = await integrate(server)
     const person = await signedIn(server, portal)
@@ -23,7 +23,7 @@ t.test(
   },
 )
 
-t.test('the account on the button is the one that is chosen, whoever signs in in a second tab', async (t) => {
+t.test('the button chooses the user it names, whoever signs in in a second tab', async (t) => {
   const portal = await integrate(server, { consent: 'skip' })
   const person = await signedIn(server, await integrate(server))
   const choice = pageOf(await ask(server, portal, { prompt: 'select_account' }, person))
@@ -37,7 +37,7 @@ t.test('the account on the button is the one that is chosen, whoever signs in in
   t.equal(claimsOf(tokens.id_token)['sub'], alice?.id)
 })
 
-t.test('an account signed out in a second tab is not chosen: the page shows who is left', async (t) => {
+t.test('a user signed out in a second tab is not chosen: the page shows the remaining ones', async (t) => {
   const portal = await integrate(server, { consent: 'skip' })
   const person = await signedIn(server, await integrate(server))
   const choice = pageOf(await ask(server, portal, { prompt: 'select_account' }, person))

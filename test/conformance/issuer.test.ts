@@ -78,7 +78,7 @@ t.test('[rfc6749-10.9-tls] an http issuer is accepted on loopback only, and http
 })
 
 t.test(
-  '[rfc9700-4.13-proxy-headers] no header of a request shows up in metadata, links or redirects',
+  '[rfc9700-4.13-proxy-headers] no header of a request appears in metadata, links or redirects',
   async (t) => {
     const hostile = {
       'x-forwarded-host': 'evil.example',
@@ -112,42 +112,45 @@ t.test(
   },
 )
 
-t.test('[rfc6750-5.3-not-in-clear-cookies] cookies are kept to https and hold no token', async (t) => {
-  const fields = { redirect_uris: ['http://127.0.0.1:51004/callback'] }
-  const registered = await fetch(`${proxied.origin}/api/oauth/register`, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json' },
-    body: JSON.stringify(fields),
-  })
-  const client = {
-    id: String((await json(registered))['client_id']),
-    method: 'none',
-    redirectUri: String(fields.redirect_uris[0]),
-  }
-  const local = { ...proxied, issuer: proxied.origin }
-  const cookies: string[] = []
-  const agent = new (class extends UserAgent {
-    override async send(url: string, init?: RequestInit): Promise<Response> {
-      const response = await super.send(url, init)
-      cookies.push(...response.headers.getSetCookie())
-      return response
+t.test(
+  '[rfc6750-5.3-not-in-clear-cookies] cookies are sent over https only and contain no token',
+  async (t) => {
+    const fields = { redirect_uris: ['http://127.0.0.1:51004/callback'] }
+    const registered = await fetch(`${proxied.origin}/api/oauth/register`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify(fields),
+    })
+    const client = {
+      id: String((await json(registered))['client_id']),
+      method: 'none',
+      redirectUri: String(fields.redirect_uris[0]),
     }
-  })(proxied.origin)
-  const {
-    access_token: access,
-    refresh_token: token,
-    id_token: idToken,
-  } = await obtainTokens(local, client, { agent })
-  t.ok(cookies.length >= 2)
-  for (const cookie of cookies) {
-    t.match(cookie, /^__Host-lychgate_[a-z]+=/)
-    for (const attribute of ['Secure', 'HttpOnly', 'SameSite=Lax', 'Path=/']) t.match(cookie, attribute)
-    for (const issued of [access, token, idToken]) t.notOk(cookie.includes(issued))
-  }
-})
+    const local = { ...proxied, issuer: proxied.origin }
+    const cookies: string[] = []
+    const agent = new (class extends UserAgent {
+      override async send(url: string, init?: RequestInit): Promise<Response> {
+        const response = await super.send(url, init)
+        cookies.push(...response.headers.getSetCookie())
+        return response
+      }
+    })(proxied.origin)
+    const {
+      access_token: access,
+      refresh_token: token,
+      id_token: idToken,
+    } = await obtainTokens(local, client, { agent })
+    t.ok(cookies.length >= 2)
+    for (const cookie of cookies) {
+      t.match(cookie, /^__Host-lychgate_[a-z]+=/)
+      for (const attribute of ['Secure', 'HttpOnly', 'SameSite=Lax', 'Path=/']) t.match(cookie, attribute)
+      for (const issued of [access, token, idToken]) t.notOk(cookie.includes(issued))
+    }
+  },
+)
 
 t.test(
-  '[rfc8414-3-path-insertion] [rfc8414-5-openid-configuration-inserted] [oidc-disc-4-path-appended] [rfc9728-3-path-insertion] an issuer with a path has its documents at the inserted and at the appended places',
+  '[rfc8414-3-path-insertion] [rfc8414-5-openid-configuration-inserted] [oidc-disc-4-path-appended] [rfc9728-3-path-insertion] an issuer with a path has its documents at the inserted and at the appended paths',
   async (t) => {
     const tenant = await startServer(t, { issuerPath: '/t' })
     for (const [name, insertedClause, appendedClause] of [
@@ -174,7 +177,7 @@ t.test(
 
 for (const issuerPath of ['', '/t', '/a/b']) {
   t.test(
-    `[service-5-flow-end-to-end] [oidc-core-15.2-dynamic-discovery-registration] [rfc9207-2.3-identical-to-metadata] [oidc-disc-3-issuer] from discovery alone a client does all seven steps, issuer path '${issuerPath}'`,
+    `[service-5-flow-end-to-end] [oidc-core-15.2-dynamic-discovery-registration] [rfc9207-2.3-identical-to-metadata] [oidc-disc-3-issuer] a client that knows only discovery runs all seven steps, issuer path '${issuerPath}'`,
     async (t) => {
       const server = await startServer(t, { issuerPath })
       const resource = await json(

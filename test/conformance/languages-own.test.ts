@@ -42,7 +42,7 @@ async function consentIn(language: string): Promise<string> {
 }
 
 t.test(
-  "an operator's scope and resource are said in the language of the page, where they have it",
+  "an operator's scope and resource are shown in the language of the page, where they have it",
   async (t) => {
     const german = await consentIn('de')
     for (const words of ['Bibliothek', 'Bücher, die Sie ausgeliehen haben', 'Bücherei'])
@@ -53,7 +53,7 @@ t.test(
   },
 )
 
-t.test('who asks for no language that is there gets that of the service', async (t) => {
+t.test('a browser without a supported language gets that of the service', async (t) => {
   const page = await fetch(`${server.issuer}/`, { headers: { 'accept-language': 'sv' } })
   t.equal(page.headers.get('content-language'), 'fr')
 })

@@ -55,7 +55,7 @@ function englishOn(page: Page, language: string): readonly string[] {
 }
 
 for (const language of shippedLanguages) {
-  t.test(`sign-in, its problem, consent and sign-out are in ${language}, and in nothing else`, async (t) => {
+  t.test(`sign-in, its problem, consent and sign-out are entirely in ${language}`, async (t) => {
     const agent = new UserAgent(server.issuer)
     const signIn = await ask({ scope: everything, ui_locales: language }, undefined, agent)
     const wrong = pageOf(await agent.submit(signIn, { ...alice, password: 'not-hers' }))
@@ -75,7 +75,7 @@ for (const language of shippedLanguages) {
   })
 }
 
-t.test('the English words that are looked for are found on an English page', async (t) => {
+t.test('the English words that the other tests exclude are found on an English page', async (t) => {
   const page = await ask({})
   t.ok(englishOn(page, 'de').includes('Password'))
   t.ok(englishOn(page, 'de').length >= 3)
@@ -102,7 +102,7 @@ for (const [uiLocales, acceptLanguage, language] of wishes) {
   )
 }
 
-t.test('the language a client asked for stays until its request is answered', async (t) => {
+t.test('the language that a client requested stays until its request is completed', async (t) => {
   const agent = new UserAgent(server.issuer)
   const signIn = await ask({ ui_locales: 'ja' }, 'fr', agent)
   const again = pageOf(await agent.open(signIn.url, { headers: { 'accept-language': 'fr' } }))
@@ -111,7 +111,7 @@ t.test('the language a client asked for stays until its request is answered', as
   t.equal(languageOf(elsewhere), 'fr')
 })
 
-t.test('refusals on a page are in its language, and their reason for developers is English', async (t) => {
+t.test('errors on a page are in its language, and their reason for developers is English', async (t) => {
   const agent = new UserAgent(server.issuer)
   const headers = { 'accept-language': 'de' }
   const german = readCatalogue('de')
@@ -138,7 +138,7 @@ t.test('refusals on a page are in its language, and their reason for developers 
   }
 })
 
-t.test('a client is called by the name it has in the language of the page', async (t) => {
+t.test('a client is shown with its name in the language of the page', async (t) => {
   for (const [language, name] of [
     ['de', 'Zyx auf Deutsch'],
     ['fr', 'Zyx'],
@@ -148,7 +148,7 @@ t.test('a client is called by the name it has in the language of the page', asyn
   }
 })
 
-t.test('no header makes a page fail', async (t) => {
+t.test('no Accept-Language header makes a page fail', async (t) => {
   for (const header of [
     'a-'.repeat(3000),
     ','.repeat(6000),

@@ -5,7 +5,7 @@ import { challengeOf, introspect, json, startFlow } from '../helpers/wire.ts'
 const { server, client, agent, tokens } = await startFlow(t)
 
 t.test(
-  '[mcp-scope-challenge-scope] a 403 names the scope that the operation needs, whatever the token has',
+  '[mcp-scope-challenge-scope] a 403 names the scope that the operation needs, whatever scope the token has',
   async (t) => {
     const { access_token: token } = await tokens({ scope: 'openid courses:read' })
     for (const [path, method, scope] of [
@@ -22,7 +22,7 @@ t.test(
   },
 )
 
-t.test('[mcp-scope-no-offline-access] nothing a resource says asks for offline_access', async (t) => {
+t.test('[mcp-scope-no-offline-access] no response of a resource asks for offline_access', async (t) => {
   const metadata = await json(await fetch(`${server.issuer}/.well-known/oauth-protected-resource`))
   const scopes = [metadata['scopes_supported']].flat()
   t.equal(scopes.length, 38)
@@ -46,7 +46,7 @@ t.test('[mcp-scope-no-offline-access] nothing a resource says asks for offline_a
 })
 
 t.test(
-  '[mcp-scope-hierarchy] no scope implies another: write does not read, and the challenge says so',
+  '[mcp-scope-hierarchy] no scope implies another: write does not allow read, and the challenge names the missing one',
   async (t) => {
     const { access_token: token } = await tokens({ scope: 'courses:write' })
     t.equal((await callApi(server, '/api/courses', token, { method: 'POST' })).status, 200)
@@ -57,7 +57,7 @@ t.test(
 )
 
 t.test(
-  '[mcp-token-resource-accepted] resource is taken at both endpoints, with and without its slash',
+  '[mcp-token-resource-accepted] resource is accepted at both endpoints, with and without its slash',
   async (t) => {
     const { issuer } = server
     for (const [asked, exchanged] of [

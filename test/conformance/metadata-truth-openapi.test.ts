@@ -39,7 +39,7 @@ for (const each of scenes) {
   const { server, description } = each
   const tried = [...description.operations.values()].filter((one) => each === scene || isNoOtherArea(one))
   t.test(
-    `[service-4-openapi] every operation of ${new URL(server.issuer).pathname} answers as it is described, with each status it has`,
+    `[service-4-openapi] every operation of ${new URL(server.issuer).pathname} responds as described, with each of its statuses`,
     async (t) => {
       t.ok(tried.length > 20)
       for (const described of tried) {
@@ -102,7 +102,7 @@ const pagesAndHealth = [
 /** The rooms of the account page: what is there is for users, and test/account walks through it. */
 const ownPage = /^(GET|POST) \/account(\/|$)/
 
-t.test('every route is described, but for the pages and the health of the server', async (t) => {
+t.test('every route is described, except the pages and the health checks', async (t) => {
   const described = [...scene.description.operations.values()].map(({ method, path }) => `${method} ${path}`)
   const served = await routesOf(scene.server)
   t.strictSame(
@@ -116,7 +116,7 @@ t.test('every route is described, but for the pages and the health of the server
   )
 })
 
-t.test('with every request limit at one, each operation that has 429 answers so, and no other', async (t) => {
+t.test('with every rate limit at one, exactly the operations that describe 429 respond so', async (t) => {
   const requestsPerMinute = { registration: 1, authorization: 1, token: 1, signIn: 1 }
   const server = await startServer(t, { rateLimits: 'on', requestsPerMinute })
   const description = await readDescription(`${server.issuer}/openapi.json`)
@@ -130,7 +130,7 @@ t.test('with every request limit at one, each operation that has 429 answers so,
   }
 })
 
-t.test('an area that the catalogue of an operator lacks is neither served nor described', async (t) => {
+t.test("an area that an operator's catalogue lacks is neither served nor described", async (t) => {
   const scopes = scene.server.deps.config.scopes.filter(({ name }) => !/^(courses|orders):/.test(name))
   const server = await startServer(t, { scopes, issuerPath: '/t' })
   const { operations } = await readDescription(`${server.issuer}/openapi.json`)

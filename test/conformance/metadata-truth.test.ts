@@ -53,7 +53,7 @@ for (const { issuerPath, subject } of scenes) {
   const at = (name: string) => fetch(`${server.origin}/.well-known/${name}${issuerPath}`)
 
   t.test(
-    `[rfc9068-4-consistent-metadata] both documents of an issuer at '${issuerPath}/' say the same`,
+    `[rfc9068-4-consistent-metadata] both documents of an issuer at '${issuerPath}/' agree`,
     async (t) => {
       for (const name of ['oauth-authorization-server', 'openid-configuration']) {
         t.strictSame(await json(await at(name)), document, name)
@@ -62,7 +62,7 @@ for (const { issuerPath, subject } of scenes) {
   )
 
   t.test(
-    `[service-4-asm-complete] [rfc8414-2-auth-methods-default] [rfc8414-2-revocation-endpoint] [rfc8414-2-introspection-endpoint] the server does all that the metadata of an issuer at '${issuerPath}/' promises`,
+    `[service-4-asm-complete] [rfc8414-2-auth-methods-default] [rfc8414-2-revocation-endpoint] [rfc8414-2-introspection-endpoint] everything that the metadata of an issuer at '${issuerPath}/' advertises works`,
     async (t) => {
       await keep(t, subject, document, promises)
       await assertNoOtherEndpoint(t, subject)
@@ -70,14 +70,14 @@ for (const { issuerPath, subject } of scenes) {
   )
 
   t.test(
-    `[rfc9728-2-authorization-servers] [rfc9728-2-scopes-supported] [rfc9728-2-bearer-methods] the API does all that its metadata promises, issuer at '${issuerPath}/'`,
+    `[rfc9728-2-authorization-servers] [rfc9728-2-scopes-supported] [rfc9728-2-bearer-methods] everything that the metadata of the API advertises works, issuer at '${issuerPath}/'`,
     async (t) => {
       await keep(t, subject, await json(await at('oauth-protected-resource')), resourcePromises)
     },
   )
 }
 
-t.test('a promise that no test here knows how to use is reported', async (t) => {
+t.test('an advertised value that no test here can use is reported', async (t) => {
   const more = {
     ...scenes[0]?.subject.document,
     device_authorization_endpoint: 'https://id.example/device',

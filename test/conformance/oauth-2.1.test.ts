@@ -8,7 +8,7 @@ import { assertRejected, isAlive, json, startFlow } from '../helpers/wire.ts'
 const { server, client, agent, tokens } = await startFlow(t)
 
 t.test(
-  '[oauth21-3.2.3-scope-always] scope is told even where it is exactly what was asked for',
+  '[oauth21-3.2.3-scope-always] the response contains scope even if it is exactly what was requested',
   async (t) => {
     for (const scope of ['openid', 'openid profile email', 'courses:read']) {
       const code = await obtainCode(server, client, { agent, fields: { scope } })
@@ -22,27 +22,24 @@ t.test(
   },
 )
 
-t.test(
-  '[oauth21-4.3.1-grant-active] a refresh needs a grant that is active, and its own client',
-  async (t) => {
-    const { refresh_token: token } = await tokens()
-    const other = await register(server)
-    await assertRejected(t, await refresh(server, other, token), 'invalid_grant', 400, 'another client')
-    const rotated = await json(await refresh(server, client, token))
-    t.type(rotated['refresh_token'], 'string', 'and the token was not used up by it')
-    const { refresh_token: survivor } = await tokens()
-    const revoked = await postAs(server, client, '/api/oauth/revoke', {
-      token: String(rotated['refresh_token']),
-    })
-    t.equal(revoked.status, 200)
-    const dead = await refresh(server, client, String(rotated['refresh_token']))
-    await assertRejected(t, dead, 'invalid_grant', 400, 'a revoked grant')
-    t.notOk(await isAlive(server, String(rotated['access_token'])))
-    t.equal((await refresh(server, client, survivor)).status, 200, 'another grant of the same client goes on')
-  },
-)
+t.test('[oauth21-4.3.1-grant-active] a refresh needs an active grant, and its own client', async (t) => {
+  const { refresh_token: token } = await tokens()
+  const other = await register(server)
+  await assertRejected(t, await refresh(server, other, token), 'invalid_grant', 400, 'another client')
+  const rotated = await json(await refresh(server, client, token))
+  t.type(rotated['refresh_token'], 'string', 'and the token was not used up by it')
+  const { refresh_token: survivor } = await tokens()
+  const revoked = await postAs(server, client, '/api/oauth/revoke', {
+    token: String(rotated['refresh_token']),
+  })
+  t.equal(revoked.status, 200)
+  const dead = await refresh(server, client, String(rotated['refresh_token']))
+  await assertRejected(t, dead, 'invalid_grant', 400, 'a revoked grant')
+  t.notOk(await isAlive(server, String(rotated['access_token'])))
+  t.equal((await refresh(server, client, survivor)).status, 200, 'another grant of the same client goes on')
+})
 
-t.test('[oauth21-4.3.1-grant-active] the tokens of a person who was removed are dead', async (t) => {
+t.test('[oauth21-4.3.1-grant-active] the tokens of a deleted user are invalid', async (t) => {
   const theirs = await obtainTokens(server, client, { person: bob })
   const { refresh_token: other } = await tokens()
   t.ok(await isAlive(server, theirs.access_token))
@@ -53,18 +50,15 @@ t.test('[oauth21-4.3.1-grant-active] the tokens of a person who was removed are 
   t.equal((await refresh(server, client, other)).status, 200, 'those of others are not')
 })
 
-t.test(
-  '[oauth21-4.3.1-grant-active] a code that was replayed ends the grant of the refresh token',
-  async (t) => {
-    const code = await obtainCode(server, client, { agent })
-    const { refresh_token: token } = await json(await exchange(server, client, code))
-    await assertRejected(t, await exchange(server, client, code), 'invalid_grant')
-    await assertRejected(t, await refresh(server, client, String(token)), 'invalid_grant')
-  },
-)
+t.test('[oauth21-4.3.1-grant-active] a replayed code ends the grant of the refresh token', async (t) => {
+  const code = await obtainCode(server, client, { agent })
+  const { refresh_token: token } = await json(await exchange(server, client, code))
+  await assertRejected(t, await exchange(server, client, code), 'invalid_grant')
+  await assertRejected(t, await refresh(server, client, String(token)), 'invalid_grant')
+})
 
 t.test(
-  '[oauth21-7.9-consent-phishing] [mcp-security-redirect-host-shown] the consent page says who asks, how it registered, where it leads and for what',
+  '[oauth21-7.9-consent-phishing] [mcp-security-redirect-host-shown] the consent page shows the client, how it registered, its redirect host and the scope',
   async (t) => {
     const asking = await register(server, { client_name: 'Zed CLI' })
     const page = pageOf(await ask(server, asking, { scope: 'openid courses:read orders:read' }, agent))

@@ -26,7 +26,7 @@ t.test(
 )
 
 t.test(
-  '[oidc-core-5.5.1.1-acr-essential] an essential class that is offered, and any that is only wished for, ends with a code',
+  '[oidc-core-5.5.1.1-acr-essential] an essential class that is offered, and any voluntary one, ends with a code',
   async (t) => {
     const wishes = [
       acr({ essential: true }),
@@ -44,7 +44,7 @@ t.test(
 )
 
 t.test(
-  '[oidc-core-5.5.1.1-acr-essential] an essential class that no sign-in can have is refused, and nobody is asked to sign in',
+  '[oidc-core-5.5.1.1-acr-essential] an essential class that no sign-in can have is rejected without a sign-in',
   async (t) => {
     const demands = [
       { essential: true, value: 'urn:example:gold' },

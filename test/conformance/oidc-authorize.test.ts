@@ -37,7 +37,7 @@ async function idTokenOf(who: TestClient, code = ''): Promise<Record<string, unk
 }
 
 t.test(
-  '[oidc-core-3.1.2.1-get-and-post] a request sent as a form has the outcome of the same query',
+  '[oidc-core-3.1.2.1-get-and-post] a request sent as a form has the same outcome as a query',
   async (t) => {
     const fields: Fields = { state: 's p&c', nonce: 'n', prompt: 'login' }
     const url = new URL(authorizationUrl(server, client, fields))
@@ -93,7 +93,7 @@ t.test('[oidc-core-3.1.2.1-no-openid-scope] without openid there is no ID Token'
   t.notOk('id_token' in tokens)
 })
 
-t.test('[oidc-core-3.1.2.1-nonce-optional-code] nonce may be left out', async (t) => {
+t.test('[oidc-core-3.1.2.1-nonce-optional-code] nonce may be omitted', async (t) => {
   const code = await obtainCode(server, client, { fields: { nonce: undefined }, agent: person })
   t.notOk('nonce' in (await idTokenOf(client, code)))
   const with_ = await obtainCode(server, client, { fields: { nonce: 'a n%2Bé"' }, agent: person })
@@ -187,7 +187,7 @@ t.test(
 )
 
 t.test(
-  '[oidc-core-3.1.2.1-prompt-login] the demand cannot be skipped by going to the consent page',
+  '[oidc-core-3.1.2.1-prompt-login] the required sign-in cannot be skipped by going to the consent page',
   async (t) => {
     const agent = await signedIn(server, client)
     const landing = await ask(server, client, { prompt: 'login' }, agent)
@@ -238,7 +238,7 @@ t.test(
 )
 
 t.test(
-  '[oidc-core-3.1.2.1-max-age] a login older than max_age is renewed, a younger one is kept',
+  '[oidc-core-3.1.2.1-max-age] a session older than max_age must re-authenticate, a younger one need not',
   async (t) => {
     const agent = await signedIn(server, client)
     const first = await idTokenOf(
@@ -261,7 +261,7 @@ t.test(
   },
 )
 
-t.test('[oidc-core-3.1.2.1-max-age-zero] max_age=0 is prompt=login', async (t) => {
+t.test('[oidc-core-3.1.2.1-max-age-zero] max_age=0 means prompt=login', async (t) => {
   const agent = await signedIn(server, client)
   const landing = await ask(server, firstParty, { max_age: '0' }, agent)
   t.equal(place(landing), '/login')
@@ -269,7 +269,7 @@ t.test('[oidc-core-3.1.2.1-max-age-zero] max_age=0 is prompt=login', async (t) =
 })
 
 t.test(
-  '[oidc-reg-2-default-max-age] default_max_age counts when the request has no max_age, and only then',
+  '[oidc-reg-2-default-max-age] default_max_age applies only when the request has no max_age',
   async (t) => {
     const agent = await signedIn(server, client)
     const strict = await register(server, { default_max_age: 1 })
@@ -288,7 +288,7 @@ t.test('[oidc-reg-2-require-auth-time] require_auth_time puts auth_time into eve
 })
 
 t.test(
-  '[oidc-core-5.5-claims-unsupported-ok] [oidc-core-5.5-claims-malformed] the claims parameter is served, and one that is not JSON of the right form refused',
+  '[oidc-core-5.5-claims-unsupported-ok] [oidc-core-5.5-claims-malformed] the claims parameter is supported, and rejected if it is not JSON of the right form',
   async (t) => {
     for (const claims of [
       '{"userinfo":{"name":null}}',

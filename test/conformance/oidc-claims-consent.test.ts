@@ -21,7 +21,7 @@ async function learnt(landing: Landing, who = client) {
   return { scope, told: Object.keys(told).sort(), idToken: claimsOf(idToken) }
 }
 
-t.test('the person is asked about claims as about the scopes that open them', async (t) => {
+t.test('consent covers claims like the scopes that open them', async (t) => {
   const page = pageOf(await ask(server, client, { scope: 'openid', claims }, person))
   t.same(offeredScope(page), ['profile', 'email'])
   const all = await learnt(await person.submit(page, { decision: 'approve' }))
@@ -30,7 +30,7 @@ t.test('the person is asked about claims as about the scopes that open them', as
   t.match(all.idToken, { gender: 'female', auth_time: Number })
 })
 
-t.test('a claim whose scope the person unticks is not told anywhere', async (t) => {
+t.test('a claim whose scope the user unticks is not returned anywhere', async (t) => {
   const page = pageOf(await ask(server, client, { scope: 'openid', claims }, person))
   const some = await learnt(await person.submit(page, { decision: 'approve', scope: ['email'] }))
   t.same(some.told, ['email', 'sub'])
@@ -42,7 +42,7 @@ t.test('a claim whose scope the person unticks is not told anywhere', async (t) 
   t.same(none.told, ['sub'], 'asked for twice, refused once')
 })
 
-t.test('a claim beyond the scope a client registered for is left out, without an error', async (t) => {
+t.test('a claim beyond the registered scope of the client is omitted, without an error', async (t) => {
   const modest = await register(server, { scope: 'openid email' })
   const page = pageOf(await ask(server, modest, { scope: 'openid', claims }, person))
   t.same(offeredScope(page), ['email'])
@@ -51,7 +51,7 @@ t.test('a claim beyond the scope a client registered for is left out, without an
   t.notOk('gender' in some.idToken)
 })
 
-t.test('a remembered consent covers no claim that was not on its page', async (t) => {
+t.test('a remembered consent covers no claim that its page did not show', async (t) => {
   const portal = await integrate(server)
   const plain = pageOf(await ask(server, portal, { scope: 'openid' }, person))
   await person.submit(plain, { decision: 'approve' })

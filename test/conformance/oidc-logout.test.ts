@@ -37,7 +37,7 @@ async function isSignedIn(agent: UserAgent): Promise<boolean> {
 }
 
 t.test(
-  '[oidc-rpl-2-ask-user] [oidc-rpl-2-logout-on-yes] [oidc-rpl-2-get-and-post] [oidc-rpl-6-csrf] without a hint the person is asked, and only yes ends the login',
+  '[oidc-rpl-2-ask-user] [oidc-rpl-2-logout-on-yes] [oidc-rpl-2-get-and-post] [oidc-rpl-6-csrf] without a hint the user is asked, and only yes ends the session',
   async (t) => {
     for (const method of ['GET', 'POST'] as const) {
       const agent = await signedIn(server, client)
@@ -58,7 +58,7 @@ t.test(
 )
 
 t.test(
-  '[oidc-rpl-6-csrf] neither a picture on a page of another site nor a forged confirmation ends a login',
+  '[oidc-rpl-6-csrf] neither an image on a page of another site nor a forged confirmation ends a session',
   async (t) => {
     const agent = await signedIn(server, client)
     const page = pageOf(await signOut(agent))
@@ -78,7 +78,7 @@ t.test(
 )
 
 t.test(
-  '[oidc-rpl-2-ask-user-normally] [oidc-rpl-2-state-returned] with an ID Token of the person signed in the login ends at once, and the browser goes back to the client',
+  '[oidc-rpl-2-ask-user-normally] [oidc-rpl-2-state-returned] with an ID Token of the signed-in user the session ends at once, and the browser returns to the client',
   async (t) => {
     for (const method of ['GET', 'POST'] as const) {
       for (const [uri, state, expected] of [
@@ -106,7 +106,7 @@ t.test(
 )
 
 t.test(
-  '[oidc-rpl-2-ask-user] an ID Token of somebody else asks, and yes goes back to the client',
+  '[oidc-rpl-2-ask-user] with an ID Token of another user the user is asked, and yes returns to the client',
   async (t) => {
     const agent = await signedIn(server, client)
     const fields = { id_token_hint: bobsHint, post_logout_redirect_uri: goodbye, state: 's' }
@@ -123,7 +123,7 @@ t.test(
 )
 
 t.test(
-  '[oidc-rpl-3-registered-redirect] [oidc-rpl-3-no-hint-no-redirect] [oidc-rpl-2-hint-validated] [oidc-rpl-2-client-id-match] a request with anything wrong in it shows an error page, and ends no session',
+  '[oidc-rpl-3-registered-redirect] [oidc-rpl-3-no-hint-no-redirect] [oidc-rpl-2-hint-validated] [oidc-rpl-2-client-id-match] an invalid request shows an error page, and ends no session',
   async (t) => {
     const agent = await signedIn(server, client)
     const [header = '', claims = '', signature = ''] = hint.split('.')
@@ -175,7 +175,7 @@ t.test('[oidc-rpl-4-idempotent] signing out without a session is not an error', 
   t.equal(landing.at === 'redirect' && landing.location.href, `${goodbye}?state=s`)
 })
 
-t.test('a loopback client is sent back to any port it listens on', async (t) => {
+t.test('a loopback client is redirected to any port it listens on', async (t) => {
   const agent = await signedIn(server, client)
   const page = pageOf(await ask(server, client, {}, agent))
   const { code = '' } = sentAway(await agent.submit(page, { decision: 'approve' }))

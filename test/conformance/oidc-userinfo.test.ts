@@ -51,7 +51,7 @@ t.test(
 )
 
 t.test(
-  '[service-5-scope-email] [oidc-core-5.4-email-claims] [oidc-core-5.4-claims-at-userinfo] the email scope opens the address',
+  '[service-5-scope-email] [oidc-core-5.4-email-claims] [oidc-core-5.4-claims-at-userinfo] the email scope opens the email claims',
   async (t) => {
     const { access_token: token, id_token: idToken } = await tokens({ scope: 'openid email' })
     const { sub, ...rest } = await claims(token)
@@ -83,7 +83,7 @@ t.test(
   },
 )
 
-t.test('[oidc-core-5.4-address-phone] address and phone are no scopes here', async (t) => {
+t.test('[oidc-core-5.4-address-phone] address and phone are not offered as scopes by default', async (t) => {
   for (const scope of ['openid address', 'openid phone']) {
     const agent = new UserAgent(server.issuer)
     await t.rejects(obtainTokens(server, client, { agent, fields: { scope } }), /invalid_scope/)
@@ -95,7 +95,7 @@ t.test('[oidc-core-5.4-address-phone] address and phone are no scopes here', asy
 })
 
 t.test(
-  '[oidc-core-5.3.2-empty-claims-omitted] [oidc-core-5.3.2-missing-claim-no-error] a claim without value is left out',
+  '[oidc-core-5.3.2-empty-claims-omitted] [oidc-core-5.3.2-missing-claim-no-error] a claim without a value is omitted',
   async (t) => {
     const agent = new UserAgent(server.issuer)
     const fields = { scope: 'openid profile email' }
@@ -122,7 +122,7 @@ t.test(
 )
 
 t.test(
-  '[oidc-core-5.3-get-and-post] [oidc-core-5.3-post-body-token] the token comes in the header by GET or POST, or in a form',
+  '[oidc-core-5.3-get-and-post] [oidc-core-5.3-post-body-token] the token is accepted in the header with GET or POST, or in a form',
   async (t) => {
     const { access_token: token } = await tokens({ scope: 'openid profile' })
     const expected = await claims(token)
@@ -143,7 +143,7 @@ t.test(
 )
 
 t.test(
-  '[rfc6750-2-one-method] [rfc6750-3.1-invalid-request-400] a token in the header and in the form at once is rejected',
+  '[rfc6750-2-one-method] [rfc6750-3.1-invalid-request-400] a token both in the header and in the form is rejected',
   async (t) => {
     const { access_token: token } = await tokens()
     const body = new URLSearchParams({ access_token: token })
@@ -157,7 +157,7 @@ t.test(
 )
 
 t.test(
-  '[rfc6750-2.2-form-conditions] [rfc6750-2.3-query-discouraged] a token in JSON, in a query or in another form is no token',
+  '[rfc6750-2.2-form-conditions] [rfc6750-2.3-query-discouraged] a token in JSON, in a query or in another form is ignored',
   async (t) => {
     const { access_token: token } = await tokens()
     const json = { 'content-type': 'application/json' }
@@ -192,7 +192,7 @@ t.test(
   },
 )
 
-t.test('[oidc-core-5.3-requires-openid] a token without openid is not enough', async (t) => {
+t.test('[oidc-core-5.3-requires-openid] a token without openid is rejected', async (t) => {
   const { access_token: token, refresh_token: refreshToken } = await tokens({ scope: 'profile openid' })
   const narrowed = (await (
     await refresh(server, client, refreshToken, { scope: 'profile' })
@@ -215,7 +215,7 @@ t.test('[oidc-core-5.3-requires-openid] a token without openid is not enough', a
   t.equal((await callApi(server, path, token)).status, 200)
 })
 
-t.test('[oidc-core-5.3.3-error] a token that is not valid, or for another API, is rejected', async (t) => {
+t.test('[oidc-core-5.3.3-error] an invalid token, or one for another API, is rejected', async (t) => {
   const elsewhere = await tokens({ scope: 'openid profile', resource: lessons })
   const { refresh_token: refreshToken } = await tokens()
   for (const token of ['garbage', refreshToken, elsewhere.access_token]) {

@@ -50,12 +50,12 @@ t.test(
     t.strictSame(await toldBy(t, suite, 'openid profile'), profile, '[oidc-core-5.4-profile-claims]'),
 )
 
-t.test('[oidc-core-5.4-email-claims] oidcc-scope-email: the scope opens the e-mail claims', async (t) =>
+t.test('[oidc-core-5.4-email-claims] oidcc-scope-email: the scope opens the email claims', async (t) =>
   t.strictSame(await toldBy(t, suite, 'openid email'), email),
 )
 
 t.test(
-  '[oidc-core-5.4-address-phone] oidcc-scope-address, oidcc-scope-phone and oidcc-scope-all are skipped where the scopes are not offered, and the scopes are rejected',
+  '[oidc-core-5.4-address-phone] oidcc-scope-address, oidcc-scope-phone and oidcc-scope-all are skipped as the scopes are not offered, and the scopes are rejected',
   async (t) => {
     const offered = suite.metadata['scopes_supported'] as string[]
     for (const scope of ['address', 'phone']) {

@@ -113,7 +113,7 @@ t.test(
 )
 
 t.test(
-  '[oidc-disc-3-response-types] [oidc-disc-3-subject-types] [oidc-disc-3-id-token-algs] [oidc-disc-3-grant-types] oidcc-discovery-endpoint-verification: the lists have what the profile needs',
+  '[oidc-disc-3-response-types] [oidc-disc-3-subject-types] [oidc-disc-3-id-token-algs] [oidc-disc-3-grant-types] oidcc-discovery-endpoint-verification: the lists contain what the profile needs',
   async (t) => {
     t.strictSame(listOf('response_types_supported'), ['code'], '[oidc-disc-3-response-types]')
     t.strictSame(listOf('subject_types_supported'), ['public'], '[oidc-disc-3-subject-types]')

@@ -22,7 +22,7 @@ export function flowModules({ server, metadata, jwks, client, client2, postClien
   )
 
   t.test(
-    'oidcc-server-client-secret-post: a client of this method sends its secret in the form',
+    'oidcc-server-client-secret-post: a client with this method sends its secret in the form',
     async (t) => {
       await suite.signIn(t, {}, undefined, postClient)
     },
@@ -40,7 +40,7 @@ export function flowModules({ server, metadata, jwks, client, client2, postClien
   )
 
   t.test(
-    '[service-4-userinfo-get] oidcc-userinfo-get: UserInfo answers GET with a bearer header',
+    '[service-4-userinfo-get] oidcc-userinfo-get: UserInfo accepts GET with a bearer header',
     async (t) => {
       const told = await suite.userInfo(t, await suite.signIn(t))
       t.strictSame(Object.keys(told), ['sub'])
@@ -48,7 +48,7 @@ export function flowModules({ server, metadata, jwks, client, client2, postClien
   )
 
   t.test(
-    '[oidc-core-5.3-get-and-post] oidcc-userinfo-post-header: UserInfo answers POST with a bearer header and no body',
+    '[oidc-core-5.3-get-and-post] oidcc-userinfo-post-header: UserInfo accepts POST with a bearer header and no body',
     async (t) => {
       const login = await suite.signIn(t, { scope: 'openid profile email' })
       const headers = { authorization: `Bearer ${login.tokens.access_token}` }
@@ -68,7 +68,7 @@ export function flowModules({ server, metadata, jwks, client, client2, postClien
   )
 
   t.test(
-    '[oidc-core-3.1.2.1-nonce-optional-code] oidcc-ensure-request-without-nonce-succeeds-for-code-flow: neither nonce nor PKCE is needed',
+    '[oidc-core-3.1.2.1-nonce-optional-code] oidcc-ensure-request-without-nonce-succeeds-for-code-flow: nonce and PKCE are optional',
     async (t) => {
       const { claims } = await suite.signIn(t, { nonce: undefined })
       t.notOk('nonce' in claims)
@@ -94,7 +94,7 @@ export function flowModules({ server, metadata, jwks, client, client2, postClien
   )
 
   t.test(
-    '[rfc6749-4.1.2-code-replay-revokes] oidcc-codereuse-30seconds: a code used again after half a minute ends what was issued from it',
+    '[rfc6749-4.1.2-code-replay-revokes] oidcc-codereuse-30seconds: reusing a code after half a minute revokes what was issued from it',
     async (t) => {
       const { members, tokens } = await suite.signIn(t)
       t.equal(await isAlive(server, tokens.access_token), true)
@@ -107,7 +107,7 @@ export function flowModules({ server, metadata, jwks, client, client2, postClien
   )
 
   t.test(
-    '[oidc-core-12.2-refresh-id-token] [oidc-core-12.2-refresh-nonce] [rfc6749-6-bound-to-client] oidcc-refresh-token: a refresh gives an ID Token of the same sign-in, to its own client alone',
+    '[oidc-core-12.2-refresh-id-token] [oidc-core-12.2-refresh-nonce] [rfc6749-6-bound-to-client] oidcc-refresh-token: a refresh gives an ID Token of the same sign-in, only to its own client',
     async (t) => {
       t.ok((metadata['grant_types_supported'] as string[]).includes('refresh_token'))
       // With offline_access listed, the suite asks for it, with prompt=consent.

@@ -58,7 +58,7 @@ t.test(
 )
 
 t.test(
-  '[oidc-rpl-2-state-returned] [oidc-rpl-2-logout-on-yes] [oidc-rpl-2-locales-no-error] oidcc-rp-initiated-logout: a hint and a registered redirect end the login and lead back with the state, whatever the locale',
+  '[oidc-rpl-2-state-returned] [oidc-rpl-2-logout-on-yes] [oidc-rpl-2-locales-no-error] oidcc-rp-initiated-logout: a hint and a registered redirect end the session and return with the state, whatever the locale',
   async (t) => {
     for (const locale of [{}, { ui_locales: 'xx se "<>' }]) {
       const { agent, login } = await begin(t)
@@ -102,7 +102,7 @@ t.test(
 )
 
 t.test(
-  '[oidc-rpl-3-registered-redirect] oidcc-rp-initiated-logout-query-added-to-post-logout-redirect-uri: a query makes it another redirect',
+  '[oidc-rpl-3-registered-redirect] oidcc-rp-initiated-logout-query-added-to-post-logout-redirect-uri: an added query makes the redirect unregistered',
   async (t) => {
     const { agent, login } = await begin(t)
     for (const query of ['?foo=bar', '?'])
@@ -115,7 +115,7 @@ t.test(
 )
 
 t.test(
-  '[oidc-rpl-2-hint-validated] [oidc-rpl-4-errors-stay] oidcc-rp-initiated-logout-modified-id-token-hint: a hint whose claims or signature were changed is refused',
+  '[oidc-rpl-2-hint-validated] [oidc-rpl-4-errors-stay] oidcc-rp-initiated-logout-modified-id-token-hint: a hint with altered claims or signature is rejected',
   async (t) => {
     const { agent, login } = await begin(t)
     const [header = '', claims = '', signature = ''] = login.tokens.id_token.split('.')
@@ -136,7 +136,7 @@ t.test(
 )
 
 t.test(
-  '[oidc-rpl-2-hint-validated] [oidc-rpl-4-errors-stay] oidcc-rp-initiated-logout-bad-id-token-hint: a hint of alg none, of a foreign key or of the client secret is refused',
+  '[oidc-rpl-2-hint-validated] [oidc-rpl-4-errors-stay] oidcc-rp-initiated-logout-bad-id-token-hint: a hint of alg none, of a foreign key or of the client secret is rejected',
   async (t) => {
     const { agent, login } = await begin(t)
     const claims = claimsOf(login.tokens.id_token)
@@ -168,7 +168,7 @@ t.test(
 )
 
 t.test(
-  '[oidc-rpl-2-ask-user-normally] oidcc-rp-initiated-logout-no-post-logout-redirect-uri: with a hint alone the login ends on a page',
+  '[oidc-rpl-2-ask-user-normally] oidcc-rp-initiated-logout-no-post-logout-redirect-uri: with only a hint the session ends with a page',
   async (t) => {
     const { agent, login } = await begin(t)
     const landing = await agent.open(logoutUrl({ id_token_hint: login.tokens.id_token, state: 's' }))
@@ -180,12 +180,12 @@ t.test(
 )
 
 t.test(
-  '[oidc-rpl-2-ask-user] [oidc-rpl-2-logout-on-yes] oidcc-rp-initiated-logout-no-params: without anything the person is asked',
+  '[oidc-rpl-2-ask-user] [oidc-rpl-2-logout-on-yes] oidcc-rp-initiated-logout-no-params: without parameters the user is asked',
   (t) => assertAsks(t, {}),
 )
 
 t.test(
-  '[oidc-rpl-2-ask-user] [oidc-rpl-2-logout-on-yes] oidcc-rp-initiated-logout-only-state: with a state alone the person is asked',
+  '[oidc-rpl-2-ask-user] [oidc-rpl-2-logout-on-yes] oidcc-rp-initiated-logout-only-state: with only a state the user is asked',
   (t) => assertAsks(t, { state: 'lost' }),
 )
 

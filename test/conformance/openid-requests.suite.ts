@@ -35,7 +35,7 @@ export function requestModules({ server, metadata, client, ...suite }: Suite): v
   })
 
   t.test(
-    '[oidc-core-3.1.2.1-acr-values] [oidc-core-2-acr-amr] oidcc-ensure-request-with-acr-values-succeeds: of the classes that are offered the one that was met comes back',
+    '[oidc-core-3.1.2.1-acr-values] [oidc-core-2-acr-amr] oidcc-ensure-request-with-acr-values-succeeds: acr is the requested class that the sign-in satisfies',
     async (t) => {
       const offered = metadata['acr_values_supported'] as string[]
       t.ok(offered.length > 0)
@@ -48,7 +48,7 @@ export function requestModules({ server, metadata, client, ...suite }: Suite): v
   )
 
   t.test(
-    '[oidc-core-5.5-claims-unsupported-ok] [oidc-core-5.5-claims-merge] oidcc-claims-essential: an essential claim is told by UserInfo, and not in the ID Token',
+    '[oidc-core-5.5-claims-unsupported-ok] [oidc-core-5.5-claims-merge] oidcc-claims-essential: an essential claim is returned by UserInfo, and not in the ID Token',
     async (t) => {
       const claims = JSON.stringify({ userinfo: { name: { essential: true } } })
       const login = await suite.signIn(t, { claims })
@@ -58,7 +58,7 @@ export function requestModules({ server, metadata, client, ...suite }: Suite): v
   )
 
   t.test(
-    '[rfc6749-3.1.2.3-simple-string-match] oidcc-ensure-registered-redirect-uri: an unregistered redirect URI is told on a page',
+    '[rfc6749-3.1.2.3-simple-string-match] oidcc-ensure-registered-redirect-uri: an unregistered redirect URI shows an error page',
     async (t) => {
       const query = suite.requestOf({ redirect_uri: `${client.redirectUri}/other` }, client)
       const response = await new UserAgent(server.issuer).send(suite.urlOf(query))
@@ -67,7 +67,7 @@ export function requestModules({ server, metadata, client, ...suite }: Suite): v
   )
 
   t.test(
-    '[oidc-core-3.1.2.1-get-and-post] oidcc-ensure-post-request-succeeds: the request comes as a form too',
+    '[oidc-core-3.1.2.1-get-and-post] oidcc-ensure-post-request-succeeds: the request is accepted as a form too',
     async (t) => {
       const query = suite.requestOf({}, client)
       const agent = new UserAgent(server.issuer)
@@ -106,7 +106,7 @@ export function requestModules({ server, metadata, client, ...suite }: Suite): v
   )
 
   t.test(
-    '[oidc-core-6.1-request-unsupported] oidcc-ensure-request-object-with-redirect-uri: a request object lends no redirect URI',
+    '[oidc-core-6.1-request-unsupported] oidcc-ensure-request-object-with-redirect-uri: a request object supplies no redirect URI',
     async (t) => {
       const inside = {
         ...Object.fromEntries(suite.requestOf({}, client)),
@@ -122,7 +122,7 @@ export function requestModules({ server, metadata, client, ...suite }: Suite): v
   )
 
   t.test(
-    '[rfc7636-4.6-verify-s256] oidcc-ensure-request-with-valid-pkce-succeeds: who may leave PKCE out may use it, and then it counts',
+    '[rfc7636-4.6-verify-s256] oidcc-ensure-request-with-valid-pkce-succeeds: a client with optional PKCE may use it, and then it is verified',
     async (t) => {
       const { verifier, challenge } = pkce()
       const query = suite.requestOf({ code_challenge: challenge, code_challenge_method: 'S256' }, client)

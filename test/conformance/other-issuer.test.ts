@@ -25,20 +25,23 @@ const other = await startServer(t, shared)
 t.teardown(() => rmSync(folder, { recursive: true }))
 const { id_token: idToken } = await tokens()
 
-t.test('[oidc-core-3.1.2.2-hint-issuer] an ID Token of another issuer is no hint', async (t) => {
+t.test('[oidc-core-3.1.2.2-hint-issuer] an ID Token of another issuer is rejected as hint', async (t) => {
   const hinted = { id_token_hint: idToken, prompt: 'none' }
   assertErrorRedirect(t, other, await authorize(other, client, hinted), 'invalid_request')
   assertErrorRedirect(t, server, await authorize(server, client, hinted), 'login_required')
 })
 
-t.test('[oidc-rpl-2-hint-validated] an ID Token of another issuer leads nobody away', async (t) => {
-  const query = new URLSearchParams({ id_token_hint: idToken, post_logout_redirect_uri: redirectUri })
-  const logout = (issuer: string) => fetch(`${issuer}/oauth/logout?${query}`, { redirect: 'manual' })
-  await assertErrorPage(t, await logout(other.issuer), 'invalid_request')
-  t.equal((await logout(server.issuer)).headers.get('location'), redirectUri)
-})
+t.test(
+  '[oidc-rpl-2-hint-validated] with an ID Token of another issuer sign-out redirects nowhere',
+  async (t) => {
+    const query = new URLSearchParams({ id_token_hint: idToken, post_logout_redirect_uri: redirectUri })
+    const logout = (issuer: string) => fetch(`${issuer}/oauth/logout?${query}`, { redirect: 'manual' })
+    await assertErrorPage(t, await logout(other.issuer), 'invalid_request')
+    t.equal((await logout(server.issuer)).headers.get('location'), redirectUri)
+  },
+)
 
-t.test('a JWT access token of another issuer is worth nothing here', async (t) => {
+t.test('a JWT access token of another issuer is rejected', async (t) => {
   const [resource] = shared.resources.map(({ identifier }) => identifier)
   const { access_token: token } = await tokens({ scope: 'pages:read', resource })
   t.strictSame(await introspect(other, client, token), { active: false })

@@ -35,7 +35,7 @@ t.test(
 )
 
 t.test(
-  '[oidc-core-10.1-published-key] the kid of an ID Token finds the one key it verifies with',
+  '[oidc-core-10.1-published-key] the kid of an ID Token identifies the one key that verifies it',
   async (t) => {
     const { keys } = await published()
     for (const alg of ['RS256', 'ES256', 'EdDSA']) {

@@ -81,7 +81,7 @@ t.test(
 )
 
 t.test(
-  '[rfc6749-3.1.2.3-required-when-ambiguous] with several registered URIs a request that names none shows an error page',
+  '[rfc6749-3.1.2.3-required-when-ambiguous] with several registered URIs a request without redirect_uri shows an error page',
   async (t) => {
     const several = await register(server, {
       redirect_uris: ['http://127.0.0.1/one', 'http://127.0.0.1/two'],
@@ -104,7 +104,7 @@ t.test(
 )
 
 t.test(
-  '[rfc6749-3.1.2.3-omitted-single] the only URI of an integration is used when none is named; that of a loopback client is not, for its port',
+  '[rfc6749-3.1.2.3-omitted-single] an omitted redirect_uri is the only URI of an integration; a loopback client must send it, for its port',
   async (t) => {
     const portal = await integrate(server)
     const response = await authorize(server, portal, {
@@ -123,7 +123,7 @@ t.test(
 )
 
 t.test(
-  '[oidc-core-3.1.2.1-redirect-uri-required] an openid request without redirect_uri shows an error page, also when one URI is registered',
+  '[oidc-core-3.1.2.1-redirect-uri-required] an openid request without redirect_uri shows an error page, even if one URI is registered',
   async (t) => {
     const portal = await integrate(server)
     for (const who of [client, portal]) {
@@ -199,7 +199,7 @@ t.test(
 )
 
 t.test(
-  '[rfc6749-3.1-no-duplicate-request-params] a repeated parameter is an error redirect, a repeated client_id or redirect_uri an error page',
+  '[rfc6749-3.1-no-duplicate-request-params] a repeated parameter is an error redirect; a repeated client_id or redirect_uri shows an error page',
   async (t) => {
     const once: Readonly<Record<string, string>> = {
       response_type: 'code',
@@ -256,7 +256,7 @@ t.test('[rfc6749-4.1.2.1-state-on-error] an error has the state exactly as recei
 })
 
 t.test(
-  '[rfc6749-4.1.2.1-error-charset] [oidc-core-3.1.2.6-error-params-only] an error repeats nothing of the request, and has no other members',
+  '[rfc6749-4.1.2.1-error-charset] [oidc-core-3.1.2.6-error-params-only] an error repeats nothing of the request, and has no unregistered members',
   async (t) => {
     const hostile = '"\\\r\né<script>alert(1)</script>'
     const names = ['response_type', 'scope', 'code_challenge', 'code_challenge_method', 'resource']
@@ -326,7 +326,7 @@ t.test(
   },
 )
 
-t.test('parameters that cannot be read show an error page', async (t) => {
+t.test('parameters that cannot be parsed show an error page', async (t) => {
   const url = authorizationUrl(server, client)
   for (const broken of ['&x=%', '&x=%ff', '&x=%00', '&x=1'.repeat(101)])
     await assertErrorPage(
@@ -344,7 +344,7 @@ t.test('parameters that cannot be read show an error page', async (t) => {
   t.match(json.headers.get('content-type'), 'text/html')
 })
 
-t.test('a prompt=none that is refused leaves the browser without a pending request', async (t) => {
+t.test('a rejected prompt=none leaves the browser without a pending request', async (t) => {
   const agent = new UserAgent(server.issuer)
   assertErrorRedirect(t, server, await authorize(server, client, { prompt: 'none' }, agent), 'login_required')
   t.equal(agent.cookies.size, 0)

@@ -51,7 +51,7 @@ t.test(
 )
 
 t.test(
-  '[service-5-approval-required] a user who is signed in is asked, and only the decision makes a code',
+  '[service-5-approval-required] a signed-in user is asked, and only the decision makes a code',
   async (t) => {
     const landing = await ask(server, client, {}, person)
     t.equal(place(landing), '/consent')
@@ -130,7 +130,7 @@ t.test(
   },
 )
 
-t.test('[service-5-scope-asymmetry] scopes that the table does not have do not exist', async (t) => {
+t.test('[service-5-scope-asymmetry] scopes that are not in the table do not exist', async (t) => {
   for (const name of ['analytics:write', 'orders:write', 'comments:write', 'forms:write', 'storage:read']) {
     const response = await authorize(server, client, { scope: `openid ${name}` }, person)
     assertErrorRedirect(t, server, response, 'invalid_scope', { message: name })
@@ -140,7 +140,7 @@ t.test('[service-5-scope-asymmetry] scopes that the table does not have do not e
 })
 
 t.test(
-  '[rfc6749-3.3-scope-omitted] without scope the default is openid profile email, without those the client may not have',
+  '[rfc6749-3.3-scope-omitted] an omitted scope is openid profile email, without those the client may not have',
   async (t) => {
     const whole = ['email', 'openid', 'profile']
     t.same(await granted({ scope: undefined }), whole)
@@ -156,7 +156,7 @@ t.test(
   },
 )
 
-t.test('[rfc6749-3.1-empty-as-omitted] a parameter without a value counts as not sent', async (t) => {
+t.test('[rfc6749-3.1-empty-as-omitted] a parameter without a value counts as omitted', async (t) => {
   t.same(await granted({ scope: '' }), ['email', 'openid', 'profile'])
   const page = pageOf(
     await ask(
@@ -214,7 +214,7 @@ t.test(
 )
 
 t.test(
-  '[rfc6749-4.1.2-state-exact] [oidc-core-14-no-normalisation] state comes back character for character',
+  '[rfc6749-4.1.2-state-exact] [oidc-core-14-no-normalisation] state is returned character for character',
   async (t) => {
     for (const state of [
       'a b+c%26é&x',
@@ -232,7 +232,7 @@ t.test(
 )
 
 t.test(
-  '[rfc6749-10.2-no-silent-reapproval] [rfc8252-8.6-no-automatic-approval] consent for a client that registered itself is asked every time',
+  '[rfc6749-10.2-no-silent-reapproval] [rfc8252-8.6-no-automatic-approval] a self-registered client needs consent every time',
   async (t) => {
     const confidential = await register(server, { token_endpoint_auth_method: 'client_secret_post' })
     for (const who of [client, confidential]) {
@@ -262,7 +262,7 @@ t.test(
 )
 
 t.test(
-  '[rfc6749-4.1.2.1-server-error] [rfc6749-4.1.2.1-temporarily-unavailable] a failure while the code is issued is an error redirect',
+  '[rfc6749-4.1.2.1-server-error] [rfc6749-4.1.2.1-temporarily-unavailable] an error while the code is issued is an error redirect',
   async (t) => {
     const { StoreUnavailable } = await import('../../src/storage/store.ts')
     const { store } = server.deps
@@ -294,7 +294,7 @@ t.test(
   },
 )
 
-t.test('two submissions of one consent page at once make one code', async (t) => {
+t.test('two simultaneous submissions of one consent page make one code', async (t) => {
   const page = pageOf(await ask(server, client, {}, person))
   const { store } = server.deps
   const { transact } = store
@@ -338,7 +338,7 @@ t.test(
   },
 )
 
-t.test('approving no scope at all is access_denied', async (t) => {
+t.test('approving no scope is access_denied', async (t) => {
   const page = pageOf(await ask(server, client, { scope: 'courses:read' }, person))
   t.match(sentAway(await person.submit(page, { decision: 'approve', scope: [] })), { error: 'access_denied' })
 })

@@ -39,7 +39,7 @@ function basic(...parts: readonly (string | undefined)[]): string {
 }
 
 t.test(
-  '[rfc6749-4.1.3-authenticate-when-included] [rfc6749-2.2-client-id-not-credential] [rfc6749-3.2.1-confidential-must-authenticate] [rfc6749-5.2-invalid-client-400-or-401] a secret in the form is needed and checked, and a failure leaves the code',
+  '[rfc6749-4.1.3-authenticate-when-included] [rfc6749-2.2-client-id-not-credential] [rfc6749-3.2.1-confidential-must-authenticate] [rfc6749-5.2-invalid-client-400-or-401] a secret in the form is required and checked, and a failure leaves the code valid',
   async (t) => {
     const redeemable = await code(byPost)
     const { id: client_id, secret: client_secret } = byPost
@@ -70,22 +70,25 @@ t.test(
   },
 )
 
-t.test('[rfc6749-5.2-invalid-client-400-or-401] an unknown client looks like a wrong secret', async (t) => {
-  const unknown = { client_id: 'client_nobody' }
-  const fields = { client_id: byPost.id, client_secret: 'wrong' }
-  const answers = [
-    await redeem(byPost, 'x', { ...unknown, client_secret: 'wrong' }),
-    await redeem(byPost, 'x', unknown),
-    await redeem(byPost, 'x', fields),
-  ]
-  const bodies = await Promise.all(answers.map(json))
-  t.strictSame(bodies[0], bodies[1])
-  t.strictSame(bodies[1], bodies[2])
-  t.strictSame([...new Set(answers.map(({ status }) => status))], [400])
-})
+t.test(
+  '[rfc6749-5.2-invalid-client-400-or-401] an unknown client gets the same error as a wrong secret',
+  async (t) => {
+    const unknown = { client_id: 'client_nobody' }
+    const fields = { client_id: byPost.id, client_secret: 'wrong' }
+    const answers = [
+      await redeem(byPost, 'x', { ...unknown, client_secret: 'wrong' }),
+      await redeem(byPost, 'x', unknown),
+      await redeem(byPost, 'x', fields),
+    ]
+    const bodies = await Promise.all(answers.map(json))
+    t.strictSame(bodies[0], bodies[1])
+    t.strictSame(bodies[1], bodies[2])
+    t.strictSame([...new Set(answers.map(({ status }) => status))], [400])
+  },
+)
 
 t.test(
-  '[rfc6749-2.3.1-basic-supported] [rfc6749-5.2-invalid-client-header-401] HTTP Basic works for a client of that method, and its failure is 401 with a Basic challenge',
+  '[rfc6749-2.3.1-basic-supported] [rfc6749-5.2-invalid-client-header-401] HTTP Basic works for a client with that method, and its failure is 401 with a Basic challenge',
   async (t) => {
     const redeemable = await code(byBasic)
     const wrong = [
@@ -153,7 +156,7 @@ t.test(
 )
 
 t.test(
-  '[rfc6749-2.3.1-basic-form-decoding] Basic is split at the first colon, also where the secret has one that is not encoded',
+  '[rfc6749-2.3.1-basic-form-decoding] Basic is split at the first colon, even if the secret contains one that is not encoded',
   async (t) => {
     const known = await addClient(server)
     const stored = await server.deps.store.find('client', known.id)
@@ -169,18 +172,21 @@ t.test(
   },
 )
 
-t.test('[rfc6749-2.3-one-auth-method] two methods at once are rejected, and the code stays', async (t) => {
-  const redeemable = await code(byBasic)
-  const authorization = basic(byBasic.id, byBasic.secret)
-  const both = { client_id: byBasic.id, client_secret: byBasic.secret }
-  await assertRejected(t, await redeem(byBasic, redeemable, both, authorization), 'invalid_request')
-  await assertRejected(
-    t,
-    await redeem(byBasic, redeemable, { client_id: open.id }, authorization),
-    'invalid_request',
-  )
-  t.equal((await redeem(byBasic, redeemable, {}, authorization)).status, 200)
-})
+t.test(
+  '[rfc6749-2.3-one-auth-method] two methods at once are rejected, and the code stays valid',
+  async (t) => {
+    const redeemable = await code(byBasic)
+    const authorization = basic(byBasic.id, byBasic.secret)
+    const both = { client_id: byBasic.id, client_secret: byBasic.secret }
+    await assertRejected(t, await redeem(byBasic, redeemable, both, authorization), 'invalid_request')
+    await assertRejected(
+      t,
+      await redeem(byBasic, redeemable, { client_id: open.id }, authorization),
+      'invalid_request',
+    )
+    t.equal((await redeem(byBasic, redeemable, {}, authorization)).status, 200)
+  },
+)
 
 t.test('[rfc6749-2.3.1-secret-not-in-uri] credentials in the query are not read', async (t) => {
   const redeemable = await code(byPost)
@@ -229,7 +235,7 @@ t.test(
 )
 
 t.test(
-  '[oidc-core-9-registered-method-enforced] a client added without a method sends its secret either way, a registered method stays enforced',
+  '[oidc-core-9-registered-method-enforced] a client added without a method sends its secret either way; a registered method is enforced',
   async (t) => {
     const either = await addClient(server, { authenticationMethod: undefined })
     const { id: client_id, secret: client_secret } = either
@@ -254,7 +260,7 @@ t.test(
 )
 
 t.test(
-  '[rfc8252-8.5-shared-secret-not-proof] a native client that an operator adds as public has no secret, needs PKCE and asks every time',
+  '[rfc8252-8.5-shared-secret-not-proof] a native client that an operator adds as public has no secret, needs PKCE and needs consent every time',
   async (t) => {
     const native = await addClient(server, {
       authenticationMethod: 'none',
@@ -289,7 +295,7 @@ t.test(
   },
 )
 
-t.test('deleting a client or a user ends every token of theirs at once', async (t) => {
+t.test('deleting a client or a user ends all of their tokens at once', async (t) => {
   const gone = await register(server)
   const { access_token: access, refresh_token: token } = await obtainTokens(server, gone, { agent })
   t.ok(await isAlive(server, access))
@@ -307,7 +313,7 @@ t.test('deleting a client or a user ends every token of theirs at once', async (
 })
 
 t.test(
-  '[rfc6749-2.3.1-brute-force] [rfc7009-5-abuse-countermeasures] guessing secrets and tokens is limited, and the right ones work later',
+  '[rfc6749-2.3.1-brute-force] [rfc7009-5-abuse-countermeasures] guessing secrets and tokens is rate-limited, and the right ones work later',
   async (t) => {
     const few = { registration: 30, token: 5, signIn: 60 }
     const limited = await startFlow(t, { rateLimits: 'on', requestsPerMinute: few })

@@ -25,7 +25,7 @@ async function refreshed(token: string, fields = {}, of: TestClient = client): P
 }
 
 t.test(
-  '[service-4-token-refresh-fields] [rfc9700-2.2.2-public-refresh-protection] [mcp-security-refresh-rotation] a refresh gives new tokens without the user, and the old refresh token ends',
+  '[service-4-token-refresh-fields] [rfc9700-2.2.2-public-refresh-protection] [mcp-security-refresh-rotation] a refresh issues new tokens without the user, and invalidates the old refresh token',
   async (t) => {
     const first = await tokens()
     const second = await refreshed(first.refresh_token)
@@ -41,7 +41,7 @@ t.test(
 )
 
 t.test(
-  '[rfc6749-6-bound-to-client] a public client may refresh without client_id, and not with that of another client',
+  '[rfc6749-6-bound-to-client] a public client may refresh without client_id, but not with that of another client',
   async (t) => {
     const { refresh_token: token } = await tokens()
     const form = { grant_type: 'refresh_token', refresh_token: token }
@@ -93,7 +93,7 @@ t.test(
 )
 
 t.test(
-  '[rfc6749-B-form-encoding] a raw space inside a form value is a space, and in a name an error',
+  '[rfc6749-B-form-encoding] a raw space is a space inside a form value, and an error in a name',
   async (t) => {
     const first = await tokens({ scope: 'openid courses:read courses:write' })
     const send = (body: string) =>
@@ -112,7 +112,7 @@ t.test(
   },
 )
 
-t.test('confidential clients rotate in the same way', async (t) => {
+t.test('tokens of confidential clients rotate in the same way', async (t) => {
   const confidential = await register(server, { token_endpoint_auth_method: 'client_secret_basic' })
   const first = await obtainTokens(server, confidential, { agent })
   const second = await refreshed(first.refresh_token, {}, confidential)
@@ -120,7 +120,7 @@ t.test('confidential clients rotate in the same way', async (t) => {
 })
 
 t.test(
-  '[rfc6749-6-scope-narrow] [rfc6749-6-scope-omitted-original] [rfc6749-6-rotated-same-scope] a refresh can narrow its access token, and never the grant',
+  '[rfc6749-6-scope-narrow] [rfc6749-6-scope-omitted-original] [rfc6749-6-rotated-same-scope] a refresh can narrow its access token, but never the grant',
   async (t) => {
     const first = await tokens({ scope: 'openid courses:read courses:write' })
     const narrowed = await refreshed(first.refresh_token, { scope: 'courses:read' })
@@ -163,17 +163,20 @@ t.test(
   },
 )
 
-t.test('[rfc6749-6-bound-to-client] a refresh token works for its client only, and survives', async (t) => {
-  const other = await register(server)
-  const { refresh_token: token } = await tokens()
-  await assertRejected(t, await refresh(server, other, token), 'invalid_grant')
-  const confidential = await register(server, { token_endpoint_auth_method: 'client_secret_post' })
-  await assertRejected(t, await refresh(server, confidential, token), 'invalid_grant')
-  t.ok((await refreshed(token)).access_token)
-})
+t.test(
+  '[rfc6749-6-bound-to-client] a refresh token works only for its client, and stays valid when another tries',
+  async (t) => {
+    const other = await register(server)
+    const { refresh_token: token } = await tokens()
+    await assertRejected(t, await refresh(server, other, token), 'invalid_grant')
+    const confidential = await register(server, { token_endpoint_auth_method: 'client_secret_post' })
+    await assertRejected(t, await refresh(server, confidential, token), 'invalid_grant')
+    t.ok((await refreshed(token)).access_token)
+  },
+)
 
 t.test(
-  '[rfc6749-6-invalid-refresh] [rfc6749-6-missing-refresh-param] garbage, other kinds of tokens and revoked ones are rejected',
+  '[rfc6749-6-invalid-refresh] [rfc6749-6-missing-refresh-param] random text, other kinds of tokens and revoked ones are rejected',
   async (t) => {
     const first = await tokens()
     const garbled = [
@@ -197,7 +200,7 @@ t.test(
   },
 )
 
-t.test('a lost answer: the same old token gives the same successor while that is unused', async (t) => {
+t.test('after a lost response the same old token gets the same successor while that is unused', async (t) => {
   const first = await tokens()
   const second = await refreshed(first.refresh_token)
   server.advance(refreshReuseSeconds - 3)
@@ -208,7 +211,7 @@ t.test('a lost answer: the same old token gives the same successor while that is
   t.not((await refreshed(second.refresh_token)).refresh_token, second.refresh_token)
 })
 
-t.test('of twenty refreshes at once all are given the one successor', async (t) => {
+t.test('twenty simultaneous refreshes all get the one successor', async (t) => {
   const { refresh_token: token } = await tokens()
   const answers = await Promise.all(Array.from({ length: 20 }, () => refreshed(token)))
   t.equal(new Set(answers.map((answer) => answer.refresh_token)).size, 1)
@@ -245,7 +248,7 @@ t.test(
   },
 )
 
-t.test('[rfc9700-4.14.2-reuse-revokes-family] reuse by somebody else revokes nothing', async (t) => {
+t.test('[rfc9700-4.14.2-reuse-revokes-family] reuse by another client revokes nothing', async (t) => {
   const stranger = await register(server)
   const first = await tokens()
   const second = await refreshed(first.refresh_token)
@@ -265,7 +268,7 @@ t.test('[rfc9700-4.14.2-reuse-revokes-family] with refreshReuseSeconds 0 every r
   t.notOk(await isAlive(strict.server, second.access_token))
 })
 
-t.test('[rfc9700-4.14.2-inactive-expiry] a refresh token ends when it is not used', async (t) => {
+t.test('[rfc9700-4.14.2-inactive-expiry] a refresh token expires when it is not used', async (t) => {
   const used = await tokens()
   server.advance(lifetimes.refreshTokenIdleSeconds - 5)
   const successor = await refreshed(used.refresh_token)

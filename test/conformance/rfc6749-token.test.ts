@@ -8,7 +8,7 @@ const code = (fields: Fields = {}) => obtainCode(server, client, { fields, agent
 const path = '/api/oauth/token'
 
 t.test(
-  '[rfc6749-5.1-success-shape] [rfc6749-5.1-expires-in-number] [rfc6749-5.1-no-store] [service-4-token-response-tokens] a code gives tokens as JSON that is never cached',
+  '[rfc6749-5.1-success-shape] [rfc6749-5.1-expires-in-number] [rfc6749-5.1-no-store] [service-4-token-response-tokens] a code gives tokens as JSON that is not cached',
   async (t) => {
     const response = await exchange(server, client, await code())
     t.equal(response.status, 200, '[rfc6749-5.1-success-shape]')
@@ -41,7 +41,7 @@ t.test(
 )
 
 t.test(
-  '[service-4-token-path-form] [rfc6749-4.1.3-form-utf8] the body is a form with or without a charset, and no other type is accepted',
+  '[service-4-token-path-form] [rfc6749-4.1.3-form-utf8] the body is a form with or without a charset, and any other type is rejected',
   async (t) => {
     const redeemable = await code()
     const fields = {
@@ -74,7 +74,7 @@ t.test(
   },
 )
 
-t.test('[rfc6749-3.2-post-only] other methods are 405 with Allow and give no tokens', async (t) => {
+t.test('[rfc6749-3.2-post-only] other methods are 405 with Allow and issue no tokens', async (t) => {
   const redeemable = await code()
   const query = new URLSearchParams({
     grant_type: 'authorization_code',
@@ -100,7 +100,7 @@ for (const [clause, name, error] of [
   ['[rfc7636-4.5-verifier-required]', 'code_verifier', 'invalid_grant'],
   ['[rfc6749-3.2.1-public-sends-client-id]', 'client_id', 'invalid_request'],
 ] as const) {
-  t.test(`${clause} an exchange without ${name} is ${error}, and the code stays`, async (t) => {
+  t.test(`${clause} an exchange without ${name} is ${error}, and the code stays valid`, async (t) => {
     const redeemable = await code()
     for (const value of [undefined, '']) {
       const response = await exchange(server, client, redeemable, { [name]: value })
@@ -128,22 +128,25 @@ t.test('[rfc6749-3.2-ignore-unknown] unknown parameters are ignored', async (t) 
   t.equal(scope, 'openid')
 })
 
-t.test('[rfc6749-3.2-no-duplicates] a repeated parameter is rejected, and the code stays', async (t) => {
-  const redeemable = await code()
-  const repeated: Fields = {
-    code: [redeemable, redeemable],
-    grant_type: ['authorization_code', 'authorization_code'],
-    client_id: [client.id, client.id],
-    redirect_uri: [client.redirectUri, client.redirectUri],
-    code_verifier: ['v'.repeat(43), 'v'.repeat(43)],
-    foo: ['a', 'a'],
-  }
-  for (const [name, value] of Object.entries(repeated)) {
-    const response = await exchange(server, client, redeemable, { [name]: value })
-    await assertRejected(t, response, 'invalid_request', 400, name)
-  }
-  t.equal((await exchange(server, client, redeemable)).status, 200)
-})
+t.test(
+  '[rfc6749-3.2-no-duplicates] a repeated parameter is rejected, and the code stays valid',
+  async (t) => {
+    const redeemable = await code()
+    const repeated: Fields = {
+      code: [redeemable, redeemable],
+      grant_type: ['authorization_code', 'authorization_code'],
+      client_id: [client.id, client.id],
+      redirect_uri: [client.redirectUri, client.redirectUri],
+      code_verifier: ['v'.repeat(43), 'v'.repeat(43)],
+      foo: ['a', 'a'],
+    }
+    for (const [name, value] of Object.entries(repeated)) {
+      const response = await exchange(server, client, redeemable, { [name]: value })
+      await assertRejected(t, response, 'invalid_request', 400, name)
+    }
+    t.equal((await exchange(server, client, redeemable)).status, 200)
+  },
+)
 
 t.test(
   '[rfc6749-5.2-unsupported-grant-type] [rfc9700-2.4-no-password-grant] [service-4-asm-complete] grant types that are not offered are rejected',
@@ -226,7 +229,7 @@ t.test(
 )
 
 t.test(
-  '[rfc6749-4.1.3-form-utf8] a form that is broken anywhere is rejected, and the code stays',
+  '[rfc6749-4.1.3-form-utf8] a form that is malformed anywhere is rejected, and the code stays valid',
   async (t) => {
     const code = await obtainCode(server, client, { agent })
     const sound = new URLSearchParams({
@@ -262,7 +265,7 @@ t.test('[rfc6749-5.2-error-charset] a request over the limits is rejected', asyn
 })
 
 t.test(
-  '[rfc6749-3.3-scope-in-response-when-different] the response has the scope that the user approved',
+  '[rfc6749-3.3-scope-in-response-when-different] the response contains the scope that the user approved',
   async (t) => {
     const own = new UserAgent(server.issuer)
     const fields = { scope: 'openid courses:read courses:write' }

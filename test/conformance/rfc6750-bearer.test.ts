@@ -51,7 +51,7 @@ t.test(
 )
 
 t.test(
-  '[service-5-no-token-anonymous] [oauth21-5.1-query-token-ignored] [rfc6750-2.3-query-discouraged] a call without a bearer token is served as anonymous and not challenged',
+  '[service-5-no-token-anonymous] [oauth21-5.1-query-token-ignored] [rfc6750-2.3-query-discouraged] a call without a bearer token is anonymous and not challenged',
   async (t) => {
     const form = new URLSearchParams({ access_token: token })
     const calls: [string, RequestInit][] = [
@@ -82,7 +82,7 @@ t.test(
 )
 
 t.test(
-  '[service-7-invalid-token-401] [rfc6750-2.1-credentials-syntax] [rfc6750-3-params-once] [rfc9728-5.1-resource-metadata-param] anything else after Bearer is 401 with one challenge, and never anonymous',
+  '[service-7-invalid-token-401] [rfc6750-2.1-credentials-syntax] [rfc6750-3-params-once] [rfc9728-5.1-resource-metadata-param] any other text after Bearer is 401 with one challenge, and never anonymous',
   async (t) => {
     const malformed = [
       'Bearer',
@@ -146,7 +146,7 @@ t.test(
 )
 
 t.test(
-  '[service-7-insufficient-scope-403] [service-5-insufficient-scope-points-to-prm] [service-5-scope-read-write-split] [rfc6750-3.1-insufficient-scope-403] a token opens what its scope says, and 403 names the missing scope',
+  '[service-7-insufficient-scope-403] [service-5-insufficient-scope-points-to-prm] [service-5-scope-read-write-split] [rfc6750-3.1-insufficient-scope-403] a token allows what its scope names, and 403 names the missing scope',
   async (t) => {
     const { access_token: read } = await tokens({ scope: 'courses:read' })
     const { access_token: write } = await tokens({ scope: 'courses:write' })
@@ -228,7 +228,7 @@ t.test(
 )
 
 t.test(
-  '[rfc9728-3.3-resource-matches-request] the challenge leads to metadata of the API it came from',
+  '[rfc9728-3.3-resource-matches-request] the challenge leads to the metadata of the API that sent it',
   async (t) => {
     const { params } = challengeOf(await callApi(server, '/api/courses', 'garbage'))
     const found = await json(await fetch(String(params['resource_metadata'])))

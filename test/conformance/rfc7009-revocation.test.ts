@@ -11,7 +11,7 @@ const path = '/api/oauth/revoke'
 const revoke = (token: string, fields = {}, of = client) => postAs(server, of, path, { token, ...fields })
 
 t.test(
-  '[service-4-revoke-form] [service-5-revoke-both-kinds] [rfc7009-2-access-revocation] [rfc7009-2.1-access-may-cascade] an access token ends at once, and its grant does not',
+  '[service-4-revoke-form] [service-5-revoke-both-kinds] [rfc7009-2-access-revocation] [rfc7009-2.1-access-may-cascade] an access token ends at once, and its grant stays active',
   async (t) => {
     const { access_token: token, refresh_token: refreshToken } = await tokens({
       scope: 'openid courses:read',
@@ -74,7 +74,7 @@ t.test(
 )
 
 t.test(
-  '[rfc7009-2.2-unknown-token-200] for unknown, garbled, expired and already revoked tokens the response is 200',
+  '[rfc7009-2.2-unknown-token-200] unknown, garbled, expired and already revoked tokens get a 200',
   async (t) => {
     const { access_token: token, refresh_token: refreshToken, id_token: idToken } = await tokens()
     const unknown = ['garbage', '"\\', 'lyc_access_', `${token}A`, token.slice(0, -2), idToken, 'eyJ.eyJ.x']
@@ -106,7 +106,7 @@ t.test('[rfc7009-2.1-token-required] a request without token is rejected', async
 })
 
 t.test(
-  '[rfc7009-2.1-confidential-authenticates] [rfc7009-5-public-sends-client-id] the client is authenticated first, and a rejected request leaves the token',
+  '[rfc7009-2.1-confidential-authenticates] [rfc7009-5-public-sends-client-id] the client is authenticated first, and a rejected request does not revoke the token',
   async (t) => {
     const byPost = await register(server, { token_endpoint_auth_method: 'client_secret_post' })
     const byBasic = await register(server, { token_endpoint_auth_method: 'client_secret_basic' })
@@ -156,7 +156,7 @@ t.test("[rfc7009-2.1-issued-to-client] another client's token is rejected and st
 })
 
 t.test(
-  '[rfc7009-2-post-form] [rfc7009-2.3-cors] only a POST of a form revokes, from any origin, and there is no JSONP',
+  '[rfc7009-2-post-form] [rfc7009-2.3-cors] only a POST of a form revokes, from any origin, and JSONP is not supported',
   async (t) => {
     const { access_token: token } = await tokens()
     const fields = { token, client_id: client.id }

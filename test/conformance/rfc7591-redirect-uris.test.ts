@@ -29,7 +29,7 @@ t.test(
 )
 
 t.test(
-  '[service-5-registration-loopback-only] the text of a redirect URI decides, so names like localhost are rejected',
+  '[service-5-registration-loopback-only] the text of a redirect URI decides, so names that resolve to loopback are rejected',
   async (t) => {
     for (const authority of [
       'LOCALHOST',
@@ -71,19 +71,22 @@ t.test(
   },
 )
 
-t.test('[rfc8252-8.4-native-public] a native client is what it registered as', async (t) => {
-  const open = await register({ application_type: 'native', token_endpoint_auth_method: 'none' })
-  t.equal(await tokenError({ client_id: open['client_id'] }), 'invalid_grant')
-  const { client_id, client_secret } = await register({
-    application_type: 'native',
-    token_endpoint_auth_method: 'client_secret_post',
-  })
-  t.equal(await tokenError({ client_id, client_secret }), 'invalid_grant')
-  t.equal(await tokenError({ client_id, client_secret: 'wrong' }), 'invalid_client')
-  t.equal(await tokenError({ client_id }), 'invalid_client')
-})
+t.test(
+  '[rfc8252-8.4-native-public] a native client authenticates as it registered: with a secret or without',
+  async (t) => {
+    const open = await register({ application_type: 'native', token_endpoint_auth_method: 'none' })
+    t.equal(await tokenError({ client_id: open['client_id'] }), 'invalid_grant')
+    const { client_id, client_secret } = await register({
+      application_type: 'native',
+      token_endpoint_auth_method: 'client_secret_post',
+    })
+    t.equal(await tokenError({ client_id, client_secret }), 'invalid_grant')
+    t.equal(await tokenError({ client_id, client_secret: 'wrong' }), 'invalid_client')
+    t.equal(await tokenError({ client_id }), 'invalid_client')
+  },
+)
 
-t.test('[rfc8252-8.4-complete-uri] nothing in a redirect URI is a pattern', async (t) => {
+t.test('[rfc8252-8.4-complete-uri] no part of a redirect URI is a pattern', async (t) => {
   assertRejected(t, await post({ redirect_uris: ['http://127.0.0.1:*/cb'] }), 'invalid_redirect_uri', 'port')
   const client = await register({ redirect_uris: ['http://127.0.0.1:1/*'] })
   t.ok(await mayAuthorize(client['client_id'], 'http://127.0.0.1:1/*'))
@@ -91,7 +94,7 @@ t.test('[rfc8252-8.4-complete-uri] nothing in a redirect URI is a pattern', asyn
     assertNotSentAway(t, await authorize(client['client_id'], { redirect_uri: uri }), uri)
 })
 
-t.test('[oauth21-2.3.1-complete-uri-all] a redirect URI without a path is refused', async (t) => {
+t.test('[oauth21-2.3.1-complete-uri-all] a redirect URI without a path is rejected', async (t) => {
   for (const uri of ['http://127.0.0.1', 'http://127.0.0.1:80', 'http://[::1]:80']) {
     const answer = await post({ redirect_uris: [uri], token_endpoint_auth_method: 'client_secret_post' })
     assertRejected(t, answer, 'invalid_redirect_uri', uri)
@@ -99,7 +102,7 @@ t.test('[oauth21-2.3.1-complete-uri-all] a redirect URI without a path is refuse
 })
 
 t.test(
-  '[rfc8252-8.4-private-scheme-period] [mcp-security-redirects] private-use schemes are refused',
+  '[rfc8252-8.4-private-scheme-period] [mcp-security-redirects] private-use schemes are rejected',
   async (t) => {
     for (const uri of ['myapp:/cb', 'com.example.app:/cb', 'vscode://cb', 'urn:ietf:wg:oauth:2.0:oob']) {
       assertRejected(t, await post({ redirect_uris: [uri] }), 'invalid_redirect_uri', uri)
@@ -107,13 +110,13 @@ t.test(
   },
 )
 
-t.test('more redirect URIs than allowed are refused', async (t) => {
+t.test('more redirect URIs than allowed are rejected', async (t) => {
   const uris = Array.from({ length: 51 }, (_, at) => `http://127.0.0.1/${at}`)
   t.equal((await post({ redirect_uris: uris.slice(1) })).status, 201)
   assertRejected(t, await post({ redirect_uris: uris }), 'invalid_redirect_uri', '51')
 })
 
-t.test('more metadata than may be stored is rejected, with the setting that says how much', async (t) => {
+t.test('more metadata than can be stored is rejected, and the error names the setting', async (t) => {
   const path = (bytes: number) => 'p'.repeat(bytes)
   const uris = Array.from({ length: 40 }, (_, at) => `http://127.0.0.1/${at}/${path(200)}`)
   t.equal((await post({ redirect_uris: uris.map((uri) => uri.slice(0, 120)) })).status, 201)
@@ -141,7 +144,7 @@ t.test('[rfc7591-3.2.2-invalid-redirect-uri] a bad redirect URI is invalid_redir
 })
 
 t.test(
-  '[rfc7591-5-redirects-required] [rfc9700-2.1-no-http-redirects] redirects to other computers by http, and schemes that are not web, are rejected',
+  '[rfc7591-5-redirects-required] [rfc9700-2.1-no-http-redirects] http redirects to other hosts, and schemes other than http and https, are rejected',
   async (t) => {
     for (const uri of [
       'http://evil.example/cb',

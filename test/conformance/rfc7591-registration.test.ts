@@ -12,7 +12,7 @@ const agent = new UserAgent(issuer)
 const { endpoint, post, register, configure, authorize, tokenError, firstPage } = registrationAt(issuer)
 
 t.test(
-  '[rfc7591-2-auth-method-default] a method left out is none, in the answer and at the token endpoint',
+  '[rfc7591-2-auth-method-default] an omitted method is none, in the response and at the token endpoint',
   async (t) => {
     const client = await register()
     t.equal(client['token_endpoint_auth_method'], 'none')
@@ -25,7 +25,7 @@ t.test(
 )
 
 t.test(
-  '[rfc7591-2-grant-types-default] grant types left out include refresh_token, and the answer says so',
+  '[rfc7591-2-grant-types-default] omitted grant types include refresh_token, and the response says so',
   async (t) => {
     const both = await register()
     t.strictSame(both['grant_types'], ['authorization_code', 'refresh_token'])
@@ -48,7 +48,7 @@ t.test(
   },
 )
 
-t.test('[rfc7591-2-response-types-default] the response type left out is code', async (t) => {
+t.test('[rfc7591-2-response-types-default] an omitted response type is code', async (t) => {
   t.strictSame((await register())['response_types'], ['code'])
 })
 
@@ -79,14 +79,14 @@ t.test('[rfc7591-2.3-software-statement-precedence] a software statement has no 
   t.notOk('software_statement' in client)
 })
 
-t.test('[rfc7591-2-jwks-exclusive] jwks beside jwks_uri is refused', async (t) => {
+t.test('[rfc7591-2-jwks-exclusive] jwks together with jwks_uri is rejected', async (t) => {
   const [jwks, jwksUri] = [{ keys: [] }, 'https://app.example/jwks']
   const answer = await post({ redirect_uris: [loopback], jwks, jwks_uri: jwksUri })
   assertRejected(t, answer, 'invalid_client_metadata', 'both')
   for (const one of [{ jwks }, { jwks_uri: jwksUri }]) t.type((await register(one))['client_id'], 'string')
 })
 
-t.test('[rfc7591-2-scope-string] scope is the most a client may ask for', async (t) => {
+t.test('[rfc7591-2-scope-string] scope limits what a client may request', async (t) => {
   const client = await register({ scope: 'openid courses:read' })
   t.equal(client['scope'], 'openid courses:read')
   const wider = await authorize(client['client_id'], { scope: 'openid courses:write' })
@@ -121,7 +121,7 @@ t.test('[rfc7591-2-uri-members-valid] URI members are absolute http or https', a
 })
 
 t.test(
-  '[rfc7591-2.1-grant-response-consistency] grant types that do not go with code are refused',
+  '[rfc7591-2.1-grant-response-consistency] grant types that do not go with code are rejected',
   async (t) => {
     for (const metadata of [
       { grant_types: ['refresh_token'], response_types: ['code'] },
@@ -138,7 +138,7 @@ t.test(
 )
 
 t.test(
-  '[rfc7591-2.2-language-tags] names in other languages are kept, the untagged one is shown',
+  '[rfc7591-2.2-language-tags] names in other languages are stored, and the untagged one is shown',
   async (t) => {
     const client = await register({ client_name: 'The Name', 'client_name#fr': 'Le Nom' })
     t.equal(client['client_name'], 'The Name')
@@ -177,14 +177,14 @@ t.test('[rfc7591-3-post-json] only POST of a JSON object registers', async (t) =
   }
 })
 
-t.test('a body of 60 kilobytes is read, one beyond the limit is not', async (t) => {
+t.test('a body of 60 kilobytes is accepted, one over the limit is not', async (t) => {
   t.equal((await post({ redirect_uris: [loopback], x: 'x'.repeat(60_000) })).status, 201)
   const answer = await post({ redirect_uris: [loopback], x: 'x'.repeat(70_000) })
   t.match(answer, { status: 413, body: { error: 'invalid_client_metadata' } })
   t.match(answer.body['error_description'], 'more than 65536 bytes (limits.registrationBodyBytes)')
 })
 
-t.test('[rfc7591-3.2.1-created-201] success is 201 with a JSON object that nobody caches', async (t) => {
+t.test('[rfc7591-3.2.1-created-201] success is 201 with a JSON object that is not cached', async (t) => {
   const { status, headers, body } = await post({ redirect_uris: [loopback] })
   t.equal(status, 201)
   t.match(headers.get('content-type'), /^application\/json/)
@@ -204,7 +204,7 @@ t.test('[rfc7591-3.2.1-client-id-server-chosen] a client_id in the request is ig
   t.equal((await configure(existing, 'GET')).body['client_name'], 'The first')
 })
 
-t.test('[rfc9700-2.6-client-id-not-chosen] a client cannot take the identifier of a person', async (t) => {
+t.test('[rfc9700-2.6-client-id-not-chosen] a client cannot take the identifier of a user', async (t) => {
   const user = await deps.store.find('userByLogin', alice.username)
   t.match(user?.id, /^person_[\w-]{22}$/)
   const client = await register({ client_id: user?.id, sub: user?.id })
@@ -219,7 +219,7 @@ t.test('[rfc9700-2.6-client-id-not-chosen] a client cannot take the identifier o
   t.equal(userinfo.body['sub'], user?.id, 'the subject is the person')
 })
 
-t.test('[rfc7591-3.2.1-secret-expires-at] client_secret_expires_at goes with a secret', async (t) => {
+t.test('[rfc7591-3.2.1-secret-expires-at] client_secret_expires_at accompanies a secret', async (t) => {
   const confidential = await register({ token_endpoint_auth_method: 'client_secret_post' })
   t.equal(confidential['client_secret_expires_at'], 0)
   t.notOk('client_secret_expires_at' in (await register()))
@@ -231,7 +231,7 @@ t.test('[rfc7591-3.2.1-issued-at-number] client_id_issued_at is the time in seco
   t.ok(Math.abs(Number(issuedAt) - Date.now() / 1000) < 60)
 })
 
-t.test('[rfc7591-3.2.1-all-metadata-returned] the answer has everything that is registered', async (t) => {
+t.test('[rfc7591-3.2.1-all-metadata-returned] the response has everything that is registered', async (t) => {
   const sent = {
     redirect_uris: ['http://127.0.0.1:7777/cb', 'http://[::1]/cb'],
     client_name: 'All of it',

@@ -96,7 +96,7 @@ t.test('[rfc7592-2.1-read-ok] [rfc7592-3-all-metadata] reading gives what was re
 })
 
 t.test(
-  '[rfc7592-2.1-client-gone-401] [rfc7592-2.3-delete-204] a deleted client is gone for good',
+  '[rfc7592-2.1-client-gone-401] [rfc7592-2.3-delete-204] a deleted client no longer exists',
   async (t) => {
     const client = await register({ token_endpoint_auth_method: 'client_secret_post' })
     const { client_id, client_secret } = client
@@ -115,7 +115,7 @@ t.test(
 )
 
 t.test(
-  '[rfc7592-2.3-delete-204] [rfc7592-2.3-delete-cascades] what was granted to a deleted client dies with it',
+  '[rfc7592-2.3-delete-204] [rfc7592-2.3-delete-cascades] deleting a client ends what was granted to it',
   async (t) => {
     const client = await register()
     const own = { id: String(client['client_id']), method: 'none', redirectUri: loopback }
@@ -133,7 +133,7 @@ t.test(
   },
 )
 
-t.test('a DELETE with a content type and no body is a DELETE', async (t) => {
+t.test('a DELETE with a content type and no body is accepted', async (t) => {
   const client = await register()
   const { status } = await ask(String(client['registration_client_uri']), {
     method: 'DELETE',
@@ -145,7 +145,7 @@ t.test('a DELETE with a content type and no body is a DELETE', async (t) => {
   t.equal(status, 204)
 })
 
-t.test('[rfc7592-2.2-put-replaces] a member left out of an update is gone', async (t) => {
+t.test('[rfc7592-2.2-put-replaces] an update removes omitted members', async (t) => {
   const client = await register({ client_name: 'Before', scope: 'openid', contacts: ['a@b.example'] })
   const update = {
     client_id: client['client_id'],
@@ -167,21 +167,24 @@ t.test('[rfc7592-2.2-put-replaces] a member left out of an update is gone', asyn
   }
 })
 
-t.test('[rfc7592-2.2-forbidden-members] an update must not contain what the server told', async (t) => {
-  const client = await register({ client_name: 'Kept' })
-  for (const name of [
-    'registration_access_token',
-    'registration_client_uri',
-    'client_secret_expires_at',
-    'client_id_issued_at',
-  ]) {
-    const update = { client_id: client['client_id'], redirect_uris: [loopback], [name]: client[name] ?? 0 }
-    assertRejected(t, await configure(client, 'PUT', update), 'invalid_client_metadata', name)
-  }
-  t.equal((await configure(client, 'GET')).body['client_name'], 'Kept')
-})
+t.test(
+  '[rfc7592-2.2-forbidden-members] an update must not contain members that the server assigned',
+  async (t) => {
+    const client = await register({ client_name: 'Kept' })
+    for (const name of [
+      'registration_access_token',
+      'registration_client_uri',
+      'client_secret_expires_at',
+      'client_id_issued_at',
+    ]) {
+      const update = { client_id: client['client_id'], redirect_uris: [loopback], [name]: client[name] ?? 0 }
+      assertRejected(t, await configure(client, 'PUT', update), 'invalid_client_metadata', name)
+    }
+    t.equal((await configure(client, 'GET')).body['client_name'], 'Kept')
+  },
+)
 
-t.test('[rfc7592-2.2-client-id-must-match] an update names its own client', async (t) => {
+t.test('[rfc7592-2.2-client-id-must-match] an update must name its own client', async (t) => {
   const client = await register({ client_name: 'Kept' })
   for (const clientId of [undefined, 'other', (await register())['client_id']]) {
     const answer = await configure(client, 'PUT', { client_id: clientId, redirect_uris: [loopback] })
@@ -204,7 +207,7 @@ t.test('[rfc7592-2.2-secret-not-overwritten] a client cannot choose its secret',
 })
 
 t.test(
-  '[rfc6749-2.1-type-recorded] an update makes a confidential client neither public nor a public one confidential',
+  '[rfc6749-2.1-type-recorded] an update makes no confidential client public and no public one confidential',
   async (t) => {
     const confidential = await register({ token_endpoint_auth_method: 'client_secret_post' })
     const open = await register()
@@ -241,7 +244,7 @@ t.test('[rfc7592-2.2-update-ok] new redirect URIs work, old ones do not', async 
   t.ok(await mayAuthorize(client['client_id'], uri))
 })
 
-t.test('[rfc7592-5-no-404] an unknown client looks like a wrong token', async (t) => {
+t.test('[rfc7592-5-no-404] an unknown client gets the same error as a wrong token', async (t) => {
   const client = await register()
   const wrong = await configure(client, 'GET', undefined, 'wrong')
   t.equal(wrong.status, 401)
@@ -257,7 +260,7 @@ t.test('[rfc7592-5-no-404] an unknown client looks like a wrong token', async (t
 })
 
 t.test(
-  '[rfc7592-5-token-not-expiring] the registration access token lives as long as the client',
+  '[rfc7592-5-token-not-expiring] the registration access token is valid as long as the client',
   async (t) => {
     const client = await register()
     const own = { id: String(client['client_id']), method: 'none', redirectUri: loopback }
@@ -287,7 +290,7 @@ t.test(
   },
 )
 
-t.test('a client that an operator added cannot be configured, whatever token comes', async (t) => {
+t.test('a client that an operator added cannot be configured with any token', async (t) => {
   const registered = await register()
   const token = 'lyc_registration_of-somebody'
   const portal = await integrate(server, {}, { registrationTokenHash: hashSecret(token) })
@@ -305,7 +308,7 @@ t.test('a client that an operator added cannot be configured, whatever token com
   t.ok(await mayAuthorize(portal.id, portal.redirectUri), 'it is there, with its own callback')
 })
 
-t.test('an update that changes nothing is answered with 200, and writes nothing', async (t) => {
+t.test('an update that changes nothing is 200, and writes nothing', async (t) => {
   const client = await register({ client_name: 'Same', client_uri: 'https://app.example/', contacts: ['a'] })
   const id = String(client['client_id'])
   const {
@@ -330,7 +333,7 @@ t.test('an update that changes nothing is answered with 200, and writes nothing'
   t.strictSame(await events(), ['registration', 'registration-changed'])
 })
 
-t.test('updates, deletions and reads are limited by network, each by itself', async (t) => {
+t.test('updates, deletions and reads are each limited by network', async (t) => {
   const limited = await startServer(t, {
     rateLimits: 'on',
     requestsPerMinute: { registration: 2, token: 3 },

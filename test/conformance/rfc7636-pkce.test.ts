@@ -46,7 +46,7 @@ t.test(
 )
 
 t.test(
-  '[service-4-authorize-ccm] [rfc7636-4.3-method-default-plain] [rfc7636-4.4.1-method-unsupported] the only method is S256, and a missing one does not count as it',
+  '[service-4-authorize-ccm] [rfc7636-4.3-method-default-plain] [rfc7636-4.4.1-method-unsupported] the only method is S256, and an omitted one does not count as it',
   async (t) => {
     const missing = '[rfc7636-4.3-method-default-plain]'
     for (const [method, clause] of [
@@ -91,7 +91,7 @@ t.test('[rfc7636-4.2-challenge-syntax] a challenge is 43 characters of unpadded 
   }
 })
 
-t.test('[rfc7636-4.2-s256-mandatory] the example of appendix B redeems', async (t) => {
+t.test('[rfc7636-4.2-s256-mandatory] the example of appendix B is redeemed', async (t) => {
   const fields = { code_challenge: 'E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM' }
   const code = await obtainCode(server, client, { agent: person, fields })
   const right = { code_verifier: 'dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk' }
@@ -101,7 +101,7 @@ t.test('[rfc7636-4.2-s256-mandatory] the example of appendix B redeems', async (
 })
 
 t.test(
-  '[rfc7636-4.4-bound-to-code] a code redeems with its own verifier and no other, and a wrong one leaves it alive',
+  '[rfc7636-4.4-bound-to-code] a code is redeemed only with its own verifier, and a wrong one leaves it valid',
   async (t) => {
     const [one, other] = [pkce(), pkce()]
     const codes: string[] = []
@@ -120,7 +120,7 @@ t.test(
   },
 )
 
-t.test('[rfc7636-4.4-challenge-not-exposed] no answer and no code contains the challenge', async (t) => {
+t.test('[rfc7636-4.4-challenge-not-exposed] no response and no code contains the challenge', async (t) => {
   const { challenge, verifier } = pkce()
   const page = pageOf(await ask(server, client, { code_challenge: challenge }, person))
   const landing = await person.submit(page, { decision: 'approve' })
@@ -141,7 +141,7 @@ t.test('[rfc7636-4.4-challenge-not-exposed] no answer and no code contains the c
 })
 
 t.test(
-  '[rfc9700-2.1.1-pkce-supported] a challenge sent by a client that need not send one is enforced, and none is made up',
+  '[rfc9700-2.1.1-pkce-supported] a challenge from a client that need not send one is enforced, and none is invented',
   async (t) => {
     const exempt = await integrate(server, { pkce: 'optional', consent: 'skip' })
     const codeWith = async (fields: Fields) =>

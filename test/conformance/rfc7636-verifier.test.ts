@@ -10,7 +10,7 @@ function codeFor(verifier: string, fields: Fields = {}) {
 }
 
 t.test(
-  '[rfc7636-4.1-verifier-syntax] a verifier outside the grammar is refused though its hash matches',
+  '[rfc7636-4.1-verifier-syntax] a verifier outside the grammar is rejected even if its hash matches',
   async (t) => {
     const wrong = [
       'a'.repeat(42),
@@ -32,7 +32,7 @@ t.test(
 )
 
 t.test(
-  '[rfc7636-4.6-verify-s256] [rfc7636-4.6-mismatch-invalid-grant] only the verifier behind the challenge redeems the code',
+  '[rfc7636-4.6-verify-s256] [rfc7636-4.6-mismatch-invalid-grant] only the verifier of the challenge redeems the code',
   async (t) => {
     const { verifier, challenge } = pkce()
     const code = await codeFor(verifier)
@@ -53,7 +53,7 @@ t.test('[rfc7636-4.6-verify-s256] the example of RFC 7636 appendix B works', asy
 })
 
 t.test(
-  '[rfc9700-2.1.1-downgrade] [oauth21-3.2.4-verifier-without-challenge] a verifier is rejected when the authorization request had no challenge',
+  '[rfc9700-2.1.1-downgrade] [oauth21-3.2.4-verifier-without-challenge] a verifier is rejected if the authorization request had no challenge',
   async (t) => {
     const exempt = await addClient(server, { pkce: 'optional' })
     const without = { code_challenge: undefined, code_challenge_method: undefined }

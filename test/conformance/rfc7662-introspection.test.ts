@@ -81,7 +81,7 @@ t.test(
 )
 
 t.test(
-  '[rfc7662-2.2-inactive-form] [rfc7662-2.2-inactive-no-extra] [rfc7662-4-all-state-checks] for garbage, expired, revoked, rotated and tampered tokens the response is only active: false',
+  '[rfc7662-2.2-inactive-form] [rfc7662-2.2-inactive-no-extra] [rfc7662-4-all-state-checks] random, expired, revoked, rotated and altered tokens get only active: false',
   async (t) => {
     const live = await tokens()
     const code = live.access_token.replace('lyc_access_', 'lyc_code_')
@@ -153,7 +153,7 @@ t.test(
 )
 
 t.test(
-  '[rfc7662-2.1-caller-authorised] [rfc7662-2.3-bad-client-401] the response to a caller that does not authenticate is 401',
+  '[rfc7662-2.1-caller-authorised] [rfc7662-2.3-bad-client-401] a caller that does not authenticate gets 401',
   async (t) => {
     const { access_token: token } = await obtainTokens(server, confidential, { agent })
     const callers: Record<string, string | undefined>[] = [

@@ -20,7 +20,7 @@ const v6 = await register(server, { redirect_uris: ['http://[::1]:1234/cb?a=b'] 
 const named = await register(server, { redirect_uris: ['http://localhost:1234/cb'] })
 
 t.test(
-  '[rfc8252-7.3-any-port] a loopback redirect goes to the port of the request, whatever was registered',
+  '[rfc8252-7.3-any-port] a loopback redirect goes to the port of the request, whichever was registered',
   async (t) => {
     for (const who of [v4, withoutPort]) {
       for (const port of [':5678', ':80', ':1', ':65535', ':1234', '']) {
@@ -79,7 +79,7 @@ t.test('[rfc8252-7.3-port-only-varies] nothing but the port of a loopback redire
 })
 
 t.test(
-  '[rfc8252-7.3-ipv6-literal] [::1] has the same rule, and 127.0.0.1, [::1] and localhost are three hosts',
+  '[rfc8252-7.3-ipv6-literal] [::1] follows the same rule, and 127.0.0.1, [::1] and localhost are three different hosts',
   async (t) => {
     const hosts = [
       { who: v4, host: '127.0.0.1', rest: '/cb' },
@@ -116,7 +116,7 @@ t.test(
 )
 
 t.test(
-  '[rfc9700-2.1-exact-match-all-clients] a confidential client that is not native has one port',
+  '[rfc9700-2.1-exact-match-all-clients] the port of a confidential client that is not native must match',
   async (t) => {
     const portal = await integrate(server)
     const website = await integrate(

@@ -8,7 +8,7 @@ const authorizationServer = `${issuer}/.well-known/oauth-authorization-server`
 const openidConfiguration = `${issuer}/.well-known/openid-configuration`
 const metadata = await json(await fetch(authorizationServer))
 
-t.test('[rfc8414-3.3-issuer-identical] the authorization server metadata is JSON for everyone', async (t) => {
+t.test('[rfc8414-3.3-issuer-identical] the authorization server metadata is public JSON', async (t) => {
   await assertDocument(t, authorizationServer, {
     path: '[service-4-asm-path]',
     json: '[rfc8414-3.2-ok-json]',
@@ -17,7 +17,7 @@ t.test('[rfc8414-3.3-issuer-identical] the authorization server metadata is JSON
   t.equal((await fetch(authorizationServer)).status, 200, '[rfc8414-3.1-get] without credentials')
 })
 
-t.test('[service-4-oidc-path] the OpenID configuration is JSON for everyone', async (t) => {
+t.test('[service-4-oidc-path] the OpenID configuration is public JSON', async (t) => {
   await assertDocument(t, openidConfiguration, {
     path: '[service-4-oidc-path]',
     json: '[oidc-disc-4.2-response]',
@@ -25,7 +25,7 @@ t.test('[service-4-oidc-path] the OpenID configuration is JSON for everyone', as
   })
 })
 
-t.test('[mcp-overview-discovery-either] both documents are offered, and say the same', async (t) => {
+t.test('[mcp-overview-discovery-either] both documents are offered, and agree', async (t) => {
   const documents = await Promise.all([authorizationServer, openidConfiguration].map((url) => fetch(url)))
   for (const response of documents) {
     t.equal(response.status, 200, '[mcp-overview-discovery-either]')
@@ -107,7 +107,7 @@ const choices: readonly (readonly [string, unknown, string, string?])[] = [
   ['authorization_response_iss_parameter_supported', true, '[rfc9207-2.3-flag]'],
 ]
 for (const [name, value, clause, ofOpenId = clause] of choices) {
-  t.test(`${clause} ${name} lists what the server does`, async (t) => {
+  t.test(`${clause} ${name} lists what the server supports`, async (t) => {
     t.strictSame(metadata[name], value, clause)
     const oidc = await json(await fetch(openidConfiguration))
     t.strictSame(oidc[name], value, ofOpenId)
@@ -128,7 +128,7 @@ t.test('[service-5-scope-table] scopes_supported is the table of the service spe
   )
 })
 
-t.test('[service-4-asm-complete] each list has members', async (t) => {
+t.test('[service-4-asm-complete] no list is empty', async (t) => {
   const lists = Object.entries(metadata).filter(([name]) => name.endsWith('_supported'))
   for (const [name, list] of lists) if (typeof list !== 'boolean') t.ok(isList(list), name)
 })
@@ -153,7 +153,7 @@ t.test(
 )
 
 t.test(
-  '[service-5-no-agent-auth] the metadata promises no authentication of agents, and there is none',
+  '[service-5-no-agent-auth] the metadata advertises no authentication of agents, and there is none',
   async (t) => {
     for (const document of [
       metadata,
@@ -175,7 +175,7 @@ t.test(
 )
 
 t.test(
-  '[service-4-asm-cimd-flag] [cimd-5-advertise] metadata documents of clients are not advertised, and a URL is an unknown client',
+  '[service-4-asm-cimd-flag] [cimd-5-advertise] client ID metadata documents are not advertised, and a URL is an unknown client',
   async (t) => {
     t.not(metadata['client_id_metadata_document_supported'], true, '[cimd-5-advertise]')
     const url = { ...client, id: 'https://client.example/metadata.json' }
@@ -216,7 +216,7 @@ t.test(
 )
 
 t.test(
-  '[rfc8414-3.2-no-empty-arrays] [oidc-core-13.3-no-null-members] no response has an empty list or a null in it',
+  '[rfc8414-3.2-no-empty-arrays] [oidc-core-13.3-no-null-members] no response contains an empty list or null',
   async (t) => {
     const answers: Json[] = [
       metadata,
@@ -246,7 +246,7 @@ t.test(
 )
 
 t.test(
-  '[rfc9728-7.10-caching] [oidc-core-10.2.1-jwks-cache] documents may be cached, and are not sent again unchanged',
+  '[rfc9728-7.10-caching] [oidc-core-10.2.1-jwks-cache] documents may be cached, and are not sent again when unchanged',
   async (t) => {
     const paths = [
       '/.well-known/oauth-authorization-server',

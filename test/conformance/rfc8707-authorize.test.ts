@@ -68,7 +68,7 @@ t.test(
   },
 )
 
-t.test('[rfc8707-2-repeatable] several resources are all bound', async (t) => {
+t.test('[rfc8707-2-repeatable] a token is bound to all of several resources', async (t) => {
   t.same(await audience([notes, server.issuer]), [notes, server.issuer])
   t.same(await audience([notes, notes]), notes)
 })

@@ -75,7 +75,7 @@ t.test('without a resource the audience is the service, and tokens open its API'
   t.equal((await callApi(server, '/api/courses', token)).status, 200)
 })
 
-t.test('the slash URL parsers add to the issuer means the issuer, in every request', async (t) => {
+t.test('the issuer with the slash that URL parsers add means the issuer, in every request', async (t) => {
   const resource = new URL(server.issuer).href
   t.ok(resource.endsWith('/'))
   const fields = { scope: 'openid courses:read', resource }
@@ -90,7 +90,7 @@ t.test('the slash URL parsers add to the issuer means the issuer, in every reque
 })
 
 t.test(
-  '[rfc8707-2.2-subset-at-token] [rfc8707-2.2-downscope] each token request takes a part of the resources, the grant keeps them all',
+  '[rfc8707-2.2-subset-at-token] [rfc8707-2.2-downscope] each token request names a part of the resources, and the grant keeps them all',
   async (t) => {
     const fields = { scope: 'courses:read events:read', resource: [lessons, events] }
     const code = await obtainCode(server, client, { agent, fields })
@@ -108,7 +108,7 @@ t.test(
 )
 
 t.test(
-  '[rfc8707-2.2-subset-at-token] a token for one of two resources is for that one, though both know its whole scope',
+  '[rfc8707-2.2-subset-at-token] a token for one of two resources is for that one, though both support its whole scope',
   async (t) => {
     const fields = { scope: 'courses:read', resource: [lessons, seminars] }
     const code = await obtainCode(server, client, { agent, fields })
@@ -124,7 +124,7 @@ t.test(
 )
 
 t.test(
-  '[rfc8707-2.2-not-granted] [rfc8707-2.2-invalid-combination] a resource outside the grant or without any of its scopes is invalid_target, and nothing is used up',
+  '[rfc8707-2.2-not-granted] [rfc8707-2.2-invalid-combination] a resource outside the grant or without any of its scopes is invalid_target, and uses nothing up',
   async (t) => {
     const code = await obtainCode(server, client, {
       agent,
@@ -158,7 +158,7 @@ t.test(
 )
 
 t.test(
-  '[rfc8707-2.2-invalid-combination] an authorization request whose scope no resource knows is refused',
+  '[rfc8707-2.2-invalid-combination] an authorization request whose scope no resource supports is rejected',
   async (t) => {
     const landing = await agent.open(
       authorizationUrl(server, client, { scope: 'events:read', resource: lessons }),
@@ -169,7 +169,7 @@ t.test(
   },
 )
 
-t.test('resources with tokens of their own are served one at a time', async (t) => {
+t.test('a resource with its own token format must be the only one', async (t) => {
   const fields = { scope: 'courses:read pages:read posts:read', resource: [lessons, library, archive] }
   const code = await obtainCode(server, client, { agent, fields })
   await assertRejected(t, await exchange(server, client, code), 'invalid_target')
@@ -191,7 +191,7 @@ t.test('resources with tokens of their own are served one at a time', async (t) 
   t.match(third['access_token'], /^lyc_access_/)
 })
 
-t.test('a resource the operator took away gives no more tokens', async (t) => {
+t.test('no token is issued for a resource that the operator removed', async (t) => {
   const folder = mkdtempSync(join(tmpdir(), 'lychgate-'))
   t.teardown(() => rmSync(folder, { recursive: true }))
   const store = `sqlite:${join(folder, 'lychgate.db')}`

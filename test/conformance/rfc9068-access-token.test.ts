@@ -91,7 +91,7 @@ t.test('[rfc9068-2.2-sub-semantics] sub is that of UserInfo and of the ID Token'
 })
 
 t.test(
-  '[rfc9068-2.2.1-auth-claims-stable] [rfc9068-2.2-required-claims] a refresh gives a new JWT with its own jti and the same sign-in, as narrow as asked for',
+  '[rfc9068-2.2.1-auth-claims-stable] [rfc9068-2.2-required-claims] a refresh issues a new JWT with its own jti and the same sign-in, with the requested narrower scope',
   async (t) => {
     const first = await tokens(both)
     server.advance(30)
@@ -113,7 +113,7 @@ t.test(
 )
 
 t.test(
-  '[rfc9068-5-distinct-aud] [rfc9068-2.2.3-scopes-meaningful] [rfc9068-3-no-ambiguous-token] of two resources each has its own token with the scopes it knows, and there is none for both',
+  '[rfc9068-5-distinct-aud] [rfc9068-2.2.3-scopes-meaningful] [rfc9068-3-no-ambiguous-token] each of two resources gets its own token with the scopes it supports, and no token is for both',
   async (t) => {
     const fields = { scope: 'pages:read pages:write posts:read', resource: [library, archive] }
     const code = await obtainCode(server, client, { agent, fields })
@@ -155,7 +155,7 @@ t.test(
 )
 
 t.test(
-  '[rfc9068-6-privacy] no name, no e-mail address and no nonce is in an access token, whatever was asked for',
+  '[rfc9068-6-privacy] an access token contains no name, email address or nonce, whatever was requested',
   async (t) => {
     const fields = {
       scope: 'openid email pages:read',
@@ -172,7 +172,7 @@ t.test(
   },
 )
 
-t.test('introspection tells of a JWT what it says itself, to its client and to its API', async (t) => {
+t.test('introspection returns the claims of a JWT, to its client and to its API', async (t) => {
   const { access_token: token } = await tokens(both)
   const { auth_time: _time, acr: _class, amr: _methods, ...claims } = (await verified(token)).payload
   for (const caller of [client, resourceServer]) {
@@ -203,7 +203,7 @@ for (const [about, end] of ends) {
   })
 }
 
-t.test('a JWT for another API, or an ID Token, opens nothing here', async (t) => {
+t.test('a JWT for another API, or an ID Token, is rejected here', async (t) => {
   const { access_token: token, id_token: idToken } = await tokens({ scope: 'openid pages:read' })
   await assertRejected(t, await callApi(server, '/api/pages', idToken), 'invalid_token', 401)
   t.equal((await callApi(server, '/api/pages', token)).status, 200)
@@ -212,7 +212,7 @@ t.test('a JWT for another API, or an ID Token, opens nothing here', async (t) =>
   t.equal(decodeProtectedHeader(idToken).typ, 'JWT', 'no ID Token passes for an access token')
 })
 
-t.test('an OpenID Connect request for another API alone has an ID Token that hashes the JWT', async (t) => {
+t.test('an OpenID Connect request for another API alone gets an ID Token that hashes the JWT', async (t) => {
   const issued = await tokens({ scope: 'openid pages:read', resource: library })
   t.equal(
     (await verified(issued.access_token)).payload['scope'],
@@ -224,7 +224,7 @@ t.test('an OpenID Connect request for another API alone has an ID Token that has
   t.equal(payload['at_hash'], Buffer.from(digest).subarray(0, 16).toString('base64url'))
 })
 
-t.test('[rfc9068-3-aud-from-resource] a resource nobody configured has no tokens', async (t) => {
+t.test('[rfc9068-3-aud-from-resource] a resource that is not configured gets no tokens', async (t) => {
   const fields = { scope: 'pages:read', resource: 'https://elsewhere.example' }
   const refused = await authorize(server, client, fields, new UserAgent(server.issuer))
   t.equal(answerOf(refused)['error'], 'invalid_target')

@@ -63,7 +63,7 @@ function urlOf(
 
 const open = (requestUri: string, agent = new UserAgent(server.issuer)) => agent.open(urlOf(requestUri))
 
-t.test('[rfc9126-2.2-created] a push is answered 201 with a reference that is not cached', async (t) => {
+t.test('[rfc9126-2.2-created] a push gets 201 with a reference that is not cached', async (t) => {
   const response = await push()
   t.equal(response.status, 201)
   t.match(response.headers.get('content-type'), /^application\/json/)
@@ -75,7 +75,7 @@ t.test('[rfc9126-2.2-created] a push is answered 201 with a reference that is no
   t.not((await json(await push()))['request_uri'], body['request_uri'], 'each push has its own')
 })
 
-t.test('[rfc9126-2-endpoint] the endpoint is published, and takes forms by POST only', async (t) => {
+t.test('[rfc9126-2-endpoint] the endpoint is published, and accepts only forms by POST', async (t) => {
   const metadata = await json(await fetch(`${server.issuer}/.well-known/oauth-authorization-server`))
   t.equal(metadata['pushed_authorization_request_endpoint'], server.issuer + path)
   const get = await fetch(server.issuer + path)
@@ -89,26 +89,29 @@ t.test('[rfc9126-2-endpoint] the endpoint is published, and takes forms by POST 
   await assertRejected(t, asJson, 'invalid_request', 415)
 })
 
-t.test('[rfc9126-4-use] a reference stands for exactly what was pushed, and leads to tokens', async (t) => {
-  const requestUri = await pushed(client, { scope: 'openid courses:read', nonce: 'n-1', state: 'pushed' })
-  const agent = new UserAgent(server.issuer)
-  // What the browser says beside the reference does not count.
-  const beside = { scope: 'openid grades:write', state: 'other', redirect_uri: 'https://evil.example/cb' }
-  const landing = await agent.open(urlOf(requestUri, beside))
-  t.equal(landing.at, 'page')
-  const location = await signInAndApprove(agent, landing)
-  t.equal(location.href.split('?')[0], client.redirectUri)
-  t.equal(location.searchParams.get('state'), 'pushed')
-  t.equal(location.searchParams.get('iss'), server.issuer)
-  const tokens = (await json(
-    await exchange(server, client, location.searchParams.get('code') ?? ''),
-  )) as unknown as Tokens
-  t.strictSame(tokens.scope.split(' ').sort(), ['courses:read', 'openid'])
-  t.equal(claimsOf(tokens.id_token)['nonce'], 'n-1')
-})
+t.test(
+  '[rfc9126-4-use] a reference stands for exactly the pushed request, and leads to tokens',
+  async (t) => {
+    const requestUri = await pushed(client, { scope: 'openid courses:read', nonce: 'n-1', state: 'pushed' })
+    const agent = new UserAgent(server.issuer)
+    // What the browser says beside the reference does not count.
+    const beside = { scope: 'openid grades:write', state: 'other', redirect_uri: 'https://evil.example/cb' }
+    const landing = await agent.open(urlOf(requestUri, beside))
+    t.equal(landing.at, 'page')
+    const location = await signInAndApprove(agent, landing)
+    t.equal(location.href.split('?')[0], client.redirectUri)
+    t.equal(location.searchParams.get('state'), 'pushed')
+    t.equal(location.searchParams.get('iss'), server.issuer)
+    const tokens = (await json(
+      await exchange(server, client, location.searchParams.get('code') ?? ''),
+    )) as unknown as Tokens
+    t.strictSame(tokens.scope.split(' ').sort(), ['courses:read', 'openid'])
+    t.equal(claimsOf(tokens.id_token)['nonce'], 'n-1')
+  },
+)
 
 t.test(
-  '[rfc9126-4-one-time] a reference can be reloaded until one of its pages is answered, and never again',
+  '[rfc9126-4-one-time] a reference can be reloaded until one of its pages is submitted, and never again',
   async (t) => {
     const requestUri = await pushed()
     const [agent, other] = [new UserAgent(server.issuer), new UserAgent(server.issuer)]
@@ -127,7 +130,7 @@ t.test(
   },
 )
 
-t.test('a user who denies the request ends it, too', async (t) => {
+t.test('a user who denies the request ends its reference, too', async (t) => {
   const requestUri = await pushed()
   const agent = new UserAgent(server.issuer)
   await signInAndApprove(agent, await open(await pushed(), agent))
@@ -139,7 +142,7 @@ t.test('a user who denies the request ends it, too', async (t) => {
   t.equal(again.at === 'page' && again.page.status, 400)
 })
 
-t.test('a request that needs no page ends with its code', async (t) => {
+t.test('a request that needs no page uses its reference up', async (t) => {
   const integration = await addClient(server)
   const agent = new UserAgent(server.issuer)
   await signInAndApprove(agent, await open(await pushed(), agent))
@@ -157,7 +160,7 @@ t.test('a request that needs no page ends with its code', async (t) => {
 })
 
 t.test(
-  '[rfc9126-4-one-time] a reference that has expired opens nothing; a page opened before goes on',
+  '[rfc9126-4-one-time] an expired reference is rejected; a page opened before can be completed',
   async (t) => {
     const [late, opened] = [await pushed(), await pushed()]
     const agent = new UserAgent(server.issuer)
@@ -207,7 +210,7 @@ t.test('[rfc9126-2.2-unguessable-and-bound] a reference belongs to the client th
   t.equal(landing.at === 'page' && landing.page.status, 200)
 })
 
-t.test('[rfc9126-2.1-reject-request-uri] a reference cannot be pushed', async (t) => {
+t.test('[rfc9126-2.1-reject-request-uri] a request with a request_uri cannot be pushed', async (t) => {
   for (const requestUri of [await pushed(), 'urn:x', 'https://client.example/request.jwt'])
     await assertRejected(t, await push(client, { request_uri: requestUri }), 'invalid_request')
 })
@@ -266,7 +269,7 @@ t.test('[rfc9126-4-revalidate] a request is validated again when its reference i
 })
 
 t.test(
-  '[rfc9126-7.2-new-redirects-authenticated] a redirect URI has to be registered, whoever pushes it',
+  '[rfc9126-7.2-new-redirects-authenticated] a redirect URI must be registered, whichever client pushes it',
   async (t) => {
     const confidential = await register(server, { token_endpoint_auth_method: 'client_secret_post' })
     for (const each of [client, confidential]) {
@@ -276,22 +279,25 @@ t.test(
   },
 )
 
-t.test('[rfc9126-5-require-par] a client that registered to push may do nothing else', async (t) => {
-  const metadata = { require_pushed_authorization_requests: true }
-  const pushing = await register(server, metadata)
-  const direct = answerOf(await authorize(server, pushing))
-  t.equal(direct['error'], 'invalid_request')
-  t.equal(direct['state'], 'a-state')
-  const response = await new UserAgent(server.issuer).send(urlOf(await pushed(pushing), {}, pushing))
-  t.match(response.headers.get('location'), /\/login\?interaction=/)
-  await t.rejects(
-    register(server, { require_pushed_authorization_requests: 'yes' }),
-    /invalid_client_metadata/,
-  )
-})
+t.test(
+  '[rfc9126-5-require-par] a client that registered to push must not send parameters directly',
+  async (t) => {
+    const metadata = { require_pushed_authorization_requests: true }
+    const pushing = await register(server, metadata)
+    const direct = answerOf(await authorize(server, pushing))
+    t.equal(direct['error'], 'invalid_request')
+    t.equal(direct['state'], 'a-state')
+    const response = await new UserAgent(server.issuer).send(urlOf(await pushed(pushing), {}, pushing))
+    t.match(response.headers.get('location'), /\/login\?interaction=/)
+    await t.rejects(
+      register(server, { require_pushed_authorization_requests: 'yes' }),
+      /invalid_client_metadata/,
+    )
+  },
+)
 
 t.test(
-  '[rfc9126-5-require-par] a server that requires pushes says so, and accepts nothing else',
+  '[rfc9126-5-require-par] a server that requires pushes advertises it, and accepts nothing else',
   async (t) => {
     const strict = await startServer(t, { pushedRequests: { required: 'on', seconds: 5 } })
     const metadata = await json(await fetch(`${strict.issuer}/.well-known/openid-configuration`))
@@ -307,7 +313,7 @@ t.test(
 )
 
 t.test(
-  '[rfc9126-5-par-independent-metadata] pushed requests work although no other request_uri does',
+  '[rfc9126-5-par-independent-metadata] pushed requests work although no other request_uri is supported',
   async (t) => {
     const metadata = await json(await fetch(`${server.issuer}/.well-known/openid-configuration`))
     t.equal(metadata['request_uri_parameter_supported'], false)

@@ -19,7 +19,7 @@ for (const each of [server, below, https]) {
 for (const { reached, client, person, issuer } of parties) {
   const { protocol, pathname } = new URL(issuer)
   t.test(
-    `[rfc9207-2-iss-on-success] [rfc9207-2-iss-value] a code comes with iss, exactly the issuer of the metadata: ${protocol}//…${pathname}`,
+    `[rfc9207-2-iss-on-success] [rfc9207-2-iss-value] a code has iss, exactly the issuer of the metadata: ${protocol}//…${pathname}`,
     async (t) => {
       const page = pageOf(await ask(reached, client, {}, person))
       const answer = sentAway(await person.submit(page, { decision: 'approve' }))

@@ -24,7 +24,7 @@ t.test(
 )
 
 t.test(
-  '[rfc9728-2-scopes-supported] [rfc9728-2-bearer-methods] [rfc9728-2-resource-name] [rfc9728-3.2-zero-values-omitted] its members match the behaviour, and there are no others',
+  '[rfc9728-2-scopes-supported] [rfc9728-2-bearer-methods] [rfc9728-2-resource-name] [rfc9728-3.2-zero-values-omitted] its members match the behaviour, and it has no others',
   async (t) => {
     t.strictSame(Object.keys(document).sort(), [
       'authorization_servers',
@@ -61,7 +61,7 @@ t.test(
 )
 
 t.test(
-  '[rfc8414-2-human-pages] [rfc9728-2-resource-name] links for users are in both documents when they are configured',
+  '[rfc8414-2-human-pages] [rfc9728-2-resource-name] links for users are in both documents if they are configured',
   async (t) => {
     const service = {
       name: 'Lessons',

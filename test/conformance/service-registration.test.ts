@@ -15,7 +15,7 @@ async function assertNothingStored(t: Test, refused: () => Promise<void>): Promi
   t.strictSame(await clients(), before, 'nothing is stored')
 }
 
-t.test('[service-2-reg-client-name] the client name is kept and shown escaped', async (t) => {
+t.test('[service-2-reg-client-name] the client name is stored and shown escaped', async (t) => {
   const client = await register({ client_name: 'Zed CLI' })
   t.equal(client['client_name'], 'Zed CLI')
   t.match(await firstPage(client['client_id']), 'Zed CLI')
@@ -59,20 +59,23 @@ t.test('[service-2-reg-auth-post] a confidential client gets a secret', async (t
   t.equal(await tokenError({ client_id, client_secret }), 'invalid_grant')
 })
 
-t.test('[service-2-reg-auth-other] other authentication methods are refused, HTTP Basic works', async (t) => {
-  await assertNothingStored(t, async () => {
-    for (const method of ['private_key_jwt', 'tls_client_auth', 'client_secret_jwt', 'foo', '', 5]) {
-      const answer = await post({ redirect_uris: [loopback], token_endpoint_auth_method: method })
-      assertRejected(t, answer, 'invalid_client_metadata', String(method))
-    }
-  })
-  const client = await register({ token_endpoint_auth_method: 'client_secret_basic' })
-  t.equal(await tokenError({}, [client['client_id'], client['client_secret']]), 'invalid_grant')
-  t.equal(await tokenError({}, [client['client_id'], 'wrong']), 'invalid_client')
-})
+t.test(
+  '[service-2-reg-auth-other] other authentication methods are rejected, HTTP Basic works',
+  async (t) => {
+    await assertNothingStored(t, async () => {
+      for (const method of ['private_key_jwt', 'tls_client_auth', 'client_secret_jwt', 'foo', '', 5]) {
+        const answer = await post({ redirect_uris: [loopback], token_endpoint_auth_method: method })
+        assertRejected(t, answer, 'invalid_client_metadata', String(method))
+      }
+    })
+    const client = await register({ token_endpoint_auth_method: 'client_secret_basic' })
+    t.equal(await tokenError({}, [client['client_id'], client['client_secret']]), 'invalid_grant')
+    t.equal(await tokenError({}, [client['client_id'], 'wrong']), 'invalid_client')
+  },
+)
 
 t.test(
-  '[service-2-reg-response-client-id] the client_id of the answer works at the authorization endpoint',
+  '[service-2-reg-response-client-id] the client_id of the response works at the authorization endpoint',
   async (t) => {
     const client = await register()
     t.type(client['client_id'], 'string')
@@ -110,7 +113,7 @@ t.test('[service-5-registration-open] no authorization is needed', async (t) => 
 })
 
 t.test(
-  '[service-5-registration-loopback-only] one foreign redirect URI refuses the whole request',
+  '[service-5-registration-loopback-only] one foreign redirect URI rejects the whole request',
   async (t) => {
     await assertNothingStored(t, async () => {
       for (const foreign of ['https://x.example/cb', 'com.app:/cb', 'http://x.example/cb']) {
@@ -123,14 +126,14 @@ t.test(
   },
 )
 
-t.test('[service-7-https-redirect-refused] an https redirect URI is refused', async (t) => {
+t.test('[service-7-https-redirect-refused] an https redirect URI is rejected', async (t) => {
   await assertNothingStored(t, async () => {
     const answer = await post({ redirect_uris: ['https://app.example/cb'] })
     assertRejected(t, answer, 'invalid_redirect_uri', 'https')
   })
 })
 
-t.test('[rfc6749-2.1-type-recorded] the registered type counts, not how a request looks', async (t) => {
+t.test('[rfc6749-2.1-type-recorded] the registered type decides, not the form of a request', async (t) => {
   const open = await register({ token_endpoint_auth_method: 'none' })
   const secretive = await register({ token_endpoint_auth_method: 'client_secret_post' })
   t.equal(await tokenError({ client_id: secretive['client_id'] }), 'invalid_client')

@@ -27,7 +27,7 @@ const silent = async (agent: UserAgent) => sentAway(await ask(server, client, { 
 const idOf = (agent: UserAgent) => hashSecret(agent.cookies.get('lychgate_session') ?? '')
 
 t.test(
-  '[rfc6749-3.1-owner-authenticated-first] a login that was not used for its idle time leads to the sign-in page',
+  '[rfc6749-3.1-owner-authenticated-first] a session that was idle for too long leads to the sign-in page',
   async (t) => {
     const [at, before] = [await signedIn(server, client), await signedIn(server, client)]
     server.advance(idle - 5)
@@ -41,7 +41,7 @@ t.test(
 )
 
 t.test(
-  '[rfc6749-3.1-owner-authenticated-first] a login ends after its absolute time, however often it is used',
+  '[rfc6749-3.1-owner-authenticated-first] a session ends at its absolute expiry, however often it is used',
   async (t) => {
     const agent = await signedIn(server, client)
     for (const seconds of [80, 80, 85]) {
@@ -57,7 +57,7 @@ t.test(
 )
 
 t.test(
-  '[rfc6749-3.1-owner-authenticated-first] a login whose idle end was moved past its absolute end ends at the absolute one',
+  '[rfc6749-3.1-owner-authenticated-first] a session whose idle expiry is later than its absolute expiry ends at the absolute one',
   async (t) => {
     const agent = await signedIn(server, client)
     const [sessionId, idleExpiresAt] = [idOf(agent), server.now() + 10 * absolute]
@@ -70,7 +70,7 @@ t.test(
 )
 
 t.test(
-  '[rfc6749-3.1-owner-authenticated-first] an absolute time below the idle one ends a login all the same',
+  '[rfc6749-3.1-owner-authenticated-first] an absolute lifetime shorter than the idle one ends a session too',
   async (t) => {
     const brief = await startServer(t, {
       lifetimes: { sessionIdleSeconds: 1000, sessionAbsoluteSeconds: 30 },
@@ -125,7 +125,7 @@ const grantsOf = async (userId: string) =>
 
 const inProcess = executable === undefined ? {} : { skip: 'the store of another process cannot be delayed' }
 
-t.test('a user who is locked while a request is being answered gets no grant', inProcess, async (t) => {
+t.test('a user who is locked during a request gets no grant', inProcess, async (t) => {
   const agent = await signedIn(server, client)
   const userId = await userIdOf(agent)
   await beforeWrite(t, server, lock(userId))
@@ -135,7 +135,7 @@ t.test('a user who is locked while a request is being answered gets no grant', i
   t.equal((await silent(agent))['error'], 'login_required')
 })
 
-t.test('a session that ends while a request is being answered gives no grant', inProcess, async (t) => {
+t.test('a session that ends during a request gives no grant', inProcess, async (t) => {
   const agent = await signedIn(server, client)
   const userId = await userIdOf(agent)
   const before = (await grantsOf(userId)).length
@@ -144,7 +144,7 @@ t.test('a session that ends while a request is being answered gives no grant', i
   t.equal((await grantsOf(userId)).length, before)
 })
 
-t.test('an app that is disconnected while it asks silently gets no grant', inProcess, async (t) => {
+t.test('an app that is disconnected during a prompt=none request gets no grant', inProcess, async (t) => {
   const portal = await integrate(server)
   const agent = await signedIn(server, portal)
   const userId = await userIdOf(agent)
@@ -159,7 +159,7 @@ t.test('an app that is disconnected while it asks silently gets no grant', inPro
 })
 
 t.test(
-  'a consent page that is submitted while its user is locked leads to the sign-in',
+  'a consent page submitted after its user was locked leads to the sign-in page',
   inProcess,
   async (t) => {
     const portal = await integrate(server)
@@ -176,7 +176,7 @@ t.test(
 )
 
 t.test(
-  'a locked user whose session is still there is sent to the sign-in, not in a circle',
+  'a locked user with a remaining session gets the sign-in page, not a redirect loop',
   inProcess,
   async (t) => {
     const agent = await signedIn(server, client)
@@ -204,7 +204,7 @@ t.test('no token of a locked user works, though its grant was not revoked', asyn
   await server.deps.store.write(update('user', user))
 })
 
-t.test('no link is made for a user who is locked meanwhile', async (t) => {
+t.test('no one-time link is made for a user who is locked in between', async (t) => {
   const user = await server.deps.store.find('userByLogin', alice.username)
   if (user === undefined) throw new Error('alice is there')
   await server.deps.store.write(update('user', { ...user, lockedAt: server.now() }))

@@ -31,7 +31,7 @@ async function alsoSignIn(agent: UserAgent, person: typeof alice): Promise<void>
 const both = await signedIn(server, portal)
 await alsoSignIn(both, bob)
 
-t.test('two people are signed in in one browser, and either goes on without a password', async (t) => {
+t.test('two users are signed in in one browser, and either continues without a password', async (t) => {
   t.equal(
     await subOf(sentAway(await ask(server, portal, {}, both))),
     await idOf('bob'),
@@ -50,7 +50,7 @@ t.test('two people are signed in in one browser, and either goes on without a pa
   }
 })
 
-t.test('each has a session of their own, and the cookies hold nothing else', async (t) => {
+t.test('each user has a separate session, and the cookies contain nothing else', async (t) => {
   const value = (name: string) => both.cookies.get(`lychgate_${name}`) ?? ''
   t.match(value('session'), /^lyc_session_[\w-]{43}$/)
   t.match(value('others'), /^lyc_session_[\w-]{43}$/)
@@ -77,7 +77,7 @@ t.test('a request looks up at most as many sessions as the server writes into it
   t.equal(new Set(lookedUp).size, 5)
 })
 
-t.test('only people of this browser can be chosen', async (t) => {
+t.test('only users of this browser can be chosen', async (t) => {
   const stranger = await signedIn(server, portal)
   const choice = pageOf(await ask(server, portal, select, stranger))
   const back = pageOf(await stranger.submit(choice, { account: await idOf('bob') }))
@@ -86,7 +86,7 @@ t.test('only people of this browser can be chosen', async (t) => {
   t.equal(await subOf(sentAway(await ask(server, portal, { prompt: 'none' }, stranger))), await idOf('alice'))
 })
 
-t.test('whoever is chosen and signed in too long ago is asked for their own password', async (t) => {
+t.test('a chosen user who signed in too long ago is asked for their own password', async (t) => {
   server.advance(100)
   const again = pageOf(await ask(server, portal, { prompt: 'login' }, both))
   t.equal(await subOf(sentAway(await both.submit(again, bob))), await idOf('bob'))
@@ -97,7 +97,7 @@ t.test('whoever is chosen and signed in too long ago is asked for their own pass
   t.equal(await subOf(sentAway(await both.submit(login, alice))), await idOf('alice'))
 })
 
-t.test('signing one out keeps the other, who is offered and not taken', async (t) => {
+t.test('signing one user out keeps the other, who is offered but not chosen', async (t) => {
   const agent = await signedIn(server, portal)
   await alsoSignIn(agent, bob)
   const out = pageOf(await agent.open(`${server.issuer}/oauth/logout`))
@@ -110,7 +110,7 @@ t.test('signing one out keeps the other, who is offered and not taken', async (t
   t.equal(await subOf(sentAway(await agent.submit(choice, pick(choice)))), await idOf('alice'))
 })
 
-t.test('a browser keeps five people, and the one who was there longest makes room', async (t) => {
+t.test('a browser keeps five users, and drops the one who signed in first', async (t) => {
   const agent = await signedIn(server, portal)
   const first = hashSecret(agent.cookies.get('lychgate_session') ?? '')
   t.ok(await store.find('session', first))

@@ -52,7 +52,7 @@ function assertThrottled(t: Test, page: Page): void {
 }
 
 t.test(
-  'failed attempts are answered 429 with Retry-After, and the right password is not looked at any more',
+  'after too many failures the response is 429 with Retry-After, and even the right password is not checked',
   async (t) => {
     const { knock } = await door(server, client)
     for (let attempt = 0; attempt < 3; attempt += 1) t.equal(statusOf(await knock('alice', 'wrong')), 400)
@@ -67,7 +67,7 @@ t.test(
 )
 
 t.test(
-  'neither case, spaces, an e-mail address, another spelling nor a forged address makes a new count',
+  'neither case, spaces, an email address, another spelling nor a forged address makes a new count',
   async (t) => {
     const spellings = ['ALICE', ' alice ', 'alice@example.test', 'Alice@Example.Test', 'ａｌｉｃｅ']
     for (const [index, spelling] of spellings.entries()) {
@@ -89,7 +89,7 @@ t.test(
 )
 
 t.test(
-  'a browser that the account was signed in to before is not locked out by guesses from elsewhere',
+  'a browser that the user signed in with before is not locked out by guesses from elsewhere',
   async (t) => {
     const known = await signedIn(wide, wideClient)
     const guessers = await Promise.all(Array.from({ length: 12 }, () => door(wide, wideClient)))
@@ -103,26 +103,29 @@ t.test(
   },
 )
 
-t.test('a device cookie that was made up, altered or is of another account opens no new count', async (t) => {
-  const genuine = (await signedIn(server, client, bob)).cookies.get('lychgate_device') ?? ''
-  const [user = '', nonce = '', mac = ''] = genuine.split('.')
-  t.match(genuine, /^person_[\w-]+\.[\w-]{22}\.[\w-]{43}$/)
-  const sub = (await server.deps.store.find('userByLogin', 'alice'))?.id ?? ''
-  const cookies = [
-    `${sub}.${nonce}.${mac}`,
-    `${sub}.${'A'.repeat(22)}.${'A'.repeat(43)}`,
-    `${sub}.${nonce}.${mac.slice(0, -1)}`,
-    `${user}.${nonce}.${mac}`,
-    sub,
-  ]
-  for (const cookie of cookies) {
-    const { agent, knock } = await door(server, client)
-    agent.cookies.set('lychgate_device', cookie)
-    t.equal(statusOf(await knock('alice', alice.password)), 429, cookie)
-  }
-})
+t.test(
+  'a known-browser cookie that is invented, altered or of another user makes no new count',
+  async (t) => {
+    const genuine = (await signedIn(server, client, bob)).cookies.get('lychgate_device') ?? ''
+    const [user = '', nonce = '', mac = ''] = genuine.split('.')
+    t.match(genuine, /^person_[\w-]+\.[\w-]{22}\.[\w-]{43}$/)
+    const sub = (await server.deps.store.find('userByLogin', 'alice'))?.id ?? ''
+    const cookies = [
+      `${sub}.${nonce}.${mac}`,
+      `${sub}.${'A'.repeat(22)}.${'A'.repeat(43)}`,
+      `${sub}.${nonce}.${mac.slice(0, -1)}`,
+      `${user}.${nonce}.${mac}`,
+      sub,
+    ]
+    for (const cookie of cookies) {
+      const { agent, knock } = await door(server, client)
+      agent.cookies.set('lychgate_device', cookie)
+      t.equal(statusOf(await knock('alice', alice.password)), 429, cookie)
+    }
+  },
+)
 
-t.test('of 40 guesses at once only as many are looked at as the limit allows', async (t) => {
+t.test('of 40 simultaneous guesses only as many are checked as the limit allows', async (t) => {
   const doors = await Promise.all(Array.from({ length: 40 }, () => door(wide, wideClient)))
   const landings = await Promise.all(doors.map(({ knock }, index) => knock('bob', `guess ${index}`)))
   const statuses = landings.map(statusOf)
@@ -130,7 +133,7 @@ t.test('of 40 guesses at once only as many are looked at as the limit allows', a
   t.equal(statuses.filter((status) => status === 429).length, 30)
 })
 
-t.test('behind a proxy that is trusted the address it names counts, by its network', async (t) => {
+t.test('behind a trusted proxy the forwarded address counts, by its network', async (t) => {
   const attempt = async (address: string) => {
     const { agent, page } = await door(proxied, proxiedClient)
     const body = bodyOf(page)
@@ -146,14 +149,14 @@ t.test('behind a proxy that is trusted the address it names counts, by its netwo
   t.equal(await attempt('203.0.110.10'), 429, 'guesses from everywhere count together')
 })
 
-t.test('a name nobody has is throttled like any other', async (t) => {
+t.test('an unknown user name is throttled like any other', async (t) => {
   const { knock } = await door(server, client)
   const statuses: number[] = []
   for (let attempt = 0; attempt < 4; attempt += 1) statuses.push(statusOf(await knock('nobody', 'wrong')))
   t.same(statuses, [400, 400, 400, 429])
 })
 
-t.test('a sign-in that succeeds counts nothing and forgives nothing', async (t) => {
+t.test('a successful sign-in is not counted and resets nothing', async (t) => {
   const statuses: string[] = []
   for (const password of [
     'wrong',
@@ -171,7 +174,7 @@ t.test('a sign-in that succeeds counts nothing and forgives nothing', async (t) 
   t.same(statuses, [failed, passed, passed, failed, passed, failed, '429 /login'])
 })
 
-t.test('attempts that were refused unread do not use up the count of their network', async (t) => {
+t.test('rejected attempts that were not checked do not count for their network', async (t) => {
   const { knock } = await door(spraying, sprayingClient)
   for (let attempt = 0; attempt < 8; attempt += 1) await knock('alice', 'wrong')
   t.equal(place(await (await door(spraying, sprayingClient)).knock('bob', bob.password)), '/consent')
@@ -187,7 +190,7 @@ t.test('attempts that were refused unread do not use up the count of their netwo
   )
 })
 
-t.test('a network in which many sign in has room for as many who mistype', async (t) => {
+t.test('the limit of a network grows with the number of users who sign in from it', async (t) => {
   const school = await startServer(t, {
     signInThrottle: { ...limits, failuresPerPrefix: 4, failuresPerPrefixAndUser: 3 },
   })
@@ -250,7 +253,7 @@ t.test('known browsers of one user share a count, and none is known after a new 
   t.equal(await guess(), limits.failuresPerAccountAndPrefix, 'as many as for a stranger')
 })
 
-t.test('device cookies of an earlier version are known still, and share one count', async (t) => {
+t.test('known-browser cookies of an earlier version are still accepted, and share one count', async (t) => {
   const own = await startServer(t, { signInThrottle: limits })
   const ownClient = await register(own)
   const { store, keys } = own.deps
@@ -274,7 +277,7 @@ t.test('device cookies of an earlier version are known still, and share one coun
   t.equal(place(await knock('alice', alice.password)), '/consent', 'the sign-in gave it one of its own')
 })
 
-t.test('failures in a row end in the need for another way in, not in a lock of the user', async (t) => {
+t.test('consecutive failures require another way to sign in, and do not lock the user', async (t) => {
   const own = await startServer(t, { signInThrottle: { ...limits, failuresInARow: 4 } })
   const ownClient = await register(own)
   const { store } = own.deps
@@ -324,7 +327,7 @@ t.test('failures in a row end in the need for another way in, not in a lock of t
 })
 
 t.test(
-  'when too many passwords wait to be checked the answer is 503, and no attempt is counted',
+  'when too many passwords wait to be checked the response is 503, and no attempt is counted',
   async (t) => {
     const doors = await Promise.all(Array.from({ length: 9 }, () => door(narrow, narrowClient)))
     for (const round of [1, 2]) {
@@ -344,7 +347,7 @@ t.test(
   },
 )
 
-t.test('too many sign-in requests from one network are answered 429 on a page', async (t) => {
+t.test('too many sign-in requests from one network get a page with 429', async (t) => {
   const { knock } = await door(limited, limitedClient)
   for (let attempt = 0; attempt < 4; attempt += 1) t.equal(statusOf(await knock('alice', 'wrong')), 400)
   const page = pageOf(await knock('alice', alice.password))
@@ -354,7 +357,7 @@ t.test('too many sign-in requests from one network are answered 429 on a page', 
   t.match(title(page), 'Too many attempts')
 })
 
-t.test('when the window is over the right password works again, on the page that was kept', async (t) => {
+t.test('when the window is over the right password works again, on the page that was open', async (t) => {
   const { knock } = await door(server, client)
   t.equal(statusOf(await knock('alice', alice.password)), 429)
   server.advance(limits.windowSeconds)
@@ -362,7 +365,7 @@ t.test('when the window is over the right password works again, on the page that
 })
 
 t.test(
-  'the window of failed attempts runs from the first of them, and each window starts from nothing',
+  'the window of failed attempts starts with the first of them, and each window starts from zero',
   async (t) => {
     const own = await startServer(t, { signInThrottle: limits })
     const ownClient = await register(own)
@@ -384,15 +387,19 @@ t.test(
   },
 )
 
-t.test('a window opened by a clock that ran ahead locks nobody out once it is set right', async (t) => {
-  const own = await startServer(t, { signInThrottle: limits })
-  const ownClient = await register(own)
-  const ahead = 100_000
-  own.advance(ahead)
-  const early = await door(own, ownClient)
-  for (let attempt = 0; attempt < 3; attempt += 1) t.equal(statusOf(await early.knock('alice', 'wrong')), 400)
-  assertThrottled(t, pageOf(await early.knock('alice', alice.password)))
-  own.advance(-ahead)
-  const { knock } = await door(own, ownClient)
-  t.equal(place(await knock('alice', alice.password)), '/consent')
-})
+t.test(
+  'a window opened by a clock that ran ahead locks no user out once the clock is corrected',
+  async (t) => {
+    const own = await startServer(t, { signInThrottle: limits })
+    const ownClient = await register(own)
+    const ahead = 100_000
+    own.advance(ahead)
+    const early = await door(own, ownClient)
+    for (let attempt = 0; attempt < 3; attempt += 1)
+      t.equal(statusOf(await early.knock('alice', 'wrong')), 400)
+    assertThrottled(t, pageOf(await early.knock('alice', alice.password)))
+    own.advance(-ahead)
+    const { knock } = await door(own, ownClient)
+    t.equal(place(await knock('alice', alice.password)), '/consent')
+  },
+)

@@ -45,7 +45,7 @@ await store.write(
 )
 
 t.test(
-  'a session of a password steps up to a code, keeps its auth_time, and gets another identifier',
+  'a password session steps up with a code, keeps its auth_time, and gets a new identifier',
   async (t) => {
     const before = await claimsAt(sentAway(await ask(server, portal, { max_age: '10000' }, early)))
     t.match(before, { acr: password, amr: ['pwd'] })
@@ -72,7 +72,7 @@ t.test(
   },
 )
 
-t.test('of several classes a sign-in has, acr names the one asked for first', async (t) => {
+t.test('of several classes a sign-in has, acr is the one requested first', async (t) => {
   for (const [wanted, told] of [
     [`${password} ${mfa}`, password],
     [`phr ${mfa}`, mfa],
@@ -98,7 +98,7 @@ t.test(
 )
 
 t.test(
-  '[oidc-core-3.1.2.1-acr-values] a class that the person cannot have is a wish: they go on, and acr says what it was',
+  '[oidc-core-3.1.2.1-acr-values] a voluntary class that the user cannot have is ignored, and acr is the class of the sign-in',
   async (t) => {
     const person = await signedIn(server, portal, bob)
     for (const fields of [
@@ -113,7 +113,7 @@ t.test(
 )
 
 t.test(
-  '[oidc-core-5.5.1.1-acr-essential] an essential class that the person cannot have is an error, before and after a sign-in',
+  '[oidc-core-5.5.1.1-acr-essential] an essential class that the user cannot have is an error, before and after a sign-in',
   async (t) => {
     const person = await signedIn(server, portal, bob)
     const fields = { claims: essential(mfa) }
@@ -130,7 +130,7 @@ t.test(
   },
 )
 
-t.test('without a page, a step-up that could be had is login_required where it is essential', async (t) => {
+t.test('with prompt=none, an essential step-up that the user could do is login_required', async (t) => {
   const session = await store.listOf('session', aliceId)
   const [newest] = session.slice(-1)
   if (newest === undefined) throw new Error('alice is signed in')
@@ -142,7 +142,7 @@ t.test('without a page, a step-up that could be had is login_required where it i
   t.equal(wish['acr'], password)
 })
 
-t.test('a session that ends while its second factor is asked for does not come back', async (t) => {
+t.test('a session that ends while its second factor is requested is not restored', async (t) => {
   server.advance(60)
   const second = pageOf(await ask(server, portal, { acr_values: mfa }, early))
   t.match(second.html, 'name="code"')
@@ -152,7 +152,7 @@ t.test('a session that ends while its second factor is asked for does not come b
   t.strictSame(await store.listOf('session', aliceId), [])
 })
 
-t.test('codes that are removed while one is typed in sign nobody in', async (t) => {
+t.test('codes that are removed while one is typed in sign no user in', async (t) => {
   server.advance(60)
   const person = new UserAgent(server.issuer)
   const second = pageOf(await person.submit(pageOf(await ask(server, portal, {}, person)), alice))
@@ -165,7 +165,7 @@ t.test('codes that are removed while one is typed in sign nobody in', async (t) 
   t.match(login.html, 'name="password"')
 })
 
-t.test('a locked person is told so after the right password only, and signed in nowhere', async (t) => {
+t.test('a locked user is told so only after the right password, and gets no session', async (t) => {
   const user = await store.find('user', bobId)
   if (user === undefined) throw new Error('no bob')
   await store.write(update('user', { ...user, lockedAt: server.now() }))

@@ -8,7 +8,7 @@ const { server, client, agent, tokens } = await startFlow(t)
 const code = () => obtainCode(server, client, { agent })
 
 t.test(
-  '[rfc6749-6-invalid-refresh] a code is no refresh token, neither before it is redeemed nor after',
+  '[rfc6749-6-invalid-refresh] a code is rejected as refresh token, before it is redeemed and afterwards',
   async (t) => {
     const once = await code()
     await assertRejected(t, await refresh(server, client, once), 'invalid_grant')
@@ -23,7 +23,7 @@ t.test(
   },
 )
 
-t.test('[rfc6749-4.1.3-code-valid] no other token is a code, and none dies of the attempt', async (t) => {
+t.test('[rfc6749-4.1.3-code-valid] any other token is rejected as code, and stays valid', async (t) => {
   const { access_token: access, refresh_token: token, id_token: idToken } = await tokens()
   for (const other of [
     token,
@@ -38,7 +38,7 @@ t.test('[rfc6749-4.1.3-code-valid] no other token is a code, and none dies of th
   t.equal((await refresh(server, client, token)).status, 200)
 })
 
-t.test('a parameter in the query of the token endpoint is not read, beside a good form', async (t) => {
+t.test('a parameter in the query of the token endpoint is ignored, even with a valid form', async (t) => {
   const redeemable = await code()
   const fields = { redirect_uri: client.redirectUri, client_id: client.id, code_verifier: 'v'.repeat(43) }
   const path = `/api/oauth/token?${new URLSearchParams({ code: redeemable })}`
@@ -56,7 +56,7 @@ t.test('a parameter in the query of the token endpoint is not read, beside a goo
 })
 
 t.test(
-  '[rfc7009-2.1-token-required] [rfc7662-2.1-token-required] a token in the query is neither revoked nor told about',
+  '[rfc7009-2.1-token-required] [rfc7662-2.1-token-required] a token in the query is neither revoked nor introspected',
   async (t) => {
     const { access_token: token } = await tokens({ scope: 'openid courses:read' })
     for (const path of ['/api/oauth/revoke', '/api/oauth/introspect']) {
@@ -68,7 +68,7 @@ t.test(
 )
 
 t.test(
-  '[rfc6750-2.2-form-conditions] an API without form tokens reads none from a body: its sender stays anonymous',
+  '[rfc6750-2.2-form-conditions] an API without form tokens ignores one in a body: its sender is anonymous',
   async (t) => {
     const { access_token: token } = await tokens({ scope: 'openid courses:write' })
     const init = {
@@ -84,7 +84,7 @@ t.test(
   },
 )
 
-t.test('[rfc6750-2.2-form-conditions] a form in the body of a GET request is not read', async (t) => {
+t.test('[rfc6750-2.2-form-conditions] a form in the body of a GET request is ignored', async (t) => {
   const { access_token: token } = await tokens({ scope: 'openid courses:read' })
   const form = {
     headers: [['Content-Type', 'application/x-www-form-urlencoded']] as const,

@@ -18,7 +18,7 @@ const facts = {
   requested: {},
 }
 
-t.test('an ID Token says who, by whom, for whom and when', async (t) => {
+t.test('an ID Token names its user, issuer, client and times', async (t) => {
   t.strictSame(idTokenPayload(facts, approvedAt), {
     iss: 'https://auth.example',
     sub: 'alice',
@@ -32,7 +32,7 @@ t.test('an ID Token says who, by whom, for whom and when', async (t) => {
   })
 })
 
-t.test('auth_time only when owed, nothing without a value', async (t) => {
+t.test('auth_time is present only when required, and absent values are omitted', async (t) => {
   t.equal(
     idTokenPayload({ ...facts, grant: { ...grant, authTimeOwed: true } }, 1)['auth_time'],
     approvedAt - 5,
@@ -41,7 +41,7 @@ t.test('auth_time only when owed, nothing without a value', async (t) => {
   t.notHas(idTokenPayload({ ...facts, grant: { ...without, methods: [] } }, 1), { nonce: String, amr: Array })
 })
 
-t.test('claims asked for never replace what the token is about', async (t) => {
+t.test('requested claims never replace the registered ones', async (t) => {
   const requested = { sub: 'bob', iss: 'https://evil.example', aud: 'x', exp: 0, nonce: 'x', name: 'Alice' }
   t.match(idTokenPayload({ ...facts, requested }, approvedAt), {
     sub: 'alice',
@@ -100,7 +100,7 @@ t.test('a JWT access token names its grant and itself', async (t) => {
   }
 })
 
-t.test('it lives as long as its grant, its time and its name do', async (t) => {
+t.test('a JWT access token is valid only with its grant, its lifetime and its jti', async (t) => {
   t.match(verifyJwtAccessToken(claims, grant, approvedAt + 49), {
     kind: 'access',
     scope: ['courses:read'],

@@ -105,7 +105,7 @@ t.test('[rfc6750-2.2-form-conditions] a token in a body is read only if formToke
 })
 
 t.test(
-  'where anonymous callers are challenged, the challenge has no error and leads to the metadata',
+  'where anonymous callers are challenged, the challenge has no error and names the metadata',
   async (t) => {
     const resource = await another(t, { anonymous: 'challenge' })
     const answer = await callAt(`${resource}/read`)
@@ -132,7 +132,7 @@ const bad = [
 ] as const
 for (const [about, make] of bad) {
   t.test(
-    `[rfc6750-3.1-invalid-token-401] ${about} is no access token, and nobody is anonymous with it`,
+    `[rfc6750-3.1-invalid-token-401] ${about} is rejected as access token, and the call is not treated as anonymous`,
     async (t) => {
       const answer = await callAt(`${notes}/read`, await make())
       t.equal(answer.status, 401)
@@ -147,26 +147,26 @@ for (const [about, make] of bad) {
   )
 }
 
-t.test('an application that has an error handler of its own answers refusals alike', async (t) => {
+t.test('an application with its own error handler sends the same errors', async (t) => {
   const resource = await another(t, {
     setUp: (app) => void app.setErrorHandler((_error, _request, reply) => reply.code(418).send('oops')),
   })
   t.match(await callAt(`${resource}/read`, 'garbage'), { status: 401, body: { error: 'invalid_token' } })
 })
 
-t.test('a revoked token is refused by the very next call', async (t) => {
+t.test('a revoked token is rejected by the next call', async (t) => {
   const { access_token: token } = await tokens()
   t.equal((await callAt(`${notes}/read`, token)).status, 200)
   t.equal((await post(server, '/api/oauth/revoke', { token, client_id: client.id })).status, 200)
   t.equal((await callAt(`${notes}/read`, token)).status, 401)
 })
 
-t.test('a resource server learns nothing of tokens meant for another API', async (t) => {
+t.test('a resource server learns nothing about tokens for another API', async (t) => {
   const { access_token: token } = await tokens({ resource: other })
   t.equal(await verifyToken(token), undefined)
 })
 
-t.test('[rfc6750-3.1-invalid-request-400] two Authorization headers are refused', async (t) => {
+t.test('[rfc6750-3.1-invalid-request-400] two Authorization headers are rejected', async (t) => {
   const { access_token: token } = await tokens()
   const { hostname, port } = new URL(notes)
   const socket = connect(Number(port), hostname)
@@ -203,7 +203,7 @@ const answers: readonly [string, number, unknown][] = [
   ['names no audience', 401, { ...active, aud: undefined }],
 ]
 for (const [about, status, answer] of answers) {
-  t.test(`an introspection that ${about} opens the API with ${status}`, async (t) => {
+  t.test(`an introspection that ${about} makes the API respond ${status}`, async (t) => {
     const resource = `http://127.0.0.1:${await freePort()}`
     const body = JSON.stringify(answer === null ? null : { aud: resource, ...(answer as object) })
     const endpoint = await startAnswering(t, (_request, response) => response.end(body))
@@ -226,19 +226,22 @@ const failures: readonly [string, RequestListener][] = [
   ['hangs up', (_request, response) => response.destroy()],
 ]
 for (const [about, answer] of failures) {
-  t.test(`when the authorization server ${about} the API answers 503, and nobody is anonymous`, async (t) => {
-    const endpoint = await startAnswering(t, answer)
-    const asking = introspectedBy({ ...credentials, endpoint, timeoutMilliseconds: 200 })
-    const resource = await another(t, { verifyToken: asking })
-    const { access_token: token } = await tokens()
-    const refused = await callAt(`${resource}/read`, token)
-    t.match(refused, { status: 503, challenge: null, body: { error: 'temporarily_unavailable' } })
-    t.equal(refused.headers.get('retry-after'), '1')
-    t.match(await callAt(`${resource}/read`), { status: 200, body: { caller: 'anonymous' } })
-  })
+  t.test(
+    `when the authorization server ${about} the API responds 503 and treats no call as anonymous`,
+    async (t) => {
+      const endpoint = await startAnswering(t, answer)
+      const asking = introspectedBy({ ...credentials, endpoint, timeoutMilliseconds: 200 })
+      const resource = await another(t, { verifyToken: asking })
+      const { access_token: token } = await tokens()
+      const refused = await callAt(`${resource}/read`, token)
+      t.match(refused, { status: 503, challenge: null, body: { error: 'temporarily_unavailable' } })
+      t.equal(refused.headers.get('retry-after'), '1')
+      t.match(await callAt(`${resource}/read`), { status: 200, body: { caller: 'anonymous' } })
+    },
+  )
 }
 
-t.test('wrong credentials of the resource server are its own problem: 503', async (t) => {
+t.test('wrong credentials of the resource server make the API respond 503', async (t) => {
   const resource = await another(t, {
     verifyToken: introspectedBy({ ...credentials, clientSecret: 'wrong' }),
   })
@@ -246,7 +249,7 @@ t.test('wrong credentials of the resource server are its own problem: 503', asyn
 })
 
 t.test(
-  'whatever else a verifier throws is answered by the application, and nobody is anonymous',
+  'an unexpected error of a verifier goes to the application, and the call is not anonymous',
   async (t) => {
     const verifyToken = () => Promise.reject(new Error('secret detail'))
     const answer = await callAt(`${await another(t, { verifyToken })}/read`, 'token')
@@ -256,7 +259,7 @@ t.test(
 )
 
 t.test(
-  '[rfc9728-3-path-insertion] an API with a path publishes its metadata behind the well-known string',
+  '[rfc9728-3-path-insertion] an API with a path publishes its metadata after the well-known string',
   async (t) => {
     const app = Fastify()
     t.teardown(() => app.close())
