@@ -47,9 +47,9 @@ export const defaultScopeCatalogue: CatalogueScope[] = [
   },
   {
     name: 'email',
-    group: 'Your e-mail address',
+    group: 'Your email address',
     access: 'identity',
-    description: 'See your e-mail address',
+    description: 'See your email address',
     claims: ['email', 'email_verified'],
   },
   { name: 'courses:read', group: 'Courses', access: 'read', description: 'Titles, lessons and schedules' },
@@ -58,14 +58,14 @@ export const defaultScopeCatalogue: CatalogueScope[] = [
     name: 'students:read',
     group: 'Students',
     access: 'read',
-    description: 'Names, e-mail addresses and progress',
+    description: 'Names, email addresses and progress',
     sensitive: true,
   },
   {
     name: 'students:write',
     group: 'Students',
     access: 'write',
-    description: 'Names, e-mail addresses and progress',
+    description: 'Names, email addresses and progress',
     sensitive: true,
   },
   {

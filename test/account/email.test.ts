@@ -43,7 +43,7 @@ t.beforeEach(() => {
 
 t.test('a new address replaces the old one when the link sent to it is used', async (t) => {
   const agent = new UserAgent(server.issuer)
-  t.match(doneOf(await ask(agent, 'alice@new.example')), /^An e-mail is on its way/)
+  t.match(doneOf(await ask(agent, 'alice@new.example')), /^An email is on its way/)
   const received = await mailbox.arrived(1)
   t.strictSame(received.to, ['alice@new.example'])
   t.match(await stored(), { email: 'alice@example.test', email_verified: true }, 'nothing changed yet')
@@ -65,7 +65,7 @@ t.test('text that is no email address is rejected', async (t) => {
   for (const email of ['alice', 'a@b@c']) {
     const page = await ask(agent, email)
     t.equal(page.status, 400)
-    t.match(problemOf(page), 'That is no e-mail address.')
+    t.match(problemOf(page), 'That is no email address.')
   }
 })
 
@@ -171,10 +171,7 @@ t.test('a session that began with a passkey needs no password', async (t) => {
     )
   const page = await enter(server, agent, '/email')
   t.notMatch(page.html, 'name="current"')
-  t.match(
-    doneOf(pageOf(await agent.submit(page, { email: 'alice@key.example' }))),
-    /^An e-mail is on its way/,
-  )
+  t.match(doneOf(pageOf(await agent.submit(page, { email: 'alice@key.example' }))), /^An email is on its way/)
   t.ok(await mailbox.arrived(1))
 })
 
@@ -201,7 +198,7 @@ t.test('an address of another user looks the same, and its owner gets an email',
   const shown = (page: Page) => [page.status, page.url, textOf(page), page.headers.get('content-length')]
   t.strictSame(shown(taken), shown(free))
   t.strictSame(notice.to, ['bob@example.test'])
-  t.match(notice.subject, 'Your e-mail address at Lychgate')
+  t.match(notice.subject, 'Your email address at Lychgate')
   t.notMatch(notice.source, /link\?code=|Alice|alice@/, 'no link, and nothing of who asked')
   t.match(await stored(), { email: 'alice@third.example' })
   // Taken between the request and the use of the link.
@@ -270,7 +267,7 @@ t.test('a password reset goes only to a verified address, and the page does not 
 t.test('an address is removed with the current password, and its owner can undo that', async (t) => {
   const agent = new UserAgent(server.issuer)
   t.equal((await ask(agent, '', 'a guess')).status, 400)
-  t.match(doneOf(await ask(agent, '')), 'Your e-mail address is removed.')
+  t.match(doneOf(await ask(agent, '')), 'Your email address is removed.')
   t.equal((await user()).email, undefined)
   const { url, to } = await mailbox.arrived(1)
   t.strictSame(to, ['alice@third.example'])
@@ -297,7 +294,7 @@ t.test('more than five requests an hour have to wait', async (t) => {
   }
   const page = await ask(agent, 'bob5@many.example', bob.password, bob)
   t.equal(page.status, 429)
-  t.match(problemOf(page), 'Too many e-mails')
+  t.match(problemOf(page), 'Too many emails')
 })
 
 t.test('without a mail server users do not change their address', async (t) => {

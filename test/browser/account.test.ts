@@ -25,7 +25,7 @@ t.test('each section works without script, and a deleted user is gone', async (t
   const done = (words: string) => page.getByRole('status').filter({ hasText: words }).waitFor()
 
   await page.goto(`${server.issuer}/account`)
-  await page.getByLabel('E-mail or user name').fill(alice.username)
+  await page.getByLabel('Email or user name').fill(alice.username)
   await page.getByLabel('Password').fill(alice.password)
   await page.keyboard.press('Enter')
   await heading('Your account')
@@ -86,7 +86,7 @@ t.test('a page left open during a sign-in in another tab says so, and continues 
   context.setDefaultTimeout(15_000)
   const [one, two] = [await context.newPage(), await context.newPage()]
   const signIn = async (page: typeof one) => {
-    await page.getByLabel('E-mail or user name').fill('bob')
+    await page.getByLabel('Email or user name').fill('bob')
     await page.getByLabel('Password').fill('bob-in-tests')
     await page.getByRole('button', { name: 'Sign in' }).click()
   }

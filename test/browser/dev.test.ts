@@ -44,7 +44,7 @@ t.test('by clicking alone, the try-it client goes from discovery to a 401 that i
   await page.getByText('The metadata names every endpoint.').waitFor()
   await page.getByRole('button', { name: 'And what follows' }).click()
   await page.getByRole('link', { name: 'Go and sign in' }).click()
-  t.equal(await page.getByLabel('E-mail or user name').inputValue(), alice.username)
+  t.equal(await page.getByLabel('Email or user name').inputValue(), alice.username)
   await page.getByLabel('Password').fill(alice.password)
   await page.getByRole('button', { name: 'Sign in', exact: true }).click()
   await allowButton(page).click()

@@ -21,7 +21,7 @@ t.test('the API description signs in and calls an operation of the API', async (
   const opened = page.waitForEvent('popup')
   await form.getByRole('button', { name: 'Apply given OAuth2 credentials' }).click()
   const popup: Page = await opened
-  await popup.getByLabel('E-mail or user name').fill(alice.username)
+  await popup.getByLabel('Email or user name').fill(alice.username)
   await popup.getByLabel('Password').fill(alice.password)
   await popup.getByRole('button', { name: 'Sign in', exact: true }).click()
   const closed = popup.waitForEvent('close')

@@ -29,7 +29,7 @@ async function open(
 }
 
 async function signIn(page: Page, password = alice.password): Promise<void> {
-  await page.getByLabel('E-mail or user name').fill(alice.username)
+  await page.getByLabel('Email or user name').fill(alice.username)
   await page.getByLabel('Password').fill(password)
   await page.getByRole('button', { name: 'Sign in', exact: true }).click()
 }
@@ -160,7 +160,7 @@ t.test(
     const { page, context } = await open(t, client.url())
     await signIn(page, 'not the password')
     await page.getByRole('alert').getByText('do not belong together').waitFor()
-    t.equal(await page.getByLabel('E-mail or user name').inputValue(), alice.username)
+    t.equal(await page.getByLabel('Email or user name').inputValue(), alice.username)
     t.equal(await page.getByLabel('Password').inputValue(), '')
     t.notOk((await context.cookies()).some(({ name }) => name.includes('session')))
     await page.locator('#password:focus').waitFor()

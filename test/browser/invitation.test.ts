@@ -49,7 +49,7 @@ t.test('an invitation leads to a password, a sign-in and the account page, and w
   await page.getByRole('heading', { name: 'Your password is saved' }).waitFor()
   await page.reload()
   await page.getByRole('link', { name: 'Sign in' }).click()
-  await page.getByLabel('E-mail or user name').fill('carol@example.org')
+  await page.getByLabel('Email or user name').fill('carol@example.org')
   await page.getByLabel('Password').fill(password)
   await page.getByRole('button', { name: 'Sign in', exact: true }).click()
   await page.getByText('Carol Cooper').first().waitFor()

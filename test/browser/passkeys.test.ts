@@ -71,7 +71,7 @@ async function usePasskey(here: KnownBrowser, label: string): Promise<void> {
 }
 
 async function signIn(page: Page): Promise<void> {
-  await page.getByLabel('E-mail or user name').fill(alice.username)
+  await page.getByLabel('Email or user name').fill(alice.username)
   await page.getByLabel('Password').fill(alice.password)
   await page.getByRole('button', { name: 'Sign in', exact: true }).click()
 }

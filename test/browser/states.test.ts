@@ -83,7 +83,7 @@ t.test('a user who guessed too often sees when to come back, and then continues'
   const { page } = await visit(t, browser, client.url({ state: 'throttled' }))
   for (let guess = 0; guess < 3; guess += 1) await signIn(page, 'not the password')
   await page.getByRole('alert').getByText('Too many failed attempts. Try again in').waitFor()
-  t.equal(await page.getByLabel('E-mail or user name').inputValue(), alice.username)
+  t.equal(await page.getByLabel('Email or user name').inputValue(), alice.username)
   server.advance(60)
   await signIn(page)
   await allowButton(page).click()
@@ -98,7 +98,7 @@ t.test('without script, on a narrow dark touch screen, a user signs in and denie
     hasTouch: true,
     isMobile: true,
   })
-  await page.getByLabel('E-mail or user name').fill(alice.username)
+  await page.getByLabel('Email or user name').fill(alice.username)
   await page.getByLabel('Password').fill(alice.password)
   await page.getByRole('button', { name: 'Sign in', exact: true }).tap()
   await page.getByRole('button', { name: 'Deny' }).tap()

@@ -36,7 +36,7 @@ export async function visit(
 
 /** Fills the sign-in page in and sends it. */
 export async function signIn(page: Page, password = alice.password): Promise<void> {
-  await page.getByLabel('E-mail or user name').fill(alice.username)
+  await page.getByLabel('Email or user name').fill(alice.username)
   await page.getByLabel('Password').fill(password)
   await page.getByRole('button', { name: 'Sign in', exact: true }).click()
 }

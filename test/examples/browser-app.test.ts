@@ -32,7 +32,7 @@ const status = (page: Page, text: string) => page.getByRole('status').getByText(
 
 async function signIn(page: Page): Promise<void> {
   await press(page, 'Sign in')
-  await page.getByLabel('E-mail or user name').fill(devAlice.username)
+  await page.getByLabel('Email or user name').fill(devAlice.username)
   await page.getByLabel('Password').fill(devAlice.password)
   await press(page, 'Sign in')
 }

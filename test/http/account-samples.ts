@@ -36,7 +36,7 @@ const grant = {
       read: scope('courses:read', 'Titles, lessons and schedules'),
       write: scope('courses:write', 'Titles, lessons and schedules'),
     },
-    { group: 'Students', read: scope('students:read', 'Names, e-mail addresses and progress', true) },
+    { group: 'Students', read: scope('students:read', 'Names, email addresses and progress', true) },
   ],
   others: [],
   resources: [],

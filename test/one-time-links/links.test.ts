@@ -219,7 +219,7 @@ t.test('the first user is created by a link, while there are no users', async (t
   const spaced = pageOf(await agent.submit(page, { ...typed, username: 'z o e', email: '' }))
   t.match(spaced.html, 'A user name has 1 to 128 characters')
   const strange = pageOf(await agent.submit(page, { ...typed, username: 'zoe', email: 'nothing' }))
-  t.match(strange.html, 'That is no e-mail address')
+  t.match(strange.html, 'That is no email address')
   const done = pageOf(await agent.submit(page, { ...typed, username: 'Zoe', email: 'zoe@example.org' }))
   t.match(done.url, /done=password/)
   const [zoe, ...others] = await empty.deps.store.list('user')

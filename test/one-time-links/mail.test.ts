@@ -136,7 +136,7 @@ t.test('an address is verified when the form of the link that was sent to it is 
   const received = await mailbox.arrived(before + 1)
   t.match(received, { to: ['alice@new.example'] })
   // Alice's locale is sv-SE, which is not here: the service's language.
-  t.equal(received.subject, 'Confirm your e-mail address for Lychgate')
+  t.equal(received.subject, 'Confirm your email address for Lychgate')
   const agent = new UserAgent(server.issuer)
   const page = pageOf(await agent.open(received.url))
   t.match(page.html, 'alice@new.example')

@@ -29,10 +29,10 @@ declare module '../page-models.ts' {
 const shown = 50
 
 /** What happened to an account, from the audit log, newest first. */
-export function activityPage(_app: FastifyInstance, { service, store }: AppDeps): AccountPage {
+export function activityPage(app: FastifyInstance, { service, store }: AppDeps): AccountPage {
   const clientNames = async (events: readonly AuditEvent[], language: string) => {
     const ids = new Set(events.flatMap(({ clientId }) => clientId ?? []))
-    const clients = await Promise.all([...ids].map((id) => store.find('client', id)))
+    const clients = await Promise.all([...ids].map((id) => app.resolveClient(id)))
     return new Map(
       clients.flatMap((client) => (client ? [[client.id, clientWords(client, language).name]] : [])),
     )

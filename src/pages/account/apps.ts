@@ -159,7 +159,7 @@ function describer(app: FastifyInstance, { service, store }: Pick<AppDeps, 'serv
     { user, now, request: { ip, language } }: Visit,
     { clientId, grants: count, remembered }: ConnectionSummary,
   ): Promise<readonly ConnectedApp[]> => {
-    const client = await store.find('client', clientId)
+    const client = await app.resolveClient(clientId)
     if (client === undefined) return []
     const { name } = clientWords(client, language)
     const { registeredFrom: prefix } = client

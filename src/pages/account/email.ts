@@ -32,7 +32,7 @@ declare module '../page-models.ts' {
 export function emailPage(app: FastifyInstance, deps: AppDeps): AccountPage {
   const { store } = deps
   const currentPasswordProblem = currentPasswordCheck(app, deps)
-  const later = afterResponse(app, 'an e-mail about a change of address could not be made')
+  const later = afterResponse(app, 'an email about a change of address could not be sent')
 
   const show = (visit: Visit, problem?: Text) => {
     const { email, passwordHash } = visit.user

@@ -1,14 +1,18 @@
 import type { FastifyInstance } from 'fastify'
 import type { AppDeps } from '../../deps.ts'
 import { auditEvent } from '../../domain/audit.ts'
+import { connectionsOf, consentKind } from '../../domain/connections.ts'
 import { accept, remove } from '../../domain/decision.ts'
+import type { AuditEvent, Consent, Grant, Passkey, Seconds, Session, User } from '../../domain/model.ts'
 import { single } from '../../domain/parameters.ts'
 import type { Text } from '../../domain/text.ts'
+import { isoInstant } from '../../system.ts'
+import { passkeyKind } from '../../users/rules/passkey.ts'
+import { secondFactorKind } from '../../users/rules/second-factor.ts'
 import { canonicalUsername } from '../../users/rules/user.ts'
 import { msg } from '../i18n/catalogue.ts'
 import type { AccountPage, Visit } from './account-page.ts'
 import { type AccountModel, sectionPath } from './frame.ts'
-import { exportUserData } from './user-export.ts'
 
 declare module '../page-models.ts' {
   interface Pages {
@@ -30,7 +34,7 @@ declare module '../page-models.ts' {
 const deletePath = '/account/delete'
 
 /** Sends a copy of everything stored about the user. Its form needs a recent sign-in. */
-export function privacyPage(_app: FastifyInstance, { config, service, store }: AppDeps): AccountPage {
+export function privacyPage(app: FastifyInstance, { config, service, store }: AppDeps): AccountPage {
   const deleteUrl = config.accounts.deletion === 'on' ? { deleteUrl: service.prefix + deletePath } : {}
   return {
     path: '/account/privacy',
@@ -39,7 +43,7 @@ export function privacyPage(_app: FastifyInstance, { config, service, store }: A
     show: ({ render }) => render('account-privacy', deleteUrl),
     submit: async ({ user, now, context, reply }) => {
       await store.write(auditEvent('person-exported', context, { userId: user.id }))
-      const copy = await exportUserData(store, user, now)
+      const copy = await exportUserData(app, store, user, now)
       return reply
         .header('content-disposition', 'attachment; filename="account.json"')
         .type('application/json; charset=utf-8')
@@ -70,4 +74,101 @@ export function deletePage(app: FastifyInstance, { service, store }: AppDeps): A
       return reply.page('account-deleted', {})
     },
   }
+}
+
+/** Returns everything that is stored about a user, as JSON with ISO dates and without any secret or hash. */
+async function exportUserData(app: FastifyInstance, store: AppDeps['store'], user: User, now: Seconds) {
+  const { id } = user
+  const grants = await store.listOf('grant', id)
+  const consents = await store.listOf(consentKind, id)
+  const codes = await store.find(secondFactorKind, id)
+  const events = await store.audit({ since: 0, userId: id, limit: everyEvent })
+  const clients = [...new Set([...grants, ...consents].map(({ clientId }) => clientId))]
+  const connected = new Set(connectionsOf(grants, consents, now).map(({ clientId }) => clientId))
+  const grantsOf = Map.groupBy(grants, ({ clientId }) => clientId)
+  const consentOf = new Map(consents.map((consent) => [consent.clientId, consent]))
+  return {
+    made_at: isoInstant(now),
+    account: describeUserData(user),
+    sessions: (await store.listOf('session', id)).map(describeSession),
+    passkeys: (await store.listOf(passkeyKind, id)).map(describePasskey),
+    ...(codes && {
+      one_time_codes: {
+        set_up_at: isoInstant(codes.createdAt),
+        confirmed: codes.confirmedAt !== undefined,
+        recovery_codes_left: codes.recoveryHashes.length,
+      },
+    }),
+    apps: await Promise.all(
+      clients.map(async (clientId) => {
+        const consent = consentOf.get(clientId)
+        return {
+          client_id: clientId,
+          name: (await app.resolveClient(clientId))?.name,
+          connected: connected.has(clientId),
+          remembered: consent && describeConsent(consent),
+          approvals: (grantsOf.get(clientId) ?? []).map(describeGrant),
+        }
+      }),
+    ),
+    activity: events.map(describeEvent),
+  }
+}
+
+/** More events than the audit log keeps of a user. */
+const everyEvent = 1_000_000
+
+function describeUserData({ id, username, email, passwordHash, claims, createdAt, updatedAt }: User) {
+  return {
+    sub: id,
+    username,
+    email,
+    has_password: passwordHash !== undefined,
+    claims,
+    created_at: isoInstant(createdAt),
+    updated_at: isoInstant(updatedAt),
+  }
+}
+
+function describeSession({ browser, from, methods, authenticatedAt, idleExpiresAt, expiresAt }: Session) {
+  return {
+    signed_in_at: isoInstant(authenticatedAt),
+    browser,
+    from,
+    methods,
+    ends_at: isoInstant(Math.min(idleExpiresAt, expiresAt)),
+  }
+}
+
+function describePasskey({ id, name, transports, backedUp, createdAt, usedAt }: Passkey) {
+  return {
+    id,
+    name,
+    transports,
+    backed_up: backedUp,
+    created_at: isoInstant(createdAt),
+    last_used_at: isoInstant(usedAt),
+  }
+}
+
+function describeConsent({ allowed, grantedAt }: Consent) {
+  return { granted_at: isoInstant(grantedAt), allowed }
+}
+
+function describeGrant(grant: Grant) {
+  const { scope, resource, redirectUri, claims, approvedAt, rotatedAt, expiresAt, revokedAt } = grant
+  return {
+    granted_at: isoInstant(approvedAt),
+    last_used_at: rotatedAt === undefined ? undefined : isoInstant(rotatedAt),
+    scope,
+    resource,
+    redirect_uri: redirectUri,
+    claims,
+    ends_at: isoInstant(expiresAt),
+    revoked_at: revokedAt === undefined ? undefined : isoInstant(revokedAt),
+  }
+}
+
+function describeEvent({ name, at, by, from, clientId, facts }: AuditEvent) {
+  return { at: isoInstant(at), event: name, by, from, client_id: clientId, facts }
 }

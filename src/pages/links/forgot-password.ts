@@ -17,7 +17,7 @@ import { interactionIn } from './open-link.ts'
  */
 export function forgotPassword(app: FastifyInstance, { config, service, store, clock }: AppDeps): void {
   const action = `${service.prefix}/forgot-password`
-  const later = afterResponse(app, 'an e-mail could not be made')
+  const later = afterResponse(app, 'an email could not be sent')
 
   const backTo = (interaction: string | undefined) =>
     interaction === undefined ? {} : { backUrl: `${service.prefix}/login?interaction=${interaction}` }

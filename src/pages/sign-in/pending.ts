@@ -66,7 +66,7 @@ export function pendingLoader(app: FastifyInstance, deps: Pick<AppDeps, 'store' 
     if (interaction.browserHash !== hashSecret(browserSecret)) throw interactionExpired()
     const wanted = interaction.request
     request.uiLocales = wanted.uiLocales
-    const client = 'page' in wanted ? undefined : await store.find('client', wanted.clientId)
+    const client = 'page' in wanted ? undefined : await app.resolveClient(wanted.clientId)
     const session = await app.browser.session(request, now)
     const here = { interaction, session, browserSecret, language: request.language }
     const availableAcrs = await loadAvailableAcrs(deps, wanted, session)
