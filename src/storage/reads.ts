@@ -15,34 +15,28 @@ import {
   toSession,
   toUser,
 } from './rows.ts'
-import type { ReadName, RowOfRead } from './statements.ts'
+import { many, one, type Script } from './script.ts'
 import type {
   AuditFilter,
   ConnectionPage,
   Connections,
   FindKind,
+  Found,
   ListKind,
   NewestGrants,
   OwnedKind,
   Population,
+  Rows,
   UserRead,
 } from './store.ts'
 import type { StoreFacts } from './store-facts.ts'
 
-/** One run of a statement that reads. */
-export interface ReadStep {
-  readonly read: ReadName
-  readonly values: Readonly<Record<string, unknown>>
+/** Loads what `find` finds and `transact` decides about. */
+export function load<K extends FindKind>(kind: K, key: string): Script<Found<K> | undefined> {
+  return loadAny(kind, key) as Script<Found<K> | undefined> // what the kind says
 }
 
-/**
- * What a read does, for both databases: it yields statements and is given their rows. SQLite runs them at once,
- * PostgreSQL awaits them.
- */
-export type Reading<T> = Generator<ReadStep, T, readonly unknown[]>
-
-/** Loads what `find` finds and `transact` decides about. */
-export function load(kind: FindKind, key: string): Reading<unknown> {
+function loadAny(kind: FindKind, key: string): Script<unknown> {
   if (typeof kind === 'object') return 'kinds' in kind ? loadUserRead(kind, key) : loadRecord(kind, key)
   switch (kind) {
     case 'client':
@@ -70,12 +64,12 @@ export function load(kind: FindKind, key: string): Reading<unknown> {
   }
 }
 
-function loadRecord<T>(kind: RecordKind<T>, id: string): Reading<T | undefined> {
+function loadRecord<T>(kind: RecordKind<T>, id: string): Script<T | undefined> {
   return one('record', { kind: kind.name, key: recordKey(id) }, ({ body }) => kind.parse(body))
 }
 
 // The user first: in a transaction that row is locked, and only then is the rest read.
-function* loadUserRead<T>({ kinds, compose }: UserRead<T>, userId: string): Reading<T | undefined> {
+function* loadUserRead<T>({ kinds, compose }: UserRead<T>, userId: string): Script<T | undefined> {
   const user = yield* one('user', { key: userId }, toUser)
   if (user === undefined) return undefined
   const records = new Map<string, readonly unknown[]>()
@@ -86,85 +80,74 @@ function* loadUserRead<T>({ kinds, compose }: UserRead<T>, userId: string): Read
 }
 
 /** Lists every row of a table, oldest first. */
-export function list(kind: ListKind): Reading<readonly unknown[]> {
-  switch (kind) {
-    case 'client':
-      return many('clients', {}, toClient)
-    case 'user':
-      return many('users', {}, toUser)
-    case 'key':
-      return many('keys', {}, toKey)
+export function list<K extends ListKind>(kind: K): Script<readonly Rows[K][]> {
+  const lists = {
+    client: () => many('clients', {}, toClient),
+    user: () => many('users', {}, toUser),
+    key: () => many('keys', {}, toKey),
   }
+  return lists[kind]() as Script<readonly Rows[K][]> // what the kind says
 }
 
 /** Lists what belongs to a user, oldest first. */
-export function listOf(kind: OwnedKind, userId: string): Reading<readonly unknown[]> {
-  if (typeof kind === 'object') return listRecords(kind, userId)
-  return kind === 'session'
-    ? many('sessionsOf', { userId }, toSession)
-    : many('grantsOf', { userId }, toGrant)
+export function listOf<K extends OwnedKind>(kind: K, userId: string): Script<readonly Found<K>[]> {
+  const found: Script<readonly unknown[]> =
+    typeof kind === 'object'
+      ? listRecords(kind, userId)
+      : kind === 'session'
+        ? many('sessionsOf', { userId }, toSession)
+        : many('grantsOf', { userId }, toGrant)
+  return found as Script<readonly Found<K>[]> // what the kind says
 }
 
-function listRecords<T>(kind: RecordKind<T>, userId: string): Reading<readonly T[]> {
+function listRecords<T>(kind: RecordKind<T>, userId: string): Script<readonly T[]> {
   return many('recordsOf', { userId, kind: kind.name }, ({ body }) => kind.parse(body))
 }
 
-/** One page of the clients a user is connected with. */
-export function* connections(userId: string, page: ConnectionPage): Reading<Connections> {
-  const values = { userId, consent: consentKind.name, ...page }
-  return toConnections(yield* many('connections', values, (row) => row))
+/** Reads one page of the clients a user is connected with. */
+export function* connections(userId: string, page: ConnectionPage): Script<Connections> {
+  return toConnections(yield* many('connections', { userId, consent: consentKind.name, ...page }, same))
 }
 
-/** The newest valid grants of a user at one client. */
-export function grantsOf(userId: string, clientId: string, newest: NewestGrants): Reading<readonly Grant[]> {
+/** Reads the newest valid grants of a user at one client. */
+export function grantsOf(userId: string, clientId: string, newest: NewestGrants): Script<readonly Grant[]> {
   return many('newestGrants', { userId, clientId, ...newest }, toGrant)
 }
 
-/** The newest audit events that a filter lets through, the oldest of them first. */
-export function* audit(filter: AuditFilter): Reading<readonly AuditEvent[]> {
-  const read = filter.userId === undefined ? 'audit' : 'auditOf'
-  return (yield* many(read, { ...filter }, toAuditEvent)).toReversed()
+/** Reads the newest audit events that a filter lets through, the oldest of them first. */
+export function* audit(filter: AuditFilter): Script<readonly AuditEvent[]> {
+  const statement = filter.userId === undefined ? 'audit' : 'auditOf'
+  return (yield* many(statement, filter, toAuditEvent)).toReversed()
 }
 
-/** What a start has to know of the users. */
-export function* population(): Reading<Population> {
-  const users = yield* many('anyUser', {}, ({ id }) => id)
-  const seeded = yield* many('seededUsers', {}, ({ username }) => username)
-  return { isEmpty: users.length === 0, seeded }
+/** Reads what a start has to know of the users. */
+export function* population(): Script<Population> {
+  const users = yield* many('anyUser', {}, same)
+  return { isEmpty: users.length === 0, seeded: yield* seededUsers() }
 }
 
-/** What `doctor` reads. */
-export function* storeRecords(): Reading<
+/** Reads the part of the facts that is in the tables. */
+export function* storedFacts(): Script<
   Required<Pick<StoreFacts, 'keys' | 'seededUsers' | 'clientsWithoutPkce'>>
 > {
   return {
-    keys: yield* many('keys', {}, toKey),
-    seededUsers: yield* many('seededUsers', {}, ({ username }) => username),
+    keys: yield* list('key'),
+    seededUsers: yield* seededUsers(),
     clientsWithoutPkce: yield* many('clientsWithoutPkce', {}, ({ id }) => id),
   }
 }
 
-/** How many rejections are stored. */
-export function* rejectionCount(): Reading<number> {
+function seededUsers(): Script<readonly string[]> {
+  return many('seededUsers', {}, ({ username }) => username)
+}
+
+/** Counts the stored rejections. */
+export function* rejectionCount(): Script<number> {
   return (yield* one('rejectionCount', {}, ({ count }) => count)) ?? 0
 }
 
-function* one<N extends ReadName, T>(
-  read: N,
-  values: ReadStep['values'],
-  to: (row: RowOfRead<N>) => T | undefined,
-): Reading<T | undefined> {
-  const [row] = yield { read, values }
-  return row === undefined ? undefined : to(row as RowOfRead<N>) // the rows of this statement
+function same<T>(row: T): T {
+  return row
 }
 
-function* many<N extends ReadName, T>(
-  read: N,
-  values: ReadStep['values'],
-  to: (row: RowOfRead<N>) => T | undefined,
-): Reading<readonly T[]> {
-  const rows = (yield { read, values }) as readonly RowOfRead<N>[] // the rows of this statement
-  return rows.flatMap((row) => to(row) ?? [])
-}
-
-function* nothing(): Reading<undefined> {}
+function* nothing(): Script<undefined> {}

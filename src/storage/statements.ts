@@ -1,6 +1,5 @@
 import {
   and,
-  asc,
   type Column,
   desc,
   eq,
@@ -8,10 +7,12 @@ import {
   getTableColumns,
   gt,
   gte,
+  is,
   isNull,
   lte,
   ne,
   or,
+  Placeholder,
   type Query,
   type SQL,
   sql,
@@ -37,6 +38,12 @@ export interface Dialect {
   readonly noLimit: 'limit -1' | ''
   /** How a column of bytes is read. */
   readonly readBytes: (column: SQL) => SQL
+  /** Returns the placeholder of the value with this number, from 1. */
+  readonly place: (number: number) => string
+  /** Returns what keeps others from writing to a table while it is replaced. */
+  readonly lock?: (table: string) => string
+  /** Returns what lets a table that numbers its rows go on after the last of them. */
+  readonly renumber?: (table: string) => string
 }
 
 /** What is selected, by the member it becomes. */
@@ -62,40 +69,71 @@ export interface Built {
   toSQL(): Query
 }
 
-export type Reads = ReturnType<typeof buildReads>
+/** Which rows a statement reads, and in what order. */
+interface Selection {
+  readonly where?: SQL | undefined
+  readonly order?: readonly (SQL | SQLiteColumn)[]
+  readonly limit?: number | Placeholder
+  readonly offset?: Placeholder
+  readonly locks?: Read['locks']
+  readonly lock?: Read['lock']
+}
+
+type Reads = ReturnType<typeof buildReads>
 export type ReadName = keyof Reads
 export type RowOfRead<N extends ReadName> = NonNullable<Reads[N]['row']>
-export type Writes = ReturnType<typeof buildWrites>
-export type WriteName = keyof Writes
+export type WriteName = keyof ReturnType<typeof buildWrites>
 
 const value = sql.placeholder
 
-/** Every statement that reads. */
+/**
+ * Returns what binds values to the placeholders of a query, by their names.
+ * @param convert Turns a value into one that the driver accepts.
+ */
+export function binder(
+  { params }: Query,
+  convert: (value: unknown) => unknown = (value) => value,
+): (values: object) => unknown[] {
+  const sources = params.map((param) => {
+    if (!is(param, Placeholder)) return () => param
+    const { name } = param
+    return (values: Readonly<Record<string, unknown>>) => convert(values[name])
+  })
+  // `as`: any object has members by names.
+  return (values) => sources.map((source) => source(values as Readonly<Record<string, unknown>>))
+}
+
+/** Builds every statement that reads. */
 export function buildReads({ tables, builder, readBytes }: Dialect) {
   const { clients, users, sessions, grants, revokedAccessTokens, keys, records, rejections, auditEvents } =
     tables
 
-  const begin = (fields: Fields, table: SQLiteTable | SQL) => {
-    const named = Object.entries(fields).map(([member, field]) => {
-      const read = isBytes(field) ? readBytes(sql`${field}`) : sql`${field}`
-      return [member, read.as(member)] as const
-    })
-    return builder.select(Object.fromEntries(named)).from(table as SQLiteTable) // a subquery is read like a table
-  }
-  type Select = ReturnType<typeof begin>
   const read = <F extends Fields>(
     fields: F,
-    table: SQLiteTable | SQL,
-    finish: (select: Select) => Built,
-    locks: readonly SQLiteTable[] = [],
-    lock: Read['lock'] = 'update',
-  ): Read<RowOf<F>> => ({ query: finish(begin(fields, table)), fields, locks, lock })
-  const find = <T extends SQLiteTable>(table: T, where: SQL | undefined) =>
-    read(columnsOf(table), table, (select) => select.where(where), [table])
-  const list = <T extends SQLiteTable>(table: T, where: SQL | undefined, ...order: readonly SQLiteColumn[]) =>
-    read(columnsOf(table), table, (select) =>
-      select.where(where).orderBy(...order.map((column) => asc(column))),
-    )
+    from: SQLiteTable | SQL,
+    selection: Selection,
+  ): Read<RowOf<F>> => {
+    const { where, order = [], limit, offset, locks = [], lock = 'update' } = selection
+    const named = Object.entries(fields).map(([member, field]) => {
+      const column = isBytes(field) ? readBytes(sql`${field}`) : sql`${field}`
+      return [member, column.as(member)] as const
+    })
+    const query = builder
+      .select(Object.fromEntries(named))
+      .from(from as SQLiteTable) // a subquery is read like a table
+      .where(where)
+      .orderBy(...order)
+      .$dynamic()
+    if (limit !== undefined) query.limit(limit)
+    if (offset !== undefined) query.offset(offset)
+    return { query, fields, locks, lock }
+  }
+  /** Reads whole rows to decide about them. */
+  const find = <T extends SQLiteTable>(table: T, selection: Selection) =>
+    read(columnsOf(table), table, { locks: [table], ...selection })
+  /** Reads whole rows to show them. */
+  const list = <T extends SQLiteTable>(table: T, selection: Selection) =>
+    read(columnsOf(table), table, selection)
 
   const { clientSeq, ...grantColumns } = getTableColumns(grants)
   const { userSeq } = grantColumns
@@ -112,26 +150,21 @@ export function buildReads({ tables, builder, readBytes }: Dialect) {
   // harm until it is swept.
   const revokedToken = sql<string | null>`(select ${revokedAccessTokens.tokenId} from ${revokedAccessTokens}
     where ${revokedAccessTokens.grantId} = ${grants.id} and ${revokedAccessTokens.tokenId} = ${value('tokenId')})`
-  const isGrant = eq(grants.id, value('key'))
+  const thisGrant = { where: eq(grants.id, value('key')), locks: [grants] }
   const ofUser = eq(userSeq, seqOf(users, 'userId'))
 
-  const byLogin = or(eq(users.username, value('key')), eq(users.email, value('key')))
-  const isRecord = and(eq(records.kind, value('kind')), eq(records.id, value('key')))
-  // By user as a statement of its own: only so can it use their index.
+  const limit = value('limit')
   const audit = (about: SQL) =>
-    read(columnsOf(auditEvents), auditEvents, (select) =>
-      select
-        .where(
-          and(
-            about,
-            gte(auditEvents.at, value('since')),
-            letThrough(auditEvents.name, 'name'),
-            letThrough(auditEvents.clientId, 'clientId'),
-          ),
-        )
-        .orderBy(desc(auditEvents.seq))
-        .limit(value('limit')),
-    )
+    list(auditEvents, {
+      where: and(
+        about,
+        gte(auditEvents.at, value('since')),
+        letThrough(auditEvents.name, 'name'),
+        letThrough(auditEvents.clientId, 'clientId'),
+      ),
+      order: [desc(auditEvents.seq)],
+      limit,
+    })
 
   // What a grant rests on, with the numbers of its client and user. On PostgreSQL the rows stay locked until the
   // commit: what ends them waits and then finds the grant, or was first, and its commit is waited for here.
@@ -144,53 +177,51 @@ export function buildReads({ tables, builder, readBytes }: Dialect) {
     eq(sessions.userId, users.id),
   )
   const isConsent = and(eq(records.kind, value('kind')), eq(records.id, value('consentId')))
-  const isUnchanged = and(isConsent, eq(records.body, value('consent')))
 
   return {
-    client: find(clients, eq(clients.id, value('key'))),
-    clients: list(clients, undefined, clients.issuedAt, clients.id),
-    // Inside a JSON string these quotes would be escaped.
-    clientsWithoutPkce: read({ id: clients.id }, clients, (select) =>
-      select.where(sql`origin = 'integration' and metadata like '%"pkceOptional":true%'`),
-    ),
-    user: find(users, eq(users.id, value('key'))),
-    // A user name goes before an equal email address of another user.
-    userByLogin: read(
-      columnsOf(users),
-      users,
-      (select) =>
-        select
-          .where(byLogin)
-          .orderBy(desc(eq(users.username, value('key'))))
-          .limit(1),
-      [users],
-    ),
-    users: list(users, undefined, users.createdAt, users.id),
-    anyUser: read({ id: users.id }, users, (select) => select.limit(1)),
+    client: find(clients, { where: eq(clients.id, value('key')) }),
+    clients: list(clients, { order: [clients.issuedAt, clients.id] }),
+    clientsWithoutPkce: read({ id: clients.id }, clients, {
+      // Inside a JSON string these quotes would be escaped.
+      where: sql`origin = 'integration' and metadata like '%"pkceOptional":true%'`,
+    }),
+    user: find(users, { where: eq(users.id, value('key')) }),
+    userByLogin: find(users, {
+      where: or(eq(users.username, value('key')), eq(users.email, value('key'))),
+      // A user name goes before an equal email address of another user.
+      order: [desc(eq(users.username, value('key')))],
+      limit: 1,
+    }),
+    users: list(users, { order: [users.createdAt, users.id] }),
+    anyUser: read({ id: users.id }, users, { limit: 1 }),
     // The exact condition of the index, so that only its rows are read.
-    seededUsers: read({ username: users.username }, users, (select) =>
-      select.where(sql`seeded`).orderBy(asc(users.username)),
-    ),
-    session: find(sessions, eq(sessions.id, value('key'))),
-    sessionsOf: list(sessions, eq(sessions.userId, value('userId')), sessions.createdAt, sessions.id),
-    record: read({ body: records.body }, records, (select) => select.where(isRecord), [records]),
-    recordsOf: read({ body: records.body }, records, (select) =>
-      select
-        .where(and(eq(records.userId, value('userId')), eq(records.kind, value('kind'))))
-        .orderBy(asc(records.madeAt), asc(records.id)),
-    ),
-    grant: read(grantFields, grants, (select) => select.where(isGrant), [grants]),
-    grantOfToken: read({ ...grantFields, revokedToken }, grants, (select) => select.where(isGrant), [grants]),
-    grantsOf: read(grantFields, grants, (select) => select.where(ofUser).orderBy(asc(grants.id))),
-    newestGrants: read(grantFields, grants, (select) =>
-      select
-        .where(and(ofUser, eq(clientSeq, seqOf(clients, 'clientId')), isValid(grants)))
-        .orderBy(desc(grants.id))
-        .limit(value('limit')),
-    ),
-    connections: read(connectionFields, connectionsOf(tables), (select) =>
-      select.orderBy(sql`used_at desc`, sql`client_id`).limit(value('limit')).offset(value('offset')),
-    ),
+    seededUsers: read({ username: users.username }, users, { where: sql`seeded`, order: [users.username] }),
+    session: find(sessions, { where: eq(sessions.id, value('key')) }),
+    sessionsOf: list(sessions, {
+      where: eq(sessions.userId, value('userId')),
+      order: [sessions.createdAt, sessions.id],
+    }),
+    record: read({ body: records.body }, records, {
+      where: and(eq(records.kind, value('kind')), eq(records.id, value('key'))),
+      locks: [records],
+    }),
+    recordsOf: read({ body: records.body }, records, {
+      where: and(eq(records.userId, value('userId')), eq(records.kind, value('kind'))),
+      order: [records.madeAt, records.id],
+    }),
+    grant: read(grantFields, grants, thisGrant),
+    grantOfToken: read({ ...grantFields, revokedToken }, grants, thisGrant),
+    grantsOf: read(grantFields, grants, { where: ofUser, order: [grants.id] }),
+    newestGrants: read(grantFields, grants, {
+      where: and(ofUser, eq(clientSeq, seqOf(clients, 'clientId')), isValid(grants)),
+      order: [desc(grants.id)],
+      limit,
+    }),
+    connections: read(connectionFields, connectionsOf(tables), {
+      order: [sql`used_at desc`, sql`client_id`],
+      limit,
+      offset: value('offset'),
+    }),
     ownersOfGrant: read(
       {
         ...owners,
@@ -199,46 +230,39 @@ export function buildReads({ tables, builder, readBytes }: Dialect) {
         >`case when cast(${value('userId')} as text) is not null then coalesce(${seqOf(users, 'userId')}, 0) end`,
       },
       sql`(select 1) as one`,
-      (select) => select,
+      {},
     ),
-    sessionOfGrant: read(
-      ofSession,
-      sql`${users}, ${sessions}`,
-      (select) => select.where(isSignedIn),
-      [users, sessions],
-      'share',
-    ),
-    consentOfGrant: read(
-      ofSession,
-      sql`${users}, ${sessions}, ${records}`,
-      (select) => select.where(and(isSignedIn, isUnchanged)),
-      [users, sessions, records],
-      'share',
-    ),
-    sliceOfGrants: read(
-      { id: grants.id, expiresAt: endOf(grants), revokedAt: grants.revokedAt },
-      grants,
-      (select) =>
-        select
-          .where(gt(grants.id, value('after')))
-          .orderBy(asc(grants.id))
-          .limit(value('limit')),
-    ),
-    key: find(keys, eq(keys.id, value('key'))),
-    keys: read(columnsOf(keys), keys, (select) => select.orderBy(asc(keys.createdAt), asc(keys.id)), [keys]),
-    rejection: find(rejections, eq(rejections.id, value('key'))),
-    // By the numbers of the first and the last: nothing is counted.
+    sessionOfGrant: read(ofSession, sql`${users}, ${sessions}`, {
+      where: isSignedIn,
+      locks: [users, sessions],
+      lock: 'share',
+    }),
+    consentOfGrant: read(ofSession, sql`${users}, ${sessions}, ${records}`, {
+      where: and(isSignedIn, isConsent, eq(records.body, value('consent'))),
+      locks: [users, sessions, records],
+      lock: 'share',
+    }),
+    sliceOfGrants: read({ id: grants.id, expiresAt: endOf(grants), revokedAt: grants.revokedAt }, grants, {
+      where: gt(grants.id, value('after')),
+      order: [grants.id],
+      limit,
+    }),
+    key: find(keys, { where: eq(keys.id, value('key')) }),
+    keys: find(keys, { order: [keys.createdAt, keys.id] }),
+    rejection: find(rejections, { where: eq(rejections.id, value('key')) }),
     rejectionCount: read(
+      // By the numbers of the first and the last: nothing is counted.
       { count: sql<number>`(select max(seq) from ${rejections}) - ${rejections.seq} + 1` },
       rejections,
-      (select) => select.orderBy(asc(rejections.seq)).limit(1),
+      { order: [rejections.seq], limit: 1 },
     ),
     audit: audit(letThrough(auditEvents.userId, 'userId')),
+    // By user as a statement of its own: only so can it use their index.
     auditOf: audit(eq(auditEvents.userId, value('userId'))),
   }
 }
 
-/** Every statement that writes, those of the sweep at the end. */
+/** Builds every statement that writes, those of the sweep at the end. */
 export function buildWrites({ tables, builder, greatest, noLimit }: Dialect) {
   const { clients, users, sessions, grants, revokedAccessTokens, keys, records, rejections, auditEvents } =
     tables
@@ -247,7 +271,7 @@ export function buildWrites({ tables, builder, greatest, noLimit }: Dialect) {
     builder.update(table).set(placeholders(table)).where(where)
   const remove = (table: SQLiteTable, where: SQL | undefined) => builder.delete(table).where(where)
   const isRecord = and(eq(records.kind, value('kind')), eq(records.id, value('id')))
-  const isActive = and(eq(grants.id, value('id')), isNull(grants.revokedAt))
+  const isActive = and(eq(grants.id, value('grantId')), isNull(grants.revokedAt))
   const activeOf = and(eq(grants.userSeq, seqOf(users, 'userId')), isNull(grants.revokedAt))
   const ofConnection = eq(grants.clientSeq, seqOf(clients, 'clientId'))
   const next = {
@@ -259,7 +283,7 @@ export function buildWrites({ tables, builder, greatest, noLimit }: Dialect) {
   const revoke = (which: SQL | undefined) =>
     builder
       .update(grants)
-      .set({ revokedAt: sql`${value('at')}`, revokedBy: sql`${value('by')}` })
+      .set({ revokedAt: sql`${value('at')}`, revokedBy: sql`${value('rule')}` })
       .where(which)
   /** Deletes at most `limit` rows that match, by their key. */
   const sweep = (table: SQLiteTable, key: readonly SQLiteColumn[], due: SQL) => {
@@ -274,44 +298,46 @@ export function buildWrites({ tables, builder, greatest, noLimit }: Dialect) {
   const used = sql`origin = 'registered' and used_at > issued_at`
 
   return {
-    insertClient: insert(clients),
-    updateClient: update(clients, eq(clients.id, value('id'))),
+    'insert client': insert(clients),
+    'insert user': insert(users),
+    'insert session': insert(sessions),
+    'insert key': insert(keys),
+    'insert rejection': insert(rejections),
+    'insert auditEvent': insert(auditEvents),
+    'insert record': insert(records),
+    'put record': insert(records).onConflictDoUpdate({
+      target: [records.kind, records.id],
+      set: placeholders(records),
+    }),
+    'update client': update(clients, eq(clients.id, value('id'))),
+    'update user': update(users, eq(users.id, value('id'))),
+    'update key': update(keys, eq(keys.id, value('id'))),
+    'update record': update(records, isRecord),
+    'delete client': remove(clients, eq(clients.id, value('key'))),
+    'delete user': remove(users, eq(users.id, value('key'))),
+    'delete session': remove(sessions, eq(sessions.id, value('key'))),
+    'delete key': remove(keys, eq(keys.id, value('key'))),
+    'delete record': remove(records, isRecord),
+    deleteRecordsOfKind: remove(records, eq(records.kind, value('kind'))),
+    deleteRecords: remove(records, and(eq(records.userId, value('userId')), eq(records.kind, value('kind')))),
+    deleteRecordsOfUser: remove(records, eq(records.userId, value('userId'))),
+    deleteRecordsOfClient: remove(records, eq(records.clientId, value('clientId'))),
     touchClient: builder
       .update(clients)
       .set({ usedAt: sql`${sql.raw(greatest)}(${value('at')}, ${clients.issuedAt} + 1)` })
-      .where(eq(clients.id, value('id'))),
-    deleteClient: remove(clients, eq(clients.id, value('key'))),
-    insertUser: insert(users),
-    updateUser: update(users, eq(users.id, value('id'))),
-    deleteUser: remove(users, eq(users.id, value('key'))),
-    insertSession: insert(sessions),
+      .where(eq(clients.id, value('clientId'))),
     extendSession: builder
       .update(sessions)
       .set({ idleExpiresAt: sql`${value('idleExpiresAt')}` })
-      .where(eq(sessions.id, value('id'))),
+      .where(eq(sessions.id, value('sessionId'))),
     replaceSession: builder
       .update(sessions)
       .set({ id: sql`${value('by')}`, methods: sql`${value('methods')}` })
-      .where(eq(sessions.id, value('id'))),
-    deleteSession: remove(sessions, eq(sessions.id, value('key'))),
+      .where(eq(sessions.id, value('sessionId'))),
     deleteSessionsOf: remove(
       sessions,
       and(eq(sessions.userId, value('userId')), ne(sessions.id, value('except'))),
     ),
-    insertRecord: insert(records),
-    updateRecord: update(records, isRecord),
-    putRecord: insert(records).onConflictDoUpdate({
-      target: [records.kind, records.id],
-      set: placeholders(records),
-    }),
-    deleteRecord: remove(records, isRecord),
-    deleteRecordsOfKind: remove(records, eq(records.kind, value('kind'))),
-    deleteRecordsOf: remove(
-      records,
-      and(eq(records.userId, value('userId')), eq(records.kind, value('kind'))),
-    ),
-    deleteRecordsOfUser: remove(records, eq(records.userId, value('userId'))),
-    deleteRecordsOfClient: remove(records, eq(records.clientId, value('clientId'))),
     insertGrant: insert(grants),
     deleteOldestGrants: remove(
       grants,
@@ -335,11 +361,6 @@ export function buildWrites({ tables, builder, greatest, noLimit }: Dialect) {
     revokeGrantsOf: revoke(activeOf),
     revokeGrantsOfConnection: revoke(and(activeOf, ofConnection)),
     revokeAccessToken: insert(revokedAccessTokens).onConflictDoNothing(),
-    insertKey: insert(keys),
-    updateKey: update(keys, eq(keys.id, value('id'))),
-    deleteKey: remove(keys, eq(keys.id, value('key'))),
-    insertRejection: insert(rejections),
-    insertAuditEvent: insert(auditEvents),
 
     sweepSessions: sweep(sessions, [sessions.id], lte(sessions.idleExpiresAt, value('now'))),
     sweepRecords: sweep(records, [records.kind, records.id], lte(records.expiresAt, value('now'))),

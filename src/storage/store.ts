@@ -170,13 +170,6 @@ export class Overtaken extends Error {
 /** Everything a store holds: the rows of each table, as they are there. */
 export type StoreContents = Readonly<Record<string, readonly Readonly<Record<string, unknown>>[]>>
 
-/**
- * After contents were put in the place of others: numbers go on behind the last client and the last user there are
- * now, and must not come to those whose grants wait to be swept.
- */
-export const deleteOrphans = `delete from grants where client_seq not in (select seq from clients)
-  or user_seq not in (select seq from users)`
-
 /** Which connections are listed. */
 export interface ConnectionPage {
   readonly now: Seconds
@@ -252,12 +245,4 @@ export interface Store {
   /** Resolves when the store answers; throws StoreUnavailable otherwise. */
   ping(): Promise<void>
   close(): Promise<void>
-}
-
-/** A store as an adapter implements it: a read finds something, and its kind says what. */
-export type UntypedStore = Omit<Store, 'find' | 'list' | 'listOf' | 'transact'> & {
-  find(kind: FindKind, key: string): Promise<unknown>
-  list(kind: ListKind): Promise<unknown>
-  listOf(kind: OwnedKind, userId: string): Promise<unknown>
-  transact<T>(kind: FindKind, key: string, decide: (record: unknown) => Decision<T>): Promise<T>
 }

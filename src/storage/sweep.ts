@@ -1,6 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { Seconds } from '../domain/model.ts'
-import type { WriteName } from './statements.ts'
+import { change, many, type Script } from './script.ts'
+import type { RowOfRead, WriteName } from './statements.ts'
 import type { SweepBounds, SweepResult } from './store.ts'
 
 /** One transaction of the sweep deletes at most this many rows: it shares its commit with requests that wait for it. */
@@ -22,21 +23,18 @@ const slicesPerSweep = 16
 const firstKey: Buffer = Buffer.alloc(0)
 
 /** A grant as the sweep reads it. */
-export interface GrantEnd {
-  readonly id: Buffer
-  readonly expiresAt: Seconds
-  readonly revokedAt: Seconds | null
+type GrantEnd = RowOfRead<'sliceOfGrants'>
+
+/** How the sweep runs its scripts. */
+interface SweepAccess {
+  /** Runs one in a transaction of its own. */
+  readonly change: (script: () => Script<number>) => Promise<number>
+  /** Runs one that locks nothing. */
+  readonly read: <T>(script: Script<T>) => Promise<T>
 }
 
-/** What the sweep asks of an adapter. */
-export interface SweepAccess {
-  /** Runs one statement in a transaction of its own; returns how many rows it deleted. */
-  readonly remove: (statement: WriteName, values: Readonly<Record<string, unknown>>) => Promise<number>
-  /** The next `grantsPerSlice` grants in the order of their key; it locks nothing. */
-  readonly slice: (after: Buffer) => Promise<readonly GrantEnd[]>
-}
-
-type Deletion = readonly [statement: WriteName, values: Readonly<Record<string, unknown>>]
+/** A statement with its values. */
+type Deletion = readonly [statement: WriteName, values: object]
 
 /** What each batch deletes; everything but grants. */
 const deletions: readonly ((bounds: SweepBounds) => Deletion)[] = [
@@ -57,7 +55,7 @@ export interface Sweep {
 }
 
 /** A sweep in steps so small that requests go between any two of them. */
-export function sweepBy({ remove, slice: readSlice }: SweepAccess): Sweep {
+export function sweepBy({ change: commit, read }: SweepAccess): Sweep {
   const pass = beginPass()
   let last: Promise<unknown> = Promise.resolve()
 
@@ -66,7 +64,7 @@ export function sweepBy({ remove, slice: readSlice }: SweepAccess): Sweep {
     for (const deletion of deletions) {
       const deleted = await inBatches(() => {
         const [statement, values] = deletion(bounds)
-        return remove(statement, { ...values, limit: rowsPerBatch })
+        return commit(() => change(statement, { ...values, limit: rowsPerBatch }))
       })
       rows += deleted
       more ||= deleted === rowsPerBatch * batchesPerKind
@@ -79,14 +77,16 @@ export function sweepBy({ remove, slice: readSlice }: SweepAccess): Sweep {
     let deleted = 0
     for (let count = 0; count < slicesPerSweep && deleted < rowsPerBatch * batchesPerKind; count++) {
       await nextTurn()
-      const slice = await readSlice(pass.after)
+      const slice = await read(
+        many('sliceOfGrants', { after: pass.after, limit: grantsPerSlice }, (grant) => grant),
+      )
       const { now } = bounds
       const expired = slice.filter(({ expiresAt }) => expiresAt <= now)
       for (let at = 0; at < expired.length; at += rowsPerBatch) {
         await nextTurn()
         const batch = expired.slice(at, at + rowsPerBatch)
         const range = { first: batch.at(0)?.id, last: batch.at(-1)?.id }
-        deleted += await remove('sweepGrants', { ...range, now: bounds.now })
+        deleted += await commit(() => change('sweepGrants', { ...range, now: bounds.now }))
       }
       pass.count(slice, now)
       if (pass.isAtStart) break

@@ -9,12 +9,10 @@ export const storageFaults = [
   {
     id: 'decision-on-what-was-read-before',
     rule: 'rfc6749-4.1.2-code-single-use',
-    file: 'src/storage/sqlite/sqlite-store.ts',
-    find: `    transact: (kind, key, decide) =>
-      commits.submit(() => {
-        const record = run(prepared, reads.load(kind, key))`,
-    replace: `    transact: (kind, key, decide, record = run(prepared, reads.load(kind, key))) =>
-      commits.submit(() => {`,
+    file: 'src/storage/create-store.ts',
+    find: 'transact(() => decideOn(kind, key, decide), lockOf(kind, key))',
+    replace:
+      'read(reads.load(kind, key)).then((record) => transact(() => decideOn(kind, key, () => decide(record)), lockOf(kind, key)))',
   },
   {
     id: 'acknowledged-before-the-commit',

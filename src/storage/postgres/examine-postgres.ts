@@ -1,7 +1,7 @@
 import pg from 'pg'
 import { systemClock } from '../../system.ts'
 import { schemaState } from '../migrations.ts'
-import { storeRecords } from '../reads.ts'
+import { storedFacts } from '../reads.ts'
 import { commitsTried, type StoreFacts, type StoreFault } from '../store-facts.ts'
 import { appliedMigrations } from './open-pool.ts'
 import { numbers, run } from './prepared.ts'
@@ -48,7 +48,7 @@ async function factsOf(client: pg.Client): Promise<StoreFacts> {
     schema,
     faults: [...serverFaults(String(version), fsync === 'off', standby === true)],
     clock,
-    ...(schema === 'current' && (await run(client, storeRecords(), 'find'))),
+    ...(schema === 'current' && (await run(client, storedFacts(), 'find'))),
     ...(standby !== true && (await quickestCommit(client))),
   }
 }

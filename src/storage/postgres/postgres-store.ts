@@ -1,15 +1,13 @@
 import { hash } from 'node:crypto'
 import type pg from 'pg'
-import type { Write } from '../../domain/decision.ts'
-import * as reads from '../reads.ts'
-import { stepsOf } from '../steps.ts'
-import { lockOf, type Store, type StoreOptions, StoreUnavailable, type UntypedStore } from '../store.ts'
-import { type GrantEnd, grantsPerSlice, sweepBy } from '../sweep.ts'
-import { readContents, writeContents } from './contents.ts'
+import { readContents, writeContents } from '../contents.ts'
+import { createStore } from '../create-store.ts'
+import type { Script } from '../script.ts'
+import { type Store, type StoreOptions, StoreUnavailable } from '../store.ts'
 import { isConflict, translate } from './faults.ts'
 import { createKeyQueue } from './key-queue.ts'
 import { longestStatement, openPool } from './open-pool.ts'
-import { run, runRead, runWrite } from './prepared.ts'
+import { dialect, run } from './prepared.ts'
 
 /** How often a transaction that lost against another is tried in all. */
 const attempts = 5
@@ -62,73 +60,29 @@ export async function openPostgresStore(url: string, options: Required<StoreOpti
     }
   }
 
-  const answer = <T>(reading: () => reads.Reading<T>) =>
-    withConnection((client) => run(client, reading(), 'find'))
+  const inLongTransaction = <T>(begin: string, script: Script<T>) =>
+    withConnection(
+      (client) => transaction(client, begin, () => run(client, script, 'find')),
+      longestMilliseconds,
+    )
 
-  const sweep = sweepBy({
-    remove: (statement, values) => inTransaction('begin', (client) => runWrite(client, statement, values)),
-    slice: (after) =>
-      withConnection(async (client) => {
-        const values = { after, limit: grantsPerSlice }
-        return (await runRead(client, { read: 'sliceOfGrants', values }, 'find')) as GrantEnd[] // its rows
-      }),
-  })
-
-  const store: UntypedStore = {
-    find: (kind, key) => answer(() => reads.load(kind, key)),
-    list: (kind) => answer(() => reads.list(kind)),
-    listOf: (kind, userId) => answer(() => reads.listOf(kind, userId)),
-    connections: (userId, page) => answer(() => reads.connections(userId, page)),
-    grantsOf: (userId, clientId, newest) => answer(() => reads.grantsOf(userId, clientId, newest)),
-    transact: async (kind, key, decide) => {
-      const decision = await inTurn(lockOf(kind, key), () =>
-        inTransaction(beginLocked(lockOf(kind, key)), async (client) => {
-          const decided = decide(await run(client, reads.load(kind, key), 'transact'))
-          await apply(client, decided.writes)
-          return decided
-        }),
-      )
-      if ('rejection' in decision) throw decision.rejection
-      return decision.result
+  return createStore({
+    read: (script) => withConnection((client) => run(client, script, 'find')),
+    transact: async (script, lock) => {
+      const begin = lock === undefined ? 'begin' : beginLocked(lock)
+      const work = () => inTransaction(begin, (client) => run(client, script(), 'transact'))
+      const outcome = await (lock === undefined ? work() : inTurn(lock, work))
+      if ('rejection' in outcome) throw outcome.rejection
+      return outcome.result
     },
-    write: (...writes) => inTransaction('begin', (client) => apply(client, writes)),
-    activity: async () => {
-      const { totalCount: total, idleCount: idle, waitingCount: waiting } = pool
-      return {
-        ...(sweep.activeGrants !== undefined && { activeGrants: sweep.activeGrants }),
-        refusalsKept: await answer(() => reads.rejectionCount()),
-        connections: { total, idle, waiting },
-      }
-    },
-    population: () => answer(() => reads.population()),
-    contents: () =>
-      withConnection(
-        (client) => transaction(client, 'begin isolation level repeatable read', () => readContents(client)),
-        longestMilliseconds,
-      ),
-    replace: (contents) =>
-      withConnection(
-        (client) => transaction(client, 'begin', () => writeContents(client, contents)),
-        longestMilliseconds,
-      ),
-    audit: (filter) => answer(() => reads.audit(filter)),
-    sweep: (bounds) => sweep.run(bounds),
+    connections: () => ({ total: pool.totalCount, idle: pool.idleCount, waiting: pool.waitingCount }),
+    contents: () => inLongTransaction('begin isolation level repeatable read', readContents(dialect)),
+    replace: (contents) => inLongTransaction('begin', writeContents(contents, dialect)),
     ping: () => withConnection(async (client) => void (await client.query('select 1'))),
     close: async () => {
       if (!pool.ending) await pool.end()
     },
-  }
-  return store as Store // a read finds what its kind says
-}
-
-async function apply(client: pg.PoolClient, writes: readonly Write[]): Promise<void> {
-  for (const { statement, values, lookUp, exact } of writes.flatMap(stepsOf)) {
-    const found = lookUp === undefined ? [{}] : await runRead(client, { read: lookUp, values }, 'transact')
-    // `as`: rows are objects.
-    const changes =
-      found.length === 0 ? 0 : await runWrite(client, statement, { ...values, ...(found[0] as object) })
-    if (exact && changes !== 1) throw exact(statement)
-  }
+  })
 }
 
 /**

@@ -1,33 +1,29 @@
-import { is, Placeholder, type Query } from 'drizzle-orm'
+import type { Query } from 'drizzle-orm'
 import { drizzle } from 'drizzle-orm/node-postgres'
 import pg from 'pg'
-import type { Reading, ReadStep } from '../reads.ts'
-import {
-  buildReads,
-  buildWrites,
-  type Dialect,
-  type Read,
-  type ReadName,
-  type WriteName,
-} from '../statements.ts'
+import type { Script, Step } from '../script.ts'
+import { binder, buildReads, buildWrites, type Dialect, type Read } from '../statements.ts'
 import * as tables from './schema.ts'
-
-type Values = Readonly<Record<string, unknown>>
 
 /** A statement that a connection prepares at its first use, by its name. */
 interface Named {
   readonly name: string
   readonly text: string
-  readonly bind: (values: Values) => unknown[]
+  readonly bind: (values: object) => unknown[]
 }
 
 /** `as`: its builder takes the same calls as SQLite's, and so are its statements typed. */
-const dialect = {
+export const dialect = {
   tables,
   builder: drizzle.mock(),
   greatest: 'greatest',
   noLimit: '',
   readBytes: (column) => column,
+  place: (number) => `$${number}`,
+  lock: (table) => `lock table "${table}" in exclusive mode`,
+  // A table without a sequence has no number to set, and nothing is done.
+  renumber: (table) =>
+    `select setval(pg_get_serial_sequence('"${table}"', 'seq'), greatest((select max(seq) from "${table}"), 1))`,
 } as Omit<Dialect, 'builder'> & { builder: unknown } as Dialect
 
 /** Reads an int8 as a number: seconds and counts are far below 2^53. For the options of a connection. */
@@ -38,52 +34,57 @@ export const numbers = {
   },
 } as pg.ClientConfig // its types leave the format of a parser open
 
-const [reads, locking, writes] = buildAll()
+const [finding, transacting, writing] = buildAll()
 
-/** Runs a read. In a transaction that decides about what it reads, the rows stay locked until it ends. */
-export async function runRead(
-  client: pg.ClientBase,
-  { read, values }: ReadStep,
-  purpose: 'find' | 'transact',
-): Promise<readonly unknown[]> {
-  // No text in PostgreSQL contains U+0000; asking for one is an error there, and nothing is found here.
-  if (Object.values(values).some((value) => typeof value === 'string' && value.includes('\0'))) return []
-  const { name, text, bind } = (purpose === 'find' ? reads : locking)[read]
-  return (await client.query({ name, text, values: bind(values) })).rows
-}
-
-/** Runs a read, one statement after the other. */
+/**
+ * Runs a script, one step after the other.
+ * @param purpose In a transaction that decides about what it reads, the rows stay locked until it ends.
+ */
 export async function run<T>(
   client: pg.ClientBase,
-  reading: Reading<T>,
+  script: Script<T>,
   purpose: 'find' | 'transact',
 ): Promise<T> {
-  let step = reading.next([])
-  while (!step.done) step = reading.next(await runRead(client, step.value, purpose))
+  const reading = purpose === 'find' ? finding : transacting
+  let step = script.next()
+  while (!step.done) step = script.next(await perform(client, step.value, reading))
   return step.value
 }
 
-/** Runs a write; returns how many rows it changed. */
-export async function runWrite(client: pg.ClientBase, statement: WriteName, values: Values): Promise<number> {
-  const { name, text, bind } = writes[statement]
-  return (await client.query({ name, text, values: bind(values) })).rowCount ?? 0
+/** Returns the rows of a statement that reads, and how many rows a statement that writes changed. */
+async function perform(
+  client: pg.ClientBase,
+  step: Step,
+  reading: ReadonlyMap<string, Named>,
+): Promise<unknown> {
+  if ('text' in step) return (await client.query(step.text, [...step.values])).rows
+  const { statement, values } = step
+  const read = reading.get(statement)
+  // No text in PostgreSQL contains U+0000; asking for one is an error there, and nothing is found here.
+  if (read !== undefined && Object.values(values).some(containsNull)) return []
+  const { bind, ...named } = read ?? writing.get(statement) ?? unknownStatement(statement)
+  const { rows, rowCount } = await client.query({ ...named, values: bind(values) })
+  return read === undefined ? rowCount : rows
+}
+
+function containsNull(value: unknown): boolean {
+  return typeof value === 'string' && value.includes('\0')
+}
+
+function unknownStatement(name: string): never {
+  throw new TypeError(`no statement ${name}`)
 }
 
 function buildAll() {
-  const built = Object.entries<Read>(buildReads(dialect))
-  const plain = built.map(([name, { query }]) => [name, named(`find_${name}`, query.toSQL())] as const)
-  const locked = built.map(([name, read]) => [name, named(`transact_${name}`, lock(read).toSQL())] as const)
-  const changes = Object.entries(buildWrites(dialect)).map(
-    ([name, query]) => [name, named(name, query.toSQL())] as const,
-  )
+  const reads = Object.entries<Read>(buildReads(dialect))
   return [
-    Object.fromEntries(plain) as Record<ReadName, Named>,
-    Object.fromEntries(locked) as Record<ReadName, Named>,
-    Object.fromEntries(changes) as Record<WriteName, Named>,
+    new Map(reads.map(([name, { query }]) => [name, named(`find_${name}`, query.toSQL())])),
+    new Map(reads.map(([name, read]) => [name, named(`transact_${name}`, lock(read).toSQL())])),
+    new Map(Object.entries(buildWrites(dialect)).map(([name, query]) => [name, named(name, query.toSQL())])),
   ] as const
 }
 
-/** The query with a lock on the rows it finds. */
+/** Locks the rows that a query finds. */
 function lock({ query, locks, lock }: Read): Read['query'] {
   if (locks.length > 0) {
     // `as`: PostgreSQL's builder has it, which this query was built by.
@@ -93,10 +94,6 @@ function lock({ query, locks, lock }: Read): Read['query'] {
   return query
 }
 
-function named(name: string, { sql: text, params }: Query): Named {
-  return {
-    name,
-    text,
-    bind: (values) => params.map((param) => (is(param, Placeholder) ? values[param.name] : param)),
-  }
+function named(name: string, query: Query): Named {
+  return { name, text: query.sql, bind: binder(query) }
 }

@@ -1,10 +1,10 @@
 import { closeSync, existsSync, fsyncSync, openSync, rmSync, statSync, writeSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import Database from 'better-sqlite3'
-import { storeRecords } from '../reads.ts'
+import { storedFacts } from '../reads.ts'
 import { commitsTried, type StoreFacts, type StoreFault } from '../store-facts.ts'
 import { assertSound, schemaOf } from './open-database.ts'
-import { prepare, run } from './prepared.ts'
+import { prepare } from './prepared.ts'
 
 /**
  * Looks at a database file; undefined when there is none.
@@ -21,7 +21,7 @@ export function examineDatabase(file: string): StoreFacts | undefined {
       engine: `SQLite ${client.prepare('select sqlite_version()').pluck().get()}`,
       schema,
       faults: damageOf(client),
-      ...(schema === 'current' && run(prepare(client), storeRecords())),
+      ...(schema === 'current' && prepare(client)(storedFacts())),
       ...(commitMilliseconds !== undefined && { commitMilliseconds }),
     }
   } catch (fault) {

@@ -1,8 +1,6 @@
+import type { Outcome } from '../create-store.ts'
 import { type Commit, commitChannel, StoreUnavailable } from '../store.ts'
 import type { Checkpoints } from './checkpoints.ts'
-
-/** What a job came to; a rejection leaves whatever the job has written in place. */
-export type Outcome<T> = { readonly result: T } | { readonly rejection: unknown }
 
 /** The connection as far as committing needs it. `begin` takes the write lock. */
 export interface Transactions {

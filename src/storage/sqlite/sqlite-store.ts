@@ -1,24 +1,22 @@
 import Database from 'better-sqlite3'
-import type { Write } from '../../domain/decision.ts'
-import * as reads from '../reads.ts'
-import { stepsOf } from '../steps.ts'
-import { RecordExists, type Store, StoreUnavailable, type UntypedStore } from '../store.ts'
-import { type GrantEnd, grantsPerSlice, sweepBy } from '../sweep.ts'
+import { readContents, writeContents } from '../contents.ts'
+import { createStore } from '../create-store.ts'
+import { load } from '../reads.ts'
+import { one } from '../script.ts'
+import { type FindKind, type Found, RecordExists, type Store, StoreUnavailable } from '../store.ts'
 import { type BatchedReads, batchedReads } from './batched-reads.ts'
 import { checkpoints } from './checkpoints.ts'
-import { readContents, writeContents } from './contents.ts'
-import { GroupCommit, type Outcome } from './group-commit.ts'
+import { GroupCommit } from './group-commit.ts'
 import { openDatabase } from './open-database.ts'
-import { type Prepared, prepare, run } from './prepared.ts'
+import { dialect, prepare } from './prepared.ts'
 
-/** The store in one SQLite file (or `:memory:`), written to by this connection in group commits. */
+/** Opens the store in one SQLite file (or `:memory:`), written to by this connection in group commits. */
 export async function openSqliteStore(file: string): Promise<Store> {
   const client = await openDatabase(file)
   // From here on nothing waits for a lock inside a statement: the group commit does, and the process goes on.
   client.pragma('busy_timeout = 0')
-  const prepared = prepare(client)
-  const apply = applier(prepared)
-  const clients = remembering((key) => run(prepared, reads.load('client', key)))
+  const run = prepare(client)
+  const clients = remembering((key) => run(load('client', key)))
   const turns = batchedReads(client, clients.forget)
   const commits = new GroupCommit(transactionsOf(client, turns), checkpoints(client, turns.end))
 
@@ -31,51 +29,27 @@ export async function openSqliteStore(file: string): Promise<Store> {
       throw translate(fault)
     }
   }
-  const answer = <T>(reading: () => reads.Reading<T>) => read(() => run(prepared, reading()))
 
-  const sweep = sweepBy({
-    remove: (statement, values) => commits.submit(() => ({ result: prepared.write(statement, values) })),
-    slice: (after) =>
-      read(
-        () =>
-          prepared.read({ read: 'sliceOfGrants', values: { after, limit: grantsPerSlice } }) as GrantEnd[],
-      ), // its rows
-  })
-
-  const store: UntypedStore = {
-    find: (kind, key) =>
-      kind === 'client' ? read(() => clients.load(key)) : answer(() => reads.load(kind, key)),
-    list: (kind) => answer(() => reads.list(kind)),
-    listOf: (kind, userId) => answer(() => reads.listOf(kind, userId)),
-    connections: (userId, page) => answer(() => reads.connections(userId, page)),
-    grantsOf: (userId, clientId, newest) => answer(() => reads.grantsOf(userId, clientId, newest)),
-    transact: (kind, key, decide) =>
-      commits.submit(() => {
-        const record = run(prepared, reads.load(kind, key))
-        const decision = attempt(() => decide(record))
-        if ('rejection' in decision) return decision
-        apply(decision.result.writes)
-        return 'rejection' in decision.result ? { rejection: decision.result.rejection } : decision.result
-      }),
-    write: (...writes) => commits.submit(() => ({ result: apply(writes) })),
-    activity: async () => ({
-      ...(sweep.activeGrants !== undefined && { activeGrants: sweep.activeGrants }),
-      refusalsKept: await answer(() => reads.rejectionCount()),
-    }),
-    population: () => answer(() => reads.population()),
-    contents: () => read(() => readContents(client)),
-    replace: (contents) => commits.submit(() => ({ result: writeContents(client, contents) })),
-    audit: (filter) => answer(() => reads.audit(filter)),
-    sweep: (bounds) => sweep.run(bounds),
+  const store = createStore({
+    read: (script) => read(() => run(script)),
+    transact: (script) => commits.submit(() => run(script())),
+    contents: () => read(() => run(readContents(dialect))),
+    replace: (contents) => commits.submit(() => ({ result: run(writeContents(contents, dialect)) })),
     // Through the write lock: a server that can read and not write is not ready, and hardly any request only reads.
-    ping: () => commits.submit(() => ({ result: void prepared.read({ read: 'key', values: { key: '' } }) })),
+    ping: () => commits.submit(() => ({ result: run(one('key', { key: '' }, () => undefined)) })),
     close: async () => {
       await commits.close()
       turns.end()
       client.close()
     },
+  })
+  return {
+    ...store,
+    find: <K extends FindKind>(kind: K, key: string) =>
+      kind === 'client'
+        ? (read(() => clients.load(key)) as Promise<Found<K> | undefined>) // a client
+        : store.find(kind, key),
   }
-  return store as Store // a read finds what its kind says
 }
 
 /** Reads each record once, until it is to forget: most requests of a turn are of the same few clients. */
@@ -88,27 +62,6 @@ function remembering<T>(load: (key: string) => T) {
       return found
     },
     forget: () => known.clear(),
-  }
-}
-
-/** What `work` throws is the caller's, not the database's: it must not undo the batch. */
-function attempt<T>(work: () => T): Outcome<T> {
-  try {
-    return { result: work() }
-  } catch (rejection) {
-    return { rejection }
-  }
-}
-
-function applier(prepared: Prepared): (writes: readonly Write[]) => void {
-  return (writes) => {
-    for (const { statement, values, lookUp, exact } of writes.flatMap(stepsOf)) {
-      const found = lookUp === undefined ? [{}] : prepared.read({ read: lookUp, values })
-      // `as`: rows are objects.
-      const changes =
-        found.length === 0 ? 0 : prepared.write(statement, { ...values, ...(found[0] as object) })
-      if (exact && changes !== 1) throw exact(statement)
-    }
   }
 }
 

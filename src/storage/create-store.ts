@@ -1,0 +1,69 @@
+import type { Decision } from '../domain/decision.ts'
+import * as reads from './reads.ts'
+import type { Script } from './script.ts'
+import { type FindKind, type Found, lockOf, type Store, type StoreActivity } from './store.ts'
+import { sweepBy } from './sweep.ts'
+import { apply } from './writes.ts'
+
+/** The result of a transaction. A rejection leaves whatever the transaction has written in place. */
+export type Outcome<T> = { readonly result: T } | { readonly rejection: unknown }
+
+/** How a database runs scripts. */
+export interface Database extends Pick<Store, 'contents' | 'replace' | 'ping' | 'close'> {
+  read<T>(script: Script<T>): Promise<T>
+  /**
+   * Runs a script in one transaction; transactions under the same lock wait for each other. `script` may be called
+   * more than once. A rejection is thrown after the commit.
+   */
+  transact<T>(script: () => Script<Outcome<T>>, lock?: string): Promise<T>
+  /** Counts the connections of a pool. */
+  connections?(): NonNullable<StoreActivity['connections']>
+}
+
+/** Creates the store of a database. */
+export function createStore(database: Database): Store {
+  const { read, transact, connections, contents, replace, ping, close } = database
+  const sweep = sweepBy({ read, change: (script) => transact(() => resultOf(script())) })
+  return {
+    find: (kind, key) => read(reads.load(kind, key)),
+    list: (kind) => read(reads.list(kind)),
+    listOf: (kind, userId) => read(reads.listOf(kind, userId)),
+    connections: (userId, page) => read(reads.connections(userId, page)),
+    grantsOf: (userId, clientId, newest) => read(reads.grantsOf(userId, clientId, newest)),
+    audit: (filter) => read(reads.audit(filter)),
+    population: () => read(reads.population()),
+    activity: async () => ({
+      ...(sweep.activeGrants !== undefined && { activeGrants: sweep.activeGrants }),
+      refusalsKept: await read(reads.rejectionCount()),
+      ...(connections !== undefined && { connections: connections() }),
+    }),
+    transact: (kind, key, decide) => transact(() => decideOn(kind, key, decide), lockOf(kind, key)),
+    write: (...writes) => transact(() => resultOf(apply(writes))),
+    sweep: sweep.run,
+    contents,
+    replace,
+    ping,
+    close,
+  }
+}
+
+function* decideOn<K extends FindKind, T>(
+  kind: K,
+  key: string,
+  decide: (record: Found<K> | undefined) => Decision<T>,
+): Script<Outcome<T>> {
+  const record = yield* reads.load(kind, key)
+  let decision: Decision<T>
+  try {
+    decision = decide(record)
+  } catch (rejection) {
+    // The caller's error, not the database's: it must not undo other work in the same transaction.
+    return { rejection }
+  }
+  yield* apply(decision.writes)
+  return decision
+}
+
+function* resultOf<T>(script: Script<T>): Script<Outcome<T>> {
+  return { result: yield* script }
+}

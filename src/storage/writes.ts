@@ -1,0 +1,147 @@
+import { consentKind } from '../domain/connections.ts'
+import type { Write } from '../domain/decision.ts'
+import {
+  auditEventRow,
+  clientRow,
+  grantEnds,
+  grantKey,
+  grantRow,
+  recordKey,
+  recordRow,
+  rejectionRow,
+  sessionMethods,
+  sessionRow,
+  userRow,
+} from './rows.ts'
+import type { Script } from './script.ts'
+import type { ReadName, WriteName } from './statements.ts'
+import { Overtaken } from './store.ts'
+
+/** One run of a statement that writes. */
+interface Change {
+  readonly statement: WriteName
+  readonly values: object
+  /** Read before: its row joins the values. Without a row nothing is written. */
+  readonly lookUp?: ReadName
+  /** If it changes no row, the transaction must not commit and fails with this error. */
+  readonly exact?: (statement: string) => Error
+}
+
+/** The write follows from what was read in the same transaction. */
+const notDecidedHere = (statement: string) =>
+  new Error(`${statement} met no row: its decision was not made here`)
+/** The write follows from what was read before the transaction. */
+const overtaken = (statement: string) => new Overtaken(statement)
+
+/**
+ * Runs every write. If it throws, the transaction must not commit.
+ * @throws {Overtaken}
+ */
+export function* apply(writes: readonly Write[]): Script<void> {
+  for (const write of writes) {
+    for (const { statement, values, lookUp, exact } of changesOf(write)) {
+      // `as`: a look-up is answered with rows, and a change with the number of rows it changed.
+      const [found] =
+        lookUp === undefined ? [{}] : ((yield { statement: lookUp, values }) as readonly object[])
+      const joined = lookUp === undefined ? values : { ...values, ...found }
+      const changed = found === undefined ? 0 : yield { statement, values: joined }
+      if (exact && changed !== 1) throw exact(statement)
+    }
+  }
+}
+
+/** Returns the changes of a write. Most statements are named after it and take its members. */
+function changesOf(write: Write): readonly Change[] {
+  switch (write.op) {
+    case 'insert':
+    case 'update':
+    case 'put':
+      return [{ statement: `${write.op} ${write.kind}` as WriteName, values: rowOf(write) }] // pairs of `Write` only
+    case 'delete':
+      return deletionOf(write)
+    case 'deleteRecord':
+      return [{ statement: 'delete record', values: { kind: write.kind, id: recordKey(write.key) } }]
+    case 'deleteRecords':
+      return [{ statement: write.userId === undefined ? 'deleteRecordsOfKind' : write.op, values: write }]
+    case 'touchClient':
+    case 'extendSession':
+    case 'deleteOldestGrants':
+      return [{ statement: write.op, values: write }]
+    case 'deleteSessionsOf':
+      return [{ statement: write.op, values: { except: '', ...write } }]
+    case 'replaceSession':
+      return [
+        { statement: write.op, values: { ...write, ...sessionMethods(write.methods) }, exact: overtaken },
+      ]
+    case 'insertGrant':
+      return [insertionOf(write)]
+    case 'redeemGrant':
+    case 'rotateGrant': {
+      const values = { ...write, grantId: keyOf(write.grantId), ...grantEnds(write) }
+      return [{ statement: write.op, values, exact: notDecidedHere }]
+    }
+    case 'revokeGrant':
+    case 'revokeAccessToken':
+      return [{ statement: write.op, values: { ...write, grantId: keyOf(write.grantId) } }]
+    case 'revokeGrantsOf':
+      return [
+        { statement: write.clientId === undefined ? write.op : 'revokeGrantsOfConnection', values: write },
+      ]
+    default:
+      throw new TypeError(`no statement for ${(write satisfies never as Write).op}`)
+  }
+}
+
+function rowOf(write: Extract<Write, { op: 'insert' | 'update' | 'put' }>): object {
+  switch (write.kind) {
+    case 'record':
+      return recordRow(write.record)
+    case 'client':
+      return clientRow(write.record)
+    case 'user':
+      return userRow(write.record)
+    case 'session':
+      return sessionRow(write.record)
+    case 'key':
+      return write.record
+    case 'rejection':
+      return rejectionRow(write.record)
+    case 'auditEvent':
+      return auditEventRow(write.record)
+  }
+}
+
+function deletionOf({ kind, key }: Extract<Write, { op: 'delete' }>): readonly Change[] {
+  const deletion: Change = { statement: `delete ${kind}`, values: { key } }
+  switch (kind) {
+    case 'client':
+      return [{ statement: 'deleteRecordsOfClient', values: { clientId: key } }, deletion]
+    case 'user':
+      return [
+        { statement: 'deleteSessionsOf', values: { userId: key, except: '' } },
+        { statement: 'deleteRecordsOfUser', values: { userId: key } },
+        deletion,
+      ]
+    default:
+      return [deletion]
+  }
+}
+
+function insertionOf({ grant, basis }: Extract<Write, { op: 'insertGrant' }>): Change {
+  const row = grantRow(grant)
+  if (basis === undefined) return { statement: 'insertGrant', values: row, lookUp: 'ownersOfGrant' }
+  const { sessionId, consent } = basis
+  if (consent === undefined) {
+    const values = { ...row, sessionId }
+    return { statement: 'insertGrant', values, lookUp: 'sessionOfGrant', exact: overtaken }
+  }
+  const { kind, id, body } = consentKind.rowOf(consent)
+  const values = { ...row, sessionId, kind, consentId: recordKey(id), consent: body }
+  return { statement: 'insertGrant', values, lookUp: 'consentOfGrant', exact: overtaken }
+}
+
+function keyOf(grantId: string): Buffer {
+  const key = grantKey(grantId)
+  if (key === undefined) throw new TypeError('not the id of a grant')
+  return key
+}
