@@ -34,7 +34,7 @@ t.test('all well-known paths of an issuer with a path must be forwarded', async 
   t.strictSame(
     lost.map(({ said }) => said),
     ['openid-configuration', 'oauth-authorization-server', 'oauth-protected-resource'].map(
-      (name) => `${origin}/.well-known/${name}/auth is answered with 404`,
+      (name) => `${origin}/.well-known/${name}/auth has status 404`,
     ),
   )
   t.match(lost[0]?.change, [/^location \/\.well-known\/openid-configuration\/auth \{ proxy_pass http:/])
@@ -58,8 +58,8 @@ t.test('untrusted certificates, other names, expired ones and missing TLS are di
         change: [/^renew/],
       },
     ],
-    [plain.port, { said: 'no TLS is spoken there', change: [/^listen 443 ssl;/] }],
-    [await freePort(), { said: /^nothing answers at https:\/\/localhost:\d+$/, found: /ECONNREFUSED/ }],
+    [plain.port, { said: 'does not use TLS', change: [/^listen 443 ssl;/] }],
+    [await freePort(), { said: /^nothing responds at https:\/\/localhost:\d+$/, found: /ECONNREFUSED/ }],
   ]
   for (const [port, finding] of cases) {
     const found = (await faults({}, at(port))).filter(({ check }) => check === 'issuer')
@@ -72,7 +72,7 @@ t.test('untrusted certificates, other names, expired ones and missing TLS are di
   const found = findings.filter(({ check }: { check: string }) => check === 'issuer')
   t.match(found, [
     {
-      said: 'the certificate is from an authority nobody here knows',
+      said: 'the certificate is from an unknown authority',
       found: /^issued by Test authority \(/,
       change: [/fullchain\.pem/, /^NODE_EXTRA_CA_CERTS=/],
     },
@@ -149,7 +149,11 @@ t.test('while the server does not run, the proxy is not blamed', async (t) => {
   }
   t.match(await faults(gone, quiet), [
     { check: 'server', level: 'not checked', said: /the server does not run here$/ },
-    { check: 'issuer', level: 'not checked', said: /answers 502, as it does while the server does not run/ },
+    {
+      check: 'issuer',
+      level: 'not checked',
+      said: /responds with 502, as it does while the server does not run/,
+    },
   ])
   t.match(await faultsOf({ ...environment, ...quiet }, { offline: true }), [{ check: 'network' }])
   t.equal(proxy.behaviour.answers, gone.answers)

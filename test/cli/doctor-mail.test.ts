@@ -1,5 +1,5 @@
 import t from 'tap'
-import { examineMail } from '../../src/cli/doctor/mail.ts'
+import { examineMail } from '../../src/cli/doctor/examine.ts'
 import { loadConfig } from '../../src/settings/load.ts'
 import { startMailbox } from '../helpers/mailbox.ts'
 

@@ -27,7 +27,7 @@ t.test(
     const faults = async () =>
       (await faultsOf(settings, { offline: true })).filter(({ check }) => check !== 'network')
     t.match(await faults(), [
-      { check: 'database', level: 'warning', said: /^is not there yet/ },
+      { check: 'database', level: 'warning', said: /^does not exist yet/ },
       { check: 'keys' },
     ])
     await (await startServer(t, { store })).close()

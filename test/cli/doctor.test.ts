@@ -41,13 +41,13 @@ t.test('a proxy that alters the documents is found, with the setting to change',
     [
       'a trailing slash',
       withText((text) => text.replace(`"issuer":"${issuer}"`, `"issuer":"${issuer}/"`)),
-      { said: `${discovery} names the issuer with a trailing slash`, expected: issuer, found: `${issuer}/` },
+      { said: `${discovery} has the issuer with a trailing slash`, expected: issuer, found: `${issuer}/` },
     ],
     [
       'http for https',
       withText((text) => text.replaceAll('https://', 'http://')),
       {
-        said: `${discovery} names the issuer with http`,
+        said: `${discovery} has the issuer with http`,
         found: issuer.replace('https', 'http'),
         change: [/^sub_filter_types none;/, `LYCHGATE_ISSUER=${issuer}`, `issuer: ${issuer}   (in the file)`],
       },
@@ -77,23 +77,23 @@ t.test('a proxy or another server that responds instead of this one is found', a
     [
       '502',
       answering(502, html, '<title>502 Bad\n Gateway</title>'),
-      { said: `${discovery} is answered with 502`, found: '502: 502 Bad Gateway', change: [toThisServer] },
+      { said: `${discovery} has status 502`, found: '502: 502 Bad Gateway', change: [toThisServer] },
     ],
     [
       'a page for everything',
       answering(200, html, '<h1>It works!</h1>'),
-      { said: `${discovery} is answered by something else`, found: 'text/html: <h1>It works!</h1>' },
+      { said: `${discovery} comes from another server`, found: 'text/html: <h1>It works!</h1>' },
     ],
     [
       'a redirect',
       answering(301, { location: `${discovery}/` }),
-      { said: `${discovery} is answered with a redirect`, found: `301, to ${discovery}/` },
+      { said: `${discovery} is a redirect`, found: `301, to ${discovery}/` },
     ],
     [
       'another server',
       answering(200, { 'content-type': 'application/json' }, foreign),
       {
-        said: `${discovery} names another issuer`,
+        said: `${discovery} has another issuer`,
         found: 'https://other.example',
         change: [toThisServer, 'LYCHGATE_ISSUER=https://other.example'],
       },
@@ -147,7 +147,7 @@ t.test('headers, cookies and credentials that a proxy drops are found', async (t
       withHeaders(without('set-cookie')),
       {
         check: 'cookies',
-        said: 'are lost on the way: nobody can sign in',
+        said: 'are lost on the way: users cannot sign in',
         expected: '__Host-lychgate_session=…; HttpOnly; Path=/; SameSite=Lax; Secure',
         change: [/proxy_hide_header Set-Cookie/],
       },
@@ -195,7 +195,7 @@ t.test('a proxy that caches, compresses, truncates or redates responses is found
     [
       'it caches',
       keeping,
-      { check: 'caching', found: 'the same answer twice', change: [/^proxy_cache off;/] },
+      { check: 'caching', found: 'the same response twice', change: [/^proxy_cache off;/] },
     ],
     [
       'it says how old its copy is',

@@ -11,10 +11,10 @@ interface DoctorFlags extends ServerFlags {
 }
 
 const help = `
-Run it with the settings and as the user of the server, while it runs or while it does not. It looks at settings,
-files, database, keys and clocks, then asks the issuer over the network as a client does and compares what arrives
-with what these settings say. Nothing is changed. Each finding names the setting to change. It ends with 1
-when there is a problem.
+Run it as the user of the server and with the same settings. The server may be running or stopped. It checks settings,
+files, database, keys and clocks, then sends requests to the issuer over the network as a client does, and compares
+the responses with these settings. It changes nothing. Each finding names the setting to change. The exit code is 1
+if there is a problem.
 
 Examples:
   lychgate doctor --config lychgate.yaml
@@ -22,53 +22,45 @@ Examples:
   lychgate doctor --json | jq '.findings[] | select(.level == "problem")'
 `
 
-/** Adds `lychgate doctor`: what is wrong with this set-up, and the line to change. */
+/** Adds `lychgate doctor`, which finds out what is wrong with a set-up. */
 export function addDoctorCommand(program: Command): void {
   const command = program
     .command('doctor')
-    .description('what is wrong with this set-up, each finding with the line to change')
-    .option('--dev', 'by the rules of lychgate dev')
-    .option('--offline', 'skip the network; the database is still looked into')
+    .description('find out what is wrong with this set-up, and what to change')
+    .option('--dev', 'apply the rules of lychgate dev')
+    .option('--offline', 'do not use the network, except for the database')
     .addHelpText('after', help)
   addServerFlags(command).option('--json', 'print JSON').action(doctor)
 }
 
 async function doctor({ config: file, dev, json, offline, ...flags }: DoctorFlags): Promise<void> {
   const { examine } = await import('./examine.ts')
+  const mode = dev ? 'dev' : 'serve'
   const findings = await examine({
-    mode: dev ? 'dev' : 'serve',
+    mode,
     flags: { ...flags },
     environment: process.env,
     file,
     offline: offline ?? false,
   })
   const count = (level: Finding['level']) => findings.filter((finding) => finding.level === level).length
-  const [warnings, problems] = [counted(count('warning'), 'warning'), counted(count('problem'), 'problem')]
-  const summary = `${count('ok')} ok, ${warnings}, ${problems}, ${count('not checked')} not checked`
+  const counted = (name: 'warning' | 'problem') => `${count(name)} ${name}${count(name) === 1 ? '' : 's'}`
+  const summary = `${count('ok')} ok, ${counted('warning')}, ${counted('problem')}, ${count('not checked')} not checked`
   const healthy = count('problem') === 0
   if (json) printJson({ healthy, summary, findings })
-  else {
-    for (const finding of findings) process.stdout.write(visibleLines(linesOf(finding)))
-    process.stdout.write(`\n${summary}\n`)
-  }
-  if (!healthy) throw new CommandFailed(`doctor: ${problems} found`)
-}
-
-function counted(count: number, name: string): string {
-  return `${count} ${name}${count === 1 ? '' : 's'}`
+  else process.stdout.write(visibleLines(`${findings.map(linesOf).join('')}\n${summary}\n`))
+  if (!healthy) throw new CommandFailed(`doctor: ${counted('problem')} found`)
 }
 
 function linesOf({ level, check, said, expected, found, change = [] }: Finding): string {
-  const details = [
-    ['expected', expected] as const,
-    ['found', found] as const,
-    ...change.map((line, index) => [index === 0 ? 'change' : '', line] as const),
-  ].filter(([, text]) => text !== undefined)
-  const lines = details.map(([name, text]) => `             ${name.padEnd(8)}  ${oneLine(text ?? '')}`)
-  return `${[`${level.padEnd(11)}  ${check}: ${oneLine(said)}`, ...lines].join('\n')}\n`
-}
-
-/** What came from elsewhere may have line breaks. */
-function oneLine(text: string): string {
-  return text.replaceAll(/\s*\n\s*/g, ' ')
+  const rows = [
+    [level, `${check}: ${said}`],
+    ...(expected === undefined ? [] : [['', `expected  ${expected}`]]),
+    ...(found === undefined ? [] : [['', `found     ${found}`]]),
+    ...change.map((line, index) => ['', `${index === 0 ? 'change' : '      '}    ${line}`]),
+  ]
+  // Texts from elsewhere may have line breaks.
+  return rows
+    .map(([name = '', text = '']) => `${name.padEnd(11)}  ${text.replaceAll(/\s*\n\s*/g, ' ')}\n`)
+    .join('')
 }

@@ -1,64 +1,81 @@
-import { isObject } from '../../domain/is-object.ts'
-import { type Answer, headerOf } from './ask.ts'
+import { type Setup, setting, upstreamOf } from './finding.ts'
+import { type Answer, excerptOf, headerOf, membersOf, shortened } from './http.ts'
 
-/** How a response differs from what this configuration says. */
+/** How a response differs from the response of a server of this configuration, and what to change. */
 export interface Difference {
-  readonly kind: 'redirect' | 'status' | 'other' | 'slash' | 'scheme' | 'issuer' | 'members' | 'type'
+  readonly kind: 'redirect' | 'status' | 'other' | 'rewritten' | 'issuer' | 'members' | 'type'
   readonly said: string
   readonly expected: string
   readonly found: string
+  readonly change: readonly string[]
 }
 
 type Members = Readonly<Record<string, unknown>>
 
-/** The first difference of a JSON document that matters; undefined when it is what it should be. */
-export function differenceOf(answer: Answer, reference: Answer): Difference | undefined {
-  const { status, body } = answer
-  const location = headerOf(answer, 'location')
+/** Returns the first difference of a JSON document that matters; undefined if there is none. */
+export function differenceOf(setup: Setup, answer: Answer, reference: Answer): Difference | undefined {
+  const { url, status } = answer
+  const location = `location ${new URL(url).pathname} { proxy_pass ${upstreamOf(setup)}; }`
   if (status >= 300 && status < 400) {
-    const found = `${status}, to ${location ?? 'nowhere'}`
-    return { kind: 'redirect', said: 'is answered with a redirect', expected: answer.url, found }
+    return {
+      kind: 'redirect',
+      said: 'is a redirect',
+      expected: url,
+      found: `${status}, to ${headerOf(answer, 'location') ?? 'no location'}`,
+      change: [
+        `${location}   (in nginx: no return, no rewrite, no added slash)`,
+        `or make the issuer the address it leads to: ${setting('issuer', 'https://…').join('   ')}`,
+      ],
+    }
   }
   if (status !== reference.status) {
-    const found = `${status}: ${excerpt(answer)}`
-    return { kind: 'status', said: `is answered with ${status}`, expected: `${reference.status}`, found }
+    const change = [`${location}   (in nginx: without a path after the port)`]
+    const [said, expected] = [`has status ${status}`, `${reference.status}`]
+    return { kind: 'status', said, expected, found: `${status}: ${excerptOf(answer)}`, change }
   }
-  const [members, expected] = [membersOf(body), membersOf(reference.body) ?? {}]
+  const [members, expected] = [membersOf(answer), membersOf(reference) ?? {}]
   if (members === undefined) {
-    const found = `${headerOf(answer, 'content-type') ?? 'no content type'}: ${excerpt(answer)}`
-    return { kind: 'other', said: 'is answered by something else', expected: 'a JSON document', found }
+    const found = `${headerOf(answer, 'content-type') ?? 'no content type'}: ${excerptOf(answer)}`
+    const change = changeOfServer(setup)
+    return { kind: 'other', said: 'comes from another server', expected: 'a JSON document', found, change }
   }
   return (
-    differenceOfIssuer(members, expected) ??
+    differenceOfIssuer(setup, members, expected) ??
     differenceOfMembers(members, expected) ??
     differenceOfType(answer, reference)
   )
 }
 
-/** RFC 8414 §3.3, RFC 9728 §3.3: clients compare it character by character, and reject anything else. */
-function differenceOfIssuer(members: Members, reference: Members): Difference | undefined {
+/** Compares as clients do, character by character: RFC 8414 §3.3, RFC 9728 §3.3. */
+function differenceOfIssuer(setup: Setup, members: Members, reference: Members): Difference | undefined {
   const name = 'issuer' in reference ? 'issuer' : 'resource'
   const [expected, found] = [String(reference[name]), members[name]]
   if (found === expected) return undefined
   if (typeof found !== 'string') {
+    const names = Object.keys(members).slice(0, 5).join(', ')
+    return { kind: 'other', said: `has no ${name}`, expected, found: names, change: changeOfServer(setup) }
+  }
+  const [ending, otherEnding] = [found, expected].map((text) => text.replace(/^https?:/, ''))
+  const isSlashed = found.replace(/\/+$/, '') === expected
+  if (!isSlashed && ending !== otherEnding) {
+    const issuer = URL.canParse(found) ? found.replace(/\/+$/, '') : undefined
     return {
-      kind: 'other',
-      said: `names no ${name}`,
+      kind: 'issuer',
+      said: `has another ${name}`,
       expected,
-      found: Object.keys(members).slice(0, 5).join(', '),
+      found,
+      change: changeOfServer(setup, issuer),
     }
   }
-  if (found.replace(/\/+$/, '') === expected) {
-    return { kind: 'slash', said: `names the ${name} with a trailing slash`, expected, found }
+  const said = `has the ${name} with ${isSlashed ? 'a trailing slash' : found.split(':')[0]}`
+  const rewrite = 'sub_filter_types none;   (in nginx: the proxy must not rewrite what it passes on)'
+  return {
+    kind: 'rewritten',
+    said,
+    expected,
+    found,
+    change: [rewrite, ...setting('issuer', setup.config.issuer)],
   }
-  const other = expected.startsWith('https:')
-    ? expected.replace(/^https/, 'http')
-    : expected.replace(/^http/, 'https')
-  if (found === other) {
-    const scheme = new URL(found).protocol.slice(0, -1)
-    return { kind: 'scheme', said: `names the ${name} with ${scheme}`, expected, found }
-  }
-  return { kind: 'issuer', said: `names another ${name}`, expected, found }
 }
 
 function differenceOfMembers(members: Members, reference: Members): Difference | undefined {
@@ -66,38 +83,27 @@ function differenceOfMembers(members: Members, reference: Members): Difference |
   const different = names.filter((name) => JSON.stringify(members[name]) !== JSON.stringify(reference[name]))
   const [first] = different
   if (first === undefined) return undefined
-  const [expected, found] = [reference, members].map(
-    (each) => `${first}: ${shortened(JSON.stringify(each[first]))}`,
-  )
-  const said = `differs in ${different.join(', ')}`
-  return { kind: 'members', said, expected: expected ?? '', found: found ?? '' }
+  const shown = (value: unknown) => `${first}: ${shortened(JSON.stringify(value) ?? 'absent')}`
+  const [expected, found] = [shown(reference[first]), shown(members[first])]
+  return { kind: 'members', said: `differs in ${different.join(', ')}`, expected, found, change: refresh }
 }
 
 function differenceOfType(answer: Answer, reference: Answer): Difference | undefined {
   const [expected = '', found = 'none'] = [reference, answer].map((one) => headerOf(one, 'content-type'))
   const [type, otherType] = [expected, found].map((text) => text.split(';')[0]?.trim().toLowerCase())
-  return type === otherType
-    ? undefined
-    : { kind: 'type', said: 'has the wrong content type', expected, found }
+  if (type === otherType) return undefined
+  return { kind: 'type', said: 'has the wrong content type', expected, found, change: refresh }
 }
 
-/** The members of a JSON object; undefined when the text is none. */
-export function membersOf(body: string): Members | undefined {
-  try {
-    const value: unknown = JSON.parse(body)
-    return isObject(value) ? value : undefined
-  } catch {
-    return undefined
-  }
-}
+const refresh = [
+  'restart the server with this version and these settings',
+  'proxy_cache off;   (in nginx, where it keeps an old copy)',
+]
 
-/** What a page calls itself, or how it begins: enough to know whose error page it is. */
-export function excerpt({ body }: Answer): string {
-  const title = /<title[^>]*>([^<]*)/i.exec(body)?.[1]
-  return shortened((title ?? body).trim().replaceAll(/\s+/g, ' ')) || 'nothing'
-}
-
-function shortened(text: string | undefined): string {
-  if (text === undefined) return 'absent'
-  return text.length > 100 ? `${text.slice(0, 99)}…` : text
+function changeOfServer(setup: Setup, issuer = setup.config.issuer): readonly string[] {
+  const upstream = upstreamOf(setup)
+  return [
+    `proxy_pass ${upstream};   (in nginx: to this server, without a path)`,
+    ...setting('issuer', issuer),
+  ]
 }

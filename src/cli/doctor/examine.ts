@@ -1,30 +1,25 @@
+import { existsSync } from 'node:fs'
 import type { StoredKey } from '../../domain/model.ts'
+import { greetMailServer, MailFailed, senderOf } from '../../mail/mailer.ts'
 import { developmentFaults } from '../../settings/checks.ts'
 import { ConfigError, type ConfigSources, type ResolvedConfig, resolveConfig } from '../../settings/load.ts'
-import { systemClock } from '../../system.ts'
-import { NoAnswer } from './ask.ts'
-import { examineDatabaseClock, examineIssuerClock } from './clock.ts'
-import { examineDatabase } from './database.ts'
-import { examineFiles } from './files.ts'
-import { type Finding, problem, unchecked } from './finding.ts'
-import { examineIssuer, examinePublishedKeys } from './issuer.ts'
-import { examineKeys } from './keys.ts'
-import { examineMail } from './mail.ts'
+import { httpInstant, systemClock } from '../../system.ts'
+import { type Finding, ok, problem, type Setup, setting, unchecked, upstreamOf } from './finding.ts'
+import { headerOf, NoAnswer, type Reference, startReference } from './http.ts'
+import { examineIssuer, examinePublishedKeys, examineServer } from './issuer.ts'
 import { examineProxy } from './proxy.ts'
-import { type Reference, startReference } from './reference.ts'
-import { examineServer } from './server.ts'
-import { examineSettings, settingFault } from './settings.ts'
-import { detectContainer, type Setup, upstreamOf } from './setup.ts'
+import { examineFiles, examineSettings, settingFault } from './settings.ts'
+import { compareClocks, examineDatabase, examineKeys } from './store.ts'
 
-/** What to examine, and how far to go. */
+/** What to examine. */
 export interface Examination extends ConfigSources {
-  /** Leave the network alone; the database of the configuration is asked wherever it is. */
+  /** Sends nothing over the network, except to the database of the configuration. */
   readonly offline?: boolean
-  /** Found out when absent. */
+  /** By default it is detected. */
   readonly isContainer?: boolean
 }
 
-/** Everything there is to say of a set-up. Nothing is changed, whether its server runs or not. */
+/** Returns every finding about a set-up, whether its server runs or not. Changes nothing. */
 export async function examine(examination: Examination): Promise<readonly Finding[]> {
   const { offline = false, isContainer, environment = {}, ...sources } = examination
   let resolved: ResolvedConfig
@@ -36,35 +31,49 @@ export async function examine(examination: Examination): Promise<readonly Findin
     if (!(error instanceof ConfigError)) throw error
     return error.faults.map(settingFault)
   }
-  const setup = { ...resolved, environment, isContainer: isContainer ?? detectContainer(environment) }
-  const store = await examineDatabase(setup)
-  const keys = await examineKeys(setup, store.facts?.keys, systemClock())
+  const inContainer =
+    ['/.dockerenv', '/run/.containerenv'].some((file) => existsSync(file)) ||
+    environment['KUBERNETES_SERVICE_HOST'] !== undefined
+  const setup = { ...resolved, environment, isContainer: isContainer ?? inContainer }
+  const { facts, findings } = await examineDatabase(setup)
+  const keys = await examineKeys(setup, facts?.keys, systemClock())
   const network = offline
-    ? [unchecked('network', 'was left alone, as --offline says')]
-    : [...(await examineMail(setup)), ...(await examineNetwork(setup, store.facts?.keys ?? []))]
-  return [
-    ...examineSettings(setup),
-    ...examineFiles(setup),
-    ...store.findings,
-    ...examineDatabaseClock(store.facts ?? {}),
-    ...keys,
-    ...network,
-  ]
+    ? [unchecked`network: was not used, because of --offline`]
+    : [...(await examineMail(setup)), ...(await examineNetwork(setup, facts?.keys ?? []))]
+  const clock = facts?.clock ? [compareClocks('the database', facts.clock)] : []
+  return [...examineSettings(setup), ...examineFiles(setup), ...findings, ...clock, ...keys, ...network]
+}
+
+/** Checks that the mail server accepts this sender, if one is configured; sends no email. */
+export async function examineMail({ config }: Pick<Setup, 'config'>): Promise<readonly Finding[]> {
+  const sender = senderOf(config)
+  if (sender === undefined) return []
+  const { host } = new URL(sender.url)
+  try {
+    await greetMailServer(sender)
+    return [ok`mail: ${host} accepts email from ${sender.from}`]
+  } catch (error) {
+    if (!(error instanceof MailFailed)) throw error
+    const failed = problem`mail: cannot be sent
+      expected  a mail server that accepts this sender
+      found  ${error.message.replace(/^mail: /, '')}
+      change  ${setting('mail.url', 'smtps://USER:PASSWORD@HOST:465')}`
+    return [failed]
+  }
 }
 
 async function examineNetwork(setup: Setup, ring: readonly StoredKey[]): Promise<readonly Finding[]> {
   const reference = await startReference(setup.config)
   try {
-    const server = await examineServer(setup, reference)
-    const issuer = await examineIssuer(setup, server.state, reference)
-    const findings = [...server.findings, ...issuer.findings]
-    return issuer.isReached ? [...findings, ...(await examineExchange(setup, ring, reference))] : findings
+    const { state, finding } = await examineServer(setup, reference)
+    const { isReached, findings } = await examineIssuer(setup, state, reference)
+    return [finding, ...findings, ...(isReached ? await examineExchange(setup, ring, reference) : [])]
   } finally {
     await reference.close()
   }
 }
 
-/** The issuer answers as this server: what happens to everything else on the way. */
+/** Checks everything else that goes through the proxy, once the issuer responds as this server. */
 async function examineExchange(
   setup: Setup,
   ring: readonly StoredKey[],
@@ -73,17 +82,16 @@ async function examineExchange(
   try {
     const keys = ring.length > 0 ? [await examinePublishedKeys(setup, ring, systemClock())] : []
     const before = systemClock()
-    const proxy = await examineProxy(setup, reference)
-    const clock = proxy.answer ? [...examineIssuerClock(proxy.answer, before, systemClock())] : []
-    return [...keys, ...proxy.findings, ...clock]
+    const { findings, answer } = await examineProxy(setup, reference)
+    const at = answer && httpInstant(headerOf(answer, 'date') ?? '')
+    const clock = at === undefined ? [] : [compareClocks('the issuer', { before, at, after: systemClock() })]
+    return [...keys, ...findings, ...clock]
   } catch (error) {
     if (!(error instanceof NoAnswer)) throw error
-    const change = [`look at the log of the proxy; it passes requests on to ${upstreamOf(setup)}`]
-    const detail = {
-      expected: 'an answer to every request',
-      found: `${error.message} (${error.code})`,
-      change,
-    }
-    return [problem('issuer', 'answers some requests, and lets go of others', detail)]
+    const some = problem`issuer: responds to some requests only
+      expected  a response to every request
+      found  ${error.message} (${error.code})
+      change  look at the log of the proxy; it passes requests on to ${upstreamOf(setup)}`
+    return [some]
   }
 }

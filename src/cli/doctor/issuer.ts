@@ -1,157 +1,220 @@
+import { isIP } from 'node:net'
+import { connect, type PeerCertificate } from 'node:tls'
 import { isRetired } from '../../domain/key-term.ts'
 import type { Seconds, StoredKey } from '../../domain/model.ts'
 import { wellKnownUrl } from '../../domain/well-known.ts'
-import { type Answer, ask, NoAnswer } from './ask.ts'
-import { type Difference, differenceOf, excerpt, membersOf } from './difference.ts'
-import { type Finding, ok, problem, setting, unchecked, warning } from './finding.ts'
-import type { Reference } from './reference.ts'
-import type { ExaminedServer } from './server.ts'
-import { isDirect, type Setup, upstreamOf } from './setup.ts'
-import { explainTls } from './tls.ts'
+import { readinessUrl } from '../healthcheck.ts'
+import { differenceOf } from './difference.ts'
+import {
+  type Finding,
+  isDirect,
+  ok,
+  problem,
+  type Setup,
+  setting,
+  unchecked,
+  upstreamOf,
+  warning,
+} from './finding.ts'
+import { type Answer, ask, excerptOf, membersOf, NoAnswer, type Reference } from './http.ts'
 
-/** What the issuer answers, as its clients see it. */
-export interface ExaminedIssuer {
-  /** Whether it answers as this server: only then is there more to ask. */
-  readonly isReached: boolean
-  readonly findings: readonly Finding[]
+/** Whether the server of this configuration runs on this machine. */
+type ServerState = 'runs' | 'silent' | 'another'
+
+/** Asks the server on its own address, past every proxy. */
+export async function examineServer(
+  setup: Setup,
+  reference: Reference,
+): Promise<{ readonly state: ServerState; readonly finding: Finding }> {
+  const { config, origins } = setup
+  if (config.port === 0) return { state: 'silent', finding: unchecked`server: port 0 means any free port` }
+  const { origin } = new URL(readinessUrl(config))
+  const url = `${origin}${new URL(config.issuer).pathname.replace(/\/$/, '')}/.well-known/openid-configuration`
+  try {
+    const answer = await ask(url)
+    const difference = differenceOf(
+      setup,
+      answer,
+      await reference.answer(`${config.issuer}/.well-known/openid-configuration`),
+    )
+    if (difference !== undefined) {
+      const { kind, said, expected, found } = difference
+      const names = ['issuer', 'port'].flatMap((name) => origins.get(name)?.name ?? [])
+      const isOurs = ['rewritten', 'issuer', 'members'].includes(kind)
+      const finding = isOurs
+        ? problem`server: the server at ${origin} runs with other settings: its document ${said}
+            expected  ${expected}
+            found  ${found}
+            change  restart the server with the settings that were examined (${names.length === 0 ? 'defaults' : names})`
+        : problem`server: what listens at ${origin} is not this server: its document ${said}
+            expected  ${expected}
+            found  ${found}
+            change  ${setting('port', '9401')}`
+      return { state: 'another', finding }
+    }
+    const named = await ask(url, { headers: { host: 'another.example' } })
+    if (named.body === answer.body) {
+      const finding = ok`server: runs at ${origin} with these settings, and ignores the Host header`
+      return { state: 'runs', finding }
+    }
+    const finding = problem`server: follows the Host header
+      change  restart the server with this version: its documents depend on the issuer alone`
+    return { state: 'another', finding }
+  } catch (error) {
+    if (!(error instanceof NoAnswer)) throw error
+    const said = `nothing listens at ${upstreamOf(setup)}: the server does not run here`
+    return { state: 'silent', finding: unchecked`server: ${said}` }
+  }
 }
 
-/** Every document a client may begin with, fetched where it will look: RFC 8414 §3.1, RFC 9728 §3.1, OpenID Connect Discovery §4. */
+/**
+ * Fetches every document that a client may start with, at each of its addresses: RFC 8414 §3.1, RFC 9728 §3.1,
+ * OpenID Connect Discovery §4. `isReached` is whether the issuer responds as this server.
+ */
 export async function examineIssuer(
   setup: Setup,
-  server: ExaminedServer['state'],
+  server: ServerState,
   reference: Reference,
-): Promise<ExaminedIssuer> {
+): Promise<{ readonly isReached: boolean; readonly findings: readonly Finding[] }> {
   const { issuer, resources } = setup.config
-  const names = ['openid-configuration', 'oauth-authorization-server', 'oauth-protected-resource']
   const { origin } = new URL(issuer)
-  const others = resources.flatMap(({ identifier }) =>
-    URL.parse(identifier)?.origin === origin ? wellKnownUrl(identifier, 'oauth-protected-resource') : [],
-  )
+  const names = ['openid-configuration', 'oauth-authorization-server', 'oauth-protected-resource']
   const urls = names.flatMap((name) => [`${issuer}/.well-known/${name}`, wellKnownUrl(issuer, name)])
+  const others = resources
+    .filter(({ identifier }) => URL.parse(identifier)?.origin === origin)
+    .map(({ identifier }) => wellKnownUrl(identifier, 'oauth-protected-resource'))
   const findings: Finding[] = []
   for (const url of new Set([...urls, ...others])) {
-    const answer = await askOrSay(setup, url, server)
-    if ('level' in answer) return { isReached: false, findings: [answer] }
-    const difference = differenceOf(answer, await reference.answer(url))
-    if (difference === undefined) {
-      findings.push(ok('issuer', `${url} is what it should be`))
-      continue
+    let answer: Answer
+    try {
+      answer = await ask(url)
+    } catch (error) {
+      if (!(error instanceof NoAnswer)) throw error
+      return { isReached: false, findings: [await explainSilence(setup, url, server, error)] }
     }
-    if (server === 'silent' && difference.kind === 'status' && answer.status >= 500) {
-      const said = `the proxy at ${origin} answers ${answer.status}, as it does while the server does not run`
-      return { isReached: false, findings: [unchecked('issuer', said)] }
+    const difference = differenceOf(setup, answer, await reference.answer(url))
+    if (difference === undefined) findings.push(ok`issuer: ${url} is as expected`)
+    else if (server === 'silent' && difference.kind === 'status' && answer.status >= 500) {
+      const said = `the proxy at ${origin} responds with ${answer.status}, as it does while the server does not run`
+      return { isReached: false, findings: [unchecked`issuer: ${said}`] }
+    } else {
+      const { kind, said, expected, found, change } = difference
+      const finding = (kind === 'type' ? warning : problem)`issuer: ${url} ${said}
+        expected  ${expected}
+        found  ${found}
+        change  ${change}`
+      findings.push(finding)
+      // The same error for the other documents would add nothing.
+      if (url === urls[0]) return { isReached: ['rewritten', 'members', 'type'].includes(kind), findings }
     }
-    findings.push(inWords(setup, url, difference))
-    // The same error for the other documents would add nothing.
-    if (url === urls[0]) return { isReached: isStillOurs(difference), findings }
   }
   return { isReached: true, findings }
 }
 
-/** The keys clients verify with have to be those the server signs with. */
+async function explainSilence(
+  setup: Setup,
+  url: string,
+  server: ServerState,
+  error: NoAnswer,
+): Promise<Finding> {
+  const { issuer } = setup.config
+  const { origin, host } = new URL(issuer)
+  const tls = await explainTls(issuer, error)
+  if (tls !== undefined) return tls
+  if (server === 'silent' && isDirect(setup)) return unchecked`issuer: the server does not run`
+  if (['ENOTFOUND', 'EAI_AGAIN'].includes(error.code)) {
+    return problem`issuer: the name ${host} has no address
+      expected  a response at ${url}
+      found  ${error.message} (${error.code})
+      change  add ${host} to the DNS, or to /etc/hosts for a trial
+      change  ${setting('issuer', issuer)}`
+  }
+  return problem`issuer: nothing responds at ${origin}
+    expected  a response at ${url}
+    found  ${error.message} (${error.code})
+    change  start the proxy and open its port; it passes requests on to ${upstreamOf(setup)}`
+}
+
+/** Explains a TLS error by the certificate of the issuer; undefined if TLS is not what failed. */
+async function explainTls(issuer: string, { code, message }: NoAnswer): Promise<Finding | undefined> {
+  const { hostname } = new URL(issuer)
+  if (/^(ERR_SSL|EPROTO)/.test(code)) {
+    return problem`issuer: does not use TLS
+      expected  TLS, as the issuer is https
+      found  ${message.split('\n')[0]?.slice(0, 120) ?? code}
+      change  listen 443 ssl;   (in nginx; the server itself uses plain http behind it)`
+  }
+  const isExpired = code === 'CERT_HAS_EXPIRED' || code === 'CERT_NOT_YET_VALID'
+  const isWrongName = code === 'ERR_TLS_CERT_ALTNAME_INVALID'
+  const isUnknown = /^(DEPTH_ZERO_)?SELF_SIGNED_CERT|^UNABLE_TO_(VERIFY_LEAF|GET_ISSUER)/.test(code)
+  if (!isExpired && !isWrongName && !isUnknown) return undefined
+  const certificate = await readCertificate(issuer)
+  if (isExpired) {
+    const { valid_from: from, valid_to: until } = certificate ?? {}
+    return problem`issuer: the certificate is not valid at this time
+      expected  a certificate that is valid now
+      found  ${certificate === undefined ? code : `valid from ${from} until ${until}`}
+      change  renew the certificate and reload the proxy: certbot renew (or look at its log)`
+  }
+  if (isWrongName) {
+    return problem`issuer: the certificate is for another name
+      expected  ${hostname}
+      found  ${certificate === undefined ? message : (certificate.subjectaltname ?? String(certificate.subject.CN))}
+      change  certbot certonly -d ${hostname}   (a certificate for this name)`
+  }
+  const authority = certificate?.issuer.CN ?? certificate?.issuer.O
+  return problem`issuer: the certificate is from an unknown authority
+    expected  a certificate of a public authority, with the intermediate certificates
+    found  ${certificate === undefined ? code : `issued by ${authority} (${code})`}
+    change  ssl_certificate …/fullchain.pem;   (in nginx: the whole chain, not cert.pem alone)
+    change  NODE_EXTRA_CA_CERTS=<its root>   (for an authority of your own; every client needs it too)`
+}
+
+/** Reads the certificate without verifying it. Nothing is sent on this connection. */
+function readCertificate(issuer: string): Promise<PeerCertificate | undefined> {
+  const { hostname, port } = new URL(issuer)
+  const host = hostname.replace(/^\[(.*)\]$/, '$1')
+  return new Promise((resolve) => {
+    const options = { host, port: Number(port || 443), rejectUnauthorized: false, timeout: 5000 }
+    const socket = connect({ ...options, ...(isIP(host) === 0 && { servername: host }) })
+    const end = (certificate?: PeerCertificate) => {
+      socket.destroy()
+      resolve(certificate)
+    }
+    socket.on('error', () => end())
+    socket.on('timeout', () => end())
+    socket.on('secureConnect', () => {
+      const certificate = socket.getPeerCertificate()
+      end(certificate.subject === undefined ? undefined : certificate)
+    })
+  })
+}
+
+/** Compares the keys that clients verify with to the keys of the store. */
 export async function examinePublishedKeys(
-  { config }: Setup,
+  setup: Setup,
   ring: readonly StoredKey[],
   now: Seconds,
 ): Promise<Finding> {
-  const url = `${config.issuer}/api/oauth/jwks`
+  const { issuer, keys, lifetimes } = setup.config
+  const url = `${issuer}/api/oauth/jwks`
   const answer = await ask(url)
-  const keys = membersOf(answer.body)?.['keys']
-  if (answer.status !== 200 || !Array.isArray(keys)) {
-    return problem('published keys', `${url} does not answer with keys`, {
-      expected: '200 and a JWK Set',
-      found: `${answer.status}: ${excerpt(answer)}`,
-      change: [`location ${new URL(url).pathname} { proxy_pass ${upstreamOf({ config })}; }   (in nginx)`],
-    })
+  const set = membersOf(answer)?.['keys']
+  if (answer.status !== 200 || !Array.isArray(set)) {
+    return problem`published keys: ${url} does not return keys
+      expected  200 and a JWK Set
+      found  ${answer.status}: ${excerptOf(answer)}
+      change  location ${new URL(url).pathname} { proxy_pass ${upstreamOf(setup)}; }   (in nginx)`
   }
-  const found = keys.map((key: { kid?: unknown }) => String(key?.kid))
-  const lag = config.keys.reloadSeconds + config.lifetimes.metadataCacheSeconds
+  const found = set.map((key: { kid?: unknown }) => String(key?.kid))
+  const lag = keys.reloadSeconds + lifetimes.metadataCacheSeconds
   const published = ring.filter((key) => key.kind === 'signing' && !isRetired(key, now))
-  const missing = published.filter(({ id, createdAt }) => !found.includes(id) && createdAt + lag < now)
-  const foreign = found.filter((kid) => !ring.some(({ id }) => id === kid))
-  if (missing.length === 0 && foreign.length === 0) {
-    return ok('published keys', `${url} has the keys of the store`)
-  }
-  return problem('published keys', 'are not those of this store: another server answers, or an old copy', {
-    expected: published.map(({ id }) => id).join(', '),
-    found: found.join(', ') || 'none',
-    change: [
-      `proxy_pass ${upstreamOf({ config })};   (in nginx: to the server of this store)`,
-      'proxy_cache off;',
-    ],
-  })
-}
-
-/** The response, or why there is none. */
-async function askOrSay(
-  setup: Setup,
-  url: string,
-  server: ExaminedServer['state'],
-): Promise<Answer | Finding> {
-  const { issuer } = setup.config
-  try {
-    return await ask(url)
-  } catch (error) {
-    if (!(error instanceof NoAnswer)) throw error
-    const tls = await explainTls(issuer, error)
-    if (tls !== undefined) return tls
-    const { origin, host } = new URL(issuer)
-    if (server === 'silent' && isDirect(setup)) return unchecked('issuer', 'the server does not run')
-    const isUnknown = ['ENOTFOUND', 'EAI_AGAIN'].includes(error.code)
-    const said = isUnknown ? `the name ${host} has no address` : `nothing answers at ${origin}`
-    return problem('issuer', said, {
-      expected: `an answer at ${url}`,
-      found: `${error.message} (${error.code})`,
-      change: isUnknown
-        ? [`add ${host} to the DNS, or to /etc/hosts for a trial`, ...setting('issuer', issuer)]
-        : [`start the proxy and open its port; it passes requests on to ${upstreamOf(setup)}`],
-    })
-  }
-}
-
-function isStillOurs({ kind }: Difference): boolean {
-  return ['slash', 'scheme', 'members', 'type'].includes(kind)
-}
-
-function inWords(setup: Setup, url: string, { kind, said, expected, found }: Difference): Finding {
-  const report = kind === 'type' ? warning : problem
-  return report('issuer', `${url} ${said}`, {
-    expected,
-    found,
-    change: remedies(setup, url, { kind, found }),
-  })
-}
-
-function remedies(setup: Setup, url: string, { kind, found }: Pick<Difference, 'kind' | 'found'>) {
-  const { issuer } = setup.config
-  const { pathname } = new URL(url)
-  const upstream = upstreamOf(setup)
-  switch (kind) {
-    case 'redirect':
-      return [
-        `location ${pathname} { proxy_pass ${upstream}; }   (in nginx: no return, no rewrite, no added slash)`,
-        `or make the issuer the address it leads to: ${setting('issuer', 'https://…').join('   ')}`,
-      ]
-    case 'status':
-      return [`location ${pathname} { proxy_pass ${upstream}; }   (in nginx: without a path after the port)`]
-    case 'slash':
-    case 'scheme':
-      return [
-        'sub_filter_types none;   (in nginx: the proxy must not rewrite what it passes on)',
-        ...setting('issuer', issuer),
-      ]
-    case 'members':
-    case 'type':
-      return [
-        'restart the server with this version and these settings',
-        'proxy_cache off;   (in nginx, where it keeps an old copy)',
-      ]
-    case 'issuer':
-    case 'other':
-      return [
-        `proxy_pass ${upstream};   (in nginx: to this server, without a path)`,
-        ...setting('issuer', kind === 'issuer' && URL.canParse(found) ? found.replace(/\/+$/, '') : issuer),
-      ]
-  }
+  const isMissing = published.some(({ id, createdAt }) => !found.includes(id) && createdAt + lag < now)
+  const isForeign = found.some((kid) => !ring.some(({ id }) => id === kid))
+  if (!isMissing && !isForeign) return ok`published keys: ${url} has the keys of the store`
+  return problem`published keys: are not those of this store: another server responds, or an old copy
+    expected  ${published.map(({ id }) => id)}
+    found  ${found.length === 0 ? 'none' : found}
+    change  proxy_pass ${upstreamOf(setup)};   (in nginx: to the server of this store)
+    change  proxy_cache off;`
 }

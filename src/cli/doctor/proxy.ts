@@ -1,8 +1,5 @@
-import { type Answer, ask, headerOf, NoAnswer } from './ask.ts'
-import { excerpt, membersOf } from './difference.ts'
-import { type Finding, ok, problem, setting, warning } from './finding.ts'
-import type { Reference } from './reference.ts'
-import { isDirect, type Setup, upstreamOf } from './setup.ts'
+import { type Finding, isDirect, ok, problem, type Setup, setting, upstreamOf, warning } from './finding.ts'
+import { type Answer, ask, excerptOf, headerOf, membersOf, NoAnswer, type Reference } from './http.ts'
 
 /**
  * Checks what a proxy changes in requests and responses, by a page that has no effect: the sign-out page without a
@@ -14,19 +11,21 @@ export async function examineProxy(
 ): Promise<{ readonly findings: readonly Finding[]; readonly answer?: Answer }> {
   const { issuer } = setup.config
   const url = `${issuer}/oauth/logout`
-  const answer = await askAsBrowser(url)
+  const askAsBrowser = () => ask(url, { headers: { accept: 'text/html', 'accept-encoding': 'gzip, br' } })
+  const answer = await askAsBrowser()
   const expected = await reference.answer(url)
   if (answer.status !== expected.status) {
-    const change = [`location / { proxy_pass ${upstreamOf(setup)}; }   (in nginx)`]
-    const found = `${answer.status}: ${excerpt(answer)}`
-    const detail = { expected: `${expected.status}`, found, change }
-    return { findings: [problem('pages', `${url} does not arrive`, detail)] }
+    const finding = problem`pages: ${url} does not arrive
+      expected  ${expected.status}
+      found  ${answer.status}: ${excerptOf(answer)}
+      change  location / { proxy_pass ${upstreamOf(setup)}; }   (in nginx)`
+    return { findings: [finding] }
   }
   const findings = [
     ...examineHeaders(answer, expected),
-    ...examineCookies(answer, expected),
-    ...examineCaching(await askAsBrowser(url), await askMissing(issuer), await askMissing(issuer)),
-    ...examineCompression(answer),
+    examineCookies(answer, expected),
+    await examineCaching(issuer, await askAsBrowser()),
+    examineCompression(answer),
     ...(await examineAuthorization(issuer, reference)),
     await examineBody(setup, url),
     examineForwarding(setup),
@@ -34,33 +33,7 @@ export async function examineProxy(
   return { findings, answer }
 }
 
-function askAsBrowser(url: string): Promise<Answer> {
-  return ask(url, { headers: { accept: 'text/html', 'accept-encoding': 'gzip, br' } })
-}
-
-/** Asks for what no server has: each such response has a new request id, and no store keeps a record of it. */
-function askMissing(issuer: string): Promise<Answer> {
-  return ask(`${issuer}/oauth/doctor`)
-}
-
-/**
- * Checks who may name the address a request counts for. Behind a proxy that is not trusted, all clients count as one
- * network, and rate limits reject all of them at once. What the proxy sends cannot be seen from outside.
- */
-function examineForwarding(setup: Setup): Finding {
-  const check = 'forwarded address'
-  const { trustProxy } = setup.config
-  if (trustProxy.length > 0) return ok(check, `X-Forwarded-For counts when ${trustProxy.join(', ')} sends it`)
-  if (isDirect(setup)) return ok(check, 'there is no proxy, and none is trusted')
-  const said = 'no proxy is trusted: all clients count as the proxy, one network for rate limits'
-  return problem(check, said, {
-    expected: 'the address the proxy connects from, 127.0.0.1 on the same machine',
-    found: 'trustProxy is empty',
-    change: setting('trustProxy', ['127.0.0.1']),
-  })
-}
-
-/** Those that protect a page; without them it can be framed, sniffed or cached. */
+/** The headers that protect a page; without them it can be framed, sniffed or cached. */
 const pageHeaders = [
   'content-security-policy',
   'x-frame-options',
@@ -71,133 +44,134 @@ const pageHeaders = [
 ]
 
 function* examineHeaders(answer: Answer, reference: Answer): Generator<Finding> {
-  let arrived = 0
-  for (const name of pageHeaders) {
-    const [expected, found] = [headerOf(reference, name), headerOf(answer, name)]
-    if (expected === undefined || isAsGood(name, found, expected)) arrived++
-    else if (found === undefined) {
-      yield problem('headers', `${name} is lost on the way`, {
-        expected,
-        found: 'no such header',
-        change: [`remove the line that hides it, in nginx: proxy_hide_header ${titled(name)};`],
-      })
+  const changed = pageHeaders.filter(
+    (name) => !isAsGood(name, headerOf(answer, name), headerOf(reference, name)),
+  )
+  if (changed.length === 0) yield ok`headers: arrive as they were sent`
+  for (const name of changed) {
+    const title = name.replaceAll(/(^|-)[a-z]/g, (initial) => initial.toUpperCase())
+    const [expected = '', found] = [headerOf(reference, name), headerOf(answer, name)]
+    if (found === undefined) {
+      yield problem`headers: ${name} is lost on the way
+        expected  ${expected}
+        found  no such header
+        change  remove the line that hides it, in nginx: proxy_hide_header ${title};`
     } else {
       const isAdded = found.includes(expected)
-      yield (isAdded ? warning : problem)('headers', `${name} is ${isAdded ? 'sent twice' : 'replaced'}`, {
-        expected,
-        found,
-        change: [`remove the line that sets it, in nginx: add_header ${titled(name)} …;`],
-      })
+      yield (isAdded ? warning : problem)`headers: ${name} is ${isAdded ? 'sent twice' : 'replaced'}
+        expected  ${expected}
+        found  ${found}
+        change  remove the line that sets it, in nginx: add_header ${title} …;`
     }
   }
-  if (arrived === pageHeaders.length) yield ok('headers', 'arrive as they were sent')
 }
 
-/** A proxy may well have browsers insist on https for longer; of several values they take the first, RFC 6797 §8.1. */
-function isAsGood(name: string, found: string | undefined, expected: string): boolean {
-  if (found === expected || name !== 'strict-transport-security') return found === expected
+/** A proxy may require https for longer; of several values browsers take the first, RFC 6797 §8.1. */
+function isAsGood(name: string, found: string | undefined, expected: string | undefined): boolean {
+  if (expected === undefined || found === expected) return true
+  if (name !== 'strict-transport-security') return false
   const [age = 0, expectedAge = 0] = [found, expected].map((text) =>
     Number(/max-age="?(\d+)/i.exec(text ?? '')?.[1] ?? 0),
   )
   return age >= expectedAge
 }
 
-function* examineCookies(answer: Answer, reference: Answer): Generator<Finding> {
-  const [expected, found] = [reference, answer].map(({ headers }) =>
-    (headers['set-cookie'] ?? []).map(withoutValue),
-  )
-  const missing = (expected ?? []).filter((cookie) => !found?.includes(cookie))
-  if (missing.length === 0) {
-    yield ok('cookies', 'arrive with every attribute')
-    return
+function examineCookies(answer: Answer, reference: Answer): Finding {
+  const [expected, found] = [cookiesOf(reference), cookiesOf(answer)]
+  const missing = expected.filter((cookie) => !found.includes(cookie))
+  if (missing.length === 0) return ok`cookies: arrive with every attribute`
+  if (found.length > 0) {
+    return problem`cookies: are changed on the way
+      expected  ${missing}
+      found  ${found}
+      change  remove the lines that change them, in nginx: proxy_cookie_path, proxy_cookie_domain, proxy_cookie_flags`
   }
-  const isLost = found?.length === 0
-  yield problem('cookies', isLost ? 'are lost on the way: nobody can sign in' : 'are changed on the way', {
-    expected: missing.join(', '),
-    found: found?.join(', ') || 'no Set-Cookie',
-    change: [
-      isLost
-        ? 'remove the line that drops them, in nginx: proxy_hide_header Set-Cookie; proxy_ignore_headers Set-Cookie;'
-        : 'remove the lines that change them, in nginx: proxy_cookie_path, proxy_cookie_domain, proxy_cookie_flags',
-    ],
+  return problem`cookies: are lost on the way: users cannot sign in
+    expected  ${missing}
+    found  no Set-Cookie
+    change  remove the line that drops them, in nginx: proxy_hide_header Set-Cookie; proxy_ignore_headers Set-Cookie;`
+}
+
+/** Returns the name and the sorted attributes of each cookie; values and instants differ in every response. */
+function cookiesOf({ headers }: Answer): readonly string[] {
+  return [headers['set-cookie'] ?? []].flat().map((cookie) => {
+    const [pair = '', ...attributes] = String(cookie)
+      .split(';')
+      .map((part) => part.trim())
+    const kept = attributes.filter((attribute) => !/^(expires|max-age)=/i.test(attribute))
+    return [`${pair.split('=')[0]}=…`, ...kept.sort()].join('; ')
   })
 }
 
-/** Name and attributes, in one order; values and instants differ by nature. */
-function withoutValue(cookie: string): string {
-  const [pair = '', ...attributes] = cookie.split(';').map((part) => part.trim())
-  const kept = attributes.filter((attribute) => !/^(expires|max-age)=/i.test(attribute))
-  return [`${pair.split('=')[0]}=…`, ...kept.sort()].join('; ')
-}
-
-/** RFC 9111 §5.2.2.5: a response with no-store is not stored. Two rejected requests with one id are one response. */
-function* examineCaching(page: Answer, ...missing: readonly [Answer, Answer]): Generator<Finding> {
+/**
+ * A response with no-store is not stored, RFC 9111 §5.2.2.5. Requests for a path that does not exist have no effect,
+ * and each response has a new request id: two with the same id are one response.
+ */
+async function examineCaching(issuer: string, page: Answer): Promise<Finding> {
+  const missing = [await ask(`${issuer}/oauth/doctor`), await ask(`${issuer}/oauth/doctor`)]
   const [first, second] = missing.map((answer) => headerOf(answer, 'x-request-id'))
   const isOld = first !== undefined && first === second
   const age = headerOf(page, 'age')
   // Some proxies send the age of every response, also of one that is new.
-  if (isOld || Number(age ?? 0) > 0) {
-    yield problem('caching', 'the proxy keeps answers that say no-store: people get the pages of others', {
-      expected: 'an answer of the server to every request',
-      found: isOld ? 'the same answer twice' : `age: ${age}`,
-      change: ['proxy_cache off;   (in nginx; and no proxy_ignore_headers Cache-Control)'],
-    })
-  } else yield ok('caching', 'every answer comes from the server')
+  if (!isOld && !(Number(age ?? 0) > 0)) return ok`caching: every response comes from the server`
+  return problem`caching: the proxy keeps responses that say no-store: users get the pages of other users
+    found  ${isOld ? 'the same response twice' : `age: ${age}`}
+    change  proxy_cache off;   (in nginx; and no proxy_ignore_headers Cache-Control)`
 }
 
-function* examineCompression(page: Answer): Generator<Finding> {
+function examineCompression(page: Answer): Finding {
   const encoding = headerOf(page, 'content-encoding')
-  if (encoding === undefined) yield ok('compression', 'pages are not compressed')
-  else {
-    yield warning('compression', 'pages with secrets in them are compressed: their length tells of them', {
-      expected: 'no Content-Encoding on pages',
-      found: encoding,
-      change: ['gzip off;   (in nginx; in Caddy no encode)'],
-    })
-  }
+  if (encoding === undefined) return ok`compression: pages are not compressed`
+  return warning`compression: pages that contain secrets are compressed: their length reveals something about them
+    found  ${encoding}
+    change  gzip off;   (in nginx; in Caddy no encode)`
 }
 
-/** RFC 6750 §3.1: UserInfo names an error only if a token arrived. */
+/** UserInfo names an error only if a token arrived, RFC 6750 §3.1. */
 async function examineAuthorization(issuer: string, reference: Reference): Promise<readonly Finding[]> {
-  const metadata = await reference.answer(`${issuer}/.well-known/openid-configuration`)
-  const url = membersOf(metadata.body)?.['userinfo_endpoint']
+  const metadata = membersOf(await reference.answer(`${issuer}/.well-known/openid-configuration`))
+  const url = metadata?.['userinfo_endpoint']
   if (typeof url !== 'string') return []
   const answer = await ask(url, { headers: { authorization: 'Bearer lychgate-doctor' } })
   if (headerOf(answer, 'www-authenticate')?.includes('invalid_token'))
-    return [ok('request headers', 'Authorization reaches the server')]
-  const detail = {
-    expected: 'Authorization as the client sent it',
-    found: 'no such header',
-    change: ['remove the line that drops it, in nginx: proxy_set_header Authorization "";'],
-  }
-  return [problem('request headers', 'Authorization does not reach the server', detail)]
+    return [ok`request headers: Authorization reaches the server`]
+  const lost = problem`request headers: Authorization does not reach the server
+    change  remove the line that drops it, in nginx: proxy_set_header Authorization "";`
+  return [lost]
 }
 
-/** A form as large as this server takes. */
-async function examineBody({ config }: Setup, url: string): Promise<Finding> {
-  const { tokenBodyBytes, parameterBytes, parameters } = config.limits
+/** Sends the largest form that this server accepts. */
+async function examineBody({ config: { limits } }: Setup, url: string): Promise<Finding> {
+  const { tokenBodyBytes, parameterBytes, parameters, registrationBodyBytes } = limits
   const values = Array.from({ length: parameters }, (_, index) => `p${index}=${'x'.repeat(parameterBytes)}`)
-  const body = values.join('&').slice(0, tokenBodyBytes)
-  const change = [
-    `client_max_body_size ${Math.ceil(config.limits.registrationBodyBytes / 1024)}k;   (in nginx)`,
-  ]
-  const expected = `an answer of the server to ${body.length} bytes (limits.tokenBodyBytes)`
+  const form = values.join('&').slice(0, tokenBodyBytes)
+  const rejected = (said: string, found: string) => problem`body size: ${said}
+    expected  a response of the server to ${form.length} bytes (limits.tokenBodyBytes)
+    found  ${found}
+    change  client_max_body_size ${Math.ceil(registrationBodyBytes / 1024)}k;   (in nginx)`
   try {
-    const answer = await ask(url, { method: 'POST', body })
-    if (answer.status === 200 || answer.status === 303) return ok('body size', `${body.length} bytes arrive`)
-    const found = `${answer.status}: ${excerpt(answer)}`
-    return problem('body size', 'the proxy refuses forms that the server takes', { expected, found, change })
+    const answer = await ask(url, { form })
+    if (answer.status === 200 || answer.status === 303) return ok`body size: ${form.length} bytes arrive`
+    return rejected(
+      'the proxy rejects forms that the server accepts',
+      `${answer.status}: ${excerptOf(answer)}`,
+    )
   } catch (error) {
     if (!(error instanceof NoAnswer)) throw error
-    const found = error.message
-    return problem('body size', 'the proxy ends the connection over a large form', {
-      expected,
-      found,
-      change,
-    })
+    return rejected('the proxy closes the connection when it gets a large form', error.message)
   }
 }
 
-function titled(name: string): string {
-  return name.replaceAll(/(^|-)[a-z]/g, (initial) => initial.toUpperCase())
+/**
+ * Checks who may name the address a request counts for. Behind a proxy that is not trusted, all clients count as one
+ * network, and rate limits reject all of them at once. What the proxy sends cannot be seen from outside.
+ */
+function examineForwarding(setup: Setup): Finding {
+  const { trustProxy } = setup.config
+  if (trustProxy.length > 0) return ok`forwarded address: X-Forwarded-For counts when ${trustProxy} sends it`
+  if (isDirect(setup)) return ok`forwarded address: there is no proxy, and none is trusted`
+  return problem`forwarded address: no proxy is trusted: all clients count as the proxy, one network for rate limits
+    expected  the address the proxy connects from, 127.0.0.1 on the same machine
+    found  trustProxy is empty
+    change  ${setting('trustProxy', ['127.0.0.1'])}`
 }
