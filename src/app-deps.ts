@@ -2,6 +2,7 @@ import fp from 'fastify-plugin'
 import type { AppDeps, Deps, Development } from './deps.ts'
 import { subjectOf } from './domain/jwt-access-token.ts'
 import { declared } from './features.ts'
+import { createGuardedFetch } from './fetch/guarded-fetch.ts'
 import { callerKind } from './guard/access.ts'
 import { type Access, type GuardOptions, guard, type Refused } from './guard/guard.ts'
 import { tokenReader } from './http/token-reader.ts'
@@ -22,6 +23,11 @@ export function appDepsOf(given: Deps, development?: Development): AppDeps {
     ...given,
     service,
     declared,
+    fetchUrl: createGuardedFetch({
+      limits: config.fetch,
+      isDevelopment: development !== undefined,
+      clock: given.clock,
+    }),
     checkPassword: development?.withKnownPasswords(checkHash) ?? checkHash,
     guard: ownGuard({ ...given, service }),
   }

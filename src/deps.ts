@@ -2,6 +2,7 @@ import type { TSchema } from '@sinclair/typebox'
 import type { FastifyInstance, FastifyPluginAsync, FastifyPluginCallback } from 'fastify'
 import type { ClientDeclarations, ClientMember } from './clients/members.ts'
 import type { Config } from './config/schema.ts'
+import type { GuardedFetch } from './fetch/guarded-fetch.ts'
 import type { GuardOptions } from './guard/guard.ts'
 import type { KeyRing } from './keys/key-ring.ts'
 import type { Service } from './service.ts'
@@ -23,6 +24,8 @@ export interface AppDeps extends Deps {
   readonly service: Service
   readonly checkPassword: PasswordCheck
   readonly declared: Declared
+  /** Fetches every URL that a client names. */
+  readonly fetchUrl: GuardedFetch
   /** Guards the routes that are registered in the same scope with this server's own tokens, RFC 6750. */
   readonly guard: FastifyPluginCallback<Pick<GuardOptions, 'anonymous' | 'formToken'>>
 }

@@ -327,6 +327,33 @@ export const CommonSettings = Type.Object(
       description: "APIs in addition to the service's own, which always exists.",
       examples: [[exampleResource]],
     }),
+    fetch: Type.Object(
+      {
+        timeoutSeconds: Type.Integer({
+          default: 5,
+          minimum: 1,
+          maximum: 60,
+          description: 'Time for one fetch, from the name of the host to the last byte.',
+        }),
+        responseBytes: bytes(65_536, 'Size of a response.'),
+        perOriginPerMinute: count(30, 'Fetches from one origin in a minute, by each node.'),
+        privateNetworks: Type.Array(Type.String(), {
+          default: [],
+          description:
+            'Addresses or CIDR ranges that may be connected to although they are not public: the network of your own clients.',
+          examples: [['10.2.0.0/16']],
+        }),
+        keySetFloorSeconds: seconds(
+          300,
+          'How long a fetched key set is used at least before it is fetched again, except for an unknown `kid`.',
+        ),
+        keySetCeilingSeconds: seconds(
+          86_400,
+          'How long a fetched key set is used at most, also while it cannot be fetched again.',
+        ),
+      },
+      section('How URLs that a client names are fetched, such as `jwks_uri`.'),
+    ),
     limits: Type.Object(
       {
         tokenBodyBytes: bytes(

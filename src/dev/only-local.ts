@@ -1,7 +1,7 @@
-import { BlockList, isIP } from 'node:net'
 import type { FastifyRequest } from 'fastify'
 import type { Config } from '../config/schema.ts'
 import { OAuthError } from '../domain/errors.ts'
+import { addressesIn } from '../fetch/public-address.ts'
 import { hostName, isHostOf, isNameOf } from '../http/host-names.ts'
 
 type Check = (request: FastifyRequest) => Promise<void>
@@ -55,7 +55,7 @@ export function onlyLocal({ issuer, dev }: Settings): Check {
   const isListed = (host: string) => dev.hosts?.includes(hostName(host) ?? '') ?? false
   const isOwn = (host: string, { socket }: FastifyRequest) =>
     host === own.host || named.includes(host) || isListed(host) || hostsOn(socket.localPort).includes(host)
-  const isTrusted = trustedPeers(dev.peers ?? [])
+  const isTrusted = addressesIn(['127.0.0.0/8', '::1', ...(dev.peers ?? [])])
 
   return async (request) => {
     const { remoteAddress = '' } = request.socket
@@ -81,23 +81,6 @@ export function onlyLocal({ issuer, dev }: Settings): Check {
 /** The names a developer calls this server by, besides those of loopback. */
 function ownNames({ issuer, dev }: Settings): readonly string[] {
   return [new URL(issuer).hostname, ...(dev.hosts ?? [])]
-}
-
-/** Whether an address is of this computer, or within one of these addresses and CIDR ranges. */
-function trustedPeers(ranges: readonly string[]): (address: string) => boolean {
-  const trusted = new BlockList()
-  for (const range of ['127.0.0.0/8', '::1', ...ranges]) {
-    const [address = '', bits] = range.split('/')
-    const family = isIP(address) === 6 ? 'ipv6' : 'ipv4'
-    if (bits === undefined) trusted.addAddress(address, family)
-    else trusted.addSubnet(address, Number(bits), family)
-  }
-  return (address) => {
-    // A socket of both families writes IPv4 addresses as IPv6 ones.
-    const plain = address.replace(/^::ffff:(?=\d+\.)/i, '').replace(/%.*$/, '')
-    const family = isIP(plain)
-    return family !== 0 && trusted.check(plain, family === 6 ? 'ipv6' : 'ipv4')
-  }
 }
 
 function hostsOn(port: number | undefined): readonly string[] {

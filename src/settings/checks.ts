@@ -24,6 +24,7 @@ export function* inconsistencies(config: Config): Generator<string> {
   yield* issuerFaults(config.issuer)
   yield* pageFaults(config)
   yield* networkFaults(config)
+  yield* fetchFaults(config)
   yield* lifetimeFaults(config)
   yield* keyFaults(config)
   yield* mailFaults(config.mail)
@@ -99,6 +100,15 @@ function* networkFaults(config: Config): Generator<string> {
   if (config.store !== undefined && severalHosts.test(config.store)) {
     yield 'store: names several hosts, which is not supported; name one address that leads to the primary, such as that of HAProxy'
   }
+}
+
+function* fetchFaults({ fetch }: Pick<Config, 'fetch'>): Generator<string> {
+  for (const [index, entry] of fetch.privateNetworks.entries()) {
+    if (!isAddressRange(entry))
+      yield `fetch.privateNetworks.${index}: must be an IP address or CIDR range, such as 10.2.0.0/16`
+  }
+  if (fetch.keySetFloorSeconds > fetch.keySetCeilingSeconds)
+    yield 'fetch.keySetFloorSeconds: must be at most fetch.keySetCeilingSeconds'
 }
 
 function* hostNameFaults(path: string, names: readonly string[] = []): Generator<string> {

@@ -1,0 +1,270 @@
+import { createServer, type Server, type Socket } from 'node:net'
+import { createServer as createTlsServer } from 'node:tls'
+import t from 'tap'
+import {
+  createGuardedFetch,
+  type FetchFailed,
+  type GuardedFetchOptions,
+} from '../../src/fetch/guarded-fetch.ts'
+import { makeCertificates } from '../helpers/certificates.ts'
+import { testClock } from '../helpers/clock.ts'
+import { newFolder } from '../helpers/command.ts'
+
+const limits = { timeoutSeconds: 1, responseBytes: 1000, perOriginPerMinute: 100, privateNetworks: [] }
+const certificates = makeCertificates(newFolder(t))
+const ok = (body: string, headers = '') =>
+  `HTTP/1.1 200 OK\r\ncontent-length: ${body.length}\r\n${headers}\r\n${body}`
+
+/** What our server does with a request, by its path. */
+const behaviours: Readonly<Record<string, (socket: Socket) => void>> = {
+  '/ok': (socket) => socket.write(ok('{"keys":[]}', 'cache-control: max-age=60\r\n')),
+  '/redirect': (socket) => socket.write('HTTP/1.1 302 Found\r\nlocation: /ok\r\ncontent-length: 0\r\n\r\n'),
+  '/not-found': (socket) => socket.write('HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n'),
+  '/silent': () => {},
+  '/drip': (socket) => {
+    socket.write('HTTP/1.1 200 OK\r\ncontent-length: 900\r\n\r\n')
+    drip(socket, 'x')
+  },
+  '/drip-head': (socket) => {
+    socket.write('HTTP/1.1 200 OK\r\n')
+    drip(socket, 'x-more: 1\r\n')
+  },
+  '/hints': (socket) => drip(socket, 'HTTP/1.1 103 Early Hints\r\nlink: <a>\r\n\r\n'),
+  '/flood': (socket) => {
+    socket.write('HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n')
+    flood(socket, `1000\r\n${'x'.repeat(4096)}\r\n`)
+  },
+  '/flood-head': (socket) => {
+    socket.write('HTTP/1.1 200 OK\r\n')
+    flood(socket, `x-more: ${'x'.repeat(4096)}\r\n`)
+  },
+  '/large': (socket) => socket.write('HTTP/1.1 200 OK\r\ncontent-length: 1001\r\n\r\n'),
+  '/more-than-said': (socket) => socket.write('HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}and more'),
+  '/less-than-said': (socket) => socket.end('HTTP/1.1 200 OK\r\ncontent-length: 20\r\n\r\n{}'),
+  '/two-lengths': (socket) =>
+    socket.write(
+      'HTTP/1.1 200 OK\r\ncontent-length: 2\r\ntransfer-encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n',
+    ),
+  '/early-end': (socket) => socket.end('HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n2\r\n{}\r\n'),
+  '/reset': (socket) => socket.resetAndDestroy(),
+  '/not-http': (socket) => socket.write('SSH-2.0-nothing\r\n'),
+  '/compressed': (socket) => socket.write(ok('{}', 'content-encoding: gzip\r\n')),
+}
+
+function drip(socket: Socket, text: string): void {
+  const timer = setInterval(() => socket.write(text), 50)
+  socket.on('close', () => clearInterval(timer))
+}
+
+function flood(socket: Socket, text: string): void {
+  while (!socket.destroyed && socket.write(text));
+  socket.once('drain', () => flood(socket, text))
+}
+
+/** A server of ours, on every address of this computer, that keeps what it was sent. */
+async function start(make: (serve: (socket: Socket) => void) => Server) {
+  const requests: string[] = []
+  let connections = 0
+  const server = make((socket) => {
+    socket.on('error', () => {})
+    socket.once('data', (data) => {
+      const text = data.toString()
+      requests.push(text)
+      behaviours[/^GET (\S+) /.exec(text)?.[1] ?? '']?.(socket)
+    })
+  })
+  server.on('connection', () => connections++)
+  await new Promise<void>((resolve) => server.listen(0, '0.0.0.0', resolve))
+  t.teardown(() => server.close())
+  const address = server.address()
+  const port = typeof address === 'object' ? address?.port : undefined
+  return { port, requests, connections: () => connections }
+}
+
+const plain = await start((serve) => createServer(serve))
+const secure = await start((serve) => createTlsServer(certificates.localhost, serve))
+const wrongName = await start((serve) => createTlsServer(certificates.otherName, serve))
+const http = (path: string, host = '127.0.0.1') => `http://${host}:${plain.port}${path}`
+const https = (path: string, host = 'localhost') => `https://${host}:${secure.port}${path}`
+
+function fetcher(options: Partial<Omit<GuardedFetchOptions, 'limits'>> & { limits?: object } = {}) {
+  return createGuardedFetch({
+    isDevelopment: true,
+    clock: testClock(),
+    authorities: [certificates.authority],
+    ...options,
+    limits: { ...limits, ...options.limits },
+  })
+}
+
+/** A resolver that answers with these, one after the other. */
+function answers(...addresses: readonly string[]) {
+  const left = [...addresses]
+  return async () => [{ address: left.shift() ?? '127.0.0.1', family: 4 }]
+}
+
+t.test('a document is fetched without credentials and uncompressed', async (t) => {
+  const { headers, body } = await fetcher()(`${http('/ok')}#fragment`)
+  t.equal(body.toString(), '{"keys":[]}')
+  t.equal(headers['cache-control'], 'max-age=60')
+  const [head = ''] = plain.requests.splice(0)
+  t.match(head, /^GET \/ok HTTP\/1.1\r\n/)
+  t.match(head, /accept-encoding: identity/)
+  t.notMatch(head, /cookie|authorization/i)
+})
+
+t.test('each way to misbehave has its error, and none takes longer than the deadline', async (t) => {
+  const faults = {
+    '/redirect': 'redirect',
+    '/not-found': 'status',
+    '/silent': 'time',
+    '/drip': 'time',
+    '/drip-head': 'time',
+    '/hints': 'time',
+    '/flood': 'size',
+    '/flood-head': 'connection',
+    '/large': 'size',
+    '/less-than-said': 'connection',
+    '/two-lengths': 'connection',
+    '/early-end': 'connection',
+    '/reset': 'connection',
+    '/not-http': 'connection',
+    '/compressed': 'encoding',
+  }
+  const fetchUrl = fetcher()
+  for (const [path, fault] of Object.entries(faults))
+    await t.rejects(fetchUrl(http(path)), { name: 'FetchFailed', fault }, path)
+  const { body } = await fetchUrl(http('/more-than-said')).catch(() => ({ body: Buffer.from('{}') }))
+  t.equal(body.toString(), '{}', 'what comes after the response is never part of it')
+  t.notOk(
+    plain.requests.some((head) => head.startsWith('GET /ok')),
+    'no redirect was followed',
+  )
+  await t.rejects(
+    fetcher()('http://127.0.0.1:1/'),
+    { name: 'FetchFailed', fault: 'connection' },
+    'nobody listens',
+  )
+})
+
+t.test('only https URLs without a user name are fetched', async (t) => {
+  const fetchUrl = fetcher({ isDevelopment: false, limits: { privateNetworks: ['127.0.0.0/8'] } })
+  const urls = ['', '/ok', 'file:///etc/passwd', 'ftp://a.example/', 'data:,x', http('/ok')]
+  for (const url of [
+    ...urls,
+    'https://user@a.example/',
+    'https://:p@a.example/',
+    `https://a.example/${'x'.repeat(2048)}`,
+  ])
+    await t.rejects(fetchUrl(url), { name: 'FetchFailed', fault: 'url' }, url.slice(0, 40))
+})
+
+t.test('a certificate must be trusted, and must be for the host', async (t) => {
+  const options = { isDevelopment: false, limits: { privateNetworks: ['127.0.0.1', '::1'] } }
+  const resolve = answers('127.0.0.1', '127.0.0.1', '127.0.0.1')
+  t.equal((await fetcher({ ...options, resolve })(https('/ok'))).body.toString(), '{"keys":[]}')
+  const other = `https://localhost:${wrongName.port}/ok`
+  await t.rejects(fetcher({ ...options, resolve })(other), { name: 'FetchFailed', fault: 'connection' })
+  t.equal(wrongName.requests.length, 0, 'nothing was sent')
+  process.env['NODE_TLS_REJECT_UNAUTHORIZED'] = '0'
+  t.teardown(() => delete process.env['NODE_TLS_REJECT_UNAUTHORIZED'])
+  const { authorities: _, ...strangers } = { authorities: [], ...options }
+  const unknown = createGuardedFetch({
+    ...strangers,
+    limits: { ...limits, ...options.limits },
+    clock: testClock(),
+    resolve,
+  })
+  await t.rejects(
+    unknown(https('/ok')),
+    { name: 'FetchFailed', fault: 'connection' },
+    'also when the environment says otherwise',
+  )
+})
+
+t.test('private addresses are not connected to, however they are written', async (t) => {
+  const before = plain.connections() + secure.connections()
+  const fetchUrl = fetcher({ isDevelopment: false })
+  const hosts = [
+    '127.0.0.1',
+    '127.1',
+    '0x7f000001',
+    '2130706433',
+    '[::1]',
+    '[::ffff:127.0.0.1]',
+    '0.0.0.0',
+    'localhost',
+  ]
+  for (const host of hosts)
+    await t.rejects(fetchUrl(https('/ok', host)), { name: 'FetchFailed', fault: 'address' }, host)
+  await t.rejects(
+    fetcher()(http('/ok', '0.0.0.0')),
+    { name: 'FetchFailed', fault: 'address' },
+    'http stays on loopback',
+  )
+  t.equal(plain.connections() + secure.connections(), before)
+})
+
+t.test('a name that leads elsewhere the second time (DNS rebinding) gains nothing', async (t) => {
+  const options = { isDevelopment: false, limits: { privateNetworks: ['127.0.0.1'] } }
+  const before = secure.connections()
+  // 127.0.0.1 is allowed here, and 127.0.0.2 stands for an address of the network behind.
+  const fetchUrl = fetcher({ ...options, resolve: answers('127.0.0.1', '127.0.0.2', '127.0.0.1') })
+  await fetchUrl(https('/ok'))
+  await t.rejects(fetchUrl(https('/ok')), { name: 'FetchFailed', fault: 'address' })
+  await fetchUrl(https('/ok'))
+  t.equal(secure.connections(), before + 2, 'each fetch resolves once, and connects to what it checked')
+})
+
+t.test('of several addresses only the allowed ones are used', async (t) => {
+  const resolve = async () =>
+    ['10.0.0.1', '127.0.0.1', '169.254.169.254'].map((address) => ({ address, family: 4 }))
+  const fetchUrl = fetcher({ isDevelopment: false, resolve, limits: { privateNetworks: ['127.0.0.0/8'] } })
+  t.equal((await fetchUrl(https('/ok'))).body.toString(), '{"keys":[]}')
+})
+
+t.test('a resolver that never answers runs into the deadline', async (t) => {
+  await t.rejects(fetcher({ resolve: () => new Promise(() => {}) })('https://a.example/'), {
+    name: 'FetchFailed',
+    fault: 'time',
+  })
+  const broken = fetcher({ resolve: () => Promise.reject(new Error('SERVFAIL')) })
+  await t.rejects(broken('https://a.example/'), { name: 'FetchFailed', fault: 'connection' })
+})
+
+t.test('proxies of the environment are not used', async (t) => {
+  const names = ['http_proxy', 'HTTP_PROXY', 'https_proxy', 'HTTPS_PROXY', 'NODE_USE_ENV_PROXY']
+  for (const name of names) process.env[name] = 'http://127.0.0.1:1'
+  t.teardown(() => {
+    for (const name of names) delete process.env[name]
+  })
+  t.equal((await fetcher()(http('/ok'))).body.toString(), '{"keys":[]}')
+})
+
+t.test('a URL is fetched once for all who want it, and again afterwards', async (t) => {
+  plain.requests.splice(0)
+  const fetchUrl = fetcher()
+  const all = await Promise.all(Array.from({ length: 20 }, () => fetchUrl(http('/ok'))))
+  t.ok(all.every((one) => one === all[0]))
+  t.equal(plain.requests.length, 1)
+  await fetchUrl(http('/ok'))
+  t.equal(plain.requests.length, 2)
+})
+
+t.test('an origin has a budget for each minute, and the server one for all at once', async (t) => {
+  const clock = testClock()
+  const fetchUrl = fetcher({ clock, limits: { perOriginPerMinute: 2 } })
+  await fetchUrl(http('/ok'))
+  await fetchUrl(http('/ok'))
+  await t.rejects(fetchUrl(http('/ok')), { name: 'FetchFailed', fault: 'budget' })
+  await fetchUrl(http('/ok', 'localhost'))
+  clock.advance(60)
+  await fetchUrl(http('/ok'))
+
+  const busy = fetcher({ resolve: () => new Promise(() => {}) })
+  const running = Array.from({ length: 65 }, (_, index) =>
+    busy(`https://a.example/${index}`).catch((error) => error),
+  )
+  const errors: FetchFailed[] = await Promise.all(running)
+  t.strictSame([...new Set(errors.map(({ fault }) => fault))], ['time', 'budget'])
+})
