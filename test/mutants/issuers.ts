@@ -41,14 +41,14 @@ export const issuerFaults = [
   },
   {
     id: 'a-posted-form-is-not-lied-to',
-    file: 'src/dev/issuers/lie.ts',
-    find: "if (typeof location !== 'string') return withFields(body, parameters)",
+    file: 'src/dev/issuers/changes.ts',
+    find: "if (typeof location !== 'string') return withFields(body, pairs)",
     replace: "if (typeof location !== 'string') return undefined",
     tests: test('issuers'),
   },
   {
     id: 'false-document-confirmed-by-the-true-tag',
-    file: 'src/dev/issuers/lie.ts',
+    file: 'src/dev/issuers/changes.ts',
     find: "    reply.removeHeader('etag')\n",
     replace: '',
     tests: test('issuers'),

@@ -1,83 +1,81 @@
 /**
- * What a client did at a misbehaving issuer, and the verdict: fooled if, after the false response, it does what
- * only a client does that believed it; rejected if it received the false response and did not; not reached if it
- * never received it.
+ * What a client did at a misbehaving issuer, and the verdict. It was fooled if, after a wrong response, it did what only a
+ * client does that accepted it; it rejected the response if it did not; otherwise it did not reach the issuer.
  */
 import { type Criterion, isCall, type JudgedStep, onlyTold, usesTheTokens } from './criteria.ts'
-import type { Sent, Step } from './step.ts'
+import type { Step } from './step.ts'
 
-/** What becomes of a client that was lied to. */
-export type Outcome = 'rejected' | 'fooled'
-/** The same, or that it was not. */
-export type Verdict = Outcome | 'not reached'
-
-/** What a client said itself about a lie. */
+/** What a client reports about itself. */
 export interface Told {
-  readonly outcome: Outcome
+  readonly outcome: 'rejected' | 'fooled'
   readonly reason?: string
 }
+
+/** Whether a client accepted a wrong response, or received none. */
+export type Verdict = Told['outcome'] | 'not reached'
 
 /** What was seen at one issuer. */
 export interface Seen {
   readonly verdict: Verdict
-  /** How often the lie was told. */
+  /** How many wrong responses were sent. */
   readonly lies: number
   /** The request that showed that the client was fooled. */
   readonly evidence?: string
   readonly told?: Told
-  /** What came after the first lie, the oldest first. */
+  /** What came after the first wrong response, oldest first. */
   readonly next: readonly string[]
-  /** Some access token of this issuer was used: a whole flow came to its end. */
+  /** An access token of this issuer was used: a whole flow succeeded. */
   readonly isCompleted: boolean
 }
 
-/** The newest so many steps count, and so many after the first lie are told. */
-const [stepsKept, stepsTold] = [500, 20]
+/** At most this many steps are compared, the newest, and this many reported. */
+const [stepsKept, stepsReported] = [500, 20]
 
 /** Watches one issuer. */
 export class Conduct {
   readonly #criterion: Criterion
-  #seen: Memory = nothing()
+  #memory = emptyMemory()
 
   constructor(criterion: Criterion) {
     this.#criterion = criterion
   }
 
-  /** Takes in a request and its answer. */
-  add(step: Step, isLie: boolean): void {
-    const seen = this.#seen
-    const judged = { ...step, showsKnownToken: showsKnownToken(step.sent, seen.tokens) }
-    if (seen.lies.length > 0) this.#judge(judged)
+  /** Adds a request and its response; `isWrong` if the response was changed. */
+  add(step: Step, isWrong: boolean): void {
+    const memory = this.#memory
+    const shown = step.sent.accessToken ?? step.sent.refreshToken
+    const judged = { ...step, showsKnownToken: shown === undefined ? undefined : memory.tokens.has(shown) }
+    if (memory.wrong.length > 0) this.#judge(judged)
     for (const token of [step.gave.accessToken, step.gave.refreshToken]) {
-      if (token !== undefined) seen.tokens.add(token)
+      if (token !== undefined) memory.tokens.add(token)
     }
-    seen.isCompleted ||= isCall(judged) && judged.showsKnownToken === true && step.status === 200
-    seen.steps = [...seen.steps, judged].slice(-stepsKept)
-    if (!isLie) return
-    seen.lieCount += 1
-    seen.lies = [...seen.lies, judged].slice(-stepsKept)
+    memory.isCompleted ||= isCall(judged) && judged.showsKnownToken === true && step.status === 200
+    memory.steps = [...memory.steps, judged].slice(-stepsKept)
+    if (!isWrong) return
+    memory.wrongCount += 1
+    memory.wrong = [...memory.wrong, judged].slice(-stepsKept)
   }
 
-  /** Whether a step like this one came before. */
-  has(like: (step: JudgedStep) => boolean): boolean {
-    return this.#seen.steps.some(like)
+  /** Whether there was such a step. */
+  has(matches: (step: JudgedStep) => boolean): boolean {
+    return this.#memory.steps.some(matches)
   }
 
-  /** Takes the client's own word. */
+  /** Adds the client's own report. */
   tell(told: Told): void {
-    this.#seen.told = told
+    this.#memory.told = told
   }
 
-  /** Forgets all. */
+  /** Deletes what was seen. */
   clear(): void {
-    this.#seen = nothing()
+    this.#memory = emptyMemory()
   }
 
   seen(): Seen {
-    const { lieCount, evidence, told, next, isCompleted } = this.#seen
+    const { wrongCount, evidence, told, next, isCompleted } = this.#memory
     return {
       verdict: this.#verdict(),
-      lies: lieCount,
+      lies: wrongCount,
       ...(evidence !== undefined && { evidence }),
       ...(told && { told }),
       next,
@@ -86,61 +84,45 @@ export class Conduct {
   }
 
   #judge(later: JudgedStep): void {
-    const seen = this.#seen
+    const memory = this.#memory
     const { isMet, moment } = this.#criterion
-    if (seen.next.length < stepsTold) seen.next.push(lineOf(later))
-    for (const lie of seen.lies) {
-      if (isMet(lie, later, seen.steps.slice(seen.steps.indexOf(lie) + 1))) seen.evidence ??= lineOf(later)
-      seen.isUsed ||= usesTheTokens.isMet(lie, later, [])
-      seen.isMoment ||= moment?.(lie, later) ?? true
+    if (memory.next.length < stepsReported) memory.next.push(lineOf(later))
+    for (const wrong of memory.wrong) {
+      const between = memory.steps.slice(memory.steps.indexOf(wrong) + 1)
+      if (isMet(wrong, later, between)) memory.evidence ??= lineOf(later)
+      memory.isUsed ||= usesTheTokens.isMet(wrong, later, [])
+      memory.isMoment ||= moment?.(wrong, later) ?? true
     }
   }
 
-  /** What was seen goes before what the client says of itself, unless it says that it was fooled. */
+  /** What was seen counts more than what the client reports, unless it reports that it was fooled. */
   #verdict(): Verdict {
-    const { lieCount, evidence, told, isUsed, isMoment } = this.#seen
-    if (lieCount === 0) return 'not reached'
+    const { wrongCount, evidence, told, isUsed, isMoment } = this.#memory
+    if (wrongCount === 0) return 'not reached'
     if (evidence !== undefined || told?.outcome === 'fooled') return 'fooled'
     if (this.#criterion === onlyTold) return told?.outcome ?? 'not reached'
     return isUsed && !isMoment ? 'not reached' : 'rejected'
   }
 }
 
-/** What a conduct remembers. */
-interface Memory {
-  steps: JudgedStep[]
-  lies: JudgedStep[]
-  lieCount: number
-  next: string[]
-  evidence: string | undefined
-  told: Told | undefined
-  isUsed: boolean
-  isMoment: boolean
-  isCompleted: boolean
-  readonly tokens: Set<string>
-}
-
-function nothing(): Memory {
+function emptyMemory() {
   return {
-    steps: [],
-    lies: [],
-    lieCount: 0,
-    next: [],
-    evidence: undefined,
-    told: undefined,
+    steps: [] as readonly JudgedStep[],
+    /** The steps whose response was wrong. */
+    wrong: [] as readonly JudgedStep[],
+    wrongCount: 0,
+    next: [] as string[],
+    evidence: undefined as string | undefined,
+    told: undefined as Told | undefined,
+    /** Tokens of a wrong response were used. */
     isUsed: false,
+    /** A wrong response has come to matter. */
     isMoment: false,
     isCompleted: false,
-    tokens: new Set(),
+    tokens: new Set<string>(),
   }
 }
 
-function showsKnownToken({ accessToken, refreshToken }: Sent, tokens: ReadonlySet<string>) {
-  const token = accessToken ?? refreshToken
-  return token === undefined ? undefined : tokens.has(token)
-}
-
-function lineOf({ method, path, status, sent }: Step): string {
-  const what = sent.grantType === undefined ? '' : ` ${sent.grantType}`
-  return `${method} ${path}${what} ${status}`
+function lineOf({ method, path, status, sent: { grantType } }: Step): string {
+  return `${method} ${path}${grantType === undefined ? '' : ` ${grantType}`} ${status}`
 }

@@ -5,49 +5,44 @@ import { openStore } from '../../storage/open.ts'
 import { type FindKind, RecordExists, type Store } from '../../storage/store.ts'
 import { type Mounts, type NestedIssuer, openNested } from '../mount.ts'
 import type { DevDeps } from '../part.ts'
-import type { Conduct } from './conduct.ts'
-import type { Profile } from './lie.ts'
+import type { WatchedProfile } from './profile.ts'
 import { stepOf, tokensIn } from './step.ts'
 
 /** Starts the real server once more, with the users of the outer one and hooks that misbehave according to the profile. */
 export async function openIssuer(
-  profile: Profile,
+  { profile, conduct }: WatchedProfile,
   issuer: string,
-  conduct: Conduct,
   deps: DevDeps,
   outer: Mounts['outer'],
 ): Promise<NestedIssuer> {
+  const { keys, clock } = deps
   const store = withUsersOf(deps.store, await openStore('sqlite::memory:'))
+  const { pathname: prefix } = new URL(issuer)
+  /** Records requests and alters responses. */
+  const misbehave = (app: FastifyInstance) => {
+    const altered = new WeakSet<object>()
+    app.addHook('preValidation', async (request) => {
+      if (profile.alterRequest?.(request)) altered.add(request)
+    })
+    app.addHook('onSend', async (request, reply, payload) => {
+      if (request.method === 'OPTIONS') return payload
+      const body = typeof payload === 'string' || Buffer.isBuffer(payload) ? payload.toString() : ''
+      const isAltered = altered.has(request)
+      const step = { ...stepOf(request, reply, body, { prefix, issuer, now: clock() }), isAltered }
+      const changed = await profile.alter?.({ step, body, reply, issuer, keys, conduct })
+      // The client knows the tokens of the response that it receives.
+      const hasOtherTokens = changed !== undefined && step.place === 'token'
+      conduct.add(
+        hasOtherTokens ? { ...step, gave: tokensIn(changed, step.at) } : step,
+        changed !== undefined,
+      )
+      return changed ?? payload
+    })
+  }
   return openNested(deps, outer, {
     config: { ...deps.config, issuer, resources: [] },
     store,
-    prepare: (app) => misbehave(app, profile, conduct, issuer, deps),
-  })
-}
-
-/** Records requests and alters responses according to the profile. */
-function misbehave(
-  app: FastifyInstance,
-  profile: Profile,
-  conduct: Conduct,
-  issuer: string,
-  { keys, clock }: Pick<DevDeps, 'keys' | 'clock'>,
-): void {
-  const { pathname: prefix } = new URL(issuer)
-  const altered = new WeakSet<object>()
-  app.addHook('preValidation', async (request) => {
-    if (profile.ask?.(request)) altered.add(request)
-  })
-  app.addHook('onSend', async (request, reply, payload) => {
-    if (request.method === 'OPTIONS') return payload
-    const body = typeof payload === 'string' || Buffer.isBuffer(payload) ? payload.toString() : ''
-    const isAltered = altered.has(request)
-    const step = { ...stepOf(request, reply, body, { prefix, issuer, now: clock() }), isAltered }
-    const changed = await profile.lie?.({ step, body, reply, issuer, keys, conduct })
-    // The step as the client sees it.
-    const isTokenLie = changed !== undefined && step.place === 'token'
-    conduct.add(isTokenLie ? { ...step, gave: tokensIn(changed, step.at) } : step, changed !== undefined)
-    return changed ?? payload
+    prepare: misbehave,
   })
 }
 

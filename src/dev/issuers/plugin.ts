@@ -2,7 +2,7 @@ import { Type } from '@sinclair/typebox'
 import { requireBody } from '../json-body.ts'
 import type { NestedIssuer } from '../mount.ts'
 import { type DevPart, missing } from '../part.ts'
-import { profileOf, profiles } from './catalogue.ts'
+import { profiles } from './catalogue.ts'
 import { Conduct } from './conduct.ts'
 import { openIssuer } from './open.ts'
 import { listed, report } from './report.ts'
@@ -22,14 +22,15 @@ const Outcome = Type.Object(
 export const misbehavingIssuers: DevPart = async (app, deps) => {
   const { config, service } = deps
   const root = `${config.issuer}/_dev/issuers`
-  const conducts = new Map(profiles.map(({ id, fooledWhen }) => [id, new Conduct(fooledWhen)]))
+  const watched = profiles.map((profile) => ({ profile, conduct: new Conduct(profile.fooledWhen) }))
+  const watchedAt = (id: string) => watched.find(({ profile }) => profile.id === id)
   const opened = new Map<string, Promise<NestedIssuer>>()
 
   /** The application of a profile, built at its first request. */
   const appOf = async (id: string) => {
-    const [profile, conduct] = [profileOf(id), conducts.get(id)]
-    if (profile === undefined || conduct === undefined) return undefined
-    const opening = opened.get(id) ?? openIssuer(profile, `${root}/${id}`, conduct, deps, app.mounts.outer)
+    const found = watchedAt(id)
+    if (found === undefined) return undefined
+    const opening = opened.get(id) ?? openIssuer(found, `${root}/${id}`, deps, app.mounts.outer)
     opened.set(id, opening)
     // A later request tries again.
     opening.catch(() => opened.delete(id))
@@ -43,16 +44,16 @@ export const misbehavingIssuers: DevPart = async (app, deps) => {
   })
 
   app.get('/issuers', async () => ({ issuers: profiles.map((profile) => listed(profile, root)) }))
-  app.get('/issuers/report', async () => report(config.issuer, root, conducts))
+  app.get('/issuers/report', async () => report(config.issuer, root, watched))
   app.delete('/issuers/report', async (_request, reply) => {
-    for (const conduct of conducts.values()) conduct.clear()
+    for (const { conduct } of watched) conduct.clear()
     return reply.code(204).send()
   })
   app.post<{ Params: { profile: string } }>('/issuers/:profile/outcome', async ({ params, body }, reply) => {
     const told = requireBody(Outcome, body)
-    const conduct = conducts.get(params.profile)
-    if (conduct === undefined) throw missing('lychgate-dev-profile', 'there is no such profile')
-    conduct.tell(told)
+    const found = watchedAt(params.profile)
+    if (found === undefined) throw missing('lychgate-dev-profile', 'there is no such profile')
+    found.conduct.tell(told)
     return reply.code(204).send()
   })
 }

@@ -1,8 +1,7 @@
-import { profiles } from './catalogue.ts'
-import type { Conduct, Seen, Verdict } from './conduct.ts'
-import type { Profile } from './lie.ts'
+import type { Seen, Verdict } from './conduct.ts'
+import type { Profile, WatchedProfile } from './profile.ts'
 
-/** A profile as it is listed. */
+/** A line of the list of profiles. */
 export interface Listed extends Pick<Profile, 'id' | 'title' | 'clause' | 'ledger' | 'sound'> {
   readonly issuer: string
   readonly fooled_when: string
@@ -18,7 +17,7 @@ export interface ReportedProfile extends Listed, Pick<Seen, 'lies' | 'evidence' 
 /** What clients did at the misbehaving issuers of a development server. */
 export interface Report {
   readonly issuer: string
-  /** A client passed the issuer that does not misbehave: without it, a rejection elsewhere proves nothing. */
+  /** Whether a client succeeded at the issuer that behaves; if not, a rejection elsewhere proves nothing. */
   readonly reference: 'passed' | 'not passed'
   readonly fooled: number
   readonly rejected: number
@@ -26,25 +25,23 @@ export interface Report {
   readonly profiles: readonly ReportedProfile[]
 }
 
-/** Where a profile is and what it is about. */
-export function listed({ id, fooledWhen, lie: _, ask: __, ...rest }: Profile, root: string): Listed {
-  return { id, issuer: `${root}/${id}`, ...rest, fooled_when: fooledWhen.text }
+/** Describes a profile and where it is. */
+export function listed({ id, title, clause, ledger, sound, fooledWhen }: Profile, root: string): Listed {
+  const rule = ledger === undefined ? {} : { ledger }
+  return { id, issuer: `${root}/${id}`, title, clause, ...rule, sound, fooled_when: fooledWhen.text }
 }
 
 /** Reports what was seen at each profile. */
-export function report(issuer: string, root: string, conducts: ReadonlyMap<string, Conduct>): Report {
-  const lines = profiles.flatMap((profile) => {
-    const seen = conducts.get(profile.id)?.seen()
-    return seen === undefined ? [] : [reported(profile, root, seen)]
-  })
-  const count = (verdict: ReportedProfile['verdict']) =>
-    lines.filter((line) => line.verdict === verdict).length
+export function report(issuer: string, root: string, watched: readonly WatchedProfile[]): Report {
+  const lines = watched.map(({ profile, conduct }) => reported(profile, root, conduct.seen()))
+  const count = (counted: ReportedProfile['verdict']) =>
+    lines.filter(({ verdict }) => verdict === counted).length
   return {
     issuer,
-    reference: conducts.get('reference')?.seen().isCompleted ? 'passed' : 'not passed',
+    reference: count('passed') > 0 ? 'passed' : 'not passed',
     fooled: count('fooled'),
     rejected: count('rejected'),
-    not_reached: profiles.length - 1 - count('fooled') - count('rejected'),
+    not_reached: lines.length - 1 - count('fooled') - count('rejected'),
     profiles: lines,
   }
 }
@@ -56,7 +53,8 @@ function reported(
 ): ReportedProfile {
   return {
     ...listed(profile, root),
-    verdict: profile.lie === undefined && isCompleted ? 'passed' : verdict,
+    // Only the issuer that behaves alters nothing.
+    verdict: profile.alter === undefined && isCompleted ? 'passed' : verdict,
     ...seen,
     ...(told && { told: told.reason === undefined ? told.outcome : `${told.outcome}: ${told.reason}` }),
   }

@@ -1,4 +1,5 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
+import { isObject } from '../../domain/is-object.ts'
 import type { Seconds } from '../../domain/model.ts'
 import { objectOf } from '../json-body.ts'
 
@@ -12,6 +13,8 @@ export type Place = string
 export interface Step {
   readonly at: Seconds
   readonly place: Place
+  /** The name of the endpoint at the path of the request. */
+  readonly endpoint: string | undefined
   readonly method: string
   readonly path: string
   readonly status: number
@@ -38,7 +41,7 @@ export interface Gave {
   readonly expiresAt?: Seconds
 }
 
-/** Describes a request and its response; `body` is the response before anything in it is changed. */
+/** Describes a request and its response; `body` is that of the real server. */
 export function stepOf(
   request: FastifyRequest,
   reply: FastifyReply,
@@ -47,11 +50,13 @@ export function stepOf(
 ): Omit<Step, 'isAltered'> {
   const [path = ''] = request.url.split('?', 1)
   const callback = callbackOf(reply, body, issuer)
-  const place = callback === undefined ? placeOf(path, prefix, request.server.endpointAt(path)) : 'callback'
+  const endpoint = request.server.endpointAt(path)
+  const place = callback === undefined ? placeOf(path, prefix, endpoint) : 'callback'
   const asked = { ...textsOf(request.query), ...textsOf(request.body) }
   return {
     at: now,
     place,
+    endpoint,
     method: request.method,
     path: path.replace(prefix, ''),
     status: reply.statusCode,
@@ -60,27 +65,19 @@ export function stepOf(
   }
 }
 
-/** The parameters of an authorization response: the real server never sends one without `iss`. */
+/** The parameters of an authorization response; the real server never sends one without `iss`. */
 export function callbackOf(reply: FastifyReply, body: string, issuer: string): URLSearchParams | undefined {
   const location = reply.getHeader('location')
-  const found = typeof location === 'string' ? queryOf(location) : fieldsOf(body)
+  const found =
+    typeof location === 'string' ? new URLSearchParams(/\?([^#]*)/.exec(location)?.[1] ?? '') : fieldsOf(body)
   return found.get('iss') === issuer ? found : undefined
-}
-
-/** What is behind the question mark. */
-function queryOf(location: string): URLSearchParams {
-  return new URLSearchParams(/\?([^#]*)/.exec(location)?.[1] ?? '')
 }
 
 /** The hidden fields of a page that posts itself, OAuth 2.0 Form Post Response Mode §2. */
 function fieldsOf(html: string): URLSearchParams {
   if (!html.includes('id="form-post"')) return new URLSearchParams()
-  return new URLSearchParams(
-    [...html.matchAll(hiddenField)].map(([, name = '', value = '']): [string, string] => [
-      name,
-      decoded(value),
-    ]),
-  )
+  const fields = [...html.matchAll(hiddenField)].map(([, name = '', value = '']) => [name, decoded(value)])
+  return new URLSearchParams(Object.fromEntries(fields))
 }
 
 /** A hidden field as views/form-post.eta writes it. */
@@ -116,8 +113,10 @@ function sentWith(
 }
 
 function textsOf(parsed: unknown): Readonly<Record<string, string>> {
-  if (typeof parsed !== 'object' || parsed === null) return {}
-  return Object.fromEntries(Object.entries(parsed).filter(([, value]) => typeof value === 'string'))
+  if (!isObject(parsed)) return {}
+  return Object.fromEntries(
+    Object.entries(parsed).flatMap(([name, value]) => (typeof value === 'string' ? [[name, value]] : [])),
+  )
 }
 
 /** The tokens of a token response, RFC 6749 §5.1. */

@@ -26,6 +26,7 @@ function step(place: Place, given: Given = {}): Step {
   return {
     at: 1000,
     place,
+    endpoint: place,
     method: 'GET',
     path: paths[place] ?? `/${place}`,
     status: 200,

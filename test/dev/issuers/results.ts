@@ -1,6 +1,6 @@
 import { profiles } from '../../../src/dev/issuers/catalogue.ts'
 import { onlyTold, usesTheExpired } from '../../../src/dev/issuers/criteria.ts'
-import type { Profile } from '../../../src/dev/issuers/lie.ts'
+import type { Profile } from '../../../src/dev/issuers/profile.ts'
 import type { Report } from '../../../src/dev/issuers/report.ts'
 import { newPerson, type Person } from '../../helpers/person.ts'
 import type { TestServer } from '../../helpers/server.ts'
