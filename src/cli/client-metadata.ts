@@ -78,7 +78,11 @@ export function addMetadataFlags(command: Command): Command {
     )
     .option('--scope <names>', 'the most it may ask for, separated by spaces (default: everything)')
     .addOption(choice('--id-token-alg <name>', 'signs its ID Tokens', signingAlgorithms))
-    .option('--resource <uri>', 'a resource server: whose tokens it may introspect; may be repeated', collect)
+    .option(
+      '--resource <uri>',
+      'an API: whose tokens a resource server may introspect, or for which client_credentials gets tokens; may be repeated',
+      collect,
+    )
     .option('--client-uri <url>', 'its website, shown when people are asked')
     .option('--policy-uri <url>', 'its privacy policy, shown as well')
     .option('--tos-uri <url>', 'its terms of service, shown as well')
@@ -121,7 +125,6 @@ const addDefaults = {
   redirectUris: [],
   pkce: 'required',
   idTokenSignedResponseAlg: 'RS256',
-  introspects: [],
 } as const
 
 /** `lychgate client set`: changes metadata of a client that an operator added; what is not named stays. */
@@ -151,7 +154,7 @@ function changeOf(flags: MetadataFlags): IntegrationChange {
     consent: flags.consent,
     scope: flags.scope === undefined ? undefined : parseScope(flags.scope),
     idTokenSignedResponseAlg: flags.idTokenAlg,
-    introspects: flags.resource,
+    resources: flags.resource,
     description: Object.keys(description).length === 0 ? undefined : description,
   }
 }
@@ -206,6 +209,7 @@ export function describeClient(client: Client, config: Config) {
     pkce: client.pkceOptional ? 'optional' : 'required',
     consent: client.consent,
     ...(client.introspects.length > 0 && { introspects: client.introspects }),
+    ...omitUndefined({ resources: client.resources }),
   }
 }
 

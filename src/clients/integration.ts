@@ -28,8 +28,11 @@ export interface IntegrationRequest {
   readonly consent?: Client['consent'] | undefined
   readonly scope?: Scope | undefined
   readonly idTokenSignedResponseAlg: SigningAlgorithm
-  /** Makes a resource server that may introspect tokens meant for these resources. */
-  readonly introspects: readonly string[]
+  /**
+   * With a grant type without a user: the resources it may get tokens for. Otherwise makes a resource server, which may
+   * introspect the tokens for these resources.
+   */
+  readonly resources?: readonly string[] | undefined
   /** What it tells users about itself, and the members of features, under the names of RFC 7591 §2. */
   readonly description?: JsonObject
 }
@@ -112,11 +115,13 @@ export function changeIntegration(
 
 /** What a request comes to: everything about a client but its identity and its secret. */
 function settle(request: IntegrationRequest, known: Known): Omit<Client, 'id' | 'issuedAt' | 'usedAt'> {
-  const isResourceServer = request.introspects.length > 0
+  const { resources = [] } = request
+  const isResourceServer = asksForResourceServer(request, known)
   const isConfidential = request.authenticationMethod !== 'none'
   requireName(request.name)
   requireRedirectUris(request, isResourceServer)
   requirePolicy(request, isResourceServer, isConfidential)
+  if (actsForItself(request, known)) requireMachine(request, isConfidential)
   requireKnown(request, known)
   return {
     origin: isResourceServer ? 'resource-server' : 'integration',
@@ -135,7 +140,8 @@ function settle(request: IntegrationRequest, known: Known): Omit<Client, 'id' | 
     requireAuthTime: false,
     pkceOptional: request.pkce === 'optional',
     consent: request.consent ?? (isAssured(request) ? 'remember' : 'always'),
-    introspects: request.introspects,
+    introspects: isResourceServer ? resources : [],
+    ...(!isResourceServer && resources.length > 0 && { resources }),
   }
 }
 
@@ -152,7 +158,7 @@ function requestOf(client: Client): IntegrationRequest {
     grantTypes: client.grantTypes,
     scope: client.scope,
     idTokenSignedResponseAlg: client.idTokenSignedResponseAlg,
-    introspects: client.introspects,
+    resources: client.resources ?? client.introspects,
     description: {
       ...localized,
       contacts,
@@ -166,7 +172,7 @@ function requestOf(client: Client): IntegrationRequest {
 }
 
 function assertSameKind(client: Client, request: IntegrationRequest, known: Known): void {
-  const { authenticationMethod, introspects } = request
+  const { authenticationMethod } = request
   check(
     usesSecret(request, known) === (client.secretHash !== undefined) &&
       (authenticationMethod === 'none') === (client.authenticationMethod === 'none'),
@@ -176,7 +182,7 @@ function assertSameKind(client: Client, request: IntegrationRequest, known: Know
     { stored: client.authenticationMethod, received: authenticationMethod },
   )
   check(
-    introspects.length > 0 === (client.origin === 'resource-server'),
+    asksForResourceServer(request, known) === (client.origin === 'resource-server'),
     'lychgate-integration-resource-server',
     'invalid_client_metadata',
     'resource is for resource servers, which have one or more',
@@ -274,6 +280,22 @@ function requirePolicy(
   )
 }
 
+/** RFC 6749 §4.4: the client acts for itself, so an operator says what it may do. */
+function requireMachine({ scope = [] }: IntegrationRequest, isConfidential: boolean): void {
+  check(
+    isConfidential,
+    'rfc6749-4.4-client-credentials-confidential',
+    'invalid_client_metadata',
+    'auth must not be none for a client that acts for itself',
+  )
+  check(
+    scope.length > 0,
+    'rfc6749-4.4.2-scope-preapproved',
+    'invalid_client_metadata',
+    'scope is missing: it lists what a client that acts for itself may do',
+  )
+}
+
 function requireKnown(request: IntegrationRequest, known: Known): void {
   check(
     !request.grantTypes?.some((name) => !Object.hasOwn(known.declared.grantTypes, name)),
@@ -288,11 +310,19 @@ function requireKnown(request: IntegrationRequest, known: Known): void {
     'scope names something that is not in the scope catalogue',
   )
   check(
-    !request.introspects.some((identifier) => !known.resources.includes(identifier)),
+    !request.resources?.some((identifier) => !known.resources.includes(identifier)),
     'rfc8707-2-unknown-invalid-target',
     'invalid_client_metadata',
     'resource must be the issuer or an identifier that the configuration has under resources',
   )
+}
+
+function asksForResourceServer(request: IntegrationRequest, known: Known): boolean {
+  return request.resources !== undefined && request.resources.length > 0 && !actsForItself(request, known)
+}
+
+function actsForItself({ grantTypes = [] }: IntegrationRequest, { declared }: Known): boolean {
+  return grantTypes.some((name) => declared.grantTypes[name]?.withoutUser)
 }
 
 function usesSecret({ authenticationMethod }: IntegrationRequest, { declared }: Known): boolean {

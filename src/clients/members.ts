@@ -9,11 +9,18 @@ export interface ClientMember {
   read(members: JsonObject, name: string): unknown
 }
 
+/** What a feature declares about a grant type. */
+export interface GrantTypeDeclaration {
+  /** Clients that register themselves cannot have it. */
+  readonly operatorOnly?: true
+  /** The client acts for itself, so it is confidential and has a list of scopes, RFC 6749 §4.4. */
+  readonly withoutUser?: true
+}
+
 /** What features declare about clients, by the names of RFC 7591 §2. */
 export interface ClientDeclarations {
   readonly clientMetadata: Readonly<Record<string, ClientMember>>
-  /** `operatorOnly`: clients that register themselves cannot have it. */
-  readonly grantTypes: Readonly<Record<string, { readonly operatorOnly?: true }>>
+  readonly grantTypes: Readonly<Record<string, GrantTypeDeclaration>>
   /** `usesSecret`: it sends the client secret, so the client has one. */
   readonly clientAuthentication: Readonly<Record<string, { readonly usesSecret?: true }>>
 }

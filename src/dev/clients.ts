@@ -95,7 +95,6 @@ function clientOf(
     consent: said.consent,
     scope: said.scope === undefined ? undefined : parseScope(said.scope),
     idTokenSignedResponseAlg: said.id_token_signed_response_alg ?? 'RS256',
-    introspects: [],
     description: Object.fromEntries(Object.entries(said).filter(([name]) => name in declared.clientMetadata)),
   } as const
   const { client, secret } = addIntegration(request, known, { id, secret: fresh }, now)

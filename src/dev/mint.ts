@@ -175,7 +175,6 @@ async function ownClient({
     authenticationMethod: 'none',
     pkce: 'required',
     idTokenSignedResponseAlg: 'RS256',
-    introspects: [],
   } as const
   const fresh = { id: hash('sha256', 'lychgate token', 'buffer').subarray(0, 16), secret: Buffer.alloc(32) }
   const { client } = addIntegration(request, { declared, scopes: [], resources: [] }, fresh, clock())

@@ -62,6 +62,8 @@ export interface Client {
   readonly consent: (typeof consentRules)[number]
   /** Resource servers only: the resource identifiers whose tokens it may introspect, RFC 7662 §4. */
   readonly introspects: readonly string[]
+  /** The resources it may get tokens for when it acts for itself; absent: every one, RFC 8707 §2. */
+  readonly resources?: readonly string[]
   /** What features store about a client, by the name of its metadata member (RFC 7591 §2). */
   readonly extra?: Readonly<Record<string, unknown>>
 }

@@ -261,7 +261,6 @@ t.test('a client with optional PKCE is found, with the command that changes it',
     postLogoutRedirectUris: [],
     pkce: 'required',
     idTokenSignedResponseAlg: 'RS256',
-    introspects: [],
   } as const
   const known = { declared, scopes: [], resources: [] }
   for (const [seed, pkce] of [

@@ -13,10 +13,10 @@ const { server, client, agent, tokens } = await startFlow(t, {
 })
 const path = '/api/oauth/introspect'
 const confidential = await register(server, { token_endpoint_auth_method: 'client_secret_basic' })
-const forLessons = await addClient(server, { introspects: [lessons] })
-const forLibrary = await addClient(server, { introspects: [library] })
+const forLessons = await addClient(server, { resources: [lessons] })
+const forLibrary = await addClient(server, { resources: [library] })
 const forIssuer = await addClient(server, {
-  introspects: [server.issuer],
+  resources: [server.issuer],
   authenticationMethod: 'client_secret_post',
 })
 const inactive = { active: false }

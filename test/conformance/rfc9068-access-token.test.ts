@@ -32,7 +32,7 @@ const { server, client, agent, tokens } = await startFlow(t, {
 })
 const metadata = await json(await fetch(`${server.issuer}/.well-known/oauth-authorization-server`))
 const keys = createRemoteJWKSet(new URL(String(metadata['jwks_uri'])))
-const resourceServer = await addClient(server, { introspects: [library] })
+const resourceServer = await addClient(server, { resources: [library] })
 
 /** The token as an API verifies it: by the published keys and nothing else. */
 const verified = (token: string, audience = library) =>

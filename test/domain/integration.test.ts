@@ -22,10 +22,9 @@ const web: IntegrationRequest = {
   authenticationMethod: 'client_secret_basic',
   pkce: 'required',
   idTokenSignedResponseAlg: 'RS256',
-  introspects: [],
 }
 const loopback = { ...web, redirectUris: ['http://127.0.0.1/callback'] }
-const api = { ...web, redirectUris: [], introspects: ['https://api.example.com'] }
+const api = { ...web, redirectUris: [], resources: ['https://api.example.com'] }
 
 t.test('an integration is a web client with a secret', async (t) => {
   const { client, secret } = addIntegration(web, known, fresh, 50)
@@ -120,7 +119,7 @@ t.test('a resource server has resources, a secret and no way to get tokens', asy
     origin: 'resource-server',
     grantTypes: [],
     redirectUris: [],
-    introspects: api.introspects,
+    introspects: api.resources,
   })
   t.ok(secretMatches(String(secret), client.secretHash))
 })
@@ -166,7 +165,7 @@ const refused: [string, IntegrationRequest, string, RegExp][] = [
   ['an unknown scope', { ...web, scope: ['openid', 'nope'] }, 'invalid_client_metadata', /^scope /],
   [
     'an unknown resource',
-    { ...api, introspects: ['https://other.example'] },
+    { ...api, resources: ['https://other.example'] },
     'invalid_client_metadata',
     /^resource /,
   ],

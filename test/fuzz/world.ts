@@ -210,7 +210,6 @@ async function addIntegrations({ config, store, clock, random }: Deps): Promise<
     authenticationMethod: 'client_secret_basic',
     pkce: 'required',
     idTokenSignedResponseAlg: 'ES256',
-    introspects: [],
   } as const
   const requests: IntegrationRequest[] = [
     { ...common, name: 'First party', consent: 'skip', pkce: 'optional' },
@@ -226,7 +225,7 @@ async function addIntegrations({ config, store, clock, random }: Deps): Promise<
       name: resourceServerId,
       redirectUris: [],
       postLogoutRedirectUris: [],
-      introspects: known.resources,
+      resources: known.resources,
     },
   ]
   const clients: LiveClient[] = []

@@ -23,7 +23,6 @@ export async function integrate(
     authenticationMethod: 'client_secret_basic',
     pkce: 'required',
     idTokenSignedResponseAlg: 'RS256',
-    introspects: [],
     ...request,
   }
   const { config, store, clock } = server.deps

@@ -22,7 +22,7 @@ export async function addResourceServer({ deps, issuer }: TestServer, resource: 
     authenticationMethod: 'client_secret_basic',
     pkce: 'required',
     idTokenSignedResponseAlg: 'RS256',
-    introspects: [resource],
+    resources: [resource],
   } as const
   const fresh = { id: systemRandom(16), secret: systemRandom(32) }
   const { client, secret = '' } = addIntegration(

@@ -97,7 +97,7 @@ export async function addClient(
     scopes: config.scopes.map(({ name }) => name),
     resources: [config.issuer, ...config.resources.map(({ identifier }) => identifier)],
   }
-  const isResourceServer = (request.introspects ?? []).length > 0
+  const isResourceServer = (request.resources ?? []).length > 0
   const whole: IntegrationRequest = {
     name: 'Arranged client',
     redirectUris: isResourceServer ? [] : ['https://client.example/callback'],
@@ -106,7 +106,6 @@ export async function addClient(
     pkce: 'required',
     ...(!isResourceServer && { consent: 'skip' }),
     idTokenSignedResponseAlg: 'RS256',
-    introspects: [],
     ...request,
   }
   const { client, secret } = addIntegration(

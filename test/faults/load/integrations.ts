@@ -26,7 +26,6 @@ export async function addIntegrations(url: string, count: number): Promise<reado
         pkce: 'required',
         consent: 'remember',
         idTokenSignedResponseAlg: 'ES256',
-        introspects: [],
       },
       known,
       { id: randomBytes(16), secret: randomBytes(32) },
