@@ -16,6 +16,7 @@ const root = fileURLToPath(new URL('..', import.meta.url))
 const removable: Readonly<Record<string, readonly string[]>> = {
   'oidc-core': ['userinfo', 'subject_types_supported', '"id_token"', 'claims_supported'],
   'oidc-logout': ['end_session_endpoint', '/oauth/logout'],
+  'rfc6749-client-credentials': ['client_credentials'],
   'rfc7009-revocation': ['revocation_endpoint', '/api/oauth/revoke'],
   'rfc7591-registration': ['registration_endpoint', 'registration_client_uri', '/api/oauth/register'],
   'rfc7662-introspection': ['introspection_endpoint', '/api/oauth/introspect'],

@@ -4,6 +4,7 @@ import { declarationsOf, type Feature } from './feature.ts'
 import { openidConnect } from './oidc-core/feature.ts'
 import { logout } from './oidc-logout/feature.ts'
 import { authorizationFramework } from './rfc6749-authorization/feature.ts'
+import { clientCredentials } from './rfc6749-client-credentials/feature.ts'
 import { revocation } from './rfc7009-revocation/feature.ts'
 import { registration } from './rfc7591-registration/feature.ts'
 import { introspection } from './rfc7662-introspection/feature.ts'
@@ -18,6 +19,7 @@ import { resourceMetadata } from './rfc9728-resource-metadata/feature.ts'
  */
 export const features: readonly Feature[] = [
   authorizationFramework,
+  clientCredentials,
   issuerIdentification,
   logout,
   registration,

@@ -16,6 +16,8 @@ import type { AuthorizationRequest, Grant, Scope, Seconds, Session } from './mod
  * (1) a second use of a code, RFC 6749 §4.1.2. (2) reuse of a rotated token, RFC 9700 §4.14.2, unless it is the
  * one just rotated, sent again in time while its successor is unused: then the same successor is returned.
  * (3) a code redeemed before revokes the grant even when it has expired in the meantime.
+ *
+ * A grant without a user begins as active, with one access token.
  */
 
 /** Lifetimes of the code and tokens of a grant. */
@@ -67,6 +69,34 @@ export function approveGrant(
     seq: 0,
     absoluteExpiresAt: now + lifetimes.refreshTokenAbsoluteSeconds,
     expiresAt: now + lifetimes.codeSeconds,
+  }
+}
+
+/**
+ * Creates a grant without a user (RFC 6749 §4.4.3): active at once, with one access token and no refresh token.
+ * @param seconds Lifetime of the access token.
+ */
+export function issueGrant(
+  about: Pick<Grant, 'clientId' | 'scope' | 'resource'>,
+  fresh: { readonly id: string; readonly secret: string },
+  now: Seconds,
+  seconds: Seconds,
+): Grant {
+  const end = now + seconds
+  return {
+    ...fresh,
+    ...about,
+    redirectUri: '',
+    redirectUriSent: false,
+    authenticatedAt: now,
+    methods: [],
+    authTimeOwed: false,
+    claims: { userinfo: [], idToken: [] },
+    approvedAt: now,
+    seq: 1,
+    rotatedAt: now,
+    absoluteExpiresAt: end,
+    expiresAt: end,
   }
 }
 

@@ -109,7 +109,7 @@ export function requireScopeAt(scope: Scope, identifiers: readonly string[], res
  * @throws {OAuthError} `invalid_target` for a resource the grant does not reach, or tokens no single format fits.
  */
 export function narrowAccess(
-  grant: Grant,
+  grant: Pick<Grant, 'resource'>,
   scope: Scope,
   requested: readonly string[],
   resources: Resources,

@@ -62,10 +62,10 @@ export function tokenRequest({ grantTypes, tokenParameters, authenticationParame
   return Type.Object({
     grant_type: text(`${Object.keys(grantTypes).join(' or ')}.`),
     ...tokenParameters,
-    scope: text('refresh_token: a part of the granted scope.'),
+    scope: text('A part of what was granted to the client.'),
     resource: Type.Optional(
       Type.Union([Type.String(), Type.Array(Type.String())], {
-        description: 'A part of the granted resources, RFC 8707.',
+        description: 'The APIs the token is for: a part of what was granted, RFC 8707.',
       }),
     ),
     client_id: text(

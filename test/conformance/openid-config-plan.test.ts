@@ -122,7 +122,7 @@ t.test(
     t.notOk(algorithms.includes('none'))
     t.strictSame(
       listOf('grant_types_supported'),
-      ['authorization_code', 'refresh_token'],
+      ['authorization_code', 'refresh_token', 'client_credentials'],
       '[oidc-disc-3-grant-types]',
     )
     for (const name of ['openid', 'profile', 'email'])

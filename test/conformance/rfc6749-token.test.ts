@@ -153,7 +153,6 @@ t.test(
   async (t) => {
     const types = [
       'password',
-      'client_credentials',
       'implicit',
       'urn:x:y',
       'urn:ietf:params:oauth:grant-type:device_code',
@@ -168,7 +167,7 @@ t.test(
     }
     const metadata = await fetch(`${server.issuer}/.well-known/oauth-authorization-server`)
     const { grant_types_supported: offered } = await json(metadata)
-    t.strictSame(offered, ['authorization_code', 'refresh_token'])
+    t.strictSame(offered, ['authorization_code', 'refresh_token', 'client_credentials'])
   },
 )
 

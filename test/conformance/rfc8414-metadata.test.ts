@@ -79,7 +79,7 @@ const choices: readonly (readonly [string, unknown, string, string?])[] = [
   ['response_modes_supported', ['query', 'form_post'], '[rfc8414-2-response-modes-default]'],
   [
     'grant_types_supported',
-    ['authorization_code', 'refresh_token'],
+    ['authorization_code', 'refresh_token', 'client_credentials'],
     '[rfc8414-2-grant-types-default]',
     '[oidc-disc-3-grant-types]',
   ],

@@ -2,6 +2,7 @@ import { accountFaults } from './account.ts'
 import { authorizationFaults } from './authorization.ts'
 import { bearerFaults } from './bearer.ts'
 import { clientAuthenticationFaults } from './client-authentication.ts'
+import { clientCredentialsFaults } from './client-credentials.ts'
 import { configurationFaults } from './configuration.ts'
 import type { Fault } from './fault.ts'
 import { headerFaults } from './headers.ts'
@@ -34,6 +35,7 @@ export const faults: readonly Fault[] = [
   ...tokenFaults,
   ...textFaults,
   ...clientAuthenticationFaults,
+  ...clientCredentialsFaults,
   ...pushedRequestFaults,
   ...refreshFaults,
   ...resourceFaults,

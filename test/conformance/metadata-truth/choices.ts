@@ -1,5 +1,6 @@
 import { createRemoteJWKSet, decodeProtectedHeader, jwtVerify } from 'jose'
 import type { Test } from 'tap'
+import { integrate } from '../../helpers/authorization.ts'
 import { answerOf, redirectUri } from '../../helpers/flow.ts'
 import { type Landing, UserAgent } from '../../helpers/user-agent.ts'
 import { assertRejected, json } from '../../helpers/wire.ts'
@@ -101,10 +102,19 @@ const grantTypes: Promises[string] = {
       const { access_token: access } = await json(response)
       t.equal((await userInfoAt(subject, String(access))).status, 200)
     },
+    client_credentials: async (t, subject) => {
+      const machine = await integrate(subject.server, {
+        redirectUris: [],
+        grantTypes: ['client_credentials'],
+        scope: ['courses:read'],
+      })
+      const response = await send(subject, 'token_endpoint', machine, { grant_type: 'client_credentials' })
+      t.equal(response.status, 200)
+      t.match(await json(response), { access_token: String, scope: 'courses:read' })
+    },
   },
   unlisted: async (t, subject, listed) => {
     const others = [
-      'client_credentials',
       'password',
       'implicit',
       'urn:ietf:params:oauth:grant-type:jwt-bearer',

@@ -1,0 +1,71 @@
+import type { Fault } from './fault.ts'
+
+const rules = 'src/rfc6749-client-credentials/rules.ts'
+
+/** Faults of tokens that a client gets for itself, RFC 6749 §4.4. */
+export const clientCredentialsFaults = [
+  {
+    id: 'registered-client-acts-for-itself',
+    rule: 'rfc6749-4.4-client-credentials-confidential',
+    file: 'src/rfc6749-client-credentials/feature.ts',
+    find: 'operatorOnly: true, ',
+    replace: '',
+  },
+  {
+    id: 'public-client-acts-for-itself',
+    rule: 'rfc6749-4.4-client-credentials-confidential',
+    file: 'src/clients/integration.ts',
+    find: "    isConfidential,\n    'rfc6749-4.4-client-credentials-confidential',",
+    replace: "    true,\n    'rfc6749-4.4-client-credentials-confidential',",
+  },
+  {
+    id: 'removed-client-gets-a-token',
+    rule: 'rfc6749-4.4.2-client-must-authenticate',
+    file: 'src/rfc6749-client-credentials/plugin.ts',
+    find: 'issueToClient(found, ',
+    replace: 'issueToClient(client, ',
+    tests: ['test/domain/client-credentials.test.ts', 'test/conformance/rfc6749-client-credentials.test.ts'],
+  },
+  {
+    id: 'machine-scope-beyond-what-is-allowed',
+    rule: 'rfc6749-4.4.2-scope-preapproved',
+    file: rules,
+    find: '!own.includes(name)',
+    replace: '!aboutUsers.includes(name) && false',
+  },
+  {
+    id: 'machine-gets-scopes-about-users',
+    rule: 'rfc6749-4.4.2-scope-preapproved',
+    file: rules,
+    find: 'allowed.filter((name) => !aboutUsers.includes(name))',
+    replace: 'allowed',
+  },
+  {
+    id: 'machine-resource-beyond-what-is-allowed',
+    rule: 'rfc8707-2.2-not-granted',
+    file: rules,
+    find: 'allowed && identifiers.find(',
+    replace: 'allowed && [].find(',
+  },
+  {
+    id: 'machine-token-can-be-refreshed',
+    rule: 'rfc6749-4.4.3-no-refresh-token',
+    file: 'src/domain/grant.ts',
+    find: '    absoluteExpiresAt: end,\n    expiresAt: end,',
+    replace: '    refreshExpiresAt: end,\n    absoluteExpiresAt: end,\n    expiresAt: end,',
+  },
+  {
+    id: 'machine-token-has-another-subject',
+    rule: 'rfc9068-2.2-sub-semantics',
+    file: 'src/domain/jwt-access-token.ts',
+    find: 'return userId ?? clientId',
+    replace: "return userId ?? 'client'",
+  },
+  {
+    id: 'machine-token-signed-in',
+    rule: 'rfc9068-2.2-sub-semantics',
+    file: 'src/domain/jwt-access-token.ts',
+    find: '...(grant.userId !== undefined && { auth_time: grant.authenticatedAt }),',
+    replace: 'auth_time: grant.authenticatedAt,',
+  },
+] as const satisfies readonly Fault[]
