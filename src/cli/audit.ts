@@ -48,7 +48,6 @@ async function auditCommand(flags: AuditFlags): Promise<void> {
   await withStore(flags, async (store) => {
     const filter = await filterOf(flags, store)
     if (!flags.follow) return print(await store.audit(filter), store, flags)
-    const { follow } = await import('./audit-follow.ts')
     await follow(store, filter, systemClock, (events) => print(events, store, flags))
   })
 }
@@ -122,4 +121,45 @@ function readable(fact: string, value: string | number): string {
 function parseLimit(text: string): number {
   if (/^[1-9]\d{0,8}$/.test(text)) return Number(text)
   throw new InvalidArgumentError('It must be a whole number of at least 1.')
+}
+
+const pollMilliseconds = 1000
+/** A transaction may commit after a later one, and clocks of several servers differ a little. */
+const overlapSeconds = 30
+const mostAtOnce = 10_000
+
+/** Prints the events that exist, then new ones as they occur, until `until` aborts. */
+export async function follow(
+  store: Pick<Store, 'audit'>,
+  filter: AuditFilter,
+  clock: () => Seconds,
+  show: (events: readonly AuditEvent[]) => Promise<void>,
+  until?: AbortSignal,
+): Promise<void> {
+  const latest = () =>
+    store.audit({ ...filter, since: Math.max(filter.since, clock() - overlapSeconds), limit: mostAtOnce })
+  const before = await latest()
+  const first = await store.audit(filter)
+  await show(first)
+  // Events beyond the limit are not new either.
+  let shown: readonly AuditEvent[] = [...first, ...withoutThose(before, first)]
+  while (!until?.aborted) {
+    await new Promise((resolve) => setTimeout(resolve, pollMilliseconds))
+    const events = await latest()
+    const newer = withoutThose(events, shown)
+    if (newer.length > 0) await show(newer)
+    shown = events
+  }
+}
+
+/** Returns the events that are not in `shown`. Events have no id outside of the store: two equal ones count as two. */
+function withoutThose(events: readonly AuditEvent[], shown: readonly AuditEvent[]): readonly AuditEvent[] {
+  const left = new Map<string, number>()
+  for (const event of shown.map((one) => JSON.stringify(one))) left.set(event, (left.get(event) ?? 0) + 1)
+  return events.filter((event) => {
+    const key = JSON.stringify(event)
+    const count = left.get(key) ?? 0
+    left.set(key, count - 1)
+    return count <= 0
+  })
 }

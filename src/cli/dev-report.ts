@@ -1,10 +1,9 @@
 import { writeFileSync } from 'node:fs'
 import type { Command } from 'commander'
-import type { Report } from '../dev/issuers/report.ts'
+import type { Report, ReportedProfile } from '../dev/issuers/report.ts'
 import { loadConfig } from '../settings/load.ts'
 import { CommandFailed } from './failure.ts'
-import { explained, junit } from './junit.ts'
-import { printColumns, printJson } from './print.ts'
+import { printColumns, printJson, visible, visibleLines } from './print.ts'
 
 interface ReportFlags {
   readonly config?: string
@@ -17,34 +16,34 @@ interface ReportFlags {
 }
 
 const help = `
-It asks the running development server what clients made of the issuers that lie, GET /_dev/issuers:
-  fooled       the client did, after it was lied to, what only somebody does who believed it
-  rejected     it was lied to, and did not
-  not reached  it was not lied to
-It ends with 1 when somebody was fooled, or when no client got through at the issuer that does not lie,
-/_dev/issuers/reference: then being refused by the others proves nothing.
+Asks the running development server how clients behaved at its misbehaving issuers, GET /_dev/issuers:
+  fooled       the client acted on a faulty response
+  rejected     the client got a faulty response and did not act on it
+  not reached  the client got no faulty response
+The exit code is 1 if a client was fooled, or if no client completed a flow at /_dev/issuers/reference, which does not
+misbehave: without that, a rejection proves nothing.
 
 Examples:
   lychgate dev report
   lychgate dev report --port 9500 --junit reports/issuers.xml
   lychgate dev report --json | jq -r '.profiles[] | select(.verdict == "fooled") | .id'
-  lychgate dev report --all --reset            also 1 for what was not reached; then begin anew
+  lychgate dev report --all --reset            exit with 1 if an issuer was not reached, then start over
 `
 
-/** Adds `lychgate dev report`: what clients made of the misbehaving issuers of a running development server. */
+/** Adds `lychgate dev report`, which shows how clients behaved at the misbehaving issuers. */
 export function addReportCommand(dev: Command): void {
   dev
     .command('report')
-    .description('what clients made of the issuers that lie: rejected, fooled or not reached')
-    .option('--issuer <url>', 'of the development server (LYCHGATE_ISSUER)')
-    .option('--port <number>', 'the same on localhost (LYCHGATE_PORT)')
+    .description('show how clients behaved at the misbehaving issuers: rejected, fooled or not reached')
+    .option('--issuer <url>', 'the issuer of the development server (LYCHGATE_ISSUER)')
+    .option('--port <number>', 'its port on localhost (LYCHGATE_PORT)')
     .option('--config <file>', 'YAML file with options (LYCHGATE_CONFIG)')
     .option('--json', 'print JSON')
-    .option('--junit <file>', 'write JUnit XML, a test case for each issuer')
-    .option('--all', 'not reached counts as a failure, too')
-    .option('--reset', 'forget what was seen, once it is told')
+    .option('--junit <file>', 'write JUnit XML with a test case for each issuer')
+    .option('--all', 'count issuers that were not reached as failures')
+    .option('--reset', 'clear the report after printing it')
     .addHelpText('after', help)
-    // Options that `dev` has, too, are taken by it, wherever they stand.
+    // Options that `dev` has as well are parsed by it, wherever they stand.
     .action((_own: unknown, command: Command) => report(command.optsWithGlobals()))
 }
 
@@ -62,8 +61,8 @@ async function report({ config: file, issuer, port, ...flags }: ReportFlags): Pr
 
 async function reportAt(url: string, issuer: string): Promise<Report> {
   const response = await fetch(url).catch(() => undefined)
-  if (response?.status === 200) return (await response.json()) as Report // as the route answers
-  const why = response === undefined ? 'nothing answers there' : 'what answers there is none'
+  if (response?.status === 200) return (await response.json()) as Report // as the route returns
+  const why = response === undefined ? 'nothing responds there' : 'another server responds there'
   throw new CommandFailed(
     `no development server at ${issuer}: ${why}; start lychgate dev, or name it with --issuer or --port`,
   )
@@ -72,10 +71,12 @@ async function reportAt(url: string, issuer: string): Promise<Report> {
 /** Why the command exits with 1; undefined if no client was fooled and that is conclusive. */
 function failureOf({ reference, fooled, not_reached }: Report, countsAll: boolean): string | undefined {
   if (reference !== 'passed') {
-    return 'no client got through at /_dev/issuers/reference, where nobody lies: the rest proves nothing'
+    return 'no client completed a flow at /_dev/issuers/reference, which does not misbehave: the rest proves nothing'
   }
-  if (fooled > 0) return `fooled by ${fooled} of the issuers that lie`
-  return countsAll && not_reached > 0 ? `${not_reached} of the issuers that lie were not reached` : undefined
+  if (fooled > 0) return `fooled by ${fooled} of the misbehaving issuers`
+  return countsAll && not_reached > 0
+    ? `${not_reached} of the misbehaving issuers were not reached`
+    : undefined
 }
 
 function printReport({ profiles, fooled, rejected, not_reached }: Report): void {
@@ -84,4 +85,46 @@ function printReport({ profiles, fooled, rejected, not_reached }: Report): void 
     process.stdout.write(`\n${explained(profile)}\n`)
   }
   process.stdout.write(`\n${fooled} fooled, ${rejected} rejected, ${not_reached} not reached\n`)
+}
+
+/**
+ * Formats a report as JUnit XML, with a test case for each issuer: failed if the client was fooled, skipped if it was
+ * not reached.
+ * @param countsAll Counts an issuer that was not reached as failed, too.
+ */
+function junit({ profiles, reference, fooled, not_reached }: Report, countsAll: boolean): string {
+  const failures = fooled + (countsAll ? not_reached : 0) + (reference === 'passed' ? 0 : 1)
+  const counts = `tests="${profiles.length}" failures="${failures}" errors="0" skipped="${countsAll ? 0 : not_reached}"`
+  const cases = profiles.map((profile) => testCase(profile, countsAll))
+  return `<?xml version="1.0" encoding="UTF-8"?>
+<testsuites>
+  <testsuite name="misbehaving issuers" ${counts}>
+${cases.join('\n')}
+  </testsuite>
+</testsuites>
+`
+}
+
+function testCase(profile: ReportedProfile, countsAll: boolean): string {
+  const { id, title, verdict } = profile
+  const head = `    <testcase classname="lychgate.issuers" name="${escaped(`${id}: ${title}`)}"`
+  if (verdict === 'passed' || verdict === 'rejected') return `${head}/>`
+  if (verdict === 'fooled') return `${head}>${failure('fooled', explained(profile))}</testcase>`
+  if (id === 'reference') return `${head}>${failure('no client completed a flow', title)}</testcase>`
+  return `${head}>${countsAll ? failure('not reached', title) : '<skipped message="not reached"/>'}</testcase>`
+}
+
+function failure(message: string, text: string): string {
+  return `<failure message="${message}">${escaped(text)}</failure>`
+}
+
+/** Escapes text for XML, without the characters that XML 1.0 §2.2 excludes. */
+function escaped(text: string): string {
+  return visibleLines(text).replaceAll(/[&<>"]/g, (character) => `&#${character.charCodeAt(0)};`)
+}
+
+/** Explains why the client counts as fooled. */
+function explained({ id, title, clause, sound, evidence, told }: ReportedProfile): string {
+  const seen = [evidence, told && `the client itself: ${told}`].filter(Boolean).join('; ')
+  return visibleLines(`${id}: ${title} (${clause})\n  a sound client ${sound}\n  seen: ${visible(seen)}`)
 }

@@ -15,7 +15,7 @@ import { isoInstant, systemClock, systemRandom } from '../system.ts'
 import type { ServerFlags } from './flags.ts'
 import { keepDevSecret, makeFolder } from './open.ts'
 import { readableLog } from './readable-log.ts'
-import { runServer } from './run-server.ts'
+import { runServer } from './serve.ts'
 
 /** Flags of a development server alone. */
 export interface DevFlags extends ServerFlags {

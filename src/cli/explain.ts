@@ -6,8 +6,7 @@ import type { Store } from '../storage/store.ts'
 import { systemClock } from '../system.ts'
 import { CommandFailed } from './failure.ts'
 import { addLocationFlags, type LocationFlags } from './flags.ts'
-import { withStore } from './open.ts'
-import { openConfiguredKeys } from './open-keys.ts'
+import { openConfiguredKeys, withStore } from './open.ts'
 import { instant, printJson, printMembers, visible } from './print.ts'
 
 interface ExplainFlags extends LocationFlags {

@@ -1,32 +1,170 @@
+import { setTimeout } from 'node:timers/promises'
+import closeWithGrace from 'close-with-grace'
+import type { FastifyInstance } from 'fastify'
 import { ConfigError } from '../config/error.ts'
+import type { Config } from '../config/schema.ts'
+import type { AppOptions, Deps } from '../deps.ts'
+import { removeAll } from '../domain/decision.ts'
+import { type Stopping, stop } from '../http/drain.ts'
+import { listen } from '../http/listen.ts'
+import { openKeyRing } from '../keys/key-ring.ts'
+import { deriveSealingKey } from '../keys/seal.ts'
+import { separateServiceLinks } from '../settings/environment.ts'
+import { keyPolicy } from '../settings/key-policy.ts'
 import { loadConfig } from '../settings/load.ts'
 import type { Store } from '../storage/store.ts'
-import { linkForFirstUser, sayWhereToBegin } from './first-user.ts'
+import { type Clock, type RandomSource, systemClock, systemRandom } from '../system.ts'
+import { isTraced } from '../tracing/is-traced.ts'
+import { makeLink } from '../users/one-time-links.ts'
+import { linkKinds } from '../users/rules/one-time-link.ts'
+import { passingLine } from './failure.ts'
 import type { ServerFlags } from './flags.ts'
-import { readDevSecret } from './open.ts'
-import { runServer } from './run-server.ts'
+import { openConfiguredStore, readDevSecret, rememberIssuer } from './open.ts'
 
-/** `lychgate serve`: the server for real users. It rejects whatever belongs to development. */
+/** What a command does with the store before the server accepts requests. */
+type Preparation = (store: Store, clock: Clock, random: RandomSource) => Promise<void>
+
+/**
+ * How long a start is repeated while the store is unavailable: another server may hold a lock for longer than one
+ * waits for it, the database may be starting, or its standby may be taking over.
+ */
+const patienceSeconds = 30
+
+/** `lychgate serve`: runs the server for real users. It rejects everything that belongs to development. */
 export async function serve({ config: file, ...flags }: ServerFlags): Promise<void> {
   const config = loadConfig({ mode: 'serve', flags: { ...flags }, environment: process.env, file })
-  // loadConfig demands one of `serve`; the type does not know.
+  // loadConfig requires a secret for `serve`; the type does not say so.
   const { secret = '' } = config
   if (secret === readDevSecret(config.data)) {
     throw new ConfigError('secret: is the one of the development server in this data folder; make a new one')
   }
   let link: string | undefined
   await runServer({ ...config, secret }, async (store, clock, random) => {
-    await rejectDevelopmentUsers(store)
+    const { seeded } = await store.population()
+    if (seeded.length > 0) {
+      throw new ConfigError(
+        `store: made by the development server, with known passwords: ${seeded.join(', ')}; lychgate user remove ${seeded[0]}`,
+      )
+    }
     link = await linkForFirstUser(config, store, clock, random)
   })
-  if (link !== undefined) sayWhereToBegin(link, config.lifetimes.firstPersonSeconds)
+  if (link === undefined) return
+  const hours = Math.max(1, Math.round(config.lifetimes.firstPersonSeconds / 3600))
+  process.stderr.write(
+    `lychgate: No users yet. Open this link within ${hours} hours to create the first one:\n${link}\n`,
+  )
 }
 
-async function rejectDevelopmentUsers(store: Store): Promise<void> {
-  const { seeded: people } = await store.population()
-  const [first] = people
-  if (first === undefined) return
-  throw new ConfigError(
-    `store: made by the development server, with known passwords: ${people.join(', ')}; lychgate user remove ${first}`,
-  )
+/**
+ * Makes a link that creates the first user if the store has no users. It replaces the link of an earlier start.
+ */
+export async function linkForFirstUser(
+  config: Pick<Config, 'issuer' | 'lifetimes'>,
+  store: Store,
+  clock: Clock,
+  random: RandomSource,
+): Promise<string | undefined> {
+  if (!(await store.population()).isEmpty) return undefined
+  await store.write(removeAll(linkKinds['first-person']))
+  const sources = { config, store, random }
+  const { url } = await makeLink(sources, { purpose: 'first-person' }, { by: 'server', at: clock() })
+  return url
+}
+
+/** Serves until a signal arrives, then finishes the requests that are open, closes, and exits with 0. */
+export async function runServer(
+  config: Config & { readonly secret: string },
+  prepare: Preparation,
+  options: AppOptions = {},
+  clock: Clock = systemClock,
+): Promise<void> {
+  // Another thread derives the key while this one loads the rest.
+  const secret = deriveSealingKey(config.secret)
+  const latest = performance.now() + patienceSeconds * 1000
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await startServer(config, secret, prepare, options, clock)
+    } catch (error) {
+      const line = passingLine(error)
+      if (line === undefined || performance.now() > latest) throw error
+      if (attempt === 1) {
+        process.stderr.write(`lychgate: ${line}; trying again for ${patienceSeconds} seconds\n`)
+      }
+      await setTimeout(500)
+    }
+  }
+}
+
+async function startServer(
+  config: Config,
+  secret: Promise<Buffer>,
+  prepare: Preparation,
+  options: AppOptions,
+  clock: Clock,
+): Promise<void> {
+  const { buildApp } = await import('../app.ts')
+  const store = await openConfiguredStore(config)
+  try {
+    const random = systemRandom
+    const server = config.mode === 'dev' ? 'development' : 'production'
+    const { keys, opened } = openKeyRing({ store, secret, policy: keyPolicy(config), clock, random, server })
+    const { deps, observe } = await watched({ config, store, keys, clock, random })
+    // The application needs its keys from the first request on, so it is built while the other thread derives them.
+    // They are awaited below; until then a rejection must not end the process.
+    opened.catch(() => {})
+    const app = await buildApp(deps, { ...options, observe })
+    try {
+      await opened
+      await prepare(store, clock, random)
+      await listen(app, config)
+    } catch (error) {
+      await app.close()
+      throw error
+    }
+    const { links } = separateServiceLinks(process.env)
+    if (links.length > 0) app.log.warn(`ignored what Kubernetes set for a Service: ${links.join(', ')}`)
+    const before = rememberIssuer(config)
+    if (before !== undefined && config.mode === 'serve')
+      app.log.warn({ before }, 'the issuer has changed; clients and tokens know the one before')
+    app.log.info({ issuer: config.issuer }, 'ready')
+    let stopping: Stopping | undefined
+    const delay = (config.drainSeconds + 10) * 1000
+    const onTimeout = () => app.log.error(stopping?.report(), 'stopped before every request was answered')
+    closeWithGrace({ delay, onTimeout }, async ({ err }) => {
+      if (err) app.log.fatal({ err }, 'stopped by an unexpected error')
+      stopping = stop(app, store)
+      await stopping.finished
+    })
+  } catch (error) {
+    await store.close()
+    throw error
+  }
+}
+
+/** A server, and what observes its requests. */
+interface Watched {
+  readonly deps: Deps
+  readonly observe: (app: FastifyInstance) => Promise<void>
+}
+
+/** Loads tracing and metrics only if they are configured. */
+async function watched(given: Deps): Promise<Watched> {
+  const { port } = given.config.management
+  const watchers: ((deps: Deps) => Watched)[] = []
+  if (isTraced()) watchers.push((await import('../tracing/tracing.ts')).underTracing)
+  if (port !== undefined) {
+    const { underManagement } = await import('../management/management.ts')
+    watchers.push((deps) => underManagement(deps, port))
+  }
+  let deps = given
+  const observers: Watched['observe'][] = []
+  for (const watch of watchers) {
+    const outer = watch(deps)
+    deps = outer.deps
+    observers.push(outer.observe)
+  }
+  const observe = async (app: FastifyInstance) => {
+    for (const observer of observers) await observer(app)
+  }
+  return { deps, observe }
 }

@@ -3,8 +3,7 @@ import type { Config } from '../config/schema.ts'
 import { resolveConfig, storeUrl } from '../settings/load.ts'
 import { CommandFailed } from './failure.ts'
 import { addLocationFlags, type LocationFlags } from './flags.ts'
-import { openConfiguredStore, withServedIssuer } from './open.ts'
-import { secretOf } from './open-keys.ts'
+import { openConfiguredStore, secretOf, withServedIssuer } from './open.ts'
 import { instant, printJson, printMembers } from './print.ts'
 
 interface TokenFlags extends LocationFlags {

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { follow } from '../../src/cli/audit-follow.ts'
+import { follow } from '../../src/cli/audit.ts'
 import { auditEvent } from '../../src/domain/audit.ts'
 import type { AuditEvent, AuditEventName } from '../../src/domain/model.ts'
 import { openStore } from '../../src/storage/open.ts'

@@ -34,7 +34,7 @@ t.test('without a client that completed the flow nothing is proven: it ends with
   t.match(stdout, /^not reached {2}reference /)
   t.equal(
     stderr,
-    'lychgate: no client got through at /_dev/issuers/reference, where nobody lies: the rest proves nothing\n',
+    'lychgate: no client completed a flow at /_dev/issuers/reference, which does not misbehave: the rest proves nothing\n',
   )
 })
 
@@ -47,7 +47,7 @@ t.test(
     t.match(stdout, /\n0 fooled, 0 rejected, 44 not reached\n$/)
     const all = await report('--all')
     t.equal(all.code, 1)
-    t.equal(all.stderr, 'lychgate: 44 of the issuers that lie were not reached\n')
+    t.equal(all.stderr, 'lychgate: 44 of the misbehaving issuers were not reached\n')
   },
 )
 
@@ -56,12 +56,12 @@ t.test('a deceived client ends it with 1, and the request that showed it is prin
   const file = join(folder, 'issuers.xml')
   const { code, stdout, stderr } = await report('--junit', file)
   t.equal(code, 1)
-  t.equal(stderr, 'lychgate: fooled by 1 of the issuers that lie\n')
+  t.equal(stderr, 'lychgate: fooled by 1 of the misbehaving issuers\n')
   t.match(stdout, /\nfooled {7}metadata-other-issuer /)
   t.match(stdout, /\n {2}seen: POST \/api\/oauth\/register 201; the client itself: fooled: <&"\ufffd>\n/)
 
   const xml = readFileSync(file, 'utf8')
-  t.match(xml, '<testsuite name="issuers that lie" tests="45" failures="1" errors="0" skipped="43">')
+  t.match(xml, '<testsuite name="misbehaving issuers" tests="45" failures="1" errors="0" skipped="43">')
   t.equal(xml.match(/<testcase /g)?.length, 45)
   t.equal(xml.match(/<skipped /g)?.length, 43)
   t.equal(xml.match(/<failure message="fooled">/g)?.length, 1)
@@ -85,6 +85,6 @@ t.test('without a development server it prints where it looked', async (t) => {
   t.equal(nobody.code, 1)
   t.equal(
     nobody.stderr,
-    `lychgate: no development server at http://localhost:${port}: nothing answers there; start lychgate dev, or name it with --issuer or --port\n`,
+    `lychgate: no development server at http://localhost:${port}: nothing responds there; start lychgate dev, or name it with --issuer or --port\n`,
   )
 })

@@ -1,6 +1,6 @@
 import type { ChildProcess } from 'node:child_process'
 import t from 'tap'
-import { linkForFirstUser } from '../../src/cli/first-user.ts'
+import { linkForFirstUser } from '../../src/cli/serve.ts'
 import { insert } from '../../src/domain/decision.ts'
 import { openStore } from '../../src/storage/open.ts'
 import { systemRandom } from '../../src/system.ts'
