@@ -13,7 +13,7 @@ import {
 import { alice, type ServerOptions, startServer } from './helpers/server.ts'
 import { type Page, UserAgent } from './helpers/user-agent.ts'
 
-/** A server over a database file, a client, and a browser that is signed in. */
+/** A server over a database file, a client, and a signed-in browser. */
 async function start(t: Test, options: ServerOptions = {}) {
   const server = await startServer(t, { store: `sqlite:${t.testdir()}/lychgate.db`, ...options })
   const client = await register(server)
@@ -31,7 +31,7 @@ const bodies = async (answers: readonly Response[]) =>
     })),
   )
 
-/** Whether none of these tokens is worth anything any more. */
+/** Whether none of these tokens is valid any more. */
 async function isDead(
   { server, client }: Awaited<ReturnType<typeof start>>,
   tokens: Tokens,

@@ -1,4 +1,4 @@
-/** The pages of the documentation as text. That their commands work is shown by `npm run check:docs`. */
+/** Checks the text of the documentation. `npm run check:docs` runs its commands. */
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { dirname, join, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -20,7 +20,7 @@ const pages = [
   ...markdownIn('docs'),
   ...markdownIn('examples'),
 ]
-/** One is generated, the other lists the words that are not used. */
+/** One is generated, the other lists the words to avoid. */
 const exempt = ['docs/conformance.md', 'CONTRIBUTING.md']
 
 t.test('every link to a file or a heading resolves', async (t) => {
@@ -50,7 +50,7 @@ t.test('the index lists every page, and every code block names its language', as
 
 t.test('every variable that the documentation names exists', async (t) => {
   const known = knownVariables()
-  // Said to be wrong or ignored, to show the response.
+  // The page names them as wrong or ignored, to show the response.
   const wrong = ['LYCHGATE_PROT', 'LYCHGATE_SERVICE_HOST']
   for (const page of pages) {
     const named = read(page).match(/\bLYCHGATE_[A-Z_]*[A-Z]\b/g) ?? []
@@ -112,7 +112,7 @@ t.test('expected lines must appear in the output, where … matches anything', a
   t.notOk(shows('id 4. (new)\n'))
 })
 
-/** A page without code, links' targets and what is generated. */
+/** A page without code, link targets and generated parts. */
 function proseOf(markdown: string): string {
   return markdown
     .replaceAll(/^```[\s\S]*?^```$/gm, '')

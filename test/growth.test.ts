@@ -1,6 +1,7 @@
 /**
- * A month of constant traffic in half a minute: no table grows for ever. The clock of the development server is moved;
- * whatever follows time by itself has caught up when a move is done, and it is the same sweep, store and application.
+ * A month of constant traffic in half a minute: no table may grow for ever. The test moves the clock of the
+ * development server, whose scheduled work has caught up when a move is done; sweep, store and application are the
+ * real ones.
  */
 
 import Database from 'better-sqlite3'
@@ -31,8 +32,8 @@ import * as sample from './storage/samples.ts'
 
 const day = 86_400
 /**
- * Nothing here lives for longer than a week: what is there in the second is what there ever is. Ends lie half a day from
- * the hour at which things are done, so that it does not matter how long a day's traffic takes.
+ * Every lifetime is below a week, so the tables of the second week are as large as they get. Records expire half a day
+ * away from the hour of the traffic, so that the duration of a day's traffic does not matter.
  */
 const options = {
   mode: 'dev',
@@ -57,12 +58,12 @@ interface Refreshed {
   readonly token: string
 }
 
-/** One day: what users, clients and strangers do, and what they leave lying about. */
+/** One day: what users, clients and strangers do, and the records they leave. */
 class Traffic {
   readonly #server: TestServer
-  /** The account of somebody who stays. */
+  /** The user who stays. */
   readonly #alice: string
-  /** Tokens that are refreshed every day until their approval has ended. */
+  /** Tokens that are refreshed every day until their grant has ended. */
   #refreshed: Refreshed[] = []
   #people: string[] = []
   #day = 0
@@ -98,7 +99,7 @@ class Traffic {
     if (this.#people.length > 3) await this.#leave()
   }
 
-  /** Somebody new, with every way to sign in. */
+  /** A new user, with every way to sign in. */
   async #join() {
     const { store, random } = this.#server.deps
     const [username, password] = [`person-${this.#day}`, 'known to all']
@@ -129,7 +130,7 @@ class Traffic {
     this.#refreshed = going
   }
 
-  /** A request nobody finishes, a wrong password, and tokens nobody was given. */
+  /** An abandoned request, a wrong password, and invalid tokens. */
   async #strangers(client: TestClient): Promise<void> {
     const agent = new UserAgent(this.#server.issuer, { 'user-agent': 'stranger' })
     const landing = await agent.open(authorizationUrl(this.#server, client))
@@ -139,13 +140,13 @@ class Traffic {
   }
 }
 
-/** How many rows each table has, by its name; of the keys those that sign. */
+/** The number of rows of each table, by its name; of the keys those that sign. */
 type Counts = ReadonlyMap<string, number>
 
 const countOf = (table: string) =>
   `select count(*) as count from ${table}${table === 'keys' ? " where kind = 'signing'" : ''}`
 
-/** So many days of it, counted when each has been at its busiest. */
+/** Runs this many days, and counts each at its busiest. */
 async function live(t: Test, server: TestServer, days: number, count: () => Promise<Counts>) {
   const { clock } = server.deps
   if (!isMovable(clock)) throw new Error('the clock cannot be moved')
@@ -163,17 +164,17 @@ async function live(t: Test, server: TestServer, days: number, count: () => Prom
   for (let n = 0; n < days; n += 1) {
     await traffic.day()
     seen.push(await count())
-    // In steps, as a clock goes by: what is due in the meantime is due then.
+    // Moves the clock in steps, so that scheduled work runs when it is due.
     for (let step = 0; step < 3; step += 1) await clock.move({ advance: day / 3 })
   }
   t.equal(server.log.filter((line) => /"level":[456]0/.test(line)).length, 0, 'nothing failed')
   return seen
 }
 
-/** Rejections are written a moment later, before or after they are counted; all else is the same each day, but for a key. */
+/** Rejections are written later, so before or after the count; everything else is the same each day, except a key. */
 const slackOf = (table: string) => (table === 'rejections' ? 12 : 2)
 
-/** In the last so many days there are as many rows as in as many after the first week. */
+/** The last days have as many rows as the same number of days after the first week. */
 function assertFlat(t: Test, seen: readonly Counts[], window: number): void {
   const most = (days: readonly Counts[], table: string) =>
     Math.max(...days.map((counts) => counts.get(table) ?? 0))

@@ -10,9 +10,9 @@ import {
 import { UserAgent } from '../helpers/user-agent.ts'
 import type { World } from './world.ts'
 
-/** A client, a grant and a signed-in user that nobody in the run has a right to; all must be as before, whenever asked. */
+/** A client, a grant and a signed-in user to which no request of the run has a right; all must stay unchanged. */
 export interface Canary {
-  /** What is the matter; undefined when it lives. Uses its code and refresh token up and gets new ones. */
+  /** What is wrong; undefined if nothing is. Uses its code and refresh token up and gets new ones. */
   faultAfterUse(): Promise<string | undefined>
 }
 
@@ -22,7 +22,7 @@ const metadata = {
   token_endpoint_auth_method: 'client_secret_post',
 }
 
-/** Puts a canary into the world: its identifiers, tokens and codes get about, its secrets do not. */
+/** Adds a canary to the world: requests use its identifiers, tokens and codes, but not its secrets. */
 export async function keepCanary(world: World): Promise<Canary> {
   const server = { issuer: world.origin }
   const registered = await readJson(

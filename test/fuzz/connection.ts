@@ -14,7 +14,7 @@ const hangMilliseconds = 20_000
 
 /** One kept-alive connection, as a browser has: requests go one after the other. */
 export interface Connection {
-  /** @param isAlone The bytes may be no HTTP: they get a connection of their own, and no more is sent after them. */
+  /** @param isAlone The bytes may be no HTTP: they get a separate connection, on which nothing else is sent. */
   send(bytes: Buffer, method: string, isAlone: boolean): Promise<readonly Answer[]>
   close(): void
 }
@@ -35,7 +35,7 @@ export function openConnection(port: number): Connection {
   }
 }
 
-/** The response to one request; or, when it is alone, everything until the server says no more. */
+/** The response to one request; for a separate connection everything until the server stops sending. */
 function exchange(
   socket: Socket,
   bytes: Buffer,
@@ -63,14 +63,14 @@ function exchange(
     }
     socket.on('end', ended)
     socket.on('close', ended)
-    // The server may reject before it has read everything: what it said counts, and the end follows.
+    // The server may reject before it has read everything: its response counts, and the connection ends.
     socket.on('error', () => {})
     socket.write(bytes)
     if (isAlone) socket.end()
   })
 }
 
-/** The final responses that are there whole. After one to HEAD no more can be told apart. */
+/** The complete final responses. None can be separated after a response to HEAD. */
 function readAnswers(text: string, method: string): readonly Answer[] {
   const answers: Answer[] = []
   for (let left = text; left.length > 0; ) {
@@ -97,7 +97,7 @@ function readHead(head: string): Omit<Answer, 'body'> {
     const name = line.slice(0, colon).toLowerCase()
     const value = line.slice(colon + 1).trim()
     if (name === 'set-cookie') cookies.push(value)
-    // A header that comes twice is kept twice, so that whoever looks at it sees it.
+    // A repeated header is kept twice, so that a check sees it.
     else headers[name] = name in headers ? `${headers[name]}\n${value}` : value
   }
   return { status: Number(/^HTTP\/1\.[01] (\d{3})/.exec(statusLine)?.[1] ?? 999), headers, cookies }

@@ -4,7 +4,7 @@ import { basic, type Draft, type Pair, type Sent } from './request.ts'
 import { liveValue, nasty, nearly, redirects } from './values.ts'
 import type { World } from './world.ts'
 
-/** Four in ten requests stay as they are, so that there is something to damage; the rest are damaged once or twice. */
+/** Four in ten requests stay unchanged, so that there is something to damage; the rest are damaged once or twice. */
 export function damageDraft(draft: Draft, world: World, dice: Dice): Draft {
   let damaged = draft
   for (let left = dice.pick([0, 0, 1, 1, 2]); left > 0; left -= 1) damaged = damageOnce(damaged, world, dice)
@@ -164,7 +164,7 @@ function damagePath(path: string, dice: Dice): string {
   ])
 }
 
-/** One in twelve is damaged as it is written, too: what no form or JSON library would send. */
+/** One in twelve is also damaged as text: what no form or JSON library would send. */
 export function damageSent(sent: Sent, dice: Dice): Sent {
   if (!dice.oneIn(12)) return sent
   const { body } = sent

@@ -2,20 +2,20 @@ import { hash } from 'node:crypto'
 
 /** Choices that are the same for the same seed. */
 export interface Dice {
-  /** A whole number from 0 up to, and without, `limit`. */
+  /** An integer from 0 up to, but not including, `limit`. */
   below(limit: number): number
   /** True once in `times`, on average. */
   oneIn(times: number): boolean
   pick<T>(list: readonly [T, ...T[]]): T
-  /** One of the list, or undefined of an empty one. */
+  /** One of the list; undefined if it is empty. */
   draw<T>(list: readonly T[]): T | undefined
-  /** Some of the list, in its order; each is in as often as not. */
+  /** Some of the list, in order, each with a chance of one half. */
   some<T>(list: readonly T[]): T[]
   /** One of the names, in proportion to their weights. */
   weighted<K extends string>(weights: Readonly<Record<K, number>>): K
 }
 
-/** Dice of this seed: sfc32, started from its SHA-256. */
+/** A generator for this seed: sfc32, seeded from its SHA-256. */
 export function createDice(seed: string): Dice {
   const start = hash('sha256', seed, 'buffer')
   let [a, b, c, count] = [0, 4, 8, 12].map((at) => start.readInt32LE(at)) as [number, number, number, number]

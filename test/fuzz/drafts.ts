@@ -5,7 +5,7 @@ import { basic, bearer, type Draft, type Pair } from './request.ts'
 import { liveValue, markup } from './values.ts'
 import { type LiveClient, type LiveTokens, people, type World } from './world.ts'
 
-/** What a request is meant to do, in proportion to how often. */
+/** The intents of requests, by weight. */
 const intents = {
   authorize: 18,
   follow: 14,
@@ -55,7 +55,7 @@ export const verifierOf: ReadonlyMap<string, string> = new Map(
   verifiers.map((verifier) => [hash('sha256', verifier, 'base64url'), verifier]),
 )
 
-/** A request that the server may well grant: right names, live values, in the right place. */
+/** A request that the server may well grant: correct names, valid values, in the right place. */
 export function draftRequest(world: World, dice: Dice): Draft {
   const intent = dice.weighted(intents)
   return drafts[intent](world, dice) ?? authorize(world, dice)
@@ -70,7 +70,7 @@ const drafts: Readonly<Record<keyof typeof intents, (world: World, dice: Dice) =
     return { method: 'GET', path: pathname, query: [...searchParams], headers: [], browser: step.browser }
   },
   answer: (world, dice) => {
-    // Mostly the newest page, once; an old one now and then, and again.
+    // Mostly the newest page once; sometimes an old one again.
     const page = dice.oneIn(4) ? dice.draw(world.pages) : world.pages.pop()
     if (page === undefined) return undefined
     const { browser, path, fields, decisions } = page
@@ -146,7 +146,7 @@ const drafts: Readonly<Record<keyof typeof intents, (world: World, dice: Dice) =
     if (client?.registrationToken === undefined) return undefined
     const method = dice.weighted({ GET: 6, PUT: 6, DELETE: 1 })
     const json = { client_id: client.id, ...metadata(dice), token_endpoint_auth_method: undefined }
-    // Now and then somebody else's, the canary's among them.
+    // Sometimes a value of another owner, such as the canary.
     const id = dice.oneIn(6) ? (dice.draw([...world.registrations.keys()]) ?? '') : client.id
     const path = `/api/oauth/register/${id}`
     return {
@@ -238,7 +238,7 @@ function tokenAndClient(
   return { token: token ?? liveValue(world, dice), client }
 }
 
-/** Whose it is, as a rule; somebody else where that one is not ours to be, and now and then. */
+/** Usually the value of this owner; sometimes another, and always if this one is not ours. */
 function clientFor(
   { clientId }: { readonly clientId: string },
   world: World,
@@ -248,7 +248,7 @@ function clientFor(
   return own === undefined || dice.oneIn(8) ? dice.draw(world.clients) : own
 }
 
-/** Mostly alive still. */
+/** Mostly still valid. */
 function latestTokens(world: World, dice: Dice): LiveTokens | undefined {
   return dice.oneIn(4) ? dice.draw(world.tokens) : world.tokens.at(-1 - dice.below(3))
 }

@@ -3,7 +3,7 @@ import type { Sent } from './request.ts'
 import { marker } from './values.ts'
 import type { World } from './world.ts'
 
-/** The error codes each endpoint's RFC registers; `invalid_request` may come from any. */
+/** The error codes that each endpoint's RFC registers; `invalid_request` may come from any. */
 const codes: Readonly<Record<string, readonly string[]>> = {
   '/api/oauth/token': [
     'invalid_client',
@@ -28,7 +28,7 @@ const tags = new Set(
   ),
 )
 
-/** What is wrong with the form of a response, whatever was asked; undefined when nothing is. */
+/** What is wrong with the form of a response to any request; undefined if nothing is. */
 export function faultOfForm(sent: Sent, answer: Answer, world: World): string | undefined {
   const { status, headers, body } = answer
   if (sent.bytes && status === 0) return undefined

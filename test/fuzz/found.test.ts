@@ -3,7 +3,7 @@ import { obtainTokens, post, register } from '../helpers/flow.ts'
 import { faultOfRefusal, send, sendBytes } from '../helpers/raw.ts'
 import { startServer } from '../helpers/server.ts'
 
-/* What runs of `npm run fuzz` have found, kept as plain requests. */
+/* Faults that runs of `npm run fuzz` found, as plain requests. */
 
 const server = await startServer(t)
 

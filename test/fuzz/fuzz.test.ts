@@ -8,7 +8,7 @@ import { faultOfRights } from './rights.ts'
 import { type RunResult, runFuzz } from './run.ts'
 import { makeKeys, startWorld } from './world.ts'
 
-/** The machine may have other things to do. */
+/** A busy machine can be slow. */
 const patient = { timeout: 300_000 }
 
 t.test(
@@ -18,7 +18,7 @@ t.test(
     const { sent, finding, statuses } = await runFuzz({ seed: 20_260_101, requests: 3000 })
     t.equal(finding, undefined, JSON.stringify(finding))
     t.equal(sent, 3000)
-    // A run that never gets anywhere proves nothing.
+    // A run in which nothing succeeds proves nothing.
     for (const reached of [
       '/oauth/authorize 303',
       '/login 303',

@@ -6,10 +6,10 @@ import type { Sent } from './request.ts'
 import { parametersOf, sentValue, wantedOf } from './rights.ts'
 import type { LiveClient, Wanted, World } from './world.ts'
 
-/** How many of a kind are remembered, to be used again. */
+/** How many values of a kind are kept for reuse. */
 const kept = 12
 
-/** Keeps what a response gave: cookies, codes, tokens, clients, pages. */
+/** Stores what a response contains: cookies, codes, tokens, clients, pages. */
 export function learn(sent: Sent, answer: Answer, world: World): void {
   const { status, headers, body } = answer
   if (status === 204 && /^DELETE (?:http:\/\/evil\.example)?\/api\/oauth\/register\//.test(lineOf(sent)))
@@ -57,7 +57,7 @@ function learnClient(registered: Record<string, unknown>, world: World): void {
   world.registrations.set(client.id, client.registrationToken ?? '')
   world.redirectUris.set(client.id, new Set(client.redirectUris))
   world.clients.push(client)
-  // The first ones, of the operator, stay.
+  // The operator's clients, which come first, stay.
   if (world.clients.length > kept) world.clients.splice(3, 1)
 }
 

@@ -1,7 +1,7 @@
 import type { Dice } from './dice.ts'
 import { bytesOf, type Sent } from './request.ts'
 
-/** The same request as bytes that are hardly HTTP any more; no answer can be foretold but that it is none of success. */
+/** The same request as bytes that are hardly HTTP; the response can only be expected not to be a success. */
 export function malform(sent: Sent, dice: Dice): Sent {
   const bytes = bytesOf(sent)
   const text = bytes.toString('latin1')

@@ -42,7 +42,7 @@ export const names = [
   'constructor',
 ] as const
 
-/** Members of client metadata, and what an update must not have. */
+/** Members of client metadata, including those that an update must not have. */
 export const members = [
   'redirect_uris',
   'client_name',
@@ -68,7 +68,7 @@ export const members = [
   'unknown',
 ] as const
 
-/** Headers that change how a request is read, or ought not to. */
+/** Headers that change how a request is parsed, or must not. */
 export const oddHeaders: readonly [Pair, ...Pair[]] = [
   ['Accept', 'text/html'],
   ['Accept', 'text/html,application/xhtml+xml;q=0.9,*/*;q=0.8'],
@@ -109,7 +109,7 @@ export const oddHeaders: readonly [Pair, ...Pair[]] = [
   ['X-Long', 'a'.repeat(4000)],
 ]
 
-/** Content types that are another one's, or no one's. */
+/** Content types of another format, or of none. */
 export const contentTypes: readonly [string, ...string[]] = [
   'application/json',
   'application/x-www-form-urlencoded',
@@ -126,7 +126,7 @@ export const contentTypes: readonly [string, ...string[]] = [
   'x'.repeat(3000),
 ]
 
-/** Bytes that have no place in a form or in JSON. */
+/** Bytes that are invalid in a form or in JSON. */
 export const foreignBytes: readonly [Buffer, ...Buffer[]] = [
   Buffer.from([0]),
   Buffer.from([0xff, 0xfe]),

@@ -7,7 +7,7 @@ export interface PageForm {
   readonly decisions: readonly string[]
 }
 
-/** The first form of a page, as a browser reads it. */
+/** The first form of a page, as a browser parses it. */
 export function formOf(html: string): PageForm | undefined {
   const [, head = '', content = ''] = /<form\b([^>]*)>([\s\S]*?)<\/form>/.exec(html) ?? []
   const action = attribute(head, 'action')

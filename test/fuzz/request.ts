@@ -2,7 +2,7 @@ import type { Browser } from './world.ts'
 
 export type Pair = readonly [name: string, value: string]
 
-/** A request as it is thought of, before it is damaged and written. */
+/** A request before it is damaged and serialised. */
 export interface Draft {
   readonly method: string
   readonly path: string
@@ -10,7 +10,7 @@ export interface Draft {
   readonly headers: readonly Pair[]
   readonly form?: readonly Pair[]
   readonly json?: unknown
-  /** Whose cookies go with it. */
+  /** The browser whose cookies are sent. */
   readonly browser?: Browser
 }
 
@@ -25,7 +25,7 @@ export interface Sent {
   readonly bytes?: Buffer
 }
 
-/** The draft on paper: form-encoded or as JSON, with the headers it needs. */
+/** Serialises the draft, form-encoded or as JSON, with the headers it needs. */
 export function writeDraft(draft: Draft): Sent {
   const query = formEncode(draft.query)
   const cookie = [...(draft.browser?.cookies ?? [])].map((pair) => pair.join('=')).join('; ')

@@ -3,7 +3,7 @@ import { formOf } from './page-parts.ts'
 import type { Pair, Sent } from './request.ts'
 import type { Wanted, World } from './world.ts'
 
-/** The parameters of what was sent to an endpoint, as the WHATWG reads them. */
+/** The parameters of a request to an endpoint, as the WHATWG parses them. */
 export function parametersOf({ method, target, headers, body }: Sent): URLSearchParams {
   if (method === 'GET' || method === 'HEAD') return new URLSearchParams(target.split('?').slice(1).join('?'))
   const isChunked = headers.some(([name]) => name === 'Transfer-Encoding')
@@ -11,12 +11,12 @@ export function parametersOf({ method, target, headers, body }: Sent): URLSearch
   return new URLSearchParams(isChunked ? text.replaceAll(/(?:^|\r\n)[0-9a-f]+\r\n|\r\n$/g, '') : text)
 }
 
-/** The first value that is one: sent without a value counts as not sent, RFC 6749 §3.1. */
+/** The first non-empty value: a parameter without a value counts as omitted, RFC 6749 §3.1. */
 export function sentValue(asked: URLSearchParams, name: string): string | undefined {
   return asked.getAll(name).find(Boolean)
 }
 
-/** What a response did that nobody had a right to; undefined when it did nothing of the kind. */
+/** What a response did without a right to do it; undefined if nothing. */
 export function faultOfRights(sent: Sent, answer: Answer, world: World): string | undefined {
   const path = sent.target.replace(/^http:\/\/evil\.example/, '').split('?')[0] ?? ''
   const forged = faultOfForgery(sent, answer, world) ?? faultOfConfiguration(path, sent, answer, world)
@@ -39,20 +39,20 @@ export function faultOfRights(sent: Sent, answer: Answer, world: World): string 
   return faultOfAnswer(form.action, members, sent, world)
 }
 
-/** Whoever signs in or approves by a form was shown that form, RFC 6749 §10.12. */
+/** Who signs in or approves by a form must have been shown it, RFC 6749 §10.12. */
 function faultOfForgery(sent: Sent, { headers, cookies }: Answer, world: World): string | undefined {
   const signsIn = cookies.some((cookie) => /^lychgate_session=lyc/.test(cookie))
   const asked = parametersOf(sent)
   const interaction = sentValue(asked, 'interaction')
   if (sent.bytes || interaction === undefined) return undefined
-  // Clients that registered themselves ask every time; of others no form may be needed.
+  // Self-registered clients ask every time; others may need no form.
   const asksAlways = world.registrations.has(world.wanted.get(interaction)?.clientId ?? '')
   const approves = asksAlways && /[?&]code=/.test(headers['location'] ?? '')
   const isShown = world.shown.get(interaction)?.has(sentValue(asked, 'csrf') ?? '') ?? false
   return isShown || !(signsIn || approves) ? undefined : 'a form that nobody was shown counts'
 }
 
-/** A registration is managed with its own token alone, RFC 7592 §2. */
+/** A registration is managed only with its own token, RFC 7592 §2. */
 function faultOfConfiguration(
   path: string,
   sent: Sent,
@@ -87,7 +87,7 @@ function faultOfLogout(uri: string, world: World): string | undefined {
   return known.includes(withoutPort(uri)) ? undefined : `logout sends away to ${uri} of ${world.issuer}`
 }
 
-/** An authorization response: where it goes, and with what, RFC 6749 §4.1.2 and RFC 9207. */
+/** An authorization response: its target and its parameters, RFC 6749 §4.1.2 and RFC 9207. */
 function faultOfAnswer(uri: string, members: URLSearchParams, sent: Sent, world: World): string | undefined {
   const asked = parametersOf(sent)
   const wanted = world.wanted.get(sentValue(asked, 'interaction') ?? '') ?? wantedOf(asked)
@@ -106,7 +106,7 @@ function faultOfAnswer(uri: string, members: URLSearchParams, sent: Sent, world:
   return new Set(names).size === names.length ? undefined : `repeated: ${names}`
 }
 
-/** What an authorization request says of its answer; a repeated state is none. */
+/** What an authorization request expects of its response; a repeated state counts as none. */
 export function wantedOf(asked: URLSearchParams): Wanted {
   const [state, ...others] = asked.getAll('state').filter(Boolean)
   return {
@@ -117,7 +117,7 @@ export function wantedOf(asked: URLSearchParams): Wanted {
   }
 }
 
-/** The public client a refresh token names: it may leave out `client_id`. */
+/** The public client of a refresh token: it may omit `client_id`. */
 function publicOwnerOf(refresh: string | undefined, { owners, clientSecrets }: World): string | undefined {
   const owner = refresh === undefined ? undefined : owners.get(refresh)
   return owner === undefined || clientSecrets.has(owner) ? undefined : owner
@@ -155,7 +155,7 @@ function faultOfIntrospection(
   const [client, token = ''] = [clientOf(sent, asked), sentValue(asked, 'token')]
   const owner = world.owners.get(token)
   if (owner === undefined) return `active, and never issued: ${token}`
-  // The resource server may ask about tokens of everybody.
+  // The resource server may introspect the tokens of every user.
   const isResourceServer = world.redirectUris.get(client ?? '')?.size === 0
   return owner === client || isResourceServer ? undefined : `${client} learns about a token of ${owner}`
 }
@@ -168,7 +168,7 @@ function faultOfAccess(sent: Sent, world: World): string | undefined {
   return world.owners.has(token) ? undefined : `access with a token never issued: ${token}`
 }
 
-/** RFC 6749 §2.3: a client that has a secret sends it. */
+/** RFC 6749 §2.3: a client that has a secret must send it. */
 function isProven(sent: Sent, world: World): boolean {
   const asked = parametersOf(sent)
   const secret = world.clientSecrets.get(clientOf(sent, asked) ?? '')

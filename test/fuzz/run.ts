@@ -11,7 +11,7 @@ import { bytesOf, curlLine, type Sent, writeDraft } from './request.ts'
 import { faultOfRights } from './rights.ts'
 import { makeKeys, startWorld, type World } from './world.ts'
 
-/** Requests to one server; a request is repeated by repeating its world up to it. */
+/** Requests to one server; to repeat one, its world is repeated up to it. */
 export const requestsPerWorld = 5000
 const canaryEvery = 250
 const worldsAtOnce = 4
@@ -19,15 +19,15 @@ const worldsAtOnce = 4
 export interface RunOptions {
   readonly seed: number
   readonly requests: number
-  /** Repeats the one world this request is in, up to it. */
+  /** Repeats only the world of this request, up to it. */
   readonly only?: number
-  /** Looks after the canary at every request, to name the one that harmed it. */
+  /** Checks the canary at every request, to name the one that harmed it. */
   readonly watch?: boolean
-  /** Sees every exchange. */
+  /** Receives every exchange. */
   readonly observe?: (index: number, sent: Sent, answers: readonly Answer[], world: World) => void
 }
 
-/** A request whose answer breaks a rule. */
+/** A request whose response breaks a rule. */
 export interface Finding {
   readonly index: number
   readonly fault: string
@@ -41,7 +41,7 @@ export interface RunResult {
   readonly finding?: Finding
 }
 
-/** Sends the requests that follow from the seed, and stops at the first answer that breaks a rule. */
+/** Sends the requests that follow from the seed, and stops at the first response that breaks a rule. */
 export async function runFuzz(options: RunOptions): Promise<RunResult> {
   const { seed, requests, only } = options
   const keys = await makeKeys(`${seed} keys`)
@@ -99,7 +99,7 @@ async function runWorld(number: number, end: number, options: WorldOptions): Pro
   }
 }
 
-/** What is stored that nobody had a right to store, or is gone. */
+/** What is stored without a right, or missing. */
 async function faultOfRecords({ deps, clientCount, people }: World): Promise<string | undefined> {
   const clients = await deps.store.list('client')
   if (clients.length !== clientCount)
@@ -138,7 +138,7 @@ async function exchangeOne(
   return { index, fault, curl: curlLine(sent, world.origin), answer: JSON.stringify(answers, null, 2) }
 }
 
-/** The canary is looked after now and then; which request it was that harmed it, the same world over again tells. */
+/** The canary is checked only now and then; repeating the same world finds the request that harmed it. */
 async function locateHarm(
   index: number,
   harm: string,
@@ -152,7 +152,7 @@ async function locateHarm(
   return again.finding ?? { ...late, fault: `${late.fault}, through some request of the last ${canaryEvery}` }
 }
 
-/** Where a request went, for the table of what was reached. */
+/** The target of a request, for the table of what was reached. */
 function pathOf({ target, bytes }: Sent): string {
   if (bytes) return '(malformed)'
   const path = target.split('?', 1)[0] ?? ''

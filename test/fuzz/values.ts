@@ -1,10 +1,10 @@
 import type { Dice } from './dice.ts'
 import type { World } from './world.ts'
 
-/** Stands in every text that must never be quoted in an error or as markup. */
+/** A marker in every text that must never be quoted in an error or as markup. */
 export const marker = 'zqx'
 
-/** Texts that a page must show and not obey. */
+/** Texts that a page must show as text. */
 export const markup = [
   `<script>${marker}</script>`,
   `"><img src=${marker} onerror=${marker}>`,
@@ -60,7 +60,7 @@ export const nasty: readonly [string, ...string[]] = [
   'NaN',
 ]
 
-/** Near misses of a loopback redirect, and places a code must never go. */
+/** Near misses of a loopback redirect, and targets that must never get a code. */
 export const redirects: readonly [string, ...string[]] = [
   'http://127.0.0.1:51004/callback/',
   'http://127.0.0.1:51004/callback?x=1',
@@ -95,7 +95,7 @@ export const redirects: readonly [string, ...string[]] = [
   `javascript:${marker}`,
 ]
 
-/** A value that somebody has a use for somewhere: the right kind in the wrong place, and the wrong user's. */
+/** A value that is valid somewhere: the right kind in the wrong place, or of another user. */
 export function liveValue(world: World, dice: Dice): string {
   const client = dice.draw(world.clients)
   const tokens = dice.draw(world.tokens)
@@ -123,7 +123,7 @@ export function liveValue(world: World, dice: Dice): string {
   return dice.draw(values) ?? ''
 }
 
-/** Nearly the text. */
+/** A near miss of the text. */
 export function nearly(text: string, dice: Dice): string {
   const at = dice.below(text.length + 1)
   switch (dice.below(9)) {

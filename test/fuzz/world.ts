@@ -16,7 +16,7 @@ import { createUser } from '../../src/users/rules/user.ts'
 import { seededRandom, type TestClock, testClock } from '../helpers/clock.ts'
 import type { Pair } from './request.ts'
 
-/** A browser of somebody: its cookies. */
+/** A user's browser: its cookies. */
 export interface Browser {
   readonly cookies: Map<string, string>
 }
@@ -27,11 +27,11 @@ export interface LiveClient {
   readonly secret?: string
   readonly method: string
   readonly redirectUris: readonly string[]
-  /** RFC 7592: only clients that registered themselves have it. */
+  /** RFC 7592: only self-registered clients have it. */
   readonly registrationToken?: string
 }
 
-/** An authorization request under way: where its answer must go. */
+/** A pending authorization request, and the target of its response. */
 export interface Wanted {
   readonly clientId: string
   readonly redirectUri: string | undefined
@@ -58,7 +58,7 @@ export interface LivePage {
   readonly decisions: readonly string[]
 }
 
-/** A server of its own, with everything a request can name, and what is known of who has a right to what. */
+/** A server with everything a request can name, and with what each client and user has a right to. */
 export interface World {
   readonly issuer: string
   readonly origin: string
@@ -67,15 +67,15 @@ export interface World {
   readonly clock: TestClock
   readonly browsers: readonly Browser[]
   readonly clients: LiveClient[]
-  /** Newest last; what is used stays, so that it is used again. */
+  /** Newest last; used values stay, so that they are used again. */
   readonly codes: LiveCode[]
   readonly tokens: LiveTokens[]
   readonly pages: LivePage[]
-  /** Where browsers were sent on this server, and have not gone yet. */
+  /** Redirects within this server that a browser has not followed yet. */
   readonly steps: { readonly browser: Browser; readonly target: string }[]
   /** By interaction. */
   readonly wanted: Map<string, Wanted>
-  /** Every redirect URI some client ever registered, by client. */
+  /** Every redirect URI that was ever registered, by client. */
   readonly redirectUris: Map<string, Set<string>>
   /** The CSRF tokens of the pages shown for each interaction. */
   readonly shown: Map<string, Set<string>>
@@ -83,18 +83,18 @@ export interface World {
   readonly registrations: Map<string, string>
   /** Secrets by client; a client that is not here has none. */
   readonly clientSecrets: Map<string, string>
-  /** Whose a code or token is. */
+  /** The owner of a code or token. */
   readonly owners: Map<string, string>
   readonly redeemed: Set<string>
-  /** Values with which nobody here may achieve anything. */
+  /** Values that give no right to anything. */
   readonly foreign: string[]
-  /** What no answer and no log line may contain. */
+  /** What no response and no log line may contain. */
   readonly secrets: string[]
-  /** Clients that must be there. */
+  /** Clients that must exist. */
   clientCount: number
-  /** Everything stored about users, who do not change. */
+  /** Everything stored about users, which does not change. */
   readonly people: string
-  /** What the log said that it must not. */
+  /** Forbidden contents of the log. */
   readonly logFaults: string[]
   close(): Promise<void>
 }
@@ -103,7 +103,7 @@ export const resourceServerId = 'resource server'
 export const people = { alice: 'alice-in-tests', bob: 'bob-in-tests', carol: 'carol-in-tests' }
 const [api, jwtApi] = ['https://api.example/', 'https://jwt.example/v1']
 
-/** Keys are the slowest thing to make: all worlds of a run begin with the same. */
+/** Keys are slow to make: all worlds of a run begin with the same. */
 export async function makeKeys(seed: string): Promise<readonly StoredKey[]> {
   const store = await openStore('sqlite::memory:')
   await openKeyRing(fuzzConfig(), store, testClock(), seededRandom(seed))
@@ -116,7 +116,7 @@ function openKeyRing(config: Config, store: Store, clock: TestClock, random: Ran
   return loadKeyRing({ store, secret: config.secret ?? '', policy: keyPolicy(config), clock, random })
 }
 
-/** A new server with its clients and users; everything in it follows from the seed, but for signatures. */
+/** A new server with its clients and users; everything but signatures follows from the seed. */
 export async function startWorld(seed: string, storedKeys: readonly StoredKey[]): Promise<World> {
   const config = fuzzConfig()
   const store = await openStore('sqlite::memory:')
@@ -185,7 +185,7 @@ function fuzzConfig(): Config {
       },
     ],
     lifetimes: { ...loaded.lifetimes, codeSeconds: 200, accessTokenSeconds: 86_400 },
-    // Thousands of guesses would only meet the throttle.
+    // Thousands of guesses would otherwise only reach the throttle.
     signInThrottle: {
       failuresPerAccountAndPrefix: 20,
       failuresPerPrefix: many,
@@ -243,7 +243,7 @@ async function addIntegrations({ config, store, clock, random }: Deps): Promise<
   return clients
 }
 
-/** An argon2id hash that costs nearly nothing: signing in must not be what a run waits for. */
+/** An argon2id hash that costs almost nothing, so that sign-ins do not slow a run down. */
 function cheapHash(password: string, random: RandomSource): string {
   const nonce = random(16)
   const cost = { memory: 8, passes: 1, parallelism: 1, tagLength: 32 }

@@ -1,4 +1,4 @@
-/** The guard in an application of somebody else, on another address, with tokens it has to ask about. */
+/** The guard in another application, on another address, with tokens it has to introspect. */
 import { once } from 'node:events'
 import { createServer, type RequestListener } from 'node:http'
 import { connect } from 'node:net'
@@ -36,7 +36,7 @@ const tokens = (fields: Fields = {}) =>
   })
 const metadataUrl = (resource: string) => `${resource}/.well-known/oauth-protected-resource`
 
-/** A port nobody else has, with the same guard set up another way. */
+/** A free port, with the same guard and other options. */
 async function another(t: Test, options: Partial<Parameters<typeof startApi>[2]>): Promise<string> {
   const resource = `http://127.0.0.1:${await freePort()}`
   await startApi(t, resource, { verifyToken, anonymous: 'allow', ...options })
@@ -177,7 +177,7 @@ t.test('[rfc6750-3.1-invalid-request-400] two Authorization headers are rejected
   t.match(answer, /"error":"invalid_request"/)
 })
 
-/** An authorization server that answers as it likes. */
+/** An authorization server with arbitrary responses. */
 async function startAnswering(t: Test, answer: RequestListener): Promise<string> {
   const site = createServer(answer).listen(0, '127.0.0.1')
   await once(site, 'listening')
@@ -213,7 +213,7 @@ for (const [about, status, answer] of answers) {
   })
 }
 
-/** Answers well, but only somewhere else: a token is not sent on to another address. */
+/** Responds correctly, but only at another URL: a token is not forwarded to another address. */
 const redirecting: RequestListener = ({ url }, response) => {
   if (url === '/elsewhere') response.end(JSON.stringify({ ...active, aud: 'anything' }))
   else response.writeHead(307, { location: '/elsewhere' }).end()

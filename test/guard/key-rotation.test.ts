@@ -16,7 +16,7 @@ async function newKey(kid: string) {
 type Key = Awaited<ReturnType<typeof newKey>>
 const [first, second, third] = await Promise.all([newKey('first'), newKey('second'), newKey('third')])
 
-/** An API behind the guard, and the keys it finds published. */
+/** An API behind the guard, and the keys that are published for it. */
 async function startScene(t: Test, ...keys: readonly Key[]) {
   const site = { keys, status: 200, fetched: 0 }
   const listener = createServer((_request, response) => {
@@ -35,7 +35,7 @@ async function startScene(t: Test, ...keys: readonly Key[]) {
   const { now } = Date
   let skew = 0
   t.intercept(Date, 'now', { value: () => now() + skew * 1000 })
-  /** What the API responses to a token of this key. */
+  /** The response of the API to a token of this key. */
   const status = async (key: Key, header: object) => {
     const at = Math.floor(now() / 1000)
     const claims = { aud: resource, sub: 'alice', client_id: 'x', jti: '1', scope: 'courses:read' }

@@ -22,7 +22,8 @@ await startApi(t, notes, { verifyToken: real, anonymous: 'allow' })
 const tokens = (scope = 'openid courses:read') =>
   obtainTokens(server, client, { agent, fields: { scope, resource: notes } })
 
-// An authorization server of our own making. All that has to be waited for stands above the first test: tap ends when
+// An authorization server of this test. Everything that must be awaited is above the first test: tap ends when it finds
+// nothing left to run.
 // it finds nothing left to run.
 const issuer = 'https://issuer.example'
 const [rsa, elliptic, foreign] = await Promise.all([
@@ -37,7 +38,7 @@ const jwks = {
   ],
 }
 
-/** An authorization server that is nothing but its keys. */
+/** An authorization server that only publishes keys. */
 async function publishKeys(t: Test, answer: { status: number; body: string }): Promise<string> {
   const site = createServer((_request, response) => response.writeHead(answer.status).end(answer.body))
   site.listen(0, '127.0.0.1')

@@ -23,16 +23,16 @@ function head(major: number, length: number): Buffer {
   return Buffer.from([(major << 5) | 25, length >> 8, length & 255])
 }
 
-/** What a test changes about what the authenticator sends. */
+/** What a test changes in what the authenticator sends. */
 export interface CreationOptions {
   readonly format?: string
-  /** @param clientDataHash What an attestation is about. */
+  /** @param clientDataHash The hash that an attestation signs. */
   readonly statement?: (clientDataHash: Buffer) => ReadonlyMap<string, Cbor>
   readonly credential?: Cbor
   readonly extensions?: Buffer
 }
 
-/** The credential of a browser as it is posted, before a test spoils it. */
+/** The credential that a browser posts, before a test alters it. */
 export interface SentCredential {
   id: unknown
   rawId: unknown
@@ -41,7 +41,7 @@ export interface SentCredential {
   clientExtensionResults: unknown
 }
 
-/** An authenticator in software with one ES256 passkey, Web Authentication Level 3 §6. */
+/** A software authenticator with one ES256 passkey, Web Authentication Level 3 §6. */
 export class Authenticator {
   readonly id = createHash('sha256').update(String(Math.random())).digest()
   readonly key: KeyObject
@@ -65,7 +65,7 @@ export class Authenticator {
     ])
   }
 
-  /** Makes the passkey that `options`, from the page, asks for. */
+  /** Creates the passkey that `options` of the page requests. */
   create(options: string, changes: CreationOptions = {}): SentCredential {
     const { challenge, user } = JSON.parse(options)
     this.#userHandle = user.id
@@ -87,7 +87,7 @@ export class Authenticator {
     })
   }
 
-  /** Signs in as `options`, from the page, asks for. */
+  /** Signs in as `options` of the page requests. */
   get(options: string, extensions?: Buffer): SentCredential {
     const clientData = this.#clientData('webauthn.get', JSON.parse(options).challenge)
     const flags = extensions === undefined ? 0x05 : 0x85
@@ -118,7 +118,7 @@ export class Authenticator {
   }
 }
 
-/** What a page asks the browser for: its `data-create` or `data-request`. */
+/** The options that a page passes to the browser: its `data-create` or `data-request`. */
 export function askedOf({ html }: { readonly html: string }): string {
   const [, options = ''] = /data-(?:create|request)="([^"]*)"/.exec(html) ?? []
   return options.replaceAll('&quot;', '"').replaceAll('&#34;', '"').replaceAll('&amp;', '&')

@@ -10,7 +10,7 @@ import { type Landing, type Page, UserAgent } from './user-agent.ts'
 
 export const callback = 'https://portal.example/callback'
 
-/** A client an operator added: confidential, with an https callback and remembered consent unless said otherwise. */
+/** A client that an operator added: confidential, with an https callback and remembered consent by default. */
 export async function integrate(
   server: TestServer,
   request: Partial<IntegrationRequest> = {},
@@ -39,19 +39,19 @@ export async function integrate(
   }
 }
 
-/** The page a browser ended at. */
+/** The page on which a browser ended. */
 export function pageOf(landing: Landing): Page {
   if (landing.at === 'page') return landing.page
   throw new Error(`sent away to ${landing.location}`)
 }
 
-/** The parameters a browser was sent away with. */
+/** The parameters of the redirect that a browser got. */
 export function sentAway(landing: Landing): Record<string, string> {
   if (landing.at === 'redirect') return Object.fromEntries(landing.location.searchParams)
   throw new Error(`stays at ${landing.page.url}: ${landing.page.status} ${title(landing.page)}`)
 }
 
-/** What a page is: the path it is served at. */
+/** The kind of a page: the path it is served at. */
 export function place(landing: Landing): string {
   return landing.at === 'page' ? new URL(landing.page.url).pathname : `sent to ${landing.location.origin}`
 }
@@ -61,7 +61,7 @@ export function title(page: Page): string {
   return /<h1>([\s\S]*?)<\/h1>/.exec(page.html)?.[1]?.replaceAll(/<[^>]*>/g, '') ?? ''
 }
 
-/** What the button of an account on a page of accounts sends; the first one unless its name is said. */
+/** The value of a user's button on a page to choose one; the first one unless a name is given. */
 export function pick(page: Page, username = ''): { readonly account: string } {
   const buttons = [...page.html.matchAll(/<button name="account" value="([^"]*)"[^>]*>([\s\S]*?)<\/button>/g)]
   const [, user = ''] = buttons.find(([, , face = '']) => face.includes(username)) ?? []
@@ -85,14 +85,14 @@ export function ask(
   return agent.open(authorizationUrl(server, client, fields))
 }
 
-/** A browser somebody has signed in with; the client's request is left pending. */
+/** A browser in which a user is signed in; the client's request is left pending. */
 export async function signedIn(server: TestServer, client: TestClient, person = alice): Promise<UserAgent> {
   const agent = new UserAgent(server.issuer)
   await agent.submit(pageOf(await ask(server, client, {}, agent)), person)
   return agent
 }
 
-/** A rejection on a page for the user, RFC 6749 §4.1.2.1: nothing leads away and nothing is left pending. */
+/** An error page for the user, RFC 6749 §4.1.2.1: it redirects nowhere and leaves nothing pending. */
 export async function assertErrorPage(
   t: Test,
   response: Response,
@@ -110,8 +110,8 @@ export async function assertErrorPage(
 }
 
 /**
- * A rejection told to the client, RFC 6749 §4.1.2.1: by redirect, with state and iss, with nothing else, and with nothing
- * left pending. Gives its description.
+ * An error sent to the client, RFC 6749 §4.1.2.1: by redirect, with state and iss and nothing else, leaving nothing
+ * pending. Returns its description.
  */
 export function assertErrorRedirect(
   t: Test,
@@ -134,7 +134,7 @@ export function assertErrorRedirect(
   return description
 }
 
-/** What the form of a page would send, unchanged but for what is added. */
+/** The fields that the form of a page would send, with additions. */
 export function bodyOf(page: Page, added: Readonly<Record<string, string>> = {}): URLSearchParams {
   const body = new URLSearchParams()
   for (const { name, value } of page.forms[0]?.fields ?? []) body.append(name, value)

@@ -8,7 +8,7 @@ export interface Credentials {
   readonly cert: string
 }
 
-/** An authority of a test and what it signed for one key. */
+/** A certificate authority and the certificates it signed for one key. */
 export interface Certificates {
   readonly authority: string
   readonly localhost: Credentials
@@ -32,7 +32,7 @@ unique_subject = no
 commonName = supplied
 `
 
-/** Makes them in this empty folder with openssl, which can also make one that is over. */
+/** Creates them in this empty folder with openssl, which can also create an expired one. */
 export function makeCertificates(folder: string): Certificates {
   const openssl = (...args: string[]) => execFileSync('openssl', args, { cwd: folder, stdio: 'pipe' })
   const read = (name: string) => readFileSync(join(folder, name), 'utf8')

@@ -10,8 +10,8 @@ const packageFolder = join(dirname(fileURLToPath(import.meta.resolve('@sparticuz
 const fontConfiguration = '<fontconfig><dir prefix="relative">fonts</dir></fontconfig>\n'
 
 /**
- * A real Chromium that comes from npm alone: its program, the libraries it links (NSS and NSPR among them) and its
- * fonts, so that it is the same on every machine.
+ * A real Chromium from npm alone: the program, the libraries it links (NSS and NSPR among them) and its fonts, so that
+ * it is the same on every machine.
  */
 export async function launchBrowser(): Promise<Browser> {
   const folder = await unpacked()
@@ -22,14 +22,14 @@ export async function launchBrowser(): Promise<Browser> {
       LD_LIBRARY_PATH: join(folder, 'al2023', 'lib'),
       FONTCONFIG_FILE: join(folder, 'fonts.conf'),
     },
-    // Not the package's own list of arguments: it switches off web security, and the policies with it.
+    // Not the package's own list of arguments: it disables web security, and the policies with it.
     args: ['--no-sandbox', '--headless=shell', '--use-gl=angle', '--use-angle=swiftshader'],
   })
 }
 
 /**
- * The folder Chromium is unpacked to, once for each version. The package unpacks in place, and a second process would
- * start the half-written program: so everybody unpacks in a folder of their own, and the first to be ready wins.
+ * The folder Chromium is unpacked to, once per version. The package unpacks in place, and a second process could start
+ * a half-written program: so each process unpacks to its own folder, and the first to finish wins.
  */
 async function unpacked(): Promise<string> {
   const { version } = JSON.parse(readFileSync(join(packageFolder, 'package.json'), 'utf8'))

@@ -15,7 +15,7 @@ export const clientMethods: Readonly<Record<(typeof methodNames)[number], Authen
   client_secret_basic: { ...secretBasic, name: 'client_secret_basic', usesSecret: true },
 }
 
-/** Reads the credentials of a request as the application does, with the method by its name. */
+/** Parses the credentials of a request as the application does, with the method by its name. */
 export function readCredentials(
   authorization: string | undefined,
   parameters: Parameters,

@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto'
 import type { Clock, RandomSource } from '../../src/system.ts'
 
-/** A clock that stands still until it is moved. */
+/** A clock that is paused until a test moves it. */
 export interface TestClock extends Clock {
   advance(seconds: number): void
   set(at: number): void
@@ -20,7 +20,7 @@ export function testClock(start = 1_800_000_000): TestClock {
   })
 }
 
-/** Bytes that look random, never repeat, and are the same for the same seed. */
+/** Random-looking bytes that never repeat, and are the same for the same seed. */
 export function seededRandom(seed = 'lychgate'): RandomSource {
   let block = 0
   return (size) => {

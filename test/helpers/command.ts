@@ -15,23 +15,23 @@ export interface Ended {
   readonly stderr: string
 }
 
-/** What a process is started with; nothing of the surrounding LYCHGATE_ variables reaches it. */
+/** The options of a process; it gets no surrounding LYCHGATE_ variable. */
 export interface Surroundings {
   readonly environment?: Readonly<Record<string, string>>
   readonly input?: string
 }
 
-/** An empty data folder that goes with the test. */
+/** An empty data folder that is deleted with the test. */
 export function newFolder(t: Test): string {
   const folder = mkdtempSync(join(tmpdir(), 'lychgate-cli-'))
   t.teardown(() => rmSync(folder, { recursive: true, force: true }))
   return folder
 }
 
-/** The file to run instead of the sources: `npm run check:build` runs tests against what it has built. */
+/** The file to run instead of the sources: `npm run check:build` runs tests against its result. */
 export const executable = process.env['TEST_EXECUTABLE']
 
-/** Starts `lychgate …` as a process of its own; what is one file needs nothing of what surrounds it. */
+/** Starts `lychgate …` in a process; an executable gets an empty environment. */
 export function start(
   args: readonly string[],
   environment: Readonly<Record<string, string>> = {},
@@ -45,7 +45,7 @@ export function start(
   })
 }
 
-/** The same without the hooks of tap, which end a process by signals that Node ignores. */
+/** The same without the hooks of tap, which end a process with signals that Node ignores. */
 export function startBare(
   args: readonly string[],
   environment: Readonly<Record<string, string>> = {},
@@ -57,7 +57,7 @@ export function startBare(
   return spawnFile(executable ?? process.execPath, executable ? args : [entry, ...args], variables)
 }
 
-/** Starts a file with these variables and no others: tap puts hooks of its own into every child it knows of. */
+/** Starts a file with only these variables: tap puts its own hooks into every child it knows of. */
 export function spawnFile(
   file: string,
   args: readonly string[],
@@ -68,10 +68,10 @@ export function spawnFile(
   return spawn('env', ['-i', ...variables, file, ...args], { cwd })
 }
 
-/** No command takes half of this on a busy machine: it is one that should have ended, and serves. */
+/** No command takes half of this on a busy machine: one that does should have ended. */
 const longestRunSeconds = 60
 
-/** Runs `lychgate …` to its end; the code is null when it had to be ended. */
+/** Runs `lychgate …` to its end; the code is null if it had to be killed. */
 export async function run(
   args: readonly string[],
   { environment, input }: Surroundings = {},

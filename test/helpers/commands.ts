@@ -5,14 +5,14 @@ import type { Ended, Surroundings } from './command.ts'
 
 type Said = { stdout: string; stderr: string }
 
-/** What belongs to a command, and not to the test runner, which writes to the same streams. */
+/** The output of a command, without that of the test runner, which writes to the same streams. */
 const ofCommand = new AsyncLocalStorage<Said>()
 
 for (const stream of ['stdout', 'stderr'] as const) {
   const write = process[stream].write.bind(process[stream])
   process[stream].write = (...sent: unknown[]) => {
     const said = ofCommand.getStore()
-    // `as`: what it is given is what it was given.
+    // `as`: passes its arguments through.
     if (said === undefined) return write(...(sent as Parameters<typeof write>))
     said[stream] += String(sent[0])
     return true
@@ -20,8 +20,8 @@ for (const stream of ['stdout', 'stderr'] as const) {
 }
 
 /**
- * Runs command lines one after the other in this process, which costs a hundredth of a process each. Nobody sits at a
- * terminal, and nothing comes on standard input.
+ * Runs command lines one after the other in this process, which costs a hundredth of a process each. There is no
+ * terminal, and standard input is empty.
  */
 export async function runAll(lines: readonly (readonly string[])[]): Promise<readonly Ended[]> {
   const results: Ended[] = []
@@ -30,7 +30,7 @@ export async function runAll(lines: readonly (readonly string[])[]): Promise<rea
     const said = { stdout: '', stderr: '' }
     const code = await ofCommand.run(said, () => main(['node', 'lychgate', ...line]))
     for (const listener of process.stdout.listeners('error')) {
-      // `as`: Node types listeners by their event, and lists them without it.
+      // `as`: Node types listeners by event, and lists them without it.
       if (!before.includes(listener)) process.stdout.off('error', listener as (error: Error) => void)
     }
     results.push({ code, ...said })
@@ -38,7 +38,7 @@ export async function runAll(lines: readonly (readonly string[])[]): Promise<rea
   return results
 }
 
-/** Runs one command line so, under these settings beside those of the process, with this on standard input. */
+/** Runs one command line, with these settings added to those of the process, and this standard input. */
 export async function runHere(
   line: readonly string[],
   { environment = {}, input = '' }: Surroundings = {},

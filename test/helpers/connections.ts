@@ -4,14 +4,14 @@ interface Test {
   teardown(end: () => unknown): unknown
 }
 
-/** Where this process connected to: `host:port`, or the path of a socket. */
+/** The connections of this process: `host:port`, or the path of a socket. */
 export interface Connections {
   readonly all: readonly string[]
-  /** Those to other ports than these. */
+  /** Those to ports other than these. */
   except(...ports: readonly (string | number)[]): readonly string[]
 }
 
-/** Records every connection of this process from here on; each leads through this method, that of `fetch`, too. */
+/** Records every later connection of this process; all use this method, even those of `fetch`. */
 export function watchConnections(t: Test): Connections {
   const all: string[] = []
   const { connect } = Socket.prototype

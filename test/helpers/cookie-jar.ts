@@ -1,8 +1,8 @@
-/** Does with cookies what a browser does with the `Set-Cookie` of a response: keeps them, or forgets them. */
+/** Does with cookies what a browser does with the `Set-Cookie` of a response: stores or deletes them. */
 export function keepCookies(jar: Map<string, string>, setCookie: readonly string[]): void {
   for (const cookie of setCookie) {
     const [, name = '', value = '', attributes = ''] = /^([^=]+)=([^;]*)(.*)$/.exec(cookie) ?? []
-    // Of the attributes alone: a random value has 1970 in it now and then.
+    // Only in the attributes: a random value can contain 1970.
     if (value === '' || /; *(?:max-age=0|expires=[^;]* 1970 )/i.test(attributes)) jar.delete(name)
     else jar.set(name, value)
   }

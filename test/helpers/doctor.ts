@@ -13,7 +13,7 @@ export const secret = 'a secret for tests that is long enough'
 
 type Environment = Readonly<Record<string, string>>
 
-/** A server as production has it, for a TLS proxy in front of it, and what its doctor has to know. */
+/** A server in production behind a TLS proxy, and what its doctor needs. */
 export interface BehindSetup {
   readonly issuer: string
   readonly data: string
@@ -25,11 +25,11 @@ export interface BehindSetup {
 export interface ProxiedSetup extends BehindSetup {
   readonly proxy: TestProxy
   readonly certificates: Certificates
-  /** Findings that are not `ok`, with the proxy behaving this way and these other settings. */
+  /** The findings that are not `ok`, with this behaviour of the proxy and these other settings. */
   faults(behaviour?: TestProxy['behaviour'], more?: Environment): Promise<readonly Finding[]>
 }
 
-/** Starts one; the proxy's authority is known to this process. */
+/** Starts one; this process trusts the authority of the proxy. */
 export async function startProxied(t: Test, options: ServerOptions = {}): Promise<ProxiedSetup> {
   const port = await freePort()
   const certificates = makeKnownCertificates(t)
@@ -42,7 +42,7 @@ export async function startProxied(t: Test, options: ServerOptions = {}): Promis
   return { ...setup, proxy, certificates, faults }
 }
 
-/** Certificates of an authority that this process knows. */
+/** Certificates of an authority that this process trusts. */
 export function makeKnownCertificates(t: Test): Certificates {
   const certificates = makeCertificates(newFolder(t))
   setDefaultCACertificates([certificates.authority])
@@ -70,7 +70,7 @@ export async function startBehind(
   return { issuer, data, server, environment }
 }
 
-/** What the doctor has to say against these settings. */
+/** The findings of the doctor with these settings. */
 export async function faultsOf(
   environment: Environment,
   more: Partial<Examination> = {},

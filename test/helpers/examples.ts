@@ -11,13 +11,13 @@ import { devAlice, type ServerProcess, startProcess } from './process.ts'
 /** A file of examples/. */
 export const example = (name: string) => fileURLToPath(new URL(`../../examples/${name}`, import.meta.url))
 
-/** The development server the examples are written for, at addresses nobody else has now. */
+/** The development server for the examples, at free ports. */
 export interface ExampleServer {
   readonly issuer: string
   readonly process: ServerProcess
   /** Alice, before she signs in. */
   readonly person: Person
-  /** The identifier that the address in examples/lychgate.yaml stands for. */
+  /** The identifier that replaces the address in examples/lychgate.yaml. */
   resource(written: string): string
   /** What an operator's command needs to reach the same store. */
   readonly location: readonly string[]
@@ -46,12 +46,12 @@ export async function startExampleServer(t: Test): Promise<ExampleServer> {
   }
 }
 
-/** A program of examples/, running. */
+/** A running program of examples/. */
 export interface RunningExample {
   readonly child: ChildProcess
-  /** What it wrote, once that matches; rejected when it ends before. */
+  /** Its output, once that matches; rejects if the program ends first. */
   until(pattern: RegExp): Promise<string>
-  /** What it wrote, and how it ended. */
+  /** Its output, and how it ended. */
   end(): Promise<{ readonly code: number | null; readonly output: string }>
   /** Ends it as an operator would. */
   stop(): Promise<number | null>
@@ -63,7 +63,7 @@ export function runExample(
   [name, ...args]: readonly [string, ...string[]],
   environment: Readonly<Record<string, string>>,
 ): RunningExample {
-  // As its reader runs it: tap puts hooks of its own into a child, by NODE_OPTIONS, and they know no types.
+  // Without NODE_OPTIONS, as a reader runs it: the hooks tap puts into children do not know TypeScript.
   const command = ['-u', 'NODE_OPTIONS', process.execPath, example(name), ...args]
   const child = spawn('env', command, { env: { ...process.env, ...environment } })
   t.teardown(() => child.kill('SIGKILL'))
@@ -93,7 +93,7 @@ export function runExample(
   }
 }
 
-/** The address a program printed for a user to open. */
+/** The URL that a program printed for a user to open. */
 export function addressIn(output: string): string {
   const address = /^http\S+\/oauth\/authorize\?\S+$/m.exec(output)?.[0]
   if (address === undefined) throw new Error(`no address: ${output}`)

@@ -16,7 +16,7 @@ export function storeForTwo(): { readonly url: string; remove(): void } {
   return { url: `sqlite:${folder}/lychgate.db`, remove }
 }
 
-/** Starts `serve` of this executable with nothing in its environment, and waits until it answers. */
+/** Starts `serve` of this executable with an empty environment, and waits until it responds. */
 export async function startOutside(file: string, config: Config, store: string): Promise<Outside> {
   const folder = mkdtempSync(join(tmpdir(), 'lychgate-executable-'))
   const { mode: _mode, ...options } = config

@@ -2,16 +2,16 @@ import { createHash, randomBytes } from 'node:crypto'
 import { alice } from './server.ts'
 import { type Landing, type Page, UserAgent } from './user-agent.ts'
 
-/** A server as far as its clients know it. */
+/** What a client knows about a server. */
 export interface Issuer {
   readonly issuer: string
 }
 
-/** A client as a test knows it. */
+/** What a test knows about a client. */
 export interface TestClient {
   readonly id: string
   readonly secret?: string
-  /** How it authenticates at the token endpoint. */
+  /** Its authentication method at the token endpoint. */
   readonly method: string
   readonly redirectUri: string
 }
@@ -49,7 +49,7 @@ export async function register(server: Issuer, metadata: Record<string, unknown>
   return { id, method, redirectUri: first, ...(secret !== undefined && { secret }) }
 }
 
-/** The URL of an authorization request; a value of undefined leaves the parameter out. */
+/** The URL of an authorization request; a value of undefined omits the parameter. */
 export function authorizationUrl(server: Issuer, client: TestClient, fields: Fields = {}): string {
   const query = form({
     response_type: 'code',
@@ -64,7 +64,7 @@ export function authorizationUrl(server: Issuer, client: TestClient, fields: Fie
   return `${server.issuer}/oauth/authorize?${query}`
 }
 
-/** An authorization request sent by a fresh browser without following: the endpoint's own answer. */
+/** An authorization request sent by a fresh browser without following redirects. */
 export function authorize(
   server: Issuer,
   client: TestClient,
@@ -81,7 +81,7 @@ export function answerOf(response: Response): Record<string, string> {
   return Object.fromEntries(new URL(location).searchParams)
 }
 
-/** Signs in and approves on whatever page comes, until the browser is sent away. */
+/** Signs in and approves on every page, until the browser is redirected away. */
 export async function signInAndApprove(
   agent: UserAgent,
   landing: Landing,
@@ -116,7 +116,7 @@ export interface CodeOptions {
   readonly fields?: Fields
   readonly agent?: UserAgent
   readonly person?: typeof alice
-  /** What stays ticked on the consent page; everything by default. */
+  /** The scopes that stay ticked on the consent page; all by default. */
   readonly scope?: readonly string[]
 }
 
@@ -153,7 +153,7 @@ export function postAs(server: Issuer, client: TestClient, path: string, fields:
   })
 }
 
-/** The token endpoint's answer to a code; fields override or (undefined) leave out. */
+/** The response of the token endpoint to a code; fields override or (undefined) omit. */
 export function exchange(
   server: Issuer,
   client: TestClient,

@@ -6,7 +6,7 @@ import { type GuardOptions, guard, protectedResourceMetadata } from '../../src/g
 import { systemRandom } from '../../src/system.ts'
 import type { TestServer } from './server.ts'
 
-/** What a teardown needs of tap's `t`. */
+/** The part of tap's `t` that a teardown needs. */
 interface Test {
   teardown(end: () => unknown): unknown
 }
@@ -36,13 +36,13 @@ export async function addResourceServer({ deps, issuer }: TestServer, resource: 
 }
 
 export interface ApiOptions extends Omit<GuardOptions, 'resource'> {
-  /** What the application does with the errors it gets; Fastify's own answer unless said otherwise. */
+  /** What the application does with errors; Fastify's own response by default. */
   readonly setUp?: (app: FastifyInstance) => void
 }
 
 /**
- * An application of somebody else behind the guard, listening at its own identifier: `/read` needs `courses:read`,
- * `/both` needs `courses:write` too; each answers who is calling.
+ * Another application behind the guard, listening at its own identifier: `/read` needs `courses:read`, `/both` needs
+ * `courses:write` too; each returns who is calling.
  */
 export async function startApi(
   t: Test,
@@ -68,7 +68,7 @@ export async function startApi(
   return app
 }
 
-/** A call of an API, with whatever it answers. */
+/** Calls an API and returns any response. */
 export async function callAt(url: string, token?: string, headers: Record<string, string> = {}) {
   const response = await fetch(url, {
     headers: { ...(token !== undefined && { authorization: `Bearer ${token}` }), ...headers },

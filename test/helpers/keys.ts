@@ -9,7 +9,7 @@ import { newFolder, run } from './command.ts'
 
 export const keysSecret = 'a secret for tests that is long enough'
 
-/** A data folder with the keys a server made there a while ago. */
+/** A data folder with the keys that a server made there a while ago. */
 export async function folderWithKeys(t: Test): Promise<string> {
   const data = newFolder(t)
   const store = await openStore(`sqlite:${data}/lychgate.db`)

@@ -1,12 +1,12 @@
 import { randomBytes } from 'node:crypto'
 
-/** Of how many nodes a server of a test is made that does not say so: `npm run test:nodes` sets it. */
+/** The default number of nodes of a server in a test: `npm run test:nodes` sets it. */
 export const nodeCount = Number(process.env['TEST_NODES'] ?? 1)
 
-/** For a store in a test: a machine that stands still for seconds is no fault of it. Tests of how long it waits do without. */
+/** Waits of a store in a test: a machine may pause for seconds. Tests of the waits themselves do not use it. */
 export const patient = { waitMilliseconds: 30_000 }
 
-/** The database nodes share: the one asked for, or a new one in the place of SQLite, which is for one process. */
+/** The database that nodes share: the given one, or a new one instead of SQLite, which serves one process. */
 export async function storeForNodes(asked: string | undefined): Promise<string> {
   if (asked?.startsWith('postgres:')) return asked
   const server = process.env['TEST_POSTGRES']
@@ -14,7 +14,7 @@ export async function storeForNodes(asked: string | undefined): Promise<string> 
   return await createDatabase(server)
 }
 
-/** The URL of a new, empty database of the PostgreSQL server this URL leads to. */
+/** The URL of a new, empty database of the PostgreSQL server at this URL. */
 export async function createDatabase(server: string): Promise<string> {
   // Loaded late: every test loads this file, and few have a PostgreSQL.
   const { default: pg } = await import('pg')

@@ -1,6 +1,6 @@
 /**
- * The OpenID Foundation's conformance suite as far as a server sees it: the clients its plans are configured with, the
- * requests its modules send, and the checks it makes of every answer. Warnings of the suite are failures here.
+ * The OpenID Foundation's conformance suite as a server sees it: the clients its plans configure, the requests its
+ * modules send, and the checks it makes of every response. Warnings of the suite are failures here.
  */
 import { createHash, randomBytes } from 'node:crypto'
 import { createLocalJWKSet, type JSONWebKeySet, jwtVerify } from 'jose'
@@ -18,21 +18,21 @@ export type ResponseMode = 'query' | 'form_post'
 /** The response of the authorization endpoint as the suite's callback gets it. */
 export interface Callback {
   readonly members: Readonly<Record<string, string>>
-  /** The paths of the pages a user had to answer on the way. */
+  /** The paths of the pages a user had to complete on the way. */
   readonly pages: readonly string[]
 }
 
-/** A sign-in with all its checks made. */
+/** A sign-in that passed all checks. */
 export interface SignIn extends Callback {
   readonly tokens: Tokens
   /** Of the ID Token. */
   readonly claims: Json
 }
 
-/** The ID Token's own claims: nothing else may be in it without being asked for. */
+/** The only claims an ID Token may have unless others are requested. */
 const protocolClaims = ['acr', 'amr', 'at_hash', 'aud', 'auth_time', 'exp', 'iat', 'iss', 'nonce', 'sub']
 
-/** A server and the suite's clients, none of which uses PKCE; consent is asked for once and remembered. */
+/** A server and the suite's clients, none of which uses PKCE; consent is asked once and remembered. */
 export async function startSuite(t: Test, responseMode: ResponseMode = 'query', options: ServerOptions = {}) {
   const server = await startServer(t, options)
   const metadata = await json(await fetch(`${server.issuer}/.well-known/openid-configuration`))
@@ -51,7 +51,7 @@ export async function startSuite(t: Test, responseMode: ResponseMode = 'query', 
     }),
   ]
 
-  /** The parameters of an authorization request; undefined leaves one out. */
+  /** The parameters of an authorization request; undefined omits one. */
   const requestOf = (fields: Fields, of: TestClient): URLSearchParams => {
     const whole = {
       client_id: of.id,
@@ -68,7 +68,7 @@ export async function startSuite(t: Test, responseMode: ResponseMode = 'query', 
   }
   const urlOf = (query: URLSearchParams) => `${metadata['authorization_endpoint']}?${query}`
 
-  /** Lets a user answer what they are asked, and gives what the callback receives. */
+  /** Lets a user complete the pages, and returns what the callback receives. */
   const finish = async (
     t: Test,
     agent: UserAgent,
@@ -92,7 +92,7 @@ export async function startSuite(t: Test, responseMode: ResponseMode = 'query', 
     agent = new UserAgent(server.issuer),
     of: TestClient = client,
   ): Promise<Callback> => {
-    // A request without `response_mode` is answered in the default mode of a code.
+    // The default response mode of a code applies to a request without `response_mode`.
     const mode = 'response_mode' in fields ? 'query' : responseMode
     return finish(t, agent, await agent.open(urlOf(requestOf(fields, of))), of, mode)
   }
@@ -120,7 +120,7 @@ export async function startSuite(t: Test, responseMode: ResponseMode = 'query', 
     return checkedSignIn(t, query, answer, of)
   }
 
-  /** Checks a response to this request, redeems its code and checks what comes of it. */
+  /** Checks a response to this request, redeems its code and checks the tokens. */
   const checkedSignIn = async (
     t: Test,
     query: URLSearchParams,
@@ -158,7 +158,7 @@ export async function startSuite(t: Test, responseMode: ResponseMode = 'query', 
     return payload
   }
 
-  /** UserInfo asked in one of its ways. */
+  /** Calls UserInfo in one of its ways. */
   const userInfo = async (
     t: Test,
     { tokens, claims }: SignIn,
@@ -197,7 +197,7 @@ export async function startSuite(t: Test, responseMode: ResponseMode = 'query', 
 
 export type Suite = Awaited<ReturnType<typeof startSuite>>
 
-/** The token endpoint's answer, RFC 6749 §5.1, as the suite wants it. */
+/** The response of the token endpoint, RFC 6749 §5.1, as the suite wants it. */
 async function checkedTokens(t: Test, response: Response): Promise<Tokens> {
   const body = await json(response)
   t.equal(response.status, 200, String(body['error'] ?? 'no error'))
@@ -221,7 +221,7 @@ function answerTo(page: Page): Readonly<Record<string, string>> {
   throw new Error(`unexpected page ${page.status}: ${page.html}`)
 }
 
-/** What the callback gets, by redirect or by the form a page posts; every member once. */
+/** The parameters that the callback gets, by redirect or by a posted form; each once. */
 async function received(
   t: Test,
   end: Landing,
@@ -242,7 +242,7 @@ function byRedirect(t: Test, end: Landing, redirectUri: string): readonly (reado
   return [...new URLSearchParams(href.slice(redirectUri.length + 1))]
 }
 
-/** OAuth 2.0 Form Post Response Mode: a page that posts itself, which must not be kept and may only run our script. */
+/** OAuth 2.0 Form Post Response Mode: a page that submits itself, must not be cached and may only run our script. */
 async function byForm(
   t: Test,
   end: Landing,

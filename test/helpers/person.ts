@@ -2,18 +2,18 @@ import { type Issuer, signInAndApprove } from './flow.ts'
 import { alice } from './server.ts'
 import { type Page, UserAgent } from './user-agent.ts'
 
-/** A user with a browser in which they are signed in, whatever a client sends them. */
+/** A user with a browser that stays signed in, whichever client sends them. */
 export interface Person {
   readonly agent: UserAgent
-  /** Signs in where it is asked for, approves, and ends where the client is called back. */
+  /** Signs in if necessary, approves, and returns the callback. */
   approve(url: URL | string, scope?: readonly string[]): Promise<URL>
   /** The same for `response_mode=form_post`: what the browser posts to the client. */
   approveByPost(url: URL | string): Promise<Request>
-  /** Signs in where it is asked for, and rejects. */
+  /** Signs in if necessary, and denies. */
   deny(url: URL | string): Promise<URL>
 }
 
-/** Somebody before they sign in; their browser stays the same from one request to the next. */
+/** A user who is not signed in; they keep their browser from one request to the next. */
 export function newPerson(server: Issuer, credentials = alice): Person {
   const agent = new UserAgent(server.issuer)
 

@@ -4,7 +4,7 @@ import { type Ended, ended, start } from './command.ts'
 import { freePort } from './free-port.ts'
 import type { TestServer } from './server.ts'
 
-/** A development server in a process of its own. */
+/** A development server in another process. */
 export interface ServerProcess {
   /** As much of a test server as the flow needs. */
   readonly server: TestServer
@@ -18,8 +18,8 @@ export interface ServerProcess {
 export const devAlice = { username: 'alice', password: 'alice-in-dev' }
 
 /**
- * Starts `lychgate dev` on this data folder and waits until it answers.
- * @param launch How; `startBare` leaves out the hooks of the test runner.
+ * Starts `lychgate dev` on this data folder and waits until it responds.
+ * @param launch How to start it; `startBare` leaves out the hooks of the test runner.
  */
 export async function startProcess(
   t: Test,

@@ -17,13 +17,13 @@ export interface Passing {
   readonly body: Buffer
 }
 
-/** What a proxy does besides passing on; nothing of it at first. */
+/** What a proxy changes; nothing at first. */
 export interface Behaviour {
-  /** Answers itself; false passes the request on. */
+  /** Responds itself; false forwards the request. */
   answers?: (incoming: IncomingMessage, outgoing: ServerResponse) => boolean
-  /** The headers that go on. */
+  /** The headers that are forwarded. */
   request?: (headers: OutgoingHttpHeaders) => OutgoingHttpHeaders
-  /** The response that goes back. */
+  /** The response that is returned. */
   answer?: (answer: Passing, path: string) => Passing
 }
 
@@ -37,7 +37,10 @@ interface Test {
   teardown(end: () => unknown): unknown
 }
 
-/** A proxy on a free port of localhost, with TLS where it has credentials; it names the client as a good one does. */
+/**
+ * A proxy on a free port of localhost, with TLS if it has credentials; like a correct proxy it forwards the client's
+ * address.
+ */
 export async function startProxy(
   t: Test,
   upstream: () => number,
@@ -55,7 +58,7 @@ export async function startProxy(
     server.closeAllConnections()
     server.close()
   })
-  // `as`: what a server on a port has.
+  // `as`: the address of a listening server.
   const proxy: TestProxy = { port: (server.address() as AddressInfo).port, behaviour: {} }
   return proxy
 }

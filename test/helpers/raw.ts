@@ -4,25 +4,25 @@ import Database from 'better-sqlite3'
 import type { Test } from 'tap'
 import type { TestServer } from './server.ts'
 
-/** A response as it came over the wire. */
+/** A response as received. */
 export interface RawAnswer {
   readonly status: number
   readonly headers: Readonly<Record<string, string>>
   readonly body: string
-  /** Everything received. */
+  /** Every received byte. */
   readonly text: string
 }
 
 export interface RawRequest {
   readonly method?: string
   readonly path: string
-  /** Sent as they are, in this order; Host and Connection come by themselves unless they are here. */
+  /** Sent unchanged, in this order; Host and Connection are added unless they are here. */
   readonly headers?: readonly (readonly [name: string, value: string])[]
-  /** Its Content-Length comes by itself, unless a header says how long it is. */
+  /** Content-Length is added, unless a header is given. */
   readonly body?: string | Buffer
 }
 
-/** The request as bytes: no client library between the test and the wire corrects anything. */
+/** The request as bytes: no client library corrects anything. */
 export function bytesOfRequest({ method = 'GET', path, headers = [], body = '' }: RawRequest): Buffer {
   const content = Buffer.from(body)
   const has = (name: string) => headers.some(([each]) => each.toLowerCase() === name)
@@ -38,7 +38,7 @@ export function bytesOfRequest({ method = 'GET', path, headers = [], body = '' }
   return Buffer.concat([Buffer.from(`${lines.join('\r\n')}\r\n\r\n`, 'latin1'), content])
 }
 
-/** Sends these bytes and reads until the server closes, or says no more for five seconds. */
+/** Sends these bytes and reads until the server closes, or sends nothing for five seconds. */
 export function sendBytes(server: TestServer, ...parts: readonly (string | Buffer)[]): Promise<RawAnswer> {
   const { port } = new URL(server.origin)
   return new Promise((resolve) => {
@@ -50,7 +50,7 @@ export function sendBytes(server: TestServer, ...parts: readonly (string | Buffe
     }
     socket.setTimeout(5000, end)
     socket.on('data', (chunk) => chunks.push(chunk))
-    // The server may reject before it has read everything: what it said counts.
+    // The server may reject before it has read everything: its response counts.
     socket.on('error', () => {})
     socket.on('close', end)
     socket.on('connect', () => {
@@ -78,7 +78,7 @@ function unchunk(text: string): string {
   return text.replace(/^[0-9a-f]+\r\n/i, '').replace(/\r\n[0-9a-f]+\r\n(?:\r\n)?$/i, '')
 }
 
-/** What is wrong with a response as a rejection in the form of RFC 6749 §5.2; undefined when it is one. */
+/** What is wrong with an error response by RFC 6749 §5.2; undefined if it is correct. */
 export function faultOfRefusal({ status, headers, body, text }: RawAnswer): string | undefined {
   if (!(status >= 400 && status < 500)) return `status ${status}: ${text.slice(0, 200)}`
   if (!headers['content-type']?.startsWith('application/json')) return `not JSON: ${text.slice(0, 300)}`
@@ -94,7 +94,7 @@ export function faultOfRefusal({ status, headers, body, text }: RawAnswer): stri
   return undefined
 }
 
-/** What is wrong with a response as an error page; undefined when it is one. */
+/** What is wrong with an error page; undefined if it is correct. */
 export function faultOfPage({ status, headers, body, text }: RawAnswer): string | undefined {
   if (!(status >= 400 && status < 500)) return `status ${status}: ${text.slice(0, 200)}`
   if (!headers['content-type']?.startsWith('text/html')) return `not HTML: ${text.slice(0, 300)}`
@@ -102,7 +102,7 @@ export function faultOfPage({ status, headers, body, text }: RawAnswer): string 
   return /<!doctype html>/i.test(body) && !body.includes('"statusCode"') ? undefined : `no page: ${body}`
 }
 
-/** Asserts that every one of these requests is rejected with this status, in this form. */
+/** Asserts that each of these requests is rejected with this status, in this form. */
 export async function assertAllRejected(
   t: Test,
   server: TestServer,
@@ -117,7 +117,10 @@ export async function assertAllRejected(
   }
 }
 
-/** A digest of every row of every table but the rejections, which are written after the response: the same as long as nothing else is. */
+/**
+ * A digest of every row except the rejections, which are written after the response: unchanged as long as nothing else
+ * is written.
+ */
 export function contentsOfDatabase(file: string): string {
   const database = new Database(file, { readonly: true })
   try {

@@ -1,12 +1,12 @@
 import type { Test } from 'tap'
 
-/** A JSON object off the wire. */
+/** A JSON object from a response. */
 export type Json = Record<string, unknown>
 
 export interface Answer {
   readonly status: number
   readonly headers: Headers
-  /** The JSON object, or `{ text }` of anything else. */
+  /** The JSON object, or `{ text }` for anything else. */
   readonly body: Json
 }
 
@@ -15,7 +15,7 @@ export const loopback = 'http://127.0.0.1:7777/cb'
 const codeChallenge = 'E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM'
 const codeVerifier = 'dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk'
 
-/** One request, redirects not followed. */
+/** One request that follows no redirect. */
 export async function ask(url: string, init: RequestInit = {}): Promise<Answer> {
   const response = await fetch(url, { redirect: 'manual', ...init })
   const text = await response.text()
@@ -23,7 +23,7 @@ export async function ask(url: string, init: RequestInit = {}): Promise<Answer> 
   return { status: response.status, headers: response.headers, body: isJson ? JSON.parse(text) : { text } }
 }
 
-/** An error of RFC 7591 §3.2.2, never cached, and nothing else in it: no client, no secret. */
+/** An error of RFC 7591 §3.2.2 that is not cached and contains nothing else: no client, no secret. */
 export function assertRejected(t: Test, answer: Answer, error: string, about: string): void {
   t.equal(answer.status, 400, about)
   t.match(answer.headers.get('content-type'), /^application\/json/, about)
@@ -33,7 +33,7 @@ export function assertRejected(t: Test, answer: Answer, error: string, about: st
   t.match(answer.body['error_description'], /^[\x20\x21\x23-\x5b\x5d-\x7e]+$/, about)
 }
 
-/** An error page of the authorization endpoint: the user is sent nowhere. */
+/** An error page of the authorization endpoint, which redirects nowhere. */
 export function assertNotSentAway(t: Test, { status, headers, body }: Answer, about: string): void {
   t.equal(status, 400, about)
   t.match(headers.get('content-type'), /^text\/html/, about)
@@ -41,11 +41,11 @@ export function assertNotSentAway(t: Test, { status, headers, body }: Answer, ab
   t.match(body['text'], '<h1>', about)
 }
 
-/** A client developer's view of the server at this issuer, by the wire alone. */
+/** The server at this issuer as the developer of a client sees it. */
 export function registrationAt(issuer: string) {
   const endpoint = `${issuer}/api/oauth/register`
 
-  /** Sends a registration; a string goes out as it is. */
+  /** Sends a registration; a string is sent unchanged. */
   function post(body: unknown, headers: Record<string, string> = {}): Promise<Answer> {
     return ask(endpoint, {
       method: 'POST',
@@ -92,13 +92,13 @@ export function registrationAt(issuer: string) {
     return ask(`${issuer}/oauth/authorize?${query}`)
   }
 
-  /** Whether the authorization endpoint goes on with the request instead of refusing it. */
+  /** Whether the authorization endpoint accepts the request. */
   async function mayAuthorize(clientId: unknown, redirectUri = loopback): Promise<boolean> {
     const { status, headers } = await authorize(clientId, { redirect_uri: redirectUri })
     return status >= 300 && status < 400 && !headers.get('location')?.includes('error=')
   }
 
-  /** The error of redeeming a code that does not exist: `invalid_grant` tells that the client was accepted. */
+  /** The error of redeeming a code that does not exist: `invalid_grant` means that the client was accepted. */
   async function tokenError(members: Readonly<Json>, basic?: readonly unknown[]): Promise<unknown> {
     const form = {
       grant_type: 'authorization_code',

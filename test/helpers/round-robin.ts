@@ -5,8 +5,8 @@ interface Test {
 }
 
 /**
- * A plain proxy: every request goes to the next node, whoever sent the one before and on whatever connection. It
- * passes on what it gets and names nobody. A node taken out of the list is asked nothing more.
+ * A plain proxy: every request goes to the next node, whatever its client and connection. It forwards requests
+ * unchanged. A node that is removed from the list gets no more requests.
  */
 export async function startRoundRobin(t: Test, port: number, nodes: readonly number[]): Promise<void> {
   let turn = 0
@@ -15,7 +15,7 @@ export async function startRoundRobin(t: Test, port: number, nodes: readonly num
     turn += 1
     const { method, url: path } = incoming
     const headers = passed(incoming.rawHeaders)
-    // A connection for each: one that is kept could be closed by its node just when it is used again.
+    // One connection per request: a node could close a kept-alive one just when it is reused.
     const onward = requestHttp(
       { host: 'localhost', port: node, agent: false, method, path, headers },
       (answer) => {
@@ -23,7 +23,7 @@ export async function startRoundRobin(t: Test, port: number, nodes: readonly num
         answer.pipe(outgoing)
       },
     )
-    // A node that is gone: the client sees what it would see of a server that is gone.
+    // If a node is down, the client sees what it would see of a server that is down.
     onward.on('error', () => outgoing.destroy())
     outgoing.on('close', () => onward.destroy())
     incoming.pipe(onward)

@@ -18,7 +18,7 @@ import type {
 } from '../../src/domain/model.ts'
 import { indexResources, type Resource } from '../../src/domain/resource.ts'
 
-/** Base64url of `size` bytes that nobody can confuse with those of another name. */
+/** Base64url of `size` bytes that differ for each name. */
 export function bytesOf(name: string, size: number): string {
   return hash('sha256', name, 'buffer').subarray(0, size).toString('base64url')
 }
@@ -54,7 +54,7 @@ export const publicClient: Client = {
 
 export const otherClient: Client = { ...publicClient, id: 'client-2' }
 
-/** An integration that was proven to be who it is. */
+/** An integration whose identity was verified. */
 export const integration: Client = {
   ...publicClient,
   id: 'integration-1',
@@ -89,7 +89,7 @@ export const resources = indexResources(ownApi, [otherApi, signedApi])
 
 export const approvedAt = 10_000
 
-/** A grant with its code out. */
+/** A grant whose code is not redeemed. */
 export const approved: GrantOfToken = {
   id: bytesOf('grant', 12),
   secret: bytesOf('grant secret', 16),
@@ -111,7 +111,7 @@ export const approved: GrantOfToken = {
   revokedTokens: [],
 }
 
-/** The same once its code was redeemed at `approvedAt` and refresh token `seq` is the current one. */
+/** The same after its code was redeemed at `approvedAt`; refresh token `seq` is the current one. */
 export function active(seq = 1, changes: Partial<GrantOfToken> = {}): GrantOfToken {
   return {
     ...approved,
@@ -185,7 +185,7 @@ export const interaction: Interaction = {
   expiresAt: approvedAt + 600,
 }
 
-/** The result of a decision to go ahead, and a clear failure otherwise. */
+/** The result of a decision, or a clear failure if it threw. */
 export function resultOf<T>(decision: { readonly result: T } | { readonly rejection: Error }): T {
   if ('rejection' in decision) throw decision.rejection
   return decision.result

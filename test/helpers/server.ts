@@ -18,12 +18,12 @@ import { freePort } from './free-port.ts'
 import { nodeCount, patient, storeForNodes } from './nodes.ts'
 import { startRoundRobin } from './round-robin.ts'
 
-/** What a test needs of tap's `t`. */
+/** The part of tap's `t` that is used here. */
 interface Test {
   teardown(end: () => unknown): unknown
 }
 
-/** Parts of the configuration, one level deep; `store` is the database, in memory unless said otherwise. */
+/** Parts of the configuration, one level deep; `store` is the database, in memory by default. */
 export type ServerOptions = {
   readonly [K in keyof Config]?: Config[K] extends object ? Partial<Config[K]> : Config[K]
 } & {
@@ -33,14 +33,14 @@ export type ServerOptions = {
   readonly nodes?: number
 }
 
-/** One process of a server, or what stands for one here: it shares nothing with the others but the database. */
+/** One process of a server, or a stand-in for one: it shares only the database with the others. */
 export interface TestNode {
-  /** Where it is reached itself; the issuer it is part of is another. */
+  /** Its own URL; the issuer it belongs to has another. */
   readonly issuer: string
   readonly origin: string
   readonly app: FastifyInstance
   readonly deps: Deps
-  /** The work that it repeats. */
+  /** Its scheduled work. */
   readonly repeated: ReadonlySet<() => Promise<void>>
   close(): Promise<void>
 }
@@ -51,7 +51,7 @@ export interface TestServer extends TestNode {
   advance(seconds: number): void
   /** The server's time, in seconds. */
   now(): number
-  /** Runs what each node otherwise repeats by a timer: it sweeps, and looks for new keys. */
+  /** Runs the work that each node schedules: the sweep, and reloading the keys. */
   maintain(): Promise<void>
   /** Everything logged so far. */
   readonly log: string[]
@@ -80,9 +80,9 @@ const everyClaim = {
 
 /**
  * A real server: the whole application over a real SQLite store, listening on a free port, with alice and bob. With
- * TEST_EXECUTABLE it is that file in a process of its own, and only its wire and its store can be looked at. With
- * TEST_NODES, or `nodes`, it is so many, which share nothing but a database of TEST_POSTGRES, behind a proxy that sends
- * every request to the next one.
+ * TEST_EXECUTABLE it is that file in another process, and a test sees only its wire and its store. With TEST_NODES, or
+ * `nodes`, it is that many nodes, which share a database of TEST_POSTGRES, behind a proxy that sends every request to
+ * the next one.
  */
 export async function startServer(t: Test, options: ServerOptions = {}): Promise<TestServer> {
   const { nodes: count = nodeCount, ...rest } = options
@@ -121,7 +121,7 @@ export async function startServer(t: Test, options: ServerOptions = {}): Promise
   return { ...first, issuer, origin, nodes, log: shared.log, close, now: shared.clock, advance, maintain }
 }
 
-/** What the nodes of one server have in common. */
+/** What the nodes of one server share. */
 interface Shared {
   readonly config: Config
   readonly url: string
@@ -140,7 +140,7 @@ async function startNodes(shared: Shared, ports: readonly number[], path = ''): 
   return nodes
 }
 
-/** Processes of the executable, and one application beside them that listens nowhere: its store is theirs. */
+/** Processes of the executable, and one application that does not listen and shares their store. */
 async function startOutsideNodes(
   file: string,
   shared: Shared,
@@ -171,7 +171,7 @@ async function assemble({ config, url, clock, log }: Shared) {
   await addPeople(deps)
   const logTo = { write: (line: string) => void log.push(line) }
   const repeated = new Set<() => Promise<void>>()
-  // A development server has such a set for its own clock.
+  // A development server has such a set for its clock.
   const app = await buildApp(deps, {
     logTo,
     ...(config.mode === 'dev'
@@ -202,7 +202,7 @@ function testConfig(issuer: string, port: number, { issuerPath: _path, ...config
   return { ...loaded, rateLimits: 'off', ...Object.fromEntries(merged) }
 }
 
-/** One hash a process is enough: argon2id takes its time on purpose. */
+/** One hash per process is enough: argon2id is slow on purpose. */
 const hashes = new Map<string, Promise<string>>()
 
 async function addPeople({ store, clock }: Deps): Promise<void> {

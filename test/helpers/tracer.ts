@@ -3,9 +3,7 @@ import { context, trace } from '@opentelemetry/api'
 import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-hooks'
 import { BasicTracerProvider, type ReadableSpan, type SpanProcessor } from '@opentelemetry/sdk-trace-base'
 
-/*
- * The least of an OpenTelemetry SDK, for `node --import`: every span that ends is a line of the file SPANS names.
- */
+/* A minimal OpenTelemetry SDK, for `node --import`: writes each ended span as a line to the file in SPANS. */
 const file = process.env['SPANS'] ?? ''
 
 function lineOf(span: ReadableSpan): string {
@@ -14,7 +12,7 @@ function lineOf(span: ReadableSpan): string {
   return `${JSON.stringify({ name, attributes, parent, id: span.spanContext().spanId, status })}\n`
 }
 
-/** Writes at once: the process may be ended at any time. */
+/** Writes synchronously: the process may be killed at any time. */
 const writer: SpanProcessor = {
   onStart: () => {},
   onEnd: (span) => appendFileSync(file, lineOf(span)),

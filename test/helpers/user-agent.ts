@@ -23,12 +23,12 @@ export interface Field {
   readonly checked: boolean
 }
 
-/** Where a browser ended: on a page of the server, or sent away to a URL of somebody else. */
+/** Where a browser ended: on a page of the server, or redirected to another URL. */
 export type Landing =
   | { readonly at: 'page'; readonly page: Page }
   | { readonly at: 'redirect'; readonly location: URL; readonly status: number }
 
-/** A browser without script: keeps cookies, follows redirects within the server, fills forms in. */
+/** A browser without script: keeps cookies, follows redirects within the server, fills in forms. */
 export class UserAgent {
   readonly cookies = new Map<string, string>()
   readonly #origin: string
@@ -58,7 +58,7 @@ export class UserAgent {
     throw new Error(`too many redirects from ${url}`)
   }
 
-  /** One request with this browser's cookies; keeps what the response sets. */
+  /** One request with this browser's cookies; stores what the response sets. */
   async send(url: string, init: RequestInit = {}): Promise<Response> {
     const headers = new Headers({ ...this.#headers, ...Object.fromEntries(new Headers(init.headers)) })
     if (this.cookies.size > 0)

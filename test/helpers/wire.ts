@@ -23,18 +23,18 @@ export async function json(response: Response): Promise<Json> {
   return (await response.json()) as Json
 }
 
-/** A test's server, a public client, a browser signed in as alice, and tokens at will. */
+/** A server, a public client, a browser signed in as alice, and tokens on demand. */
 export async function startFlow(t: Test, options: ServerOptions = {}, metadata: Json = {}) {
   const server = await startServer(t, options)
   const client = await register(server, metadata)
   const agent = new UserAgent(server.issuer)
-  /** Tokens of a new grant, by default alice's. */
+  /** Tokens of a new grant, alice's by default. */
   const tokens = (fields: Fields = {}, of: TestClient = client): Promise<Tokens> =>
     obtainTokens(server, of, { fields, agent })
   return { server, client, agent, tokens }
 }
 
-/** Asserts a rejection of RFC 6749 §5.2: status, code, a description within its characters, never cached, no tokens. */
+/** Asserts an error of RFC 6749 §5.2: status, code, a description within its charset, not cached, no tokens. */
 export async function assertRejected(
   t: Test,
   response: Response,
@@ -85,7 +85,7 @@ export function challengeOf(response: Response): { readonly scheme: string; read
   return { scheme, params }
 }
 
-/** A client an operator added: no redirect URI makes it a resource server, consent is skipped otherwise. */
+/** A client that an operator added: without a redirect URI a resource server, otherwise consent is skipped. */
 export async function addClient(
   server: TestServer,
   request: Partial<IntegrationRequest> = {},

@@ -76,7 +76,7 @@ const securityUrls = {
   codes: '/account/one-time-codes',
 }
 
-/** The pages of an account as users normally see them. */
+/** The account pages as users normally see them. */
 export const accountPages = {
   'account-overview': {
     page: 'account-overview',
@@ -343,7 +343,7 @@ const hostileProblem = msg('consent.resource', { name: hostileText, address: { h
 const hostileFrame = (section: AccountSection) =>
   frameOf(section, { name: hostileText, username: hostileText })
 
-/** The same with hostile text in every place that takes text. */
+/** The same with hostile text wherever text can be. */
 export const hostileAccountPages = {
   'hostile-account-overview': {
     page: 'account-overview',

@@ -4,7 +4,7 @@ import type { AppDeps } from '../../src/deps.ts'
 import { endpoints } from '../../src/http/endpoints.ts'
 import { metadata } from '../../src/rfc8414-metadata/plugin.ts'
 
-const service = { issuer: 'https://id.example/t', prefix: '/t' } as AppDeps['service'] // all the plugin reads
+const service = { issuer: 'https://id.example/t', prefix: '/t' } as AppDeps['service'] // The plugin reads nothing else.
 
 async function application() {
   const app = Fastify()

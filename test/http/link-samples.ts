@@ -6,7 +6,7 @@ import type { Sample } from './page-samples.ts'
 const hidden = { code: 'lyc_link_3vQ8', csrf: 'nQ2Vd0' }
 const typed = { username: '', email: '', name: '' }
 
-/** The pages that one-time links open, and the one that asks for a link. */
+/** The pages of one-time links, and the page that requests one. */
 export const linkPages = {
   'link-first-person': {
     page: 'link-password',
@@ -70,7 +70,7 @@ export const linkPages = {
   },
 } as const satisfies Readonly<Record<string, Sample>>
 
-/** The same with hostile text in every place that takes text. */
+/** The same with hostile text wherever text can be. */
 export function hostileLinkPages(foreign: Text) {
   const evil = { [hostileText]: hostileText }
   const url = `/login?${new URLSearchParams({ interaction: hostileText })}`

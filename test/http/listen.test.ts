@@ -5,7 +5,7 @@ import t, { type Test } from 'tap'
 import { drain } from '../../src/http/drain.ts'
 import { findFreePort, listen } from '../../src/http/listen.ts'
 
-/** An application that answers after a while, and its address as configured. */
+/** An application that responds after a delay, and its address as configured. */
 async function slow(t: Test, issuerHost = 'localhost') {
   const app = Fastify()
   await app.register(drain, { seconds: 0 })

@@ -9,7 +9,7 @@ import { hostileLinkPages, linkPages } from './link-samples.ts'
 
 export { hostileText } from './hostile-text.ts'
 
-/** A page with a model, under a name of its own. */
+/** A page with a model, under the name of the sample. */
 export type Sample = { [K in keyof Pages]: { readonly page: K; readonly model: Pages[K] } }[keyof Pages]
 
 const hidden = { interaction: 'lyi_3vQ8', csrf_token: 'nQ2Vd0' }
@@ -254,7 +254,7 @@ export const ordinary = {
   },
 } as const satisfies Readonly<Record<string, Sample>>
 
-/** A text of ours with hostile names in it. */
+/** A text of the catalogue with hostile names in it. */
 const foreign: Text = {
   key: 'consent.resource',
   with: { name: hostileText, address: { list: [{ host: hostileText }, { code: hostileText }] } },
@@ -269,7 +269,7 @@ const hostileScope = {
 const hostileAccount = { name: hostileText, username: hostileText }
 const hostileHidden = { [hostileText]: hostileText }
 
-/** Every page with hostile text in every place that takes text. */
+/** Every page with hostile text wherever text can be. */
 export const hostile = {
   'hostile-login': {
     page: 'login',

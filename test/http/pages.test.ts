@@ -37,7 +37,7 @@ t.test('the samples include every page, as users see it', async (t) => {
   const isPage = (name: string) => readFileSync(new URL(name, views), 'utf8').includes('layout(')
   const pages = readdirSync(views).filter((name) => name.endsWith('.eta') && isPage(name))
   const seen = new Set(Object.values(ordinary).map(({ page }) => `${page}.eta`))
-  // The frame is what pages of the account have in common.
+  // All account pages share the frame.
   t.strictSame([...seen, 'account-frame.eta'].toSorted(), pages.toSorted())
 })
 

@@ -2,7 +2,7 @@ import Fastify, { type FastifyInstance } from 'fastify'
 import { formActionSource, pages } from '../../src/pages/pages.ts'
 import type { Sample } from './page-samples.ts'
 
-/** The installation the samples are shown in. */
+/** The service whose name the samples show. */
 export const sampleConfig: Parameters<typeof pages>[1]['config'] = {
   issuer: 'https://id.riverside.example',
   texts: {},
@@ -16,7 +16,7 @@ export const sampleConfig: Parameters<typeof pages>[1]['config'] = {
   },
 }
 
-/** A bare Fastify with the pages, and one route for each sample. */
+/** A bare Fastify with the pages, and one route per sample. */
 export async function buildSamples(
   samples: Readonly<Record<string, Sample>>,
   prefix = '',
@@ -41,7 +41,7 @@ export interface Element {
   readonly attributes: ReadonlyMap<string, string>
 }
 
-/** The start tags of a document; all else that begins with `<` has to be an end tag, so nothing is overlooked. */
+/** The start tags of a document; anything else that begins with `<` must be an end tag, so none is missed. */
 export function parseElements(text: string): readonly Element[] {
   const elements: Element[] = []
   const rest = text
@@ -62,7 +62,7 @@ export function parseElements(text: string): readonly Element[] {
   return elements
 }
 
-/** Text as it was before it was escaped. */
+/** Undoes HTML escaping. */
 export function decodeEntities(text: string): string {
   return text
     .replaceAll('&quot;', '"')
@@ -72,7 +72,7 @@ export function decodeEntities(text: string): string {
     .replaceAll('&amp;', '&')
 }
 
-/** What a user reads. */
+/** The visible text. */
 export function textOf(document: string): string {
   return decodeEntities(document.replaceAll(/<[^>]*>/g, '')).replaceAll(/\s+/g, ' ')
 }

@@ -1,4 +1,4 @@
-/** What `lychgate explain` reads back: every rejection a client was told, by the request id it was told. */
+/** The records that `lychgate explain` reads: every rejected request, by the request id of its response. */
 import { setTimeout } from 'node:timers/promises'
 import type { InjectOptions } from 'fastify'
 import t from 'tap'

@@ -1,4 +1,4 @@
-/** Every language says everything, and nothing else. */
+/** Every language has every text, and no other. */
 import t from 'tap'
 import { catalogueFaults, sourcesWithTexts, useFaults } from '../../scripts/texts.ts'
 import { readCatalogue, shippedLanguages } from '../../src/pages/i18n/catalogue.ts'

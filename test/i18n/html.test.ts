@@ -64,7 +64,7 @@ t.test('a number selects the plural form, and is written as in the language', as
   t.equal(say('a.count', { count: 3 }, 'ar').text, '3 things', 'a form that is not there is the last one')
 })
 
-/** What stands in place of `when`, by language. */
+/** The text for `when`, by language. */
 const times: [Values['when'], Readonly<Record<string, string>>][] = [
   [{ ago: 4 }, { en: '4 seconds ago', de: 'vor 4 Sekunden', ja: '4 秒前', ar: 'قبل 4 ثوانِ' }],
   [{ ago: 86_400 * 3.9 }, { en: '3 days ago', de: 'vor 3 Tagen' }],

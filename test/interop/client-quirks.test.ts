@@ -1,4 +1,4 @@
-/** What well-known clients send, as they send it; each of these has failed at some other server. */
+/** Requests of well-known clients, exactly as they send them; each of these has failed at some other server. */
 import t from 'tap'
 import { defaultScopeCatalogue } from '../../src/domain/scope-catalogue.ts'
 import {
@@ -43,7 +43,7 @@ async function tokensAt(client: TestClient, url: string): Promise<Tokens> {
   return (await (await exchange(server, client, code)).json()) as Tokens
 }
 
-/** VS Code asks for the grant types both sides know, and lists its web callbacks beside loopback. */
+/** VS Code requests the grant types both sides support, and lists its web callbacks next to loopback. */
 async function visualStudioCode({ issuer }: TestServer) {
   const discovery = await fetch(`${issuer}/.well-known/oauth-authorization-server`)
   const { grant_types_supported: supported } = (await discovery.json()) as {

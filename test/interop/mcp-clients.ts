@@ -1,6 +1,6 @@
 /**
- * mcp-remote and MCP Inspector, as npm has them, against a fresh development server and the MCP server of examples/mcp.
- * Each registers itself on `http://localhost`, sends the user to the browser, and lists a tool. scripts/clients has their
+ * mcp-remote and MCP Inspector from npm, against a fresh development server and the MCP server of examples/mcp. Each
+ * registers on `http://localhost`, sends the user to the browser, and lists a tool. scripts/clients pins their
  * versions.
  */
 import { spawn } from 'node:child_process'
@@ -21,7 +21,7 @@ const resource = resourceAt('http://127.0.0.1:9502/mcp')
 const mcpServer = runExample(t, ['mcp/server.ts'], { ISSUER: issuer, RESOURCE: resource })
 await mcpServer.until(/Timetable is ready at .*\n/)
 
-/** The environment of a client on a new machine: a home folder with nothing in it. */
+/** The environment of a client on a new machine, with an empty home folder. */
 function newMachine(t: Test): { readonly home: string; readonly environment: Record<string, string> } {
   const home = newFolder(t)
   return { home, environment: { PATH: process.env['PATH'] ?? '', HOME: home } }
@@ -32,7 +32,7 @@ t.test(
   async (t) => {
     const { home, environment } = newMachine(t)
     const [browser, opened] = [join(home, 'browser'), join(home, 'opened')]
-    // The browser of this machine, which xdg-open starts: it gives the address to the user of this test.
+    // A stand-in for the browser of this machine, which xdg-open starts: it passes the URL to the user of this test.
     writeFileSync(browser, `#!/bin/sh\nprintf '%s\\n' "$1" >> '${opened}'\n`)
     chmodSync(browser, 0o755)
     const transport = new StdioClientTransport({
@@ -68,7 +68,7 @@ t.test(
   },
 )
 
-/** The address a browser was opened with, once its line is whole. */
+/** The URL a browser was opened with, once the line is complete. */
 function addressIn(file: string): string | undefined {
   return existsSync(file) ? /^(.*)\n/.exec(readFileSync(file, 'utf8'))?.[1] : undefined
 }
@@ -106,7 +106,7 @@ t.test('MCP Inspector registers on localhost, signs in in Chromium, and lists th
   const browser = await launchBrowser()
   t.teardown(() => browser.close())
   const page = await browser.newPage()
-  // The machine may stand still for a while; nothing here is about time.
+  // A busy machine can pause; this test measures no times.
   page.setDefaultTimeout(60_000)
   await page.goto(address)
   await page.getByRole('switch').first().click({ force: true })
@@ -119,7 +119,7 @@ t.test('MCP Inspector registers on localhost, signs in in Chromium, and lists th
   await page.locator('button[value=approve]').click()
 
   await page.waitForURL((url) => url.origin === new URL(address).origin)
-  // The log of its messages has this one once it is connected; a click before that is lost.
+  // The message log has this line once it is connected; an earlier click is lost.
   await page
     .getByText(/^tools\/list$/i)
     .first()

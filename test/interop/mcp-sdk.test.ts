@@ -27,7 +27,7 @@ const server = await startServer(t, {
 const person = newPerson(server)
 const api = `${server.issuer}/api/courses`
 
-/** What an MCP client keeps; the SDK reads and writes it. */
+/** The state of an MCP client, which the SDK reads and writes. */
 class Provider implements OAuthClientProvider {
   readonly redirectUrl = 'http://127.0.0.1:33418/callback'
   readonly clientMetadata: OAuthClientMetadata
@@ -71,7 +71,7 @@ class Provider implements OAuthClientProvider {
   }
 }
 
-/** The whole of a first connection: authorization in the user's browser, and the exchange. */
+/** A complete first connection: authorization in the user's browser, and the exchange. */
 async function connect(t: Test, provider: Provider, options: Parameters<typeof auth>[1]): Promise<void> {
   t.equal(await auth(provider, options), 'REDIRECT')
   if (provider.sentTo === undefined) throw new Error('the SDK sent the browser nowhere')

@@ -1,4 +1,4 @@
-/** oauth4webapi, which checks every answer to the letter: both discovery forms, at issuers with and without a path. */
+/** oauth4webapi, which checks every response strictly: both discovery documents, at issuers with and without a path. */
 import * as oauth from 'oauth4webapi'
 import t, { type Test } from 'tap'
 import { newPerson, type Person } from '../helpers/person.ts'
@@ -13,7 +13,7 @@ const jwtResource = {
   tokenFormat: 'jwt' as const,
 }
 
-/** A server, what a client found out about it, and a user. */
+/** A server, its metadata as the client discovered it, and a user. */
 interface Scene {
   readonly server: TestServer
   readonly as: oauth.AuthorizationServer
@@ -50,7 +50,7 @@ async function request(scene: Scene, parameters: Record<string, string> = {}) {
   return { url, checks }
 }
 
-/** Tokens of a whole flow, each answer judged by the library. */
+/** Tokens of a whole flow, with each response checked by the library. */
 async function obtainTokens(scene: Scene, parameters: Record<string, string> = {}) {
   const { as, client, person } = scene
   const { url, checks } = await request(scene, parameters)
@@ -81,7 +81,7 @@ async function setTheScene(issuerPath: string): Promise<Scene> {
   return { server, as, client: await registered(as), person: newPerson(server) }
 }
 
-/** The one challenge the library read from a rejection. */
+/** The one challenge that the library parsed from an error. */
 async function challengeOf(t: Test, answer: Promise<unknown>) {
   const error = await answer.then(
     () => undefined,

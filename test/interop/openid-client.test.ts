@@ -1,4 +1,4 @@
-/** openid-client as an application uses it: told the issuer and nothing else. */
+/** openid-client as an application uses it, which is given only the issuer. */
 import {
   allowInsecureRequests,
   authorizationCodeGrant,
@@ -35,7 +35,7 @@ function registered(metadata: Record<string, unknown> = {}, auth?: ClientAuth): 
   })
 }
 
-/** An authorization request, and what its answer is checked against. */
+/** An authorization request, and the values to check its response against. */
 async function authorizationRequest(config: Configuration, parameters: Record<string, string> = {}) {
   const [verifier, state, nonce] = [randomPKCECodeVerifier(), randomState(), randomNonce()]
   const url = buildAuthorizationUrl(config, {

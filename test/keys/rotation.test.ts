@@ -22,7 +22,7 @@ const policy: KeyPolicy = {
 const claims = { iss: 'http://localhost:9400', sub: 'person_1' }
 const grantSecret = 'AAAAAAAAAAAAAAAAAAAAAA'
 
-/** One store with as many servers on it as wanted; `reads` counts how often the keys were listed. */
+/** One store with any number of servers; `reads` counts how often the keys were listed. */
 async function oneStore(t: Test) {
   const store = await openStore('sqlite::memory:')
   t.teardown(() => store.close())
@@ -44,7 +44,7 @@ async function oneStore(t: Test) {
   return { store, clock, server, reads: () => reads }
 }
 
-/** What an operator's `keys rotate --now` does. */
+/** Does what an operator's `keys rotate --now` does. */
 async function rotateNow(
   store: Store,
   clock: TestClock,

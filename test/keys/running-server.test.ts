@@ -22,7 +22,7 @@ const api = {
   scopes: ['courses:read'],
 }
 
-/** Starts a server that looks for new keys when `maintain` is called, with the operator's commands on the same file. */
+/** Starts a server that reloads its keys when `maintain` is called, with the operator's commands on the same file. */
 async function serverAndOperator(t: Test) {
   const data = newFolder(t)
   const server = await startServer(t, {
@@ -44,7 +44,7 @@ async function jwksOf(server: TestServer): Promise<JSONWebKeySet> {
   return (await (await fetch(`${server.issuer}/api/oauth/jwks`)).json()) as JSONWebKeySet
 }
 
-/** The key set after the server has looked for new keys: it has, or no longer has, this kid. */
+/** Reloads the keys; the key set then has, or no longer has, this kid. */
 async function jwksOnce(server: TestServer, kid: string, there: boolean): Promise<JSONWebKeySet> {
   await server.maintain()
   const jwks = await jwksOf(server)
@@ -79,7 +79,7 @@ t.test(
       'not signing yet',
     )
 
-    // The tokens that are to meet the new key: issued just before it begins.
+    // These tokens are issued just before the new key becomes active.
     server.advance(publishAheadSeconds - 30)
     const last = await obtainTokens(server, client, { agent })
     const lastCode = await obtainCode(server, client, { agent })

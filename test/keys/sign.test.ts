@@ -5,7 +5,7 @@ import { signCompact } from '../../src/keys/sign.ts'
 
 const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
 
-/** Whether R and S are small: DER writes them in fewer than 32 bytes. */
+/** Whether R and S are small: DER encodes them in fewer than 32 bytes. */
 function areSmall(jws: string): readonly boolean[] {
   const signature = Buffer.from(jws.split('.')[2] ?? '', 'base64url')
   return [0, 32].map((at) => signature.readUInt16BE(at) < 0x80)
@@ -13,7 +13,7 @@ function areSmall(jws: string): readonly boolean[] {
 
 t.test('an ES256 signature is two numbers of 32 bytes, even if one of them is small', async (t) => {
   const wereSmall = [false, false]
-  // One number in 512 is small; that none of 20,000 is happens once in 10^17 runs.
+  // One number in 512 is small; 20,000 signatures without one have a probability of 10^-17.
   for (let count = 0; count < 20 || (wereSmall.includes(false) && count < 20_000); count += 1) {
     const jws = await signCompact('ES256', { alg: 'ES256' }, { count }, privateKey)
     const small = areSmall(jws)

@@ -2,7 +2,7 @@ import type { Fault } from './fault.ts'
 
 const test = (name: string) => [`test/account/${name}.test.ts`]
 
-/** Faults of the page where a user looks after their account. */
+/** Faults of the account page. */
 export const accountFaults = [
   {
     id: 'grant-of-somebody-else-ended',

@@ -3,7 +3,7 @@ import type { Fault } from './fault.ts'
 const checks = 'src/settings/checks.ts'
 const load = ['test/config/load.test.ts'] as const
 
-/** Faults of what the command line and the configuration reject. */
+/** Faults of the checks of the command line and the configuration. */
 export const configurationFaults = [
   {
     id: 'http-issuer-off-loopback',

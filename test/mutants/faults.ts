@@ -28,7 +28,7 @@ import { storageFaults } from './storage.ts'
 import { textFaults } from './texts.ts'
 import { tokenFaults } from './token.ts'
 
-/** Every deliberate fault, by area. `npm run mutants` shows that each is noticed. */
+/** Every deliberate fault, by area. `npm run mutants` shows that each is detected. */
 export const faults: readonly Fault[] = [
   ...authorizationFaults,
   ...pkceFaults,

@@ -5,7 +5,7 @@ const login = 'src/pages/sign-in/login.ts'
 const signIn = ['test/conformance/interaction-login.test.ts'] as const
 const throttle = ['test/conformance/sign-in-throttle.test.ts'] as const
 
-/** Faults of sign-in, consent, the login session and the throttle. */
+/** Faults of sign-in, consent, the session and the throttle. */
 export const interactionFaults = [
   {
     id: 'csrf-not-compared-at-consent',

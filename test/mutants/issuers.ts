@@ -2,7 +2,7 @@ import type { Fault } from './fault.ts'
 
 const test = (name: string) => [`test/dev/issuers/${name}.test.ts`]
 
-/** Faults of the issuers that lie, and of what judges their clients. */
+/** Faults of the misbehaving issuers, and of the verdicts on their clients. */
 export const issuerFaults = [
   {
     id: 'development-server-answers-to-any-name',

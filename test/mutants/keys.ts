@@ -2,7 +2,7 @@ import type { Fault } from './fault.ts'
 
 const ring = 'src/keys/key-ring.ts'
 
-/** Faults of the signing keys and of what is verified with them. */
+/** Faults of the signing keys and of signature verification. */
 export const keyFaults = [
   {
     id: 'signature-not-verified',

@@ -6,7 +6,7 @@ const registrationTests = ['test/conformance/rfc7592-client-configuration.test.t
 const malformed = 'src/http/malformed-http.ts'
 const wireTests = ['test/robustness/wire.test.ts']
 
-/** Faults of what bounds the bytes a stranger can make the server store, log or keep open. */
+/** Faults of the limits on what a stranger can make the server store, log or keep open. */
 export const limitFaults = [
   {
     id: 'logged-text-not-cut',

@@ -1,6 +1,6 @@
 import type { Fault } from './fault.ts'
 
-/** Faults of one-time links, letters, and what operators do to users. */
+/** Faults of one-time links, emails, and operator actions on users. */
 export const linkFaults = [
   {
     id: 'link-outlives-its-end',

@@ -2,7 +2,7 @@ import type { Fault } from './fault.ts'
 
 const authorize = 'src/rfc6749-authorization/authorize.ts'
 
-/** Faults of what the server says of itself, RFC 8414, RFC 9728 and OpenID Connect Discovery. */
+/** Faults of the metadata, RFC 8414, RFC 9728 and OpenID Connect Discovery. */
 export const metadataFaults = [
   {
     id: 'metadata-promises-plain',

@@ -1,6 +1,6 @@
 import type { RuleFault } from './fault.ts'
 
-/** Faults of one file, each the break of a MUST: the rule, the code, and what it becomes. */
+/** Faults of one file, each a violation of a MUST: the rule, the code, and its replacement. */
 function breaking(
   file: string,
   ...edits: readonly (readonly [rule: string, find: string, replace: string])[]
@@ -16,7 +16,7 @@ const rejecting = (rule: string, name: string) =>
 const matches = "matches,\n    matches ? 'rfc8252-7.3-any-port'"
 const foreign = "if (foreign < 0 || policy.foreignRedirects === 'drop') return accepted"
 
-/** Faults against MUSTs that no fault of the other files breaks. */
+/** Faults against MUSTs that no fault of the other files covers. */
 export const mustFaults: readonly RuleFault[] = [
   ...breaking(
     'src/rfc6749-authorization/authorize.ts',

@@ -5,7 +5,7 @@ const interaction = 'src/domain/interaction.ts'
 const request = 'src/domain/authorization-request.ts'
 const authorizeSource = 'src/rfc6749-authorization/authorize.ts'
 
-/** Faults of OpenID Connect Core: the ID Token, UserInfo, and what a request demands of the sign-in. */
+/** Faults of OpenID Connect Core: the ID Token, UserInfo, and what a request requires of the sign-in. */
 export const openidFaults = [
   {
     id: 'nonce-dropped',

@@ -2,7 +2,7 @@ import type { Fault } from './fault.ts'
 
 const parameters = 'src/domain/parameters.ts'
 
-/** Faults of reading what was sent. */
+/** Faults of parsing requests. */
 export const parsingFaults = [
   {
     id: 'empty-value-counts-as-sent',

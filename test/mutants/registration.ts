@@ -4,7 +4,7 @@ const redirect = 'src/domain/redirect-uri.ts'
 const metadata = 'src/clients/metadata.ts'
 const client = 'src/rfc7591-registration/rules.ts'
 
-/** Faults of dynamic registration, RFC 7591, and of what a client may do to its registration, RFC 7592. */
+/** Faults of dynamic registration, RFC 7591, and of client configuration, RFC 7592. */
 export const registrationFaults = [
   {
     id: 'https-redirect-registered',

@@ -2,7 +2,7 @@ import type { Fault } from './fault.ts'
 
 const resource = 'src/domain/resource.ts'
 
-/** Faults of resource indicators, RFC 8707, and of the tokens made for one resource. */
+/** Faults of resource indicators, RFC 8707, and of tokens for one resource. */
 export const resourceFaults = [
   {
     id: 'unknown-resource-taken-for-ours',

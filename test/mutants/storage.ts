@@ -4,7 +4,7 @@ const checkpoints = ['test/storage/checkpoints.test.ts'] as const
 const copy = ['test/storage/copy-database.test.ts'] as const
 const sqlite = ['test/storage/sqlite.test.ts'] as const
 
-/** Faults of what is kept, how it is kept, and of the secrets in it. */
+/** Faults of storage and of stored secrets. */
 export const storageFaults = [
   {
     id: 'decision-on-what-was-read-before',

@@ -4,7 +4,7 @@ const words = 'src/pages/i18n/html.ts'
 const renderer = ['test/i18n/html.test.ts'] as const
 const pages = ['test/conformance/languages.test.ts'] as const
 
-/** Faults of languages, and of what stands in their sentences. */
+/** Faults of translations and of the values in them. */
 export const textFaults = [
   {
     id: 'name-in-a-sentence-not-escaped',

@@ -1,4 +1,4 @@
-/** What an operator, or a client about itself, changes: two nodes hear of it at their next request, for none keeps a copy. */
+/** Changes by an operator, or by a client to itself: no node caches clients, so all see them at their next request. */
 import t from 'tap'
 import { runHere } from '../helpers/commands.ts'
 import { authorize, callApi, exchange, obtainCode, obtainTokens, register } from '../helpers/flow.ts'
@@ -94,7 +94,7 @@ t.test('a request rejected by one node can be explained at any, and the audit lo
     const refused = await exchange(node, client, 'x')
     const id = refused.headers.get('x-request-id') ?? ''
     let explained = await runHere(['explain', id], { environment })
-    // They are written a moment later.
+    // Rejections are written a moment later.
     while (explained.code !== 0) explained = await runHere(['explain', id], { environment })
     t.match(explained.stdout, /was refused with 400 invalid_grant/)
   }

@@ -1,4 +1,7 @@
-/** Keys on nodes that share a PostgreSQL. Each reads them every `keys.reloadSeconds`; here that is said by hand, but once. */
+/**
+ * Keys on nodes that share a PostgreSQL. Each node reloads them every `keys.reloadSeconds`; here the tests do that by
+ * hand, except once.
+ */
 import t, { type Test } from 'tap'
 import { runHere } from '../helpers/commands.ts'
 import {
@@ -101,7 +104,7 @@ t.test('the other nodes load a key that is active at once from the first token i
 
 t.test('a node that has not loaded the new key uses the old one, and every node accepts that', async (t) => {
   const { server, one, two, client, tokens, environment } = await startThree(t)
-  // A key that was made in this very second acts until the next one.
+  // A key that was made in this second signs from the next one.
   server.advance(1)
   t.equal((await runHere(['keys', 'rotate', '--now'], { environment })).code, 0)
   await one.deps.keys.reload()
@@ -125,7 +128,7 @@ t.test(
     t.equal(retired.code, 0, retired.stderr)
     t.equal((await runHere(['keys', 'retire', '--yes', '1'], { environment })).code, 0)
     for (const node of server.nodes) {
-      // Within a second; a node that never follows lets the test run into its limit.
+      // This takes a second; if the node never reloads, the test times out.
       while ((await publishedBy(node)).includes(old)) await new Promise((resolve) => setTimeout(resolve, 50))
       while ((await callApi(node, '/api/courses', made.access_token)).status === 200) {
         await new Promise((resolve) => setTimeout(resolve, 50))

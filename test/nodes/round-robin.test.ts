@@ -1,4 +1,4 @@
-/** The proxy the other tests of nodes stand behind: were it to keep to one node, they would prove nothing. */
+/** The proxy in front of the nodes in other tests: if it used only one node, they would prove nothing. */
 import { createServer } from 'node:http'
 import { buffer } from 'node:stream/consumers'
 import t from 'tap'

@@ -1,4 +1,4 @@
-/** Codes and tokens on four nodes that share nothing but a PostgreSQL: each step is asked of a node that did not take the one before. */
+/** Codes and tokens on four nodes that share only a PostgreSQL: each step goes to another node than the one before. */
 
 import t from 'tap'
 import { put } from '../../src/domain/decision.ts'
@@ -25,7 +25,7 @@ const client = await register(one)
 const agent = new UserAgent(server.issuer)
 const fields = { scope: 'openid courses:read' }
 
-/** The statuses of the API for this token, node by node. */
+/** The statuses of the API for this token, for each node. */
 async function seenBy(token: string): Promise<readonly number[]> {
   const answers = await Promise.all(server.nodes.map((node) => callApi(node, '/api/courses', token)))
   return answers.map(({ status }) => status)
@@ -44,7 +44,7 @@ async function bodies(answers: readonly Response[]) {
   )
 }
 
-/** So many requests at once, dealt out to all nodes. */
+/** This many simultaneous requests, spread over all nodes. */
 async function atOnce(count: number, ask: (node: typeof one & {}) => Promise<Response>) {
   const asked = Array.from({ length: count }, (_, index) => ask(server.nodes[index % 4] ?? server))
   return bodies(await Promise.all(asked))

@@ -1,4 +1,7 @@
-/** Browsers at three nodes that share a PostgreSQL: every request goes to the next one, redirects and forms too. */
+/**
+ * Browsers at three nodes that share a PostgreSQL: every request, including redirects and forms, goes to the next
+ * node.
+ */
 
 import t from 'tap'
 import { consentKey, consentKind } from '../../src/domain/connections.ts'
@@ -26,7 +29,7 @@ const [one, two, three] = server.nodes
 if (!one || !two || !three) throw new Error('three nodes were asked for')
 const client = await register(one)
 
-/** This browser where it talks to one node only. */
+/** This browser, using only one node. */
 function at(node: TestNode, { cookies }: UserAgent = new UserAgent(node.issuer)): UserAgent {
   const same = new UserAgent(node.issuer)
   for (const [name, value] of cookies) same.cookies.set(name, value)

@@ -28,7 +28,7 @@ async function personOf({ deps: { store } }: TestServer, name: string): Promise<
   return user
 }
 
-/** Asks for a letter as a user would, in a browser of their own unless one is given. */
+/** Asks for an email as a user would, in a new browser unless one is given. */
 async function ask(username: string, agent = new UserAgent(server.issuer), query = ''): Promise<Page> {
   const page = pageOf(await agent.open(`${server.issuer}/forgot-password${query}`))
   return pageOf(await agent.submit(page, { username }))
@@ -135,7 +135,7 @@ t.test('an address is verified when the form of the link that was sent to it is 
   await server.app.emails.verifyEmail(user, context)
   const received = await mailbox.arrived(before + 1)
   t.match(received, { to: ['alice@new.example'] })
-  // Alice's locale is sv-SE, which is not here: the service's language.
+  // Alice's locale is sv-SE, which is not translated: the email is in the service's language.
   t.equal(received.subject, 'Confirm your email address for Lychgate')
   const agent = new UserAgent(server.issuer)
   const page = pageOf(await agent.open(received.url))

@@ -1,4 +1,4 @@
-/** The audit log of a server and of the commands beside it: the same file, another process. */
+/** The audit log of a server and of the commands: the same file, another process. */
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import type { AuditEvent } from '../../src/domain/model.ts'
@@ -30,7 +30,7 @@ const subOf = (name: string) => people.find(({ username }) => username === name)
 
 const everything = () => server.deps.store.audit({ since: 0, limit: 1000 })
 
-/** The events that `act` brings about. */
+/** The events that `act` causes. */
 async function eventsOf(act: () => Promise<unknown>): Promise<readonly AuditEvent[]> {
   const before = (await everything()).length
   await act()

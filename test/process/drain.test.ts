@@ -8,7 +8,7 @@ import { newFolder, spawnFile } from '../helpers/command.ts'
 import { startProcess } from '../helpers/process.ts'
 import { startServer } from '../helpers/server.ts'
 
-/** A connection that is kept alive, and what came over it. */
+/** A kept-alive connection, and the bytes received on it. */
 class Connection {
   received = ''
   isClosed = false
@@ -41,7 +41,7 @@ class Connection {
     return false
   }
 
-  /** The status of the last answer. */
+  /** The status of the last response. */
   get status(): string | undefined {
     return this.received
       .match(/HTTP\/1\.1 (\d+)/g)
@@ -70,7 +70,7 @@ t.test(
       connection.received = ''
     }
     half.send(head + tokenRequest.slice(0, 20))
-    // The server reads what was sent before this request, before it responds.
+    // The server reads what was sent before this request first.
     await (await fetch(`${issuer}/livez`)).text()
 
     const end = running.stop('SIGTERM')

@@ -44,7 +44,7 @@ t.test('everything acknowledged before the process was killed is true afterwards
   const redeemed = await obtainCode(server, client, { agent, person })
   const open = await obtainCode(server, client, { agent, person })
 
-  // All at once, so that they share a commit; the process is killed as soon as they are acknowledged.
+  // All at once, so that they share a commit; the process is killed once they are acknowledged.
   const [revocation, ended, refreshed, exchanged] = await Promise.all([
     postAs(server, client, '/api/oauth/revoke', { token: revoked.refresh_token }),
     postAs(server, client, '/api/oauth/revoke', { token: single.access_token }),
@@ -75,7 +75,7 @@ t.test('killed in the middle of refreshes, the family continues with the token t
     const lost = refresh(server, client, held).catch(() => undefined)
     await killed()
     await lost
-    // Whether or not the lost answer was committed: the same token gets a successor.
+    // Whether or not the lost refresh was committed: the same token gets a successor.
     const again = await refresh(server, client, held)
     t.equal(again.status, 200, `round ${round}`)
     held = ((await again.json()) as Tokens).refresh_token

@@ -1,4 +1,4 @@
-/** The management listener of a running server: what Prometheus reads there. */
+/** The management listener of a running server, as Prometheus reads it. */
 import { request } from 'node:http'
 import t, { type Test } from 'tap'
 import { newFolder, run } from '../helpers/command.ts'

@@ -20,9 +20,9 @@ import { UserAgent } from '../helpers/user-agent.ts'
 
 const folder = t.testdir()
 const server = await startServer(t, { store: `sqlite:${folder}/lychgate.db`, logLevel: 'debug' })
-/** Every secret that crossed the wire, by what it is. */
+/** Every secret that crossed the wire, by its kind. */
 const secrets = new Map<string, string>()
-/** What only the client and the user are concerned with; the pending request keeps it for them. */
+/** Values that only the client and the user need; the pending request stores them. */
 const confidences = new Map<string, string>()
 
 async function jsonOf<T>(response: Response): Promise<T> {
@@ -168,7 +168,7 @@ t.test(
       t.notOk(stored.includes(value), name)
       const random = value.replace(/^lyc_[a-z]+_/, '')
       t.notOk(stored.includes(random), `${name} without its prefix`)
-      // As bytes, too: the grant's own tag is the last part of a handle, and the only one nobody else can make.
+      // Also as bytes: the grant's own tag is the last part of a handle, and the only one that cannot be computed.
       const bytes = Buffer.from(random.split('.').at(-1) ?? '', 'base64url').subarray(-16)
       if (bytes.length === 16) t.notOk(stored.includes(bytes), `${name} in bytes`)
     }

@@ -8,12 +8,12 @@ const listening = http.address()
 if (listening === null || typeof listening === 'string') throw new Error('it listens on no port')
 const { address: host, port } = listening
 
-/** More than this is no timeout of the server any more. */
+/** A longer time is not the server's timeout. */
 const patienceMilliseconds = 8000
 
 /**
- * What a connection got until it was closed, and after how many milliseconds that was. It keeps its own direction open:
- * a client that closes when the server does would hide a server that waits for it.
+ * What a connection received until it was closed, and after how many milliseconds. It keeps its own direction open: a
+ * client that closes with the server would hide a server that waits for it.
  */
 function talk(begin: (socket: Socket) => void): Promise<{ text: string; after: number }> {
   return new Promise((resolve) => {
@@ -32,7 +32,7 @@ function talk(begin: (socket: Socket) => void): Promise<{ text: string; after: n
   })
 }
 
-/** Sends one more byte every 100 milliseconds for as long as it may. */
+/** Sends one byte every 100 milliseconds until it is disconnected. */
 function drip(socket: Socket, text: string): void {
   socket.write(text)
   const timer = setInterval(() => socket.write('a'), 100)
@@ -44,8 +44,8 @@ const overdue = /^HTTP\/1\.1 408 .*content-type: application\/json.*"error":"inv
 t.test('headers have 10 seconds, a request 30, and both are checked every second', async (t) => {
   t.equal(http.headersTimeout, 10_000)
   t.equal(http.requestTimeout, 30_000)
-  // The same limits in short: only how often they are looked at cannot be changed any more. Below, a cut after less
-  // than 8 seconds is by these, however slow the machine.
+  // The same limits, shortened; only the interval of the check is fixed. A disconnect after less than 8 seconds
+  // below is due to these limits, however slow the machine.
   http.headersTimeout = 300
   http.requestTimeout = 600
 })

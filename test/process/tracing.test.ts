@@ -35,7 +35,7 @@ const spans = (existsSync(file) ? readFileSync(file, 'utf8').trimEnd().split('\n
   (line) => JSON.parse(line) as Span,
 )
 
-/** Names of everything below a span, in the order in which it ended. */
+/** The names of all spans below a span, in the order in which they ended. */
 function below({ id }: Span): readonly string[] {
   return spans.filter(({ parent }) => parent === id).flatMap((span) => [...below(span), span.name])
 }

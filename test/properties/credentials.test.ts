@@ -32,7 +32,7 @@ t.test('any client_id and client_secret survive HTTP Basic, RFC 6749 §2.3.1', a
   t.pass()
 })
 
-/** RFC 7617 §2 by hand: the scheme, spaces, base64, and in it an id, a colon and a secret, each form-encoded. */
+/** RFC 7617 §2 by hand: the scheme, spaces, then in base64 an id, a colon and a secret, each form-encoded. */
 function readBasic(header: string): readonly [string, string] | undefined {
   if (header.slice(0, 5).toLowerCase() !== 'basic' || header.charAt(5) !== ' ') return undefined
   const token = trimSpaces(header.slice(5))

@@ -75,7 +75,10 @@ const body = fc.oneof(
   { weight: 1, arbitrary: fc.string({ unit: fc.constantFrom(...'a&=+%20'), maxLength: 20 }) },
 )
 
-/** Why strict reading rejects the text, by hand; the WHATWG, which reads anything, is asked only about the rest. */
+/**
+ * Why a strict parser rejects the text, by hand; only the rest is compared with the WHATWG parser, which accepts
+ * anything.
+ */
 function whyUnreadable(text: string): string | undefined {
   const characters = Array.from({ length: text.length }, (_, at) => text.charCodeAt(at))
   if (characters.some((code) => code < 0x20 || code > 0x7e)) return 'not printable ASCII'
@@ -84,7 +87,7 @@ function whyUnreadable(text: string): string | undefined {
   const bytes: number[] = []
   for (let at = 0; at < text.length; at += 1) {
     if (text.charAt(at) !== '%') {
-      // What separates must not be taken for the middle of a character.
+      // A separator must not be read as part of a multi-byte character.
       bytes.push(text.charCodeAt(at))
       continue
     }

@@ -7,7 +7,7 @@ import { fc } from '../helpers/generated.ts'
 
 const anyText = fc.string({ unit: 'binary', maxLength: 40 })
 
-/** Whether the call is rejected with this code; anything else it throws is a fault. */
+/** Whether the call is rejected with this code; any other exception is a failure. */
 function isRefused(call: () => unknown, code: OAuthErrorCode): boolean {
   try {
     call()

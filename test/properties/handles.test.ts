@@ -30,7 +30,7 @@ const handle = fc
   }))
   .map((contents) => sealHandle(contents, key, grant.secret))
 
-/** Ways to write nearly the same, by what an attacker has: the text, its bytes, and other genuine handles. */
+/** Near misses of a handle, by what an attacker has: the text, its bytes, and other genuine handles. */
 const forgery = fc
   .tuple(handle, handle, fc.nat(150), fc.nat(255), fc.nat(12))
   .map(([own, other, at, byte, way]) => {

@@ -84,7 +84,7 @@ const queries = [
 ]
 const fragments = ['', '', '', '', '', '#', '#x', '#/callback']
 
-/** Parts of a redirect URI, mostly right. */
+/** Parts of a redirect URI, mostly valid. */
 const mostly = <T>(right: T, list: readonly T[]) =>
   fc.oneof({ weight: 3, arbitrary: fc.constant(right) }, { weight: 2, arbitrary: fc.constantFrom(...list) })
 const parts = fc.record({
@@ -100,7 +100,7 @@ const parts = fc.record({
 })
 type Parts = typeof parts extends fc.Arbitrary<infer T> ? T : never
 
-/** Redirect URIs right and nearly right, and text that only an attacker would send. */
+/** Valid redirect URIs, near misses, and text that only an attacker would send. */
 export const redirectUri: fc.Arbitrary<string> = fc.oneof(
   { weight: 8, arbitrary: parts.map(join) },
   { weight: 2, arbitrary: fc.tuple(parts.map(join), damage()).map(([uri, spoil]) => spoil(uri)) },
@@ -108,7 +108,7 @@ export const redirectUri: fc.Arbitrary<string> = fc.oneof(
   { weight: 1, arbitrary: fc.string({ unit: 'binary', maxLength: 40 }) },
 )
 
-/** Two that share all their parts but one or two: independent ones would hardly ever match. */
+/** Two redirect URIs that share all but one or two parts: independent ones would hardly ever match. */
 export const redirectPair: fc.Arbitrary<readonly [string, string]> = fc
   .tuple(parts, parts, fc.array(fc.constantFrom(...partNames()), { maxLength: 2 }), fc.boolean())
   .map(([one, other, replaced, portToo]) => {
@@ -125,7 +125,7 @@ function join({ scheme, slashes, userinfo, host, port, path, more, query, fragme
   return `${scheme}${slashes}${userinfo}${host}${port}${path}${more}${query}${fragment}`
 }
 
-/** One character more, less or other, anywhere. */
+/** One character more, less or different, at any position. */
 function damage(): fc.Arbitrary<(text: string) => string> {
   const character = fc.constantFrom(
     '\0',

@@ -53,7 +53,7 @@ t.test(
             parts.fragment === undefined &&
             (parts.path === '' || parts.path.startsWith('/')) &&
             (parts.port === undefined || isPort(parts.port)) &&
-            // What it names is where a browser goes: no host that a URL parser reads as another.
+            // A browser goes to the host that is named: no URL parser reads another one.
             new URL(uri).username === ''
           )
         },

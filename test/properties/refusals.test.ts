@@ -12,7 +12,7 @@ import { readCredentials } from '../helpers/client-methods.ts'
 import { fc } from '../helpers/generated.ts'
 import { integration, publicClient, resources } from '../helpers/samples.ts'
 
-/** Stands in every value, so that a description that quotes one is noticed. */
+/** A marker in every value, so that a description that quotes one is detected. */
 const marker = 'zqx'
 const value = fc
   .oneof(
@@ -95,7 +95,7 @@ const registration = {
 } as const
 const proven = { redirectUri: 'http://127.0.0.1/cb', redirectUriSent: true, responseMode: 'query' } as const
 
-/** The codes this server registered anywhere, RFC 6749 §4.1.2.1 and §5.2 and what extends them; written out, not imported. */
+/** The error codes of RFC 6749 §4.1.2.1 and §5.2 and their extensions; written out, not imported. */
 const codes = (
   'invalid_request invalid_client invalid_grant unauthorized_client unsupported_grant_type unsupported_response_type ' +
   'invalid_scope access_denied invalid_token insufficient_scope invalid_redirect_uri invalid_client_metadata ' +
@@ -103,7 +103,7 @@ const codes = (
   'request_uri_not_supported registration_not_supported'
 ).split(' ')
 
-/** What is wrong with how a call rejects; a value it returns is none of our business here. */
+/** What is wrong with the error a call throws; returned values do not matter here. */
 function faultOf(call: () => unknown): string | undefined {
   try {
     call()

@@ -41,7 +41,7 @@ const loopback = fc
   )
   .map(([host, port, path]) => `http://${host}${port}${path}`)
 
-/** Metadata that is right, each member there or not. */
+/** Valid metadata, each member present or not. */
 const right = fc
   .record(
     {
@@ -105,7 +105,7 @@ const metadata = fc
   .tuple(right, fc.array(fc.tuple(members, wrong), { maxLength: 2 }))
   .map(([said, replaced]): Json => ({ ...said, ...Object.fromEntries(replaced) }))
 
-/** What a client may be told other than it said: RFC 7591 §3.2.1 lets the server substitute. */
+/** Members that the server may change, RFC 7591 §3.2.1. */
 const substituted = ['application_type', 'scope', 'grant_types', 'response_types', 'unknown_member', 'jwks']
 
 const sorted = (members: Json) =>

@@ -1,9 +1,9 @@
 /*
- * Redirect URIs read by the letter of the grammar, RFC 3986 appendix A, one character at a time: a second opinion that
- * shares neither patterns nor a URL parser with the server.
+ * Parses redirect URIs strictly by the grammar of RFC 3986 appendix A, one character at a time: a second
+ * implementation that shares neither patterns nor a URL parser with the server.
  */
 
-/** An http or https URI with an authority, taken apart. */
+/** The parts of an http or https URI with an authority. */
 export interface TakenApart {
   readonly scheme: string
   readonly userinfo: string | undefined
@@ -64,7 +64,7 @@ function consistsOf(text: string, allowed: string): boolean {
   return true
 }
 
-/** A port a server can listen on, as a user would write it: no sign, no leading zero. */
+/** A port a server can listen on, written without sign or leading zero. */
 export function isPort(port: string): boolean {
   if (port === '' || port.startsWith('0') || port.length > 5) return false
   return [...port].every((digit) => digits.includes(digit)) && Number(port) <= 65_535

@@ -1,6 +1,6 @@
 /**
- * A flow through whatever this server has, run by `npm run check:removable` in copies of the project that lack one
- * specification. Each argument is a text that nothing public may contain.
+ * A flow through the features this server has, run by `npm run check:removable` in copies of the project without one
+ * specification. Each argument is a text that no public document may contain.
  */
 import assert from 'node:assert/strict'
 import {

@@ -88,12 +88,12 @@ for (const [path, { form, as }] of Object.entries(endpoints)) {
   t.test(`a repeated parameter is rejected at ${path}, whatever its name`, async (t) => {
     const names =
       path === '/consent'
-        ? // The scopes repeat there, and nobody minds what is unknown.
+        ? // These scopes may repeat, and unknown parameters are allowed.
           ['interaction', 'csrf', 'decision']
         : ['client_id', 'token', 'state', 'unknown', '__proto__', 'constructor', 'hasOwnProperty', '%20']
     for (const name of names) {
       const answer = await send(server, request(path, `${form}&${name}=1&${name}=1`))
-      // After its redirect URI is proven, the authorization endpoint tells the client instead.
+      // Once its redirect URI is verified, the authorization endpoint sends the error to the client instead.
       const isTold =
         path === '/oauth/authorize' && answer.headers['location']?.includes('error=invalid_request')
       t.ok(isTold || answer.status === 400, `${name}: ${answer.status}`)
@@ -151,7 +151,7 @@ t.test('every spelling of the content type that HTTP allows is accepted', async 
   for (const type of spellings) {
     const good = await send(server, request('/api/oauth/introspect', form, type))
     t.match(good, { status: 200, body: /"active":true/ }, JSON.stringify(type))
-    // A rule must not depend on the spelling: what is rejected stays rejected.
+    // The result must not depend on the spelling.
     const repeated = await send(server, request('/api/oauth/introspect', `${form}&token=x`, type))
     t.match(repeated, { status: 400, body: /invalid_request/ }, JSON.stringify(type))
   }
@@ -164,7 +164,7 @@ t.test('a form in a charset other than UTF-8 is rejected', async (t) => {
       server,
       request('/api/oauth/introspect', form, `${urlencoded}; charset=${charset}`),
     )
-    // Percent-encoded ASCII means the same in each of them; it is read, or rejected.
+    // Percent-encoded ASCII means the same in every charset; it is parsed, or rejected.
     t.ok(status === 200 ? body.includes('"active":true') : status === 400 || status === 415, charset)
     const foreign = Buffer.from(`${form}&x=é`, 'latin1')
     const refused = await send(

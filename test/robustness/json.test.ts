@@ -154,7 +154,7 @@ t.test(
         t.match(JSON.parse(answer.body), { error: /^invalid_(redirect_uri|client_metadata)$/ }, about)
       }
     }
-    // What was accepted is put back.
+    // Restores what was accepted.
     t.equal((await send(server, put(good))).status, 200)
   },
 )

@@ -13,7 +13,7 @@ import { type Page, UserAgent } from '../helpers/user-agent.ts'
 
 const connections = watchConnections(t)
 
-/** A server that must not be asked, and what it was asked. */
+/** A server that must get no request, and the requests it got. */
 async function startTrap(t: Test) {
   const asked: string[] = []
   const trap = createServer((request, response) => {
@@ -26,7 +26,7 @@ async function startTrap(t: Test) {
   return { asked, url: `http://127.0.0.1:${port}` }
 }
 
-/** Every route, as method and URL with something in the place of each parameter. */
+/** Every route, as method and URL with a value for each parameter. */
 async function routesOf({ deps, origin }: TestServer): Promise<readonly (readonly [string, string])[]> {
   const routes: [string, string][] = []
   const app = await buildApp(deps, {
@@ -43,7 +43,7 @@ async function routesOf({ deps, origin }: TestServer): Promise<readonly (readonl
   return routes
 }
 
-/** Members of requests, and of documents that other servers fetch by their URLs. */
+/** Members of requests, and of documents that other servers fetch by URL. */
 const names = [
   ...['redirect_uri', 'post_logout_redirect_uri', 'request_uri', 'request', 'resource', 'id_token_hint'],
   ...['client_id', 'client_uri', 'logo_uri', 'jwks_uri', 'policy_uri', 'tos_uri', 'sector_identifier_uri'],
@@ -61,7 +61,7 @@ const names = [
   ],
 ]
 
-/** The machine may have other things to do. */
+/** A busy machine can be slow. */
 const patient = { timeout: 300_000 }
 
 t.test('no endpoint opens a connection to a URL that a request names', patient, async (t) => {
@@ -75,7 +75,7 @@ t.test('no endpoint opens a connection to a URL that a request names', patient, 
   const encode = (value: unknown) => Buffer.from(JSON.stringify(value)).toString('base64url')
   const jwt = `${encode({ alg: 'RS256', jku: url('jku'), x5u: url('x5u'), kid: url('kid') })}.${encode({ iss: trap.url })}.AAAA`
 
-  // Every route with every name, as form, JSON and query, without a session and with one.
+  // Every route with every name, as form, JSON and query, with and without a session.
   const agent = new UserAgent(server.issuer)
   await enter(server, agent, '/apps')
   const routes = await routesOf(server)
@@ -97,7 +97,7 @@ t.test('no endpoint opens a connection to a URL that a request names', patient, 
     }
   }
 
-  // What a client and a user can make the server keep, and then show.
+  // What a client and a user can make the server store and show.
   const client = await register(server, {
     ...Object.fromEntries(
       ['client_uri', 'logo_uri', 'policy_uri', 'tos_uri'].map((name) => [name, url(name)]),

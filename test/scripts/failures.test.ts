@@ -1,4 +1,4 @@
-/** What a run of tests tells of its failures, from TAP in the form that the runner writes. */
+/** The failures that are read from the TAP of a run. */
 import t from 'tap'
 import { describeFailure, failuresIn } from '../../scripts/failures.ts'
 

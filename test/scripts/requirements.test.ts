@@ -1,4 +1,4 @@
-/** The real command on a made-up checkout: its ledger, its sources, its tests and what a run of them left. */
+/** The real command on a made-up checkout with a ledger, sources, tests and the results of a run. */
 import { spawnSync } from 'node:child_process'
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
@@ -130,7 +130,7 @@ t.test('each error of a proof is a problem', async (t) => {
       'test/conformance/wrong.test.ts': [
         ...passing('[rfc1-2.1-greats] another caller'),
         ...lines('fails', 'not ok …', 'not ok 1 - it is so', '1..1'),
-        // What a failure quotes is no test.
+        // A test quoted in a diagnostic is no test.
         ...['  ---', '  # Subtest: [rfc1-2.1-quoted] quoted', '  ok 1 - [rfc1-2.1-quoted] quoted', '  ...'],
         ...lines('skips', 'ok … # SKIP not today'),
         ...lines('waits', 'ok … # TODO'),

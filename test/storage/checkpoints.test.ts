@@ -9,7 +9,7 @@ import { GroupCommit, type Transactions } from '../../src/storage/sqlite/group-c
 import { type Checkpoint, checkpointChannel } from '../../src/storage/store.ts'
 import * as sample from './samples.ts'
 
-/** A store over a file, what its journal holds as another program sees it, and a write that fills it. */
+/** A store over a file, what another process sees in its journal, and a write that fills it. */
 async function open(t: Test) {
   const file = `${t.testdir()}/checkpoints.db`
   const store = await openStore(`sqlite:${file}`)

@@ -4,7 +4,7 @@ import * as sample from './samples.ts'
 import type { OpenEmpty } from './store.suite.ts'
 import { grantOwners, insertGrant } from './store.suite.ts'
 
-/** All of a store, taken out and put back. */
+/** Reads and replaces everything in a store. */
 export function contents(t: Test, openEmpty: OpenEmpty): void {
   t.test('replacing the contents restores what was read, and removes what was written since', async (t) => {
     const store = await openEmpty(t)

@@ -142,7 +142,7 @@ t.test(
   },
 )
 
-// Only root gives files away.
+// Only root can change the owner of a file.
 if (process.getuid?.() === 0) {
   t.test('a restored database has the owner of the one it replaces', async (t) => {
     const { folder, file, store } = await opened(t)

@@ -15,7 +15,7 @@ import { grantOwners, insertGrant, type OpenEmpty } from './store.suite.ts'
 
 const lifetimes = { refreshExpiresAt: 3000, expiresAt: 4000 }
 
-/** Why a grant is revoked here. */
+/** The rule of a revocation in this file. */
 const rule = 'rfc7009-2.1-refresh-cascades'
 
 /** Part of the suite: the transitions of a grant. */
@@ -201,7 +201,7 @@ export function grantWrites(t: Test, openEmpty: OpenEmpty): void {
       const isThere = async (kind: FindKind, key: string) => (await store.find(kind, key)) !== undefined
       t.equal(await isThere('grant', id), isInserted, what)
       t.equal(await isThere(throttleKind, sample.throttle.key), isInserted, `${what}: all or nothing`)
-      // Without a consent only the user and the session count.
+      // Without a consent only the user and the session are required.
       const again = { ...insertGrant, grant: { ...sample.grant, id: sample.grantId(7) } }
       const signedIn = store.write({ ...again, basis: { sessionId } })
       if (isInserted || what.includes('consent')) await t.resolves(signedIn, what)
@@ -328,7 +328,7 @@ export function transactions(t: Test, openEmpty: OpenEmpty): void {
   })
 }
 
-/** Part of the suite: decisions at the same time. */
+/** Part of the suite: simultaneous decisions. */
 export function concurrency(t: Test, openEmpty: OpenEmpty): void {
   const { id } = sample.grant
 

@@ -4,7 +4,7 @@ import { checkpoints } from '../../src/storage/sqlite/checkpoints.ts'
 import { GroupCommit, type Transactions } from '../../src/storage/sqlite/group-commit.ts'
 import { type Commit, commitChannel, StoreUnavailable } from '../../src/storage/store.ts'
 
-/** A group commit over a real file, a count of its transactions, and another connection to look from. */
+/** A group commit over a real file, the number of its transactions, and another connection that reads the file. */
 function open(t: Test) {
   const file = `${t.testdir()}/group.db`
   const [client, outside] = [new Database(file, { timeout: 0 }), new Database(file, { timeout: 0 })]
@@ -151,7 +151,7 @@ t.test(
   async (t) => {
     const { add, disk } = open(t)
     const heard: Commit[] = []
-    const listen = (message: unknown) => void heard.push(message as Commit) // All the channel carries.
+    const listen = (message: unknown) => void heard.push(message as Commit) // The only message of the channel.
     commitChannel.subscribe(listen)
     t.teardown(() => commitChannel.unsubscribe(listen))
     await Promise.all([1, 2, 3].map(add))

@@ -3,7 +3,7 @@ import t from 'tap'
 import { createKeyQueue } from '../../src/storage/postgres/key-queue.ts'
 import { StoreUnavailable } from '../../src/storage/store.ts'
 
-/** Work that ends when it is told to, and what was begun so far. */
+/** Work that ends on command, and the list of what has started. */
 function works() {
   const begun: string[] = []
   const ends = new Map<string, () => void>()

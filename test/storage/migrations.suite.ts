@@ -11,14 +11,14 @@ import { secondFactorKind } from '../../src/users/rules/second-factor.ts'
 import { throttleKind } from '../../src/users/rules/throttle.ts'
 import * as sample from './samples.ts'
 
-/** An empty database that no version of this server has seen, and the store that opens it. */
+/** An empty database that no version of this server has opened, and the store that opens it. */
 export interface BareDatabase {
   run(statement: string): Promise<void>
   insert(table: string, row: Readonly<Record<string, unknown>>): Promise<void>
   open(): Promise<Store>
 }
 
-/** The table in which drizzle keeps what a database has had. */
+/** The table in which drizzle records the applied migrations. */
 const journals = {
   sqlite:
     'create table __drizzle_migrations (id integer primary key autoincrement, hash text not null, created_at numeric)',
@@ -31,7 +31,7 @@ const before = 4
 const bytes = (text: string) => Buffer.from(text, 'base64url')
 const instant = sample.grant.approvedAt
 
-/** A grant as it was kept: every text and instant, whether another told it or not. */
+/** A grant as it was stored: every text and instant, whether it can be derived from another or not. */
 function keptGrant(id: string, changes: Readonly<Record<string, unknown>>, on = true) {
   return {
     id: bytes(id),
@@ -65,7 +65,7 @@ const common = {
   methods: ['pwd', 'otp'],
   authTimeOwed: true,
 }
-/** An id that begins with the instant of its approval, as those that are minted do. */
+/** An id that begins with the instant of its approval, like real ones. */
 const mintedId = Buffer.concat([Buffer.from('000003e8', 'hex'), Buffer.alloc(8, 9)]).toString('base64url')
 const [openId, redeemedId, endedId, orphanId] = [1, 2, 3, 4].map(sample.grantId) as [
   string,
@@ -74,7 +74,7 @@ const [openId, redeemedId, endedId, orphanId] = [1, 2, 3, 4].map(sample.grantId)
   string,
 ] // Four of four.
 
-/** What a store makes of a database of an earlier version. */
+/** Opens a database of an earlier version with the store. */
 export function migrations(
   t: Test,
   dialect: 'sqlite' | 'postgres',
@@ -218,7 +218,7 @@ export function migrations(
   })
 }
 
-/** A client and two users, the owners of the rows of a version in which grants name them by number. */
+/** A client and two users, which own the rows of a version in which grants refer to them by number. */
 async function insertOwners(database: BareDatabase, users: 'accounts' | 'users'): Promise<void> {
   const { user, client } = sample
   const { id, origin, issuedAt, usedAt, ...metadata } = client
@@ -250,7 +250,7 @@ async function insertOwners(database: BareDatabase, users: 'accounts' | 'users')
   }
 }
 
-/** Everything a database had when each kind of record had a table of its own, in the rows of that version. */
+/** Every row of a database in which each kind of record had its own table. */
 async function fillTables(database: BareDatabase): Promise<void> {
   const { user } = sample
   await insertOwners(database, 'accounts')
@@ -303,7 +303,7 @@ async function fillTables(database: BareDatabase): Promise<void> {
       id: interaction.id,
       browser_hash: interaction.browserHash,
       request: JSON.stringify(interaction.request),
-      // The name it had in that version.
+      // The name in that version.
       half_sign_in:
         half === undefined
           ? null

@@ -3,21 +3,21 @@ import { type AddressInfo, createServer, type Socket } from 'node:net'
 import { PGlite } from '@electric-sql/pglite'
 import type { Test } from 'tap'
 
-/** PostgreSQL in this process, which the driver of the store reaches as it reaches any other. */
+/** PostgreSQL in this process, which the store's driver reaches like any other. */
 export interface PgliteServer {
   /** The URL of the one database, emptied. */
   emptyDatabase(): Promise<string>
 }
 
 /**
- * PGlite behind a port. It is one session: one connection is served at a time, and whoever connects in the meantime waits
- * for it to leave. A store on it is opened with one connection.
+ * PGlite behind a port. It has one session, so it serves one connection at a time, and the next waits. A store on it
+ * is opened with one connection.
  */
 export async function startPglite(t: Test): Promise<PgliteServer> {
   const database = await PGlite.create()
   let turn = Promise.resolve()
   const server = createServer({ noDelay: true }, (socket) => {
-    // What the client breaks off is its own affair.
+    // Errors after the client disconnects do not matter.
     socket.on('error', () => undefined)
     turn = turn.then(() => serve(database, socket))
   })
@@ -40,7 +40,7 @@ export async function startPglite(t: Test): Promise<PgliteServer> {
   }
 }
 
-/** Everything one connection asks for, to its end, and nothing of it left for the next. */
+/** Serves one connection to its end, and leaves nothing of it for the next. */
 async function serve(database: PGlite, socket: Socket): Promise<void> {
   let received = Buffer.alloc(0)
   let [isStarted, isOver] = [false, false]
@@ -78,7 +78,7 @@ async function serve(database: PGlite, socket: Socket): Promise<void> {
     })
   }
 
-  /** A session begins with its settings, as PostgreSQL has it in the message that starts one. */
+  /** A session begins with the settings in its startup message. */
   async function begin(message: Buffer): Promise<void> {
     const words = message.subarray(8).toString().split('\0')
     for (let at = 0; at + 1 < words.length && words[at] !== ''; at += 2) {

@@ -1,7 +1,7 @@
 /**
- * The suite over PostgreSQL compiled to WebAssembly: another build of the engine, one session, and nothing to start.
- * One connection is enough for all of it: decisions that run at once wait for each other in the pool instead of at a
- * lock. What takes two sessions (locks, deadlocks, nodes) is tested with a real server, in postgres.test.ts.
+ * The suite over PostgreSQL compiled to WebAssembly: another build of the engine, one session, and no server to start.
+ * One connection is enough: simultaneous decisions wait for each other in the pool instead of at a lock. Tests that
+ * need two sessions (locks, deadlocks, nodes) use a real server, in postgres.test.ts.
  */
 import pg from 'pg'
 import t, { type Test } from 'tap'

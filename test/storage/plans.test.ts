@@ -1,6 +1,6 @@
 /**
- * How the databases find what requests need. The statements are not written down here: a server goes through every
- * endpoint, what it runs is recorded in the driver, and the database is asked for its plan.
+ * How the databases find the rows that requests need. The test does not repeat the statements: it calls every endpoint
+ * of a server, records what the driver runs, and asks the database for its plan.
  */
 
 import Database from 'better-sqlite3'
@@ -25,10 +25,10 @@ import * as sample from './samples.ts'
 import { grantOwners } from './store.suite.ts'
 import { sweeps } from './sweep.suite.ts'
 
-/** Enough that no planner takes reading all of it for cheap. */
+/** So many rows that no planner considers a full scan cheap. */
 const rows = 1000
 
-/** What has an index in a store that is used: as many of everything that requests look for. */
+/** The rows of a used store: many of every kind that requests look up. */
 async function fill(store: Store): Promise<void> {
   await store.write(...grantOwners)
   const lane = async (first: number) => {
@@ -39,7 +39,7 @@ async function fill(store: Store): Promise<void> {
   await Promise.all(Array.from({ length: lanes }, (_, k) => lane(k * share)))
 }
 
-/** How many transactions fill a store at once, and with how many of everything each. */
+/** How many transactions fill a store at once, and how many rows of each kind they insert. */
 const [lanes, share] = [4, 5]
 
 function recordsOf(n: number): Write[] {
@@ -54,7 +54,7 @@ function recordsOf(n: number): Write[] {
     put(consentKind, { ...sample.consent, clientId }),
     insert(passkeyKind, { ...sample.passkey, id: `passkey ${n}`, userId }),
     put(secondFactorKind, { ...sample.secondFactor, userId }),
-    // Each of the four parts has as many as other tables.
+    // Each of the four partitions has as many rows as other tables.
     ...[0, 1, 2, 3].map((part): Write => {
       return { op: 'insertGrant', grant: { ...sample.grant, id: sample.grantId(n + part * rows), expiresAt } }
     }),
@@ -70,7 +70,7 @@ const nothingDue: SweepBounds = {
   auditedSince: 0,
 }
 
-/** Every endpoint of a client and of a browser once. */
+/** Calls every endpoint of a client and of a browser once. */
 async function wholeFlow(t: Test, server: TestServer): Promise<void> {
   const client = await register(server)
   const agent = new UserAgent(server.issuer)
@@ -89,7 +89,7 @@ async function wholeFlow(t: Test, server: TestServer): Promise<void> {
 
 // SQLite
 
-/** The texts of the statements that run on connections opened from here on. */
+/** The texts of the statements that run on connections opened afterwards. */
 function recordSqlite(t: Test): Set<string> {
   const ran = new Set<string>()
   const { prepare } = Database.prototype
@@ -144,7 +144,7 @@ t.test('on SQLite every request looks rows up by key', async (t) => {
   const scans = [...ran]
     .map(planOf)
     .flatMap(({ details }) => details.filter((detail) => detail.startsWith('SCAN')))
-  // The oldest twenty, `first`, in the order they are kept in.
+  // Reads the oldest twenty, `first`, in the order they are stored.
   t.strictSame(scans, ['SCAN audit_events', 'SCAN first'], 'a sweep finds all else by when it is due')
 
   ran.clear()
@@ -164,7 +164,7 @@ interface Ran {
   readonly values: readonly unknown[]
 }
 
-/** The prepared statements that run from here on, by their names. */
+/** The prepared statements that run from here on, by name. */
 function recordPostgres(t: Test): Map<string, Ran> {
   const ran = new Map<string, Ran>()
   const { query } = pg.Client.prototype
@@ -181,7 +181,7 @@ function recordPostgres(t: Test): Map<string, Ran> {
   return ran
 }
 
-/** A node of a plan, as EXPLAIN gives it. */
+/** A node of a plan, as EXPLAIN returns it. */
 interface PlanNode {
   readonly 'Node Type': string
   readonly 'Relation Name'?: string
@@ -198,7 +198,7 @@ async function explain(client: pg.Client, { text, values }: Ran): Promise<readon
   return nodesOf(found[0]?.['QUERY PLAN'][0].Plan)
 }
 
-/** What each statement of a whole flow does, on a database with rows enough and statistics about them. */
+/** The plan of each statement of a whole flow, on a database with enough rows and current statistics. */
 async function plansOfFlow(t: Test, url: string): Promise<ReadonlyMap<string, readonly PlanNode[]>> {
   const server = await startServer(t, { store: url })
   await fill(server.deps.store)
@@ -214,7 +214,7 @@ async function plansOfFlow(t: Test, url: string): Promise<ReadonlyMap<string, re
   return plans
 }
 
-/** What a request may do to a grant. */
+/** The kinds of access a request may have to a grant. */
 const hot = [
   'transact_grant',
   'find_grantOfToken',
@@ -226,7 +226,7 @@ const hot = [
   'revokeAccessToken',
 ]
 
-/** Every node that reads grants, from whichever table or partition of a table. */
+/** Every node that reads grants, from any table or partition. */
 const readsOfGrants = (plan: readonly PlanNode[]) =>
   plan.filter((node) => /^grants/.test(node['Relation Name'] ?? '') && node['Node Type'] !== 'ModifyTable')
 
@@ -239,7 +239,7 @@ t.test('on PostgreSQL every request looks rows up by key, and its grant by nothi
   t.match(asked, { 'Index Name': 'users_seeded' }, 'a start reads an index of development people')
   for (const [name, plan] of plans) {
     const scans = plan.filter((node) => node['Node Type'] === 'Seq Scan')
-    // A handful of keys is one page, and read once a minute; of the users a start reads the first it meets.
+    // The few keys fit one page and are read once a minute; a start reads the first user it finds.
     t.strictSame(
       scans
         .map((node) => node['Relation Name'])
@@ -258,7 +258,7 @@ t.test('on PostgreSQL every request looks rows up by key, and its grant by nothi
   }
 })
 
-/** The same columns in a table of four parts. */
+/** The same columns in a table with four partitions. */
 const distribution = `
   alter table grants rename to whole;
   create table grants (like whole including defaults) partition by hash (id);
@@ -277,7 +277,7 @@ async function runOnce(url: string, text: string): Promise<void> {
   await client.end()
 }
 
-/** A new database whose grants are hash-distributed. */
+/** A new database whose grants are distributed by hash. */
 async function distributedDatabase(): Promise<string> {
   const url = await postgres.createDatabase()
   await (await openStore(url)).close()

@@ -1,4 +1,4 @@
-/** What a failover does to a connection: the server behind it says nothing any more, or takes no writes. */
+/** What a failover does to a connection: the server stops responding, or rejects writes. */
 
 import { type AddressInfo, createConnection, createServer, type Socket } from 'node:net'
 import pg from 'pg'
@@ -27,7 +27,7 @@ t.test(
     const operator = new pg.Client(server.url)
     await operator.connect()
     t.teardown(() => operator.end())
-    // As on a primary that became a standby. Connections keep it for as long as they live.
+    // As on a primary that became a standby. Connections keep the setting for their lifetime.
     await operator.query(`alter database ${name} set default_transaction_read_only = on`)
     await operator.query('select pg_terminate_backend(pid) from pg_stat_activity where datname = $1', [name])
     await t.rejects(store.write(remove('key', sample.key.id)), StoreUnavailable)
@@ -63,7 +63,7 @@ t.test(
   },
 )
 
-/** Passes on to the server of this URL what comes, and while it is paused nothing, without closing a connection. */
+/** Forwards bytes to the server of this URL; while paused it forwards none and closes no connection. */
 async function startRelay(t: Test, url: string) {
   const sockets = new Set<Socket>()
   let isPaused = false

@@ -9,32 +9,32 @@ import { createDatabase } from '../helpers/nodes.ts'
 
 /** A real PostgreSQL server in a temporary folder. */
 export interface PostgresServer {
-  /** Its own database, for who looks after it. */
+  /** The database of the administrator. */
   readonly url: string
   /** The URL of a new, empty database. */
   createDatabase(): Promise<string>
-  /** Of the process that starts all others. */
+  /** The process id of the postmaster. */
   processId(): number
   /** Ends all sessions, and then itself, in order. */
   stop(): Promise<void>
-  /** Ends at once, with nothing in order: the next start recovers. */
+  /** Stops at once without shutting down: the next start recovers. */
   abort(): Promise<void>
   start(): Promise<void>
 }
 
-/** What a test, or a script that runs tests, has. */
+/** The part of tap's `t` that is used here. */
 type Owner = Pick<Test, 'teardown'>
 
 /**
- * Starts a server on this port or a free one; it is stopped and its folder removed when the test ends. No test cuts the
- * power, and what a process has written outlives it: `fsync` is for those who measure, or look at the setting.
+ * Starts a server on this port or a free one; it is stopped and its folder deleted when the test ends. `fsync` is off
+ * by default: no test cuts the power, and written data outlives a killed process.
  */
 export async function startPostgres(
   t: Owner,
   { port: asked, fsync = false }: { readonly port?: number; readonly fsync?: boolean } = {},
 ): Promise<PostgresServer> {
   const folder = mkdtempSync(join(tmpdir(), 'lychgate-postgres-'))
-  // The server runs as a user of its own when the tests run as root.
+  // The server needs an unprivileged user when the tests run as root.
   chmodSync(folder, 0o755)
   const port = asked ?? (await freePort())
   const server = new EmbeddedPostgres({
@@ -42,7 +42,7 @@ export async function startPostgres(
     port,
     password: 'test',
     createPostgresUser: process.getuid?.() === 0,
-    // Some servers at once are made of four nodes, with a pool each. A socket would be left in /tmp by one that is killed.
+    // Some servers in a test have four nodes with a pool each. A killed server would leave a socket in /tmp.
     postgresFlags: [
       'max_connections=300',
       'unix_socket_directories=',
@@ -60,7 +60,7 @@ export async function startPostgres(
     rmSync(folder, { recursive: true, force: true })
   })
   const url = `postgres://postgres:test@127.0.0.1:${port}/postgres`
-  // The first line of the file, which goes with the process.
+  // The first line of the file is the process id.
   const processId = () => Number.parseInt(readFileSync(join(folder, 'cluster', 'postmaster.pid'), 'utf8'), 10)
   return {
     url,

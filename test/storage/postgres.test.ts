@@ -137,7 +137,7 @@ t.test('it waits two seconds for a lock, or as long as configured', async (t) =>
   }
 })
 
-/** What the server has this setting at where this store writes. */
+/** The value of this setting in the sessions of the store. */
 async function settingOf(store: Store, operator: pg.Client, name: string): Promise<string | undefined> {
   await operator.query(`create function noted() returns trigger language plpgsql as $$ begin
     insert into keys select current_setting('${name}'), 'handle', 'HS256', null, '', 1, 1, null; return new; end $$`)
@@ -160,7 +160,7 @@ t.test('a transaction that loses a deadlock is run again', async (t) => {
   })
   await waitForLock(other)
   const blocked = other.query("update keys set created_at = 5 where id = 'a'; commit")
-  // Twice as a rule; more when the second run gets to the row before the other transaction wakes up.
+  // Twice as a rule; more often if the second run reaches the row before the other transaction wakes up.
   t.ok((await decided) >= 2)
   await blocked
   t.strictSame(await store.list('key'), [{ ...sample.key, id: 'a', createdAt: 5 }])
@@ -182,7 +182,7 @@ t.test('a row that stays locked is StoreUnavailable in bounded time, and the sto
   const other = await connect(t, url)
   await other.query('begin; lock table keys in access exclusive mode')
   const refused = await store.write(remove('key', sample.key.id)).catch((error: unknown) => error)
-  // The limit of a lock, and not the longer one of a statement, 57014.
+  // This is the limit of a lock, not the longer one of a statement, 57014.
   t.match(refused, { name: 'StoreUnavailable', cause: { code: '55P03' } })
   await other.query('rollback')
   await store.write(remove('key', sample.key.id))
@@ -247,7 +247,7 @@ t.test('a grant waits for the lock of its user, and is rejected when the user is
     await store.write(update('user', user), insert('session', session))
     await store.write(put(consentKind, consent))
   }
-  // The other way round: the lock waits for a grant that is being inserted, and revokes it.
+  // The opposite order: the lock waits for a grant that is being inserted, and revokes it.
   const holding = await connect(t, url)
   await holding.query('begin; lock table grants in exclusive mode')
   const inserted = store.write({ op: 'insertGrant', grant, basis: { sessionId: session.id } })

@@ -6,7 +6,7 @@ import { openStore } from '../../src/storage/open.ts'
 import { batchedReads } from '../../src/storage/sqlite/batched-reads.ts'
 import * as sample from './samples.ts'
 
-/** A store over a file, and another program's connection to it. */
+/** A store over a file, and another process's connection to it. */
 async function open(t: Test) {
   const file = `${t.testdir()}/turns.db`
   const store = await openStore(`sqlite:${file}`)

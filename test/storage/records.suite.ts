@@ -11,7 +11,7 @@ import { throttleKind } from '../../src/users/rules/throttle.ts'
 import * as sample from './samples.ts'
 import { grantOwners, insertGrant, type OpenEmpty } from './store.suite.ts'
 
-/** Part of the suite: records come back as they were written. */
+/** Part of the suite: records are read back as they were written. */
 export function roundTrips(t: Test, openEmpty: OpenEmpty): void {
   t.test('every record is read back exactly as written, with and without its optional members', async (t) => {
     const store = await openEmpty(t)
@@ -314,7 +314,7 @@ export function uniqueness(t: Test, openEmpty: OpenEmpty): void {
   })
 }
 
-/** Part of the suite: deletions and what they take along. */
+/** Part of the suite: deletions and what they delete with them. */
 export function removals(t: Test, openEmpty: OpenEmpty): void {
   t.test('deleting a client deletes its grants and consents', async (t) => {
     const store = await openEmpty(t)

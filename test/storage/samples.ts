@@ -14,7 +14,7 @@ import type {
   User,
 } from '../../src/domain/model.ts'
 
-/** Base64url of `size` bytes that tell `n` apart. */
+/** Base64url of `size` bytes that differ for each `n`. */
 export function bytes(n: number, size: number): string {
   const buffer = Buffer.alloc(size, n % 256)
   buffer.writeUInt32BE(n)
@@ -23,7 +23,7 @@ export function bytes(n: number, size: number): string {
 
 /** The grant id number `n`; ids of higher numbers sort after. */
 export const grantId = (n: number) => bytes(n, 12)
-/** A SHA-256, as far as its form goes. */
+/** A text in the form of a SHA-256. */
 export const digest = (n: number) => bytes(n, 32)
 
 export const client: Client = {
@@ -84,7 +84,7 @@ export const user: User = {
   updatedAt: 1000,
 }
 
-/** Invited, and without a password yet. */
+/** An invited user without a password. */
 export const invitedAccount: User = {
   id: 'account-3',
   username: 'hedy',
@@ -220,7 +220,7 @@ export const fullInteraction: Interaction = {
   expiresAt: 4_000_000_000,
 }
 
-/** A page of the user's own waits, not a client. */
+/** The pending request is for an account page, not for a client. */
 export const pageInteraction: Interaction = {
   ...interaction,
   id: 'interaction-3',

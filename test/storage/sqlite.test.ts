@@ -25,7 +25,7 @@ async function open(t: Test, file: string) {
   return store
 }
 
-/** A file that a store has made, filled and closed. */
+/** A file that a store has created, filled and closed. */
 async function closedFile(t: Test): Promise<string> {
   const file = `${t.testdir()}/lychgate.db`
   const store = await openStore(`sqlite:${file}`)
@@ -34,7 +34,7 @@ async function closedFile(t: Test): Promise<string> {
   return file
 }
 
-/** Another program's connection to the file. */
+/** Another process's connection to the file. */
 function neighbour(t: Test, file: string): Database.Database {
   const connection = new Database(file)
   t.teardown(() => connection.close())
@@ -129,7 +129,7 @@ t.test(
     )
     const started = performance.now()
     const outcomes = await Promise.allSettled(writes)
-    // One after the other they would wait for 20 seconds.
+    // In sequence they would wait for 20 seconds.
     t.ok(performance.now() - started < 10_000, 'all 40 are told after one wait')
     for (const outcome of outcomes) t.match(outcome, { status: 'rejected', reason: StoreUnavailable })
     t.strictSame(await store.find('client', sample.client.id), sample.client)
@@ -211,7 +211,7 @@ t.test('committed writes are there after an unclean stop', async (t) => {
   const file = await closedFile(t)
   const store = await open(t, file)
   await store.write(insert('key', sample.key))
-  // What a killed process leaves: the file and its journal.
+  // A killed process leaves the file and its journal.
   const crashed = `${t.testdirName}/crashed.db`
   for (const suffix of ['', '-wal']) copyFileSync(file + suffix, crashed + suffix)
   t.strictSame(await (await open(t, crashed)).list('key'), [sample.key])
@@ -224,7 +224,7 @@ t.test('a file damaged by an unclean stop is rejected', async (t) => {
   const crashed = `${t.testdirName}/crashed.db`
   for (const suffix of ['', '-wal']) copyFileSync(file + suffix, crashed + suffix)
   const content = readFileSync(crashed)
-  // A page of the accounts that nothing has to read at opening.
+  // A page of the users table that opening does not read.
   const at = content.indexOf('grace@example.org')
   content.fill(0xff, at - (at % 4096), at - (at % 4096) + 100)
   writeFileSync(crashed, content)
@@ -242,7 +242,7 @@ t.test('a path where no file can be created is rejected in one line', async (t) 
 t.test('a read-only file is rejected when it is opened, not at the first write', async (t) => {
   const file = await closedFile(t)
   const content = readFileSync(file)
-  // Byte 18, the version of the file format for writing: too new a one is read and not written, even by root.
+  // Byte 18, the file format version for writing: with a newer one even root can only read.
   writeFileSync(file, content.fill(3, 18, 19))
   await t.rejects(openStore(`sqlite:${file}`), { message: /cannot be used: attempt to write a readonly/ })
   t.ok(readFileSync(file).equals(content), 'and left as it is')

@@ -10,11 +10,11 @@ import { sweeps } from './sweep.suite.ts'
 /** A new, empty store that is closed when the test ends. */
 export type OpenEmpty = (t: Test) => Promise<Store>
 
-/** What a grant needs to be findable. */
+/** The records a grant needs to be found. */
 export const grantOwners: readonly Write[] = [insert('client', sample.client), insert('user', sample.user)]
 export const insertGrant: Extract<Write, { op: 'insertGrant' }> = { op: 'insertGrant', grant: sample.grant }
 
-/** What every adapter promises. */
+/** The tests that every adapter passes. */
 export function storeSuite(t: Test, openEmpty: OpenEmpty): void {
   t.test('records', async (t) => {
     roundTrips(t, openEmpty)

@@ -12,7 +12,7 @@ const bounds = (now: number, clientsUnusedSince: number, refusalsKept: number): 
 
 /** Part of the suite: the sweep. */
 export function sweeps(t: Test, openEmpty: OpenEmpty): void {
-  /** The store with records that end at 2000, and some that do not. */
+  /** The store with records that expire at 2000, and others that do not. */
   async function filled(t: Test): Promise<Store> {
     const store = await openEmpty(t)
     const used = { ...sample.client, id: 'used', usedAt: 1001 }

@@ -1,4 +1,4 @@
-/** How much a sweep does at a time, on a file: time itself is measured by scripts/bench/sweep.ts. */
+/** How much a sweep does at a time, on a file; scripts/bench/sweep.ts measures the duration. */
 
 import { channel } from 'node:diagnostics_channel'
 import { setImmediate as turn } from 'node:timers/promises'
@@ -14,7 +14,7 @@ import { throttleKind } from '../../src/users/rules/throttle.ts'
 import * as sample from './samples.ts'
 import { grantOwners } from './store.suite.ts'
 
-/** Of each kind so many are due. */
+/** How many of each kind are due. */
 const due = 500
 const bounds: SweepBounds = {
   now: 2_000_000,
@@ -50,7 +50,7 @@ function dueRecords(n: number): Write[] {
   ]
 }
 
-/** A store in which everything is due, whose tables count what is deleted from them. */
+/** A store in which everything is due, and which counts the rows deleted from each table. */
 async function fullStore(t: Test): Promise<{ store: Store; deleted: () => ReadonlyMap<string, number> }> {
   const file = `${t.testdir()}/lychgate.db`
   await (await openStore(`sqlite:${file}`)).close()
@@ -115,7 +115,7 @@ t.test('requests run between any two transactions of a sweep', async (t) => {
     await turn()
   }
   await sweep
-  // Every kind has eight transactions to make and more; a request that comes in each turn is answered in it.
+  // Every kind takes eight transactions or more; a request that arrives in each turn is served in it.
   t.ok(answered >= 8 * 8, `${answered} requests were answered meanwhile`)
 })
 

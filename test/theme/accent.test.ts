@@ -12,7 +12,7 @@ const parts = ['00', '40', '80', 'c0', 'ff']
 const everyHue = parts.flatMap((red) =>
   parts.flatMap((green) => parts.map((blue) => `#${red}${green}${blue}`)),
 )
-/** Greys around the luminance where the text of a button turns from white to black. */
+/** Greys around the luminance at which the text of a button turns from white to black. */
 const greys = ['#6f6f6f', '#747474', '#757575', '#767676', '#777777', '#1a1a1a', '#202020']
 const accents = [...brands, ...everyHue, ...greys].filter((accent) => accentFault(accent) === undefined)
 
@@ -21,7 +21,7 @@ t.teardown(() => browser.close())
 
 type Colour = readonly [red: number, green: number, blue: number]
 
-/** In the page: the eight-bit colours that the browser shows for these tokens, one stylesheet after the other. */
+/** Runs in the page: the eight-bit colours that the browser shows for these tokens, for each stylesheet. */
 const shown = `(sheets, tokens) => {
   const style = document.head.appendChild(document.createElement('style'))
   const probe = document.body.appendChild(document.createElement('i'))

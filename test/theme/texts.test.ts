@@ -1,4 +1,4 @@
-/** Texts of an operator in place of the shipped ones. */
+/** Texts of an operator that replace the shipped ones. */
 import t from 'tap'
 import { readCatalogue } from '../../src/pages/i18n/catalogue.ts'
 import { textFaults } from '../../src/pages/i18n/faults.ts'

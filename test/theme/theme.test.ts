@@ -1,4 +1,4 @@
-/** What an operator sets about how pages look, as the real server shows it. */
+/** Settings of the operator for the appearance of pages, as the real server shows them. */
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
@@ -10,7 +10,7 @@ import { parseElements } from '../http/read-page.ts'
 const folder = t.testdir({
   'logo.svg':
     '<?xml version="1.0"?>\n<!-- a sign -->\n<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 8 8"><path d="M0 0h8v8z"/></svg>',
-  // Named otherwise than what is in it.
+  // The extension does not match the contents.
   'dark.svg': Buffer.from('\x89PNG\r\n\x1a\n and so on', 'latin1'),
   'photo.jpg': Buffer.from('\xff\xd8\xff\xe0 and so on', 'latin1'),
   'photo.webp': Buffer.from('RIFF\x00\n\x00\x00WEBPVP8 ', 'latin1'),
@@ -55,7 +55,7 @@ t.test(
       t.equal(answer.headers.get('content-type'), type)
       t.equal(answer.headers.get('x-content-type-options'), 'nosniff')
       t.equal(answer.headers.get('cache-control'), 'public, max-age=31536000, immutable')
-      // Opened by itself an SVG is a document of this origin: nothing in it may run.
+      // An SVG opened on its own is a document of this origin, so nothing in it may run.
       t.equal(answer.headers.get('content-security-policy'), "default-src 'none';frame-ancestors 'none'")
     }
     t.match(await home(), '<span>Riverside &lt;School&gt;</span>')
