@@ -21,13 +21,13 @@ const user = async () => {
 const stored = async () => (await user()).claims
 const problemOf = ({ html }: Page) => /role="alert">([^<]*)</.exec(html)?.[1]
 
-/** Types another address, with the current password unless another is given. */
+/** Enters another address, with the current password unless another is given. */
 async function ask(agent: UserAgent, email: string, current = alice.password, person = alice): Promise<Page> {
   const page = await enter(server, agent, '/email', person)
   return pageOf(await agent.submit(page, { email, current }))
 }
 
-/** Opens a link in a browser of its own and sends its form. */
+/** Opens a link in another browser and submits its form. */
 async function use(url: string, fields: Record<string, string> = {}): Promise<Page> {
   const agent = new UserAgent(server.issuer)
   const page = pageOf(await agent.open(url))
@@ -76,7 +76,7 @@ t.test('the old address undoes the change, whatever was done since', async (t) =
   await use((await mailbox.arrived(1)).url)
   const { url: undo } = await mailbox.arrived(2)
   const tokens = await obtainTokens(server, client, { agent: thief })
-  // A new password, by the new address; a passkey and codes; and the address of the account once more.
+  // A new password, with the new address; a passkey and codes; and another new address.
   const forgot = pageOf(await thief.open(`${server.issuer}/forgot-password`))
   await thief.submit(forgot, { username: 'alice' })
   const stolen = { password: 'of the thief now', repeated: 'of the thief now' }
@@ -201,7 +201,7 @@ t.test('an address of another user looks the same, and its owner gets an email',
   t.match(notice.subject, 'Your email address at Lychgate')
   t.notMatch(notice.source, /link\?code=|Alice|alice@/, 'no link, and nothing of who asked')
   t.match(await stored(), { email: 'alice@third.example' })
-  // Taken between the request and the use of the link.
+  // The address is registered between the request and the use of the link.
   await ask(new UserAgent(server.issuer), 'soon@taken.example')
   const { url } = await mailbox.arrived(3)
   const other = await store.find('userByLogin', 'bob')
@@ -251,7 +251,7 @@ t.test('a password reset goes only to a verified address, and the page does not 
     [['bob@example.test']],
   )
   t.equal(unproven.html, proven.html)
-  // The profile offers to prove it; then it works.
+  // The profile offers to verify it; afterwards it works.
   mailbox.emails.length = 0
   t.match(
     doneOf(pageOf(await press(agent, await enter(server, agent, '/profile'), 'verify', '1'))),

@@ -17,7 +17,7 @@ const portal = await integrate(server, { consent: 'skip' })
 const section = '/one-time-codes'
 const mfa = 'https://refeds.org/profile/mfa'
 
-/** The program on somebody's telephone. */
+/** The user's authenticator app. */
 function program(page: Page) {
   const [, secret = ''] = /<code>([A-Z2-7 ]+)<\/code>/.exec(page.html) ?? []
   const totp = new TOTP({ secret: Secret.fromBase32(secret.replaceAll(' ', '')) })

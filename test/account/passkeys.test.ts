@@ -37,7 +37,7 @@ const send = async (agent: UserAgent, page: Page, credential: unknown) =>
 const passkeysOf = async ({ deps: { store } }: TestServer) =>
   store.listOf(passkeyKind, (await store.find('userByLogin', 'alice'))?.id ?? '')
 
-/** Opens the sign-in page and sends what the device made, changed or not. */
+/** Opens the sign-in page and sends the credential of the device, altered or not. */
 async function signIn(server: TestServer, device: Authenticator, change?: (sent: SentCredential) => unknown) {
   const agent = new UserAgent(server.issuer)
   const page = pageOf(await agent.open(`${server.issuer}/account/apps`))
@@ -120,7 +120,7 @@ t.test('an attestation of any format is dropped: nothing is fetched, and the pas
   t.equal((await passkeysOf(server)).length, statements.length + 1)
 })
 
-/** Values of every type JSON has, and texts that are no base64url or too long. */
+/** Values of every JSON type, and texts that are no base64url or too long. */
 const wrong: readonly unknown[] = [
   null,
   5,
@@ -171,7 +171,7 @@ t.test('a sign-in with malformed passkey JSON gets the ordinary error', async (t
       await rejected(clientData({ ...whole, [name]: value }), name)
     }
   }
-  // What is not verified may be anything.
+  // Members that are not verified may have any value.
   for (const clientExtensionResults of wrong) {
     const landing = await signIn(server, device, (sent) => ({ ...sent, clientExtensionResults }))
     t.equal(place(landing), '/account/apps')

@@ -16,7 +16,7 @@ async function form(server: TestServer, agent = new UserAgent(server.issuer), pe
 const change = (agent: UserAgent, page: Page, current: string, password: string, rest = {}) =>
   agent.submit(page, { current, password, repeated: password, ...rest }, page.forms[0]).then(pageOf)
 
-/** Whether this password lets somebody in. */
+/** Whether a user can sign in with this password. */
 async function opens(server: TestServer, username: string, password: string): Promise<boolean> {
   const agent = new UserAgent(server.issuer)
   const page = await enter(server, agent, '/apps', { username, password })

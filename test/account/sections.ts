@@ -2,7 +2,7 @@ import { pageOf } from '../helpers/authorization.ts'
 import { alice, type TestServer } from '../helpers/server.ts'
 import type { Form, Landing, Page, UserAgent } from '../helpers/user-agent.ts'
 
-/** Opens a room of the account page, signing in where that is asked for. */
+/** Opens a section of the account page, signing in if necessary. */
 export async function enter(
   server: TestServer,
   agent: UserAgent,
@@ -13,7 +13,7 @@ export async function enter(
   return new URL(page.url).pathname.endsWith('/login') ? pageOf(await agent.submit(page, person)) : page
 }
 
-/** The form whose button sends this. */
+/** The form with the button that sends this. */
 export function formWith(page: Page, name: string, value?: string): Form {
   const found = page.forms.find(({ buttons }) =>
     buttons.some((button) => button.name === name && (value === undefined || button.value === value)),
@@ -27,7 +27,7 @@ export function press(agent: UserAgent, page: Page, name: string, value: string)
   return agent.submit(page, { [name]: value }, formWith(page, name, value))
 }
 
-/** The values of every button of this name. */
+/** The values of every button with this name. */
 export function offered(page: Page, name: string): readonly string[] {
   return page.forms.flatMap(({ buttons }) =>
     buttons.filter((button) => button.name === name).map(({ value }) => value),
@@ -44,7 +44,7 @@ export function textOf({ html }: Page): string {
     .replaceAll(/\s+/g, ' ')
 }
 
-/** What the page says was just done. */
+/** The confirmation on the page. */
 export function doneOf({ html }: Page): string | undefined {
   return /<p class="done" role="status">([^<]*)<\/p>/.exec(html)?.[1]
 }

@@ -8,7 +8,7 @@ import { doneOf, enter, offered, press, textOf } from './sections.ts'
 const server = await startServer(t)
 const url = `${server.issuer}/account/sessions`
 
-/** Signed in with a browser that says what it is. */
+/** Signed in with a browser with this User-Agent. */
 async function signedIn(userAgent: string, person = alice): Promise<UserAgent> {
   server.advance(1)
   const agent = new UserAgent(server.issuer, { 'user-agent': userAgent })

@@ -1,4 +1,4 @@
-/** axe-core judges the pages of the real server, as a user meets them. */
+/** axe-core checks the pages of the real server. */
 import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import type { BrowserContextOptions, Page } from 'playwright-core'
@@ -28,7 +28,7 @@ const looks = [
   { width: 900, colorScheme: 'light' },
 ] as const
 
-/** Nothing that axe finds, nothing blocked by a policy, nothing wider than the window, in any look. */
+/** Asserts no finding of axe, nothing blocked by a policy, and nothing wider than the window, in every theme. */
 async function assertAccessible(t: Test, page: Page): Promise<void> {
   for (const { width, colorScheme } of looks) {
     await page.setViewportSize({ width, height: 800 })
@@ -112,7 +112,7 @@ t.test('a colour and a logo of the operator are shown under the same policy, and
     'logo.svg':
       '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 8 8" width="8" height="8"><path d="M0 0h8v8z"/></svg>',
   })
-  // The palest that is taken.
+  // The palest colour that is accepted.
   const own = await startServer(t, {
     service: { name: 'Riverside School', accent: '#ffeb3b', logo: `${folder}/logo.svg` },
   })

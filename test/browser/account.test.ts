@@ -1,4 +1,4 @@
-/** A user walks through every room of their account in a real browser, without script. */
+/** A user opens every section of the account page in a real browser, without script. */
 import { readFileSync } from 'node:fs'
 import t from 'tap'
 import { launchBrowser } from '../helpers/chromium.ts'

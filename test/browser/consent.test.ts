@@ -25,7 +25,7 @@ t.test('on a touch screen the whole cell around a checkbox is its target', async
   const cell = page.locator('td:has(input[value="students:read"])')
   const box = await cell.boundingBox()
   t.ok(box && box.width >= 44 && box.height >= 44)
-  // Near its corner, well away from the tick.
+  // Near its corner, well away from the checkbox.
   await cell.tap({ position: { x: 6, y: 6 } })
   t.equal(await page.locator('input[value="students:read"]').isChecked(), false)
   await allowButton(page).tap()

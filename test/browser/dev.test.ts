@@ -1,4 +1,4 @@
-/** The pages of a development server in a real browser: by clicking, live, under their policy, and for everybody. */
+/** The pages of a development server in a real browser: by clicking, live, under their policy, and accessible. */
 import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import type { Page } from 'playwright-core'
@@ -13,7 +13,7 @@ const server = await startServer(t, { mode: 'dev' })
 const browser = await launchBrowser()
 t.teardown(() => browser.close())
 
-/** All is judged in one, and in the other what differs there. */
+/** The first browser tests everything, the other only what differs there. */
 const looks = [
   { width: 1200, colorScheme: 'light', options: '{}' },
   { width: 360, colorScheme: 'dark', options: "{ runOnly: ['color-contrast'] }" },
@@ -21,7 +21,7 @@ const looks = [
 const judge = (options: string) => `axe.run(${options}).then(({ violations }) =>
   violations.map(({ id, nodes }) => id + ': ' + nodes.map(({ html }) => html.slice(0, 120)).join(' | ')))`
 
-/** Nothing axe finds and nothing wider than the window, with everything open. */
+/** Asserts no finding of axe and nothing wider than the window, with everything expanded. */
 async function assertFine(t: Test, page: Page): Promise<void> {
   await page.evaluate(axe)
   await page.evaluate("document.querySelectorAll('details').forEach((it) => { it.open = true })")

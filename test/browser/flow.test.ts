@@ -1,4 +1,4 @@
-/** A user with a real browser, a program on their computer that waits on a loopback port, and the real server. */
+/** A user with a real browser, a program on their computer that listens on a loopback port, and the real server. */
 import { createServer } from 'node:http'
 import type { BrowserContext, Page } from 'playwright-core'
 import t, { type Test } from 'tap'
@@ -11,7 +11,7 @@ const server = await startServer(t)
 const browser = await launchBrowser()
 t.teardown(() => browser.close())
 
-/** A browser of its own, and everything its policies blocked. */
+/** A separate browser, and everything its policies blocked. */
 async function open(
   t: Test,
   url: string,
@@ -185,7 +185,7 @@ t.test('a browser that lost our cookie shows it, and the request continues once 
   t.equal(client.calls.length, 1)
 })
 
-/** A site of somebody else, for one page. */
+/** Another site, for one page. */
 async function startSite(t: Test, html: string): Promise<string> {
   const site = createServer((_request, response) => response.setHeader('content-type', 'text/html').end(html))
   await new Promise<void>((resolve) => site.listen(0, '127.0.0.1', resolve))
@@ -221,7 +221,7 @@ t.test('[rfc6749-10.12-csrf-approval] a form of another site approves nothing', 
   )
   const fields = inputs.map(([name, value]) => `<input type="hidden" name="${name}" value="${value}">`)
   t.ok(fields.length > 1)
-  // Even with everything a form can know: SameSite keeps the cookie away, and the browser says where it came from.
+  // Even if the form has every field: SameSite withholds the cookie, and the browser reports the site.
   const form = `<form method="post" action="${server.issuer}/consent">${fields.join('')}<button name="decision" value="approve">Win a prize</button></form>`
   const other = await context.newPage()
   await other.goto(await startSite(t, `<!doctype html><title>Win</title>${form}`))

@@ -1,4 +1,4 @@
-/** A user with a real browser follows an invitation, from the letter to their own page. */
+/** A user with a real browser follows an invitation, from the email to the account page. */
 import t from 'tap'
 import { launchBrowser } from '../helpers/chromium.ts'
 import { newFolder } from '../helpers/command.ts'

@@ -3,22 +3,22 @@ import Fastify from 'fastify'
 import { authorizationUrl, type Fields, register, type TestClient } from '../helpers/flow.ts'
 import type { TestServer } from '../helpers/server.ts'
 
-/** What a teardown needs of tap's `t`. */
+/** The part of tap's `t` that a teardown needs. */
 interface Test {
   teardown(end: () => unknown): unknown
 }
 
-/** How the browser came back. */
+/** The parameters with which the browser returned. */
 export interface Call {
   readonly method: string
   readonly parameters: Readonly<Record<string, string>>
 }
 
-/** A program on this computer that opens a browser and waits on a loopback port. */
+/** A program on this computer that opens a browser and listens on a loopback port. */
 export interface LoopbackClient extends TestClient {
-  /** Every time the browser came back so far. */
+  /** Every return of the browser so far. */
   readonly calls: readonly Call[]
-  /** The address to open; the state is `a-state` and the verifier 43 times `v`. */
+  /** The URL to open; the state is `a-state` and the verifier 43 times `v`. */
   url(fields?: Fields): string
 }
 

@@ -1,4 +1,4 @@
-/** What only a real browser shows about the pages, each by itself. */
+/** Behaviour of pages that only a real browser shows. */
 
 import formbody from '@fastify/formbody'
 import Fastify, { type FastifyInstance } from 'fastify'
@@ -12,7 +12,7 @@ import { sampleConfig } from '../http/read-page.ts'
 const browser = await launchBrowser()
 t.teardown(() => browser.close())
 
-/** A client's loopback listener; it says how it was called. */
+/** A client's loopback listener, which shows how it was called. */
 async function listenAsClient(t: Test, host: string): Promise<string> {
   const client = Fastify()
   await client.register(formbody)

@@ -1,4 +1,4 @@
-/** Passkeys in a real browser: a virtual authenticator makes, keeps and uses them. */
+/** Passkeys in a real browser: a virtual authenticator creates, stores and uses them. */
 
 import type { BrowserContext, CDPSession, Page } from 'playwright-core'
 import t, { type Test } from 'tap'
@@ -23,7 +23,7 @@ interface KnownBrowser {
   readonly blocked: string[]
 }
 
-/** A browser of its own on a device with a fingerprint reader, of a user without any passkey. */
+/** A separate browser on a device with a fingerprint reader, of a user without any passkey. */
 async function device(t: Test): Promise<KnownBrowser> {
   await forgetPasskeys()
   const context = await browser.newContext()
@@ -58,12 +58,12 @@ async function forgetPasskeys(): Promise<void> {
     await server.deps.store.write(remove(passkeyKind, id))
 }
 
-/** Whether the user puts a finger on the reader: while they do not, nothing is offered by itself either. */
+/** Whether the user touches the reader: until they do, nothing is offered automatically either. */
 async function finger({ authenticator, authenticatorId }: KnownBrowser, enabled: boolean): Promise<void> {
   await authenticator.send('WebAuthn.setAutomaticPresenceSimulation', { authenticatorId, enabled })
 }
 
-/** Presses the button for a passkey, the finger on the reader. */
+/** Presses the button for a passkey while the user touches the reader. */
 async function usePasskey(here: KnownBrowser, label: string): Promise<void> {
   await here.page.getByRole('button', { name: label }).waitFor()
   await finger(here, true)
@@ -84,7 +84,7 @@ async function addPasskey({ page }: KnownBrowser, name: string): Promise<void> {
   await page.getByText('The passkey was added.').waitFor()
 }
 
-/** Forgets who is signed in, and leaves the device as it is: nobody touches it. */
+/** Signs out, and leaves the device untouched. */
 async function signOut(here: KnownBrowser): Promise<void> {
   await here.context.clearCookies()
   await finger(here, false)
@@ -92,7 +92,7 @@ async function signOut(here: KnownBrowser): Promise<void> {
 
 const portal = await integrate(server, { consent: 'skip' })
 
-/** The ID Token of a client that is first party, once the browser comes back to it. */
+/** The ID Token of a first-party client, once the browser returns to it. */
 async function idTokenAfter(here: KnownBrowser, fields: Fields, act: () => Promise<void>) {
   const called = here.page.waitForRequest((request) => request.url().startsWith(portal.redirectUri))
   await here.page.goto(authorizationUrl(server, portal, fields)).catch(() => undefined)
@@ -157,7 +157,7 @@ t.test(
     })
     t.match(more, { acr: mfa, amr: ['pwd', 'pop', 'user', 'mfa'] })
     t.equal(more['auth_time'], plain['auth_time'] ?? more['auth_time'])
-    // The same session responses from here on, silently too.
+    // From here on the same session is enough, even with prompt=none.
     const silent = await idTokenAfter(here, { acr_values: 'phr', prompt: 'none' }, async () => {})
     t.match(silent, { acr: 'phr' })
   },

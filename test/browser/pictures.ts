@@ -27,7 +27,7 @@ interface Theme {
 }
 
 const schemes = ['light', 'dark'] as const
-/** Every page and state is seen in each of them. */
+/** Every page and state is shown in each of these. */
 const looks: readonly Theme[] = [320, 360, 900, 1280].flatMap((width) =>
   schemes.map((colorScheme) => ({ width, colorScheme })),
 )
@@ -43,14 +43,14 @@ const furtherLooks: readonly Theme[] = [
   { width: 794, colorScheme: 'dark', media: 'print' },
 ]
 
-/** In the page: what is to be pressed and is not inside a sentence, but for what is hidden, has 44 px at least. */
+/** Runs in the page: every visible control outside a sentence must have at least 44 px. */
 const smallTargets = `[...document.querySelectorAll('a, button, summary, label:has(input), input:not([type=hidden], [type=checkbox])')]
   .filter((it) => it.offsetParent !== null && !it.closest('p'))
   .map((it) => [it, it.getBoundingClientRect()])
   .filter(([, { width, height }]) => width < 44 || height < 44)
   .map(([it, { width, height }]) => it.outerHTML.slice(0, 80) + ' ' + width + ' × ' + height)`
 
-/** In the page, beside axe. */
+/** Runs in the page, together with axe. */
 const judge = `async () => (await axe.run()).violations.map(
   ({ id, nodes }) => id + ': ' + nodes.map(({ html }) => html.slice(0, 120)).join(' | '))`
 
@@ -109,7 +109,7 @@ async function takePictures(
       await page.context().close()
     }
   }
-  // A browser uses more than one core only for more than one page.
+  // A browser uses more than one core only for several pages.
   await Promise.all([work(), work()])
   await app.close()
 }
@@ -123,7 +123,7 @@ async function openPage({ width, colorScheme, locale, forcedColors, media }: The
   const context = await browser.newContext({ ...options, ...(forcedColors && { forcedColors }) })
   const page = await context.newPage()
   if (media) await page.emulateMedia({ media })
-  // The page that posts itself would be gone before its picture is taken.
+  // The page that submits itself would be gone before the picture.
   await page.route('**/form-post.js*', (route) => route.fulfill({ contentType: 'text/javascript', body: '' }))
   return page
 }
@@ -146,7 +146,7 @@ async function takePicture(page: Page, url: string, name: string, look: Theme): 
   pictures.push(picture)
   const wide = await page.evaluate<number>('document.documentElement.scrollWidth - innerWidth')
   if (wide > 0) complain(`${wide} px too wide`)
-  // axe reads the sheet's colours where the user's own are shown, and paper is not pressed.
+  // axe reads the colours of the sheet instead of the user's, and paper has no controls.
   if (look.media === undefined && look.forcedColors === undefined) {
     for (const small of await page.evaluate<string[]>(smallTargets)) complain(`too small to press: ${small}`)
     if (judgedWidths.includes(width))

@@ -33,7 +33,7 @@ await exchange(server, client, code)
 await page.goto(`${server.issuer}/_dev/flows`)
 await page.getByRole('link', { name: 'Timetable' }).click()
 await page.getByText('live', { exact: true }).waitFor()
-// The rejected exchange, opened: each rule that was checked, up to the one that failed.
+// The rejected exchange, expanded: each rule that was checked, up to the one that failed.
 const rejected = page.locator('details', { hasText: 'code_verifier does not match' }).last()
 await rejected.evaluate((element) => element.setAttribute('open', ''))
 await rejected.scrollIntoViewIfNeeded()

@@ -1,4 +1,4 @@
-/** What a user meets when something is late, gone, doubled or switched off: each page says so and leads on. */
+/** What a user sees when something is late, gone, doubled or switched off: each page explains it and leads on. */
 import t from 'tap'
 import { launchBrowser } from '../helpers/chromium.ts'
 import { alice, startServer } from '../helpers/server.ts'

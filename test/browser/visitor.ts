@@ -2,20 +2,20 @@ import type { Browser, BrowserContext, BrowserContextOptions, Page } from 'playw
 import { alice } from '../helpers/server.ts'
 import type { LoopbackClient } from './loopback-client.ts'
 
-/** What a visit needs of tap's `t`. */
+/** The part of tap's `t` that is used here. */
 interface Test {
   teardown(end: () => unknown): unknown
 }
 
-/** A browser of its own, at a page. */
+/** A separate browser, at a page. */
 export interface Visit {
   readonly page: Page
   readonly context: BrowserContext
-  /** What the browser complained of: everything its policies blocked, and responses that were rejections. */
+  /** The errors in the console: everything its policies blocked, and error responses. */
   readonly complaints: string[]
 }
 
-/** Opens an address in a browser that knows nothing yet. */
+/** Opens a URL in a new browser. */
 export async function visit(
   t: Test,
   browser: Browser,
@@ -34,7 +34,7 @@ export async function visit(
   return { page, context, complaints }
 }
 
-/** Fills the sign-in page in and sends it. */
+/** Fills in the sign-in page and submits it. */
 export async function signIn(page: Page, password = alice.password): Promise<void> {
   await page.getByLabel('Email or user name').fill(alice.username)
   await page.getByLabel('Password').fill(password)
@@ -46,7 +46,7 @@ export function allowButton(page: Page) {
   return page.getByRole('button', { name: 'Allow', exact: true })
 }
 
-/** Waits until the program on this computer has its answer, and returns what came with it. */
+/** Waits until the program on this computer has its response, and returns the parameters. */
 export async function backAt(page: Page, client: LoopbackClient): Promise<Readonly<Record<string, string>>> {
   await page.getByRole('heading', { name: 'You may close this page' }).waitFor()
   return client.calls.at(-1)?.parameters ?? {}

@@ -1,4 +1,4 @@
-/** The executable itself: `npm run check:build` makes it, and runs this with its path in TEST_EXECUTABLE. */
+/** The executable itself: `npm run check:build` builds it, and runs this with its path in TEST_EXECUTABLE. */
 import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
@@ -61,7 +61,7 @@ t.test(
   },
 )
 
-/** Threads of the pool in which passwords are checked, as Linux names them. */
+/** Threads of the pool that checks passwords, as Linux names them. */
 function poolThreads(pid: number | undefined): number {
   const names = readdirSync(`/proc/${pid}/task`).map((task) =>
     readFileSync(`/proc/${pid}/task/${task}/comm`, 'utf8'),

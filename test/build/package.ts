@@ -1,4 +1,7 @@
-/** What `npm run package` makes, installed into an empty folder: the command line, and the guard for JavaScript and TypeScript. */
+/**
+ * The result of `npm run package`, installed into an empty folder: the command line, and the guard for JavaScript and
+ * TypeScript.
+ */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { existsSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -11,7 +14,7 @@ const root = fileURLToPath(new URL('../..', import.meta.url))
 const folder = newFolder(t)
 const installed = join(folder, 'node_modules/lychgate')
 
-/** npm sets variables for the scripts it runs, and takes them as settings of its own. */
+/** npm sets variables for the scripts it runs, and reads them as its own settings. */
 const environment = Object.fromEntries(
   Object.entries(process.env).filter(([name]) => !/^(npm|LYCHGATE)_/i.test(name)),
 )
@@ -32,7 +35,7 @@ writeFileSync(join(folder, 'package.json'), JSON.stringify({ name: 'someone-else
 npm(root, 'run', 'package', '--', '--pack-destination', folder)
 const [tarball = ''] = readdirSync(folder).filter((name) => name.endsWith('.tgz'))
 npm(folder, 'install', `./${tarball}`, '--ignore-scripts', '--prefer-offline', '--no-audit', '--no-fund')
-// The application of the reader has Fastify and TypeScript; here the ones of this checkout do.
+// The reader's application has Fastify and TypeScript; here those of this checkout are used.
 for (const name of ['fastify', 'typescript', '@types']) {
   symlinkSync(join(root, 'node_modules', name), join(folder, 'node_modules', name))
 }

@@ -1,4 +1,4 @@
-/** Clients that an operator adds by the command line, and what they are worth to a server over the same data. */
+/** Clients that an operator adds with the command line, used at a server on the same data. */
 import t from 'tap'
 import { newFolder } from '../helpers/command.ts'
 import { runHere as run } from '../helpers/commands.ts'
@@ -22,7 +22,7 @@ const { server } = await startProcess(t, data)
 const agent = new UserAgent(server.issuer)
 const callback = 'https://app.example.com/callback'
 
-/** A client that must be accepted; with a callback unless a flag says otherwise. */
+/** A client that must be accepted; with a callback unless a flag changes it. */
 async function added(...flags: string[]): Promise<TestClient> {
   const given = flags.includes('--redirect-uri') || flags.includes('--resource')
   const { code, stdout, stderr } = await run(
@@ -47,7 +47,7 @@ const codeOf = (client: TestClient) => obtainCode(server, client, { agent, perso
 const tokensOf = async (client: TestClient) =>
   (await (await exchange(server, client, await codeOf(client))).json()) as Tokens
 
-/** Where a signed-in user ends with this request: at a page, or away with these parameters. */
+/** Where a signed-in user ends with this request: at a page, or redirected with these parameters. */
 async function outcome(client: TestClient, fields: Parameters<typeof authorizationUrl>[2] = {}) {
   const landing = await agent.open(authorizationUrl(server, client, fields))
   return landing.at === 'page'

@@ -6,7 +6,7 @@ import { openStore } from '../../src/storage/open.ts'
 import { newFolder } from '../helpers/command.ts'
 import { runHere as run } from '../helpers/commands.ts'
 
-/** As the list tells it. */
+/** A client in the list. */
 const today = new Date().toISOString().slice(0, 10)
 
 async function storedClient(t: Test, data: string, clientId: string) {

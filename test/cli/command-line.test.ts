@@ -101,7 +101,7 @@ t.test('a reader that closes the pipe early is no error', async (t) => {
   t.match(result.stderr, /^code 0\n$/)
 })
 
-// The one thing that only an old Node can show; CI images have one beside ours, other machines may not.
+// Only an old Node can show this; CI images have one, other machines may not.
 const oldNode = ['/usr/bin/node', '/usr/local/bin/node'].find((path) => {
   const { stdout } = spawnSync(path, ['-p', 'process.versions.napi'], { encoding: 'utf8' })
   return stdout && Number(stdout) < 10

@@ -1,4 +1,4 @@
-/** `lychgate dev report` beside a development server: what it prints, writes, and ends with. */
+/** `lychgate dev report` with a running development server: what it prints, writes, and ends with. */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
@@ -18,7 +18,7 @@ async function passReference(): Promise<void> {
   await callApi(issuer, '/api/oauth/userinfo', tokens.access_token)
 }
 
-/** Reads the metadata of another issuer, goes on, and says what makes trouble in XML. */
+/** Reads the metadata of another issuer, continues, and reports its failures in XML. */
 async function beFooled(): Promise<void> {
   const issuer = at('metadata-other-issuer')
   await fetch(`${issuer.issuer}/.well-known/openid-configuration`)

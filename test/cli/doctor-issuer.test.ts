@@ -65,7 +65,7 @@ t.test('untrusted certificates, other names, expired ones and missing TLS are di
     const found = (await faults({}, at(port))).filter(({ check }) => check === 'issuer')
     t.match(found, [{ level: 'problem', ...finding }], JSON.stringify(finding))
   }
-  // A process of its own does not know the authority of this one.
+  // Another process does not trust the authority of this one.
   const { code, stdout } = await run(['doctor', '--json'], { environment })
   t.equal(code, 1)
   const { findings } = JSON.parse(stdout)

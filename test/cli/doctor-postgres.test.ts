@@ -10,7 +10,7 @@ const postgres = await startPostgres(t, { fsync: true })
 t.test(
   'a healthy PostgreSQL has no finding and is not changed, and a misconfigured one is found',
   async (t) => {
-    // As production has it: a user with no rights but on a database of its own.
+    // As in production: a role with no rights except on its own database.
     const created = new URL(await postgres.createDatabase())
     const administrator = new pg.Client(created.href)
     await administrator.connect()

@@ -23,7 +23,7 @@ import { newFolder, run } from '../helpers/command.ts'
 import { faultsOf } from '../helpers/doctor.ts'
 import { folderWithKeys, keysSecret } from '../helpers/keys.ts'
 
-// The store of a server that is not running, copied for every test, which puts one fault into it.
+// The store of a server that is not running, copied for every test, which adds one fault to it.
 const original = join(await folderWithKeys(t), 'lychgate.db')
 
 function healthyFolder(t: Test): string {
@@ -39,7 +39,7 @@ function settingsOf(data: string, more: Readonly<Record<string, string>> = {}) {
   return { LYCHGATE_ISSUER: issuer, LYCHGATE_DATA: data, LYCHGATE_SECRET: keysSecret, ...more }
 }
 
-/** What is found without the network. */
+/** The findings without the network. */
 async function faults(
   data: string,
   more: Readonly<Record<string, string>> = {},
@@ -121,7 +121,7 @@ t.test('a missing folder, and files of another user, are found', async (t) => {
     { check: 'database', level: 'warning', said: /^does not exist yet/ },
     { check: 'keys', level: 'not checked' },
   ])
-  // Only root gives files away; everybody else finds a folder that is not his own at the root.
+  // Only root can change the owner of a file; other users find such a folder at the root.
   const isRoot = process.getuid?.() === 0
   if (isRoot) chownSync(join(data, 'lychgate.db'), 12_345, 12_345)
   const owner = (await faults(isRoot ? data : '/')).find(({ check }) => check === 'owner')
@@ -183,7 +183,7 @@ t.test('a database that is newer, older, damaged, foreign or no database is foun
       (data) => {
         const file = join(data, 'lychgate.db')
         const bytes = readFileSync(file)
-        // The middle of it: the tables of its schema are still to be found.
+        // The middle of the file: the tables of its schema can still be found.
         bytes.fill(0xff, 40_960, 81_920)
         writeFileSync(file, bytes)
       },

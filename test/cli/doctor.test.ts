@@ -2,12 +2,12 @@ import t from 'tap'
 import { startProxied } from '../helpers/doctor.ts'
 import type { Behaviour, Passing } from '../helpers/proxy.ts'
 
-// One set-up, whose proxy has one fault at a time; the doctor asks it over TLS as clients do.
+// One set-up, whose proxy has one fault at a time; the doctor uses it over TLS as clients do.
 const setup = await startProxied(t)
 const { issuer, server, faults } = setup
 const discovery = `${issuer}/.well-known/openid-configuration`
 
-/** A proxy that changes these headers of every answer. */
+/** A proxy that changes these headers of every response. */
 const withHeaders = (change: (headers: Passing['headers']) => Passing['headers']): Behaviour => ({
   answer: (passing) => ({ ...passing, headers: change(passing.headers) }),
 })
@@ -18,7 +18,7 @@ const withText = (change: (text: string) => string): Behaviour => ({
     return isJson ? { ...passing, body: Buffer.from(change(passing.body.toString())) } : passing
   },
 })
-/** A proxy that answers by itself. */
+/** A proxy that responds itself. */
 const answering = (status: number, headers: Passing['headers'], body = ''): Behaviour => ({
   answers: (_incoming, outgoing) => {
     outgoing.writeHead(status, headers).end(body)

@@ -25,13 +25,13 @@ const environment = { LYCHGATE_STORE: store, LYCHGATE_SECRET: 'a secret for test
 
 const ask = (...args: readonly string[]): Promise<Ended> => run(['explain', ...args], { environment })
 
-/** What the command says of a token, without a process for each. */
+/** The output of the command for a token, without starting a process. */
 const explained = async (token: string) => {
   const { store, keys } = server.deps
   return (await explainToken(token, { store, keys, now: server.now() })).json
 }
 
-/** Waits until the rejection with this request id is stored: that happens after the response. */
+/** Waits until the rejection with this request id is stored, which happens after the response. */
 async function kept(id: string): Promise<void> {
   while ((await server.deps.store.find('rejection', id)) === undefined) await setTimeout(10)
 }

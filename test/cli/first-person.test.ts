@@ -18,7 +18,7 @@ const lifetimes = {
   emailUndoSeconds: 1,
 }
 
-/** Waits until the process has said this on standard error. */
+/** Waits until the process has printed this on standard error. */
 function msg(child: ChildProcess, form: RegExp): Promise<string> {
   return new Promise((resolve, reject) => {
     let seen = ''

@@ -1,4 +1,4 @@
-/** Operators' commands beside a server that runs: it follows from the next request on. */
+/** Operators' commands while a server runs: it uses their changes from the next request on. */
 
 import t from 'tap'
 import { insert, put, remove, update } from '../../src/domain/decision.ts'
@@ -39,7 +39,7 @@ async function told(name: AuditEventName) {
   return (await store.audit({ since: 0, name, limit: 100 })).filter(({ by }) => by === 'operator')
 }
 
-/** Tokens of a flow a second after whatever came before: lists are in the order of time. */
+/** Tokens of a flow, a second after anything before: lists are in the order of time. */
 function tokensOf(...[client, options]: [TestClient, CodeOptions?]) {
   server.advance(1)
   return obtainTokens(server, client, options)

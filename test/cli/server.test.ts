@@ -12,7 +12,7 @@ import { type Ended, ended, newFolder, run, start } from '../helpers/command.ts'
 
 const secret = 'the secret of this test, long enough'
 
-/** A running server, and how it ends when it is told to. */
+/** A running server, and how to stop it. */
 interface Running {
   readonly issuer: string
   readonly banner: string
@@ -36,7 +36,7 @@ async function running(
   return { issuer, banner, stop }
 }
 
-/** Everything printed until the line to paste. */
+/** Everything printed up to the line to paste. */
 function bannerOf(child: ChildProcess, end: Promise<Ended>): Promise<string> {
   return new Promise((resolve, reject) => {
     let seen = ''

@@ -1,6 +1,6 @@
 /**
- * Two Lychgate nodes on a PostgreSQL that fails over, with Patroni, etcd and HAProxy as an operator would run them: the
- * primary is lost again and again under load. FAULTS_SEED repeats what the clients do.
+ * Two Lychgate nodes on a PostgreSQL that fails over, with Patroni, etcd and HAProxy as an operator would run them:
+ * the primary is lost repeatedly under load. FAULTS_SEED repeats what the clients do.
  */
 import { setTimeout } from 'node:timers/promises'
 import t, { type Test } from 'tap'
@@ -14,9 +14,9 @@ import { createLoad } from '../faults/load/load.ts'
 import { createDice } from '../fuzz/dice.ts'
 import { startWatch } from './watch.ts'
 
-/** How long writes may be away. */
+/** The longest time without writes. */
 const mostSeconds = 30
-/** How long a request may wait for its answer, which may be 503. */
+/** The longest time until a response, which may be 503. */
 const longestSeconds = 12
 
 const seed = process.env['FAULTS_SEED'] ?? String(Date.now())
@@ -25,7 +25,7 @@ const folder = makeFolder()
 t.teardown(() => folder.remove())
 const cluster = await startCluster(folder, await getPrograms(folder), {
   LYCHGATE_LOG_LEVEL: 'error',
-  // Long enough for whoever lost a response to ask again.
+  // Long enough for a client that lost a response to ask again.
   LYCHGATE_LIFETIMES_CODE_SECONDS: '600',
   LYCHGATE_LIFETIMES_REFRESH_REUSE_SECONDS: '600',
 })
@@ -34,7 +34,7 @@ const { ledger } = load
 
 t.test('both nodes are killed, and only the standby restarts: nothing acknowledged is lost', async (t) => {
   await failOver(t, async ({ primary, standby }) => {
-    // What is answered now the standby has not got, unless answers wait for it.
+    // The standby does not have what is acknowledged now, unless commits wait for it.
     cluster.freeze(standby)
     await setTimeout(1000)
     cluster.kill(primary)
@@ -54,7 +54,7 @@ t.test('the node that took over is killed: nothing acknowledged is lost', async 
 t.test('the primary hangs, with every connection open: nothing acknowledged is lost', async (t) => {
   await failOver(t, async ({ primary }) => {
     cluster.freeze(primary)
-    // As its watchdog does. Woken up, Patroni before 3.0.3 can take the key from the one that took over.
+    // Like its watchdog. When it resumes, Patroni before 3.0.3 can take the key from the node that took over.
     return () => {
       cluster.kill(primary)
       cluster.revive(primary)
@@ -87,7 +87,7 @@ t.test('everything that was acknowledged is there, and no code or refresh token 
   }
 })
 
-/** Loses the primary: the other takes over, and what was lost becomes its standby. */
+/** Loses the primary: the standby takes over, and the lost node becomes its standby. */
 async function failOver(t: Test, loss: (roles: Roles) => Promise<() => void>): Promise<void> {
   const { primary, standby } = await cluster.settled()
   let bringBack: () => void = () => undefined
@@ -105,8 +105,7 @@ async function failOver(t: Test, loss: (roles: Roles) => Promise<() => void>): P
 }
 
 /**
- * Loses something under load and waits for writes, and afterwards; what was acknowledged must be true then. Counts
- * responses of 503.
+ * Loses a node under load, waits for writes, and checks that what was acknowledged is true. Counts responses of 503.
  */
 async function lose(
   t: Test,
@@ -137,7 +136,7 @@ async function lose(
   return unavailable
 }
 
-/** What the nodes said of the last requests they failed. */
+/** The log lines of the nodes about the last requests that failed. */
 function tellFailures(t: Test): void {
   for (const name of ['lychgate-1', 'lychgate-2']) {
     const failed = folder.words(name).filter((line) => line.includes('"failed"'))

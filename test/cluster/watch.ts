@@ -10,15 +10,15 @@ import {
 } from '../helpers/flow.ts'
 import { devAlice } from '../helpers/process.ts'
 
-/** Somebody who writes and somebody who reads, four times a second, and what they were answered. */
+/** Writes and reads four times a second, and records the responses. */
 export interface Watch {
-  /** Resolves with the first write that was asked for after this instant and acknowledged: seconds after it. */
+  /** Resolves with the first write that was sent after this instant and acknowledged: seconds after it. */
   untilWritten(instant: number): Promise<number>
   end(): Promise<Seen>
 }
 
 export interface Seen {
-  /** Each kind of answer once: status and Retry-After. */
+  /** Each kind of response once: status and Retry-After. */
   readonly writes: readonly string[]
   readonly reads: readonly string[]
   /** How many of all were 503. */
@@ -33,7 +33,7 @@ interface Answer {
   readonly answeredAt: number
 }
 
-/** @param clients Where what the writer registered is noted down. */
+/** @param clients Where the clients that the writer registered are recorded. */
 export async function startWatch(server: Issuer, clients: TestClient[]): Promise<Watch> {
   const { access_token: token } = await untilDone(async () =>
     obtainTokens(server, await register(server), { person: devAlice }),

@@ -67,7 +67,7 @@ t.test('the message of a configuration error is the first one, in one line', asy
   t.strictSame(error.faults, ['one line', 'another'])
 })
 
-/** What every pod of a namespace is given where a Service has this name. */
+/** The variables of every pod in a namespace with a Service of this name. */
 const serviceLinks = (name: string) => ({
   [`${name}_SERVICE_HOST`]: '10.0.0.1',
   [`${name}_SERVICE_PORT`]: '80',

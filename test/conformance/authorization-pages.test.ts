@@ -16,7 +16,7 @@ const registeredLinks = {
 const linked = await register(server, { ...registeredLinks, logo_uri: 'https://client.example/logo.png' })
 const person = await signedIn(server, client)
 
-/** Every page a user can meet, each with the source its form may lead to. */
+/** Every page a user can reach, each with the CSP source for its form. */
 async function everyPage(): Promise<Readonly<Record<string, readonly [Page, string]>>> {
   const own = "'self'"
   const local = "'self' http://127.0.0.1:51004"

@@ -5,7 +5,7 @@ import { assertRejected, json, startFlow } from '../helpers/wire.ts'
 const { server, client, tokens } = await startFlow(t)
 const page = 'https://app.example'
 
-/** What a browser asks before a call from another origin. */
+/** The preflight that a browser sends before a call from another origin. */
 function preflight(path: string, method: string): Promise<Response> {
   const headers = {
     origin: page,

@@ -1,4 +1,4 @@
-/** What a developer reads when something is rejected: the response names what to do, the log line says why. */
+/** What a developer reads when a request is rejected: the response states what to do, the log line why. */
 import { setTimeout } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import {
@@ -40,7 +40,7 @@ interface Line {
 
 let seen = 0
 
-/** The line of the last request: it is written when the response is out, which may be a moment after it is here. */
+/** The line of the last request: it is written after the response was sent, possibly a moment after it arrived. */
 async function lastLine(status: number): Promise<string> {
   for (let attempt = 0; attempt < 200; attempt += 1) {
     const line = server.log.slice(seen).at(-1)

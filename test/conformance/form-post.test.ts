@@ -5,7 +5,7 @@ import { exchange, register } from '../helpers/flow.ts'
 import { alice, startServer } from '../helpers/server.ts'
 import { type Page, UserAgent } from '../helpers/user-agent.ts'
 
-/** A client that listens, and what was posted to it. */
+/** A client that listens, and the form it received. */
 const received: { type: string | undefined; fields: URLSearchParams; url: string | undefined }[] = []
 const listener = createServer(async (request, response) => {
   let body = ''

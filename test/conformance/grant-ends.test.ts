@@ -1,4 +1,4 @@
-/** A grant lasts as long as anything that was issued from it, and is deleted then. */
+/** A grant lasts as long as anything issued from it, and is deleted then. */
 import t, { type Test } from 'tap'
 import { openHandle } from '../../src/domain/handle.ts'
 import {
@@ -17,7 +17,7 @@ import { assertRejected, introspect, isAlive, startFlow } from '../helpers/wire.
 const [idle, absolute, access, brief] = [100, 250, 3600, 60]
 const short = 'https://short.example/api'
 
-// Refresh tokens end long before access tokens do.
+// Refresh tokens expire long before access tokens do.
 const { server, client, agent } = await startFlow(t, {
   lifetimes: { refreshTokenIdleSeconds: idle, refreshTokenAbsoluteSeconds: absolute },
   resources: [
@@ -38,7 +38,7 @@ async function tokensFrom(response: Promise<Response>): Promise<Tokens> {
   return (await answer.json()) as Tokens
 }
 
-/** Whether the grant that this token was issued from is still stored. */
+/** Whether the grant of this token is still stored. */
 async function isStored(token: string): Promise<boolean> {
   const handle = openHandle(server.deps.keys.handles, token, 'code', 'access', 'refresh')
   if (handle === undefined) throw new Error('no token of this server')

@@ -30,7 +30,7 @@ const person = await signedIn(server, client)
 const consentPage = async (fields = {}, agent = person, who = client) =>
   pageOf(await ask(server, who, fields, agent))
 
-/** A form posted to the consent page as it is, with no help from a browser. */
+/** A form posted to the consent page exactly as given, without a browser. */
 function forge(page: Page, agent: UserAgent, changes: Record<string, string | undefined>, headers = {}) {
   const body = bodyOf(page, { decision: 'approve' })
   for (const [name, value] of Object.entries(changes))

@@ -52,7 +52,7 @@ t.test('an unknown user name looks like a wrong password', async (t) => {
   }
   const wrong = await shown('alice')
   for (const name of ['nobody', 'nobody@nowhere.example']) t.same(await shown(name), wrong)
-  // Nor does somebody look different who has passkeys alone.
+  // A user with only passkeys looks the same.
   const { store, random } = server.deps
   await store.write(insert('user', createUser({ username: 'zoe-of-tests' }, random(16), server.now())))
   t.same(await shown('zoe-of-tests'), wrong)
@@ -222,7 +222,7 @@ t.test('a sign-in under way when the password changes is rejected', async (t) =>
   const passwordHash = await hashPassword('another password', systemRandom)
   const person = await store.find('userByLogin', 'alice')
   if (person === undefined) throw new Error('alice is there')
-  // Passwords are checked a few at a time: hers waits behind these, with her old hash read already.
+  // Few passwords are checked at a time: hers waits behind these, after her old hash was read.
   const crowd = others.map((other, index) =>
     other.agent.submit(other.page, { username: `nobody${index}`, password: 'wrong' }),
   )

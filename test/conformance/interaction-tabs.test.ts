@@ -3,7 +3,7 @@ import { ask, integrate, pageOf, pick, place, sentAway, signedIn, title } from '
 import { claimsOf, exchange, type Tokens } from '../helpers/flow.ts'
 import { bob, startServer } from '../helpers/server.ts'
 
-// Two tabs of one browser: what a page showed when it was answered is what counts.
+// Two tabs of one browser: what a page showed when it was submitted counts.
 const server = await startServer(t)
 
 t.test(

@@ -17,7 +17,7 @@ import { challengeOf, json } from '../helpers/wire.ts'
 
 const secret = 'a secret for tests that is long enough'
 const https = 'https://id.example.com'
-/** A server as it stands behind a TLS proxy: it listens on loopback, and is known by an https issuer. */
+/** A server behind a TLS proxy: it listens on loopback, and its issuer is https. */
 const proxied = await startServer(t, { issuer: https })
 const documents = ['oauth-authorization-server', 'openid-configuration', 'oauth-protected-resource']
 

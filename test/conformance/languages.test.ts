@@ -1,4 +1,4 @@
-/** The language of every page: who chooses it, and that nothing of another is left on it. */
+/** The language of every page: what selects it, and that nothing is left in another. */
 import t from 'tap'
 import { readCatalogue, shippedLanguages } from '../../src/pages/i18n/catalogue.ts'
 import { authorizationUrl, register } from '../helpers/flow.ts'
@@ -15,7 +15,7 @@ function pageOf(landing: Landing): Page {
   throw new Error(`sent away to ${landing.location}`)
 }
 
-/** The page a request of the client leads to, in a browser that likes these languages. */
+/** The page for a request of the client, in a browser with these languages. */
 async function ask(
   fields: Record<string, string>,
   acceptLanguage?: string,
@@ -31,13 +31,13 @@ function languageOf({ html, headers }: Page): string | undefined {
   return headers.get('content-language') === language ? language : undefined
 }
 
-/** English of the catalogue that stands on this page, in words that the language itself does not use. */
+/** English texts of the catalogue on this page, in words that the language itself does not use. */
 function englishOn(page: Page, language: string): readonly string[] {
   const [text, own] = [
     textOf(page.html),
     Object.values(readCatalogue(language)).map((entry) => JSON.stringify(entry)),
   ]
-  /** As words of their own: French "Changer" is no English "Change". */
+  /** As whole words: French "Changer" is no English "Change". */
   const isIn = (words: string, whole: string) =>
     whole.split(words).some((before, index, all) => {
       const after = all[index + 1]

@@ -1,6 +1,6 @@
 /**
- * The API description as served: every operation is called, every answer is held against it, and it has every
- * operation there is. An operation that nothing here knows how to call fails.
+ * The API description as served: every operation is called, every response is compared with it, and it has every
+ * operation there is. An operation that no code here can call fails.
  */
 import t from 'tap'
 import { buildApp } from '../../src/app.ts'
@@ -27,12 +27,12 @@ const scenes = await Promise.all(['', '/t'].map(openScene))
 const [scene] = scenes
 if (scene === undefined) throw new Error('there is a scene')
 
-/** Answers that need more than a request: too many of them, or a store that is gone. Each has its own tests. */
+/** Responses that need more than one request: too many of them, or a store that is down. Each has its own tests. */
 const elsewhere = [429, 503]
 /** Only a request with two Authorization headers is malformed here, and fetch cannot send it. */
 const needsRaw = ({ path, method }: Described) => (method === 'GET' && path.startsWith('/api/') ? [400] : [])
 
-/** The areas are all alike: one of them is enough where only the place or the limits are others. */
+/** The areas are alike: one of them is enough where only the path or the limits differ. */
 const isNoOtherArea = ({ path }: Described) => /^\/api\/(oauth|courses)\b|^\/(?!api)/.test(path)
 
 for (const each of scenes) {
@@ -80,7 +80,7 @@ async function routesOf({ deps, issuer }: TestServer): Promise<readonly string[]
   return [...new Set(routes)].filter((route) => !/^(HEAD|OPTIONS) /.test(route)).sort()
 }
 
-/** What is there for users and for those who run the server: deliberately not part of the API. */
+/** Routes for users and for operators, which are deliberately not part of the API. */
 const pagesAndHealth = [
   'GET /',
   'GET /assets/form-post.js',
@@ -99,7 +99,7 @@ const pagesAndHealth = [
   'POST /oauth/logout',
 ]
 
-/** The rooms of the account page: what is there is for users, and test/account walks through it. */
+/** The sections of the account page, which test/account tests. */
 const ownPage = /^(GET|POST) \/account(\/|$)/
 
 t.test('every route is described, except the pages and the health checks', async (t) => {

@@ -1,6 +1,6 @@
 /**
- * Everything the metadata documents promise is used, and one thing of each kind that they do not. The documents lead:
- * an entry that no test here knows how to use fails, so that each promise has its proof.
+ * Uses everything that the metadata documents advertise, and one thing of each kind that they do not. An entry that no
+ * test here can use fails, so that each has its proof.
  */
 import t from 'tap'
 import { freePort } from '../helpers/free-port.ts'

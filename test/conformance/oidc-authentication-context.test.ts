@@ -4,7 +4,7 @@ import { authorize, claimsOf, exchange, refresh, type Tokens } from '../helpers/
 import { startServer } from '../helpers/server.ts'
 import { json } from '../helpers/wire.ts'
 
-// OpenID Connect Core §5.5.1.1: a context class is a wish, unless it is essential.
+// OpenID Connect Core §5.5.1.1: a context class is voluntary unless it is essential.
 const server = await startServer(t)
 const portal = await integrate(server, { consent: 'skip' })
 const person = await signedIn(server, portal)

@@ -46,13 +46,13 @@ t.test(
       new UserAgent(server.issuer).open(`${server.issuer}/oauth/authorize`, init)
     for (const headers of [{}, { 'sec-fetch-site': 'cross-site', origin: 'https://client.example' }])
       t.equal(place(await open({ method: 'POST', body, headers })), '/login')
-    // With the login of the browser, as with a GET.
+    // With the session of the browser, as with a GET.
     const silent = new URLSearchParams(
       new URL(authorizationUrl(server, firstParty, { prompt: 'none' })).searchParams,
     )
     const landing = await person.open(`${server.issuer}/oauth/authorize`, { method: 'POST', body: silent })
     t.match(sentAway(landing), { code: /./, state: 'a-state', iss: server.issuer })
-    // What a browser withholds from the POST of another site comes with the GET it is sent on to.
+    // Cookies that a browser does not send with a cross-site POST come with the GET it is redirected to.
     const bare = await fetch(`${server.issuer}/oauth/authorize`, { method: 'POST', body, redirect: 'manual' })
     t.equal(bare.status, 303)
     const next = new URL(bare.headers.get('location') ?? '', server.issuer)

@@ -4,7 +4,7 @@ import { authorizationUrl, callApi, claimsOf, exchange, register, type Tokens } 
 import { startServer } from '../helpers/server.ts'
 import type { Landing } from '../helpers/user-agent.ts'
 
-// Claims asked for one by one, OpenID Connect Core §5.5, are the same personal data a scope would open.
+// Claims requested one by one, OpenID Connect Core §5.5, are the same personal data a scope would open.
 const server = await startServer(t)
 const client = await register(server)
 const person = await signedIn(server, client)
@@ -13,7 +13,7 @@ const claims = JSON.stringify({
   id_token: { gender: null, auth_time: { essential: true } },
 })
 
-/** What a client learns with the code it was sent away with. */
+/** The claims that a client gets with the code of this redirect. */
 async function learnt(landing: Landing, who = client) {
   const answer = await exchange(server, who, String(sentAway(landing)['code']))
   const { scope, access_token: token, id_token: idToken } = (await answer.json()) as Tokens

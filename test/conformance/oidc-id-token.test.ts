@@ -178,7 +178,7 @@ t.test(
     const fields = { nonce: 'n-1', max_age: '100000' }
     const first = await tokens(fields)
     server.advance(3000)
-    // A later sign-in of the same user in the same browser is none of this grant's.
+    // A later sign-in of the same user in the same browser does not belong to this grant.
     const again = claimsOf((await tokens({ ...fields, prompt: 'login' })).id_token)
     t.ok(Number(again['auth_time']) >= Number(claimsOf(first.id_token)['auth_time']) + 3000)
     const second = (await (await refresh(server, client, first.refresh_token)).json()) as Tokens

@@ -31,7 +31,7 @@ function signOut(agent: UserAgent, fields: Fields = {}, method: Method = 'GET'):
   return method === 'GET' ? agent.open(`${url}?${body}`) : agent.open(url, { method, body })
 }
 
-/** Whether somebody is signed in in this browser. */
+/** Whether a user is signed in in this browser. */
 async function isSignedIn(agent: UserAgent): Promise<boolean> {
   return 'code' in sentAway(await ask(server, portal, { prompt: 'none' }, agent))
 }
@@ -114,7 +114,7 @@ t.test(
     t.equal(title(page), 'Sign out of Lychgate?')
     t.match(page.html, 'Portal')
     t.equal(await isSignedIn(agent), true)
-    // Browsers apply form-action to the redirect that answers the form.
+    // Browsers apply form-action to the redirect after the form.
     t.match(page.headers.get('content-security-policy'), "form-action 'self' https://portal.example;")
     const landing = await agent.submit(page, { decision: 'logout' })
     t.equal(landing.at === 'redirect' && landing.location.href, `${goodbye}?state=s`)

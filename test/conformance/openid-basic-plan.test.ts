@@ -1,6 +1,6 @@
 /**
- * The OpenID Foundation's basic certification plan, module by module, as its suite would run it against us. The modules
- * about scopes are in a file of their own.
+ * The OpenID Foundation's basic certification plan, module by module, as its suite would run it. The modules about
+ * scopes are in a separate file.
  */
 import t from 'tap'
 import { startSuite } from '../helpers/openid-suite.ts'

@@ -1,10 +1,10 @@
-/** The OpenID Foundation's config certification plan: one module that walks the discovery document. */
+/** The OpenID Foundation's config certification plan: one module that checks the discovery document. */
 import t from 'tap'
 import { startServer } from '../helpers/server.ts'
 import { json } from '../helpers/wire.ts'
 
 const issuer = 'https://id.example.com'
-/** Behind a TLS proxy: it listens on loopback, and is known by an https issuer. */
+/** Behind a TLS proxy: it listens on loopback, and its issuer is https. */
 const { origin } = await startServer(t, {
   issuer,
   service: {
@@ -17,7 +17,7 @@ const response = await fetch(`${origin}/.well-known/openid-configuration`)
 const metadata = await json(response)
 const listOf = (name: string) => metadata[name] as string[]
 
-/** Of the registry of OAuth authorization server metadata and of OpenID Connect Discovery: what a server may publish. */
+/** The registered names of OAuth authorization server metadata and OpenID Connect Discovery. */
 const registered: Readonly<Record<string, 'url' | 'list' | 'flag'>> = {
   issuer: 'url',
   authorization_endpoint: 'url',

@@ -110,7 +110,7 @@ export function flowModules({ server, metadata, jwks, client, client2, postClien
     '[oidc-core-12.2-refresh-id-token] [oidc-core-12.2-refresh-nonce] [rfc6749-6-bound-to-client] oidcc-refresh-token: a refresh gives an ID Token of the same sign-in, only to its own client',
     async (t) => {
       t.ok((metadata['grant_types_supported'] as string[]).includes('refresh_token'))
-      // With offline_access listed, the suite asks for it, with prompt=consent.
+      // With offline_access listed, the suite requests it, with prompt=consent.
       t.ok((metadata['scopes_supported'] as string[]).includes('offline_access'))
       const offline = { scope: 'openid offline_access', prompt: 'consent' }
       for (const asked of [{}, { max_age: '10000' }, offline]) {

@@ -1,7 +1,6 @@
 /**
  * The OpenID Foundation's form post certification plan: the modules of the basic plan with `response_mode=form_post`,
- * but for those about scopes, of which nothing passes through the form. What makes the form one is asserted of every
- * answer where it is received, in the suite's callback.
+ * except those about scopes, which do not use the form. The suite's callback checks the form of every response.
  */
 import t from 'tap'
 import { startSuite } from '../helpers/openid-suite.ts'

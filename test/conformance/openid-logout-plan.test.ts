@@ -10,7 +10,7 @@ const suite = await startSuite(t)
 const { server, metadata, client } = suite
 type Test = Parameters<typeof suite.signIn>[0]
 
-/** Somebody signed in, as every module begins. */
+/** A signed-in user, as at the beginning of every module. */
 async function begin(t: Test): Promise<{ agent: UserAgent; login: SignIn }> {
   const agent = new UserAgent(server.issuer)
   const login = await suite.signIn(t, {}, agent)
@@ -21,7 +21,7 @@ function logoutUrl(fields: Readonly<Record<string, string>>): string {
   return `${metadata['end_session_endpoint']}?${new URLSearchParams(fields)}`
 }
 
-/** Whether an authorization request with prompt=none finds a login, and nothing else. */
+/** Whether an authorization request with prompt=none finds a session. */
 async function isSignedIn(t: Test, agent: UserAgent): Promise<boolean> {
   const { members, pages } = await suite.authorize(t, { prompt: 'none' }, agent)
   t.strictSame(pages, [])
@@ -30,14 +30,14 @@ async function isSignedIn(t: Test, agent: UserAgent): Promise<boolean> {
   return false
 }
 
-/** A request with something wrong in it: an error page, nobody sent anywhere, and the login stays. */
+/** An invalid request: an error page, no redirect, and the session stays. */
 async function assertStays(t: Test, agent: UserAgent, fields: Readonly<Record<string, string>>) {
   const response = await agent.send(logoutUrl(fields))
   await assertErrorPage(t, response, 'invalid_request', JSON.stringify(Object.keys(fields)))
   t.equal(await isSignedIn(t, agent), true)
 }
 
-/** Without a hint the user is asked; only yes ends the login, and then a page says so. */
+/** Without a hint the user is asked; only yes ends the session, and then a page confirms it. */
 async function assertAsks(t: Test, fields: Readonly<Record<string, string>>) {
   const { agent } = await begin(t)
   const page = pageOf(await agent.open(logoutUrl(fields)))

@@ -1,4 +1,4 @@
-/** The modules of the OpenID Foundation's basic plan about what a request may carry. */
+/** The modules of the OpenID Foundation's basic plan about the parameters of a request. */
 import t from 'tap'
 import { assertErrorPage } from '../helpers/authorization.ts'
 import { type Fields, pkce } from '../helpers/flow.ts'
@@ -74,7 +74,7 @@ export function requestModules({ server, metadata, client, ...suite }: Suite): v
       const endpoint = String(metadata['authorization_endpoint'])
       const landing = await agent.open(endpoint, { method: 'POST', body: query })
       await suite.checkedSignIn(t, query, await suite.finish(t, agent, landing))
-      // This one comes with the session cookie and is answered as it is.
+      // This one comes with the session cookie, so it is not redirected first.
       const silent = suite.requestOf({}, client)
       const answer = await suite.finish(
         t,
@@ -94,7 +94,7 @@ export function requestModules({ server, metadata, client, ...suite }: Suite): v
         iss: client.id,
         aud: server.issuer,
       }
-      // The suite has response_mode inside of the request object alone, so the error comes by the default mode.
+      // The suite has response_mode only inside the request object, so the error uses the default mode.
       const outside = { state: undefined, response_mode: undefined }
       const { members, pages } = await suite.authorize(t, { request: unsigned(inside), ...outside })
       const { error_description: description, ...rest } = members

@@ -1,4 +1,4 @@
-/** The modules of the OpenID Foundation's basic plan about who is signed in, since when, and who is asked again. */
+/** The modules of the OpenID Foundation's basic plan about the session, its age, and re-authentication. */
 import t from 'tap'
 import type { Suite } from '../helpers/openid-suite.ts'
 import { UserAgent } from '../helpers/user-agent.ts'

@@ -96,7 +96,7 @@ t.test(
       const { status } = await authorize(server, several, { redirect_uri: `http://127.0.0.1/${path}` })
       t.equal(status, 303)
     }
-    // One alone would do for an integration, so only their number speaks against these.
+    // One alone would do for an integration, so these fail only because there are several.
     const portal = await integrate(server, { redirectUris: [callback, `${callback}/other`] })
     const ambiguous = await authorize(server, portal, { redirect_uri: undefined, scope: 'profile' })
     await assertErrorPage(t, ambiguous, 'invalid_request')

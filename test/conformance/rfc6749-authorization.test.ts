@@ -28,7 +28,7 @@ import { json } from '../helpers/wire.ts'
 const server = await startServer(t)
 const client = await register(server)
 const person = await signedIn(server, client)
-/** An integration that never asks, so that a signed-in browser gets its answer at once. */
+/** An integration that never asks, so that a signed-in browser is redirected at once. */
 const firstParty = await integrate(server, { consent: 'skip' })
 
 /** The scope of the tokens at the end of a flow. */
@@ -299,7 +299,7 @@ t.test('two simultaneous submissions of one consent page make one code', async (
   const { store } = server.deps
   const { transact } = store
   t.teardown(() => Object.assign(store, { transact }))
-  // All of them have found the request pending before any of them answers it.
+  // All of them have found the request pending before any of them completes it.
   const arrived = Promise.withResolvers<void>()
   let count = 0
   const together = async (...parameters: unknown[]) => {

@@ -122,7 +122,7 @@ t.test(
   '[rfc6749-2.3.1-basic-form-decoding] [rfc6749-B-form-encoding] both halves of Basic, and a secret in the form, are form-decoded',
   async (t) => {
     const secret = 'a:b%c+d e&f=g é£€ %41'
-    // A secret nobody would be given here, and another server's clients bring along.
+    // A secret that this server would not generate, but that clients of another server have.
     for (const known of [
       await addClient(server),
       await addClient(server, { authenticationMethod: 'client_secret_post' }),
@@ -322,7 +322,7 @@ t.test(
     mock.timers.enable({ apis: ['Date'], now: Date.now() })
     t.teardown(() => mock.timers.reset())
     for (const endpoint of [path, '/api/oauth/revoke', '/api/oauth/introspect']) {
-      // What the flow above asked is another minute's.
+      // In the next minute, so that the requests of the flow above do not count.
       mock.timers.tick(61_000)
       const guess = () =>
         post(limited.server, endpoint, { client_id: guessed.id, client_secret: 'guess', token: 'x' })

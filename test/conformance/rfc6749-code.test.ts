@@ -127,7 +127,7 @@ t.test(
     const first = await json(await exchange(server, client, once))
     const token = String(first['refresh_token'])
     t.equal((await postAs(server, client, '/api/oauth/revoke', { token })).status, 200)
-    // A grant that is revoked while its code is out, as an operator or the user may.
+    // A grant revoked before its code is redeemed, by the operator or the user.
     const open = await code()
     const grantId = openHandle(server.deps.keys.handles, open, 'code')?.grantId ?? ''
     const rule = 'rfc9700-4.14.2-revoke-on-event'

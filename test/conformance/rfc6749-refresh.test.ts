@@ -61,7 +61,7 @@ t.test(
     const next = ((await answer.json()) as Tokens).refresh_token
     t.not(next, token)
 
-    // Only a genuine refresh token names its client, and only at this grant type.
+    // Only a genuine refresh token names its client, and only for this grant type.
     for (const wrong of [
       { ...form, refresh_token: `${next.slice(0, -1)}${next.endsWith('A') ? 'B' : 'A'}` },
       { ...form, refresh_token: (await tokens()).access_token },
@@ -70,7 +70,7 @@ t.test(
       t.match(await (await post(server, '/api/oauth/token', wrong)).json(), {
         error: /invalid_(request|grant)/,
       })
-    // A rotated token is a reuse all the same, and ends the grant.
+    // A rotated token still counts as reuse, and ends the grant.
     server.advance(refreshReuseSeconds)
     await assertRejected(t, await post(server, '/api/oauth/token', form), 'invalid_grant')
     await assertRejected(

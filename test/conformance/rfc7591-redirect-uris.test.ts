@@ -182,7 +182,7 @@ t.test('a server that drops foreign redirects keeps and echoes the loopback ones
     registration: { foreignRedirects: 'drop', loopbackHosts: ['localhost'] },
   })
   const client = registrationAt(lenient.issuer)
-  // What an editor registers that runs on the desktop and in the browser.
+  // The registration of an editor that runs on the desktop and in the browser.
   const registered = await client.register({
     client_name: 'Editor',
     grant_types: ['authorization_code', 'refresh_token'],

@@ -315,7 +315,7 @@ t.test('an update that changes nothing is 200, and writes nothing', async (t) =>
     registration_access_token: _,
     registration_client_uri: __,
     client_id_issued_at: ___,
-    // Left out it means the whole catalogue, today's and tomorrow's.
+    // Omitted it means the whole catalogue, now and later.
     scope: ____,
     ...metadata
   } = client

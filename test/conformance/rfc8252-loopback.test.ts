@@ -33,7 +33,7 @@ t.test(
     const page = pageOf(await ask(server, v4, { redirect_uri: redirectUri }, person))
     const landing = await person.submit(page, { decision: 'approve' })
     t.equal(landing.at === 'redirect' && landing.location.origin, 'http://127.0.0.1:5678')
-    // The token endpoint wants the port that was used, not the registered one.
+    // The token endpoint needs the port that was used, not the registered one.
     const code = sentAway(landing)['code'] ?? ''
     await assertRejected(t, await exchange(server, v4, code), 'invalid_grant')
     t.equal((await exchange(server, v4, code, { redirect_uri: redirectUri })).status, 200)

@@ -33,7 +33,7 @@ t.test('[mcp-overview-discovery-either] both documents are offered, and agree', 
   }
 })
 
-/** The endpoints of the service specification: member, path, method, and the clauses that ask for them. */
+/** The endpoints of the service specification: member, path, method, and the clauses that require them. */
 const endpoints: readonly (readonly [string, string, string, ...string[]])[] = [
   ['authorization_endpoint', '/oauth/authorize', 'GET', '[rfc8414-2-authorization-endpoint]'],
   ['token_endpoint', '/api/oauth/token', 'POST', '[rfc8414-2-token-endpoint]'],
@@ -73,7 +73,7 @@ t.test('[service-4-asm-complete] no other endpoint is advertised', async (t) => 
 })
 
 const methods = ['none', 'client_secret_post', 'client_secret_basic']
-/** The choices that both documents list: member, value, the clause of RFC 8414 or its profile, that of OpenID. */
+/** The values that both documents list: member, value, the clause of RFC 8414 or its profile, that of OpenID. */
 const choices: readonly (readonly [string, unknown, string, string?])[] = [
   ['response_types_supported', ['code'], '[rfc8414-2-response-types]', '[oidc-disc-3-response-types]'],
   ['response_modes_supported', ['query', 'form_post'], '[rfc8414-2-response-modes-default]'],
@@ -292,7 +292,7 @@ t.test(
   },
 )
 
-/** Asserts that a document is JSON for everyone, by GET and HEAD only, at the URL that its issuer gives. */
+/** Asserts that a document is public JSON, only by GET and HEAD, at the URL of its issuer. */
 async function assertDocument(
   t: Test,
   url: string,

@@ -45,7 +45,7 @@ async function audienceOf(token: string): Promise<unknown> {
   return (await introspect(server, client, token))['aud']
 }
 
-/** Asserts what an access token is for: by its answer, and by introspection. */
+/** Asserts the audience of an access token: by its response, and by introspection. */
 async function assertAccess(t: Test, answer: Json, scope: string, aud: unknown, seconds: number) {
   t.equal(answer['scope'], scope)
   t.equal(answer['expires_in'], seconds)

@@ -1,4 +1,4 @@
-/** RFC 9068: what a JWT access token says, and what it is worth where the authorization server is asked. */
+/** RFC 9068: the contents of a JWT access token, and how the authorization server's own endpoints treat it. */
 import { createRemoteJWKSet, decodeProtectedHeader, jwtVerify } from 'jose'
 import t from 'tap'
 import {

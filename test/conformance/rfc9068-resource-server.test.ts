@@ -1,4 +1,4 @@
-/** RFC 9068 §4: an API that verifies JWT access tokens by their signature, and asks nobody. */
+/** RFC 9068 §4: an API that verifies JWT access tokens by their signature, without introspection. */
 import { CompactEncrypt, exportSPKI, generateKeyPair, importJWK, type JWK, SignJWT } from 'jose'
 import t from 'tap'
 import { introspectedBy, signedBy } from '../../src/guard/guard.ts'
@@ -161,7 +161,7 @@ t.test(
     const verify = signedBy({ issuer: own.issuer, jwksUri: `${own.issuer}/api/oauth/jwks` })
     await startApi(t, resource, {
       anonymous: 'allow',
-      // The token is for `notes`: this API only counts.
+      // The token is for `notes`: only this API matters.
       verifyToken: async (text) => {
         const access = await verify(text)
         return access && 'audience' in access ? { ...access, audience: [resource] } : access

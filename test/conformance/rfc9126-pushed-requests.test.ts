@@ -24,7 +24,7 @@ const server = await startServer(t)
 const client = await register(server)
 const path = '/api/oauth/par'
 
-/** A push of a valid request; fields override or (undefined) leave out. */
+/** A push of a valid request; fields override or (undefined) omit. */
 function push(of: TestClient = client, fields: Fields = {}, to: Issuer = server): Promise<Response> {
   return postAs(to, of, path, {
     response_type: 'code',
@@ -94,7 +94,7 @@ t.test(
   async (t) => {
     const requestUri = await pushed(client, { scope: 'openid courses:read', nonce: 'n-1', state: 'pushed' })
     const agent = new UserAgent(server.issuer)
-    // What the browser says beside the reference does not count.
+    // Other parameters of the browser do not count.
     const beside = { scope: 'openid grades:write', state: 'other', redirect_uri: 'https://evil.example/cb' }
     const landing = await agent.open(urlOf(requestUri, beside))
     t.equal(landing.at, 'page')
@@ -150,7 +150,7 @@ t.test('a request that needs no page uses its reference up', async (t) => {
   const url = urlOf(requestUri, {}, integration)
   t.ok(answerOf(await agent.send(url))['code'])
   t.equal((await agent.send(url)).status, 400)
-  // Two browsers at once: of two codes for one reference there is one.
+  // Two browsers at once: only one gets a code for the reference.
   const second = urlOf(await pushed(integration), {}, integration)
   const responses = await Promise.all([agent.send(second), agent.send(second), agent.send(second)])
   const codes = responses.filter(

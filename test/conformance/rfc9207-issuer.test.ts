@@ -10,7 +10,7 @@ const https = await startServer(t, { issuer: 'https://id.example/t' })
 
 const parties = []
 for (const each of [server, below, https]) {
-  // The listener of an https issuer stands behind a proxy, at the path of the issuer.
+  // The listener of an https issuer is behind a proxy, at the path of the issuer.
   const reached = each === https ? { ...each, issuer: `${each.origin}/t` } : each
   const client = await register(reached)
   parties.push({ reached, client, person: await signedIn(reached, client), issuer: each.deps.config.issuer })

@@ -2,12 +2,12 @@ import t, { type Test } from 'tap'
 import { ask, assertNotSentAway, assertRejected, loopback, registrationAt } from '../helpers/registration.ts'
 import { startServer } from '../helpers/server.ts'
 
-// What the service specification and RFC 6749 §2 and §3.1.2 ask of registration.
+// What the service specification and RFC 6749 §2 and §3.1.2 require of registration.
 const { issuer, deps } = await startServer(t)
 const { endpoint, post, register, configure, authorize, mayAuthorize, tokenError, firstPage } =
   registrationAt(issuer)
 
-/** Asserts that no client came to be. */
+/** Asserts that no client was registered. */
 async function assertNothingStored(t: Test, refused: () => Promise<void>): Promise<void> {
   const clients = async () => (await deps.store.list('client')).map(({ id }) => id)
   const before = await clients()

@@ -20,7 +20,7 @@ const [idle, absolute] = [100, 250]
 const server = await startServer(t, {
   lifetimes: { sessionIdleSeconds: idle, sessionAbsoluteSeconds: absolute },
 })
-// Nothing is asked of a user who is signed in: a code or the sign-in page is the whole answer.
+// No page asks a signed-in user: the result is a code or the sign-in page.
 const client = await integrate(server, { consent: 'skip' })
 
 const silent = async (agent: UserAgent) => sentAway(await ask(server, client, { prompt: 'none' }, agent))
@@ -85,7 +85,7 @@ t.test(
   },
 )
 
-/** Lets something happen to the user between the decision of a request and its write. */
+/** Runs an action on the user between the decision of a request and its write. */
 async function beforeWrite(
   t: Test,
   { deps: { store } }: TestServer,

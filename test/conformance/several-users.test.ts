@@ -21,7 +21,7 @@ async function idOf(name: string): Promise<string> {
   return (await store.find('userByLogin', name))?.id ?? ''
 }
 
-/** Signs somebody else in in the same browser. */
+/** Signs another user in in the same browser. */
 async function alsoSignIn(agent: UserAgent, person: typeof alice): Promise<void> {
   const choice = pageOf(await ask(server, portal, select, agent))
   const login = pageOf(await agent.submit(choice, { decision: 'switch' }))

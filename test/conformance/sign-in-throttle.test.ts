@@ -32,7 +32,7 @@ const proxied = await startServer(t, {
 })
 const proxiedClient = await register(proxied)
 
-/** A sign-in page in a browser, and a way to answer it. */
+/** A sign-in page in a browser, and a function that submits it. */
 async function door(at: TestServer, who: TestClient, agent = new UserAgent(at.issuer)) {
   const page = pageOf(await ask(at, who, { prompt: 'login' }, agent))
   const knock = (username: string, password: string): Promise<Landing> =>
@@ -97,7 +97,7 @@ t.test(
     t.equal(statusOf(await (await door(wide, wideClient)).knock('alice', alice.password)), 429)
     const { knock } = await door(wide, wideClient, known)
     t.equal(place(await knock('alice', alice.password)), '/consent')
-    // Its cookie helps with that account only, and has its own count.
+    // Its cookie applies to that user only, and has its own count.
     for (let attempt = 0; attempt < 10; attempt += 1) t.equal(statusOf(await knock('alice', 'wrong')), 400)
     t.equal(statusOf(await knock('alice', alice.password)), 429)
   },
@@ -178,7 +178,7 @@ t.test('rejected attempts that were not checked do not count for their network',
   const { knock } = await door(spraying, sprayingClient)
   for (let attempt = 0; attempt < 8; attempt += 1) await knock('alice', 'wrong')
   t.equal(place(await (await door(spraying, sprayingClient)).knock('bob', bob.password)), '/consent')
-  // Three failures of one name count once, and bob makes room for two more.
+  // Three failures of one name count once, and bob raises the limit by two.
   const names = ['one', 'two', 'three', 'four', 'five', 'six']
   for (const name of names) t.equal(statusOf(await knock(name, 'wrong')), 400)
   const full = pageOf(await knock('seven', 'wrong'))

@@ -1,4 +1,4 @@
-/** What is sent in another place than its own is not read: one kind of token for another, a query for the body. */
+/** Values in the wrong place are ignored: one kind of token for another, the query instead of the body. */
 import t from 'tap'
 import { callApi, exchange, obtainCode, post, postAs, refresh } from '../helpers/flow.ts'
 import { send } from '../helpers/raw.ts'

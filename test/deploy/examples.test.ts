@@ -12,7 +12,7 @@ const read = (path: string) => readFileSync(new URL(`../../${path}`, import.meta
 const yaml = read('deploy/config.example.yaml')
 const environment = read('deploy/.env.example')
 
-/** Every setting in force: a # directly before one is removed, prose has a space behind its #. */
+/** Activates every setting: removes the # directly before one; in prose a space follows the #. */
 const uncommented = (text: string) => text.replaceAll(/^( *)#(?=[\w-])/gm, '$1')
 
 const variablesOf = (text: string): Record<string, string> =>
@@ -53,9 +53,9 @@ t.test('with everything uncommented and a secret it is valid', async (t) => {
 t.test('every option is in the file, with its description', async (t) => {
   const content: unknown = parse(uncommented(yaml))
   for (const { path, schema } of configOptions()) {
-    // An entry of a list is its first one.
+    // The entry of a list is its first one.
     const names = path.replace('[]', '.0').split('.')
-    // `as`: a member of whatever YAML gave; undefined fails the test.
+    // `as`: a member of any YAML; undefined fails the test.
     const value = names.reduce<unknown>(
       (at, name) => (at as Record<string, unknown> | undefined)?.[name],
       content,

@@ -14,7 +14,7 @@ import { entry, run } from '../helpers/command.ts'
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const read = (path: string) => readFileSync(join(root, path), 'utf8')
 
-/** As much of a compose file as is looked at. */
+/** The part of a compose file that is checked. */
 interface Compose {
   readonly services: Readonly<Record<string, ComposeService>>
   readonly networks: Readonly<
@@ -36,8 +36,8 @@ interface ComposeService {
 const composeOf = (path: string) => parse(read(path), { merge: true }) as Compose
 
 /**
- * Runs the commands at the head of a compose file, without those that need root or Docker; the command line stands in
- * for the image, whose entry point it is. The returned folder holds the secrets.
+ * Runs the commands at the head of a compose file, without those that need root or Docker; the command line replaces
+ * the image, whose entry point it is. The returned folder contains the secrets.
  */
 function prepare(t: Test, path: string): string {
   const folder = mkdtempSync(join(tmpdir(), 'lychgate-deploy-'))
@@ -205,7 +205,7 @@ t.test('systemd reports no problem of the unit', async (t) => {
   const file = join(t.testdir(), 'lychgate.service')
   writeFileSync(file, unit.replace('ExecStart=/usr/local/bin/lychgate', `ExecStart=${process.execPath}`))
   const { error, status, stderr } = spawnSync('systemd-analyze', ['verify', file], { encoding: 'utf8' })
-  // Machines without systemd cannot say; what it would reject was checked above.
+  // Machines without systemd cannot check it; the likely errors were checked above.
   t.equal(error === undefined ? status : 0, 0, stderr)
 })
 

@@ -1,4 +1,7 @@
-/** The proxies of the documentation, with the configurations it shows: nginx, Caddy and HAProxy pass everything on as it is. */
+/**
+ * The proxies of the documentation, with the configurations it shows: nginx, Caddy and HAProxy forward everything
+ * unchanged.
+ */
 import { chmodSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
@@ -28,14 +31,14 @@ const [certificate, key, both] = [
   write('both.pem', localhost.cert + localhost.key),
 ]
 
-/** For Caddy, which would get a certificate itself. */
+/** For Caddy, which would otherwise request a certificate. */
 const tls = `\ttls ${certificate} ${key}\n`
 
-/** What stands for a machine of its own. */
+/** What the test provides instead of a real machine. */
 interface Surroundings {
   readonly port: number
   readonly upstream: number
-  /** A node that is not there. */
+  /** A node that is down. */
   readonly gone: number
 }
 
@@ -104,7 +107,7 @@ function caddy(file: string, site: string, variables: Readonly<Record<string, st
   return { command, file, content: options + site, variables }
 }
 
-/** A real flow, and all the doctor looks at, through this proxy. */
+/** A real flow, and all checks of the doctor, through this proxy. */
 async function behind(name: string, configure: (surroundings: Surroundings) => Configured): Promise<void> {
   await t.test(name, async (t) => {
     const [port, upstream, gone] = [await freePort(), await freePort(), await freePort()]
@@ -127,7 +130,7 @@ async function behind(name: string, configure: (surroundings: Surroundings) => C
 async function flow(t: Test, issuer: string): Promise<void> {
   const client = await register({ issuer })
   const agent = new UserAgent(issuer)
-  // Sent in the request line, and given back in a header.
+  // Sent in the request line, and returned in a header.
   const state = 'x'.repeat(6000)
   const fields = { scope: 'openid courses:read', state }
   const landing = await agent.open(authorizationUrl({ issuer }, client, fields))
@@ -143,7 +146,7 @@ async function flow(t: Test, issuer: string): Promise<void> {
   t.match(refused.headers.get('www-authenticate'), /^Bearer .*error="invalid_token"/)
 }
 
-/** The block of a page that is marked so, and begins so. */
+/** The block of a page with this language and this beginning. */
 function block(path: string, mark: string, begin = ''): string {
   const found = read(path)
     .split(`\n\`\`\`${mark}\n`)
@@ -156,7 +159,7 @@ function read(path: string): string {
   return readFileSync(new URL(`../../${path}`, import.meta.url), 'utf8')
 }
 
-/** What a machine of its own has otherwise; each must be there. */
+/** Files that a real machine has; each must exist. */
 function replace(text: string, changes: Readonly<Record<string, string>>): string {
   return Object.entries(changes).reduce((changed, [from, to]) => {
     if (!changed.includes(from)) throw new Error(`not there any more: ${from}`)
@@ -164,7 +167,7 @@ function replace(text: string, changes: Readonly<Record<string, string>>): strin
   }, text)
 }
 
-/** Writes a file for a program that may run as somebody else, and returns its path. */
+/** Writes a file for a program that may run as another user, and returns its path. */
 function write(name: string, content: string): string {
   const path = join(folder.path, name)
   writeFileSync(path, content)

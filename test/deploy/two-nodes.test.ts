@@ -18,7 +18,7 @@ import { startRoundRobin } from '../helpers/round-robin.ts'
 import { alice, type TestServer } from '../helpers/server.ts'
 import { startPostgres } from '../storage/postgres-server.ts'
 
-// As compose.postgres.yaml has it: two nodes that start at once on an empty database, and a proxy that asks them in turn.
+// Like compose.postgres.yaml: two nodes that start together on an empty database, and a proxy that uses them in turn.
 const postgres = await startPostgres(t)
 const ports = [await freePort(), await freePort()]
 const origin = `http://localhost:${await freePort()}`
@@ -53,7 +53,7 @@ t.test('two nodes that start together on an empty database become ready with the
 t.test('a flow that alternates between the nodes succeeds, and what ends at one ends at both', async (t) => {
   const client = await register(server)
   for (const offset of [0, 1]) {
-    // One request more, and everything falls to the other node.
+    // One request more, and every request goes to the other node.
     if (offset === 1) await fetch(`${origin}/livez`)
     const tokens = await obtainTokens(server, client, { fields })
     const next = (await (await refresh(server, client, tokens.refresh_token)).json()) as Tokens
@@ -143,7 +143,7 @@ async function untilReady(
   }
 }
 
-/** The database had nobody in it when they started; whoever was second may have waited for the other. */
+/** The database had no users when they started; the second node may have waited for the first. */
 const onlyAnInvitation =
   /^(?:lychgate: .*; trying again for 30 seconds\n)?lychgate: No users yet\. .*\n\S+\/link\?code=\S+\n\s*$/
 

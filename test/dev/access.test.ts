@@ -16,7 +16,7 @@ interface Sent {
   readonly body?: string
 }
 
-/** Over node:http: fetch does not let a caller say `Host`. */
+/** Uses node:http, as fetch does not let a caller set `Host`. */
 function send(server: TestServer, path: string, { method = 'GET', headers = {}, body }: Sent = {}) {
   return new Promise<{ status: number | undefined; body: Record<string, unknown>; text: string }>(
     (resolve, reject) => {

@@ -89,7 +89,7 @@ t.test('a moved clock triggers the sweep and the maintenance of the keys', async
 })
 
 t.test('a clock that is set back is reported', async (t) => {
-  // By its own seconds: the offset of a frozen clock grows as time passes.
+  // In whole seconds: the offset of a paused clock grows as time passes.
   const { now: start } = await move({ reset: true, freeze: true })
   t.equal((await move({ advance: '1d12h' })).now, start + 129_600)
   const { warning, now } = await move({ advance: '-1h' })

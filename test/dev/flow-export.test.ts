@@ -1,4 +1,4 @@
-/** What leaves the trace: live, as HTTP Archive, forgotten; and who may look. */
+/** The exports of the trace: live, as HTTP Archive, cleared; and who may read them. */
 import t from 'tap'
 import type { Exchange, Flow } from '../../src/dev/flows/flow.ts'
 import { callApi, obtainTokens, register, type TestClient } from '../helpers/flow.ts'
@@ -37,7 +37,7 @@ t.test('subscribers receive each exchange as it happens', async (t) => {
   abort.abort()
 })
 
-/** HTTP Archive 1.2, as far as this looks at it. */
+/** HTTP Archive 1.2, as far as it is checked here. */
 interface Archive {
   readonly version: string
   readonly entries: readonly {

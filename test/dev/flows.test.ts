@@ -1,4 +1,4 @@
-/** The trace of a development server, told by itself, against what clients of it did and got. */
+/** The trace of a development server, compared with what its clients sent and received. */
 import t from 'tap'
 import type { Exchange, Flow, TokenNode } from '../../src/dev/flows/flow.ts'
 import {
@@ -47,7 +47,7 @@ const checksOfCode = [
 const stepsOf = (flow: Flow) => flow.exchanges.map(({ step }) => step)
 const discover = () => fetch(`${server.issuer}/.well-known/oauth-authorization-server`)
 
-/** The whole way of a client, with its tokens at each stage. */
+/** The whole flow of a client, with its tokens at each stage. */
 async function wholeFlow() {
   await discover()
   const client = await register(server, { client_name: 'Tracer' })
@@ -166,7 +166,7 @@ t.test('no secret appears in full: not in JSON, not in HAR, not on a page', asyn
   const agent = new UserAgent(server.issuer)
   const code = await obtainCode(server, confidential, { agent })
   const tokens = (await (await exchange(server, confidential, code)).json()) as Record<string, string>
-  // A form where JSON belongs, JSON where a form belongs, a token in the query: mistakes have secrets in them too.
+  // JSON sent to a form endpoint, a form sent to a JSON endpoint, a token in the query: mistakes contain secrets too.
   const json = { 'content-type': 'application/json' }
   const asJson = JSON.stringify({
     refresh_token: tokens['refresh_token'],

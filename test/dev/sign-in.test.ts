@@ -21,7 +21,7 @@ function ask(server: Issuer, fields: Record<string, string> = {}, agent = new Us
 
 const usersOf = ({ forms }: Page) => forms.find(({ buttons }) => buttons.some(({ name }) => name === 'as'))
 
-/** Whose ID Token the code of this landing gives. */
+/** The user in the ID Token for the code of this landing. */
 async function subOf(server: Issuer, landing: Landing): Promise<unknown> {
   const code = landing.at === 'redirect' ? (landing.location.searchParams.get('code') ?? '') : ''
   const tokens = (await (await exchange(server, client, code)).json()) as Tokens

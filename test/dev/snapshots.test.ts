@@ -29,7 +29,7 @@ async function dev(method: string, path: string, body?: object, at: Issuer = ser
   return { status: response.status, body: text === '' ? {} : (JSON.parse(text) as Record<string, unknown>) }
 }
 
-/** An integration: its consent is remembered. */
+/** An integration, as its consent is remembered. */
 async function addIntegration(): Promise<TestClient> {
   const { id } = await register(server)
   await server.deps.store.transact('client', id, (client) => {
@@ -40,7 +40,7 @@ async function addIntegration(): Promise<TestClient> {
   return { id, method: 'none', redirectUri }
 }
 
-/** Where an authorization request leads this browser: `redirect` when nobody has to be asked. */
+/** Where an authorization request leads this browser: `redirect` if no page is needed. */
 async function landing(agent: UserAgent, client: TestClient, at: Issuer = server): Promise<string> {
   return (await agent.open(authorizationUrl(at, client))).at
 }

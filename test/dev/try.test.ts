@@ -1,4 +1,4 @@
-/** The start page and the try-it client, by a browser without script. */
+/** The start page and the try-it client, in a browser without script. */
 import t from 'tap'
 import type { Flow } from '../../src/dev/flows/flow.ts'
 import { signInAndApprove } from '../helpers/flow.ts'
@@ -12,13 +12,13 @@ function pageOf(landing: Landing): Page {
   throw new Error(`sent to ${landing.location}`)
 }
 
-/** A run, begun for alice. */
+/** A run, started for alice. */
 async function begin(agent: UserAgent, issuer = server.issuer): Promise<Page> {
   const body = new URLSearchParams({ person: alice.username })
   return pageOf(await agent.open(`${issuer}/_dev/try`, { method: 'POST', body }))
 }
 
-/** Presses the button of this step, or with `rest` that and what follows. */
+/** Presses the button of this step, or with `rest` of this and the following ones. */
 async function take(agent: UserAgent, page: Page, step: string, rest = false): Promise<Page> {
   const body = new URLSearchParams({ step, ...(rest && { rest: '1' }) })
   return pageOf(await agent.open(page.url.replace(/#.*/, ''), { method: 'POST', body }))
@@ -26,7 +26,7 @@ async function take(agent: UserAgent, page: Page, step: string, rest = false): P
 
 const linkOf = (page: Page) =>
   /<a class="button primary" href="([^"]+)"/.exec(page.html)?.[1]?.replaceAll('&amp;', '&') ?? ''
-/** What each step says, by its identifier. */
+/** The text of each step, by its identifier. */
 const saidOf = (page: Page) =>
   Object.fromEntries(
     [...page.html.matchAll(/id="happened-([\w-]+)"[^>]*>\s*<summary>([^<]*)/g)].map(([, id, said]) => [
@@ -43,7 +43,7 @@ interface Way {
   readonly change?: (query: URLSearchParams) => void
 }
 
-/** Up to the callback. */
+/** Runs all steps before the callback. */
 async function comeBack(agent: UserAgent, { issuer, change }: Way = {}) {
   const ready = await take(agent, await begin(agent, issuer), 'discover', true)
   const callback = await signInAndApprove(agent, await agent.open(linkOf(ready)))

@@ -16,7 +16,7 @@ const factors = (...names: readonly (keyof Factors)[]): Factors => ({
   codes: names.includes('codes'),
   passkey: names.includes('passkey'),
 })
-/** What was shown, whether the passkey checked its owner, the references of RFC 8176, the strongest class. */
+/** The factors, whether the passkey verified its user, the references of RFC 8176, the strongest class. */
 const rows: readonly [Factors, boolean, string[], string | undefined][] = [
   [factors('password'), false, ['pwd'], password],
   [factors('password', 'codes'), false, ['pwd', 'otp', 'mfa'], multiFactor],

@@ -46,7 +46,7 @@ t.test('Bearer with anything but one b64token is malformed', async (t) => {
 t.test('a very long header is parsed in one pass', async (t) => {
   const started = performance.now()
   parseBearer(`Bearer ${' '.repeat(100_000)}a${'='.repeat(100_000)} ${' '.repeat(100_000)}x`)
-  // One pass takes milliseconds. One for each character takes many times as long as is allowed here.
+  // One pass takes milliseconds. One pass per character takes many times as long as is allowed here.
   t.ok(performance.now() - started < 5000)
 })
 

@@ -108,7 +108,7 @@ t.test('only the registered method with the right secret succeeds', async (t) =>
     for (const method of methodNames) {
       for (const clientSecret of [undefined, '', 'wrong', secret]) {
         const client = clientWith(registered)
-        // A credential without a secret cannot come by another method than `none`, nor one with it by `none`.
+        // A credential without a secret always comes by `none`, and one with a secret never does.
         if ((method === 'none') !== (clientSecret === undefined)) continue
         const isRight = method === registered && (method === 'none' || clientSecret === secret)
         const about = `${registered}, by ${method} with ${clientSecret}`

@@ -25,8 +25,8 @@ import {
 } from '../helpers/samples.ts'
 
 /*
- * A grant under every interleaving of its clients' requests. The model below knows nothing of grant.ts: it says in
- * the words of RFC 6749 §4.1.2 and RFC 9700 §4.14.2 what must come out, and the real one has to agree.
+ * A grant under every interleaving of its clients' requests. The model below is independent of grant.ts: it states the
+ * rules of RFC 6749 §4.1.2 and RFC 9700 §4.14.2, and the real grant has to agree.
  */
 
 /** Short, so that a few steps reach every end. */
@@ -38,11 +38,11 @@ interface Token {
   readonly expiresAt: number
 }
 
-/** What a bystander can know. */
+/** What an observer can know. */
 interface Model {
   now: number
   redemptions: number
-  /** Refresh tokens in the order they were first given out; the last is the current one. */
+  /** Refresh tokens in the order they were first issued; the last is the current one. */
   readonly refreshTokens: Token[]
   readonly accessTokens: (Token & { isRevoked: boolean })[]
   rotatedAt: number
@@ -55,7 +55,7 @@ class Real {
   readonly code = sealHandle(contentsOf(approved, 'code'), handleKey, approved.secret)
   highestSeq = 0
 
-  /** The row it leads to, or the error code. */
+  /** The new row, or the error code. */
   #decide<T>(decision: () => Decision<T>): T | string {
     try {
       const made = decision()
@@ -128,7 +128,7 @@ function assert(condition: boolean, message: string): asserts condition {
   if (!condition) throw new Error(message)
 }
 
-/** Nothing lives that the model says is dead, and the other way round. */
+/** Asserts that exactly the tokens that are valid in the model are valid. */
 function agree(model: Model, real: Real): void {
   assert(real.row.seq >= real.highestSeq, 'seq fell')
   real.highestSeq = real.row.seq
@@ -184,7 +184,7 @@ const redeemIt = step('redeem', (model, real) => {
     return
   }
   assert(outcome === 'invalid_grant', 'a code is redeemed that must not be')
-  // A replay, RFC 6749 §4.1.2; a code that merely expired takes nothing along.
+  // A replay, RFC 6749 §4.1.2; a code that merely expired revokes nothing.
   if (model.redemptions > 0) model.isRevoked = true
 })
 
@@ -269,7 +269,7 @@ t.test('a grant behaves as the RFCs require under every interleaving', async (t)
   )
   const waits = fc.constantFrom(1, 5, 9, 10, 40, 60, 95, 99, 100, 119, 120).map(wait)
   const steps = fc.commands(
-    // What ends a grant is rare, or most runs would go on with a dead one.
+    // What ends a grant is rare, or most runs would continue with a dead one.
     [ends, goesOn, goesOn, goesOn, goesOn, harmless, waits, waits, fc.constantFrom(1, 5, 9).map(wait)],
     { maxCommands: 25, size: 'max' },
   )
@@ -287,7 +287,7 @@ t.test('a grant behaves as the RFCs require under every interleaving', async (t)
           isRevoked: false,
         }
         const real = new Real()
-        // Half of the runs begin where most of the life of a grant happens.
+        // Half of the runs begin where a grant spends most of its life.
         if (startsRedeemed) redeemIt.run(model, real)
         return { model, real }
       }

@@ -11,7 +11,7 @@ import {
 } from '../helpers/samples.ts'
 
 const issue = { accessTokenSeconds: 100, refreshable: true }
-/** Why a grant is revoked here. */
+/** The rule of a revocation in this file. */
 const rule = 'rfc7009-2.1-refresh-cascades'
 const once = { accessTokenSeconds: 100, refreshable: false }
 
@@ -160,7 +160,7 @@ t.test('any other reuse is an error and a revocation', async (t) => {
     { seq: 1, now: approvedAt + 100, with: lifetimes },
     { seq: 0, now: approvedAt + 100, with: lifetimes },
     { seq: 2, now: approvedAt + 100, with: never },
-    // Given out after the backup that the row is from: it opens nothing, and the row knows too little to go on.
+    // Issued after the backup that the row is from: it does not open, and the row knows too little to continue.
     { seq: 4, now: approvedAt + 100, with: lifetimes },
   ]
   for (const row of rows) {

@@ -21,7 +21,7 @@ const samples: readonly Handle[] = [
   contentsOf(grant, 'access', { narrowing: { scope: [], resource: ['urn:a'] } }),
 ]
 const seal = (handle: Handle) => sealHandle(handle, handleKey, grant.secret)
-/** Whether the text is worth anything to whoever holds the row. */
+/** Whether the text opens and belongs to this row. */
 const isGenuine = (text: string, kind: HandleKind) => {
   const handle = openHandle(handleKeys, text, kind)
   return handle !== undefined && handleBelongsTo(handle, grant)
@@ -38,7 +38,7 @@ t.test('a sealed handle opens to the same contents, and seals to the same text a
 })
 
 t.test('what is no grant id cannot be sealed', async (t) => {
-  // What such an id does not fill would be memory of somebody else.
+  // The rest of the buffer would be uninitialised memory.
   for (const grantId of ['', 'short', grant.id.slice(1)]) {
     t.throws(() => seal(contentsOf({ ...grant, id: grantId }, 'access')), TypeError, grantId)
   }
@@ -85,7 +85,7 @@ t.test('a handle with any bit flipped does not open', async (t) => {
         flipped[at] = (bytes[at] ?? 0) ^ (1 << bit)
         const text = prefix + flipped.toString('base64url')
         if (isGenuine(text, handle.kind)) t.fail(`byte ${at} bit ${bit} of ${handle.kind}`)
-        // Only the grant's own tag waits for the row; everything before it never reaches the database.
+        // Only the grant's own tag needs the row; everything before it never reaches the database.
         const isOpened = openHandle(handleKeys, text, handle.kind) !== undefined
         if (isOpened !== at >= bytes.length - 16) t.fail(`byte ${at} is checked at the wrong time`)
       }

@@ -40,11 +40,11 @@ type Row = readonly [
 const skip: Client = { ...integration, consent: 'skip' }
 const always: Client = { ...integration, consent: 'always' }
 const rows: readonly Row[] = [
-  // Nobody is signed in.
+  // No user is signed in.
   ['login', {}, noProgress, publicClient, noone],
   ['login', { prompt: none }, noProgress, skip, noone],
   ['login', { prompt: select }, noProgress, skip, noone],
-  // A client that registered itself asks every time, whatever was kept.
+  // A self-registered client asks every time, whatever consent is stored.
   ['consent', {}, noProgress, publicClient, someone],
   ['consent', {}, noProgress, publicClient, someone, consent],
   ['consent', {}, noProgress, { ...publicClient, consent: 'skip' }, someone, consent],
@@ -58,7 +58,7 @@ const rows: readonly Row[] = [
   ['consent', { resource: ['https://api.example/v1'] }, noProgress, integration, someone, consent],
   ['consent', { prompt: again }, noProgress, integration, someone, consent],
   ['consent', { prompt: again }, here, skip, someone],
-  // Signing in again.
+  // Re-authentication.
   ['login', { prompt: login }, noProgress, skip, someone],
   ['respond', { prompt: login }, here, skip, someone],
   ['login', { prompt: login }, { ...here, authenticatedSessionId: 'another' }, skip, someone],
@@ -69,12 +69,12 @@ const rows: readonly Row[] = [
   ['login', { maxAgeSeconds: 4 }, noProgress, skip, someone],
   ['respond', { maxAgeSeconds: 5 }, noProgress, skip, someone],
   ['respond', { maxAgeSeconds: 4 }, here, skip, someone],
-  // A certain user is asked for.
+  // A certain user is requested.
   ['respond', { requiredSub: 'alice' }, noProgress, skip, someone],
   ['login', { requiredSub: 'bob' }, noProgress, skip, someone],
   ['reject', { requiredSub: 'bob' }, here, skip, someone],
   ['reject', { requiredSub: 'bob', prompt: login }, here, skip, someone],
-  // Choosing an account.
+  // Choosing a user.
   ['select_account', { prompt: select }, noProgress, skip, someone],
   ['respond', { prompt: select }, chosen, skip, someone],
   ['respond', { prompt: select }, { ...here, userChosen: false }, skip, someone],
@@ -159,11 +159,11 @@ t.test(
       ['respond', wish, {}, noProgress, session, ['a class nobody asked for']],
       ['reject', must, {}, here, session, able],
       ['respond', wish, {}, here, session, able],
-      // Without a page: what could be had with one is login_required, what could not is rejected.
+      // With prompt=none: a class the user could reach is login_required, any other is rejected.
       ['login', must, { prompt: none }, noProgress, session, able],
       ['reject', must, { prompt: none }, noProgress, session, []],
       ['respond', wish, { prompt: none }, noProgress, session, able],
-      // What else was asked for comes first.
+      // Other requirements come first.
       ['login', must, { prompt: login }, noProgress, more, []],
       ['select_account', must, { prompt: select }, noProgress, session, able],
     ]

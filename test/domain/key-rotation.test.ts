@@ -19,7 +19,7 @@ const policy: KeyPolicy = {
   overlapSeconds: { signing: 500, handle: 2000 },
 }
 const day = 86_400
-/** The beginning of the first keys. */
+/** The instant at which the first keys begin. */
 const start = 10_000
 
 function key(id: string, algorithm: StoredKey['algorithm'], term: Partial<StoredKey> = {}): StoredKey {
@@ -40,7 +40,7 @@ const first = [rsa, ec, ed, handle]
 const others = (now: number) => [ec, ed, handle].map((one) => ({ ...one, createdAt: now, activeAt: now }))
 const fresh = [key('rsa 2', 'RS256'), key('ec 2', 'ES256'), key('ed 2', 'EdDSA'), key('2', 'HS256')]
 
-/** What a decision writes, short: `insert rsa 2 from 11100`. */
+/** The writes of a decision, short: `insert rsa 2 from 11100`. */
 function writesOf(decision: Decision<unknown>): readonly string[] {
   return decision.writes.map((write) => {
     if (!('kind' in write) || write.kind !== 'key') throw new Error(write.op)

@@ -3,7 +3,7 @@ import { chooseLanguage, parseUiLocales } from '../../src/domain/language.ts'
 
 const available = ['en', 'de', 'fr', 'pt', 'ja', 'pt-pt', 'zh-hant'] as const
 
-/** ui_locales, Accept-Language, what is chosen. */
+/** ui_locales, Accept-Language, and the selected language. */
 const rows: [string | undefined, string | undefined, string][] = [
   [undefined, undefined, 'en'],
   [undefined, '', 'en'],

@@ -265,7 +265,7 @@ const parts = fc.tuple(
   fc.constantFrom(...ports),
   fc.constantFrom(...paths),
 )
-// Two redirects that mostly share their parts but the port: independent ones would hardly ever match.
+// Two redirects that mostly share their parts except the port: independent ones would hardly ever match.
 const pair = fc
   .tuple(parts, parts, fc.array(fc.nat(9), { minLength: 4, maxLength: 4 }))
   .map(([one, other, dice]) => {
@@ -273,7 +273,7 @@ const pair = fc
     return [one.join(''), mixed.join('')] as const
   })
 
-/** The rule again, by taking the text apart at its delimiters instead of by one pattern. */
+/** The rule again, implemented by splitting the text at its delimiters instead of by one pattern. */
 function oracle(registered: string, requested: string): boolean {
   if (registered === requested) return true
   const [a, b] = [takeApart(registered), takeApart(requested)]

@@ -29,7 +29,7 @@ t.test(
       [{}, want(mfa), undefined],
       [{ codes: true }, undefined, { codes: true, passkey: false }],
       [{ codes: true, passkey: true }, undefined, { codes: true, passkey: true }],
-      // A passkey alone is asked for only where the password is not enough.
+      // A passkey alone is required only where the password is not enough.
       [{ passkey: true }, undefined, undefined],
       [{ passkey: true }, want(mfa), { codes: false, passkey: true }],
       [

@@ -13,7 +13,7 @@ await app.until(/Course reader is ready at .*\n/)
 const browser = await launchBrowser()
 t.teardown(() => browser.close())
 
-/** The app in a browser of its own, and everything that went wrong in it. */
+/** The app in a separate browser, and every error in it. */
 async function open(t: Test): Promise<{ page: Page; faults: string[] }> {
   const context = await browser.newContext()
   t.teardown(() => context.close())
@@ -51,7 +51,7 @@ t.test('the browser app signs in, calls, refreshes and signs out, and stores no 
   const answer = page.waitForResponse(`${issuer}/api/courses`)
   await press(page, 'Courses')
   t.equal((await answer).status(), 200)
-  // Strings, for this runs in the page.
+  // Strings, because this runs in the page.
   const stored = await page.evaluate(
     'JSON.stringify([{ ...localStorage }, { ...sessionStorage }, document.cookie])',
   )

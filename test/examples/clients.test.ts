@@ -45,7 +45,7 @@ function app(t: Test, at = issuer) {
   }
 }
 
-/** Brings the browser back to the program that waits for it. */
+/** Sends the browser back to the program that waits for it. */
 async function deliver(answer: URL): Promise<number> {
   return (await fetch(answer)).status
 }

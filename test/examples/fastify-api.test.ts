@@ -1,4 +1,4 @@
-/** The Fastify API as its README starts it: two processes, and `lychgate/guard` as others import it. */
+/** The Fastify API as its README starts it: two processes, and `lychgate/guard` as an application imports it. */
 import t, { type Test } from 'tap'
 import { run } from '../helpers/command.ts'
 import { runExample, startExampleServer } from '../helpers/examples.ts'

@@ -1,4 +1,4 @@
-/** The MCP server and the MCP client, each as its README starts it; the client is told one address. */
+/** The MCP server and the MCP client, each as its README starts it; the client gets one URL. */
 import t, { type Test } from 'tap'
 import { addressIn, runExample, startExampleServer } from '../helpers/examples.ts'
 import { authorizationUrl, exchange, register, type Tokens } from '../helpers/flow.ts'

@@ -1,4 +1,4 @@
-/** What the pages of the examples say, against the examples. */
+/** Compares the READMEs of the examples with the examples. */
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'

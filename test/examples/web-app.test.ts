@@ -1,4 +1,4 @@
-/** The web application as its README starts it: added by an operator, with a secret and sessions of its own. */
+/** The web application as its README starts it: added by an operator, with a secret and its own sessions. */
 import t from 'tap'
 import { run } from '../helpers/command.ts'
 import { runExample, startExampleServer } from '../helpers/examples.ts'

@@ -29,7 +29,7 @@ t.test(`a backup under load (seed ${seed}) has everything acknowledged before it
   }
   const backup = await run(['backup', '--data', data, '--json', `${shelf}/lychgate.db`])
   t.equal(backup.code, 0, backup.stderr)
-  // What changed while the copy was made is in it or not; what did not is in it as it was.
+  // What changed during the copy may or may not be in it; everything else must be in it unchanged.
   const settled = before.approvals.filter(({ approval, touched }) => approval.touched === touched)
   await setTimeout(2000)
   await load.end()

@@ -1,4 +1,4 @@
-/** A flood of registrations, and users who go on working in it. */
+/** A flood of registrations, and users who continue to work during it. */
 import { Agent, request } from 'node:http'
 import { text } from 'node:stream/consumers'
 import t from 'tap'

@@ -1,4 +1,4 @@
-/** The clock of the machine jumps, and comes back. */
+/** The clock of the machine jumps, and jumps back. */
 import t from 'tap'
 import {
   callApi,
@@ -16,7 +16,7 @@ import { UserAgent } from '../helpers/user-agent.ts'
 const hour = 3600
 const month = 30 * 24 * hour
 
-/** A server with a code that is open, one that was used, tokens that live, and tokens that were revoked. */
+/** A server with an open code, a used one, valid tokens, and revoked tokens. */
 async function arranged(t: Parameters<typeof startServer>[0]) {
   const server = await startServer(t)
   const client = await register(server)
@@ -74,7 +74,7 @@ for (const { name, seconds, tokens: expected, codeWorks, familyWorks } of jumps)
       refusalsKept: config.refusalsKept,
       auditedSince: 0,
     }
-    // The sweeper may run then, too: it may take what had ended by that clock, and nothing else.
+    // The sweep may run then, too: it may delete what had expired by that clock, and nothing else.
     while ((await store.sweep(bounds)).rows > 0);
     server.advance(-seconds)
     const after = await statuses()

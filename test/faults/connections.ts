@@ -1,6 +1,5 @@
 /**
- * Thousands of connections that do nothing, and hundreds that are slow. How long each of them has is in
- * test/process/slow-client.test.ts.
+ * Thousands of idle connections, and hundreds of slow ones. test/process/slow-client.test.ts tests their time limits.
  */
 import { execFileSync } from 'node:child_process'
 import { connect, type Socket } from 'node:net'
@@ -10,7 +9,7 @@ import { newFolder } from '../helpers/command.ts'
 import { callApi, obtainTokens, refresh, register, type Tokens } from '../helpers/flow.ts'
 import { devAlice, startProcess } from '../helpers/process.ts'
 
-/** Node raises the soft limit to the hard one; both processes need one descriptor a connection. */
+/** Node raises the soft limit to the hard one; both processes need one descriptor per connection. */
 const limit =
   Number(execFileSync('sh', ['-c', 'ulimit -Hn'], { encoding: 'utf8' })) || Number.POSITIVE_INFINITY
 const slowCount = Math.min(500, Math.floor(limit / 20))

@@ -1,4 +1,7 @@
-/** The disk of a server at work is full: by a limit on the size of its files, and on a small file system where one can be mounted. */
+/**
+ * The disk of a busy server is full: by a limit on the size of its files, and on a small file system where one can be
+ * mounted.
+ */
 import { spawnSync } from 'node:child_process'
 import { rmSync, statSync, writeFileSync } from 'node:fs'
 import { platform } from 'node:os'
@@ -9,7 +12,7 @@ import { freePort } from '../helpers/free-port.ts'
 import { devAlice, startProcess } from '../helpers/process.ts'
 import { check, createLedger } from './load/ledger.ts'
 
-/** How this machine can fill a disk, and empty it again. */
+/** How to fill a disk on this machine, and empty it again. */
 interface Disk {
   fill(pid: number): void
   free(pid: number): void
@@ -91,7 +94,7 @@ if (runs('mount', '-t', 'tmpfs', '-o', 'size=3m', 'tmpfs', folder)) {
             writeFileSync(filler, Buffer.alloc(size))
             return
           } catch {
-            // Larger than what is left.
+            // Larger than the remaining space.
           }
         }
         throw new Error('the file system cannot be filled')

@@ -1,4 +1,4 @@
-/** The server is killed again and again under load. FAULTS_SEED repeats a run's schedule, FAULTS_KILLS makes it longer. */
+/** The server is killed repeatedly under load. FAULTS_SEED repeats a run's schedule, FAULTS_KILLS makes it longer. */
 import { existsSync } from 'node:fs'
 import { setTimeout } from 'node:timers/promises'
 import Database from 'better-sqlite3'
@@ -20,7 +20,7 @@ t.test(
     const [data, port, dice] = [newFolder(t), await freePort(), createDice(seed)]
     const settings = {
       LYCHGATE_LOG_LEVEL: 'fatal',
-      // Long enough for whoever lost a response to ask again after a restart.
+      // Long enough for a client that lost a response to ask again after a restart.
       LYCHGATE_LIFETIMES_CODE_SECONDS: '600',
       LYCHGATE_LIFETIMES_REFRESH_REUSE_SECONDS: '600',
     }

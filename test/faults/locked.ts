@@ -1,4 +1,6 @@
-/** Another process holds the database of a server at work. What one request is answered then is in test/process/health.test.ts. */
+/**
+ * Another process locks the database of a busy server. test/process/health.test.ts tests the response to one request.
+ */
 import { setTimeout } from 'node:timers/promises'
 import Database from 'better-sqlite3'
 import t from 'tap'
@@ -36,7 +38,7 @@ t.test('while another process writes, writes are 503 and everything else works',
   await load
   t.strictSame([...new Set(writes)], ['503 1'])
   t.strictSame([...new Set(reads)], ['200 null'])
-  // Each write waits half a second; were the process to wait with it, as many reads would be answered.
+  // Each write waits half a second; if the process waited with it,
   t.ok(reads.length > 4 * writes.length, `${reads.length} reads, ${writes.length} writes`)
 
   other.exec('rollback')

@@ -1,4 +1,7 @@
-/** Two nodes on a PostgreSQL that drops its connections, is restarted and crashes under load. FAULTS_SEED repeats what the clients do. */
+/**
+ * Two nodes on a PostgreSQL that drops its connections, is restarted and crashes under load. FAULTS_SEED repeats what
+ * the clients do.
+ */
 import { setTimeout } from 'node:timers/promises'
 import pg from 'pg'
 import t, { type Test } from 'tap'
@@ -25,7 +28,7 @@ const settings = {
   LYCHGATE_STORE: store,
   LYCHGATE_ISSUER: server.issuer,
   LYCHGATE_LOG_LEVEL: 'fatal',
-  // Long enough for whoever lost a response to ask again.
+  // Long enough for a client that lost a response to ask again.
   LYCHGATE_LIFETIMES_CODE_SECONDS: '600',
   LYCHGATE_LIFETIMES_REFRESH_REUSE_SECONDS: '600',
 }
@@ -94,7 +97,10 @@ t.test('everything that was acknowledged is there, and no code or refresh token 
   for (const { child } of nodes) t.equal(child.exitCode, null, 'the nodes are those that were started')
 })
 
-/** Disturbs the database under load; every request is answered in the meantime, and what was acknowledged is true afterwards. */
+/**
+ * Disturbs the database under load; every request gets a response in the meantime, and what was acknowledged is true
+ * afterwards.
+ */
 async function measure(t: Test, disturb: () => Promise<void>): Promise<void> {
   const [clients, approvals] = [ledger.clients.length, ledger.approvals.length]
   const before = ledger.unavailable
@@ -119,7 +125,7 @@ async function isReady({ issuer }: { readonly issuer: string }): Promise<boolean
   return (await fetch(`${issuer}/readyz`)).status === 200
 }
 
-/** Each node lives, says that it is not ready, and tells clients to come back. */
+/** Each node is live, reports that it is not ready, and tells clients to come back. */
 async function assertAway(t: Test): Promise<void> {
   for (const { server: node } of nodes) {
     t.equal((await fetch(`${node.issuer}/livez`)).status, 200)

@@ -22,7 +22,7 @@ t.test(
       load.begin()
       await setTimeout(500 + dice.below(1000))
       const end = running.stop('SIGTERM')
-      // As a balancer does: it sends no more once the server says that it is not ready.
+      // Like a load balancer: it sends no more once the server reports that it is not ready.
       while ((await fetch(`${server.issuer}/readyz`)).status === 200) await setTimeout(20)
       await load.end()
       t.match(await end, { code: 0, stderr: '' })

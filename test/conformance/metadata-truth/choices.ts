@@ -151,11 +151,11 @@ const challengeMethods: Promises[string] = {
   },
 }
 
-/** What alice's browser gets from a client that is never asked about, where nothing would need a page. */
+/** The response to alice's browser for a client that needs no consent, if no page is needed. */
 const prompted = (subject: Subject, prompt: string) =>
   subject.agent.open(requestUrl(subject, subject.firstParty, { prompt }))
 
-/** A prompt that ends at a page of its own. */
+/** A prompt that ends at its page. */
 const showing =
   (prompt: string, page: RegExp): Exercise =>
   async (t, subject) => {
@@ -186,7 +186,7 @@ const prompts: Promises[string] = {
   },
 }
 
-/** What the page of a request in this language says its language is. */
+/** The `lang` of the page for a request in this language. */
 async function languageOfPage(subject: Subject, uiLocales: string): Promise<string | undefined> {
   const landing = await subject.agent.open(
     requestUrl(subject, subject.firstParty, { prompt: 'login', ui_locales: uiLocales }),
@@ -240,7 +240,7 @@ const subjects: Promises[string] = {
   },
 }
 
-/** A parameter this server says it does not read: the error has a name of its own. */
+/** A parameter that the metadata declares unsupported: its error has its own code. */
 const notSupported =
   (parameter: string): Exercise<boolean> =>
   async (t, subject) => {
@@ -250,7 +250,7 @@ const notSupported =
     }
   }
 
-/** A link for users, as the operator has it. */
+/** A link for users, as the operator configured it. */
 const link =
   (name: 'documentation' | 'policy' | 'terms'): Exercise<unknown> =>
   async (t, { server }, value) => {
@@ -258,7 +258,7 @@ const link =
     t.match(new URL(String(value)).protocol, /^https?:$/)
   }
 
-/** Everything the documents let a client choose, and what else there is to know about the server. */
+/** Everything the documents let a client choose, and other facts about the server. */
 export const choicePromises: Promises = {
   issuer: { value: issuer },
   response_types_supported: responseTypes,

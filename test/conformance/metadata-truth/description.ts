@@ -9,18 +9,18 @@ interface Operation {
   >
 }
 
-/** One operation of an API description, and where it is. */
+/** One operation of an API description, and its path. */
 export interface Described extends Operation {
   readonly method: string
   readonly path: string
 }
 
-/** A served OpenAPI description that holds answers against what it says. */
+/** A served OpenAPI description that checks responses. */
 export interface Description {
   readonly operations: ReadonlyMap<string, Described>
-  /** Calls an operation; a response the description does not have fails. */
+  /** Calls an operation; a response that is not in the description fails. */
   call(t: Test, operationId: string, init?: Call): Promise<Response>
-  /** The statuses each operation was seen to answer with. */
+  /** The statuses that each operation has returned. */
   readonly seen: ReadonlyMap<string, ReadonlySet<number>>
 }
 
@@ -29,7 +29,7 @@ export interface Call extends RequestInit {
   readonly query?: URLSearchParams | string
 }
 
-/** Reads the description at this address. */
+/** Reads the description at this URL. */
 export async function readDescription(url: string): Promise<Description> {
   const document = await json(await fetch(url))
   const paths = document['paths'] as Record<string, Record<string, Operation>>
@@ -74,14 +74,14 @@ export async function readDescription(url: string): Promise<Description> {
   return { operations, call, seen }
 }
 
-/** What is wrong with a value, by the validator Fastify brings: nothing is coerced, filled in or removed. */
+/** What is wrong with a value, by the validator of Fastify: nothing is coerced, filled in or removed. */
 async function schemaCheck(document: Json) {
   const app = Fastify({
     ajv: {
       customOptions: { coerceTypes: false, removeAdditional: false, useDefaults: false, allErrors: true },
     },
   })
-  // The compiler is there once a route has a schema.
+  // The compiler exists once a route has a schema.
   app.get('/', { schema: { querystring: { type: 'object' } } }, async () => '')
   await app.ready()
   const { validatorCompiler } = app

@@ -19,7 +19,7 @@ import {
   userInfoAt,
 } from './subject.ts'
 
-/** An address of this server answers one method and says so to the others, RFC 9110 §15.5.6. */
+/** A path of this server supports one method and names it to the others, RFC 9110 §15.5.6. */
 async function refusesMethod(t: Test, { server }: Subject, url: unknown, method: string, allowed: string) {
   t.ok(String(url).startsWith(`${server.issuer}/`), 'it is below the issuer')
   t.equal(new URL(String(url)).hash, '')
@@ -127,7 +127,7 @@ const endSession: Exercise<unknown> = async (t, subject, url) => {
   await refusesMethod(t, subject, url, 'PUT', 'GET')
 }
 
-/** Authentication at one endpoint by one method: the right way is let in, and every other way is not. */
+/** Authentication at one endpoint by one method: the right credentials succeed, and no others. */
 const methodsAt = (endpoint: string, use: (t: Test, subject: Subject, of: TestClient) => Promise<void>) => {
   const rejection = endpoint === 'introspection_endpoint' ? 401 : undefined
   const attempt = (subject: Subject, as: TestClient, more: Record<string, string> = {}) =>
@@ -200,7 +200,7 @@ const methodsAt = (endpoint: string, use: (t: Test, subject: Subject, of: TestCl
   } satisfies Promises[string]
 }
 
-/** Every endpoint the documents have, and each way to authenticate there. */
+/** Every endpoint in the documents, and each way to authenticate there. */
 export const endpointPromises: Promises = {
   authorization_endpoint: { value: authorization },
   token_endpoint: { value: token },
@@ -229,7 +229,7 @@ export const endpointPromises: Promises = {
   ),
 }
 
-/** Endpoints of other servers, at the places they usually have: nothing is there, and nothing says so. */
+/** Endpoints that other servers have at their usual paths: this server neither has nor advertises them. */
 export async function assertNoOtherEndpoint(t: Test, subject: Subject): Promise<void> {
   const names = {
     device_authorization_endpoint: '/oauth/device_authorization',

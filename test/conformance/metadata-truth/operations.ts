@@ -4,7 +4,7 @@ import type { UserAgent } from '../../helpers/user-agent.ts'
 import { type Json, json } from '../../helpers/wire.ts'
 import type { Call, Described } from './description.ts'
 
-/** What operations are tried with. */
+/** What operations are called with. */
 export interface Scene {
   readonly server: TestServer
   readonly client: TestClient
@@ -17,7 +17,7 @@ export interface Scene {
   readonly unable: string
 }
 
-/** Calls one operation, as it is meant and as it is not; gives the statuses that must come out. */
+/** Calls one operation correctly and incorrectly; returns the expected statuses. */
 type Operate = (call: (init?: Call) => Promise<Response>, scene: Scene) => Promise<void>
 
 const form = (fields: Record<string, string>): Call => ({ body: new URLSearchParams(fields) })
@@ -31,7 +31,7 @@ const basic = ({ id, secret = '' }: TestClient) => ({
 })
 const metadata = { redirect_uris: [redirectUri], client_name: 'Described', 'client_name#fr': 'Décrit' }
 
-// Bodies nobody can read: malformed, too large, and of another type.
+// Bodies that cannot be parsed: malformed, too large, and of another type.
 const tooLarge = 'x'.repeat(70_000)
 const foreign: Call = { body: '<x/>', headers: { 'content-type': 'application/xml' } }
 const badForms = [form({ token: tooLarge }), foreign]
@@ -46,7 +46,7 @@ const request = ({ client }: Scene) => ({
   code_challenge_method: 'S256',
 })
 
-/** A public document: as it is, and unchanged. */
+/** A public document: the first time, and unchanged. */
 const document: Operate = async (call) => {
   const response = await call()
   await call({ headers: { 'if-none-match': response.headers.get('etag') ?? '' } })
@@ -78,7 +78,7 @@ const userInfo: Operate = async (call, { tokens }) => {
   await call()
 }
 
-/** A registration of its own for one call. */
+/** A new registration for one call. */
 const registered = async ({ server }: Scene): Promise<Json> => {
   const init = { method: 'POST', ...jsonBody(metadata) }
   const client = await json(await fetch(`${server.issuer}/api/oauth/register`, init))
@@ -171,7 +171,7 @@ const operations: Readonly<Record<string, Operate>> = {
   },
 }
 
-/** An operation of the API: by nobody, by somebody with its scope, by somebody without it, and with no token of ours. */
+/** An operation of the API: anonymous, with its scope, without it, and with an invalid token. */
 const areaOperation =
   (scope: string): Operate =>
   async (call, { able, unable }) => {
@@ -182,7 +182,7 @@ const areaOperation =
     if (scope.endsWith(':write')) for (const init of badJson) await call(init)
   }
 
-/** How to call an operation; undefined for one that nobody here knows. */
+/** How to call an operation; undefined for an unknown one. */
 export function operateFor(described: Described): Operate | undefined {
   const { operationId, path, method } = described
   const [, area] = /^\/api\/([a-z_]+)$/.exec(path) ?? []

@@ -19,7 +19,7 @@ import {
 } from './subject.ts'
 
 const scope: Exercise = async (t, subject, name) => {
-  // Access while nobody is there is access to something.
+  // offline_access needs a resource to access.
   const asked = name === 'offline_access' ? `openid ${name}` : name
   const landing = await subject.agent.open(requestUrl(subject, subject.client, { scope: asked }))
   if (landing.at !== 'page') return void t.fail('the person is asked')
@@ -52,7 +52,7 @@ async function unknownScope(t: Test, subject: Subject, listed: readonly string[]
   }
 }
 
-/** What is said about alice when one claim is asked for by name, everywhere at once. */
+/** Every claim about alice when one claim is requested by name in every place. */
 async function askFor(subject: Subject, claim: string, fields: Record<string, string> = {}) {
   const claims = JSON.stringify({ userinfo: { [claim]: null }, id_token: { [claim]: null } })
   const { access_token: token, id_token: idToken } = await tokensOf(subject, subject.client, {
@@ -74,7 +74,7 @@ const aboutToken =
     t.strictSame(Object.keys(atUserInfo), ['sub'], 'UserInfo is about the person alone')
   }
 
-/** A claim about the user: UserInfo and the ID Token have it when it is asked for, and no other. */
+/** A claim about the user: UserInfo and the ID Token have it if it is requested, and no other. */
 const aboutPerson: Exercise = async (t, subject, claim) => {
   const user = await subject.server.deps.store.find('userByLogin', alice.username)
   const value = user?.claims[claim]
@@ -106,7 +106,7 @@ const personalClaims = [
 /** Seconds since the epoch, in this century. */
 const seconds = /^[1-9]\d{9}$/
 
-/** Whatever is told about alice, with everything asked for, is a claim the document has. */
+/** Every claim returned about alice, with everything requested, is in the document. */
 async function nothingElse(t: Test, subject: Subject, listed: readonly string[]): Promise<void> {
   const everything = (subject.document['scopes_supported'] as string[]).join(' ')
   const fields = { scope: everything, nonce: 'n', max_age: '10000' }
@@ -120,7 +120,7 @@ async function nothingElse(t: Test, subject: Subject, listed: readonly string[])
   }
 }
 
-/** The claims parameter asks for one claim, in one place, beyond what the scope opens. */
+/** The claims parameter requests one claim, in one place, beyond what the scope opens. */
 async function claimsParameter(t: Test, subject: Subject): Promise<void> {
   const at = async (claims: object) => {
     const tokens = await tokensOf(subject, subject.client, { claims: JSON.stringify(claims) })
@@ -134,13 +134,13 @@ async function claimsParameter(t: Test, subject: Subject): Promise<void> {
   t.equal(errorOf(malformed)['error'], 'invalid_request')
 }
 
-/** The response to a client that insists on a way of signing in, OpenID Connect Core §5.5.1.1. */
+/** The response to a client that requires a class of sign-in, OpenID Connect Core §5.5.1.1. */
 const essentially = (subject: Subject, value: string) =>
   approveAt(subject, subject.client, {
     claims: JSON.stringify({ id_token: { acr: { essential: true, values: [value] } } }),
   })
 
-/** What alice shows at her sign-in for each class; how each is shown is told by the tests of the sign-in. */
+/** The factors of alice's sign-in for each class; other tests cover how each is used. */
 const shownFor: Readonly<Record<string, readonly string[]>> = {
   phr: ['pop', 'user', 'mfa'],
   'https://refeds.org/profile/mfa': ['pwd', 'otp', 'mfa'],
@@ -160,7 +160,7 @@ const contextClass: Exercise = async (t, subject, value) => {
   await store.write(...showing(['pwd']))
 }
 
-/** Every scope and claim the documents have. */
+/** Every scope and claim in the documents. */
 export const peoplePromises: Promises = {
   scopes_supported: { every: scope, unlisted: unknownScope },
   claims_parameter_supported: { flag: { true: claimsParameter } },

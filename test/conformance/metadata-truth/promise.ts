@@ -2,23 +2,23 @@ import type { Test } from 'tap'
 import type { Json } from '../../helpers/wire.ts'
 import type { Subject } from './subject.ts'
 
-/** Uses what one entry of a document promises. */
+/** Uses one advertised entry of a document. */
 export type Exercise<V = string> = (t: Test, subject: Subject, value: V) => Promise<void>
 
-/** How the promise of one member is kept. */
+/** How the value of one member is tested. */
 export type Promised =
   /** Its value as a whole. */
   | { readonly value: Exercise<unknown> }
-  /** A flag, for the values that are known. */
+  /** A flag, by its known values. */
   | { readonly flag: Readonly<Record<string, Exercise<boolean>>> }
-  /** A list of known entries, and something that stands on no list. */
+  /** A list of known entries, and one that is not in the list. */
   | { readonly each: Readonly<Record<string, Exercise>>; readonly unlisted: Exercise<readonly string[]> }
-  /** A list whose entries are all used alike, and something that stands on no list. */
+  /** A list whose entries are all used alike, and one that is not in the list. */
   | { readonly every: Exercise; readonly unlisted: Exercise<readonly string[]> }
 
 export type Promises = Readonly<Record<string, Promised>>
 
-/** What a document promises and nobody here knows how to use: a member, or one entry of it. */
+/** An advertised member or entry that no code here can use. */
 export function unproven(document: Json, promises: Promises): readonly string[] {
   return Object.entries(document).flatMap(([member, value]) => {
     const promised = promises[member]
@@ -29,7 +29,7 @@ export function unproven(document: Json, promises: Promises): readonly string[] 
   })
 }
 
-/** Uses every entry of a document, one subtest each. What nobody knows how to use fails. */
+/** Uses every entry of a document, in one subtest each. An entry that cannot be used fails. */
 export async function keep(t: Test, subject: Subject, document: Json, promises: Promises): Promise<void> {
   for (const name of unproven(document, promises)) t.fail(`no exerciser for ${name}`)
   for (const [member, value] of Object.entries(document)) {

@@ -4,7 +4,7 @@ import { challengeOf, json } from '../../helpers/wire.ts'
 import type { Exercise, Promises } from './promise.ts'
 import { askAt, errorOf, introspectAt, type Subject, tokensOf } from './subject.ts'
 
-/** A call of the API whose metadata this is. */
+/** Calls the API that the metadata describes. */
 function call({ server }: Subject, area: string, method: string, token?: string, query = '') {
   const headers = { ...(token !== undefined && { authorization: `Bearer ${token}` }) }
   return fetch(`${server.issuer}/api/${area}${query}`, { method, headers })
@@ -14,7 +14,7 @@ const courses = { scope: 'openid courses:read' }
 const accessToken = async (subject: Subject, fields: Fields = courses) =>
   (await tokensOf(subject, subject.client, fields)).access_token
 
-/** A scope opens its operation of the API, and a token without it is told so. */
+/** A scope opens its operation of the API, and a token without it gets an error that names it. */
 const scopeOpens: Exercise = async (t, subject, name) => {
   const [, area = '', operation] = /^([a-z_]+):(read|write)$/.exec(name) ?? []
   if (operation === undefined) return void t.ok(identity.includes(name), `${name} is about who somebody is`)
@@ -51,7 +51,7 @@ const bearerMethods: Promises[string] = {
   },
 }
 
-/** The place of the metadata of an identifier, RFC 9728 §3.1. */
+/** The metadata URL of an identifier, RFC 9728 §3.1. */
 function placeOf(identifier: string, name = 'oauth-protected-resource'): string {
   const { origin, pathname, search } = new URL(identifier)
   return `${origin}/.well-known/${name}${pathname === '/' ? '' : pathname}${search}`
@@ -103,7 +103,7 @@ function named(expected: (subject: Subject) => unknown): Exercise<unknown> {
   }
 }
 
-/** RFC 9728 §4: each resource has tokens of its own, and the one that lives here says the same. */
+/** RFC 9728 §4: each resource has its own tokens, and the one served here has the same metadata. */
 export const protectedResources: Promises[string] = {
   every: async (t, subject, identifier) => {
     const token = await accessToken(subject, { scope: 'courses:read', resource: identifier })

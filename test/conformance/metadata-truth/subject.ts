@@ -14,15 +14,15 @@ import { type ServerOptions, startServer, type TestServer } from '../../helpers/
 import { UserAgent } from '../../helpers/user-agent.ts'
 import { type Json, json } from '../../helpers/wire.ts'
 
-/** A server that is known by one metadata document: every address is taken from there. */
+/** A server that is known only by one metadata document: every URL is from there. */
 export interface Subject {
   readonly server: TestServer
   readonly document: Json
   /** Alice is signed in. */
   readonly agent: UserAgent
-  /** Registered here, asked for consent every time. */
+  /** Registered here, so consent is asked every time. */
   readonly client: TestClient
-  /** Added by an operator, never asked for consent. */
+  /** Added by an operator, so consent is never asked. */
   readonly firstParty: TestClient
 }
 
@@ -45,7 +45,7 @@ type Known = Pick<Subject, 'server' | 'document' | 'agent'>
 
 const anywhere: Issuer = { issuer: '' }
 
-/** The address the document has for this. */
+/** The URL in the document for this. */
 export function addressOf({ document }: Pick<Subject, 'document'>, name: string): string {
   const url = document[name]
   if (typeof url === 'string' && URL.canParse(url)) return url
@@ -79,7 +79,7 @@ export function askAt(known: Known, client: TestClient, fields: Fields = {}, age
   return agent.send(requestUrl(known, client, fields))
 }
 
-/** The parameters a rejection has for the client; empty when the user goes on to a page. */
+/** The error parameters for the client; empty if the user gets a page. */
 export function errorOf(response: Response): Record<string, string> {
   const location = response.headers.get('location') ?? ''
   return location.startsWith(redirectUri) ? Object.fromEntries(new URL(location).searchParams) : {}

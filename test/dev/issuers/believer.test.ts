@@ -1,4 +1,7 @@
-/** A client that believes everything shows two things: that each issuer lies as it says, and that being fooled is seen. */
+/**
+ * A client that checks nothing shows that each misbehaving issuer has its fault, and that a deceived client is
+ * detected.
+ */
 import t from 'tap'
 import { profiles } from '../../../src/dev/issuers/catalogue.ts'
 import { startServer } from '../../helpers/server.ts'
@@ -14,7 +17,7 @@ for (const profile of profiles) {
 }
 const report = await reportOf(server)
 
-/** What differs from what the true issuer says, a place after the other; null is what is missing. */
+/** The places that differ from the correct issuer, in order; null means missing. */
 function differences(id: string): readonly (readonly [string, Readonly<Record<string, unknown>>])[] {
   const [truth, said] = [told.get('reference'), told.get(id)]
   const names = [...new Set([...(truth?.keys() ?? []), ...(said?.keys() ?? [])])]

@@ -1,4 +1,4 @@
-/** A client that believes everything, and writes down what it was told: the opposite of what a client should be. */
+/** A client that checks nothing, and records every response: the opposite of what a client should be. */
 import { createHash } from 'node:crypto'
 import { createLocalJWKSet, decodeProtectedHeader, type JSONWebKeySet, jwtVerify } from 'jose'
 import { claimsOf, pkce, signInAndApprove } from '../../helpers/flow.ts'
@@ -6,13 +6,13 @@ import { UserAgent } from '../../helpers/user-agent.ts'
 import type { Surroundings } from './client.ts'
 
 type Members = Record<string, unknown>
-/** What was told, by its place and name; of what differs from run to run only whether it is right. */
+/** The responses, by place and name; for values that differ from run to run only whether they are correct. */
 export type Facts = Map<string, unknown>
 
 const redirectUri = 'http://127.0.0.1:51004/callback'
 const verifier = 'v'.repeat(43)
 
-/** Goes the whole way, whatever it is told. */
+/** Runs the whole flow, whatever the responses. */
 export async function believe({ issuer, waitForExpiry, tell }: Omit<Surroundings, 'person'>): Promise<Facts> {
   const facts: Facts = new Map()
   const note = (place: string, members: Members) => {
@@ -127,7 +127,7 @@ async function post(url: string, fields: Record<string, string>): Promise<Answer
   return read(await fetch(url, { method: 'POST', body: new URLSearchParams(fields) }))
 }
 
-/** Tokens are told by their being there. */
+/** Of tokens only their presence is recorded. */
 function shown({ status, type, members }: Answer): Members {
   const secret = ['access_token', 'refresh_token', 'id_token']
   const told = Object.entries(members).map(([name, value]) => [
@@ -145,7 +145,7 @@ async function lookAtIdToken(
   const { id_token: jws, access_token: accessToken } = tokens.members
   const { members: keys } = await read(await fetch(`${issuer}/api/oauth/jwks`))
   if (typeof jws !== 'string') return
-  // `as`: what the issuer publishes as its keys.
+  // `as`: the keys that the issuer publishes.
   const known = createLocalJWKSet(keys as unknown as JSONWebKeySet)
   const verifies = await jwtVerify(jws, known, { currentDate: new Date(0) }).then(
     () => true,
@@ -163,7 +163,7 @@ async function lookAtIdToken(
   note(place, { verifies, alg, typ, ...claims, lives, aud: to, isHashRight: hash === right })
 }
 
-/** UserInfo and the API, each a second time when it was rejected. */
+/** UserInfo and the API, each called again after an error. */
 async function call(issuer: string, { members }: Answer): Promise<Members> {
   const headers = { authorization: `Bearer ${members['access_token']}` }
   const get = async (path: string) => {

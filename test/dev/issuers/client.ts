@@ -1,12 +1,12 @@
 import type { Person } from '../../helpers/person.ts'
 
-/** What a client is given: an issuer, a user with a browser, and the time as the server knows it. */
+/** What a client is given: an issuer, a user with a browser, and the time of the server. */
 export interface Surroundings {
   readonly issuer: string
   readonly person: Person
-  /** Lets the access token of the first exchange grow old, and gives the time it is then. */
+  /** Lets the access token of the first exchange age, and returns the new time. */
   readonly waitForExpiry?: () => Promise<number>
-  /** Says to the server what only the client knows. */
+  /** Reports to the server what only the client knows. */
   readonly tell?: (outcome: 'rejected' | 'fooled') => Promise<void>
 }
 
@@ -16,10 +16,10 @@ export interface ClientUnderTest {
   readonly run: (surroundings: Surroundings, at: (step: string) => void) => Promise<void>
 }
 
-/** Where a run ended, and by what. */
+/** Where a run ended, and with which error. */
 export interface Ending {
   readonly step: string
-  /** Absent when the client got to the end. */
+  /** Absent if the client completed the flow. */
   readonly error?: string
 }
 
@@ -43,7 +43,7 @@ function reasonOf(error: unknown): string {
   return 'issues' in error ? issuesOf(error.issues) : error.message
 }
 
-/** What a schema of zod found. */
+/** The problems that a zod schema found. */
 function issuesOf(issues: unknown): string {
   if (!Array.isArray(issues)) return String(issues)
   return issues

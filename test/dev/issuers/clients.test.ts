@@ -1,4 +1,4 @@
-/** Three libraries against every misbehaving issuer: what the documentation says they do is what they do. */
+/** Three libraries against every misbehaving issuer, compared with the documentation. */
 import { readFileSync } from 'node:fs'
 import t from 'tap'
 import { startServer } from '../../helpers/server.ts'

@@ -6,7 +6,7 @@ import { openidClient } from './openid-client.ts'
 
 const [openid, web, mcp] = ['openid-client', 'oauth4webapi', '@modelcontextprotocol/sdk'].map(withVersion)
 
-/** Every client the documentation tells about, by the name it has there. */
+/** Every client in the documentation, by its name there. */
 export const clients: readonly ClientUnderTest[] = [
   openidClient(`${openid}`, false),
   openidClient(`${openid}, enableNonRepudiationChecks`, true),

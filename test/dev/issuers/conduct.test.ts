@@ -1,4 +1,4 @@
-/** What counts as being fooled, and what does not: histories of requests, and the verdict over each. */
+/** What counts as deceived, and what does not: sequences of requests, and the verdict on each. */
 import t from 'tap'
 import { Conduct, type Verdict } from '../../../src/dev/issuers/conduct.ts'
 import {
@@ -37,7 +37,7 @@ function step(place: Place, given: Given = {}): Step {
   }
 }
 
-/** Tokens given at 1000, for an hour. */
+/** Tokens issued at 1000, for an hour. */
 const given = step('token', {
   sent: { grantType: 'authorization_code', code: 'c' },
   gave: { codes: [], accessToken: 'a', refreshToken: 'r', expiresAt: 4600 },
@@ -49,7 +49,7 @@ const refresh = (refreshToken: string, gave: Step['gave'] = { codes: [] }) =>
   step('token', { sent: { grantType: 'refresh_token', refreshToken }, gave })
 const exchange = (code: string) => step('token', { sent: { grantType: 'authorization_code', code } })
 
-/** The lie is the step in the middle. */
+/** The fault is the step in the middle. */
 function verdict(criterion: Criterion, before: readonly Step[], lie: Step, after: readonly Step[]): Verdict {
   const conduct = new Conduct(criterion)
   for (const each of before) conduct.add(each, false)

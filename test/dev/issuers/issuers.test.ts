@@ -1,4 +1,4 @@
-/** The misbehaving issuers as a part of the development server: where they are, what they share with it, and what not. */
+/** The misbehaving issuers as a part of the development server: their URLs, what they share with it, and what not. */
 
 import { readdirSync, readFileSync } from 'node:fs'
 import t from 'tap'

@@ -1,8 +1,8 @@
-/** The one lie of each profile: where it differs from the true issuer first, and how. */
+/** The one fault of each profile: where it first differs from the correct issuer, and how. */
 interface Lie {
-  /** Null is what is missing. */
+  /** Null means missing. */
   readonly msg: Readonly<Record<string, Readonly<Record<string, unknown>>>>
-  /** The places that differ, too, because somebody believed it, or because the same is said there. */
+  /** The other places that differ, because a client accepted the fault, or because the same value appears there. */
   readonly so?: readonly string[]
 }
 

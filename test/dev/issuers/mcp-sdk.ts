@@ -6,7 +6,9 @@ import {
 import type { OAuthClientInformationMixed, OAuthTokens } from '@modelcontextprotocol/sdk/shared/auth.js'
 import type { ClientUnderTest, Surroundings } from './client.ts'
 
-/** A host over the MCP SDK's `auth()`: it is challenged, and gives the SDK the code, as the SDK's example does. */
+/**
+ * A host over the MCP SDK's `auth()`: it gets a challenge, and passes the code to the SDK, as the SDK's example does.
+ */
 export function mcpSdk(name: string): ClientUnderTest {
   return { name, run }
 }

@@ -5,7 +5,9 @@ import { judged } from './openid-client.ts'
 const redirectUri = 'http://127.0.0.1:41235/callback'
 const http = { [oauth.allowInsecureRequests]: true }
 
-/** An application over oauth4webapi: each answer goes through the function for it, with or without that for signatures. */
+/**
+ * An application over oauth4webapi: each response goes through its function, with or without the one for signatures.
+ */
 export function oauth4webapi(name: string, checksSignatures: boolean): ClientUnderTest {
   return { name, run: (surroundings, at) => run(surroundings, at, checksSignatures) }
 }

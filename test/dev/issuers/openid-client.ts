@@ -62,7 +62,7 @@ async function run(
   at('end')
 }
 
-/** An authorization request, and what its answer is checked against. */
+/** An authorization request, and the values to check its response against. */
 async function authorizationRequest(config: Configuration) {
   const [verifier, state, nonce] = [randomPKCECodeVerifier(), randomState(), randomNonce()]
   const url = buildAuthorizationUrl(config, {
@@ -76,7 +76,7 @@ async function authorizationRequest(config: Configuration) {
   return { url, checks: { pkceCodeVerifier: verifier, expectedState: state, expectedNonce: nonce } }
 }
 
-/** Tells the server what came of a question about a dead token. */
+/** Reports the result of introspecting a dead token to the server. */
 export async function judged(tell: Surroundings['tell'], isActive: () => Promise<unknown>): Promise<void> {
   try {
     await tell?.((await isActive()) ? 'fooled' : 'rejected')

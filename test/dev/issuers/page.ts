@@ -1,7 +1,7 @@
 import { profiles } from '../../../src/dev/issuers/catalogue.ts'
 import type { Result } from './results.ts'
 
-/** The text with what is between the markers of this name replaced. */
+/** Replaces what is between the markers of this name. */
 export function withSection(text: string, name: string, content: string): string {
   const [start, end] = [`<!-- ${name}:start -->`, `<!-- ${name}:end -->`]
   const [from, to] = [text.indexOf(start), text.indexOf(end)]
@@ -9,7 +9,7 @@ export function withSection(text: string, name: string, content: string): string
   return `${text.slice(0, from + start.length)}\n${content}\n${text.slice(to)}`
 }
 
-/** Every profile: what it breaks, what a sound client does, and when a client counts as fooled. */
+/** Every profile: what it breaks, what a correct client does, and when a client counts as deceived. */
 export function catalogueTable(): string {
   const rows = profiles.map(({ id, title, clause, ledger, sound, fooledWhen }) => [
     `\`${id}\``,
@@ -21,7 +21,7 @@ export function catalogueTable(): string {
   return table(['profile', 'what is wrong', 'it breaks', 'a sound client', 'fooled if, after that,'], rows)
 }
 
-/** A line a profile, a column a client. */
+/** One row per profile, one column per client. */
 export function verdictTable(results: readonly Result[]): string {
   const names = clientsIn(results)
   const rows = profiles.map(({ id }) => [
@@ -36,14 +36,14 @@ function shown(result: Result | undefined): string {
   return result.verdict === 'fooled' ? '**fooled**' : result.verdict
 }
 
-/** Where and with which words each rejection came; clients that say the same share a line. */
+/** Where and with which message each client stops; clients with the same message share a line. */
 export function wordsTable(results: readonly Result[]): string {
   const rows = profiles.flatMap(({ id }) => {
     const rejections = results.filter((result) => result.id === id && result.verdict === 'rejected')
     const words = [...new Set(rejections.map(wordsOf))]
     return words.map((said) => {
       const who = rejections.filter((rejection) => wordsOf(rejection) === said).map(({ client }) => client)
-      // Of a library that says so with and without its further checks, once is enough.
+      // A library with the same message with and without its further checks is listed once.
       const bare = who.filter((name) => !who.some((other) => name.startsWith(`${other},`)))
       return [`\`${id}\``, bare.join('<br>'), said]
     })

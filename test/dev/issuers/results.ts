@@ -6,7 +6,7 @@ import { newPerson, type Person } from '../../helpers/person.ts'
 import type { TestServer } from '../../helpers/server.ts'
 import { type ClientUnderTest, type Ending, runClient, type Surroundings } from './client.ts'
 
-/** What a client made of one issuer: what it said, and what the server says. */
+/** The result of a client at one issuer: its own message, and the verdict of the server. */
 export interface Result extends Ending {
   readonly id: string
   readonly client: string
@@ -38,12 +38,12 @@ export async function runAll(
   return results
 }
 
-/** What the server says now. */
+/** The current verdict of the server. */
 export async function reportOf(server: TestServer): Promise<Report> {
   return (await (await fetch(`${server.issuer}/_dev/issuers/report`)).json()) as Report
 }
 
-/** Back to the time of the machine. */
+/** Resets the clock to the time of the machine. */
 export async function resetClock(server: TestServer): Promise<void> {
   const headers = { 'content-type': 'application/json' }
   await fetch(`${server.issuer}/_dev/clock`, { method: 'POST', headers, body: '{"reset":true}' })
@@ -53,7 +53,7 @@ export function issuerOf(server: TestServer, id: string): string {
   return `${server.issuer}/_dev/issuers/${id}`
 }
 
-/** What a client of this profile is given, but the user. */
+/** What a client of this profile is given, except the user. */
 export function surroundingsOf(
   server: TestServer,
   { id, fooledWhen }: Profile,

@@ -1,4 +1,4 @@
-/** Writes what clients make of the misbehaving issuers into docs/misbehaving-issuers.md: `npm run generate -- misbehaving-issuers`. */
+/** Writes the results of the clients into docs/misbehaving-issuers.md: `npm run generate -- misbehaving-issuers`. */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { startServer } from '../../helpers/server.ts'
 import { clients } from './clients.ts'

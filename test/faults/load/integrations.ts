@@ -10,7 +10,7 @@ import type { TestClient } from '../../helpers/flow.ts'
 /** Public and not on a loopback address, so that a consent may be remembered. */
 const redirectUri = 'https://client.example/callback'
 
-/** Clients in this store, in number `count`, for which consents are remembered. */
+/** `count` clients in this store whose consents are remembered. */
 export async function addIntegrations(url: string, count: number): Promise<readonly TestClient[]> {
   const config = loadConfig({ mode: 'dev', flags: {} })
   const known = { declared, scopes: config.scopes.map(({ name }) => name), resources: [config.issuer] }

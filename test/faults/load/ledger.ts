@@ -11,15 +11,15 @@ import {
 import type { UserAgent } from '../../helpers/user-agent.ts'
 import { confirmOrAbort } from './put-off.ts'
 
-/** What is known of one grant from the responses that arrived, and only from them. */
+/** What is known of one grant, only from the responses that arrived. */
 export interface Approval {
   readonly client: TestClient
   readonly code: string
-  /** How often something was begun with it: the same number twice means that nothing happened between. */
+  /** How often an operation on it was started: the same number twice means that nothing happened in between. */
   touched: number
-  /** Whether somebody tried to redeem the code, answered or not. */
+  /** Whether a client tried to redeem the code, with or without a response. */
   codeSent: boolean
-  /** Answers with tokens to its code. */
+  /** Token responses to its code. */
   redemptions: number
   access: string[]
   /** Access tokens that were revoked alone. */
@@ -27,29 +27,29 @@ export interface Approval {
   refresh: string | undefined
   /** Refresh tokens that were rotated, oldest first. */
   used: string[]
-  /** A revocation, or a replay that revokes, was answered. */
+  /** A revocation, or a replay that revokes, got a response. */
   ended: boolean
-  /** One was sent, and its answer was lost. */
+  /** One was sent, and its response was lost. */
   unsure: boolean
 }
 
-/** A consent that was given once and is remembered, by the browser of who gave it. */
+/** A consent that was given once and is remembered, with the browser of its user. */
 export interface RememberedConsent {
   readonly client: TestClient
   readonly agent: UserAgent
 }
 
-/** Everything a server has acknowledged, and every answer that contradicts it. */
+/** Everything a server has acknowledged, and every response that contradicts it. */
 export interface Ledger {
   readonly clients: TestClient[]
   readonly consents: RememberedConsent[]
   readonly approvals: Approval[]
   readonly faults: string[]
-  /** Answers by what was asked for. */
+  /** Responses by request. */
   readonly acknowledged: Record<string, number>
   /** Requests without a response. */
   lost: number
-  /** Requests that were told to come back, 503. Whether anything came of them is as unknown. */
+  /** Requests that got a 503. Whether they had an effect is as unknown. */
   unavailable: number
 }
 
@@ -57,7 +57,7 @@ export function createLedger(): Ledger {
   return { clients: [], consents: [], approvals: [], faults: [], acknowledged: {}, lost: 0, unavailable: 0 }
 }
 
-/** Asks the server about all of this, eight questions at a time; contradictions go to the faults. */
+/** Asks the server about all of this, eight requests at a time; contradictions are added to the faults. */
 export async function check(
   server: Issuer,
   ledger: Ledger,
@@ -66,7 +66,7 @@ export async function check(
   const questions = [
     ...clients.map((client) => () => checkClient(server, client)),
     ...approvals.map((approval) => () => checkApproval(server, approval)),
-    // One browser asks one thing after the other.
+    // One browser sends one request after the other.
     async () => (await inTurn(consents, (consent) => checkConsent(server, consent))).flat(),
   ]
   const ask = async () => {
@@ -77,7 +77,7 @@ export async function check(
   await Promise.all(Array.from({ length: 8 }, ask))
 }
 
-/** Ends every approval the way that shows whether a code or a refresh token works a second time. */
+/** Ends every grant in the way that shows whether a code or a refresh token works a second time. */
 export async function checkSingleUse(server: Issuer, ledger: Ledger): Promise<void> {
   await inTurn(ledger.approvals, async (approval) => {
     if (approval.unsure) return
@@ -102,7 +102,7 @@ async function checkConsent(
   return [`the consent for ${client.id} is lost: ${where}`]
 }
 
-/** Whether its tokens are as alive as was acknowledged. Nothing changes by it. */
+/** Whether its tokens are as valid as was acknowledged. Changes nothing. */
 async function checkApproval(server: Issuer, approval: Approval): Promise<readonly string[]> {
   if (approval.unsure) return []
   const { ended, access, revokedAccess, refresh: current, client } = approval
@@ -133,7 +133,7 @@ async function useOpenCode(server: Issuer, { client, code, codeSent }: Approval)
   const { access_token: access = '' } = (await first.json()) as Partial<Tokens>
   const after = await confirmOrAbort(() => callApi(server, '/api/oauth/userinfo', access))
   const statuses = [first.status, second.status, after.status].join()
-  // Whoever lost the response, or was put off, does not know whether it was redeemed.
+  // A client that lost the response, or got a 503, does not know whether the code was redeemed.
   const isFine = statuses === '200,400,401' || ((codeSent || times > 1) && statuses === '400,400,401')
   return isFine ? [] : [`an open code, used twice, is answered ${statuses}`]
 }
@@ -147,7 +147,7 @@ async function useOldToken(server: Issuer, approval: Approval): Promise<readonly
     approval.used.push(current)
     approval.refresh = ((await next.json()) as Partial<Tokens>).refresh_token
   }
-  // The one just rotated may be sent again: the response could have been lost. Nothing older may.
+  // The token just rotated may be sent again, as the response could have been lost. No older one may.
   const [oldest] = used.slice(0, -1)
   const again = await confirmOrAbort(() =>
     oldest === undefined ? exchange(server, client, code) : refresh(server, client, oldest),
@@ -162,7 +162,7 @@ async function inTurn<T, R>(list: readonly T[], work: (item: T) => Promise<R>): 
   return results
 }
 
-/** Revokes until it is answered. */
+/** Revokes until there is a response. */
 export async function revoke(server: Issuer, { client }: Approval, token: string): Promise<Response> {
   return await postAs(server, client, '/api/oauth/revoke', { token })
 }

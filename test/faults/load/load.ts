@@ -14,11 +14,11 @@ import { UserAgent } from '../../helpers/user-agent.ts'
 import { type Approval, createLedger, type Ledger, revoke } from './ledger.ts'
 import { putOff } from './put-off.ts'
 
-/** Clients and users at work, on a connection each, who write down what they were told. */
+/** Clients and users at work, one connection each, who record the responses. */
 export interface Load {
   readonly ledger: Ledger
   begin(): void
-  /** Lets everybody finish what they began. */
+  /** Lets all workers finish what they began. */
   end(): Promise<void>
 }
 
@@ -26,7 +26,7 @@ interface Worker {
   readonly agent: UserAgent
   readonly clients: TestClient[]
   readonly approvals: Approval[]
-  /** Clients whose consents are remembered and that nobody has consented to yet. */
+  /** Clients whose consents are remembered and that have none yet. */
   readonly integrations: TestClient[]
 }
 
@@ -70,7 +70,7 @@ export function createLoad(
       try {
         await actions[name](worker)
       } catch (error) {
-        // What was asked may have happened or not.
+        // The request may or may not have had an effect.
         const wait = putOff(error instanceof Error ? error.cause : undefined)
         if (wait !== undefined) {
           ledger.unavailable += 1
@@ -78,7 +78,7 @@ export function createLoad(
           await setTimeout(Number(wait) * 1000)
           continue
         }
-        // The connection broke, and nobody answers for now.
+        // The connection broke, and the server is not reachable for now.
         if (!(error instanceof TypeError)) ledger.faults.push(`${name}: ${error}`)
         else ledger.lost += 1
         return
@@ -98,7 +98,7 @@ export function createLoad(
   }
 }
 
-/** The response, unless it is that there is none for now. */
+/** The response, unless it is a 503. */
 async function answer(asked: Promise<Response>): Promise<Response> {
   const response = await asked
   if (response.status !== 503) return response
@@ -153,7 +153,7 @@ function createActions(
     ledger.consents.push({ client, agent })
   }
 
-  /** Now and then twice at once: then one is answered with tokens, and the other ends them. */
+  /** Sometimes twice at once: then one gets tokens, and the other ends them. */
   async function redeem(worker: Worker): Promise<void> {
     const approval = one(worker, (each) => each.redemptions === 0 && !each.ended && !each.unsure)
     if (approval === undefined) return
@@ -176,12 +176,12 @@ function createActions(
     const refused = responses.find(({ status }) => status !== 200)
     approval.unsure = false
     if (refused === undefined) return
-    // A code that was sent before its answer was lost may have been redeemed then.
+    // A code that was sent before its response was lost may have been redeemed then.
     if (refused.status !== 400 || (times === 1 && !codeSent)) await fault('a code is lost', refused)
     else approval.ended = true
   }
 
-  /** Also after a response was lost: the same refresh token is answered again. */
+  /** Also after a response was lost: the same refresh token gets a response again. */
   async function rotate(worker: Worker): Promise<void> {
     const approval = one(worker, isLive)
     if (approval?.refresh === undefined) return
@@ -209,7 +209,7 @@ function createActions(
     await ending(approval, revoke(server, approval, approval.refresh), 200, 'revocation')
   }
 
-  /** What ends a grant once it is answered as it should be. */
+  /** Requests that end a grant once their response is a success. */
   async function ending(
     approval: Approval,
     asked: Promise<Response>,

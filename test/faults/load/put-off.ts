@@ -1,10 +1,10 @@
 import { setTimeout } from 'node:timers/promises'
 import type { Landing } from '../../helpers/user-agent.ts'
 
-/** How often a question is asked at most: for longer a server that is well puts nobody off. */
+/** The most attempts: a healthy server sends 503 for no longer. */
 const mostTimes = 10
 
-/** When to come back, as text, of a response that says that it is to be later; null when it does not say when. */
+/** Retry-After, as text, of a response that has one; null if it has none. */
 export function putOff(answer: unknown): string | null | undefined {
   if (answer instanceof URL) {
     // RFC 6749 §4.1.2.1 has no place for more.
@@ -15,7 +15,7 @@ export function putOff(answer: unknown): string | null | undefined {
   return status === 503 ? headers?.get('retry-after') : undefined
 }
 
-/** The response once there is one: to be put off says nothing of what the server knows. */
+/** The response once it is not a 503, which says nothing about what the server stores. */
 export async function confirmOrAbort<T extends Response | Landing>(ask: () => Promise<T>): Promise<T> {
   for (let times = 1; ; times += 1) {
     const answer = await ask()
@@ -25,7 +25,7 @@ export async function confirmOrAbort<T extends Response | Landing>(ask: () => Pr
   }
 }
 
-/** The result of work that throws an error whose cause is the response that put it off. */
+/** The result of work that throws an error whose cause is a 503. */
 export async function untilDone<T>(work: () => Promise<T>): Promise<T> {
   for (let times = 1; ; times += 1) {
     try {
