@@ -8,7 +8,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import type { TextEntry } from '../src/config/schema.ts'
-import { type Catalogue, readCatalogue, shippedLanguages } from '../src/pages/i18n/catalogue.ts'
+import { type Catalogue, readCatalogue, shippedLanguages } from '../src/pages/i18n/i18n.ts'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 

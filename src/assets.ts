@@ -1,20 +1,31 @@
-import { existsSync, readFileSync } from 'node:fs'
-import { getRawAsset, isSea } from 'node:sea'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+// `getAssetKeys` came with Node 24.8; only executables, which have a later one, call it.
+import sea, { getRawAsset, isSea } from 'node:sea'
 
 /**
- * A file that belongs to the code, by its path from the top of the project: `views/style.css`. It lies beside `src` or
- * `dist`, or inside the executable where the server is one file.
+ * Reads a file that belongs to the code, by its path from the top of the project, such as `views/style.css`. It is next to
+ * `src` or `dist`, or inside the executable if the server is one file.
  */
 export function readAsset(path: string): Buffer {
   return isSea() ? Buffer.from(getRawAsset(path)) : readFileSync(new URL(`../${path}`, import.meta.url))
 }
 
-/** The same, as text. */
+/** Reads the same as text. */
 export function readTextAsset(path: string): string {
   return readAsset(path).toString('utf8')
 }
 
-/** Whether there is such a file; not asked of the executable, which has what was put into it. */
+/** Lists the files of a folder that belongs to the code, without its folders. */
+export function assetNames(folder: string): readonly string[] {
+  if (!isSea()) {
+    const entries = readdirSync(new URL(`../${folder}`, import.meta.url), { withFileTypes: true })
+    return entries.filter((entry) => entry.isFile()).map(({ name }) => name)
+  }
+  const paths = sea.getAssetKeys().filter((path) => path.startsWith(`${folder}/`))
+  return paths.map((path) => path.slice(folder.length + 1)).filter((name) => !name.includes('/'))
+}
+
+/** Whether there is such a file next to the code; always false in an executable. */
 export function hasAsset(path: string): boolean {
   return !isSea() && existsSync(new URL(`../${path}`, import.meta.url))
 }

@@ -64,8 +64,8 @@ async function configValidate({ json, ...flags }: ConfigFlags): Promise<void> {
   try {
     const { config, file, origins } = resolve(flags)
     // Loaded late: no other command looks at the pages.
-    const { loadLook } = await import('../pages/theme/theme.ts')
-    loadLook(config)
+    const { loadTheme } = await import('../pages/theme/theme.ts')
+    loadTheme(config)
     const names = [...origins.values()].map(({ name }) => name)
     const sources = [...new Set([file ?? [], names].flat())]
     const from = sources.length === 0 ? 'every setting has its default' : sources.join(', ')

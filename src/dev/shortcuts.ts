@@ -1,7 +1,7 @@
 import { ConfigError } from '../config/error.ts'
 import type { Config } from '../config/schema.ts'
 import type { User } from '../domain/model.ts'
-import type { Shortcuts } from '../pages/sign-in/shortcuts.ts'
+import type { Shortcuts } from '../pages/sign-in/login-forms.ts'
 import type { Store } from '../storage/store.ts'
 import { canonicalLogin } from '../users/rules/user.ts'
 

@@ -10,8 +10,21 @@ import { assertNoneRepeated, formatParameters, type Parameters, single } from '.
 import { isSameText } from '../domain/secret.ts'
 import { addressPrefix } from '../http/address-prefix.ts'
 import { formBodies, longestUrl, parametersOf } from '../http/parameters.ts'
+import { displayName, type NamedUser } from '../pages/describe.ts'
+import type { FormModel } from '../pages/forms.ts'
 import { formActionSource } from '../pages/pages.ts'
 import { type LogoutRequest, parseLogoutRequest } from './rules.ts'
+
+declare module '../pages/pages.ts' {
+  interface Pages {
+    logout: FormModel & {
+      /** Absent if no user is signed in in this browser. */
+      readonly user?: NamedUser
+      readonly clientName?: string
+    }
+    'signed-out': { readonly clientName?: string }
+  }
+}
 
 /**
  * OpenID Connect RP-Initiated Logout 1.0: sign-out, asked for by a client or by the user. Without an ID Token of the
@@ -33,7 +46,12 @@ export const logout: FastifyPluginAsync<AppDeps> = async (app, { config, service
     const now = clock()
     const session = await app.browser.session(request, now)
     if (single(parameters, 'decision') === 'stay') return reply.redirect(`${service.prefix}/`, 303)
-    if (session !== undefined && !isMeant(wanted, session) && !isConfirmed(request, parameters, session)) {
+    // Without an ID Token of this user, the user confirms.
+    if (
+      session !== undefined &&
+      wanted.sub !== session.userId &&
+      !isConfirmed(request, parameters, session)
+    ) {
       return confirm(request, reply, parameters, session, wanted)
     }
     if (session !== undefined) await end(session, wanted, { at: now, from: addressPrefix(request.ip) })
@@ -91,9 +109,7 @@ export const logout: FastifyPluginAsync<AppDeps> = async (app, { config, service
     const model = {
       action,
       hidden: { ...Object.fromEntries(kept), csrf: app.browser.csrfToken(secret, 'logout', session.id) },
-      ...(user && {
-        user: { name: String(user.claims['name'] ?? user.username), username: user.username },
-      }),
+      ...(user && { user: displayName(user) }),
       ...nameOf(client, request),
     }
     return reply.page(
@@ -115,9 +131,4 @@ export const logout: FastifyPluginAsync<AppDeps> = async (app, { config, service
 
 function nameOf(client: Client | undefined, { language }: FastifyRequest) {
   return client ? omitUndefined({ clientName: clientWords(client, language).name }) : {}
-}
-
-/** The ID Token shows that the client speaks for the user signed in here. */
-function isMeant({ sub }: LogoutRequest, session: Session): boolean {
-  return sub === session.userId
 }

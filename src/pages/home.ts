@@ -1,8 +1,18 @@
 import type { FastifyPluginAsync } from 'fastify'
 import type { AppDeps } from '../deps.ts'
-import { msg } from './i18n/catalogue.ts'
+import type { Text } from '../domain/text.ts'
+import { msg } from './i18n/i18n.ts'
 
-/** The issuer opened in a browser: what this is and where a developer goes on. */
+declare module './pages.ts' {
+  interface Pages {
+    home: {
+      readonly issuer: string
+      readonly links: readonly { readonly label: Text; readonly url: string }[]
+    }
+  }
+}
+
+/** Serves the issuer's address in a browser: what this is, and links for developers. */
 export const homePage: FastifyPluginAsync<Pick<AppDeps, 'service'>> = async (app, { service }) => {
   const { issuer } = service
   const links = [

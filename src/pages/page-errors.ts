@@ -1,43 +1,53 @@
 import type { FastifyInstance, FastifyReply } from 'fastify'
 import type { ErrorDetail, OAuthError } from '../domain/errors.ts'
+import type { Seconds } from '../domain/model.ts'
 import { recordRejection, toOAuthError } from '../http/errors.ts'
-import { msg } from './i18n/catalogue.ts'
+import { msg } from './i18n/i18n.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {
-    /** Where a development server shows what it did with a request; no other has it. */
+    /** Returns where a development server shows what it did with a request; absent on other servers. */
     readonly traceUrl?: (requestId: string) => string
   }
 }
 
-/**
- * Makes every rejection in this scope a page for the user, RFC 6749 §4.1.2.1 and RFC 6749 §3.1.2.4: never a redirect.
- */
+declare module './pages.ts' {
+  interface Pages {
+    error: NonNullable<ErrorDetail['page']> & {
+      readonly status: number
+      /** For the developer of the client: OAuth error code and description. */
+      readonly code: string
+      readonly description: string
+      readonly requestId: string
+      readonly traceUrl?: string
+      /** When to try again. */
+      readonly retryAfterSeconds?: Seconds
+    }
+  }
+}
+
+/** Answers every error in this scope with a page for the user, RFC 6749 §4.1.2.1 and §3.1.2.4, and never a redirect. */
 export function showErrorsAsPages(app: FastifyInstance): void {
   app.setErrorHandler((error, request, reply) => errorPage(toOAuthError(error, request), reply))
 }
 
-/** The error page of a rejection, left for the log line too. */
+/** Sends the page of an error, and leaves the error for the log line. */
 export function errorPage(rejection: OAuthError, reply: FastifyReply): FastifyReply {
   recordRejection(rejection, reply)
-  const { status, detail } = rejection
-  const { title, advice, link } = detail.page ?? generalWords(status)
+  const { status, detail, headers } = rejection
   const { server, id } = reply.request
   const traceUrl = server.traceUrl?.(id)
-  const retryAfter = Number(rejection.headers['retry-after'])
-  reply.headers(rejection.headers)
+  const retryAfter = Number(headers['retry-after'])
   const model = {
+    ...(detail.page ?? generalWords(status)),
     status,
-    title,
-    advice,
     code: rejection.code,
     description: rejection.message,
     requestId: id,
     ...(traceUrl !== undefined && { traceUrl }),
-    ...(link && { link }),
     ...(retryAfter > 0 && { retryAfterSeconds: retryAfter }),
   }
-  return reply.page('error', model, { status })
+  return reply.headers(headers).page('error', model, { status })
 }
 
 function generalWords(status: number): NonNullable<ErrorDetail['page']> {

@@ -1,6 +1,6 @@
 /**
- * The server-rendered pages: how they look and the headers they carry. What a page shows is decided by the route that
- * calls `reply.page`; where its form may lead beyond this server is the caller's `formAction`.
+ * Renders pages and sets their headers. The route that calls `reply.page` decides what a page shows, and with `formAction`
+ * where its form may lead beyond this server.
  */
 import { hash } from 'node:crypto'
 import fastifyView from '@fastify/view'
@@ -10,10 +10,14 @@ import { readAsset } from '../assets.ts'
 import type { Config } from '../config/schema.ts'
 import { chooseLanguage } from '../domain/language.ts'
 import type { Text } from '../domain/text.ts'
-import { msg } from './i18n/catalogue.ts'
-import { createI18n, type I18n } from './i18n/i18n.ts'
-import type { Pages } from './page-models.ts'
-import { type Image, loadLook } from './theme/theme.ts'
+import { createI18n, type I18n, msg } from './i18n/i18n.ts'
+import { type Image, loadTheme } from './theme/theme.ts'
+
+/**
+ * What each page shows; the file of a page declares it. Values are plain text: the templates escape them.
+ */
+// biome-ignore lint/suspicious/noEmptyInterface: the modules of the pages add their members
+export interface Pages {}
 
 /** What the pages need to know of the installation. */
 export interface PagesOptions {
@@ -22,9 +26,9 @@ export interface PagesOptions {
   readonly prefix: string
 }
 
-/** How one page is sent. */
+/** How a page is sent. */
 export interface PageOptions {
-  /** 200 when absent. */
+  /** 200 if absent. */
   readonly status?: number
   /** Where the form's POST may end besides this server: a CSP source, see `formActionSource`. */
   readonly formAction?: string
@@ -32,26 +36,19 @@ export interface PageOptions {
 
 declare module 'fastify' {
   interface FastifyInstance {
-    /** What is said on pages, in each language. */
+    /** The texts of pages, in each language. */
     readonly texts: I18n
   }
   interface FastifyRequest {
-    /** `ui_locales` of the request this one belongs to, set by the route that knows it, OpenID Connect Core §3.1.2.1. */
+    /** `ui_locales` of the authorization request, set by the route that knows it, OpenID Connect Core §3.1.2.1. */
     uiLocales: readonly string[] | undefined
-    /** The language of a page that answers this request. */
+    /** The language of the page in the response. */
     readonly language: string
   }
   interface FastifyReply {
     /** Sends a page as HTML with the headers every page carries, RFC 6749 §10.13 and RFC 9700 §4.16. */
     page<K extends keyof Pages>(name: K, model: Pages[K], options?: PageOptions): FastifyReply
   }
-}
-
-interface Asset {
-  readonly path: string
-  readonly type: string
-  readonly body: Buffer
-  readonly version: string
 }
 
 /** RFC 6749 §10.13, RFC 9700 §4.2.4 and RFC 9700 §4.16: no page is cached, framed, sniffed or named to another server. */
@@ -67,7 +64,7 @@ const pageHeaders = {
 
 const javascript = 'text/javascript; charset=utf-8'
 
-/** The pages with a script: all they do can be done without it, but for passkeys. */
+/** The pages with a script. Only passkeys need it. */
 const scripted: ReadonlySet<keyof Pages> = new Set([
   'form-post',
   'login',
@@ -90,12 +87,9 @@ export function formActionSource(redirectUri: string): string {
 export const pages = fp<PagesOptions>(
   async (app, { config, prefix }) => {
     const { service } = config
-    const theme = loadLook(config)
-    const serve = (name: string, type: string, body: Buffer): string => {
-      const asset = publicAsset(prefix, name, type, body)
-      serveAsset(app, asset)
-      return versioned(asset)
-    }
+    const theme = loadTheme(config)
+    const serve = (name: string, type: string, body: Buffer) =>
+      serveAsset(app, `${prefix}/assets/${name}`, type, body)
     const serveLogo = (name: string, image: Image | undefined) =>
       image && serve(`${name}.${image.extension}`, image.type, image.body)
     const site = {
@@ -143,31 +137,20 @@ function contentSecurityPolicy(script: string, formAction: string | undefined): 
     `script-src ${script}`,
     "style-src 'self'",
     "img-src 'self'",
-    // Browsers apply it to the redirect that answers the POST as well.
+    // Browsers apply it to the redirect after the POST, too.
     `form-action 'self'${formAction === undefined ? '' : ` ${formAction}`}`,
     "frame-ancestors 'none'",
     "base-uri 'none'",
   ].join('; ')
 }
 
-function publicAsset(prefix: string, name: string, type: string, body: Buffer): Asset {
-  return {
-    path: `${prefix}/assets/${name}`,
-    type,
-    body,
-    version: hash('sha256', body, 'base64url').slice(0, 16),
-  }
-}
-
-function versioned(asset: Asset): string {
-  return `${asset.path}?v=${asset.version}`
-}
-
-function serveAsset(app: FastifyInstance, asset: Asset): void {
-  const etag = `"${asset.version}"`
-  app.get<{ Querystring: { v?: string } }>(asset.path, { schema: { hide: true } }, async (request, reply) => {
+/** Serves a file from memory. Returns its address, which names its version and may be cached for a year. */
+function serveAsset(app: FastifyInstance, path: string, type: string, body: Buffer): string {
+  const version = hash('sha256', body, 'base64url').slice(0, 16)
+  const etag = `"${version}"`
+  app.get<{ Querystring: { v?: string } }>(path, { schema: { hide: true } }, async (request, reply) => {
     // Another version's address must not keep this content: during an upgrade it would stay wrong for a year.
-    const lasting = request.query.v === asset.version
+    const lasting = request.query.v === version
     reply
       .removeHeader('pragma')
       .header('cache-control', lasting ? 'public, max-age=31536000, immutable' : 'no-cache')
@@ -175,8 +158,9 @@ function serveAsset(app: FastifyInstance, asset: Asset): void {
       .header('x-content-type-options', 'nosniff')
       .header('cross-origin-resource-policy', 'same-origin')
     if (request.headers['if-none-match'] === etag) return reply.code(304).send()
-    return reply.type(asset.type).send(asset.body)
+    return reply.type(type).send(body)
   })
+  return `${path}?v=${version}`
 }
 
 function serviceLinks(service: Config['service']): readonly { label: Text; url: string }[] {

@@ -18,6 +18,17 @@ declare module 'fastify' {
   }
 }
 
+declare module '../pages/pages.ts' {
+  interface Pages {
+    /** OAuth 2.0 Form Post Response Mode: posted by script, or by a button without one. */
+    'form-post': {
+      readonly redirectUri: string
+      readonly redirectHost: string
+      readonly members: readonly { readonly name: string; readonly value: string }[]
+    }
+  }
+}
+
 /** What goes to the client beside `state` and what features add. */
 export type AuthorizationResponse =
   | { readonly code: string }

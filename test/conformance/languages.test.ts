@@ -1,6 +1,6 @@
 /** The language of every page: what selects it, and that nothing is left in another. */
 import t from 'tap'
-import { readCatalogue, shippedLanguages } from '../../src/pages/i18n/catalogue.ts'
+import { readCatalogue, shippedLanguages } from '../../src/pages/i18n/i18n.ts'
 import { authorizationUrl, register } from '../helpers/flow.ts'
 import { alice, startServer } from '../helpers/server.ts'
 import { type Landing, type Page, UserAgent } from '../helpers/user-agent.ts'

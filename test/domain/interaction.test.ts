@@ -11,7 +11,7 @@ import {
 } from '../../src/domain/interaction.ts'
 import type { AuthorizationRequest, Client, Consent } from '../../src/domain/model.ts'
 import { defaultScopeCatalogue } from '../../src/domain/scope-catalogue.ts'
-import { layOutScope } from '../../src/pages/sign-in/consent-areas.ts'
+import { layOutScope } from '../../src/pages/scopes.ts'
 import { approvedAt, authorizationRequest, integration, publicClient, session } from '../helpers/samples.ts'
 
 const consent: Consent = {

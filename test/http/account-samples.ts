@@ -1,8 +1,8 @@
 import type { AccountFrame, AccountSection } from '../../src/pages/account/frame.ts'
 import { accountSections, sectionPath } from '../../src/pages/account/frame.ts'
-import { msg } from '../../src/pages/i18n/catalogue.ts'
-import type { Pages } from '../../src/pages/page-models.ts'
-import type { ConsentScope } from '../../src/pages/sign-in/consent-models.ts'
+import { msg } from '../../src/pages/i18n/i18n.ts'
+import type { Pages } from '../../src/pages/pages.ts'
+import type { OfferedScope } from '../../src/pages/scopes.ts'
 import { hostileText } from './hostile-text.ts'
 
 type AccountView = Extract<keyof Pages, `account-${string}`>
@@ -18,7 +18,7 @@ function frameOf(section: AccountSection, user = alice): AccountFrame {
   return { sections, section, user, switchUrl: '/account/switch', signOutUrl: '/oauth/logout' }
 }
 
-function scope(name: string, description: string, sensitive = false): ConsentScope {
+function scope(name: string, description: string, sensitive = false): OfferedScope {
   return { name, description, checked: true, required: false, sensitive }
 }
 

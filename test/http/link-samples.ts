@@ -1,5 +1,5 @@
 import type { Text } from '../../src/domain/text.ts'
-import { msg } from '../../src/pages/i18n/catalogue.ts'
+import { msg } from '../../src/pages/i18n/i18n.ts'
 import { hostileText } from './hostile-text.ts'
 import type { Sample } from './page-samples.ts'
 

@@ -1,8 +1,8 @@
 import { defaultScopeCatalogue } from '../../src/domain/scope-catalogue.ts'
 import type { Text } from '../../src/domain/text.ts'
-import { msg } from '../../src/pages/i18n/catalogue.ts'
-import type { Pages } from '../../src/pages/page-models.ts'
-import type { ConsentArea, ConsentScope } from '../../src/pages/sign-in/consent-models.ts'
+import { msg } from '../../src/pages/i18n/i18n.ts'
+import type { Pages } from '../../src/pages/pages.ts'
+import type { OfferedScope, ScopeArea } from '../../src/pages/scopes.ts'
 import { accountPages, hostileAccountPages } from './account-samples.ts'
 import { hostileText } from './hostile-text.ts'
 import { hostileLinkPages, linkPages } from './link-samples.ts'
@@ -23,8 +23,8 @@ const passkey = {
 }
 
 function askFor(names: readonly string[]): Pick<Pages['consent'], 'identity' | 'areas' | 'onlyNew'> {
-  const identity: ConsentScope[] = []
-  const areas = new Map<string, ConsentArea>()
+  const identity: OfferedScope[] = []
+  const areas = new Map<string, ScopeArea>()
   for (const { name, group, access, description, sensitive = false } of defaultScopeCatalogue) {
     if (!names.includes(name)) continue
     const scope = { name, description, checked: true, required: name === 'openid', sensitive }

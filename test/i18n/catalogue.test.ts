@@ -1,7 +1,7 @@
 /** Every language has every text, and no other. */
 import t from 'tap'
 import { catalogueFaults, sourcesWithTexts, useFaults } from '../../scripts/texts.ts'
-import { readCatalogue, shippedLanguages } from '../../src/pages/i18n/catalogue.ts'
+import { readCatalogue, shippedLanguages } from '../../src/pages/i18n/i18n.ts'
 
 const english = readCatalogue('en')
 

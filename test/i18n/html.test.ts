@@ -1,7 +1,7 @@
 import t from 'tap'
 import type { Text, Values } from '../../src/domain/text.ts'
-import type { Catalogue } from '../../src/pages/i18n/catalogue.ts'
 import { escapeForPage } from '../../src/pages/i18n/html.ts'
+import type { Catalogue } from '../../src/pages/i18n/i18n.ts'
 import { createI18n } from '../../src/pages/i18n/i18n.ts'
 
 const texts: Catalogue = {

@@ -1,8 +1,7 @@
 import t from 'tap'
 import { defaultScopeCatalogue } from '../../src/domain/scope-catalogue.ts'
-import { shippedLanguages } from '../../src/pages/i18n/catalogue.ts'
-import { createI18n } from '../../src/pages/i18n/i18n.ts'
-import { scopesFor } from '../../src/pages/i18n/scopes.ts'
+import { createI18n, shippedLanguages } from '../../src/pages/i18n/i18n.ts'
+import { scopesFor } from '../../src/pages/scopes.ts'
 
 const texts = createI18n({ service: 'S' })
 

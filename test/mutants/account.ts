@@ -35,7 +35,7 @@ export const accountFaults = [
   {
     id: 'csrf-not-compared-on-own-pages',
     file: 'src/pages/account/account-page.ts',
-    find: "    if (isForm && !isSameText(single(parametersOf(request.body), 'csrf'), csrf)) throw forged(url)\n",
+    find: '    if (isForm) assertOwnForm(parametersOf(request.body), csrf, url)\n',
     replace: '',
     tests: test('apps'),
   },

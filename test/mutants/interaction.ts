@@ -11,7 +11,7 @@ export const interactionFaults = [
     id: 'csrf-not-compared-at-consent',
     rule: 'rfc6749-10.12-csrf-approval',
     file: consentSource,
-    find: "    if (!isSameText(single(form, 'csrf'), csrfOf(pending, session))) throw forged(pageUrl(pending))\n",
+    find: '    assertOwnForm(sent, csrfOf(pending, session), pageUrl(pending))\n',
     replace: '',
   },
   {
@@ -46,7 +46,7 @@ export const interactionFaults = [
     id: 'csrf-not-compared-at-sign-in',
     rule: 'rfc6749-10.12-csrf-approval',
     file: login,
-    find: "    if (!isSameText(single(form, 'csrf'), forms.csrfOf(pending))) throw forged(forms.pageUrl(pending))\n",
+    find: '      assertOwnForm(sent, forms.csrfOf(pending), forms.pageUrl(pending))\n',
     replace: '',
   },
   {
@@ -74,7 +74,7 @@ export const interactionFaults = [
     id: 'answered-page-works-again',
     rule: 'rfc6749-4.1.2.1-access-denied',
     file: 'src/pages/sign-in/pending.ts',
-    find: 'return accept(undefined, remove(interactionKind, interaction.id), ...ending, ...others)',
+    find: 'return accept(undefined, remove(interactionKind, interaction.id), ...others, ...ending)',
     replace: 'return accept(undefined)',
   },
   {
@@ -86,7 +86,7 @@ export const interactionFaults = [
   },
   {
     id: 'any-password-signs-in',
-    file: 'src/pages/sign-in/sign-in.ts',
+    file: login,
     find: 'if (!isRight || user === undefined) {',
     replace: 'if (user === undefined) {',
     tests: signIn,

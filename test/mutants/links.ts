@@ -11,16 +11,16 @@ export const linkFaults = [
   },
   {
     id: 'link-works-twice',
-    file: 'src/pages/links/confirm-email.ts',
-    find: 'return accept(undefined, remove(linkKinds[link.purpose], link.id))',
+    file: 'src/pages/links/open-link.ts',
+    find: 'return accept(undefined, remove(kind, link.id))',
     replace: 'return accept(undefined)',
     tests: ['test/one-time-links/mail.test.ts'],
   },
   {
     id: 'link-form-of-any-browser',
     file: 'src/pages/links/plugin.ts',
-    find: "if (!isSameText(single(form, 'csrf'), opened.hidden['csrf'] ?? '')) {",
-    replace: 'if (false) {',
+    find: '      assertOwnForm(opened.sent, csrf, `${service.prefix}${linkPath}?${new URLSearchParams(query)}`)\n',
+    replace: '',
     tests: ['test/one-time-links/links.test.ts'],
   },
   {

@@ -69,7 +69,7 @@ export const signInFaults = [
   {
     id: 'locked-person-signs-in',
     file: 'src/pages/sign-in/login.ts',
-    find: "if (user.lockedAt !== undefined) return forms.reject(pending, reply, msg('login.locked'), username)\n",
+    find: "if (user.lockedAt !== undefined) return forms.reject(pending, msg('login.locked'), username)\n",
     replace: '',
     tests: stepUp,
   },
@@ -77,7 +77,7 @@ export const signInFaults = [
     id: 'person-of-another-browser-chosen',
     file: 'src/pages/sign-in/choose-account.ts',
     find: 'if (session === undefined) return reply.redirect',
-    replace: 'if (session === undefined && userId === interaction.id) return reply.redirect',
+    replace: 'if (session === undefined && userId === pending.interaction.id) return reply.redirect',
     tests: several,
   },
   {

@@ -102,7 +102,7 @@ export const tokenFaults = [
     rule: 'rfc6749-3.3-scope-in-response-when-different',
     file: 'src/pages/sign-in/consent.ts',
     find: 'narrowScope(pending.request.scope, allowed)',
-    replace: 'allowed.length > 0 ? interaction.request.scope : []',
+    replace: 'allowed.length > 0 ? pending.request.scope : []',
   },
   {
     id: 'no-refresh-token-for-public-clients',

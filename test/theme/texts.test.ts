@@ -1,7 +1,7 @@
 /** Texts of an operator that replace the shipped ones. */
 import t from 'tap'
-import { readCatalogue } from '../../src/pages/i18n/catalogue.ts'
 import { textFaults } from '../../src/pages/i18n/faults.ts'
+import { readCatalogue } from '../../src/pages/i18n/i18n.ts'
 import { startServer } from '../helpers/server.ts'
 
 const own = {

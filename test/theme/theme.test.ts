@@ -3,7 +3,7 @@ import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { ConfigError } from '../../src/config/error.ts'
-import { loadLook } from '../../src/pages/theme/theme.ts'
+import { loadTheme } from '../../src/pages/theme/theme.ts'
 import { startServer } from '../helpers/server.ts'
 import { parseElements } from '../http/read-page.ts'
 
@@ -97,9 +97,9 @@ t.test('the help page is linked on every page', async (t) => {
   )
 })
 
-function faultsOf(look: Parameters<typeof loadLook>[0]): readonly string[] {
+function faultsOf(look: Parameters<typeof loadTheme>[0]): readonly string[] {
   try {
-    loadLook(look)
+    loadTheme(look)
   } catch (error) {
     if (error instanceof ConfigError) return error.faults
     throw error

@@ -5,15 +5,15 @@ import { methodsOf, multiFactor } from '../../domain/authentication-context.ts'
 import { accept, remove } from '../../domain/decision.ts'
 import type { Seconds, Session, User } from '../../domain/model.ts'
 import { type Parameters, single } from '../../domain/parameters.ts'
-import { isSameText } from '../../domain/secret.ts'
 import type { Text } from '../../domain/text.ts'
 import { userContext } from '../../http/address-prefix.ts'
 import { parametersOf } from '../../http/parameters.ts'
 import { loadAvailableAcrs } from '../../users/factors.ts'
 import { isRecent, recentSeconds } from '../../users/rules/session.ts'
 import { whileSignedIn } from '../../users/sessions.ts'
-import { forged, isFromElsewhere } from '../forgery.ts'
-import type { Pages } from '../page-models.ts'
+import { displayName } from '../describe.ts'
+import { assertOwnForm, isFromElsewhere } from '../forms.ts'
+import type { Pages } from '../pages.ts'
 import {
   type AccountModel,
   type AccountSection,
@@ -89,7 +89,7 @@ export function addAccountPage(app: FastifyInstance, deps: AppDeps, page: Accoun
     }
     const secret = app.browser.ensureSecret(request, reply)
     const csrf = app.browser.csrfToken(secret, 'own', page.path, session.id)
-    if (isForm && !isSameText(single(parametersOf(request.body), 'csrf'), csrf)) throw forged(url)
+    if (isForm) assertOwnForm(parametersOf(request.body), csrf, url)
     if (requires === 'every-factor') {
       const wanted = { ...recentSignIn, acr: { values: [multiFactor], essential: false } }
       if ((await loadAvailableAcrs(deps, wanted, session)).includes(multiFactor)) {
@@ -103,7 +103,7 @@ export function addAccountPage(app: FastifyInstance, deps: AppDeps, page: Accoun
     const frame = {
       sections,
       section: page.section,
-      user: { name: String(user.claims['name'] ?? user.username), username: user.username },
+      user: displayName(user),
       switchUrl: `${prefix}/account/switch`,
       signOutUrl: `${prefix}/oauth/logout`,
       ...(isDoneWord(done) && { done }),

@@ -3,13 +3,12 @@ import type { AppDeps } from '../../deps.ts'
 import { clientWords } from '../../domain/localized.ts'
 import type { AuditEvent, AuditEventName, Seconds } from '../../domain/model.ts'
 import type { Text, Value } from '../../domain/text.ts'
-import { addressPrefix } from '../../http/address-prefix.ts'
-import { type Key, msg } from '../i18n/catalogue.ts'
-import { fromPlace } from '../i18n/place.ts'
+import { ago, placeOf } from '../describe.ts'
+import { type Key, msg } from '../i18n/i18n.ts'
 import type { AccountPage } from './account-page.ts'
 import { type AccountModel, sectionPath } from './frame.ts'
 
-declare module '../page-models.ts' {
+declare module '../pages.ts' {
   interface Pages {
     'account-activity': AccountModel & {
       /** Newest first. */
@@ -28,7 +27,7 @@ declare module '../page-models.ts' {
 /** At most this many events; the rest is in the download. */
 const shown = 50
 
-/** What happened to an account, from the audit log, newest first. */
+/** Shows the events of an account from the audit log, newest first. */
 export function activityPage(app: FastifyInstance, { service, store }: AppDeps): AccountPage {
   const clientNames = async (events: readonly AuditEvent[], language: string) => {
     const ids = new Set(events.flatMap(({ clientId }) => clientId ?? []))
@@ -46,10 +45,9 @@ export function activityPage(app: FastifyInstance, { service, store }: AppDeps):
       const names = await clientNames(events, request.language)
       const describe = (event: AuditEvent) => {
         const { at, by, from: prefix, clientId = '' } = event
-        const isPlace = by !== 'operator' && prefix !== undefined
-        const from = isPlace ? fromPlace(prefix, addressPrefix(request.ip), !service.https) : undefined
+        const from = by === 'operator' ? undefined : placeOf(prefix, request, service)
         const what = sentenceOf(event, names.get(clientId))
-        return { at, agoSeconds: Math.max(1, now - at), what, ...(from && { from }) }
+        return { at, agoSeconds: ago(at, now), what, ...(from && { from }) }
       }
       return render('account-activity', {
         events: events.slice(-shown).map(describe).reverse(),

@@ -2,21 +2,24 @@ import type { FastifyInstance } from 'fastify'
 import type { AppDeps } from '../../deps.ts'
 import { consentKey, consentKind, endConnection, endConnections, endGrant } from '../../domain/connections.ts'
 import { accept, type Write } from '../../domain/decision.ts'
-import { clientWords, resourceName } from '../../domain/localized.ts'
 import type { Grant, Seconds } from '../../domain/model.ts'
 import { single } from '../../domain/parameters.ts'
-import { isLoopbackUri } from '../../domain/redirect-uri.ts'
-import type { Text } from '../../domain/text.ts'
-import { addressPrefix } from '../../http/address-prefix.ts'
 import { parametersOf } from '../../http/parameters.ts'
 import type { ConnectionSummary } from '../../storage/store.ts'
-import { fromPlace } from '../i18n/place.ts'
-import { scopesFor } from '../i18n/scopes.ts'
-import { layOutScope, type OfferedScopes } from '../sign-in/consent-areas.ts'
+import {
+  ago,
+  type DescribedClient,
+  describeClient,
+  foreignResources,
+  type NamedResource,
+  type RedirectTarget,
+  redirectTarget,
+} from '../describe.ts'
+import { layOutScope, type OfferedScopes, scopesFor } from '../scopes.ts'
 import type { AccountPage, Visit } from './account-page.ts'
 import { type AccountModel, sectionPath } from './frame.ts'
 
-declare module '../page-models.ts' {
+declare module '../pages.ts' {
   interface Pages {
     'account-apps': AccountModel & {
       /** One for each client: every installation of an app that registered itself is a client. */
@@ -29,14 +32,8 @@ declare module '../page-models.ts' {
   }
 }
 
-interface ConnectedApp {
+interface ConnectedApp extends DescribedClient {
   readonly clientId: string
-  readonly name?: string
-  /** Whether the client registered itself: its name is self-asserted, RFC 7591 §5. */
-  readonly selfRegistered: boolean
-  readonly registeredAgoSeconds: Seconds
-  /** "from this computer"; absent when it is not known. */
-  readonly registeredFrom?: Text
   /** Newest first; none where only a remembered consent is left. */
   readonly grants: readonly ConnectedGrant[]
   /** The number of older grants. */
@@ -46,20 +43,17 @@ interface ConnectedApp {
 }
 
 /** A live grant, and the scopes it has. */
-interface ConnectedGrant extends OfferedScopes {
+interface ConnectedGrant extends OfferedScopes, RedirectTarget {
   readonly id: string
   readonly grantedAgoSeconds: Seconds
   /** When its tokens were last refreshed; absent before the first time. */
   readonly usedAgoSeconds?: Seconds
   /** When it ends unless it is refreshed before. */
   readonly endsInSeconds: Seconds
-  readonly redirectHost: string
-  /** Whether the redirect went to the computer of the browser. */
-  readonly loopback: boolean
   /** Names of scopes that the catalogue no longer has. */
   readonly others: readonly string[]
   /** The resources of the access, if it is not only the service itself. */
-  readonly resources: readonly { readonly name: string; readonly identifier: string }[]
+  readonly resources: readonly NamedResource[]
 }
 
 /** Limits of a page, so that no number of grants makes it slow. */
@@ -136,49 +130,31 @@ function pageNumber(query: unknown): number {
 /** Describes a connection for the page; none for a client that was deleted in the meantime. */
 function describer(app: FastifyInstance, { service, store }: Pick<AppDeps, 'service' | 'store'>) {
   const scopesIn = scopesFor(service.catalogue, app.texts)
-  const resourceIn = (language: string) => (identifier: string) => {
-    const resource = service.resources.find(identifier)
-    return { identifier, name: resource ? resourceName(resource, language) : identifier }
-  }
-  const describeGrant = (grant: Grant, language: string, now: Seconds): ConnectedGrant => {
-    const isOwn = grant.resource.every((identifier) => identifier === service.resources.own.identifier)
-    return {
-      id: grant.id,
-      grantedAgoSeconds: since(grant.approvedAt, now),
-      ...(grant.rotatedAt !== undefined && { usedAgoSeconds: since(grant.rotatedAt, now) }),
-      endsInSeconds: (grant.refreshExpiresAt ?? grant.expiresAt) - now,
-      redirectHost: new URL(grant.redirectUri).host,
-      loopback: isLoopbackUri(grant.redirectUri),
-      ...layOutScope(grant.scope, scopesIn(language), () => true),
-      others: grant.scope.filter((name) => !service.scopes.has(name)),
-      resources: isOwn ? [] : grant.resource.map(resourceIn(language)),
-    }
-  }
+  const describeGrant = (grant: Grant, language: string, now: Seconds): ConnectedGrant => ({
+    id: grant.id,
+    grantedAgoSeconds: ago(grant.approvedAt, now),
+    ...(grant.rotatedAt !== undefined && { usedAgoSeconds: ago(grant.rotatedAt, now) }),
+    endsInSeconds: (grant.refreshExpiresAt ?? grant.expiresAt) - now,
+    ...redirectTarget(grant.redirectUri),
+    ...layOutScope(grant.scope, scopesIn(language), () => true),
+    others: grant.scope.filter((name) => !service.scopes.has(name)),
+    resources: foreignResources(grant.resource, service, language),
+  })
 
   return async (
-    { user, now, request: { ip, language } }: Visit,
+    { user, now, request }: Visit,
     { clientId, grants: count, remembered }: ConnectionSummary,
   ): Promise<readonly ConnectedApp[]> => {
     const client = await app.resolveClient(clientId)
     if (client === undefined) return []
-    const { name } = clientWords(client, language)
-    const { registeredFrom: prefix } = client
-    const from = prefix === undefined ? undefined : fromPlace(prefix, addressPrefix(ip), !service.https)
     const grants = await store.grantsOf(user.id, clientId, { now, limit: grantsOfApp })
     const described = {
       clientId,
-      ...(name !== undefined && { name }),
-      selfRegistered: client.origin === 'registered',
-      registeredAgoSeconds: since(client.issuedAt, now),
-      ...(from !== undefined && { registeredFrom: from }),
-      grants: grants.map((grant) => describeGrant(grant, language, now)),
+      ...describeClient(client, request, service, now),
+      grants: grants.map((grant) => describeGrant(grant, request.language, now)),
       grantsNotShown: Math.max(0, count - grants.length),
       remembered,
     }
     return [described]
   }
-}
-
-function since(at: Seconds, now: Seconds): Seconds {
-  return Math.max(1, now - at)
 }

@@ -8,12 +8,12 @@ import { single } from '../../domain/parameters.ts'
 import type { Text } from '../../domain/text.ts'
 import { afterResponse } from '../../http/after-response.ts'
 import { canonicalEmail, changeProfile, moveEmail } from '../../users/rules/user.ts'
-import { msg } from '../i18n/catalogue.ts'
+import { msg } from '../i18n/i18n.ts'
 import type { AccountPage, Submission, Visit } from './account-page.ts'
 import type { AccountModel } from './frame.ts'
 import { currentPasswordCheck } from './password.ts'
 
-declare module '../page-models.ts' {
+declare module '../pages.ts' {
   interface Pages {
     'account-email': AccountModel & {
       readonly email?: string

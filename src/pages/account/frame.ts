@@ -1,4 +1,5 @@
-import type { Text } from '../../domain/text.ts'
+import type { NamedUser } from '../describe.ts'
+import type { FormModel } from '../forms.ts'
 
 /** The sections of the account page, in the order of its navigation. */
 export const accountSections = [
@@ -50,7 +51,7 @@ export interface AccountFrame {
   readonly sections: readonly { readonly section: AccountSection; readonly url: string }[]
   /** The section the page belongs to. */
   readonly section: AccountSection
-  readonly user: { readonly name: string; readonly username: string }
+  readonly user: NamedUser
   /** Switches to another user of this browser, or to a new one. */
   readonly switchUrl: string
   readonly signOutUrl: string
@@ -58,12 +59,6 @@ export interface AccountFrame {
 }
 
 /** What every page of the account shows besides its own content. */
-export interface AccountModel {
+export interface AccountModel extends FormModel {
   readonly frame: AccountFrame
-  /** Where the forms of the page post to. */
-  readonly action: string
-  /** Opaque fields of each form. */
-  readonly hidden: Readonly<Record<string, string>>
-  /** Why the last form was not accepted. */
-  readonly problem?: Text
 }

@@ -16,11 +16,12 @@ import {
   renewRecoveryCodes,
   secondFactorKind,
 } from '../../users/rules/second-factor.ts'
-import { msg } from '../i18n/catalogue.ts'
+import { ago } from '../describe.ts'
+import { msg } from '../i18n/i18n.ts'
 import { type AccountPage, addFactorToSession, type Submission, type Visit } from './account-page.ts'
 import type { AccountModel } from './frame.ts'
 
-declare module '../page-models.ts' {
+declare module '../pages.ts' {
   interface Pages {
     'account-one-time-codes': AccountModel & {
       /** Codes are asked for after the password only. */
@@ -68,7 +69,7 @@ export function codesPage(app: FastifyInstance, deps: AppDeps): AccountPage {
       hasPassword: user.passwordHash !== undefined,
       ...(codes?.confirmedAt !== undefined && {
         inUse: {
-          sinceAgoSeconds: Math.max(1, now - codes.confirmedAt),
+          sinceAgoSeconds: ago(codes.confirmedAt, now),
           recoveryCodes: codes.recoveryHashes.length,
         },
       }),

@@ -4,10 +4,11 @@ import type { Seconds, User } from '../../domain/model.ts'
 import { passkeyKind } from '../../users/rules/passkey.ts'
 import { secondFactorKind } from '../../users/rules/second-factor.ts'
 import { isSessionLive } from '../../users/rules/session.ts'
+import { ago } from '../describe.ts'
 import type { AccountPage } from './account-page.ts'
 import { type AccountModel, sectionPath } from './frame.ts'
 
-declare module '../page-models.ts' {
+declare module '../pages.ts' {
   interface Pages {
     'account-overview': AccountModel & {
       readonly apps: number
@@ -45,7 +46,7 @@ export function overviewPage(_app: FastifyInstance, { service, store }: AppDeps)
       return render('account-overview', {
         apps: count,
         sessions: sessions.filter((each) => isSessionLive(each, now)).length,
-        signedInAgoSeconds: Math.max(1, now - session.authenticatedAt),
+        signedInAgoSeconds: ago(session.authenticatedAt, now),
         ...(user.email !== undefined && { email: user.email }),
         emailVerified: user.claims['email_verified'] === true,
         waysIn: await waysInto(store, user),

@@ -12,11 +12,12 @@ import { userCredentials } from '../../users/factors.ts'
 import { creationOptions, verifyCreation } from '../../users/passkeys/passkeys.ts'
 import { addPasskey, mostPasskeys, passkeyKind } from '../../users/rules/passkey.ts'
 import { browserName } from '../../users/sessions.ts'
-import { msg } from '../i18n/catalogue.ts'
+import { ago } from '../describe.ts'
+import { msg } from '../i18n/i18n.ts'
 import { type AccountPage, addFactorToSession, type Submission, type Visit } from './account-page.ts'
 import type { AccountModel } from './frame.ts'
 
-declare module '../page-models.ts' {
+declare module '../pages.ts' {
   interface Pages {
     'account-passkeys': AccountModel & {
       readonly passkeys: readonly {
@@ -60,8 +61,8 @@ export function passkeysPage(app: FastifyInstance, deps: AppDeps): AccountPage {
       passkeys: passkeys.map((passkey) => ({
         handle: handleOf(passkey.id),
         name: passkey.name,
-        addedAgoSeconds: Math.max(1, now - passkey.createdAt),
-        ...(passkey.usedAt > passkey.createdAt && { usedAgoSeconds: Math.max(1, now - passkey.usedAt) }),
+        addedAgoSeconds: ago(passkey.createdAt, now),
+        ...(passkey.usedAt > passkey.createdAt && { usedAgoSeconds: ago(passkey.usedAt, now) }),
         synced: passkey.backedUp,
       })),
       isFull,

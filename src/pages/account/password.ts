@@ -3,21 +3,20 @@ import type { AppDeps } from '../../deps.ts'
 import { auditEvent } from '../../domain/audit.ts'
 import { endConnections } from '../../domain/connections.ts'
 import { accept, type Decision, withWrites } from '../../domain/decision.ts'
-import { OAuthError } from '../../domain/errors.ts'
 import type { User } from '../../domain/model.ts'
-import { type Parameters, single } from '../../domain/parameters.ts'
+import { single } from '../../domain/parameters.ts'
 import type { Text } from '../../domain/text.ts'
-import { recordRejection } from '../../http/errors.ts'
-import { hashPassword, passwordFault } from '../../users/passwords.ts'
+import { hashPassword } from '../../users/passwords.ts'
 import { inARowRule } from '../../users/rules/throttle.ts'
 import { changePassword } from '../../users/rules/user.ts'
 import { passwordAttempts } from '../../users/throttling.ts'
-import { msg } from '../i18n/catalogue.ts'
+import { newPasswordProblem, recordBusy } from '../forms.ts'
+import { msg } from '../i18n/i18n.ts'
 import type { AccountPage, Submission, Visit } from './account-page.ts'
 import { everyApp } from './apps.ts'
 import type { AccountModel } from './frame.ts'
 
-declare module '../page-models.ts' {
+declare module '../pages.ts' {
   interface Pages {
     'account-password': AccountModel & {
       /** For password managers. */
@@ -76,14 +75,6 @@ export function passwordPage(app: FastifyInstance, deps: AppDeps): AccountPage {
   }
 }
 
-/** Returns why a new password is not accepted. */
-function newPasswordProblem(form: Parameters): Text | undefined {
-  const password = single(form, 'password') ?? ''
-  const fault = passwordFault(password)
-  if (fault !== undefined) return msg(`password.${fault}`)
-  return single(form, 'repeated') === password ? undefined : msg('password.differs')
-}
-
 /**
  * Checks the current password in a form, counted and throttled like a sign-in. Returns the problem with it; undefined
  * when it is right, or the user has none. A wrong one is an event that the user can see.
@@ -97,12 +88,10 @@ export function currentPasswordCheck(app: FastifyInstance, deps: AppDeps) {
       const password = single(form, 'current') ?? ''
       if (await isPassword(request, { user, password }, now)) return undefined
     } catch (error) {
-      if (!(error instanceof OAuthError) || error.code !== 'temporarily_unavailable') throw error
-      recordRejection(error, reply)
-      reply.code(error.status).headers(error.headers)
-      if (error.status !== 429) return msg('login.busy')
-      if (error.detail.rule === inARowRule) return msg('login.inARow')
-      return msg('password.throttled', { later: { in: Number(error.headers['retry-after']) } })
+      const { status, headers, detail } = recordBusy(error, reply)
+      if (status !== 429) return msg('login.busy')
+      if (detail.rule === inARowRule) return msg('login.inARow')
+      return msg('password.throttled', { later: { in: Number(headers['retry-after']) } })
     }
     await deps.store.write(auditEvent('sign-in-failed', context, { userId: user.id }))
     return msg('password.wrong')

@@ -1,7 +1,7 @@
 import type { FastifyPluginAsync } from 'fastify'
 import type { AppDeps } from '../../deps.ts'
 import { formBodies } from '../../http/parameters.ts'
-import { assertSameSite } from '../forgery.ts'
+import { assertSameSite } from '../forms.ts'
 import { addAccountPage } from './account-page.ts'
 import { activityPage } from './activity.ts'
 import { appsPage } from './apps.ts'

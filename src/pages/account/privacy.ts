@@ -10,11 +10,11 @@ import { isoInstant } from '../../system.ts'
 import { passkeyKind } from '../../users/rules/passkey.ts'
 import { secondFactorKind } from '../../users/rules/second-factor.ts'
 import { canonicalUsername } from '../../users/rules/user.ts'
-import { msg } from '../i18n/catalogue.ts'
+import { msg } from '../i18n/i18n.ts'
 import type { AccountPage, Visit } from './account-page.ts'
 import { type AccountModel, sectionPath } from './frame.ts'
 
-declare module '../page-models.ts' {
+declare module '../pages.ts' {
   interface Pages {
     'account-privacy': AccountModel & {
       /** Absent where only the operator deletes accounts. */

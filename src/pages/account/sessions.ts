@@ -5,13 +5,12 @@ import { accept, remove } from '../../domain/decision.ts'
 import type { Seconds, Session } from '../../domain/model.ts'
 import { single } from '../../domain/parameters.ts'
 import type { Text } from '../../domain/text.ts'
-import { addressPrefix } from '../../http/address-prefix.ts'
 import { isSessionLive } from '../../users/rules/session.ts'
-import { fromPlace } from '../i18n/place.ts'
+import { ago, placeOf } from '../describe.ts'
 import type { AccountPage, Visit } from './account-page.ts'
 import type { AccountModel } from './frame.ts'
 
-declare module '../page-models.ts' {
+declare module '../pages.ts' {
   interface Pages {
     'account-sessions': AccountModel & {
       /** The session of this browser first. */
@@ -42,14 +41,13 @@ const ways = [
 /** Where a user is signed in. Ends one other session, or all others. */
 export function sessionsPage(_app: FastifyInstance, { service, store }: AppDeps): AccountPage {
   const describe = (session: Session, visit: Visit): KnownSession => {
-    const seenFrom = addressPrefix(visit.request.ip)
-    const from = session.from === undefined ? undefined : fromPlace(session.from, seenFrom, !service.https)
+    const from = placeOf(session.from, visit.request, service)
     return {
       handle: visit.handleOf(session.id),
       here: session.id === visit.session.id,
       ...(session.browser !== undefined && { browser: session.browser }),
       ...(from !== undefined && { from }),
-      signedInAgoSeconds: Math.max(1, visit.now - session.authenticatedAt),
+      signedInAgoSeconds: ago(session.authenticatedAt, visit.now),
       ways: ways.flatMap(([method, way]) => (session.methods.includes(method) ? [way] : [])),
     }
   }

@@ -1,7 +1,6 @@
 import { suggestion } from '../../config/error.ts'
 import type { TextEntry } from '../../config/schema.ts'
-import { type Catalogue, readCatalogue, shippedLanguages } from './catalogue.ts'
-import type { TextOverrides } from './i18n.ts'
+import { type Catalogue, readCatalogue, shippedLanguages, type TextOverrides } from './i18n.ts'
 
 /** Plural forms, Unicode TR35 §5; every language has the last. */
 const pluralForms = ['zero', 'one', 'two', 'few', 'many', 'other']

@@ -1,89 +1,95 @@
-/**
- * What is said to users, in their language. A page asks for a text by its key and never holds words itself; the files
- * are views/texts/*.json. A language is read when it is first needed.
- */
+/** The texts of pages and emails in every language: views/texts/*.json. A language is read when it is first needed. */
+import { readTextAsset } from '../../assets.ts'
+import type { TextEntry } from '../../config/schema.ts'
 import type { Text, Value, Values } from '../../domain/text.ts'
-import { type Catalogue, type Key, readCatalogue, shippedLanguages } from './catalogue.ts'
 import { type Html, type Locale, render, renderValue } from './html.ts'
 
-/** Texts of an operator in place of the shipped ones: by language, by key. */
+/** The key of a text. English has every key. */
+export type Key = keyof typeof import('../../../views/texts/en.json', { with: { type: 'json' }})
+
+/** The texts of one language. */
+export type Catalogue = Readonly<Record<string, TextEntry>>
+
+/** An operator's texts in place of the shipped ones: by language, by key. */
 export type TextOverrides = Readonly<Record<string, Catalogue>>
 
-/** Everything that can be said in one language. */
+/** Translates into one language. */
 export interface Translator {
   /** The tag for `lang` and `Content-Language`. */
   readonly language: string
   readonly direction: 'ltr' | 'rtl'
-  /** A text of the catalogue with its places filled. */
+  /** Returns a text of the catalogue with its values. */
   t(text: Key | Text, values?: Values): Html
-  /** A value by itself: a name, a date, a list. */
+  /** Returns a value by itself: a name, a date, a list. */
   show(value: Value): Html
 }
 
-/** The languages there are, and what can be said in each. */
+/** The languages of an installation, and a translator for each. */
 export interface I18n {
   readonly languages: readonly string[]
   in(language: string): Translator
 }
 
-/** Shipped first, then those an operator wrote. */
+/** The shipped languages; each has every key. */
+export const shippedLanguages = ['en', 'de', 'fr', 'es', 'pt', 'ja', 'ar'] as const
+
+/** Returns a text by its key, with its values. */
+export function msg(key: Key, values?: Values): Text {
+  return values === undefined ? { key } : { key, with: values }
+}
+
+/** Reads the shipped texts of a language; none for a language that is not shipped. */
+export function readCatalogue(language: string): Catalogue {
+  if (!shippedLanguages.some((shipped) => shipped === language)) return {}
+  return JSON.parse(readTextAsset(`views/texts/${language}.json`)) as Catalogue // a test verifies the form of each
+}
+
+/** Returns the shipped languages, then those that only the operator has texts for. */
 export function languagesOf(overrides: TextOverrides = {}): readonly string[] {
   return [...new Set([...shippedLanguages, ...Object.keys(overrides)])]
 }
 
 /**
- * The texts of one installation.
- * @param always Values every text may use, such as the name of the service.
+ * Returns the texts of an installation.
+ * @param always Values for every text, such as the name of the service.
  */
 export function createI18n(always: Values, overrides: TextOverrides = {}): I18n {
-  const catalogues = new Map<string, Catalogue>()
-  const catalogueOf = (language: string): Catalogue => {
-    const known = catalogues.get(language)
-    if (known !== undefined) return known
-    const catalogue = { ...readCatalogue(language), ...overrides[language] }
-    catalogues.set(language, catalogue)
-    return catalogue
+  const catalogueOf = memoize((language) => ({ ...readCatalogue(language), ...overrides[language] }))
+  const translatorOf = (language: string): Translator => {
+    const own: Catalogue = catalogueOf(language)
+    const direction = rightToLeft.includes(language) ? 'rtl' : 'ltr'
+    const locale: Locale = {
+      locale: locales[language] ?? language,
+      direction,
+      always,
+      entry: (key) => {
+        const entry = own[key] ?? catalogueOf('en')[key]
+        if (entry === undefined) throw new Error(`there is no text ${key}`)
+        return entry
+      },
+    }
+    return {
+      language,
+      direction,
+      t: (text, values) =>
+        render(locale, typeof text === 'string' ? { key: text, ...(values && { with: values }) } : text),
+      show: (value) => renderValue(locale, value),
+    }
   }
-  const translators = new Map<string, Translator>()
-  return {
-    languages: languagesOf(overrides),
-    in: (language) => {
-      const known = translators.get(language)
-      if (known !== undefined) return known
-      const translator = createTranslator(language, always, catalogueOf)
-      translators.set(language, translator)
-      return translator
-    },
-  }
+  return { languages: languagesOf(overrides), in: memoize(translatorOf) }
 }
 
-function createTranslator(
-  language: string,
-  always: Values,
-  catalogueOf: (language: string) => Catalogue,
-): Translator {
-  const own = catalogueOf(language)
-  const direction = rightToLeft.includes(language) ? 'rtl' : 'ltr'
-  const locale: Locale = {
-    locale: locales[language] ?? language,
-    direction,
-    always,
-    entry: (key) => {
-      const entry = own[key] ?? catalogueOf('en')[key]
-      if (entry === undefined) throw new Error(`there is no text ${key}`)
-      return entry
-    },
-  }
-  return {
-    language,
-    direction,
-    t: (text, values) =>
-      render(locale, typeof text === 'string' ? { key: text, ...(values && { with: values }) } : text),
-    show: (value) => renderValue(locale, value),
+/** Returns a function that calls `make` once for each key. */
+export function memoize<T>(make: (key: string) => T): (key: string) => T {
+  const made = new Map<string, T>()
+  return (key) => {
+    const value = made.get(key) ?? make(key)
+    made.set(key, value)
+    return value
   }
 }
 
 const rightToLeft = ['ar', 'dv', 'fa', 'he', 'ps', 'sd', 'ug', 'ur', 'yi']
 
-/** Where Intl needs more than the language: our English is British, and digits are those users type here. */
+/** Where Intl needs more than the language: our English is British, and Arabic has the digits that users type here. */
 const locales: Readonly<Record<string, string>> = { en: 'en-GB', ar: 'ar-u-nu-latn' }

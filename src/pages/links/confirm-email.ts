@@ -1,25 +1,25 @@
 import type { FastifyInstance, FastifyReply } from 'fastify'
 import type { AppDeps } from '../../deps.ts'
-import { type AuditContext, auditEvent } from '../../domain/audit.ts'
-import { accept, remove, withWrites } from '../../domain/decision.ts'
-import { RecordExists } from '../../storage/store.ts'
+import { auditEvent } from '../../domain/audit.ts'
+import { withWrites } from '../../domain/decision.ts'
 import { linkPath } from '../../users/one-time-links.ts'
-import { linkKinds, requireLink, unusableLink } from '../../users/rules/one-time-link.ts'
+import { unusableLink } from '../../users/rules/one-time-link.ts'
 import { moveEmail, verifyEmail } from '../../users/rules/user.ts'
-import type { OpenedLink } from './open-link.ts'
-import { doneUrl } from './show-done.ts'
+import type { FormModel } from '../forms.ts'
+import { claimAddress, type OpenedLink, redirectToDone, useUp } from './open-link.ts'
 
-/** An address is proven by a link that went to it: `email_verified`, OpenID Connect Core §5.1. */
+declare module '../pages.ts' {
+  interface Pages {
+    /** Asks whether the address is the user's: programs open links, too, so opening alone verifies nothing. */
+    'link-email': FormModel & { readonly email: string; readonly username: string }
+  }
+}
+
+/** Verifies an address by a link that was sent to it: `email_verified`, OpenID Connect Core §5.1. */
 export function confirmEmail(app: FastifyInstance, { service, store }: AppDeps) {
   const { prefix } = service
 
-  const useUp = ({ link }: OpenedLink, { at }: AuditContext): Promise<void> =>
-    store.transact(linkKinds[link.purpose], link.id, (found) => {
-      requireLink(found, at)
-      return accept(undefined, remove(linkKinds[link.purpose], link.id))
-    })
-
-  const verify = async ({ link }: OpenedLink, context: AuditContext): Promise<void> => {
+  const verify = async ({ link, context }: OpenedLink): Promise<void> => {
     const { userId = '', email = '' } = link
     await store.transact('user', userId, (current) => {
       if (current === undefined || current.email !== email) throw unusableLink()
@@ -30,45 +30,41 @@ export function confirmEmail(app: FastifyInstance, { service, store }: AppDeps) 
     })
   }
 
-  /** The old address hears of it first: where it cannot be told, nothing changes. */
-  const move = async (opened: OpenedLink, context: AuditContext): Promise<void> => {
-    const { link, user } = opened
+  /** Emails the old address first: if that fails, nothing changes. */
+  const move = async (opened: OpenedLink): Promise<void> => {
+    const { link, user, context } = opened
     const { userId = '', email = '' } = link
     const undo = user && (await app.emails.announceChange(user, context))
-    await useUp(opened, context)
-    try {
-      await store.transact('user', userId, (current) => {
-        if (current === undefined || current.lockedAt !== undefined) throw unusableLink()
-        if (current.email !== user?.email) throw unusableLink()
-        return withWrites(
-          moveEmail(current, email, context.at, undo),
-          auditEvent('person-changed', context, { userId, changed: 'email' }),
-          auditEvent('person-email-verified', context, { userId }),
-        )
-      })
-    } catch (error) {
-      // Another account has it by now; the user who opened the link reads its mail, and learns no more than that.
-      throw error instanceof RecordExists ? unusableLink() : error
-    }
+    await useUp(store, opened)
+    const moved = store.transact('user', userId, (current) => {
+      if (current === undefined || current.lockedAt !== undefined) throw unusableLink()
+      if (current.email !== user?.email) throw unusableLink()
+      return withWrites(
+        moveEmail(current, email, context.at, undo),
+        auditEvent('person-changed', context, { userId, changed: 'email' }),
+        auditEvent('person-email-verified', context, { userId }),
+      )
+    })
+    await claimAddress(moved)
   }
 
   return {
-    show: ({ purpose, link, hidden, user }: OpenedLink, reply: FastifyReply): FastifyReply => {
+    show: ({ purpose, link, hidden, user, reply }: OpenedLink): FastifyReply => {
       const { email } = link
       if (user === undefined || email === undefined) throw unusableLink()
-      // Another address by now: a link that proves the present one proves nothing of it.
+      // The user has another address by now, which this link does not verify.
       if (purpose === 'email-verification' && user.email !== email) throw unusableLink()
       const { username } = user
       return reply.page('link-email', { action: `${prefix}${linkPath}`, hidden, email, username })
     },
 
-    submit: async (opened: OpenedLink, context: AuditContext, reply: FastifyReply): Promise<FastifyReply> => {
-      if (opened.purpose === 'email-change') await move(opened, context)
+    submit: async (opened: OpenedLink): Promise<FastifyReply> => {
+      if (opened.purpose === 'email-change') await move(opened)
       else {
-        await useUp(opened, context)
-        await verify(opened, context)
+        await useUp(store, opened)
+        await verify(opened)
       }
-      return reply.redirect(doneUrl(prefix, 'email', undefined), 303)
+      return redirectToDone(opened, prefix, 'email')
     },
   }
 }

@@ -2,56 +2,68 @@ import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { AppDeps } from '../../deps.ts'
 import type { Seconds } from '../../domain/model.ts'
 import { type Parameters, single } from '../../domain/parameters.ts'
-import { isSameText } from '../../domain/secret.ts'
 import { addressPrefix, userContext } from '../../http/address-prefix.ts'
 import { afterResponse } from '../../http/after-response.ts'
 import { assertForm, parametersOf } from '../../http/parameters.ts'
 import { countRequest, requestBucket, throttleKind } from '../../users/rules/throttle.ts'
 import { canonicalLogin } from '../../users/rules/user.ts'
-import { forged } from '../forgery.ts'
+import { assertOwnForm, type FormModel } from '../forms.ts'
 import { interactionIn } from './open-link.ts'
 
+declare module '../pages.ts' {
+  interface Pages {
+    'forgot-password': FormModel & BackLink
+    'email-on-its-way': BackLink & {
+      /** How long the link works. */
+      readonly seconds: Seconds
+    }
+  }
+}
+
+interface BackLink {
+  /** Back to the sign-in that waits. */
+  readonly backUrl?: string
+}
+
 /**
- * Asks for a link to a new password. The response is the same, and there at the same time, whether anybody has that name:
- * who it is is looked up after the response is on its way.
+ * Serves the page that asks for a link to a new password. The response is the same, and takes the same time, whether the user
+ * exists or not: the user is looked up after it was sent.
  */
 export function forgotPassword(app: FastifyInstance, { config, service, store, clock }: AppDeps): void {
   const action = `${service.prefix}/forgot-password`
   const later = afterResponse(app, 'an email could not be sent')
 
-  const backTo = (interaction: string | undefined) =>
-    interaction === undefined ? {} : { backUrl: `${service.prefix}/login?interaction=${interaction}` }
+  const backTo = (sent: Parameters): BackLink => {
+    const { interaction } = interactionIn(sent)
+    return interaction === undefined ? {} : { backUrl: `${service.prefix}/login?interaction=${interaction}` }
+  }
 
   app.get('/forgot-password', { schema: { hide: true } }, async (request, reply) => {
-    const interaction = interactionIn(parametersOf(request.query))
+    const query = parametersOf(request.query)
     const csrf = app.browser.csrfToken(app.browser.ensureSecret(request, reply), 'forgot')
-    const hidden = { ...(interaction !== undefined && { interaction }), csrf }
-    return reply.page('forgot-password', { action, hidden, ...backTo(interaction) })
+    const hidden = { ...interactionIn(query), csrf }
+    return reply.page('forgot-password', { action, hidden, ...backTo(query) })
   })
 
   const options = { config: { limit: 'signIn' }, schema: { hide: true }, preValidation: assertForm } as const
   app.post('/forgot-password', options, async (request, reply) => {
     const form = parametersOf(request.body)
     const now = clock()
-    const csrf = app.browser.csrfToken(app.browser.secret(request) ?? '', 'forgot')
-    if (!isSameText(single(form, 'csrf'), csrf)) throw forged(action)
+    assertOwnForm(form, app.browser.csrfToken(app.browser.secret(request) ?? '', 'forgot'), action)
     const prefix = addressPrefix(request.ip)
     await store.transact(throttleKind, requestBucket(prefix), (throttle) =>
       countRequest(throttle, prefix, now),
     )
     later(reply, () => send(request, form, now))
-    const seconds = config.lifetimes.passwordResetSeconds
-    return reply.page('email-on-its-way', { seconds, ...backTo(interactionIn(form)) })
+    return reply.page('email-on-its-way', { seconds: config.lifetimes.passwordResetSeconds, ...backTo(form) })
   })
 
-  /** Only to a proven address: an attacker may have entered any other. */
+  /** Sends the link to a verified address only: an attacker may have entered any other. */
   const send = async (request: FastifyRequest, form: Parameters, now: Seconds): Promise<void> => {
     const login = canonicalLogin(single(form, 'username') ?? '')
     const user = login === undefined ? undefined : await store.find('userByLogin', login)
     if (user?.claims['email_verified'] !== true || user.lockedAt !== undefined) return
-    const interaction = interactionIn(form)
-    const query = interaction === undefined ? {} : { interaction }
-    const context = userContext(request, now)
-    await app.emails.resetPassword(user, context, { query, language: request.language })
+    const { language } = request
+    await app.emails.resetPassword(user, userContext(request, now), { query: interactionIn(form), language })
   }
 }

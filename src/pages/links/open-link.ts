@@ -1,43 +1,84 @@
 import type { FastifyInstance, FastifyReply } from 'fastify'
 import type { AppDeps } from '../../deps.ts'
-import type { LinkPurpose, OneTimeLink, Seconds, User } from '../../domain/model.ts'
+import type { AuditContext } from '../../domain/audit.ts'
+import { accept, remove } from '../../domain/decision.ts'
+import { interactionKind } from '../../domain/interaction.ts'
+import type { LinkPurpose, OneTimeLink, User } from '../../domain/model.ts'
 import { type Parameters, single } from '../../domain/parameters.ts'
-import { findLink } from '../../users/one-time-links.ts'
-import { requireLink, unusableLink } from '../../users/rules/one-time-link.ts'
+import { hashSecret } from '../../domain/secret.ts'
+import type { Text } from '../../domain/text.ts'
+import { userContext } from '../../http/address-prefix.ts'
+import { parametersOf } from '../../http/parameters.ts'
+import { RecordExists } from '../../storage/store.ts'
+import { findLink, linkPath } from '../../users/one-time-links.ts'
+import { linkKinds, requireLink, unusableLink } from '../../users/rules/one-time-link.ts'
+import { msg } from '../i18n/i18n.ts'
 
-/** A link that works, as it stands at this request. */
+declare module '../pages.ts' {
+  interface Pages {
+    'link-done': {
+      readonly title: Text
+      readonly about: Text
+      readonly link: { readonly url: string; readonly label: Text }
+    }
+  }
+}
+
+/** A link that works, and the visit of the user who opened it. */
 export type OpenedLink = {
   readonly link: OneTimeLink
   /** What its form brings back. */
-  readonly hidden: Readonly<Record<string, string>>
-  /** The request that waits in the browser the link was asked for in. */
-  readonly interaction?: string
+  readonly hidden: Readonly<Record<'code' | 'csrf', string> & Partial<Record<'interaction', string>>>
+  /** The query or the form. */
+  readonly sent: Parameters
+  readonly reply: FastifyReply
+  /** For audit events about what the user does here. */
+  readonly context: AuditContext
 } & (
   | { readonly purpose: 'first-person'; readonly user?: undefined }
   | { readonly purpose: Exclude<LinkPurpose, 'first-person'>; readonly user: User }
 )
 
-/** Longer is no secret of ours. */
+/** Longer than any code of a link. */
 const longestCode = 100
 
-/** Finds what the code of a page or form opens, and binds the form to this browser, RFC 6749 §10.12. */
-export function linkOpener(app: FastifyInstance, { store }: Pick<AppDeps, 'store'>) {
-  return async (parameters: Parameters, reply: FastifyReply, now: Seconds): Promise<OpenedLink> => {
-    const code = single(parameters, 'code') ?? ''
+/** Finds the link that a query or form names, and binds its form to this browser, RFC 6749 §10.12. */
+export function linkOpener(app: FastifyInstance, { store, clock }: AppDeps) {
+  return async (parsed: unknown, reply: FastifyReply): Promise<OpenedLink> => {
+    const sent = parametersOf(parsed)
+    const now = clock()
+    const code = single(sent, 'code') ?? ''
     const found = code.length > longestCode ? undefined : await findLink(store, code)
     const link = requireLink(found, now)
     const { purpose } = link
     const secret = app.browser.ensureSecret(reply.request, reply)
-    const interaction = interactionIn(parameters)
-    const waits = interaction === undefined ? {} : { interaction }
-    const hidden = { code, ...waits, csrf: app.browser.csrfToken(secret, 'link', link.id) }
+    const hidden = { code, ...interactionIn(sent), csrf: app.browser.csrfToken(secret, 'link', link.id) }
+    const opened = { link, hidden, sent, reply, context: userContext(reply.request, now) }
     if (purpose === 'first-person') {
       await assertNoUsers(store)
-      return { purpose, link, hidden, ...waits }
+      return { ...opened, purpose }
     }
     const user = await store.find('user', link.userId ?? '')
     if (user === undefined || user.lockedAt !== undefined) throw unusableLink()
-    return { purpose, link, hidden, ...waits, user }
+    return { ...opened, purpose, user }
+  }
+}
+
+/** Uses up a link: of two forms that come at once, one continues. @throws {OAuthError} if it was used. */
+export function useUp(store: AppDeps['store'], { link, context }: OpenedLink): Promise<void> {
+  const kind = linkKinds[link.purpose]
+  return store.transact(kind, link.id, (found) => {
+    requireLink(found, context.at)
+    return accept(undefined, remove(kind, link.id))
+  })
+}
+
+/** Writes an address that another user may have by now. @throws {OAuthError} if so, as for any link that does not work. */
+export async function claimAddress(write: Promise<unknown>): Promise<void> {
+  try {
+    await write
+  } catch (error) {
+    throw error instanceof RecordExists ? unusableLink() : error
   }
 }
 
@@ -46,8 +87,44 @@ export async function assertNoUsers(store: AppDeps['store']): Promise<void> {
   if (!(await store.population()).isEmpty) throw unusableLink()
 }
 
-/** The handle of a pending request; it is of use only in the browser it was made in. */
-export function interactionIn(parameters: Parameters): string | undefined {
-  const id = single(parameters, 'interaction')
-  return id !== undefined && /^[\w-]{22}$/.test(id) ? id : undefined
+/** Returns the pending request of a query or form, as a parameter. It is of use only in the browser it was made in. */
+export function interactionIn(sent: Parameters): { readonly interaction?: string } {
+  const interaction = single(sent, 'interaction')
+  return interaction !== undefined && /^[\w-]{22}$/.test(interaction) ? { interaction } : {}
+}
+
+/** Redirects to the page that says what the form of a link did, RFC 9110 §15.4.4: reloading it does nothing again. */
+export function redirectToDone(
+  { reply, hidden: { interaction } }: OpenedLink,
+  prefix: string,
+  done: 'password' | 'email',
+): FastifyReply {
+  const isPassword = done === 'password' && interaction !== undefined
+  const query = new URLSearchParams({ done, ...(isPassword && { interaction }) })
+  return reply.redirect(`${prefix}${linkPath}?${query}`, 303)
+}
+
+/** Serves the page that says what was done. It leads back to the request that waits in this browser, or to the account page. */
+export function donePage(app: FastifyInstance, { service: { prefix }, store, clock }: AppDeps) {
+  const waitingUrl = async (sent: Parameters, reply: FastifyReply): Promise<string | undefined> => {
+    const { interaction: id } = interactionIn(sent)
+    const secret = app.browser.secret(reply.request)
+    if (id === undefined || secret === undefined) return undefined
+    const interaction = await store.find(interactionKind, id)
+    const isHere = interaction?.browserHash === hashSecret(secret) && clock() < interaction.expiresAt
+    return isHere ? `${prefix}/login?interaction=${id}` : undefined
+  }
+
+  return async (sent: Parameters, reply: FastifyReply): Promise<FastifyReply> => {
+    const url = await waitingUrl(sent, reply)
+    const isEmail = single(sent, 'done') === 'email'
+    return reply.page('link-done', {
+      title: msg(isEmail ? 'link.verified' : 'link.saved'),
+      about: msg(isEmail ? 'link.verified.about' : 'link.saved.about'),
+      link:
+        url === undefined
+          ? { url: `${prefix}/account`, label: msg(isEmail ? 'link.account' : 'login.submit') }
+          : { url, label: msg('link.goOn') },
+    })
+  }
 }

@@ -1,60 +1,46 @@
 /**
- * What one-time links open, and the page that asks for one. Owns `/link` and `/forgot-password`; who makes links is the
- * command line, the start of a server on an empty store, and app.emails.
+ * Serves `/link`, which one-time links open, and `/forgot-password`, which asks for one. Links are made by the command
+ * line, the start of a server on an empty store, and app.emails.
  */
 
 import type { FastifyPluginAsync } from 'fastify'
 import type { AppDeps } from '../../deps.ts'
 import { single } from '../../domain/parameters.ts'
-import { isSameText } from '../../domain/secret.ts'
-import { userContext } from '../../http/address-prefix.ts'
 import { assertForm, formBodies, parametersOf } from '../../http/parameters.ts'
 import { linkPath } from '../../users/one-time-links.ts'
-import { assertSameSite, forged } from '../forgery.ts'
+import { assertOwnForm, assertSameSite } from '../forms.ts'
 import { confirmEmail } from './confirm-email.ts'
 import { forgotPassword } from './forgot-password.ts'
-import { linkOpener, type OpenedLink } from './open-link.ts'
+import { donePage, linkOpener, type OpenedLink } from './open-link.ts'
 import { setPassword } from './set-password.ts'
-import { showDone } from './show-done.ts'
 
-/**
- * Opening a link shows a page and uses nothing up: mail scanners and previews open links, too. Only the form of that
- * page does, once.
- */
+/** Opening a link shows a page and uses nothing up: mail scanners and previews open links, too. Its form uses it up, once. */
 export const oneTimeLinks: FastifyPluginAsync<AppDeps> = async (app, deps) => {
-  const { config, service, clock } = deps
+  const { config, service } = deps
   await app.register(formBodies, { config })
   app.addHook('preValidation', assertSameSite)
   const open = linkOpener(app, deps)
-  const [passwords, emails, done] = [setPassword(deps), confirmEmail(app, deps), showDone(app, deps)]
+  const [passwords, emails, showDone] = [setPassword(deps), confirmEmail(app, deps), donePage(app, deps)]
+  const pageOf = ({ purpose }: OpenedLink) =>
+    purpose === 'email-verification' || purpose === 'email-change' ? emails : passwords
 
   app.get(linkPath, { schema: { hide: true } }, async (request, reply) => {
     const query = parametersOf(request.query)
-    if (single(query, 'done') !== undefined) return done(query, reply)
-    const opened = await open(query, reply, clock())
-    return isAboutEmail(opened) ? emails.show(opened, reply) : passwords.show(opened, reply)
+    if (single(query, 'done') !== undefined) return showDone(query, reply)
+    const opened = await open(query, reply)
+    return pageOf(opened).show(opened)
   })
 
   app.post(
     linkPath,
     { config: { limit: 'signIn' }, schema: { hide: true }, preValidation: assertForm },
     async (request, reply) => {
-      const form = parametersOf(request.body)
-      const now = clock()
-      const opened = await open(form, reply, now)
-      if (!isSameText(single(form, 'csrf'), opened.hidden['csrf'] ?? '')) {
-        const { csrf: _, ...query } = opened.hidden
-        throw forged(`${service.prefix}${linkPath}?${new URLSearchParams(query)}`)
-      }
-      const context = userContext(request, now)
-      if (isAboutEmail(opened)) return emails.submit(opened, context, reply)
-      return passwords.submit(opened, form, context, reply)
+      const opened = await open(request.body, reply)
+      const { csrf, ...query } = opened.hidden
+      assertOwnForm(opened.sent, csrf, `${service.prefix}${linkPath}?${new URLSearchParams(query)}`)
+      return pageOf(opened).submit(opened)
     },
   )
 
   if (app.emails.canSend) forgotPassword(app, deps)
-}
-
-function isAboutEmail({ purpose }: OpenedLink): boolean {
-  return purpose === 'email-verification' || purpose === 'email-change'
 }

@@ -1,16 +1,15 @@
 import type { FastifyReply } from 'fastify'
 import type { AppDeps } from '../../deps.ts'
 import { type AuditContext, auditEvent } from '../../domain/audit.ts'
-import { accept, type Decision, insert, remove, withWrites } from '../../domain/decision.ts'
+import { type Decision, insert, withWrites } from '../../domain/decision.ts'
 import { OAuthError } from '../../domain/errors.ts'
 import type { User } from '../../domain/model.ts'
 import { type Parameters, single } from '../../domain/parameters.ts'
 import type { Text } from '../../domain/text.ts'
-import { RecordExists } from '../../storage/store.ts'
 import { userCredentials } from '../../users/factors.ts'
 import { linkPath } from '../../users/one-time-links.ts'
-import { hashPassword, passwordFault } from '../../users/passwords.ts'
-import { linkKinds, requireLink, unusableLink } from '../../users/rules/one-time-link.ts'
+import { hashPassword } from '../../users/passwords.ts'
+import { unusableLink } from '../../users/rules/one-time-link.ts'
 import {
   changePassword,
   changeProfile,
@@ -19,12 +18,26 @@ import {
   undoEmailChange,
   verifyEmail,
 } from '../../users/rules/user.ts'
-import { msg } from '../i18n/catalogue.ts'
-import { assertNoUsers, type OpenedLink } from './open-link.ts'
-import { doneUrl } from './show-done.ts'
+import { type FormModel, newPasswordProblem } from '../forms.ts'
+import { msg } from '../i18n/i18n.ts'
+import { assertNoUsers, claimAddress, type OpenedLink, redirectToDone, useUp } from './open-link.ts'
+
+declare module '../pages.ts' {
+  interface Pages {
+    'link-password': FormModel & {
+      readonly purpose: 'first-person' | 'invitation' | 'password-reset' | 'email-undo'
+      /** The user; absent for the first one, who chooses the name. */
+      readonly username?: string
+      /** The address that comes back with `email-undo`. */
+      readonly email?: string
+      /** What was typed before, or is known. */
+      readonly typed: Pick<Typed, 'username' | 'email' | 'name'>
+    }
+  }
+}
 
 /** What the user typed. */
-interface Said {
+interface Typed {
   readonly username: string
   readonly email: string
   readonly name: string
@@ -32,12 +45,12 @@ interface Said {
   readonly disconnect: boolean
 }
 
-/** The page that sets a password: of the first user, an invited one, or one who forgot it. */
+/** Serves the page that sets a password: of the first user, an invited one, or one who forgot it. */
 export function setPassword({ service, store, random }: AppDeps) {
   const { prefix } = service
 
-  const show = (opened: OpenedLink, reply: FastifyReply, said?: Said, problem?: Text): FastifyReply => {
-    const { purpose, link, hidden, user } = opened
+  const show = (opened: OpenedLink, typed?: Typed, problem?: Text): FastifyReply => {
+    const { purpose, link, hidden, user, reply } = opened
     if (purpose === 'email-verification' || purpose === 'email-change') throw unusableLink()
     const known = { username: '', email: '', name: String(user?.claims['name'] ?? '') }
     const model = {
@@ -46,88 +59,58 @@ export function setPassword({ service, store, random }: AppDeps) {
       purpose,
       ...(user !== undefined && { username: user.username }),
       ...(purpose === 'email-undo' && link.email !== undefined && { email: link.email }),
-      typed: said ?? known,
+      typed: typed ?? known,
       ...(problem !== undefined && { problem }),
     }
     return reply.page('link-password', model, { status: problem === undefined ? 200 : 400 })
   }
 
-  const submit = async (
-    opened: OpenedLink,
-    form: Parameters,
-    context: AuditContext,
-    reply: FastifyReply,
-  ): Promise<FastifyReply> => {
-    const said = read(form)
-    const problem = problemOf(opened, said, form)
-    if (problem !== undefined) return show(opened, reply, said, problem)
-    const passwordHash = await hashPassword(said.password, random)
-    await useUp(opened, context)
-    if (opened.user === undefined) await insertFirst(said, passwordHash, context)
-    else if (opened.purpose === 'email-undo') await undo(opened, passwordHash, context)
+  const submit = async (opened: OpenedLink): Promise<FastifyReply> => {
+    const typed = read(opened.sent)
+    const problem = userProblem(opened, typed) ?? newPasswordProblem(opened.sent)
+    if (problem !== undefined) return show(opened, typed, problem)
+    const passwordHash = await hashPassword(typed.password, random)
+    await useUp(store, opened)
+    if (opened.user === undefined) await insertFirst(typed, passwordHash, opened.context)
+    else if (opened.purpose === 'email-undo') await undo(opened, passwordHash)
     else {
-      await store.transact('user', opened.user.id, (current) =>
-        settle(current, opened, said, passwordHash, context),
-      )
+      await store.transact('user', opened.user.id, (current) => settle(current, opened, typed, passwordHash))
     }
-    return reply.redirect(doneUrl(prefix, 'password', opened.interaction), 303)
+    return redirectToDone(opened, prefix, 'password')
   }
 
-  const undo = async ({ link }: OpenedLink, passwordHash: string, context: AuditContext): Promise<void> => {
+  const undo = ({ link, context }: OpenedLink, passwordHash: string): Promise<void> => {
     const { userId = '', email = '', createdAt: since } = link
-    try {
-      await store.transact(userCredentials, userId, (current) => {
-        if (current === undefined || current.user.lockedAt !== undefined) throw unusableLink()
-        const facts = { userId, link: link.purpose, disconnected: 'everything' }
-        return withWrites(
-          undoEmailChange(current, { email, since }, passwordHash, context.at),
-          auditEvent('person-changed', context, { userId, changed: 'email' }),
-          auditEvent('person-password-changed', context, facts),
-        )
-      })
-    } catch (error) {
-      // Another account has proven the address in the meantime.
-      throw error instanceof RecordExists ? unusableLink() : error
-    }
-  }
-
-  /** Of two forms that come at once, one goes on. */
-  const useUp = ({ link }: OpenedLink, { at }: AuditContext): Promise<void> =>
-    store.transact(linkKinds[link.purpose], link.id, (found) => {
-      requireLink(found, at)
-      return accept(undefined, remove(linkKinds[link.purpose], link.id))
+    const undone = store.transact(userCredentials, userId, (current) => {
+      if (current === undefined || current.user.lockedAt !== undefined) throw unusableLink()
+      const facts = { userId, link: link.purpose, disconnected: 'everything' }
+      return withWrites(
+        undoEmailChange(current, { email, since }, passwordHash, context.at),
+        auditEvent('person-changed', context, { userId, changed: 'email' }),
+        auditEvent('person-password-changed', context, facts),
+      )
     })
+    return claimAddress(undone)
+  }
 
-  const insertFirst = async (said: Said, passwordHash: string, context: AuditContext): Promise<void> => {
+  const insertFirst = async (typed: Typed, passwordHash: string, context: AuditContext): Promise<void> => {
     await assertNoUsers(store)
-    const user = firstPerson(said, random(16), context, passwordHash)
-    const { id: userId } = user
-    await store.write(insert('user', user), auditEvent('person-added', context, { userId }))
+    const user = firstUser(typed, random(16), context, passwordHash)
+    await store.write(insert('user', user), auditEvent('person-added', context, { userId: user.id }))
   }
 
-  const problemOf = (opened: OpenedLink, said: Said, form: Parameters): Text | undefined => {
-    const fault = passwordFault(said.password)
-    if (opened.user === undefined) {
-      const wrong = faultOfUser(() => firstPerson(said, Buffer.alloc(16), { by: 'person', at: 0 }))
-      if (wrong !== undefined) return wrong
-    }
-    if (fault !== undefined) return msg(`password.${fault}`)
-    return single(form, 'repeated') === said.password ? undefined : msg('password.differs')
-  }
-
-  return { show, submit }
+  return { show: (opened: OpenedLink) => show(opened), submit }
 }
 
-/** The account with what was said; the use of a link that came by mail proves the address it went to. */
+/** Decides what a user with a link gets: a link that was emailed verifies the address it was sent to. */
 function settle(
   current: User | undefined,
-  { link, purpose }: OpenedLink,
-  { name, disconnect }: Said,
+  { link, purpose, context }: OpenedLink,
+  { name, disconnect }: Typed,
   passwordHash: string,
-  context: AuditContext,
 ): Decision<User> {
   if (current === undefined || current.lockedAt !== undefined) throw unusableLink()
-  // It went to an address that the user has no more.
+  // It was sent to an address that the user no longer has.
   if (link.email !== undefined && link.email !== current.email) throw unusableLink()
   const { at } = context
   const { id: userId } = current
@@ -138,22 +121,22 @@ function settle(
   return withWrites(
     changePassword(proven, passwordHash, at),
     ...(disconnect ? endAccess(userId, 'rfc9700-4.14.2-revoke-on-event', at) : []),
-    auditEvent('person-password-changed', context, { userId, link: purpose, ...ended(disconnect) }),
+    auditEvent('person-password-changed', context, {
+      userId,
+      link: purpose,
+      ...(disconnect && { disconnected: 'everything' }),
+    }),
     ...(isProven ? [auditEvent('person-email-verified', context, { userId })] : []),
   )
 }
 
-/** These decisions only ever accept; what they write is written once, with the password. */
+/** Returns the user of a decision that always accepts; the user is written once, with the password. */
 function acceptedBy(decision: Decision<User>): User {
   if ('rejection' in decision) throw decision.rejection
   return decision.result
 }
 
-function ended(disconnect: boolean): { readonly disconnected?: string } {
-  return disconnect ? { disconnected: 'everything' } : {}
-}
-
-function read(form: Parameters): Said {
+function read(form: Parameters): Typed {
   const text = (name: string) => (single(form, name) ?? '').trim()
   return {
     username: text('username'),
@@ -164,20 +147,22 @@ function read(form: Parameters): Said {
   }
 }
 
-/** As much of a name as is shown anywhere, and nothing in it that cannot be seen. */
+/** Returns a name without invisible characters, and no longer than pages show it. */
 function legible(name: string): string {
   return [...name.replaceAll(/[\p{C}\p{Zl}\p{Zp}]/gu, '')].slice(0, 200).join('')
 }
 
-function firstPerson(said: Said, fresh: Buffer, { at }: AuditContext, passwordHash = ''): User {
-  const { username, email, name } = said
+function firstUser(typed: Typed, fresh: Buffer, { at }: AuditContext, passwordHash = ''): User {
+  const { username, email, name } = typed
   const claims = name === '' ? {} : { name }
   return createUser({ username, ...(email !== '' && { email }), claims, passwordHash }, fresh, at)
 }
 
-function faultOfUser(create: () => User): Text | undefined {
+/** Returns why the first user cannot be created as typed. */
+function userProblem({ user }: OpenedLink, typed: Typed): Text | undefined {
+  if (user !== undefined) return undefined
   try {
-    create()
+    firstUser(typed, Buffer.alloc(16), { by: 'person', at: 0 })
     return undefined
   } catch (error) {
     if (!(error instanceof OAuthError)) throw error

@@ -1,46 +1,51 @@
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { FastifyInstance } from 'fastify'
 import type { AppDeps } from '../../deps.ts'
-import { accept, update } from '../../domain/decision.ts'
-import { interactionKind } from '../../domain/interaction.ts'
-import type { Seconds } from '../../domain/model.ts'
-import { displayName, type LoginForms } from './login-forms.ts'
-import { formActionOf, interactionExpired, type Pending } from './pending.ts'
+import { displayName, type NamedUser } from '../describe.ts'
+import type { LoginForms, SignInModel } from './login-forms.ts'
+import { changeInteraction, formActionOf, type Pending } from './pending.ts'
 
-/** The choice between the users signed in in this browser, OpenID Connect Core §3.1.2.1, or another one. */
-export function accountChooser(app: FastifyInstance, { store, clock }: AppDeps, forms: LoginForms) {
-  const usersHere = async (request: FastifyRequest, now: Seconds) => {
-    const sessions = await app.browser.sessions(request, now)
-    const accounts = await Promise.all(sessions.map(({ userId }) => store.find('user', userId)))
-    return accounts.flatMap((user) => (user === undefined ? [] : [user]))
+declare module '../pages.ts' {
+  interface Pages {
+    'select-account': SignInModel & {
+      /** The users signed in in this browser; the active one first. */
+      readonly people: readonly (NamedUser & { readonly id: string })[]
+    }
   }
+}
+
+/** Lets the user choose between the users signed in in this browser, or another one, OpenID Connect Core §3.1.2.1. */
+export function accountChooser(app: FastifyInstance, { store }: AppDeps, forms: LoginForms) {
+  const sessionsOf = ({ reply, now }: Pending) => app.browser.sessions(reply.request, now)
 
   return {
-    /** Whether there is anybody but the one who is signed in now. */
-    hasOthers: async ({ session }: Pending, request: FastifyRequest): Promise<boolean> => {
-      const sessions = await app.browser.sessions(request, clock())
-      return sessions.some(({ id }) => id !== session?.id)
+    /** Whether another user than the active one is signed in. */
+    hasOthers: async (pending: Pending): Promise<boolean> =>
+      (await sessionsOf(pending)).some(({ id }) => id !== pending.session?.id),
+
+    show: async (pending: Pending) => {
+      const sessions = await sessionsOf(pending)
+      const users = await Promise.all(sessions.map(({ userId }) => store.find('user', userId)))
+      const people = users.flatMap((user) => (user ? [{ id: user.id, ...displayName(user) }] : []))
+      if (people.length === 0) return forms.showLogin(pending)
+      return pending.reply.page(
+        'select-account',
+        { ...forms.frameOf(pending), people },
+        formActionOf(pending),
+      )
     },
 
-    show: async (pending: Pending, reply: FastifyReply) => {
-      const accounts = await usersHere(reply.request, clock())
-      if (accounts.length === 0) return forms.showLogin(pending, reply)
-      const people = accounts.map((user) => ({ id: user.id, ...displayName(user) }))
-      return reply.page('select-account', { ...forms.frameOf(pending), people }, formActionOf(pending))
-    },
-
-    /** The one on the button; who was signed out in the meantime is not on the page that comes then. */
-    choose: async (pending: Pending, userId: string, reply: FastifyReply) => {
-      const { interaction } = pending
-      const sessions = await app.browser.sessions(reply.request, clock())
+    /** Activates the session of the chosen user. If it has ended, shows the page again without it. */
+    choose: async (pending: Pending, userId: string) => {
+      const { reply } = pending
+      const sessions = await sessionsOf(pending)
       const session = sessions.find((each) => each.userId === userId)
       if (session === undefined) return reply.redirect(`${forms.pageUrl(pending)}&switch=1`, 303)
-      await store.transact(interactionKind, interaction.id, (current) => {
-        if (current === undefined) throw interactionExpired()
-        const { pendingSecondFactor: _, ...rest } = current
-        return accept(undefined, update(interactionKind, { ...rest, userChosen: true }))
-      })
+      await changeInteraction(store, pending, ({ pendingSecondFactor: _, ...rest }) => ({
+        ...rest,
+        userChosen: true,
+      }))
       app.browser.switchSession(reply, session, sessions)
-      return forms.continueFlow(pending, reply)
+      return forms.continueFlow(pending)
     },
   }
 }

@@ -1,58 +1,40 @@
 import type { FastifyInstance, FastifyReply } from 'fastify'
 import type { AppDeps } from '../../deps.ts'
-import { accept, remove, type Write } from '../../domain/decision.ts'
+import type { Write } from '../../domain/decision.ts'
 import { OAuthError } from '../../domain/errors.ts'
-import { interactionKind } from '../../domain/interaction.ts'
-import type { ClaimsRequest, Scope, Seconds, Session } from '../../domain/model.ts'
+import type { ClaimsRequest, Scope, Session } from '../../domain/model.ts'
 import { toOAuthError } from '../../http/errors.ts'
-import { RecordExists } from '../../storage/store.ts'
 import { basisOf, grantLimit, whileSignedIn } from '../../users/sessions.ts'
-import { interactionExpired, type PendingAuthorization } from './pending.ts'
+import { endInteraction, interactionUrl, type PendingAuthorization } from './pending.ts'
 
-/** What was agreed to, by the user or by what they agreed to before. */
+/** What the user approved, now or before. */
 export interface Agreement {
   readonly session: Session
   readonly scope: Scope
-  /** Absent: all that were asked for one by one. */
+  /** Absent: every individually requested claim. */
   readonly claims?: ClaimsRequest
   /** Written with the grant, or not at all. */
   readonly writes?: readonly Write[]
 }
 
-/** Answers a pending request with a code, RFC 6749 §4.1.2; only once, however often and in how many tabs it is asked for. */
-export function codeIssuer(
-  app: FastifyInstance,
-  { config, service, store }: Pick<AppDeps, 'config' | 'service' | 'store'>,
-) {
+/** Answers a pending request with a code, RFC 6749 §4.1.2: once, in however many tabs the user approves it. */
+export function codeIssuer(app: FastifyInstance, { config, service, store }: AppDeps) {
   const limitGrants = grantLimit(config)
   return async (
-    { interaction, client, request, consent }: PendingAuthorization,
-    { session, scope, claims = request.claims, writes = [] }: Agreement,
-    now: Seconds,
-    reply: FastifyReply,
+    pending: PendingAuthorization,
+    { session, scope, claims = pending.request.claims, writes = [] }: Agreement,
   ): Promise<FastifyReply> => {
+    const { interaction, client, request, consent, reply, now } = pending
     const { grant, code } = app.approve({ ...request, claims }, client, session, scope, now)
     const basis = basisOf(session, client, consent)
-    const insert = () =>
-      store.transact(interactionKind, interaction.id, (current) => {
-        if (current === undefined) throw interactionExpired()
-        return accept(
-          undefined,
-          remove(interactionKind, interaction.id),
-          { op: 'insertGrant', grant, basis },
-          ...limitGrants(grant),
-          ...writes,
-          ...app.authorizationRequests.endWrites(request),
-        )
-      })
+    const inserts: readonly Write[] = [{ op: 'insertGrant', grant, basis }, ...limitGrants(grant), ...writes]
     try {
-      // Its page finds out what has ended, and asks for that again.
-      if (!(await whileSignedIn(store, session, insert)))
-        return reply.redirect(`${service.prefix}/login?interaction=${interaction.id}`, 303)
+      // The page finds out what has ended, and asks for that again.
+      if (!(await whileSignedIn(store, session, () => endInteraction(app, store, pending, ...inserts))))
+        return reply.redirect(interactionUrl(service.prefix, 'login', interaction), 303)
     } catch (error) {
       if (error instanceof OAuthError) throw error
-      if (error instanceof RecordExists) throw interactionExpired()
-      // The user has done their part: a failure of ours is for the client to learn, RFC 6749 §4.1.2.1.
+      // The user has done their part: the client learns of an internal error, RFC 6749 §4.1.2.1.
       return reply.authorizationError(request, toOAuthError(error, reply.request))
     }
     return reply.authorizationResponse(request, { code })

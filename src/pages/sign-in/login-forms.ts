@@ -1,82 +1,115 @@
 import type { FastifyInstance, FastifyReply } from 'fastify'
 import type { AppDeps } from '../../deps.ts'
 import { lacksAcr, methodsOf } from '../../domain/authentication-context.ts'
-import { accept, update } from '../../domain/decision.ts'
 import { OAuthError } from '../../domain/errors.ts'
-import { interactionKind } from '../../domain/interaction.ts'
 import { clientWords } from '../../domain/localized.ts'
-import type { Passkey, User } from '../../domain/model.ts'
+import type { AuthorizationRequest, PageRequest, Passkey, User } from '../../domain/model.ts'
 import { omitUndefined } from '../../domain/omit-undefined.ts'
 import type { Text } from '../../domain/text.ts'
 import { recordRejection } from '../../http/errors.ts'
 import { assertionOptions } from '../../users/passkeys/passkeys.ts'
 import { inARowRule, networkRule } from '../../users/rules/throttle.ts'
-import { msg } from '../i18n/catalogue.ts'
-import { formActionOf, interactionExpired, type Pending } from './pending.ts'
-// Brings `app.shortcuts`.
-import type {} from './shortcuts.ts'
+import { displayName, type NamedUser } from '../describe.ts'
+import type { FormModel } from '../forms.ts'
+import { msg } from '../i18n/i18n.ts'
+import { changeInteraction, formActionOf, interactionUrl, type Pending } from './pending.ts'
 
-/** What a form of the sign-in says when it comes back: nothing yet, or what went wrong. */
+declare module 'fastify' {
+  interface FastifyInstance {
+    /** What spares a developer signing in and approving; only on a development server. */
+    readonly shortcuts?: Shortcuts
+  }
+}
+
+/** Shortcuts of a development server. */
+export interface Shortcuts {
+  /** Returns the users that a button signs in. */
+  people(): Promise<readonly User[]>
+  /** Returns the user who is signed in for a request without a page. */
+  signsIn(request: AuthorizationRequest | PageRequest): Promise<User | undefined>
+  /** Whether every request is approved without a page. */
+  readonly agrees: boolean
+}
+
+declare module '../pages.ts' {
+  interface Pages {
+    login: SignInModel & {
+      /** `login_hint`, or what was typed before. */
+      readonly username?: string
+      /** Whether the user is signed in and has to prove it again. */
+      readonly again: boolean
+      /** Where an email with a link to a new password is requested; absent if no email can be sent. */
+      readonly forgotUrl?: string
+      /** Users that a button signs in, on a development server. */
+      readonly people?: readonly NamedUser[]
+    }
+  }
+}
+
+/** What the pages of a sign-in show. */
+export interface SignInModel extends FormModel {
+  /** Absent if the client has no name. */
+  readonly clientName?: string
+  /** What the script of the page asks the browser for, Web Authentication Level 3 §5.5, as JSON. */
+  readonly passkey?: { readonly options: string }
+}
+
+/** What a form of the sign-in shows after an attempt that failed. */
 export interface Shown {
   readonly username?: string | undefined
   readonly problem?: Text
   readonly status?: number
 }
 
-/** What the forms of the sign-in have in common: where they lead, whose they are, and the first of them. */
+/** What the forms of the sign-in have in common, and the first of them. */
 export function loginForms(app: FastifyInstance, { service, store, random }: AppDeps) {
-  const action = `${service.prefix}/login`
-  const { relyingParty } = service
+  const { relyingParty, prefix } = service
 
   const csrfOf = ({ browserSecret, interaction }: Pending) =>
     app.browser.csrfToken(browserSecret, 'login', interaction.id)
 
-  /** What a passkey is to sign; of an interaction there is one at a time, and `takeChallenge` uses it up. */
-  const challengeOf = ({ interaction }: Pending): Promise<string> => {
-    if (interaction.challenge !== undefined) return Promise.resolve(interaction.challenge)
+  /** Returns what a passkey has to sign. An interaction has one at a time; `takeChallenge` uses it up. */
+  const challengeOf = async (pending: Pending): Promise<string> => {
+    const { challenge } = pending.interaction
+    if (challenge !== undefined) return challenge
     const fresh = random(32).toString('base64url')
-    return store.transact(interactionKind, interaction.id, (current) => {
-      if (current === undefined) throw interactionExpired()
-      const challenge = current.challenge ?? fresh
-      return accept(challenge, update(interactionKind, { ...current, challenge }))
-    })
+    const before = await changeInteraction(store, pending, (current) => ({ challenge: fresh, ...current }))
+    return before.challenge ?? fresh
   }
 
-  const takeChallenge = ({ interaction }: Pending): Promise<string | undefined> =>
-    store.transact(interactionKind, interaction.id, (current) => {
-      if (current === undefined) throw interactionExpired()
-      const { challenge, ...rest } = current
-      return accept(challenge, update(interactionKind, rest))
-    })
+  const takeChallenge = async (pending: Pending): Promise<string | undefined> =>
+    (await changeInteraction(store, pending, ({ challenge: _, ...rest }) => rest)).challenge
 
-  /** What the browser is asked for, or nothing where passkeys do not work or would not be enough. */
+  /** Returns what to ask the browser for; nothing if passkeys do not work here or the user has none. */
   const passkeyOf = async (pending: Pending, allowed?: readonly Passkey[]) => {
     if (relyingParty === undefined || allowed?.length === 0) return {}
     const challenge = await challengeOf(pending)
     return { passkey: { options: JSON.stringify(assertionOptions(relyingParty, challenge, allowed)) } }
   }
 
-  const forgotUrl = ({ interaction }: Pending) =>
-    `${service.prefix}/forgot-password?interaction=${interaction.id}`
+  const frameOf = (pending: Pending) => {
+    const { interaction, client, reply } = pending
+    return {
+      action: `${prefix}/login`,
+      hidden: { interaction: interaction.id, csrf: csrfOf(pending) },
+      ...(client && omitUndefined({ clientName: clientWords(client, reply.request.language).name })),
+    }
+  }
 
-  const frameOf = (pending: Pending) => ({
-    action,
-    hidden: { interaction: pending.interaction.id, csrf: csrfOf(pending) },
-    ...(pending.client && omitUndefined({ clientName: clientWords(pending.client, pending.language).name })),
-  })
-
-  const showLogin = async (pending: Pending, reply: FastifyReply, shown: Shown = {}) => {
+  const showLogin = async (pending: Pending, shown: Shown = {}): Promise<FastifyReply> => {
     const { username, problem, status = 200 } = shown
     const model = {
       ...frameOf(pending),
       ...(username !== undefined && { username }),
       ...(problem !== undefined && { problem }),
       again: mustConfirm(pending),
-      ...(passkeyWouldDo(pending) && (await passkeyOf(pending))),
+      ...(isPasskeyEnough(pending) && (await passkeyOf(pending))),
       ...(app.shortcuts && { people: (await app.shortcuts.people()).map(displayName) }),
-      ...(app.emails.canSend && { forgotUrl: forgotUrl(pending) }),
+      ...(app.emails.canSend && {
+        forgotUrl: `${prefix}/forgot-password?interaction=${pending.interaction.id}`,
+      }),
     }
-    return reply.page('login', model, { status, ...formActionOf(pending) })
+    return pending.reply.page('login', model, { status, ...formActionOf(pending) })
   }
 
   return {
@@ -85,15 +118,14 @@ export function loginForms(app: FastifyInstance, { service, store, random }: App
     passkeyOf,
     frameOf,
     showLogin,
-    pageUrl: ({ interaction }: Pending) => `${action}?interaction=${interaction.id}`,
-    /** The consent page goes where the request stands. */
-    continueFlow: ({ interaction }: Pending, reply: FastifyReply) =>
-      reply.redirect(`${service.prefix}/consent?interaction=${interaction.id}`, 303),
-    /** The same form again, after a sign-in that was wrong: the log gets the rule, the page has its own words. */
-    reject: (pending: Pending, reply: FastifyReply, problem: Text, username?: string) => {
-      const rejection = notSignedIn(problem)
-      recordRejection(rejection, reply)
-      return showLogin(pending, reply, { username, problem, status: rejection.status })
+    pageUrl: ({ interaction }: Pending) => interactionUrl(prefix, 'login', interaction),
+    /** Redirects to the consent page, which continues the request. */
+    continueFlow: ({ interaction, reply }: Pending) =>
+      reply.redirect(interactionUrl(prefix, 'consent', interaction), 303),
+    /** Shows the form again after a sign-in that failed: the log gets the rule, the page a text for users. */
+    reject: (pending: Pending, problem: Text, username?: string) => {
+      const { status } = recordNotSignedIn(pending, problem)
+      return showLogin(pending, { username, problem, status })
     },
   }
 }
@@ -106,36 +138,28 @@ export function mustConfirm({ session, step, request }: Pending): boolean {
   return step === 'login' && session !== undefined && (requiredSub ?? session.userId) === session.userId
 }
 
-/** An account as users see it. */
-export function displayName({ claims, username }: User): {
-  readonly name: string
-  readonly username: string
-} {
-  return { name: String(claims['name'] ?? username), username }
-}
-
-/** What a form says about a sign-in that was not looked at, and for how long none is. */
+/** Returns the text for a sign-in that was throttled or not evaluated. */
 export function comeBack({ status, headers, detail: { rule } }: OAuthError, { client }: Pending): Text {
   if (status !== 429) return msg('login.busy')
   if (rule === inARowRule) return msg('login.inARow')
-  if (rule === networkRule)
-    return msg('login.throttledNetwork', { later: { in: Number(headers['retry-after']) } })
   const later = { in: Number(headers['retry-after']) }
+  if (rule === networkRule) return msg('login.throttledNetwork', { later })
   return msg(client === undefined ? 'password.throttled' : 'login.throttled', { later })
 }
 
-/** The rejection of a sign-in as it stands in the log. */
-export function notSignedIn({ key }: Text): OAuthError {
-  return new OAuthError('access_denied', 'the sign-in was not accepted', {
+/** Logs a sign-in that failed. */
+export function recordNotSignedIn({ reply }: Pending, { key }: Text): OAuthError {
+  const rejection = new OAuthError('access_denied', 'the sign-in was not accepted', {
     rule: 'lychgate-sign-in',
     status: key === 'login.locked' ? 403 : 400,
     received: key,
   })
+  recordRejection(rejection, reply)
+  return rejection
 }
 
-/** A client may insist on a password. */
-function passkeyWouldDo({ request }: Pending): boolean {
-  const { acr } = request
+/** Whether a passkey alone satisfies the request: a client may require a password. */
+function isPasskeyEnough({ request: { acr } }: Pending): boolean {
   const alone = methodsOf({ password: false, codes: false, passkey: true }, true)
   return acr?.essential !== true || !lacksAcr(alone, acr)
 }

@@ -1,10 +1,11 @@
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { FastifyInstance, FastifyReply } from 'fastify'
+import fp from 'fastify-plugin'
 import type { AppDeps } from '../../deps.ts'
 import { assertRegisteredRedirect } from '../../domain/authorization-request.ts'
 import { consentKey, consentKind } from '../../domain/connections.ts'
-import { accept, remove, type Write } from '../../domain/decision.ts'
+import { accept, insert, remove, update, type Write } from '../../domain/decision.ts'
 import { OAuthError } from '../../domain/errors.ts'
-import { interactionKind, nextStep, type Step, signInStep } from '../../domain/interaction.ts'
+import { interactionKind, nextStep, noProgress, type Step, signInStep } from '../../domain/interaction.ts'
 import type {
   AuthorizationRequest,
   Client,
@@ -14,53 +15,102 @@ import type {
   Seconds,
   Session,
 } from '../../domain/model.ts'
+import { type Parameters, single } from '../../domain/parameters.ts'
 import { hashSecret } from '../../domain/secret.ts'
+import { parametersOf } from '../../http/parameters.ts'
 import { RecordExists } from '../../storage/store.ts'
 import { loadAvailableAcrs } from '../../users/factors.ts'
-import { msg } from '../i18n/catalogue.ts'
+import { msg } from '../i18n/i18n.ts'
 import { formActionSource } from '../pages.ts'
 
-/** What waits for a user, as it stands in this browser now. */
+declare module 'fastify' {
+  interface FastifyReply {
+    /** Stores a request that waits for the user in this browser, and redirects to its page. */
+    startInteraction(wanted: Interaction['request'], page: 'login' | 'consent'): Promise<FastifyReply>
+  }
+}
+
+/** A pending request, and the visit of the user who is to continue it. */
 export type Pending = PendingAuthorization | PendingPage
 
-/** A client's authorization request. */
-export interface PendingAuthorization extends InBrowser {
+/** The authorization request of a client. */
+export interface PendingAuthorization extends Visit {
   readonly request: AuthorizationRequest
   readonly client: Client
   readonly consent: Consent | undefined
   readonly step: Step
 }
 
-/** A page of the user's own. */
-export interface PendingPage extends InBrowser {
+/** A page that the user has to sign in for. */
+export interface PendingPage extends Visit {
   readonly request: PageRequest
   readonly client?: undefined
   readonly step: Exclude<Step, 'consent'>
 }
 
-interface InBrowser {
+interface Visit {
   readonly interaction: Interaction
   readonly session: Session | undefined
-  /** The browser's secret: CSRF tokens are made from it. */
+  /** The browser's secret, from which CSRF tokens are made. */
   readonly browserSecret: string
-  /** Of its pages. */
-  readonly language: string
+  /** The query or the form. */
+  readonly sent: Parameters
+  readonly reply: FastifyReply
+  readonly now: Seconds
 }
 
-/** Goes where the pending request stands now: to a page, or to the client with the response. */
-export type ContinueFlow = (pending: Pending, reply: FastifyReply) => Promise<FastifyReply>
+/** Continues a pending request: redirects to its next page, or to the client with the response. */
+export type ContinueFlow = (pending: Pending) => Promise<FastifyReply>
 
-/** Where the form of a page may end: the redirect URI its POST may lead to. */
+/** Returns the redirect URI that the form of a page may lead to. */
 export function formActionOf(pending: Pending): { readonly formAction?: string } {
   return pending.client === undefined ? {} : { formAction: formActionSource(pending.request.redirectUri) }
 }
 
-/** Loads the pending request a page or form names; the handle is useless without the cookie it was bound to. */
-export function pendingLoader(app: FastifyInstance, deps: Pick<AppDeps, 'store' | 'service'>) {
-  const { store } = deps
-  return async (request: FastifyRequest, id: string | undefined, now: Seconds): Promise<Pending> => {
+/** Returns the client of a pending request for an audit event; a page of the user has none. */
+export function clientOf({ client }: Pending): { readonly clientId?: string } {
+  return client === undefined ? {} : { clientId: client.id }
+}
+
+/** Returns the address of a page for a pending request. */
+export function interactionUrl(
+  prefix: string,
+  page: 'login' | 'consent',
+  { id }: { readonly id: string },
+): string {
+  return `${prefix}/${page}?interaction=${id}`
+}
+
+/** Decorates `reply.startInteraction`. The browser has only a handle of its request. */
+export const interactionStarter = fp<Pick<AppDeps, 'config' | 'service' | 'store' | 'clock' | 'random'>>(
+  async (app, { config, service, store, clock, random }) => {
+    app.decorateReply('startInteraction', async function (this: FastifyReply, wanted, page) {
+      const now = clock()
+      const interaction = {
+        id: random(16).toString('base64url'),
+        browserHash: hashSecret(app.browser.ensureSecret(this.request, this)),
+        request: wanted,
+        ...noProgress,
+        createdAt: now,
+        expiresAt: now + config.lifetimes.interactionSeconds,
+      }
+      await store.write(insert(interactionKind, interaction))
+      return this.redirect(interactionUrl(service.prefix, page, interaction), 303)
+    })
+  },
+  { name: 'waiting', dependencies: ['browser'] },
+)
+
+/** Loads the pending request that a query or form names. Its handle works only with the cookie it is bound to. */
+export function pendingLoader(app: FastifyInstance, deps: Pick<AppDeps, 'store' | 'service' | 'clock'>) {
+  const { store, clock } = deps
+  return async (parsed: unknown, reply: FastifyReply): Promise<Pending> => {
+    const sent = parametersOf(parsed)
+    const now = clock()
+    const { request } = reply
     const browserSecret = app.browser.secret(request)
     if (browserSecret === undefined) throw noCookies()
+    const id = single(sent, 'interaction')
     const interaction = id === undefined || id.length > 64 ? undefined : await store.find(interactionKind, id)
     if (interaction === undefined || now >= interaction.expiresAt) throw interactionExpired()
     if (interaction.browserHash !== hashSecret(browserSecret)) throw interactionExpired()
@@ -68,10 +118,10 @@ export function pendingLoader(app: FastifyInstance, deps: Pick<AppDeps, 'store' 
     request.uiLocales = wanted.uiLocales
     const client = 'page' in wanted ? undefined : await app.resolveClient(wanted.clientId)
     const session = await app.browser.session(request, now)
-    const here = { interaction, session, browserSecret, language: request.language }
+    const visit = { interaction, session, browserSecret, sent, reply, now }
     const availableAcrs = await loadAvailableAcrs(deps, wanted, session)
     if ('page' in wanted)
-      return { ...here, request: wanted, step: signInStep(wanted, interaction, session, now, availableAcrs) }
+      return { ...visit, request: wanted, step: signInStep(wanted, interaction, session, now, availableAcrs) }
     if (client === undefined) throw interactionExpired()
     // The client may have replaced its redirect URIs since the request came.
     assertRegisteredRedirect(wanted.redirectUri, client)
@@ -80,19 +130,33 @@ export function pendingLoader(app: FastifyInstance, deps: Pick<AppDeps, 'store' 
         ? await store.find(consentKind, consentKey(session.userId, client.id))
         : undefined
     const step = nextStep(wanted, interaction, client, session, consent, now, availableAcrs)
-    return { ...here, request: wanted, client, consent, step }
+    return { ...visit, request: wanted, client, consent, step }
   }
 }
 
-/** The client that asks for the sign-in; a page of the user's own has none. */
-export function clientOf({ client }: Pending): { readonly clientId?: string } {
-  return client === undefined ? {} : { clientId: client.id }
+/**
+ * Changes a pending request, and writes `others` with it. Returns the request before the change.
+ * @throws {OAuthError} if the request has ended.
+ */
+export function changeInteraction(
+  store: AppDeps['store'],
+  { interaction }: Pending,
+  change: (current: Interaction) => Interaction,
+  ...others: readonly Write[]
+): Promise<Interaction> {
+  return store.transact(interactionKind, interaction.id, (current) => {
+    if (current === undefined) throw interactionExpired()
+    return accept(current, update(interactionKind, change(current)), ...others)
+  })
 }
 
-/** Deletes a pending request to reject it, and writes `others` with it; of two tabs that answer it, one finds it gone. */
-export async function deleteInteraction(
+/**
+ * Ends a pending request, and writes `others` with it.
+ * @throws {OAuthError} if the request has ended: in one of two tabs that end it.
+ */
+export async function endInteraction(
   app: FastifyInstance,
-  { store }: Pick<AppDeps, 'store'>,
+  store: AppDeps['store'],
   { interaction, client, request }: Pending,
   ...others: readonly Write[]
 ): Promise<void> {
@@ -100,21 +164,18 @@ export async function deleteInteraction(
   try {
     await store.transact(interactionKind, interaction.id, (current) => {
       if (current === undefined) throw interactionExpired()
-      return accept(undefined, remove(interactionKind, interaction.id), ...ending, ...others)
+      return accept(undefined, remove(interactionKind, interaction.id), ...others, ...ending)
     })
   } catch (error) {
     throw error instanceof RecordExists ? interactionExpired() : error
   }
 }
 
-/** The request is gone: answered already, expired, or of another browser. */
+/** Returns the error of a request that was answered, has expired or belongs to another browser. */
 export function interactionExpired(): OAuthError {
   return new OAuthError('invalid_request', 'the authorization request has expired or was answered already', {
     rule: 'lychgate-interaction-open',
-    page: {
-      title: msg('error.ended'),
-      advice: msg('error.ended.advice'),
-    },
+    page: { title: msg('error.ended'), advice: msg('error.ended.advice') },
   })
 }
 

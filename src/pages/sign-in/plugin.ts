@@ -1,45 +1,40 @@
-import type { FastifyPluginAsync, FastifyReply } from 'fastify'
+import type { FastifyPluginAsync } from 'fastify'
 import type { AppDeps } from '../../deps.ts'
 import { errorOf } from '../../domain/interaction.ts'
 import { formBodies } from '../../http/parameters.ts'
-import { assertSameSite } from '../forgery.ts'
+import { assertSameSite } from '../forms.ts'
 import { consentPage } from './consent.ts'
 import { codeIssuer } from './issue-code.ts'
 import { loginPage } from './login.ts'
-import { deleteInteraction, type Pending } from './pending.ts'
+import { endInteraction, interactionUrl, type Pending } from './pending.ts'
 
 /**
- * The pages between an authorization request and its answer. domain/interaction.ts says which comes next; each GET
- * goes where it says, each POST returns there.
+ * Serves the pages between an authorization request and its response. domain/interaction.ts decides which is next: each GET
+ * redirects there unless it is that page, and so does each POST when it is done.
  */
 export const interaction: FastifyPluginAsync<AppDeps> = async (app, deps) => {
-  const { config, service, clock } = deps
+  const { config, service, store } = deps
+  const { prefix } = service
   await app.register(formBodies, { config })
   app.addHook('preValidation', assertSameSite)
   const issueCode = codeIssuer(app, deps)
 
-  /** Goes where the pending request stands now: to a page, or to the client with the response. */
-  const continueFlow = async (pending: Pending, reply: FastifyReply) => {
-    const { interaction, session, step } = pending
-    const { id } = interaction
+  const continueFlow = async (pending: Pending) => {
+    const { interaction, session, step, reply } = pending
     if (pending.client === undefined) {
-      if (step !== 'respond') return reply.redirect(`${service.prefix}/login?interaction=${id}`, 303)
-      await deleteInteraction(app, deps, pending)
-      return reply.redirect(service.prefix + pending.request.page, 303)
+      if (step !== 'respond') return reply.redirect(interactionUrl(prefix, 'login', interaction), 303)
+      await endInteraction(app, store, pending)
+      return reply.redirect(prefix + pending.request.page, 303)
     }
     if (step === 'reject') {
-      await deleteInteraction(app, deps, pending)
+      await endInteraction(app, store, pending)
       return reply.authorizationError(pending.request, errorOf(pending.request, session))
     }
-    if (step === 'respond' && session !== undefined) {
-      return issueCode(pending, { session, scope: pending.request.scope }, clock(), reply)
-    }
-    return reply.redirect(
-      `${service.prefix}/${step === 'consent' ? 'consent' : 'login'}?interaction=${id}`,
-      303,
-    )
+    if (step === 'respond' && session !== undefined)
+      return issueCode(pending, { session, scope: pending.request.scope })
+    return reply.redirect(interactionUrl(prefix, step === 'consent' ? 'consent' : 'login', interaction), 303)
   }
 
   loginPage(app, deps, continueFlow)
-  consentPage(app, deps, continueFlow)
+  consentPage(app, deps, continueFlow, issueCode)
 }

@@ -1,16 +1,14 @@
-import type { FastifyInstance, FastifyReply } from 'fastify'
+import type { FastifyInstance } from 'fastify'
 import type { AppDeps } from '../../deps.ts'
 import { auditEvent } from '../../domain/audit.ts'
 import { methodsOf } from '../../domain/authentication-context.ts'
-import { accept, update, withWrites } from '../../domain/decision.ts'
-import { OAuthError } from '../../domain/errors.ts'
+import { withWrites } from '../../domain/decision.ts'
 import { interactionKind, mustAuthenticate } from '../../domain/interaction.ts'
-import type { Seconds, Session, User } from '../../domain/model.ts'
-import { type Parameters, single } from '../../domain/parameters.ts'
+import type { Session, User } from '../../domain/model.ts'
+import { single } from '../../domain/parameters.ts'
 import { hashSecret } from '../../domain/secret.ts'
 import type { Text } from '../../domain/text.ts'
 import { userContext } from '../../http/address-prefix.ts'
-import { recordRejection } from '../../http/errors.ts'
 import { factorsOf } from '../../users/factors.ts'
 import { stepOfCode } from '../../users/one-time-codes.ts'
 import { passkeyKind } from '../../users/rules/passkey.ts'
@@ -24,41 +22,58 @@ import {
 } from '../../users/rules/second-factor.ts'
 import { secondFactorBuckets } from '../../users/rules/throttle.ts'
 import { throttled } from '../../users/throttling.ts'
-import { msg } from '../i18n/catalogue.ts'
-import { comeBack, displayName, type LoginForms, notSignedIn } from './login-forms.ts'
-import type { PasskeyProof, ShownPasskey } from './passkey-proof.ts'
-import { clientOf, formActionOf, interactionExpired, type Pending } from './pending.ts'
+import { displayName, type NamedUser } from '../describe.ts'
+import { recordBusy } from '../forms.ts'
+import { msg } from '../i18n/i18n.ts'
+import { comeBack, type LoginForms, recordNotSignedIn, type SignInModel } from './login-forms.ts'
+import type { PasskeyProof } from './passkey-proof.ts'
+import { changeInteraction, clientOf, formActionOf, type Pending } from './pending.ts'
 import type { LoginProof } from './start-session.ts'
 
-/** A sign-in that lacks its second factor: the password was right, now or in the session that is to become more. */
+declare module '../pages.ts' {
+  interface Pages {
+    'second-factor': SignInModel & {
+      readonly user: NamedUser
+      /** Signs in as another user. */
+      readonly anotherUrl: string
+      /** The kind of code to type; absent: only a passkey is accepted. */
+      readonly codes?: 'one-time' | 'recovery'
+      /** The same page for the other kind of code. */
+      readonly insteadUrl?: string
+    }
+  }
+}
+
+/** A sign-in that lacks its second factor: the password was right, now or in the session that is stepped up. */
 export interface PendingFactor {
   readonly user: User
   readonly step: SecondStep
-  /** Of the session that is stepped up. */
+  /** The session that is stepped up. */
   readonly from?: Pick<Session, 'methods' | 'authenticatedAt' | 'expiresAt'>
 }
 
-/** What follows the password: a one-time code, a recovery code or a passkey. */
+interface Shown {
+  readonly recovery?: boolean
+  readonly problem?: Text
+  readonly status?: number
+}
+
+/** The step after the password: a one-time code, a recovery code or a passkey. */
 export function secondStep(
   app: FastifyInstance,
   deps: AppDeps,
   forms: LoginForms,
   provePasskey: PasskeyProof,
 ) {
-  const { config, store, keys, clock } = deps
+  const { config, store, keys } = deps
 
-  const begin = async ({ interaction }: Pending, user: User, now: Seconds): Promise<void> => {
-    const pendingSecondFactor = { userId: user.id, password: hashSecret(user.passwordHash ?? ''), at: now }
-    await store.transact(interactionKind, interaction.id, (current) => {
-      if (current === undefined) throw interactionExpired()
-      return accept(undefined, update(interactionKind, { ...current, pendingSecondFactor }))
-    })
+  const begin = async (pending: Pending, user: User): Promise<void> => {
+    const password = hashSecret(user.passwordHash ?? '')
+    const pendingSecondFactor = { userId: user.id, password, at: pending.now }
+    await changeInteraction(store, pending, (current) => ({ ...current, pendingSecondFactor }))
   }
 
-  const begun = async (
-    { interaction }: Pending,
-    now: Seconds,
-  ): Promise<Omit<PendingFactor, 'step'> | undefined> => {
+  const begun = async ({ interaction, now }: Pending): Promise<Omit<PendingFactor, 'step'> | undefined> => {
     const { pendingSecondFactor } = interaction
     if (pendingSecondFactor === undefined || now >= pendingSecondFactor.at + pendingSecondFactorSeconds)
       return undefined
@@ -68,34 +83,26 @@ export function secondStep(
       : undefined
   }
 
-  /** A session that is good but for what the client asks for is not asked for its password again. */
-  const steppedUp = async (
-    pending: Pending,
-    now: Seconds,
-  ): Promise<Omit<PendingFactor, 'step'> | undefined> => {
-    const { session, request, step } = pending
+  /** Returns a session that only lacks the second factor: the user need not type the password again. */
+  const steppedUp = async (pending: Pending): Promise<Omit<PendingFactor, 'step'> | undefined> => {
+    const { session, request, step, now } = pending
     if (session === undefined || step !== 'login' || !session.methods.includes('pwd')) return undefined
     if (mustAuthenticate(request, session, now)) return undefined
     if ((request.requiredSub ?? session.userId) !== session.userId) return undefined
     const user = await store.find('user', session.userId)
-    // After the account: a session that outlived a new password is none.
+    // Read after the user: a new password ends the session.
     const isAlive = (await store.find('session', session.id)) !== undefined
     return user !== undefined && isAlive ? { user, from: session } : undefined
   }
 
-  const pendingFactorOf = async (pending: Pending, now: Seconds): Promise<PendingFactor | undefined> => {
-    const pendingFactor = (await begun(pending, now)) ?? (await steppedUp(pending, now))
+  const pendingFactorOf = async (pending: Pending): Promise<PendingFactor | undefined> => {
+    const pendingFactor = (await begun(pending)) ?? (await steppedUp(pending))
     if (pendingFactor === undefined || pendingFactor.user.lockedAt !== undefined) return undefined
     const step = secondStepOf(await factorsOf(deps, pendingFactor.user.id), pending.request.acr)
     return step && { ...pendingFactor, step }
   }
 
-  const show = async (
-    pending: Pending,
-    { user, step }: PendingFactor,
-    reply: FastifyReply,
-    shown: { readonly recovery?: boolean; readonly problem?: Text; readonly status?: number } = {},
-  ) => {
+  const show = async (pending: Pending, { user, step }: PendingFactor, shown: Shown) => {
     const { recovery = false, problem, status = 200 } = shown
     const passkeys = step.passkey ? await store.listOf(passkeyKind, user.id) : []
     const url = forms.pageUrl(pending)
@@ -108,15 +115,15 @@ export function secondStep(
       ...(await forms.passkeyOf(pending, passkeys)),
       ...(problem !== undefined && { problem }),
     }
-    return reply.page('second-factor', model, { status, ...formActionOf(pending) })
+    return pending.reply.page('second-factor', model, { status, ...formActionOf(pending) })
   }
 
-  /** Takes what was typed, once; the seal tells which secret it belonged to. */
-  const take = async (user: User, form: Parameters, reply: FastifyReply, now: Seconds) => {
+  /** Uses up the typed code. Returns the seal of the secret it belonged to. */
+  const take = async (user: User, { sent, reply, now }: Pending) => {
     const opened = await store.find(secondFactorKind, user.id)
     if (opened === undefined) return undefined
-    const typed = single(form, 'code') ?? ''
-    const isRecovery = single(form, 'decision') === 'recovery'
+    const typed = single(sent, 'code') ?? ''
+    const isRecovery = single(sent, 'decision') === 'recovery'
     const step = isRecovery ? undefined : await stepOfCode(keys, opened, typed, now)
     const context = userContext(reply.request, now)
     const isTaken = await store.transact(secondFactorKind, user.id, (current) => {
@@ -131,104 +138,63 @@ export function secondStep(
   const byCode = async (
     pending: Pending,
     pendingFactor: PendingFactor,
-    form: Parameters,
-    reply: FastifyReply,
-    now: Seconds,
-  ): Promise<LoginProof | undefined> => {
-    const { user, from } = pendingFactor
-    const recovery = single(form, 'decision') === 'recovery'
+  ): Promise<LoginProof | Required<Shown>> => {
+    const { sent, reply, now } = pending
+    const { user, from, step } = pendingFactor
+    const recovery = single(sent, 'decision') === 'recovery'
     const limits = config.signInThrottle
     const known = await app.browser.knownBrowser(reply.request, user)
     const buckets = secondFactorBuckets(user.id, known, limits)
     try {
       const trial = { buckets, limits, now, userId: user.id }
-      const sealedSecret = await throttled(store, trial, () =>
-        pendingFactor.step.codes ? take(user, form, reply, now) : Promise.resolve(undefined),
-      )
-      if (sealedSecret !== undefined) {
-        const passkey = from?.methods.includes('pop') ?? false
-        const methods = methodsOf({ password: true, codes: true, passkey })
-        return { user, methods, sealedSecret, ...(from && { continues: from }) }
+      const attempt = () => (step.codes ? take(user, pending) : Promise.resolve(undefined))
+      const sealedSecret = await throttled(store, trial, attempt)
+      if (sealedSecret === undefined) {
+        const problem = msg(recovery ? 'second.wrongRecovery' : 'second.wrong')
+        return { recovery, problem, status: await fail(pending, user, problem) }
       }
-      await fail(
-        pending,
-        pendingFactor,
-        reply,
-        now,
-        msg(recovery ? 'second.wrongRecovery' : 'second.wrong'),
-        recovery,
-      )
+      const passkey = from?.methods.includes('pop') ?? false
+      const methods = methodsOf({ password: true, codes: true, passkey })
+      return { user, methods, sealedSecret, ...(from && { continues: from }) }
     } catch (error) {
-      if (!(error instanceof OAuthError) || error.code !== 'temporarily_unavailable') throw error
-      recordRejection(error, reply)
-      reply.headers(error.headers)
-      await show(pending, pendingFactor, reply, {
-        recovery,
-        problem: comeBack(error, pending),
-        status: error.status,
-      })
+      const busy = recordBusy(error, reply)
+      return { recovery, problem: comeBack(busy, pending), status: busy.status }
     }
-    return undefined
   }
 
   const byPasskey = async (
     pending: Pending,
-    pendingFactor: PendingFactor,
-    form: Parameters,
-    reply: FastifyReply,
-    now: Seconds,
-  ): Promise<LoginProof | undefined> => {
-    const { user, from } = pendingFactor
-    const shown = await provePasskey(pending, form, reply, now, user)
-    if (!isProof(shown)) {
-      await fail(pending, pendingFactor, reply, now, shown)
-      return undefined
-    }
+    { user, from }: PendingFactor,
+  ): Promise<LoginProof | Required<Shown>> => {
+    const shown = await provePasskey(pending, user)
+    if (!('passkey' in shown))
+      return { recovery: false, problem: shown, status: await fail(pending, user, shown) }
     const codes = from?.methods.includes('otp') ?? false
     const methods = methodsOf({ password: true, codes, passkey: true }, shown.ownerChecked)
-    const { id: passkeyId } = shown.passkey
-    return { user, methods, passkeyId, ...(from && { continues: from }) }
+    return { user, methods, passkeyId: shown.passkey.id, ...(from && { continues: from }) }
   }
 
-  const fail = async (
-    pending: Pending,
-    pendingFactor: PendingFactor,
-    reply: FastifyReply,
-    now: Seconds,
-    problem: Text,
-    recovery = false,
-  ) => {
-    const rejection = notSignedIn(problem)
-    recordRejection(rejection, reply)
-    const context = userContext(reply.request, now)
-    const who = { userId: pendingFactor.user.id, ...clientOf(pending) }
-    await store.write(auditEvent('sign-in-failed', context, who))
-    // The challenge was used up: the page needs the interaction as it is now.
-    const interaction = (await store.find(interactionKind, pending.interaction.id)) ?? pending.interaction
-    await show({ ...pending, interaction }, pendingFactor, reply, {
-      recovery,
-      problem,
-      status: rejection.status,
-    })
+  /** Logs a factor that was wrong. Returns the status of the page. */
+  const fail = async (pending: Pending, { id: userId }: User, problem: Text): Promise<number> => {
+    const { status } = recordNotSignedIn(pending, problem)
+    const context = userContext(pending.reply.request, pending.now)
+    await store.write(auditEvent('sign-in-failed', context, { userId, ...clientOf(pending) }))
+    return status
   }
 
   return {
     pendingFactorOf,
     begin,
     show,
-    /** What the second factor proved, or undefined after the page was shown again with what is wrong. */
-    check: (
-      pending: Pending,
-      pendingFactor: PendingFactor,
-      form: Parameters,
-      reply: FastifyReply,
-    ): Promise<LoginProof | undefined> => {
-      const prove = single(form, 'decision') === 'passkey' ? byPasskey : byCode
-      return prove(pending, pendingFactor, form, reply, clock())
+    /** Returns what the second factor proved; undefined after it showed the page again with the problem. */
+    prove: async (pending: Pending, pendingFactor: PendingFactor): Promise<LoginProof | undefined> => {
+      const isPasskey = single(pending.sent, 'decision') === 'passkey'
+      const outcome = await (isPasskey ? byPasskey : byCode)(pending, pendingFactor)
+      if ('methods' in outcome) return outcome
+      // Read again: the challenge was used up.
+      const interaction = (await store.find(interactionKind, pending.interaction.id)) ?? pending.interaction
+      await show({ ...pending, interaction }, pendingFactor, outcome)
+      return undefined
     },
   }
-}
-
-function isProof(shown: ShownPasskey | Text): shown is ShownPasskey {
-  return 'passkey' in shown
 }

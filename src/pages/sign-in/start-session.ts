@@ -1,44 +1,54 @@
 import type { FastifyInstance, FastifyReply } from 'fastify'
 import type { AppDeps } from '../../deps.ts'
 import { auditEvent } from '../../domain/audit.ts'
-import { accept, insert, remove, update } from '../../domain/decision.ts'
-import { interactionKind } from '../../domain/interaction.ts'
-import type { Seconds, Session, User, UserCredentials } from '../../domain/model.ts'
+import { accept, insert, remove } from '../../domain/decision.ts'
+import type { Session, User, UserCredentials } from '../../domain/model.ts'
 import { addressPrefix, userContext } from '../../http/address-prefix.ts'
 import { userCredentials } from '../../users/factors.ts'
 import { beginSession, continueSession, selectSessions } from '../../users/rules/session.ts'
 import { browserName } from '../../users/sessions.ts'
-import { clientOf, interactionExpired, type Pending } from './pending.ts'
+import { changeInteraction, clientOf, type Pending } from './pending.ts'
 
-/** What a sign-in rests on. It counts only if all of it still stands once the session is there. */
+/** What a sign-in is based on. It counts only if all of it is still valid once the session is inserted. */
 export interface LoginProof {
-  /** The user, with the password hash that was met or was there when the rest was shown. */
+  /** The user, with the password hash at the time of the proof. */
   readonly user: User
-  /** RFC 8176 references of all that was shown. */
+  /** RFC 8176 references of all factors. */
   readonly methods: readonly string[]
   readonly passkeyId?: string
   /** The seal of the one-time codes' secret. */
   readonly sealedSecret?: string
-  /** The session the password was shown in, where that was not now: this one ends with it at the latest. */
+  /** The session in which the password was typed, if it is stepped up: the new one ends with it at the latest. */
   readonly continues?: Pick<Session, 'authenticatedAt' | 'expiresAt'>
 }
 
 /**
- * Begins the login of a user: a new session identifier at every sign-in, beside those of other people in this
- * browser. False, and no session, when something it rests on ended after it was looked at, or the user is locked
- * out: what ends a factor ends its sessions, and this one would outlive it.
+ * Starts a session of a user, with a new identifier at every sign-in; sessions of other users in this browser stay.
+ * Returns false, and starts none, if the user was locked or lost a factor of the sign-in since it was verified: what
+ * removes a factor ends its sessions, and this one would outlive it.
  */
 export function sessionStarter(app: FastifyInstance, deps: AppDeps) {
   const { config, store } = deps
 
-  return async (pending: Pending, proof: LoginProof, reply: FastifyReply, now: Seconds): Promise<boolean> => {
+  return async (pending: Pending, proof: LoginProof): Promise<boolean> => {
+    const { reply, now } = pending
     const { user, methods, continues } = proof
     const { secret, id } = app.browser.mintSession()
     const fresh = beginSession(id, user.id, methods, config.lifetimes, now, await placeOf(reply))
     const session = continues === undefined ? fresh : continueSession(fresh, continues)
     const signedIn = await app.browser.sessions(reply.request, now)
     const { beside, over } = selectSessions(signedIn, user.id)
-    await insertSession(pending, session, over)
+    await changeInteraction(
+      store,
+      pending,
+      ({ pendingSecondFactor: _, challenge: __, ...rest }) => ({
+        ...rest,
+        authenticatedSessionId: session.id,
+        userChosen: true,
+      }),
+      insert('session', session),
+      ...over.map((ended) => remove('session', ended.id)),
+    )
     const context = userContext(reply.request, now)
     const who = { userId: user.id, ...clientOf(pending) }
     const isKept = await store.transact(userCredentials, user.id, (current) =>
@@ -53,20 +63,6 @@ export function sessionStarter(app: FastifyInstance, deps: AppDeps) {
     }
     await store.write(remove('session', id), auditEvent('sign-in-failed', context, who))
     return false
-  }
-
-  async function insertSession({ interaction }: Pending, session: Session, over: readonly Session[]) {
-    await store.transact(interactionKind, interaction.id, (current) => {
-      if (current === undefined) throw interactionExpired()
-      const { pendingSecondFactor: _, challenge: __, ...rest } = current
-      const next = { ...rest, authenticatedSessionId: session.id, userChosen: true }
-      return accept(
-        undefined,
-        insert('session', session),
-        update(interactionKind, next),
-        ...over.map(({ id }) => remove('session', id)),
-      )
-    })
   }
 }
 

@@ -1,18 +1,19 @@
-/**
- * How an installation looks: what its operator set in `service` and put into the folder `views`, read and checked once
- * at start. Nothing of it is ever fetched from anywhere.
- */
-import { ConfigError } from '../../config/error.ts'
+/** The theme of an installation: the operator's settings and views, read and checked once at start. Nothing is fetched. */
+import { ConfigError, readBytes } from '../../config/error.ts'
 import type { Config } from '../../config/schema.ts'
 import { accentIcon, accentSheet } from './accent.ts'
-import { type Image, readImage } from './logo.ts'
 import { loadViews, type Views } from './views.ts'
 
-export type { Image } from './logo.ts'
-
-/** What the operator set; all of it may be absent. */
+/** What an operator can set. */
 export type ThemeOptions = Pick<Config, 'views'> & {
   readonly service: Pick<Config['service'], 'accent' | 'logo' | 'logoDark'>
+}
+
+/** An image for the pages, in memory. */
+export interface Image {
+  readonly type: string
+  readonly body: Buffer
+  readonly extension: string
 }
 
 /** What the pages are made of. */
@@ -22,10 +23,10 @@ export interface Theme extends Views {
 }
 
 /**
- * The look of this installation; the accent is part of its stylesheet, and of the shipped icon.
+ * Loads the theme. The accent is part of the stylesheet and of the shipped icon.
  * @throws {ConfigError} a line for every file that cannot be used.
  */
-export function loadLook({ service, views: folder }: ThemeOptions): Theme {
+export function loadTheme({ service, views: folder }: ThemeOptions): Theme {
   const faults: string[] = []
   const collect = <T>(read: () => T): T | undefined => {
     try {
@@ -38,19 +39,51 @@ export function loadLook({ service, views: folder }: ThemeOptions): Theme {
   }
   const image = (name: 'logo' | 'logoDark') => {
     const path = service[name]
-    return path === undefined ? undefined : collect(() => readImage(path, `service.${name}`))
+    const read = path === undefined ? undefined : collect(() => readImage(path, `service.${name}`))
+    return read && { [name]: read }
   }
-  const [logo, logoDark] = [image('logo'), image('logoDark')]
+  const images = { ...image('logo'), ...image('logoDark') }
   const views = collect(() => loadViews(folder))
   if (views === undefined || faults.length > 0) throw new ConfigError(faults)
   const { accent } = service
+  if (accent === undefined) return { ...views, ...images }
   return {
-    ...views,
-    ...(accent !== undefined && {
-      style: Buffer.concat([views.style, Buffer.from(accentSheet(accent))]),
-      icon: Buffer.from(accentIcon(views.icon.toString('utf8'), accent)),
-    }),
-    ...(logo && { logo }),
-    ...(logoDark && { logoDark }),
+    ...images,
+    eta: views.eta,
+    style: Buffer.concat([views.style, Buffer.from(accentSheet(accent))]),
+    icon: Buffer.from(accentIcon(views.icon.toString('utf8'), accent)),
   }
+}
+
+/** Every sign-in loads the logo. */
+const mostBytes = 262_144
+
+const kinds: readonly (readonly [extension: string, type: string, matches: (body: Buffer) => boolean])[] = [
+  ['png', 'image/png', (body) => body.subarray(0, 8).toString('latin1') === '\x89PNG\r\n\x1a\n'],
+  ['jpg', 'image/jpeg', (body) => body.subarray(0, 3).toString('latin1') === '\xff\xd8\xff'],
+  ['webp', 'image/webp', (body) => /^RIFF.{4}WEBP$/s.test(body.subarray(0, 12).toString('latin1'))],
+  ['svg', 'image/svg+xml', isSvg],
+]
+
+/**
+ * Reads the image that a setting names. Its type is that of its content, whatever its name says.
+ * @throws {ConfigError} if it cannot be read, is too large, or is not an image that every browser shows.
+ */
+function readImage(path: string, setting: string): Image {
+  const body = readBytes(path, setting)
+  if (body.length > mostBytes) {
+    throw new ConfigError(
+      `${setting}: ${path} has ${body.length} bytes; make it smaller, ${mostBytes} at most`,
+    )
+  }
+  const kind = kinds.find(([, , matches]) => matches(body))
+  if (kind === undefined) throw new ConfigError(`${setting}: ${path} is not an SVG, PNG, JPEG or WebP image`)
+  const [extension, type] = kind
+  return { type, body, extension }
+}
+
+/** Whether the first element, after what may precede it, is `svg` in its namespace, without which browsers show nothing. */
+function isSvg(body: Buffer): boolean {
+  const text = body.toString('utf8').replace(/^\ufeff?(\s|<\?[^>]*\?>|<!--.*?-->|<!doctype[^>]*>)*/is, '')
+  return /^<svg\s[^>]*xmlns\s*=\s*["']http:\/\/www\.w3\.org\/2000\/svg["']/.test(text)
 }

@@ -1,66 +1,27 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Eta } from 'eta'
-import { readAsset } from '../../assets.ts'
+import { assetNames, readAsset } from '../../assets.ts'
 import { ConfigError, suggestion } from '../../config/error.ts'
 import { escapeForPage } from '../i18n/html.ts'
-import type { Pages } from '../page-models.ts'
 
-const partials = [
-  'layout',
-  'hidden',
-  'account',
-  'account-frame',
-  'account-grant',
-  'passkey-form',
-  'scopes',
-] as const
-const pageNames: Readonly<Record<keyof Pages, true>> = {
-  login: true,
-  'select-account': true,
-  'second-factor': true,
-  consent: true,
-  logout: true,
-  'signed-out': true,
-  'account-overview': true,
-  'account-apps': true,
-  'account-sessions': true,
-  'account-security': true,
-  'account-password': true,
-  'account-passkeys': true,
-  'account-one-time-codes': true,
-  'account-profile': true,
-  'account-email': true,
-  'account-activity': true,
-  'account-privacy': true,
-  'account-delete': true,
-  'account-deleted': true,
-  'link-password': true,
-  'link-email': true,
-  'link-done': true,
-  'forgot-password': true,
-  'email-on-its-way': true,
-  'form-post': true,
-  error: true,
-  home: true,
-}
-const templates = [...partials, ...Object.keys(pageNames)].map((name) => `${name}.eta`)
+const templates = assetNames('views').filter((name) => name.endsWith('.eta'))
 
-/** Every file of `views/` that an operator may put another in the place of. */
+/** The files of `views/` that an operator may replace. */
 const replaceable: readonly string[] = [...templates, 'style.css', 'icon.svg']
 
-/** The views as this installation shows them. */
+/** The views of an installation. */
 export interface Views {
-  /** Its templates: `@login.eta`. Everything they show is escaped, RFC 6749 §10.14. */
+  /** Its templates, such as `@login.eta`. They escape every value, RFC 6749 §10.14. */
   readonly eta: Eta
   readonly style: Buffer
   readonly icon: Buffer
 }
 
 /**
- * The views of this folder, compiled at once, so that one that cannot be stops the server instead of a user; and the
- * shipped ones where it has none, which tests compile, each when it is first shown.
- * @throws {ConfigError} a line for every file that has no place or does not compile.
+ * Loads the operator's views, and the shipped ones that the folder does not replace. The operator's are compiled at once, so
+ * that an error stops the server and not a user's page; the shipped ones, which tests compile, when they are first shown.
+ * @throws {ConfigError} a line for every file that replaces nothing or does not compile.
  */
 export function loadViews(folder: string | undefined): Views {
   const own = new Set(folder === undefined ? [] : namesIn(folder))
@@ -80,7 +41,7 @@ export function loadViews(folder: string | undefined): Views {
   return { eta, style: read('style.css'), icon: read('icon.svg') }
 }
 
-/** Compiles what is shipped when it is first shown: all of them together are a twentieth of a start. */
+/** Compiles a shipped template when it is first shown: all together take a twentieth of the time of a start. */
 function compileOnDemand(eta: Eta, textOf: (name: string) => string | undefined): void {
   const compiled = eta.templatesSync
   const get = compiled.get.bind(compiled)
@@ -93,7 +54,7 @@ function compileOnDemand(eta: Eta, textOf: (name: string) => string | undefined)
   }
 }
 
-/** Hidden files are none of ours: desktops and Kubernetes leave theirs everywhere. */
+/** Lists a folder without hidden files, which desktops and Kubernetes leave everywhere. */
 function namesIn(folder: string): string[] {
   try {
     return readdirSync(folder).filter((name) => !name.startsWith('.'))
@@ -107,7 +68,7 @@ function strangeName(name: string): string {
   return `views: there is no view ${name} to replace${suggestion(name, replaceable)}`
 }
 
-/** Eta adds the compiled function to what it says; the line that matters is the first, or the one after its heading. */
+/** Returns the line of an error of Eta that matters: the first, or the one after its heading. The compiled function follows. */
 function reasonOf(error: unknown): string {
   const [first, second] = error instanceof Error ? error.message.split('\n').filter(Boolean) : []
   return (first === 'Bad template syntax' ? second : first)?.replace(/:$/, '') ?? String(error)

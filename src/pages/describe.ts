@@ -1,0 +1,102 @@
+/** How users, clients, resources and places are described on pages. */
+import type { FastifyRequest } from 'fastify'
+import { clientWords, resourceName } from '../domain/localized.ts'
+import type { Client, Seconds, User } from '../domain/model.ts'
+import { isLoopbackUri } from '../domain/redirect-uri.ts'
+import type { Text } from '../domain/text.ts'
+import { addressPrefix } from '../http/address-prefix.ts'
+import type { Service } from '../service.ts'
+import { msg } from './i18n/i18n.ts'
+
+/** A user, as pages name them. */
+export interface NamedUser {
+  readonly name: string
+  readonly username: string
+}
+
+/** Returns the names of a user for a page. */
+export function displayName({ claims, username }: User): NamedUser {
+  return { name: String(claims['name'] ?? username), username }
+}
+
+/** A client, as pages describe it. */
+export interface DescribedClient {
+  readonly name?: string
+  /** Whether the client registered itself: its name is self-asserted, RFC 7591 §5. */
+  readonly selfRegistered: boolean
+  readonly registeredAgoSeconds: Seconds
+  /** "from this computer", "from the network 203.0.113.0/24"; absent if it is not known. */
+  readonly registeredFrom?: Text
+}
+
+/** Describes a client to the user of a request. */
+export function describeClient(
+  client: Client,
+  request: FastifyRequest,
+  service: Service,
+  now: Seconds,
+): DescribedClient {
+  const { name } = clientWords(client, request.language)
+  const from = placeOf(client.registeredFrom, request, service)
+  return {
+    ...(name !== undefined && { name }),
+    selfRegistered: client.origin === 'registered',
+    registeredAgoSeconds: ago(client.issuedAt, now),
+    ...(from && { registeredFrom: from }),
+  }
+}
+
+/** Where a client sends the user. */
+export interface RedirectTarget {
+  readonly redirectHost: string
+  /** Whether the redirect goes to the computer of the browser. */
+  readonly loopback: boolean
+}
+
+/** Returns the host of a redirect URI, and whether it is this computer. */
+export function redirectTarget(redirectUri: string): RedirectTarget {
+  return { redirectHost: new URL(redirectUri).host, loopback: isLoopbackUri(redirectUri) }
+}
+
+/** A resource that access is for. */
+export interface NamedResource {
+  readonly name: string
+  readonly identifier: string
+}
+
+/** Names the resources of a request or grant; none if it is only this service. */
+export function foreignResources(
+  identifiers: readonly string[],
+  { resources }: Service,
+  language: string,
+): readonly NamedResource[] {
+  if (identifiers.every((identifier) => identifier === resources.own.identifier)) return []
+  return identifiers.map((identifier) => {
+    const resource = resources.find(identifier)
+    return { identifier, name: resource ? resourceName(resource, language) : identifier }
+  })
+}
+
+/** Returns how long ago an instant was, at least one second. */
+export function ago(at: Seconds, now: Seconds): Seconds {
+  return Math.max(1, now - at)
+}
+
+const loopbackPrefixes = ['127.0.0.0/24', '0:0:0:0::/64']
+
+/**
+ * Describes the place of an action to the user of a request; undefined if it is not known. On a service with https,
+ * loopback is not a place: it is a proxy that the settings do not name, from which every request comes.
+ * @param prefix See address-prefix.ts.
+ */
+export function placeOf(
+  prefix: string | undefined,
+  { ip }: FastifyRequest,
+  { https }: Service,
+): Text | undefined {
+  if (prefix === undefined) return undefined
+  if (loopbackPrefixes.includes(prefix)) return https ? undefined : msg('place.here')
+  return prefix === addressPrefix(ip)
+    ? msg('place.sameNetwork')
+    : msg('place.network', { network: { host: prefix } })
+}

@@ -1,0 +1,74 @@
+import { isNeeded } from '../domain/interaction.ts'
+import { localized } from '../domain/localized.ts'
+import type { Scope } from '../domain/model.ts'
+import { type CatalogueScope, defaultScopeCatalogue, withOfflineAccess } from '../domain/scope-catalogue.ts'
+import { type I18n, memoize } from './i18n/i18n.ts'
+
+/** A scope as pages show it. */
+export interface OfferedScope {
+  /** The value of its checkbox `scope`. */
+  readonly name: string
+  readonly description: string
+  readonly checked: boolean
+  /** Whether it cannot be cleared, such as `openid`. */
+  readonly required: boolean
+  /** Whether the page marks it as sensitive. */
+  readonly sensitive: boolean
+}
+
+/** Scopes for read and write access side by side. */
+export interface ScopeArea {
+  readonly group: string
+  readonly read?: OfferedScope
+  readonly write?: OfferedScope
+}
+
+/** Areas in the order of the catalogue; scopes about the user, such as `profile`, by themselves. */
+export interface OfferedScopes {
+  readonly identity: readonly OfferedScope[]
+  readonly areas: readonly ScopeArea[]
+}
+
+/** Lays out a scope for a user, RFC 6749 §10.2. */
+export function layOutScope(
+  scope: Scope,
+  catalogue: readonly CatalogueScope[],
+  isChecked: (entry: CatalogueScope) => boolean,
+): OfferedScopes {
+  const requested = catalogue.filter(({ name }) => scope.includes(name))
+  const offer = (entry: CatalogueScope): OfferedScope => {
+    const { name, description, sensitive = false } = entry
+    const required = isNeeded(name)
+    return { name, description, checked: required || isChecked(entry), required, sensitive }
+  }
+  const inAreas = requested.filter(({ access }) => access !== 'identity')
+  const areas = [...Map.groupBy(inAreas, ({ group }) => group)].map(([group, entries]) => {
+    const read = entries.find(({ access }) => access === 'read')
+    const write = entries.find(({ access }) => access === 'write')
+    return { group, ...(read && { read: offer(read) }), ...(write && { write: offer(write) }) }
+  })
+  return { identity: requested.filter(({ access }) => access === 'identity').map(offer), areas }
+}
+
+const shipped = new Map(withOfflineAccess(defaultScopeCatalogue).map((scope) => [scope.name, scope]))
+
+/**
+ * Returns the scope catalogue in a language: the operator's words for it (`description#de`), else the shipped
+ * translation of a shipped text, else the text of the catalogue.
+ */
+export function scopesFor(
+  catalogue: readonly CatalogueScope[],
+  texts: I18n,
+): (language: string) => readonly CatalogueScope[] {
+  const translate = (scope: CatalogueScope, language: string): CatalogueScope => {
+    const inLanguage = (member: 'group' | 'description') => {
+      const own = localized({ ...scope }, member, language) ?? scope[member]
+      const isShipped = own === scope[member] && own === shipped.get(scope.name)?.[member]
+      if (!isShipped) return own
+      const area = `area.${scope.name.split(':')[0]}`
+      return texts.in(language).t({ key: member === 'group' ? area : `${area}.about` }).text
+    }
+    return { ...scope, group: inLanguage('group'), description: inLanguage('description') }
+  }
+  return memoize((language) => catalogue.map((scope) => translate(scope, language)))
+}
