@@ -34,7 +34,11 @@ export interface AppDeps extends Deps {
 export type Schemas = Readonly<Record<string, TSchema>>
 
 /** How a member of client metadata is declared. */
-export type DeclaredClientMember = ClientMember & { readonly schema: TSchema }
+export type DeclaredClientMember = ClientMember & {
+  readonly schema: TSchema
+  /** The flag of `lychgate client` names a file: reads the member from its content. */
+  readonly readFile?: (content: string) => unknown
+}
 
 /** How a grant type is declared. */
 export type DeclaredGrantType = ClientDeclarations['grantTypes'][string] & {
@@ -46,6 +50,8 @@ export type DeclaredGrantType = ClientDeclarations['grantTypes'][string] & {
 export type DeclaredAuthentication = ClientDeclarations['clientAuthentication'][string] & {
   /** The form parameters that it reads; absent: it reads the Authorization header. */
   readonly parameters?: Schemas
+  /** By which algorithms its assertions can be signed, RFC 8414 §2. */
+  readonly signingAlgorithms?: readonly string[]
 }
 
 /** What all features declare (see feature.ts), each name once. */

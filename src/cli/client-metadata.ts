@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs'
 import { type Command, Option } from 'commander'
 import {
   addIntegration,
@@ -170,15 +171,22 @@ function descriptionOf(flags: MetadataFlags): JsonObject {
   })
   const added = Object.entries(declared.clientMetadata).flatMap(([name, member]) => {
     const value = new Map(Object.entries(flags)).get(flagOf(name, member).attributeName())
-    return value === undefined ? [] : [[name, member.schema['type'] === 'boolean' ? value === 'true' : value]]
+    return value === undefined ? [] : [[name, readFlagValue(member, value)]]
   })
   const localized = (flags.localized ?? []).map(readLocalized)
   return { ...named, ...Object.fromEntries([...added, ...localized]) }
 }
 
+/** Reads what a flag says about the member of a feature; an empty file name removes it. */
+function readFlagValue({ schema, readFile }: DeclaredClientMember, text: string): unknown {
+  if (readFile === undefined || text === '') return schema['type'] === 'boolean' ? text === 'true' : text
+  return readFile(readFileSync(text, 'utf8'))
+}
+
 /** Describes the member of a feature as a flag: `require_auth_time` is `--require-auth-time true`. */
-function flagOf(name: string, { schema }: DeclaredClientMember): Option {
-  const flag = new Option(`--${name.replaceAll('_', '-')} <value>`, schema.description)
+function flagOf(name: string, { schema, readFile }: DeclaredClientMember): Option {
+  const value = readFile === undefined ? 'value' : 'file'
+  const flag = new Option(`--${name.replaceAll('_', '-')} <${value}>`, schema.description)
   return schema['type'] === 'boolean' ? flag.choices(['true', 'false']) : flag
 }
 

@@ -123,16 +123,19 @@ function settle(request: IntegrationRequest, known: Known): Omit<Client, 'id' | 
   requirePolicy(request, isResourceServer, isConfidential)
   if (actsForItself(request, known)) requireMachine(request, isConfidential)
   requireKnown(request, known)
+  const extra = readExtra(request.description ?? {}, known.declared)
+  const { authenticationMethod = 'client_secret_basic' } = request
+  known.declared.clientAuthentication[authenticationMethod]?.assertRegistered?.(extra.extra ?? {})
   return {
     origin: isResourceServer ? 'resource-server' : 'integration',
     name: request.name,
     ...readDescription(request.description ?? {}),
-    ...readExtra(request.description ?? {}, known.declared),
+    ...extra,
     // The port of a loopback redirect is free for native clients only, RFC 8252 §7.3.
     applicationType: request.redirectUris.some(isLoopbackUri) ? 'native' : 'web',
     redirectUris: request.redirectUris,
     postLogoutRedirectUris: request.postLogoutRedirectUris,
-    authenticationMethod: request.authenticationMethod ?? 'client_secret_basic',
+    authenticationMethod,
     ...(request.authenticationMethod === undefined && { anySecretMethod: true }),
     grantTypes: isResourceServer ? [] : (request.grantTypes ?? defaultGrantTypes),
     ...(request.scope !== undefined && request.scope.length > 0 && { scope: request.scope }),

@@ -6,6 +6,8 @@ export type JsonObject = Readonly<Record<string, unknown>>
 
 /** How a member of client metadata is read and checked; undefined: the client did not send it. */
 export interface ClientMember {
+  /** Clients that register themselves cannot have it: what they send is ignored. */
+  readonly operatorOnly?: true
   read(members: JsonObject, name: string): unknown
 }
 
@@ -21,8 +23,29 @@ export interface GrantTypeDeclaration {
 export interface ClientDeclarations {
   readonly clientMetadata: Readonly<Record<string, ClientMember>>
   readonly grantTypes: Readonly<Record<string, GrantTypeDeclaration>>
-  /** `usesSecret`: it sends the client secret, so the client has one. */
-  readonly clientAuthentication: Readonly<Record<string, { readonly usesSecret?: true }>>
+  readonly clientAuthentication: Readonly<
+    Record<
+      string,
+      {
+        /** It sends the client secret, so the client has one. */
+        readonly usesSecret?: true
+        /** Clients that register themselves cannot have it. */
+        readonly operatorOnly?: true
+        /**
+         * Checks what a client of this method has registered.
+         * @throws {OAuthError} `invalid_client_metadata`
+         */
+        readonly assertRegistered?: (extra: JsonObject) => void
+      }
+    >
+  >
+}
+
+/** What clients that register themselves can have of what features declare. */
+export function openToAll<T extends { readonly operatorOnly?: true }>(
+  declared: Readonly<Record<string, T>>,
+): Readonly<Record<string, T>> {
+  return Object.fromEntries(Object.entries(declared).filter(([, { operatorOnly }]) => !operatorOnly))
 }
 
 /** The members of features that a client sends, by their names on the wire. */

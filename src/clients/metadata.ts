@@ -9,6 +9,7 @@ import {
   type ClientDeclarations,
   isTextList,
   type JsonObject,
+  openToAll,
   readChoice,
   readExtra,
   readFlag,
@@ -95,12 +96,12 @@ export function parseClientMetadata(members: JsonObject, policy: RegistrationPol
     ...readDescription(members),
     idTokenSignedResponseAlg: readAlgorithm(members, policy),
     requireAuthTime: readFlag(members, 'require_auth_time'),
-    ...readExtra(members, policy.declared),
+    ...readExtra(members, { clientMetadata: openToAll(policy.declared.clientMetadata) }),
     ...omitUndefined({
       authenticationMethod: readChoice(
         members,
         'token_endpoint_auth_method',
-        Object.keys(policy.declared.clientAuthentication),
+        Object.keys(openToAll(policy.declared.clientAuthentication)),
         'service-2-reg-auth-other',
       ),
       name: readText(members, 'client_name'),
@@ -254,9 +255,7 @@ function loopbackForm({ loopbackHosts }: RegistrationPolicy): string {
 function readGrantTypes(members: JsonObject, { declared }: RegistrationPolicy): readonly string[] {
   const asked = members['grant_types'] ?? defaultGrantTypes
   if (!isTextList(asked)) throw rejection('grant_types must be an array of strings')
-  const open = Object.entries(declared.grantTypes).flatMap(([name, { operatorOnly }]) =>
-    operatorOnly ? [] : [name],
-  )
+  const open = Object.keys(openToAll(declared.grantTypes))
   const unknown = asked.find((grantType) => !open.includes(grantType))
   if (unknown !== undefined) {
     throw rejection(`grant_types may have ${open.join(' and ')} only`, { received: unknown })

@@ -1,5 +1,5 @@
 import { check, recordCheck } from './check.ts'
-import { OAuthError } from './errors.ts'
+import { type ErrorDetail, OAuthError } from './errors.ts'
 import type { Client } from './model.ts'
 import { type Parameters, single } from './parameters.ts'
 
@@ -21,6 +21,9 @@ export interface FailedProof {
   readonly rule?: string
   /** In a few words, after the name of the method: `with another secret`. */
   readonly why: string
+  /** What was expected and what was found, where a text says it better. */
+  readonly stored?: ErrorDetail['stored']
+  readonly received?: ErrorDetail['received']
 }
 
 /** How a client authentication method works (RFC 7591 §2, `token_endpoint_auth_method`). */
@@ -149,16 +152,31 @@ export function authenticateClient(
   }
   const byHeader = method.parameter === undefined
   const isWrongMethod = client !== undefined && !isMethod
-  const { rule = 'rfc6749-5.2-invalid-client-400-or-401', why } = failed ?? {}
-  throw new OAuthError('invalid_client', 'client authentication failed', {
+  const { rule = 'rfc6749-5.2-invalid-client-400-or-401', why, stored, received } = failed ?? {}
+  const isOtherClient = client === undefined || isWrongMethod
+  throw clientRejected(byHeader || realm.alwaysUnauthorized, {
     rule: isWrongMethod ? 'oidc-core-9-registered-method-enforced' : rule,
     // The response does not distinguish these; the log does.
-    stored: client?.authenticationMethod ?? 'no client with this client_id',
-    received: isWrongMethod || client === undefined ? method.name : `${method.name}, ${why}`,
-    // RFC 6749 §5.2: a 401 obliges to a challenge, and clients read any challenge at the token endpoint as a response
-    // to theirs.
-    status: byHeader || realm.alwaysUnauthorized ? 401 : 400,
-    ...((byHeader || realm.alwaysUnauthorized) && { headers: basicChallenge }),
+    stored:
+      (isOtherClient ? undefined : stored) ?? client?.authenticationMethod ?? 'no client with this client_id',
+    received: isOtherClient
+      ? method.name
+      : `${method.name}, ${why}${received === undefined ? '' : `: ${received}`}`,
+  })
+}
+
+/**
+ * Returns the error of a failed authentication, which says no more to the client. RFC 6749 §5.2: a 401 obliges to a
+ * challenge, and clients read any challenge at the token endpoint as a response to theirs.
+ */
+export function clientRejected(
+  isUnauthorized: boolean,
+  detail: Pick<ErrorDetail, 'rule' | 'stored' | 'received'>,
+): OAuthError {
+  return new OAuthError('invalid_client', 'client authentication failed', {
+    ...detail,
+    status: isUnauthorized ? 401 : 400,
+    ...(isUnauthorized && { headers: basicChallenge }),
   })
 }
 

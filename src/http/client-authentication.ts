@@ -1,6 +1,6 @@
 import type { FastifyRequest, preHandlerAsyncHookHandler } from 'fastify'
 import fp from 'fastify-plugin'
-import type { AppDeps } from '../deps.ts'
+import type { AppDeps, Declared } from '../deps.ts'
 import {
   type AuthenticationMethod,
   type AuthenticationRealm,
@@ -85,6 +85,19 @@ export const clientAuthentication = fp<Pick<AppDeps, 'store' | 'declared'>>(
   },
   { name: 'client-authentication' },
 )
+
+/** Returns the metadata member that names the algorithms of assertions at an endpoint, RFC 8414 §2, if there are any. */
+export function signingAlgorithmsAt(
+  endpoint: 'token' | 'revocation' | 'introspection',
+  { clientAuthentication }: Declared,
+): Readonly<Record<string, readonly string[]>> {
+  const algorithms = Object.values(clientAuthentication).flatMap(
+    ({ signingAlgorithms = [] }) => signingAlgorithms,
+  )
+  return algorithms.length === 0
+    ? {}
+    : { [`${endpoint}_endpoint_auth_signing_alg_values_supported`]: algorithms }
+}
 
 /** The client `requireClient` put on the request. */
 export function clientOf(request: FastifyRequest): Client {

@@ -6,7 +6,7 @@ import { check } from '../domain/check.ts'
 import type { Client } from '../domain/model.ts'
 import { type Parameters, single } from '../domain/parameters.ts'
 import { additions } from '../feature.ts'
-import { clientOf } from '../http/client-authentication.ts'
+import { clientOf, signingAlgorithmsAt } from '../http/client-authentication.ts'
 import { assertForm, formBodies, parametersOf } from '../http/parameters.ts'
 import { badBody, ErrorResponse } from '../http/schema.ts'
 import { clientOfRefreshToken } from './grant-types.ts'
@@ -51,6 +51,7 @@ export const grantTypes = fp<Pick<AppDeps, 'declared'>>(
  */
 export const token: FastifyPluginAsyncTypebox<AppDeps> = async (app, { config, store, keys, declared }) => {
   app.advertise({ token_endpoint_auth_methods_supported: Object.keys(declared.clientAuthentication) })
+  app.advertise(signingAlgorithmsAt('token', declared))
   await app.register(formBodies, { config })
   app.post(
     '/api/oauth/token',

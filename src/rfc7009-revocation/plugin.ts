@@ -6,7 +6,7 @@ import { check } from '../domain/check.ts'
 import { grantIdOfJwt, tokenIdOfJwt } from '../domain/jwt-access-token.ts'
 import type { Seconds } from '../domain/model.ts'
 import { addressPrefix } from '../http/address-prefix.ts'
-import { clientOf } from '../http/client-authentication.ts'
+import { clientOf, signingAlgorithmsAt } from '../http/client-authentication.ts'
 import { assertForm, formBodies } from '../http/parameters.ts'
 import { badBody, ErrorResponse } from '../http/schema.ts'
 import { grantOfTokenKey } from '../storage/store.ts'
@@ -31,6 +31,7 @@ export const revocation: FastifyPluginAsyncTypebox<AppDeps> = async (
 ) => {
   app.advertise({
     revocation_endpoint_auth_methods_supported: Object.keys(declared.clientAuthentication),
+    ...signingAlgorithmsAt('revocation', declared),
   })
   await app.register(formBodies, { config })
   app.post(

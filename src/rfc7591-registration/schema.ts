@@ -1,4 +1,5 @@
 import { Type } from '@sinclair/typebox'
+import { openToAll } from '../clients/members.ts'
 import type { Declared } from '../deps.ts'
 import { badBody, ErrorResponse } from '../http/schema.ts'
 
@@ -45,10 +46,10 @@ const ClientPath = Type.Object({ client_id: text('The identifier of the client.'
 /** The routes of RFC 7591 §3 and RFC 7592 §2, with the client metadata that features add. */
 export function registrationRoutes({ clientMetadata, clientAuthentication }: Declared) {
   const added = Object.fromEntries(
-    Object.entries(clientMetadata).map(([name, { schema }]) => [name, Type.Optional(schema)]),
+    Object.entries(openToAll(clientMetadata)).map(([name, { schema }]) => [name, Type.Optional(schema)]),
   )
   const authenticationMethod = Type.String({
-    enum: Object.keys(clientAuthentication),
+    enum: Object.keys(openToAll(clientAuthentication)),
     description: 'How it authenticates; `none` when left out.',
   })
   // Client metadata as sent, RFC 7591 §2.

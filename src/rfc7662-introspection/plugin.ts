@@ -5,7 +5,7 @@ import type { TokenFacts } from '../domain/access-token.ts'
 import { check, recordCheck } from '../domain/check.ts'
 import { jtiOf, subjectOf } from '../domain/jwt-access-token.ts'
 import { formatScope } from '../domain/scope.ts'
-import { clientOf } from '../http/client-authentication.ts'
+import { clientOf, signingAlgorithmsAt } from '../http/client-authentication.ts'
 import { assertForm, formBodies } from '../http/parameters.ts'
 import { badBody, ErrorResponse } from '../http/schema.ts'
 import { tokenReader } from '../http/token-reader.ts'
@@ -45,6 +45,7 @@ export const introspection: FastifyPluginAsyncTypebox<AppDeps> = async (app, dep
   const { config, service, clock, declared } = deps
   app.advertise({
     introspection_endpoint_auth_methods_supported: Object.keys(declared.clientAuthentication),
+    ...signingAlgorithmsAt('introspection', declared),
   })
   await app.register(formBodies, { config })
   const readToken = tokenReader(deps)

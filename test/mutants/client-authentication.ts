@@ -58,14 +58,14 @@ export const clientAuthenticationFaults = [
     id: 'unasked-401',
     rule: 'rfc6749-5.2-invalid-client-400-or-401',
     file: authentication,
-    find: 'status: byHeader || realm.alwaysUnauthorized ? 401 : 400',
+    find: 'status: isUnauthorized ? 401 : 400',
     replace: 'status: 401',
   },
   {
     id: '401-without-basic-challenge',
     rule: 'rfc6749-5.2-invalid-client-header-401',
     file: authentication,
-    find: '...((byHeader || realm.alwaysUnauthorized) && { headers: basicChallenge }),',
+    find: '...(isUnauthorized && { headers: basicChallenge }),',
     replace: '',
   },
   {
