@@ -107,7 +107,7 @@ async function fromFolder(config: Config, order: string): Promise<Answer> {
   }
   const store = await openConfiguredStore(config)
   try {
-    const { openDevelopmentApp } = await import('../dev/open-app.ts')
+    const { openDevelopmentApp } = await import('../dev/plugin.ts')
     const app = await openDevelopmentApp({ config: { ...config, logLevel: 'silent' }, store, secret })
     const path = `${new URL(config.issuer).pathname.replace(/\/$/, '')}/_dev/token`
     const host = new URL(config.issuer).host

@@ -9,23 +9,22 @@ import { answerText, requestText } from './flows/message.ts'
 
 declare module 'fastify' {
   interface FastifyReply {
-    /** Sends a page of the development server: never cached, framed or named to another server. */
+    /** Sends a page of the development server. It cannot be framed, and other servers do not see its address. */
     devPage(name: (typeof pageNames)[number], model: object): FastifyReply
   }
 }
 
 const partials = ['layout', 'exchange', 'judgement', 'tokens', 'happened'] as const
-const pageNames = ['start', 'flows', 'flow', 'try', 'try-run'] as const
+const pageNames = ['start', 'flows', 'flow', 'try', 'try-run', 'docs', 'docs-redirect'] as const
 const assets = [
   ['dev.css', 'text/css; charset=utf-8'],
   ['dev.js', 'text/javascript; charset=utf-8'],
 ] as const
 
-/** Of every page of the development server: never cached, framed or named to another server. */
-export const devPageHeaders = {
+const pageHeaders = {
   'content-type': 'text/html; charset=utf-8',
   'x-frame-options': 'DENY',
-  // Not `no-referrer`: with it browsers hide where a form comes from, and only-local.ts asks for that.
+  // Not `no-referrer`: with it browsers send no Origin with a form, and only-local.ts needs it.
   'referrer-policy': 'same-origin',
   'cross-origin-opener-policy': 'same-origin',
   'content-security-policy': [
@@ -55,15 +54,15 @@ export const devPages = fp<{ readonly prefix: string }>(
       const html = templates.render(`@${name}.eta`, {
         page: model,
         prefix,
-        tools: { instant, inWords, marked, told, requestText, answerText },
+        tools: { instant, inWords, marked, withDates, requestText, answerText },
       })
-      return this.headers(devPageHeaders).send(html)
+      return this.headers(pageHeaders).send(html)
     })
   },
   { name: 'dev-pages' },
 )
 
-/** Called for the first page: most servers in tests show none. */
+/** Called for the first page, because most servers in tests show none. */
 function loadTemplates(): Eta {
   const eta = new Eta({ autoEscape: true })
   for (const name of [...partials, ...pageNames])
@@ -71,8 +70,8 @@ function loadTemplates(): Eta {
   return eta
 }
 
-/** As `marked`, with instants in seconds since the epoch as dates. */
-function told(text: string): string {
+/** Like `marked`, with seconds since the epoch shown as dates. */
+function withDates(text: string): string {
   return marked(text).replaceAll(/\b[123]\d{9}\b/g, (at) => `${instant(Number(at))} UTC`)
 }
 
@@ -81,7 +80,7 @@ function instant(at: Seconds): string {
   return isoInstant(at).replace('T', ' ').replace('Z', '')
 }
 
-/** Of days, hours, minutes and seconds those that are some: `31 d`, `1 h 30 min`. */
+/** Days, hours, minutes and seconds that are not zero: `31 d`, `1 h 30 min`. */
 function inWords(seconds: Seconds): string {
   const units = [
     ['d', 86_400, Number.POSITIVE_INFINITY],

@@ -4,50 +4,32 @@ import { hasAsset, readAsset } from '../assets.ts'
 import { remove } from '../domain/decision.ts'
 import { RecordExists } from '../storage/store.ts'
 import { seedClients } from './clients.ts'
-import { devPageHeaders } from './dev-pages.ts'
 import { type DevDeps, type DevPart, hidden, missing } from './part.ts'
 
 const clientId = 'api-docs'
 const [css, javascript] = ['text/css; charset=utf-8', 'text/javascript; charset=utf-8'] as const
 
 /**
- * `/docs`: the API description in Swagger UI, which signs in as a public client (code flow, PKCE S256) and calls the API
- * with the token it gets.
+ * `/docs`: the API description in Swagger UI, which obtains a token as a public client (code flow, PKCE S256) and calls
+ * the API with it.
  */
 export const docsPage: DevPart = async (app, deps) => {
   const { issuer, prefix } = deps.service
   const redirectUri = `${issuer}/docs/oauth2-redirect.html`
 
-  const html = (content: string) =>
-    `<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n` +
-    `<meta name="viewport" content="width=device-width, initial-scale=1">\n${content}</html>\n`
-  const page = html(
-    `<title>API documentation</title>\n<link rel="stylesheet" href="${prefix}/docs/swagger-ui.css">\n` +
-      `<link rel="stylesheet" href="${prefix}/docs/docs.css">\n</head>\n<body>\n` +
-      `<main><h1>API documentation</h1>\n<p><a href="${prefix}/">Development server</a></p>\n` +
-      `<div id="swagger-ui" data-description="${prefix}/openapi.json" data-redirect="${redirectUri}" ` +
-      `data-client="${clientId}"></div></main>\n<script src="${prefix}/docs/swagger-ui-bundle.js"></script>\n` +
-      `<script src="${prefix}/docs/docs.js"></script>\n</body>\n`,
-  )
-  const redirectPage = html(
-    `<title>Signed in</title>\n</head>\n<body>\n<script src="${prefix}/docs/oauth2-redirect.js"></script>\n</body>\n`,
-  )
   app.get('/docs', hidden, async ({ headers }, reply) => {
     // The sign-in window passes its code to the page that opened it, which must have the same origin.
     if (headers.host !== new URL(issuer).host) return reply.redirect(`${issuer}/docs`)
     await ensureClient(redirectUri, deps)
-    return reply.headers(devPageHeaders).send(page)
+    const model = { description: `${prefix}/openapi.json`, redirectUri, clientId }
+    return reply.devPage('docs', model)
   })
-  app.get('/docs/oauth2-redirect.html', hidden, async (_request, reply) =>
-    reply.headers(devPageHeaders).send(redirectPage),
-  )
+  app.get('/docs/oauth2-redirect.html', hidden, async (_request, reply) => reply.devPage('docs-redirect', {}))
 
   let separated: ReturnType<typeof separateImages> | undefined
   const stylesheet = () => {
-    separated ??= separateImages(
-      readDocsAsset('swagger-ui.css').toString(),
-      (number) => `${prefix}/docs/images/${number}`,
-    )
+    const urlOf = (number: number) => `${prefix}/docs/images/${number}`
+    separated ??= separateImages(readDocsAsset('swagger-ui.css').toString(), urlOf)
     return separated
   }
   const files = {
@@ -72,7 +54,7 @@ export const docsPage: DevPart = async (app, deps) => {
   })
 }
 
-/** Adds the client of the page on first use, and again after the issuer has changed. */
+/** Adds the client of the page, and replaces it after the issuer has changed. */
 async function ensureClient(redirectUri: string, { config, store, clock, random }: DevDeps): Promise<void> {
   const known = await store.find('client', clientId)
   if (known?.redirectUris.includes(redirectUri)) return
@@ -84,7 +66,7 @@ async function ensureClient(redirectUri: string, { config, store, clock, random 
     token_endpoint_auth_method: 'none',
   }
   await seedClients(store, [client], config, { clock, random }).catch((error: unknown) => {
-    // Two windows were opened at once.
+    // Another window has added it.
     if (!(error instanceof RecordExists)) throw error
   })
 }

@@ -1,12 +1,39 @@
-/** Faults on request: what a client meets on a bad network or at a busy server, as often as it was asked for. */
-import type { FastifyRequest } from 'fastify'
+/** Faults on request: what a client meets on a bad network or at a busy server, for a given number of requests. */
+import type { ServerResponse } from 'node:http'
+import { setTimeout as wait } from 'node:timers/promises'
+import { type Static, Type } from '@sinclair/typebox'
+import type { FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
+import { check } from '../domain/check.ts'
 import { OAuthError } from '../domain/errors.ts'
 import { every } from '../domain/parameters.ts'
 import { parametersOf } from '../http/parameters.ts'
-import { applyFault, FaultOrder } from './apply-fault.ts'
 import { requireBody } from './json-body.ts'
 import { basicClientId, type DevDeps, type DevPart, missing } from './part.ts'
+
+/** A fault to apply to the next requests of an endpoint or a client. */
+export const FaultOrder = Type.Object(
+  {
+    /** The name of an endpoint, or a path below the issuer. */
+    endpoint: Type.Optional(Type.String({ minLength: 1 })),
+    client_id: Type.Optional(Type.String({ minLength: 1 })),
+    /** How many requests it affects; absent: one. */
+    requests: Type.Optional(Type.Integer({ minimum: 1, maximum: 1_000_000 })),
+    fault: Type.Union([
+      Type.Literal('drop-after-commit'),
+      Type.Literal('truncate'),
+      Type.Literal('reset-before'),
+      Type.Literal('delay'),
+      Type.Literal('503'),
+    ]),
+    /** delay: for how long the reply is held back. */
+    ms: Type.Optional(Type.Integer({ minimum: 1, maximum: 600_000 })),
+    /** 503: the value of `Retry-After`, in seconds. */
+    retry_after: Type.Optional(Type.Integer({ minimum: 0, maximum: 86_400 })),
+  },
+  { additionalProperties: false },
+)
+export type FaultOrder = Static<typeof FaultOrder>
 
 /** A requested fault, and how many requests it has affected. */
 export interface Fault extends FaultOrder {
@@ -78,15 +105,14 @@ function assertApplicable(
   { endpoint, client_id: clientId, fault, ms, retry_after: retryAfter }: FaultOrder,
   endpoints: ReadonlyMap<string, string>,
 ): void {
-  const reject = (description: string) => {
-    throw new OAuthError('invalid_request', description, { rule: 'lychgate-dev-fault' })
-  }
-  if (endpoint === undefined && clientId === undefined) reject('endpoint or client_id must be there')
-  if (endpoint !== undefined && pathOf(endpoint, endpoints) === undefined) {
-    reject(`endpoint must be ${[...endpoints.keys()].join(', ')} or a path that begins with a slash`)
-  }
-  if (ms !== undefined && fault !== 'delay') reject('ms belongs to the fault delay')
-  if (retryAfter !== undefined && fault !== '503') reject('retry_after belongs to the fault 503')
+  const assert = (ok: boolean, description: string) =>
+    check(ok, 'lychgate-dev-fault', 'invalid_request', description)
+  assert(endpoint !== undefined || clientId !== undefined, 'endpoint or client_id must be there')
+  const names = [...endpoints.keys()].join(', ')
+  const isKnown = endpoint === undefined || pathOf(endpoint, endpoints) !== undefined
+  assert(isKnown, `endpoint must be ${names} or a path that begins with a slash`)
+  assert(ms === undefined || fault === 'delay', 'ms belongs to the fault delay')
+  assert(retryAfter === undefined || fault === '503', 'retry_after belongs to the fault 503')
 }
 
 /** The path of an endpoint that is given by its name or its path. */
@@ -100,13 +126,13 @@ function pathBelow(prefix: string, url: string): string | undefined {
   return path.startsWith(`${prefix}/`) ? path.slice(prefix.length) : path
 }
 
-/** What the log and the flow trace show of it. */
+/** Describes a fault that affects a request, for the log and the flow trace. */
 function describeFault({ id, fault, fired, requests }: Fault, { method, url }: FastifyRequest): string {
   const [path = ''] = url.split('?', 1)
   return `fault ${id} (${fault}) strikes ${method} ${path}, ${fired} of ${requests}`
 }
 
-/** The client that the request names, proven or not, or that of the token it presents. */
+/** The client that the request names, authenticated or not, or the client of its access token. */
 async function claimedClient(
   { headers: { authorization = '' }, query, body }: FastifyRequest,
   { keys, store }: Pick<DevDeps, 'keys' | 'store'>,
@@ -121,7 +147,7 @@ async function claimedClient(
   return [query, body].flatMap((parsed) => every(readable(parsed), 'client_id'))[0]
 }
 
-/** A body that is no form or could not be read names no client. */
+/** The parameters of a form; none for any other body. */
 function readable(parsed: unknown) {
   try {
     return parametersOf(parsed)
@@ -129,4 +155,62 @@ function readable(parsed: unknown) {
     if (!(error instanceof OAuthError)) throw error
     return {}
   }
+}
+
+/**
+ * Applies a fault to this request. Except for `reset-before` and `503`, the request is handled and committed, and only
+ * its response is dropped, delayed or cut off.
+ * @throws {OAuthError} `temporarily_unavailable`, for the fault `503`.
+ */
+function applyFault(
+  { fault, ms = 1000, retry_after: retryAfter = 1 }: FaultOrder,
+  reply: FastifyReply,
+): void {
+  switch (fault) {
+    case 'reset-before':
+      reply.hijack()
+      reply.request.raw.socket.resetAndDestroy()
+      return
+    case '503':
+      throw new OAuthError(
+        'temporarily_unavailable',
+        'this development server was told to refuse this request',
+        { rule: 'lychgate-dev-fault', headers: { 'retry-after': String(retryAfter) } },
+      )
+    case 'drop-after-commit':
+      insteadOfEnd(reply.raw, async () => void reply.raw.destroy())
+      return
+    case 'delay':
+      insteadOfEnd(reply.raw, async (body, end) => {
+        await wait(ms)
+        end(body)
+      })
+      return
+    case 'truncate':
+      insteadOfEnd(reply.raw, async (body) => {
+        reply.raw.flushHeaders()
+        const half = body.subarray(0, Math.floor(body.length / 2))
+        await new Promise((resolve) => reply.raw.write(half, resolve))
+        reply.raw.destroy()
+      })
+      return
+    default:
+      throw new TypeError(`no such fault: ${fault satisfies never}`)
+  }
+}
+
+/** Calls `finish` in place of the one `end` with which Fastify sends a whole response after every hook. */
+function insteadOfEnd(
+  raw: ServerResponse,
+  finish: (body: Buffer, end: (body: Buffer) => void) => Promise<void>,
+): void {
+  const end = raw.end.bind(raw)
+  const replacement = (body?: unknown) => {
+    const bytes = typeof body === 'string' || Buffer.isBuffer(body) ? Buffer.from(body) : Buffer.alloc(0)
+    // The client may have disconnected in the meantime.
+    finish(bytes, (whole) => void end(whole)).catch(() => raw.destroy())
+    return raw
+  }
+  // `as`: Fastify calls it in one of its forms, which is the one that is replaced.
+  raw.end = replacement as ServerResponse['end']
 }

@@ -7,8 +7,8 @@ import type { AppDeps } from '../deps.ts'
 import { auditGrant } from '../domain/audit.ts'
 import { redeemCode } from '../domain/authorization-code.ts'
 import { parseAuthorizationRequest, resolveRedirectUri } from '../domain/authorization-request.ts'
+import { check } from '../domain/check.ts'
 import { insert } from '../domain/decision.ts'
-import { OAuthError } from '../domain/errors.ts'
 import { openHandle } from '../domain/handle.ts'
 import type { Client, Seconds, User } from '../domain/model.ts'
 import type { Resource, Resources } from '../domain/resource.ts'
@@ -19,19 +19,21 @@ import { assertRepresentable, requireDuration, requireMoment } from './clock-rou
 import { requireBody } from './json-body.ts'
 import type { DevPart } from './part.ts'
 
+const rule = 'lychgate-dev-token'
+
 const text = () => Type.Optional(Type.String({ minLength: 1 }))
 
 const TokenOrder = Type.Object(
   {
     /** User name, email address or sub. */
     user: Type.String({ minLength: 1 }),
-    /** Absent: a client of the development server's own. */
+    /** Absent: a client that the development server adds. */
     client_id: text(),
     /** As in an authorization request. */
     scope: text(),
     resource: Type.Optional(Type.Union([Type.String(), Type.Array(Type.String())])),
     nonce: text(),
-    /** Seconds, or a duration; negative: it ended that long ago. */
+    /** Seconds, or a duration; negative: it expired that long ago. */
     expires_in: Type.Optional(Type.Union([Type.Integer(), Type.String()])),
     /** When it was issued: an instant, or a duration from now. */
     issued_at: Type.Optional(Type.Union([Type.Integer(), Type.String()])),
@@ -47,9 +49,9 @@ export const tokenRoutes: DevPart = async (app, deps) => {
 }
 
 /**
- * Issues tokens as if the user had signed in and agreed: the same request, grant and checks, without the pages.
- * They are revoked, introspected and explained like any others.
- * @throws {OAuthError} as the authorization and the token endpoint would.
+ * Issues tokens as if the user had signed in and consented: the same request, grant and checks, without the pages. They
+ * can be revoked, introspected and explained like any others.
+ * @throws {OAuthError} the errors of the authorization and the token endpoint.
  */
 function tokenMint(app: FastifyInstance, deps: AppDeps) {
   const { config, service, store, keys, clock, random } = deps
@@ -79,19 +81,14 @@ function tokenMint(app: FastifyInstance, deps: AppDeps) {
     if (handle === undefined) throw new TypeError('a code just made cannot be opened')
     await store.write({ op: 'insertGrant', grant })
     const redemption = { handle, client, redirectUri, codeVerifier: verifier, resource: request.resource }
-    const issued = await store.transact(
-      'grant',
-      grant.id,
-      (found): ReturnType<typeof redeemCode> =>
-        auditGrant(redeemCode(found, redemption, resources, config.lifetimes, at), found, () => ({
-          at: now,
-          from,
-        })),
-    )
-    // The ID Token of such a response lives as long as its access token.
-    const answer = await app.issueTokens(issued, client, at, span.seconds)
+    const issued = await store.transact('grant', grant.id, (found): ReturnType<typeof redeemCode> => {
+      const decision = redeemCode(found, redemption, resources, config.lifetimes, at)
+      return auditGrant(decision, found, () => ({ at: now, from }))
+    })
+    // The ID Token lives as long as the access token.
+    const response = await app.issueTokens(issued, client, at, span.seconds)
     return {
-      ...answer,
+      ...response,
       expires_in: at + span.seconds - now,
       sub: user.id,
       client_id: client.id,
@@ -105,38 +102,34 @@ async function requireUser({ store }: Pick<AppDeps, 'store'>, login: string): Pr
   const canonical = canonicalLogin(login)
   const named = canonical === undefined ? undefined : await store.find('userByLogin', canonical)
   const user = named ?? (await store.find('user', login))
-  if (user !== undefined) return user
-  throw new OAuthError('invalid_request', 'unknown user', {
-    rule: 'lychgate-dev-token',
-    received: login,
-  })
+  check(user !== undefined, rule, 'invalid_request', 'unknown user', { received: login })
+  return user
 }
 
 async function requireClient({ store }: Pick<AppDeps, 'store'>, clientId: string): Promise<Client> {
   const client = await store.find('client', clientId)
-  if (client !== undefined) return client
-  throw new OAuthError('invalid_client', 'client_id is not known here', {
-    rule: 'lychgate-dev-token',
+  const received = clientId.slice(0, 100)
+  check(client !== undefined, rule, 'invalid_client', 'client_id is not known here', {
     status: 400,
-    received: clientId.slice(0, 100),
+    received,
   })
+  return client
 }
 
 function requireRedirectUri({ redirectUris: [first] }: Client): string {
-  if (first !== undefined) return first
-  throw new OAuthError('unauthorized_client', 'client_id is a resource server, which gets no tokens', {
-    rule: 'lychgate-dev-token',
-  })
+  const description = 'client_id is a resource server, which gets no tokens'
+  check(first !== undefined, rule, 'unauthorized_client', description)
+  return first
 }
 
 /**
- * When a token is issued and how long it lives: as usual, shorter, longer, already expired, or not yet valid.
+ * Returns when a token is issued and how long it lives; it may have expired, or not be valid yet.
  * @throws {OAuthError} `invalid_request`
  */
 function requireSpan(order: TokenOrder, usual: Seconds, now: Seconds) {
   const left = order.expires_in === undefined ? usual : requireDuration('expires_in', order.expires_in)
   const given = order.issued_at === undefined ? now : requireMoment('issued_at', order.issued_at, now)
-  // An expired token has lived as long as others do.
+  // An expired token had the usual lifetime.
   const span =
     left > 0 ? { issuedAt: given, seconds: left } : { issuedAt: given + left - usual, seconds: usual }
   assertRepresentable(span.issuedAt)
@@ -161,7 +154,7 @@ function withLifetime(resources: Resources, accessTokenSeconds: Seconds): Resour
   }
 }
 
-/** The client of tokens that are requested without naming one: public, with every scope, the same in every store. */
+/** The client of token requests without `client_id`: public, with every scope, the same in every store. */
 async function ownClient({
   store,
   clock,
@@ -169,7 +162,7 @@ async function ownClient({
 }: Pick<AppDeps, 'store' | 'clock' | 'declared'>): Promise<Client> {
   const request = {
     name: 'lychgate token',
-    // No browser is ever sent there.
+    // No browser is redirected there.
     redirectUris: ['http://127.0.0.1/lychgate-token'],
     postLogoutRedirectUris: [],
     authenticationMethod: 'none',
@@ -181,7 +174,7 @@ async function ownClient({
   const known = await store.find('client', client.id)
   if (known !== undefined) return known
   await store.write(insert('client', client)).catch((error: unknown) => {
-    // Another request may have added it in the meantime.
+    // Another request has added it.
     if (!(error instanceof RecordExists)) throw error
   })
   return client

@@ -1,13 +1,19 @@
 /**
  * The development server, which adds its parts to the application. No production server loads it, and the application does
- * not know it. JSON routes live below /_dev in one scope that accepts JSON only, and requests from this computer only.
+ * not know it. The routes below /_dev are in one scope that accepts only JSON, and only requests from this computer.
  */
+import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
 import { buildApp } from '../app.ts'
-import type { AppDeps, Development } from '../deps.ts'
+import type { Config } from '../config/schema.ts'
+import type { AppDeps, AppOptions, Development } from '../deps.ts'
 import { formBodies } from '../http/parameters.ts'
+import { openKeyRing } from '../keys/key-ring.ts'
 import { showErrorsAsPages } from '../pages/page-errors.ts'
-import { isMovable } from './clock.ts'
+import { keyPolicy } from '../settings/key-policy.ts'
+import type { Store } from '../storage/store.ts'
+import { systemClock, systemRandom } from '../system.ts'
+import { isMovable, type MovableClock, movableClock } from './clock.ts'
 import { clockRoutes } from './clock-routes.ts'
 import { devPages } from './dev-pages.ts'
 import { docsPage } from './docs.ts'
@@ -80,5 +86,33 @@ const plugin = fp<AppDeps>(
   { name: 'development' },
 )
 
-/** What makes an application a development server. */
+/** What `buildApp` needs to build a development server. */
 export const development: Development = { withKnownPasswords, withRecording, plugin }
+
+/** What a development server is built from. */
+interface DevelopmentParts {
+  readonly config: Config
+  readonly store: Store
+  /** What the keys are sealed with: a secret, or the key derived from one. */
+  readonly secret: string | Promise<Buffer>
+  readonly clock?: MovableClock
+  readonly logTo?: AppOptions['logTo']
+}
+
+/** Builds a development server that does not listen yet, with the keys of this store or new ones. */
+export async function openDevelopmentApp({
+  config,
+  store,
+  secret,
+  clock = movableClock(systemClock),
+  logTo,
+}: DevelopmentParts): Promise<FastifyInstance> {
+  const random = systemRandom
+  const sources = { store, secret, policy: keyPolicy(config), clock, random, server: 'development' } as const
+  const { keys, opened } = openKeyRing(sources)
+  const [app] = await Promise.all([
+    buildApp({ config, store, keys, clock, random }, { development, ...(logTo && { logTo }) }),
+    opened,
+  ])
+  return app
+}

@@ -1,6 +1,6 @@
 /**
- * `lychgate/dev`: the development server as a library, for tests. Everything is in memory and gone when it stops.
- * The secret that its keys are sealed with is random, so no slow derivation is needed.
+ * `lychgate/dev`: the development server as a library, for tests. Everything is in memory and gone when it stops. The
+ * secret for its keys is random, so no slow derivation is needed.
  */
 import type { FastifyInstance } from 'fastify'
 import { ConfigError } from '../config/error.ts'
@@ -13,8 +13,9 @@ import { systemClock, systemRandom } from '../system.ts'
 import { seedClients } from './clients.ts'
 import { movableClock } from './clock.ts'
 import { changeOf } from './clock-routes.ts'
+import { objectOf } from './json-body.ts'
 import type { DevelopmentServer, IssuedTokens, StartOptions, Time } from './library.ts'
-import { openDevelopmentApp } from './open-app.ts'
+import { openDevelopmentApp } from './plugin.ts'
 import { requireUsers } from './read-users.ts'
 import { assertListed } from './shortcuts.ts'
 import { developmentUsers, seedUsers } from './users.ts'
@@ -24,7 +25,7 @@ export type * from './library.ts'
 
 /**
  * Starts a server on this computer, ready for its first request.
- * @throws {ConfigError} for options, users or clients that cannot be; `faults` has a line for each.
+ * @throws {ConfigError} for invalid options, users or clients; `faults` has a line for each.
  */
 export async function start(options: StartOptions = {}): Promise<DevelopmentServer> {
   const config = await configOf(options)
@@ -55,16 +56,16 @@ export async function start(options: StartOptions = {}): Promise<DevelopmentServ
   }
 }
 
-async function configOf({ port = 0, config: said = {}, log }: StartOptions): Promise<Config> {
+async function configOf({ port = 0, config: given = {}, log }: StartOptions): Promise<Config> {
   const own = port === 0 ? await findFreePort() : port
-  const { issuer = `http://localhost:${own}` } = said
+  const { issuer = `http://localhost:${own}` } = given
   const values = {
     issuer,
     // A test is faster than any user.
     ...(isLoopbackIssuer(String(issuer)) && { rateLimits: 'off' }),
     drainSeconds: 0,
     logLevel: log === undefined ? 'silent' : 'info',
-    ...said,
+    ...given,
     port: own,
   }
   const config = loadConfig({ mode: 'dev', values })
@@ -73,7 +74,7 @@ async function configOf({ port = 0, config: said = {}, log }: StartOptions): Pro
   return config
 }
 
-/** The routes below /_dev as functions. */
+/** Calls the routes below /_dev. */
 function controlsOf(app: FastifyInstance, { issuer }: Config) {
   const { host, pathname } = new URL(issuer)
   const prefix = pathname.replace(/\/$/, '')
@@ -83,18 +84,12 @@ function controlsOf(app: FastifyInstance, { issuer }: Config) {
     payload?: object,
   ): Promise<unknown> => {
     const url = `${prefix}/_dev${path}`
-    const { statusCode, body } = await app.inject({
-      method,
-      url,
-      headers: { host },
-      ...(payload && { payload }),
-    })
-    const answer: unknown = body === '' ? undefined : JSON.parse(body)
-    if (statusCode < 400) return answer
-    const { error_description: description = body } = (answer ?? {}) as { error_description?: string }
-    throw new Error(description)
+    const response = await app.inject({ method, url, headers: { host }, ...(payload && { payload }) })
+    if (response.statusCode < 400) return response.body === '' ? undefined : response.json()
+    const { error_description: description = response.body } = objectOf(response.body) ?? {}
+    throw new Error(String(description))
   }
-  // `as` in what follows: the answers are those of our own routes.
+  // `as` below: the responses of our own routes.
   return {
     token: async (request) => (await call('POST', '/token', request)) as IssuedTokens,
     advance: async (advance) => (await call('POST', '/clock', { advance })) as Time,
