@@ -23,7 +23,7 @@ export const startPage: DevPart = async (app, deps) => {
       })),
       flows: (await Promise.all(flows.map((flow) => describeFlow(flow, deps)))).map(lineOf),
       faults: app.faults.flatMap(describeRemaining),
-      hasLiars: !isNested,
+      hasIssuers: !isNested,
       registration: registrationAt(service.issuer),
     })
   })

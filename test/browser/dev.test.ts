@@ -41,14 +41,14 @@ t.test('by clicking alone, the try-it client goes from discovery to a 401 that i
   await assertFine(t, page)
   await page.getByRole('button', { name: 'Try it as alice' }).click()
   await page.getByRole('button', { name: 'Fetch the metadata' }).click()
-  await page.getByText('The metadata names every endpoint.').waitFor()
-  await page.getByRole('button', { name: 'And what follows' }).click()
+  await page.getByText('The metadata lists every endpoint.').waitFor()
+  await page.getByRole('button', { name: 'This and the following steps' }).click()
   await page.getByRole('link', { name: 'Go and sign in' }).click()
   t.equal(await page.getByLabel('Email or user name').inputValue(), alice.username)
   await page.getByLabel('Password').fill(alice.password)
   await page.getByRole('button', { name: 'Sign in', exact: true }).click()
   await allowButton(page).click()
-  await page.getByText('The browser came back with a code.').waitFor()
+  await page.getByText('The response has a code.').waitFor()
   t.equal(new URL(page.url()).origin, server.origin, 'back where it began, by way of the loopback literal')
   for (const name of [
     ...['Exchange the code for tokens', 'Fetch the keys and check', 'Call UserInfo', 'Call the API'],
@@ -56,11 +56,11 @@ t.test('by clicking alone, the try-it client goes from discovery to a 401 that i
       'Introspect the access token',
       'Refresh',
       'Revoke the refresh token',
-      'Call the API with the dead token',
+      'Call the API with the revoked token',
     ],
   ])
     await page.getByRole('button', { name, exact: true }).click()
-  await page.getByText('That was all of it, from discovery to revocation.').waitFor()
+  await page.getByText('The run is complete, from discovery to revocation.').waitFor()
   await page.getByText('its grant was revoked at').waitFor()
   await assertFine(t, page)
   await page.getByRole('link', { name: 'This run in the flow trace' }).click()
@@ -105,9 +105,9 @@ t.test('buttons copy, and move the time', async (t) => {
   await page.getByRole('button', { name: '+ 31 days' }).click()
   await page.getByText(new Date((before + 31 * 86_400) * 1000).toISOString().slice(0, 10)).waitFor()
   t.ok(server.now() >= before + 31 * 86_400)
-  await page.getByRole('button', { name: 'Lose the next token answer' }).click()
+  await page.getByRole('button', { name: 'Lose the next token response' }).click()
   await page.getByText('drop-after-commit token ×1').waitFor()
-  await page.getByRole('button', { name: 'Forget the faults' }).click()
+  await page.getByRole('button', { name: 'Remove the faults' }).click()
   await page.getByText('drop-after-commit').waitFor({ state: 'detached' })
   await page.getByRole('button', { name: 'Reset' }).click()
   await page

@@ -95,9 +95,9 @@ t.test('the client runs every step without script, and the server agrees with wh
     ...['discover', 'register', 'prepare', 'authorize', 'exchange', 'identify', 'userinfo', 'call'],
     ...['introspect', 'refresh', 'revoke', 'call-again'],
   ])
-  t.equal(said['call'], '200, as it should be.')
-  t.equal(said['call-again'], '401, as it should be.')
-  t.match(done.html, 'That was all of it')
+  t.equal(said['call'], '200, as expected.')
+  t.equal(said['call-again'], '401, as expected.')
+  t.match(done.html, 'The run is complete')
   t.match(done.html, /rfc6750-3\.1-invalid-token-401/, 'why, from the server itself')
   t.match(done.html, /its grant was revoked at \d{4}-\d\d-\d\d/)
   t.notMatch(done.html, 'class="badge bad"', 'every check holds')
@@ -163,7 +163,7 @@ t.test(
       change: (query) => query.set('iss', 'https://evil.example'),
     })
     t.equal(stateOf(foreign, 'authorize'), 'failed')
-    t.equal(saidOf(foreign)['authorize'], 'This answer must not be used.')
+    t.equal(saidOf(foreign)['authorize'], 'This response must not be used.')
     t.equal(stateOf(await take(agent, foreign, 'exchange'), 'exchange'), 'later')
 
     const unknown = await fetch(`${server.issuer}/_dev/try/callback?code=x&state=of-nobody`)
@@ -174,9 +174,9 @@ t.test(
 t.test('a misbehaving issuer is detected, and a correct one is not', async (t) => {
   const list = await (await fetch(`${server.issuer}/_dev/try`)).text()
   for (const [id, step, said] of [
-    ['iss-wrong', 'authorize', 'This answer must not be used.'],
-    ['id-token-wrong-nonce', 'identify', 'This ID Token must not be believed.'],
-    ['reference', 'call-again', '401, as it should be.'],
+    ['iss-wrong', 'authorize', 'This response must not be used.'],
+    ['id-token-wrong-nonce', 'identify', 'This ID Token must not be used.'],
+    ['reference', 'call-again', '401, as expected.'],
   ] as const) {
     t.ok(list.includes(`href="/_dev/issuers/${id}/_dev/try"`))
     const agent = new UserAgent(server.issuer)
@@ -218,7 +218,7 @@ t.test('a step can be done wrong, to see the error, and then right', async (t) =
   const back = await comeBack(agent)
   t.strictSame(await vary(back, 'refresh', 'used'), { said: 'nothing', rule: undefined }, 'not yet')
   t.strictSame(await vary(back, 'exchange', 'other-verifier'), {
-    said: 'Rejected, and the code is what it was before.',
+    said: 'Rejected. The code is still valid.',
     rule: 'rfc7636-4.6-mismatch-invalid-grant',
   })
   const called = await take(agent, back, 'exchange', true)
@@ -227,16 +227,16 @@ t.test('a step can be done wrong, to see the error, and then right', async (t) =
   const other = await comeBack(agent)
   let page = other
   for (const step of ['exchange', 'identify', 'userinfo', 'call']) page = await take(agent, page, step)
-  t.equal((await vary(page, 'call', 'anonymous')).said, 'Served, as anonymous.')
+  t.equal((await vary(page, 'call', 'anonymous')).said, 'Served as anonymous.')
   t.strictSame(await vary(page, 'call', 'beyond-scope'), {
     said: 'Rejected: the token may only read.',
     rule: 'rfc6750-3.1-insufficient-scope-403',
   })
   for (const step of ['introspect', 'refresh']) page = await take(agent, page, step)
-  t.match((await vary(page, 'refresh', 'used')).said, 'taken for a lost answer')
+  t.match((await vary(page, 'refresh', 'used')).said, 'a retry after a lost response')
   server.advance(server.deps.config.lifetimes.refreshReuseSeconds)
   t.strictSame(await vary(page, 'refresh', 'used'), {
-    said: 'Used twice, it may have been stolen: everything from this approval is dead now.',
+    said: 'It was used twice and may have been stolen, so the whole grant is revoked.',
     rule: 'rfc9700-4.14.2-reuse-revokes-family',
   })
 })
@@ -258,6 +258,6 @@ t.test('a lost response is shown as lost, and the step can be repeated', async (
   await fetch(`${server.issuer}/_dev/faults`, { method: 'POST', headers, body: JSON.stringify(order) })
   const failed = await take(agent, page, 'discover', true)
   t.equal(stateOf(failed, 'register'), 'failed')
-  t.match(failed.html, 'no answer')
+  t.match(failed.html, 'no response')
   t.equal(stateOf(await take(agent, failed, 'register'), 'register'), 'done')
 })

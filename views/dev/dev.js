@@ -1,4 +1,4 @@
-// Copy buttons, the time machine, and pages that keep themselves up to date. Everything else works without.
+// Copy buttons, the time machine, and live pages. Everything else works without JavaScript.
 for (const button of document.querySelectorAll('[data-copy]')) button.hidden = false
 for (const panel of document.querySelectorAll('[data-script]')) panel.hidden = false
 
@@ -24,10 +24,10 @@ async function send({ send: path, method = 'POST', body }) {
   const headers = body ? { 'content-type': 'application/json' } : {}
   const answer = await fetch(path, { method, headers, body })
   if (answer.ok) location.reload()
-  else document.getElementById('told').textContent = (await answer.json()).error_description
+  else document.getElementById('failure').textContent = (await answer.json()).error_description
 }
 
-// A link to what is folded opens it.
+// A link to a closed element opens it.
 function openTarget() {
   const target = document.getElementById(location.hash.slice(1))
   const details = target?.querySelector('details.exchange') ?? target?.closest('details')
@@ -59,7 +59,7 @@ async function refresh() {
   const fresh = new DOMParser().parseFromString(await answer.text(), 'text/html')
   const name = part.dataset.live
   const next = fresh.querySelector(`[data-live="${name}"]`)
-  // What the reader opened stays open, and what they closed closed.
+  // What the reader opened stays open, and what they closed stays closed.
   for (const details of part.querySelectorAll('details[id]')) {
     const same = next.querySelector(`#${CSS.escape(details.id)}`)
     if (same) same.open = details.open

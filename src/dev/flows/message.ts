@@ -59,7 +59,7 @@ export function requestText({ method, url, request }: Exchange): string {
 
 /** The response likewise. */
 export function answerText({ broken, status, answer }: Exchange): string {
-  return broken ? 'no answer reached the client' : textOf(String(status), answer)
+  return broken ? 'no response reached the client' : textOf(String(status), answer)
 }
 
 /** What is the same everywhere would hide what is not; JSON and HAR have it all. */
@@ -75,7 +75,7 @@ function textOf(first: string, { headers, body }: Message): string {
   })
   const isForm = /form-urlencoded/.test(body?.type ?? '')
   const shown = body && (isForm ? body.text.replaceAll('&', '\n&') : body.text)
-  if (others > 0) lines.push(`… and ${others} more that every answer has`)
+  if (others > 0) lines.push(`… and ${others} more that every response has`)
   return [first, ...lines, ...(shown ? ['', shown] : []), ...(body?.cut ? ['…'] : [])].join('\n')
 }
 

@@ -10,7 +10,7 @@ interface Sent {
   readonly body?: string
 }
 
-/** A request that was sent over HTTP, and its response; secrets included: the developer may copy it. */
+/** A request that was sent over HTTP, and its response, with secrets, because developers may copy it. */
 export interface Call extends Sent {
   /** Identifies the request in the flow trace. */
   readonly number: string
@@ -24,7 +24,7 @@ export interface Call extends Sent {
 /** The header by which the flow trace finds a call. */
 export const callHeader = 'x-lychgate-try'
 
-/** What a recording `fetch` is asked for: what oauth4webapi passes to its `customFetch`. */
+/** What oauth4webapi passes to its `customFetch`. */
 interface FetchOptions {
   readonly method: string
   readonly headers?: Readonly<Record<string, string>>
@@ -36,30 +36,29 @@ export type RecordingFetch = (url: string, options: FetchOptions) => Promise<Res
  * A `fetch` that adds each request and its response to `calls`. It connects to the server that this process runs, wherever
  * the name of the issuer leads from here (a container, a proxy).
  * @param to Where the server listens.
- * @param agent The User-Agent.
- * @param number Makes the number of each call.
+ * @param run Its id and the number of its calls, which identify each call.
  */
 export function recordingFetch(
   to: AddressInfo,
-  agent: string,
-  number: () => string,
+  run: { readonly id: string; calls: number },
   calls: Call[],
 ): RecordingFetch {
+  const agent = `Lychgate-try-it/1 (${run.id.slice(0, 6)})`
   return async (url, { method, headers = {}, body }) => {
     const { accept = 'application/json', 'user-agent': _, ...own } = headers
     const hasBody = body !== undefined && body !== null
-    const sent = { method, url, headers: own, ...(hasBody && { body: String(body) }), number: number() }
+    run.calls += 1
+    const number = `${run.id.slice(0, 8)}-${run.calls}`
+    const sent = { method, url, headers: own, ...(hasBody && { body: String(body) }), number }
     const started = performance.now()
     const tookMs = () => Math.round(performance.now() - started)
     try {
-      const response = await send(to, sent, {
-        accept,
-        'user-agent': agent,
-        [callHeader]: sent.number,
-      })
-      const { statusCode: status = 0, rawHeaders } = response
+      const response = await send(to, sent, { accept, 'user-agent': agent, [callHeader]: number })
+      const { statusCode: status = 0, headersDistinct } = response
       const answer = await text(response)
-      const answerHeaders = pairsOf(rawHeaders)
+      const answerHeaders = Object.entries(headersDistinct).flatMap(([name, values = []]) =>
+        values.map((value): [string, string] => [name, value]),
+      )
       calls.push({ ...sent, status, answerHeaders, answer, tookMs: tookMs() })
       return new Response(answer || null, { status, headers: answerHeaders })
     } catch (error) {
@@ -88,16 +87,12 @@ function send(to: AddressInfo, { method, url, headers, body }: Sent, more: Sent[
   })
 }
 
-function pairsOf(raw: readonly string[]): [string, string][] {
-  return raw.flatMap((name, at): [string, string][] => (at % 2 === 0 ? [[name, raw[at + 1] ?? '']] : []))
-}
-
 function reachable(address: string): string {
   if (address === '0.0.0.0') return '127.0.0.1'
   return address === '::' ? '::1' : address
 }
 
-/** The call for a terminal. */
+/** Formats a request as a curl command. */
 export function curlOf({ method, url, headers, body }: Sent): string {
   const lines = [`curl -s ${quoted(url)}`]
   if (method === 'POST' && body === undefined) lines.push('-X POST')

@@ -4,9 +4,8 @@ import { every, single } from '../../domain/parameters.ts'
 import { parametersOf } from '../../http/parameters.ts'
 import { profiles } from '../issuers/catalogue.ts'
 import { type DevPart, hidden, missing } from '../part.ts'
-import type { Place } from './attempt.ts'
 import { comeBack } from './client.ts'
-import { beginRun, type Run } from './run.ts'
+import { beginRun, type Place, type Run } from './run.ts'
 import { flowOf, mayTake, showSteps } from './show-run.ts'
 import { trySteps } from './steps.ts'
 
@@ -16,7 +15,7 @@ interface OfRun {
   readonly Params: { readonly id: string }
 }
 
-/** The try-it client: a native client that shows what it does. It knows nothing but the issuer. */
+/** The try-it client: a native client that knows only the issuer, and shows what it does. */
 export const tryRoutes: DevPart = async (app, deps) => {
   const { config, service, store, clock, random } = deps
   const runs = new Map<string, Run>()
@@ -30,7 +29,7 @@ export const tryRoutes: DevPart = async (app, deps) => {
   const runAt = (id: string): Run => {
     const run = runs.get(id)
     if (run !== undefined) return run
-    throw missing('lychgate-dev-try', 'there is no such run; the last twenty are kept')
+    throw missing('lychgate-dev-try', 'there is no such run; only the last twenty are kept')
   }
   const placeOf = ({ socket }: FastifyRequest): Place => ({
     issuer: service.issuer,
@@ -45,7 +44,7 @@ export const tryRoutes: DevPart = async (app, deps) => {
       people: users.slice(0, mostUsers).map(({ username }) => username),
       chosen: single(parametersOf(request.query), 'person'),
       steps: stepsHere(),
-      liars: deps.isNested ? [] : profiles,
+      issuers: deps.isNested ? [] : profiles,
     })
   })
 
@@ -99,7 +98,7 @@ export const tryRoutes: DevPart = async (app, deps) => {
       run.outcomes.set(run.last, await variant.take(run, placeOf(request)))
       return reply.redirect(`${home}/${run.id}#${asked}`, 303)
     }
-    // With `rest` it continues until the browser is needed or a step fails.
+    // `rest` continues until the browser is needed or a step fails.
     for (let step = steps[at]; step?.button !== undefined; step = steps[at]) {
       if (!mayTake(run, steps, at)) break
       const outcome = await step.take(run, placeOf(request))

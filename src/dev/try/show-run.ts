@@ -4,7 +4,7 @@ import type { Exchange } from '../flows/flow.ts'
 import { objectOf } from '../json-body.ts'
 import { type Call, callHeader, curlOf } from './call.ts'
 import { authorizationParameters, authorizationUrl } from './client.ts'
-import type { Outcome, Run } from './run.ts'
+import type { Run } from './run.ts'
 import type { TryStep } from './steps.ts'
 
 /** Whether the steps before this one are done. */
@@ -12,15 +12,17 @@ export function mayTake(run: Run, steps: readonly TryStep[], at: number): boolea
   return steps.slice(0, at).every(({ id }) => run.outcomes.get(id)?.ok)
 }
 
-/** Each step as the page of a run shows it: its outcome, its requests, and what the server's trace has about them. */
+/** Each step as the page of a run shows it: its outcome, its requests, and what the server recorded about them. */
 export function showSteps(run: Run, steps: readonly TryStep[], app: FastifyInstance) {
-  const exchanges = seenOf(run, app)
+  const exchanges = recordedOf(run, app)
   const byNumber = new Map(exchanges.map((exchange) => [numberOf(exchange), exchange]))
-  const callsOf = (outcome: Outcome | undefined) =>
-    outcome?.calls.map((call) => showCall(call, byNumber.get(call.number))) ?? []
-
+  const outcomeOf = (key: string) => {
+    const outcome = run.outcomes.get(key)
+    const calls = outcome?.calls.map((call) => showCall(call, byNumber.get(call.number)))
+    return outcome && { ...outcome, calls }
+  }
   return steps.map(({ take: _take, button, variants = [], ...step }, at) => {
-    const outcome = run.outcomes.get(step.id)
+    const outcome = outcomeOf(step.id)
     const isNow = mayTake(run, steps, at)
     const isAuthorization = step.id === 'authorize'
     return {
@@ -30,39 +32,30 @@ export function showSteps(run: Run, steps: readonly TryStep[], app: FastifyInsta
       state: outcome?.ok ? 'done' : outcome ? 'failed' : isNow ? 'now' : 'later',
       button: isNow ? button : undefined,
       outcome,
-      calls: callsOf(outcome),
       variants: variants.map((variant) => {
         const key = `${step.id}.${variant.id}`
-        const result = run.outcomes.get(key)
-        return {
-          id: variant.id,
-          button: variant.button,
-          canTake: variant.canTake(run),
-          isLatest: run.last === key,
-          outcome: result,
-          calls: callsOf(result),
-        }
+        const { id, button: label } = variant
+        const canTake = variant.canTake(run)
+        return { id, button: label, canTake, isLatest: run.last === key, outcome: outcomeOf(key) }
       }),
       leads:
         isAuthorization && isNow
           ? { url: authorizationUrl(run), parameters: authorizationParameters(run) }
           : undefined,
-      browser: isAuthorization ? exchanges.filter(isOfBrowser) : [],
+      browser: isAuthorization ? exchanges.filter((exchange) => inBrowser.includes(exchange.step)) : [],
     }
   })
 }
 
-function isOfBrowser({ step }: Exchange): boolean {
-  return ['authorization', 'sign-in', 'consent'].includes(step)
-}
+const inBrowser = ['authorization', 'sign-in', 'consent']
 
 /** The flow of a run in the trace. */
 export function flowOf(run: Run, app: FastifyInstance) {
   return app.recorder.book.flows().find(({ clientId }) => clientId !== undefined && clientId === run.clientId)
 }
 
-/** Everything the server has recorded of this run. */
-function seenOf(run: Run, app: FastifyInstance): readonly Exchange[] {
+/** Everything the server has recorded about this run. */
+function recordedOf(run: Run, app: FastifyInstance): readonly Exchange[] {
   const flow = flowOf(run, app)
   const start = flow?.exchanges[0]?.startedMs ?? 0
   const loose = app.recorder.book
@@ -85,13 +78,13 @@ function showCall(call: Call, seen: Exchange | undefined) {
   return {
     tookMs,
     request: message(head, body === undefined ? undefined : (indented(body) ?? body.replaceAll('&', '\n&'))),
-    answer: message([status === 0 ? 'no answer' : `${status}`, ...lines(told)], indented(answer) ?? answer),
+    answer: message([status === 0 ? 'no response' : `${status}`, ...lines(told)], indented(answer) ?? answer),
     curl: curlOf(call),
     seen,
   }
 }
 
-/** A JSON object with a member a line; undefined for any other text. */
+/** A JSON object with one member per line; undefined for any other text. */
 function indented(text: string): string | undefined {
   const members = objectOf(text)
   return members && JSON.stringify(members, undefined, 2)
