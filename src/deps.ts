@@ -42,6 +42,8 @@ export type DeclaredClientMember = ClientMember & {
 
 /** How a grant type is declared. */
 export type DeclaredGrantType = ClientDeclarations['grantTypes'][string] & {
+  /** What the development server calls a token request. Absent: token. */
+  readonly title?: string
   /** The parameters of its token request, without those of every token request. */
   readonly parameters: Schemas
 }

@@ -38,13 +38,17 @@ export const authorizationParameters = {
 /** The grant types of RFC 6749 §4.1.3 and §6, with their parameters. */
 export const grantTypes = {
   authorization_code: {
+    title: 'code exchange',
     parameters: {
       code: text('authorization_code: the code.'),
       redirect_uri: text('authorization_code: the redirect URI of the authorization request.'),
       code_verifier: text('authorization_code: the PKCE verifier.'),
     },
   },
-  refresh_token: { parameters: { refresh_token: text('refresh_token: the current refresh token.') } },
+  refresh_token: {
+    title: 'refresh',
+    parameters: { refresh_token: text('refresh_token: the current refresh token.') },
+  },
 }
 
 /** The methods of RFC 7591 §2 without a method of its own for signing. */

@@ -8,7 +8,7 @@ import type { SeenToken } from './token-sights.ts'
 
 const mostApart: Seconds = 5
 
-/** A flow as it is told: its names from the store, and of each token whether it works now, by the server's own decision. */
+/** Describes a flow, with names from the store, and for each token whether the server would accept it now. */
 export async function describeFlow(
   kept: KeptFlow,
   { store, clock }: Pick<Deps, 'store' | 'clock'>,
@@ -42,7 +42,7 @@ export async function describeFlow(
 /**
  * Describes an exchange.
  * @param startMs When its flow began, by the machine's clock.
- * @param before The exchange before it.
+ * @param before The previous exchange of the flow.
  */
 export function describeExchange(
   { startedMs, ...exchange }: KeptExchange,
@@ -53,7 +53,7 @@ export function describeExchange(
   const moved = before === undefined ? 0 : wholeMinutes(Math.round(exchange.at - before.at - passed))
   return {
     ...exchange,
-    // The server's time is in whole seconds: a few apart is no journey.
+    // The server's time is in whole seconds, so a difference of a few is not a move.
     ...(Math.abs(moved) > mostApart && { clockMoved: moved }),
     afterMs: Math.round(startedMs - startMs),
     presented: exchange.presented.map(sightOf),
@@ -61,7 +61,7 @@ export function describeExchange(
   }
 }
 
-/** Users move a clock by minutes and more, and it is known to a second only. */
+/** Rounds to minutes if the difference is a second, because clocks are moved by minutes and more. */
 function wholeMinutes(seconds: Seconds): Seconds {
   const minutes = Math.round(seconds / 60) * 60
   return Math.abs(seconds - minutes) <= 1 ? minutes : seconds
@@ -71,7 +71,7 @@ interface Growing extends Omit<TokenNode, 'children'> {
   readonly children: Growing[]
 }
 
-/** What was made from what: a code is the root of what it was exchanged for, a refresh token of what came of it. */
+/** Builds the lineage: a token is a child of the code or the refresh token for which it was issued. */
 function lineageOf(
   exchanges: readonly KeptExchange[],
   grants: ReadonlyMap<string, GrantOfToken>,
@@ -85,7 +85,7 @@ function lineageOf(
       .map((token) => nodes.get(token.fingerprint))
       .find((node) => node !== undefined)
     for (const token of issued) {
-      // The response to a retry has the same successor again.
+      // The response to a retry has the same tokens again.
       if (nodes.has(token.fingerprint)) continue
       const node: Growing = { ...sightOf(token), by, ...stateOf(token, grants, now), children: [] }
       nodes.set(token.fingerprint, node)
@@ -116,7 +116,7 @@ function sightOf({ tokenId: _id, ...sight }: SeenToken): TokenSight {
   return sight
 }
 
-/** A flow in one line: consecutive requests of the same step are counted. */
+/** Summarizes a flow; consecutive requests of the same step are counted. */
 export function lineOf(flow: Flow) {
   const steps: { readonly step: string; times: number; readonly refused: boolean }[] = []
   for (const { step, refused } of flow.exchanges) {

@@ -19,12 +19,12 @@ import { fingerprint, redactText, redactUrl } from './redact.ts'
 import { stepOf } from './steps.ts'
 import { tokensIn } from './token-sights.ts'
 
-/** Anybody may send a longer one; ours are shorter. */
+/** Longer names are cut, because clients may send any. */
 const longestName = 200
 
-/** What is gathered while a request is answered. */
+/** What is recorded while a request is handled. */
 export interface Recording {
-  /** The server's time when the request came. */
+  /** The server's time when the request arrived. */
   readonly at: Seconds
   readonly startedMs: number
   readonly held: PassedCheck[]
@@ -35,7 +35,7 @@ export interface Recording {
   finished: boolean
 }
 
-/** A request that was answered or broken off, and its recording. */
+/** A request whose response was sent or aborted, and its recording. */
 export interface Seen {
   readonly request: FastifyRequest
   readonly reply: FastifyReply
@@ -43,7 +43,7 @@ export interface Seen {
   readonly broken: boolean
 }
 
-/** The exchange to keep of it, secrets marked; undefined when it is part of no flow. */
+/** Makes an exchange with its secrets marked; undefined if the request belongs to no flow. */
 export function exchangeFrom(
   { request, reply, recorded, broken }: Seen,
   { config, keys }: Pick<Deps, 'config' | 'keys'>,
@@ -79,7 +79,7 @@ export function exchangeFrom(
   }
 }
 
-/** By what this exchange is known to belong to others. */
+/** Collects what identifies the flow of an exchange. */
 export function belongingOf(
   { request, reply, recorded }: Seen,
   exchange: KeptExchange,
@@ -141,7 +141,7 @@ function shown(value: NonNullable<ErrorDetail['stored']>): string {
   return redactText([value].flat().join(' ')).slice(0, 2000)
 }
 
-/** A write in a few words: what was done to what, never with what. */
+/** Describes a write in a few words, without values. */
 function describeWrite(write: Write): readonly string[] {
   switch (write.op) {
     case 'insertGrant':
@@ -203,7 +203,7 @@ function userIdOf(write: Write): string | undefined {
   return write.op === 'insert' && write.kind === 'session' ? write.record.userId : undefined
 }
 
-/** A parameter of the query or of a body that was read, where it is there once. */
+/** A parameter of the body or the query that was sent once. */
 function parameter({ query, body }: FastifyRequest, name: string): string | undefined {
   for (const source of [body, query]) {
     if (typeof source !== 'object' || source === null) continue

@@ -8,7 +8,7 @@ export interface KeptExchange extends Omit<Exchange, 'afterMs' | 'presented' | '
   readonly issued: readonly SeenToken[]
 }
 
-/** A flow as it is kept. */
+/** A stored flow. */
 export interface KeptFlow {
   readonly id: string
   readonly exchanges: readonly KeptExchange[]
@@ -17,19 +17,19 @@ export interface KeptFlow {
   readonly userId?: string
 }
 
-/** By what an exchange is known to belong to others, the surest first. */
+/** Identifies the flow of an exchange, the surest criteria first. */
 export interface Belonging {
   readonly grantIds: readonly string[]
   readonly interactionIds: readonly string[]
   readonly clientId?: string
-  /** The browser's cookie, as its fingerprint. */
+  /** The fingerprint of the browser's cookie. */
   readonly browser?: string
-  /** Address and program, for what carries nothing else: discovery, keys, anonymous calls. */
+  /** IP address and User-Agent, for requests that identify nothing else: discovery, keys, anonymous calls. */
   readonly peer: string
   readonly userId?: string
 }
 
-/** How much is kept; the oldest goes first. */
+/** How much is kept. The oldest is deleted first. */
 export interface Bounds {
   readonly flows: number
   readonly exchangesPerFlow: number
@@ -45,9 +45,9 @@ export const defaultBounds: Bounds = {
   characters: 16_000_000,
 }
 
-/** So long after its last request a flow takes in what carries nothing but the peer. */
+/** A flow accepts exchanges that identify only the peer until this long after its last request. */
 const peerMs = 60_000
-/** By so many names a flow is found again. */
+/** The most keys of one flow. */
 const mostKeys = 200
 const beforeAuthorization: readonly Step[] = ['discovery', 'keys', 'registration']
 
@@ -60,18 +60,18 @@ type OpenFlow = { -readonly [K in keyof KeptFlow]: KeptFlow[K] } & {
 
 /** The exchanges of a server, sorted into flows. */
 export interface FlowBook {
-  /** Adds an exchange to the flow it belongs to, which may be a new one, or to those that wait for theirs. */
+  /** Adds an exchange to its flow, which may be new, or to those without a flow. */
   add(exchange: KeptExchange, belonging: Belonging): void
   /** Newest first. */
   flows(): readonly KeptFlow[]
-  /** Exchanges that belong to no flow so far, newest first. */
+  /** Exchanges without a flow, newest first. */
   loose(): readonly KeptExchange[]
-  /** The flow with this exchange, by its request id. */
+  /** Finds a flow by the request id of an exchange. */
   flowOf(exchangeId: string): KeptFlow | undefined
   clear(): void
 }
 
-/** An empty book that keeps so much. */
+/** Makes an empty book with these bounds. */
 export function openFlowBook(bounds: Bounds = defaultBounds): FlowBook {
   const flows = new Map<string, OpenFlow>()
   const known = new Map<string, OpenFlow>()
@@ -79,13 +79,12 @@ export function openFlowBook(bounds: Bounds = defaultBounds): FlowBook {
   let count = 0
 
   const find = (belonging: Belonging, exchange: KeptExchange): OpenFlow | undefined => {
-    const { grantIds, interactionIds, clientId, browser, peer } = belonging
-    const sure = [...grantIds.map((id) => `grant ${id}`), ...interactionIds.map((id) => `interaction ${id}`)]
-    const [named] = sure.map((key) => known.get(key)).filter((flow) => flow !== undefined)
+    const { grantIds, clientId, browser, peer } = belonging
+    const [named] = sureKeys(belonging).flatMap((key) => known.get(key) ?? [])
     if (named !== undefined) return named
     if (clientId !== undefined) {
       const latest = known.get(`client ${clientId}`)
-      // Another approval is another flow, and so is a token of a grant that was never seen being made.
+      // Another grant is another flow, and so is a token of a grant whose authorization was not recorded.
       const isNext =
         exchange.step === 'authorization' ? latest?.exchanges.some(isAuthorization) : grantIds.length > 0
       return isNext ? undefined : latest
@@ -94,7 +93,7 @@ export function openFlowBook(bounds: Bounds = defaultBounds): FlowBook {
     if (ofBrowser !== undefined) return ofBrowser
     const ofPeer = known.get(`peer ${peer}`)
     if (ofPeer === undefined || exchange.startedMs - ofPeer.lastMs > peerMs) return undefined
-    // Discovery after the authorization is that of the next flow.
+    // Discovery after an authorization belongs to the next flow.
     const isNew =
       exchange.step === 'discovery' &&
       !ofPeer.exchanges.every(({ step }) => beforeAuthorization.includes(step))
@@ -109,17 +108,16 @@ export function openFlowBook(bounds: Bounds = defaultBounds): FlowBook {
   }
 
   const remember = (flow: OpenFlow, belonging: Belonging) => {
-    const { grantIds, interactionIds, clientId, browser, peer, userId } = belonging
+    const { clientId, browser, peer, userId } = belonging
     const keys = [
-      ...grantIds.map((id) => `grant ${id}`),
-      ...interactionIds.map((id) => `interaction ${id}`),
+      ...sureKeys(belonging),
       ...(clientId === undefined ? [] : [`client ${clientId}`]),
       ...(browser === undefined ? [] : [`browser ${browser}`]),
       `peer ${peer}`,
     ]
     for (const key of keys) {
       if (known.get(key) === flow) continue
-      // A client that sends another name each time must not fill the memory.
+      // A client that changes its name each time must not exhaust memory.
       if (flow.keys >= mostKeys) break
       flow.keys += 1
       known.set(key, flow)
@@ -134,13 +132,13 @@ export function openFlowBook(bounds: Bounds = defaultBounds): FlowBook {
     flow.exchanges.sort((one, other) => one.startedMs - other.startedMs)
     flow.characters += sizeOf(exchange)
     if (flow.exchanges.length <= bounds.exchangesPerFlow) return
-    // How it began stays, and what came last.
+    // The first quarter and the newest exchanges are kept.
     const [left] = flow.exchanges.splice(Math.floor(bounds.exchangesPerFlow / 4), 1)
     flow.omitted += 1
     if (left !== undefined) flow.characters -= sizeOf(left)
   }
 
-  /** What came from the same program shortly before belongs to the flow that begins. */
+  /** Moves what the same peer requested shortly before into this flow. */
   const takeIn = (flow: OpenFlow, peer: string, now: number) => {
     const mine = loose.filter((each) => each.peer === peer)
     loose = loose.filter((each) => each.peer !== peer)
@@ -184,9 +182,14 @@ export function openFlowBook(bounds: Bounds = defaultBounds): FlowBook {
   }
 }
 
-/** A form of another site is sent back here by GET: that is one request of the client. */
-function isAuthorization({ step, location }: KeptExchange): boolean {
-  return step === 'authorization' && !location?.includes('/oauth/authorize?')
+function sureKeys({ grantIds, interactionIds }: Belonging): readonly string[] {
+  return [...grantIds.map((id) => `grant ${id}`), ...interactionIds.map((id) => `interaction ${id}`)]
+}
+
+/** Does not count a POST that was redirected to the same request as GET. */
+function isAuthorization({ step, url, location }: KeptExchange): boolean {
+  const [path = ''] = url.split('?', 1)
+  return step === 'authorization' && location?.includes(`${path}?`) !== true
 }
 
 function sizeOf(exchange: KeptExchange): number {

@@ -3,9 +3,9 @@ import { version } from '../../version.ts'
 import type { Exchange, Flow, Message } from './flow.ts'
 
 /**
- * A flow as an HTTP Archive 1.2, for the tools that read those. Secrets stay marked; what is not known is -1, as the
- * format has it. Rules and rejections are in members of their own, which start with an underscore.
- * @param origin Scheme, host and port the requests went to.
+ * Formats a flow as an HTTP Archive 1.2. Secrets stay marked; unknown numbers are -1, as the format requires. Checks and
+ * rejections are custom members, whose names start with an underscore.
+ * @param origin Scheme, host and port of the server.
  */
 export function formatHar(flow: Flow, origin: string): object {
   const title = flow.client?.name ?? flow.client?.id ?? flow.id
@@ -68,7 +68,7 @@ function pairs({ headers }: Message): readonly object[] {
   return headers.map(([name, value]) => ({ name, value }))
 }
 
-/** With milliseconds, as every reader of the format expects. */
+/** An instant with milliseconds, which some readers require. */
 function instant(at: number): string {
   return isoInstant(at).replace('Z', '.000Z')
 }

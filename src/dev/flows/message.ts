@@ -1,10 +1,10 @@
 import type { Exchange, Message } from './flow.ts'
 import { mark, redactForm, redactHeader, redactJson, redactText } from './redact.ts'
 
-/** Of a body no more is kept. */
+/** The rest of a longer body is not kept. */
 const mostCharacters = 8192
 
-/** The headers of Node's flat list, by pairs, secrets marked. */
+/** Pairs the headers of Node's flat list, with secrets marked. */
 export function requestHeaders(raw: readonly string[]): Message['headers'] {
   const pairs: [string, string][] = []
   for (let index = 0; index < raw.length; index += 2) {
@@ -14,7 +14,7 @@ export function requestHeaders(raw: readonly string[]): Message['headers'] {
   return pairs
 }
 
-/** The headers of a response, secrets marked. */
+/** Lists the headers of a response, with secrets marked. */
 export function answerHeaders(headers: Readonly<Record<string, unknown>>): Message['headers'] {
   return Object.entries(headers).flatMap(([name, value]) =>
     [value].flat().map((each): [string, string] => [name, redactHeader(name, String(each))]),
@@ -22,7 +22,7 @@ export function answerHeaders(headers: Readonly<Record<string, unknown>>): Messa
 }
 
 /**
- * A body as it can be shown: JSON and forms with their secrets marked, of a page the title, of anything else its size.
+ * Makes a body that can be shown: JSON and forms with secrets marked, the title of a page, the size of anything else.
  */
 export function showBody(type: string, body: string): Message['body'] {
   if (body === '') return undefined
@@ -34,7 +34,7 @@ function redacted(type: string, body: string): string {
   if (/^text\/html\b/.test(type))
     return `page: ${/<title>([^<]*)/.exec(body)?.[1]?.trim() ?? 'without a title'}`
   const json = parsed(body)
-  // The commonest mistake is JSON where a form belongs, and the other way round: what it is decides, not its type.
+  // Clients often send JSON to a form endpoint or the reverse, so the content decides, not the type.
   if (json !== undefined) return JSON.stringify(redactJson(json), undefined, 2)
   if (/^[^\s=&]+=[^\s]*$/.test(body.trim())) return redactForm(body.trim())
   return /^(?:application\/json|application\/x-www-form-urlencoded)\b/.test(type)
@@ -52,17 +52,17 @@ function parsed(body: string): object | undefined {
   }
 }
 
-/** The request as it went over the wire, a parameter a line. */
+/** Formats a request, one parameter per line. */
 export function requestText({ method, url, request }: Exchange): string {
   return textOf(`${method} ${apart(url)}`, request)
 }
 
-/** The response likewise. */
+/** Formats a response. */
 export function answerText({ broken, status, answer }: Exchange): string {
   return broken ? 'no response reached the client' : textOf(String(status), answer)
 }
 
-/** What is the same everywhere would hide what is not; JSON and HAR have it all. */
+/** Headers that most responses have. They are hidden on pages, not in JSON and HAR. */
 const everyAnswer =
   /^(?:content-security-policy|cross-origin-|referrer-policy|x-content-type-options|x-frame-options|permissions-policy|pragma|access-control-|x-ratelimit-)/i
 

@@ -15,28 +15,28 @@ import { type FlowBook, openFlowBook } from './flow-book.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {
-    /** What a development server has seen; see withRecording. */
+    /** Records the requests of a development server, see `withRecording`. */
     readonly recorder: Recorder
   }
 }
 
-/** What a server did, as it did it. */
+/** Records what a server does. */
 export interface Recorder {
   readonly book: FlowBook
-  /** Tells `listener` of every exchange that was added, until the returned function is called. */
+  /** Calls `listener` for every added exchange, until the returned function is called. */
   onChange(listener: () => void): () => void
-  /** Every flow, the newest first, as the trace tells it. */
+  /** Describes every flow, newest first. */
   flows(): Promise<readonly Flow[]>
-  /** Notes something about the request that is being answered. */
+  /** Adds a note to the request that is being handled. */
   note(request: FastifyRequest, text: string): void
 }
 
-/** Of a body more than this is not even looked at. */
+/** The rest of a longer body is ignored. */
 const mostBytes = 262_144
 
 /**
- * What buildApp is given instead on a development server, as under tracing: hooks see each request and answer, the
- * store tells what it wrote, and the decisions tell which rules held. It changes nothing and decides nothing.
+ * Returns the dependencies for `buildApp` with recording added: of each request and response, of the writes of the store,
+ * and of the checks that passed. It changes no behaviour.
  */
 export function withRecording(deps: Deps): {
   readonly deps: Deps
@@ -67,7 +67,7 @@ const recording = fp<{ readonly deps: Deps; readonly current: AsyncLocalStorage<
       note: (request, text) => void recordings.get(request)?.notes.push(text),
     })
 
-    const hear = (passedCheck: unknown) => void current.getStore()?.held.push(passedCheck as PassedCheck) // published by held() alone
+    const hear = (passedCheck: unknown) => void current.getStore()?.held.push(passedCheck as PassedCheck) // published by recordCheck() alone
     passedChecks.subscribe(hear)
     app.addHook('onClose', async () => void passedChecks.unsubscribe(hear))
 
@@ -100,12 +100,12 @@ const recording = fp<{ readonly deps: Deps; readonly current: AsyncLocalStorage<
         bytes += chunk.length
         if (bytes <= mostBytes) recorded.requestBody.push(chunk)
       })
-      // It flows once the server reads it, and not before.
+      // It must not flow before the server reads it.
       copy.pause()
       payload.on('error', (error) => copy.destroy(error))
       done(null, payload.pipe(copy))
     })
-    // A parsed body comes in the context of its last chunk: back to that of the request.
+    // A parsed body arrives in the context of its last chunk; return to the context of the request.
     app.addHook('preValidation', (request, _reply, done) => {
       const recorded = recordings.get(request)
       if (recorded === undefined) done()
@@ -140,8 +140,8 @@ function begin(at: Seconds): Recording {
 }
 
 /**
- * The same store, recording what was committed for each request. Decisions of many requests run in one batch: each
- * runs in the context of its request.
+ * Records what the store commits for each request. Decisions of several requests run in one batch, each in the context of
+ * its request.
  */
 function recordedStore(store: Store, current: AsyncLocalStorage<Recording>): Store {
   return {
@@ -156,7 +156,7 @@ function recordedStore(store: Store, current: AsyncLocalStorage<Recording>): Sto
       }
       try {
         const result = await store.transact(kind, key, (record) => {
-          // It may run again: what an earlier run said did not happen.
+          // A decision may run again; only the last run counts.
           attempt = begin(recorded.at)
           const decision = current.run(attempt, () => decide(record))
           attempt.writes.push(...decision.writes)
@@ -165,7 +165,7 @@ function recordedStore(store: Store, current: AsyncLocalStorage<Recording>): Sto
         keep()
         return result
       } catch (error) {
-        // A rejection that is recorded was committed with its writes; a store that fails has written nothing.
+        // A rejection may be committed with its writes; a store that fails has written nothing.
         if (error instanceof Error && error.name !== 'OAuthError') attempt.writes.length = 0
         keep()
         throw error

@@ -1,41 +1,41 @@
 import { createHmac, randomBytes } from 'node:crypto'
 
-/** A fingerprint identifies the same secret within this process, and does not help to guess a weak one. */
+/** With this key a fingerprint identifies a secret within this process, and does not help to guess a weak one. */
 const fingerprintKey = randomBytes(32)
 
-/** Six characters that tell a secret from another one. */
+/** Makes six characters that distinguish a secret from others. */
 export function fingerprint(secret: string): string {
   return createHmac('sha256', fingerprintKey).update(secret).digest('hex').slice(0, 6)
 }
 
-/** A secret of ours, whatever its kind, or a compact JWS. */
+/** A code or token of this server, or a compact JWS. */
 const ownSecret = /\b(ly[a-z]+_[a-z]+)_[\w-]+(?:\.[\w-]+)*|\beyJ[\w-]+\.[\w-]+\.[\w-]*/g
 
-/** Parameters and members that are secrets whatever they hold. */
+/** Names of parameters and members whose values are secrets. */
 const secretName =
   /(?:^|_|-)(?:code|password|secret|verifier|assertion|csrf|otp|totp|token|credential|pin)$|^id_token_hint$|^(?:new|current|repeat)_?password/i
 
-/** What stands in a secret's place: `(code~3f9a1c)`. Safe in a URL, a header and JSON. */
+/** Makes the mark that replaces a secret: `(code~3f9a1c)`. It is safe in a URL, a header and JSON. */
 export function mark(kind: string, secret: string): string {
   return `(${kind.replaceAll('_', '-')}~${fingerprint(secret)})`
 }
 
-/** The same text with every secret of ours in it marked. */
+/** Marks every code and token of this server in a text. */
 export function redactText(text: string): string {
   return text.replaceAll(ownSecret, (secret, prefix?: string) =>
     mark(prefix === undefined ? 'jwt' : (prefix.split('_')[1] ?? prefix), secret),
   )
 }
 
-/** The value of a parameter or member of this name, marked when it is a secret. */
+/** Marks the value of a parameter or member if its name says that it is a secret. */
 export function redactValue(name: string, value: string): string {
   if (!secretName.test(name) || value === '') return redactText(value)
   const marked = redactText(value)
-  // A token of ours says better what it is than the name of the parameter it came in.
+  // The prefix of a token is more precise than the name of its parameter.
   return /^\([a-z]+~[0-9a-f]{6}\)$/.test(marked) && !marked.startsWith('(jwt~') ? marked : mark(name, value)
 }
 
-/** A query or form body with its secrets marked, the rest as it was sent. */
+/** Marks the secrets in a query or form body; the rest is unchanged. */
 export function redactForm(text: string): string {
   return text
     .split('&')
@@ -49,14 +49,14 @@ export function redactForm(text: string): string {
     .join('&')
 }
 
-/** A URL or a path: its query and its fragment are read as forms. */
+/** Marks the secrets in a URL or a path; its query and fragment are read as forms. */
 export function redactUrl(url: string): string {
   const [, path = '', query, fragment] = /^([^?#]*)(?:\?([^#]*))?(?:#(.*))?$/s.exec(url) ?? []
   const tail = [query !== undefined && `?${redactForm(query)}`, fragment && `#${redactForm(fragment)}`]
   return redactText(path) + tail.filter(Boolean).join('')
 }
 
-/** The same JSON value with its secrets marked, by the names of their members. */
+/** Marks the secrets in a JSON value by the names of their members. */
 export function redactJson(value: unknown, name = ''): unknown {
   if (typeof value === 'string') return redactValue(name, value)
   if (Array.isArray(value)) return value.map((each) => redactJson(each, name))
@@ -64,7 +64,7 @@ export function redactJson(value: unknown, name = ''): unknown {
   return Object.fromEntries(Object.entries(value).map(([member, each]) => [member, redactJson(each, member)]))
 }
 
-/** A header's value: credentials are marked, cookies each by its name. */
+/** Marks the secrets in the value of a header. */
 export function redactHeader(name: string, value: string): string {
   switch (name.toLowerCase()) {
     case 'authorization':

@@ -6,7 +6,7 @@ import { formatHar } from './har.ts'
 
 const beatSeconds = 15
 
-/** The flow trace: what the recorder has, as pages, as JSON, as HAR, and live. */
+/** The flow trace: pages, JSON, HAR and live events. */
 export const flowRoutes: DevPart = async (app, deps) => {
   const { service } = deps
   const { book } = app.recorder
@@ -15,7 +15,7 @@ export const flowRoutes: DevPart = async (app, deps) => {
   const flowAt = async (id: string): Promise<Flow> => {
     const kept = book.flows().find((flow) => flow.id === id)
     if (kept !== undefined) return describeFlow(kept, deps)
-    throw missing('lychgate-dev-flow', 'there is no such flow; the oldest go first')
+    throw missing('lychgate-dev-flow', 'there is no such flow; the oldest are deleted first')
   }
   const looseNow = () => book.loose().map((exchange) => describeExchange(exchange, exchange.startedMs))
   const flowsNow = () => app.recorder.flows()
@@ -46,11 +46,11 @@ export const flowRoutes: DevPart = async (app, deps) => {
     const flow = book.flowOf(id)
     if (flow !== undefined) return reply.redirect(`${list}/${flow.id}#r-${id}`, 303)
     if (book.loose().some((exchange) => exchange.id === id)) return reply.redirect(`${list}#r-${id}`, 303)
-    throw missing('lychgate-dev-flow', 'this request is not kept; the oldest go first')
+    throw missing('lychgate-dev-flow', 'there is no such request; the oldest are deleted first')
   })
 
   const watchers = new Set<FastifyReply['raw']>()
-  const tell = (text: string) => {
+  const sendAll = (text: string) => {
     for (const watcher of watchers) watcher.write(text)
   }
   app.get('/_dev/flows/events', hidden, (_request, reply) => {
@@ -61,9 +61,9 @@ export const flowRoutes: DevPart = async (app, deps) => {
     watchers.add(raw)
     raw.once('close', () => void watchers.delete(raw))
   })
-  const forget = app.recorder.onChange(() => tell('data: changed\n\n'))
-  // Connections that say nothing are cut.
-  const beat = setInterval(() => tell(': still here\n\n'), beatSeconds * 1000).unref()
+  const forget = app.recorder.onChange(() => sendAll('data: changed\n\n'))
+  // Proxies cut idle connections.
+  const beat = setInterval(() => sendAll(': still here\n\n'), beatSeconds * 1000).unref()
   app.addHook('preClose', async () => {
     forget()
     clearInterval(beat)

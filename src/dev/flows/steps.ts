@@ -1,7 +1,8 @@
 import type { FastifyInstance } from 'fastify'
+import { declared } from '../../features.ts'
 import type { Step } from './flow.ts'
 
-/** The pages and documents that are no protocol endpoints, by the path below the issuer's. */
+/** Pages and documents that are not protocol endpoints, by their path below the issuer. */
 const otherSteps: readonly (readonly [path: RegExp, step: Step])[] = [
   [/^\/login\b/, 'sign-in'],
   [/^\/consent\b/, 'consent'],
@@ -10,17 +11,11 @@ const otherSteps: readonly (readonly [path: RegExp, step: Step])[] = [
   [/^\/api\//, 'API call'],
 ]
 
-/** Parts of no flow: assets, health, and the pages that show flows. */
+/** Requests that belong to no flow: assets, health, and the development pages. */
 const unseen = /^(?:\/|\/assets\/.*|\/_dev(?:\/.*)?|\/livez|\/readyz|\/favicon\.ico)$/
 
-/** What requests to the token endpoint are called, by their grant type. */
-const grantSteps: Readonly<Record<string, Step>> = {
-  authorization_code: 'code exchange',
-  refresh_token: 'refresh',
-}
-
 /**
- * The step of a flow that a request is; undefined if it is part of none.
+ * Names the step of a flow to which a request belongs; undefined if it belongs to none.
  * @param prefix The path of the issuer.
  */
 export function stepOf(
@@ -29,14 +24,14 @@ export function stepOf(
   app: Pick<FastifyInstance, 'endpoints' | 'endpointTitle'>,
   grantType = '',
 ): Step | undefined {
-  // The documents of an issuer within this one belong to its own trace.
+  // The documents of a mounted issuer belong to its own trace.
   if (path.startsWith('/.well-known/'))
     return path.includes('/_dev/') && !prefix.includes('/_dev/') ? undefined : 'discovery'
   if (!path.startsWith(prefix)) return 'other'
   const below = path.slice(prefix.length) || '/'
   if (unseen.test(below)) return undefined
   const [endpoint] = [...app.endpoints].find(([, own]) => below === own || below.startsWith(`${own}/`)) ?? []
-  if (endpoint === 'token') return grantSteps[grantType] ?? 'token'
+  if (endpoint === 'token') return declared.grantTypes[grantType]?.title ?? 'token'
   if (endpoint !== undefined) return app.endpointTitle(endpoint)
   return otherSteps.find(([pattern]) => pattern.test(below))?.[1] ?? 'other'
 }

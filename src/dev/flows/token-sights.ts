@@ -4,7 +4,7 @@ import { objectOf } from '../json-body.ts'
 import type { TokenSight } from './flow.ts'
 import { fingerprint } from './redact.ts'
 
-/** A sight, and the name by which a single access token is revoked. */
+/** A token on the wire, and the id by which a single access token is revoked. */
 export interface SeenToken extends TokenSight {
   readonly tokenId?: string
 }
@@ -13,7 +13,7 @@ const prefixes = Object.values(handlePrefix).join('|')
 const anyToken = new RegExp(`\\b(?:${prefixes})[\\w-]+|\\beyJ[\\w-]+\\.[\\w-]+\\.[\\w-]*`, 'g')
 const kinds: readonly HandleKind[] = ['code', 'refresh', 'access']
 
-/** Every code, token and ID Token in these texts, each once. A token whose seal is not ours is none. */
+/** Finds the codes, tokens and ID Tokens of this server in these texts, each once. */
 export function tokensIn(keys: HandleKeys, ...texts: readonly string[]): readonly SeenToken[] {
   const found = new Map<string, SeenToken>()
   for (const text of texts) {
@@ -41,7 +41,7 @@ function readHandle(keys: HandleKeys, token: string): SeenToken | undefined {
   }
 }
 
-/** Read, not verified: who sent it learns from the response whether it was any good. */
+/** Reads a JWT without verifying it. */
 function readJwt(token: string): SeenToken | undefined {
   const [header, claims] = token
     .split('.', 2)
