@@ -18,7 +18,7 @@ import { faultsOf } from './json-body.ts'
 const choice = <T extends string>(...names: readonly T[]) =>
   Type.Optional(Type.Union(names.map((name) => Type.Literal(name))))
 
-/** A client that a development server has from the start, RFC 7591 §2. */
+/** A client that a development server adds at start, RFC 7591 §2. */
 export const DevelopmentClient = Type.Object(
   {
     client_id: Type.Optional(Type.String({ pattern: '^[\\x21-\\x7e]{1,64}$' })),
@@ -38,15 +38,15 @@ export const DevelopmentClient = Type.Object(
 )
 export type DevelopmentClient = Static<typeof DevelopmentClient>
 
-/** What an application authenticates with. */
+/** The credentials of an application. */
 export interface ClientCredentials {
   readonly client_id: string
   readonly client_secret?: string
 }
 
 /**
- * Adds these clients, as an operator would.
- * @throws {ConfigError} a line for the first fault of each.
+ * Adds these clients, as `lychgate client add` does.
+ * @throws {ConfigError} for the first fault.
  */
 export async function seedClients(
   store: Pick<Store, 'write'>,
@@ -65,7 +65,7 @@ export async function seedClients(
     if (fault !== undefined)
       throw new ConfigError(`${[where, fault.where].filter(Boolean).join('.')} ${fault.why}`)
     try {
-      // `as`: faultsOf has compared the two.
+      // `as`: faultsOf has compared it with the schema.
       return clientOf(said as DevelopmentClient, known, random(32), clock())
     } catch (cause) {
       if (!(cause instanceof OAuthError)) throw cause

@@ -30,7 +30,7 @@ export const clockRoutes: DevPart = async (app, { clock }) => {
   })
 }
 
-/** The change of the clock that these members request. @throws {OAuthError} `invalid_request` */
+/** Returns the requested change of the clock. @throws {OAuthError} `invalid_request` */
 export function changeOf(
   { set, advance, ...rest }: Static<typeof ClockRequest>,
   clock: MovableClock,
@@ -45,7 +45,7 @@ export function changeOf(
   return change
 }
 
-/** The time as responses show it. */
+/** Describes the time for responses. */
 export function describeClock(clock: MovableClock) {
   const now = clock()
   return { now, iso: isoInstant(now), offset_seconds: clock.offsetSeconds, frozen: clock.isFrozen }
@@ -75,10 +75,10 @@ export function requireDuration(member: string, given: string | number): Seconds
   throw malformed(`${member} must be a duration, such as 90s, 31d or -1h, or a number of seconds`)
 }
 
-/** Handles carry instants as 32 bits, and every lifetime has to fit behind them: 1970 to 2090. */
+/** From 1970 to 2090: handles store instants in 32 bits, and every lifetime has to fit behind them. */
 const [earliest, latest] = [0, 3_786_912_000]
 
-/** @throws {OAuthError} `invalid_request` for an instant that no token could carry. */
+/** @throws {OAuthError} `invalid_request` for an instant that no token can contain. */
 export function assertRepresentable(at: Seconds): void {
   if (at < earliest || at > latest) throw malformed('the time must stay between 1970 and 2090')
 }

@@ -13,14 +13,14 @@ export interface ClockChange {
   readonly freeze?: boolean
 }
 
-/** The clock of a development server: it runs with the machine's, ahead of it, behind it, or not at all. */
+/** The clock of a development server: at the machine's time, ahead of it, behind it, or frozen. */
 export interface MovableClock extends Clock {
   /** How far it is from the machine's time. */
   readonly offsetSeconds: Seconds
   readonly isFrozen: boolean
-  /** Changes the time; resolves when everything that follows time by itself has caught up. */
+  /** Changes the time; resolves after all periodic work has been done for the new time. */
   move(change: ClockChange): Promise<void>
-  /** `catchUp` runs after every move, until the returned function is called. */
+  /** Calls `catchUp` after every move, until the returned function is called. */
   whenMoved(catchUp: () => Promise<void>): () => void
 }
 

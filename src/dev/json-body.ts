@@ -8,7 +8,7 @@ import { demandOf } from '../settings/options.ts'
 
 const bodyBytes = 1_048_576
 
-/** Accepts JSON bodies and nothing else in this scope; `requireBody` validates them. */
+/** Accepts only JSON bodies in this scope; `requireBody` validates them. */
 export function acceptOnlyJson(app: FastifyInstance): void {
   const parse = app.getDefaultJsonParser('error', 'error')
   app.removeAllContentTypeParsers()
@@ -20,8 +20,8 @@ export function acceptOnlyJson(app: FastifyInstance): void {
 }
 
 /**
- * The body, if it is what the schema says; no body is an empty object.
- * @throws {OAuthError} `invalid_request` naming the member, and what was probably meant.
+ * Returns the body if it matches the schema; without a body, an empty object.
+ * @throws {OAuthError} `invalid_request` with the member, and the member that was probably meant.
  */
 export function requireBody<T extends TSchema>(schema: T, body: unknown): Static<T> {
   const given = body ?? {}
@@ -34,13 +34,13 @@ export function requireBody<T extends TSchema>(schema: T, body: unknown): Static
 
 /** One difference between a value and its schema. */
 export interface Fault {
-  /** `people.0.email`; a member that does not exist is told by the object it stands in. */
+  /** A path such as `people.0.email`; for an unknown member, the path of its object. */
   readonly where: string
   /** The rest of the sentence. */
   readonly why: string
 }
 
-/** What the schema has against this value, one fault a place. */
+/** Compares a value with its schema; yields at most one fault per place. */
 export function* faultsOf(schema: TSchema, value: unknown): Generator<Fault> {
   const seen = new Set<string>()
   for (const { path, schema: expected, value: found } of Value.Errors(schema, value)) {

@@ -1,4 +1,4 @@
-// What applications in TypeScript see of `lychgate/dev`: nothing here needs a package to be understood.
+// The public types of `lychgate/dev`. They use no package.
 import type { Flow } from './flows/flow.ts'
 
 /** A user of the server; the members of a users file. */
@@ -9,17 +9,17 @@ export interface Person {
   readonly email?: string
   /** Absent: true. */
   readonly email_verified?: boolean
-  /** Absent: made from the user name, always the same. */
+  /** Absent: derived from the user name, always the same. */
   readonly sub?: string
-  /** Standard claims, OpenID Connect Core §5.1, and those your scopes open. */
+  /** Standard claims, OpenID Connect Core §5.1, and the claims of your scopes. */
   readonly claims?: Readonly<Record<string, string | number | boolean | Readonly<Record<string, string>>>>
 }
 
-/** A client that is there from the start, with the members of RFC 7591 §2. */
+/** A client that the server adds at start, with the members of RFC 7591 §2. */
 export interface ClientDescription {
-  /** Absent: made from the name, always the same. */
+  /** Absent: derived from the name, always the same. */
   readonly client_id?: string
-  /** Absent: one is made for a client that needs one, and told in `server.clients`. */
+  /** Absent: generated for a client that needs one, see `server.clients`. */
   readonly client_secret?: string
   readonly client_name: string
   readonly redirect_uris: readonly string[]
@@ -30,11 +30,11 @@ export interface ClientDescription {
   readonly scope?: string
   /** Absent: RS256. */
   readonly id_token_signed_response_alg?: 'RS256' | 'ES256' | 'EdDSA'
-  /** Whether users are asked: always, for new scopes only, or never. Absent: as `lychgate client add` has it. */
+  /** Whether users are asked: always, only for new scopes, or never. Absent: as for `lychgate client add`. */
   readonly consent?: 'always' | 'remember' | 'skip'
 }
 
-/** What can be done to the time; the members of `POST /_dev/clock`. */
+/** A change of the time; the members of `POST /_dev/clock`. */
 export interface TimeChange {
   readonly reset?: boolean
   /** An instant such as `2027-01-01T00:00:00Z`, or seconds since the epoch. */
@@ -51,26 +51,26 @@ export interface Time {
   readonly iso: string
   readonly offset_seconds: number
   readonly frozen: boolean
-  /** It went back. */
+  /** Present if the time went back. */
   readonly warning?: string
 }
 
-/** What tokens are wanted for; the members of `POST /_dev/token`. */
+/** Which tokens to issue; the members of `POST /_dev/token`. */
 export interface TokenRequest {
   /** User name, email address or sub. */
   readonly user: string
-  /** Absent: a client of the development server's own. */
+  /** Absent: a client that the server adds. */
   readonly client_id?: string
   readonly scope?: string
   readonly resource?: string | readonly string[]
   readonly nonce?: string
-  /** Seconds, or a duration such as `5m`; negative: it ended that long ago. */
+  /** Seconds, or a duration such as `5m`; negative: it expired that long ago. */
   readonly expires_in?: number | string
   /** When it was issued: an instant, or a duration from now. */
   readonly issued_at?: number | string
 }
 
-/** Tokens, RFC 6749 §5.1, and whose they are. */
+/** Tokens, RFC 6749 §5.1, and their user and client. */
 export interface IssuedTokens {
   readonly access_token: string
   readonly token_type: 'Bearer'
@@ -84,7 +84,7 @@ export interface IssuedTokens {
   readonly expires_at: number
 }
 
-/** What is to go wrong; the members of `POST /_dev/faults`. */
+/** A fault; the members of `POST /_dev/faults`. */
 export interface FaultRequest {
   readonly fault: 'drop-after-commit' | 'truncate' | 'reset-before' | 'delay' | '503'
   /** The name of an endpoint, which is its member of the metadata without `_endpoint`, or a path. */
@@ -96,46 +96,46 @@ export interface FaultRequest {
   readonly retry_after?: number
 }
 
-/** How a server is started; everything has a default. */
+/** How a server is started. */
 export interface StartOptions {
-  /** Absent or 0: a free one. */
+  /** Absent or 0: a free port. */
   readonly port?: number
   /** Absent: alice and bob. */
   readonly people?: readonly Person[]
   readonly clients?: readonly ClientDescription[]
-  /** Where the time begins, or a clock of your own: seconds since the epoch. */
+  /** The time at start, or your own clock, which returns seconds since the epoch. */
   readonly clock?: TimeChange | (() => number)
   /** Options, nested as in the configuration file. */
   readonly config?: Readonly<Record<string, unknown>>
-  /** Gets every log line, a JSON object each; absent: nothing is logged. */
+  /** Receives every log line, a JSON object. Absent: nothing is logged. */
   readonly log?: (line: string) => void
 }
 
 /** A running server. */
 export interface DevelopmentServer extends AsyncDisposable {
   readonly issuer: string
-  /** The clients it was started with, in their order. */
+  /** The clients of the options, in their order. */
   readonly clients: readonly { readonly client_id: string; readonly client_secret?: string }[]
   /** The server's time, in seconds since the epoch. */
   now(): number
-  /** Tokens of a user without signing in. @throws {Error} with the server's error_description. */
+  /** Issues tokens for a user without a sign-in. @throws {Error} with the server's error_description. */
   token(request: TokenRequest): Promise<IssuedTokens>
-  /** Moves the time forward; every lifetime, sweep and key follows before this resolves. */
+  /** Moves the time forward. Resolves after sweeps and keys have followed. */
   advance(duration: string | number): Promise<Time>
-  /** Any other change of the time. */
+  /** Changes the time in any other way. */
   time(change: TimeChange): Promise<Time>
-  /** Lets the next requests meet a fault. */
+  /** Applies a fault to the next requests. */
   fault(request: FaultRequest): Promise<void>
-  /** Forgets all faults. */
+  /** Removes all faults. */
   clearFaults(): Promise<void>
-  /** Keeps all there is now under a name. */
+  /** Stores the whole state under a name. */
   snapshot(name: string): Promise<void>
-  /** Makes it again what it was when the snapshot was taken, its time included. */
+  /** Restores the state and the time of a snapshot. */
   restore(name: string): Promise<void>
-  /** A second issuer that goes on from a snapshot by itself; the time is that of this server. */
+  /** Starts a second issuer from a snapshot, with the clock of this server. */
   fork(name: string, as?: string): Promise<{ readonly issuer: string }>
-  /** What happened so far, the newest flow first: every request, and which rule accepted or rejected it. */
+  /** Every flow, newest first, with each request and the rules that accepted or rejected it. */
   flows(): Promise<readonly Flow[]>
-  /** Answers what is on the wire, and ends. */
+  /** Finishes pending requests and stops. */
   stop(): Promise<void>
 }

@@ -1,6 +1,5 @@
 /**
- * Issuers within an issuer. A development server lets other applications, whole servers with their own stores, answer
- * some of its paths on the same port. Each is built at its first request.
+ * Mounted issuers: whole servers with their own stores, below paths of a development server and on its port.
  */
 import type { IncomingMessage } from 'node:http'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
@@ -16,20 +15,20 @@ declare module 'fastify' {
   }
 }
 
-/** Which paths other applications answer. */
+/** The paths at which other applications are mounted. */
 export interface Mounts {
   /**
-   * Requests below `path/{name}` go to the application that `open` returns, those for its well-known documents
-   * (RFC 8414 §3.1 and RFC 9728 §3.1) included; where it returns undefined, the development server answers itself.
+   * Passes requests below `path/{name}`, and those for its well-known documents (RFC 8414 §3.1 and RFC 9728 §3.1), to the
+   * application that `open` returns; if it returns undefined, the development server handles the request itself.
    */
   add(path: string, open: OpenIssuer): void
-  /** The request of this server that a mounted application answers. */
+  /** The request of this server that was passed to a mounted application. */
   outer(request: FastifyRequest): FastifyRequest | undefined
 }
 
 type OpenIssuer = (name: string, rest: string, method: string) => Promise<FastifyInstance | undefined>
 
-/** Decorates `app.mounts`. Not encapsulated: well-known documents are asked for at the root. */
+/** Decorates `app.mounts`. Its hook is not encapsulated, because well-known documents are at the root. */
 export const mounts = fp<DevDeps>(
   async (app, { config }) => {
     const assertOwnPage = onlyOwnPages(config)
@@ -57,7 +56,7 @@ export const mounts = fp<DevDeps>(
   { name: 'mounts' },
 )
 
-/** The path below an issuer, whether it stands in front or behind a well-known string. */
+/** The path of a URL without a well-known string in front of it. */
 function issuerPath(url: string): string {
   const [path = ''] = url.split('?', 1)
   return path.replace(/^\/\.well-known\/[^/]+(?=\/)/, '')
@@ -71,8 +70,8 @@ export interface NestedIssuer {
 }
 
 /**
- * Builds the whole server once more, for mounting, with the keys and the clock of the outer one. Its rejections have the
- * id of the outer request, whose log line `lychgate explain` finds, and its cookies belong to its path.
+ * Builds another server for mounting, with the keys and the clock of the outer one. Its rejections have the id of the outer
+ * request, whose log line `lychgate explain` finds, and its cookies have its path.
  * @param config Its configuration; its issuer is below that of the outer server.
  * @param store Its store, closed with it.
  * @param prepare Adds hooks before it is ready.
@@ -93,8 +92,8 @@ export async function openNested(
     if (host !== undefined) host.rejection = request.rejection
     const cookies = [reply.getHeader('set-cookie') ?? []].flat().map(String)
     if (cookies.length === 0) return
-    // Browsers send cookies of longer paths first (RFC 6265 §5.4), and the first of a name counts. `__Host-` cookies
-    // always have the path /.
+    // Browsers send cookies with longer paths first (RFC 6265 §5.4), and the first of a name counts. `__Host-` cookies
+    // must have the path /.
     const own = cookies.map((cookie) =>
       cookie.startsWith('__Host-') ? cookie : cookie.replace(/; Path=\/(?=;|$)/, `; Path=${path}`),
     )

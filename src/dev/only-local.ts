@@ -10,8 +10,8 @@ type Settings = Pick<Config, 'issuer' | 'dev'>
 const loopbackNames = ['localhost', '127.0.0.1', '[::1]'] as const
 
 /**
- * Rejects a request whose Host is a name that this server does not go by (DNS rebinding): a name of an attacker that
- * resolves to this computer.
+ * Rejects a request whose Host is not a name of this server. With DNS rebinding, a name of an attacker resolves to this
+ * computer.
  */
 export function onlyKnownHosts(settings: Settings): Check {
   const names = ownNames(settings)
@@ -26,8 +26,8 @@ export function onlyKnownHosts(settings: Settings): Check {
 }
 
 /**
- * Rejects what a page of another site requests in the background. Its top-level navigations pass: that is how an
- * authorization request begins.
+ * Rejects background requests of another site's pages. Top-level navigations pass, because authorization requests are
+ * such.
  */
 export function onlyOwnPages(settings: Settings): Check {
   const names = ownNames(settings)
@@ -46,8 +46,8 @@ export function onlyOwnPages(settings: Settings): Check {
 }
 
 /**
- * Rejects requests to a development route that do not come from this computer by its own names: another computer, a
- * name that leads here from elsewhere (DNS rebinding), and a page of another site.
+ * Rejects requests to a development route that come from another computer or from a page of another site, or whose Host
+ * is not a name of this server (DNS rebinding).
  */
 export function onlyLocal({ issuer, dev }: Settings): Check {
   const own = new URL(issuer)
@@ -78,7 +78,7 @@ export function onlyLocal({ issuer, dev }: Settings): Check {
   }
 }
 
-/** The names a developer calls this server by, besides those of loopback. */
+/** The names of this server, without those of loopback. */
 function ownNames({ issuer, dev }: Settings): readonly string[] {
   return [new URL(issuer).hostname, ...(dev.hosts ?? [])]
 }

@@ -3,27 +3,27 @@ import type { AppDeps, Deps } from '../deps.ts'
 import { OAuthError } from '../domain/errors.ts'
 import type { MovableClock } from './clock.ts'
 
-/** The dependencies of the parts of a development server: those of the application, and a clock that can be moved. */
+/** The dependencies of the parts of a development server. */
 export interface DevDeps extends AppDeps {
   readonly clock: MovableClock
-  /** It is mounted below /_dev of another development server, with its own store. */
+  /** Whether it is mounted below /_dev of another development server. */
   readonly isNested: boolean
-  /** Builds another development server, to be mounted below this one. Its requests are lines of the outer log. */
+  /** Builds another development server, to be mounted below this one, which logs its requests. */
   buildNested(deps: Deps): Promise<FastifyInstance>
 }
 
-/** A part of the development server. Parts with JSON routes are registered below `/_dev`, pages below the issuer. */
+/** A part of the development server. JSON routes are registered below `/_dev`, pages below the issuer. */
 export type DevPart = FastifyPluginAsync<DevDeps>
 
 /** Leaves a route out of the API description. */
 export const hidden = { schema: { hide: true } } as const
 
-/** The error of a development route that is asked for something that does not exist. */
+/** Makes the error for something that does not exist. */
 export function missing(rule: `lychgate-dev-${string}`, description: string): OAuthError {
   return new OAuthError('invalid_request', description, { rule, status: 404 })
 }
 
-/** The client that HTTP Basic credentials name, RFC 6749 §2.3.1. */
+/** Reads the client_id of HTTP Basic credentials, RFC 6749 §2.3.1. */
 export function basicClientId(authorization: string): string | undefined {
   const [, credentials] = /^basic +(\S+)/i.exec(authorization) ?? []
   if (credentials === undefined) return undefined

@@ -12,8 +12,8 @@ const UsersFile = Type.Object(
 )
 
 /**
- * The users of a YAML or JSON file.
- * @throws {ConfigError} a line for every fault: where it is, and what was probably meant.
+ * Reads the users of a YAML or JSON file.
+ * @throws {ConfigError} with a line for every fault.
  */
 export function readUsers(path: string): readonly DevelopmentUser[] {
   const text = readText(path, 'people')
@@ -33,7 +33,7 @@ export function requireUsers(content: unknown, path: string): readonly Developme
     ({ where, why }) => `people (${path}): ${where ? `${where} ` : ''}${why}`,
   )
   if (faults.length > 0) throw new ConfigError(faults)
-  // `as`: faultsOf has compared the two.
+  // `as`: faultsOf has compared it with the schema.
   const { people } = content as { readonly people: readonly DevelopmentUser[] }
   const unfit = people.flatMap((person, index) => unfitness(person, people.slice(0, index)))
   if (unfit.length > 0) throw new ConfigError(unfit.map((line) => `people (${path}): ${line}`))

@@ -5,11 +5,11 @@ import type { Shortcuts } from '../pages/sign-in/login-forms.ts'
 import type { Store } from '../storage/store.ts'
 import { canonicalLogin } from '../users/rules/user.ts'
 
-/** More users than that are found by typing. */
+/** The most users the sign-in page lists. */
 const mostListed = 12
 
 /**
- * Signs in and consents automatically, as the options say; only as users that the development server added itself.
+ * Signs in and consents automatically, as the options say, and only as users that the development server added.
  */
 export function shortcutsOf({
   config: { dev },
@@ -40,7 +40,7 @@ export function shortcutsOf({
   }
 }
 
-/** @throws {ConfigError} if there is no user that the options name. */
+/** @throws {ConfigError} if the options name a user that does not exist. */
 export async function assertListed(
   { dev }: Pick<Config, 'dev'>,
   store: Pick<Store, 'find' | 'list'>,
@@ -49,7 +49,7 @@ export async function assertListed(
   const person = await shortcutsOf({ config: { dev }, store }).signsIn({ prompt: [], page: '/' })
   if (person === undefined) {
     throw new ConfigError(
-      'dev.autoSignIn: nobody of this name is listed; name one of the people of this server',
+      'dev.autoSignIn: there is no such user; name one of the users of this development server',
     )
   }
 }

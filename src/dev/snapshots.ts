@@ -1,4 +1,4 @@
-/** Snapshots of a development server, in memory: taken, restored, and forked to a second issuer. */
+/** Snapshots of a development server, in memory. They can be restored, and forked to a second issuer. */
 import { Type } from '@sinclair/typebox'
 import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
@@ -15,16 +15,16 @@ import { type DevDeps, type DevPart, missing } from './part.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {
-    /** Delays requests that arrive during `work` until it is done. */
+    /** Delays requests that arrive during `work` until it has finished. */
     holdRequests(work: () => Promise<void>): Promise<void>
   }
 }
 
-/** Everything a development server knew at one instant. */
+/** The state of a development server at one instant. */
 interface Snapshot {
   readonly takenAt: Seconds
   readonly contents: StoreContents
-  /** Restores the clock: its distance to the machine's, or where it stood. */
+  /** Restores the clock: its distance to the machine's clock, or the instant at which it was frozen. */
   readonly time: ClockChange
 }
 
@@ -86,7 +86,7 @@ export const snapshotRoutes: DevPart = async (app, deps) => {
     const { keep_time: keepTime = false } = requireBody(RestoreRequest, body)
     const snapshot = requireSnapshot(snapshots, name)
     await app.holdRequests(async () => {
-      // The time goes first: keys must not be found too old or too young in the meantime.
+      // The time is restored first, so that no key seems too old or too young.
       if (!keepTime) await clock.move(snapshot.time)
       await store.replace(snapshot.contents)
       await keys.reload()
@@ -159,14 +159,14 @@ function assertName(name: string): void {
   throw new OAuthError('invalid_request', description, { rule: 'lychgate-dev-snapshot' })
 }
 
-/** Where the issuer's own URL stands as the name of its API. */
+/** Where the URL of the issuer names its API. */
 const columnsOfResources: readonly (readonly [table: string, column: string])[] = [
   ['grants', 'resource'],
   ['records', 'body'],
   ['clients', 'metadata'],
 ]
 
-/** The same contents for another issuer: what was agreed for the API of the one is agreed for that of the other. */
+/** The same contents for another issuer: grants for the API of the one become grants for the API of the other. */
 function withIssuer(contents: StoreContents, from: string, to: string): StoreContents {
   const name = new RegExp(`(?<![^\\s"])${from.replaceAll(/[.*+?^$()[\]{}|\\/]/g, '\\$&')}(?![^\\s"])`, 'g')
   const changed: Record<string, StoreContents[string]> = { ...contents }

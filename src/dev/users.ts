@@ -20,12 +20,12 @@ const claimValue = Type.Union([
 export const DevelopmentUser = Type.Object(
   {
     username: Type.String({ minLength: 1 }),
-    /** Public knowledge; absent: the user name and `-in-dev`. */
+    /** It is public. Absent: the user name and `-in-dev`. */
     password: Type.Optional(Type.String({ minLength: 1 })),
     email: Type.Optional(Type.String()),
     /** Absent: true. */
     email_verified: Type.Optional(Type.Boolean()),
-    /** Absent: made from the user name, the same in every development server. */
+    /** Absent: derived from the user name, the same in every development server. */
     sub: Type.Optional(Type.String({ minLength: 1, maxLength: 255, pattern: '^[\\x21-\\x7e]+$' })),
     claims: Type.Optional(Type.Record(Type.String(), claimValue)),
   },
@@ -33,7 +33,7 @@ export const DevelopmentUser = Type.Object(
 )
 export type DevelopmentUser = Static<typeof DevelopmentUser>
 
-/** Alice has every standard claim of the profile and email scopes, OpenID Connect Core §5.4; Bob has hardly any. */
+/** Alice has every standard claim of the scopes profile and email, OpenID Connect Core §5.4; Bob has only a name. */
 export const developmentUsers: readonly DevelopmentUser[] = [
   {
     username: 'alice',
@@ -57,15 +57,15 @@ export const developmentUsers: readonly DevelopmentUser[] = [
   { username: 'bob', password: 'bob-in-dev', claims: { name: 'Bob Baker' } },
 ]
 
-/** Stands in place of a password hash for users with a public password. No production server accepts it as one. */
+/** The prefix of public passwords, stored in place of a hash. No production server accepts one. */
 const knownPrefix = 'known:'
 
-/** The public password of this user. */
+/** Returns the public password of this user. */
 export function passwordOf({ username, password = `${username}-in-dev` }: DevelopmentUser): string {
   return password
 }
 
-/** The public password that stands in place of a hash; undefined for a hash. */
+/** Returns the public password that is stored in place of a hash; undefined for a hash. */
 export function knownPassword(stored: string | undefined): string | undefined {
   return stored?.startsWith(knownPrefix) ? stored.slice(knownPrefix.length) : undefined
 }
@@ -79,8 +79,8 @@ export function withKnownPasswords(check: PasswordCheck): PasswordCheck {
 }
 
 /**
- * Adds these users where their names are free. A developer's own list also updates those that a development server
- * added before; other users, and passwords that were set, stay as they are.
+ * Adds these users if their names are free. A list other than the default also updates users whom a development server
+ * added before. Other users, and passwords that were set, are unchanged.
  * @returns The user names that are taken by other users.
  */
 export async function seedUsers(
@@ -115,7 +115,7 @@ async function seedUser(
     }
     return true
   } catch (error) {
-    // Her address belongs to a user the developer added, or another server has just seeded.
+    // The email address belongs to another user, or another server has just added the user.
     if (!(error instanceof RecordExists)) throw error
     return false
   }
@@ -135,7 +135,7 @@ function userOf(person: DevelopmentUser, clock: Clock): User {
   return sub === undefined ? user : { ...user, id: sub }
 }
 
-/** The known user with what the list says now. */
+/** The known user with the values of the list. */
 function updated(known: User, fresh: User): User {
   const { email: _email, passwordHash: _hash, ...rest } = known
   return {
@@ -147,7 +147,7 @@ function updated(known: User, fresh: User): User {
   }
 }
 
-/** A password that was set stays, and so does the absence of one. */
+/** Keeps a password that was set, and the absence of a password. */
 function passwordOfBoth(fresh: User, known: User): Pick<User, 'passwordHash'> {
   const { passwordHash } = knownPassword(known.passwordHash) === undefined ? known : fresh
   return passwordHash === undefined ? {} : { passwordHash }
