@@ -1,6 +1,7 @@
+import { OAuthError } from '../domain/errors.ts'
 import type { ClaimsRequest, Scope } from '../domain/model.ts'
 
-/** Who is calling, and what the token lets them do. */
+/** The caller, and what the token allows. */
 export interface Access {
   /** `client`: the client acts for itself (RFC 6749 §4.4), and is the `sub`, too. */
   readonly kind: 'user' | 'client'
@@ -17,13 +18,22 @@ export function callerKind(sub: string, clientId: string): Access['kind'] {
   return sub === clientId ? 'client' : 'user'
 }
 
-/** A token that is not alive, and why: for the log alone, the caller is not told. */
+/** The reason why a token is not valid. It is logged, and not part of the response. */
 export interface Refused {
   readonly refused: string
 }
 
 /**
- * Finds out what a token is worth; `Rejected` or undefined for one that is not alive. What it throws is answered as an
- * error of the server: an `OAuthError` as it says, anything else by the application.
+ * Verifies a token; returns `Refused` or undefined for one that is not valid. If it throws an `OAuthError`, the guard
+ * responds with that; any other error is left to the application.
  */
 export type VerifyToken = (token: string) => Promise<Access | Refused | undefined>
+
+/** Makes the error for a token that cannot be verified now. The request is rejected, and not served as anonymous. */
+export function cannotVerify(cause: unknown): OAuthError {
+  return new OAuthError(
+    'temporarily_unavailable',
+    'the access token cannot be verified now; try again shortly',
+    { rule: 'lychgate-token-verifiable', headers: { 'retry-after': '1' }, cause },
+  )
+}

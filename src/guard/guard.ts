@@ -27,11 +27,11 @@ export interface GuardOptions {
   readonly verifyToken: VerifyToken
   /** The identifier of this API: a token whose audience lacks it is rejected, RFC 9700 §2.3. */
   readonly resource: string
-  /** Where the metadata of this API is: every challenge points there, RFC 9728 §5.1. Absent: at its well-known place. */
+  /** Where the metadata of this API is: every challenge points there, RFC 9728 §5.1. Absent: its well-known URL. */
   readonly resourceMetadata?: string
-  /** What a call without a token is: served as anonymous, or answered 401 with a bare challenge, RFC 6750 §3.1. */
+  /** Serves a call without a token as anonymous, or rejects it: 401 with a bare challenge, RFC 6750 §3.1. */
   readonly anonymous: 'allow' | 'challenge'
-  /** Also accept `access_token` as a field of a form body, RFC 6750 §2.2. Off unless said otherwise. */
+  /** Also accept `access_token` as a field of a form body, RFC 6750 §2.2. Default: false. */
   readonly formToken?: boolean
 }
 
@@ -48,8 +48,8 @@ declare module 'fastify' {
 
 /**
  * Guards an API with bearer tokens, RFC 6750. A bad token is rejected and never falls back to anonymous; another
- * authentication scheme, and a token in the query (OAuth 2.1 §5.1), are no token. Rejections are answered here, with
- * their challenge and `{ error, error_description }`, whatever error handler the application has.
+ * authentication scheme, and a token in the query (OAuth 2.1 §5.1), do not count as a token. The guard itself sends the
+ * response to a rejected request, with a challenge and `{ error, error_description }`, not the application's error handler.
  */
 export const guard = fp<GuardOptions>(
   async (app, options) => {
@@ -118,7 +118,7 @@ async function accessOf(
   })
 }
 
-/** One answer for every bad token, RFC 6750 §3.1; the detail is for the log. */
+/** Makes the same error for every invalid token, RFC 6750 §3.1; the detail is logged. */
 function invalidToken(resourceMetadata: string, detail: Parameters<typeof bearerError>[3]): OAuthError {
   const description = 'the access token is malformed, expired, revoked or not for this API'
   return bearerError('invalid_token', description, resourceMetadata, detail)

@@ -1,5 +1,4 @@
-import { callerKind, type VerifyToken } from './access.ts'
-import { cannotVerify } from './cannot-verify.ts'
+import { callerKind, cannotVerify, type VerifyToken } from './access.ts'
 
 export interface IntrospectionOptions {
   /** The authorization server's `introspection_endpoint`. */
@@ -7,14 +6,14 @@ export interface IntrospectionOptions {
   /** A resource server's credentials, HTTP Basic: `lychgate client add --resource <uri>`. */
   readonly clientId: string
   readonly clientSecret: string
-  /** How long to wait for a response, in milliseconds; 5000 unless said otherwise. */
+  /** How long to wait for a response, in milliseconds; 5000 by default. */
   readonly timeoutMilliseconds?: number
 }
 
 /**
  * Verifies tokens by asking the authorization server at every call, RFC 7662 §2: opaque and JWT alike, and revoked
  * ones are rejected at once.
- * @throws {OAuthError} `temporarily_unavailable` when the authorization server gives no answer.
+ * @throws {OAuthError} `temporarily_unavailable` when the authorization server does not respond.
  */
 export function introspectedBy(options: IntrospectionOptions): VerifyToken {
   return async (token) => {
@@ -57,7 +56,7 @@ interface ActiveAccessToken {
   readonly aud?: string | readonly string[]
 }
 
-/** A refresh token is active too, and has no token_type: it opens nothing. */
+/** Whether the response is about an access token. A refresh token can be active too, but has no token_type. */
 function isAccessToken(answer: unknown): answer is ActiveAccessToken {
   if (typeof answer !== 'object' || answer === null) return false
   // `as`: every member that matters is looked at below.

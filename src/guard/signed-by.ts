@@ -1,7 +1,6 @@
 import { createRemoteJWKSet, errors, type JWTVerifyGetKey, jwtVerify } from 'jose'
 import { OAuthError } from '../domain/errors.ts'
-import { callerKind, type VerifyToken } from './access.ts'
-import { cannotVerify } from './cannot-verify.ts'
+import { callerKind, cannotVerify, type VerifyToken } from './access.ts'
 
 export interface SignatureOptions {
   /** The authorization server's `issuer`, character for character. */
@@ -14,7 +13,7 @@ export interface SignatureOptions {
  * Verifies JWT access tokens by their signature, RFC 9068 §4, without asking the authorization server: `typ`, `iss`,
  * `exp`, and the algorithm the key was published for; the guard checks `aud`. A revoked token works until `exp`, by
  * the clock of this process: the leeway §4 allows is not given, an API that is out of step should set its clock.
- * @throws {OAuthError} `temporarily_unavailable` when there are no keys to verify with.
+ * @throws {OAuthError} `temporarily_unavailable` when the keys cannot be fetched.
  */
 export function signedBy({ issuer, jwksUri }: SignatureOptions): VerifyToken {
   const findKey = fetchedFrom(jwksUri)
@@ -35,7 +34,7 @@ export function signedBy({ issuer, jwksUri }: SignatureOptions): VerifyToken {
         audience: [aud ?? []].flat(),
       }
     } catch (error) {
-      // jose throws whatever is wrong with a token; only missing keys are not the token's fault.
+      // jose throws for an invalid token; a missing key set is not the fault of the token.
       if (error instanceof OAuthError) throw error
       return undefined
     }
