@@ -4,19 +4,8 @@ import t from 'tap'
 import ts from 'typescript'
 
 const folders = [
-  ...['src/domain', 'src/storage', 'src/keys', 'src/guard', 'src/tracing', 'src/users', 'src/pages/sign-in'],
-  ...[
-    'src/pages/account',
-    'src/mail',
-    'src/pages/links',
-    'src/pages/i18n',
-    'src/pages/theme',
-    'src/config',
-    'src/management',
-    'src/http',
-    'src/cli',
-    'src/dev',
-  ],
+  ...['src/domain', 'src/storage', 'src/keys', 'src/guard', 'src/tracing', 'src/users', 'src/pages'],
+  ...['src/mail', 'src/config', 'src/management', 'src/http', 'src/cli', 'src/dev'],
   ...['src/protected-api', ...globSync('src/rfc*'), ...globSync('src/oidc-*')],
 ]
 const words = [

@@ -27,8 +27,8 @@ declare module '../pages/pages.ts' {
 }
 
 /**
- * OpenID Connect RP-Initiated Logout 1.0: sign-out, asked for by a client or by the user. Without an ID Token of the
- * user signed in here, the user confirms; without one at all, no redirect follows.
+ * Implements OpenID Connect RP-Initiated Logout 1.0: a client or the user asks to sign out. Without an ID Token of the
+ * user signed in here, the user confirms; without any ID Token, no redirect follows.
  */
 export const logout: FastifyPluginAsync<AppDeps> = async (app, { config, service, store, keys, clock }) => {
   const action = `${service.prefix}/oauth/logout`

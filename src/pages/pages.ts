@@ -46,12 +46,12 @@ declare module 'fastify' {
     readonly language: string
   }
   interface FastifyReply {
-    /** Sends a page as HTML with the headers every page carries, RFC 6749 §10.13 and RFC 9700 §4.16. */
+    /** Sends a page as HTML with the headers of every page, RFC 6749 §10.13 and RFC 9700 §4.16. */
     page<K extends keyof Pages>(name: K, model: Pages[K], options?: PageOptions): FastifyReply
   }
 }
 
-/** RFC 6749 §10.13, RFC 9700 §4.2.4 and RFC 9700 §4.16: no page is cached, framed, sniffed or named to another server. */
+/** A page is not cached, framed, sniffed or named to another server, RFC 6749 §10.13, RFC 9700 §4.2.4 and §4.16. */
 const pageHeaders = {
   'content-type': 'text/html; charset=utf-8',
   'cache-control': 'no-store',
@@ -73,7 +73,7 @@ const scripted: ReadonlySet<keyof Pages> = new Set([
 ])
 
 /**
- * The CSP source that lets a form's POST end at this redirect URI: its origin, or the bare scheme where CSP has no
+ * Returns the CSP source that lets a form's POST end at a redirect URI: its origin, or the bare scheme if CSP has no
  * syntax for the host, as for the IPv6 literal of RFC 8252 §7.3.
  */
 export function formActionSource(redirectUri: string): string {
@@ -83,7 +83,7 @@ export function formActionSource(redirectUri: string): string {
   return spellable ? origin : protocol
 }
 
-/** Decorates `reply.page` and serves the stylesheet, the images and the scripts from memory, RFC 9700 §4.2.4. */
+/** Decorates `reply.page`, and serves stylesheet, images and scripts from memory, RFC 9700 §4.2.4. */
 export const pages = fp<PagesOptions>(
   async (app, { config, prefix }) => {
     const { service } = config

@@ -33,13 +33,13 @@ t.test('a failed sign-in is shown, and a deleted app is shown with its id', asyn
   await enter(server, stranger, '/apps', { username: 'alice', password: 'a guess' })
   await server.deps.store.write(remove('client', client.id))
   const text = textOf(await enter(server, agent, '/activity'))
-  t.match(text, /Somebody tried to sign in as you and failed\./)
+  t.match(text, /Someone tried to sign in as you and failed\./)
   t.ok(text.includes(`You allowed ${client.id} to use your account.`))
 })
 
 t.test('of many events the newest fifty are shown, with where to find the others', async (t) => {
   const page = textOf(await enter(server, agent, '/activity'))
-  t.notMatch(page, /What is older/)
+  t.notMatch(page, /Older events/)
   const user = await server.deps.store.find('userByLogin', 'alice')
   const event = {
     name: 'sign-out',
@@ -51,7 +51,7 @@ t.test('of many events the newest fifty are shown, with where to find the others
   await server.deps.store.write(...Array.from({ length: 60 }, () => insert('auditEvent', event)))
   const full = await enter(server, agent, '/activity')
   t.equal(full.html.match(/<li>You signed out/g)?.length, 50)
-  t.match(full.html, /What is older is in <a href="\/account\/privacy">the copy of your data<\/a>/)
+  t.match(full.html, /Older events are in <a href="\/account\/privacy">the copy of your data<\/a>/)
 })
 
 t.test('every event about a user has its own sentence, whoever caused it', async (t) => {

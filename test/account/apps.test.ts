@@ -76,7 +76,7 @@ t.test('one grant of an app ends alone, and for good', async (t) => {
   await isDead(t, client, first)
   await isLive(t, client, second)
   const again = pageOf(await agent.submit(page, { grant: grantOf(first.refresh_token) }, page.forms[0]))
-  t.match(doneOf(again), /^That had ended already/)
+  t.match(doneOf(again), /^That had already ended/)
   await isLive(t, client, second)
 })
 
@@ -122,10 +122,10 @@ t.test('no user can revoke the grant of another, or learn whether it exists', as
   const [form] = page.forms
   for (const grant of [grantOf(theirs.refresh_token), 'AAAAAAAAAAAAAAAA', 'x', '💥']) {
     const after = pageOf(await agent.submit(page, { grant }, form))
-    t.match(doneOf(after), /^That had ended already/, grant)
+    t.match(doneOf(after), /^That had already ended/, grant)
   }
   const after = pageOf(await agent.submit(page, { client: 'client_of_nobody' }, form))
-  t.match(doneOf(after), /^That had ended already/)
+  t.match(doneOf(after), /^That had already ended/)
   await agent.submit(page, { client: client.id }, form)
   await isDead(t, client, mine)
   await isLive(t, client, theirs)
@@ -137,7 +137,7 @@ t.test('a remembered consent is deleted with its access', async (t) => {
   const tokens = await newTokens(client, agent)
   t.match(sentAway(await ask(server, client, { prompt: 'none', ...fields }, agent)), { code: /./ })
   const page = await enter(server, agent, '/apps')
-  t.match(textOf(page), /It need not ask you again for what you allowed before/)
+  t.match(textOf(page), /It does not have to ask again for what you allowed before/)
   await press(agent, page, 'grant', grantOf(tokens.refresh_token))
   await isDead(t, client, tokens)
   const silent = sentAway(await ask(server, client, { prompt: 'none', ...fields }, agent))
@@ -285,3 +285,22 @@ t.test(
     await isDead(t, client, tokens)
   },
 )
+
+t.test('a client of another feature is named on every page about it', async (t) => {
+  const client = await register(server, { client_name: 'Stored name' })
+  const stored = await server.deps.store.find('client', client.id)
+  server.app.addClientResolver(async (id) =>
+    id === client.id && stored ? { ...stored, name: 'Name in its document' } : undefined,
+  )
+  const agent = new UserAgent(server.issuer)
+  const signIn = pageOf(await agent.open(authorizationUrl(server, client, fields)))
+  const consent = pageOf(await agent.submit(signIn, { username: 'alice', password: 'alice-in-tests' }))
+  t.match(textOf(consent), 'Allow Name in its document to use your account?')
+  await newTokens(client, agent)
+  t.match(textOf(await enter(server, agent, '/apps')), 'Name in its document')
+  t.match(textOf(await enter(server, agent, '/activity')), 'Name in its document connected to your account.')
+  const page = await enter(server, agent, '/privacy')
+  const body = new URLSearchParams({ csrf: page.forms[0]?.fields[0]?.value ?? '' })
+  const copy = await agent.send(page.url, { method: 'POST', body })
+  t.match(await copy.text(), 'Name in its document')
+})

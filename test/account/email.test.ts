@@ -48,7 +48,7 @@ t.test('a new address replaces the old one when the link sent to it is used', as
   t.strictSame(received.to, ['alice@new.example'])
   t.match(await stored(), { email: 'alice@example.test', email_verified: true }, 'nothing changed yet')
   const link = pageOf(await new UserAgent(server.issuer).open(received.url))
-  t.match(textOf(link), 'alice@new.example is to belong to the account alice')
+  t.match(textOf(link), 'Confirm that alice@new.example belongs to the account alice')
   t.match(await stored(), { email: 'alice@example.test' }, 'opening it changes nothing')
   t.match((await use(received.url)).html, 'Your address is confirmed')
   t.match(await stored(), { email: 'alice@new.example', email_verified: true })
@@ -65,7 +65,7 @@ t.test('text that is no email address is rejected', async (t) => {
   for (const email of ['alice', 'a@b@c']) {
     const page = await ask(agent, email)
     t.equal(page.status, 400)
-    t.match(problemOf(page), 'That is no email address.')
+    t.match(problemOf(page), 'That is not an email address.')
   }
 })
 
@@ -209,7 +209,7 @@ t.test('an address of another user looks the same, and its owner gets an email',
   await store.write(update('user', { ...other, email: 'soon@taken.example' }))
   const late = await use(url)
   t.equal(late.status, 404)
-  t.equal(title(late), 'This link does not work any more')
+  t.equal(title(late), 'This link no longer works')
   await store.write(update('user', other))
 })
 

@@ -51,8 +51,8 @@ t.test('a passkey is added only with a response to the challenge of this page', 
   const credential = JSON.stringify({ id: 'a', rawId: 'a', type: 'public-key', response: {} })
   for (const [sent, problem] of [
     [{ credential }, 'That passkey could not be added'],
-    [{ credential }, 'This page was used already'],
-    [{ credential: 'null', interaction: 'gone' }, 'This page was used already'],
+    [{ credential }, 'This page was already used'],
+    [{ credential: 'null', interaction: 'gone' }, 'This page was already used'],
   ] as const) {
     const refused = pageOf(await agent.submit(page, sent, form))
     t.equal(refused.status, 400)
@@ -79,6 +79,6 @@ t.test('passkeys of another user are neither shown nor removed', async (t) => {
   t.notMatch(page.html, 'Of somebody else')
   const form = page.forms[0]
   const sent = pageOf(await agent.submit(page, { remove: passkey.id }, form))
-  t.match(doneOf(sent), 'That had ended already')
+  t.match(doneOf(sent), 'That had already ended')
   t.ok(await store.find(passkeyKind, passkey.id))
 })

@@ -64,7 +64,7 @@ t.test(
 t.test('a wrong code turns nothing on, the right one does and shows ten recovery codes once', async (t) => {
   const wrong = pageOf(await confirm('000000'))
   t.equal(wrong.status, 400)
-  t.match(wrong.html, 'That code is not right')
+  t.match(wrong.html, 'That code is wrong')
   const done = pageOf(await confirm(telephone.code()))
   recovery = recoveryCodesOf(done)
   t.equal(new Set(recovery).size, 10)
@@ -100,7 +100,7 @@ t.test(
     for (const code of ['', 'abcdef', tooOld, tooNew, `${justNow}0`]) {
       page = pageOf(await person.submit(page, { code }))
       t.equal(page.status, 400, code)
-      t.match(page.html, 'That code is not right, or it was used already')
+      t.match(page.html, 'That code is wrong, or it was already used')
       t.notMatch(page.html, `value="${code || '-'}"`)
     }
     t.ok('code' in sentAway(await person.submit(page, { code: justNow })))

@@ -88,7 +88,7 @@ t.test('the operator chooses what users may change', async (t) => {
   }
   t.notMatch((await enter(strict, browser, '/privacy')).html, '/account/delete')
   const bad = pageOf(await browser.submit(page, { website: 'javascript:alert(1)' }, form))
-  t.match(faultOf(bad), /^That has to be a web address/)
+  t.match(faultOf(bad), /^Enter a web address/)
   const good = pageOf(
     await browser.submit(page, { website: 'https://a.example', zoneinfo: 'Asia/Tokyo' }, form),
   )

@@ -51,7 +51,7 @@ t.test('one other browser is signed out, and the rest stay', async (t) => {
   t.ok(await isIn(desk))
   t.ok(await isIn(other))
   const again = pageOf(await desk.submit(page, { session: newest }, page.forms[0]))
-  t.match(doneOf(again), /^That had ended already/)
+  t.match(doneOf(again), /^That had already ended/)
 })
 
 t.test('every other browser is signed out at once, those of other users stay', async (t) => {
@@ -72,7 +72,7 @@ t.test('no user ends a session of another', async (t) => {
   const otherPage = pageOf(await other.open(url))
   for (const session of [...theirs, ...offered(otherPage, 'session'), '', 'x']) {
     const after = pageOf(await desk.submit(page, { session }, page.forms[0]))
-    t.match(doneOf(after), /^That had ended already/)
+    t.match(doneOf(after), /^That had already ended/)
   }
   t.ok(await isIn(other))
 })

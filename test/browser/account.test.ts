@@ -45,12 +45,12 @@ t.test('each section works without script, and a deleted user is gone', async (t
   t.equal(await page.getByRole('listitem').filter({ hasText: 'Signed in' }).count(), 1)
 
   await section('Security')
-  await page.getByRole('link', { name: 'Change the password' }).click()
+  await page.getByRole('link', { name: 'Change password' }).click()
   await page.getByLabel('Current password').fill(alice.password)
   await page.getByLabel('New password', { exact: true }).fill('seven green umbrellas')
   await page.getByLabel('New password again').fill('seven green umbrellas')
   await page.getByLabel('Disconnect every app, too').check()
-  await page.getByRole('button', { name: 'Change the password' }).click()
+  await page.getByRole('button', { name: 'Change password' }).click()
   await done('Your password is changed')
   await heading('Password and sign-in')
 
@@ -72,7 +72,7 @@ t.test('each section works without script, and a deleted user is gone', async (t
   t.equal((copy.account.claims as Record<string, string>)['nickname'], 'Ally')
 
   await page.getByRole('link', { name: 'Delete the account' }).click()
-  await page.getByLabel('Type your user name, alice').fill('alice')
+  await page.getByLabel('To confirm, type your user name: alice').fill('alice')
   await page.getByRole('button', { name: 'Delete my account for good' }).click()
   await heading('Your account is deleted')
   await page.goto(`${server.issuer}/account`)

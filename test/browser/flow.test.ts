@@ -159,7 +159,7 @@ t.test(
     const client = await startLoopbackClient(t, server)
     const { page, context } = await open(t, client.url())
     await signIn(page, 'not the password')
-    await page.getByRole('alert').getByText('do not belong together').waitFor()
+    await page.getByRole('alert').getByText('the password is wrong').waitFor()
     t.equal(await page.getByLabel('Email or user name').inputValue(), alice.username)
     t.equal(await page.getByLabel('Password').inputValue(), '')
     t.notOk((await context.cookies()).some(({ name }) => name.includes('session')))

@@ -61,5 +61,5 @@ t.test('an invitation leads to a password, a sign-in and the account page, and w
   t.strictSame(policies, [], 'no policy was in the way')
   t.notOk(referers.join(' ').includes('lyc_link_'), 'the link is told to nobody')
   await page.goto(email.url)
-  await page.getByRole('heading', { name: 'This link does not work any more' }).waitFor()
+  await page.getByRole('heading', { name: 'This link no longer works' }).waitFor()
 })

@@ -79,7 +79,7 @@ async function signIn(page: Page): Promise<void> {
 async function addPasskey({ page }: KnownBrowser, name: string): Promise<void> {
   await page.goto(`${server.issuer}/account/passkeys`)
   if (page.url().includes('/login')) await signIn(page)
-  await page.getByLabel('What to call it').fill(name)
+  await page.getByLabel('Name of the passkey').fill(name)
   await page.getByRole('button', { name: 'Add a passkey' }).click()
   await page.getByText('The passkey was added.').waitFor()
 }

@@ -27,7 +27,7 @@ t.test(
     const { agent, page } = await loginPage()
     const failed = pageOf(await agent.submit(page, { username: 'Alice', password: 'wrong' }))
     t.equal(failed.status, 400)
-    t.match(failed.html, 'That user name and password do not belong together')
+    t.match(failed.html, 'The user name or the password is wrong')
     t.equal(failed.forms[0]?.fields.find(({ name }) => name === 'username')?.value, 'Alice')
     t.notMatch(failed.html, 'value="wrong"')
     t.equal(agent.cookies.has('lychgate_session'), false)

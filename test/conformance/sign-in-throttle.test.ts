@@ -186,7 +186,7 @@ t.test('rejected attempts that were not checked do not count for their network',
   t.ok(Number(full.headers.get('retry-after')) > 0)
   t.match(
     full.html,
-    /Too many failed attempts from your network\. Use a browser in which you signed in before/,
+    /Too many failed attempts from your network\. Try again in \d+ (second|minute|hour)s?\. Until then you can use a browser/,
   )
 })
 
@@ -307,7 +307,7 @@ t.test('consecutive failures require another way to sign in, and do not lock the
   own.advance(30 * 86_400)
   const page = pageOf(await (await door(own, ownClient)).knock('alice', alice.password))
   t.equal(page.status, 429)
-  t.match(page.html, /Too many failed attempts in a row\. Sign in with a browser you used before/)
+  t.match(page.html, /Too many failed attempts in a row\. Use a passkey/)
   t.equal(page.headers.get('retry-after'), null, 'waiting does not help')
   const events = await store.audit({ since: 0, name: 'sign-in-failed', limit: 99 })
   const told = events.filter(({ facts }) => 'failuresInARow' in facts)

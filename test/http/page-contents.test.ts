@@ -122,7 +122,7 @@ t.test(
   'a failed sign-in is announced to a screen reader, keeps the name and asks for the password',
   async (t) => {
     const document = await html('login-problem')
-    t.match(document, /<p class="problem" id="problem" role="alert">That user name and password/)
+    t.match(document, /<p class="problem" id="problem" role="alert">The user name or the password/)
     const inputs = parseElements(document).filter(
       ({ attributes }) => attributes.get('aria-describedby') === 'problem',
     )

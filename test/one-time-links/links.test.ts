@@ -104,7 +104,7 @@ t.test('a link that is used, expired, unknown or of a locked user gets the same 
     html: html.replaceAll(/<code>[\w-]{36}<\/code>/g, ''),
   }))
   t.equal(shown[0]?.status, 404)
-  t.match(shown[0]?.html, 'This link does not work any more')
+  t.match(shown[0]?.html, 'This link no longer works')
   for (const other of shown) t.strictSame(other, shown[0])
 })
 
@@ -219,7 +219,7 @@ t.test('the first user is created by a link, while there are no users', async (t
   const spaced = pageOf(await agent.submit(page, { ...typed, username: 'z o e', email: '' }))
   t.match(spaced.html, 'A user name has 1 to 128 characters')
   const strange = pageOf(await agent.submit(page, { ...typed, username: 'zoe', email: 'nothing' }))
-  t.match(strange.html, 'That is no email address')
+  t.match(strange.html, 'That is not an email address')
   const done = pageOf(await agent.submit(page, { ...typed, username: 'Zoe', email: 'zoe@example.org' }))
   t.match(done.url, /done=password/)
   const [zoe, ...others] = await empty.deps.store.list('user')

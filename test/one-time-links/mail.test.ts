@@ -43,7 +43,7 @@ t.test(
     const [, href = ''] = /href="([^"]*forgot-password[^"]*)"/.exec(login.html) ?? []
     const forgot = pageOf(await agent.open(new URL(href.replaceAll('&amp;', '&'), login.url).href))
     const sent = pageOf(await agent.submit(forgot, { username: 'alice' }))
-    t.match(sent.html, 'Look into your mail')
+    t.match(sent.html, 'Check your email')
     const received = await mailbox.arrived(1)
     t.match(received, { from: 'accounts@example.org', to: ['alice@example.test'] })
     t.equal(received.subject, 'A new password for Lychgate')
@@ -57,7 +57,7 @@ t.test(
     const page = pageOf(await agent.open(received.url))
     const done = pageOf(await agent.submit(page, { password, repeated: password }))
     const [, continueFlow = ''] = /href="([^"]*\/login\?interaction=[^"]*)"/.exec(done.html) ?? []
-    t.match(done.html, 'Go on where you were')
+    t.match(done.html, 'Continue where you were')
     const again = pageOf(await agent.open(new URL(continueFlow, done.url).href))
     const consent = pageOf(await agent.submit(again, { username: 'alice', password }))
     const landing = await agent.submit(consent, { decision: 'approve' })
@@ -75,7 +75,7 @@ t.test('in another browser the link leads to the account page', async (t) => {
   const page = pageOf(await agent.open(received.url))
   const done = pageOf(await agent.submit(page, { password, repeated: password }))
   t.match(done.html, 'href="/account"')
-  t.notMatch(done.html, 'Go on where you were')
+  t.notMatch(done.html, 'Continue where you were')
 })
 
 t.test('the response is the same whether the user exists, and does not wait for that', async (t) => {

@@ -3,7 +3,7 @@ import type { AppDeps } from '../../deps.ts'
 import { auditEvent } from '../../domain/audit.ts'
 import { connectionsOf, consentKind } from '../../domain/connections.ts'
 import { accept, remove } from '../../domain/decision.ts'
-import type { AuditEvent, Consent, Grant, Passkey, Seconds, Session, User } from '../../domain/model.ts'
+import type { Grant, Passkey, Seconds, Session, User } from '../../domain/model.ts'
 import { single } from '../../domain/parameters.ts'
 import type { Text } from '../../domain/text.ts'
 import { isoInstant } from '../../system.ts'
@@ -83,13 +83,23 @@ async function exportUserData(app: FastifyInstance, store: AppDeps['store'], use
   const consents = await store.listOf(consentKind, id)
   const codes = await store.find(secondFactorKind, id)
   const events = await store.audit({ since: 0, userId: id, limit: everyEvent })
-  const clients = [...new Set([...grants, ...consents].map(({ clientId }) => clientId))]
+  const clientIds = [...new Set([...grants, ...consents].map(({ clientId }) => clientId))]
   const connected = new Set(connectionsOf(grants, consents, now).map(({ clientId }) => clientId))
   const grantsOf = Map.groupBy(grants, ({ clientId }) => clientId)
   const consentOf = new Map(consents.map((consent) => [consent.clientId, consent]))
+  const describeApp = async (clientId: string) => {
+    const consent = consentOf.get(clientId)
+    return {
+      client_id: clientId,
+      name: (await app.resolveClient(clientId))?.name,
+      connected: connected.has(clientId),
+      remembered: consent && { granted_at: isoInstant(consent.grantedAt), allowed: consent.allowed },
+      approvals: (grantsOf.get(clientId) ?? []).map(describeGrant),
+    }
+  }
   return {
     made_at: isoInstant(now),
-    account: describeUserData(user),
+    account: describeUser(user),
     sessions: (await store.listOf('session', id)).map(describeSession),
     passkeys: (await store.listOf(passkeyKind, id)).map(describePasskey),
     ...(codes && {
@@ -99,26 +109,22 @@ async function exportUserData(app: FastifyInstance, store: AppDeps['store'], use
         recovery_codes_left: codes.recoveryHashes.length,
       },
     }),
-    apps: await Promise.all(
-      clients.map(async (clientId) => {
-        const consent = consentOf.get(clientId)
-        return {
-          client_id: clientId,
-          name: (await app.resolveClient(clientId))?.name,
-          connected: connected.has(clientId),
-          remembered: consent && describeConsent(consent),
-          approvals: (grantsOf.get(clientId) ?? []).map(describeGrant),
-        }
-      }),
-    ),
-    activity: events.map(describeEvent),
+    apps: await Promise.all(clientIds.map(describeApp)),
+    activity: events.map(({ name, at, by, from, clientId, facts }) => ({
+      at: isoInstant(at),
+      event: name,
+      by,
+      from,
+      client_id: clientId,
+      facts,
+    })),
   }
 }
 
 /** More events than the audit log keeps of a user. */
 const everyEvent = 1_000_000
 
-function describeUserData({ id, username, email, passwordHash, claims, createdAt, updatedAt }: User) {
+function describeUser({ id, username, email, passwordHash, claims, createdAt, updatedAt }: User) {
   return {
     sub: id,
     username,
@@ -151,24 +157,16 @@ function describePasskey({ id, name, transports, backedUp, createdAt, usedAt }: 
   }
 }
 
-function describeConsent({ allowed, grantedAt }: Consent) {
-  return { granted_at: isoInstant(grantedAt), allowed }
-}
-
 function describeGrant(grant: Grant) {
   const { scope, resource, redirectUri, claims, approvedAt, rotatedAt, expiresAt, revokedAt } = grant
   return {
     granted_at: isoInstant(approvedAt),
-    last_used_at: rotatedAt === undefined ? undefined : isoInstant(rotatedAt),
+    last_used_at: rotatedAt && isoInstant(rotatedAt),
     scope,
     resource,
     redirect_uri: redirectUri,
     claims,
     ends_at: isoInstant(expiresAt),
-    revoked_at: revokedAt === undefined ? undefined : isoInstant(revokedAt),
+    revoked_at: revokedAt && isoInstant(revokedAt),
   }
-}
-
-function describeEvent({ name, at, by, from, clientId, facts }: AuditEvent) {
-  return { at: isoInstant(at), event: name, by, from, client_id: clientId, facts }
 }

@@ -5,7 +5,7 @@ import { type Catalogue, readCatalogue, shippedLanguages, type TextOverrides } f
 /** Plural forms, Unicode TR35 §5; every language has the last. */
 const pluralForms = ['zero', 'one', 'two', 'few', 'many', 'other']
 
-/** What is wrong with an operator's own texts, a line each: a user would meet it as a page that cannot be shown. */
+/** Yields the faults of an operator's texts, a line each. A fault would keep a page from being shown. */
 export function* textFaults(overrides: TextOverrides): Generator<string> {
   if (Object.keys(overrides).length === 0) return
   const english = readCatalogue('en')
@@ -46,7 +46,7 @@ function* entryFaults(
   }
 }
 
-/** A language of the operator's own has nothing to fall back to that its readers could read. */
+/** A language that is not shipped needs every text: its readers could not read English in their place. */
 function* incompleteness(language: string, texts: Catalogue, english: Catalogue): Generator<string> {
   if (shippedLanguages.some((shipped) => shipped === language)) return
   const missing = Object.keys(english).filter((key) => texts[key] === undefined)
@@ -54,7 +54,7 @@ function* incompleteness(language: string, texts: Catalogue, english: Catalogue)
   yield `texts.${language}: is not shipped and so needs every text; ${missing.length} are missing, the first is ${missing[0]}`
 }
 
-/** The sentences of an entry; undefined for what is none. It comes from a file, whatever its type says. */
+/** Returns the sentences of an entry; undefined if it is not one. It comes from a file, whatever its type. */
 function sentencesOf(entry: unknown): readonly string[] | undefined {
   if (typeof entry === 'string') return [entry]
   if (typeof entry !== 'object' || entry === null || !('other' in entry)) return undefined
@@ -65,7 +65,7 @@ function sentencesOf(entry: unknown): readonly string[] | undefined {
   return sentences.length === forms.length ? sentences : undefined
 }
 
-/** What the renderer takes for a place or an element. */
+/** Returns the placeholders and elements of a sentence. */
 function placesIn(sentence: string): readonly string[] {
   return sentence.match(/\{\w+\}|<\/?\w+>/g) ?? []
 }

@@ -2,7 +2,7 @@ import type { TextEntry } from '../../config/schema.ts'
 import type { Seconds } from '../../domain/model.ts'
 import type { Text, Value, Values } from '../../domain/text.ts'
 
-/** Words in one language, as markup and as plain text. Only this file makes them: everything foreign in `html` is escaped. */
+/** A text in one language, as markup and as plain text. Only this file creates it: everything foreign in `html` is escaped. */
 export class Html {
   readonly html: string
   readonly text: string
@@ -17,21 +17,21 @@ export class Html {
   }
 }
 
-/** What turns values into words. */
+/** A language, and its texts. */
 export interface Locale {
-  /** For Intl: the language, with what it leaves open. */
+  /** The locale for Intl, such as `en-GB`. */
   readonly locale: string
   readonly direction: 'ltr' | 'rtl'
-  /** @throws when there is no such text. */
+  /** @throws {Error} if there is no such text. */
   entry(key: string): TextEntry
-  /** Values every text may use. */
+  /** Values for every text. */
   readonly always: Values
 }
 
 const longestName = 60
 const longestHost = 120
 
-/** A text with its places filled. A place without a value is a mistake of ours, and throws. */
+/** Renders a text with its values. @throws {Error} if a value is missing. */
 export function render(locale: Locale, { key, with: given = {} }: Text): Html {
   const values = { ...locale.always, ...given }
   const entry = locale.entry(key)
@@ -46,7 +46,7 @@ export function render(locale: Locale, { key, with: given = {} }: Text): Html {
   return join(parts)
 }
 
-/** A value by itself. */
+/** Renders a value by itself. */
 export function renderValue(locale: Locale, value: Value): Html {
   if (typeof value === 'string') return name(locale, shorten(value, longestName))
   if (typeof value === 'number') return literal(new Intl.NumberFormat(locale.locale).format(value))
@@ -58,12 +58,12 @@ export function renderValue(locale: Locale, value: Value): Html {
   return literal(renderTime(locale.locale, value))
 }
 
-/** How a template shows anything, RFC 6749 §10.14: words of ours are markup already, and all else is escaped. */
+/** Escapes a value for a template, RFC 6749 §10.14; a rendered text is markup already. */
 export function escapeForPage(value: unknown): string {
   return value instanceof Html ? value.html : escapeMarkup(String(value))
 }
 
-/** Harmless in an element and in an attribute. */
+/** Escapes a text for an element or an attribute. */
 function escapeMarkup(text: string): string {
   return text.replaceAll(/[&<>"']/g, (character) => entities[character] ?? '')
 }
@@ -84,7 +84,7 @@ function join(parts: readonly Html[]): Html {
   return new Html(parts.map(({ html }) => html).join(''), parts.map(({ text }) => text).join(''))
 }
 
-/** What others wrote must not turn the direction of the words around it. */
+/** Isolates foreign text, so that it does not change the writing direction of the text around it. */
 function name({ direction }: Locale, text: string, attributes = ''): Html {
   const turns = direction === 'rtl' || /[^\0-\u02ff]/.test(text)
   return new Html(`<bdi${attributes}>${escapeMarkup(text)}</bdi>`, turns ? `\u2068${text}\u2069` : text)
@@ -94,7 +94,7 @@ function tag(element: string, closes: boolean, values: Values, key: string): str
   if (element === 'b') return closes ? '</strong>' : '<strong>'
   const value = required(values, element, key)
   if (typeof value !== 'object' || !('link' in value)) throw new Error(`${key}: <${element}> needs a link`)
-  // What leads elsewhere than to a page leads nowhere.
+  // Any other scheme, such as javascript:, gets no link.
   if (!/^(?:https?:\/\/|\/(?!\/))/i.test(value.link)) return ''
   return closes ? '</a>' : `<a href="${escapeMarkup(value.link)}">`
 }
@@ -150,7 +150,7 @@ function largestUnit(seconds: Seconds): readonly [number, 'day' | 'hour' | 'minu
   return [seconds, 'second']
 }
 
-/** Foreign text for a running sentence; the whole of it belongs in a place of its own. */
+/** Shortens foreign text for a sentence. */
 function shorten(text: string, length: number): string {
   const characters = [...text]
   return characters.length > length ? `${characters.slice(0, length - 1).join('')}…` : text
