@@ -159,7 +159,7 @@ t.test('a rejected password is explained, and the link still works', async (t) =
   const page = await opened(url, agent)
   for (const [typed, repeated, problem] of [
     ['short', 'short', 'A password has 8 to 256 characters.'],
-    ['password1', 'password1', 'everybody tries first'],
+    ['password1', 'password1', 'too common'],
     [password, `${password}.`, 'are not the same'],
   ] as const) {
     const answer = pageOf(await agent.submit(page, { name: 'Henk', password: typed, repeated }))
