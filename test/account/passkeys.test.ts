@@ -266,7 +266,7 @@ t.test('of two simultaneous requests for the last passkey, one gets an error', a
   const after = await Promise.all([send(one, pages[0], made[0]), send(other, pages[1], made[1])])
   t.equal((await passkeysOf(server)).length, mostPasskeys)
   t.strictSame(after.map(({ status }) => status).sort(), [200, 400])
-  t.match(after.map(problemOf).join(), 'as many passkeys as there can be')
+  t.match(after.map(problemOf).join(), 'as many passkeys as this service allows')
 })
 
 /** An attestation that names a revocation list; the sender is its own authority. */
