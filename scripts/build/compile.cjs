@@ -3,7 +3,7 @@
  * Arguments: the bundle, where the cache goes, a folder with every asset, and one for data.
  */
 const { scryptSync } = require('node:crypto')
-const { readFileSync, writeFileSync } = require('node:fs')
+const { readdirSync, readFileSync, writeFileSync } = require('node:fs')
 const { get } = require('node:http')
 const { join } = require('node:path')
 const { Script } = require('node:vm')
@@ -12,6 +12,7 @@ const [bundle, cache, assets, data] = process.argv.slice(2)
 const script = new Script(readFileSync(bundle, 'latin1'), { filename: 'lychgate.cjs' })
 const sea = {
   isSea: () => true,
+  getAssetKeys: () => readdirSync(assets, { recursive: true }),
   getRawAsset: (name) => new Uint8Array(readFileSync(join(assets, name))).buffer,
 }
 
