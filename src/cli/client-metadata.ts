@@ -217,7 +217,12 @@ export function describeClient(client: Client, config: Config) {
     pkce: client.pkceOptional ? 'optional' : 'required',
     consent: client.consent,
     ...(client.introspects.length > 0 && { introspects: client.introspects }),
-    ...omitUndefined({ resources: client.resources }),
+    ...omitUndefined({ resources: client.resources, locked_at: client.lockedAt }),
+    ...(client.previousSecret !== undefined && {
+      ...omitUndefined({ secret_used_at: client.secretUsedAt }),
+      previous_secret_expires_at: client.previousSecret.expiresAt,
+      ...omitUndefined({ previous_secret_used_at: client.previousSecret.usedAt }),
+    }),
   }
 }
 

@@ -1,5 +1,5 @@
 import { type Command, Option } from 'commander'
-import { rotateClientSecret } from '../clients/integration.ts'
+import { lockClient, rotateClientSecret, unlockClient } from '../clients/integration.ts'
 import { isUnusedSince } from '../clients/use.ts'
 import { type AuditContext, auditEvent } from '../domain/audit.ts'
 import { accept, type Decision, remove, withWrites } from '../domain/decision.ts'
@@ -54,9 +54,21 @@ Examples:
 `
 
 const rotateHelp = `
+With --keep-old the old secret is accepted, too, for that long. Until then 'lychgate client show' has the day on which each of
+both was last used. A client has two secrets at most.
+
 Examples:
   lychgate client rotate-secret client_x1f8…
+  lychgate client rotate-secret client_x1f8… --keep-old 7d
   lychgate client rotate-secret client_x1f8… --yes --json | jq -r .client_secret > secret
+`
+
+const lockHelp = `
+A locked client cannot authenticate, and users cannot sign in to it. Unlocking makes tokens valid again that have not expired.
+
+Examples:
+  lychgate client lock client_x1f8…
+  lychgate client lock client_x1f8… --yes
 `
 
 const removeHelp = `
@@ -94,8 +106,16 @@ export function addClientCommands(program: Command): void {
     'what people know it as',
   )
   addOperatorFlags(addMetadataFlags(set), setHelp).action(clientSet)
-  const rotate = command('rotate-secret <client_id>', 'a new secret, shown once; the old one is dead at once')
+  const rotate = command('rotate-secret <client_id>', 'replace the secret; the new one is shown once').option(
+    '--keep-old <duration>',
+    'accept the old secret for this long: 12h, 7d or 2w (default: not)',
+    parseSpan,
+  )
   addOperatorFlags(addYesFlag(rotate), rotateHelp).action(clientRotateSecret)
+  const lock = command('lock <client_id>', 'lock a client: its tokens are invalid while it is locked')
+  addOperatorFlags(addYesFlag(lock), lockHelp).action(clientLock)
+  const unlock = command('unlock <client_id>', 'unlock a client')
+  addOperatorFlags(unlock, '\nExample:\n  lychgate client unlock client_x1f8…\n').action(clientUnlock)
   const removal = command('remove <client_id>', 'remove a client; its tokens die with it')
   addOperatorFlags(addYesFlag(removal), removeHelp).action(clientRemove)
   const unused = command(
@@ -130,9 +150,13 @@ function lineOf(client: Client): string[] {
   return [id, origin, rules, instant(issuedAt).slice(0, 10), used, name]
 }
 
-/** What an operator switched off for this client. */
-function weaknessesOf({ pkceOptional, consent }: Client): string[] {
-  return [...(pkceOptional ? ['PKCE optional'] : []), ...(consent === 'skip' ? ['consent skipped'] : [])]
+/** What an operator switched off for this client, or of it. */
+function weaknessesOf({ lockedAt, pkceOptional, consent }: Client): string[] {
+  return [
+    ...(lockedAt === undefined ? [] : ['locked']),
+    ...(pkceOptional ? ['PKCE optional'] : []),
+    ...(consent === 'skip' ? ['consent skipped'] : []),
+  ]
 }
 
 /** `lychgate client show`: shows what is stored about a client; never its secret. */
@@ -143,19 +167,59 @@ async function clientShow(clientId: string, flags: OperatorFlags): Promise<void>
   })
 }
 
-/** `lychgate client rotate-secret`: replaces the secret; the old one stops working at once. */
-async function clientRotateSecret(clientId: string, flags: DestructiveFlags): Promise<void> {
+interface RotateFlags extends DestructiveFlags {
+  readonly keepOld?: Seconds
+}
+
+/** `lychgate client rotate-secret`: replaces the secret; the old one is accepted as long as --keep-old says. */
+async function clientRotateSecret(clientId: string, { keepOld = 0, ...flags }: RotateFlags): Promise<void> {
   await withStore(flags, async (store) => {
     const { id, name } = requireClient(await store.find('client', clientId))
-    const question = `Replace the secret of ${name ?? id}? The old one is dead at once.`
-    await confirmOrAbort(flags, question, 'nothing was changed')
-    const fresh = systemRandom(32)
-    const event = auditEvent('client-secret-changed', operatorContext(), { clientId })
-    const secret = await store.transact('client', clientId, (client) =>
-      withWrites(rotateClientSecret(client, fresh), event),
+    const keepUntil = keepOld > 0 ? systemClock() + keepOld : undefined
+    const end = keepUntil === undefined ? 'stops working at once' : `works until ${instant(keepUntil)}`
+    await confirmOrAbort(
+      flags,
+      `Replace the secret of ${name ?? id}? The old one ${end}.`,
+      'nothing was changed',
     )
-    const credentials = { client_id: clientId, client_secret: secret }
+    const fresh = systemRandom(32)
+    const event = auditEvent('client-secret-changed', operatorContext(), {
+      clientId,
+      ...(keepUntil !== undefined && { oldWorksUntil: keepUntil }),
+    })
+    const secret = await store.transact('client', clientId, (client) =>
+      withWrites(rotateClientSecret(client, fresh, keepUntil), event),
+    )
+    const credentials = {
+      client_id: clientId,
+      client_secret: secret,
+      ...(keepUntil !== undefined && { previous_secret_expires_at: keepUntil }),
+    }
     printResult(flags, credentials, credentials)
+  })
+}
+
+/** `lychgate client lock`: locks a client. */
+async function clientLock(clientId: string, flags: DestructiveFlags): Promise<void> {
+  await withStore(flags, async (store) => {
+    const { id, name } = requireClient(await store.find('client', clientId))
+    const question = `Lock ${name ?? id}? Its tokens are invalid while it is locked.`
+    await confirmOrAbort(flags, question, 'nothing was changed')
+    const event = auditEvent('client-locked', operatorContext(), { clientId })
+    const { lockedAt } = await store.transact('client', id, (client) =>
+      withWrites(lockClient(client, systemClock()), event),
+    )
+    printResult(flags, { client_id: id, locked_at: lockedAt }, { locked: id })
+  })
+}
+
+/** `lychgate client unlock`: unlocks a client. */
+async function clientUnlock(clientId: string, flags: OperatorFlags): Promise<void> {
+  await withStore(flags, async (store) => {
+    const { id } = requireClient(await store.find('client', clientId))
+    const event = auditEvent('client-unlocked', operatorContext(), { clientId })
+    await store.transact('client', id, (client) => withWrites(unlockClient(client), event))
+    printResult(flags, { client_id: id, locked_at: null }, { unlocked: id })
   })
 }
 

@@ -102,13 +102,13 @@ export function changeIntegration(
     description: { ...before.description, ...change.description },
   }
   assertSameKind(current, request, known)
-  const { id, issuedAt, usedAt, secretHash } = current
+  const { id, issuedAt, usedAt, lockedAt, secretHash, previousSecret, secretUsedAt } = current
   const changed: Client = {
     id,
     issuedAt,
     usedAt,
     ...settle(request, known),
-    ...(secretHash !== undefined && { secretHash }),
+    ...omitUndefined({ lockedAt, secretHash, previousSecret, secretUsedAt }),
   }
   return accept(changed, update('client', changed))
 }
@@ -197,21 +197,48 @@ function requireClient(client: Client | undefined): Client {
   return client
 }
 
+/** Locks a client: it cannot authenticate or be authorized, and everything issued to it is invalid meanwhile. */
+export function lockClient(found: Client | undefined, now: Seconds): Decision<Client> {
+  const client = requireClient(found)
+  const locked = { ...client, lockedAt: client.lockedAt ?? now }
+  return accept(locked, update('client', locked))
+}
+
+/** Unlocks a client. Tokens that have not expired in the meantime are valid again. */
+export function unlockClient(found: Client | undefined): Decision<Client> {
+  const { lockedAt: _, ...unlocked } = requireClient(found)
+  return accept(unlocked, update('client', unlocked))
+}
+
 /**
- * Replaces a client's secret: the old one is dead at once.
+ * Replaces a client's secret.
  * @param fresh 32 random bytes.
+ * @param keepUntil When the replaced secret stops being accepted; absent: at once. The one before that is invalid in any
+ * case: there are never more than two.
  * @throws {OAuthError} `invalid_client` for an unknown client, `invalid_client_metadata` for a public one.
  */
-export function rotateClientSecret(found: Client | undefined, fresh: Buffer): Decision<string> {
-  const client = requireClient(found)
+export function rotateClientSecret(
+  found: Client | undefined,
+  fresh: Buffer,
+  keepUntil?: Seconds,
+): Decision<string> {
+  const { previousSecret: _, secretUsedAt: usedAt, ...client } = requireClient(found)
+  const { secretHash: replaced } = client
   check(
-    client.secretHash !== undefined,
+    replaced !== undefined,
     'rfc8252-8.5-shared-secret-not-proof',
     'invalid_client_metadata',
     'a public client has no secret',
   )
   const secret = mintSecret('clientSecret', fresh)
-  return accept(secret, update('client', { ...client, secretHash: hashSecret(secret) }))
+  const rotated: Client = {
+    ...client,
+    secretHash: hashSecret(secret),
+    ...(keepUntil !== undefined && {
+      previousSecret: { hash: replaced, expiresAt: keepUntil, ...omitUndefined({ usedAt }) },
+    }),
+  }
+  return accept(secret, update('client', rotated))
 }
 
 function requireName(name: string): void {

@@ -1,4 +1,4 @@
-import type { Decision } from '../domain/decision.ts'
+import { accept, type Decision, update } from '../domain/decision.ts'
 import type { Client, Seconds } from '../domain/model.ts'
 
 /**
@@ -20,6 +20,35 @@ export function isUnusedSince({ usedAt, issuedAt }: Client, since: Seconds): boo
 function dueUse(client: Client, now: Seconds): Seconds | undefined {
   if (client.usedAt <= client.issuedAt) return Math.max(now, client.issuedAt + 1)
   return now - client.usedAt >= secondsPerDay ? now : undefined
+}
+
+/** Which of a client's two secrets a request had. */
+export type SecretName = 'current' | 'previous'
+
+/**
+ * Records that a client used one of its two secrets, to the day, so that an operator sees when the previous one is out of
+ * use. A client with one secret has no use for this: see `usedAt`.
+ */
+export function noteSecretUse(
+  client: Client | undefined,
+  name: SecretName,
+  now: Seconds,
+): Decision<undefined> {
+  const { previousSecret } = client ?? {}
+  if (client === undefined || previousSecret === undefined || !isSecretUseDue(client, name, now))
+    return accept(undefined)
+  const used =
+    name === 'current'
+      ? { ...client, secretUsedAt: now }
+      : { ...client, previousSecret: { ...previousSecret, usedAt: now } }
+  return accept(undefined, update('client', used))
+}
+
+/** Whether the use of a secret has to be recorded. */
+export function isSecretUseDue(client: Client, name: SecretName, now: Seconds): boolean {
+  const { previousSecret, secretUsedAt } = client
+  const usedAt = name === 'current' ? secretUsedAt : previousSecret?.usedAt
+  return previousSecret !== undefined && now - (usedAt ?? 0) >= secondsPerDay
 }
 
 const secondsPerDay = 86_400

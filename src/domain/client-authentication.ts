@@ -139,7 +139,7 @@ export function authenticateClient(
   realm: AuthenticationRealm,
 ): Client {
   const isMethod = client !== undefined && isRegisteredMethod(client, method)
-  if (client !== undefined && isMethod && failed === undefined) {
+  if (client !== undefined && isMethod && failed === undefined && client.lockedAt === undefined) {
     recordCheck(
       proof === undefined
         ? 'rfc6749-3.2.1-public-sends-client-id'
@@ -152,7 +152,7 @@ export function authenticateClient(
   }
   const byHeader = method.parameter === undefined
   const isWrongMethod = client !== undefined && !isMethod
-  const { rule = 'rfc6749-5.2-invalid-client-400-or-401', why, stored, received } = failed ?? {}
+  const { rule = 'rfc6749-5.2-invalid-client-400-or-401', why, stored, received } = failed ?? lockOf(client) ?? {}
   const isOtherClient = client === undefined || isWrongMethod
   throw clientRejected(byHeader || realm.alwaysUnauthorized, {
     rule: isWrongMethod ? 'oidc-core-9-registered-method-enforced' : rule,
@@ -178,6 +178,11 @@ export function clientRejected(
     status: isUnauthorized ? 401 : 400,
     ...(isUnauthorized && { headers: basicChallenge }),
   })
+}
+
+function lockOf(client: Client | undefined): FailedProof | undefined {
+  if (client?.lockedAt === undefined) return undefined
+  return { rule: 'lychgate-client-locked', why: `and an operator locked the client at ${client.lockedAt}` }
 }
 
 function isRegisteredMethod(client: Client, method: AuthenticationMethod): boolean {

@@ -19,6 +19,14 @@ export type ClientOrigin = (typeof clientOrigins)[number]
 /** When the consent page is shown: always, for new scopes only, or never (first party). */
 export const consentRules = ['always', 'remember', 'skip'] as const
 
+/** A client secret that was replaced and is still accepted for a while. */
+export interface PreviousSecret {
+  readonly hash: Hash
+  readonly expiresAt: Seconds
+  /** To the day. */
+  readonly usedAt?: Seconds
+}
+
 /** A client, RFC 6749 §2, with the metadata of RFC 7591 §2 that this server understands. */
 export interface Client {
   readonly id: string
@@ -26,6 +34,8 @@ export interface Client {
   readonly issuedAt: Seconds
   /** The last time it was used, to the day; a registered client unused for long is swept. */
   readonly usedAt: Seconds
+  /** An operator locked it since then: it cannot authenticate, and its grants are invalid. */
+  readonly lockedAt?: Seconds
   /** The network a client registered itself from, see address-prefix.ts: shown on the consent page. */
   readonly registeredFrom?: string
   readonly name?: string
@@ -40,6 +50,10 @@ export interface Client {
   /** No method was configured: the secret may be sent by `client_secret_basic` or `client_secret_post`. */
   readonly anySecretMethod?: true
   readonly secretHash?: Hash
+  /** The secret before, while it is accepted beside the current one. */
+  readonly previousSecret?: PreviousSecret
+  /** When the current secret was last used, to the day; recorded while there is a previous one. */
+  readonly secretUsedAt?: Seconds
   /** Features declare the grant types. */
   readonly grantTypes: readonly string[]
   /** The ceiling of what it may ask for; absent: every scope of the catalogue. */
@@ -358,6 +372,8 @@ export const auditEventNames = [
   'client-added',
   'client-changed',
   'client-secret-changed',
+  'client-locked',
+  'client-unlocked',
   'client-removed',
   'person-added',
   'person-invited',

@@ -109,6 +109,16 @@ export const authorize: FastifyPluginAsync<AppDeps> = async (
       received: clientId.slice(0, 100),
       passed: 'client_id is known',
     })
+    check(
+      client.lockedAt === undefined,
+      'lychgate-client-locked',
+      'invalid_client',
+      'an operator locked the client',
+      {
+        status: 400,
+        ...(client.lockedAt !== undefined && { stored: client.lockedAt }),
+      },
+    )
     return client
   }
 

@@ -1,34 +1,58 @@
+import { isSecretUseDue, noteSecretUse, type SecretName } from '../clients/use.ts'
 import { parseBearer } from '../domain/bearer.ts'
 import { check } from '../domain/check.ts'
 import { basicChallenge, type ClientAuthentication } from '../domain/client-authentication.ts'
 import { OAuthError } from '../domain/errors.ts'
-import type { Client } from '../domain/model.ts'
+import type { Client, Seconds } from '../domain/model.ts'
 import { single } from '../domain/parameters.ts'
 import { secretMatches } from '../domain/secret.ts'
+import type { Store } from '../storage/store.ts'
+import type { Clock } from '../system.ts'
 
-/** Verifies a client secret, RFC 6749 §2.3.1; it is compared for an unknown client too. */
-function verifySecret(client: Client | undefined, secret = '') {
-  return secretMatches(secret, client?.secretHash) ? undefined : { why: 'with another secret' }
+/**
+ * The two methods that send the client secret. Each compares it for an unknown client too, RFC 6749 §2.3.1, and accepts the
+ * previous secret of a client until its end.
+ */
+export function secretMethods({
+  store,
+  clock,
+}: {
+  readonly store: Pick<Store, 'transact'>
+  readonly clock: Clock
+}) {
+  const verify: ClientAuthentication['verify'] = (client, secret = '') => {
+    const now = clock()
+    const name = secretMatching(client, secret, now)
+    if (name === undefined) return { why: 'with another secret' }
+    if (client === undefined || !isSecretUseDue(client, name, now)) return undefined
+    return store.transact('client', client.id, (found) => noteSecretUse(found, name, now))
+  }
+  return { post: { ...secretPost, verify }, basic: { ...secretBasic, verify } }
 }
 
-/** The client secret as a form field, RFC 6749 §2.3.1 and OAuth 2.1 §2.4.1. */
-export const secretPost: ClientAuthentication = {
+function secretMatching(client: Client | undefined, secret: string, now: Seconds): SecretName | undefined {
+  if (secretMatches(secret, client?.secretHash)) return 'current'
+  const { previousSecret: previous } = client ?? {}
+  if (previous === undefined || now >= previous.expiresAt) return undefined
+  return secretMatches(secret, previous.hash) ? 'previous' : undefined
+}
+
+/** Reads the client secret from a form field, RFC 6749 §2.3.1 and OAuth 2.1 §2.4.1. */
+const secretPost: Omit<ClientAuthentication, 'verify'> = {
   parameter: 'client_secret',
   read: (parameters) => {
     const proof = single(parameters, 'client_secret')
     return proof === undefined ? undefined : { proof }
   },
-  verify: verifySecret,
 }
 
-/** The client secret by HTTP Basic, RFC 6749 §2.3.1. Any other scheme is rejected. */
-export const secretBasic: ClientAuthentication = {
+/** Reads the client secret from HTTP Basic, RFC 6749 §2.3.1. Any other scheme is rejected. */
+const secretBasic: Omit<ClientAuthentication, 'verify'> = {
   read: (_parameters, authorization, realm) => {
     if (authorization === undefined) return undefined
     if (realm.alwaysUnauthorized && parseBearer(authorization).kind !== 'absent') throw bearerRejected()
     return parseBasic(authorization)
   },
-  verify: verifySecret,
 }
 
 function parseBasic(authorization: string) {

@@ -4,7 +4,7 @@ import { noAuthentication } from '../domain/client-authentication.ts'
 import { approval } from './approval.ts'
 import { authorizationRequests } from './authorization-requests.ts'
 import { authorizationResponse } from './authorization-response.ts'
-import { secretBasic, secretPost } from './client-secret.ts'
+import { secretMethods } from './client-secret.ts'
 import { addGrantTypes } from './grant-types.ts'
 import { tokenIssuer } from './issue-tokens.ts'
 import { grantTypes } from './token.ts'
@@ -17,8 +17,9 @@ import { grantTypes } from './token.ts'
 export const authorizationFramework = fp<AppDeps>(
   async (app, deps) => {
     app.addClientAuthentication('none', noAuthentication)
-    app.addClientAuthentication('client_secret_post', secretPost)
-    app.addClientAuthentication('client_secret_basic', secretBasic)
+    const { post, basic } = secretMethods(deps)
+    app.addClientAuthentication('client_secret_post', post)
+    app.addClientAuthentication('client_secret_basic', basic)
     await app.register(authorizationResponse)
     await app.register(authorizationRequests, deps)
     await app.register(approval, deps)

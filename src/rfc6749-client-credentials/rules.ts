@@ -36,10 +36,10 @@ export function issueToClient(
   now: Seconds,
 ): Decision<Issued> {
   check(
-    client !== undefined,
+    client !== undefined && client.lockedAt === undefined,
     'rfc6749-4.4.2-client-must-authenticate',
     'invalid_client',
-    'the client was removed in the meantime',
+    'the client was removed or locked in the meantime',
   )
   check(
     client.grantTypes.includes('client_credentials') && client.authenticationMethod !== 'none',

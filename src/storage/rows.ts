@@ -36,6 +36,7 @@ export type FoundGrantRow = Omit<GrantRow, 'clientId' | 'userId'> & {
   readonly userSeq: number | null
   readonly userId: string | null
   readonly userLockedAt: number | null
+  readonly clientLockedAt: number | null
 }
 /** The same with the id of the token it is read for, when that was revoked by itself. */
 export type FoundGrantOfTokenRow = FoundGrantRow & { readonly revokedToken: string | null }
@@ -49,13 +50,20 @@ type Values<Row> = {
 } & { [M in keyof Row as null extends Row[M] ? M : never]?: Row[M] | undefined }
 
 /** The row of a client. */
-export function clientRow({ id, origin, issuedAt, usedAt, ...metadata }: Client): ClientRow {
-  return { id, origin, issuedAt, usedAt, metadata: JSON.stringify(metadata) }
+export function clientRow({
+  id,
+  origin,
+  issuedAt,
+  usedAt,
+  lockedAt,
+  ...metadata
+}: Client): Values<ClientRow> {
+  return { id, origin, issuedAt, usedAt, lockedAt, metadata: JSON.stringify(metadata) }
 }
 
 /** The client of a row. */
-export function toClient({ id, origin, issuedAt, usedAt, metadata }: ClientRow): Client {
-  return { id, origin, issuedAt, usedAt, ...metadataOf(metadata) }
+export function toClient({ id, origin, issuedAt, usedAt, lockedAt, metadata }: ClientRow): Client {
+  return { id, origin, issuedAt, usedAt, ...(lockedAt !== null && { lockedAt }), ...metadataOf(metadata) }
 }
 
 type Metadata = Omit<Client, keyof ClientRow>
@@ -161,13 +169,13 @@ export function grantEnds({ refreshExpiresAt, expiresAt }: Pick<Grant, 'refreshE
 }
 
 /**
- * The grant of a row; none, when its client or its user is gone. While its user is locked it reads as revoked by the
- * lock, whatever the row says.
+ * The grant of a row; none, when its client or its user is gone. While its user or its client is locked it reads as
+ * revoked by the lock.
  */
 export function toGrant(row: FoundGrantRow): Grant | undefined {
   if (row.clientId === null || (row.userId === null && row.userSeq !== null)) return undefined
-  const revokedAt = row.revokedAt ?? row.userLockedAt
-  const revokedBy = row.revokedBy ?? (row.userLockedAt === null ? null : lockedRule)
+  const revokedAt = row.revokedAt ?? row.userLockedAt ?? row.clientLockedAt
+  const revokedBy = row.revokedBy ?? (revokedAt === null ? null : lockRule(row))
   return {
     id: row.id.toString('base64url'),
     secret: row.secret.toString('base64url'),
@@ -196,8 +204,10 @@ export function toGrant(row: FoundGrantRow): Grant | undefined {
   }
 }
 
-/** The rule by which a lock ends grants, an id of the requirement ledger. */
-const lockedRule = 'lychgate-account-locked'
+/** The rule by which a lock ends grants. */
+function lockRule({ userLockedAt }: FoundGrantRow): string {
+  return userLockedAt === null ? 'lychgate-client-locked' : 'lychgate-account-locked'
+}
 
 /** The grant of a row that was read for one token. */
 export function toGrantOfToken({ revokedToken, ...row }: FoundGrantOfTokenRow): GrantOfToken | undefined {

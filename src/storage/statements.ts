@@ -145,6 +145,9 @@ export function buildReads({ tables, builder, readBytes }: Dialect) {
     userLockedAt: sql<
       number | null
     >`(select ${users.lockedAt} from ${users} where ${users.seq} = ${userSeq})`,
+    clientLockedAt: sql<
+      number | null
+    >`(select ${clients.lockedAt} from ${clients} where ${clients.seq} = ${clientSeq})`,
   }
   // Of the one token alone: a client may revoke thousands of a grant. And no `now`: the id of an expired token does no
   // harm until it is swept.

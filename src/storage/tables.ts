@@ -31,6 +31,7 @@ export function defineTables({
       usedAt: integer('used_at').notNull(),
       /** JSON of every other member. */
       metadata: text('metadata').notNull(),
+      lockedAt: integer('locked_at'),
     },
     (row) => [
       // They hold only what the sweep looks for: the first use moves a client from one to the other.

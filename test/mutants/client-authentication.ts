@@ -3,14 +3,37 @@ import type { Fault } from './fault.ts'
 const authentication = 'src/domain/client-authentication.ts'
 const secret = 'src/rfc6749-authorization/client-secret.ts'
 
+const ends = ['test/conformance/operator-client-ends.test.ts']
+
 /** Faults of client authentication, RFC 6749 §2.3. */
 export const clientAuthenticationFaults = [
   {
     id: 'client-secret-not-checked',
     rule: 'rfc6749-4.1.3-authenticate-when-included',
     file: secret,
-    find: 'secretMatches(secret, client?.secretHash) ?',
-    replace: "(secret !== '' && client?.secretHash !== undefined) ?",
+    find: 'if (secretMatches(secret, client?.secretHash)) return',
+    replace: "if (secret !== '' && client?.secretHash !== undefined) return",
+  },
+  {
+    id: 'replaced-secret-never-ends',
+    file: secret,
+    find: 'now >= previous.expiresAt',
+    replace: 'now < 0',
+    tests: ends,
+  },
+  {
+    id: 'locked-client-authenticates',
+    file: authentication,
+    find: 'failed === undefined && client.lockedAt === undefined',
+    replace: 'failed === undefined',
+    tests: ends,
+  },
+  {
+    id: 'locked-client-keeps-its-tokens',
+    file: 'src/storage/rows.ts',
+    find: 'row.revokedAt ?? row.userLockedAt ?? row.clientLockedAt',
+    replace: 'row.revokedAt ?? row.userLockedAt',
+    tests: ends,
   },
   {
     id: 'client-id-alone-authenticates',
