@@ -152,7 +152,12 @@ export function authenticateClient(
   }
   const byHeader = method.parameter === undefined
   const isWrongMethod = client !== undefined && !isMethod
-  const { rule = 'rfc6749-5.2-invalid-client-400-or-401', why, stored, received } = failed ?? lockOf(client) ?? {}
+  const {
+    rule = 'rfc6749-5.2-invalid-client-400-or-401',
+    why,
+    stored,
+    received,
+  } = failed ?? lockOf(client) ?? {}
   const isOtherClient = client === undefined || isWrongMethod
   throw clientRejected(byHeader || realm.alwaysUnauthorized, {
     rule: isWrongMethod ? 'oidc-core-9-registered-method-enforced' : rule,
