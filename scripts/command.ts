@@ -1,8 +1,8 @@
 import { Command, InvalidArgumentError, Option } from 'commander'
 
 /**
- * The command line of `npm run <name>`. `--help` shows it, and whatever it cannot use ends the script with 64 and a line
- * that says why.
+ * The command line of `npm run <name>`. `--help` shows it, and an option it cannot use ends the script with 64 and a
+ * line that states why.
  */
 export function scriptCommand(name: string, description: string): Command {
   return new Command(`npm run ${name} --`)
@@ -12,13 +12,13 @@ export function scriptCommand(name: string, description: string): Command {
     .exitOverride(({ exitCode }) => process.exit(exitCode === 0 ? 0 : 64))
 }
 
-/** For an option: how many of something, at least one. */
+/** For an option: a count of at least one. */
 export function readCount(text: string): number {
   if (/^[1-9]\d{0,8}$/.test(text)) return Number(text)
   throw new InvalidArgumentError('It must be a whole number, at least 1.')
 }
 
-/** An option that takes several of them, such as `1,16,64`; the help shows them as they are typed. */
+/** An option that takes several counts, such as `1,16,64`; the help shows them as they are typed. */
 export function countsOption(flags: string, description: string, otherwise: readonly number[]): Option {
   return new Option(flags, description)
     .argParser((text) => text.split(',').map(readCount))

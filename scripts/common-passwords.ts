@@ -1,6 +1,6 @@
 /**
- * Writes src/common-passwords.txt: the 3,000 commonest passwords of 8 characters and more, commonest first. `--check`
- * fails when the file differs from the list it is made of.
+ * Writes src/common-passwords.txt: the 3,000 most common passwords of 8 characters and more, most common first.
+ * `--check` fails if the file differs from its source list.
  */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { dictionary } from '@zxcvbn-ts/language-common'

@@ -18,12 +18,14 @@ const envHead = `# Every variable of lychgate serve. To set one, remove the # be
 #
 # Flags override variables, variables override the file. Generated from the schema: npm run generate -- config-example`
 
-/** Options in the YAML form; lines that begin with # and a letter, a dash or a bracket are settings, the rest is prose. */
+/**
+ * Options in the YAML form; lines that begin with # and a letter, a dash or a bracket are settings, the rest is prose.
+ */
 export function exampleYaml(): string {
   return `${[yamlHead, ...sectionBlocks(ConfigSchema, '')].join('\n\n')}\n`
 }
 
-/** Options as variables, those that only the file can carry left out. */
+/** Options as variables, without those that only the file can contain. */
 export function exampleEnvironment(): string {
   const file =
     '# The configuration file, lychgate.yaml, for options without a variable.\n# (an example, no default)'
@@ -66,7 +68,7 @@ function valueLines(name: string, schema: TSchema, indent: string): string[] {
 function variableBlocks(section: TSchema, prefix: string): string[] {
   return membersOf(section).flatMap(([name, schema]) => {
     const path = prefix + name
-    // The file is read by services, and `lychgate serve` rejects these.
+    // Services read the file, and `lychgate serve` rejects these.
     if (path === 'dev') return []
     if (isSection(schema)) return variableBlocks(schema, `${path}.`)
     if (schema.type === 'object' || schema.items?.type === 'object') return []
@@ -91,7 +93,7 @@ function variableNote(schema: TSchema, path: string): string {
   return schema.type === 'object' || schema.items?.type === 'object' ? 'file only' : variableOf(path)
 }
 
-/** `(LYCHGATE_PORT; an integer from 0 to 65535)`: where else it can be said, what it may be, its unit, its default. */
+/** `(LYCHGATE_PORT; an integer from 0 to 65535)`: its variable, its values, its unit and its default. */
 function facts(schema: TSchema, name: string, other: string): string {
   const unit = /Seconds$/.test(name) ? ' of seconds' : /Bytes$/.test(name) ? ' of bytes' : ''
   const kind = demandOf(schema)
@@ -105,7 +107,7 @@ function facts(schema: TSchema, name: string, other: string): string {
   return `(${[...notes, isExample ? `an example, ${standard}` : undefined].filter(Boolean).join('; ')})`
 }
 
-/** `30 days`: what a long time comes to. */
+/** `30 days`: a long time in words. */
 function duration(seconds: number): string | undefined {
   const unit = (
     [

@@ -4,7 +4,7 @@ import { type ConfigOption, configOptions } from '../src/settings/options.ts'
 const page = new URL('../docs/configuration.md', import.meta.url)
 const [start, end] = ['<!-- config:start -->', '<!-- config:end -->']
 
-/** The table of every option as Markdown, made from ConfigSchema. */
+/** The table of every option as Markdown, generated from ConfigSchema. */
 export function configTable(): string {
   const rows = configOptions().map(({ path, variable, schema }) => [
     `\`${path}\``,
@@ -16,7 +16,7 @@ export function configTable(): string {
   return lines.map((cells) => `| ${cells.join(' | ')} |`).join('\n')
 }
 
-/** The text with what is between the markers replaced by the table. */
+/** Replaces what is between the markers with the table. */
 export function withConfigTable(text: string): string {
   const [from, to] = [text.indexOf(start), text.indexOf(end)]
   if (from < 0 || to < from) throw new Error(`docs/configuration.md has no ${start} … ${end}`)

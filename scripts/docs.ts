@@ -1,7 +1,7 @@
 /**
- * Does what README.md and the pages of docs/ say, in a fresh clone: `npm ci` once, then each page in a shell session
- * of its own, on empty data. Fails when a command fails or its output is not what the page shows.
- * `npm run check:docs -- docs/api.md` tries one page.
+ * Runs the commands of README.md and the pages of docs/ in a fresh clone: `npm ci` once, then each page in a separate
+ * shell session, on empty data. Fails if a command fails or its output is not what the page shows. `npm run check:docs
+ * -- docs/api.md` tries one page.
  */
 import { spawn, spawnSync } from 'node:child_process'
 import { chmodSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -12,10 +12,10 @@ import { fileURLToPath } from 'node:url'
 import { blocksOf, isIn, outputsOf, type Plan, planOf, sessionOf } from './docs/page.ts'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
-/** For one page: much longer than any takes, because a machine busy with others can make a command ten times slower. */
+/** The limit for one page: much longer than any takes, because a busy machine can make a command ten times slower. */
 const mostSeconds = 1200
 const folder = mkdtempSync(join(tmpdir(), 'lychgate-docs-'))
-// PostgreSQL runs as a user of its own where this is run by root, from in there and with a folder for its data.
+// PostgreSQL runs as an unprivileged user when root runs this, from there and with a folder for its data.
 chmodSync(folder, 0o755)
 try {
   process.exitCode = (await tryPages(process.argv.slice(2))) ? 0 : 1
@@ -47,11 +47,11 @@ async function tryPages(asked: readonly string[]): Promise<boolean> {
 
 function allPages(): readonly string[] {
   const pages = readdirSync(join(root, 'docs')).filter((name) => name.endsWith('.md'))
-  // Made from a test run, and without commands.
+  // Generated from a test run, and without commands.
   return ['README.md', ...pages.filter((name) => name !== 'conformance.md').map((name) => `docs/${name}`)]
 }
 
-/** What went wrong, beginning with the line of its block; undefined when the page is true. */
+/** What went wrong, beginning with the line of its block; undefined if nothing did. */
 async function tryPage({ steps, files }: Plan): Promise<string | undefined> {
   if (steps.length === 0) return undefined
   spawnSync('git', ['clean', '-dfqx', '-e', 'node_modules'], { cwd: folder })
@@ -73,8 +73,8 @@ async function tryPage({ steps, files }: Plan): Promise<string | undefined> {
 }
 
 /**
- * Runs the session in a process group, which ends with it: servers go on in the background until then. What they all
- * put aside goes with them.
+ * Runs the session in a process group, which is killed at its end: until then servers run in the background. Their
+ * temporary files are deleted with it.
  */
 async function runSession(script: string): Promise<{ code: number | null; output: string }> {
   const temporary = mkdtempSync(join(tmpdir(), 'lychgate-page-'))
@@ -88,7 +88,7 @@ async function runSession(script: string): Promise<{ code: number | null; output
   const end = () => {
     try {
       process.kill(-(shell.pid ?? 0), 'SIGKILL')
-    } catch {} // Nobody was left.
+    } catch {} // The group was empty.
   }
   const timer = setTimeout(end, mostSeconds * 1000)
   const output = text(shell.stdout)
@@ -100,7 +100,7 @@ async function runSession(script: string): Promise<{ code: number | null; output
   return session
 }
 
-/** A newcomer has only what npm finds: neither our settings, nor the Node that came with this checkout. */
+/** A newcomer has only what npm finds: neither our settings, nor the Node of this checkout. */
 function surroundings(): NodeJS.ProcessEnv {
   const ours = /^(LYCHGATE_|npm_(package|lifecycle)_|npm_config_local_prefix$)/
   const kept = Object.entries(process.env).filter(([name]) => !ours.test(name))

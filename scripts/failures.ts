@@ -1,6 +1,6 @@
-/** Which points of a run failed, told again when the run is over: its beginning may be out of sight by then. */
+/** Lists the failed points of a run again at its end, as its beginning may be out of sight by then. */
 
-/** A point that failed where nothing inside it did: an assertion, a limit of time, a file that crashed. */
+/** A point that failed although nothing inside it did: an assertion, a timeout, a file that crashed. */
 export interface Failure {
   /** The file, the tests around the point, and the point. */
   readonly path: readonly string[]
@@ -8,7 +8,9 @@ export interface Failure {
   readonly diagnostic: readonly string[]
 }
 
-/** The failures in the TAP of a run, in its order: subtests are indented by four, a diagnostic by two more than its point. */
+/**
+ * The failures in the TAP of a run, in order: subtests are indented by four, a diagnostic by two more than its point.
+ */
 export function failuresIn(tap: string): readonly Failure[] {
   const failures: Failure[] = []
   const open: { readonly title: string; readonly failuresBefore: number }[] = []

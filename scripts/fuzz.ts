@@ -1,4 +1,4 @@
-/** `npm run fuzz`: generated requests, and the first answer that breaks a rule. See test/fuzz/run.ts. */
+/** `npm run fuzz`: generated requests, and the first response that breaks a rule. See test/fuzz/run.ts. */
 import { InvalidArgumentError } from 'commander'
 import { requestsPerWorld, runFuzz } from '../test/fuzz/run.ts'
 import { readCount, scriptCommand } from './command.ts'
@@ -40,7 +40,7 @@ if (result.finding) {
   say(`Repeat it: npm run fuzz -- --seed ${seed} --only ${index}`)
   process.exit(1)
 }
-/** Twice what a run of 100000 takes: more is a server that keeps what it should not. */
+/** Twice what a run of 100000 takes: a server that uses more leaks memory. */
 const mostMegabytes = 1536
 const megabytes = Math.round(process.memoryUsage().rss / 2 ** 20)
 say(`${result.sent} requests answered in form in ${seconds} s, ${megabytes} MiB`)

@@ -1,11 +1,11 @@
-/** Writes the files that follow from others; `--check` compares instead, and fails if one is out of date. */
+/** Writes the generated files; `--check` compares instead, and fails if one is out of date. */
 import { spawnSync } from 'node:child_process'
 import { Argument } from 'commander'
 import { scriptCommand } from './command.ts'
 
 type Commands = readonly (readonly string[])[]
 
-/** Each file, or group of files, by the commands that write and that check it. */
+/** Each file, or group of files, with the commands that write and check it. */
 const generated: Readonly<Record<string, { readonly write: Commands; readonly check: Commands }>> = {
   openapi: {
     ...bothOf('scripts/openapi.ts'),
@@ -27,7 +27,7 @@ const generated: Readonly<Record<string, { readonly write: Commands; readonly ch
   'config-example': bothOf('scripts/config-example.ts'),
   'common-passwords': bothOf('scripts/common-passwords.ts'),
   lockfile: bothOf('scripts/lockfile.ts'),
-  // The tests check it: it takes a run of every client.
+  // The tests check it, as it takes a run of every client.
   'misbehaving-issuers': { write: [['node', 'test/dev/issuers/write.ts']], check: [] },
 }
 

@@ -1,7 +1,7 @@
 /**
- * Keeps one line in package-lock.json that npm forgets: better-sqlite3 brings its binaries along and says `"gypfile":
- * false`, but `npm ci` looks for that in the lockfile only, and without it wants Python and a compiler. `--check`
- * fails when the line is missing; without it the line is written. Run it after `npm install`.
+ * Keeps one line in package-lock.json that npm drops: better-sqlite3 ships its binaries and declares `"gypfile":
+ * false`, but `npm ci` reads that only from the lockfile, and otherwise needs Python and a compiler. `--check` fails
+ * if the line is missing; without it the line is written. Run it after `npm install`.
  */
 import { readFileSync, writeFileSync } from 'node:fs'
 

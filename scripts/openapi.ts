@@ -80,7 +80,7 @@ function withOperationIds(paths: Record<string, Record<string, object>>): unknow
   return Object.fromEntries(named)
 }
 
-/** Moves every schema that has a title to the components, so that each stands there once. */
+/** Moves every schema that has a title to the components, so that each appears once. */
 function name(value: unknown, schemas: Record<string, unknown>): unknown {
   if (Array.isArray(value)) return value.map((member) => name(member, schemas))
   if (typeof value !== 'object' || value === null) return value

@@ -1,4 +1,4 @@
-/** A PostgreSQL to try things with, empty and on this port, until it is interrupted: `npm run postgres -- 9432`. */
+/** Runs an empty PostgreSQL to try things with, on this port, until it is interrupted: `npm run postgres -- 9432`. */
 import { startPostgres } from '../test/storage/postgres-server.ts'
 
 const ends: (() => unknown)[] = []

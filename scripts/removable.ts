@@ -1,6 +1,6 @@
 /**
- * Takes each optional specification out of a copy of the project (its folder, its line in features.ts, its generated API
- * description), and shows that the rest compiles, starts, works and no longer mentions it.
+ * Removes each optional specification from a copy of the project (its folder, its line in features.ts, its generated
+ * API description), and shows that the rest compiles, starts, works and no longer mentions it.
  */
 import { execFileSync } from 'node:child_process'
 import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
@@ -12,7 +12,7 @@ import { scriptCommand } from './command.ts'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 
-/** The folders that can be taken out, and what nothing public may contain then. */
+/** The folders that can be removed, and what no public document may contain then. */
 const removable: Readonly<Record<string, readonly string[]>> = {
   'oidc-core': ['userinfo', 'subject_types_supported', '"id_token"', 'claims_supported'],
   'oidc-logout': ['end_session_endpoint', '/oauth/logout'],

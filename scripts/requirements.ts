@@ -42,7 +42,7 @@ function answer({ root, check, json }: Options): 0 | 1 {
   return wrong.length === 0 ? 0 : 1
 }
 
-/** Judges the last run, if it was a run of all tests on the files as they are. */
+/** Judges the last run, if it ran all tests on the current files. */
 function judgeRun(root: string): {
   readonly documents: readonly DocumentVerdict[]
   readonly problems: readonly string[]
@@ -70,7 +70,7 @@ function judgeRun(root: string): {
   return { documents: judged.documents, problems: [...ledger.problems, ...judged.problems] }
 }
 
-/** Writes the page, or returns what is wrong when it is not the one that exists. */
+/** Writes the page, or returns what is wrong if it differs from the existing one. */
 function keepPage(root: string, page: string, check: boolean): string | undefined {
   const file = join(root, 'docs/conformance.md')
   if (!check) {

@@ -1,7 +1,7 @@
 /**
- * The interop and concurrency tests once more, where every server is made of two and of four nodes on one PostgreSQL
- * and every request goes to the next of them. `npm run test:nodes -- test/some.test.ts` runs other files that way,
- * TEST_POSTGRES names a PostgreSQL to use instead of one of its own, TEST_EXECUTABLE a file to make each node a process of.
+ * Runs the interop and concurrency tests again with servers of two and of four nodes on one PostgreSQL, where every
+ * request goes to the next node. `npm run test:nodes -- test/some.test.ts` runs other files that way, TEST_POSTGRES
+ * names an existing PostgreSQL, TEST_EXECUTABLE a file that each node runs.
  */
 import { spawn } from 'node:child_process'
 import { globSync } from 'node:fs'

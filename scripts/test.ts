@@ -1,6 +1,6 @@
 /**
- * Runs tap over the test files given, or all of them, tells once more what failed, and ends with `N passed, M failed`.
- * The raw TAP goes to .tap/results.tap, and what it was a run of beside it.
+ * Runs tap over the given test files, or all of them, lists the failures again, and ends with `N passed, M failed`.
+ * The raw TAP goes to .tap/results.tap, with a record of the files it was a run of.
  */
 import { spawnSync } from 'node:child_process'
 import { existsSync, mkdirSync, readFileSync, rmSync } from 'node:fs'
@@ -28,8 +28,8 @@ process.stdout.write(`\n${pass} passed, ${fail} failed\n`)
 process.exit(status === 0 && fail === 0 && pass > 0 ? 0 : 1)
 
 /**
- * Counts tests: the points one level below their file. A file that fails without a failing test (it crashed, timed
- * out or left something open) counts as one failure.
+ * Counts tests: the points one level below their file. A file that fails without a failing test (it crashed, timed out
+ * or left something open) counts as one failure.
  */
 function totals(): { pass: number; fail: number } {
   const lines = tap.split('\n')

@@ -12,7 +12,7 @@ import { type Catalogue, readCatalogue, shippedLanguages } from '../src/pages/i1
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 
-/** What is wrong with the texts of a language, measured by the English ones. */
+/** What is wrong with the texts of a language, compared with the English ones. */
 export function* catalogueFaults(language: string, texts: Catalogue, english: Catalogue): Generator<string> {
   for (const [key, original] of Object.entries(english)) {
     const entry = texts[key]
@@ -22,14 +22,14 @@ export function* catalogueFaults(language: string, texts: Catalogue, english: Ca
   for (const key of Object.keys(texts)) if (!(key in english)) yield `${language}: ${key} is not in English`
 }
 
-/** Keys that are in English and nowhere asked for, and keys that are asked for and not in English. */
+/** Keys that are in English and unused, and keys that are used and not in English. */
 export function* useFaults(english: Catalogue, sources: readonly string[]): Generator<string> {
   const code = sources.join('\n')
   const written = [...code.matchAll(/['"`]([a-z]\w*\.[\w.-]*)(\$\{)?/g)]
   const whole = new Set(written.flatMap(([, name = '', goesOn]) => (goesOn ? [] : [name])))
   const beginnings = ['area.', ...written.flatMap(([, name = '', goesOn]) => (goesOn ? [name] : []))]
   for (const key of Object.keys(english)) {
-    // Some keys are put together: `done.${word}`, 'consent.named' and 'From', 'link.reset' and '.title'.
+    // Some keys are composed: `done.${word}`, 'consent.named' and 'From', 'link.reset' and '.title'.
     const isComposed = beginnings.some((beginning) => key.startsWith(beginning))
     const [stem = ''] = /^.*[a-z](?=[A-Z][a-z]+$)/.exec(key) ?? []
     const parent = key.slice(0, key.lastIndexOf('.'))
@@ -41,7 +41,7 @@ export function* useFaults(english: Catalogue, sources: readonly string[]): Gene
   }
 }
 
-/** The sources that ask for texts. */
+/** The sources that use texts. */
 export function sourcesWithTexts(): readonly string[] {
   return ['src', 'views'].flatMap((folder) =>
     readdirSync(root + folder, { recursive: true, encoding: 'utf8' })
@@ -66,7 +66,7 @@ function* entryFaults(
     }
     const where = form === '' ? place : `${place} (${form})`
     const found = placesOf(sentence)
-    // "One area more" need not say the number.
+    // "One area more" need not contain the number.
     const mayLack = form === '' || form === 'other' ? [] : ['{count}']
     for (const name of wanted) {
       if (!found.includes(name) && !mayLack.includes(name)) yield `${where}: lacks ${name}`
@@ -88,7 +88,7 @@ function* formFaults(place: string, language: string, forms: readonly string[]):
   }
 }
 
-/** Places and elements, each once. */
+/** Placeholders and elements, each once. */
 function placesOf(sentence: string): readonly string[] {
   return [...new Set(sentence.match(/\{\w+\}|<\/?\w+>/g))].sort()
 }

@@ -1,4 +1,7 @@
-/** `npm run bench`: Lychgate beside oidc-provider and a bare Fastify, one core for the server and one for the load, all in turns in one run. */
+/**
+ * `npm run bench`: Lychgate compared with oidc-provider and a bare Fastify, one core for the server and one for the
+ * load, all in turns in one run.
+ */
 import { spawnSync } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
 import { cpus } from 'node:os'
@@ -49,7 +52,8 @@ function readKind(text: string): string {
 }
 
 const { rounds, seconds } = options
-// The most first: with one, few operations fit in a slice, and it would see code that is not yet compiled.
+// The most first: with one connection, few operations fit in a slice, and it would measure code that is not yet
+// compiled.
 const connections = options.connections.toSorted((one, other) => other - one)
 const isChosen = (name: string) => options.only === undefined || name.includes(options.only)
 const chosen = workloads.filter(({ name }) => isChosen(name))
@@ -58,15 +62,15 @@ if (cpus().length < 2) throw new Error('the load and the server need a core each
 spawnSync('taskset', ['-a', '-cp', String(loadCore), String(process.pid)])
 
 /**
- * How long each server does a kind of work before it is measured. Until then one sees a compiler at work, which shares
- * the server's one core: on a slow machine an introspection takes half as much after 6 s as in the first.
+ * How long each server does a kind of work before it is measured. Until then the compiler shares the server's one
+ * core: on a slow machine an introspection takes half as much after 6 s as in the first.
  */
 const warmUpSeconds = 8
 /** Making codes and tokens takes longer than using them. */
 const mostPrepared = 3000
 /** How many operations a second a slice has to be prepared for, as far as it is known. */
 const rates = new Map<string, number>()
-// The load's own first request takes as long as a server's start, which would be the first server's then.
+// The load's own first request takes as long as a server's start, and would count for the first server.
 await fetch('http://localhost:1').catch(() => undefined)
 const targets = [await startLychgate()]
 if (options.peers) targets.push(await startOidcProvider(true), await startOidcProvider(false))
@@ -87,7 +91,7 @@ try {
     )
   if (options.write) writeReport(result)
 } catch (error) {
-  // A long run that fails near its end has seen much.
+  // A long run that fails near its end has measured much.
   process.stdout.write(`Not complete:\n\n${report(resultWith(undefined, undefined))}`)
   throw error
 } finally {
@@ -111,7 +115,7 @@ async function measure(workload: Workload): Promise<void> {
   }
 }
 
-/** Of a process that has done nothing yet, with and without the allocator's setting that deploy/ has. */
+/** The memory of an idle process, with and without the allocator's setting in deploy/. */
 async function memoryOfFresh(): Promise<readonly MemorySequence[]> {
   const sequences: MemorySequence[] = []
   for (const environment of [{}, allocatorSetting]) {

@@ -1,6 +1,6 @@
 import { connect, type Socket } from 'node:net'
 
-/** A response, as far as a benchmark looks at it. */
+/** The part of a response that a benchmark reads. */
 export interface Answer {
   readonly status: number
   readonly head: string
@@ -8,8 +8,8 @@ export interface Answer {
 }
 
 /**
- * One kept-alive HTTP/1.1 connection that sends a request at a time. Written by hand, for the load must cost less than
- * what it measures: a general client takes as long for a request as the server does.
+ * One kept-alive HTTP/1.1 connection that sends one request at a time. Written by hand, as the load must cost less
+ * than what it measures: a general client takes as long for a request as the server does.
  */
 export class Connection {
   readonly #socket: Socket
@@ -24,7 +24,7 @@ export class Connection {
     this.#socket.on('close', () => this.#fail(new Error('the server closed the connection')))
   }
 
-  /** @param head Request line and headers but `Host` and `Content-Length`, each ended by CRLF. */
+  /** @param head Request line and headers except `Host` and `Content-Length`, each ended by CRLF. */
   send(head: string, body = ''): Promise<Answer> {
     const length = body === '' ? '' : `Content-Length: ${Buffer.byteLength(body)}\r\n`
     return new Promise((resolve, reject) => {

@@ -1,9 +1,9 @@
 import { cpuAnOperation, type Growth } from './result.ts'
 
-/** What is asked for: times the CPU at the most; bytes of disk a grant. */
+/** The targets: the most CPU time; bytes of disk per grant. */
 const [mostTimes, mostBytes] = [1.15, 200]
 
-/** A table in Markdown: every number of grants beside the fewest. */
+/** A table in Markdown that compares every number of grants with the fewest. */
 export function growthTable({ samples, held }: Growth): string[] {
   const loads = [...new Set(samples.map(({ workload }) => workload))]
   const counts = [...new Set(samples.map(({ connections }) => connections))]

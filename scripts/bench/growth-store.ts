@@ -14,7 +14,7 @@ import type { Store } from '../../src/storage/store.ts'
 import { systemClock, systemRandom } from '../../src/system.ts'
 import { createUser } from '../../src/users/rules/user.ts'
 
-/** A data folder with so many living grants, as years of use leave it, and what it takes to act for their clients. */
+/** A data folder with this many active grants, as years of use leave it, and the credentials of their clients. */
 export interface GrownStore {
   readonly grants: number
   readonly folder: string
@@ -24,16 +24,16 @@ export interface GrownStore {
   readonly apps: readonly string[]
   /** Confidential, for introspection. */
   readonly api: { readonly id: string; readonly secret: string }
-  /** 12 bytes of id and 16 of secret a grant. */
+  /** 12 bytes of id and 16 of secret per grant. */
   readonly handles: Buffer
-  /** Of the file at rest: all that the grants added to it, with their index. */
+  /** What the grants added to the file, including their index. */
   readonly bytesAGrant: number
 }
 
-/** Grants a user, and apps that users use. */
+/** Grants per user, and apps that users use. */
 const [perPerson, appCount] = [5, 20]
 const daySeconds = 86_400
-/** By the number of a grant: every other one is for an app that wants ID Tokens. */
+/** By the number of a grant: every other one is for an app that requests ID Tokens. */
 const scopes = [
   ['openid', 'courses:read'],
   ['posts:read', 'pages:read'],
@@ -42,7 +42,7 @@ const secret = 'only for the benchmark, which nobody else reads'
 const batch = 1000
 export const handleBytes = 28
 
-/** Makes a store of so many grants by the product's own decisions and writes. */
+/** Makes a store of this many grants with the product's own decisions and writes. */
 export async function growStore(grants: number, port: number): Promise<GrownStore> {
   const folder = mkdtempSync(join(tmpdir(), 'lychgate-growth-'))
   const file = join(folder, 'lychgate.db')
@@ -211,7 +211,7 @@ function used(approved: Grant, { lifetimes }: Parameters<typeof fillGrants>[2], 
   return [...redeemed.writes, ...rotated.writes]
 }
 
-/** Whether a refresh of this grant comes with an ID Token. */
+/** Whether a refresh of this grant issues an ID Token. */
 export function wantsIdToken(n: number): boolean {
   return n % 2 === 0
 }

@@ -22,13 +22,13 @@ interface Answer {
   readonly id_token?: string
 }
 
-/** After the refresh that each grant was made with. */
+/** After the refresh that created the state of each grant. */
 const firstNumber = 2
 const loads = ['refresh', 'refresh, ES256 ID Token', 'introspection'] as const
 
 /**
- * The same work on a server with few grants and on one with many, in turns: refreshes and introspections of grants
- * drawn at random from all there are. The grants are made by the product's own writes, their tokens sealed with its keys.
+ * Compares a server with few grants and one with many, in turns: refreshes and introspections of random grants. The
+ * product's own writes make the grants, and its keys seal their tokens.
  */
 export async function measureGrowth(
   sizes: readonly number[],
@@ -86,7 +86,7 @@ async function sampleGrown(
   return { ...sample, workload: load, server: String(grown.store.grants), connections: count }
 }
 
-/** Each connection has grants of its own, for two refreshes of one at once are a reuse. */
+/** Each connection has its own grants, as two simultaneous refreshes of one are a reuse. */
 function refreshing(
   { store, server, numbers }: Grown,
   index: number,
@@ -143,7 +143,7 @@ function grantOf({ handles }: GrownStore, n: number): { readonly id: string; rea
   }
 }
 
-/** A token of this grant, as the server would have given it out an hour ago. */
+/** A token of this grant, as the server would have issued it an hour ago. */
 function tokenOf(store: GrownStore, kind: HandleKind, n: number, seq: number): string {
   const { id, secret } = grantOf(store, n)
   const now = Math.floor(Date.now() / 1000)

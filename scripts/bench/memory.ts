@@ -5,7 +5,7 @@ import { authorizeUrl, benchPassword, type Target } from './targets.ts'
 import { work } from './work.ts'
 import { type Lane, type Workload, workloads } from './workloads.ts'
 
-/** As in deploy/: what a password check takes goes back to the system at once. */
+/** As in deploy/: memory of a password check is returned to the system at once. */
 export const allocatorSetting = { MALLOC_MMAP_THRESHOLD_: '1048576' }
 
 /** Each sign-in checks a password: 19 MiB of argon2id in a thread of the pool. */
@@ -17,7 +17,7 @@ const signIn: Workload = {
       const landing = await agent.open(issuer + authorizeUrl(paths, app))
       if (landing.at !== 'page') throw new Error('the sign-in page is skipped')
       const after = await agent.submit(landing.page, { username: 'bench', password: benchPassword })
-      // One user, many browsers: some are told to wait, and the rest keep the thread pool busy.
+      // One user, many browsers: some are throttled, and the rest keep the thread pool busy.
       if (after.at !== 'redirect' && ![429, 503].includes(after.page.status))
         throw new Error(`signing in leads to ${after.page.status} ${after.page.url}`)
     },
@@ -25,7 +25,10 @@ const signIn: Workload = {
   }),
 }
 
-/** Runs every workload, one after the other, on one process, and reads its resident memory after each and after a rest. */
+/**
+ * Runs every workload, one after the other, on one process, and reads its resident memory after each and after a
+ * pause.
+ */
 export async function measureMemory(
   target: Target,
   connections: number,

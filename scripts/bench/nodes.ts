@@ -24,7 +24,7 @@ const { rounds, seconds, connections, write } = scriptCommand(
 const chosen = workloads.filter(({ name }) => ['refresh', 'introspection'].includes(name))
 const ends: (() => unknown)[] = []
 
-/** So many processes as one server, and what else works for them. */
+/** This many processes as one server, with the processes they need. */
 interface Setting {
   readonly name: string
   readonly target: Target
@@ -47,7 +47,7 @@ try {
   const settings = await start()
   const seen: Round[] = []
   for (const workload of chosen) {
-    // What the first round sees is a compiler at work: it is thrown away.
+    // The first round measures the compiler, and is dropped.
     for (let round = 0; round <= rounds; round += 1) {
       for (const setting of settings) {
         const measured = await measure(workload, setting)
@@ -96,7 +96,7 @@ async function measure(
   return { workload, setting, ...sample, nodeCpu, databaseCpu: databaseCpu(database) - databaseBefore }
 }
 
-/** Of PostgreSQL's processes, which stay as long as the pools of the nodes do. */
+/** The CPU of PostgreSQL's processes, which live as long as the pools of the nodes. */
 function databaseCpu(database: PostgresServer | undefined): number {
   if (database === undefined) return 0
   const parent = database.processId()

@@ -19,7 +19,9 @@ export interface RunningServer {
   stop(): Promise<void>
 }
 
-/** Starts a command, on the servers' core unless it may have any, and waits for its first 200 from `/readyz` or `probe`. */
+/**
+ * Starts a command, on the servers' core unless it may use any, and waits for its first 200 from `/readyz` or `probe`.
+ */
 export async function startServer(
   command: readonly string[],
   port: number,
@@ -38,7 +40,7 @@ export async function startServer(
   child.stderr?.on('data', (text) => {
     complaint += text
   })
-  // Not 'exit', after which the last of a complaint may still come.
+  // Not 'exit', after which the rest of an error message may still arrive.
   const closed = once(child, 'close').then(([code]) => {
     if (code !== null) process.stderr.write(`${command.join(' ')} ended with ${code}: ${complaint}\n`)
   })
@@ -82,7 +84,7 @@ async function answers(port: number, path: string): Promise<boolean> {
   return answer?.ok ?? false
 }
 
-/** A folder that is gone when the benchmark ends. */
+/** A folder that is deleted when the benchmark ends. */
 export function temporaryFolder(name: string): string {
   const folder = mkdtempSync(join(tmpdir(), `${name}-`))
   process.once('exit', () => rmSync(folder, { recursive: true, force: true }))

@@ -3,7 +3,7 @@ import { growthTable } from './growth-report.ts'
 import { cpuAnOperation, type MemorySequence, type Result, type Sample } from './result.ts'
 import { workloads } from './workloads.ts'
 
-/** What is asked for: CPU of oidc-provider over ours, at least; ours over the floor, at most. */
+/** The targets: CPU of oidc-provider over ours, at least; ours over the floor, at most. */
 const targets: Readonly<Record<string, { readonly peer?: number; readonly floor?: number }>> = {
   discovery: { peer: 3.5, floor: 1.2 },
   keys: { peer: 3.5, floor: 1.2 },
@@ -19,7 +19,7 @@ const targets: Readonly<Record<string, { readonly peer?: number; readonly floor?
   registration: { peer: 8 },
 }
 
-/** Rounds of one server under one workload, put together. */
+/** The rounds of one server under one workload, combined. */
 interface Summary {
   readonly rate: number
   readonly cpu: number
@@ -116,12 +116,12 @@ function summary(samples: readonly Sample[]): Summary | undefined {
 
 const [begin, end] = ['<!-- measured -->', '<!-- end of measured -->']
 
-/** Puts the tables into docs/performance.md, between their marks. */
+/** Writes the tables into docs/performance.md, between their markers. */
 export function writeReport(result: Result): void {
   writeMeasured('performance.md', report(result))
 }
 
-/** Puts this text between the marks of a page of docs/. */
+/** Writes this text between the markers of a page of docs/. */
 export function writeMeasured(name: string, measured: string): void {
   const page = new URL(`../../docs/${name}`, import.meta.url)
   const text = readFileSync(page, 'utf8')

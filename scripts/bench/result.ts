@@ -1,4 +1,4 @@
-/** What was seen of one server under one workload. */
+/** The measurements of one server under one workload. */
 export interface Sample {
   readonly workload: string
   readonly server: string
@@ -11,7 +11,7 @@ export interface Sample {
   readonly latencies: Float64Array
 }
 
-/** What one run of the benchmark saw. */
+/** The measurements of one run of the benchmark. */
 export interface Result {
   readonly samples: readonly Sample[]
   readonly starts: readonly { readonly server: string; readonly milliseconds: number }[]
@@ -21,9 +21,9 @@ export interface Result {
   readonly sequences?: readonly MemorySequence[]
 }
 
-/** Resident memory of one process that goes through every workload, MiB, after each. */
+/** Resident memory of one process that runs every workload, MiB, after each. */
 export interface MemorySequence {
-  /** What its environment had besides the settings. */
+  /** Variables of its environment other than settings. */
   readonly environment: string
   readonly after: readonly { readonly workload: string; readonly memory: number }[]
 }
@@ -39,7 +39,7 @@ export interface Growth {
   }[]
 }
 
-/** In µs, the median of the rounds: what else the machine did in the meantime shows in some of them. */
+/** In µs, the median of the rounds: other work of the machine shows in some of them. */
 export function cpuAnOperation(samples: readonly Sample[]): number {
   const each = samples.map(({ cpu, operations }) => cpu / operations).sort((one, other) => one - other)
   return each[Math.floor((each.length - 1) / 2)] ?? Number.NaN

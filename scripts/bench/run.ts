@@ -1,4 +1,4 @@
-/** `npm run bench -- [what] [options]`: the benchmarks. Each has a `--help` of its own. */
+/** `npm run bench -- [what] [options]`: the benchmarks. Each has its own `--help`. */
 import { spawnSync } from 'node:child_process'
 
 const heap = ['--min-semi-space-size=4', '--max-semi-space-size=4']
@@ -12,7 +12,7 @@ const [name = '', ...rest] = process.argv.slice(2)
 const own = benchmarks[name]
 process.exitCode = own === undefined ? peers([name, ...rest].filter(Boolean)) : run('node', [...own, ...rest])
 
-/** Lychgate beside its peers, which are packages of the benchmark alone. */
+/** Lychgate compared with its peers, which are packages of the benchmark alone. */
 function peers(options: readonly string[]): number {
   const install = run('npm', ['ci', '--prefix', 'scripts/bench', '--no-audit', '--no-fund'])
   return install === 0 ? run('node', ['scripts/bench/bench.ts', ...options]) : install

@@ -8,10 +8,10 @@ import * as sample from '../../test/storage/samples.ts'
 /** The instants of the records that are made here. */
 export const sizes = { ended: 1_700_000_000, now: 1_800_000_000, later: 1_900_000_000 } as const
 
-/** Ids of grants that live. */
+/** Ids of active grants. */
 export const livingGrants: string[] = []
 
-/** Writes that many grants, every fourth of them ended, and a quarter as many of each other kind, all ended. */
+/** Writes that many grants, every fourth of them expired, and a quarter as many of each other kind, all expired. */
 export async function fill(store: Store, grants: number): Promise<void> {
   await store.write(insert('user', sample.user))
   await store.write(insert('client', { ...sample.client, id: 'app', origin: 'integration' }))
@@ -50,7 +50,7 @@ function grantOf(n: number): Write {
   }
 }
 
-/** Keys are spread over their trees, as those of real records are. */
+/** Keys are spread over their trees, like those of real records. */
 function othersOf(n: number): Write[] {
   const { ended: expiresAt } = sizes
   const id = sample.digest((n * 2_654_435_761) % 4_294_967_296)

@@ -1,6 +1,6 @@
 /**
- * `npm run bench -- sweep`: for how long a sweep holds the event loop. With the collector of the executable: Node's own
- * would add pauses of 5 to 10 ms.
+ * `npm run bench -- sweep`: how long a sweep blocks the event loop. With the garbage collector's settings of the
+ * executable: the default ones would add pauses of 5 to 10 ms.
  */
 
 import type { Channel } from 'node:diagnostics_channel'
@@ -38,21 +38,21 @@ const {
   .option('--calls <number>', 'how many calls of the sweep', readCount, 400)
   .parse()
   .opts<{ folder: string; grants: number; calls: number }>()
-/** As the server's own sweep pauses while there is more to do. */
+/** The pause of the server's own sweep while there is more to do. */
 const pauseMilliseconds = 100
-/** Refreshes that are under way at once. */
+/** Simultaneous refreshes. */
 const refreshers = 16
 
-/** For how long the event loop was held, in milliseconds. */
+/** How long the event loop was blocked, in milliseconds. */
 interface Held {
   readonly times: number[]
-  /** Those during which another process had the core: their time is not ours, and is left out. */
+  /** Turns during which another process had the core: their time is not ours, and is excluded. */
   disturbed: number
 }
 
 const [commits, checkpoints] = [commitChannel, checkpointChannel].map(measure) as [Held, Held]
 
-/** What this channel tells of, from now on. */
+/** The messages of this channel, from now on. */
 function measure(told: Channel): Held {
   const held: Held = { times: [], disturbed: 0 }
   let switches = 0
@@ -60,7 +60,7 @@ function measure(told: Channel): Held {
     const { involuntaryContextSwitches } = process.resourceUsage()
     const isOurs = involuntaryContextSwitches === switches
     switches = involuntaryContextSwitches
-    // Both channels tell nothing else.
+    // Both channels publish nothing else.
     if (isOurs) held.times.push((message as Commit | Checkpoint).seconds * 1000)
     else held.disturbed += 1
   })
@@ -78,7 +78,7 @@ const folder = mkdtempSync(join(place, 'lychgate-sweep-'))
 const store = await openStore(`sqlite:${join(folder, 'lychgate.db')}`)
 try {
   await fill(store, grants)
-  // What that left in the journal is no part of what follows.
+  // What that left in the journal does not belong to the measurement.
   await wait(100)
   const { now } = sizes
   const bounds: SweepBounds = {
@@ -117,11 +117,11 @@ try {
 
 interface Run {
   readonly rows: number
-  /** The longest turn of the event loop in which nobody else had the core. */
+  /** The longest turn of the event loop in which no other process had the core. */
   readonly longest?: number
 }
 
-/** One after the other, with nothing beside them but a look at how long each turn of the event loop is. */
+/** One after the other, while only the length of each turn of the event loop is measured. */
 async function alone(times: number, work: (n: number) => Promise<number>): Promise<Run> {
   forget()
   let [rows, isDone, longest] = [0, false, 0]
@@ -138,7 +138,7 @@ async function alone(times: number, work: (n: number) => Promise<number>): Promi
   return { rows, longest }
 }
 
-/** Refreshes as fast as they come, for four seconds, with or without the sweep between them. */
+/** Refreshes as fast as possible, for four seconds, with or without a sweep at the same time. */
 async function whileRefreshing(target: Store, bounds: SweepBounds, sweeping: boolean): Promise<void> {
   forget()
   const delay = monitorEventLoopDelay({ resolution: 1 })

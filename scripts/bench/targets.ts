@@ -5,7 +5,7 @@ import { freePort } from '../../test/helpers/free-port.ts'
 import { UserAgent } from '../../test/helpers/user-agent.ts'
 import { type RunningServer, startServer, temporaryFolder } from './process.ts'
 
-/** An authorization server as the workloads know it. */
+/** What the workloads know about an authorization server. */
 export interface Target {
   readonly name: 'Lychgate' | 'oidc-provider' | 'oidc-provider, in memory'
   readonly server: RunningServer
@@ -13,14 +13,14 @@ export interface Target {
   readonly startMilliseconds: number
   readonly idleMemory: number
   readonly paths: Paths
-  /** Public clients with PKCE, for which the user has signed in and agreed. */
+  /** Public clients with PKCE, for which the user has signed in and consented. */
   readonly app: string
   readonly appEs256: string
   /** Confidential, for introspection. */
   readonly api: { readonly id: string; readonly secret: string }
-  /** Whether all tokens of a session and an app are of one grant, and end with it. */
+  /** Whether all tokens of a session and an app belong to one grant, and end with it. */
   readonly sharesGrants: boolean
-  /** The `Cookie` header of a browser in which the user signed in and agreed to both. */
+  /** The `Cookie` header of a browser in which the user signed in and consented to both. */
   readonly cookie: string
 }
 
@@ -43,21 +43,21 @@ export const challenge = '7w_YNF9DSfIdPf_pRjSq646_kPr-2-o9NAl16JGghdM'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const here = fileURLToPath(new URL('.', import.meta.url))
-/** Lychgate as it is shipped, made by `npm run build`. */
+/** Lychgate as shipped, built by `npm run build`. */
 export const executable = `${root}dist/lychgate`
 const node = process.execPath
-/** The password of the user whom Lychgate knows. */
+/** The password of Lychgate's user. */
 export const benchPassword = 'a password for the benchmark'
 
-/** Starts another node beside one. */
+/** Starts another node of the same server. */
 export type AnotherNode = () => Promise<RunningServer>
 
-/** Lychgate as it is shipped, on SQLite with every write on disk, with its log. */
+/** Lychgate as shipped, on SQLite with every write on disk, with its log. */
 export async function startLychgate(environment: Readonly<Record<string, string>> = {}): Promise<Target> {
   return (await startOn(environment)).target
 }
 
-/** The same on whatever core, on this PostgreSQL where one is given; more nodes can be started beside it. */
+/** The same on any core, on this PostgreSQL if one is given; more nodes can be started. */
 export async function startOnAnyCore(
   store?: string,
 ): Promise<{ readonly target: Target; readonly another: AnotherNode }> {
@@ -78,7 +78,7 @@ async function startOn(
     LYCHGATE_DATA: data,
     LYCHGATE_SECRET: command(['keys', 'secret'], {}, '').trim(),
     LYCHGATE_RATE_LIMITS: 'off',
-    // One user stands for all there would be.
+    // One user stands for all.
     LYCHGATE_LIMITS_GRANTS_PER_USER_AND_CLIENT: '0',
     ...settings,
   }

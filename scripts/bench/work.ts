@@ -1,7 +1,7 @@
 import type { Sample } from './result.ts'
 import type { Lane } from './workloads.ts'
 
-/** Lets all lanes work for so many seconds, or until what was prepared, `most` operations of each, is used up. */
+/** Lets all lanes work for this many seconds, or until the prepared operations, `most` per lane, are used up. */
 export async function work(
   lanes: readonly Lane[],
   server: { cpu(): number },
@@ -9,8 +9,9 @@ export async function work(
   { most = Number.POSITIVE_INFINITY, ownCore = false } = {},
 ): Promise<Pick<Sample, 'operations' | 'seconds' | 'cpu' | 'latencies'>> {
   const latencies: number[] = []
-  // A load that sleeps between answers would make whichever server is slower pay for waking it, at each of them. One
-  // that has no core of its own would take theirs.
+  // A load that sleeps between responses would charge the slower server for waking it, each time. A load without a core
+  // of
+  // its own would use theirs.
   let isBusy = ownCore
   const stayAwake = () => void (isBusy && setImmediate(stayAwake))
   stayAwake()

@@ -2,20 +2,20 @@ import { UserAgent } from '../../test/helpers/user-agent.ts'
 import { basic, bearer, Connection, form, get, postForm, postJson } from './connection.ts'
 import { authorizeUrl, redirectUri, type Target, verifier } from './targets.ts'
 
-/** What one connection does again and again. */
+/** What one connection does repeatedly. */
 export interface Lane {
-  /** Makes what so many operations use up. */
+  /** Prepares what this many operations use up. */
   prepare?(count: number): Promise<void>
-  /** One operation, its answer checked; throws when the response is not the right one. */
+  /** One operation, with its response checked; throws if the response is not the right one. */
   operate(): Promise<void>
-  /** Checks, when all is measured, what the answers could not tell. */
+  /** Checks, after all measurements, what single responses cannot show. */
   confirm?(): Promise<void>
   close(): void
 }
 
 export interface Workload {
   readonly name: string
-  /** What a bare Fastify does in its place. */
+  /** The equivalent for a bare Fastify. */
   readonly floor?: 'GET' | 'POST'
   readonly lane: (target: Target) => Promise<Lane>
 }
@@ -72,7 +72,7 @@ class Client {
     return this.exchange(await this.code())
   }
 
-  /** Tokens of a grant of their own: where a session has one grant, in a session of its own. */
+  /** Tokens of separate grants: in separate sessions where a session has one grant. */
   async tokensApart(): Promise<Tokens> {
     const { issuer, paths, sharesGrants } = this.target
     if (!sharesGrants) return this.tokens()
@@ -98,7 +98,7 @@ function check(
   if (!right) throw new Error(`wanted ${wanted}, got ${answer.status} ${answer.body.slice(0, 300)}`)
 }
 
-/** A GET whose answer is 200 and contains this. */
+/** A GET whose response is 200 and contains this. */
 function getting(path: (target: Target) => string, contains: string): Workload['lane'] {
   return async (target) => {
     const connection = new Connection(target.server.port)
@@ -113,7 +113,7 @@ function getting(path: (target: Target) => string, contains: string): Workload['
   }
 }
 
-/** Codes are made beforehand: they cost a write, too. */
+/** Codes are made beforehand, as they cost a write, too. */
 async function exchanging(target: Target): Promise<Lane> {
   const client = new Client(target, { id: target.appEs256 })
   const codes: string[] = []
@@ -155,7 +155,10 @@ async function withToken(
   return { operate: use(client, token), close: () => client.connection.close() }
 }
 
-/** Access tokens, each of its own grant: oidc-provider ends all tokens of a grant with the first, and the rest is no work. */
+/**
+ * Access tokens, each of a separate grant: oidc-provider revokes all tokens of a grant with the first, and the rest is
+ * no work.
+ */
 async function revoking(target: Target): Promise<Lane> {
   const client = new Client(target)
   const [living, revoked]: [string[], string[]] = [[], []]
@@ -172,7 +175,7 @@ async function revoking(target: Target): Promise<Lane> {
       check(answer.status === 200, 'a revocation', answer)
       revoked.push(token)
     },
-    // The response to a token that is not there is the same.
+    // The response to an unknown token is the same.
     confirm: async () => {
       for (const token of revoked)
         if ((await statusOf(token)) !== 401) throw new Error('a revoked token lives')
@@ -204,7 +207,8 @@ async function registering(target: Target): Promise<Lane> {
   }
 }
 
-// ID Tokens are signed by ES256 throughout: what RS256 takes is OpenSSL's, alike on every server, and would hide the rest.
+// ID Tokens are signed with ES256 throughout: the cost of RS256 is OpenSSL's, alike on every server, and would hide the
+// rest.
 export const workloads: readonly Workload[] = [
   { name: 'discovery', floor: 'GET', lane: getting(({ paths }) => paths.discovery, '"token_endpoint"') },
   { name: 'keys', floor: 'GET', lane: getting(({ paths }) => paths.keys, '"keys"') },

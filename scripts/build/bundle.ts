@@ -2,10 +2,10 @@ import { fileURLToPath } from 'node:url'
 import type { BuildOptions } from 'esbuild'
 import { originOfSources } from '../../src/version.ts'
 
-/** The top of the project. */
+/** The root of the project. */
 export const root = fileURLToPath(new URL('../..', import.meta.url))
 
-/** Where everything that is built ends up. */
+/** The folder for all build results. */
 export const dist = `${root}dist`
 
 /** How the sources become JavaScript, in the executable and in the npm package alike. */
@@ -15,7 +15,7 @@ export const bundleOptions = {
   platform: 'node',
   target: 'node24',
   define: { builtFrom: JSON.stringify(originOfSources()) },
-  // An optional driver of pg that nobody here loads.
+  // An optional driver of pg that is not used here.
   external: ['pg-native'],
   legalComments: 'none',
   metafile: true,

@@ -1,4 +1,4 @@
-/** Builds the executable twice, compares the two, and runs what is tested with the file itself against it. */
+/** Builds the executable twice, compares the two, and runs the tests of the executable against it. */
 import { spawnSync } from 'node:child_process'
 import { mkdirSync, readFileSync, rmSync } from 'node:fs'
 import { dist, root } from './bundle.ts'

@@ -5,7 +5,7 @@ import { root } from './bundle.ts'
 
 const source = 'node_modules/@fastify/swagger-ui'
 
-/** Writes the files of `/docs` into a folder, compressed: they are a quarter of their size. */
+/** Writes the files of `/docs` into a folder, compressed to a quarter of their size. */
 export function writeDocsAssets(folder: string): void {
   mkdirSync(folder, { recursive: true })
   for (const name of docsAssets)
@@ -15,7 +15,7 @@ export function writeDocsAssets(folder: string): void {
     )
 }
 
-/** The licences of those files: of the package they come from, and of what that has copied. */
+/** The licences of those files: of their package, and of the code copied into it. */
 export function docsLicences(): string {
   const own = readFileSync(`${root}${source}/LICENSE`, 'utf8').trim()
   const copied = readFileSync(`${root}scripts/build/swagger-ui-licences.txt`, 'utf8').trim()

@@ -1,6 +1,6 @@
 /**
- * Makes dist/lychgate: the whole server and Node in one executable for this platform. Everything happens in a folder
- * of its own and by relative names, so that nothing of this machine is in the file and two builds are the same bytes.
+ * Builds dist/lychgate: the whole server and Node in one executable for this platform. The build uses a separate
+ * folder and relative names, so that the file depends on nothing of this machine and two builds are the same bytes.
  */
 import { spawnSync } from 'node:child_process'
 import {
@@ -36,10 +36,10 @@ const assets = [
   'drizzle/*/*.sql',
   'drizzle/*/meta/_journal.json',
 ]
-/** Node's own mark of the place that says whether something was put into it. */
+/** Node's own marker of whether the executable contains a blob. */
 const fuse = 'NODE_SEA_FUSE_fce680ab2cc467b6e072b8b5df1996b2'
 
-/** Builds the executable at this path, and beside it the licences of what is in it. */
+/** Builds the executable at this path, and writes the licences of its contents next to it. */
 export async function buildExecutable(file: string): Promise<void> {
   if (process.platform !== 'linux') throw new Error('the executable is made on Linux only')
   const work = mkdtempSync(join(tmpdir(), 'lychgate-build-'))
@@ -55,7 +55,7 @@ export async function buildExecutable(file: string): Promise<void> {
     strip(`${work}/lychgate`)
     const postject = `${root}node_modules/postject/dist/cli.js`
     runNode(work, [postject, 'lychgate', 'NODE_SEA_BLOB', 'blob', '--sentinel-fuse', fuse])
-    // A server that runs keeps the file it was started from.
+    // A running server keeps the file it was started from.
     rmSync(file, { force: true })
     copyFileSync(`${work}/lychgate`, file)
     writeFileSync(`${file}.licences.txt`, `${nodeLicence()}\n${licencesOf(metafile)}\n${docsLicences()}`)
@@ -70,14 +70,14 @@ async function bundle(file: string): Promise<Metafile> {
     entryPoints: ['src/one-file.ts'],
     plugins: [embeddedAddon],
     format: 'cjs',
-    // A script out of an asset has no `import()`: what Node itself brings is required, late all the same.
+    // A script from an asset has no `import()`, so modules of Node are required, lazily all the same.
     supported: { 'dynamic-import': false },
     // All but the names: the log names errors by their class, and esbuild's way to keep both costs each request.
     minifyWhitespace: true,
     minifySyntax: true,
     banner: { js: '(function(require){' },
     footer: { js: '})' },
-    // Only the sources and the npm package ask for their own place.
+    // Only the sources and the npm package use their own path.
     logOverride: { 'empty-import-meta': 'silent' },
     outfile: file,
   })
@@ -85,7 +85,7 @@ async function bundle(file: string): Promise<Metafile> {
   return metafile
 }
 
-/** The driver without its search for a binary; the binary comes out of the executable. */
+/** The driver without its search for a binary; the binary is in the executable. */
 const embeddedAddon: Plugin = {
   name: 'embedded addon',
   setup({ onResolve, onLoad, resolve }) {
@@ -99,7 +99,9 @@ const embeddedAddon: Plugin = {
   },
 }
 
-/** esbuild leaves regular expressions as they are, and one letter beyond Latin-1 doubles the memory of the whole text. */
+/**
+ * esbuild leaves regular expressions unchanged, and one character beyond Latin-1 doubles the memory of the whole text.
+ */
 function inAscii(code: string): string {
   return code.replace(/[^\0-\x7f]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`)
 }
@@ -117,16 +119,16 @@ function blobOptions(work: string) {
     main: 'start.cjs',
     output: 'blob',
     disableExperimentalSEAWarning: true,
-    // Megabytes. Beginning there saves a start its first collections. Staying there keeps a server under load below
+    // Megabytes. This initial size saves a start its first collections. As the limit it keeps a server under load below
     // 130 MiB, where growing to Node's 16 took 180, and costs it one to five parts in a hundred of its CPU.
-    // One thread beside the first that compiles and collects, of four: each keeps what it once needed, 5 MB and more, and
-    // together they do no more for a server on one core.
+    // One worker thread instead of four, for compilation and collection: each keeps the memory it once needed, 5 MB
+    // and more, and together they do no more for a server on one core.
     execArgv: ['--min-semi-space-size=4', '--max-semi-space-size=4', '--v8-pool-size=1'],
     assets: Object.fromEntries([...code, ...files.map((name) => [name, `assets/${name}`])]),
   }
 }
 
-/** Node comes with its symbols, an eighth of it. */
+/** Node ships with its symbols, an eighth of it. */
 function strip(file: string): void {
   const { error, status } = spawnSync('strip', ['--strip-unneeded', file], { stdio: 'inherit' })
   if (error || status !== 0)

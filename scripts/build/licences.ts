@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import type { Metafile } from 'esbuild'
 import { root } from './bundle.ts'
 
-/** The licence of every package whose code is in a bundle, as each of them demands of copies. */
+/** The licence of every package whose code is in a bundle, as each of them requires of copies. */
 export function licencesOf(metafile: Metafile): string {
   const packages = Object.keys(metafile.inputs).flatMap(
     (path) => /^(?:.*\/)?node_modules\/(?:@[^/]+\/)?[^/]+/.exec(path)?.[0] ?? [],

@@ -1,6 +1,6 @@
 /**
- * Prints what dist/lychgate takes: its size, the time until it answers against that of a bare Fastify in Node, and its
- * memory when idle. Times are medians of runs that take turns; a busy machine slows both.
+ * Measures dist/lychgate: its size, the time until its first response compared with that of a bare Fastify in Node,
+ * and its memory when idle. Times are medians of runs that take turns; a busy machine slows both.
  */
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs'
@@ -46,7 +46,7 @@ try {
   rmSync(data, { recursive: true, force: true })
 }
 
-/** Milliseconds from the start of the process to its first answer; then `look` at it, and end it. */
+/** Milliseconds from the start of the process to its first response; then runs `look`, and ends it. */
 async function timed(
   start: (port: number) => ChildProcess,
   look: (child: ChildProcess) => Promise<void> = async () => undefined,
@@ -70,7 +70,7 @@ function startDev(port: number): ChildProcess {
   return spawn(`${dist}/lychgate`, ['dev', ...flags], { env: {}, stdio: 'ignore' })
 }
 
-/** As an operator is advised: with a secret of `lychgate keys secret`. */
+/** As the documentation advises operators: with a secret of `lychgate keys secret`. */
 function startServe(port: number): ChildProcess {
   const flags = ['--port', String(port), '--data', folders.serve, '--issuer', `http://localhost:${port}`]
   return spawn(`${dist}/lychgate`, ['serve', ...flags], { env: { LYCHGATE_SECRET: secret }, stdio: 'ignore' })

@@ -1,7 +1,7 @@
 /**
- * Packs what `npm install` gets: dist/main.js for the command line, dist/guard.js and dist/dev.js with their types, and the
- * licences of the code in them. The package has a manifest of its own: what is in the bundle is no dependency of it, the
- * drivers of the databases stay packages. It is put together in dist/package.
+ * Packs what `npm install` gets: dist/main.js for the command line, dist/guard.js and dist/dev.js with their types,
+ * and the licences of the code in them. The package has a separate manifest: bundled code is no dependency, and the
+ * drivers of the databases remain packages. It is assembled in dist/package.
  */
 import { execFileSync } from 'node:child_process'
 import { cpSync, globSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -29,7 +29,7 @@ const carried = [
   'drizzle/*/meta/_journal.json',
   'openapi/openapi.json',
 ]
-/** What the application of the reader has: the guard is a plugin of its Fastify, traces go to its tracer. */
+/** What the reader's application has: the guard is a plugin of its Fastify, and traces go to its tracer. */
 const peers = {
   peerDependencies: { '@opentelemetry/api': '^1.9.0', fastify: '^5' },
   peerDependenciesMeta: { '@opentelemetry/api': { optional: true }, fastify: { optional: true } },
@@ -46,7 +46,7 @@ const { metafile } = await build({
   external: [...bundleOptions.external, 'better-sqlite3', 'pg'],
   format: 'esm',
   splitting: true,
-  // What is CommonJS among the packages asks for modules of Node this way.
+  // CommonJS packages require modules of Node this way.
   banner: {
     js: "import { createRequire as requireFrom } from 'node:module'; const require = requireFrom(import.meta.url);",
   },
@@ -59,7 +59,7 @@ stage()
 const destination = process.argv.includes('--pack-destination') ? process.argv.at(-1) : dist
 execFileSync('npm', ['pack', `${dist}/package`, '--pack-destination', `${destination}`], { stdio: 'inherit' })
 
-/** Copies what the package carries, below the paths of the checkout, and writes its manifest. */
+/** Copies the files of the package, below the paths of the checkout, and writes its manifest. */
 function stage(): void {
   const staged = `${dist}/package`
   rmSync(staged, { recursive: true, force: true })
@@ -73,7 +73,7 @@ function stage(): void {
   writeFileSync(`${staged}/package.json`, `${JSON.stringify(staging, null, 2)}\n`)
 }
 
-/** The declarations of the libraries and of what they name, and none of the many that only their code needs. */
+/** The declarations of the libraries and of what they name, without the many that only their code needs. */
 function declareLibraries(): void {
   execFileSync('tsc', ['-p', `${root}scripts/build/libraries.tsconfig.json`], { stdio: 'inherit' })
   const needed = reachable(join(types, 'dev/start.d.ts'), reachable(join(types, 'guard/guard.d.ts')))

@@ -1,6 +1,6 @@
 import { execFileSync } from 'node:child_process'
 
-/** Runs Node in this folder with no environment but the one given; what it prints is told only when it fails. */
+/** Runs Node in this folder with only the given environment; its output is shown only if it fails. */
 export function runNode(
   folder: string,
   args: readonly string[],

@@ -1,4 +1,4 @@
-/** Starts the cluster for whoever wants to see it fail over. `npm run test:cluster` tests the same one. */
+/** Starts the cluster, to watch a failover by hand. `npm run test:cluster` tests the same one. */
 import { createInterface } from 'node:readline'
 import { scriptCommand } from '../command.ts'
 import { type Folder, makeFolder } from './folder.ts'
@@ -57,14 +57,14 @@ async function main(): Promise<void> {
     }
     await end(0)
   } catch (error) {
-    // What else fails when everything is ended is nobody's news.
+    // Other failures while everything is stopped do not matter.
     if (isEnding) return
     process.stderr.write(`${error instanceof Error ? error.message : error}\n`)
     await end(error instanceof ProgramsMissing ? unavailable : 1)
   }
 }
 
-/** Does what is typed until the end is asked for; where nobody can type, until a signal comes. */
+/** Runs the commands that are typed until the end is requested; without a terminal, until a signal arrives. */
 async function obey(folder: Folder, cluster: Cluster): Promise<void> {
   say(`issuer    ${cluster.issuer}
 store     ${cluster.store}
@@ -76,7 +76,7 @@ logs      ${folder.path}/*.log`)
     const { primary } = await cluster.settled()
     cluster[verb](primary)
     bringBack = () => {
-      // As its watchdog does.
+      // Like its watchdog.
       if (verb === 'freeze') cluster.kill(primary)
       cluster.revive(primary)
     }

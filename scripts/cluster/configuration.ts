@@ -1,6 +1,6 @@
 import { stringify } from 'yaml'
 
-/** A PostgreSQL node: the database and the Patroni beside it. */
+/** A PostgreSQL node: the database and its Patroni. */
 export interface DatabaseNode {
   readonly name: string
   readonly folder: string
@@ -17,9 +17,9 @@ export interface Passwords {
 }
 
 /**
- * Seconds. The standby takes over when the primary has not renewed its key for `ttl`; newer versions of Patroni take
- * none shorter than 20. `loop_wait + 2 * retry_timeout` may not exceed it: then a primary that etcd does not answer has
- * stepped down before its key is gone.
+ * Seconds. The standby takes over when the primary has not renewed its key for `ttl`; newer versions of Patroni accept
+ * none shorter than 20. `loop_wait + 2 * retry_timeout` may not exceed it: then a primary that cannot reach etcd has
+ * stepped down before its key expires.
  */
 const timing = { ttl: 20, loop_wait: 3, retry_timeout: 5 }
 
@@ -40,13 +40,14 @@ export function patroniConfiguration(
     bootstrap: {
       dcs: {
         ...timing,
-        // A commit is answered when the standby has it on disk too, and only a standby that has every one may take over.
+        // A commit is acknowledged when the standby has it on disk too, and only a standby that has every one may take
+        // over.
         synchronous_mode: true,
-        // Strict would answer no write while there is no standby: after a failover, until the old primary is back.
+        // In strict mode writes would fail while there is no standby: after a failover, until the old primary is back.
         synchronous_mode_strict: false,
-        // When etcd is gone the primary stays one as long as it reaches every other node.
+        // Without etcd the primary stays primary as long as it reaches every other node.
         failsafe_mode: true,
-        // A database that crashed gets this long to come back before the standby takes over.
+        // How long a crashed database has to restart before the standby takes over.
         primary_start_timeout: 10,
         postgresql: {
           use_pg_rewind: true,
@@ -71,7 +72,7 @@ export function patroniConfiguration(
       ],
       // Neither sockets nor shared memory outside the folder.
       parameters: { unix_socket_directories: '', dynamic_shared_memory_type: 'mmap' },
-      // What can neither go on nor be rewound is copied again.
+      // A node that can neither continue nor be rewound is copied again.
       remove_data_directory_on_rewind_failure: true,
       remove_data_directory_on_diverged_timelines: true,
     },
@@ -79,7 +80,7 @@ export function patroniConfiguration(
   })
 }
 
-/** HAProxy's file: the primary on one port, the Lychgate nodes by turns on another. */
+/** HAProxy's file: the primary on one port, the Lychgate nodes in turn on another. */
 export function haproxyConfiguration(
   nodes: readonly DatabaseNode[],
   ports: { readonly store: number; readonly issuer: number; readonly lychgate: readonly number[] },

@@ -3,31 +3,31 @@ import { chownSync, mkdirSync, mkdtempSync, openSync, readdirSync, readFileSync,
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
-/** One temporary folder in which everything runs and is kept. */
+/** One temporary folder that contains everything that runs. */
 export interface Folder {
   readonly path: string
-  /** Makes a folder below it for the programs, and returns its path. */
+  /** Creates a folder below it for the programs, and returns its path. */
   add(name: string): string
-  /** Starts a program in this folder or one below; what it says goes to `<name>.log`. */
+  /** Starts a program in this folder or one below; its output goes to `<name>.log`. */
   start(name: string, command: readonly string[], options?: Surroundings): ChildProcess
   /** The same, to its end. */
   run(name: string, command: readonly string[], options?: Surroundings): Promise<void>
-  /** What a program said, line by line. */
+  /** The output of a program, line by line. */
   words(name: string): readonly string[]
-  /** Ends every process that runs in the folder, and removes it. */
+  /** Ends every process that runs in the folder, and deletes it. */
   remove(): Promise<void>
 }
 
 interface Surroundings {
-  /** The folder it runs in; this one unless said. */
+  /** The folder it runs in; this one by default. */
   readonly cwd?: string
-  /** All the variables it gets. */
+  /** All of its variables. */
   readonly environment?: Readonly<Record<string, string>>
-  /** Whether it runs as whoever started this; otherwise root's programs run as `nobody`. */
+  /** Whether it runs as the current user; otherwise root's programs run as `nobody`. */
   readonly asStarter?: boolean
 }
 
-/** What removes the folder, and outlives whoever made it: it waits for the end of its input, which comes with any end. */
+/** Deletes the folder, and outlives its creator: it waits for the end of its input, which comes with any end. */
 const reaper = `trap '' INT TERM HUP
 cat > /dev/null
 while running=$(find /proc/[0-9]*/cwd -lname "$1*" 2> /dev/null | cut -d / -f 3) && [ -n "$running" ]; do
@@ -37,7 +37,7 @@ done
 for file in $(find "$1" -name postmaster.pid); do ipcrm -m $(awk 'NR == 7 { print $2 }' "$file"); done
 rm -rf "$1"`
 
-/** Makes the folder; it and what runs in it end with this process, also when this process is killed. */
+/** Creates the folder, which is deleted with this process, even if this process is killed. */
 export function makeFolder(): Folder {
   const path = mkdtempSync(join(tmpdir(), 'lychgate-cluster-'))
   const end = spawn('sh', ['-c', reaper, 'sh', path], {
@@ -59,7 +59,7 @@ export function makeFolder(): Folder {
     if (isOver) throw new Error('everything is being ended')
     const log = openSync(logOf(name), 'a')
     const variables = Object.entries({ PATH: '/usr/sbin:/usr/bin:/sbin:/bin', HOME: path, ...environment })
-    // Nothing of the surrounding variables may reach them.
+    // None of the surrounding variables may reach them.
     const args = ['-i', ...variables.map((pair) => pair.join('=')), ...command]
     const as = user !== undefined && !asStarter ? { uid: user[0], gid: user[1] } : {}
     return spawn('env', args, { cwd, stdio: ['ignore', log, log], ...as })
@@ -106,7 +106,7 @@ export function processesIn(folder: string): readonly number[] {
     try {
       return `${readlinkSync(`/proc/${pid}/cwd`)}/`.startsWith(`${folder}/`)
     } catch {
-      // It ended in the meantime, or is somebody else's.
+      // It ended in the meantime, or belongs to another user.
       return false
     }
   }

@@ -1,20 +1,23 @@
-/** Programs that run beside Lychgate: those of this machine, and the rest from Debian packages, unpacked and not installed. */
+/**
+ * Programs that run next to Lychgate: those of this machine, and the rest from Debian packages, unpacked and not
+ * installed.
+ */
 import { existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Folder } from './folder.ts'
 
-/** Where each program is, and what it has to be told to find its libraries. */
+/** The path of each program, and the settings with which it finds its libraries. */
 export interface Programs {
   readonly etcd: string
   readonly haproxy: string
-  /** Runs Patroni; its configuration file comes last. */
+  /** Runs Patroni; its configuration file is the last argument. */
   readonly patroni: readonly string[]
   /** The folder with `postgres`, `initdb`, `pg_rewind`. */
   readonly postgres: string
   readonly environment: Readonly<Record<string, string>>
 }
 
-/** Where the proxies of the documentation are. */
+/** The paths of the proxies in the documentation. */
 export interface Proxies {
   readonly nginx: string
   readonly caddy: string
@@ -22,22 +25,22 @@ export interface Proxies {
   readonly environment: Readonly<Record<string, string>>
 }
 
-/** Says in one line why the programs cannot be had on this machine. */
+/** States in one line why the programs are not available on this machine. */
 export class ProgramsMissing extends Error {}
 
-/** `/` and the folder packages are unpacked to, in which they are laid out as in `/`. */
+/** `/` and the folder packages are unpacked to, with the same layout as `/`. */
 type Roots = readonly string[]
 
 /**
- * Finds the programs of a cluster, and gets those that are not there with apt: no package is installed, so there is no
- * need of root, no service is started and nothing stays on the machine.
+ * Finds the programs of a cluster, and gets missing ones with apt: no package is installed, so root is not needed, no
+ * service is started and nothing stays on the machine.
  * @throws {ProgramsMissing}
  */
 export async function getPrograms(folder: Folder): Promise<Programs> {
   const roots = await getPackages(folder, (roots) => [
     ...(find(roots, 'usr/bin/etcd') ? [] : ['etcd-server']),
     ...(find(roots, 'usr/sbin/haproxy') ? [] : ['haproxy']),
-    // Patroni speaks to etcd through a library that it only suggests.
+    // Patroni uses etcd through a library that it only suggests.
     ...(find(roots, 'usr/lib/python3/dist-packages/patroni') ? [] : ['patroni', 'python3-etcd']),
     ...(findPostgres(roots) ? [] : ['postgresql']),
   ])
@@ -71,7 +74,7 @@ export async function getProxies(folder: Folder): Promise<Proxies> {
   }
 }
 
-/** Gets what `missing` names until it names nothing, and returns where to look. */
+/** Gets what `missing` names until it names nothing, and returns where to search. */
 async function getPackages(folder: Folder, missing: (roots: Roots) => readonly string[]): Promise<Roots> {
   const roots: Roots = [join(folder.path, 'packages'), '/']
   const names = missing(roots)
@@ -85,7 +88,7 @@ function find(roots: Roots, path: string): string | undefined {
   return roots.map((root) => join(root, path)).find((file) => existsSync(file))
 }
 
-/** The newest that is there: Debian keeps every version in a folder of its own. */
+/** The newest version: Debian keeps every version in a separate folder. */
 function findPostgres(roots: Roots): string | undefined {
   const folders = roots.flatMap((root) => {
     const all = join(root, 'usr/lib/postgresql')
@@ -120,7 +123,7 @@ apt-get ${options.join(' ')} --quiet update
 apt-get ${options.join(' ')} --quiet --yes --download-only install ${names.join(' ')}
 for package in ${apt}/cache/archives/*.deb; do dpkg-deb --extract $package ${folder.path}/packages; done`
   await folder.run('packages', ['sh', '-c', script]).catch((error: unknown) => {
-    // The first warning is nearer to the cause than the error it ends in.
+    // The first warning is closer to the cause than the final error.
     const line = folder.words('packages').find((text) => /^[EW]: /.test(text))
     throw new ProgramsMissing(
       `${names.join(', ')}: not on this machine, and apt-get cannot get them: ${line?.slice(3) ?? 'no word why'}`,

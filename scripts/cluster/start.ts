@@ -15,22 +15,22 @@ import { type Folder, processesIn } from './folder.ts'
 import { askStatus, until } from './loopback.ts'
 import type { Programs } from './packages.ts'
 
-/** Two Lychgate nodes on a PostgreSQL of two nodes, one of which takes over when the other is gone. */
+/** Two Lychgate nodes on a PostgreSQL of two nodes, one of which takes over when the other is down. */
 export interface Cluster {
-  /** What clients know: one address in front of both Lychgate nodes. */
+  /** The URL that clients know, in front of both Lychgate nodes. */
   readonly issuer: string
-  /** `LYCHGATE_STORE` of both: one address in front of whichever PostgreSQL node is the primary. */
+  /** `LYCHGATE_STORE` of both: one address in front of the current PostgreSQL primary. */
   readonly store: string
   readonly nodes: readonly DatabaseNode[]
-  /** The primary, and the standby that may take over without losing anything, as far as there are such now. */
+  /** The primary, and the standby that may take over without loss, if they exist now. */
   roles(): Promise<Partial<Roles>>
-  /** Waits until there are both. */
+  /** Waits until both exist. */
   settled(): Promise<Roles>
-  /** Ends PostgreSQL and Patroni of this node at once, as a power cut does. */
+  /** Ends PostgreSQL and Patroni of this node at once, like a power cut. */
   kill(name: string): void
-  /** Stops them where they are, with every connection open, until they are killed. */
+  /** Suspends them, with every connection open, until they are killed. */
   freeze(name: string): void
-  /** Starts Patroni of a killed node again, which brings its PostgreSQL back as standby. */
+  /** Restarts Patroni of a killed node, which starts its PostgreSQL as standby. */
   revive(name: string): void
 }
 
@@ -73,7 +73,7 @@ export async function startCluster(
     LYCHGATE_ISSUER: issuer,
     LYCHGATE_STORE: store,
     LYCHGATE_SECRET: secret(),
-    // All requests come from one address here.
+    // All requests have the same source address here.
     LYCHGATE_RATE_LIMITS: 'off',
     LYCHGATE_LIMITS_GRANTS_PER_USER_AND_CLIENT: '0',
     ...settings,
@@ -126,9 +126,9 @@ function control(folder: Folder, programs: Programs, nodes: readonly DatabaseNod
     kill: (name) => {
       const lock = join(nodeOf(name).folder, 'database/postmaster.pid')
       const memory = readFileSync(lock, 'utf8').split('\n')[6]?.trim().split(/\s+/)[1] ?? ''
-      // Whom one of them started in the meantime too.
+      // Also those that one of them started in the meantime.
       while (signal(name, 'SIGKILL') > 0);
-      // A machine that lost power has no shared memory left; processes that were killed leave it.
+      // A machine that lost power has no shared memory left; killed processes leave it.
       spawnSync('ipcrm', ['-m', memory])
     },
     freeze: (name) => signal(name, 'SIGSTOP'),
@@ -139,7 +139,7 @@ function control(folder: Folder, programs: Programs, nodes: readonly DatabaseNod
   }
 }
 
-/** One member: what fails here is PostgreSQL. Where etcd may fail too there are three. */
+/** One member: what fails here is PostgreSQL. If etcd may fail too, use three. */
 async function startEtcd(folder: Folder, { etcd, environment }: Programs): Promise<number> {
   const [port, peerPort] = [await freePort(), await freePort()]
   const [url, peerUrl] = [`http://127.0.0.1:${port}`, `http://127.0.0.1:${peerPort}`]

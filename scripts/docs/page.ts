@@ -1,25 +1,25 @@
-/** What a page of documentation promises: the fenced blocks of its Markdown, and what each of them is for. */
+/** The fenced blocks of a page of documentation, and the purpose of each. */
 
-/** A fenced block. After its language may stand `server`, or the name of the file it is the content of. */
+/** A fenced block. `server`, or the name of the file that it contains, may follow its language. */
 export interface Block {
   readonly language: string
   readonly word?: string
   readonly content: string
-  /** Of its fence, from 1. */
+  /** The line of its fence, from 1. */
   readonly line: number
 }
 
-/** Commands, with what the text below says of their output. */
+/** Commands, with the expected output below. */
 export interface Step {
   readonly block: Block
   readonly expected?: Block
 }
 
-/** What is to be done with the blocks of a page. */
+/** What to do with the blocks of a page. */
 export interface Plan {
-  /** In their order, in one shell session. */
+  /** In order, in one shell session. */
   readonly steps: readonly Step[]
-  /** Blocks with a file name, to be there when the session begins. */
+  /** Blocks with a file name, written before the session begins. */
   readonly files: readonly Block[]
   /** Commands for another machine, pieces of configuration: only shown. */
   readonly shown: readonly Block[]
@@ -34,7 +34,9 @@ export function blocksOf(markdown: string): readonly Block[] {
   })
 }
 
-/** `sh` is run, the output block that follows it compared; a block with a file name is written; the rest is shown. */
+/**
+ * `sh` is run, and the output block that follows is compared; a block with a file name is written; the rest is shown.
+ */
 export function planOf(blocks: readonly Block[]): Plan {
   const isOutput = ({ word, language }: Block) => word === undefined && /^(text|json|http)$/.test(language)
   const steps = blocks.flatMap((block, index): Step[] => {
@@ -51,8 +53,8 @@ export function planOf(blocks: readonly Block[]): Plan {
 const mark = '\u001e'
 
 /**
- * The shell session of a page. The last line of a `server` block stays in its terminal for whoever reads; here it
- * goes on beside the rest, once it says that it is ready. `npm ci` was done, once for every page.
+ * The shell session of a page. A reader leaves the last line of a `server` block running in its terminal; here it runs
+ * in the background, once it reports that it is ready. `npm ci` was run once for every page.
  */
 export function sessionOf(steps: readonly Step[]): string {
   const prelude = `exec 2>&1
@@ -72,7 +74,7 @@ beside() {
   return `${prelude}${parts.join('\n')}\n`
 }
 
-/** The output of each step that was begun. */
+/** The output of each step that began. */
 export function outputsOf(output: string): readonly string[] {
   return output
     .replaceAll(/[ \r]+$/gm, '')
@@ -81,8 +83,8 @@ export function outputsOf(output: string): readonly string[] {
 }
 
 /**
- * Whether these lines are in the output: `…` stands for anything on a line, on a line of its own for any lines, and a
- * space for any number of them.
+ * Whether these lines are in the output: `…` matches anything on a line, on a line of its own any lines, and a space
+ * any number of spaces.
  */
 export function isIn(output: string, { content }: Block): boolean {
   const lines = content.trimEnd().split('\n')

@@ -3,8 +3,8 @@ import { cpSync, mkdtempSync, rmSync } from 'node:fs'
 import { join, relative } from 'node:path'
 
 /*
- * Fails when a schema says something its migrations do not: `drizzle-kit generate` must have nothing to add. It works
- * on a copy, so the tree stays as it is.
+ * Fails if the schema and its migrations differ: `drizzle-kit generate` must have nothing to add. It works on a copy,
+ * so the tree is unchanged.
  */
 const dialects = [
   { dialect: 'sqlite', folder: 'sqlite' },
@@ -13,7 +13,7 @@ const dialects = [
 
 const root = join(import.meta.dirname, '../..')
 
-/** What drizzle-kit would change, or undefined when schema and migrations agree. */
+/** What drizzle-kit would change, or undefined if schema and migrations agree. */
 function drift(dialect: string, folder: string): string | undefined {
   // Inside the project, because drizzle-kit takes its paths from there.
   const copy = mkdtempSync(join(root, 'drizzle', '.check-'))
@@ -25,7 +25,8 @@ function drift(dialect: string, folder: string): string | undefined {
       encoding: 'utf8',
       stdio: ['ignore', 'pipe', 'pipe'],
     })
-    // Only these words will do: without a terminal to ask about a rename it stops, writes nothing, and exits with 0.
+    // Only this output is a success: without a terminal to ask about a rename it stops, writes nothing, and exits with
+    // 0.
     if (run.status === 0 && run.stdout.includes('No schema changes')) return undefined
     return `${run.stdout ?? ''}${run.stderr ?? ''}${run.error ?? ''}`
   } finally {

@@ -1,7 +1,7 @@
 import type { Clause, Document } from './ledger.ts'
 import type { Outcome, Proof } from './tap.ts'
 
-/** `unproven`: nothing that passed proves it, and the ledger gives no reason. */
+/** `unproven`: no passed test proves it, and the ledger gives no reason. */
 export type State = 'over HTTP' | 'white-box' | 'declined' | 'planned' | 'unproven'
 
 export const states: readonly State[] = ['over HTTP', 'white-box', 'declined', 'planned', 'unproven']
@@ -38,15 +38,18 @@ const overHttp: Readonly<Record<string, string>> = {
 /** How many clauses a test may name in its title. With more, a reader cannot tell which assertion proves which. */
 const mostIds = 4
 
-/** The ids that `src` names as the rule of an error, each with its file. Rules of this server alone begin with `lychgate-`. */
+/**
+ * The ids that `src` names as the rule of an error, each with its file. Rules of this server alone begin with
+ * `lychgate-`.
+ */
 export type Rules = readonly { readonly id: string; readonly file: string }[]
 
-/** Whether a test of this file proves what can be seen over HTTP. */
+/** Whether a test of this file proves what can be observed over HTTP. */
 function isOverHttp({ file }: Proof): boolean {
   return Object.keys(overHttp).some((start) => file.startsWith(start))
 }
 
-/** Judges each clause by the proofs of a run, and lists everything that is wrong. */
+/** Judges each clause by the proofs of a run, and lists every problem. */
 export function judge(
   documents: readonly Document[],
   proofs: readonly Proof[],

@@ -5,7 +5,7 @@ import { Value } from '@sinclair/typebox/value'
 
 const text = Type.String({ minLength: 1 })
 
-/** One row of the ledger: a clause of a document, how it is checked, and what this server does about it. */
+/** One row of the ledger: a clause of a document, how it is checked, and how this server implements it. */
 const Clause = Type.Object(
   {
     id: Type.String({ pattern: '^[a-z][a-z0-9]*(-[A-Za-z0-9.]+){2,}$' }),
@@ -14,10 +14,10 @@ const Clause = Type.Object(
     level: Type.Union(
       ['MUST', 'MUST NOT', 'SHOULD', 'SHOULD NOT', 'MAY'].map((level) => Type.Literal(level)),
     ),
-    /** Who the clause binds. */
+    /** The party that the clause binds. */
     party: text,
     endpoint: text,
-    /** 1: the feature is shipped, so the clause must be answered. 2: it comes with a feature of its own. */
+    /** 1: the feature is shipped, so the clause must be proven. 2: it belongs to a planned feature. */
     tier: Type.Union([Type.Literal(1), Type.Literal(2)]),
     statement: text,
     /** What a test of it observes; one that begins with `white-box` cannot be seen over HTTP. */
@@ -25,7 +25,7 @@ const Clause = Type.Object(
     /** Where documents disagree, and what this server does. */
     conflict: Type.Optional(text),
     settled: Type.Optional(text),
-    /** Why this server does not do it. */
+    /** Why this server does not implement it. */
     declined: Type.Optional(text),
     /** What it waits for. */
     planned: Type.Optional(text),
@@ -45,7 +45,7 @@ export interface Document {
   readonly clauses: readonly Clause[]
 }
 
-/** The ledger of this folder, documents of which most is planned last, and what is wrong with it. */
+/** The ledger of this folder, with documents that are mostly planned last, and its problems. */
 export function readLedger(root: string): {
   readonly documents: readonly Document[]
   readonly problems: readonly string[]

@@ -73,7 +73,7 @@ function link(file: string, folder: string): string {
   return `[${file.startsWith(folder) ? file.slice(folder.length) : file}](../${file})`
 }
 
-/** The address a Git host gives a heading. */
+/** The anchor that a Git host gives a heading. */
 function toSection(name: string): string {
   return `[${name}](#${name
     .toLowerCase()
@@ -81,7 +81,7 @@ function toSection(name: string): string {
     .replaceAll(' ', '-')})`
 }
 
-/** Text that Markdown leaves alone; an underscore within a word means nothing to it. */
+/** Escapes text for Markdown; an underscore within a word needs no escape. */
 function escaped(text: string): string {
   return text.replaceAll(/[\\`*[\]<>|~]|\b_|_\b/g, (character) => `\\${character}`).replaceAll(/\s+/g, ' ')
 }

@@ -3,9 +3,9 @@ import { join, relative } from 'node:path'
 import type { Rules } from './judge.ts'
 
 /**
- * The clauses that `src` names: every literal with the form of an id, wherever it stands, since a rule may be chosen
- * by a condition or passed on.
- * @param prefixes What ids begin with: `rfc6749`, `oidc-core`.
+ * The clauses that `src` names: every literal with the form of an id, wherever it is, since a rule may be chosen by a
+ * condition or passed on.
+ * @param prefixes The beginnings of ids: `rfc6749`, `oidc-core`.
  */
 export function readRules(root: string, prefixes: readonly string[]): Rules {
   const form = new RegExp(`'((?:${prefixes.join('|')})-[0-9A-Z][0-9A-Za-z.]*-[a-z0-9-]+)'`, 'g')

@@ -2,14 +2,14 @@ import { createHash } from 'node:crypto'
 import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join, relative } from 'node:path'
 
-/** What a run depends on. The ledger is not in it: a clause may be corrected without running the tests again. */
+/** What a run depends on. The ledger is not included: a clause may be corrected without running the tests again. */
 const inputs = ['drizzle', 'examples', 'openapi', 'package-lock.json', 'src', 'test', 'views']
 const ledger = 'test/requirements'
 
 /** The files a run depends on, each with a digest of its contents. */
 export type Fingerprint = Readonly<Record<string, string>>
 
-/** The files that a run of the tests in this folder would read, as they are now. */
+/** The current files that a run of the tests in this folder would read. */
 export function fingerprint(root: string): Fingerprint {
   const files = inputs
     .flatMap((input) => filesOf(root, input))
@@ -17,25 +17,25 @@ export function fingerprint(root: string): Fingerprint {
   return Object.fromEntries(files.sort().map((file) => [file, digest(join(root, file))]))
 }
 
-/** Where a run of all tests leaves its TAP. */
+/** The file for the TAP of a run of all tests. */
 export function resultsFile(root: string): string {
   return join(root, '.tap/results.tap')
 }
 
-/** Where a finished run says what it ran on. */
+/** The file in which a finished run records what it ran on. */
 export function recordFile(root: string): string {
   return join(root, '.tap/run.json')
 }
 
-/** Writes down that the results in this folder come from a run that began with these files. */
+/** Records that the results in this folder are from a run that began with these files. */
 export function writeRunRecord(root: string, files: Fingerprint): void {
   const record = { results: digest(resultsFile(root)), files }
   writeFileSync(recordFile(root), `${JSON.stringify(record, null, 1)}\n`)
 }
 
 /**
- * Why the results in this folder say nothing about the files in it, or undefined when they do. Contents are compared,
- * not times: a checkout sets times, and a run may take longer than the next edit.
+ * Why the results in this folder do not apply to its files, or undefined if they do. Contents are compared, not times:
+ * a checkout sets times, and a run may take longer than the next edit.
  */
 export function whyStale(root: string): string | undefined {
   if (!existsSync(resultsFile(root))) return 'there are no results'
@@ -52,7 +52,7 @@ export function whyStale(root: string): string | undefined {
   return `changed since the tests began: ${changed.slice(0, 5).join(', ')}${more}`
 }
 
-/** The test files a run of everything has to have run. */
+/** The test files that a complete run has run. */
 export function testFiles(root: string): readonly string[] {
   return filesOf(root, 'test').filter((file) => file.endsWith('.test.ts'))
 }

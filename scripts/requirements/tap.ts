@@ -1,7 +1,7 @@
 /** A test, or an assertion whose message begins with an id. */
 export interface Proof {
   readonly file: string
-  /** The title of the test, without the ids it begins with; an assertion has that of the test around it. */
+  /** The title of the test, without its leading ids; an assertion has that of the test around it. */
   readonly title: string
   /** The ids of the clauses it proves. */
   readonly ids: readonly string[]
@@ -18,7 +18,7 @@ export interface Run {
   readonly proofs: readonly Proof[]
 }
 
-/** Reads the TAP of a run of test files: subtests are indented by four, a file is a point that is not indented. */
+/** Parses the TAP of a run of test files: subtests are indented by four, a file is a point that is not indented. */
 export function readTap(tap: string): Run {
   const [files, proofs]: [string[], Proof[]] = [[], []]
   const ofFile: Omit<Proof, 'file'>[] = []
@@ -72,7 +72,7 @@ function* linesOf(tap: string): Generator<{ readonly depth: number; readonly tex
   }
 }
 
-/** Splits a title into the ids it begins with, each in square brackets, and the text after them. */
+/** Splits a title into its leading ids, each in square brackets, and the text after them. */
 export function splitTitle(text: string): { readonly ids: readonly string[]; readonly title: string } {
   const ids: string[] = []
   let title = text
