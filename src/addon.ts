@@ -4,8 +4,8 @@ import { join } from 'node:path'
 import { readAsset } from './assets.ts'
 
 /**
- * The native code of a driver, out of the executable; the build puts this in the place of `require`. The system loads
- * code from files only: it lies in a folder of this user alone for as long as loading takes.
+ * Loads the native code of a driver from the executable; the build replaces `require` with this. The system loads code
+ * only from files, so it is written to a private folder of this user while it loads.
  * @throws {Error} with one line for the operator.
  */
 export function loadAddon(name: string): unknown {

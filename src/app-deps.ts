@@ -10,7 +10,7 @@ import { describeService } from './service.ts'
 import { createPasswordQueue } from './users/passwords.ts'
 
 /**
- * Works out once what plugins need besides what the application is given.
+ * Computes once what plugins need besides the application's options.
  * @throws {Error} for a development server with a production configuration.
  */
 export function appDepsOf(given: Deps, development?: Development): AppDeps {
@@ -33,7 +33,7 @@ export function appDepsOf(given: Deps, development?: Development): AppDeps {
   }
 }
 
-/** The guard of this server's own API: it reads tokens where they are stored instead of asking over HTTP. */
+/** The guard of this server's own API: it reads tokens from the store instead of introspecting over HTTP. */
 function ownGuard(deps: Pick<AppDeps, 'keys' | 'store' | 'service' | 'clock'>): AppDeps['guard'] {
   const { resources, resourceMetadataUrl: resourceMetadata } = deps.service
   const readToken = tokenReader(deps)

@@ -35,8 +35,8 @@ import { browser } from './users/browser.ts'
 import { userClaims } from './users/claims.ts'
 
 /**
- * Builds the application: the core in the order in which its parts depend on each other, and the features of features.ts.
- * Endpoints live below the path of the issuer; well-known documents know their own places.
+ * Builds the application: the core in the order of its dependencies, and the features of features.ts. Endpoints are
+ * below the path of the issuer; well-known documents choose their own paths.
  */
 export async function buildApp(given: Deps, options: AppOptions = {}): Promise<FastifyInstance> {
   const { development, observe, logTo } = options
@@ -59,7 +59,7 @@ export async function buildApp(given: Deps, options: AppOptions = {}): Promise<F
   await registerFeatures(app, deps)
   if (development !== undefined) await app.register(development.plugin, deps)
 
-  // What users see: no cross-origin calls, and every error is a page.
+  // Pages for users: no cross-origin calls, and every error is a page.
   await app.register(async (scope) => {
     showErrorsAsPages(scope)
     await registerAll(scope, below, [authorize, interaction, oneTimeLinks, accountPages])
@@ -67,7 +67,7 @@ export async function buildApp(given: Deps, options: AppOptions = {}): Promise<F
     if (development === undefined) await scope.register(homePage, below)
   })
 
-  // What clients call, from any origin.
+  // Endpoints for clients, from any origin.
   await app.register(async (scope) => {
     await scope.register(anyOrigin)
     await scope.register(token, below)

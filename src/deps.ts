@@ -10,7 +10,7 @@ import type { Store } from './storage/store.ts'
 import type { Clock, RandomSource } from './system.ts'
 import type { PasswordCheck } from './users/passwords.ts'
 
-/** Everything the application needs from outside; a plugin takes `Pick<Deps, …>`, which says what it can touch. */
+/** Everything the application needs from outside; a plugin takes `Pick<Deps, …>`, which shows what it can use. */
 export interface Deps {
   readonly config: Config
   readonly store: Store
@@ -19,7 +19,7 @@ export interface Deps {
   readonly random: RandomSource
 }
 
-/** Deps, and what buildApp works out from them once. */
+/** Deps, and what buildApp computes from them once. */
 export interface AppDeps extends Deps {
   readonly service: Service
   readonly checkPassword: PasswordCheck
@@ -70,7 +70,7 @@ export interface Declared extends ClientDeclarations {
 }
 
 export interface AppOptions {
-  /** Sees every route as it is registered; scripts/openapi.ts writes the API description with it. */
+  /** Receives every route when it is registered; scripts/openapi.ts writes the API description with it. */
   readonly observe?: (app: FastifyInstance) => Promise<void>
   /** Where log lines go instead of standard output. */
   readonly logTo?: { write(line: string): void }
@@ -78,7 +78,7 @@ export interface AppOptions {
   readonly development?: Development
 }
 
-/** What a development server adds to the application. The application does not know it otherwise. */
+/** What a development server adds to the application, which does not know it otherwise. */
 export interface Development {
   readonly withKnownPasswords: (check: PasswordCheck) => PasswordCheck
   readonly withRecording: (deps: Deps) => {

@@ -13,9 +13,9 @@ import { issuerIdentification } from './rfc9207-issuer/feature.ts'
 import { resourceMetadata } from './rfc9728-resource-metadata/feature.ts'
 
 /**
- * Every specification, in the order in which it is registered. The application, the configuration and the command line
- * learn from this list what there is; removing a line and its folder removes the specification. RFC 6749 (with RFC 7636)
- * and RFC 8414 are the core, which stays.
+ * Every specification, in the order of registration. The application, the configuration and the command line read this
+ * list; removing a line and its folder removes the specification. RFC 6749 (with RFC 7636) and RFC 8414 are the core,
+ * which stays.
  */
 export const features: readonly Feature[] = [
   authorizationFramework,
@@ -30,7 +30,7 @@ export const features: readonly Feature[] = [
   resourceMetadata,
 ]
 
-/** What they declare together. */
+/** All declarations of the features together. */
 export const declared = declarationsOf(features)
 
 /** Registers the features with these callers, below the path of the issuer or at the origin. */

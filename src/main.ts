@@ -79,12 +79,12 @@ function oneLine(text: string): string {
     .replaceAll('\n', ' ')}\n`
 }
 
-/** `lychgate client list | head` ends the reader first; that is not a failure. */
+/** `lychgate client list | head` closes the pipe first; that is not a failure. */
 function ignoreClosedPipe(error: NodeJS.ErrnoException): void {
   if (error.code !== 'EPIPE') throw error
 }
 
-/** Commander's own option wants the text at once; the sources ask git for the commit. */
+/** Commander's own option needs the text at once; the sources ask git for the commit. */
 async function printVersion(): Promise<void> {
   const { version } = await import('./version.ts')
   process.stdout.write(`${version()}\n`)

@@ -5,7 +5,7 @@ import type { SweepBounds } from './storage/store.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {
-    /** Runs the repeated work immediately, until none is left; only a development server has it. */
+    /** Runs the scheduled work immediately, until none is left; only a development server has it. */
     readonly repeated?: Set<() => Promise<void>>
   }
 }
@@ -42,7 +42,7 @@ export function repeat(
   return state
 }
 
-/** Deletes what expired, a small batch at a time, so that no table grows for ever and no pause is noticed. */
+/** Deletes what has expired, a small batch at a time, so that no table grows for ever and no request waits long. */
 export const sweeper: FastifyPluginAsync<Pick<AppDeps, 'config' | 'store' | 'clock'>> = async (
   app,
   { config, store, clock },
@@ -51,7 +51,7 @@ export const sweeper: FastifyPluginAsync<Pick<AppDeps, 'config' | 'store' | 'clo
   const { unusedClientSeconds, idleClientSeconds, refreshTokenIdleSeconds } = config.lifetimes
   // No client goes before its last refresh token has ended; uses are noted to the day.
   const idle = idleClientSeconds && Math.max(idleClientSeconds, refreshTokenIdleSeconds + secondsPerDay)
-  // Asked for again by every batch: when the clock was set back in the meantime, what lives again must stay.
+  // Read again for every batch: if the clock was set back in the meantime, what is valid again must stay.
   const bounds: SweepBounds = {
     get now() {
       return clock()
@@ -86,12 +86,12 @@ function since(now: Seconds, seconds: Seconds): Seconds {
   return seconds === 0 ? 0 : now - seconds
 }
 
-/** Between two batches, requests go first. */
+/** Between two batches, requests run first. */
 const pauseMilliseconds = 100
 
 /**
- * Keeps the keys of a running server up to date: rotates those that are old enough, and takes over what another node
- * or an operator's command made or retired. What fails is tried again; the keys in hand serve on in the meantime.
+ * Keeps the keys of a running server up to date: rotates those that are old enough, and loads what another node or an
+ * operator's command added or retired. A failure is retried; the current keys stay in use in the meantime.
  */
 export const keyUpkeep: FastifyPluginAsync<Pick<AppDeps, 'config' | 'keys'>> = async (
   app,

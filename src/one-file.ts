@@ -1,8 +1,8 @@
-/** Where the executable starts: `npm run build` puts this, all it imports and Node into one file. */
+/** The entry point of the executable: `npm run build` puts this, all it imports and Node into one file. */
 import './thread-pool.ts'
 import { main } from './main.ts'
 
-/** Long after starting, and early enough to be done before anybody looks. */
+/** Long after the start, and early enough to be done before anyone measures. */
 const afterStarting = 2000
 
 void main(process.argv).then((code) => {
@@ -11,8 +11,8 @@ void main(process.argv).then((code) => {
 setTimeout(() => void returnMemory(), afterStarting).unref()
 
 /**
- * Starting leaves 20 MB of garbage behind. V8 returns memory to the system when nothing happens for some seconds after
- * a full collection, and a server that rests never comes to its first: this is it.
+ * A start leaves 20 MB of garbage. V8 returns memory to the system some idle seconds after a full collection, and an
+ * idle server never runs its first: this does.
  */
 async function returnMemory(): Promise<void> {
   const [{ setFlagsFromString }, { runInNewContext }] = await Promise.all([

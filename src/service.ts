@@ -5,23 +5,26 @@ import { indexResources, type Resource, type Resources } from './domain/resource
 import { type CatalogueScope, withOfflineAccess } from './domain/scope-catalogue.ts'
 import { wellKnownUrl } from './domain/well-known.ts'
 
-/** What the configuration makes of this service, worked out once at start-up. */
+/** What the server derives from its configuration, once at start-up. */
 export interface Service {
   readonly issuer: string
   /** The path of the issuer, '' when it has none: every endpoint lives below it. */
   readonly prefix: string
   readonly https: boolean
-  /** The relying party of passkeys, Web Authentication Level 3 §5.4.2: a host name; absent: the host is an address, and has none. */
+  /**
+   * The relying party of passkeys, Web Authentication Level 3 §5.4.2: a host name; absent if the host is an IP
+   * address.
+   */
   readonly relyingParty?: { readonly id: string; readonly origin: string }
   /** The scope catalogue, with `offline_access`. */
   readonly catalogue: readonly CatalogueScope[]
-  /** The names of it. */
+  /** The names of its scopes. */
   readonly scopes: ReadonlySet<string>
   readonly scopeClaims: ScopeClaims
   readonly resources: Resources
-  /** Own API first. */
+  /** The own API is the first. */
   readonly allResources: readonly Resource[]
-  /** Where the metadata of the service's own API is, RFC 9728 §3.1: every challenge points there. */
+  /** The URL of the metadata of the service's own API, RFC 9728 §3.1: every challenge names it. */
   readonly resourceMetadataUrl: string
 }
 

@@ -10,13 +10,13 @@ export type RandomSource = (size: number) => Buffer
 /** The machine's clock. */
 export const systemClock: Clock = () => Math.floor(Date.now() / 1000)
 
-/** The instant of a `Date` header, RFC 9110 §5.6.7; undefined when it is none. */
+/** The instant of a `Date` header, RFC 9110 §5.6.7; undefined if it is not one. */
 export function httpInstant(text: string): Seconds | undefined {
   const milliseconds = Date.parse(text)
   return Number.isNaN(milliseconds) ? undefined : Math.floor(milliseconds / 1000)
 }
 
-/** The instant of an ISO 8601 date and time with its offset, `2027-01-01T00:00:00Z`; undefined when it is none. */
+/** The instant of an ISO 8601 date and time with its offset, `2027-01-01T00:00:00Z`; undefined if it is not one. */
 export function instantOf(text: string): Seconds | undefined {
   if (!/^\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[-+]\d\d:\d\d)$/.test(text)) return undefined
   return httpInstant(text)
@@ -31,7 +31,7 @@ const poolBytes = 4096
 let pool = randomBytes(poolBytes)
 let used = 0
 
-/** The operating system's randomness, drawn in pages: one system call serves many secrets. */
+/** The randomness of the operating system, read in pages: one system call serves many secrets. */
 export const systemRandom: RandomSource = (size) => {
   if (size > poolBytes / 8) return randomBytes(size)
   if (used + size > poolBytes) {

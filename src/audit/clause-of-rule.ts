@@ -9,7 +9,7 @@ const documents: readonly {
   readonly prefix: string
   readonly name: string
   readonly url?: string
-  /** Whether a section has an address of its own, `#section-4.1`. */
+  /** Whether a section has its own anchor, `#section-4.1`. */
   readonly sections?: true
 }[] = [
   { prefix: 'oidc-core', name: 'OpenID Connect Core', url: `${openid}-core-1_0.html` },
@@ -25,7 +25,7 @@ const documents: readonly {
   { prefix: 'cimd', name: 'OAuth Client ID Metadata Document' },
   { prefix: 'mcp', name: 'MCP authorization' },
   { prefix: 'service', name: 'the service specification' },
-  // The ids that records of an older version have.
+  // The ids in records of an older version.
   { prefix: 'seed', name: 'the service specification' },
 ]
 

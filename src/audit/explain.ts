@@ -8,7 +8,7 @@ import { grantOfTokenKey, type Store } from '../storage/store.ts'
 import { findLink } from '../users/one-time-links.ts'
 import { type Clause, clauseOf } from './clause-of-rule.ts'
 
-/** What there is to say of a token: whether it works now and why not, what it says itself, and what the store says. */
+/** The explanation of a token: whether it works now and why not, its own contents, and those of the store. */
 interface ExplainedToken {
   readonly kind: string
   readonly active: boolean
@@ -76,7 +76,7 @@ async function examineToken(text: string, sources: Sources): Promise<ExplainedTo
   return (await explainSecret(text, sources)) ?? foreign(text)
 }
 
-/** What was used or swept is not there any more, and looks like what never was. */
+/** What was used or swept is gone, and cannot be distinguished from what never existed. */
 async function explainLink(text: string, { store, now }: Sources): Promise<ExplainedToken> {
   const link = await findLink(store, text)
   const kind = 'one-time link'
@@ -133,7 +133,7 @@ function explainIdToken(claims: Readonly<Record<string, unknown>>, now: Seconds)
   }
 }
 
-/** Secrets are found by their hash: every client is looked at. */
+/** Secrets are found by their hash, so every client is compared. */
 async function explainSecret(text: string, { store }: Sources): Promise<ExplainedToken | undefined> {
   const members = [
     [secretPrefix.clientSecret, 'client secret', 'secretHash'],

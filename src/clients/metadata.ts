@@ -21,7 +21,7 @@ import {
 
 /** What open registration allows. */
 export interface RegistrationPolicy {
-  /** Host names accepted in redirect URIs beside the loopback literals, RFC 8252 §8.3. */
+  /** Host names accepted in redirect URIs besides the loopback literals, RFC 8252 §8.3. */
   readonly loopbackHosts: readonly string[]
   /** What a redirect URI that is not loopback does: reject the whole request, or drop that entry. */
   readonly foreignRedirects: 'refuse' | 'drop'
@@ -126,7 +126,7 @@ function assertSize(metadata: ClientMetadata, { metadataBytes }: RegistrationPol
   })
 }
 
-/** What a client tells users about itself beside its name, RFC 7591 §2; never fetched. */
+/** The members for users besides the name, RFC 7591 §2; never fetched. */
 export type ClientDescription = Pick<
   Client,
   'contacts' | 'localized' | 'clientUri' | 'logoUri' | 'policyUri' | 'tosUri'

@@ -142,7 +142,7 @@ export const CommonSettings = Type.Object(
     trustProxy: Type.Array(Type.String(), {
       default: [],
       description:
-        'Addresses or CIDR ranges of proxies. X-Forwarded-For is believed from these only, and used for rate limits only.',
+        'Addresses or CIDR ranges of proxies. X-Forwarded-For is used from these only, and for rate limits only.',
       examples: [['10.0.0.7', '10.1.0.0/16']],
     }),
     rateLimits: Type.Union([Type.Literal('on'), Type.Literal('off')], {
@@ -176,7 +176,7 @@ export const CommonSettings = Type.Object(
         ),
         logoName: Type.Union([Type.Literal('beside'), Type.Literal('inside')], {
           default: 'beside',
-          description: 'Where the name appears: printed beside the logo, or already inside the image.',
+          description: 'Where the name appears: printed next to the logo, or already inside the image.',
         }),
         accent: Type.Optional(
           Type.String({

@@ -81,7 +81,7 @@ export function whyInactive(
   const { kind, seq, expiresAt, tokenId } = token
   const expired = now >= expiresAt && { rule: endOfTime[kind], why: `it expired at ${expiresAt}` }
   if (grant === undefined) {
-    const gone = { rule: 'lychgate-grant-exists', why: 'its client or its person was removed' }
+    const gone = { rule: 'lychgate-grant-exists', why: 'its client or its user was removed' }
     return expired ? { ...expired, why: `${expired.why}, and its grant is gone` } : gone
   }
   if (grant.revokedAt !== undefined) {

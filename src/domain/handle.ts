@@ -60,7 +60,7 @@ const longestHandle = 8192
 
 /**
  * The text a client receives for these contents. Deterministic.
- * @throws {TypeError} for an id that is not one of a grant: what it does not fill would be foreign memory.
+ * @throws {TypeError} for an id that is not a grant id: the rest of the buffer would be uninitialised memory.
  */
 export function sealHandle(handle: Handle, key: HandleKey, grantSecret: string): string {
   const narrowing =
@@ -140,7 +140,7 @@ function isTag(bytes: Buffer, secret: string, signed: Buffer): boolean {
   return timingSafeEqual(bytes, Buffer.from(tag(secret, signed), 'latin1'))
 }
 
-/** A character for each byte: a digest as bytes would be an allocation of its own, and take half as long again. */
+/** One character per byte: a digest as bytes would be another allocation, and take half as long again. */
 function tag(secret: string, signed: Buffer): string {
   return createHmac('sha256', secret).update(signed).digest('binary').slice(0, tagBytes)
 }

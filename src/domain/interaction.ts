@@ -24,10 +24,10 @@ export const interactionKind = recordKind<Interaction>('interaction', {
 /** What has to happen next for a pending authorization request. */
 export type Step = 'login' | 'select_account' | 'consent' | 'respond' | 'reject'
 
-/** What the user has done so far for this very request. */
+/** What the user has done so far for this request. */
 export type Progress = Pick<Interaction, 'authenticatedSessionId' | 'userChosen'>
 
-/** The state of a request that no user has answered anything to yet. */
+/** The state of a request before any action of the user. */
 export const noProgress: Progress = { userChosen: false }
 
 /**
@@ -83,7 +83,7 @@ export function signInStep(
 export function mustAuthenticate(request: SignInRequest, session: Session, now: Seconds): boolean {
   if (request.prompt.includes('login')) return true
   const maxAge = request.maxAgeSeconds
-  // max_age=0 is prompt=login: no login is zero seconds old once the browser is back.
+  // max_age=0 means prompt=login: no session is zero seconds old once the browser is back.
   return maxAge !== undefined && (maxAge === 0 || now - session.authenticatedAt > maxAge)
 }
 
@@ -123,7 +123,7 @@ export function errorOf(request: SignInRequest, session: Session | undefined): O
   if (request.requiredSub === undefined || request.requiredSub === session?.userId) {
     return new OAuthError(
       'unmet_authentication_requirements',
-      'claims asks for an acr that this person has no sign-in for',
+      'claims requests an acr that this user cannot sign in with',
       {
         rule: 'oidc-core-5.5.1.1-acr-essential',
         stored: session?.methods,
@@ -131,7 +131,7 @@ export function errorOf(request: SignInRequest, session: Session | undefined): O
       },
     )
   }
-  return new OAuthError('login_required', 'another person signed in than the one the request asks for', {
+  return new OAuthError('login_required', 'another user signed in than the requested one', {
     rule: 'oidc-core-3.1.2.2-specific-sub',
     stored: session?.userId,
     received: request.requiredSub,

@@ -28,8 +28,8 @@ export function isRetired({ retiredAt }: KeyTerm, now: Seconds): boolean {
 }
 
 /**
- * The key that acts now: the one that became active last. A clock that was set back behind them all gets the oldest:
- * a server with keys never stands without one.
+ * The active key: the one that became active last. If a clock was set back behind them all, the oldest, so that a
+ * server with keys always has an active one.
  * @param keys Keys of one algorithm.
  */
 export function actingKey<K extends KeyTerm>(keys: readonly K[], now: Seconds): K | undefined {
@@ -45,7 +45,7 @@ export function termsOf(ring: readonly StoredKey[], algorithm: KeyAlgorithm, now
   return { terms, acting, position, waiting: acting && terms[position + 1] }
 }
 
-/** Where in its life a key of this ring is. */
+/** The state of a key of this ring. */
 export function stateOf(key: StoredKey, ring: readonly StoredKey[], now: Seconds): KeyState {
   if (isRetired(key, now)) return 'retired'
   const { terms, position } = termsOf(ring, key.algorithm, now)

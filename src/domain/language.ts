@@ -2,30 +2,32 @@ import type { Parameters } from './parameters.ts'
 
 /** RFC 5646 §4.4.1: every language tag in use is shorter. */
 const longestTag = 35
-/** Who reads more languages than this is no user. */
+/** A browser of a real user names fewer languages than this. */
 const mostTags = 20
-/** What is read of a header; browsers send a tenth of it. */
+/** How much of a header is parsed; browsers send a tenth of it. */
 const longestHeader = 1000
 
 const wellFormed = /^[a-z]{1,8}(?:-[a-z\d]{1,8})*$/i
 
-/** `ui_locales`, OpenID Connect Core §3.1.2.1: language tags by preference; what is none is ignored, never an error. */
+/**
+ * `ui_locales`, OpenID Connect Core §3.1.2.1: language tags by preference; anything else is ignored, never an error.
+ */
 export function parseUiLocales({ ui_locales: text }: Parameters): readonly string[] | undefined {
   if (typeof text !== 'string') return undefined
   const tags = text.slice(0, longestHeader).split(' ').filter(isTag).slice(0, mostTags)
   return tags.length > 0 ? tags : undefined
 }
 
-/** What a page's language is chosen by. */
+/** The inputs that select the language of a page. */
 export interface RequestedLanguages {
   /** From the request of the client, first preference first. */
   readonly uiLocales: readonly string[] | undefined
-  /** The header as it came, RFC 9110 §12.5.4. */
+  /** The header as received, RFC 9110 §12.5.4. */
   readonly acceptLanguage: string | undefined
 }
 
 /**
- * The language of a page: the first of `ui_locales` there is, OpenID Connect Core §3.1.2.1, else the best of
+ * Selects the language of a page: the first available of `ui_locales`, OpenID Connect Core §3.1.2.1, else the best of
  * `Accept-Language`, else the fallback.
  * @param available In lower case, such as `de` and `pt-br`.
  */
@@ -40,7 +42,7 @@ export function chooseLanguage<L extends string>(
   const refused = ranges.filter(({ weight }) => weight === 0).map(({ range }) => lookUp(range, available))
   for (const { range, weight } of ranges) {
     if (weight === 0) continue
-    // RFC 4647 §3.4: the wildcard stands for the fallback, unless that is rejected by name.
+    // RFC 4647 §3.4: the wildcard means the fallback, unless that is excluded by name.
     const found =
       range === '*'
         ? [fallback, ...available].find((language) => !refused.includes(language))
@@ -73,7 +75,7 @@ function lookUp<L extends string>(requested: string, available: readonly L[]): L
   return undefined
 }
 
-/** RFC 9110 §12.5.4, the heaviest first; of equal weight in the order they came. */
+/** RFC 9110 §12.5.4, by weight; those of equal weight in their order. */
 function parseAcceptLanguage(header = ''): readonly { readonly range: string; readonly weight: number }[] {
   return header
     .slice(0, longestHeader)

@@ -37,7 +37,7 @@ export function localizedMembers(entry: object, names: readonly string[]): Reado
   return Object.fromEntries(members)
 }
 
-/** What a client calls itself and where it leads users, in the language of a page, RFC 7591 §2.2. */
+/** The name and links of a client, in the language of a page, RFC 7591 §2.2. */
 export function clientWords(
   { name, localized: tagged, clientUri, policyUri, tosUri }: Client,
   language: string,
@@ -58,7 +58,7 @@ export function clientWords(
   })
 }
 
-/** What users call a resource, in the language of a page, RFC 9728 §2.1. */
+/** The name of a resource for users, in the language of a page, RFC 9728 §2.1. */
 export function resourceName({ name, localized: tagged = {} }: Resource, language: string): string {
   return localized(tagged, 'name', language) ?? name
 }

@@ -12,7 +12,7 @@ export type SigningAlgorithm = 'RS256' | 'ES256' | 'EdDSA'
 /** The grant types of a client that names none. */
 export const defaultGrantTypes: readonly string[] = ['authorization_code', 'refresh_token']
 
-/** How a client came to be: it registered itself (RFC 7591), or an operator added it. */
+/** How a client was created: it registered itself (RFC 7591), or an operator added it. */
 export const clientOrigins = ['registered', 'integration', 'resource-server'] as const
 export type ClientOrigin = (typeof clientOrigins)[number]
 
@@ -56,7 +56,7 @@ export interface Client {
   readonly secretUsedAt?: Seconds
   /** Features declare the grant types. */
   readonly grantTypes: readonly string[]
-  /** The ceiling of what it may ask for; absent: every scope of the catalogue. */
+  /** The limit of what it may request; absent: every scope of the catalogue. */
   readonly scope?: Scope
   readonly contacts: readonly string[]
   readonly clientUri?: string
@@ -97,9 +97,9 @@ export interface User {
   /** PHC string, argon2id; absent while the user has no password: invited, or with passkeys only. */
   readonly passwordHash?: string
   readonly claims: UserClaims
-  /** Made by the development server; a production server rejects to start with such a user. */
+  /** Made by the development server; a production server does not start with such a user. */
   readonly seeded: boolean
-  /** An operator keeps the user out since then. */
+  /** The time at which an operator locked the user. */
   readonly lockedAt?: Seconds
   readonly createdAt: Seconds
   readonly updatedAt: Seconds
@@ -114,9 +114,9 @@ export interface Passkey {
   readonly publicKey: string
   readonly counter: number
   readonly transports: readonly string[]
-  /** What the user calls it. */
+  /** The name the user gave it. */
   readonly name: string
-  /** It is kept by more than one device. */
+  /** It is stored on more than one device. */
   readonly backedUp: boolean
   readonly createdAt: Seconds
   readonly usedAt: Seconds
@@ -164,14 +164,14 @@ export interface OneTimeLink {
   readonly expiresAt: Seconds
 }
 
-/** A browser's login. The cookie holds a secret; `id` is its hash. */
+/** A browser's session. The cookie contains a secret; `id` is its hash. */
 export interface Session {
   readonly id: Hash
   readonly userId: string
   readonly authenticatedAt: Seconds
   /** RFC 8176 authentication method references. */
   readonly methods: readonly string[]
-  /** What the browser called itself, in a few words: `Firefox, Linux`. */
+  /** The name of the browser, in a few words: `Firefox, Linux`. */
   readonly browser?: string
   /** The network the user signed in from, see address-prefix.ts. */
   readonly from?: string
@@ -181,7 +181,7 @@ export interface Session {
   readonly expiresAt: Seconds
 }
 
-/** The `claims` parameter as far as this server acts on it, OpenID Connect Core §5.5. */
+/** The `claims` parameter as far as this server supports it, OpenID Connect Core §5.5. */
 export interface ClaimsRequest {
   readonly userinfo: readonly string[]
   readonly idToken: readonly string[]
@@ -194,7 +194,7 @@ export interface RequestedAcr {
   readonly essential: boolean
 }
 
-/** What a sign-in has to be like. */
+/** The requirements for a sign-in. */
 export interface SignInRequest {
   readonly prompt: readonly string[]
   readonly maxAgeSeconds?: Seconds
@@ -206,17 +206,17 @@ export interface SignInRequest {
   readonly acr?: RequestedAcr
 }
 
-/** A user's own page that waits for its owner to sign in. */
+/** A pending request for an account page, while its user signs in. */
 export interface PageRequest extends SignInRequest {
   /** Its path below the issuer. */
   readonly page: string
 }
 
-/** A validated authorization request, RFC 6749 §4.1.1. Stored once; the browser only ever holds a handle to it. */
+/** A validated authorization request, RFC 6749 §4.1.1. Stored once; the browser only gets a handle to it. */
 export interface AuthorizationRequest extends SignInRequest {
   readonly clientId: string
   readonly redirectUri: string
-  /** False when the client left `redirect_uri` out and its only registered one is used. */
+  /** False if the client omitted `redirect_uri` and its only registered one is used. */
   readonly redirectUriSent: boolean
   readonly responseMode: 'query' | 'form_post'
   readonly state?: string
@@ -239,14 +239,14 @@ export interface PendingSecondFactor {
   readonly at: Seconds
 }
 
-/** What waits for a user in one browser: a client's authorization request, or an account page. */
+/** The pending request in one browser: a client's authorization request, or an account page. */
 export interface Interaction {
   readonly id: string
   /** Hash of the browser cookie that may continue it. */
   readonly browserHash: Hash
   readonly request: AuthorizationRequest | PageRequest
   readonly pendingSecondFactor?: PendingSecondFactor
-  /** What a passkey is to sign, base64url; good once. */
+  /** The challenge of a passkey, base64url; valid once. */
   readonly challenge?: string
   /** The session made or confirmed for this very request: satisfies `prompt=login` and `max_age`. */
   readonly authenticatedSessionId?: Hash
@@ -256,7 +256,7 @@ export interface Interaction {
   readonly expiresAt: Seconds
 }
 
-/** What a user allowed an integration, remembered; the key is account and client. */
+/** Remembered consent of a user for an integration; the key is user and client. */
 export interface Consent {
   readonly userId: string
   readonly clientId: string
@@ -271,8 +271,8 @@ export interface AllowedScope {
 }
 
 /**
- * One grant, from the authorization code to the last refresh token: see grant.ts for its states.
- * `seq` 0: a code is out. `seq` n > 0: refresh token n is the current one.
+ * One grant, from the authorization code to the last refresh token: see grant.ts for its states. `seq` 0: its code is
+ * not redeemed. `seq` n > 0: refresh token n is the current one.
  */
 export interface Grant {
   /** 16 base64url characters, 12 bytes, ordered by time. */
@@ -289,7 +289,7 @@ export interface Grant {
   readonly redirectUriSent: boolean
   /** Base64url; after the redemption its first bytes, which distinguish a replay from a guess. See pkce.ts. */
   readonly codeChallenge?: string
-  /** Gone after the redemption: only the first ID Token has it. */
+  /** Deleted by the redemption: only the first ID Token has it. */
   readonly nonce?: string
   /** When the user signed in; without a user, when the client authenticated. */
   readonly authenticatedAt: Seconds
@@ -316,9 +316,9 @@ export interface Grant {
   readonly revokedBy?: string
 }
 
-/** A grant as it is read to judge one token of it. */
+/** A grant as it is read to verify one token of it. */
 export interface GrantOfToken extends Grant {
-  /** The id of that token (see handle.ts) when it was revoked by itself; other tokens are not looked at. */
+  /** The id of that token (see handle.ts) if it was revoked alone; other tokens are not looked up. */
   readonly revokedTokens: readonly string[]
 }
 

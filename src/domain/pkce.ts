@@ -95,7 +95,7 @@ export function verifyCodeVerifier(
     'invalid_grant',
     'code_verifier does not match the code_challenge',
     {
-      // The challenge was in an address bar, and reveals nothing about the verifier.
+      // The challenge was in a URL, and reveals nothing about the verifier.
       stored: codeChallenge,
       received: challenge,
       passed: 'S256 of the code_verifier is the code_challenge',

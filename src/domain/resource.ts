@@ -1,7 +1,7 @@
 import { check, recordCheck } from './check.ts'
 import type { Grant, Scope, Seconds } from './model.ts'
 
-/** An API tokens can be meant for, RFC 8707 §2. The service's own API is always one. */
+/** An API that tokens can be issued for, RFC 8707 §2. The service's own API is always one. */
 export interface Resource {
   readonly identifier: string
   readonly name: string
@@ -20,7 +20,7 @@ export interface Resources {
   find(identifier: string): Resource | undefined
 }
 
-/** What an access token may do, and where. */
+/** The resources and the scope of an access token. */
 export interface Access {
   readonly scope: Scope
   readonly resource: readonly string[]

@@ -27,7 +27,7 @@ export function hashSecret(secret: string): Hash {
   return hash('sha256', secret, 'base64url')
 }
 
-/** Whether two texts are the same, where one of them is secret. Constant time. */
+/** Whether two texts are equal, where one of them is secret. Constant time. */
 export function isSameText(given: string | undefined, expected: string): boolean {
   return given !== undefined && secretMatches(given, hashSecret(expected))
 }

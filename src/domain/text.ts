@@ -1,27 +1,27 @@
 import type { Seconds } from './model.ts'
 
-/** Something to be said to a user in the language of the page: a key of the texts, and what fills its places. */
+/** A text for a user in the language of the page: its key, and the values of its placeholders. */
 export interface Text {
   readonly key: string
   readonly with?: Values
 }
 
-/** What fills the places of a text, by name; `count` also chooses its plural form. */
+/** The values of a text's placeholders, by name; `count` also selects its plural form. */
 export type Values = Readonly<Record<string, Value>>
 
 /**
- * One value for a user. A plain string counts as foreign: it is shortened and keeps its own writing direction. All
- * others are written as the language does it.
+ * One value for a user. A plain string counts as untrusted: it is shortened and isolated in its writing direction. All
+ * others are written as in the language.
  */
 export type Value =
   | string
   | number
   | Text
-  /** An address on the net, set apart from words. */
+  /** A URL, set apart from words. */
   | { readonly host: string }
-  /** Something for machines. */
+  /** Text for machines. */
   | { readonly code: string }
-  /** Where the marked words of the text lead. */
+  /** The target of the marked words of the text. */
   | { readonly link: string }
   /** "3 days ago". */
   | { readonly ago: Seconds }

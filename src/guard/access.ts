@@ -9,7 +9,7 @@ export interface Access {
   readonly clientId: string
   readonly scope: Scope
   readonly audience: readonly string[]
-  /** Claims asked for one by one, OpenID Connect Core §5.5; known only to the authorization server itself. */
+  /** Claims requested individually, OpenID Connect Core §5.5; known only to the authorization server itself. */
   readonly requestedClaims?: ClaimsRequest
 }
 

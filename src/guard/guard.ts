@@ -1,6 +1,6 @@
 /**
  * What other Fastify applications import as `lychgate/guard`: the guard, two ways to verify a token, and the metadata
- * its challenges point to. Nothing here needs the authorization server in the same process.
+ * that its challenges name. Nothing here needs the authorization server in the same process.
  */
 import type { FastifyRequest, preHandlerAsyncHookHandler } from 'fastify'
 import fp from 'fastify-plugin'

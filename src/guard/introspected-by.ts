@@ -43,7 +43,7 @@ async function introspect(token: string, options: IntrospectionOptions): Promise
     redirect: 'error',
     signal: AbortSignal.timeout(options.timeoutMilliseconds ?? 5000),
   })
-  if (!response.ok) throw new Error(`introspection answered ${response.status}`)
+  if (!response.ok) throw new Error(`introspection responded with ${response.status}`)
   return response.json()
 }
 
@@ -59,7 +59,7 @@ interface ActiveAccessToken {
 /** Whether the response is about an access token. A refresh token can be active too, but has no token_type. */
 function isAccessToken(answer: unknown): answer is ActiveAccessToken {
   if (typeof answer !== 'object' || answer === null) return false
-  // `as`: every member that matters is looked at below.
+  // `as`: every member that matters is checked below.
   const { active, token_type: type, sub, client_id: clientId } = answer as Partial<ActiveAccessToken>
   const isBearer = typeof type === 'string' && type.toLowerCase() === 'bearer'
   return active === true && isBearer && typeof sub === 'string' && typeof clientId === 'string'

@@ -4,22 +4,22 @@ import { serveDocument } from '../http/document.ts'
 
 /** The members of RFC 9728 §2 an API usually has. */
 export interface ResourceMetadataOptions {
-  /** The identifier of this API, as it stands in the authorization server's configuration. */
+  /** The identifier of this API, as in the authorization server's configuration. */
   readonly resource: string
   /** The issuers whose tokens it accepts. */
   readonly authorizationServers: readonly string[]
   readonly scopes?: readonly string[]
-  /** What users call it. */
+  /** The name that users see. */
   readonly name?: string
   /** URL of its documentation. */
   readonly documentation?: string
-  /** How long clients may keep the document; 300 unless said otherwise. */
+  /** How long clients may cache the document; 300 by default. */
   readonly maxAgeSeconds?: number
 }
 
 /**
- * Publishes the metadata of this API at its well-known place, RFC 9728 §3.1, for pages of any origin: that is where
- * the guard's challenges point.
+ * Publishes the metadata of this API at its well-known URL, RFC 9728 §3.1, for pages of any origin; the guard's
+ * challenges name it.
  */
 export const protectedResourceMetadata: FastifyPluginAsync<ResourceMetadataOptions> = async (
   app,

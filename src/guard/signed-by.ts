@@ -5,7 +5,7 @@ import { callerKind, cannotVerify, type VerifyToken } from './access.ts'
 export interface SignatureOptions {
   /** The authorization server's `issuer`, character for character. */
   readonly issuer: string
-  /** Its `jwks_uri`. The keys are kept for ten minutes, and fetched again for an unknown key. */
+  /** Its `jwks_uri`. The keys are cached for ten minutes, and fetched again for an unknown key. */
   readonly jwksUri: string
 }
 

@@ -2,7 +2,7 @@ import { tracingChannel } from 'node:diagnostics_channel'
 import type { FastifyInstance, FastifyReply } from 'fastify'
 import { OAuthError } from '../domain/errors.ts'
 
-/** Traces each work that runs after a response, for those who wait for its end. */
+/** Traces work that runs after a response, for code that waits for its end. */
 const channel = tracingChannel('lychgate:after-response')
 
 /**

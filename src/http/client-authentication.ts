@@ -99,7 +99,7 @@ export function signingAlgorithmsAt(
     : { [`${endpoint}_endpoint_auth_signing_alg_values_supported`]: algorithms }
 }
 
-/** The client `requireClient` put on the request. */
+/** The client that `requireClient` stored on the request. */
 export function clientOf(request: FastifyRequest): Client {
   if (request.client === undefined) throw new Error('requireClient has not run on this route')
   return request.client

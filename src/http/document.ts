@@ -17,7 +17,7 @@ export interface Document {
 export function documentResponses(members: Readonly<Record<string, TSchema>>) {
   return {
     200: Type.Object({ ...members }, { description: 'The document.', additionalProperties: true }),
-    304: { description: 'The document the client has is the current one.', type: 'null' },
+    304: { description: 'The client has the current document.', type: 'null' },
   }
 }
 

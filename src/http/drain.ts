@@ -50,7 +50,7 @@ export interface Stopping {
   report(): { readonly requests: number; readonly connectionsCut: number; readonly ms: number }
 }
 
-/** Drains the server, closes it and its store, and logs when that begins and what it came to. */
+/** Drains the server, closes it and its store, and logs the beginning and the result. */
 export function stop(app: FastifyInstance, store: Pick<Store, 'close'>): Stopping {
   const startedMs = performance.now()
   const report = (connectionsCut = app.load().connections) => ({
@@ -64,7 +64,7 @@ export function stop(app: FastifyInstance, store: Pick<Store, 'close'>): Stoppin
     const { connections, responses } = app.load()
     await app.close()
     await store.close()
-    // Those with a request under way were closed by its response.
+    // Those with a request in progress were closed by its response.
     app.log.info(report(Math.max(0, connections - (app.load().responses - responses))), 'stopped')
   }
   return { finished: finish(), report }

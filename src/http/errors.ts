@@ -29,7 +29,7 @@ export const errorMapper = fp(
   { name: 'error-mapper' },
 )
 
-/** Returns what the client learns of an error. An unexpected one becomes `server_error`, and its cause is logged only. */
+/** Returns what the client gets of an error. An unexpected one becomes `server_error`, and its cause is only logged. */
 export function toOAuthError(error: unknown, request: FastifyRequest): OAuthError {
   if (error instanceof OAuthError) return error
   if (error instanceof StoreUnavailable) {
@@ -85,7 +85,7 @@ function tooLarge({ routeOptions }: FastifyRequest): string {
   return `the body has more than ${routeOptions.bodyLimit} bytes (${setting})`
 }
 
-/** Keeps a rejection for the log line and for `lychgate explain`, under the request id that its response shows. */
+/** Keeps a rejection for the log line and for `lychgate explain`, under the request id in its response. */
 export function recordRejection(rejection: OAuthError, reply: FastifyReply): void {
   reply.request.rejection = rejection
   reply.header('x-request-id', reply.request.id)

@@ -6,9 +6,9 @@ export function hostName(host: string): string | undefined {
 }
 
 /**
- * Checks Host against DNS rebinding, by which a web page reaches a server of an internal network through a name of its
- * own. Accepts these names, `localhost` and the names below it (RFC 6761 §6.3), and IP addresses, which no page can
- * make its own. An absent Host does not come from a browser.
+ * Checks Host against DNS rebinding, by which a web page reaches a server of an internal network through its own name.
+ * Accepts these names, `localhost` and the names below it (RFC 6761 §6.3), and IP addresses, which no page can use as
+ * its own name. An absent Host does not come from a browser.
  */
 export function isHostOf(host: string | undefined, names: Iterable<string>): boolean {
   if (host === undefined || host === '') return true

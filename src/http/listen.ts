@@ -3,8 +3,8 @@ import type { FastifyInstance } from 'fastify'
 import type { Config } from '../config/schema.ts'
 
 /**
- * Listens where the configuration says. Browsers and Node resolve `localhost` to either family, so its issuer is
- * reached by both. Fastify can do that too, but asks the resolver for the name, twice and in turn, at every start.
+ * Listens at the configured address. Browsers and Node resolve `localhost` to IPv4 or IPv6, so its issuer is served on
+ * both. Fastify can do that too, but resolves the name twice at every start.
  */
 export async function listen(
   app: FastifyInstance,

@@ -117,13 +117,16 @@ function jsonBytes(text: string): number {
   return Buffer.byteLength(JSON.stringify(text)) - 2
 }
 
-/** Standard output for the log: the lines of one turn of the event loop share a write; those of an ending process, too. */
+/**
+ * Standard output for the log: the lines of one turn of the event loop share a write, even those of an exiting
+ * process.
+ */
 export function logLines(): { write(line: string): void } {
   output ??= gatheringOutput()
   return output
 }
 
-// There is one standard output, however many servers a process has.
+// There is one standard output for all servers of a process.
 let output: { write(line: string): void } | undefined
 
 function gatheringOutput(): { write(line: string): void } {

@@ -2,12 +2,12 @@ import fp from 'fastify-plugin'
 
 declare module 'fastify' {
   interface FastifyInstance {
-    /** The methods some route serves at this path, for 405 and its `Allow`, RFC 9110 §15.5.6. */
+    /** The methods that this path supports, for 405 and its `Allow`, RFC 9110 §15.5.6. */
     methodsOf(path: string): readonly string[]
   }
 }
 
-/** Remembers which methods each path has, since the router only knows that one was not found. */
+/** Records the methods of each path, as the router only reports that one was not found. */
 export const methods = fp(
   async (app) => {
     const fixed = new Map<string, Set<string>>()

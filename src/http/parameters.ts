@@ -18,7 +18,7 @@ class Unreadable {
   }
 }
 
-/** Our reading of query strings and form bodies, for Fastify's parser options. */
+/** Our parser of query strings and form bodies, for Fastify's parser options. */
 export function parameterParser(limits: ParameterLimits): (text: string) => Record<string, unknown> {
   return (text) => {
     try {

@@ -73,13 +73,13 @@ export const serializersOnDemand: SerializerFactory = (schemas, options) => {
   }
 }
 
-/** What Fastify asks of a validator: a verdict, and what is wrong beside it. */
+/** What Fastify expects of a validator: a verdict, and its errors. */
 interface Validate {
   (value: unknown): unknown
   errors?: unknown
 }
 
-/** The same for the schema of a request: a server has a hundred routes, and most of them wait for their first caller. */
+/** The same for the schema of a request: a server has a hundred routes, most of which get no request for long. */
 export const validatorsOnDemand = ((...sources: Parameters<ReturnType<typeof AjvCompiler>>) => {
   let compile: ((route: unknown) => Validate) | undefined
   return (route: unknown): Validate => {

@@ -10,13 +10,13 @@ import { endingOf, grantIdOfJwt, tokenIdOfJwt, verifyJwtAccessToken } from '../d
 import type { GrantOfToken, Seconds } from '../domain/model.ts'
 import { grantOfTokenKey } from '../storage/store.ts'
 
-/** A token that opens nothing, and why: for the log alone, the response never tells. */
+/** An invalid token, and why: only for the log, never for the response. */
 export interface DeadToken {
   readonly kind: 'dead'
   readonly why: string
 }
 
-/** Finds out what a token is worth now. */
+/** Returns the current state of a token. */
 export type TokenReader = (token: string, now: Seconds) => Promise<TokenFacts | DeadToken>
 
 /**

@@ -7,15 +7,15 @@ import type { Clock, RandomSource } from '../system.ts'
 import { makeKeys } from './make-keys.ts'
 import { ForeignKeys, isDevelopmentKey, type ServerKind, unseal } from './seal.ts'
 
-/** Where keys are kept and what they are made and sealed with. */
+/** Where keys are stored and what they are made and sealed with. */
 export interface KeySources {
   readonly store: Pick<Store, 'list' | 'transact'>
   readonly sealingKey: Buffer
   readonly clock: Clock
   readonly random: RandomSource
-  /** Who changes keys, `user@host`; absent: the server by itself. */
+  /** Who changes keys, `user@host`; absent: the server itself. */
   readonly operator?: string
-  /** What kind of server this is; absent: an operator's command, which goes by the keys it finds. */
+  /** What kind of server this is; absent: an operator's command, which follows the keys it finds. */
   readonly server?: ServerKind
 }
 
@@ -26,9 +26,9 @@ export interface KeyChange<T> {
 }
 
 /**
- * Changes the ring of this store. Keys take long to make, so they are made first and the decision is committed only
- * if the ring is still the one they were made for; otherwise it is looked at again. Of two processes that rotate at
- * the same time one makes the successor and the other finds it.
+ * Changes the ring of this store. Keys take long to make, so they are made first and the decision is committed only if
+ * the ring is still the one they were made for; otherwise it is read again. Of two processes that rotate at the same
+ * time one makes the successor and the other finds it.
  * @throws {WrongSecret} when the secret is not the one the keys were sealed with; nothing is written then.
  * @throws {ForeignKeys} when the other kind of server made them.
  */
@@ -65,7 +65,7 @@ export function assertOpen(ring: readonly StoredKey[], sealingKey: Buffer, now: 
   for (const key of ring) if (!isRetired(key, now)) unseal(key.sealedPrivate, key.id, sealingKey)
 }
 
-/** A token is worth what its key is: those a development server made prove nothing to a production server. */
+/** A token is as trustworthy as its key: those of a development server prove nothing to a production server. */
 function assertOwn(ring: readonly StoredKey[], server: ServerKind | undefined): void {
   if (server === undefined) return
   const isOwn = (key: StoredKey) => isDevelopmentKey(key) === (server === 'development')

@@ -11,14 +11,14 @@ import { signCompact } from './sign.ts'
 
 /**
  * The server's keys, ready to use. They are read from the store at intervals (`reload`), never by a request: a key is
- * published long before it acts, so every server knows it in time. The one exception is a key that acts at once
- * (an operator's `--now` or `retire`): a token that names a key unknown here makes the ring read the store, but not
- * again within a second, so that strangers cannot make it read at will.
+ * published long before it is active, so every server knows it in time. The one exception is a key that is active at
+ * once (an operator's `--now` or `retire`): a token that names an unknown key makes the ring read the store, at most
+ * once a second, so that strangers cannot make it read at will.
  */
 export interface KeyRing {
   /** The secrets that handles are sealed with, and opened with where the caller cannot wait. */
   readonly handles: HandleKeys
-  /** The secrets of all handle keys, the current one first: for what was tagged with one of them and does not say which. */
+  /** The secrets of all handle keys, the current one first: for tags that do not name their key. */
   readonly handleSecrets: readonly string[]
   /** Algorithms there is an active signing key for. */
   readonly algorithms: readonly SigningAlgorithm[]
@@ -41,7 +41,7 @@ export interface KeyRing {
   seal(secret: Buffer, id: string): string
   /** @throws {WrongSecret} */
   unseal(sealed: string, id: string): Buffer
-  /** Makes the keys that are due, takes over what other processes changed, and says which keys came and went. */
+  /** Makes the keys that are due, loads what other processes changed, and returns which keys were added and removed. */
   reload(): Promise<KeyNews>
 }
 
@@ -49,7 +49,7 @@ export interface KeyRing {
 export interface KeyRingSources extends Omit<KeySources, 'sealingKey'> {
   /** The operator's, or the sealing key that is being derived from it. */
   readonly secret: string | Promise<Buffer>
-  /** Absent: the keys are read and nothing is made or changed, for commands that only look. */
+  /** Absent: the keys are read and nothing is made or changed, for commands that only read. */
   readonly policy?: KeyPolicy
 }
 
@@ -64,8 +64,8 @@ export async function loadKeyRing(sources: KeyRingSources): Promise<KeyRing> {
 }
 
 /**
- * The same for a server that builds the rest in the meantime: `keys` works once `opened` is resolved, and throws before.
- * `opened` rejects with WrongSecret.
+ * The same for a server that builds the rest in the meantime: `keys` works once `opened` has resolved, and throws
+ * before. `opened` rejects with WrongSecret.
  */
 export function openKeyRing({ secret, policy, ...rest }: KeyRingSources): {
   readonly keys: KeyRing
@@ -91,7 +91,7 @@ export function openKeyRing({ secret, policy, ...rest }: KeyRingSources): {
   }
 }
 
-/** The same key as for the ring's own, under ids no key of it has. */
+/** Uses the ring's own key, under ids that no key of it has. */
 function sealer(
   key: () => Buffer | undefined,
   { random, server }: Pick<KeyRingSources, 'random' | 'server'>,
@@ -157,12 +157,12 @@ function kidOf(jws: string, type: string): string | undefined {
     const { kid, typ } = decodeProtectedHeader(jws)
     return typ === type && typeof kid === 'string' ? kid : undefined
   } catch {
-    // Whatever is no JWS is thrown by jose; here that is a response, not a failure.
+    // jose throws for anything that is no JWS; here that is a result, not a failure.
     return undefined
   }
 }
 
-/** RFC 8725 §3.1: the key decides the algorithm, the header only which key. */
+/** RFC 8725 §3.1: the key decides the algorithm, and the header only names the key. */
 async function verify(jws: string, key: SigningKey | undefined): ReturnType<KeyRing['verify']> {
   if (key === undefined) return undefined
   try {

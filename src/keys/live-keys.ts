@@ -6,22 +6,22 @@ import { openHandleKey, openSigningKey } from './opened-key.ts'
 import { dueKeys, type KeyPolicy, maintainKeys } from './rules.ts'
 import { type OpenedKeys, type Snapshot, takeSnapshot } from './snapshot.ts'
 
-/** The keys of a store as they were when it was last read, which is not at every request. */
+/** The keys of a store as of the last reload, which does not happen at every request. */
 export interface LiveKeys {
   now(): Snapshot
-  /** Makes the keys that are due, and takes over what other processes changed. */
+  /** Makes the keys that are due, and loads what other processes changed. */
   reload(): Promise<KeyNews>
-  /** Reads the store for a key that is not known, unless it was read just now: strangers name keys at will. */
+  /** Reads the store for an unknown key, unless it was read just now: strangers can name any key. */
   reloadIfUnknown(id: string): Promise<boolean>
 }
 
-/** Ids of the keys that were not in use before, waiting ones among them, and of those that no longer are. */
+/** Ids of the keys that are new, waiting ones among them, and of those that are no longer in use. */
 export interface KeyNews {
   readonly added: readonly string[]
   readonly removed: readonly string[]
 }
 
-/** Between two readings that unknown keys ask for: a key that acts at once is rejected for no longer. */
+/** The interval between two reloads for unknown keys: a key that is active at once is rejected for no longer. */
 const unknownKeyPauseSeconds: Seconds = 1
 
 /** The keys of this store; with a policy those that are due are made first. @throws {WrongSecret} */
@@ -57,9 +57,9 @@ export async function readKeys(sources: KeySources, policy?: KeyPolicy): Promise
     },
     reload,
     reloadIfUnknown: async (id) => {
-      // A key that is there and retired is known.
+      // A retired key is known.
       if (stored.some((key) => key.id === id)) return false
-      // As far before as after: a clock that was set back must not keep it from looking.
+      // Also in the past: a clock that was set back must not prevent a reload.
       const isRecent = Math.abs(clock() - readAt) < unknownKeyPauseSeconds
       if (reading === undefined && isRecent) return false
       await reload()

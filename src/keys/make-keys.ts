@@ -4,12 +4,12 @@ import type { Seconds, SigningAlgorithm, StoredKey } from '../domain/model.ts'
 import type { RandomSource } from '../system.ts'
 import { nonceBytes, type Sealing, seal } from './seal.ts'
 
-/** What a new key is sealed with and dated by. */
+/** The sealing key and the time of a new key. */
 export interface KeyMaking {
   readonly sealingKey: Buffer
   readonly random: RandomSource
   readonly now: Seconds
-  /** The keys are those of a development server, and marked so. */
+  /** The keys are those of a development server, and marked as such. */
   readonly development: boolean
 }
 
@@ -49,7 +49,7 @@ export async function makeSigningKey(algorithm: SigningAlgorithm, making: KeyMak
 
 /**
  * A new handle key, active at once. Its id is one byte of every handle, "1" to "255": the next free one after that of
- * the newest key, so that an id comes back as late as can be, and long after everything that carried it is dead.
+ * the newest key, so that an id is reused as late as possible, long after every handle with it has expired.
  */
 export function makeHandleKey(ring: readonly StoredKey[], making: KeyMaking): StoredKey {
   const known = ring.filter(({ kind }) => kind === 'handle')

@@ -13,15 +13,15 @@ import type { Seconds, StoredKey } from '../domain/model.ts'
 
 /** The configured lifetimes of keys. */
 export interface KeyPolicy {
-  /** An active key as old as this gets a successor; 0: only an operator rotates. */
+  /** An active key of this age gets a successor; 0: only an operator rotates. */
   readonly rotationSeconds: Seconds
-  /** How long a successor is published before it acts. */
+  /** How long a successor is published before it is active. */
   readonly publishAheadSeconds: Seconds
   /** How long a key verifies after its successor is active: the longest lifetime of what it signed. */
   readonly overlapSeconds: Readonly<Record<StoredKey['kind'], Seconds>>
 }
 
-/** A successor that is to be made. */
+/** A successor to be made. */
 export interface DueKey {
   readonly algorithm: KeyAlgorithm
   readonly activeAt: Seconds
@@ -30,7 +30,9 @@ export interface DueKey {
 /** Retired keys stay a day: deleted by a clock that ran ahead, they would be missed once it is set right. */
 export const retiredKeyGraceSeconds: Seconds = 86_400
 
-/** The keys this ring lacks now: of an algorithm without any, and the successors of those old enough or about to end. */
+/**
+ * The keys this ring lacks now: for an algorithm without any, and the successors of those old enough or about to end.
+ */
 export function dueKeys(ring: readonly StoredKey[], policy: KeyPolicy, now: Seconds): readonly DueKey[] {
   return keyAlgorithms.flatMap((algorithm) => {
     const { acting, waiting } = termsOf(ring, algorithm, now)
@@ -59,7 +61,7 @@ export function maintainKeys(
   return accept(after, ...difference(ring, after))
 }
 
-/** The successors an operator's rotation lacks: one that waits already is enough. */
+/** The successors an operator's rotation lacks: one that is waiting is enough. */
 export function rotationNeeds(
   ring: readonly StoredKey[],
   algorithms: readonly KeyAlgorithm[],
@@ -91,7 +93,7 @@ export function rotateKeys(
   const advance = (key: StoredKey): StoredKey => {
     const { acting, waiting } = termsOf([...ring, ...made], key.algorithm, now)
     if (at === 'published' || !algorithms.includes(key.algorithm) || key.id !== waiting?.id) return key
-    // Not in the second in which the old one began: which of the two acts would be chance.
+    // Not in the second in which the old one began: which of the two is active would be chance.
     return { ...key, activeAt: Math.max(now, (acting?.activeAt ?? now) + 1) }
   }
   const after = withEnds([...ring, ...made].map(advance), policy, now)
@@ -103,7 +105,7 @@ export interface Retirement {
   readonly ring: readonly StoredKey[]
   readonly key: StoredKey
   readonly was: Exclude<KeyState, 'retired'>
-  /** The key that acts instead, when it was the active one. */
+  /** The key that is active instead, if it was the active one. */
   readonly successor?: StoredKey
 }
 
@@ -137,7 +139,7 @@ export function retireKey(
   const position = terms.indexOf(key)
   const [before, next] = [terms[position - 1], terms[position + 1]]
   if (was === 'waiting') {
-    // The key before it goes on as if this one had never been made.
+    // The previous key continues as if this one had never been made.
     const after = ring
       .filter((one) => one !== key)
       .map(({ retiredAt, ...one }) =>

@@ -37,12 +37,12 @@ export function isDevelopmentKey({ sealedPrivate }: { readonly sealedPrivate: st
   return sealedPrivate.startsWith(developmentMark)
 }
 
-/** 32 random bytes that say so: what `lychgate keys secret` prints and a development server keeps. */
+/** 32 random bytes, marked as such: what `lychgate keys secret` prints and a development server stores. */
 const randomSecret = new RegExp(`^${secretPrefix.sealing}[\\w-]{43}$`)
 
 /**
- * The key that seals private keys. Slow on purpose, once at start, for an operator's secret may be guessable; one that
- * is random by its own word need not be stretched, RFC 5869 §3.3.
+ * The key that seals private keys. Slow on purpose, once at start, because an operator's secret may be guessable; one
+ * that is marked as random need not be stretched, RFC 5869 §3.3.
  */
 export async function deriveSealingKey(secret: string): Promise<Buffer> {
   if (randomSecret.test(secret)) return Buffer.from(hkdfSync('sha256', secret, 'lychgate', 'key ring', 32))

@@ -3,8 +3,8 @@ import { promisify } from 'node:util'
 import type { SigningAlgorithm } from '../domain/model.ts'
 
 /**
- * A JWS in compact form, RFC 7515 §3.1, signed as RFC 7518 §3.3 and §3.4 and RFC 8037 §3.1 say. A held key and Node's
- * own signing take less than half of what jose takes for ES256, which imports and awaits on the way.
+ * A JWS in compact form, RFC 7515 §3.1, signed as RFC 7518 §3.3 and §3.4 and RFC 8037 §3.1 define. A prepared key and
+ * Node's own signing take less than half of what jose takes for ES256, which imports the key each time.
  */
 export async function signCompact(
   algorithm: SigningAlgorithm,
@@ -28,7 +28,7 @@ const signatures: Readonly<
 > = {
   // Slow enough to be worth another thread.
   RS256: (input, key) => inPool('sha256', input, key),
-  // Node takes twice as long when it is asked for another form than DER.
+  // Node takes twice as long for any other form than DER.
   ES256: (input, key) => sideBySide(sign('sha256', input, key)),
   EdDSA: (input, key) => sign(null, input, key),
 }

@@ -9,7 +9,7 @@ export interface OpenedKeys {
   readonly handle: readonly OpenedHandleKey[]
 }
 
-/** What the keys amount to from one beginning or end of a term to the next: requests look up, nothing is sorted. */
+/** The state of the keys from one beginning or end of a term to the next: requests only look up. */
 export interface Snapshot {
   readonly from: Seconds
   readonly until: Seconds
@@ -26,9 +26,9 @@ export interface Snapshot {
 }
 
 /**
- * What these keys are at this moment.
+ * The state of these keys at this moment.
  * @param before The snapshot this one replaces: as long as the same keys are published, the JWK Set stays the same
- * object, and its endpoint need not write it again.
+ * object, and its endpoint need not serialise it again.
  */
 export function takeSnapshot({ signing, handle }: OpenedKeys, now: Seconds, before?: Snapshot): Snapshot {
   const [verifying, opening] = [kept(signing, now), kept(handle, now)]

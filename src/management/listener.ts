@@ -4,14 +4,14 @@ import { ConfigError } from '../config/error.ts'
 import { isHostOf } from '../http/host-names.ts'
 import { httpFault, rejectMalformedHttp } from '../http/malformed-http.ts'
 
-/** What the management listener answers at one path. */
+/** The response of the management listener at one path. */
 export interface Page {
   readonly status: number
   readonly type: string
   readonly body: string
 }
 
-/** Where the listener is, and the names it is called by besides addresses and those of loopback. */
+/** The address of the listener, and its host names besides IP addresses and loopback names. */
 interface Place {
   readonly host: string
   readonly port: number
@@ -19,8 +19,8 @@ interface Place {
 }
 
 /**
- * Serves these pages on a port of their own, for operators. Everything that reaches the port may read them, so a Host
- * that is not listed is rejected: no web page reads them through a name of its own (DNS rebinding).
+ * Serves these pages on a separate port, for operators. Everyone who can reach the port may read them, but a Host that
+ * is not listed is rejected: no web page reads them through its own name (DNS rebinding).
  * @throws {ConfigError} when it cannot listen there.
  */
 export async function serveManagement(

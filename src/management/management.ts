@@ -6,7 +6,7 @@ import { measureRequests } from './measure-requests.ts'
 import { measuredStore } from './measured-store.ts'
 import { createMetrics, type Metrics } from './metrics.ts'
 
-/** What buildApp is given instead, for a server that is measured. */
+/** What buildApp is given for a measured server. */
 export interface Managed {
   readonly deps: Deps
   readonly observe: (app: FastifyInstance) => Promise<void>
@@ -45,7 +45,7 @@ function pagesOf(app: FastifyInstance, { store, keys, clock }: Deps, metrics: Me
   })
   return {
     '/metrics': async (): Promise<Page> => {
-      // A store that is away is worth a scrape most of all.
+      // A scrape matters most when the store is down.
       const body = await metrics.scrape(await told().catch(() => undefined))
       return { status: 200, type: 'text/plain; version=0.0.4; charset=utf-8', body }
     },

@@ -3,7 +3,7 @@ import type { FastifyInstance } from 'fastify'
 import type {} from '../http/errors.ts'
 import type { Metrics } from './metrics.ts'
 
-/** Counts every answer by its endpoint: the pattern of the route, never the path, which anybody can make up. */
+/** Counts every response by its endpoint: the pattern of the route, never the path, which anyone can choose. */
 export function measureRequests(
   app: FastifyInstance,
   { requests, requestSeconds, throttledSignIns }: Metrics,

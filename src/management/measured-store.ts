@@ -1,7 +1,7 @@
 import { type FindKind, type Store, StoreUnavailable } from '../storage/store.ts'
 import type { Metrics } from './metrics.ts'
 
-/** The same store, every call of a request measured. */
+/** The same store, with every call of a request measured. */
 export function measuredStore(store: Store, metrics: Metrics): Store {
   const measured = async <T>(operation: string, kind: string, call: Promise<T>): Promise<T> => {
     const start = performance.now()

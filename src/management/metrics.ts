@@ -10,19 +10,19 @@ import {
   type StoreActivity,
 } from '../storage/store.ts'
 
-/** What this process counts of itself, and what it is told about its store at every scrape. */
+/** What this process counts, and what it reads from its store at every scrape. */
 export interface Metrics {
   readonly requests: Counter<'method' | 'route' | 'outcome' | 'error'>
   readonly requestSeconds: Histogram<'method' | 'route'>
   readonly throttledSignIns: Counter
   readonly storeSeconds: Histogram<'operation' | 'kind'>
   readonly storeUnavailable: Counter
-  /** Everything in the text format of Prometheus; without what the store tells when it cannot be asked. */
+  /** Everything in the text format of Prometheus; without the figures of the store if it does not respond. */
   scrape(told: Told | undefined): Promise<string>
   close(): void
 }
 
-/** What a scrape asks the store. */
+/** What a scrape reads from the store. */
 export interface Told {
   readonly activity: StoreActivity
   readonly keys: readonly StoredKey[]
@@ -35,7 +35,7 @@ const storeBuckets = [
 ]
 const jobBuckets = [1, 2, 4, 8, 16, 32, 64, 128, 256]
 
-/** A registry of its own: two servers in one process do not share their figures, but for those of commits. */
+/** A separate registry: two servers in one process share no figures except those of commits. */
 export function createMetrics(): Metrics {
   const registry = new Registry()
   collectDefaultMetrics({ register: registry })
@@ -58,7 +58,7 @@ export function createMetrics(): Metrics {
     buckets: storeBuckets,
     registers,
   })
-  // The channels are ours and carry nothing else.
+  // The channels are internal and publish nothing else.
   const onCheckpoint = (message: unknown) => checkpointSeconds.observe((message as Checkpoint).seconds)
   const onCommit = (message: unknown) => {
     const { jobs, seconds } = message as Commit
@@ -86,13 +86,13 @@ function countersOf(registers: Registry[]) {
   return {
     requests: new Counter({
       name: 'lychgate_http_requests_total',
-      help: 'Answered requests; error is the OAuth error code, also of a refusal told by redirect or on a page.',
+      help: 'Requests with a response; error is the OAuth error code, even of an error sent by redirect or on a page.',
       labelNames: ['method', 'route', 'outcome', 'error'] as const,
       registers,
     }),
     requestSeconds: new Histogram({
       name: 'lychgate_http_request_seconds',
-      help: 'From the head of a request to the end of its answer.',
+      help: 'From the head of a request to the end of its response.',
       labelNames: ['method', 'route'] as const,
       buckets: requestBuckets,
       registers,
@@ -117,7 +117,7 @@ function countersOf(registers: Registry[]) {
   }
 }
 
-/** What is looked up at a scrape; absent when the store cannot say. */
+/** The values read at a scrape; absent if the store does not respond. */
 function stateGauges(registers: Registry[]) {
   const gauge = <L extends string>(name: string, help: string, ...labelNames: L[]) =>
     new Gauge<L>({ name: `lychgate_${name}`, help, labelNames, registers })
@@ -144,7 +144,7 @@ function stateGauges(registers: Registry[]) {
   return {
     show: (told: Told | undefined) => {
       for (const one of all) one.reset()
-      // Without labels they are 0 after a reset: what is not known is left out altogether.
+      // Without labels they would be 0 after a reset: an unknown value is left out altogether.
       for (const one of [grants, rejections, waiting]) one.remove()
       if (told === undefined) return
       const { activeGrants, refusalsKept, connections } = told.activity

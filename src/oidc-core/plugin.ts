@@ -33,7 +33,7 @@ export const openidConnect: FastifyPluginAsync<AppDeps> = async (app, deps) => {
   })
 
   await app.register(async (guarded) => {
-    // There is no user without a token.
+    // A token without a user has no user to return.
     await guarded.register(deps.guard, { anonymous: 'challenge', formToken: true })
     await guarded.register(userInfo, deps)
   })

@@ -2,7 +2,7 @@ import { hash } from 'node:crypto'
 import { contextClassOf } from '../domain/authentication-context.ts'
 import type { Grant, Seconds, SigningAlgorithm } from '../domain/model.ts'
 
-/** What an ID Token is made from. */
+/** The inputs of an ID Token. */
 export interface IdTokenFacts {
   readonly issuer: string
   readonly grant: Grant
@@ -11,7 +11,7 @@ export interface IdTokenFacts {
   readonly accessToken: string
   readonly algorithm: SigningAlgorithm
   readonly idTokenSeconds: Seconds
-  /** Claims of the user that were asked for in the ID Token. */
+  /** Claims of the user that were requested for the ID Token. */
   readonly requested: Readonly<Record<string, unknown>>
 }
 

@@ -76,7 +76,7 @@ export const userInfo: FastifyPluginAsyncTypebox<Pick<AppDeps, 'config' | 'servi
     '/api/oauth/userinfo',
     {
       config: { endpoint: 'userinfo', endpointTitle: 'UserInfo' },
-      schema: { ...schema, operationId: 'userInfo', summary: 'Claims about the person' },
+      schema: { ...schema, operationId: 'userInfo', summary: 'Claims about the user' },
       preHandler: app.requireScope('openid'),
     },
     answer,
@@ -88,7 +88,7 @@ export const userInfo: FastifyPluginAsyncTypebox<Pick<AppDeps, 'config' | 'servi
         ...schema,
         response: { ...schema.response, ...badBody },
         operationId: 'userInfoByPost',
-        summary: 'Claims about the person, by POST',
+        summary: 'Claims about the user, by POST',
         consumes: ['application/x-www-form-urlencoded'],
       },
       preValidation: assertForm,

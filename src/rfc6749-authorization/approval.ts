@@ -23,7 +23,7 @@ export interface Approval {
   readonly code: string
 }
 
-/** Decorates `app.approve`, for the routes that find that a user agreed. */
+/** Decorates `app.approve`, for the routes on which a user approves. */
 export const approval = fp<Pick<AppDeps, 'config' | 'keys' | 'random'>>(
   async (app, { config, keys, random }) => {
     app.decorate('approve', (request, client, session, scope, now) => {

@@ -29,7 +29,7 @@ export type RequestLoader = (parameters: Parameters) => Promise<LoadedRequest | 
 export type RequestCheck = (client: Client, extra: RequestExtra) => void
 
 /**
- * Returns what to commit together with the end of a request: with its grant, or with its rejection by the user. An insert
+ * Returns what to commit together with the end of a request: with its grant, or with its denial by the user. An insert
  * of a record that exists means that the same request has ended before: then nothing is written.
  */
 export type RequestEnd = (request: AuthorizationRequest) => readonly Write[]
@@ -40,7 +40,7 @@ declare module 'fastify' {
     beforeAuthorization(load: RequestLoader): void
     afterClientKnown(assert: RequestCheck): void
     onAuthorizationEnd(end: RequestEnd): void
-    /** What the endpoint and its pages call, in their order. */
+    /** The steps that the endpoint and its pages run, in order. */
     readonly authorizationRequests: AuthorizationRequests
   }
 }
@@ -60,7 +60,7 @@ export interface AuthorizationRequests {
   endWrites(request: AuthorizationRequest): readonly Write[]
 }
 
-/** How an authorization request is read and ended, RFC 6749 §4.1.1, and the extension points of both. */
+/** Loads, checks and ends authorization requests, RFC 6749 §4.1.1, with the extension points for features. */
 export const authorizationRequests = fp<Pick<AppDeps, 'service' | 'keys'>>(
   async (app, { service, keys }) => {
     const loaders: RequestLoader[] = []

@@ -11,9 +11,9 @@ declare module 'fastify' {
     addAuthorizationResponseMembers(members: Readonly<Record<string, string>>): void
   }
   interface FastifyReply {
-    /** The only exit to a client: RFC 6749 §4.1.2 or §4.1.2.1, with `state` and what features add. */
+    /** The only redirect to a client: RFC 6749 §4.1.2 or §4.1.2.1, with `state` and what features add. */
     authorizationResponse(redirect: ProvenRedirect, members: AuthorizationResponse): FastifyReply
-    /** The error response, RFC 6749 §4.1.2.1, left for the log line too. */
+    /** The error response, RFC 6749 §4.1.2.1, which is also kept for the log line. */
     authorizationError(redirect: ProvenRedirect, rejection: OAuthError): FastifyReply
   }
 }
@@ -29,12 +29,12 @@ declare module '../pages/pages.ts' {
   }
 }
 
-/** What goes to the client beside `state` and what features add. */
+/** The members besides `state` and what features add. */
 export type AuthorizationResponse =
   | { readonly code: string }
   | { readonly error: string; readonly error_description: string }
 
-/** RFC 6749 §4.1.2: the authorization response, and the extension point for what others add to it. */
+/** RFC 6749 §4.1.2: the authorization response, and the extension point for other members. */
 export const authorizationResponse = fp(
   async (app) => {
     let added: Readonly<Record<string, string>> = {}
@@ -67,7 +67,7 @@ function answer(
     const page = { redirectUri, redirectHost: new URL(redirectUri).host, members: fields }
     return reply.page('form-post', page, { formAction: formActionSource(redirectUri) })
   }
-  // RFC 6749 §3.1.2: appended to the text as registered; parsing and writing it again would change it.
+  // RFC 6749 §3.1.2: appended to the text as registered; parsing and serialising it would change it.
   const separator = !redirectUri.includes('?') ? '?' : /[?&]$/.test(redirectUri) ? '' : '&'
   const location = `${redirectUri}${separator}${new URLSearchParams(members)}`
   // 303, so that no browser repeats a POST with credentials in it, RFC 9700 §4.12.

@@ -130,7 +130,7 @@ export const authorize: FastifyPluginAsync<AppDeps> = async (
   const schema = {
     tags: ['authorization'],
     description:
-      'Answers by redirect once the client and its redirect URI are proven, and by a page before that.',
+      'Redirects once the client and its redirect URI are verified; before that, errors are pages.',
     response: {
       303: {
         description:
@@ -177,11 +177,11 @@ export const authorize: FastifyPluginAsync<AppDeps> = async (
 
 const form = 'application/x-www-form-urlencoded'
 
-/** How often a request is decided again whose session or consent ended in the meantime. */
+/** How often a request is decided again if its session or consent ended in the meantime. */
 const attempts = 3
 
 function endedBefore(): OAuthError {
-  return new OAuthError('invalid_request', 'this authorization request was answered already', {
+  return new OAuthError('invalid_request', 'this authorization request has ended already', {
     rule: 'lychgate-interaction-open',
   })
 }

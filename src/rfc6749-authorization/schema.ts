@@ -24,14 +24,14 @@ export const authorizationParameters = {
   response_mode: text('query (default) or form_post.'),
   nonce: text('Returned in the ID Token.'),
   prompt: text('none, login, consent, select_account.'),
-  max_age: text('Seconds since the last sign-in that are acceptable.'),
-  login_hint: text('Fills the sign-in page in.'),
-  id_token_hint: text('An ID Token about the person the answer must be for.'),
-  claims: text('Claims asked for one by one, as JSON.'),
+  max_age: text('The greatest acceptable age of the sign-in, in seconds.'),
+  login_hint: text('The name to fill in on the sign-in page.'),
+  id_token_hint: text('An ID Token of the user that the response must be about.'),
+  claims: text('Individually requested claims, as JSON.'),
   ui_locales: text('Languages, by preference.'),
   display: text('Accepted and ignored.'),
   acr_values: text(
-    'Context classes, the most wanted first: who can sign in that way is asked to. acr in the ID Token says what the sign-in was.',
+    'Context classes, the most wanted first: a user who can sign in that way is asked to. acr in the ID Token is the class of the sign-in.',
   ),
 }
 
@@ -90,6 +90,6 @@ export function tokenResponse({ tokenMembers }: Declared) {
       scope: Type.String(),
       ...tokenMembers,
     },
-    { title: 'Tokens', description: 'What the client gets, RFC 6749 §5.1.', additionalProperties: false },
+    { title: 'Tokens', description: 'The token response, RFC 6749 §5.1.', additionalProperties: false },
   )
 }

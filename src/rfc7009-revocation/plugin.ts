@@ -21,9 +21,9 @@ const RevocationRequest = Type.Object({
 })
 
 /**
- * RFC 7009 §2. Owns the endpoint; what a revocation reaches is decided in rfc7009-revocation/rules.ts. Every kind of token
- * is found whatever `token_type_hint` says, RFC 7009 §2.1 and RFC 7009 §2.2, and can be revoked: there is no use for
- * the error of RFC 7009 §2.2.1.
+ * RFC 7009 §2: the revocation endpoint. rfc7009-revocation/rules.ts decides what a revocation ends. Every kind of
+ * token is found whatever `token_type_hint` is, RFC 7009 §2.1 and RFC 7009 §2.2, and can be revoked, so the error of
+ * RFC 7009 §2.2.1 is never sent.
  */
 export const revocation: FastifyPluginAsyncTypebox<AppDeps> = async (
   app,
@@ -47,7 +47,7 @@ export const revocation: FastifyPluginAsyncTypebox<AppDeps> = async (
         response: {
           200: Type.Unsafe<undefined>({
             type: 'null',
-            description: 'The token is dead, or was never alive.',
+            description: 'The token is invalid now, or was never valid.',
           }),
           ...badBody,
           401: ErrorResponse,

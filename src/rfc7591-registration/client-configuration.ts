@@ -45,7 +45,7 @@ export const clientConfiguration: FastifyPluginAsyncTypebox<
       const updated = await store.transact('client', clientKey(params.client_id), (client) => {
         assertMayConfigure(client, token)
         const replaced = updateClient(client, requireJsonObject(body, config.limits.jsonDepth), policy)
-        // A client that repeats itself causes no write and no event.
+        // An update without a change causes no write and no event.
         if (isDeepStrictEqual(replaced, client)) return accept(client)
         const event = eventOf('registration-changed', client.id, ip)
         return accept(replaced, update('client', replaced), event)
@@ -69,7 +69,7 @@ export const clientConfiguration: FastifyPluginAsyncTypebox<
   )
 }
 
-// An identifier this server cannot have issued, one with a NUL say, never reaches the database; nothing has the
+// An identifier this server cannot have issued, such as one with a NUL, never reaches the database; no client has the
 // empty one.
 function clientKey(clientId: string): string {
   return /^[\w-]+$/.test(clientId) ? clientId : ''

@@ -21,7 +21,7 @@ export function requireJsonObject(body: unknown, depth: number): JsonObject {
   return body
 }
 
-// Level by level: recursion would let a sender choose how deep our stack goes.
+// Level by level: with recursion the sender would choose the depth of our stack.
 function isDeeperThan(depth: number, body: unknown): boolean {
   let level = [body]
   for (let depthLeft = depth; level.length > 0; depthLeft--) {

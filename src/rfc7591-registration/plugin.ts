@@ -1,7 +1,7 @@
 /**
- * RFC 7591 registration, and RFC 7592 for the clients that came by it. What may be registered, and who may change it,
- * is decided in rfc7591-registration/rules.ts; clients added by an operator cannot be reached here. The rate limit is the
- * application's.
+ * RFC 7591 registration, and RFC 7592 for self-registered clients. rfc7591-registration/rules.ts decides what may be
+ * registered, and who may change it; clients added by an operator cannot be reached here. The application sets the
+ * rate limit.
  */
 
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
@@ -26,7 +26,7 @@ export const registration: FastifyPluginAsyncTypebox<
   Pick<AppDeps, 'config' | 'store' | 'keys' | 'clock' | 'random' | 'declared'>
 > = async (app, { config, store, keys, clock, random, declared }) => {
   acceptOnlyJson(app)
-  // The schemas document. The domain judges every member, so that each gets the exact code of RFC 7591 §3.2.2.
+  // The schemas only document. The domain checks every member, so that each gets the exact code of RFC 7591 §3.2.2.
   app.setValidatorCompiler(() => () => true)
   await app.register(clientConfiguration, { config, store, keys, clock, declared })
 
@@ -83,7 +83,7 @@ function acceptOnlyJson(app: FastifyInstance): void {
 
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
-/** Exact: a decoder that replaces what it cannot read would keep another name than the client sent, RFC 8259 §8.1. */
+/** Strict: a decoder that replaces invalid bytes would store another name than the client sent, RFC 8259 §8.1. */
 function decoded(body: Buffer): string | undefined {
   try {
     return utf8.decode(body)

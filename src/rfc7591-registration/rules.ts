@@ -12,7 +12,7 @@ export interface FreshRegistration {
   readonly registrationToken: Buffer
 }
 
-/** When a registration came, and from which network. */
+/** The time and the network of a registration. */
 export interface RegistrationContext {
   readonly now: Seconds
   readonly from: string
@@ -34,9 +34,9 @@ const toldMembers = [
 ] as const
 
 /**
- * Registers a client, RFC 7591 §3.2.1. Its identifier is the server's choice and unlike any other, RFC 6749 §2.2, and
- * so is what it left out, RFC 7591 §2: `none` as the authentication method (every redirect is loopback,
- * RFC 8252 §8.4) and both grant types. A secret is this one registration's own, RFC 6749 §10.1.
+ * Registers a client, RFC 7591 §3.2.1. The server chooses a unique identifier, RFC 6749 §2.2, and the omitted members,
+ * RFC 7591 §2: `none` as the authentication method (every redirect is loopback, RFC 8252 §8.4) and both grant types.
+ * Every registration has a different secret, RFC 6749 §10.1.
  * @throws {OAuthError} `invalid_redirect_uri`, `invalid_client_metadata`
  */
 export function registerClient(

@@ -7,7 +7,7 @@ const text = (description: string) => Type.String({ description })
 const texts = (description: string) =>
   Type.Unsafe<readonly string[]>(Type.Array(Type.String(), { description }))
 
-// What a client may say and reads back, RFC 7591 §2.
+// The client metadata that is sent and returned, RFC 7591 §2.
 const described = {
   client_name: Type.Optional(text('What people know the client as; `client_name#fr` is its French name.')),
   client_uri: Type.Optional(text('Its home page, http or https.')),
@@ -20,27 +20,29 @@ const described = {
   default_max_age: Type.Optional(
     Type.Integer({ minimum: 0, description: 'Seconds since the sign-in when a request has no `max_age`.' }),
   ),
-  post_logout_redirect_uris: Type.Optional(texts('Where a person may be sent after logging out: loopback.')),
+  post_logout_redirect_uris: Type.Optional(
+    texts('Where a user may be redirected after signing out: loopback.'),
+  ),
 }
 
 const redirectUris = texts(
   '`http://127.0.0.1[:port]/path`, and the same with `[::1]` or `localhost`; the port is free.',
 )
-const grantTypes = texts('`authorization_code`, and `refresh_token`; both when left out.')
+const grantTypes = texts('`authorization_code`, and `refresh_token`; both by default.')
 const responseTypes = texts('`code`.')
 const applicationType = Type.String({
   enum: ['native', 'web'],
-  description: 'Always `native` in the answer, as every redirect is loopback.',
+  description: 'Always `native` in the response, as every redirect is loopback.',
 })
 const scope = text('Names separated by spaces: the most it may ask for. Left out: the whole catalogue.')
 const subjectType = Type.String({ enum: ['public'] })
-const algorithm = text('What its ID Tokens are signed with; RS256 when left out.')
+const algorithm = text('The signature algorithm of its ID Tokens; RS256 by default.')
 const requireAuthTime = Type.Boolean({ description: 'Whether every ID Token must have `auth_time`.' })
 
 const tags = ['registration']
 const security = [{ registrationAccessToken: [] }]
 
-// The client a request is about, RFC 7592 §2.
+// The client in the path, RFC 7592 §2.
 const ClientPath = Type.Object({ client_id: text('The identifier of the client.') })
 
 /** The routes of RFC 7591 §3 and RFC 7592 §2, with the client metadata that features add. */
@@ -50,7 +52,7 @@ export function registrationRoutes({ clientMetadata, clientAuthentication }: Dec
   )
   const authenticationMethod = Type.String({
     enum: Object.keys(openToAll(clientAuthentication)),
-    description: 'How it authenticates; `none` when left out.',
+    description: 'Its authentication method; `none` by default.',
   })
   // Client metadata as sent, RFC 7591 §2.
   const ClientRegistrationRequest = Type.Object({
@@ -77,7 +79,7 @@ export function registrationRoutes({ clientMetadata, clientAuthentication }: Dec
     {
       client_id: text('The identifier of the client.'),
       client_id_issued_at: Type.Integer({ description: 'Seconds since the epoch.' }),
-      client_secret: Type.Optional(text('Told once, at registration.')),
+      client_secret: Type.Optional(text('Returned only at registration.')),
       client_secret_expires_at: Type.Optional(
         Type.Integer({ description: '0: the secret does not expire.' }),
       ),
@@ -110,7 +112,7 @@ export function registrationRoutes({ clientMetadata, clientAuthentication }: Dec
     },
     read: {
       operationId: 'readClient',
-      summary: 'Read the own registration, RFC 7592 §2.1',
+      summary: 'Read its own registration, RFC 7592 §2.1',
       tags,
       security,
       params: ClientPath,
@@ -118,7 +120,7 @@ export function registrationRoutes({ clientMetadata, clientAuthentication }: Dec
     },
     update: {
       operationId: 'updateClient',
-      summary: 'Replace the own registration, RFC 7592 §2.2',
+      summary: 'Replace its own registration, RFC 7592 §2.2',
       tags,
       security,
       params: ClientPath,
@@ -133,7 +135,7 @@ export function registrationRoutes({ clientMetadata, clientAuthentication }: Dec
     },
     delete: {
       operationId: 'deleteClient',
-      summary: 'Delete the own registration and everything granted to it, RFC 7592 §2.3',
+      summary: 'Delete its own registration and everything granted to it, RFC 7592 §2.3',
       tags,
       security,
       params: ClientPath,

@@ -1,6 +1,6 @@
 import type { Feature } from '../feature.ts'
 
-/** RFC 7662: resource servers ask what a token is worth. */
+/** RFC 7662: resource servers and clients look up the state of a token. */
 export const introspection: Feature = {
   spec: 'RFC 7662',
   callers: 'clients',

@@ -35,12 +35,12 @@ const IntrospectionResponse = Type.Object(
   },
   {
     title: 'Introspection',
-    description: 'What a token is worth, RFC 7662 §2.2.',
+    description: 'The state of a token, RFC 7662 §2.2.',
     additionalProperties: false,
   },
 )
 
-/** RFC 7662 §2.1. Owns the endpoint; who may learn what is decided in rfc7662-introspection/rules.ts. */
+/** RFC 7662 §2.1: the introspection endpoint. rfc7662-introspection/rules.ts decides who may learn what. */
 export const introspection: FastifyPluginAsyncTypebox<AppDeps> = async (app, deps) => {
   const { config, service, clock, declared } = deps
   app.advertise({
@@ -57,7 +57,7 @@ export const introspection: FastifyPluginAsyncTypebox<AppDeps> = async (app, dep
       schema: {
         operationId: 'introspect',
         tags: ['tokens'],
-        summary: 'Ask what a token is worth',
+        summary: 'Introspect a token',
         consumes: ['application/x-www-form-urlencoded'],
         body: Type.Object({ ...IntrospectionRequest.properties, ...declared.authenticationParameters }),
         response: {
@@ -89,7 +89,7 @@ export const introspection: FastifyPluginAsyncTypebox<AppDeps> = async (app, dep
   )
 }
 
-/** RFC 7662 §2.2. A refresh token has no token_type: it is not one to call an API with. */
+/** RFC 7662 §2.2. A refresh token has no token_type, as no API accepts it. */
 function describe(facts: TokenFacts, issuer: string): Static<typeof IntrospectionResponse> {
   const [audience, ...others] = facts.resource
   return {

@@ -35,11 +35,11 @@ export const metadata = fp(
 )
 
 /**
- * RFC 8414 §2 and OpenID Connect Discovery §3. One document for both, since they must agree (RFC 9068 §4 too); what
- * stands in it belongs to the plugin that advertised it, a list never empty, RFC 8414 §3.2, and the issuer is the configured
- * one to the character, RFC 8414 §3.3 and OpenID Connect Discovery §4.3. Registered last, at the root: an issuer's
- * path comes after the well-known string, RFC 8414 §3.1, and for OpenID Connect also before it,
- * OpenID Connect Discovery §4. The appended RFC 8414 form is what "relative to the base URL" means.
+ * RFC 8414 §2 and OpenID Connect Discovery §3. One document for both, since they must agree (RFC 9068 §4 too); each
+ * member belongs to the plugin that advertised it, no list is empty, RFC 8414 §3.2, and the issuer is exactly the
+ * configured one, RFC 8414 §3.3 and OpenID Connect Discovery §4.3. Registered last, at the root: an issuer's path
+ * comes after the well-known string, RFC 8414 §3.1, and for OpenID Connect also before it, OpenID Connect Discovery
+ * §4. The appended RFC 8414 form is what "relative to the base URL" means.
  */
 export const metadataDocuments: FastifyPluginAsync<Pick<AppDeps, 'config' | 'service'>> = async (
   app,

@@ -43,7 +43,7 @@ export const pushedRequests: FastifyPluginAsyncTypebox<AppDeps> = async (app, de
     if (id === undefined) return undefined
     const found = await store.find(pushedRequestKind, id)
     assertUsable(found, parameters, clock())
-    // RFC 9126 §4: what the browser sends beside the reference does not count.
+    // RFC 9126 §4: other parameters that the browser sends with the reference do not count.
     return { parameters: found.parameters, extra: extraOf(found) }
   })
   app.afterClientKnown((client, extra) => assertPushed(client, extra, isRequired))

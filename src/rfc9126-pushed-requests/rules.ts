@@ -10,7 +10,7 @@ import { hashSecret } from '../domain/secret.ts'
 export interface PushedRequest {
   readonly id: Hash
   readonly clientId: string
-  /** As the client sent them, without what authenticated it. */
+  /** As the client sent them, without its credentials. */
   readonly parameters: Parameters
   readonly expiresAt: Seconds
 }
@@ -21,7 +21,7 @@ export const pushedRequestKind = recordKind<PushedRequest>('pushed-request', {
   expiresAt: ({ expiresAt }) => expiresAt,
 })
 
-/** Says that a pushed request has ended, for as long as one of its pages may be open. */
+/** Marks a pushed request as ended, for as long as one of its pages may be open. */
 type EndedRequest = Pick<PushedRequest, 'id' | 'expiresAt'>
 
 export const endedRequestKind = recordKind<EndedRequest>('ended-pushed-request', {
@@ -29,7 +29,7 @@ export const endedRequestKind = recordKind<EndedRequest>('ended-pushed-request',
   expiresAt: ({ expiresAt }) => expiresAt,
 })
 
-/** Under which name an authorization request stores the pushed request that it came from. */
+/** The name under which an authorization request stores the pushed request that it came from. */
 const extraName = 'pushedRequest'
 const referencePrefix = 'urn:ietf:params:oauth:request_uri:'
 const credentials = ['client_secret', 'client_assertion', 'client_assertion_type']
@@ -130,8 +130,8 @@ export function assertPushed(
 }
 
 /**
- * Returns what ends a pushed request together with the authorization (RFC 9126 §4): of several pages that were opened from
- * one reference, a reload among them, only one is answered.
+ * Returns what ends a pushed request together with the authorization (RFC 9126 §4): of several pages opened from one
+ * reference, such as after a reload, only one succeeds.
  * @param interactionSeconds How long a page stays open that was opened in the last second of the reference.
  */
 export function endOf(request: AuthorizationRequest, interactionSeconds: Seconds): readonly Write[] {
@@ -146,7 +146,7 @@ export function endOf(request: AuthorizationRequest, interactionSeconds: Seconds
 }
 
 /**
- * Returns the error of a push as the token endpoint would tell it: no user is there, so codes about users become
+ * Returns the error of a push as the token endpoint would send it: no user is present, so codes about users become
  * `invalid_request` (RFC 9126 §2.3).
  */
 export function asPushError(error: unknown): unknown {

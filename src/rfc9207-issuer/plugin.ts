@@ -2,8 +2,8 @@ import fp from 'fastify-plugin'
 import type { AppDeps } from '../deps.ts'
 
 /**
- * RFC 9207 §2: `iss` on every answer of the authorization endpoint, success and error alike, and RFC 9207 §2.3: the
- * metadata says so.
+ * RFC 9207 §2: `iss` in every authorization response, success and error alike, and RFC 9207 §2.3: the metadata
+ * advertises it.
  */
 export const issuerIdentification = fp<AppDeps>(
   async (app, { service }) => {

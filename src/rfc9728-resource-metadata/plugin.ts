@@ -6,9 +6,9 @@ import { wellKnownUrl } from '../domain/well-known.ts'
 import { documentResponses, serveDocument } from '../http/document.ts'
 
 /**
- * RFC 9728 §2 and RFC 9728 §3: the metadata of the service's own API and of every configured resource that lives on
- * the issuer's origin, each at its path-inserted place, RFC 9728 §3.3, and without what has no value, RFC 9728 §3.2.
- * Resources elsewhere publish their own.
+ * RFC 9728 §2 and RFC 9728 §3: the metadata of the service's own API and of every configured resource on the issuer's
+ * origin, each at its path-inserted URL, RFC 9728 §3.3, without members that have no value, RFC 9728 §3.2. Other
+ * resources publish their own.
  */
 export const resourceMetadata: FastifyPluginAsync<Pick<AppDeps, 'config' | 'service'>> = async (
   app,

@@ -9,9 +9,9 @@ import { keyPolicy } from './key-policy.ts'
 import { schemaAt } from './options.ts'
 
 const loopbackHosts: readonly string[] = ['localhost', '127.0.0.1', '[::1]']
-/** Handles carry instants as 32 bits (handle.ts): ten years keep clear of their end in 2106. */
+/** Handles contain instants of 32 bits (handle.ts), which end in 2106: ten years stay clear of that. */
 const longestLifetimeSeconds = 315_576_000
-/** A handle names its key in one byte; some are left for an operator's own rotations. */
+/** A handle names its key in one byte; some ids are left for an operator's own rotations. */
 const mostHandleKeys = 200
 
 /** Whether the issuer is reachable from this computer only. */
@@ -201,7 +201,7 @@ function* scopeFaults({ scopes }: Config): Generator<string> {
   if (!names.includes('openid')) yield 'scopes: openid is missing from the catalogue'
 }
 
-/** Beside its own members an entry may have some in other languages, written as in RFC 7591 §2.2. */
+/** An entry may have members in other languages, written as in RFC 7591 §2.2. */
 function* localizedFaults({ scopes, resources }: Config): Generator<string> {
   for (const [index, scope] of scopes.entries()) {
     yield* strangeMembers(`scopes.${index}`, scope, ['group', 'description'])

@@ -16,13 +16,13 @@ const prefix = 'LYCHGATE_'
 /** Names the YAML file. */
 export const fileVariable = `${prefix}CONFIG`
 
-/** Every variable there is, those of the options and those that name files. */
+/** Every variable: those of the options and those that name files. */
 export function knownVariables(): readonly string[] {
   const options = configOptions().flatMap(({ variable }) => variable ?? [])
   return [fileVariable, ...options, ...confidentialPaths.map((path) => `${variableOf(path)}_FILE`)]
 }
 
-/** What is wrong with the names of an environment, a line a variable. */
+/** What is wrong with the names in an environment, one line per variable. */
 export function* unknownVariables(environment: Environment): Generator<string> {
   const known = knownVariables()
   for (const name of Object.keys(environment)) {
@@ -51,7 +51,7 @@ export function separateServiceLinks(environment: Environment): { own: Environme
   }
 }
 
-/** The options that variables carry. An empty one is an absent one: compose files and shells cannot leave one out. */
+/** The options in variables. An empty one counts as absent, as compose files and shells cannot omit one. */
 export function fromVariables(environment: Environment): Given[] {
   return configOptions().flatMap(({ path, variable }): Given[] => {
     const text = variable && environment[variable]

@@ -5,7 +5,7 @@ import { isObject } from '../domain/is-object.ts'
 import type { Given } from './environment.ts'
 import { schemaAt } from './options.ts'
 
-/** A section of the file while it is being put together. */
+/** A section of the file during the merge. */
 export interface Section {
   [name: string]: unknown
 }
@@ -24,7 +24,7 @@ export function readSections(path: string): Section {
   return content
 }
 
-/** Puts a value from a flag or variable where the file would have it; only here is text turned into a number or list. */
+/** Sets a value from a flag or variable at its place in the file; text is converted to a number or list only here. */
 export function place(values: Section, { path, text, name: source }: Given): void {
   const names = path.split('.')
   const schema = schemaAt(names)
@@ -33,7 +33,7 @@ export function place(values: Section, { path, text, name: source }: Given): voi
   let section = values
   for (const name of names) {
     const inner = section[name] ?? {}
-    // A section that is no mapping is rejected by shapeFaults, in the file's own terms.
+    // shapeFaults rejects a section that is no mapping, in the file's own terms.
     if (!isObject(inner)) return
     section[name] = inner
     section = inner

@@ -21,7 +21,7 @@ export function keyPolicy({
     lifetimes.refreshTokenAbsoluteSeconds +
     lifetimes.refreshReuseSeconds +
     accessTokenSeconds
-  // A server may learn of the successor that much later, and a client may hold on to the older keys that much longer.
+  // A server may learn of the successor that much later, and a client may keep the older keys that much longer.
   const lag = keys.reloadSeconds + lifetimes.metadataCacheSeconds
   return {
     rotationSeconds: keys.rotationSeconds,

@@ -35,7 +35,7 @@ export interface Origin {
   readonly name: string
 }
 
-/** A configuration and where its values come from. */
+/** A configuration and the source of each value. */
 export interface ResolvedConfig {
   readonly config: Config
   readonly file: string | undefined

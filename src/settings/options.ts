@@ -9,7 +9,7 @@ export const ConfigSchema = Type.Object(
   { additionalProperties: false },
 )
 
-/** One option as an operator sees it: where it stands in the file, its variable, and what is allowed. */
+/** One option for the operator: its path in the file, its variable, and its allowed values. */
 export interface ConfigOption {
   /** `lifetimes.codeSeconds`; members of a list entry are written `resources[].identifier`. */
   readonly path: string
@@ -70,7 +70,7 @@ function optionsOf(section: TSchema, prefix: string): ConfigOption[] {
     if (schema.type === 'array' && schema.items.type === 'object') {
       return [{ path, schema }, ...optionsOf(schema.items, `${path}[].`)]
     }
-    // A variable cannot say which list entry it is for.
+    // A variable cannot name a list entry.
     return [path.includes('[]') ? { path, schema } : { path, schema, variable: variableOf(path) }]
   })
 }

@@ -33,7 +33,7 @@ function faultLine({ path, value }: ValueError, given: readonly Given[], file: s
     return `${where}: there is no such setting${suggestion(name, siblings) || elsewhere(name)}`
   }
   if (value === undefined) return `${where}: is missing`
-  // YAML takes an unquoted #rrggbb for a comment.
+  // YAML reads an unquoted #rrggbb as a comment.
   if (value === null && schema.type === 'string')
     return `${where}: has no value; put what begins with # in quotes`
   return `${where}: ${demandOf(schema)}${shown(option, value)}`

@@ -1,7 +1,7 @@
-/** Where the OpenTelemetry API, in whatever copy, keeps what an SDK has registered. */
+/** The global under which every copy of the OpenTelemetry API registers its SDK. */
 const registry = Symbol.for('opentelemetry.js.api.1')
 
-/** Whether this process has an OpenTelemetry SDK; to find out, nothing of it is loaded. */
+/** Whether this process has an OpenTelemetry SDK; checks without loading any of it. */
 export function isTraced(): boolean {
   const registered: unknown = Reflect.get(globalThis, registry)
   return typeof registered === 'object' && registered !== null && 'trace' in registered

@@ -6,15 +6,15 @@ import { OAuthError } from '../domain/errors.ts'
 import type { KeyRing } from '../keys/key-ring.ts'
 import type { Store } from '../storage/store.ts'
 
-/** What buildApp is given instead, for a server that is traced. */
+/** What buildApp is given for a traced server. */
 export interface Traced {
   readonly deps: Deps
   readonly observe: (app: FastifyInstance) => Promise<void>
 }
 
 /**
- * Spans of requests, and in them of what the store and the keys did. Never a query, a body or a header: they have codes,
- * tokens and passwords.
+ * Spans of requests, with those of the store and the keys inside. Never a query, a body or a header, as they contain
+ * codes, tokens and passwords.
  */
 export function underTracing(deps: Deps): Traced {
   return {
@@ -22,7 +22,7 @@ export function underTracing(deps: Deps): Traced {
     observe: async (app) => {
       const instrumentation = new FastifyOtelInstrumentation({
         registerOnInitialization: false,
-        // Those that ask the store; a span for each of the others would say nothing.
+        // The calls that read the store; a span for the others would show nothing.
         instrumentHooks: ['preHandler'],
         ignorePaths: ({ url }) => url === '/livez' || url === '/readyz',
         requestHook: (span, request) => {
@@ -47,7 +47,7 @@ function tracedStore(store: Store): Store {
   }
 }
 
-/** Its other members are looked up each time, for keys come and go. */
+/** Its other members are looked up each time, as keys are added and removed. */
 function tracedKeys(keys: KeyRing): KeyRing {
   const operations: Pick<KeyRing, 'open' | 'sign' | 'verify'> = {
     open: (text, ...kinds) => inSpan('keys.open', () => keys.open(text, ...kinds)),
@@ -60,7 +60,7 @@ function tracedKeys(keys: KeyRing): KeyRing {
 
 const tracer = trace.getTracer('lychgate')
 
-/** A span within that of a request; what the server does by itself has none. */
+/** A span within that of a request; work outside a request has none. */
 async function inSpan<T>(name: string, work: () => Promise<T>): Promise<T> {
   if (trace.getActiveSpan() === undefined) return work()
   return tracer.startActiveSpan(name, async (span) => {

@@ -171,7 +171,7 @@ t.test('a token whose client was removed is explained so', async (t) => {
   const gone = await register(server)
   const { access_token: token } = await obtainTokens(server, gone, { agent })
   await run(['client', 'remove', gone.id, '--yes'], { environment })
-  t.match(await explained(token), { active: false, why: 'its client or its person was removed' })
+  t.match(await explained(token), { active: false, why: 'its client or its user was removed' })
 })
 
 t.test('a client secret is found by its hash, and never printed', async (t) => {

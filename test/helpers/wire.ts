@@ -59,7 +59,7 @@ export async function introspect(
   fields: Fields = {},
 ): Promise<Json> {
   const response = await postAs(server, caller, '/api/oauth/introspect', { token, ...fields })
-  if (response.status !== 200) throw new Error(`introspection answered ${response.status}`)
+  if (response.status !== 200) throw new Error(`introspection responded with ${response.status}`)
   return json(response)
 }
 
