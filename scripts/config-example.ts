@@ -19,7 +19,7 @@ const envHead = `# Every variable of lychgate serve. To set one, remove the # be
 # Flags override variables, variables override the file. Generated from the schema: npm run generate -- config-example`
 
 /**
- * Options in the YAML form; lines that begin with # and a letter, a dash or a bracket are settings, the rest is prose.
+ * Options in the YAML form; lines that begin with # and a name, a dash or a bracket are settings, the rest is prose.
  */
 export function exampleYaml(): string {
   return `${[yamlHead, ...sectionBlocks(ConfigSchema, '')].join('\n\n')}\n`

@@ -77,7 +77,7 @@ async function tryAll(faults: readonly Fault[], jobs: number): Promise<number> {
     Array.from({ length: jobs }, async () => {
       const workspace = openWorkspace(root)
       workspaces.push(workspace)
-      // The jobs share the iterator: whoever is free takes the next fault.
+      // The jobs share the iterator: each takes the next fault when it is free.
       for (const fault of left) await tryOne(fault, workspace)
     }),
   )

@@ -127,7 +127,7 @@ export function openWorkspace(root: string): Workspace {
   }
 
   function runWarm(test: string, { only, seconds = tapSeconds }: RunOptions): Promise<TestRun> {
-    // What a test left behind may have ended it meanwhile.
+    // What a test left behind may have ended it in the meantime.
     if (warm === undefined || !warm.child.connected) warm = { child: start(warmProcess, {}, true), runs: 0 }
     warm.runs += 1
     const { child, runs } = warm

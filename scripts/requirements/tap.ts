@@ -77,7 +77,7 @@ export function splitTitle(text: string): { readonly ids: readonly string[]; rea
   const ids: string[] = []
   let title = text
   for (;;) {
-    // An id begins with a letter and has a hyphen: a title may begin with `[::1]`.
+    // An id begins with a-z and has a hyphen: a title may begin with `[::1]`.
     const [whole, id] = /^\[([a-z][A-Za-z0-9.]*-[A-Za-z0-9.-]+)\]\s*/.exec(title) ?? []
     if (whole === undefined || id === undefined) return { ids, title }
     ids.push(id)

@@ -41,7 +41,7 @@ export function explainRejection(rejection: Rejection): Explanation {
   const { id, at, method, path, status, error, why, rule, stored, received, client } = rejection
   const clause = clauseOf(rule)
   return {
-    headline: `${method} ${path} was refused with ${status} ${error}`,
+    headline: `${method} ${path} was rejected with ${status} ${error}`,
     why,
     rule,
     clause,

@@ -83,7 +83,7 @@ export function signInStep(
 export function mustAuthenticate(request: SignInRequest, session: Session, now: Seconds): boolean {
   if (request.prompt.includes('login')) return true
   const maxAge = request.maxAgeSeconds
-  // max_age=0 means prompt=login: no session is zero seconds old once the browser is back.
+  // max_age=0 means prompt=login: every session is older once the browser is back.
   return maxAge !== undefined && (maxAge === 0 || now - session.authenticatedAt > maxAge)
 }
 

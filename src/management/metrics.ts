@@ -99,7 +99,7 @@ function countersOf(registers: Registry[]) {
     }),
     throttledSignIns: new Counter({
       name: 'lychgate_sign_ins_throttled_total',
-      help: 'Sign-ins refused unseen after too many failures.',
+      help: 'Sign-ins rejected unchecked after too many failures.',
       registers,
     }),
     storeSeconds: new Histogram({
@@ -123,9 +123,9 @@ function stateGauges(registers: Registry[]) {
     new Gauge<L>({ name: `lychgate_${name}`, help, labelNames, registers })
   const grants = gauge(
     'grants_active',
-    'Living approvals, as the sweep counted them when it last came by all.',
+    'Active grants, as the sweep counted them when it last completed.',
   )
-  const rejections = gauge('refusals_kept', 'Refusals that lychgate explain can look up.')
+  const rejections = gauge('refusals_kept', 'Rejected requests that lychgate explain can look up.')
   const pool = gauge('store_pool_connections', 'Connections to PostgreSQL.', 'state')
   const waiting = gauge('store_pool_waiting', 'Requests that wait for a connection.')
   const keyCount = gauge('keys', 'Keys of the key ring.', 'algorithm', 'state')

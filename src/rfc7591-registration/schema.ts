@@ -9,12 +9,12 @@ const texts = (description: string) =>
 
 // The client metadata that is sent and returned, RFC 7591 §2.
 const described = {
-  client_name: Type.Optional(text('What people know the client as; `client_name#fr` is its French name.')),
+  client_name: Type.Optional(text('The name that users see; `client_name#fr` is its French name.')),
   client_uri: Type.Optional(text('Its home page, http or https.')),
   logo_uri: Type.Optional(text('Its logo, http or https; never fetched by this server.')),
   policy_uri: Type.Optional(text('Its privacy policy, http or https.')),
   tos_uri: Type.Optional(text('Its terms of service, http or https.')),
-  contacts: Type.Optional(texts('How to reach the people responsible for it.')),
+  contacts: Type.Optional(texts('How to reach its developers.')),
   software_id: Type.Optional(text('The same for every instance of the software.')),
   software_version: Type.Optional(text('The version of the software.')),
   default_max_age: Type.Optional(

@@ -54,7 +54,7 @@ t.test('of many events the newest fifty are shown, with where to find the others
   t.match(full.html, /Older events are in <a href="\/account\/privacy">the copy of your data<\/a>/)
 })
 
-t.test('every event about a user has its own sentence, whoever caused it', async (t) => {
+t.test('every event about a user has its own sentence, whichever party caused it', async (t) => {
   const others = /^(key|client|registration)-|^registration$|^person-removed$/
   for (const name of auditEventNames) {
     for (const by of ['person', 'operator', 'client', 'server'] as const) {

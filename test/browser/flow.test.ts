@@ -94,7 +94,7 @@ t.test(
 )
 
 t.test(
-  '[rfc6749-10.2-no-silent-reapproval] the next authorization needs no password and asks for approval again',
+  '[rfc6749-10.2-no-silent-reapproval] the next authorization needs no password and asks for consent again',
   async (t) => {
     const client = await startLoopbackClient(t, server)
     const { page } = await open(t, client.url())

@@ -8,7 +8,7 @@ function findings(url?: string) {
   return examineMail({ config: loadConfig({ mode: 'dev', environment }) })
 }
 
-t.test('a mail server that accepts the login passes, and no email is sent', async (t) => {
+t.test('a mail server that accepts the credentials passes, and no email is sent', async (t) => {
   const mailbox = await startMailbox(t)
   const { host } = new URL(mailbox.url)
   const said = `${host} accepts email from a@b.example`
@@ -16,7 +16,7 @@ t.test('a mail server that accepts the login passes, and no email is sent', asyn
   t.equal(mailbox.emails.length, 0)
 })
 
-t.test('a mail server that rejects the login is a problem, and its password is not printed', async (t) => {
+t.test('a mail server that rejects the credentials is a problem, and its password is not printed', async (t) => {
   const [finding, ...others] = await findings('smtp://user:hidden@127.0.0.1:1')
   t.strictSame(others, [])
   t.match(finding, { check: 'mail', level: 'problem', found: /^127\.0\.0\.1:1 does not let us in \(E/ })

@@ -1,4 +1,4 @@
-/** `lychgate explain` beside a running server: the same file, another process. */
+/** `lychgate explain` with a running server: the same file, another process. */
 
 import { join } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
@@ -53,7 +53,7 @@ t.test(
     const id = wider.headers.get('x-request-id') ?? ''
     await kept(id)
     const { stdout } = await ask(id)
-    t.match(stdout, /^POST \/api\/oauth\/token was refused with 400 invalid_scope$/m)
+    t.match(stdout, /^POST \/api\/oauth\/token was rejected with 400 invalid_scope$/m)
     t.match(stdout, /^rule +rfc6749-6-scope-exceed$/m)
     t.match(stdout, /^clause +RFC 6749 §6 {2}https:\/\/www\.rfc-editor\.org\/rfc\/rfc6749#section-6$/m)
     t.match(stdout, /^stored +openid courses:read$/m)

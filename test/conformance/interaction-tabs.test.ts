@@ -23,7 +23,7 @@ t.test(
   },
 )
 
-t.test('the button chooses the user it names, whoever signs in in a second tab', async (t) => {
+t.test('the button chooses the user it names, even if another signs in in a second tab', async (t) => {
   const portal = await integrate(server, { consent: 'skip' })
   const person = await signedIn(server, await integrate(server))
   const choice = pageOf(await ask(server, portal, { prompt: 'select_account' }, person))

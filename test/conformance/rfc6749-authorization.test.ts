@@ -62,7 +62,7 @@ t.test(
 )
 
 t.test(
-  '[service-4-authorize-redirect-params] [rfc6749-4.1.2-code-in-query] approval redirects with code, state and iss in the query and nothing else',
+  '[service-4-authorize-redirect-params] [rfc6749-4.1.2-code-in-query] consent redirects with code, state and iss in the query and nothing else',
   async (t) => {
     const page = pageOf(await ask(server, client, { state: 'xyz' }, person))
     const landing = await person.submit(page, { decision: 'approve' })

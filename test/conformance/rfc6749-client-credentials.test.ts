@@ -178,7 +178,7 @@ t.test('a revoked token, a removed client and a removed grant type end at once',
 })
 
 t.test(
-  '[rfc6749-4.4.2-client-must-authenticate] a client that is removed meanwhile gets nothing',
+  '[rfc6749-4.4.2-client-must-authenticate] a client that is removed in the meantime gets nothing',
   async (t) => {
     const { store } = server.deps
     const gone = await addMachine()

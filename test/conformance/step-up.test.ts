@@ -165,7 +165,7 @@ t.test('codes that are removed while one is typed in sign no user in', async (t)
   t.match(login.html, 'name="password"')
 })
 
-t.test('a locked user is told so only after the right password, and gets no session', async (t) => {
+t.test('a locked user sees the lock only after the right password, and gets no session', async (t) => {
   const user = await store.find('user', bobId)
   if (user === undefined) throw new Error('no bob')
   await store.write(update('user', { ...user, lockedAt: server.now() }))

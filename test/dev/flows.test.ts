@@ -216,7 +216,7 @@ t.test('the same secret has the same mark everywhere, and other secrets have oth
   t.notOk(flow.exchanges.at(-1)?.answer.body?.text.includes(mark), 'its successor is another')
 })
 
-t.test('another approval of the same client is another flow, and so is each unknown client', async (t) => {
+t.test('another grant of the same client is another flow, and so is each unknown client', async (t) => {
   const client = await register(server)
   await obtainTokens(server, client)
   await obtainTokens(server, client)

@@ -97,7 +97,7 @@ function fetcher(options: Partial<Omit<GuardedFetchOptions, 'limits'>> & { limit
   })
 }
 
-/** A resolver that answers with these, one after the other. */
+/** A resolver that returns these, one after the other. */
 function answers(...addresses: readonly string[]) {
   const left = [...addresses]
   return async () => [{ address: left.shift() ?? '127.0.0.1', family: 4 }]
@@ -223,7 +223,7 @@ t.test('of several addresses only the allowed ones are used', async (t) => {
   t.equal((await fetchUrl(https('/ok'))).body.toString(), '{"keys":[]}')
 })
 
-t.test('a resolver that never answers runs into the deadline', async (t) => {
+t.test('a resolver that never responds runs into the deadline', async (t) => {
   await t.rejects(fetcher({ resolve: () => new Promise(() => {}) })('https://a.example/'), {
     name: 'FetchFailed',
     fault: 'time',

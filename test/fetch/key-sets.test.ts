@@ -38,7 +38,7 @@ function jwk(kid: string) {
   return { ...publicKey.export({ format: 'jwk' }), kid }
 }
 
-/** Key sets over a fetch that answers what it is told to. */
+/** Key sets over a fetch with given responses. */
 function start(bounds = { keySetFloorSeconds: 100, keySetCeilingSeconds: 1000 }) {
   const clock = testClock(now)
   const state = {

@@ -96,7 +96,7 @@ t.test('a request rejected by one node can be explained at any, and the audit lo
     let explained = await runHere(['explain', id], { environment })
     // Rejections are written a moment later.
     while (explained.code !== 0) explained = await runHere(['explain', id], { environment })
-    t.match(explained.stdout, /was refused with 400 invalid_grant/)
+    t.match(explained.stdout, /was rejected with 400 invalid_grant/)
   }
   for (const client of clients) {
     const events = await lychgate('audit', '--client', client.id)

@@ -108,7 +108,7 @@ t.test(
   },
 )
 
-t.test('after twenty requests a network has to wait, whoever they were about', async (t) => {
+t.test('after twenty requests a network has to wait, whichever users they were about', async (t) => {
   server.advance(3600)
   for (let count = 0; count < 20; count += 1) t.equal((await ask(`nobody-${count}`)).status, 200)
   const page = await ask('alice')

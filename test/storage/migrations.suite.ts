@@ -65,7 +65,7 @@ const common = {
   methods: ['pwd', 'otp'],
   authTimeOwed: true,
 }
-/** An id that begins with the instant of its approval, like real ones. */
+/** An id that begins with the instant it was approved, like real ones. */
 const mintedId = Buffer.concat([Buffer.from('000003e8', 'hex'), Buffer.alloc(8, 9)]).toString('base64url')
 const [openId, redeemedId, endedId, orphanId] = [1, 2, 3, 4].map(sample.grantId) as [
   string,

@@ -34,7 +34,7 @@ const issuer: Exercise<unknown> = async (t, subject, value) => {
   t.equal((await approveAt(subject, subject.client))['iss'], value)
 }
 
-/** The response to a signed-in user's approval, in a browser. */
+/** The response to a signed-in user's consent, in a browser. */
 async function answered(subject: Subject, mode: string): Promise<Landing> {
   return subject.agent.open(
     requestUrl(subject, subject.firstParty, { response_mode: mode, state: 'a-state' }),
