@@ -35,7 +35,7 @@ export function report({ samples, starts, memory, machine, growth, sequences }: 
     .filter((name) => samples.some(({ workload }) => workload === name))
   const operations = samples.reduce((sum, one) => sum + one.operations, 0)
   const lines = [
-    `${machine}. CPU is that of the server for an operation, user and system, the median of the rounds. ${operations} answers, 0 of them wrong.`,
+    `${machine}. CPU is that of the server for an operation, user and system, the median of the rounds. ${operations} responses, 0 of them wrong.`,
     '',
   ]
   for (const count of counts) lines.push(...table(samples, names, count), '')

@@ -121,10 +121,7 @@ function countersOf(registers: Registry[]) {
 function stateGauges(registers: Registry[]) {
   const gauge = <L extends string>(name: string, help: string, ...labelNames: L[]) =>
     new Gauge<L>({ name: `lychgate_${name}`, help, labelNames, registers })
-  const grants = gauge(
-    'grants_active',
-    'Active grants, as the sweep counted them when it last completed.',
-  )
+  const grants = gauge('grants_active', 'Active grants, as the sweep counted them when it last completed.')
   const rejections = gauge('refusals_kept', 'Rejected requests that lychgate explain can look up.')
   const pool = gauge('store_pool_connections', 'Connections to PostgreSQL.', 'state')
   const waiting = gauge('store_pool_waiting', 'Requests that wait for a connection.')

@@ -27,7 +27,7 @@ const grantOf = (token: string) =>
   openHandle(server.deps.keys.handles, token, 'code', 'access', 'refresh')?.grantId ?? ''
 
 async function isDead(t: Test, client: TestClient, tokens: Tokens): Promise<void> {
-  t.equal((await callApi(server, '/api/courses', tokens.access_token)).status, 401, 'the API refuses')
+  t.equal((await callApi(server, '/api/courses', tokens.access_token)).status, 401, 'the API rejects')
   t.equal((await callApi(server, '/api/oauth/userinfo', tokens.access_token)).status, 401)
   t.strictSame(await introspect(server, client, tokens.access_token), { active: false })
   t.strictSame(await introspect(server, client, tokens.refresh_token), { active: false })
@@ -35,7 +35,7 @@ async function isDead(t: Test, client: TestClient, tokens: Tokens): Promise<void
 }
 
 async function isLive(t: Test, client: TestClient, tokens: Tokens): Promise<void> {
-  t.equal((await callApi(server, '/api/courses', tokens.access_token)).status, 200, 'the API still answers')
+  t.equal((await callApi(server, '/api/courses', tokens.access_token)).status, 200, 'the API still accepts')
   t.equal((await introspect(server, client, tokens.refresh_token))['active'], true)
 }
 
@@ -158,7 +158,7 @@ t.test('a form without the token of this page, or of another site, changes nothi
   const other = new UserAgent(server.issuer)
   const otherPage = await enter(server, other, '/apps')
   const otherCsrf = otherPage.forms[0]?.fields.find(({ name }) => name === 'csrf')?.value ?? ''
-  t.not(otherCsrf, csrf, 'another browser of the same person has another token')
+  t.not(otherCsrf, csrf, 'another browser of the same user has another token')
   t.equal((await send({ client: client.id, csrf: otherCsrf })).status, 403)
   t.match(await (await send({ client: client.id })).text(), /<h1>This page is out of date<\/h1>/)
   await isLive(t, client, tokens)

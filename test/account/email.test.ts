@@ -53,7 +53,7 @@ t.test('a new address replaces the old one when the link sent to it is used', as
   t.match((await use(received.url)).html, 'Your address is confirmed')
   t.match(await stored(), { email: 'alice@new.example', email_verified: true })
   const notice = await mailbox.arrived(2)
-  t.strictSame(notice.to, ['alice@example.test'], 'the old address is told')
+  t.strictSame(notice.to, ['alice@example.test'], 'the old address gets an email')
   t.equal((await use(received.url)).status, 404, 'once')
   const person = { username: 'Alice@New.example', password: alice.password }
   const page = await enter(server, new UserAgent(server.issuer), '/apps', person)
@@ -157,7 +157,7 @@ t.test('a change needs the current password, and a sign-in of the last minutes',
   t.strictSame(sent(), [])
   const { id } = await user()
   const failed = await store.audit({ since: 0, userId: id, name: 'sign-in-failed', limit: 9 })
-  t.equal(failed.length, 2, 'the owner sees that somebody guessed')
+  t.equal(failed.length, 2, 'the owner sees the guess')
 })
 
 t.test('a session that began with a passkey needs no password', async (t) => {

@@ -68,7 +68,7 @@ t.test('passkeys of another user are neither shown nor removed', async (t) => {
     publicKey: 'AA',
     counter: 0,
     transports: [],
-    name: 'Of somebody else',
+    name: 'Of another user',
     backedUp: false,
     createdAt: 1,
     usedAt: 1,
@@ -76,7 +76,7 @@ t.test('passkeys of another user are neither shown nor removed', async (t) => {
   await store.write(insert(passkeyKind, passkey))
   const agent = await signedIn(server, portal, alice)
   const page = await enter(server, agent, '/passkeys')
-  t.notMatch(page.html, 'Of somebody else')
+  t.notMatch(page.html, 'Of another user')
   const form = page.forms[0]
   const sent = pageOf(await agent.submit(page, { remove: passkey.id }, form))
   t.match(doneOf(sent), 'That had already ended')

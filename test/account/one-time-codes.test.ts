@@ -78,7 +78,7 @@ t.test('after the password a code is required, and the ID Token says so', async 
   const person = new UserAgent(server.issuer)
   const second = pageOf(await person.submit(pageOf(await ask(server, portal, {}, person)), alice))
   t.equal(title(second), 'Confirm that it is you')
-  t.equal(person.cookies.has('lychgate_session'), false, 'the password alone signs nobody in')
+  t.equal(person.cookies.has('lychgate_session'), false, 'the password alone signs no user in')
   const taken = telephone.code()
   const used = pageOf(await person.submit(second, { code: taken }))
   t.equal(used.status, 400, 'the code that turned it on is used up')

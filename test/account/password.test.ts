@@ -83,7 +83,7 @@ t.test('an invalid new password is rejected with the reason, and nothing changes
   }
   t.ok(await opens(server, 'alice', alice.password))
   const failed = await server.deps.store.audit({ since: 0, name: 'sign-in-failed', limit: 9 })
-  t.equal(failed.length, 2, 'its owner can see that somebody guessed')
+  t.equal(failed.length, 2, 'its owner can see the guess')
 })
 
 t.test('guesses at the current password are throttled like those at the sign-in', async (t) => {

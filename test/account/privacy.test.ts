@@ -92,7 +92,7 @@ t.test('[rfc9700-4.14.2-revoke-on-event] deleting the user ends everything at on
   for (const browser of [agent, elsewhere])
     t.equal(place(await browser.open(`${server.issuer}/account`)), '/login')
   const signIn = await enter(server, new UserAgent(server.issuer), '/apps')
-  t.equal(new URL(signIn.url).pathname, '/login', 'nobody has that name any more')
+  t.equal(new URL(signIn.url).pathname, '/login', 'no user has that name any more')
   t.equal(await store.find('user', id), undefined)
   for (const kind of ['session', consentKind, passkeyKind] as const)
     t.strictSame(await store.listOf(kind, id), [])

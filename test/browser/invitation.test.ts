@@ -59,7 +59,7 @@ t.test('an invitation leads to a password, a sign-in and the account page, and w
   t.equal(carol?.claims['email_verified'], true, 'the link of the letter proves the address')
   const policies = blocked.filter((text) => !text.includes('status of 400'))
   t.strictSame(policies, [], 'no policy was in the way')
-  t.notOk(referers.join(' ').includes('lyc_link_'), 'the link is told to nobody')
+  t.notOk(referers.join(' ').includes('lyc_link_'), 'the link is in no other request')
   await page.goto(email.url)
   await page.getByRole('heading', { name: 'This link no longer works' }).waitFor()
 })

@@ -162,7 +162,7 @@ app.get('/', { preHandler: app.requireScope('notes:read') }, async ({ access }) 
     return node('node_modules/typescript/bin/tsc', ...options, 'app.mts')
   }
   t.match(check('challenge'), { status: 0, stdout: '' })
-  t.match(check('sometimes'), { status: 2, stdout: /"sometimes"/ }, 'and refuse a wrong option')
+  t.match(check('sometimes'), { status: 2, stdout: /"sometimes"/ }, 'and reject a wrong option')
 })
 
 function endGroup({ pid, exitCode }: ChildProcess): void {

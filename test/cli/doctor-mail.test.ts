@@ -16,13 +16,16 @@ t.test('a mail server that accepts the credentials passes, and no email is sent'
   t.equal(mailbox.emails.length, 0)
 })
 
-t.test('a mail server that rejects the credentials is a problem, and its password is not printed', async (t) => {
-  const [finding, ...others] = await findings('smtp://user:hidden@127.0.0.1:1')
-  t.strictSame(others, [])
-  t.match(finding, { check: 'mail', level: 'problem', found: /^127\.0\.0\.1:1 does not let us in \(E/ })
-  t.match(finding?.change, ['LYCHGATE_MAIL_URL=smtps://USER:PASSWORD@HOST:465'])
-  t.notMatch(JSON.stringify(finding), 'hidden')
-})
+t.test(
+  'a mail server that rejects the credentials is a problem, and its password is not printed',
+  async (t) => {
+    const [finding, ...others] = await findings('smtp://user:hidden@127.0.0.1:1')
+    t.strictSame(others, [])
+    t.match(finding, { check: 'mail', level: 'problem', found: /^127\.0\.0\.1:1 does not let us in \(E/ })
+    t.match(finding?.change, ['LYCHGATE_MAIL_URL=smtps://USER:PASSWORD@HOST:465'])
+    t.notMatch(JSON.stringify(finding), 'hidden')
+  },
+)
 
 t.test('without a mail server there is no finding', async (t) => {
   t.strictSame(await findings(), [])

@@ -67,7 +67,7 @@ t.test(
   async (t) => {
     const { primary, standby } = await cluster.settled()
     const unavailable = await lose(t, async () => cluster.freeze(standby))
-    t.ok(unavailable > 0, `${unavailable} answers were 503`)
+    t.ok(unavailable > 0, `${unavailable} responses were 503`)
     const roles = await until('a primary', async () => {
       const now = await cluster.roles()
       return now.primary !== undefined && now
@@ -101,7 +101,7 @@ async function failOver(t: Test, loss: (roles: Roles) => Promise<() => void>): P
       t.strictSame(await cluster.settled(), { primary: standby, standby: primary }, 'they changed places')
     },
   )
-  t.ok(unavailable > 0, `${unavailable} answers were 503`)
+  t.ok(unavailable > 0, `${unavailable} responses were 503`)
 }
 
 /**
@@ -122,10 +122,10 @@ async function lose(
   await afterwards()
   const { writes, reads, longest, unavailable } = await watch.end()
   t.ok(seconds < mostSeconds, `writes are back ${seconds.toFixed(1)} s after it`)
-  t.ok(longest < longestSeconds, `no answer took longer than ${longest.toFixed(1)} s`)
+  t.ok(longest < longestSeconds, `no response took longer than ${longest.toFixed(1)} s`)
   t.strictSame(new Set([...writes, '503 1']), new Set(['201 null', '503 1']))
   t.strictSame(new Set([...reads, '503 1']), new Set(['200 null', '503 1']))
-  t.equal(ledger.lost, 0, 'every request was answered')
+  t.equal(ledger.lost, 0, 'every request got a response')
   await check(cluster, ledger, {
     clients: ledger.clients.slice(-150),
     consents: ledger.consents.slice(-3),

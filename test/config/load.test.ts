@@ -391,7 +391,11 @@ t.test('keys verify as long as anything they signed or sealed is valid, and a li
     return keyPolicy(config).overlapSeconds
   }
   const [lag, day] = [360, 86_400]
-  t.strictSame(overlap(''), { signing: 7 * day + lag, handle: 180 * day + lag }, 'logins and device cookies')
+  t.strictSame(
+    overlap(''),
+    { signing: 7 * day + lag, handle: 180 * day + lag },
+    'sessions and known-browser cookies',
+  )
   t.equal(overlap('lifetimes: {idTokenSeconds: 700000}').signing, 700_000 + lag)
   const resource =
     '{identifier: "https://api.example", name: API, scopes: [], tokenFormat: jwt, accessTokenSeconds: 800000}'

@@ -27,9 +27,9 @@ async function everyPage(): Promise<Readonly<Record<string, readonly [Page, stri
   const failed = pageOf(await agent.submit(login, { username: 'alice', password: 'wrong' }))
   return {
     login: [login, local],
-    'failed login': [failed, local],
-    'login of an integration': [await open({}, undefined, portal), "'self' https://portal.example"],
-    'login on an IPv6 port': [
+    'failed sign-in': [failed, local],
+    'sign-in for an integration': [await open({}, undefined, portal), "'self' https://portal.example"],
+    'sign-in for an IPv6 port': [
       await open({ redirect_uri: 'http://[::1]:7000/cb' }, undefined, v6),
       "'self' http:",
     ],

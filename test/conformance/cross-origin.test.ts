@@ -42,7 +42,7 @@ t.test(
       t.match(asked.headers.get('access-control-allow-headers'), /authorization.*content-type/i, path)
       t.equal(asked.headers.get('access-control-allow-credentials'), null, path)
       const answer = await fetch(server.issuer + path, { method, headers: { origin: page } })
-      t.equal(answer.headers.get('access-control-allow-origin'), '*', `${method} ${path}, refused or not`)
+      t.equal(answer.headers.get('access-control-allow-origin'), '*', `${method} ${path}, rejected or not`)
       t.match(answer.headers.get('access-control-expose-headers'), 'WWW-Authenticate', path)
     }
   },

@@ -63,7 +63,11 @@ const tokens = (fields: Record<string, string> = {}): Promise<Tokens> =>
 
 async function assertWhy(t: Test, token: string, why: unknown): Promise<void> {
   const { answer, line } = await refused(await callApi(server, '/api/courses', token), 401)
-  t.equal(answer, 'the access token is malformed, expired, revoked or not for this API', 'one answer for all')
+  t.equal(
+    answer,
+    'the access token is malformed, expired, revoked or not for this API',
+    'one response for all',
+  )
   t.match(line, { path: '/api/courses', msg: 'rejected', stored: why })
   t.notOk(JSON.stringify(line).includes(token))
 }

@@ -63,7 +63,7 @@ t.test(
     }
     t.equal(latest.expires_in, access)
     const { exp, iat } = await introspect(server, client, latest.refresh_token)
-    t.ok(Number(exp) - Number(iat) <= absolute - 240, 'the end of the approval, not the idle time')
+    t.ok(Number(exp) - Number(iat) <= absolute - 240, 'the expiry of the grant, not the idle time')
     await sleep(t, idle)
     await assertRejected(t, await refresh(server, client, latest.refresh_token), 'invalid_grant')
     t.ok(await isAlive(server, latest.access_token))

@@ -370,7 +370,7 @@ t.test('consent for an integration is remembered: only new scopes and resources 
   })
 
   const another = await signedIn(server, client, bob)
-  t.equal(place(await ask(server, portal, {}, another)), '/consent', 'another person is asked')
+  t.equal(place(await ask(server, portal, {}, another)), '/consent', 'another user is asked')
   t.equal(
     place(await ask(server, await integrate(server), {}, person)),
     '/consent',

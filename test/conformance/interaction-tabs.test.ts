@@ -19,7 +19,7 @@ t.test(
     t.equal(refused['error'], 'access_denied')
     t.notOk('code' in refused)
     t.equal((await exchange(server, portal, String(code))).status, 200, 'what was allowed is')
-    t.equal(pageOf(await person.submit(two, { decision: 'approve' })).status, 400, 'answered once')
+    t.equal(pageOf(await person.submit(two, { decision: 'approve' })).status, 400, 'redirected once')
   },
 )
 

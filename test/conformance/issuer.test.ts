@@ -71,7 +71,7 @@ t.test('[rfc6749-10.9-tls] an http issuer is accepted on loopback only, and http
   const { code, stderr } = await run(serve, { environment: { LYCHGATE_SECRET: secret } })
   t.equal(code, 78, 'the process does not start')
   t.match(stderr, /^lychgate: issuer: http is accepted on [^\n]*\n$/)
-  await t.rejects(fetch(`http://127.0.0.1:${port}/livez`), 'and nobody listens')
+  await t.rejects(fetch(`http://127.0.0.1:${port}/livez`), 'and the port is free')
   t.equal(loadConfig({ mode: 'serve', flags: { issuer: https, secret } }).issuer, https)
   const strict = await fetch(`${proxied.origin}/livez`)
   t.match(strict.headers.get('strict-transport-security'), /max-age=\d{7,}/)

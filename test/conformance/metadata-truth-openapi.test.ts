@@ -45,13 +45,13 @@ for (const each of scenes) {
       for (const described of tried) {
         const { operationId, responses } = described
         const operate = operateFor(described)
-        if (operate === undefined) t.fail(`nobody knows how to call ${operationId}`)
+        if (operate === undefined) t.fail(`no code here can call ${operationId}`)
         await operate?.((init) => description.call(t, operationId, init), each)
         const seen = description.seen.get(operationId) ?? new Set()
         const untold = Object.keys(responses)
           .map(Number)
           .filter((status) => ![...seen, ...elsewhere, ...needsRaw(described)].includes(status))
-        t.strictSame(untold, [], `${operationId} answers with every status it is described with`)
+        t.strictSame(untold, [], `${operationId} responds with every status it describes`)
         t.ok(
           [...seen].some((status) => status < 400),
           `${operationId} can be used`,

@@ -233,7 +233,7 @@ t.test(
     )
     t.match(login.html, 'name="password"')
     t.match(sentAway(await agent.submit(login, alice)), { code: /./ })
-    t.equal(place(await ask(server, firstParty, fields)), '/login', 'nobody to choose from')
+    t.equal(place(await ask(server, firstParty, fields)), '/login', 'no user to choose')
   },
 )
 

@@ -39,7 +39,7 @@ t.test('a claim whose scope the user unticks is not returned anywhere', async (t
   const both = pageOf(await ask(server, client, { scope: 'openid email', claims }, person))
   const none = await learnt(await person.submit(both, { decision: 'approve', scope: [] }))
   t.equal(none.scope, 'openid')
-  t.same(none.told, ['sub'], 'asked for twice, refused once')
+  t.same(none.told, ['sub'], 'asked twice, denied once')
 })
 
 t.test('a claim beyond the registered scope of the client is omitted, without an error', async (t) => {

@@ -163,7 +163,7 @@ t.test(
       t.ok(Number.isInteger(authTime) && Number(authTime) <= Number(iat))
       t.ok(
         Number(authTime) >= before && Number(authTime) <= after,
-        '[oidc-core-2-auth-time-when-required] the time of the sign-in, not of the approval',
+        '[oidc-core-2-auth-time-when-required] the time of the sign-in, not of the consent',
       )
     }
     const [, , ofDemanding] = owed

@@ -29,7 +29,7 @@ const profile = {
 
 async function claims(token: string): Promise<Record<string, unknown>> {
   const response = await callApi(server, path, token)
-  if (response.status !== 200) throw new Error(`UserInfo answered ${response.status}`)
+  if (response.status !== 200) throw new Error(`UserInfo responded ${response.status}`)
   return json(response)
 }
 

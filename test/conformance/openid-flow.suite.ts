@@ -125,7 +125,7 @@ export function flowModules({ server, metadata, jwks, client, client2, postClien
           for (const name of ['iss', 'sub', 'aud', 'azp', 'auth_time', 'acr', 'amr'])
             t.strictSame(claims[name], login.claims[name], name)
           t.equal('auth_time' in claims, 'auth_time' in login.claims)
-          t.ok(Number(claims['iat']) >= issuedAt + 20, 'issued anew')
+          t.ok(Number(claims['iat']) >= issuedAt + 20, 'issued again')
           t.notOk('nonce' in claims)
           await suite.userInfo(t, { ...login, tokens, claims })
           t.not(tokens.access_token, login.tokens.access_token)

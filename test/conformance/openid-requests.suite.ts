@@ -43,7 +43,11 @@ export function requestModules({ server, metadata, client, ...suite }: Suite): v
       t.ok(offered.includes(String(claims['acr'])))
       t.strictSame(claims['amr'], ['pwd'])
       const other = await suite.signIn(t, { acr_values: '1 2' })
-      t.equal(other.claims['acr'], claims['acr'], 'what cannot be met is a wish, and nothing is pretended')
+      t.equal(
+        other.claims['acr'],
+        claims['acr'],
+        'a class that cannot be satisfied is ignored, and acr does not claim it',
+      )
     },
   )
 

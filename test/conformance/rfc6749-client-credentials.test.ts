@@ -44,7 +44,7 @@ async function obtain(
   const response = await ask(fields, client)
   const body = await json(response)
   if (response.status !== 200)
-    throw new Error(`the token endpoint answered ${response.status} ${JSON.stringify(body)}`)
+    throw new Error(`the token endpoint responded ${response.status} ${JSON.stringify(body)}`)
   return body
 }
 const tokenFor = async (fields: Fields = {}, client: TestClient = machine) =>

@@ -142,6 +142,6 @@ t.test(
       await assertRejected(t, refused, 'invalid_grant')
     }
     t.notOk(await isAlive(server, String(first['access_token'])))
-    t.ok(await isAlive(server, (await tokens()).access_token), 'the next approval is another grant')
+    t.ok(await isAlive(server, (await tokens()).access_token), 'the next authorization is another grant')
   },
 )

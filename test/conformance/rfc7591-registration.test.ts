@@ -93,7 +93,7 @@ t.test('[rfc7591-2-scope-string] scope limits what a client may request', async 
   t.match(wider.headers.get('location'), /[?&]error=invalid_scope(&|$)/)
   const within = await authorize(client['client_id'], { scope: 'courses:read' })
   t.equal(within.status, 303)
-  t.match(within.headers.get('location'), /^\/login\?interaction=/, 'the person is asked')
+  t.match(within.headers.get('location'), /^\/login\?interaction=/, 'the user is asked')
   const unlimited = await register()
   t.equal(
     unlimited['scope'],
@@ -200,7 +200,7 @@ t.test('[rfc7591-3.2.1-client-id-server-chosen] a client_id in the request is ig
     t.not(client['client_id'], asked)
     t.match(client['client_id'], /^client_[\w-]{22}$/)
   }
-  assertNotSentAway(t, await authorize('admin'), 'admin is nobody')
+  assertNotSentAway(t, await authorize('admin'), 'admin is no client')
   t.equal((await configure(existing, 'GET')).body['client_name'], 'The first')
 })
 
@@ -216,7 +216,7 @@ t.test('[rfc9700-2.6-client-id-not-chosen] a client cannot take the identifier o
   const userinfo = await ask(`${issuer}/api/oauth/userinfo`, {
     headers: { authorization: `Bearer ${token}` },
   })
-  t.equal(userinfo.body['sub'], user?.id, 'the subject is the person')
+  t.equal(userinfo.body['sub'], user?.id, 'the subject is the user')
 })
 
 t.test('[rfc7591-3.2.1-secret-expires-at] client_secret_expires_at accompanies a secret', async (t) => {

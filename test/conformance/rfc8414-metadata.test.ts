@@ -52,7 +52,7 @@ const endpoints: readonly (readonly [string, string, string, ...string[]])[] = [
   ['end_session_endpoint', '/oauth/logout', 'GET', '[service-4-asm-complete]'],
 ]
 for (const [name, path, method, ...clauses] of endpoints) {
-  const title = `${clauses.join(' ')} ${name} is where the service specification has it, and answers`
+  const title = `${clauses.join(' ')} ${name} is at the path of the service specification, and responds`
   t.test(title, async (t) => {
     const url = String(metadata[name])
     for (const clause of clauses) t.equal(url, issuer + path, clause)

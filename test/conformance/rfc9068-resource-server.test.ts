@@ -106,11 +106,11 @@ const forgeries: readonly [string, () => Promise<string>][] = [
     'with a part of its signature',
     () => withParts(([head, payload, sign]) => [head, payload, sign.slice(0, -4)]),
   ],
-  ['signed by a key nobody published', () => signedWith(foreign.privateKey, {})],
+  ['signed by a key that is not published', () => signedWith(foreign.privateKey, {})],
   ['that brings its own key', () => signedWith(foreign.privateKey, { jwk: rsa })],
-  ['of a key identifier nobody published', () => signedWith(foreign.privateKey, { kid: 'who' })],
+  ['of a key identifier that is not published', () => signedWith(foreign.privateKey, { kid: 'who' })],
   [
-    'without a key identifier, of a key nobody published',
+    'without a key identifier, of a key that is not published',
     () => signedWith(foreign.privateKey, { kid: undefined }),
   ],
   ['that is encrypted', encrypt],
@@ -142,7 +142,7 @@ t.test(
     const accepted: readonly [string, () => Promise<string>][] = [
       ['this API among its audiences', () => genuine({ aud: [other, notes] })],
       ['an issuer whose clock is ahead: only exp ends it', () => genuine({ iat: now + 60, exp: now + 660 })],
-      ['claims nobody knows', () => genuine({ groups: ['x'], nbf: now - 1 })],
+      ['unknown claims', () => genuine({ groups: ['x'], nbf: now - 1 })],
     ]
     for (const [about, make] of accepted) t.equal((await callAt(read, await make())).status, 200, about)
   },
@@ -176,7 +176,7 @@ t.test(
     await t.rejects(fetch(own.issuer), 'it is down')
     for (const { status } of await calls()) t.equal(status, 200)
     const forged = await callAt(`${resource}/read`, `${token.slice(0, -8)}AAAAAAAA`)
-    t.equal(forged.status, 401, 'and forgeries are still told apart')
+    t.equal(forged.status, 401, 'and forgeries are still detected')
   },
 )
 

@@ -42,7 +42,7 @@ function push(of: TestClient = client, fields: Fields = {}, to: Issuer = server)
 async function pushed(of: TestClient = client, fields: Fields = {}, to: Issuer = server): Promise<string> {
   const response = await push(of, fields, to)
   if (response.status !== 201)
-    throw new Error(`the push answered ${response.status} ${await response.text()}`)
+    throw new Error(`the push responded ${response.status} ${await response.text()}`)
   return String((await json(response))['request_uri'])
 }
 

@@ -177,7 +177,7 @@ const redeemIt = step('redeem', (model, real) => {
   const outcome = real.redeem(model.now, codeVerifier)
   const isFirst = model.redemptions === 0 && !model.isRevoked
   if (isFirst && model.now < approved.expiresAt) {
-    assert(typeof outcome === 'object', `the first redemption is refused: ${outcome}`)
+    assert(typeof outcome === 'object', `the first redemption is rejected: ${outcome}`)
     model.redemptions += 1
     model.rotatedAt = model.now
     model.refreshTokens.push(keep(model, real, outcome, undefined))
@@ -212,7 +212,7 @@ const refreshIt = (age: number, scope: string | undefined) =>
       if (!isOver) model.isRevoked = true
       return
     }
-    assert(typeof outcome === 'object', `a good refresh is refused: ${outcome}`)
+    assert(typeof outcome === 'object', `a good refresh is rejected: ${outcome}`)
     const next = keep(model, real, outcome, scope)
     if (age === 1) {
       assert(next.text === current.text, 'a retry got another successor')

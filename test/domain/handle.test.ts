@@ -91,7 +91,7 @@ t.test('a handle with any bit flipped does not open', async (t) => {
       }
     }
   }
-  t.pass('every one refused')
+  t.pass('every one rejected')
 })
 
 t.test('a truncated or extended handle does not open', async (t) => {

@@ -83,7 +83,7 @@ t.test('a JWT access token names its grant and itself', async (t) => {
     jti: `${grant.id}.${tokenId}`,
   })
   const unknown = jwtAccessTokenPayload('i', { ...grant, methods: [] }, access, tokenId, 1)
-  t.notOk('amr' in unknown || 'acr' in unknown, 'how the person signed in is said where it is known')
+  t.notOk('amr' in unknown || 'acr' in unknown, 'amr and acr are present where they are known')
   t.equal(grantIdOfJwt(claims), grant.id)
   const two = { ...access, resource: ['https://a.example', 'https://b.example'] }
   t.strictSame(jwtAccessTokenPayload('i', grant, two, tokenId, 1)['aud'], two.resource)

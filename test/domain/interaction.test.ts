@@ -155,8 +155,8 @@ t.test(
       ['respond', wish, {}, noProgress, more, []],
       ['login', must, {}, noProgress, session, able],
       ['login', wish, {}, noProgress, session, able],
-      ['reject', must, {}, noProgress, session, ['a class nobody asked for']],
-      ['respond', wish, {}, noProgress, session, ['a class nobody asked for']],
+      ['reject', must, {}, noProgress, session, ['a class that was not requested']],
+      ['respond', wish, {}, noProgress, session, ['a class that was not requested']],
       ['reject', must, {}, here, session, able],
       ['respond', wish, {}, here, session, able],
       // With prompt=none: a class the user could reach is login_required, any other is rejected.

@@ -18,7 +18,7 @@ const ada = createUser(
 )
 
 function resultOf(decision: { readonly result: User } | object): User {
-  if (!('result' in decision)) throw new Error('it was refused')
+  if (!('result' in decision)) throw new Error('it was rejected')
   return decision.result
 }
 

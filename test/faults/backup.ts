@@ -46,7 +46,7 @@ t.test(`a backup under load (seed ${seed}) has everything acknowledged before it
   const found = createLedger()
   found.approvals.push(...settled)
   await check(server, found, { ...before, approvals: found.approvals })
-  t.strictSame(found.faults, [], `${settled.length} of ${before.approvals.length} approvals were left alone`)
+  t.strictSame(found.faults, [], `${settled.length} of ${before.approvals.length} grants were left alone`)
   await checkSingleUse(server, found)
   t.strictSame(found.faults, [])
 

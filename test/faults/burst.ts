@@ -33,7 +33,7 @@ t.test(
     const work = async () => {
       while (!isOver) {
         const answer = await refresh(server, client, token)
-        if (answer.status !== 200) throw new Error(`refresh answered ${answer.status}`)
+        if (answer.status !== 200) throw new Error(`refresh responded ${answer.status}`)
         token = ((await answer.json()) as Tokens).refresh_token
         refreshed += 1
       }
@@ -44,7 +44,7 @@ t.test(
     await working
     agent.destroy()
     t.equal(ids.size, registrations, 'each has an identifier of its own')
-    t.ok(refreshed > 20, `${refreshed} refreshes meanwhile`)
+    t.ok(refreshed > 20, `${refreshed} refreshes in the meantime`)
 
     await running.stop('SIGKILL')
     const { stdout } = await run(['client', 'list', '--data', data])
@@ -71,7 +71,7 @@ function registerBy(agent: Agent, port: number): Promise<string> {
       const read = async () => {
         const received = await text(answer)
         if (answer.statusCode !== 201)
-          throw new Error(`registration answered ${answer.statusCode} ${received}`)
+          throw new Error(`registration responded ${answer.statusCode} ${received}`)
         return (JSON.parse(received) as { readonly client_id: string }).client_id
       }
       read().then(resolve, reject)

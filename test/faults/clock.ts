@@ -54,7 +54,7 @@ for (const { name, seconds, tokens: expected, codeWorks, familyWorks } of jumps)
     t.equal((await exchange(server, client, open)).status, codeWorks ? 200 : 400, 'the open code')
     t.equal((await refresh(server, client, live.refresh_token)).status, familyWorks ? 200 : 400, 'the family')
     const tokens = await obtainTokens(server, client, { person: alice })
-    t.equal((await callApi(server, '/api/oauth/userinfo', tokens.access_token)).status, 200, 'a new person')
+    t.equal((await callApi(server, '/api/oauth/userinfo', tokens.access_token)).status, 200, 'a new user')
     t.equal((await refresh(server, client, tokens.refresh_token)).status, 200)
     t.equal((await refresh(server, client, first.refresh_token)).status, 400, 'a token rotated twice')
     t.equal((await exchange(server, client, used)).status, 400, 'a code used before')
@@ -87,7 +87,7 @@ for (const { name, seconds, tokens: expected, codeWorks, familyWorks } of jumps)
     t.equal(
       (await refresh(server, client, meanwhile.refresh_token)).status,
       -seconds < config.lifetimes.refreshTokenIdleSeconds ? 200 : 400,
-      'what was given out meanwhile, unless it has gone unused for too long by now',
+      'what was issued in between, unless it was unused for too long by now',
     )
     t.type(await obtainCode(server, client, { agent }), 'string')
     t.notMatch(server.log.join(''), /"level":(50|60)/)

@@ -62,7 +62,7 @@ t.test(`with ${idleCount} idle and ${slowCount} slow connections, other requests
   for (const { socket } of idle) socket.write('GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n')
   t.ok(
     await until(() => idle.every(({ received }) => received.includes('live"}')), 30),
-    'each was answered once',
+    'each got one response',
   )
   const slow = await openMany(port, slowCount)
   const drip = setInterval(() => {
@@ -76,19 +76,19 @@ t.test(`with ${idleCount} idle and ${slowCount} slow connections, other requests
     while (slow.some(({ isClosed }) => !isClosed)) {
       const tokens = await obtainTokens(server, client, { person: devAlice })
       const answer = await refresh(server, client, tokens.refresh_token)
-      if (answer.status !== 200) throw new Error(`refresh answered ${answer.status}`)
+      if (answer.status !== 200) throw new Error(`refresh responded ${answer.status}`)
       const { access_token: access } = (await answer.json()) as Tokens
       const claims = await callApi(server, '/api/oauth/userinfo', access)
-      if (claims.status !== 200) throw new Error(`UserInfo answered ${claims.status}`)
+      if (claims.status !== 200) throw new Error(`UserInfo responded ${claims.status}`)
       await claims.text()
       worked += 1
     }
   }
-  await t.resolves(Promise.all([work(), work()]), 'every request of the others is answered')
+  await t.resolves(Promise.all([work(), work()]), 'every request of the others gets a response')
   t.ok(worked > 4, `${worked} whole flows`)
   t.ok(
     slow.every(({ received }) => received.startsWith('HTTP/1.1 408')),
-    'the slow ones were told, and cut off',
+    'the slow ones got an error, and were disconnected',
   )
   t.ok(
     idle.every(({ isClosed }) => !isClosed),

@@ -49,7 +49,7 @@ async function fillsUp(t: Test, data: string, disk: Disk): Promise<void> {
     const next = await tryToRegister()
     if (next.status !== 201) t.strictSame(next, unavailable)
   }
-  t.equal((await callApi(server, '/api/oauth/userinfo', access)).status, 200, 'what only reads is answered')
+  t.equal((await callApi(server, '/api/oauth/userinfo', access)).status, 200, 'reads succeed')
   t.equal((await fetch(`${server.issuer}/livez`)).status, 200)
 
   disk.free(pid)

@@ -110,8 +110,8 @@ async function measure(t: Test, disturb: () => Promise<void>): Promise<void> {
   for (const node of nodes) while (!(await isReady(node.server))) await setTimeout(50)
   await setTimeout(1000)
   await load.end()
-  t.ok(ledger.unavailable > before, `${ledger.unavailable - before} requests were told to come back`)
-  t.equal(ledger.lost, 0, 'every request was answered')
+  t.ok(ledger.unavailable > before, `${ledger.unavailable - before} requests got a 503`)
+  t.equal(ledger.lost, 0, 'every request got a response')
   for (const node of nodes) await t.resolves(register(node.server), 'and each node works again')
   await check(server, ledger, {
     clients: ledger.clients.slice(clients),

@@ -26,7 +26,7 @@ t.test(
       while ((await fetch(`${server.issuer}/readyz`)).status === 200) await setTimeout(20)
       await load.end()
       t.match(await end, { code: 0, stderr: '' })
-      t.equal(load.ledger.lost, 0, `stop ${stop}: every request was answered`)
+      t.equal(load.ledger.lost, 0, `stop ${stop}: every request got a response`)
       running = await startProcess(t, data, { ...settings, LYCHGATE_DRAIN_SECONDS: '2' })
       await check(server, load.ledger, load.ledger)
       t.strictSame(load.ledger.faults, [])

@@ -143,7 +143,7 @@ t.test('each way to misbehave has its error, and none takes longer than the dead
   await t.rejects(
     fetcher()('http://127.0.0.1:1/'),
     { name: 'FetchFailed', fault: 'connection' },
-    'nobody listens',
+    'no server listens',
   )
 })
 

@@ -63,14 +63,14 @@ export async function keepCanary(world: World): Promise<Canary> {
   async function faultAfterUse(): Promise<string | undefined> {
     if (JSON.stringify(await readRegistration()) !== before) return 'its registration changed'
     const { status } = await callApi(server, '/api/oauth/userinfo', tokens.access_token)
-    if (status !== 200) return `its access token is answered ${status}`
+    if (status !== 200) return `its access token gets ${status}`
     const redeemed = await exchange(server, client, code)
-    if (redeemed.status !== 200) return `its code is answered ${redeemed.status}`
+    if (redeemed.status !== 200) return `its code gets ${redeemed.status}`
     const refreshed = await refresh(server, client, tokens.refresh_token)
-    if (refreshed.status !== 200) return `its refresh token is answered ${refreshed.status}`
+    if (refreshed.status !== 200) return `its refresh token gets ${refreshed.status}`
     tokens = (await refreshed.json()) as Tokens
     const landing = await agent.open(authorizationUrl(server, client, fields))
-    if (landing.at !== 'page' || !landing.page.url.includes('/consent')) return 'its person is signed out'
+    if (landing.at !== 'page' || !landing.page.url.includes('/consent')) return 'its user is signed out'
     code = await obtainCode(server, client, { agent, fields })
     publish()
     return undefined

@@ -48,7 +48,7 @@ function exchange(
       clearTimeout(timer)
       socket.removeAllListeners()
       socket.on('error', () => {})
-      if (answers === undefined) reject(new Error(`no answer within ${hangMilliseconds / 1000} seconds`))
+      if (answers === undefined) reject(new Error(`no response within ${hangMilliseconds / 1000} seconds`))
       else resolve(answers)
     }
     const timer = setTimeout(() => finish(undefined), hangMilliseconds)

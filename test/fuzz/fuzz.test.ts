@@ -189,7 +189,7 @@ t.test('a response with forbidden contents is detected', async (t) => {
     ],
     'tokens for a confidential client that is not named': [refreshBy('lyc_refresh_3'), tokens],
     'a code without a client': [post(token.target, 'grant_type=authorization_code&code=lyc_code_1'), tokens],
-    'a code for nobody': [asked, to(`http://127.0.0.1:5/cb?code=x&state=s&${iss}`)],
+    'a code for no request': [asked, to(`http://127.0.0.1:5/cb?code=x&state=s&${iss}`)],
     'another port than asked': [signedIn, to(`http://127.0.0.1:6/cb?code=x&state=s&${iss}`)],
     'another host': [signedIn, to(`http://evil.example/cb?code=x&state=s&${iss}`)],
     'another state': [signedIn, to(`http://127.0.0.1:5/cb?code=x&state=t&${iss}`)],
@@ -200,7 +200,7 @@ t.test('a response with forbidden contents is detected', async (t) => {
       post(token.target, 'grant_type=refresh_token&client_id=client_3&client_secret=x'),
       tokens,
     ],
-    'a code by a form nobody was shown': [
+    'a code by a form that was not shown': [
       post('/consent', 'interaction=i&csrf=x&decision=approve', [['Cookie', 'lychgate_session=x']]),
       to(`http://127.0.0.1:5/cb?code=x&state=s&${iss}`),
     ],

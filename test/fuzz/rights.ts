@@ -49,7 +49,7 @@ function faultOfForgery(sent: Sent, { headers, cookies }: Answer, world: World):
   const asksAlways = world.registrations.has(world.wanted.get(interaction)?.clientId ?? '')
   const approves = asksAlways && /[?&]code=/.test(headers['location'] ?? '')
   const isShown = world.shown.get(interaction)?.has(sentValue(asked, 'csrf') ?? '') ?? false
-  return isShown || !(signsIn || approves) ? undefined : 'a form that nobody was shown counts'
+  return isShown || !(signsIn || approves) ? undefined : 'a form that was not shown counts'
 }
 
 /** A registration is managed only with its own token, RFC 7592 §2. */
@@ -100,7 +100,7 @@ function faultOfAnswer(uri: string, members: URLSearchParams, sent: Sent, world:
   if ((members.get('state') ?? undefined) !== wanted.state)
     return `state is ${members.get('state')}, not ${wanted.state}`
   if (members.has('code') === members.has('error')) return 'neither code nor error'
-  if (members.has('code') && !hasCookie(sent, 'lychgate_session')) return 'a code for nobody'
+  if (members.has('code') && !hasCookie(sent, 'lychgate_session')) return 'a code for no request'
   if (!members.has('code') && !members.get('error_description')) return 'no error_description'
   const names = [...members.keys()]
   return new Set(names).size === names.length ? undefined : `repeated: ${names}`

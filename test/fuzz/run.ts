@@ -104,7 +104,7 @@ async function faultOfRecords({ deps, clientCount, people }: World): Promise<str
   const clients = await deps.store.list('client')
   if (clients.length !== clientCount)
     return `${clients.length} clients are stored, ${clientCount} were registered`
-  return JSON.stringify(await deps.store.list('user')) === people ? undefined : 'a person was changed'
+  return JSON.stringify(await deps.store.list('user')) === people ? undefined : 'a user was changed'
 }
 
 function nextRequest(world: World, dice: Dice): Sent {

@@ -196,7 +196,7 @@ const answers: readonly [string, number, unknown][] = [
   ['writes the token type in lower case', 200, { ...active, token_type: 'bearer' }],
   ['has no token type, as for a refresh token', 401, { ...active, token_type: undefined }],
   ['has another token type', 401, { ...active, token_type: 'DPoP' }],
-  ['has a person that is a number', 401, { ...active, sub: 7 }],
+  ['has a sub that is a number', 401, { ...active, sub: 7 }],
   ['names no client', 401, { ...active, client_id: undefined }],
   ['is active in words', 401, { ...active, active: 'true' }],
   ['is null', 401, null],
@@ -220,9 +220,9 @@ const redirecting: RequestListener = ({ url }, response) => {
 }
 const failures: readonly [string, RequestListener][] = [
   ['fails', (_request, response) => response.writeHead(500).end()],
-  ['answers something else', (_request, response) => response.end('<html>')],
+  ['responds with something else', (_request, response) => response.end('<html>')],
   ['redirects', redirecting],
-  ['does not answer', () => {}],
+  ['does not respond', () => {}],
   ['hangs up', (_request, response) => response.destroy()],
 ]
 for (const [about, answer] of failures) {

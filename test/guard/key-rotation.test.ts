@@ -119,7 +119,7 @@ t.test(
 const headers: readonly [string, object][] = [
   ['of no type', { typ: undefined }],
   ['of the type of an ID Token', { typ: 'JWT' }],
-  ['with an extension nobody understands', { crit: ['x'], x: 1 }],
+  ['with an unknown extension', { crit: ['x'], x: 1 }],
   ['that names another key', { kid: 'second' }],
 ]
 t.test(

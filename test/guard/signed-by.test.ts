@@ -135,8 +135,8 @@ const tampered = async () => {
 const refused: readonly [string, () => Promise<string>][] = [
   ['that is no JWT', async () => 'lyc_access_garbage'],
   ['with another claim than was signed', tampered],
-  ['signed by a key nobody published', () => sign(claims, header, foreign.privateKey)],
-  ['with a key identifier nobody published', () => sign(claims, { ...header, kid: 'who' })],
+  ['signed by a key that is not published', () => sign(claims, header, foreign.privateKey)],
+  ['with a key identifier that is not published', () => sign(claims, { ...header, kid: 'who' })],
   ['signed with nothing', async () => new UnsecuredJWT(claims).encode()],
   ['signed with the public key as a secret', hmacOfPublicKey],
   ['of another algorithm than its key is for', () => sign(claims, { ...header, alg: 'PS256' }, rsaForPss)],

@@ -43,7 +43,7 @@ export async function register(server: Issuer, metadata: Record<string, unknown>
   })
   const body = (await response.json()) as Record<string, string>
   if (response.status !== 201)
-    throw new Error(`registration answered ${response.status} ${JSON.stringify(body)}`, { cause: response })
+    throw new Error(`registration responded ${response.status} ${JSON.stringify(body)}`, { cause: response })
   const { client_id: id = '', client_secret: secret, token_endpoint_auth_method: method = '' } = body
   const [first = redirectUri] = (metadata['redirect_uris'] as string[] | undefined) ?? []
   return { id, method, redirectUri: first, ...(secret !== undefined && { secret }) }

@@ -168,7 +168,7 @@ export async function startSuite(t: Test, responseMode: ResponseMode = 'query', 
     t.equal(response.status, 200)
     t.match(response.headers.get('content-type'), /^application\/json/)
     const told = await json(response)
-    t.equal(told['sub'], claims['sub'], 'the person of the ID Token')
+    t.equal(told['sub'], claims['sub'], 'the user of the ID Token')
     for (const [name, value] of Object.entries(told)) t.type(value, typeOfClaim(name), name)
     t.notOk(Object.values(told).includes(''), 'nothing is empty')
     return told

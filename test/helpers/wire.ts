@@ -66,7 +66,7 @@ export async function introspect(
 /** Whether UserInfo serves this token: it needs `openid` and the service's own audience. */
 export async function isAlive(server: TestServer, token: string): Promise<boolean> {
   const { status } = await callApi(server, '/api/oauth/userinfo', token)
-  if (status !== 200 && status !== 401) throw new Error(`UserInfo answered ${status}`)
+  if (status !== 200 && status !== 401) throw new Error(`UserInfo responded ${status}`)
   return status === 200
 }
 

@@ -23,7 +23,7 @@ t.test('an internal error is sent without its cause, which is only logged', asyn
     t.notMatch(text, /glass|sand|unavailable_|at .*\.ts/)
     t.equal(response.headers.has('retry-after'), status === 503)
     const line = server.log.find((one) => one.includes(`"reqId":"${response.headers.get('x-request-id')}"`))
-    t.match(line, status === 503 ? 'a disk of sand' : 'a disk of glass', 'the answer names its line')
+    t.match(line, status === 503 ? 'a disk of sand' : 'a disk of glass', 'the response names its line')
   }
   Object.assign(store, { find })
   await assertRejected(t, await send(), 'unsupported_grant_type')

@@ -72,7 +72,7 @@ t.test(
     const next =
       rotated.find(({ algorithm, state }) => algorithm === 'RS256' && state === 'waiting')?.kid ?? ''
     const both = await jwksOnce(server, next, true)
-    t.equal(both.keys.length, 6, 'published beside the old ones')
+    t.equal(both.keys.length, 6, 'published with the old ones')
     t.equal(
       kidOf((await obtainTokens(server, client, { agent })).id_token),
       kidOf(old.id_token),

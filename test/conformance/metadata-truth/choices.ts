@@ -45,13 +45,13 @@ const modes: Promises[string] = {
   each: {
     query: async (t, subject) => {
       const landing = await answered(subject, 'query')
-      if (landing.at !== 'redirect') return void t.fail('the person is sent away')
+      if (landing.at !== 'redirect') return void t.fail('the user is redirected')
       t.match(Object.fromEntries(landing.location.searchParams), { code: String, state: 'a-state' })
       t.equal(landing.location.hash, '')
     },
     form_post: async (t, subject) => {
       const landing = await answered(subject, 'form_post')
-      if (landing.at !== 'page') return void t.fail('a page posts the answer')
+      if (landing.at !== 'page') return void t.fail('a page posts the response')
       const [form] = landing.page.forms
       t.match(form, { method: 'post', action: subject.firstParty.redirectUri })
       const fields = Object.fromEntries(form?.fields.map(({ name, value }) => [name, value]) ?? [])
@@ -227,7 +227,7 @@ const subjects: Promises[string] = {
       })
       const [one, two] = [await subs[0], await subs[1]]
       t.type(one, 'string')
-      t.equal(one, two, 'a person is the same to every client')
+      t.equal(one, two, 'a user is the same to every client')
     },
   },
   unlisted: async (t, subject, listed) => {
@@ -292,5 +292,5 @@ async function issAlways(t: Test, subject: Subject): Promise<void> {
   const refused = errorOf(await askAt(subject, subject.client, { prompt: 'none' }))
   t.strictSame([refused['error'], refused['iss']], ['consent_required', own])
   const page = await askAt(subject, { ...subject.client, redirectUri: `${redirectUri}/other` })
-  t.equal(page.headers.get('location'), null, 'and nothing goes where nobody is known')
+  t.equal(page.headers.get('location'), null, 'and nothing is sent to an unknown client')
 }

@@ -22,7 +22,7 @@ const scope: Exercise = async (t, subject, name) => {
   // offline_access needs a resource to access.
   const asked = name === 'offline_access' ? `openid ${name}` : name
   const landing = await subject.agent.open(requestUrl(subject, subject.client, { scope: asked }))
-  if (landing.at !== 'page') return void t.fail('the person is asked')
+  if (landing.at !== 'page') return void t.fail('the user is asked')
   const entry = withOfflineAccess(subject.server.deps.config.scopes).find((each) => each.name === name)
   t.match(landing.page.html, `name="scope" value="${name}"`, 'the consent page asks for it')
   t.match(
@@ -32,7 +32,7 @@ const scope: Exercise = async (t, subject, name) => {
   const { searchParams } = await signInAndApprove(subject.agent, landing)
   const response = await redeemAt(subject, subject.client, searchParams.get('code') ?? '')
   const { access_token: token, scope: granted, id_token: idToken } = await json(response)
-  t.equal(granted, asked, 'the answer has it')
+  t.equal(granted, asked, 'the response has it')
   t.equal((await introspectAt(subject, subject.client, String(token)))['scope'], asked)
   t.equal(idToken !== undefined, asked.startsWith('openid'), 'an ID Token is what openid is for')
 }
@@ -48,7 +48,7 @@ async function unknownScope(t: Test, subject: Subject, listed: readonly string[]
       )
     }
     const registered = await registerAt(subject, { scope: `openid ${name}` })
-    t.match(await json(registered), { scope: /^openid$/ }, 'and nobody is registered for it')
+    t.match(await json(registered), { scope: /^openid$/ }, 'and no client is registered for it')
   }
 }
 
@@ -71,7 +71,7 @@ const aboutToken =
     const expected = value(subject)
     if (expected instanceof RegExp) t.match(inIdToken[claim], expected)
     else t.strictSame(inIdToken[claim], expected)
-    t.strictSame(Object.keys(atUserInfo), ['sub'], 'UserInfo is about the person alone')
+    t.strictSame(Object.keys(atUserInfo), ['sub'], 'UserInfo is about the user alone')
   }
 
 /** A claim about the user: UserInfo and the ID Token have it if it is requested, and no other. */
@@ -113,7 +113,7 @@ async function nothingElse(t: Test, subject: Subject, listed: readonly string[])
   for (const claim of ['phone_number', 'address', 'sid', 'x']) {
     t.notOk(listed.includes(claim), claim)
     const { atUserInfo, inIdToken } = await askFor(subject, claim, fields)
-    t.notOk(claim in atUserInfo || claim in inIdToken, `${claim} is not told`)
+    t.notOk(claim in atUserInfo || claim in inIdToken, `${claim} is not returned`)
     for (const told of [...Object.keys(atUserInfo), ...Object.keys(inIdToken)]) {
       t.ok(listed.includes(told), `${told} is listed`)
     }

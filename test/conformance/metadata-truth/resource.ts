@@ -17,7 +17,7 @@ const accessToken = async (subject: Subject, fields: Fields = courses) =>
 /** A scope opens its operation of the API, and a token without it gets an error that names it. */
 const scopeOpens: Exercise = async (t, subject, name) => {
   const [, area = '', operation] = /^([a-z_]+):(read|write)$/.exec(name) ?? []
-  if (operation === undefined) return void t.ok(identity.includes(name), `${name} is about who somebody is`)
+  if (operation === undefined) return void t.ok(identity.includes(name), `${name} is about identity`)
   const method = operation === 'read' ? 'GET' : 'POST'
   const answer = await call(subject, area, method, await accessToken(subject, { scope: name }))
   t.equal(answer.status, 200)

@@ -113,12 +113,12 @@ async function checkApproval(server: Issuer, approval: Approval): Promise<readon
   const faults = await inTurn(rows, async ({ token, status }) => {
     const answer = await confirmOrAbort(() => callApi(server, '/api/oauth/userinfo', token))
     await answer.text()
-    return answer.status === status ? [] : [`an access token is answered ${answer.status}, not ${status}`]
+    return answer.status === status ? [] : [`an access token gets ${answer.status}, not ${status}`]
   })
   if (ended && current !== undefined) {
     const answer = await confirmOrAbort(() => refresh(server, client, current))
     await answer.text()
-    if (answer.status !== 400) faults.push([`a revoked refresh token is answered ${answer.status}`])
+    if (answer.status !== 400) faults.push([`a revoked refresh token gets ${answer.status}`])
   }
   return faults.flat()
 }
@@ -135,7 +135,7 @@ async function useOpenCode(server: Issuer, { client, code, codeSent }: Approval)
   const statuses = [first.status, second.status, after.status].join()
   // A client that lost the response, or got a 503, does not know whether the code was redeemed.
   const isFine = statuses === '200,400,401' || ((codeSent || times > 1) && statuses === '400,400,401')
-  return isFine ? [] : [`an open code, used twice, is answered ${statuses}`]
+  return isFine ? [] : [`an open code, used twice, gets ${statuses}`]
 }
 
 async function useOldToken(server: Issuer, approval: Approval): Promise<readonly string[]> {
@@ -143,7 +143,7 @@ async function useOldToken(server: Issuer, approval: Approval): Promise<readonly
   const faults: string[] = []
   if (current !== undefined && !ended) {
     const next = await confirmOrAbort(() => refresh(server, client, current))
-    if (next.status !== 200) faults.push(`the current refresh token is answered ${next.status}`)
+    if (next.status !== 200) faults.push(`the current refresh token gets ${next.status}`)
     approval.used.push(current)
     approval.refresh = ((await next.json()) as Partial<Tokens>).refresh_token
   }
@@ -152,7 +152,7 @@ async function useOldToken(server: Issuer, approval: Approval): Promise<readonly
   const again = await confirmOrAbort(() =>
     oldest === undefined ? exchange(server, client, code) : refresh(server, client, oldest),
   )
-  if (again.status !== 400) faults.push(`what was used is answered ${again.status} the second time`)
+  if (again.status !== 400) faults.push(`what was used gets ${again.status} the second time`)
   return [...faults, ...(await checkApproval(server, { ...approval, ended: true }))]
 }
 
