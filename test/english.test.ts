@@ -3,11 +3,6 @@ import { globSync, readFileSync } from 'node:fs'
 import t from 'tap'
 import ts from 'typescript'
 
-const folders = [
-  ...['src/domain', 'src/storage', 'src/keys', 'src/guard', 'src/tracing', 'src/users', 'src/pages'],
-  ...['src/mail', 'src/config', 'src/management', 'src/http', 'src/cli', 'src/dev'],
-  ...['src/protected-api', ...globSync('src/rfc*'), ...globSync('src/oidc-*')],
-]
 const words = [
   ...['nobody', 'somebody', 'everybody', 'whoever', 'whom', 'anew', 'meanwhile', 'thereby', 'persons?'],
   ...['refus(?:als?|es?|ed)', 'letters?', 'e-mails?', 'wish(?:es)?', 'ruling'],

@@ -197,7 +197,7 @@ function requireClient(client: Client | undefined): Client {
   return client
 }
 
-/** Locks a client: it cannot authenticate or be authorized, and everything issued to it is invalid meanwhile. */
+/** Locks a client: it cannot authenticate or be authorized, and everything issued to it is invalid until it is unlocked. */
 export function lockClient(found: Client | undefined, now: Seconds): Decision<Client> {
   const client = requireClient(found)
   const locked = { ...client, lockedAt: client.lockedAt ?? now }

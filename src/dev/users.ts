@@ -79,7 +79,7 @@ export function withKnownPasswords(check: PasswordCheck): PasswordCheck {
 }
 
 /**
- * Adds these users if their names are free. A list other than the default also updates users whom a development server
+ * Adds these users if their names are free. A list other than the default also updates users that a development server
  * added before. Other users, and passwords that were set, are unchanged.
  * @returns The user names that are taken by other users.
  */

@@ -50,7 +50,7 @@ export interface Client {
   /** No method was configured: the secret may be sent by `client_secret_basic` or `client_secret_post`. */
   readonly anySecretMethod?: true
   readonly secretHash?: Hash
-  /** The secret before, while it is accepted beside the current one. */
+  /** The previous secret, while it is accepted in addition to the current one. */
   readonly previousSecret?: PreviousSecret
   /** When the current secret was last used, to the day; recorded while there is a previous one. */
   readonly secretUsedAt?: Seconds
