@@ -6,6 +6,7 @@ import { spawnSync } from 'node:child_process'
 import { existsSync, mkdirSync, readFileSync, rmSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { describeFailure, failuresIn } from './failures.ts'
+import { quickStart } from './quick-start.ts'
 import { fingerprint, recordFile, resultsFile, writeRunRecord } from './requirements/run-record.ts'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
@@ -17,6 +18,7 @@ const { status } = spawnSync(
   'tap',
   ['--reporter=terse', `--output-file=${results}`, ...process.argv.slice(2)],
   {
+    env: { ...process.env, ...quickStart(fileURLToPath(new URL('../.tap/compiled', import.meta.url))) },
     stdio: 'inherit',
   },
 )
