@@ -8,6 +8,7 @@ import type { Fault } from '../test/mutants/fault.ts'
 import { faults as allFaults } from '../test/mutants/faults.ts'
 import { readCount, scriptCommand } from './command.ts'
 import { flawsOf, testFinder } from './mutants/check.ts'
+import { type Selection, selectMutations, staleExplanations, tryMutations } from './mutants/generated.ts'
 import { createJudge, type Verdict } from './mutants/judge.ts'
 import { tiesOf } from './mutants/tied.ts'
 import { openWorkspace, type Workspace } from './mutants/workspace.ts'
@@ -21,10 +22,22 @@ process.on('exit', () => {
 })
 process.on('SIGINT', () => process.exit(130))
 process.on('SIGTERM', () => process.exit(143))
+
+interface Options {
+  readonly only?: string[]
+  readonly jobs: number
+  readonly check?: true
+  readonly count?: true
+  readonly generated?: true
+  readonly file?: string[]
+  readonly sample?: number
+  readonly seed: number
+}
+
 process.exit(await main())
 
 async function main(): Promise<number> {
-  const { only, jobs, check, count } = scriptCommand(
+  const options = scriptCommand(
     'mutants',
     'Puts one deliberate fault after the other into a copy of src; a test of its rule has to fail.',
   )
@@ -32,8 +45,14 @@ async function main(): Promise<number> {
     .option('--jobs <number>', 'how many at once', readCount, availableParallelism())
     .option('--count', 'only how many MUSTs of shipped features are tied to a fault')
     .option('--check', 'only whether every fault still applies')
+    .option('--generated', 'generated mutations of the domain and of every rules.ts, in place of the faults')
+    .option('--file <path...>', 'of those, the ones of these files')
+    .option('--sample <number>', 'of those, so many', readCount)
+    .option('--seed <number>', 'the draw of the sample', readCount, 1)
     .parse()
-    .opts<{ only?: string[]; jobs: number; check?: true; count?: true }>()
+    .opts<Options>()
+  const { only, jobs, check, count } = options
+  if (options.generated) return tryGenerated({ ...options, files: options.file }, jobs)
   if (count) return countTies() ? 0 : 1
   const unknown = only?.find((id) => !allFaults.some((fault) => fault.id === id))
   if (unknown !== undefined) {
@@ -41,7 +60,7 @@ async function main(): Promise<number> {
     return 64
   }
   const faults = allFaults.filter(({ id }) => only === undefined || only.includes(id))
-  const flaws = flawsOf(faults, root)
+  const flaws = [...flawsOf(faults, root), ...staleExplanations(root)]
   for (const flaw of flaws) say(flaw)
   if (flaws.length > 0) return 1
   if (check) {
@@ -50,6 +69,14 @@ async function main(): Promise<number> {
   }
   const outcome = await tryAll(faults, jobs)
   return only !== undefined || countTies() ? outcome : 1
+}
+
+/** Tries generated mutations. Returns 1 when one of them survives without an explanation. */
+async function tryGenerated(selection: Selection, jobs: number): Promise<number> {
+  const mutations = selectMutations(root, selection)
+  for (let job = 0; job < Math.min(jobs, mutations.length); job++) workspaces.push(openWorkspace(root))
+  const unexplained = await tryMutations(root, mutations, workspaces, say)
+  return unexplained === 0 ? 0 : 1
 }
 
 /** Prints how many MUSTs have a fault. Returns whether these are enough. */

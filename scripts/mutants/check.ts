@@ -151,7 +151,7 @@ export function flawsOf(faults: readonly Fault[], root: string): readonly string
   })
 }
 
-function assertParses(text: string, file: string): void {
+export function assertParses(text: string, file: string): void {
   const { diagnostics = [] } = ts.transpileModule(text, { reportDiagnostics: true, fileName: file })
   if (diagnostics.length > 0) throw new Error(`broken: ${file} does not parse with it`)
 }

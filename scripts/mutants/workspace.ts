@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { Fault } from '../../test/mutants/fault.ts'
+import { quickStart } from '../quick-start.ts'
 import { createBreaker } from './check.ts'
 import { type Point, pointsOf } from './points.ts'
 import type { WarmNews, WarmTask } from './warm-process.ts'
@@ -33,6 +34,8 @@ export interface RunOptions {
 export interface Workspace {
   /** Runs `work` while the fault is in the source. */
   withFault<T>(fault: Fault, work: () => Promise<T>): Promise<T>
+  /** Runs `work` while a file of the source, named by its path below the root, has another text. */
+  withText<T>(file: string, text: string, work: () => Promise<T>): Promise<T>
   /** Runs a test file. */
   run(test: string, options?: RunOptions): Promise<TestRun>
   /** Ends all processes and removes the copy. */
@@ -64,8 +67,12 @@ export function openWorkspace(root: string): Workspace {
   let current: WarmTask['fault']
   let warm: { readonly child: ChildProcess; runs: number } | undefined
 
-  async function withFault<T>(fault: Fault, work: () => Promise<T>): Promise<T> {
+  function withFault<T>(fault: Fault, work: () => Promise<T>): Promise<T> {
     const { file, text } = breakSource(fault)
+    return withText(file, text, work)
+  }
+
+  async function withText<T>(file: string, text: string, work: () => Promise<T>): Promise<T> {
     const path = join(folder, file)
     const sound = readFileSync(path, 'utf8')
     writeFileSync(path, text)
@@ -83,7 +90,7 @@ export function openWorkspace(root: string): Workspace {
     const child = spawn(process.execPath, ['--disable-warning=ExperimentalWarning', file], {
       cwd: folder,
       detached: true,
-      env: { ...process.env, ...environment, NODE_COMPILE_CACHE: compiled },
+      env: { ...process.env, ...quickStart(compiled), ...environment },
       stdio: isWarm ? ['ignore', 'ignore', 'ignore', 'ipc'] : ['ignore', 'pipe', 'ignore'],
     })
     running.add(child)
@@ -160,7 +167,7 @@ export function openWorkspace(root: string): Workspace {
     for (const path of [folder, compiled]) rmSync(path, { recursive: true, force: true, maxRetries: 3 })
   }
 
-  return { withFault, run, remove }
+  return { withFault, withText, run, remove }
 }
 
 function killGroup(pid: number | undefined): void {
