@@ -2,6 +2,7 @@ import t from 'tap'
 import { redeemCode } from '../../src/domain/authorization-code.ts'
 import { openHandle, sealHandle } from '../../src/domain/handle.ts'
 import type { Client } from '../../src/domain/model.ts'
+import { passedDuring } from '../helpers/checks.ts'
 import {
   active,
   approved,
@@ -49,23 +50,31 @@ const forgedByKey = openHandle(
   sealHandle(contentsOf(approved, 'code'), handleKey, bytesOf('x', 16)),
   'code',
 )
-const wrong: Readonly<Record<string, [Changes, code: string]>> = {
-  'another client': [{ client: otherClient }, 'invalid_grant'],
-  'no redirect URI': [{ redirectUri: undefined }, 'invalid_grant'],
-  'another port': [{ redirectUri: 'http://127.0.0.1:51005/callback' }, 'invalid_grant'],
+const wrong: Readonly<Record<string, [Changes, code: string, rule?: string]>> = {
+  'another client': [{ client: otherClient }, 'invalid_grant', 'rfc6749-4.1.3-code-issued-to-client'],
+  'no redirect URI': [{ redirectUri: undefined }, 'invalid_grant', 'rfc6749-4.1.3-redirect-uri-required'],
+  'another port': [
+    { redirectUri: 'http://127.0.0.1:51005/callback' },
+    'invalid_grant',
+    'rfc6749-4.1.3-redirect-uri-identical',
+  ],
   'no verifier': [{ codeVerifier: undefined }, 'invalid_grant'],
   'a wrong verifier': [{ codeVerifier: 'w'.repeat(43) }, 'invalid_grant'],
   'a short verifier': [{ codeVerifier: 'v' }, 'invalid_grant'],
   'an unknown resource': [{ resource: ['https://nowhere.example'] }, 'invalid_target'],
   'a resource that was not granted': [{ resource: [otherApi.identifier] }, 'invalid_target'],
-  'a handle sealed without the row': [{ handle: forgedByKey ?? redemption.handle }, 'invalid_grant'],
+  'a handle sealed without the row': [
+    { handle: forgedByKey ?? redemption.handle },
+    'invalid_grant',
+    'rfc6749-4.1.3-code-valid',
+  ],
 }
 
 t.test('a failed redemption throws and writes nothing, before and after the redemption', async (t) => {
   t.ok(forgedByKey)
-  for (const [about, [changes, code]] of Object.entries(wrong)) {
+  for (const [about, [changes, code, rule]] of Object.entries(wrong)) {
     for (const grant of [approved, active(), active(4)]) {
-      t.throws(() => redeem(grant, changes), { code }, about)
+      t.throws(() => redeem(grant, changes), { code, ...(rule && { detail: { rule } }) }, about)
     }
   }
   t.throws(() => redeem(undefined), { code: 'invalid_grant' })
@@ -83,6 +92,8 @@ t.test('the redirect URI may be omitted exactly when the authorization request o
   const implied = { ...approved, redirectUriSent: false }
   t.ok(resultOf(redeem(implied, { redirectUri: undefined })))
   t.ok(resultOf(redeem(implied)))
+  const passed = passedDuring(() => resultOf(redeem(implied, { redirectUri: undefined })))
+  t.ok(passed.some(({ rule }) => rule === 'rfc6749-4.1.3-redirect-uri-identical'))
   t.throws(() => redeem(implied, { redirectUri: 'http://127.0.0.1:1/callback' }), { code: 'invalid_grant' })
 })
 

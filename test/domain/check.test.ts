@@ -1,18 +1,6 @@
 import t from 'tap'
-import { check, type PassedCheck, passedChecks, recordCheck } from '../../src/domain/check.ts'
-
-/** The checks that pass while `work` runs. */
-function passedDuring(work: () => void): readonly PassedCheck[] {
-  const passed: PassedCheck[] = []
-  const add = (passedCheck: unknown) => void passed.push(passedCheck as PassedCheck)
-  passedChecks.subscribe(add)
-  try {
-    work()
-  } finally {
-    passedChecks.unsubscribe(add)
-  }
-  return passed
-}
+import { check, recordCheck } from '../../src/domain/check.ts'
+import { passedDuring } from '../helpers/checks.ts'
 
 const rule = 'rfc7636-4.6-verify-s256'
 

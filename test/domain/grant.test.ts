@@ -1,5 +1,13 @@
 import t from 'tap'
-import { approveGrant, mintGrantId, redeemGrant, revokeGrant, rotateGrant } from '../../src/domain/grant.ts'
+import {
+  approveGrant,
+  isGrantAlive,
+  mintGrantId,
+  redeemGrant,
+  revokeGrant,
+  rotateGrant,
+} from '../../src/domain/grant.ts'
+import { passedDuring } from '../helpers/checks.ts'
 import {
   active,
   approved,
@@ -41,12 +49,39 @@ t.test('a new grant stores what was requested, who approved it and when everythi
   })
 })
 
+t.test(
+  'an approval keeps the requested context class that the sign-in satisfies, and no other',
+  async (t) => {
+    const fresh = { grantId: approved.id, grantSecret: approved.secret, authTimeOwed: false }
+    const acrOf = (values: readonly string[] | undefined, methods: readonly string[]) => {
+      const acr = values && { values, essential: false }
+      const request = { ...authorizationRequest, ...(acr && { acr }) }
+      return approveGrant(request, { ...session, methods }, ['openid'], fresh, lifetimes, approvedAt).acr
+    }
+    t.equal(acrOf(['phr'], ['pop', 'user', 'mfa']), 'phr')
+    t.equal(
+      acrOf(['phr', 'https://refeds.org/profile/mfa'], ['pwd', 'otp', 'mfa']),
+      'https://refeds.org/profile/mfa',
+    )
+    t.equal(acrOf(['phr'], ['pwd']), undefined)
+    t.equal(acrOf(undefined, ['pwd']), undefined)
+  },
+)
+
+t.test('a grant is alive until it is revoked or has expired', async (t) => {
+  t.ok(isGrantAlive(approved, approved.expiresAt - 1))
+  t.notOk(isGrantAlive(approved, approved.expiresAt))
+  t.notOk(isGrantAlive({ ...approved, revokedAt: approvedAt }, approvedAt))
+})
+
 t.test('a grant id is 16 characters, ordered by time', async (t) => {
   const ids = [1, 2, 256, 70_000].map((now) => mintGrantId(Buffer.alloc(8, 255 - (now % 255)), now))
   for (const id of ids) t.match(id, /^[\w-]{16}$/)
   const bytes = ids.map((id) => Buffer.from(id, 'base64url'))
   t.strictSame([...bytes].sort(Buffer.compare), bytes)
   t.not(mintGrantId(Buffer.alloc(8, 1), 5), mintGrantId(Buffer.alloc(8, 2), 5))
+  const whole = Buffer.from(mintGrantId(Buffer.from('1122334455667788', 'hex'), 5), 'base64url')
+  t.equal(whole.toString('hex'), '000000051122334455667788', 'all 8 random bytes')
 })
 
 t.test('redeeming activates the grant, until the code expires', async (t) => {
@@ -63,8 +98,17 @@ t.test('redeeming activates the grant, until the code expires', async (t) => {
     t.throws(() => redeemGrant(approved, issue, lifetimes, now), {
       code: 'invalid_grant',
       message: /code has expired/,
+      detail: { rule: 'rfc6749-4.1.2-code-short-lived' },
     })
   }
+})
+
+t.test('a redemption keeps what was approved, and passes its checks', async (t) => {
+  const passed = passedDuring(() => {
+    const decision = redeemGrant(approved, issue, lifetimes, approvedAt)
+    t.match(decision, { result: { id: approved.id, userId: approved.userId, scope: approved.scope } })
+  })
+  t.match(passed, [{ rule: 'rfc6749-4.1.2-code-single-use' }, { rule: 'rfc6749-4.1.2-code-short-lived' }])
 })
 
 t.test('a grant without refresh tokens ends with its access token', async (t) => {
@@ -94,9 +138,15 @@ t.test('a revoked grant rejects everything and is not written again', async (t) 
     active(1, { revokedAt: approvedAt }),
     active(3, { revokedAt: approvedAt }),
   ]) {
-    t.throws(() => redeemGrant(grant, issue, lifetimes, approvedAt), { code: 'invalid_grant' })
+    t.throws(() => redeemGrant(grant, issue, lifetimes, approvedAt), {
+      code: 'invalid_grant',
+      detail: { rule: 'rfc6749-4.1.2-code-replay-revokes' },
+    })
     for (const seq of [0, 1, 2, 3]) {
-      t.throws(() => rotateGrant(grant, seq, issue, lifetimes, approvedAt), { code: 'invalid_grant' })
+      t.throws(() => rotateGrant(grant, seq, issue, lifetimes, approvedAt), {
+        code: 'invalid_grant',
+        detail: { rule: 'rfc6749-6-invalid-refresh' },
+      })
     }
     t.strictSame(revokeGrant(grant, rule, approvedAt), { result: undefined, writes: [] })
   }
@@ -113,12 +163,15 @@ t.test(
     for (const { now, ends } of rows) {
       const grant = active(4, { refreshExpiresAt: now + 1, expiresAt: now + 1 })
       const expiresAt = Math.max(ends, now + 110)
-      t.match(rotateGrant(grant, 4, issue, lifetimes, now), {
-        result: { seq: 5, rotatedAt: now, refreshExpiresAt: ends, expiresAt },
-        writes: [
-          { op: 'rotateGrant', grantId: grant.id, fromSeq: 4, at: now, refreshExpiresAt: ends, expiresAt },
-        ],
-      })
+      const passed = passedDuring(() =>
+        t.match(rotateGrant(grant, 4, issue, lifetimes, now), {
+          result: { id: grant.id, seq: 5, rotatedAt: now, refreshExpiresAt: ends, expiresAt },
+          writes: [
+            { op: 'rotateGrant', grantId: grant.id, fromSeq: 4, at: now, refreshExpiresAt: ends, expiresAt },
+          ],
+        }),
+      )
+      t.match(passed.at(-1), { rule: 'rfc9700-4.14.2-reuse-revokes-family', stored: 4, received: 4 })
     }
   },
 )
@@ -135,6 +188,7 @@ t.test('an expired refresh token is rejected without a write, whichever it is', 
       t.throws(() => rotateGrant(active(3), seq, issue, lifetimes, now), {
         code: 'invalid_grant',
         message: /refresh token has expired/,
+        detail: { rule: 'rfc9700-4.14.2-inactive-expiry' },
       })
     }
   }
@@ -146,7 +200,10 @@ t.test(
   async (t) => {
     const grant = active(3, { rotatedAt: approvedAt + 100 })
     for (const now of [approvedAt + 91, approvedAt + 100, approvedAt + 109]) {
-      t.strictSame(rotateGrant(grant, 2, issue, lifetimes, now), { result: grant, writes: [] })
+      const passed = passedDuring(() =>
+        t.strictSame(rotateGrant(grant, 2, issue, lifetimes, now), { result: grant, writes: [] }),
+      )
+      t.match(passed.at(-1), { rule: 'rfc9700-4.14.2-reuse-revokes-family', found: /same successor again/ })
     }
   },
 )

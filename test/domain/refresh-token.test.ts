@@ -3,6 +3,7 @@ import { verifyAccessToken, verifyRefreshToken } from '../../src/domain/access-t
 import type { Handle } from '../../src/domain/handle.ts'
 import type { Grant, GrantOfToken } from '../../src/domain/model.ts'
 import { refresh } from '../../src/domain/refresh-token.ts'
+import { passedDuring } from '../helpers/checks.ts'
 import {
   active,
   approved,
@@ -30,6 +31,13 @@ t.test('a refresh rotates, and without a scope covers the whole grant', async (t
   t.strictSame(access.scope, grant.scope)
 })
 
+t.test('a refresh tells which rule of the scope it followed', async (t) => {
+  const rulesOf = (scope: string | undefined) =>
+    passedDuring(() => resultOf(ask(grant, { scope }))).map(({ rule }) => rule)
+  t.ok(rulesOf(undefined).includes('rfc6749-6-scope-omitted-original'))
+  t.ok(rulesOf('courses:read').includes('rfc6749-6-scope-narrow'))
+})
+
 t.test('a narrower scope applies only to the access token', async (t) => {
   const { grant: rotated, access } = resultOf(ask(grant, { scope: 'courses:read' }))
   t.strictSame(access.scope, ['courses:read'])
@@ -39,16 +47,17 @@ t.test('a narrower scope applies only to the access token', async (t) => {
 })
 
 t.test('a rejected refresh leaves the token usable: it throws, and nothing is written', async (t) => {
-  const rows: [string, Changes, string][] = [
-    ['another client', { client: otherClient }, 'invalid_grant'],
-    ['a wider scope', { scope: 'courses:read profile' }, 'invalid_scope'],
+  const rows: [string, Changes, string, rule?: string][] = [
+    ['another client', { client: otherClient }, 'invalid_grant', 'rfc6749-6-bound-to-client'],
+    ['a wider scope', { scope: 'courses:read profile' }, 'invalid_scope', 'rfc6749-6-scope-exceed'],
     ['a malformed scope', { scope: '"' }, 'invalid_scope'],
     ['an unknown resource', { resource: ['https://nowhere.example'] }, 'invalid_target'],
     ['a resource beyond the grant', { resource: [otherApi.identifier] }, 'invalid_target'],
     ['a scope no resource knows', { scope: ' ' }, 'invalid_target'],
   ]
-  for (const [about, changes, code] of rows) t.throws(() => ask(grant, changes), { code }, about)
-  t.throws(() => ask(undefined), { code: 'invalid_grant' })
+  for (const [about, changes, code, rule] of rows)
+    t.throws(() => ask(grant, changes), { code, ...(rule && { detail: { rule } }) }, about)
+  t.throws(() => ask(undefined), { code: 'invalid_grant', detail: { rule: 'rfc6749-6-invalid-refresh' } })
   t.throws(() => ask({ ...grant, secret: bytesOf('x', 16) }), { code: 'invalid_grant' })
 })
 
