@@ -116,6 +116,8 @@ t.test('a grant without refresh tokens ends with its access token', async (t) =>
   t.match(decision, { result: { expiresAt: approvedAt + 100 } })
   t.notHas('result' in decision && decision.result, { refreshExpiresAt: Number })
   t.notHas(decision.writes[0], { refreshExpiresAt: Number })
+  const brief = redeemGrant(approved, { ...once, accessTokenSeconds: 10 }, lifetimes, approvedAt)
+  t.match(brief, { result: { expiresAt: approvedAt + 10 } }, 'and not with its code')
 })
 
 t.test('a second use of a code is an error and a revocation, also after the code expired', async (t) => {

@@ -1,5 +1,6 @@
 import t from 'tap'
 import { keptChallengeBytes, requireCodeChallenge, verifyCodeVerifier } from '../../src/domain/pkce.ts'
+import { passedDuring } from '../helpers/checks.ts'
 
 // RFC 7636 appendix B.
 const codeVerifier = 'dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk'
@@ -78,7 +79,8 @@ t.test('a challenge that is not 32 bytes in canonical base64url is rejected', as
 })
 
 t.test('the verifier of appendix B matches its challenge', async (t) => {
-  t.doesNotThrow(() => verifyCodeVerifier(codeVerifier, codeChallenge))
+  const passed = passedDuring(() => verifyCodeVerifier(codeVerifier, codeChallenge))
+  t.match(passed.at(-1), { rule: 'rfc7636-4.6-verify-s256', stored: codeChallenge, received: codeChallenge })
 })
 
 t.test('without verifier and challenge there is nothing to verify', async (t) => {
@@ -110,6 +112,7 @@ t.test('every other verifier is invalid_grant, by the rule it breaks', async (t)
 })
 
 t.test('the part of a challenge that is kept after the redemption still verifies its verifier', async (t) => {
+  t.equal(keptChallengeBytes, 8, '64 bits')
   const kept = Buffer.from(codeChallenge, 'base64url').subarray(0, keptChallengeBytes).toString('base64url')
   t.doesNotThrow(() => verifyCodeVerifier(codeVerifier, kept))
   t.throws(() => verifyCodeVerifier('a'.repeat(43), kept), { code: 'invalid_grant' })

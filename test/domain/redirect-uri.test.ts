@@ -1,5 +1,6 @@
 import t from 'tap'
 import {
+  hasResponseParameter,
   isHttpsRedirect,
   isLoopbackRedirect,
   isLoopbackUri,
@@ -182,6 +183,25 @@ t.test('an https redirect is absolute, with a host, and its path may be empty', 
   ]) {
     t.notOk(isHttpsRedirect(uri), JSON.stringify(uri))
   }
+})
+
+t.test('a redirect has up to 2,048 characters', async (t) => {
+  for (const [prefix, accepts] of [
+    ['https://app.example/', isHttpsRedirect],
+    ['http://127.0.0.1/', isLoopbackRedirect],
+  ] as const) {
+    t.ok(accepts(prefix.padEnd(2048, 'a')))
+    t.notOk(accepts(prefix.padEnd(2049, 'a')))
+  }
+})
+
+t.test('a query that has a parameter of the response is found', async (t) => {
+  for (const name of ['code', 'state', 'iss', 'error', 'error_description', 'error_uri']) {
+    t.ok(hasResponseParameter(`https://app.example/cb?a=b&${name}=x`), name)
+    t.ok(hasResponseParameter(`https://app.example/cb?${name}`), name)
+    t.notOk(hasResponseParameter(`https://app.example/${name}?a=${name}`), name)
+  }
+  t.notOk(hasResponseParameter('https://app.example/cb?co?de=x'), 'a question mark is part of a name')
 })
 
 t.test('for native clients the port of a loopback redirect may differ on either side', async (t) => {

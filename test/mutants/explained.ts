@@ -1,4 +1,81 @@
 import type { Explanation } from '../../scripts/mutants/generated.ts'
 
-/** The generated mutations that no test can notice: their program does the same. */
-export const explainedMutations: readonly Explanation[] = []
+const grant = 'src/domain/grant.ts'
+const pkce = 'src/domain/pkce.ts'
+const redirectUri = 'src/domain/redirect-uri.ts'
+
+const neverInThePast = 'no time of the server is within a second of 1970'
+const alwaysRotated = 'a grant with a refresh token has been rotated or redeemed, so rotatedAt is set'
+const spelling = 'a text that is base64url of its bytes has 43 characters exactly when these are 32'
+const sameMatch = 'one regular expression sets both groups, or neither'
+
+/** The generated mutations that are not tried, because their program does the same. */
+export const explainedMutations: readonly Explanation[] = [
+  ...['(0 + 1)', '(0 - 1)'].flatMap((number): Explanation[] => [
+    {
+      file: grant,
+      where: 'rotateGrant',
+      operator: 'changed number',
+      text: `0 → ${number}`,
+      reason: neverInThePast,
+    },
+    {
+      file: grant,
+      where: 'isRetry',
+      operator: 'changed number',
+      text: `0 → ${number}`,
+      reason: alwaysRotated,
+    },
+  ]),
+  {
+    file: grant,
+    where: 'isRetry',
+    operator: 'removed operand',
+    text: 'grant.rotatedAt ?? 0 → grant.rotatedAt',
+    reason: alwaysRotated,
+  },
+  {
+    file: grant,
+    where: 'rotateGrant',
+    operator: 'swapped comparison',
+    text: 'seq > grant.seq → seq >= grant.seq',
+    reason: 'an equal seq was accepted above',
+  },
+  {
+    file: pkce,
+    where: 'isCodeChallenge',
+    operator: 'swapped logic',
+    text: 'text.length === 43 && bytes.length === 32 → (text.length === 43 || bytes.length === 32)',
+    reason: spelling,
+  },
+  ...['text.length === 43', 'bytes.length === 32'].map(
+    (operand): Explanation => ({
+      file: pkce,
+      where: 'isCodeChallenge',
+      operator: 'removed operand',
+      text: `text.length === 43 && bytes.length === 32 → ${operand}`,
+      reason: spelling,
+    }),
+  ),
+  {
+    file: redirectUri,
+    where: 'isHttpsRedirect',
+    operator: 'removed operand',
+    text: "match !== null && isPort(match.groups?.['port']) → match !== null",
+    reason: 'URL.canParse rejects a port beyond 65535 too',
+  },
+  {
+    file: redirectUri,
+    where: 'splitLoopback',
+    operator: 'swapped logic',
+    text: 'host === undefined || rest === undefined → (host === undefined && rest === undefined)',
+    reason: sameMatch,
+  },
+  {
+    file: redirectUri,
+    where: 'splitLoopback',
+    operator: 'removed operand',
+    text: 'host === undefined || rest === undefined → rest === undefined',
+    reason: sameMatch,
+  },
+]

@@ -1,0 +1,52 @@
+import t from 'tap'
+import { type Ending, whyInactive } from '../../src/domain/access-token.ts'
+import type { GrantOfToken } from '../../src/domain/model.ts'
+import { active, approved, approvedAt } from '../helpers/samples.ts'
+
+const ending: Ending = { kind: 'access', seq: 2, expiresAt: approvedAt + 100, tokenId: 'token' }
+const why = (changes: Partial<Ending> = {}, grant: GrantOfToken | undefined = active(2), now = approvedAt) =>
+  whyInactive({ ...ending, ...changes }, grant, now)
+
+t.test('nothing is held against a token or code that is valid', async (t) => {
+  t.equal(why(), undefined)
+  t.equal(why({ seq: 1 }), undefined, 'an access token outlives a rotation')
+  t.equal(why({ kind: 'refresh' }), undefined)
+  t.equal(why({ kind: 'code', seq: 0 }, approved), undefined)
+  t.equal(why({}, active(2), approvedAt + 99), undefined)
+})
+
+t.test('an expired token or code names the rule of its kind', async (t) => {
+  const rules = {
+    access: 'rfc6750-5.3-short-lived',
+    refresh: 'rfc9700-4.14.2-inactive-expiry',
+    code: 'rfc6749-4.1.2-code-short-lived',
+  } as const
+  for (const kind of ['access', 'refresh', 'code'] as const) {
+    const expected = { rule: rules[kind], why: `it expired at ${approvedAt + 100}` }
+    for (const now of [approvedAt + 100, approvedAt + 101])
+      t.strictSame(whyInactive({ ...ending, kind }, active(2), now), expected)
+  }
+})
+
+t.test('a token of a removed grant says so, and whether it had expired', async (t) => {
+  t.match(whyInactive(ending, undefined, approvedAt), { rule: 'lychgate-grant-exists', why: /was removed/ })
+  t.match(whyInactive(ending, undefined, approvedAt + 100), {
+    rule: 'rfc6750-5.3-short-lived',
+    why: /^it expired at \d+, and its grant is gone$/,
+  })
+})
+
+t.test('a revoked grant names its reason, and a revocation without one that of RFC 7009', async (t) => {
+  const revoked = active(2, { revokedAt: approvedAt, revokedBy: 'rfc7009-2.1-refresh-cascades' })
+  t.match(why({}, revoked), { rule: 'rfc7009-2.1-refresh-cascades', why: /was revoked at 10000/ })
+  t.match(why({}, active(2, { revokedAt: approvedAt })), { rule: 'rfc7009-2.1-immediate' })
+  t.match(why({}, revoked, approvedAt + 200), { rule: 'rfc7009-2.1-refresh-cascades' }, 'before its expiry')
+})
+
+t.test('a token may be revoked alone, newer than its grant, or used', async (t) => {
+  t.match(why({}, active(2, { revokedTokens: ['token'] })), { rule: 'rfc7009-2-access-revocation' })
+  t.equal(why({}, active(2, { revokedTokens: ['another'] })), undefined)
+  t.match(why({ seq: 3 }), { rule: 'lychgate-grant-exists', why: /restored from a backup/ })
+  t.match(why({ kind: 'code', seq: 0 }, active(1)), { rule: 'rfc6749-4.1.2-code-single-use' })
+  t.match(why({ kind: 'refresh', seq: 1 }), { rule: 'rfc9700-4.14.2-reuse-revokes-family' })
+})
