@@ -1,3 +1,4 @@
+import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import t from 'tap'
 import { remove, update } from '../../src/domain/decision.ts'
 import {
@@ -130,8 +131,17 @@ t.test('a request that starts while a store is replaced waits', async (t) => {
     end = resolve
   })
   const held = server.app.holdRequests(() => work)
+  const arrived = new Promise<void>((resolve) => {
+    const listen = () => {
+      unsubscribe('http.server.request.start', listen)
+      resolve()
+    }
+    subscribe('http.server.request.start', listen)
+  })
   const waiting = fetch(`${server.issuer}/livez`).then(() => events.push('answered'))
-  for (let count = 0; count < 5; count++) await new Promise((resolve) => setTimeout(resolve, 10))
+  await arrived
+  // Turns of the event loop in which a response would arrive.
+  for (let turn = 0; turn < 1000; turn++) await new Promise((resolve) => setImmediate(resolve))
   events.push('replaced')
   end()
   await Promise.all([held, waiting])

@@ -102,9 +102,8 @@ t.test('a lock that is released in time fails no write, and the order is kept', 
   outside.exec('begin immediate')
   const order: number[] = []
   const jobs = [1, 2].map((n) => add(n).then(() => order.push(n)))
-  await new Promise((resolve) => setTimeout(resolve, 30))
+  while (count.begun === 0) await new Promise((resolve) => setImmediate(resolve))
   jobs.push(add(3).then(() => order.push(3)))
-  t.ok(count.begun > 0)
   t.strictSame(visible(), [])
   const closed = commits.close()
   outside.exec('rollback')
@@ -115,11 +114,12 @@ t.test('a lock that is released in time fails no write, and the order is kept', 
 })
 
 t.test('a process that was suspended waits for a lock as long as any other', async (t) => {
-  const { add, outside, visible } = open(t)
+  const { add, count, outside, visible } = open(t)
   outside.exec('begin immediate')
   const job = add(1)
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 600)
-  await new Promise((resolve) => setTimeout(resolve, 30))
+  const { begun } = count
+  while (count.begun < begun + 2) await new Promise((resolve) => setImmediate(resolve))
   outside.exec('rollback')
   await t.resolves(job)
   t.strictSame(visible(), [1])
