@@ -92,9 +92,9 @@ export async function seedUsers(
   for (const person of people) {
     const fresh = userOf(person, clock)
     const known = await store.find('userByLogin', fresh.username)
-    if (known !== undefined && !known.seeded) taken.push(fresh.username)
-    else if (known !== undefined && people === developmentUsers) continue
-    else if (!(await seedUser(store, fresh, known, clock))) taken.push(fresh.username)
+    if (known?.seeded && people === developmentUsers) continue
+    const isFree = known === undefined || known.seeded
+    if (!isFree || !(await seedUser(store, fresh, known, clock))) taken.push(fresh.username)
   }
   return taken
 }
@@ -109,9 +109,9 @@ async function seedUser(
     if (known === undefined) {
       const event = auditEvent('person-added', { by: 'server', at: clock() }, { userId: fresh.id })
       await store.write(insert('user', fresh), event)
-    } else if (!isSame(fresh, known)) {
+    } else {
       const user = updated(known, fresh)
-      await store.write(update('user', user))
+      if (factsOf(user) !== factsOf(known)) await store.write(update('user', user))
     }
     return true
   } catch (error) {
@@ -123,38 +123,27 @@ async function seedUser(
 
 function userOf(person: DevelopmentUser, clock: Clock): User {
   const { username, email, email_verified: emailVerified = true, sub, claims } = person
-  const said = {
-    username,
-    email,
-    emailVerified,
-    passwordHash: knownPrefix + passwordOf(person),
-    seeded: true,
-  }
+  const passwordHash = knownPrefix + passwordOf(person)
+  const listed = { username, email, emailVerified, passwordHash, seeded: true }
   const id = hash('sha256', `lychgate dev ${username}`, 'buffer').subarray(0, 16)
-  const user = createUser({ ...said, ...(claims && { claims: claims satisfies UserClaims }) }, id, clock())
+  const user = createUser({ ...listed, ...(claims && { claims: claims satisfies UserClaims }) }, id, clock())
   return sub === undefined ? user : { ...user, id: sub }
 }
 
-/** The known user with the values of the list. */
+/** The known user with the values of the list. A password that was set stays, and so does the absence of a password. */
 function updated(known: User, fresh: User): User {
-  const { email: _email, passwordHash: _hash, ...rest } = known
+  const { email: _email, passwordHash: own, ...rest } = known
+  const passwordHash = knownPassword(own) === undefined ? own : fresh.passwordHash
   return {
     ...rest,
     ...(fresh.email !== undefined && { email: fresh.email }),
-    ...passwordOfBoth(fresh, known),
+    ...(passwordHash !== undefined && { passwordHash }),
     claims: fresh.claims,
     updatedAt: fresh.updatedAt,
   }
 }
 
-/** Keeps a password that was set, and the absence of a password. */
-function passwordOfBoth(fresh: User, known: User): Pick<User, 'passwordHash'> {
-  const { passwordHash } = knownPassword(known.passwordHash) === undefined ? known : fresh
-  return passwordHash === undefined ? {} : { passwordHash }
-}
-
-function isSame(fresh: User, known: User): boolean {
-  const facts = ({ email, claims: { updated_at: _, ...claims } }: User) =>
-    JSON.stringify([email, Object.entries(claims).sort(([one], [other]) => (one < other ? -1 : 1))])
-  return facts(fresh) === facts(known) && passwordOfBoth(fresh, known).passwordHash === known.passwordHash
+/** The values of the list, in a form that can be compared. */
+function factsOf({ email, passwordHash, claims: { updated_at: _, ...claims } }: User): string {
+  return JSON.stringify([email, passwordHash, Object.entries(claims).sort()])
 }
