@@ -92,7 +92,7 @@ t.test(
   'automatic sign-in of an unknown user is rejected at the start, and any of it by a production server',
   async (t) => {
     await t.rejects(start({ config: { dev: { autoSignIn: 'nobody' } } }), {
-      message: /^dev\.autoSignIn: nobody /,
+      message: /^dev\.autoSignIn: there is no such user/,
     })
     const serve = (environment: Record<string, string>) =>
       loadConfig({ mode: 'serve', flags: { secret: 'a secret for tests that is long enough' }, environment })
