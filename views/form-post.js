@@ -1,2 +1,2 @@
-// By the prototype: a field that is named submit would hide the form's own method.
+// Calls the method of the prototype: a field named submit would hide the form's own.
 HTMLFormElement.prototype.submit.call(document.getElementById('form-post'))

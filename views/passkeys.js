@@ -1,5 +1,5 @@
-// Passkeys, Web Authentication Level 3. The page says in data-request or data-create what the browser is to be asked;
-// its answer goes into the form, which is sent like any other.
+// Passkeys, Web Authentication Level 3. data-request or data-create says what to ask the browser for; its
+// answer goes into the form, which is sent like any other.
 const form = document.querySelector('form[data-request], form[data-create]')
 const button = form?.querySelector('button')
 
@@ -71,8 +71,8 @@ if (form && window.PublicKeyCredential) {
   form.hidden = false
   form.addEventListener('submit', onSubmit)
   button.disabled = false
-  // The field for the name offers passkeys where the browser can; whoever types is not disturbed. Not after a failure:
-  // a device that answers by itself would fail for ever.
+  // The field for the name offers passkeys, if the browser can, without disturbing a user who types. Not after a failure:
+  // a device that answers by itself would fail forever.
   if (document.querySelector('input[autocomplete~=webauthn]:not([aria-invalid])')) {
     PublicKeyCredential.isConditionalMediationAvailable?.().then(
       (can) => can && ask('conditional').catch(() => undefined),

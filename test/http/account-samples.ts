@@ -1,5 +1,5 @@
-import type { AccountFrame, AccountSection } from '../../src/pages/account/frame.ts'
-import { accountSections, sectionPath } from '../../src/pages/account/frame.ts'
+import type { AccountFrame, AccountSection } from '../../src/pages/account/account-page.ts'
+import { accountSections, sectionPath } from '../../src/pages/account/account-page.ts'
 import { msg } from '../../src/pages/i18n/i18n.ts'
 import type { Pages } from '../../src/pages/pages.ts'
 import type { OfferedScope } from '../../src/pages/scopes.ts'

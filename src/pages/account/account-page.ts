@@ -11,17 +11,49 @@ import { parametersOf } from '../../http/parameters.ts'
 import { loadAvailableAcrs } from '../../users/factors.ts'
 import { isRecent, recentSeconds } from '../../users/rules/session.ts'
 import { whileSignedIn } from '../../users/sessions.ts'
-import { displayName } from '../describe.ts'
-import { assertOwnForm, isFromElsewhere } from '../forms.ts'
+import { displayName, type NamedUser } from '../describe.ts'
+import { assertOwnForm, type FormModel, isFromElsewhere } from '../forms.ts'
+import type { Key } from '../i18n/i18n.ts'
 import type { Pages } from '../pages.ts'
-import {
-  type AccountModel,
-  type AccountSection,
-  accountSections,
-  type DoneWord,
-  isDoneWord,
-  sectionPath,
-} from './frame.ts'
+
+/** The sections of the account page, in the order of its navigation. */
+export const accountSections = [
+  'overview',
+  'apps',
+  'sessions',
+  'security',
+  'profile',
+  'activity',
+  'privacy',
+] as const
+
+export type AccountSection = (typeof accountSections)[number]
+
+/** Returns the path of a section, below the issuer. */
+export function sectionPath(section: AccountSection): string {
+  return section === 'overview' ? '/account' : `/account/${section}`
+}
+
+/** What a page can report as just done: a word in its address, because a redirect led there. */
+type DoneWord = WordOf<Key>
+type WordOf<K> = K extends `done.${infer Word}` ? Word : never
+
+/** What surrounds every page of the account: its navigation, the user, and what was just done. */
+export interface AccountFrame {
+  readonly sections: readonly { readonly section: AccountSection; readonly url: string }[]
+  /** The section the page belongs to. */
+  readonly section: AccountSection
+  readonly user: NamedUser
+  /** Switches to another user of this browser, or to a new one. */
+  readonly switchUrl: string
+  readonly signOutUrl: string
+  readonly done?: DoneWord
+}
+
+/** What every page of the account shows besides its own content. */
+export interface AccountModel extends FormModel {
+  readonly frame: AccountFrame
+}
 
 /** A page of the account. The page and its forms have one address; a user who has to sign in first comes back to it. */
 export interface AccountPage {
@@ -106,7 +138,7 @@ export function addAccountPage(app: FastifyInstance, deps: AppDeps, page: Accoun
       user: displayName(user),
       switchUrl: `${prefix}/account/switch`,
       signOutUrl: `${prefix}/oauth/logout`,
-      ...(isDoneWord(done) && { done }),
+      ...(done !== undefined && app.texts.has(`done.${done}`) && { done }),
     }
     return {
       request,

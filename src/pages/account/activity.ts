@@ -5,8 +5,7 @@ import type { AuditEvent, AuditEventName, Seconds } from '../../domain/model.ts'
 import type { Text, Value } from '../../domain/text.ts'
 import { ago, placeOf } from '../describe.ts'
 import { type Key, msg } from '../i18n/i18n.ts'
-import type { AccountPage } from './account-page.ts'
-import { type AccountModel, sectionPath } from './frame.ts'
+import { type AccountModel, type AccountPage, sectionPath } from './account-page.ts'
 
 declare module '../pages.ts' {
   interface Pages {

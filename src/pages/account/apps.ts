@@ -16,8 +16,7 @@ import {
   redirectTarget,
 } from '../describe.ts'
 import { layOutScope, type OfferedScopes, scopesFor } from '../scopes.ts'
-import type { AccountPage, Visit } from './account-page.ts'
-import { type AccountModel, sectionPath } from './frame.ts'
+import { type AccountModel, type AccountPage, sectionPath, type Visit } from './account-page.ts'
 
 declare module '../pages.ts' {
   interface Pages {

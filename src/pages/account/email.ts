@@ -9,8 +9,7 @@ import type { Text } from '../../domain/text.ts'
 import { afterResponse } from '../../http/after-response.ts'
 import { canonicalEmail, changeProfile, moveEmail } from '../../users/rules/user.ts'
 import { msg } from '../i18n/i18n.ts'
-import type { AccountPage, Submission, Visit } from './account-page.ts'
-import type { AccountModel } from './frame.ts'
+import type { AccountModel, AccountPage, Submission, Visit } from './account-page.ts'
 import { currentPasswordCheck } from './password.ts'
 
 declare module '../pages.ts' {

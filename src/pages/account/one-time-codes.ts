@@ -18,8 +18,13 @@ import {
 } from '../../users/rules/second-factor.ts'
 import { ago } from '../describe.ts'
 import { msg } from '../i18n/i18n.ts'
-import { type AccountPage, addFactorToSession, type Submission, type Visit } from './account-page.ts'
-import type { AccountModel } from './frame.ts'
+import {
+  type AccountModel,
+  type AccountPage,
+  addFactorToSession,
+  type Submission,
+  type Visit,
+} from './account-page.ts'
 
 declare module '../pages.ts' {
   interface Pages {

@@ -5,8 +5,7 @@ import { passkeyKind } from '../../users/rules/passkey.ts'
 import { secondFactorKind } from '../../users/rules/second-factor.ts'
 import { isSessionLive } from '../../users/rules/session.ts'
 import { ago } from '../describe.ts'
-import type { AccountPage } from './account-page.ts'
-import { type AccountModel, sectionPath } from './frame.ts'
+import { type AccountModel, type AccountPage, sectionPath } from './account-page.ts'
 
 declare module '../pages.ts' {
   interface Pages {

@@ -14,8 +14,13 @@ import { addPasskey, mostPasskeys, passkeyKind } from '../../users/rules/passkey
 import { browserName } from '../../users/sessions.ts'
 import { ago } from '../describe.ts'
 import { msg } from '../i18n/i18n.ts'
-import { type AccountPage, addFactorToSession, type Submission, type Visit } from './account-page.ts'
-import type { AccountModel } from './frame.ts'
+import {
+  type AccountModel,
+  type AccountPage,
+  addFactorToSession,
+  type Submission,
+  type Visit,
+} from './account-page.ts'
 
 declare module '../pages.ts' {
   interface Pages {

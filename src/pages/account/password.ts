@@ -12,9 +12,8 @@ import { changePassword } from '../../users/rules/user.ts'
 import { passwordAttempts } from '../../users/throttling.ts'
 import { newPasswordProblem, recordBusy } from '../forms.ts'
 import { msg } from '../i18n/i18n.ts'
-import type { AccountPage, Submission, Visit } from './account-page.ts'
+import type { AccountModel, AccountPage, Submission, Visit } from './account-page.ts'
 import { everyApp } from './apps.ts'
-import type { AccountModel } from './frame.ts'
 
 declare module '../pages.ts' {
   interface Pages {

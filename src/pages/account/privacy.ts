@@ -11,8 +11,7 @@ import { passkeyKind } from '../../users/rules/passkey.ts'
 import { secondFactorKind } from '../../users/rules/second-factor.ts'
 import { canonicalUsername } from '../../users/rules/user.ts'
 import { msg } from '../i18n/i18n.ts'
-import type { AccountPage, Visit } from './account-page.ts'
-import { type AccountModel, sectionPath } from './frame.ts'
+import { type AccountModel, type AccountPage, sectionPath, type Visit } from './account-page.ts'
 
 declare module '../pages.ts' {
   interface Pages {

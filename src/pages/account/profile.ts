@@ -9,9 +9,8 @@ import type { Text } from '../../domain/text.ts'
 import { type ClaimFault, changedClaims, claimFault } from '../../users/rules/editable-claims.ts'
 import { changeProfile } from '../../users/rules/user.ts'
 import { msg } from '../i18n/i18n.ts'
-import type { AccountPage, Submission, Visit } from './account-page.ts'
+import type { AccountModel, AccountPage, Submission, Visit } from './account-page.ts'
 import { isVerificationSent } from './email.ts'
-import type { AccountModel } from './frame.ts'
 
 declare module '../pages.ts' {
   interface Pages {

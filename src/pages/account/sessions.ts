@@ -7,8 +7,7 @@ import { single } from '../../domain/parameters.ts'
 import type { Text } from '../../domain/text.ts'
 import { isSessionLive } from '../../users/rules/session.ts'
 import { ago, placeOf } from '../describe.ts'
-import type { AccountPage, Visit } from './account-page.ts'
-import type { AccountModel } from './frame.ts'
+import type { AccountModel, AccountPage, Visit } from './account-page.ts'
 
 declare module '../pages.ts' {
   interface Pages {

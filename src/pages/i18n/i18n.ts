@@ -27,6 +27,8 @@ export interface Translator {
 /** The languages of an installation, and a translator for each. */
 export interface I18n {
   readonly languages: readonly string[]
+  /** Whether there is a text with this key. */
+  has(key: string): key is Key
   in(language: string): Translator
 }
 
@@ -76,7 +78,11 @@ export function createI18n(always: Values, overrides: TextOverrides = {}): I18n 
       show: (value) => renderValue(locale, value),
     }
   }
-  return { languages: languagesOf(overrides), in: memoize(translatorOf) }
+  return {
+    languages: languagesOf(overrides),
+    has: (key): key is Key => Object.hasOwn(catalogueOf('en'), key),
+    in: memoize(translatorOf),
+  }
 }
 
 /** Returns a function that calls `make` once for each key. */
