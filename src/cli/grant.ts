@@ -15,7 +15,8 @@ import { instant, printColumns, printJson, printResult } from './print.ts'
 
 const listHelp = `
 States: approved (a code is out), active, revoked, expired. A grant is one approval, from the code to the last refresh
-token. With --ended those that are revoked or expired as well, until they are swept.
+token. A client that acts for itself has one for each token; its user is -. With --ended the list also has those that are
+revoked or expired, until they are swept.
 
 Examples:
   lychgate grant list --user alice
@@ -75,6 +76,12 @@ async function grantList({ user, client, ended, ...flags }: ListFlags): Promise<
         (grant) => (client === undefined || grant.clientId === client) && (ended || isGrantAlive(grant, now)),
       )
       rows.push(...grants.map((grant) => [grant, username] as const))
+    }
+    if (user === undefined) {
+      const own = await grantsWithoutUser(store, client)
+      rows.push(
+        ...own.filter((grant) => ended || isGrantAlive(grant, now)).map((grant) => [grant, '-'] as const),
+      )
     }
     if (flags.json) return printJson(rows.map(([grant, username]) => describe(grant, username, now)))
     const names = new Map((await store.list('client')).map(({ id, name = '' }) => [id, name]))
@@ -139,7 +146,16 @@ async function revokeMany(store: Store, flags: RevokeFlags): Promise<number> {
   const context = operatorContext()
   let revoked = 0
   for (const { id } of users) revoked += await revokeOf(store, id, client, context)
+  if (user !== undefined) return revoked
+  for (const { id } of await grantsWithoutUser(store, client))
+    if (await store.transact('grant', id, (grant) => endGrant(grant, context))) revoked += 1
   return revoked
+}
+
+/** Returns the grants of clients that act for themselves (RFC 6749 §4.4), or of one of them. */
+async function grantsWithoutUser(store: Store, clientId: string | undefined): Promise<readonly Grant[]> {
+  const grants = await store.clientGrants()
+  return grants.filter((grant) => clientId === undefined || grant.clientId === clientId)
 }
 
 async function revokeOf(

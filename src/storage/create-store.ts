@@ -30,6 +30,7 @@ export function createStore(database: Database): Store {
     listOf: (kind, userId) => read(reads.listOf(kind, userId)),
     connections: (userId, page) => read(reads.connections(userId, page)),
     grantsOf: (userId, clientId, newest) => read(reads.grantsOf(userId, clientId, newest)),
+    clientGrants: () => read(reads.clientGrants()),
     audit: (filter) => read(reads.audit(filter)),
     population: () => read(reads.population()),
     activity: async () => ({

@@ -114,6 +114,11 @@ export function grantsOf(userId: string, clientId: string, newest: NewestGrants)
   return many('newestGrants', { userId, clientId, ...newest }, toGrant)
 }
 
+/** Lists the grants of clients that act for themselves, oldest first. */
+export function clientGrants(): Script<readonly Grant[]> {
+  return many('clientGrants', {}, toGrant)
+}
+
 /** Reads the newest audit events that a filter lets through, the oldest of them first. */
 export function* audit(filter: AuditFilter): Script<readonly AuditEvent[]> {
   const statement = filter.userId === undefined ? 'audit' : 'auditOf'

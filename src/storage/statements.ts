@@ -215,6 +215,7 @@ export function buildReads({ tables, builder, readBytes }: Dialect) {
     grant: read(grantFields, grants, thisGrant),
     grantOfToken: read({ ...grantFields, revokedToken }, grants, thisGrant),
     grantsOf: read(grantFields, grants, { where: ofUser, order: [grants.id] }),
+    clientGrants: read(grantFields, grants, { where: isNull(userSeq), order: [grants.id] }),
     newestGrants: read(grantFields, grants, {
       where: and(ofUser, eq(clientSeq, seqOf(clients, 'clientId')), isValid(grants)),
       order: [desc(grants.id)],

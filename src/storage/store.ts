@@ -230,6 +230,8 @@ export interface Store {
   connections(userId: string, page: ConnectionPage): Promise<Connections>
   /** The newest valid grants of a user at one client, newest first. */
   grantsOf(userId: string, clientId: string, newest: NewestGrants): Promise<readonly Grant[]>
+  /** The grants of clients that act for themselves (RFC 6749 §4.4), oldest first. For operators' commands. */
+  clientGrants(): Promise<readonly Grant[]>
   /** Commits all writes or none. */
   write(...writes: readonly Write[]): Promise<void>
   /** The newest audit events that the filter lets through, oldest of them first. For operators' commands, not for requests. */

@@ -83,3 +83,15 @@ t.test(
     t.equal((await askToken({ ...first, secret: String(fourth['client_secret']) })).status, 200)
   },
 )
+
+t.test('an operator lists and revokes the grants of a client that acts for itself', async (t) => {
+  const machine = await addMachine()
+  const { access_token: token } = await json(await askToken(machine))
+  await askToken(machine)
+  const list = async () =>
+    (await run('grant', 'list', '--client', machine.id)) as unknown as { grant: string }[]
+  t.equal((await list()).length, 2)
+  t.match(await run('grant', 'revoke', '--client', machine.id, '--yes'), { revoked: 2 })
+  t.strictSame(await list(), [])
+  t.equal((await callApi(server, '/api/courses', String(token))).status, 401)
+})
