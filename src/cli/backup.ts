@@ -3,7 +3,7 @@ import { dirname, resolve } from 'node:path'
 import type { Command } from 'commander'
 import type { Seconds } from '../domain/model.ts'
 import { loadConfig, storeUrl } from '../settings/load.ts'
-import type { CopyContents } from '../storage/sqlite/copy-database.ts'
+import type { CopyContents } from '../storage/sqlite/backup.ts'
 import { systemClock } from '../system.ts'
 import { CommandFailed } from './failure.ts'
 import { addLocationFlags, type LocationFlags, type OperatorFlags } from './flags.ts'
@@ -67,7 +67,7 @@ async function backup(target: string, flags: BackupFlags): Promise<void> {
   if (!existsSync(dirname(file))) {
     throw new CommandFailed(`file: the folder ${dirname(file)} does not exist; make it`)
   }
-  const { copyDatabase, sync } = await import('../storage/sqlite/copy-database.ts')
+  const { copyDatabase, sync } = await import('../storage/sqlite/backup.ts')
   const unfinished = `${file}.unfinished-${process.pid}`
   const at = systemClock()
   try {
@@ -120,8 +120,7 @@ async function replace(
   database: string,
   kept: string,
 ): Promise<{ readonly contents: CopyContents; readonly replaced: boolean }> {
-  const { copyDatabase } = await import('../storage/sqlite/copy-database.ts')
-  const { DatabaseInUse, replaceDatabase } = await import('../storage/sqlite/replace-database.ts')
+  const { copyDatabase, DatabaseInUse, replaceDatabase } = await import('../storage/sqlite/backup.ts')
   const fresh = `${database}.unfinished-${process.pid}`
   let contents: CopyContents
   try {

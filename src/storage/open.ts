@@ -1,8 +1,8 @@
 import { registerHooks } from 'node:module'
-import type { Store, StoreOptions } from './store.ts'
+import type { Store, StoreFacts, StoreOptions } from './store.ts'
 
 /**
- * The store behind `sqlite:<file>`, `sqlite::memory:` or `postgres://…`, migrated and ready.
+ * Opens the store behind `sqlite:<file>`, `sqlite::memory:` or `postgres://…`, migrated and ready.
  * @throws {Error} with one line for the operator; the message never contains the URL, which may hold a password.
  */
 export async function openStore(url: string, options: StoreOptions = {}): Promise<Store> {
@@ -16,6 +16,19 @@ export async function openStore(url: string, options: StoreOptions = {}): Promis
     return await openPostgresStore(url, { connections: 10, waitMilliseconds: 2000, ...options })
   }
   throw new Error('the database URL must be sqlite:<file>, sqlite::memory: or postgres://<host>/<database>')
+}
+
+/**
+ * Examines a store while its server runs, or while it does not; undefined when there is none yet.
+ * @throws {Error} with one line for the operator when it cannot be opened.
+ */
+export async function examineStore(url: string): Promise<StoreFacts | undefined> {
+  if (url.startsWith('sqlite:')) {
+    const { examineDatabase } = await import('./sqlite/examine-database.ts')
+    return examineDatabase(url.slice('sqlite:'.length))
+  }
+  const { examinePostgres } = await import('./postgres/examine-postgres.ts')
+  return await examinePostgres(url)
 }
 
 // For each module that a module imports by a relative path, Node parses the package.json of its package. That of

@@ -7,7 +7,6 @@ import {
   recordKey,
   toAuditEvent,
   toClient,
-  toConnections,
   toGrant,
   toGrantOfToken,
   toKey,
@@ -27,9 +26,9 @@ import type {
   OwnedKind,
   Population,
   Rows,
+  StoreFacts,
   UserRead,
 } from './store.ts'
-import type { StoreFacts } from './store-facts.ts'
 
 /** Loads what `find` finds and `transact` decides about. */
 export function load<K extends FindKind>(kind: K, key: string): Script<Found<K> | undefined> {
@@ -104,9 +103,13 @@ function listRecords<T>(kind: RecordKind<T>, userId: string): Script<readonly T[
   return many('recordsOf', { userId, kind: kind.name }, ({ body }) => kind.parse(body))
 }
 
-/** Reads one page of the clients a user is connected with. */
+/** Reads one page of the clients a user is connected with. Each row has the number of all. */
 export function* connections(userId: string, page: ConnectionPage): Script<Connections> {
-  return toConnections(yield* many('connections', { userId, consent: consentKind.name, ...page }, same))
+  const rows = yield* many('connections', { userId, consent: consentKind.name, ...page }, same)
+  return {
+    count: rows[0]?.total ?? 0,
+    page: rows.map(({ total, remembered, ...row }) => ({ ...row, remembered: remembered === 1 })),
+  }
 }
 
 /** Reads the newest valid grants of a user at one client. */

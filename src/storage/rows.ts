@@ -10,7 +10,6 @@ import type {
 } from '../domain/model.ts'
 import { keptChallengeBytes } from '../domain/pkce.ts'
 import type { RecordRow } from '../domain/record.ts'
-import type { Connections } from './store.ts'
 import type { Tables } from './tables.ts'
 
 /*
@@ -19,18 +18,16 @@ import type { Tables } from './tables.ts'
  * items can contain.
  */
 
-type RowOf<T extends keyof Tables> = Tables[T]['$inferSelect']
+/** A row without the number that the database gives it. */
+type Row<T extends Exclude<keyof Tables, 'grants'>> = Omit<Tables[T]['$inferSelect'], 'seq'>
 
-export type ClientRow = Omit<RowOf<'clients'>, 'seq'>
-export type UserRow = Omit<RowOf<'users'>, 'seq'>
-export type SessionRow = RowOf<'sessions'>
 /** A grant with the ids of its client and its user, which the statements turn into numbers. */
-export type GrantRow = Omit<RowOf<'grants'>, 'clientSeq' | 'userSeq'> & {
+type GrantRow = Omit<Tables['grants']['$inferSelect'], 'clientSeq' | 'userSeq'> & {
   readonly clientId: string
   readonly userId: string | null
 }
 /** A grant as it is read, with the time its user was locked; without a client or a user that is gone. */
-export type FoundGrantRow = Omit<GrantRow, 'clientId' | 'userId'> & {
+type FoundGrantRow = Omit<GrantRow, 'clientId' | 'userId'> & {
   readonly clientId: string | null
   /** NULL: no user approved it. */
   readonly userSeq: number | null
@@ -39,17 +36,14 @@ export type FoundGrantRow = Omit<GrantRow, 'clientId' | 'userId'> & {
   readonly clientLockedAt: number | null
 }
 /** The same with the id of the token it is read for, when that was revoked by itself. */
-export type FoundGrantOfTokenRow = FoundGrantRow & { readonly revokedToken: string | null }
-export type KeyRow = RowOf<'keys'>
-export type RejectionRow = Omit<RowOf<'rejections'>, 'seq'>
-export type AuditEventRow = Omit<RowOf<'auditEvents'>, 'seq'>
+type FoundGrantOfTokenRow = FoundGrantRow & { readonly revokedToken: string | null }
 
 /** A row to write. A member that may be NULL may be left out. */
-type Values<Row> = {
-  [M in keyof Row as null extends Row[M] ? never : M]: Row[M]
-} & { [M in keyof Row as null extends Row[M] ? M : never]?: Row[M] | undefined }
+type Values<R> = {
+  [M in keyof R as null extends R[M] ? never : M]: R[M]
+} & { [M in keyof R as null extends R[M] ? M : never]?: R[M] | undefined }
 
-/** The row of a client. */
+/** Converts a client to its row. */
 export function clientRow({
   id,
   origin,
@@ -57,16 +51,16 @@ export function clientRow({
   usedAt,
   lockedAt,
   ...metadata
-}: Client): Values<ClientRow> {
+}: Client): Values<Row<'clients'>> {
   return { id, origin, issuedAt, usedAt, lockedAt, metadata: JSON.stringify(metadata) }
 }
 
-/** The client of a row. */
-export function toClient({ id, origin, issuedAt, usedAt, lockedAt, metadata }: ClientRow): Client {
+/** Converts a row to a client. */
+export function toClient({ id, origin, issuedAt, usedAt, lockedAt, metadata }: Row<'clients'>): Client {
   return { id, origin, issuedAt, usedAt, ...(lockedAt !== null && { lockedAt }), ...metadataOf(metadata) }
 }
 
-type Metadata = Omit<Client, keyof ClientRow>
+type Metadata = Omit<Client, keyof Row<'clients'>>
 
 /** Metadata by its text: each request reads its client, and most clients are the same few. */
 const knownMetadata = new Map<string, Metadata>()
@@ -84,13 +78,13 @@ function metadataOf(text: string): Metadata {
   return metadata
 }
 
-/** The row of a user. */
-export function userRow(user: User): Values<UserRow> {
+/** Converts a user to its row. */
+export function userRow(user: User): Values<Row<'users'>> {
   return { ...user, claims: JSON.stringify(user.claims) }
 }
 
-/** The user of a row. */
-export function toUser(found: UserRow): User {
+/** Converts a row to a user. */
+export function toUser(found: Row<'users'>): User {
   const { id, username, email, passwordHash, claims, seeded, lockedAt, createdAt, updatedAt } = found
   return {
     id,
@@ -106,28 +100,28 @@ export function toUser(found: UserRow): User {
   }
 }
 
-/** The values of a record's row. */
+/** Converts a record to its row. */
 export function recordRow({ id, ...row }: RecordRow) {
   return { ...row, id: recordKey(id) }
 }
 
-/** The key of a record as its row has it. */
+/** Converts the id of a record to the key of its row. */
 export function recordKey(id: string): Buffer {
   return Buffer.from(id)
 }
 
-/** The row of a session. */
-export function sessionRow(session: Session): Values<SessionRow> {
+/** Converts a session to its row. */
+export function sessionRow(session: Session): Values<Row<'sessions'>> {
   return { ...session, ...sessionMethods(session.methods) }
 }
 
-/** The methods of a session, as its row has them. */
-export function sessionMethods(methods: readonly string[]): Pick<SessionRow, 'methods'> {
+/** Converts the methods of a session to their column. */
+export function sessionMethods(methods: readonly string[]): Pick<Row<'sessions'>, 'methods'> {
   return { methods: joined(methods) }
 }
 
-/** The session of a row. */
-export function toSession({ browser, from, ...row }: SessionRow): Session {
+/** Converts a row to a session. */
+export function toSession({ browser, from, ...row }: Row<'sessions'>): Session {
   return { ...row, methods: words(row.methods), ...omitNull({ browser, from }) }
 }
 
@@ -215,7 +209,7 @@ export function toGrantOfToken({ revokedToken, ...row }: FoundGrantOfTokenRow): 
   return grant && { ...grant, revokedTokens: revokedToken === null ? [] : [revokedToken] }
 }
 
-/** The two halves of `grantOfTokenKey(grantId, tokenId)`; undefined when the first is no key of a grant. */
+/** Splits `grantOfTokenKey(grantId, tokenId)`; undefined when the first part is no key of a grant. */
 export function grantOfTokenValues(
   key: string,
 ): { readonly key: Buffer; readonly tokenId: string } | undefined {
@@ -224,27 +218,7 @@ export function grantOfTokenValues(
   return grant && { key: grant, tokenId: key.slice(at + 1) }
 }
 
-interface ConnectionRow {
-  readonly clientId: string
-  readonly grants: number
-  readonly remembered: number
-  /** Of all pages, on each row. */
-  readonly total: number
-}
-
-/** One page of connections. */
-export function toConnections(rows: readonly ConnectionRow[]): Connections {
-  return {
-    count: rows[0]?.total ?? 0,
-    page: rows.map(({ clientId, grants, remembered }) => ({
-      clientId,
-      grants,
-      remembered: remembered === 1,
-    })),
-  }
-}
-
-/** The primary key of a grant, or undefined for a text that cannot be one. */
+/** Converts the id of a grant to its primary key; undefined for a text that cannot be one. */
 export function grantKey(id: string): Buffer | undefined {
   const bytes = Buffer.from(id, 'base64url')
   return bytes.length === 12 && bytes.toString('base64url') === id ? bytes : undefined
@@ -255,28 +229,28 @@ function instantOf(id: Buffer): number {
   return id.readUInt32BE(0)
 }
 
-/** The key of a row. */
-export function toKey({ publicJwk, retiredAt, ...row }: KeyRow): StoredKey {
+/** Converts a row to a key. */
+export function toKey({ publicJwk, retiredAt, ...row }: Row<'keys'>): StoredKey {
   return { ...row, ...omitNull({ publicJwk, retiredAt }) }
 }
 
-/** The row of a rejection; the database numbers it. */
-export function rejectionRow({ id, at, ...facts }: Rejection): RejectionRow {
+/** Converts a rejection to its row, which the database numbers. */
+export function rejectionRow({ id, at, ...facts }: Rejection): Row<'rejections'> {
   return { id, at, facts: JSON.stringify(facts) }
 }
 
-/** The rejection of a row. */
-export function toRejection({ id, at, facts }: RejectionRow): Rejection {
+/** Converts a row to a rejection. */
+export function toRejection({ id, at, facts }: Row<'rejections'>): Rejection {
   return { id, at, ...(JSON.parse(facts) as Omit<Rejection, 'id' | 'at'>) }
 }
 
-/** The row of an audit event; the database numbers it. */
-export function auditEventRow({ by, from = '', facts, ...event }: AuditEvent): Values<AuditEventRow> {
+/** Converts an audit event to its row, which the database numbers. */
+export function auditEventRow({ by, from = '', facts, ...event }: AuditEvent): Values<Row<'auditEvents'>> {
   return { ...event, facts: JSON.stringify([by, from, facts]) }
 }
 
-/** The audit event of a row. */
-export function toAuditEvent({ name, at, userId, clientId, facts: text }: AuditEventRow): AuditEvent {
+/** Converts a row to an audit event. */
+export function toAuditEvent({ name, at, userId, clientId, facts: text }: Row<'auditEvents'>): AuditEvent {
   const [by, from, facts] = JSON.parse(text) as [AuditEvent['by'], string, AuditEvent['facts']]
   return { name, at, by, ...(from !== '' && { from }), ...omitNull({ userId, clientId }), facts }
 }

@@ -221,11 +221,16 @@ export function buildReads({ tables, builder, readBytes }: Dialect) {
       order: [desc(grants.id)],
       limit,
     }),
-    connections: read(connectionFields, connectionsOf(tables), {
-      order: [sql`used_at desc`, sql`client_id`],
-      limit,
-      offset: value('offset'),
-    }),
+    connections: read(
+      {
+        clientId: sql<string>`client_id`,
+        grants: sql<number>`grants`,
+        remembered: sql<number>`remembered`,
+        total: sql<number>`total`,
+      },
+      connectionsOf(tables),
+      { order: [sql`used_at desc`, sql`client_id`], limit, offset: value('offset') },
+    ),
     ownersOfGrant: read(
       {
         ...owners,
@@ -438,15 +443,8 @@ function isValid(grants: Tables['grants']): SQL {
   return sql`${grants.revokedAt} is null and ${endOf(grants)} > ${value('now')}`
 }
 
-const connectionFields = {
-  clientId: sql<string>`client_id`,
-  grants: sql<number>`grants`,
-  remembered: sql<number>`remembered`,
-  total: sql<number>`total`,
-}
-
 /**
- * The connections of a user, counted in the database. A grant without a time of its own is an unredeemed code, which is
+ * Selects the connections of a user, counted in the database. A grant without a time of its own is an unredeemed code, which is
  * seconds old.
  */
 function connectionsOf({ grants, clients, users, records }: Tables): SQL {

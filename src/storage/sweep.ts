@@ -1,7 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { Seconds } from '../domain/model.ts'
 import { change, many, type Script } from './script.ts'
-import type { RowOfRead, WriteName } from './statements.ts'
+import type { WriteName } from './statements.ts'
 import type { SweepBounds, SweepResult } from './store.ts'
 
 /** One transaction of the sweep deletes at most this many rows: it shares its commit with requests that wait for it. */
@@ -21,9 +21,6 @@ export const grantsPerSlice = 250
 const slicesPerSweep = 16
 /** Before the first key. */
 const firstKey: Buffer = Buffer.alloc(0)
-
-/** A grant as the sweep reads it. */
-type GrantEnd = RowOfRead<'sliceOfGrants'>
 
 /** How the sweep runs its scripts. */
 interface SweepAccess {
@@ -54,9 +51,11 @@ export interface Sweep {
   readonly activeGrants: number | undefined
 }
 
-/** A sweep in steps so small that requests go between any two of them. */
+/** Creates a sweep that works in steps so small that requests go between any two of them. */
 export function sweepBy({ change: commit, read }: SweepAccess): Sweep {
-  const pass = beginPass()
+  // How far the pass through the grants has come, and how many valid ones it has counted.
+  let [after, counted] = [firstKey, 0]
+  let activeGrants: number | undefined
   let last: Promise<unknown> = Promise.resolve()
 
   async function sweepAll(bounds: SweepBounds): Promise<SweepResult> {
@@ -70,16 +69,15 @@ export function sweepBy({ change: commit, read }: SweepAccess): Sweep {
       more ||= deleted === rowsPerBatch * batchesPerKind
     }
     const deleted = await sweepGrants(bounds)
-    return { rows: rows + deleted, more: more || (deleted >= rowsPerBatch && !pass.isAtStart) }
+    return { rows: rows + deleted, more: more || (deleted >= rowsPerBatch && after !== firstKey) }
   }
 
   async function sweepGrants(bounds: SweepBounds): Promise<number> {
     let deleted = 0
     for (let count = 0; count < slicesPerSweep && deleted < rowsPerBatch * batchesPerKind; count++) {
       await nextTurn()
-      const slice = await read(
-        many('sliceOfGrants', { after: pass.after, limit: grantsPerSlice }, (grant) => grant),
-      )
+      const values = { after, limit: grantsPerSlice }
+      const slice = await read(many('sliceOfGrants', values, (grant) => grant))
       const { now } = bounds
       const expired = slice.filter(({ expiresAt }) => expiresAt <= now)
       for (let at = 0; at < expired.length; at += rowsPerBatch) {
@@ -88,8 +86,15 @@ export function sweepBy({ change: commit, read }: SweepAccess): Sweep {
         const range = { first: batch.at(0)?.id, last: batch.at(-1)?.id }
         deleted += await commit(() => change('sweepGrants', { ...range, now: bounds.now }))
       }
-      pass.count(slice, now)
-      if (pass.isAtStart) break
+      counted += slice.filter(({ expiresAt, revokedAt }) => expiresAt > now && revokedAt === null).length
+      if (slice.length === grantsPerSlice) {
+        after = slice.at(-1)?.id ?? firstKey
+        continue
+      }
+      activeGrants = counted
+      after = firstKey
+      counted = 0
+      break
     }
     return deleted
   }
@@ -102,7 +107,7 @@ export function sweepBy({ change: commit, read }: SweepAccess): Sweep {
       return run
     },
     get activeGrants() {
-      return pass.active
+      return activeGrants
     },
   }
 }
@@ -116,28 +121,4 @@ async function inBatches(deleteSome: () => Promise<number>): Promise<number> {
     if (deleted < rowsPerBatch) break
   }
   return rows
-}
-
-/** How far the pass through the grants has come, and how many valid ones it counted; it begins again at the end. */
-function beginPass() {
-  let [after, counted] = [firstKey, 0]
-  let active: number | undefined
-  return {
-    get after() {
-      return after
-    },
-    get isAtStart() {
-      return after === firstKey
-    },
-    get active() {
-      return active
-    },
-    count: (slice: readonly GrantEnd[], now: Seconds) => {
-      counted += slice.filter(({ expiresAt, revokedAt }) => expiresAt > now && revokedAt === null).length
-      after = slice.length < grantsPerSlice ? firstKey : (slice.at(-1)?.id ?? firstKey)
-      if (after !== firstKey) return
-      active = counted
-      counted = 0
-    },
-  }
 }

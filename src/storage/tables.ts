@@ -1,6 +1,23 @@
 import { sql } from 'drizzle-orm'
+import { blob, index, integer, primaryKey, sqliteTable, text } from 'drizzle-orm/sqlite-core'
 import type { AuditEvent, Client, StoredKey } from '../domain/model.ts'
-import type { Columns } from './sqlite/columns.ts'
+
+/** The parts of a table in SQLite's dialect. */
+export const sqliteColumns = {
+  table: sqliteTable,
+  text,
+  integer: (name: string) => integer(name),
+  bool: (name: string) => integer(name, { mode: 'boolean' }),
+  bytes: (name: string) => blob(name, { mode: 'buffer' }),
+  /** Numbers rows in the order of writing. */
+  seq: () => integer('seq').primaryKey(),
+  /** The same, and no number is given again. */
+  lastingSeq: () => integer('seq').primaryKey({ autoIncrement: true }),
+  index,
+  primaryKey,
+}
+
+export type Columns = typeof sqliteColumns
 
 export type Tables = ReturnType<typeof defineTables>
 

@@ -1,7 +1,7 @@
 import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import t from 'tap'
 import { openStore } from '../../src/storage/open.ts'
-import { copyDatabase } from '../../src/storage/sqlite/copy-database.ts'
+import { copyDatabase } from '../../src/storage/sqlite/backup.ts'
 import { newFolder, run } from '../helpers/command.ts'
 import { callApi, obtainTokens, postAs, refresh, register, type Tokens } from '../helpers/flow.ts'
 import { devAlice, startProcess } from '../helpers/process.ts'

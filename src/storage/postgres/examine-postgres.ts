@@ -2,7 +2,7 @@ import pg from 'pg'
 import { systemClock } from '../../system.ts'
 import { schemaState } from '../migrations.ts'
 import { storedFacts } from '../reads.ts'
-import { commitsTried, type StoreFacts, type StoreFault } from '../store-facts.ts'
+import { commitsTried, type StoreFacts, type StoreFault } from '../store.ts'
 import { appliedMigrations } from './open-pool.ts'
 import { numbers, run } from './prepared.ts'
 

@@ -1,9 +1,9 @@
+import { DrizzleQueryError } from 'drizzle-orm'
 import { drizzle } from 'drizzle-orm/node-postgres'
 import { migrate } from 'drizzle-orm/node-postgres/migrator'
 import pg from 'pg'
 import { newerVersion, schemaState, withMigrations } from '../migrations.ts'
-import type { StoreOptions } from '../store.ts'
-import { translate } from './faults.ts'
+import { RecordExists, type StoreOptions, StoreUnavailable } from '../store.ts'
 import { numbers } from './prepared.ts'
 
 /** Any constant: held while migrating, so that servers starting together do it once. */
@@ -79,4 +79,36 @@ export async function appliedMigrations(client: pg.ClientBase): Promise<readonly
   if (!table.rows[0]?.found) return []
   const applied = await client.query('select created_at from drizzle.__drizzle_migrations')
   return applied.rows.map((row) => Number(row.created_at))
+}
+
+/** Errors of the server, by SQLSTATE: connection, resources, shutdown, system, lock and statement timeouts, read-only. */
+const unavailable = /^(08|53|57P|58|55P03|57014|25P0[34]|25006)/
+/** Errors of the network, by errno name, and the driver's own, which have only a message. */
+const network = /^E[A-Z_]+$/
+const driver = /connection terminated|connection error|timeout exceeded|closed|after calling end on the pool/i
+
+/**
+ * The error callers see for a fault of the database; what a decision threw stays itself. Drizzle's wrapper is taken
+ * off, because its message contains the parameters.
+ */
+export function translate(fault: unknown): unknown {
+  const error = fault instanceof DrizzleQueryError ? fault.cause : fault
+  const code = codeOf(error)
+  if (code === '23505') return new RecordExists(error)
+  if (unavailable.test(code) || network.test(code)) return new StoreUnavailable(error)
+  if (code === '' && isDriverError(error)) return new StoreUnavailable(error)
+  return error
+}
+
+/** Whether a transaction lost against another (serialization failure, deadlock) and may be tried again. */
+export function isConflict(fault: unknown): boolean {
+  return ['40001', '40P01'].includes(codeOf(fault))
+}
+
+function codeOf(fault: unknown): string {
+  return fault instanceof Error && 'code' in fault ? String(fault.code) : ''
+}
+
+function isDriverError(fault: unknown): boolean {
+  return fault instanceof Error && fault.constructor === Error && driver.test(fault.message)
 }

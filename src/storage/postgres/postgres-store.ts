@@ -4,9 +4,8 @@ import { readContents, writeContents } from '../contents.ts'
 import { createStore } from '../create-store.ts'
 import type { Script } from '../script.ts'
 import { type Store, type StoreOptions, StoreUnavailable } from '../store.ts'
-import { isConflict, translate } from './faults.ts'
 import { createKeyQueue } from './key-queue.ts'
-import { longestStatement, openPool } from './open-pool.ts'
+import { isConflict, longestStatement, openPool, translate } from './open-pool.ts'
 import { dialect, run } from './prepared.ts'
 
 /** How often a transaction that lost against another is tried in all. */

@@ -1,11 +1,10 @@
 import { bigint, bigserial, boolean, customType, index, pgTable, primaryKey, text } from 'drizzle-orm/pg-core'
-import type { Columns } from '../sqlite/columns.ts'
-import { defineTables } from '../tables.ts'
+import { type Columns, defineTables } from '../tables.ts'
 
 const seq = () => bigserial('seq', { mode: 'number' }).primaryKey()
 
 /**
- * The parts that tables.ts builds tables of, in PostgreSQL's dialect. `as`: their types are those of SQLite's parts,
+ * The parts of a table in PostgreSQL's dialect. `as`: their types are those of SQLite's parts,
  * because the rows have the same JavaScript types; test/storage/schema.test.ts compares the tables.
  */
 const columns = {

@@ -2,7 +2,7 @@ import { closeSync, existsSync, fsyncSync, openSync, rmSync, statSync, writeSync
 import { dirname, join } from 'node:path'
 import Database from 'better-sqlite3'
 import { storedFacts } from '../reads.ts'
-import { commitsTried, type StoreFacts, type StoreFault } from '../store-facts.ts'
+import { commitsTried, type StoreFacts, type StoreFault } from '../store.ts'
 import { assertSound, schemaOf } from './open-database.ts'
 import { prepare } from './prepared.ts'
 

@@ -5,7 +5,7 @@ import { DrizzleError } from 'drizzle-orm'
 import { drizzle } from 'drizzle-orm/better-sqlite3'
 import { migrate } from 'drizzle-orm/better-sqlite3/migrator'
 import { newerVersion, schemaState, withMigrations } from '../migrations.ts'
-import type { StoreFacts } from '../store-facts.ts'
+import type { StoreFacts } from '../store.ts'
 
 /** Before 3.51.3 two connections that checkpoint can corrupt a WAL database; a migration needs 3.53. */
 const oldestSqlite = '3.53.0'
@@ -72,12 +72,8 @@ async function openNow(file: string): Promise<Database.Database> {
 /** @throws {Error} when the running SQLite is older than the oldest safe one. */
 export function assertSqliteVersion(client: Database.Database, oldest = oldestSqlite): void {
   const version = String(client.prepare('select sqlite_version()').pluck().get())
-  const [found, required] = [version, oldest].map((text) => text.split('.').map(Number))
-  for (const [index, part] of (required ?? []).entries()) {
-    const other = found?.[index] ?? 0
-    if (other > part) return
-    if (other < part) throw new Error(`SQLite ${version} is too old: ${oldest} or newer is required`)
-  }
+  const isOlder = version.localeCompare(oldest, 'en', { numeric: true }) < 0
+  if (isOlder) throw new Error(`SQLite ${version} is too old: ${oldest} or newer is required`)
 }
 
 /** Looks at an existing file through a connection that cannot write. */

@@ -1,5 +1,4 @@
-import { defineTables } from '../tables.ts'
-import { columns } from './columns.ts'
+import { defineTables, sqliteColumns } from '../tables.ts'
 
 /*
  * drizzle-kit reads the tables here. The SQL it generates gets `STRICT` (and `WITHOUT ROWID` where the primary key is
@@ -15,4 +14,4 @@ export const {
   records,
   rejections,
   auditEvents,
-} = defineTables(columns)
+} = defineTables(sqliteColumns)
