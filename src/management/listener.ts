@@ -1,56 +1,43 @@
-import { once } from 'node:events'
-import { createServer, type ServerResponse } from 'node:http'
+import Fastify, { type FastifyInstance, type FastifyReply } from 'fastify'
 import { ConfigError } from '../config/error.ts'
+import type { Config } from '../config/schema.ts'
 import { isHostOf } from '../http/host-names.ts'
 import { httpFault, rejectMalformedHttp } from '../http/malformed-http.ts'
 
-/** The response of the management listener at one path. */
-export interface Page {
-  readonly status: number
-  readonly type: string
-  readonly body: string
-}
-
-/** The address of the listener, and its host names besides IP addresses and loopback names. */
-interface Place {
-  readonly host: string
-  readonly port: number
-  readonly hosts?: readonly string[] | undefined
+/**
+ * Creates the management listener without its routes. Everyone who can reach its port may read them, but a Host that is
+ * not listed is rejected: no web page reads them through its own name (DNS rebinding).
+ */
+export function createListener({ host, hosts = [] }: Config['management']): FastifyInstance {
+  const listener = Fastify({
+    http: { requireHostHeader: false },
+    requestTimeout: 10_000,
+    forceCloseConnections: true,
+    clientErrorHandler: rejectMalformedHttp,
+  })
+  // It serves a scraper and an orchestrator: few connections, and none of them slow.
+  listener.server.maxConnections = 100
+  listener.server.on('checkExpectation', (request, response) =>
+    listener.server.emit('request', request, response),
+  )
+  listener.addHook('onRequest', async (request, reply) => {
+    reply.headers({ 'cache-control': 'no-store', 'x-content-type-options': 'nosniff' })
+    const fault = httpFault(request.raw)
+    if (fault !== undefined) return sendText(reply, fault.status, fault.description)
+    if (!isHostOf(request.headers.host, [host, ...hosts])) return sendText(reply, 403, unlisted)
+    if (!['GET', 'HEAD'].includes(request.method)) return sendText(reply, 405, 'only GET is served here')
+  })
+  listener.setErrorHandler((_error, _request, reply) => sendText(reply, 500, 'the server failed'))
+  return listener
 }
 
 /**
- * Serves these pages on a separate port, for operators. Everyone who can reach the port may read them, but a Host that
- * is not listed is rejected: no web page reads them through its own name (DNS rebinding).
+ * Opens the listener.
  * @throws {ConfigError} when it cannot listen there.
  */
-export async function serveManagement(
-  { host, port, hosts = [] }: Place,
-  pages: Readonly<Record<string, () => Promise<Page>>>,
-): Promise<{ close(): Promise<void> }> {
-  const server = createServer({ requireHostHeader: false }, (request, response) => {
-    const fault = httpFault(request)
-    const path = request.url?.split('?', 1)[0] ?? ''
-    const page = Object.hasOwn(pages, path) ? pages[path] : undefined
-    request.resume()
-    if (fault !== undefined) send(response, plain(fault.status, fault.description))
-    else if (!isHostOf(request.headers.host, [host, ...hosts])) send(response, plain(403, unlisted))
-    else if (request.method !== 'GET' && request.method !== 'HEAD')
-      send(response, plain(405, 'only GET is served here'))
-    else if (page === undefined) send(response, plain(404, `there is ${Object.keys(pages).join(', ')}`))
-    else
-      page().then(
-        (ready) => send(response, ready),
-        () => send(response, plain(500, 'the server failed')),
-      )
-  })
-  server.on('checkExpectation', (request, response) => server.emit('request', request, response))
-  server.on('clientError', rejectMalformedHttp)
-  // It serves a scraper and an orchestrator: few connections, and none of them slow.
-  server.maxConnections = 100
-  server.requestTimeout = 10_000
-  server.listen({ host, port })
+export async function listen(listener: FastifyInstance, host: string, port: number): Promise<void> {
   try {
-    await once(server, 'listening')
+    await listener.listen({ host, port })
   } catch (cause) {
     const reason = cause instanceof Error && 'code' in cause ? cause.code : cause
     throw new ConfigError(
@@ -58,29 +45,12 @@ export async function serveManagement(
       { cause },
     )
   }
-  return {
-    close: async () => {
-      const closed = once(server, 'close')
-      server.close()
-      server.closeAllConnections()
-      await closed
-    },
-  }
 }
 
 const unlisted =
   'Host is not a name of this listener: list it in management.hosts (LYCHGATE_MANAGEMENT_HOSTS), or use an address'
 
-function plain(status: number, text: string): Page {
-  return { status, type: 'text/plain; charset=utf-8', body: `${text}\n` }
-}
-
-function send(response: ServerResponse, { status, type, body }: Page): void {
-  response.writeHead(status, {
-    'content-type': type,
-    'content-length': Buffer.byteLength(body),
-    'cache-control': 'no-store',
-    'x-content-type-options': 'nosniff',
-  })
-  response.end(body)
+/** Sends one line of text. */
+export function sendText(reply: FastifyReply, status: number, text: string): FastifyReply {
+  return reply.code(status).type('text/plain; charset=utf-8').send(`${text}\n`)
 }

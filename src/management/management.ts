@@ -1,8 +1,9 @@
 import type { FastifyInstance } from 'fastify'
 import type { Deps } from '../deps.ts'
 import { readinessOf } from '../http/drain.ts'
-import { type Page, serveManagement } from './listener.ts'
-import { measureRequests } from './measure-requests.ts'
+// Brings `request.rejection`.
+import type {} from '../http/errors.ts'
+import { createListener, listen, sendText } from './listener.ts'
 import { measuredStore } from './measured-store.ts'
 import { createMetrics, type Metrics } from './metrics.ts'
 
@@ -13,50 +14,59 @@ export interface Managed {
 }
 
 /**
- * Measures a server, and serves its figures and its health on the management listener, which opens and closes with it.
+ * Measures a server, and serves its metrics and its health on the management listener, which opens and closes with it.
  * A server without one measures nothing and has no hook for it.
- * @param port Where the listener is.
+ * @param port The port of the listener.
  */
 export function underManagement(deps: Deps, port: number): Managed {
   const metrics = createMetrics()
   return {
     deps: { ...deps, store: measuredStore(deps.store, metrics) },
     observe: async (app) => {
-      let listener: Awaited<ReturnType<typeof serveManagement>> | undefined
+      const listener = createListener(deps.config.management)
+      addPages(listener, app, deps, metrics)
       measureRequests(app, metrics)
-      app.addHook('onReady', async () => {
-        const { host, hosts } = deps.config.management
-        const place = { host, port, hosts }
-        listener = await serveManagement(place, pagesOf(app, deps, metrics))
-      })
+      app.addHook('onReady', () => listen(listener, deps.config.management.host, port))
       app.addHook('onClose', async () => {
-        await listener?.close()
+        await listener.close()
         metrics.close()
       })
     },
   }
 }
 
-function pagesOf(app: FastifyInstance, { store, keys, clock }: Deps, metrics: Metrics) {
+function addPages(listener: FastifyInstance, app: FastifyInstance, deps: Deps, metrics: Metrics): void {
+  const { store, keys, clock } = deps
   const told = async () => ({
     activity: await store.activity(),
     keys: await store.list('key'),
     now: clock(),
   })
-  return {
-    '/metrics': async (): Promise<Page> => {
-      // A scrape matters most when the store is down.
-      const body = await metrics.scrape(await told().catch(() => undefined))
-      return { status: 200, type: 'text/plain; version=0.0.4; charset=utf-8', body }
-    },
-    '/livez': async (): Promise<Page> => json(200, 'live'),
-    '/readyz': async (): Promise<Page> => {
-      const status = await readinessOf(app, store, keys).catch(() => 'no store')
-      return json(status === 'ready' ? 200 : 503, status)
-    },
-  }
+  listener.get('/metrics', async (_request, reply) => {
+    reply.type('text/plain; version=0.0.4; charset=utf-8')
+    // A scrape matters most when the store is down.
+    return metrics.scrape(await told().catch(() => undefined))
+  })
+  listener.get('/livez', async () => ({ status: 'live' }))
+  listener.get('/readyz', async (_request, reply) => {
+    const status = await readinessOf(app, store, keys).catch(() => 'no store')
+    return reply.code(status === 'ready' ? 200 : 503).send({ status })
+  })
+  listener.setNotFoundHandler((_request, reply) => sendText(reply, 404, 'there is /metrics, /livez, /readyz'))
 }
 
-function json(status: number, text: string): Page {
-  return { status, type: 'application/json; charset=utf-8', body: JSON.stringify({ status: text }) }
+/** Counts every response by its endpoint: the pattern of the route, never the path, which anyone can choose. */
+function measureRequests(
+  app: FastifyInstance,
+  { requests, requestSeconds, throttledSignIns }: Metrics,
+): void {
+  app.addHook('onResponse', (request, reply, done) => {
+    const { url: route = 'none' } = request.routeOptions
+    const { method, rejection } = request
+    const outcome = `${Math.floor(reply.statusCode / 100)}xx`
+    requests.inc({ method, route, outcome, error: rejection?.code ?? '' })
+    requestSeconds.observe({ method, route }, reply.elapsedTime / 1000)
+    if (rejection?.detail.rule === 'lychgate-sign-in-throttle') throttledSignIns.inc()
+    done()
+  })
 }

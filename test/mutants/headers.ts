@@ -7,7 +7,7 @@ export const headerFaults = [
   {
     id: 'management-listener-answers-to-any-name',
     file: 'src/management/listener.ts',
-    find: '    else if (!isHostOf(request.headers.host, [host, ...hosts])) send(response, plain(403, unlisted))\n',
+    find: '    if (!isHostOf(request.headers.host, [host, ...hosts])) return sendText(reply, 403, unlisted)\n',
     replace: '',
     tests: ['test/process/metrics.test.ts'],
   },
