@@ -12,8 +12,7 @@ import Database from 'better-sqlite3'
 import t, { type Test } from 'tap'
 import { insert } from '../../src/domain/decision.ts'
 import { openStore } from '../../src/storage/open.ts'
-import { copyDatabase } from '../../src/storage/sqlite/backup.ts'
-import { DatabaseInUse, replaceDatabase } from '../../src/storage/sqlite/backup.ts'
+import { copyDatabase, DatabaseInUse, replaceDatabase } from '../../src/storage/sqlite/backup.ts'
 import * as sample from './samples.ts'
 
 /** A folder with a database that a store has open, and one client in it. */
