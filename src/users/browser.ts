@@ -26,28 +26,28 @@ declare module 'fastify' {
  * RFC 6750 §5.3.
  */
 export interface Browser {
-  /** The live login of this browser; its idle end moves with use. */
+  /** Returns the active session of this browser if it is live; use moves its idle end. */
   session(request: FastifyRequest, now: Seconds): Promise<Session | undefined>
   hasSessionCookie(request: FastifyRequest): boolean
-  /** The sessions of this browser: the active one first, then the others, newest first. */
+  /** Returns the sessions of this browser: the active one first, then the others, newest first. */
   sessions(request: FastifyRequest, now: Seconds): Promise<readonly Session[]>
-  /** A fresh session secret and the id it is stored under; `keepSession` puts it into the browser. */
+  /** Makes a session secret and the id it is stored under; `keepSession` puts it into the browser. */
   mintSession(): { readonly secret: string; readonly id: string }
-  /** Makes it the login of this browser; of those it has already only these stay beside it. */
-  keepSession(reply: FastifyReply, secret: string, beside: readonly Session[]): void
-  /** Makes one of the browser's own sessions its login; the rest of them stay beside it. */
+  /** Sets the active session. `keep` lists the other sessions that stay signed in. */
+  keepSession(reply: FastifyReply, secret: string, keep: readonly Session[]): void
+  /** Makes one of the browser's sessions the active one; the others stay signed in. */
   switchSession(reply: FastifyReply, to: Session, all: readonly Session[]): void
   /** Ends the active session of this browser; its other sessions stay. */
   dropSession(reply: FastifyReply): void
-  /** The secret pending requests and CSRF tokens of this browser are bound to. */
+  /** Returns the secret that interactions and CSRF tokens of this browser are bound to. */
   secret(request: FastifyRequest): string | undefined
-  /** The same, made now when there is none. */
+  /** Returns that secret; makes it if there is none. */
   ensureSecret(request: FastifyRequest, reply: FastifyReply): string
-  /** A token only a page of ours in this browser can know for this purpose. */
+  /** Returns the token that only a page of this server in this browser knows for this purpose. */
   csrfToken(secret: string, ...purpose: readonly string[]): string
-  /** The cookie of a browser that signed in to this account before. */
+  /** Opens the cookie of a browser in which this user signed in before. */
   knownBrowser(request: FastifyRequest, user: User): Promise<KnownBrowser | undefined>
-  /** Keeps that cookie, or gives the browser one. */
+  /** Renews that cookie, or gives the browser one. */
   keepKnownBrowser(reply: FastifyReply, user: User): Promise<void>
 }
 
@@ -85,6 +85,10 @@ export const browser = fp<AppDeps>(
       else if (cookiesOf(reply.request)[name('others')] !== undefined)
         reply.clearCookie(name('others'), options)
     }
+    const keepSession: Browser['keepSession'] = (reply, secret, keep) => {
+      keepOthers(reply, keep)
+      reply.setCookie(name('session'), secret, options)
+    }
     const sessionOf = async (secret: string | undefined, now: Seconds) => {
       const session = secret === undefined ? undefined : await store.find('session', hashSecret(secret))
       return session !== undefined && isSessionLive(session, now) ? session : undefined
@@ -118,16 +122,11 @@ export const browser = fp<AppDeps>(
         const secret = mintSecret('session', random(secretBytes))
         return { secret, id: hashSecret(secret) }
       },
-      keepSession: (reply, secret, beside) => {
-        keepOthers(reply, beside)
-        reply.setCookie(name('session'), secret, options)
-      },
+      keepSession,
       switchSession: (reply, to, all) => {
         const secret = secretOf(reply.request, to)
-        if (secret === undefined) return
         const others = all.filter(({ id }) => id !== to.id)
-        keepOthers(reply, others)
-        reply.setCookie(name('session'), secret, options)
+        if (secret !== undefined) keepSession(reply, secret, others)
       },
       dropSession: (reply) => void reply.clearCookie(name('session'), options),
       secret: (request) => secretIn(request, 'browser'),

@@ -17,21 +17,21 @@ const timeout = 300_000
 const algorithms = [-8, -7, -257]
 
 /**
- * What the browser is asked to sign in with, Web Authentication §5.5.
- * @param allowed The passkeys of a user who is known already; absent: any passkey of this server.
+ * Returns the options of a sign-in in the browser, Web Authentication §5.5.
+ * @param allowed The passkeys of a known user; absent: any passkey of this server.
  */
 export function assertionOptions({ id }: RelyingParty, challenge: string, allowed?: readonly Passkey[]) {
   return {
     challenge,
     timeout,
     rpId: id,
-    // Without a password the passkey is both factors: what one has, and the check of who it is.
+    // Without a password the passkey is both factors: the device, and its check of the user.
     userVerification: allowed === undefined ? 'required' : 'preferred',
     ...(allowed && { allowCredentials: allowed.map(descriptor) }),
   }
 }
 
-/** What the browser is asked to make a passkey with, Web Authentication §5.4. */
+/** Returns the options of a new passkey in the browser, Web Authentication §5.4. */
 export function creationOptions(
   { id }: RelyingParty,
   serviceName: string,
@@ -60,18 +60,18 @@ export function creationOptions(
   }
 }
 
-/** What a passkey proved. */
+/** The result of a sign-in with a passkey. */
 export interface Assertion {
   readonly counter: number
   readonly backedUp: boolean
-  /** The device made sure who holds it. */
+  /** Whether the device verified its user. */
   readonly ownerChecked: boolean
 }
 
 /**
- * Whether this passkey signed this challenge for this server, Web Authentication §7.2; its counter is the caller's to
- * judge.
- * @param mode With `alone` there is no other factor: the device must have made sure who holds it.
+ * Verifies that this passkey signed this challenge for this server, Web Authentication §7.2. Leaves its counter to the
+ * caller.
+ * @param mode With `alone` there is no other factor: the device must have verified its user.
  */
 export async function verifyAssertion(
   { id, origin }: RelyingParty,
@@ -84,28 +84,23 @@ export async function verifyAssertion(
   const owner = response.response.userHandle
   const isOwners = owner === undefined ? mode === 'second' : isSame(owner, passkey.userId)
   if (!isOwners) return undefined
-  try {
-    const { verified, authenticationInfo } = await verifyAuthenticationResponse({
-      response,
-      expectedChallenge: challenge,
-      expectedOrigin: origin,
-      expectedRPID: id,
-      credential: { id: passkey.id, publicKey: Buffer.from(passkey.publicKey, 'base64url'), counter: 0 },
-      requireUserVerification: mode === 'alone',
-    })
-    if (!verified) return undefined
-    const { newCounter, credentialBackedUp, userVerified } = authenticationInfo
-    return { counter: newCounter, backedUp: credentialBackedUp, ownerChecked: userVerified }
-  } catch {
-    // Whatever is wrong with what strangers send is thrown by the library; here that is a response.
-    return undefined
-  }
+  const verification = await verifyAuthenticationResponse({
+    response,
+    expectedChallenge: challenge,
+    expectedOrigin: origin,
+    expectedRPID: id,
+    credential: { id: passkey.id, publicKey: Buffer.from(passkey.publicKey, 'base64url'), counter: 0 },
+    requireUserVerification: mode === 'alone',
+  }).catch(malformed)
+  if (!verification?.verified) return undefined
+  const { newCounter, credentialBackedUp, userVerified } = verification.authenticationInfo
+  return { counter: newCounter, backedUp: credentialBackedUp, ownerChecked: userVerified }
 }
 
 /** A passkey a browser made, before it has a name. */
 export type NewPasskey = Omit<Passkey, 'userId' | 'name' | 'createdAt' | 'usedAt'>
 
-/** The passkey a browser made for this challenge, Web Authentication §7.1; undefined when it is not one we can use. */
+/** Returns the passkey a browser made for this challenge, Web Authentication §7.1; undefined for one that cannot be used. */
 export async function verifyCreation(
   { id, origin }: RelyingParty,
   text: string | undefined,
@@ -114,29 +109,23 @@ export async function verifyCreation(
   const response = readCreation(text)
   if (response === undefined) return undefined
   const { verifyRegistrationResponse } = await import('@simplewebauthn/server')
-  try {
-    const { verified, registrationInfo } = await verifyRegistrationResponse({
-      response,
-      expectedChallenge: challenge,
-      expectedOrigin: origin,
-      expectedRPID: id,
-      supportedAlgorithmIDs: algorithms,
-      requireUserVerification: true,
-    })
-    if (!verified) return undefined
-    const { credential, credentialBackedUp } = registrationInfo
-    return {
-      id: credential.id,
-      publicKey: Buffer.from(credential.publicKey).toString('base64url'),
-      counter: credential.counter,
-      transports: credential.transports ?? [],
-      backedUp: credentialBackedUp,
-    }
-  } catch {
-    // As above.
-    return undefined
-  }
+  const verification = await verifyRegistrationResponse({
+    response,
+    expectedChallenge: challenge,
+    expectedOrigin: origin,
+    expectedRPID: id,
+    supportedAlgorithmIDs: algorithms,
+    requireUserVerification: true,
+  }).catch(malformed)
+  if (!verification?.verified) return undefined
+  const { credential, credentialBackedUp: backedUp } = verification.registrationInfo
+  const { counter, transports = [] } = credential
+  const publicKey = Buffer.from(credential.publicKey).toString('base64url')
+  return { id: credential.id, publicKey, counter, transports, backedUp }
 }
+
+/** The library throws whatever is wrong with a response; here that is an answer. */
+function malformed(): undefined {}
 
 function descriptor({ id, transports }: Passkey) {
   return { type: 'public-key', id, ...(transports.length > 0 && { transports }) }

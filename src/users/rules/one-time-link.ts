@@ -4,24 +4,36 @@ import type { LinkPurpose, OneTimeLink, Seconds } from '../../domain/model.ts'
 import { type RecordKind, recordKind } from '../../domain/record.ts'
 import { hashSecret, mintSecret } from '../../domain/secret.ts'
 
-/** One-time links, by the hash of their secret: a kind for each purpose. */
-export const linkKinds: Readonly<Record<LinkPurpose, RecordKind<OneTimeLink>>> = {
-  'first-person': linkKind('first-person'),
-  invitation: linkKind('invitation'),
-  'password-reset': linkKind('password-reset'),
-  'email-verification': linkKind('email-verification'),
-  'email-change': linkKind('email-change'),
-  'email-undo': linkKind('email-undo'),
+/** How long each kind of link can be used. */
+export interface LinkLifetimes {
+  readonly firstPersonSeconds: Seconds
+  readonly invitationSeconds: Seconds
+  readonly passwordResetSeconds: Seconds
+  readonly emailVerificationSeconds: Seconds
+  readonly emailUndoSeconds: Seconds
 }
 
-function linkKind(purpose: LinkPurpose): RecordKind<OneTimeLink> {
-  return recordKind(`link ${purpose}`, {
-    id: ({ id }) => id,
-    userId: ({ userId }) => userId,
-    madeAt: ({ createdAt }) => createdAt,
-    expiresAt: ({ expiresAt }) => expiresAt,
-  })
-}
+const lifetimeOf = {
+  'first-person': 'firstPersonSeconds',
+  invitation: 'invitationSeconds',
+  'password-reset': 'passwordResetSeconds',
+  'email-verification': 'emailVerificationSeconds',
+  'email-change': 'emailVerificationSeconds',
+  'email-undo': 'emailUndoSeconds',
+} as const satisfies Readonly<Record<LinkPurpose, keyof LinkLifetimes>>
+
+/** One-time links, by the hash of their secret: a kind for each purpose. */
+export const linkKinds = Object.fromEntries(
+  Object.keys(lifetimeOf).map((purpose) => [
+    purpose,
+    recordKind<OneTimeLink>(`link ${purpose}`, {
+      id: ({ id }) => id,
+      userId: ({ userId }) => userId,
+      madeAt: ({ createdAt }) => createdAt,
+      expiresAt: ({ expiresAt }) => expiresAt,
+    }),
+  ]),
+) as Readonly<Record<LinkPurpose, RecordKind<OneTimeLink>>> // one for each key
 
 /** Stores a link. */
 export function insertLink(link: OneTimeLink): Write {
@@ -35,15 +47,6 @@ export function deleteLinksOf(userId: string, except?: LinkPurpose): readonly Wr
     .map(([, kind]) => removeAll(kind, userId))
 }
 
-/** How long each kind of link can be used. */
-export interface LinkLifetimes {
-  readonly firstPersonSeconds: Seconds
-  readonly invitationSeconds: Seconds
-  readonly passwordResetSeconds: Seconds
-  readonly emailVerificationSeconds: Seconds
-  readonly emailUndoSeconds: Seconds
-}
-
 /** A link and its secret, which is sent once and stored only as its hash. */
 export interface MintedLink {
   readonly link: OneTimeLink
@@ -51,7 +54,7 @@ export interface MintedLink {
 }
 
 /**
- * A link that is good for one use until it expires.
+ * Makes a link that can be used once until it expires.
  * @param recipient The user, and the address it is sent to by email: only then does its use verify the address.
  * @param fresh `secretBytes` random bytes.
  */
@@ -63,7 +66,7 @@ export function mintLink(
   now: Seconds,
 ): MintedLink {
   const secret = mintSecret('link', fresh)
-  const expiresAt = now + secondsOf(purpose, lifetimes)
+  const expiresAt = now + lifetimes[lifetimeOf[purpose]]
   return { link: { id: hashSecret(secret), purpose, ...recipient, createdAt: now, expiresAt }, secret }
 }
 
@@ -83,20 +86,4 @@ export function unusableLink(): OAuthError {
     status: 404,
     page: { title: { key: 'error.link' }, advice: { key: 'error.link.advice' } },
   })
-}
-
-function secondsOf(purpose: LinkPurpose, lifetimes: LinkLifetimes): Seconds {
-  switch (purpose) {
-    case 'first-person':
-      return lifetimes.firstPersonSeconds
-    case 'invitation':
-      return lifetimes.invitationSeconds
-    case 'password-reset':
-      return lifetimes.passwordResetSeconds
-    case 'email-verification':
-    case 'email-change':
-      return lifetimes.emailVerificationSeconds
-    case 'email-undo':
-      return lifetimes.emailUndoSeconds
-  }
 }

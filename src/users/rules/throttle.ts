@@ -235,7 +235,7 @@ export function requestBucket(prefix: string): string {
 export function countEmail(throttle: Throttle | undefined, userId: string, now: Seconds): Decision<boolean> {
   const current = openWindow(throttle, emailBucket(userId), emailWindowSeconds, now)
   if (current.failures >= emailsPerUser) return accept(false)
-  return accept(true, put(throttleKind, { ...current, failures: current.failures + 1 }))
+  return accept(true, countUp(current))
 }
 
 /**
@@ -245,7 +245,11 @@ export function countEmail(throttle: Throttle | undefined, userId: string, now: 
 export function countRequest(throttle: Throttle | undefined, prefix: string, now: Seconds): Decision<void> {
   const current = openWindow(throttle, requestBucket(prefix), emailWindowSeconds, now)
   if (current.failures >= requestsPerNetwork) throw tooManyEmails(current.expiresAt - now)
-  return accept(undefined, put(throttleKind, { ...current, failures: current.failures + 1 }))
+  return accept(undefined, countUp(current))
+}
+
+function countUp(current: Throttle): Write {
+  return put(throttleKind, { ...current, failures: current.failures + 1 })
 }
 
 /** Returns the error of an email beyond the limit. */
