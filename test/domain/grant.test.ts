@@ -50,7 +50,7 @@ t.test('a new grant stores what was requested, who approved it and when everythi
 })
 
 t.test(
-  'an approval keeps the requested context class that the sign-in satisfies, and no other',
+  'a new grant keeps the requested context class that the sign-in satisfies, and no other',
   async (t) => {
     const fresh = { grantId: approved.id, grantSecret: approved.secret, authTimeOwed: false }
     const acrOf = (values: readonly string[] | undefined, methods: readonly string[]) => {
