@@ -65,7 +65,11 @@ export function mutationsOf(file: string, source: string): readonly Mutation[] {
   const add = (node: ts.Node, operator: Operator, replace: string) => {
     const [start, end] = [node.getStart(tree), node.end]
     const line = tree.getLineAndCharacterOfPosition(start).line + 1
-    const text = `${oneLine(node.getText(tree))} → ${oneLine(replace) || 'nothing'}`
+    // A number alone does not tell which one it is.
+    const shown =
+      operator === 'changed number' && oneLine(node.parent.getText()).length < 60 ? node.parent : node
+    const after = source.slice(shown.getStart(tree), start) + replace + source.slice(end, shown.end)
+    const text = `${oneLine(shown.getText(tree))} → ${oneLine(after) || 'nothing'}`
     found.push({ file, line, where: nameAround(node), operator, text, start, end, replace })
   }
   const visit = (node: ts.Node) => {

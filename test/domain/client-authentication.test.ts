@@ -3,6 +3,7 @@ import { authenticateClient } from '../../src/domain/client-authentication.ts'
 import type { Client } from '../../src/domain/model.ts'
 import { parseParameters } from '../../src/domain/parameters.ts'
 import { hashSecret } from '../../src/domain/secret.ts'
+import { passedDuring } from '../helpers/checks.ts'
 import { clientMethods, methodNames, readCredentials } from '../helpers/client-methods.ts'
 import { publicClient } from '../helpers/samples.ts'
 
@@ -67,9 +68,20 @@ t.test('a broken header is invalid_client with a Basic challenge', async (t) => 
 })
 
 t.test('two methods at once are invalid_request', async (t) => {
-  t.throws(() => parse(basic('a:s'), 'client_id=a&client_secret=s'), { code: 'invalid_request', status: 400 })
-  t.throws(() => parse(basic('a:s'), 'client_secret=s'), { code: 'invalid_request' })
-  t.throws(() => parse(basic('a:s'), 'client_id=b'), { code: 'invalid_request' })
+  const detail = { rule: 'rfc6749-2.3-one-auth-method' }
+  t.throws(() => parse(basic('a:s'), 'client_id=a&client_secret=s'), {
+    code: 'invalid_request',
+    status: 400,
+    message:
+      /^the client authenticates by (header and by client_secret|client_secret and by header) at once$/,
+    detail,
+  })
+  t.throws(() => parse(basic('a:s'), 'client_secret=s'), { code: 'invalid_request', detail })
+  t.throws(() => parse(basic('a:s'), 'client_id=b'), {
+    code: 'invalid_request',
+    message: 'client_id differs from the one in the Authorization header',
+    detail: { ...detail, stored: 'a', received: 'b' },
+  })
   t.throws(() => parse(undefined, 'client_id=a&client_id=b'), { code: 'invalid_request' })
   t.throws(() => parse(undefined, 'client_id=a&client_secret=s&client_secret=s'), { code: 'invalid_request' })
 })
@@ -77,7 +89,8 @@ t.test('two methods at once are invalid_request', async (t) => {
 t.test(
   'without client_id the error is invalid_request, and invalid_client at endpoints that always respond 401',
   async (t) => {
-    t.throws(() => parse(undefined), { code: 'invalid_request', status: 400 })
+    const detail = { rule: 'rfc6749-3.2.1-public-sends-client-id' }
+    t.throws(() => parse(undefined), { code: 'invalid_request', status: 400, detail })
     t.throws(() => parse(undefined, 'client_secret=s', introspection), {
       code: 'invalid_client',
       status: 401,
@@ -118,6 +131,35 @@ t.test('only the registered method with the right secret succeeds', async (t) =>
       }
     }
   }
+})
+
+t.test('an authentication names its rule, passed or failed', async (t) => {
+  const method = clientMethods.client_secret_basic
+  const client = clientWith('client_secret_basic')
+  const passed = passedDuring(() => {
+    authenticateClient(client, { method, proof: secret }, undefined, token)
+    authenticateClient(clientWith('none'), { method: clientMethods.none, proof: undefined }, undefined, token)
+  })
+  t.match(passed, [
+    { rule: 'rfc6749-3.2.1-confidential-must-authenticate', received: 'client_secret_basic' },
+    { rule: 'rfc6749-3.2.1-public-sends-client-id', received: 'none' },
+  ])
+  await t.rejects(authenticate(client, 'client_secret_post', secret), {
+    code: 'invalid_client',
+    detail: { rule: 'oidc-core-9-registered-method-enforced', received: 'client_secret_post' },
+  })
+  await t.rejects(authenticate(undefined, 'client_secret_basic', secret), {
+    code: 'invalid_client',
+    detail: {
+      rule: 'rfc6749-5.2-invalid-client-400-or-401',
+      stored: 'no client with this client_id',
+      received: 'client_secret_basic',
+    },
+  })
+  await t.rejects(authenticate(client, 'client_secret_basic', 'wrong'), {
+    code: 'invalid_client',
+    detail: { stored: 'client_secret_basic', received: /^client_secret_basic, \w/ },
+  })
 })
 
 t.test('an unknown client, a wrong secret and a wrong method get the same error', async (t) => {

@@ -36,6 +36,11 @@ t.test('a refresh tells which rule of the scope it followed', async (t) => {
     passedDuring(() => resultOf(ask(grant, { scope }))).map(({ rule }) => rule)
   t.ok(rulesOf(undefined).includes('rfc6749-6-scope-omitted-original'))
   t.ok(rulesOf('courses:read').includes('rfc6749-6-scope-narrow'))
+  const narrowed = passedDuring(() => resultOf(ask(grant, { scope: 'courses:read' })))
+  t.match(
+    narrowed.find(({ rule }) => rule === 'rfc6749-6-scope-narrow'),
+    { received: ['courses:read'] },
+  )
 })
 
 t.test('a narrower scope applies only to the access token', async (t) => {

@@ -3,8 +3,9 @@ import type { Explanation } from '../../scripts/mutants/generated.ts'
 const grant = 'src/domain/grant.ts'
 const pkce = 'src/domain/pkce.ts'
 const redirectUri = 'src/domain/redirect-uri.ts'
+const clientAuthentication = 'src/domain/client-authentication.ts'
 
-const neverInThePast = 'no time of the server is within a second of 1970'
+const longPast = 'the time of the server is later than the first second of 1970'
 const alwaysRotated = 'a grant with a refresh token has been rotated or redeemed, so rotatedAt is set'
 const spelling = 'a text that is base64url of its bytes has 43 characters exactly when these are 32'
 const sameMatch = 'one regular expression sets both groups, or neither'
@@ -16,15 +17,22 @@ export const explainedMutations: readonly Explanation[] = [
       file: grant,
       where: 'rotateGrant',
       operator: 'changed number',
-      text: `0 → ${number}`,
-      reason: neverInThePast,
+      text: `grant.refreshExpiresAt ?? 0 → grant.refreshExpiresAt ?? ${number}`,
+      reason: longPast,
     },
     {
       file: grant,
       where: 'isRetry',
       operator: 'changed number',
-      text: `0 → ${number}`,
+      text: `grant.rotatedAt ?? 0 → grant.rotatedAt ?? ${number}`,
       reason: alwaysRotated,
+    },
+    {
+      file: grant,
+      where: 'ends',
+      operator: 'changed number',
+      text: `grant.seq > 0 ? grant.expiresAt : 0 → grant.seq > 0 ? grant.expiresAt : ${number}`,
+      reason: longPast,
     },
   ]),
   {
@@ -40,6 +48,13 @@ export const explainedMutations: readonly Explanation[] = [
     operator: 'swapped comparison',
     text: 'seq > grant.seq → seq >= grant.seq',
     reason: 'an equal seq was accepted above',
+  },
+  {
+    file: grant,
+    where: 'mintGrantId',
+    operator: 'changed number',
+    text: 'fresh.copy(bytes, 4, 0, 8) → fresh.copy(bytes, 4, 0, (8 + 1))',
+    reason: 'there are 8 bytes to copy, and no ninth',
   },
   {
     file: pkce,
@@ -77,5 +92,19 @@ export const explainedMutations: readonly Explanation[] = [
     operator: 'removed operand',
     text: 'host === undefined || rest === undefined → rest === undefined',
     reason: sameMatch,
+  },
+  {
+    file: clientAuthentication,
+    where: 'noAuthentication',
+    operator: 'changed string',
+    text: "'client_id' → ''",
+    reason: 'of this method only whether it has a parameter is read',
+  },
+  {
+    file: clientAuthentication,
+    where: 'authenticateClient',
+    operator: 'removed operand',
+    text: 'client !== undefined && isMethod → isMethod',
+    reason: 'an absent client has no method',
   },
 ]

@@ -49,8 +49,8 @@ t.test('members, methods and literals are changed', async (t) => {
     'removed spread: ...a → ...{}',
     'removed spread: ...(b && { b }) → ...{}',
     'removed spread: ...d → ...[]',
-    'changed number: 1 → (1 + 1)',
-    'changed number: 1 → (1 - 1)',
+    'changed number: [...d, 1] → [...d, (1 + 1)]',
+    'changed number: [...d, 1] → [...d, (1 - 1)]',
   ])
   t.strictSame(changesOf('const x = list.filter(f).some(g) && true'), [
     'swapped logic: list.filter(f).some(g) && true → (list.filter(f).some(g) || true)',
