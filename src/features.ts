@@ -6,6 +6,7 @@ import { logout } from './oidc-logout/feature.ts'
 import { authorizationFramework } from './rfc6749-authorization/feature.ts'
 import { clientCredentials } from './rfc6749-client-credentials/feature.ts'
 import { revocation } from './rfc7009-revocation/feature.ts'
+import { clientAssertions } from './rfc7523-client-assertions/feature.ts'
 import { registration } from './rfc7591-registration/feature.ts'
 import { introspection } from './rfc7662-introspection/feature.ts'
 import { pushedRequests } from './rfc9126-pushed-requests/feature.ts'
@@ -22,6 +23,7 @@ export const features: readonly Feature[] = [
   clientCredentials,
   issuerIdentification,
   logout,
+  clientAssertions,
   registration,
   revocation,
   introspection,

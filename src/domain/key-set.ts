@@ -1,5 +1,6 @@
 import { createPublicKey, hash, type KeyObject } from 'node:crypto'
 import { isObject } from './is-object.ts'
+import { parseStrictJson } from './strict-json.ts'
 
 /** The algorithms by which a client may sign, RFC 7518 §3.1 and RFC 8037 §3.1. */
 export const clientAlgorithms = ['ES256', 'PS256', 'RS256', 'EdDSA'] as const
@@ -44,6 +45,25 @@ export function parseKeySet(value: unknown): readonly PublicKey[] {
   const usable = keys.flatMap((key) => parseKey(key) ?? [])
   if (usable.length === 0) throw new KeySetFault(`has no key for ${clientAlgorithms.join(', ')}`)
   return usable
+}
+
+/**
+ * Reads a file of an operator: a JWK set, one JWK, or a public key as PEM.
+ * @throws {KeySetFault} for anything else, a private key among them.
+ */
+export function readKeyFile(content: string): { readonly keys: readonly PublicKey[] } {
+  if (/-----BEGIN [A-Z ]*PRIVATE KEY-----/.test(content))
+    throw new KeySetFault('has a private or symmetric key')
+  const value = content.includes('-----BEGIN ') ? readPem(content) : parseStrictJson(content)
+  return { keys: parseKeySet(isObject(value) && 'kty' in value ? { keys: [value] } : value) }
+}
+
+function readPem(content: string): unknown {
+  try {
+    return createPublicKey(content).export({ format: 'jwk' })
+  } catch {
+    return undefined
+  }
 }
 
 function parseKey(jwk: unknown): PublicKey | undefined {

@@ -72,7 +72,7 @@ t.test('[service-4-asm-complete] no other endpoint is advertised', async (t) => 
   for (const name of advertised) t.equal(new URL(String(metadata[name])).hash, '', name)
 })
 
-const methods = ['none', 'client_secret_post', 'client_secret_basic']
+const methods = ['none', 'client_secret_post', 'client_secret_basic', 'private_key_jwt']
 /** The values that both documents list: member, value, the clause of RFC 8414 or its profile, that of OpenID. */
 const choices: readonly (readonly [string, unknown, string, string?])[] = [
   ['response_types_supported', ['code'], '[rfc8414-2-response-types]', '[oidc-disc-3-response-types]'],
@@ -136,7 +136,9 @@ t.test('[service-4-asm-complete] no list is empty', async (t) => {
 t.test(
   '[rfc8414-2-auth-methods-default] [rfc8414-2-revocation-endpoint] [rfc8414-2-introspection-endpoint] each listed authentication method and grant type works where it is listed',
   async (t) => {
-    for (const method of metadata['token_endpoint_auth_methods_supported'] as string[]) {
+    // Assertions have tests of their own, for clients that an operator added.
+    const listed = metadata['token_endpoint_auth_methods_supported'] as string[]
+    for (const method of listed.filter((name) => name !== 'private_key_jwt')) {
       const own = await register(server, { token_endpoint_auth_method: method })
       t.equal(own.method, method)
       const response = await exchange(server, own, await obtainCode(server, own, { agent }))

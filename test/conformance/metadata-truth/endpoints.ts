@@ -1,8 +1,14 @@
 import { createRemoteJWKSet, jwtVerify } from 'jose'
 import type { Test } from 'tap'
-import { redirectUri, type TestClient } from '../../helpers/flow.ts'
+import {
+  type AssertionAlgorithm,
+  makeClientKey,
+  signAssertion,
+  withAssertion,
+} from '../../helpers/assertions.ts'
+import { post, redirectUri, type TestClient } from '../../helpers/flow.ts'
 import { UserAgent } from '../../helpers/user-agent.ts'
-import { assertRejected, json } from '../../helpers/wire.ts'
+import { addClient, assertRejected, json } from '../../helpers/wire.ts'
 import type { Exercise, Promises } from './promise.ts'
 import {
   addressOf,
@@ -173,17 +179,27 @@ const methodsAt = (endpoint: string, use: (t: Test, subject: Subject, of: TestCl
         const secretive = { ...own, method: 'client_secret_post', secret: 'any' }
         await assertRejected(t, await attempt(subject, secretive), 'invalid_client', rejection ?? 400)
       },
+      private_key_jwt: async (t, { server, ...rest }) => {
+        const key = makeClientKey()
+        const { id } = await addClient(server, {
+          authenticationMethod: 'private_key_jwt',
+          description: { jwks: { keys: [key.jwk] } },
+        })
+        const subject = { ...rest, server }
+        const bare = { id, method: 'none', redirectUri }
+        const signed = (issuer: string) =>
+          withAssertion(signAssertion(key, { id, issuer, now: server.now() }))
+        const accepted = await attempt(subject, bare, signed(server.issuer))
+        if (endpoint === 'token_endpoint') await assertRejected(t, accepted, 'invalid_grant')
+        else t.equal(accepted.status, 200)
+        const foreign = await attempt(subject, bare, signed('https://other.example'))
+        await assertRejected(t, foreign, 'invalid_client', rejection ?? 400)
+      },
       client_secret_post: confidential('client_secret_post', 'client_secret_basic'),
       client_secret_basic: confidential('client_secret_basic', 'client_secret_post'),
     },
     unlisted: async (t, subject, listed) => {
-      for (const method of [
-        'private_key_jwt',
-        'client_secret_jwt',
-        'tls_client_auth',
-        'self_signed_tls_client_auth',
-        'x',
-      ]) {
+      for (const method of ['client_secret_jwt', 'tls_client_auth', 'self_signed_tls_client_auth', 'x']) {
         t.notOk(listed.includes(method), method)
         const response = await registerAt(subject, { token_endpoint_auth_method: method })
         await assertRejected(t, response, 'invalid_client_metadata', 400, method)
@@ -200,6 +216,28 @@ const methodsAt = (endpoint: string, use: (t: Test, subject: Subject, of: TestCl
   } satisfies Promises[string]
 }
 
+/** Assertions by one algorithm. */
+const signingAlgorithms: Promises[string] = {
+  every: async (t, { server }, algorithm) => {
+    // `as`: makeClientKey throws for another one.
+    const key = makeClientKey(algorithm as AssertionAlgorithm)
+    const { id } = await addClient(server, {
+      authenticationMethod: 'private_key_jwt',
+      grantTypes: ['client_credentials'],
+      redirectUris: [],
+      scope: ['courses:read'],
+      description: { jwks: { keys: [key.jwk] }, token_endpoint_auth_signing_alg: algorithm },
+    })
+    const assertion = signAssertion(key, { id, issuer: server.issuer, now: server.now() })
+    const form = { grant_type: 'client_credentials', ...withAssertion(assertion) }
+    t.equal((await post(server, '/api/oauth/token', form)).status, 200)
+  },
+  unlisted: async (t, _subject, listed) => {
+    for (const algorithm of ['none', 'HS256', 'RS512', 'ES384'])
+      t.notOk(listed.includes(algorithm), algorithm)
+  },
+}
+
 /** Every endpoint in the documents, and each way to authenticate there. */
 export const endpointPromises: Promises = {
   authorization_endpoint: { value: authorization },
@@ -210,6 +248,9 @@ export const endpointPromises: Promises = {
   introspection_endpoint: { value: introspection },
   jwks_uri: { value: keys },
   end_session_endpoint: { value: endSession },
+  token_endpoint_auth_signing_alg_values_supported: signingAlgorithms,
+  revocation_endpoint_auth_signing_alg_values_supported: signingAlgorithms,
+  introspection_endpoint_auth_signing_alg_values_supported: signingAlgorithms,
   token_endpoint_auth_methods_supported: methodsAt('token_endpoint', async (t, subject, own) => {
     const response = await redeemAt(subject, own, await codeOf(subject, own))
     t.equal(response.status, 200)

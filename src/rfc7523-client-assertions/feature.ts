@@ -1,0 +1,56 @@
+import { Type } from '@sinclair/typebox'
+import { readChoice } from '../clients/members.ts'
+import { clientAlgorithms, readKeyFile } from '../domain/key-set.ts'
+import { type Feature, flag } from '../feature.ts'
+import { assertCanSign, readKeys, readKeysUri } from './rules.ts'
+
+/** RFC 7523: clients that an operator added authenticate with a JWT that they sign, `private_key_jwt`. */
+export const clientAssertions: Feature = {
+  spec: 'RFC 7523',
+  clientMetadata: {
+    jwks: {
+      operatorOnly: true,
+      schema: Type.Object({}, { description: 'Its public keys: a JWK set, a JWK or PEM, RFC 7591 §2.' }),
+      readFile: readKeyFile,
+      read: readKeys,
+    },
+    jwks_uri: {
+      operatorOnly: true,
+      schema: Type.String({ description: 'Where its public keys are, https, RFC 7591 §2.' }),
+      read: readKeysUri,
+    },
+    token_endpoint_auth_signing_alg: {
+      operatorOnly: true,
+      schema: Type.String({
+        description: `What it signs with: ${clientAlgorithms.join(', ')}; the algorithm of its key when left out.`,
+      }),
+      read: (members, name) =>
+        readChoice(
+          members[name] === '' ? {} : members,
+          name,
+          clientAlgorithms,
+          'rfc7591-3.2.2-invalid-client-metadata',
+        ),
+    },
+    legacy_audience: {
+      ...flag('Whether aud may be an endpoint or a list instead of the issuer alone, RFC 7523 §3.'),
+      operatorOnly: true,
+    },
+  },
+  clientAuthentication: {
+    private_key_jwt: {
+      operatorOnly: true,
+      signingAlgorithms: clientAlgorithms,
+      assertRegistered: assertCanSign,
+      parameters: {
+        client_assertion: Type.Optional(
+          Type.String({ description: 'Clients registered with private_key_jwt: a JWT, RFC 7523 §2.2.' }),
+        ),
+        client_assertion_type: Type.Optional(
+          Type.String({ description: 'urn:ietf:params:oauth:client-assertion-type:jwt-bearer' }),
+        ),
+      },
+    },
+  },
+  load: async () => (await import('./plugin.ts')).clientAssertions,
+}
