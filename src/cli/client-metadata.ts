@@ -13,6 +13,7 @@ import type { Config } from '../config/schema.ts'
 import type { DeclaredClientMember } from '../deps.ts'
 import { auditEvent } from '../domain/audit.ts'
 import { insert, withWrites } from '../domain/decision.ts'
+import { KeySetFault } from '../domain/key-set.ts'
 import { signingAlgorithms } from '../domain/key-term.ts'
 import { type Client, consentRules } from '../domain/model.ts'
 import { omitUndefined } from '../domain/omit-undefined.ts'
@@ -180,7 +181,11 @@ function descriptionOf(flags: MetadataFlags): JsonObject {
 /** Reads what a flag says about the member of a feature; an empty file name removes it. */
 function readFlagValue({ schema, readFile }: DeclaredClientMember, text: string): unknown {
   if (readFile === undefined || text === '') return schema['type'] === 'boolean' ? text === 'true' : text
-  return readFile(readFileSync(text, 'utf8'))
+  try {
+    return readFile(readFileSync(text, 'utf8'))
+  } catch (error) {
+    throw new WrongUsage(error instanceof KeySetFault ? `${text} ${error.message}` : `${text} cannot be read`)
+  }
 }
 
 /** Describes the member of a feature as a flag: `require_auth_time` is `--require-auth-time true`. */
@@ -199,7 +204,7 @@ function readLocalized(text: string): readonly [string, string] {
 }
 
 /** What a client of this server can be about. */
-function knownTo({ issuer, resources, scopes }: Config): Known {
+export function knownTo({ issuer, resources, scopes }: Config): Known {
   return {
     scopes: withOfflineAccess(scopes).map(({ name }) => name),
     resources: [issuer, ...resources.map(({ identifier }) => identifier)],

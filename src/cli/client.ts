@@ -5,6 +5,7 @@ import { type AuditContext, auditEvent } from '../domain/audit.ts'
 import { accept, type Decision, remove, withWrites } from '../domain/decision.ts'
 import { type Client, type ClientOrigin, clientOrigins, type Seconds } from '../domain/model.ts'
 import { systemClock, systemRandom } from '../system.ts'
+import { addClientKeyCommands } from './client-key.ts'
 import {
   addMetadataFlags,
   authenticationOf,
@@ -30,6 +31,8 @@ client_secret_basic or client_secret_post, and with --auth by that method only; 
 
 Examples:
   lychgate client add --name 'Course app' --redirect-uri https://app.example.com/callback
+  lychgate client add --name 'Nightly import' --grant-type client_credentials --scope courses:read \\
+    --auth private_key_jwt --jwks import.pub.pem
   lychgate client add --name 'Course API' --resource https://api.example.com
   lychgate client add --name 'Course app' --redirect-uri https://app.example.com/callback --consent skip \\
     --client-uri https://app.example.com --policy-uri https://app.example.com/privacy --localized 'client_name#fr=Cours'
@@ -112,6 +115,7 @@ export function addClientCommands(program: Command): void {
     parseSpan,
   )
   addOperatorFlags(addYesFlag(rotate), rotateHelp).action(clientRotateSecret)
+  addClientKeyCommands(group)
   const lock = command('lock <client_id>', 'lock a client: its tokens are invalid while it is locked')
   addOperatorFlags(addYesFlag(lock), lockHelp).action(clientLock)
   const unlock = command('unlock <client_id>', 'unlock a client')

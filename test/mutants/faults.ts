@@ -1,6 +1,7 @@
 import { accountFaults } from './account.ts'
 import { authorizationFaults } from './authorization.ts'
 import { bearerFaults } from './bearer.ts'
+import { clientAssertionFaults } from './client-assertions.ts'
 import { clientAuthenticationFaults } from './client-authentication.ts'
 import { clientCredentialsFaults } from './client-credentials.ts'
 import { configurationFaults } from './configuration.ts'
@@ -35,6 +36,7 @@ export const faults: readonly Fault[] = [
   ...tokenFaults,
   ...textFaults,
   ...clientAuthenticationFaults,
+  ...clientAssertionFaults,
   ...clientCredentialsFaults,
   ...pushedRequestFaults,
   ...refreshFaults,
