@@ -3,28 +3,28 @@ import { exitCode, reportFailure } from './cli/failure.ts'
 
 const examples = `
 Examples:
-  lychgate dev                                       a server to develop against, ready in a second
+  lychgate dev                                       a development server, ready in a second
   lychgate dev --port 9500
   lychgate token --user alice --scope courses:read   a token of that server
   lychgate serve --config lychgate.yaml --data /var/lib/lychgate
   lychgate client add --name 'Course app' --redirect-uri https://app.example.com/callback
-  lychgate user invite carol@example.com             a link with which she sets her own password
-  lychgate user add carol --email carol@example.com  or you set it
+  lychgate user invite carol@example.com             a link with which she sets her password
+  lychgate user add carol --email carol@example.com  or you set her password
   lychgate grant list --user carol                   what she granted to which clients
   lychgate session end --user carol                  she has to sign in again
   lychgate keys rotate                               new keys, published before they sign
-  lychgate backup /backup/lychgate.db                a copy, while the server runs
+  lychgate backup /backup/lychgate.db                a copy of the database, while the server runs
   lychgate doctor                                    what is wrong with this set-up?
-  lychgate explain - < token.txt                     why is this token not active? (or: this request id)
-  lychgate audit --since 1d                          who signed in, agreed, revoked or changed what
+  lychgate explain - < token.txt                     why is this token not active? or: this request id
+  lychgate audit --since 1d                          who signed in, consented, revoked or changed what
 
-Every option has a variable, too: issuer is LYCHGATE_ISSUER, lifetimes.codeSeconds is
-LYCHGATE_LIFETIMES_CODE_SECONDS. Flags win over variables, variables over the file.
-lychgate config print shows all of them, and who said each; docs/configuration.md has the table.
-Exit codes: 0 done, 1 refused or failed, 64 wrong usage, 78 wrong configuration.
+Every option has a variable as well: issuer is LYCHGATE_ISSUER, lifetimes.codeSeconds is
+LYCHGATE_LIFETIMES_CODE_SECONDS. Flags override variables, and variables override the file.
+lychgate config print shows every setting and its source; docs/configuration.md describes them.
+Exit codes: 0 success, 1 failure, 64 wrong usage, 78 wrong configuration.
 `
 
-/** The commands in the order of the help. Each is a module that adds its command; only the one that is run is loaded. */
+/** The commands in the order of the help. Only the module of the command that runs is loaded. */
 const commands: Readonly<Record<string, () => Promise<(program: Command) => void>>> = {
   dev: async () => (await import('./cli/server.ts')).addDevCommand,
   serve: async () => (await import('./cli/server.ts')).addServeCommand,
@@ -63,7 +63,7 @@ async function commandLine(first = ''): Promise<Command> {
     .option('-V, --version', 'the version and the commit it was built from')
     .exitOverride()
     .configureOutput({ outputError: (text, write) => write(oneLine(text)) })
-    .showHelpAfterError('(--help shows what there is)')
+    .showHelpAfterError('(see --help)')
     .addHelpText('after', examples)
   if (['-V', '--version'].includes(first)) return program.allowExcessArguments().action(printVersion)
   const named = Object.hasOwn(commands, first) ? [commands[first]] : Object.values(commands)

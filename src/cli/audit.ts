@@ -18,8 +18,8 @@ interface AuditFlags extends LocationFlags {
 }
 
 const help = `
-Networks are told, not addresses; of an operator the user and the machine. Refresh tokens that rotate and calls of
-APIs are no events. Kept for auditSeconds.
+Shows networks, not addresses, and for operators the user and the machine. Rotated refresh tokens and API calls are
+not logged. Events are kept for auditSeconds.
 
 Examples:
   lychgate audit --since 1d
@@ -28,18 +28,18 @@ Examples:
   lychgate audit --follow --json | grep --line-buffered sign-in-failed
 `
 
-/** Adds `lychgate audit`: who did what, from where, when. */
+/** Adds `lychgate audit`: who did what, when and from where. */
 export function addAuditCommand(program: Command): void {
   const audit = program
     .command('audit')
-    .description('who signed in, agreed, registered, revoked or changed what; the newest last')
-    .option('--since <duration>', 'not older than this: 90s, 15m, 12h, 1d or 4w', parseSpan)
-    .option('--user <name>', 'about this person: user name, e-mail address or sub')
-    .option('--client <client_id>', 'about this client')
+    .description('list who signed in, consented, registered, revoked or changed what; the newest last')
+    .option('--since <duration>', 'only events of this last period: 90s, 15m, 12h, 1d or 4w', parseSpan)
+    .option('--user <name>', 'only about this user: user name, email address or sub')
+    .option('--client <client_id>', 'only about this client')
     .addOption(new Option('--event <name>', 'only this event').choices(auditEventNames))
     .option('--limit <number>', 'at most this many, newest first', parseLimit, 100)
-    .option('--follow', 'go on with what happens, until it is interrupted')
-    .option('--json', 'print JSON; with --follow an event a line')
+    .option('--follow', 'print new events as they occur, until interrupted')
+    .option('--json', 'print JSON; with --follow one event per line')
     .addHelpText('after', help)
   addLocationFlags(audit).action(auditCommand)
 }
@@ -77,14 +77,14 @@ async function filterOf(
   }
 }
 
-/** A user who was removed has no name any more, and is found by their sub. */
+/** Returns the id. A removed user has no name any more, but can be found by `sub`. */
 async function userIdOf(user: string, store: Store): Promise<string> {
   return isSub(user) ? user : (await findUser(store, user)).id
 }
 
 type Names = ReadonlyMap<string, string>
 
-/** User names by sub: the log itself has none, so that it forgets them with their users. */
+/** Returns user names by `sub`. The log does not contain names, so they disappear with their users. */
 async function namesOf(events: readonly AuditEvent[], store: Store): Promise<Names> {
   const names = new Map<string, string>()
   for (const id of new Set(events.flatMap(({ userId }) => userId ?? []))) {

@@ -11,8 +11,8 @@ import { requireFolder } from './open.ts'
 import { instant, printJson, printMembers } from './print.ts'
 
 const backupHelp = `
-The copy is one instant of the database, in one file, checked and on the disk when the command ends.
-The secret that opens the keys in it is not in it: keep both, apart from each other.
+The copy shows the database at one instant, in one file. It is verified and written to the disk when the command ends.
+It does not contain the secret that opens its keys: keep both, in different places.
 
 Examples:
   lychgate backup /backup/lychgate.db
@@ -21,8 +21,8 @@ Examples:
 `
 
 const restoreHelp = `
-Stop the server first. The database that is there stays beside the restored one, under a dated name:
-restoring that undoes this. The secret of the server must be the one the backup was made with.
+Stop the server first. The current database is kept under a dated name in the same folder; restore that one to undo
+this. The secret of the server must be the one that was used when the backup was made.
 
 Examples:
   lychgate restore /backup/lychgate.db
@@ -33,7 +33,7 @@ Examples:
 export function addBackupCommand(program: Command): void {
   const command = program
     .command('backup <file>')
-    .description('copy the database into this file, also while a server runs')
+    .description('copy the database into a file, also while a server runs')
     .addHelpText('after', backupHelp)
   addLocationFlags(command)
     .option('--force', 'replace the file if there is one')
@@ -41,11 +41,11 @@ export function addBackupCommand(program: Command): void {
     .action(backup)
 }
 
-/** Adds `lychgate restore`: puts a backup in the place of the database. */
+/** Adds `lychgate restore`: replaces the database with a backup. */
 export function addRestoreCommand(program: Command): void {
   const command = program
     .command('restore <file>')
-    .description('put a backup in the place of the database; no server may run')
+    .description('replace the database with a backup; no server may run')
     .addHelpText('after', restoreHelp)
   addLocationFlags(command).option('--json', 'print JSON').action(restore)
 }
@@ -76,13 +76,13 @@ async function backup(target: string, flags: BackupFlags): Promise<void> {
     sync(dirname(file))
     if (flags.json) return printJson({ file, database, at, ...contents })
     printMembers({ backup: file, of: database, at: instant(at), ...contents })
-    process.stdout.write('\nThe secret is not in it: a restore needs both.\n')
+    process.stdout.write('\nThe backup does not contain the secret: a restore needs both.\n')
   } catch (cause) {
     throw failedWith(`file: nothing was backed up to ${file}`, cause)
   }
 }
 
-/** Gives the name to the whole file or to none; another process may have taken the name in the meantime. */
+/** Renames the complete copy. Another process may have created the file since it was checked. */
 function nameCopy(unfinished: string, file: string, { force }: BackupFlags): void {
   try {
     if (force) renameSync(unfinished, file)
@@ -112,8 +112,8 @@ async function restore(source: string, flags: OperatorFlags): Promise<void> {
   process.stdout.write(`\n${consequences}\n`)
 }
 
-const consequences = `What was revoked after the backup was made lives again until it expires; to end it, retire the
-handle key (lychgate keys list, lychgate keys retire). Newer refresh tokens end their approval: people are asked again.`
+const consequences = `Tokens that were revoked after the backup was made are valid again until they expire; to end them, retire the handle
+key (lychgate keys list, lychgate keys retire). A newer refresh token revokes its grant: the user is asked again.`
 
 async function replace(
   from: string,
@@ -150,7 +150,7 @@ function dated(seconds: Seconds): string {
 
 /**
  * Returns the database file of this configuration, without opening it.
- * @param tool What does the same for PostgreSQL.
+ * @param tool How to do the same with PostgreSQL.
  */
 function configuredFile({ config: file, data }: LocationFlags, tool: string): string {
   // By the rules of `dev`: copying a file needs no secret.

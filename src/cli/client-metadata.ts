@@ -27,7 +27,7 @@ import { withStore } from './open.ts'
 import { operatorContext } from './operator.ts'
 import { printResult } from './print.ts'
 
-/** What an operator says about a client on the command line; `add` and `set` have the same flags. */
+/** The flags of `add` and `set`. */
 interface MetadataFlags extends OperatorFlags {
   readonly name?: string
   readonly redirectUri?: string[]
@@ -47,50 +47,63 @@ interface MetadataFlags extends OperatorFlags {
   readonly localized?: string[]
 }
 
-/** Adds the flags of client metadata: a member that a feature adds has one, too. */
+/** Adds the flags of client metadata, including the members that features declare. */
 export function addMetadataFlags(command: Command): Command {
   const choice = (flags: string, description: string, values: readonly string[]) =>
     new Option(flags, description).choices(values)
   for (const [name, member] of Object.entries(declared.clientMetadata))
     command.addOption(flagOf(name, member))
   return command
-    .option('--redirect-uri <uri>', 'https, or loopback; may be repeated', collect)
-    .option('--post-logout-redirect-uri <uri>', 'where a logout may lead; may be repeated', collect)
+    .option('--redirect-uri <uri>', 'an https or loopback redirect URI; may be repeated', collect)
+    .option(
+      '--post-logout-redirect-uri <uri>',
+      'an allowed redirect URI after logout; may be repeated',
+      collect,
+    )
     .addOption(
       choice(
         '--auth <method>',
-        'how it authenticates (default: a secret, by basic or post)',
+        'how the client authenticates (default: a secret, by basic or post)',
         Object.keys(declared.clientAuthentication).reverse(),
       ),
     )
     .addOption(
       choice(
         '--grant-type <names...>',
-        'what it may use (default: authorization_code and refresh_token)',
+        'the allowed grant types (default: authorization_code and refresh_token)',
         Object.keys(declared.grantTypes),
       ),
     )
-    .addOption(choice('--pkce <rule>', 'optional is for confidential clients only', ['required', 'optional']))
+    .addOption(
+      choice('--pkce <rule>', 'whether PKCE is required; optional for confidential clients only', [
+        'required',
+        'optional',
+      ]),
+    )
     .addOption(
       choice(
         '--consent <rule>',
-        'ask always, for new scopes only, or never (default: remember; always for public loopback clients)',
+        'ask the user always, for new scopes only, or never (default: remember; always for public loopback clients)',
         consentRules,
       ),
     )
-    .option('--scope <names>', 'the most it may ask for, separated by spaces (default: everything)')
-    .addOption(choice('--id-token-alg <name>', 'signs its ID Tokens', signingAlgorithms))
+    .option('--scope <names>', 'the scopes it may request, separated by spaces (default: all)')
+    .addOption(choice('--id-token-alg <name>', 'the algorithm that signs its ID Tokens', signingAlgorithms))
     .option(
       '--resource <uri>',
       'an API: whose tokens a resource server may introspect, or for which client_credentials gets tokens; may be repeated',
       collect,
     )
-    .option('--client-uri <url>', 'its website, shown when people are asked')
-    .option('--policy-uri <url>', 'its privacy policy, shown as well')
-    .option('--tos-uri <url>', 'its terms of service, shown as well')
-    .option('--logo-uri <url>', 'its logo, for those who read the registration; never fetched')
-    .option('--contact <text>', 'who is responsible for it; may be repeated', collect)
-    .option('--localized <member#tag=text>', 'such as client_name#fr=Cours; may be repeated', collect)
+    .option('--client-uri <url>', 'its website, shown on the consent page')
+    .option('--policy-uri <url>', 'its privacy policy, shown on the consent page')
+    .option('--tos-uri <url>', 'its terms of service, shown on the consent page')
+    .option('--logo-uri <url>', 'its logo, returned with its metadata; the server never fetches it')
+    .option('--contact <text>', 'a contact of the client, such as an email address; may be repeated', collect)
+    .option(
+      '--localized <member#tag=text>',
+      'a translated member, such as client_name#fr=Cours; may be repeated',
+      collect,
+    )
 }
 
 /** `lychgate client add`: adds a client with https callbacks, or a resource server; its secret is shown once. */
@@ -119,7 +132,7 @@ export async function clientAdd(flags: MetadataFlags & { readonly name: string }
       },
     )
     if (secret !== undefined && !flags.json)
-      process.stdout.write('\nKeep the secret now: it is stored as a hash and never shown again.\n')
+      process.stdout.write('\nSave the secret now: it is stored as a hash and never shown again.\n')
   })
 }
 
@@ -203,7 +216,7 @@ function readLocalized(text: string): readonly [string, string] {
   )
 }
 
-/** What a client of this server can be about. */
+/** Returns what a client of this server may refer to. */
 export function knownTo({ issuer, resources, scopes }: Config): Known {
   return {
     scopes: withOfflineAccess(scopes).map(({ name }) => name),

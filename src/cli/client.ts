@@ -23,11 +23,11 @@ import {
 } from './flags.ts'
 import { withStore } from './open.ts'
 import { confirmOrAbort, operatorContext } from './operator.ts'
-import { instant, printColumns, printJson, printResult } from './print.ts'
+import { instant, printJson, printList, printResult } from './print.ts'
 
 const addHelp = `
-Its secret is shown once. Without --auth it may send the secret by
-client_secret_basic or client_secret_post, and with --auth by that method only; ID Tokens are signed with RS256.
+Prints the secret once. The client sends it by the method that --auth names, and without --auth by
+client_secret_basic or client_secret_post. ID Tokens are signed with RS256 unless --id-token-alg names another.
 
 Examples:
   lychgate client add --name 'Course app' --redirect-uri https://app.example.com/callback
@@ -39,7 +39,7 @@ Examples:
 `
 
 const listHelp = `
-The last use is told to the day: when it last got a token for an approval, or renewed one.
+The last use is the day on which the client last got a token for a grant, or refreshed one.
 
 Examples:
   lychgate client list
@@ -47,8 +47,8 @@ Examples:
 `
 
 const setHelp = `
-What is not named stays; a list that is named replaces the one before, an empty text takes the member away. It
-counts from the next request on. A client that registered itself changes itself and cannot be set.
+Members that are not named stay; a list replaces the previous one, and an empty text removes the member. The change
+takes effect with the next request. A client that registered itself cannot be changed here.
 
 Examples:
   lychgate client set client_x1f8… --name 'Course app' --tos-uri https://app.example.com/terms
@@ -81,8 +81,8 @@ Examples:
 `
 
 const unusedHelp = `
-Only those that registered themselves; integrations and resource servers stay. The server itself removes those that
-never got a token (lifetimes.unusedClientSeconds), or none for very long (lifetimes.idleClientSeconds).
+Removes only clients that registered themselves. The server itself removes those that never got a token
+(lifetimes.unusedClientSeconds), or got none for a long time (lifetimes.idleClientSeconds).
 
 Examples:
   lychgate client list --origin registered --unused 180d
@@ -95,21 +95,25 @@ export function addClientCommands(program: Command): void {
   const command = (name: string, description: string) => group.command(name).description(description)
   const add = command('add', 'add a client with https callbacks, or a resource server').requiredOption(
     '--name <text>',
-    'what people know it as',
+    'the name that users see',
   )
   addOperatorFlags(addMetadataFlags(add), addHelp).action(clientAdd)
-  const list = command('list', 'every client, oldest first, with the day it came and the day of its last use')
-    .addOption(new Option('--origin <name>', 'only these').choices(clientOrigins))
-    .option('--unused <duration>', 'only those without a use for so long: 12h, 30d or 26w', parseSpan)
+  const list = command('list', 'list every client, oldest first, with the days it was added and last used')
+    .addOption(new Option('--origin <name>', 'only clients of this origin').choices(clientOrigins))
+    .option(
+      '--unused <duration>',
+      'only clients that were not used for this long: 12h, 30d or 26w',
+      parseSpan,
+    )
   addOperatorFlags(list, listHelp).action(clientList)
-  const show = command('show <client_id>', 'what is stored about a client; never its secret')
+  const show = command('show <client_id>', 'show what is stored about a client; never its secret')
   addOperatorFlags(show, '\nExample:\n  lychgate client show client_x1f8…\n').action(clientShow)
-  const set = command('set <client_id>', 'change what an operator said about a client').option(
+  const set = command('set <client_id>', 'change a client that an operator added').option(
     '--name <text>',
-    'what people know it as',
+    'the name that users see',
   )
   addOperatorFlags(addMetadataFlags(set), setHelp).action(clientSet)
-  const rotate = command('rotate-secret <client_id>', 'replace the secret; the new one is shown once').option(
+  const rotate = command('rotate-secret <client_id>', 'replace the secret and print the new one once').option(
     '--keep-old <duration>',
     'accept the old secret for this long: 12h, 7d or 2w (default: not)',
     parseSpan,
@@ -120,12 +124,12 @@ export function addClientCommands(program: Command): void {
   addOperatorFlags(addYesFlag(lock), lockHelp).action(clientLock)
   const unlock = command('unlock <client_id>', 'unlock a client')
   addOperatorFlags(unlock, '\nExample:\n  lychgate client unlock client_x1f8…\n').action(clientUnlock)
-  const removal = command('remove <client_id>', 'remove a client; its tokens die with it')
+  const removal = command('remove <client_id>', 'remove a client and its tokens')
   addOperatorFlags(addYesFlag(removal), removeHelp).action(clientRemove)
   const unused = command(
     'remove-unused',
     'remove clients that registered themselves and are not used',
-  ).argument('<duration>', 'without a token for so long: 12h, 30d or 26w', parseSpan)
+  ).argument('<duration>', 'how long they got no token: 12h, 30d or 26w', parseSpan)
   addOperatorFlags(addYesFlag(unused), unusedHelp).action(clientRemoveUnused)
 }
 
@@ -142,8 +146,7 @@ async function clientList({ origin, unused, ...flags }: ListFlags): Promise<void
       (origin === undefined || client.origin === origin) &&
       (since === undefined || isUnusedSince(client, since))
     const clients = (await store.list('client')).filter(isWanted)
-    if (flags.json) return printJson(clients.map((client) => describeClient(client, config)))
-    printColumns(clients.map(lineOf))
+    printList(flags, clients, (client) => describeClient(client, config), lineOf)
   })
 }
 
@@ -154,7 +157,7 @@ function lineOf(client: Client): string[] {
   return [id, origin, rules, instant(issuedAt).slice(0, 10), used, name]
 }
 
-/** What an operator switched off for this client, or of it. */
+/** Names what an operator locked or switched off for this client. */
 function weaknessesOf({ lockedAt, pkceOptional, consent }: Client): string[] {
   return [
     ...(lockedAt === undefined ? [] : ['locked']),
@@ -231,14 +234,14 @@ async function clientUnlock(clientId: string, flags: OperatorFlags): Promise<voi
 async function clientRemove(clientId: string, flags: DestructiveFlags): Promise<void> {
   await withStore(flags, async (store) => {
     const { id, name } = requireClient(await store.find('client', clientId))
-    await confirmOrAbort(flags, `Remove ${name ?? id}? Every token it has dies.`, 'nothing was removed')
+    await confirmOrAbort(flags, `Remove ${name ?? id}? All its tokens end.`, 'nothing was removed')
     const context = operatorContext()
     await store.transact('client', id, (client) => removeClient(requireClient(client), context))
     printResult(flags, { client_id: id, removed: true }, { removed: id })
   })
 }
 
-/** `lychgate client remove-unused`: removes clients that registered themselves and got no token for so long. */
+/** `lychgate client remove-unused`: removes clients that registered themselves and got no token for this long. */
 async function clientRemoveUnused(unused: Seconds, flags: DestructiveFlags): Promise<void> {
   await withStore(flags, async (store) => {
     const context = operatorContext()
@@ -247,7 +250,7 @@ async function clientRemoveUnused(unused: Seconds, flags: DestructiveFlags): Pro
     const due = (await store.list('client')).filter(isDue)
     if (due.length > 0) {
       const what = due.length === 1 ? 'one client' : `${due.length} clients`
-      const question = `Remove ${what} that registered themselves? Their tokens die.`
+      const question = `Remove ${what} that registered themselves? Their tokens end.`
       await confirmOrAbort(flags, question, 'nothing was removed')
     }
     const removed: string[] = []

@@ -17,7 +17,7 @@ interface PrintFlags extends ConfigFlags {
 }
 
 const help = `
-Both look at the settings alone, the way lychgate serve does; lychgate dev needs no secret: --dev.
+Both read the settings as lychgate serve does. With --dev they apply the rules of lychgate dev, which needs no secret.
 
 Examples:
   lychgate config print --changed
@@ -25,23 +25,21 @@ Examples:
   lychgate config validate --config lychgate.yaml
 `
 
-/** Adds `lychgate config …`: what the settings come to, and whether they can be used. */
+/** Adds `lychgate config …`, which prints and validates the settings. */
 export function addConfigCommands(program: Command): void {
   const group = program.command('config').description('print and validate the settings')
   const print = group
     .command('print')
-    .description('every setting, its value and who said it; passwords are masked')
-  print.option('--changed', 'only what was said by a flag, a variable or the file')
+    .description('print every setting with its value and its source; passwords are masked')
+  print.option('--changed', 'only settings from a flag, a variable or the file')
   addConfigFlags(print).action(configPrint)
-  const validate = group
-    .command('validate')
-    .description('whether the settings can be used; otherwise every fault, a line each')
+  const validate = group.command('validate').description('check the settings and print every fault')
   addConfigFlags(validate).action(configValidate)
 }
 
 function addConfigFlags(command: Command): Command {
   return addServerFlags(command)
-    .option('--dev', 'by the rules of lychgate dev')
+    .option('--dev', 'apply the rules of lychgate dev')
     .option('--json', 'print JSON')
     .addHelpText('after', help)
 }
@@ -94,11 +92,11 @@ interface Setting {
   readonly option: string
   readonly value: unknown
   readonly source: 'default' | 'file' | 'variable' | 'flag'
-  /** Of the flag, the variable or the file. */
+  /** The name of the flag, the variable or the file. */
   readonly name?: string
 }
 
-/** Every setting in the order of the schema; a list is one setting, whatever its entries have inside. */
+/** Returns every setting in the order of the schema; a list is one setting. */
 function settingsOf({ config, origins }: ResolvedConfig): readonly Setting[] {
   const effective = { ...config, store: storeUrl(config) }
   return configOptions().flatMap(({ path }): Setting[] => {
@@ -117,7 +115,7 @@ function settingsOf({ config, origins }: ResolvedConfig): readonly Setting[] {
   })
 }
 
-/** The address of a database or a mail server without its password, which may also stand in the query; of anything else nothing. */
+/** Masks the password in the address of a database or mail server, also in its query, and any other text completely. */
 function masked(value: unknown): unknown {
   if (typeof value !== 'string' || value.startsWith('sqlite:')) return value
   const url = URL.parse(value)

@@ -25,7 +25,7 @@ export interface DevFlags extends ServerFlags {
   readonly autoConsent?: true
 }
 
-/** `lychgate dev`: a server to develop against, with users whose passwords are public. */
+/** `lychgate dev`: runs a development server, with users whose passwords are public. */
 export async function dev({
   config: file,
   people: usersFile,
@@ -56,7 +56,7 @@ export async function dev({
 
 async function usersOf(file: string | undefined): Promise<readonly DevelopmentUser[]> {
   if (file === undefined) return developmentUsers
-  // Loaded late: most have no such file, and it is YAML.
+  // Loaded late: it needs a YAML parser.
   const { readUsers } = await import('../dev/read-users.ts')
   return readUsers(file)
 }
@@ -75,14 +75,14 @@ async function clockAt(time: string | undefined): Promise<MovableClock> {
   return clock
 }
 
-/** Every public URL derives from the issuer, so a free port is found before anything is built. */
+/** Chooses a free port before anything is built, because every public URL derives from the issuer. */
 async function settlePort(config: Config): Promise<Config> {
   if (config.issuer !== 'http://localhost:0') return config
   const port = await findFreePort()
   return { ...config, port, issuer: `http://localhost:${port}` }
 }
 
-/** Who can sign in, and when it is. */
+/** What the banner shows. */
 interface Scene {
   readonly people: readonly DevelopmentUser[]
   /** User names that are already taken by other users. */
@@ -117,5 +117,5 @@ ${time}  data        ${resolve(data)}
 `
 }
 
-/** Users the banner names. */
+/** How many users the banner names. */
 const mostShown = 4

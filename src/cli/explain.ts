@@ -14,9 +14,8 @@ interface ExplainFlags extends LocationFlags {
 }
 
 const help = `
-A request id stands in the x-request-id header of every refusal, on its page, and in the log.
-A token on the command line shows in process lists and in the shell's history: of one that
-still works, say - and paste it, or pipe it in.
+A request id is in the x-request-id header of every error response, on its page, and in the log. A token on the
+command line is visible in process lists and in the history of the shell: write - and paste a valid token, or pipe it.
 
 Examples:
   lychgate explain 0f9d3c6e-7a0b-4c55-9f0e-5d9b6f8f4a52
@@ -24,13 +23,11 @@ Examples:
   lychgate explain --json lyc_refresh_…
 `
 
-/** Adds `lychgate explain`: why a request was rejected, or what became of a token. */
+/** Adds `lychgate explain`: why a request was rejected, or why a token is not active. */
 export function addExplainCommand(program: Command): void {
   const explain = program
     .command('explain <request_id_or_token>')
-    .description(
-      'why this request was refused, or why this token is not active; - reads it from standard input',
-    )
+    .description('explain why a request was rejected, or why a token is not active; - reads standard input')
     .addHelpText('after', help)
   addLocationFlags(explain).option('--json', 'print JSON').action(explainCommand)
 }
@@ -51,7 +48,7 @@ async function findRejection(store: Store, id: string): Promise<Rejection> {
   const rejection = await store.find('rejection', id.toLowerCase())
   if (rejection !== undefined) return rejection
   throw new CommandFailed(
-    'no rejected request has this id here: it was answered, the path or method was not served (404, 405), it is older than the newest (refusalsKept), or it came in a flood or from a network with too many; the log has every one',
+    'no rejected request with this id is stored: it succeeded, its path or method does not exist (404, 405), it is older than the newest ones that are kept (refusalsKept), or too many came at once or from its network; the log has all of them',
   )
 }
 

@@ -6,7 +6,7 @@ import { visibleLines } from './print.ts'
 /** Exit codes of the command line, those of sysexits.h where it has one. */
 export const exitCode = { ok: 0, failed: 1, usage: 64, config: 78 } as const
 
-/** A command that was understood and could not be done; the message is one line for the user who typed it. */
+/** A command that failed for a known reason; the message is one line for the operator. */
 export class CommandFailed extends Error {
   constructor(line: string, options?: ErrorOptions) {
     super(line, options)
@@ -14,7 +14,7 @@ export class CommandFailed extends Error {
   }
 }
 
-/** The same for flags and arguments that do not go together or cannot be. */
+/** Invalid flags or arguments, or an invalid combination of them. */
 export class WrongUsage extends CommandFailed {
   constructor(line: string) {
     super(line)
@@ -23,8 +23,8 @@ export class WrongUsage extends CommandFailed {
 }
 
 /**
- * Says on stderr why the process ends, and returns the exit code: one line, or one for every fault of the
- * configuration. Only our own mistakes are longer.
+ * Prints the reason on standard error, and returns the exit code. Prints one line, or one for each fault of the
+ * configuration, and the stack of an unexpected error.
  */
 export function reportFailure(error: unknown): number {
   const line = error instanceof ConfigError ? error.faults.join('\nlychgate: ') : expectedLine(error)
@@ -44,7 +44,7 @@ function expectedLine(error: unknown): string | undefined {
   return isSystemFault(error) ? systemLine(error) : undefined
 }
 
-/** What there is to say of a store that may be there again a moment later; undefined of every other fault. */
+/** Returns the message for a store that may be available again soon; undefined for any other error. */
 export function passingLine(error: unknown): string | undefined {
   if (isUnavailable(error)) return unavailableLine(error)
   const isPassing =
@@ -52,7 +52,7 @@ export function passingLine(error: unknown): string | undefined {
   return isPassing ? error.message : undefined
 }
 
-/** Whether it is a StoreUnavailable. Named, not imported: its module loads a database driver. */
+/** Returns whether it is a StoreUnavailable. Compared by name, because its module loads a database driver. */
 function isUnavailable(error: unknown): error is Error {
   return error instanceof Error && error.name === 'StoreUnavailable'
 }
@@ -61,7 +61,6 @@ function unavailableLine({ message, cause }: Error): string {
   return cause instanceof Error ? `${message}: ${cause.message}` : message
 }
 
-/** A fault of the operating system carries its whole story in its members. */
 interface SystemFault extends NodeJS.ErrnoException {
   readonly address?: string
   readonly port?: number

@@ -1,5 +1,5 @@
 import { auditEvent } from '../domain/audit.ts'
-import type { Write } from '../domain/decision.ts'
+import { type Decision, type Write, withWrites } from '../domain/decision.ts'
 import type { AuditEventName, Client, User } from '../domain/model.ts'
 import type { Store } from '../storage/store.ts'
 import { canonicalLogin } from '../users/rules/user.ts'
@@ -39,6 +39,16 @@ export function requireUser(user: User | undefined): User {
 export function requireClient(client: Client | undefined): Client {
   if (client === undefined) throw new CommandFailed('no client has this id')
   return client
+}
+
+/** Changes a user that still exists, together with these writes. */
+export function changeUser(
+  store: Store,
+  userId: string,
+  change: (user: User) => Decision<User>,
+  ...writes: readonly Write[]
+): Promise<User> {
+  return store.transact('user', userId, (user) => withWrites(change(requireUser(user)), ...writes))
 }
 
 /** Returns the audit event of what an operator did to a user. */

@@ -2,7 +2,7 @@ import { type Command, InvalidArgumentError } from 'commander'
 import { parseDuration } from '../domain/durations.ts'
 import type { Seconds } from '../domain/model.ts'
 
-/** Flags that say where the settings and the state are. */
+/** Flags that locate the settings and the data. */
 export interface LocationFlags {
   readonly config?: string
   readonly data?: string
@@ -37,12 +37,12 @@ export function addOperatorFlags(command: Command, help: string): Command {
   return addLocationFlags(command).option('--json', 'print JSON').addHelpText('after', help)
 }
 
-/** Adds the flag with which a script confirms. */
+/** Adds the flag that replaces the confirmation. */
 export function addYesFlag(command: Command): Command {
-  return command.option('--yes', 'do not ask')
+  return command.option('--yes', 'do not ask for confirmation')
 }
 
-/** Adds the flags that stand for settings. */
+/** Adds the flags that set an option. */
 export function addServerFlags(command: Command): Command {
   return addLocationFlags(command)
     .option('--issuer <url>', 'the public base URL (LYCHGATE_ISSUER)')
@@ -50,7 +50,7 @@ export function addServerFlags(command: Command): Command {
     .option('--port <number>', 'the port to listen on, 0 for a free one (LYCHGATE_PORT)')
 }
 
-/** Parses a span of time into seconds; commander shows the error for anything else. */
+/** Parses a duration into seconds; commander prints the error. */
 export function parseSpan(text: string): Seconds {
   const seconds = parseDuration(text)
   if (seconds === undefined || seconds < 0)

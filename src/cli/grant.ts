@@ -11,12 +11,12 @@ import { findUsers, requireClient } from './find.ts'
 import { addOperatorFlags, addYesFlag, type DestructiveFlags, type OperatorFlags } from './flags.ts'
 import { withStore } from './open.ts'
 import { confirmOrAbort, operatorContext } from './operator.ts'
-import { instant, printColumns, printJson, printResult } from './print.ts'
+import { instant, printList, printResult } from './print.ts'
 
 const listHelp = `
-States: approved (a code is out), active, revoked, expired. A grant is one approval, from the code to the last refresh
-token. A client that acts for itself has one for each token; its user is -. With --ended the list also has those that are
-revoked or expired, until they are swept.
+States: approved (a code was issued), active, revoked, expired. A grant begins with the code and ends with the last
+refresh token. A client that acts for itself has one for each token; its user is -. --ended includes revoked and
+expired grants until they are deleted.
 
 Examples:
   lychgate grant list --user alice
@@ -31,8 +31,8 @@ Example:
 `
 
 const revokeHelp = `
-A remembered consent is forgotten with it, so the client has to ask again. It counts at once; only JWT access tokens
-go on where nobody introspects them, until they expire.
+Also forgets the consent, so that the user is asked again. Takes effect at once; only JWT access tokens that are not
+introspected are accepted until they expire.
 
 Examples:
   lychgate grant revoke -- a0bIf3q…
@@ -42,21 +42,21 @@ Examples:
 
 /** Adds `lychgate grant …`: what users granted to clients. */
 export function addGrantCommands(program: Command): void {
-  const group = program.command('grant').description('list, show and revoke what people granted to clients')
+  const group = program.command('grant').description('list, show and revoke the grants of users to clients')
   const list = group
     .command('list')
-    .description('approvals that are alive, by person, oldest first')
-    .option('--user <name>', 'of this person: user name, e-mail address or sub')
-    .option('--client <client_id>', 'at this client')
-    .option('--ended', 'also those that are revoked or expired')
+    .description('list the active grants, by user, oldest first')
+    .option('--user <name>', 'only of this user: user name, email address or sub')
+    .option('--client <client_id>', 'only of this client')
+    .option('--ended', 'also revoked and expired grants')
   addOperatorFlags(list, listHelp).action(grantList)
-  const show = group.command('show <grant>').description('one approval, and what became of it')
+  const show = group.command('show <grant>').description('show a grant and its state')
   addOperatorFlags(show, showHelp).action(grantShow)
   const revoke = group
     .command('revoke [grant]')
-    .description('end an approval, or all of a person, of a client, or of both together')
-    .option('--user <name>', 'every grant of this person')
-    .option('--client <client_id>', 'every grant at this client')
+    .description('revoke a grant, or every grant of a user, of a client, or of a user to a client')
+    .option('--user <name>', 'every grant of this user')
+    .option('--client <client_id>', 'every grant to this client')
   addOperatorFlags(addYesFlag(revoke), revokeHelp).action(grantRevoke)
 }
 
@@ -66,44 +66,44 @@ interface ListFlags extends OperatorFlags {
   readonly ended?: true
 }
 
+/** A grant, and the name of its user if that still exists. */
+type OwnedGrant = Grant & { readonly username?: string | undefined }
+
 /** `lychgate grant list`: lists what users granted to clients, by user, oldest first. */
 async function grantList({ user, client, ended, ...flags }: ListFlags): Promise<void> {
   await withStore(flags, async (store) => {
     const now = systemClock()
-    const rows: (readonly [Grant, string])[] = []
+    const owned: OwnedGrant[] = []
     for (const { id, username } of await findUsers(store, user)) {
       const grants = (await store.listOf('grant', id)).filter(
         (grant) => (client === undefined || grant.clientId === client) && (ended || isGrantAlive(grant, now)),
       )
-      rows.push(...grants.map((grant) => [grant, username] as const))
+      owned.push(...grants.map((grant) => ({ ...grant, username })))
     }
     if (user === undefined) {
       const own = await grantsWithoutUser(store, client)
-      rows.push(
-        ...own.filter((grant) => ended || isGrantAlive(grant, now)).map((grant) => [grant, '-'] as const),
-      )
+      const listed = own.filter((grant) => ended || isGrantAlive(grant, now))
+      owned.push(...listed.map((grant) => ({ ...grant, username: '-' })))
     }
-    if (flags.json) return printJson(rows.map(([grant, username]) => describe(grant, username, now)))
-    const names = new Map((await store.list('client')).map(({ id, name = '' }) => [id, name]))
-    printColumns(
-      rows.map(([grant, username]) => lineOf(grant, username, names.get(grant.clientId) ?? '', now)),
-    )
+    const names = new Map((await store.list('client')).map(({ id, name }) => [id, name]))
+    const describeNow = (grant: OwnedGrant) => describe(grant, now)
+    printList(flags, owned, describeNow, (grant) => lineOf(grant, names.get(grant.clientId), now))
   })
 }
 
-function lineOf(grant: Grant, username: string, client: string, now: Seconds): string[] {
-  const { id, clientId, approvedAt, rotatedAt, scope } = grant
+function lineOf(grant: OwnedGrant, client: string | undefined, now: Seconds): string[] {
+  const { id, username = '', clientId, approvedAt, rotatedAt, scope } = grant
   const refreshed = rotatedAt === undefined ? 'not refreshed' : `refreshed ${instant(rotatedAt)}`
-  const cells = [id, stateOf(grant, now), username, clientId, client, instant(approvedAt), refreshed]
+  const cells = [id, stateOf(grant, now), username, clientId, client ?? '', instant(approvedAt), refreshed]
   return [...cells, scope.join(' ')]
 }
 
-/** `lychgate grant show`: shows one grant and what became of it. */
+/** `lychgate grant show`: shows one grant and its state. */
 async function grantShow(id: string, flags: OperatorFlags): Promise<void> {
   await withStore(flags, async (store) => {
     const grant = await findGrant(store, id)
     const user = grant.userId === undefined ? undefined : await store.find('user', grant.userId)
-    const description = describe(grant, user?.username, systemClock())
+    const description = describe({ ...grant, username: user?.username }, systemClock())
     const readable = Object.entries(description).map(([name, value]) => [
       name,
       typeof value === 'number' ? instant(value) : value,
@@ -117,7 +117,7 @@ interface RevokeFlags extends DestructiveFlags {
   readonly client?: string
 }
 
-/** `lychgate grant revoke`: revokes one grant, or every grant of a user, of a client, or of a user at a client. */
+/** `lychgate grant revoke`: revokes one grant, or every grant of a user, of a client, or of a user to a client. */
 async function grantRevoke(id: string | undefined, flags: RevokeFlags): Promise<void> {
   const { user, client } = flags
   const isMany = user !== undefined || client !== undefined
@@ -130,7 +130,7 @@ async function grantRevoke(id: string | undefined, flags: RevokeFlags): Promise<
 
 async function revokeOne(store: Store, id: string, flags: RevokeFlags): Promise<number> {
   const { userId } = await findGrant(store, id)
-  await confirmOrAbort(flags, `Revoke the grant ${id}? Its tokens die.`, 'nothing was revoked')
+  await confirmOrAbort(flags, `Revoke the grant ${id}? Its tokens end.`, 'nothing was revoked')
   const context = { ...operatorContext(), userId }
   const isEnded = await store.transact('grant', id, (grant) => endGrant(grant, context))
   if (!isEnded) throw new CommandFailed('the grant had ended already')
@@ -141,8 +141,8 @@ async function revokeMany(store: Store, flags: RevokeFlags): Promise<number> {
   const { user, client } = flags
   if (client !== undefined) requireClient(await store.find('client', client))
   const users = await findUsers(store, user)
-  const of = [user && `of ${users[0]?.username}`, client && `at ${client}`].filter(Boolean).join(' ')
-  await confirmOrAbort(flags, `Revoke every grant ${of}? Their tokens die.`, 'nothing was revoked')
+  const of = [user && `of ${users[0]?.username}`, client && `to ${client}`].filter(Boolean).join(' ')
+  await confirmOrAbort(flags, `Revoke every grant ${of}? Their tokens end.`, 'nothing was revoked')
   const context = operatorContext()
   let revoked = 0
   for (const { id } of users) revoked += await revokeOf(store, id, client, context)
@@ -192,9 +192,9 @@ function stateOf(grant: Grant, now: Seconds): 'approved' | 'active' | 'revoked' 
   return grant.seq === 0 ? 'approved' : 'active'
 }
 
-/** Describes a grant without its secret; instants are seconds since the epoch. */
-function describe(grant: Grant, username: string | undefined, now: Seconds) {
-  const { id, userId, clientId, scope, resource, redirectUri, approvedAt, expiresAt } = grant
+/** Describes a grant without its secret. Instants are seconds since the epoch. */
+function describe(grant: OwnedGrant, now: Seconds) {
+  const { id, userId, username, clientId, scope, resource, redirectUri, approvedAt, expiresAt } = grant
   return {
     grant: id,
     state: stateOf(grant, now),

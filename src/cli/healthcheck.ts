@@ -2,6 +2,7 @@ import { isIPv6 } from 'node:net'
 import { type Command, InvalidArgumentError } from 'commander'
 import { ConfigError } from '../config/error.ts'
 import type { Config } from '../config/schema.ts'
+import { isObject } from '../domain/is-object.ts'
 import { loadConfig } from '../settings/load.ts'
 import { CommandFailed } from './failure.ts'
 import { addLocationFlags, type LocationFlags } from './flags.ts'
@@ -15,26 +16,26 @@ interface HealthcheckFlags extends LocationFlags {
 const timeoutSeconds = 3
 
 const help = `
-It asks on the address and port of this configuration, in plain http as a proxy does, whatever the
-issuer is. /readyz stands at the root, also where the issuer has a path.
+Sends GET /readyz to the address and port of this configuration, over plain http as a proxy does. The path is the same
+if the issuer has a path.
 
 Examples:
   lychgate healthcheck
   lychgate healthcheck --url http://127.0.0.1:9500
 `
 
-/** Adds `lychgate healthcheck`: whether the server of this configuration takes requests. */
+/** Adds `lychgate healthcheck`, which checks whether the server of this configuration is ready. */
 export function addHealthcheckCommand(program: Command): void {
   const command = program
     .command('healthcheck')
-    .description('whether the running server is ready; ends with 0 or 1')
-    .option('--url <url>', 'where to ask instead', parseUrl)
+    .description('check whether the running server is ready; the exit code is 0 or 1')
+    .option('--url <url>', 'the server to check instead', parseUrl)
     .addHelpText('after', help)
   addLocationFlags(command).option('--json', 'print JSON').action(healthcheck)
 }
 
 async function healthcheck({ url: asked, json, config: file, data }: HealthcheckFlags): Promise<void> {
-  // `dev` as far as the checks go: asking needs no secret.
+  // By the rules of `dev`, because this needs no secret.
   const url =
     asked === undefined
       ? readinessUrl(loadConfig({ mode: 'dev', flags: { data }, environment: process.env, file }))
@@ -54,17 +55,17 @@ function parseUrl(text: string): string {
 }
 
 /**
- * The local address of the server with this configuration.
+ * Returns the local readiness URL of the server with this configuration.
  * @throws {ConfigError} for port 0: the chosen port is not known here.
  */
 export function readinessUrl({ host, port }: Pick<Config, 'host' | 'port'>): string {
-  if (port === 0) throw new ConfigError('port: 0 became any free one; say where with --url')
-  // A server on every address answers on the loopback one.
+  if (port === 0) throw new ConfigError('port: 0 means any free port; name the server with --url')
+  // A server that listens on every address can be reached on the loopback address.
   const address = { '0.0.0.0': '127.0.0.1', '::': '::1' }[host] ?? host
   return `http://${isIPv6(address) ? `[${address}]` : address}:${port}/readyz`
 }
 
-/** Why the server is not ready; undefined when it is. */
+/** Returns why the server is not ready; undefined if it is. */
 async function readinessFault(url: string): Promise<string | undefined> {
   try {
     const response = await fetch(url, {
@@ -72,10 +73,10 @@ async function readinessFault(url: string): Promise<string | undefined> {
       redirect: 'manual',
     })
     const body: unknown = await response.json().catch(() => undefined)
-    const { status, error_description: description } = isRecord(body) ? body : {}
+    const { status, error_description: description } = isObject(body) ? body : {}
     if (response.status === 200 && status === 'ready') return undefined
     const why = [status, description].find((text) => typeof text === 'string')
-    return `it answers ${response.status}${why === undefined ? ', and not as Lychgate does' : ` (${why})`}`
+    return `it responds with ${response.status}${why === undefined ? ', unlike Lychgate' : ` (${why})`}`
   } catch (error) {
     return connectionFault(error)
   }
@@ -83,13 +84,9 @@ async function readinessFault(url: string): Promise<string | undefined> {
 
 function connectionFault(error: unknown): string {
   if (!(error instanceof Error)) return String(error)
-  if (error.name === 'TimeoutError') return `no answer within ${timeoutSeconds} seconds`
+  if (error.name === 'TimeoutError') return `no response within ${timeoutSeconds} seconds`
   const { cause } = error
-  if (!(cause instanceof Error)) return `no answer (${error.message})`
+  if (!(cause instanceof Error)) return `no response (${error.message})`
   const code = 'code' in cause ? String(cause.code) : cause.message
-  return code === 'ECONNREFUSED' ? 'nothing listens there; is the server running?' : `no answer (${code})`
-}
-
-function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null
+  return code === 'ECONNREFUSED' ? 'nothing listens there; is the server running?' : `no response (${code})`
 }

@@ -19,15 +19,15 @@ interface RotateFlags extends OperatorFlags {
 }
 
 const listHelp = `
-States: a key waits, published, until it is active; it signs (or seals codes and tokens) until its successor is
-active; it verifies only, until nothing of it can live any more; then it is retired, and forgotten a day later.
-With LYCHGATE_SECRET set, it is checked against the keys.
+States: a new key is published and waiting until it is active. It signs (or seals codes and tokens) until its successor
+is active. It verifies until everything it signed or sealed has expired. Then it is retired, and deleted a day later.
+If LYCHGATE_SECRET is set, it is checked against the keys.
 `
 
 const rotateHelp = `
-The successor is published first and signs from keys.publishAheadSeconds on; what the old key signed goes on to
-verify. A successor that waits already is enough. With --now it signs at once: whoever holds older keys may refuse
-its signatures until lifetimes.metadataCacheSeconds are over.
+The successor is published first, and signs after keys.publishAheadSeconds. Signatures of the old key stay valid. No
+key is added if a successor is waiting already. With --now the successor signs at once: clients that cached the older
+keys may reject its signatures for lifetimes.metadataCacheSeconds.
 
 Examples:
   lychgate keys rotate
@@ -35,8 +35,8 @@ Examples:
 `
 
 const retireHelp = `
-For a key that leaked. Everything it signed or sealed ends with it; an active key's successor takes over at once.
-Running servers follow within keys.reloadSeconds, other holders of the key set when their copy is old.
+For a key that leaked. Everything it signed or sealed becomes invalid; an active key gets a successor at once. Running
+servers reload the keys within keys.reloadSeconds, clients when their cached copy expires.
 
 Examples:
   lychgate keys retire 3
@@ -44,29 +44,33 @@ Examples:
 `
 
 const secretHelp = `
-32 random bytes for LYCHGATE_SECRET. Any text of 32 characters would do, too, but is stretched at every start, which
-takes a tenth of a second: it might be one that can be guessed. Keep it: without it the keys cannot be opened.
+Prints 32 random bytes for LYCHGATE_SECRET. Any text of 32 characters works as well, but has to be stretched at every
+start, which takes a tenth of a second. Keep the secret: without it the keys cannot be opened.
 
 Examples:
   (umask 077 && lychgate keys secret > /etc/lychgate/secret)
 `
 
-/** Adds `lychgate keys …`: what an operator sees of the key ring, and does to it. */
+/** Adds `lychgate keys …`: the keys of the server. */
 export function addKeyCommands(program: Command): void {
   const group = program
     .command('keys')
     .description('list, rotate and retire the keys of the server, or make the secret they are encrypted with')
-  const list = group.command('list').description('every key, oldest first')
+  const list = group.command('list').description('list every key, oldest first')
   addOperatorFlags(list, listHelp).action(keysList)
   const rotate = group
     .command('rotate')
-    .description('give keys successors; nothing that lives ends')
+    .description('add a successor for each key; tokens stay valid')
     .addOption(
-      new Option('--algorithm <names...>', 'only these (default: all)').choices(keyAlgorithms.map(nameOf)),
+      new Option('--algorithm <names...>', 'only keys of these algorithms (default: all)').choices(
+        keyAlgorithms.map(nameOf),
+      ),
     )
-    .option('--now', 'the successor signs at once')
+    .option('--now', 'let the successor sign at once')
   addOperatorFlags(rotate, rotateHelp).action(keysRotate)
-  const retire = group.command('retire <kid>').description('end a key at once, and with it what it signed')
+  const retire = group
+    .command('retire <kid>')
+    .description('retire a key at once, which invalidates what it signed')
   addOperatorFlags(addYesFlag(retire), retireHelp).action(keysRetire)
   group
     .command('secret')
@@ -119,7 +123,7 @@ async function keysRetire(kid: string, flags: DestructiveFlags): Promise<void> {
       needs: (current, now) => retirementNeeds(current, kid, now),
       decide: (current, fresh, now) => retireKey(current, kid, fresh, policy, now),
     })
-    if (done === undefined) throw new CommandFailed('another process retired the key meanwhile')
+    if (done === undefined) throw new CommandFailed('another process has retired the key')
     const { successor, was: ended } = done
     printResult(
       flags,
@@ -150,7 +154,7 @@ function printTable(keys: readonly StoredKey[], ring: readonly StoredKey[], now:
   printColumns([head, ...rows])
 }
 
-/** Everything but the key itself. */
+/** Describes a key without its private part. */
 function describe(key: StoredKey, ring: readonly StoredKey[], now: Seconds) {
   return {
     kid: key.id,
@@ -163,19 +167,19 @@ function describe(key: StoredKey, ring: readonly StoredKey[], now: Seconds) {
   }
 }
 
-/** The handle key goes by what it is for. */
+/** Names the handle key by its purpose. */
 function nameOf(algorithm: KeyAlgorithm): string {
   return algorithm === 'HS256' ? 'handle' : algorithm
 }
 
-/** How many tokens a key signed is not known: tokens are not stored. */
+/** Describes what ends with a key. Tokens are not stored, so their number is unknown. */
 function lossOf({ kind }: StoredKey, was: KeyState): string {
-  if (was === 'waiting') return 'nothing, for it never signed'
+  if (was === 'waiting') return 'nothing, because it never signed'
   return kind === 'signing'
     ? 'every ID Token and JWT access token it signed'
-    : 'every code, access token and refresh token it sealed: people sign in again'
+    : 'every code, access token and refresh token it sealed: users have to sign in again'
 }
 
 function follow({ keys }: Config): string {
-  return `Running servers follow within ${keys.reloadSeconds} seconds.`
+  return `Running servers reload the keys within ${keys.reloadSeconds} seconds.`
 }

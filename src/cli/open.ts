@@ -14,12 +14,12 @@ import type { LocationFlags } from './flags.ts'
 import { operatorName } from './operator.ts'
 import { visible } from './print.ts'
 
-/** Runs an operator's command on the store of this configuration, and closes it whatever happens. */
+/** Runs an operator's command on the store of this configuration, and closes the store afterwards. */
 export async function withStore<T>(
   { config: file, data }: LocationFlags,
   action: (store: Store, config: Config) => Promise<T>,
 ): Promise<T> {
-  // By the rules of `dev`: adding a user needs no secret.
+  // By the rules of `dev`, because most commands need no secret.
   const config = withServedIssuer(
     resolveConfig({ mode: 'dev', flags: { data }, environment: process.env, file }),
   )
@@ -43,14 +43,14 @@ export async function openConfiguredStore(config: Config): Promise<Store> {
   }
 }
 
-/** Makes the data folder of a development server, for this user alone. */
+/** Creates the data folder of a development server, accessible to this user only. */
 export function makeFolder(data: string): void {
   try {
     // An existing folder keeps the mode its owner gave it.
     if (mkdirSync(data, { recursive: true }) !== undefined) chmodSync(data, 0o700)
   } catch (cause) {
     const reason = cause instanceof Error && 'code' in cause ? cause.code : cause
-    throw new ConfigError(`data: cannot make the folder ${data} (${reason})`, { cause })
+    throw new ConfigError(`data: cannot create the folder ${data} (${reason})`, { cause })
   }
 }
 
@@ -59,7 +59,7 @@ export function requireFolder(data: string): void {
   const found = statSync(data, { throwIfNoEntry: false })
   if (found === undefined) {
     throw new ConfigError(
-      `data: the folder ${data} does not exist; make it, or name another with --data or LYCHGATE_DATA`,
+      `data: the folder ${data} does not exist; create it, or name another with --data or LYCHGATE_DATA`,
     )
   }
   if (!found.isDirectory()) throw new ConfigError(`data: ${data} is not a folder`)
@@ -97,19 +97,19 @@ export function withServedIssuer({ config, origins }: ResolvedConfig): Config {
   return { ...config, issuer: served }
 }
 
-/** The issuer this data folder was last served with; a store elsewhere has none. */
+/** Returns the issuer of the last server on this data folder. A store elsewhere has none. */
 function readServedIssuer({ store, data }: Pick<Config, 'store' | 'data'>): string | undefined {
   if (store !== undefined) return undefined
   try {
     const text = readFileSync(join(data, 'issuer'), 'utf8').trim()
     return URL.canParse(text) ? text : undefined
   } catch {
-    // No server has been started here, or not by this user: then the settings count.
+    // No server has been started here, or not by this user: the settings apply.
     return undefined
   }
 }
 
-/** Returns the secret of a development server: made once, stored beside its database, readable by this user alone. */
+/** Returns the secret of a development server. It is created once in the data folder, readable by this user only. */
 export function keepDevSecret(data: string, random: RandomSource): string {
   const stored = readDevSecret(data)
   if (stored !== undefined) return stored
@@ -118,7 +118,7 @@ export function keepDevSecret(data: string, random: RandomSource): string {
     writeFileSync(join(data, 'dev-secret'), `${secret}\n`, { mode: 0o600, flag: 'wx' })
     return secret
   } catch (error) {
-    // Two servers started at once: the first one's secret is the secret.
+    // Two servers started at once: the secret of the first one counts.
     const other = readDevSecret(data)
     if (other === undefined) throw error
     return other
@@ -136,25 +136,25 @@ export function readDevSecret(data: string): string | undefined {
   }
 }
 
-/** The secret of the configuration, or the one a development server keeps in its data folder. */
+/** Returns the secret of the configuration, or that of a development server in its data folder. */
 export function secretOf(config: Config): string | undefined {
   return config.secret ?? readDevSecret(config.data)
 }
 
 /**
- * The keys of this store for a command that only looks: nothing is made or changed.
+ * Opens the keys of this store for reading.
  * @throws {ConfigError} for a missing secret.
  * @throws {WrongSecret}
  */
 export async function openConfiguredKeys(store: Store, config: Config): Promise<KeyRing> {
   const secret = await requireSecret(store, config)
-  // Loaded late, as below: most commands have no use for jose.
+  // Loaded late, as below: most commands do not need jose.
   const { loadKeyRing } = await import('../keys/key-ring.ts')
   return await loadKeyRing({ store, secret, clock: systemClock, random: systemRandom })
 }
 
 /**
- * What a command needs to change the keys of this store.
+ * Returns what a command needs to change the keys of this store.
  * @throws {ConfigError} for a missing secret.
  * @throws {WrongSecret}
  */
@@ -164,7 +164,7 @@ export async function openKeySources(store: Store, config: Config): Promise<KeyS
   return { store, sealingKey, clock: systemClock, random: systemRandom, operator: operatorName() }
 }
 
-/** @throws {WrongSecret} unless every key of the store that is not retired was sealed with this. */
+/** @throws {WrongSecret} unless every key that is not retired was sealed with this key. */
 export async function assertSecret(store: Store, sealingKey: Buffer): Promise<void> {
   const { assertOpen } = await import('../keys/change-keys.ts')
   assertOpen(await store.list('key'), sealingKey, systemClock())
@@ -176,5 +176,5 @@ async function requireSecret(store: Store, config: Config): Promise<string> {
     throw new ConfigError('secret: the keys are encrypted; set LYCHGATE_SECRET or LYCHGATE_SECRET_FILE')
   }
   if ((await store.list('key')).length > 0) return secret
-  throw new CommandFailed('this store has no keys yet; a server makes them when it starts')
+  throw new CommandFailed('this store has no keys yet; a server creates them when it starts')
 }

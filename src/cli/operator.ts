@@ -34,7 +34,8 @@ export async function confirmOrAbort(
   otherwise: string,
 ): Promise<void> {
   if (yes) return
-  if (!process.stdin.isTTY) throw new CommandFailed('nobody is here to ask; say --yes')
+  if (!process.stdin.isTTY)
+    throw new CommandFailed('cannot ask for confirmation without a terminal; use --yes')
   const answer = await ask(`${question} [y/N] `, process.stderr)
   if (!/^y(es)?$/i.test(answer.trim())) throw new CommandFailed(otherwise)
 }
@@ -52,13 +53,13 @@ export async function readNewPassword(): Promise<string> {
   throw new CommandFailed(
     fault === 'length'
       ? 'the password must have 8 to 256 characters'
-      : 'the password is one of the 3,000 commonest; choose another',
+      : 'the password is one of the 3,000 most common ones; choose another',
   )
 }
 
 async function askTwice(): Promise<string> {
   const password = await askSecretly('Password: ')
-  if (password !== (await askSecretly('The same again: ')))
+  if (password !== (await askSecretly('Repeat the password: ')))
     throw new CommandFailed('the two passwords differ')
   return password
 }
@@ -70,7 +71,7 @@ async function firstLine(): Promise<string> {
 }
 
 async function askSecretly(question: string): Promise<string> {
-  // readline edits the line as usual and writes its echo to nowhere.
+  // readline edits the line as usual and discards its echo.
   const nowhere = new Writable({ write: (_chunk, _encoding, done) => done() })
   process.stderr.write(question)
   try {
@@ -81,7 +82,7 @@ async function askSecretly(question: string): Promise<string> {
 }
 
 async function ask(question: string, output: NodeJS.WritableStream): Promise<string> {
-  // Loaded here: most commands ask nothing.
+  // Loaded late: most commands do not ask.
   const { createInterface } = await import('node:readline')
   const prompt = createInterface({ input: process.stdin, output, terminal: true, historySize: 0 })
   return new Promise((resolve, reject) => {

@@ -1,9 +1,9 @@
-/** One JSON document on standard output. */
+/** Prints a JSON document. */
 export function printJson(value: unknown): void {
   process.stdout.write(`${jsonText(value, 2)}\n`)
 }
 
-/** Prints `value` as JSON with `--json`, otherwise `members`, one a line. */
+/** Prints `value` as JSON with `--json`, otherwise `members`, one per line. */
 export function printResult(
   { json }: { readonly json?: true },
   value: unknown,
@@ -13,7 +13,18 @@ export function printResult(
   else printMembers(members)
 }
 
-/** JSON in which characters that command a terminal are escaped: it reads back as the same value. */
+/** Prints records as a JSON array with `--json`, otherwise one line per record. */
+export function printList<Listed>(
+  { json }: { readonly json?: true },
+  records: readonly Listed[],
+  describe: (record: Listed) => unknown,
+  lineOf: (record: Listed) => readonly string[],
+): void {
+  if (json) printJson(records.map((record) => describe(record)))
+  else printColumns(records.map((record) => lineOf(record)))
+}
+
+/** Returns JSON in which characters that control a terminal are escaped; it parses to the same value. */
 export function jsonText(value: unknown, indent?: number): string {
   return JSON.stringify(value, undefined, indent).replaceAll(/[^\P{C}\n]|[\p{Zl}\p{Zp}]/gu, (character) =>
     Array.from(
@@ -23,7 +34,7 @@ export function jsonText(value: unknown, indent?: number): string {
   )
 }
 
-/** One line a member, names aligned; lists are joined, absent and empty members left out. */
+/** Prints one line per member with aligned names. Joins lists, and omits absent and empty members. */
 export function printMembers(members: Readonly<Record<string, unknown>>): void {
   const lines = Object.entries(members).filter(([, value]) => value !== undefined && `${value}` !== '')
   const width = Math.max(...lines.map(([name]) => name.length))
@@ -33,7 +44,7 @@ export function printMembers(members: Readonly<Record<string, unknown>>): void {
   }
 }
 
-/** One line a row, columns aligned; nothing at all for no rows. */
+/** Prints one line per row with aligned columns. */
 export function printColumns(rows: readonly (readonly string[])[]): void {
   const shown = rows.map((row) => row.map(visible))
   const widths = (shown[0] ?? []).map((_, column) =>
@@ -50,21 +61,21 @@ export function printColumns(rows: readonly (readonly string[])[]): void {
 }
 
 /**
- * Received text on one line: without line breaks, which would forge output lines, and without characters that
- * control a terminal or change the direction of the text.
+ * Returns text without line breaks, which could forge output lines, and without characters that control a terminal or
+ * change the direction of the text.
  */
 export function visible(text: string): string {
   return text.replaceAll(/[\p{C}\p{Zl}\p{Zp}]/gu, '\ufffd')
 }
 
-/** The same for a text of several lines of ours. */
+/** Returns the same for a text whose line breaks are ours. */
 export function visibleLines(text: string): string {
   return text.split('\n').map(visible).join('\n')
 }
 
-/** An instant in seconds since the epoch as users read it: `2026-11-20 13:05:00 UTC`. */
+/** Formats an instant, in seconds since the epoch: `2026-11-20 13:05:00 UTC`. */
 export function instant(seconds: number): string {
-  // Made when it is needed: it loads tables of dates and languages, which a server that starts can do without.
+  // Created late: it loads tables of dates and languages, which a server does not need to start.
   const dateAndTime = new Intl.DateTimeFormat('sv-SE', {
     dateStyle: 'short',
     timeStyle: 'medium',

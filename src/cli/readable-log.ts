@@ -1,6 +1,6 @@
 import { visible, visibleLines } from './print.ts'
 
-/** What a developer wants of a log line. */
+/** The members of a log line that are shown. */
 interface Line {
   readonly level: number
   readonly time: number
@@ -23,8 +23,8 @@ const warning = 40
 let timeOfDay: Intl.DateTimeFormat | undefined
 
 /**
- * Writes the server's log lines for people: one line a request, and below a rejection what was stored and what was
- * received, and where the trace shows the rest. Made for `lychgate dev`; a production server writes JSON.
+ * Formats the log of `lychgate dev` for reading: one line per request, and for a rejected one the stored and received
+ * values and the address of its trace. A production server writes JSON.
  */
 export function readableLog(
   output: { write(text: string): unknown },
@@ -47,12 +47,12 @@ function describe(line: Line, issuer: string): string | undefined {
       '\n',
     )
   }
-  // Where it listens is in the banner.
+  // The banner shows where the server listens.
   if (level < warning) return undefined
   return [`${clock(time)} ${msg}`, ...indented(line.err?.stack)].join('\n')
 }
 
-/** What the developer looks at, and what pages are made of, is not what a client did. */
+/** Requests for pages of the development server and for assets do not come from a client. */
 function isLook({ error, path = '' }: Line): boolean {
   return error === undefined && /^(?:\/.*)?\/(?:_dev\/(?:flows|try|assets)|assets)\b/.test(path)
 }
@@ -71,7 +71,7 @@ function rejection(
   ]
 }
 
-/** An issuer within this one has a trace of its own; what developers send below /_dev has none. */
+/** Returns the address of the traces. An issuer below /_dev has its own; other requests below /_dev have none. */
 function traceOf(path: string, issuer: string): readonly string[] {
   const [, prefix = '', below, name] = /^(.*)\/_dev\/([a-z]+)\/?([\w.-]*)/.exec(path) ?? []
   if (below === undefined) return [`${issuer}/_dev/flows`]
@@ -80,7 +80,7 @@ function traceOf(path: string, issuer: string): readonly string[] {
 }
 
 function show(value: unknown): string {
-  // On one line: what was sent must not look like a line of ours.
+  // On one line: received text must not look like a log line.
   return visible(Array.isArray(value) ? value.join(' ') : String(value))
 }
 
@@ -90,7 +90,7 @@ function indented(stack: string | undefined): readonly string[] {
 
 /** Local time of day: log lines are read while they are written. */
 function clock(milliseconds: number): string {
-  // Made for the first line: loading it takes a tenth of the start.
+  // Created late: loading it takes a tenth of the start.
   timeOfDay ??= new Intl.DateTimeFormat('en-GB', { timeStyle: 'medium' })
   return timeOfDay.format(milliseconds)
 }

@@ -7,24 +7,24 @@ const devExamples = `
 Examples:
   lychgate dev --port 0                              a free port; the issuer is printed
   lychgate dev --people people.yaml
-  lychgate dev --time +31d                           what a client sees in a month
-  lychgate dev --auto-sign-in alice --auto-consent   no page is ever shown
-  lychgate dev report                                which clients believed a misbehaving issuer
+  lychgate dev --time +31d                           the server of a month from now
+  lychgate dev --auto-sign-in alice --auto-consent   no page is shown
+  lychgate dev report                                which clients were fooled by a misbehaving issuer
   curl -s localhost:9400/_dev/clock -H 'content-type: application/json' -d '{"advance":"1h"}'
 
-The routes below /_dev move the time, issue tokens, lose replies and more: docs/development.md.
+The routes below /_dev change the time, issue tokens, drop responses and more: docs/development.md.
 `
 
 /** Adds `lychgate dev`: a development server. */
 export function addDevCommand(program: Command): void {
   const dev = program
     .command('dev')
-    .description('start a development server on localhost, with two people to sign in as')
+    .description('start a development server on localhost, with two users to sign in as')
   addServerFlags(dev)
-    .option('--people <file>', 'YAML file with the people to sign in as, instead of alice and bob')
-    .option('--time <when>', 'the time it starts at: 2027-01-01T00:00:00Z, or +31d')
-    .option('--auto-sign-in <user>', 'whoever is to sign in is this person, without a page')
-    .option('--auto-consent', 'everything a client asks for is agreed to, without a page')
+    .option('--people <file>', 'YAML file with users, instead of alice and bob')
+    .option('--time <when>', 'the time at the start: 2027-01-01T00:00:00Z, or +31d')
+    .option('--auto-sign-in <user>', 'sign in this user without a page')
+    .option('--auto-consent', 'grant every requested scope without a page')
     .addHelpText('after', devExamples)
     .action(async (flags: DevFlags) => {
       endWithNpm(process.env)
@@ -37,7 +37,7 @@ export function addDevCommand(program: Command): void {
 export function addServeCommand(program: Command): void {
   const serve = program
     .command('serve')
-    .description('start the server for real people; it needs LYCHGATE_SECRET')
+    .description('start the server for real users; requires LYCHGATE_SECRET')
   addServerFlags(serve).action(async (flags: ServerFlags) => {
     endWithNpm(process.env)
     await (await import('./serve.ts')).serve(flags)

@@ -10,10 +10,10 @@ import { findUser, findUsers } from './find.ts'
 import { addOperatorFlags, addYesFlag, type DestructiveFlags, type OperatorFlags } from './flags.ts'
 import { withStore } from './open.ts'
 import { confirmOrAbort, operatorContext } from './operator.ts'
-import { instant, printColumns, printJson, printResult } from './print.ts'
+import { instant, printList, printResult } from './print.ts'
 
 const listHelp = `
-Networks are told, not addresses.
+Shows networks, not addresses.
 
 Examples:
   lychgate session list
@@ -21,7 +21,7 @@ Examples:
 `
 
 const endHelp = `
-The browser has to sign in again; what its person granted to clients goes on. Ids may begin with a hyphen, hence
+The user has to sign in again in that browser; grants to clients stay valid. Ids may begin with a hyphen, hence
 the --.
 
 Examples:
@@ -31,35 +31,36 @@ Examples:
 
 /** Adds `lychgate session …`: the browsers in which users are signed in. */
 export function addSessionCommands(program: Command): void {
-  const group = program.command('session').description('list and end the logins of people')
+  const group = program.command('session').description('list and end the sessions of users')
   const list = group
     .command('list')
-    .description('who is signed in, in which browser, from where; by person, oldest first')
-    .option('--user <name>', 'of this person: user name, e-mail address or sub')
+    .description('list who is signed in, in which browser, from which network; by user, oldest first')
+    .option('--user <name>', 'only of this user: user name, email address or sub')
   addOperatorFlags(list, listHelp).action(sessionList)
   const end = group
     .command('end [session]')
-    .description('end one login, or every login of a person')
-    .option('--user <name>', 'every session of this person')
+    .description('end one session, or every session of a user')
+    .option('--user <name>', 'every session of this user')
   addOperatorFlags(addYesFlag(end), endHelp).action(sessionEnd)
 }
+
+type OwnedSession = Session & { readonly username: string }
 
 async function sessionList({ user, ...flags }: OperatorFlags & { readonly user?: string }): Promise<void> {
   await withStore(flags, async (store) => {
     const now = systemClock()
-    const rows: (readonly [Session, string])[] = []
+    const owned: OwnedSession[] = []
     for (const { id, username } of await findUsers(store, user)) {
       const live = (await store.listOf('session', id)).filter((session) => isSessionLive(session, now))
-      rows.push(...live.map((session) => [session, username] as const))
+      owned.push(...live.map((session) => ({ ...session, username })))
     }
-    if (flags.json) printJson(rows.map(([session, username]) => describe(session, username)))
-    else printColumns(rows.map(([session, username]) => lineOf(session, username)))
+    printList(flags, owned, describe, lineOf)
   })
 }
 
-/** The id is the hash of the cookie: it opens nothing. */
-function describe(session: Session, username: string) {
-  const { id, userId, browser, from } = session
+/** Describes a session. Its id is the hash of the cookie, and no credential. */
+function describe(session: OwnedSession) {
+  const { id, userId, username, browser, from } = session
   return {
     session: id,
     sub: userId,
@@ -73,8 +74,8 @@ function describe(session: Session, username: string) {
   }
 }
 
-function lineOf(session: Session, username: string): string[] {
-  const { id, browser = '', from = '', methods, authenticatedAt } = session
+function lineOf(session: OwnedSession): string[] {
+  const { id, username, browser = '', from = '', methods, authenticatedAt } = session
   const ends = `ends ${instant(endOf(session))}`
   return [id, username, browser, from, methods.join('+'), `signed in ${instant(authenticatedAt)}`, ends]
 }
@@ -100,7 +101,11 @@ async function sessionEnd(id: string | undefined, flags: EndFlags): Promise<void
 async function endOne(store: Store, id: string, flags: EndFlags): Promise<number> {
   const session = await store.find('session', id)
   if (session === undefined) throw new CommandFailed('no session has this id')
-  await confirmOrAbort(flags, 'End the session? That browser has to sign in again.', 'nothing was ended')
+  await confirmOrAbort(
+    flags,
+    'End the session? The user has to sign in again in that browser.',
+    'nothing was ended',
+  )
   const { userId } = session
   const event = auditEvent('session-ended', operatorContext(), { userId, which: 'one' })
   await store.transact('session', id, (found) => {

@@ -1,7 +1,7 @@
 import type { Config } from '../config/schema.ts'
 import { auditEvent } from '../domain/audit.ts'
 import { connectionsOf, consentKind, endConnections } from '../domain/connections.ts'
-import { accept, insert, remove, withWrites } from '../domain/decision.ts'
+import { accept, insert, remove } from '../domain/decision.ts'
 import type { User } from '../domain/model.ts'
 import type { Store } from '../storage/store.ts'
 import { systemClock, systemRandom } from '../system.ts'
@@ -10,7 +10,7 @@ import { passkeyKind } from '../users/rules/passkey.ts'
 import { secondFactorKind } from '../users/rules/second-factor.ts'
 import { createUser, lockUser, unlockUser } from '../users/rules/user.ts'
 import { CommandFailed } from './failure.ts'
-import { findUser, requireUser, userEvent } from './find.ts'
+import { changeUser, findUser, requireUser, userEvent } from './find.ts'
 import type { DestructiveFlags, OperatorFlags } from './flags.ts'
 import { withStore } from './open.ts'
 import { confirmOrAbort, operatorContext } from './operator.ts'
@@ -32,7 +32,9 @@ export async function userInvite(email: string, flags: InviteFlags): Promise<voi
     const user = createUser(profile, systemRandom(16), systemClock())
     const known = await store.find('userByLogin', user.email ?? '')
     if (known?.passwordHash !== undefined)
-      throw new CommandFailed('this person has a password; lychgate user reset-link makes a link to another')
+      throw new CommandFailed(
+        'this user has a password; lychgate user reset-link creates a link to set a new one',
+      )
     if (known === undefined) {
       await unlessTaken(store.write(insert('user', user), userEvent('person-invited', user.id)))
     } else if (flags.username !== undefined && known.username !== user.username) throw taken()
@@ -47,7 +49,7 @@ export async function userResetLink(login: string, flags: LinkFlags): Promise<vo
   })
 }
 
-/** Sends the link where there is a mail server and an address, and prints it otherwise. */
+/** Creates a link. Sends it if there is a mail server and an address, and prints it otherwise. */
 async function giveLink(
   store: Store,
   config: Config,
@@ -66,10 +68,10 @@ async function giveLink(
   const link = await makeLink({ config, store, random: systemRandom }, recipient, operatorContext())
   const { url, expiresAt } = link
   const show = () => {
-    const members = { username, link: url, 'works until': instant(expiresAt) }
+    const members = { username, link: url, 'valid until': instant(expiresAt) }
     printResult(flags, { sub: userId, username, link: url, expires_at: expiresAt }, members)
     if (!flags.json)
-      process.stdout.write('\nWhoever has the link can use it, once: hand it to nobody else.\n')
+      process.stdout.write('\nThe link works once, for anyone who has it: give it to this user only.\n')
   }
   if (sender === undefined || to === undefined) return show()
   try {
@@ -78,9 +80,9 @@ async function giveLink(
   } catch (error) {
     if (!(error instanceof MailFailed)) throw error
     show()
-    throw new CommandFailed(`${error.message}; the link was made all the same: hand it over yourself`)
+    throw new CommandFailed(`${error.message}; the link was created, so give it to the user yourself`)
   }
-  const members = { username, 'sent to': to, 'works until': instant(expiresAt) }
+  const members = { username, 'sent to': to, 'valid until': instant(expiresAt) }
   printResult(flags, { sub: userId, username, sent_to: to, expires_at: expiresAt }, members)
 }
 
@@ -88,11 +90,9 @@ async function giveLink(
 export async function userLock(login: string, flags: DestructiveFlags): Promise<void> {
   await withStore(flags, async (store) => {
     const { id, username } = await findUser(store, login)
-    await confirmOrAbort(flags, `Lock ${username}? Their sessions and tokens die.`, 'nobody was locked')
+    await confirmOrAbort(flags, `Lock ${username}? Their sessions and tokens end.`, 'nothing was changed')
     const now = systemClock()
-    const user = await store.transact('user', id, (found) =>
-      withWrites(lockUser(requireUser(found), now), userEvent('person-locked', id)),
-    )
+    const user = await changeUser(store, id, (found) => lockUser(found, now), userEvent('person-locked', id))
     printResult(flags, describeUser(user), { locked: username })
   })
 }
@@ -102,8 +102,11 @@ export async function userUnlock(login: string, flags: OperatorFlags): Promise<v
   await withStore(flags, async (store) => {
     const { id, username } = await findUser(store, login)
     const now = systemClock()
-    const user = await store.transact('user', id, (found) =>
-      withWrites(unlockUser(requireUser(found), now), userEvent('person-unlocked', id)),
+    const user = await changeUser(
+      store,
+      id,
+      (found) => unlockUser(found, now),
+      userEvent('person-unlocked', id),
     )
     printResult(flags, describeUser(user), { unlocked: username })
   })
@@ -113,7 +116,7 @@ export async function userUnlock(login: string, flags: OperatorFlags): Promise<v
 export async function userRevoke(login: string, flags: DestructiveFlags): Promise<void> {
   await withStore(flags, async (store) => {
     const { id, username } = await findUser(store, login)
-    const question = `Sign ${username} out everywhere and take back everything they granted?`
+    const question = `End every session and revoke every grant of ${username}?`
     await confirmOrAbort(flags, question, 'nothing was revoked')
     const context = { ...operatorContext(), userId: id }
     const [grants, consents, sessions] = await Promise.all([
@@ -141,7 +144,7 @@ export async function userRevoke(login: string, flags: DestructiveFlags): Promis
 export async function userRemove(login: string, flags: DestructiveFlags): Promise<void> {
   await withStore(flags, async (store) => {
     const { id, username } = await findUser(store, login)
-    const question = `Remove ${username}? Their sessions and tokens die.`
+    const question = `Remove ${username}? Their sessions and tokens end.`
     await confirmOrAbort(flags, question, 'nothing was removed')
     await store.transact('user', id, (user) =>
       accept(undefined, remove('user', requireUser(user).id), userEvent('person-removed', id)),
@@ -159,7 +162,7 @@ export async function userRemoveSecondFactor(login: string, flags: DestructiveFl
     const { id: userId, username } = await findUser(store, login)
     if ((await store.find(secondFactorKind, userId)) === undefined)
       throw new CommandFailed(`${username} has no second factor`)
-    const question = `Remove the one-time codes of ${username} and end every session? The password alone will do.`
+    const question = `Remove the one-time codes of ${username} and end every session? The password alone is enough to sign in then.`
     await confirmOrAbort(flags, question, 'nothing was removed')
     await store.transact(userCredentials, userId, (current) => {
       requireUser(current?.user)

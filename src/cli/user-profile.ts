@@ -1,6 +1,6 @@
 import { textClaims } from '../domain/claims.ts'
 import { connectionsOf, consentKind } from '../domain/connections.ts'
-import { insert, withWrites } from '../domain/decision.ts'
+import { insert } from '../domain/decision.ts'
 import { isGrantAlive } from '../domain/grant.ts'
 import type { User } from '../domain/model.ts'
 import { RecordExists, type Store } from '../storage/store.ts'
@@ -13,11 +13,11 @@ import { isSessionLive } from '../users/rules/session.ts'
 import { rowKeys, throttleKind } from '../users/rules/throttle.ts'
 import { changePassword, changeProfile, createUser, endAccess } from '../users/rules/user.ts'
 import { CommandFailed, WrongUsage } from './failure.ts'
-import { findUser, requireUser, userEvent } from './find.ts'
+import { changeUser, findUser, userEvent } from './find.ts'
 import type { OperatorFlags } from './flags.ts'
 import { withStore } from './open.ts'
 import { readNewPassword } from './operator.ts'
-import { instant, printColumns, printJson, printResult } from './print.ts'
+import { instant, printList, printResult } from './print.ts'
 
 /** Flags of commands that name claims: `--given-name` is commander's `givenName`. */
 export interface ClaimFlags extends OperatorFlags {
@@ -38,7 +38,7 @@ export async function userAdd(username: string, flags: AddFlags): Promise<void> 
       emailVerified: flags.emailVerified ?? false,
       claims: newClaims(flags),
     }
-    // Checked before the password is asked for, so that it is not typed in vain.
+    // Checked before asking for the password.
     const { username: canonical } = createUser(profile, systemRandom(16), systemClock())
     if (await store.find('userByLogin', canonical)) throw taken()
     const passwordHash = await readPasswordHash()
@@ -50,7 +50,6 @@ export async function userAdd(username: string, flags: AddFlags): Promise<void> 
 
 interface SetFlags extends ClaimFlags {
   readonly email?: string
-  /** What the operator vouches for. */
   readonly emailVerified?: boolean
 }
 
@@ -72,15 +71,10 @@ export async function userSet(login: string, flags: SetFlags): Promise<void> {
   await withStore(flags, async (store) => {
     const { id } = await findUser(store, login)
     const now = systemClock()
-    // Links that were sent to the old address must not work for its readers.
+    // Links that were sent to the old address must stop working.
     const links = email === undefined ? [] : deleteLinksOf(id)
-    const writing = store.transact('user', id, (found) =>
-      withWrites(
-        changeProfile(requireUser(found), change, now),
-        ...links,
-        userEvent('person-changed', id, { changed }),
-      ),
-    )
+    const event = userEvent('person-changed', id, { changed })
+    const writing = changeUser(store, id, (found) => changeProfile(found, change, now), ...links, event)
     const user = await unlessTaken(writing)
     printResult(flags, describeUser(user), { changed: user.username, what: changed })
   })
@@ -98,13 +92,10 @@ export async function userPasswd(
     const { id } = await findUser(store, login)
     const passwordHash = await readPasswordHash()
     const now = systemClock()
-    const user = await store.transact('user', id, (found) =>
-      withWrites(
-        changePassword(requireUser(found), passwordHash, now),
-        ...(flags.disconnect ? endAccess(id, 'rfc9700-4.14.2-revoke-on-event', now) : []),
-        userEvent('person-password-changed', id, flags.disconnect && { disconnected: 'everything' }),
-      ),
-    )
+    const writes = flags.disconnect ? endAccess(id, 'rfc9700-4.14.2-revoke-on-event', now) : []
+    const event = userEvent('person-password-changed', id, flags.disconnect && { disconnected: 'everything' })
+    const setPassword = (found: User) => changePassword(found, passwordHash, now)
+    const user = await changeUser(store, id, setPassword, ...writes, event)
     printResult(flags, describeUser(user), { changed: user.username })
   })
 }
@@ -112,13 +103,12 @@ export async function userPasswd(
 /** `lychgate user list`: lists every user, oldest first. */
 export async function userList(flags: OperatorFlags): Promise<void> {
   await withStore(flags, async (store) => {
-    const users = await store.list('user')
-    if (flags.json) return printJson(users.map(describeUser))
-    printColumns(users.map((user) => [user.id, user.username, user.email ?? '', stateOf(user)]))
+    const lineOf = (user: User) => [user.id, user.username, user.email ?? '', stateOf(user)]
+    printList(flags, await store.list('user'), describeUser, lineOf)
   })
 }
 
-/** `lychgate user show`: shows a user, how they can sign in, and what is open for them now. */
+/** `lychgate user show`: shows a user, how they can sign in, and their sessions and grants. */
 export async function userShow(login: string, flags: OperatorFlags): Promise<void> {
   await withStore(flags, async (store) => {
     const user = await findUser(store, login)
@@ -164,7 +154,7 @@ async function factsOf({ id }: User, store: Store) {
   return {
     second_factor: factor?.confirmedAt !== undefined,
     passkeys: passkeys.length,
-    /** The most of passwords or codes, in known browsers or others. */
+    /** The highest count: of passwords or codes, in known or unknown browsers. */
     failures_in_a_row: Math.max(...rows.map((row) => row?.failures ?? 0)),
     sessions: sessions.filter((session) => isSessionLive(session, now)).length,
     clients: connectionsOf(grants, consents, now).length,
@@ -178,7 +168,7 @@ async function readPasswordHash(): Promise<string> {
   return hashPassword(password, systemRandom)
 }
 
-/** Describes everything but the password's hash, standard claims under their own names. */
+/** Describes a user without the hash of the password. */
 export function describeUser({ id, username, seeded, createdAt, passwordHash, lockedAt, claims }: User) {
   return {
     sub: id,
@@ -202,7 +192,7 @@ function stateOf({ seeded, lockedAt, passwordHash }: User): string {
 
 const demands: Readonly<Record<ClaimFault, string>> = {
   tooLong: 'is too long',
-  invisible: 'has characters that cannot be seen',
+  invisible: 'contains invisible characters',
   url: 'must be an http or https URL',
   birthdate: 'must be YYYY-MM-DD, or a year alone',
   zoneinfo: 'must be a time zone, such as Europe/Berlin',
@@ -233,7 +223,7 @@ export function newClaims(flags: ClaimFlags): Readonly<Record<string, string>> {
 
 /** Returns the error for a user name or an address that is taken. */
 export function taken(): CommandFailed {
-  return new CommandFailed('the user name or e-mail address is taken')
+  return new CommandFailed('the user name or email address is taken')
 }
 
 /** @throws {CommandFailed} when another user has the user name or the address. */

@@ -14,8 +14,8 @@ import {
 import { userAdd, userList, userPasswd, userSet, userShow } from './user-profile.ts'
 
 const addHelp = `
-The password is asked for, or read from the first line of standard input; it is never an argument. To let people
-choose their own, invite them.
+Asks for the password, or reads it from the first line of standard input; it is never an argument. To let users
+choose their own password, invite them.
 
 Examples:
   lychgate user add carol --email carol@example.com --name 'Carol Cooper'
@@ -23,9 +23,9 @@ Examples:
 `
 
 const inviteHelp = `
-The link is sent where mail.url names a mail server, and printed otherwise. Its page asks for a name and a password.
-Opened from the email, the link proves the address; handed over by you, it does not. Until there is a password, a
-second invitation makes another link, and the first one still works. Each works for lifetimes.invitationSeconds.
+Sends the link by email if mail.url is set, and prints it otherwise. Its page asks for a name and a password. A link
+that is opened from the email verifies the address; a printed one does not. Until the user has a password, another
+invitation creates another link, and the first one stays valid. Each is valid for lifetimes.invitationSeconds.
 
 Examples:
   lychgate user invite alice@example.org
@@ -34,8 +34,8 @@ Examples:
 `
 
 const resetHelp = `
-For somebody who forgot it. It is sent to their address, or printed. The password stays what it is until they choose
-another. It works for lifetimes.passwordResetSeconds.
+For a user who forgot the password. Sends the link by email, or prints it. The password stays valid until the user
+chooses another. The link is valid for lifetimes.passwordResetSeconds.
 
 Examples:
   lychgate user reset-link alice
@@ -43,8 +43,8 @@ Examples:
 `
 
 const setHelp = `
-What is not named stays, an empty text takes the claim or the address away. Another address is not verified until
-it is proven to be theirs, or you say --email-verified.
+Claims that are not named stay; an empty text removes the claim or the address. A new address is not verified until
+the user verifies it, or you say --email-verified.
 
 Examples:
   lychgate user set carol --name 'Carol Cooper' --website ''
@@ -52,8 +52,8 @@ Examples:
 `
 
 const passwordHelp = `
-It is asked for, or read from the first line of standard input. Every session of theirs ends. What they granted to
-clients goes on, unless you say --disconnect.
+Asks for the password, or reads it from the first line of standard input. Ends every session of the user. Grants to
+clients stay valid without --disconnect.
 
 Examples:
   lychgate user passwd carol
@@ -61,7 +61,7 @@ Examples:
 `
 
 const lockHelp = `
-They cannot sign in, with nothing; sessions, links and everything they granted to clients end at once and for good.
+The user cannot sign in by any method. Sessions, links and grants end at once, and unlocking does not restore them.
 
 Examples:
   lychgate user lock carol
@@ -69,7 +69,7 @@ Examples:
 `
 
 const revokeHelp = `
-Their password and passkeys stay. lychgate grant revoke ends less, lychgate user lock ends more.
+The password and the passkeys stay. lychgate grant revoke ends less, lychgate user lock ends more.
 
 Example:
   lychgate user revoke carol --yes
@@ -79,52 +79,49 @@ const example = (line: string) => `\nExample:\n  lychgate user ${line}\n`
 
 /** Adds `lychgate user …`: the users who can sign in. */
 export function addUserCommands(program: Command): void {
-  const group = program.command('user').description('add, invite, change, lock and remove people')
+  const group = program.command('user').description('add, invite, change, lock and remove users')
   const command = (name: string, description: string) => group.command(name).description(description)
-  const add = command('add <username>', 'add a person with a password')
-    .option('--email <address>', 'also a way to sign in')
-    .option('--email-verified', 'you know it is theirs')
+  const add = command('add <username>', 'add a user with a password')
+    .option('--email <address>', 'the email address, with which the user can sign in as well')
+    .option('--email-verified', 'the address is verified')
   addOperatorFlags(addClaimFlags(add), addHelp).action(userAdd)
-  const invite = command('invite <email>', 'add a person who sets their own name and password')
-    .option('--username <name>', 'how they are called (default: their address)')
-    .option('--print', 'print the link, also where mail could be sent')
+  const invite = command('invite <email>', 'add a user who chooses a name and a password')
+    .option('--username <name>', 'the user name (default: the email address)')
+    .option('--print', 'print the link instead of sending it')
   addOperatorFlags(addClaimFlags(invite), inviteHelp).action(userInvite)
-  const reset = command('reset-link <user>', 'give a person a link to a new password').option(
+  const reset = command('reset-link <user>', 'create a link with which a user sets a new password').option(
     '--print',
-    'print the link, also where mail could be sent',
+    'print the link instead of sending it',
   )
   addOperatorFlags(reset, resetHelp).action(userResetLink)
-  addOperatorFlags(command('list', 'every person, oldest first'), example('list --json')).action(userList)
-  const show = command('show <user>', 'a person, how they can sign in, and what is open for them')
+  addOperatorFlags(command('list', 'list every user, oldest first'), example('list --json')).action(userList)
+  const show = command('show <user>', 'show a user, how they can sign in, their sessions and grants')
   addOperatorFlags(show, example('show carol@example.com')).action(userShow)
-  const set = command('set <user>', 'change what the profile of a person says')
-    .option('--email <address>', 'another e-mail address')
-    .option('--email-verified', 'you know it is theirs')
-    .option('--no-email-verified', 'you do not know that any more')
+  const set = command('set <user>', 'change the profile of a user')
+    .option('--email <address>', 'the new email address')
+    .option('--email-verified', 'the address is verified')
+    .option('--no-email-verified', 'the address is not verified')
   addOperatorFlags(addClaimFlags(set), setHelp).action(userSet)
-  const passwd = command('passwd <user>', 'a new password; every session of theirs ends').option(
+  const passwd = command('passwd <user>', 'set a new password and end every session of a user').option(
     '--disconnect',
-    'take back everything they granted to clients, too',
+    'revoke every grant as well',
   )
   addOperatorFlags(passwd, passwordHelp).action(userPasswd)
-  const lock = addYesFlag(command('lock <user>', 'keep a person out; what they have open ends'))
+  const lock = addYesFlag(command('lock <user>', 'lock a user, and end their sessions, links and grants'))
   addOperatorFlags(lock, lockHelp).action(userLock)
-  const unlock = command('unlock <user>', 'let a person sign in again')
+  const unlock = command('unlock <user>', 'let a locked user sign in again')
   addOperatorFlags(unlock, example('unlock carol')).action(userUnlock)
-  const revoke = addYesFlag(command('revoke <user>', 'end every session and every grant of a person'))
+  const revoke = addYesFlag(command('revoke <user>', 'end every session and revoke every grant of a user'))
   addOperatorFlags(revoke, revokeHelp).action(userRevoke)
   const factor = addYesFlag(
-    command(
-      'remove-second-factor <user>',
-      'remove the one-time codes of a user; every session of theirs ends',
-    ),
+    command('remove-second-factor <user>', 'remove the one-time codes of a user and end their sessions'),
   )
   addOperatorFlags(factor, example('remove-second-factor carol')).action(userRemoveSecondFactor)
   const passkeys = addYesFlag(
-    command('remove-passkeys <user>', 'remove the passkeys of a user; every session of theirs ends'),
+    command('remove-passkeys <user>', 'remove the passkeys of a user and end their sessions'),
   )
   addOperatorFlags(passkeys, example('remove-passkeys carol')).action(userRemovePasskeys)
-  const remove = addYesFlag(command('remove <user>', 'remove a person; sessions and tokens die with them'))
+  const remove = addYesFlag(command('remove <user>', 'remove a user with their sessions and tokens'))
   addOperatorFlags(remove, example('remove carol --yes')).action(userRemove)
 }
 

@@ -45,7 +45,7 @@ t.test('a restored backup has what existed when it was taken, and nothing later'
     stderr: '',
     stdout: /people +2\nclients +1\napprovals +3\nreplaced +.*-replaced-\d{4}-/,
   })
-  t.match(restored.stdout, /lives again until it expires/)
+  t.match(restored.stdout, /are valid again until they expire/)
   const kept = readdirSync(data).find((name) => name.includes('replaced')) ?? ''
 
   const explained = await run(['explain', '--data', data, '-'], { input: successor.refresh_token })

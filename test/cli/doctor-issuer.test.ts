@@ -105,7 +105,7 @@ t.test(
     const [foreign] = await faults({}, { LYCHGATE_PORT: String(port) })
     t.match(foreign, {
       check: 'server',
-      said: /is not this server/,
+      said: /another server listens at/,
       change: ['LYCHGATE_PORT=9401', /^port: 9401/],
     })
   },

@@ -201,7 +201,7 @@ t.test('text that cannot be explained is one line', async (t) => {
   t.match(unknown, {
     code: 1,
     stdout: '',
-    stderr: /^lychgate: no rejected request has this id here.*\n$/,
+    stderr: /^lychgate: no rejected request with this id is stored.*\n$/,
   })
   t.match(await run(['explain', '-'], { environment, input: '\n' }), {
     code: 1,

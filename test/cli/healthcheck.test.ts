@@ -48,10 +48,10 @@ t.test('a server that is not ready, not running, silent or another one is one li
   const mute = await answeringWith(t, () => undefined)
   const nothing = `http://127.0.0.1:${await freePort()}`
   const cases: [string, string][] = [
-    [stopping, 'it answers 503 (stopping)'],
-    [other, 'it answers 200, and not as Lychgate does'],
-    [elsewhere, 'it answers 302, and not as Lychgate does'],
-    [mute, 'no answer within 3 seconds'],
+    [stopping, 'it responds with 503 (stopping)'],
+    [other, 'it responds with 200, unlike Lychgate'],
+    [elsewhere, 'it responds with 302, unlike Lychgate'],
+    [mute, 'no response within 3 seconds'],
     [nothing, 'nothing listens there; is the server running?'],
   ]
   const results = await Promise.all(cases.map(([url]) => run(['healthcheck', '--url', url])))
@@ -64,7 +64,7 @@ t.test('a server that is not ready, not running, silent or another one is one li
   }
   const { code, stdout } = await run(['healthcheck', '--json', '--url', stopping])
   t.equal(code, 1)
-  t.match(JSON.parse(stdout), { ready: false, reason: 'it answers 503 (stopping)' })
+  t.match(JSON.parse(stdout), { ready: false, reason: 'it responds with 503 (stopping)' })
 })
 
 t.test('an invalid option is rejected before anything is sent', async (t) => {

@@ -15,7 +15,7 @@ t.test('no key is retired without confirmation, if unknown, or in a script witho
   const before = await keysIn(data)
   t.match(await runKeys(data, 'retire', '1'), {
     code: 1,
-    stderr: 'lychgate: nobody is here to ask; say --yes\n',
+    stderr: 'lychgate: cannot ask for confirmation without a terminal; use --yes\n',
   })
   t.match(await runKeys(data, 'retire', '9', '--yes'), { code: 1, stderr: 'lychgate: no key has this kid\n' })
   t.strictSame(await keysIn(data), before)

@@ -28,7 +28,7 @@ t.test('rotate publishes a successor of every key, once', async (t) => {
   const { stdout, code } = await runKeys(data, 'rotate')
   t.equal(code, 0)
   t.equal(stdout.match(/ waiting /g)?.length, 4)
-  t.match(stdout, /\nRunning servers follow within 60 seconds\.\n$/)
+  t.match(stdout, /\nRunning servers reload the keys within 60 seconds\.\n$/)
   const stored = await keysIn(data)
   t.equal(stored.length, 8)
   const [old, next] = stored.filter(({ algorithm }) => algorithm === 'RS256')

@@ -85,7 +85,7 @@ t.test('grants are listed, shown and revoked: one, those at a client, all of a u
     ['grant', 'show', '--json', '--', id],
   )
   t.match(show?.stdout, new RegExp(`^grant +${id}\nstate +active\n`))
-  t.match(ask, { code: 1, stderr: 'lychgate: nobody is here to ask; say --yes\n' })
+  t.match(ask, { code: 1, stderr: 'lychgate: cannot ask for confirmation without a terminal; use --yes\n' })
   t.match(revoke, { code: 0, stdout: `revoked  ${id}\n` })
   t.match(again, { code: 1, stderr: 'lychgate: the grant had ended already\n' })
   t.match(JSON.parse(gone?.stdout ?? ''), { state: 'revoked', revoked_at: Number })
@@ -165,7 +165,7 @@ t.test('a locked user loses every session and grant, and can sign in again when 
     ['user', 'lock', 'bob', '--yes', '--json'],
     ['user', 'reset-link', 'bob'],
   )
-  t.match(ask, { code: 1, stderr: 'lychgate: nobody is here to ask; say --yes\n' })
+  t.match(ask, { code: 1, stderr: 'lychgate: cannot ask for confirmation without a terminal; use --yes\n' })
   t.match(JSON.parse(lock?.stdout ?? ''), { username: 'bob', locked_at: Number })
   t.match(link, { code: 1, stderr: 'lychgate: bob is locked; unlock first\n' })
   t.notOk(await works(tokens.access_token))
@@ -200,7 +200,7 @@ t.test('a user is shown, changed, and signed out of everything', async (t) => {
   t.match(set, { code: 0, stdout: /^changed +alice\nwhat +name website email\n$/ })
   t.match(wrong, { code: 64, stderr: 'lychgate: --zoneinfo: must be a time zone, such as Europe/Berlin\n' })
   t.match(nothing, { code: 64, stderr: /^lychgate: nothing to change; name at least one flag/ })
-  t.match(taken, { code: 1, stderr: 'lychgate: the user name or e-mail address is taken\n' })
+  t.match(taken, { code: 1, stderr: 'lychgate: the user name or email address is taken\n' })
   const seen = (await (await callApi(server, '/api/oauth/userinfo', tokens.access_token)).json()) as object
   t.match(seen, { name: 'Alice B.', email: 'a@new.example', email_verified: false })
   t.notOk('website' in seen)
@@ -304,7 +304,7 @@ t.test('a client is changed, and users see it at once', async (t) => {
     ['session', 'end', 'x', '--user', 'alice'],
   )
   t.match(refused, { code: 1, stderr: /a client that registered itself changes itself/ })
-  t.match(ask, { code: 1, stderr: 'lychgate: nobody is here to ask; say --yes\n' })
+  t.match(ask, { code: 1, stderr: 'lychgate: cannot ask for confirmation without a terminal; use --yes\n' })
   t.match(JSON.parse(rotated?.stdout ?? ''), { client_id: id, client_secret: /^lyc_secret_/ })
   t.match(vague, { code: 64, stderr: 'lychgate: name a grant, or say --user, --client or both\n' })
   t.match(both, { code: 64, stderr: 'lychgate: name a session, or say --user\n' })
@@ -333,7 +333,7 @@ t.test('unused clients are found by their age, and removed', async (t) => {
   t.equal(lines.length, 2)
   t.ok(lines.some((line) => line.startsWith(idle.id) && line.includes('never used')))
   t.ok(lines.some((line) => line.startsWith(used.id) && /used \d{4}-\d\d-\d\d/.test(line)))
-  t.match(ask, { code: 1, stderr: 'lychgate: nobody is here to ask; say --yes\n' })
+  t.match(ask, { code: 1, stderr: 'lychgate: cannot ask for confirmation without a terminal; use --yes\n' })
   t.strictSame(new Set(JSON.parse(removal?.stdout ?? '').removed), new Set([idle.id, used.id]))
   t.match(again, { code: 0, stdout: 'removed 0\n' })
   t.notOk(await works(tokens.access_token))

@@ -13,7 +13,7 @@ t.test('a token request without a development server is rejected in one line', a
   const { code, stdout, stderr } = await token()
   t.equal(code, 1)
   t.equal(stdout, '')
-  t.match(stderr, /^lychgate: no development server answers at [^\n]*; start lychgate dev\n$/)
+  t.match(stderr, /^lychgate: no development server responds at [^\n]*; start lychgate dev\n$/)
 })
 
 t.test('a running development server issues a token, alone on its line', async (t) => {

@@ -34,7 +34,7 @@ t.test('without a mail server links are printed, and an invited user has no pass
   t.match(invited, { sub: /^person_/, username: 'alice', link, expires_at: Number })
   t.match(again, {
     code: 0,
-    stdout: /^username +alice\nlink +http\S+\nworks until +[^\n]+ UTC\n\nWhoever has/,
+    stdout: /^username +alice\nlink +http\S+\nvalid until +[^\n]+ UTC\n\nThe link works once/,
   })
   t.notMatch(again?.stdout, invited.link, 'another link')
   t.match(reset, { code: 0, stdout: /link +http/ })
@@ -62,8 +62,8 @@ t.test('an invitation with an invalid or used name or address is rejected', asyn
     results.map(({ code, stderr }) => [code, stderr]),
     [
       [1, 'lychgate: email must be an e-mail address\n'],
-      [1, 'lychgate: the user name or e-mail address is taken\n'],
-      [1, 'lychgate: the user name or e-mail address is taken\n'],
+      [1, 'lychgate: the user name or email address is taken\n'],
+      [1, 'lychgate: the user name or email address is taken\n'],
       [1, 'lychgate: no user has this user name, email address or sub\n'],
     ],
   )
@@ -105,7 +105,7 @@ t.test('an email that the mail server rejects is one line, and its link is print
   t.match(
     refused?.stderr,
     new RegExp(
-      `^lychgate: mail: ${host} did not accept the email \\(E\\w+: [^\\n]*\\); the link was made [^\\n]*\\n$`,
+      `^lychgate: mail: ${host} did not accept the email \\(E\\w+: [^\\n]*\\); the link was created, [^\\n]*\\n$`,
     ),
   )
   const gone = 'smtp://user:hidden@127.0.0.1:1'
@@ -129,5 +129,5 @@ t.test('a new password revokes grants if the operator asks for it', async (t) =>
   const events = await store.audit({ since: 0, userId, name: 'person-password-changed', limit: 9 })
   t.match(events, [{ by: 'operator', facts: { disconnected: 'everything' } }])
   const [invited] = await operate({}, ['user', 'invite', 'alice@example.org'])
-  t.match(invited, { code: 1, stderr: /^lychgate: this person has a password; lychgate user reset-link/ })
+  t.match(invited, { code: 1, stderr: /^lychgate: this user has a password; lychgate user reset-link/ })
 })

@@ -78,7 +78,7 @@ t.test('a user name or email address belongs to one user', async (t) => {
   t.equal((await run(['user', 'add', 'erin', '--email', 'e@example.com', '--data', data], { input })).code, 0)
   for (const args of [['ERIN'], ['other', '--email', 'E@example.com']]) {
     const result = await run(['user', 'add', ...args, '--data', data], { input })
-    t.match(result, { code: 1, stderr: 'lychgate: the user name or e-mail address is taken\n' })
+    t.match(result, { code: 1, stderr: 'lychgate: the user name or email address is taken\n' })
   }
   const list = await run(['user', 'list', '--data', data])
   t.match(list.stdout, /^person_[\w-]{22} {2}erin {2}e@example\.com\n$/)
@@ -116,7 +116,10 @@ t.test('a user who is removed and added again is a new user', async (t) => {
   }
   const first = await add()
   const remove = ['user', 'remove', 'heidi', '--data', data]
-  t.match(await run(remove), { code: 1, stderr: 'lychgate: nobody is here to ask; say --yes\n' })
+  t.match(await run(remove), {
+    code: 1,
+    stderr: 'lychgate: cannot ask for confirmation without a terminal; use --yes\n',
+  })
   t.match(await run([...remove, '--yes']), { code: 0, stdout: 'removed  heidi\n' })
   t.match(await run(['user', 'list', '--data', data]), { code: 0, stdout: '' })
   const second = await add()

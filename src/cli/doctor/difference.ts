@@ -1,5 +1,5 @@
 import { type Setup, setting, upstreamOf } from './finding.ts'
-import { type Answer, excerptOf, headerOf, membersOf, shortened } from './http.ts'
+import { excerptOf, type HttpResponse, headerOf, membersOf, shortened } from './http.ts'
 
 /** How a response differs from the response of a server of this configuration, and what to change. */
 export interface Difference {
@@ -13,15 +13,19 @@ export interface Difference {
 type Members = Readonly<Record<string, unknown>>
 
 /** Returns the first difference of a JSON document that matters; undefined if there is none. */
-export function differenceOf(setup: Setup, answer: Answer, reference: Answer): Difference | undefined {
-  const { url, status } = answer
+export function differenceOf(
+  setup: Setup,
+  response: HttpResponse,
+  reference: HttpResponse,
+): Difference | undefined {
+  const { url, status } = response
   const location = `location ${new URL(url).pathname} { proxy_pass ${upstreamOf(setup)}; }`
   if (status >= 300 && status < 400) {
     return {
       kind: 'redirect',
       said: 'is a redirect',
       expected: url,
-      found: `${status}, to ${headerOf(answer, 'location') ?? 'no location'}`,
+      found: `${status}, to ${headerOf(response, 'location') ?? 'no location'}`,
       change: [
         `${location}   (in nginx: no return, no rewrite, no added slash)`,
         `or make the issuer the address it leads to: ${setting('issuer', 'https://…').join('   ')}`,
@@ -31,18 +35,18 @@ export function differenceOf(setup: Setup, answer: Answer, reference: Answer): D
   if (status !== reference.status) {
     const change = [`${location}   (in nginx: without a path after the port)`]
     const [said, expected] = [`has status ${status}`, `${reference.status}`]
-    return { kind: 'status', said, expected, found: `${status}: ${excerptOf(answer)}`, change }
+    return { kind: 'status', said, expected, found: `${status}: ${excerptOf(response)}`, change }
   }
-  const [members, expected] = [membersOf(answer), membersOf(reference) ?? {}]
+  const [members, expected] = [membersOf(response), membersOf(reference) ?? {}]
   if (members === undefined) {
-    const found = `${headerOf(answer, 'content-type') ?? 'no content type'}: ${excerptOf(answer)}`
+    const found = `${headerOf(response, 'content-type') ?? 'no content type'}: ${excerptOf(response)}`
     const change = changeOfServer(setup)
     return { kind: 'other', said: 'comes from another server', expected: 'a JSON document', found, change }
   }
   return (
     differenceOfIssuer(setup, members, expected) ??
     differenceOfMembers(members, expected) ??
-    differenceOfType(answer, reference)
+    differenceOfType(response, reference)
   )
 }
 
@@ -88,8 +92,8 @@ function differenceOfMembers(members: Members, reference: Members): Difference |
   return { kind: 'members', said: `differs in ${different.join(', ')}`, expected, found, change: refresh }
 }
 
-function differenceOfType(answer: Answer, reference: Answer): Difference | undefined {
-  const [expected = '', found = 'none'] = [reference, answer].map((one) => headerOf(one, 'content-type'))
+function differenceOfType(response: HttpResponse, reference: HttpResponse): Difference | undefined {
+  const [expected = '', found = 'none'] = [reference, response].map((one) => headerOf(one, 'content-type'))
   const [type, otherType] = [expected, found].map((text) => text.split(';')[0]?.trim().toLowerCase())
   if (type === otherType) return undefined
   return { kind: 'type', said: 'has the wrong content type', expected, found, change: refresh }

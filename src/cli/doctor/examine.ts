@@ -5,7 +5,7 @@ import { developmentFaults } from '../../settings/checks.ts'
 import { ConfigError, type ConfigSources, type ResolvedConfig, resolveConfig } from '../../settings/load.ts'
 import { httpInstant, systemClock } from '../../system.ts'
 import { type Finding, ok, problem, type Setup, setting, unchecked, upstreamOf } from './finding.ts'
-import { headerOf, NoAnswer, type Reference, startReference } from './http.ts'
+import { headerOf, NoResponse, type Reference, startReference } from './http.ts'
 import { examineIssuer, examinePublishedKeys, examineServer } from './issuer.ts'
 import { examineProxy } from './proxy.ts'
 import { examineFiles, examineSettings, settingFault } from './settings.ts'
@@ -82,12 +82,12 @@ async function examineExchange(
   try {
     const keys = ring.length > 0 ? [await examinePublishedKeys(setup, ring, systemClock())] : []
     const before = systemClock()
-    const { findings, answer } = await examineProxy(setup, reference)
-    const at = answer && httpInstant(headerOf(answer, 'date') ?? '')
+    const { findings, response } = await examineProxy(setup, reference)
+    const at = response && httpInstant(headerOf(response, 'date') ?? '')
     const clock = at === undefined ? [] : [compareClocks('the issuer', { before, at, after: systemClock() })]
     return [...keys, ...findings, ...clock]
   } catch (error) {
-    if (!(error instanceof NoAnswer)) throw error
+    if (!(error instanceof NoResponse)) throw error
     const some = problem`issuer: responds to some requests only
       expected  a response to every request
       found  ${error.message} (${error.code})

@@ -8,7 +8,7 @@ import { keyPolicy } from '../../settings/key-policy.ts'
 import { systemClock, systemRandom } from '../../system.ts'
 
 /** A response as it arrived: redirects are not followed, nothing is decompressed. */
-export interface Answer {
+export interface HttpResponse {
   readonly url: string
   readonly status: number
   readonly headers: Readonly<Record<string, number | string | readonly string[] | undefined>>
@@ -16,13 +16,13 @@ export interface Answer {
 }
 
 /** No HTTP response arrived; `code` is that of the system, of TLS or of the parser. */
-export class NoAnswer extends Error {
+export class NoResponse extends Error {
   readonly code: string
 
   constructor(cause: unknown) {
     const code = String(codeOf(cause) ?? '')
     super(cause instanceof Error ? cause.message || code : String(cause), { cause })
-    this.name = 'NoAnswer'
+    this.name = 'NoResponse'
     this.code = code
   }
 }
@@ -35,36 +35,36 @@ function codeOf(error: unknown): unknown {
 
 /**
  * Sends a GET request, or a POST request with this form, on a new connection.
- * @throws {NoAnswer}
+ * @throws {NoResponse}
  */
 export async function ask(
   url: string,
   { headers, form }: { readonly headers?: Readonly<Record<string, string>>; readonly form?: string } = {},
-): Promise<Answer> {
+): Promise<HttpResponse> {
   const signal = AbortSignal.timeout(5000)
   const type = form !== undefined && { 'content-type': 'application/x-www-form-urlencoded' }
   const options = { method: type ? 'POST' : 'GET', signal, agent: false, headers: { ...type, ...headers } }
   try {
     const outgoing = url.startsWith('https:') ? requestHttps(url, options) : requestHttp(url, options)
-    const response = once(outgoing, 'response')
+    const arrival = once(outgoing, 'response')
     // A server may respond and close the connection before it has read the form.
     outgoing.on('error', () => {})
     outgoing.end(form)
-    const [incoming] = await response
+    const [incoming] = await arrival
     return { url, status: incoming.statusCode, headers: incoming.headers, body: await text(incoming) }
   } catch (error) {
-    throw new NoAnswer(signal.aborted ? signal.reason : error)
+    throw new NoResponse(signal.aborted ? signal.reason : error)
   }
 }
 
 /** Returns a header as text; undefined if it is absent. */
-export function headerOf({ headers }: Pick<Answer, 'headers'>, name: string): string | undefined {
+export function headerOf({ headers }: Pick<HttpResponse, 'headers'>, name: string): string | undefined {
   const value = headers[name]
   return value === undefined ? undefined : [value].flat().join(', ')
 }
 
 /** Returns the members of a JSON object; undefined if the body is none. */
-export function membersOf({ body }: Answer): Readonly<Record<string, unknown>> | undefined {
+export function membersOf({ body }: HttpResponse): Readonly<Record<string, unknown>> | undefined {
   try {
     const value: unknown = JSON.parse(body)
     return isObject(value) ? value : undefined
@@ -74,7 +74,7 @@ export function membersOf({ body }: Answer): Readonly<Record<string, unknown>> |
 }
 
 /** Returns the title or the beginning of the body, which shows whose error page it is. */
-export function excerptOf({ body }: Answer): string {
+export function excerptOf({ body }: HttpResponse): string {
   const title = /<title[^>]*>([^<]*)/i.exec(body)?.[1]
   return shortened((title ?? body).trim().replaceAll(/\s+/g, ' ')) || 'nothing'
 }
@@ -87,7 +87,7 @@ export function shortened(text: string): string {
 /** A server of the same configuration in this process: responses that arrive are compared with its responses. */
 export interface Reference {
   /** Returns the response of a server of this configuration at the path of this URL. */
-  answer(url: string): Promise<Answer>
+  responseTo(url: string): Promise<HttpResponse>
   close(): Promise<void>
 }
 
@@ -106,7 +106,7 @@ export async function startReference(given: Config): Promise<Reference> {
   const keys = await loadKeyRing({ store, secret, policy: keyPolicy(config), clock, random })
   const app = await buildApp({ config, store, keys, clock, random })
   return {
-    answer: async (url) => {
+    responseTo: async (url) => {
       const { pathname, search } = new URL(url)
       const { statusCode: status, headers, body } = await app.inject(pathname + search)
       return { url, status, headers, body }

@@ -1,10 +1,11 @@
+import { once } from 'node:events'
 import { isIP } from 'node:net'
 import { connect, type PeerCertificate } from 'node:tls'
 import { isRetired } from '../../domain/key-term.ts'
 import type { Seconds, StoredKey } from '../../domain/model.ts'
 import { wellKnownUrl } from '../../domain/well-known.ts'
 import { readinessUrl } from '../healthcheck.ts'
-import { differenceOf } from './difference.ts'
+import { type Difference, differenceOf } from './difference.ts'
 import {
   type Finding,
   isDirect,
@@ -16,7 +17,7 @@ import {
   upstreamOf,
   warning,
 } from './finding.ts'
-import { type Answer, ask, excerptOf, membersOf, NoAnswer, type Reference } from './http.ts'
+import { ask, excerptOf, type HttpResponse, membersOf, NoResponse, type Reference } from './http.ts'
 
 /** Whether the server of this configuration runs on this machine. */
 type ServerState = 'runs' | 'silent' | 'another'
@@ -26,34 +27,18 @@ export async function examineServer(
   setup: Setup,
   reference: Reference,
 ): Promise<{ readonly state: ServerState; readonly finding: Finding }> {
-  const { config, origins } = setup
+  const { config } = setup
   if (config.port === 0) return { state: 'silent', finding: unchecked`server: port 0 means any free port` }
   const { origin } = new URL(readinessUrl(config))
   const url = `${origin}${new URL(config.issuer).pathname.replace(/\/$/, '')}/.well-known/openid-configuration`
   try {
-    const answer = await ask(url)
-    const difference = differenceOf(
-      setup,
-      answer,
-      await reference.answer(`${config.issuer}/.well-known/openid-configuration`),
-    )
-    if (difference !== undefined) {
-      const { kind, said, expected, found } = difference
-      const names = ['issuer', 'port'].flatMap((name) => origins.get(name)?.name ?? [])
-      const isOurs = ['rewritten', 'issuer', 'members'].includes(kind)
-      const finding = isOurs
-        ? problem`server: the server at ${origin} runs with other settings: its document ${said}
-            expected  ${expected}
-            found  ${found}
-            change  restart the server with the settings that were examined (${names.length === 0 ? 'defaults' : names})`
-        : problem`server: what listens at ${origin} is not this server: its document ${said}
-            expected  ${expected}
-            found  ${found}
-            change  ${setting('port', '9401')}`
-      return { state: 'another', finding }
-    }
+    const response = await ask(url)
+    const expected = await reference.responseTo(`${config.issuer}/.well-known/openid-configuration`)
+    const difference = differenceOf(setup, response, expected)
+    if (difference !== undefined)
+      return { state: 'another', finding: explainServer(setup, origin, difference) }
     const named = await ask(url, { headers: { host: 'another.example' } })
-    if (named.body === answer.body) {
+    if (named.body === response.body) {
       const finding = ok`server: runs at ${origin} with these settings, and ignores the Host header`
       return { state: 'runs', finding }
     }
@@ -61,10 +46,23 @@ export async function examineServer(
       change  restart the server with this version: its documents depend on the issuer alone`
     return { state: 'another', finding }
   } catch (error) {
-    if (!(error instanceof NoAnswer)) throw error
+    if (!(error instanceof NoResponse)) throw error
     const said = `nothing listens at ${upstreamOf(setup)}: the server does not run here`
     return { state: 'silent', finding: unchecked`server: ${said}` }
   }
+}
+
+function explainServer({ origins }: Setup, origin: string, difference: Difference): Finding {
+  const isOurs = ['rewritten', 'issuer', 'members'].includes(difference.kind)
+  const who = isOurs
+    ? `the server at ${origin} runs with other settings`
+    : `another server listens at ${origin}`
+  const names = ['issuer', 'port'].flatMap((name) => origins.get(name)?.name ?? [])
+  const restart = `restart the server with the settings that were examined (${names.join(', ') || 'defaults'})`
+  return problem`server: ${who}: its document ${difference.said}
+    expected  ${difference.expected}
+    found  ${difference.found}
+    change  ${isOurs ? restart : setting('port', '9401')}`
 }
 
 /**
@@ -85,17 +83,17 @@ export async function examineIssuer(
     .map(({ identifier }) => wellKnownUrl(identifier, 'oauth-protected-resource'))
   const findings: Finding[] = []
   for (const url of new Set([...urls, ...others])) {
-    let answer: Answer
+    let response: HttpResponse
     try {
-      answer = await ask(url)
+      response = await ask(url)
     } catch (error) {
-      if (!(error instanceof NoAnswer)) throw error
+      if (!(error instanceof NoResponse)) throw error
       return { isReached: false, findings: [await explainSilence(setup, url, server, error)] }
     }
-    const difference = differenceOf(setup, answer, await reference.answer(url))
+    const difference = differenceOf(setup, response, await reference.responseTo(url))
     if (difference === undefined) findings.push(ok`issuer: ${url} is as expected`)
-    else if (server === 'silent' && difference.kind === 'status' && answer.status >= 500) {
-      const said = `the proxy at ${origin} responds with ${answer.status}, as it does while the server does not run`
+    else if (server === 'silent' && difference.kind === 'status' && response.status >= 500) {
+      const said = `the proxy at ${origin} responds with ${response.status}, as it does while the server does not run`
       return { isReached: false, findings: [unchecked`issuer: ${said}`] }
     } else {
       const { kind, said, expected, found, change } = difference
@@ -115,7 +113,7 @@ async function explainSilence(
   setup: Setup,
   url: string,
   server: ServerState,
-  error: NoAnswer,
+  error: NoResponse,
 ): Promise<Finding> {
   const { issuer } = setup.config
   const { origin, host } = new URL(issuer)
@@ -136,7 +134,7 @@ async function explainSilence(
 }
 
 /** Explains a TLS error by the certificate of the issuer; undefined if TLS is not what failed. */
-async function explainTls(issuer: string, { code, message }: NoAnswer): Promise<Finding | undefined> {
+async function explainTls(issuer: string, { code, message }: NoResponse): Promise<Finding | undefined> {
   const { hostname } = new URL(issuer)
   if (/^(ERR_SSL|EPROTO)/.test(code)) {
     return problem`issuer: does not use TLS
@@ -171,23 +169,19 @@ async function explainTls(issuer: string, { code, message }: NoAnswer): Promise<
 }
 
 /** Reads the certificate without verifying it. Nothing is sent on this connection. */
-function readCertificate(issuer: string): Promise<PeerCertificate | undefined> {
+async function readCertificate(issuer: string): Promise<PeerCertificate | undefined> {
   const { hostname, port } = new URL(issuer)
   const host = hostname.replace(/^\[(.*)\]$/, '$1')
-  return new Promise((resolve) => {
-    const options = { host, port: Number(port || 443), rejectUnauthorized: false, timeout: 5000 }
-    const socket = connect({ ...options, ...(isIP(host) === 0 && { servername: host }) })
-    const end = (certificate?: PeerCertificate) => {
-      socket.destroy()
-      resolve(certificate)
-    }
-    socket.on('error', () => end())
-    socket.on('timeout', () => end())
-    socket.on('secureConnect', () => {
-      const certificate = socket.getPeerCertificate()
-      end(certificate.subject === undefined ? undefined : certificate)
-    })
-  })
+  const servername = isIP(host) === 0 ? host : ''
+  const socket = connect({ host, port: Number(port || 443), servername, rejectUnauthorized: false })
+  try {
+    await once(socket, 'secureConnect', { signal: AbortSignal.timeout(5000) })
+    return socket.getPeerCertificate()
+  } catch {
+    return undefined
+  } finally {
+    socket.destroy()
+  }
 }
 
 /** Compares the keys that clients verify with to the keys of the store. */
@@ -198,12 +192,12 @@ export async function examinePublishedKeys(
 ): Promise<Finding> {
   const { issuer, keys, lifetimes } = setup.config
   const url = `${issuer}/api/oauth/jwks`
-  const answer = await ask(url)
-  const set = membersOf(answer)?.['keys']
-  if (answer.status !== 200 || !Array.isArray(set)) {
+  const response = await ask(url)
+  const set = membersOf(response)?.['keys']
+  if (response.status !== 200 || !Array.isArray(set)) {
     return problem`published keys: ${url} does not return keys
       expected  200 and a JWK Set
-      found  ${answer.status}: ${excerptOf(answer)}
+      found  ${response.status}: ${excerptOf(response)}
       change  location ${new URL(url).pathname} { proxy_pass ${upstreamOf(setup)}; }   (in nginx)`
   }
   const found = set.map((key: { kid?: unknown }) => String(key?.kid))

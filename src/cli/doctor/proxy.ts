@@ -1,36 +1,36 @@
 import { type Finding, isDirect, ok, problem, type Setup, setting, upstreamOf, warning } from './finding.ts'
-import { type Answer, ask, excerptOf, headerOf, membersOf, NoAnswer, type Reference } from './http.ts'
+import { ask, excerptOf, type HttpResponse, headerOf, membersOf, NoResponse, type Reference } from './http.ts'
 
 /**
  * Checks what a proxy changes in requests and responses, by a page that has no effect: the sign-out page without a
- * session. `answer` is that page.
+ * session. `response` is that page.
  */
 export async function examineProxy(
   setup: Setup,
   reference: Reference,
-): Promise<{ readonly findings: readonly Finding[]; readonly answer?: Answer }> {
+): Promise<{ readonly findings: readonly Finding[]; readonly response?: HttpResponse }> {
   const { issuer } = setup.config
   const url = `${issuer}/oauth/logout`
   const askAsBrowser = () => ask(url, { headers: { accept: 'text/html', 'accept-encoding': 'gzip, br' } })
-  const answer = await askAsBrowser()
-  const expected = await reference.answer(url)
-  if (answer.status !== expected.status) {
+  const response = await askAsBrowser()
+  const expected = await reference.responseTo(url)
+  if (response.status !== expected.status) {
     const finding = problem`pages: ${url} does not arrive
       expected  ${expected.status}
-      found  ${answer.status}: ${excerptOf(answer)}
+      found  ${response.status}: ${excerptOf(response)}
       change  location / { proxy_pass ${upstreamOf(setup)}; }   (in nginx)`
     return { findings: [finding] }
   }
   const findings = [
-    ...examineHeaders(answer, expected),
-    examineCookies(answer, expected),
+    ...examineHeaders(response, expected),
+    examineCookies(response, expected),
     await examineCaching(issuer, await askAsBrowser()),
-    examineCompression(answer),
+    examineCompression(response),
     ...(await examineAuthorization(issuer, reference)),
     await examineBody(setup, url),
     examineForwarding(setup),
   ]
-  return { findings, answer }
+  return { findings, response }
 }
 
 /** The headers that protect a page; without them it can be framed, sniffed or cached. */
@@ -43,14 +43,14 @@ const pageHeaders = [
   'strict-transport-security',
 ]
 
-function* examineHeaders(answer: Answer, reference: Answer): Generator<Finding> {
+function* examineHeaders(response: HttpResponse, reference: HttpResponse): Generator<Finding> {
   const changed = pageHeaders.filter(
-    (name) => !isAsGood(name, headerOf(answer, name), headerOf(reference, name)),
+    (name) => !isAsGood(name, headerOf(response, name), headerOf(reference, name)),
   )
   if (changed.length === 0) yield ok`headers: arrive as they were sent`
   for (const name of changed) {
     const title = name.replaceAll(/(^|-)[a-z]/g, (initial) => initial.toUpperCase())
-    const [expected = '', found] = [headerOf(reference, name), headerOf(answer, name)]
+    const [expected = '', found] = [headerOf(reference, name), headerOf(response, name)]
     if (found === undefined) {
       yield problem`headers: ${name} is lost on the way
         expected  ${expected}
@@ -76,8 +76,8 @@ function isAsGood(name: string, found: string | undefined, expected: string | un
   return age >= expectedAge
 }
 
-function examineCookies(answer: Answer, reference: Answer): Finding {
-  const [expected, found] = [cookiesOf(reference), cookiesOf(answer)]
+function examineCookies(response: HttpResponse, reference: HttpResponse): Finding {
+  const [expected, found] = [cookiesOf(reference), cookiesOf(response)]
   const missing = expected.filter((cookie) => !found.includes(cookie))
   if (missing.length === 0) return ok`cookies: arrive with every attribute`
   if (found.length > 0) {
@@ -93,7 +93,7 @@ function examineCookies(answer: Answer, reference: Answer): Finding {
 }
 
 /** Returns the name and the sorted attributes of each cookie; values and instants differ in every response. */
-function cookiesOf({ headers }: Answer): readonly string[] {
+function cookiesOf({ headers }: HttpResponse): readonly string[] {
   return [headers['set-cookie'] ?? []].flat().map((cookie) => {
     const [pair = '', ...attributes] = String(cookie)
       .split(';')
@@ -107,9 +107,9 @@ function cookiesOf({ headers }: Answer): readonly string[] {
  * A response with no-store is not stored, RFC 9111 §5.2.2.5. Requests for a path that does not exist have no effect,
  * and each response has a new request id: two with the same id are one response.
  */
-async function examineCaching(issuer: string, page: Answer): Promise<Finding> {
+async function examineCaching(issuer: string, page: HttpResponse): Promise<Finding> {
   const missing = [await ask(`${issuer}/oauth/doctor`), await ask(`${issuer}/oauth/doctor`)]
-  const [first, second] = missing.map((answer) => headerOf(answer, 'x-request-id'))
+  const [first, second] = missing.map((response) => headerOf(response, 'x-request-id'))
   const isOld = first !== undefined && first === second
   const age = headerOf(page, 'age')
   // Some proxies send the age of every response, also of one that is new.
@@ -119,7 +119,7 @@ async function examineCaching(issuer: string, page: Answer): Promise<Finding> {
     change  proxy_cache off;   (in nginx; and no proxy_ignore_headers Cache-Control)`
 }
 
-function examineCompression(page: Answer): Finding {
+function examineCompression(page: HttpResponse): Finding {
   const encoding = headerOf(page, 'content-encoding')
   if (encoding === undefined) return ok`compression: pages are not compressed`
   return warning`compression: pages that contain secrets are compressed: their length reveals something about them
@@ -129,11 +129,11 @@ function examineCompression(page: Answer): Finding {
 
 /** UserInfo names an error only if a token arrived, RFC 6750 §3.1. */
 async function examineAuthorization(issuer: string, reference: Reference): Promise<readonly Finding[]> {
-  const metadata = membersOf(await reference.answer(`${issuer}/.well-known/openid-configuration`))
+  const metadata = membersOf(await reference.responseTo(`${issuer}/.well-known/openid-configuration`))
   const url = metadata?.['userinfo_endpoint']
   if (typeof url !== 'string') return []
-  const answer = await ask(url, { headers: { authorization: 'Bearer lychgate-doctor' } })
-  if (headerOf(answer, 'www-authenticate')?.includes('invalid_token'))
+  const response = await ask(url, { headers: { authorization: 'Bearer lychgate-doctor' } })
+  if (headerOf(response, 'www-authenticate')?.includes('invalid_token'))
     return [ok`request headers: Authorization reaches the server`]
   const lost = problem`request headers: Authorization does not reach the server
     change  remove the line that drops it, in nginx: proxy_set_header Authorization "";`
@@ -150,14 +150,14 @@ async function examineBody({ config: { limits } }: Setup, url: string): Promise<
     found  ${found}
     change  client_max_body_size ${Math.ceil(registrationBodyBytes / 1024)}k;   (in nginx)`
   try {
-    const answer = await ask(url, { form })
-    if (answer.status === 200 || answer.status === 303) return ok`body size: ${form.length} bytes arrive`
+    const response = await ask(url, { form })
+    if (response.status === 200 || response.status === 303) return ok`body size: ${form.length} bytes arrive`
     return rejected(
       'the proxy rejects forms that the server accepts',
-      `${answer.status}: ${excerptOf(answer)}`,
+      `${response.status}: ${excerptOf(response)}`,
     )
   } catch (error) {
-    if (!(error instanceof NoAnswer)) throw error
+    if (!(error instanceof NoResponse)) throw error
     return rejected('the proxy closes the connection when it gets a large form', error.message)
   }
 }
