@@ -1,5 +1,6 @@
 import t from 'tap'
-import { authenticateClient } from '../../src/domain/client-authentication.ts'
+import { authenticateClient, parseClientCredentials } from '../../src/domain/client-authentication.ts'
+import type { OAuthError } from '../../src/domain/errors.ts'
 import type { Client } from '../../src/domain/model.ts'
 import { parseParameters } from '../../src/domain/parameters.ts'
 import { hashSecret } from '../../src/domain/secret.ts'
@@ -75,6 +76,11 @@ t.test('two methods at once are invalid_request', async (t) => {
     message:
       /^the client authenticates by (header and by client_secret|client_secret and by header) at once$/,
     detail,
+  })
+  const reversed = Object.values(clientMethods).reverse()
+  const form = parseParameters('client_secret=s', { parameters: 100, parameterBytes: 8192 })
+  t.throws(() => parseClientCredentials(reversed, basic('a:s'), form, token), {
+    message: 'the client authenticates by client_secret and by header at once',
   })
   t.throws(() => parse(basic('a:s'), 'client_secret=s'), { code: 'invalid_request', detail })
   t.throws(() => parse(basic('a:s'), 'client_id=b'), {
@@ -158,7 +164,46 @@ t.test('an authentication names its rule, passed or failed', async (t) => {
   })
   await t.rejects(authenticate(client, 'client_secret_basic', 'wrong'), {
     code: 'invalid_client',
-    detail: { stored: 'client_secret_basic', received: /^client_secret_basic, \w/ },
+    detail: { stored: 'client_secret_basic', received: 'client_secret_basic, with another secret' },
+  })
+})
+
+t.test('the log has what a failed proof contains, unless the method or the client is another', async (t) => {
+  const method = clientMethods.client_secret_basic
+  const failed = { rule: 'rule', why: 'expired', stored: 'now', received: 'then' }
+  const detailFor = (client: Client | undefined) => {
+    try {
+      return authenticateClient(client, { method, proof: 'x' }, failed, token)
+    } catch (error) {
+      return (error as OAuthError).detail // It throws nothing else.
+    }
+  }
+  t.match(detailFor(clientWith('client_secret_basic')), {
+    rule: 'rule',
+    stored: 'now',
+    received: 'client_secret_basic, expired: then',
+  })
+  t.match(detailFor(clientWith('client_secret_post')), {
+    rule: 'oidc-core-9-registered-method-enforced',
+    stored: 'client_secret_post',
+    received: 'client_secret_basic',
+  })
+  t.match(detailFor(undefined), {
+    rule: 'rule',
+    stored: 'no client with this client_id',
+    received: 'client_secret_basic',
+  })
+})
+
+t.test('a locked client is rejected with its right secret too', async (t) => {
+  const client = { ...clientWith('client_secret_post'), lockedAt: 1 }
+  await t.rejects(authenticate(client, 'client_secret_post', secret), {
+    code: 'invalid_client',
+    detail: { rule: 'lychgate-client-locked', stored: 'client_secret_post', received: /an operator locked/ },
+  })
+  await t.rejects(authenticate(client, 'client_secret_post', 'wrong'), {
+    code: 'invalid_client',
+    detail: { received: 'client_secret_post, with another secret' },
   })
 })
 
