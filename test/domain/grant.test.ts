@@ -2,6 +2,7 @@ import t from 'tap'
 import {
   approveGrant,
   isGrantAlive,
+  issueGrant,
   mintGrantId,
   redeemGrant,
   revokeGrant,
@@ -67,6 +68,23 @@ t.test(
     t.equal(acrOf(undefined, ['pwd']), undefined)
   },
 )
+
+t.test('a grant without a user is active, and ends with its access token', async (t) => {
+  const about = { clientId: 'client-1', scope: ['courses:read'], resource: ['https://api.example'] }
+  const fresh = { id: approved.id, secret: approved.secret }
+  const grant = issueGrant(about, fresh, approvedAt, 100)
+  const expiresAt = approvedAt + 100
+  t.match(grant, {
+    ...about,
+    ...fresh,
+    seq: 1,
+    rotatedAt: approvedAt,
+    expiresAt,
+    absoluteExpiresAt: expiresAt,
+  })
+  t.equal(grant.redirectUri, '')
+  t.match(grant, { redirectUriSent: false, authTimeOwed: false, userId: undefined })
+})
 
 t.test('a grant is alive until it is revoked or has expired', async (t) => {
   t.ok(isGrantAlive(approved, approved.expiresAt - 1))

@@ -86,13 +86,15 @@ export const explainedMutations: readonly Explanation[] = [
     text: 'host === undefined || rest === undefined → (host === undefined && rest === undefined)',
     reason: sameMatch,
   },
-  {
-    file: redirectUri,
-    where: 'splitLoopback',
-    operator: 'removed operand',
-    text: 'host === undefined || rest === undefined → rest === undefined',
-    reason: sameMatch,
-  },
+  ...['host', 'rest'].map(
+    (group): Explanation => ({
+      file: redirectUri,
+      where: 'splitLoopback',
+      operator: 'removed operand',
+      text: `host === undefined || rest === undefined → ${group} === undefined`,
+      reason: sameMatch,
+    }),
+  ),
   {
     file: clientAuthentication,
     where: 'noAuthentication',
