@@ -5,6 +5,13 @@ import { parseStrictJson } from './strict-json.ts'
 /** The algorithms by which a client may sign, RFC 7518 §3.1 and RFC 8037 §3.1. */
 export const clientAlgorithms = ['ES256', 'PS256', 'RS256', 'EdDSA'] as const
 export type ClientAlgorithm = (typeof clientAlgorithms)[number]
+/** The names by which clients may call them: RFC 9864 §2.2 calls EdDSA with this curve Ed25519, as oauth4webapi does. */
+export const algorithmNames = [...clientAlgorithms, 'Ed25519'] as const
+
+/** Returns the algorithm of a name. */
+export function algorithmNamed(name: unknown): ClientAlgorithm | undefined {
+  return name === 'Ed25519' ? 'EdDSA' : clientAlgorithms.find((one) => one === name)
+}
 
 /** A public key of a client, RFC 7517 §4: only the members that are used here. */
 export interface PublicKey {
@@ -75,7 +82,7 @@ function parseKey(jwk: unknown): PublicKey | undefined {
   if (use !== undefined && use !== 'sig') return undefined
   if (operations !== undefined && !(Array.isArray(operations) && operations.includes('verify')))
     return undefined
-  const algorithm = clientAlgorithms.find((name) => name === alg)
+  const algorithm = algorithmNamed(alg)
   if (alg !== undefined && (algorithm === undefined || typeOfAlgorithm[algorithm] !== material.kty))
     return undefined
   if (kid !== undefined && (typeof kid !== 'string' || kid.length > longestKid)) return undefined

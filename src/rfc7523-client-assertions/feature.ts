@@ -1,6 +1,6 @@
 import { Type } from '@sinclair/typebox'
 import { readChoice } from '../clients/members.ts'
-import { clientAlgorithms, readKeyFile } from '../domain/key-set.ts'
+import { algorithmNames, readKeyFile } from '../domain/key-set.ts'
 import { type Feature, flag } from '../feature.ts'
 import { assertCanSign, readKeys, readKeysUri } from './rules.ts'
 
@@ -22,13 +22,13 @@ export const clientAssertions: Feature = {
     token_endpoint_auth_signing_alg: {
       operatorOnly: true,
       schema: Type.String({
-        description: `What it signs with: ${clientAlgorithms.join(', ')}; the algorithm of its key when left out.`,
+        description: `What it signs with: ${algorithmNames.join(', ')}; the algorithm of its key when left out.`,
       }),
       read: (members, name) =>
         readChoice(
           members[name] === '' ? {} : members,
           name,
-          clientAlgorithms,
+          algorithmNames,
           'rfc7591-3.2.2-invalid-client-metadata',
         ),
     },
@@ -40,7 +40,7 @@ export const clientAssertions: Feature = {
   clientAuthentication: {
     private_key_jwt: {
       operatorOnly: true,
-      signingAlgorithms: clientAlgorithms,
+      signingAlgorithms: algorithmNames,
       assertRegistered: assertCanSign,
       parameters: {
         client_assertion: Type.Optional(

@@ -10,9 +10,9 @@ import {
 import { OAuthError } from '../domain/errors.ts'
 import { isObject } from '../domain/is-object.ts'
 import {
+  algorithmNamed,
   algorithmOf,
   type ClientAlgorithm,
-  clientAlgorithms,
   KeySetFault,
   keyObject,
   type PublicKey,
@@ -199,7 +199,7 @@ function shown(value: unknown): string | number | undefined {
 
 /** The registered algorithm of a client: what its own header says has no part in it, RFC 8725 §3.1. */
 function registeredAlgorithm({ extra }: Client): ClientAlgorithm | undefined {
-  return clientAlgorithms.find((name) => name === extra?.['token_endpoint_auth_signing_alg'])
+  return algorithmNamed(extra?.['token_endpoint_auth_signing_alg'])
 }
 
 /**
@@ -229,7 +229,7 @@ export function assertSignature(
     { stored: keys.map((one) => one.kid ?? ''), received: shown(kid) },
   )
   check(
-    alg === key.algorithm,
+    algorithmNamed(alg) === key.algorithm,
     'rfc7523-3-alg-registered',
     'invalid_client',
     'alg is not the algorithm of the registered key',
@@ -308,7 +308,7 @@ export function assertCanSign(extra: JsonObject): void {
   if (uri !== undefined) return
   if (jwks === undefined)
     throw rejection('private_key_jwt needs jwks or jwks_uri', { rule: 'rfc7523-2.2-registration' })
-  const registered = clientAlgorithms.find((name) => name === algorithm)
+  const registered = algorithmNamed(algorithm)
   if (keysOf(jwks).some((key) => algorithmOf(key, registered) !== undefined)) return
   throw rejection('jwks has no key for token_endpoint_auth_signing_alg', { rule: 'rfc7523-2.2-registration' })
 }

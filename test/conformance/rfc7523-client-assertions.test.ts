@@ -221,7 +221,13 @@ t.test(
   '[rfc7523-5-rs256] [rfc8414-2-auth-signing-algs] every algorithm of the metadata works, and kid says which key',
   async (t) => {
     const metadata = await json(await fetch(`${server.issuer}/.well-known/oauth-authorization-server`))
-    const algorithms = ['ES256', 'PS256', 'RS256', 'EdDSA'] as const satisfies readonly AssertionAlgorithm[]
+    const algorithms = [
+      'ES256',
+      'PS256',
+      'RS256',
+      'EdDSA',
+      'Ed25519',
+    ] as const satisfies readonly AssertionAlgorithm[]
     for (const endpoint of ['token', 'revocation', 'introspection']) {
       t.strictSame(
         metadata[`${endpoint}_endpoint_auth_signing_alg_values_supported`],

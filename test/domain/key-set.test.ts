@@ -1,6 +1,6 @@
 import { generateKeyPairSync } from 'node:crypto'
 import t from 'tap'
-import { algorithmOf, parseKeySet } from '../../src/domain/key-set.ts'
+import { algorithmNamed, algorithmOf, parseKeySet } from '../../src/domain/key-set.ts'
 import { parseStrictJson } from '../../src/domain/strict-json.ts'
 
 const pairs = {
@@ -104,6 +104,8 @@ t.test('the registered algorithm counts, then that of the key, then the usual on
   t.equal(algorithmOf({ kty: 'EC' }, undefined), 'ES256')
   t.equal(algorithmOf({ kty: 'RSA' }, undefined), 'RS256')
   t.equal(algorithmOf({ kty: 'OKP' }, undefined), 'EdDSA')
+  t.equal(algorithmNamed('Ed25519'), 'EdDSA', 'RFC 9864')
+  t.equal(algorithmNamed('HS256'), undefined)
   t.equal(algorithmOf({ kty: 'RSA', alg: 'PS256' }, undefined), 'PS256')
   t.equal(algorithmOf({ kty: 'RSA' }, 'PS256'), 'PS256')
   t.equal(algorithmOf({ kty: 'RSA', alg: 'PS256' }, 'RS256'), undefined)

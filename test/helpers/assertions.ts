@@ -6,6 +6,7 @@ const make = {
   PS256: () => generateKeyPairSync('rsa', { modulusLength: 2048 }),
   RS256: () => generateKeyPairSync('rsa', { modulusLength: 2048 }),
   EdDSA: () => generateKeyPairSync('ed25519'),
+  Ed25519: () => generateKeyPairSync('ed25519'),
 }
 
 export type AssertionAlgorithm = keyof typeof make
@@ -48,7 +49,7 @@ export function withAssertion(assertion: string) {
 }
 
 function signatureOf(alg: AssertionAlgorithm, data: Buffer, key: KeyObject): Buffer {
-  if (alg === 'EdDSA') return sign(null, data, key)
+  if (alg === 'EdDSA' || alg === 'Ed25519') return sign(null, data, key)
   if (alg === 'ES256') return sign('sha256', data, { key, dsaEncoding: 'ieee-p1363' })
   if (alg === 'RS256') return sign('sha256', data, key)
   return sign('sha256', data, { key, padding: constants.RSA_PKCS1_PSS_PADDING, saltLength: 32 })

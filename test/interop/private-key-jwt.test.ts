@@ -30,7 +30,7 @@ async function add(alg: 'ES256' | 'PS256' | 'RS256' | 'EdDSA') {
 t.test('oauth4webapi authenticates by PrivateKeyJwt', async (t) => {
   const insecure = { [oauth.allowInsecureRequests]: true }
   const as = await oauth.processDiscoveryResponse(issuer, await oauth.discoveryRequest(issuer, insecure))
-  for (const alg of ['ES256', 'PS256', 'RS256'] as const) {
+  for (const alg of ['ES256', 'PS256', 'RS256', 'EdDSA'] as const) {
     const { id, key } = await add(alg)
     const of = { client_id: id }
     const response = await oauth.clientCredentialsGrantRequest(as, of, oauth.PrivateKeyJwt(key), {}, insecure)

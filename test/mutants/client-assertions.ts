@@ -102,7 +102,7 @@ export const clientAssertionFaults = [
     id: 'assertion-header-chooses-algorithm',
     rule: 'rfc7523-3-alg-registered',
     file: rules,
-    find: 'alg === key.algorithm,',
+    find: 'algorithmNamed(alg) === key.algorithm,',
     replace: 'alg !== undefined,',
   },
   {
