@@ -36,7 +36,7 @@ export function addClientKeyCommands(client: Command): void {
   addOperatorFlags(addYesFlag(removal), keyHelp).action(keyRemove)
 }
 
-/** `lychgate client key add`: adds keys beside those that the client has. */
+/** `lychgate client key add`: adds keys to those that the client has. */
 async function keyAdd(clientId: string, file: string, flags: OperatorFlags): Promise<void> {
   const added = readKeys(file)
   await changeKeys(clientId, flags, (keys) => {

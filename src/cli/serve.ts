@@ -129,7 +129,7 @@ async function startServer(
     app.log.info({ issuer: config.issuer }, 'ready')
     let stopping: Stopping | undefined
     const delay = (config.drainSeconds + 10) * 1000
-    const onTimeout = () => app.log.error(stopping?.report(), 'stopped before every request was answered')
+    const onTimeout = () => app.log.error(stopping?.report(), 'stopped before every request had its response')
     closeWithGrace({ delay, onTimeout }, async ({ err }) => {
       if (err) app.log.fatal({ err }, 'stopped by an unexpected error')
       stopping = stop(app, store)

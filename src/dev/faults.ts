@@ -174,7 +174,7 @@ function applyFault(
     case '503':
       throw new OAuthError(
         'temporarily_unavailable',
-        'this development server was told to refuse this request',
+        'a fault of this development server rejects this request',
         { rule: 'lychgate-dev-fault', headers: { 'retry-after': String(retryAfter) } },
       )
     case 'drop-after-commit':

@@ -61,7 +61,7 @@ export function onlyLocal({ issuer, dev }: Settings): Check {
     const { remoteAddress = '' } = request.socket
     if (!isTrusted(remoteAddress)) {
       throw foreign(
-        'development routes answer this computer only: list the address of the caller in dev.peers (LYCHGATE_DEV_PEERS)',
+        'only this computer may call development routes: list the address of the caller in dev.peers (LYCHGATE_DEV_PEERS)',
         'lychgate-dev-peer',
         remoteAddress,
       )

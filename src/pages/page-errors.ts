@@ -26,7 +26,7 @@ declare module './pages.ts' {
   }
 }
 
-/** Answers every error in this scope with a page for the user, RFC 6749 §4.1.2.1 and §3.1.2.4, and never a redirect. */
+/** Shows every error in this scope as a page for the user, RFC 6749 §4.1.2.1 and §3.1.2.4, and never a redirect. */
 export function showErrorsAsPages(app: FastifyInstance): void {
   app.setErrorHandler((error, request, reply) => errorPage(toOAuthError(error, request), reply))
 }

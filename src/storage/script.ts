@@ -33,5 +33,5 @@ export function* many<N extends ReadName, T>(
 
 /** Runs a statement that writes; returns how many rows it changed. */
 export function* change(statement: WriteName, values: object): Script<number> {
-  return (yield { statement, values }) as number // what a write is answered with
+  return (yield { statement, values }) as number // the result of a write
 }

@@ -24,7 +24,7 @@ import type { Tables } from './tables.ts'
 
 /*
  * Every statement, for both databases. Drizzle builds each text once in a process; the adapters run them on their
- * drivers, because Drizzle takes as long to run a prepared statement as the database takes to answer it.
+ * drivers, because Drizzle takes as long to run a prepared statement as the database does.
  */
 
 /** What differs between the databases. */

@@ -84,7 +84,7 @@ export interface AuditFilter {
 }
 
 /**
- * The instants and numbers that say what a sweep takes beside that which expired. Every batch asks for them again, so that
+ * The instants and numbers that say what a sweep deletes besides what has expired. Every batch asks for them again, so that
  * they may follow a clock.
  */
 export interface SweepBounds {
@@ -140,7 +140,7 @@ export interface Checkpoint {
 /** Hears of every one of them. */
 export const checkpointChannel = channel('lychgate:checkpoint')
 
-/** A store that cannot answer now (locked, full, unreachable): 503 with `Retry-After`, never a wrong 200. */
+/** A store that is unavailable now (locked, full, unreachable): 503 with `Retry-After`, never a wrong 200. */
 export class StoreUnavailable extends Error {
   constructor(cause: unknown) {
     super('the store is unavailable', { cause })
@@ -275,7 +275,7 @@ export interface Store {
   contents(): Promise<StoreContents>
   /** Replaces all contents in one transaction. */
   replace(contents: StoreContents): Promise<void>
-  /** Resolves when the store answers; throws StoreUnavailable otherwise. */
+  /** Resolves when the store is available; throws StoreUnavailable otherwise. */
   ping(): Promise<void>
   close(): Promise<void>
 }

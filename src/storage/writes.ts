@@ -40,7 +40,7 @@ const overtaken = (statement: string) => new Overtaken(statement)
 export function* apply(writes: readonly Write[]): Script<void> {
   for (const write of writes) {
     for (const { statement, values, lookUp, exact } of changesOf(write)) {
-      // `as`: a look-up is answered with rows, and a change with the number of rows it changed.
+      // `as`: the result of a look-up is rows, and that of a change the number of rows it changed.
       const [found] =
         lookUp === undefined ? [{}] : ((yield { statement: lookUp, values }) as readonly object[])
       const joined = lookUp === undefined ? values : { ...values, ...found }

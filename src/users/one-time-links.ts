@@ -23,14 +23,14 @@ export interface LinkSources {
   readonly random: RandomSource
 }
 
-/** Where a link and a request for one are answered, below the issuer. */
+/** The path of links and of requests for one, below the issuer. */
 export const linkPath = '/link'
 
 /**
- * Makes a link for a user, stored as a hash, and tells the audit log.
+ * Makes a link for a user, stored as a hash, and records it in the audit log.
  * @throws {OAuthError} `access_denied` when the user is locked or was removed.
  * @param recipient `email`: the address it is sent to, which its use verifies.
- * @param query What else the page is told, such as the request that waits in the same browser.
+ * @param query Further parameters of the page, such as the request that waits in the same browser.
  */
 export async function makeLink(
   { config, store, random }: LinkSources,

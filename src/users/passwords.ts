@@ -7,7 +7,7 @@ import type { RandomSource } from '../system.ts'
 /** Whether the password is that of the hash; for an undefined hash false, after the same time. */
 export type PasswordCheck = (password: string, phc: string | undefined) => Promise<boolean>
 
-/** More password checks are waiting than the server can answer in time: 503 with `Retry-After`. */
+/** More password checks are waiting than the server can run in time: 503 with `Retry-After`. */
 export class PasswordQueueFull extends Error {
   constructor() {
     super('too many password checks are waiting')
@@ -71,7 +71,7 @@ export async function verifyPassword(password: string, phc: string): Promise<boo
 
 /**
  * Creates the password check of a server, in a bounded queue: one core is left for everything else, and a flood of
- * sign-ins is rejected rather than answered too late.
+ * sign-ins is rejected instead of served too late.
  * @param waiting How many checks may wait.
  * @param atOnce How many run at the same time.
  */

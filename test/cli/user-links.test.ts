@@ -61,7 +61,7 @@ t.test('an invitation with an invalid or used name or address is rejected', asyn
   t.strictSame(
     results.map(({ code, stderr }) => [code, stderr]),
     [
-      [1, 'lychgate: email must be an e-mail address\n'],
+      [1, 'lychgate: email must be an email address\n'],
       [1, 'lychgate: the user name or email address is taken\n'],
       [1, 'lychgate: the user name or email address is taken\n'],
       [1, 'lychgate: no user has this user name, email address or sub\n'],

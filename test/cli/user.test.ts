@@ -63,7 +63,7 @@ t.test('an invalid user is one line, ends with 1 and is not added', async (t) =>
     [['dora'], 'short', 'the password must have 8 to 256 characters'],
     [['dora'], '', 'the password must have 8 to 256 characters'],
     [['do ra'], 'long enough', 'username must have 1 to 128 characters, none of them invisible or a space'],
-    [['dora', '--email', 'dora'], 'long enough', 'email must be an e-mail address'],
+    [['dora', '--email', 'dora'], 'long enough', 'email must be an email address'],
   ]
   for (const [args, input, line] of cases) {
     const result = await run(['user', 'add', ...args, '--data', data], { input })

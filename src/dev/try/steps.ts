@@ -185,7 +185,7 @@ export const trySteps: readonly TryStep[] = [
     id: 'call-again',
     title: 'Call the API again',
     explanation:
-      'The same access token again: 401, with a challenge that names the metadata from which to get another one. The client is not told why; the checks of the server are below.',
+      'The same access token again: 401, with a challenge that names the metadata from which to get another one. The response does not say why; the checks of the server are below.',
     clauses: clauses('rfc6750-3', 'rfc6750-3.1', 'rfc9728-5.1'),
     button: 'Call the API with the revoked token',
     needs: 'revocation',

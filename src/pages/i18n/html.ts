@@ -136,7 +136,7 @@ function renderTime(locale: string, value: Exclude<Time, string | number | Text>
   }
   if ('in' in value) {
     const [count, unit] = largestUnit(value.in)
-    // Arabic has one word for "within" and "in"; users are told to come back after.
+    // Arabic has one word for "within" and "in"; the text tells users to come back after.
     return new Intl.RelativeTimeFormat(locale).format(Math.ceil(count), unit).replace('خلال', 'بعد')
   }
   const [count, unit] = largestUnit(value.ago)

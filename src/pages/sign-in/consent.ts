@@ -169,7 +169,7 @@ export function consentPage(
   }
 
   const pageUrl = ({ interaction }: Pending) => interactionUrl(prefix, 'consent', interaction)
-  /** Bound to the session, too: a page shown to one user cannot be answered as another. */
+  /** Bound to the session, too: a page shown to one user cannot be submitted as another. */
   const csrfOf = ({ browserSecret, interaction }: Pending, session: Session) =>
     app.browser.csrfToken(browserSecret, 'consent', interaction.id, session.id)
 }

@@ -17,7 +17,7 @@ export interface Agreement {
   readonly writes?: readonly Write[]
 }
 
-/** Answers a pending request with a code, RFC 6749 §4.1.2: once, in however many tabs the user approves it. */
+/** Completes a pending request with a code, RFC 6749 §4.1.2: once, in however many tabs the user approves it. */
 export function codeIssuer(app: FastifyInstance, { config, service, store }: AppDeps) {
   const limitGrants = grantLimit(config)
   return async (

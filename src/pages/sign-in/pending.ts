@@ -171,9 +171,9 @@ export async function endInteraction(
   }
 }
 
-/** Returns the error of a request that was answered, has expired or belongs to another browser. */
+/** Returns the error of a request that was completed, has expired or belongs to another browser. */
 export function interactionExpired(): OAuthError {
-  return new OAuthError('invalid_request', 'the authorization request has expired or was answered already', {
+  return new OAuthError('invalid_request', 'the authorization request has expired or was completed already', {
     rule: 'lychgate-interaction-open',
     page: { title: msg('error.ended'), advice: msg('error.ended.advice') },
   })

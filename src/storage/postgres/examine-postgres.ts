@@ -72,7 +72,7 @@ function* serverFaults(version: string, isUnsafe: boolean, isStandby: boolean): 
   }
   if (isUnsafe) {
     yield {
-      said: 'PostgreSQL does not wait for the disk: what was answered can be lost, and tokens that were revoked live again',
+      said: 'PostgreSQL does not wait for the disk: a crash can lose acknowledged changes, and revoked tokens can work again',
       expected: 'fsync = on',
       found: 'fsync = off',
       remedy: 'fsync = on   (in postgresql.conf)',

@@ -37,8 +37,8 @@ const retryMilliseconds = 5
 /**
  * Lets the jobs of one event-loop turn share one transaction, and so one flush to disk. A promise settles after the
  * commit. When a job faults, the batch is rolled back and each of its jobs runs again alone, so that the fault is
- * only its own; when the database itself cannot answer, all are told so at once. A checkpoint has a turn of its own:
- * those who are answered by a commit do not wait for it, and those who come in the meantime share the next commit.
+ * only its own; when the database itself is unavailable, all fail at once. A checkpoint runs in a separate turn:
+ * requests whose commit is done do not wait for it, and those that arrive during it share the next commit.
  */
 export class GroupCommit {
   readonly #transactions: Transactions
@@ -108,7 +108,7 @@ export class GroupCommit {
         job.reject(fault.error)
         continue
       }
-      // Asking a database that does not answer once more for each job would hold up the whole process.
+      // Asking an unavailable database once more for each job would block the whole process.
       this.#giveUp(batch.slice(index), fault)
       break
     }

@@ -124,7 +124,7 @@ export async function verifyCreation(
   return { id: credential.id, publicKey, counter, transports, backedUp }
 }
 
-/** The library throws whatever is wrong with a response; here that is an answer. */
+/** The library throws whatever is wrong with a response; here that is a result. */
 function malformed(): undefined {}
 
 function descriptor({ id, transports }: Passkey) {

@@ -5,7 +5,7 @@ export interface SessionLifetimes {
   readonly sessionAbsoluteSeconds: Seconds
 }
 
-/** Whether a login still counts. */
+/** Whether a session is still valid. */
 export function isSessionLive(session: Session, now: Seconds): boolean {
   return now < session.idleExpiresAt && now < session.expiresAt
 }
@@ -19,7 +19,7 @@ export function isRecent(session: Session, now: Seconds): boolean {
 }
 
 /**
- * A login that begins now. `id` is the hash of a fresh secret: a sign-in never continues an old session's identifier.
+ * Creates a session that begins now. `id` is the hash of a fresh secret: a sign-in never continues an old session's identifier.
  * @param place Where it happens, for the user to recognise it.
  */
 export function beginSession(

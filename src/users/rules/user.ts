@@ -227,7 +227,7 @@ function requireEmail(text: string): string {
     email !== undefined,
     'oidc-core-5.1-email-syntax',
     'invalid_request',
-    'email must be an e-mail address',
+    'email must be an email address',
   )
   return email
 }
@@ -238,7 +238,7 @@ function assertOwnName(username: string, email: string | undefined): void {
     !username.includes('@') || username === email,
     'lychgate-account-username',
     'invalid_request',
-    'username may be an e-mail address only if it is the email of the same person',
+    'username may be an email address only if it is the email of the same user',
   )
 }
 
