@@ -74,7 +74,7 @@ t.test(
         Object.fromEntries(policy),
         {
           'default-src': "'none'",
-          'script-src': /^form_post|login/.test(name) ? "'self'" : "'none'",
+          'script-src': /^form_post|login|sign-in/.test(name) ? "'self'" : "'none'",
           'style-src': "'self'",
           'img-src': "'self'",
           'form-action': sources,

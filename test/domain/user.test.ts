@@ -111,7 +111,7 @@ t.test('a user name that is an address must be the email address of the same use
   const person = { username: 'v@example.com', passwordHash: '$x' }
   t.throws(() => createUser(person, fresh, 50), {
     code: 'invalid_request',
-    message: /^username may be an e-mail/,
+    message: /^username may be an email/,
   })
   t.throws(() => createUser({ ...person, email: 'w@example.com' }, fresh, 50), {
     message: /^username may be/,
