@@ -42,7 +42,7 @@ t.test('the web application signs a user in, and out everywhere', async (t) => {
   t.match(home.html, /Hello Alice/)
   t.not(browser.cookies.get('session'), before, 'the session has a new id')
   t.notMatch([...browser.cookies.values()].join(), /lyc_/, 'and the browser no token')
-  t.match(pageOf(await browser.open(`${origin}/courses`)).html, /caller&#34;:&#34;person/)
+  t.match(pageOf(await browser.open(`${origin}/courses`)).html, /caller&#34;:&#34;user/)
 
   const other = new UserAgent(origin)
   other.cookies.set('session', before ?? '')

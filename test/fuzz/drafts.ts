@@ -12,6 +12,7 @@ const intents = {
   answer: 16,
   exchange: 10,
   refresh: 6,
+  machine: 4,
   revoke: 3,
   introspect: 6,
   userinfo: 5,
@@ -110,6 +111,16 @@ const drafts: Readonly<Record<keyof typeof intents, (world: World, dice: Dice) =
       : []
     const fields: Pair[] = [['grant_type', 'refresh_token'], ['refresh_token', tokens.refresh], ...scope]
     return byClient(client, '/api/oauth/token', [...fields, ...resources(world, dice)])
+  },
+  machine: (world, dice) => {
+    const client = dice.draw(world.clients.filter(({ isMachine }) => isMachine || dice.oneIn(8)))
+    const scope = dice.pick(['courses:read', 'courses:read orders:read', 'openid', 'courses:write'])
+    const fields: Pair[] = [
+      ['grant_type', 'client_credentials'],
+      ...(dice.oneIn(2) ? [['scope', scope] as const] : []),
+      ...resources(world, dice),
+    ]
+    return client && byClient(client, '/api/oauth/token', fields)
   },
   revoke: (world, dice) => {
     const { token, client } = tokenAndClient(world, dice)

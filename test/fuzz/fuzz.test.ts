@@ -189,6 +189,10 @@ t.test('a response with forbidden contents is detected', async (t) => {
     ],
     'tokens for a confidential client that is not named': [refreshBy('lyc_refresh_3'), tokens],
     'a code without a client': [post(token.target, 'grant_type=authorization_code&code=lyc_code_1'), tokens],
+    'a token without a user for a public client': [
+      post(token.target, 'grant_type=client_credentials&client_id=client_1'),
+      tokens,
+    ],
     'a code for no request': [asked, to(`http://127.0.0.1:5/cb?code=x&state=s&${iss}`)],
     'another port than asked': [signedIn, to(`http://127.0.0.1:6/cb?code=x&state=s&${iss}`)],
     'another host': [signedIn, to(`http://evil.example/cb?code=x&state=s&${iss}`)],

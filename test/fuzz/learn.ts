@@ -3,7 +3,7 @@ import type { Answer } from './connection.ts'
 import { verifierOf } from './drafts.ts'
 import { formOf, type PageForm } from './page-parts.ts'
 import type { Sent } from './request.ts'
-import { parametersOf, sentValue, wantedOf } from './rights.ts'
+import { clientOf, parametersOf, sentValue, wantedOf } from './rights.ts'
 import type { LiveClient, Wanted, World } from './world.ts'
 
 /** How many values of a kind are kept for reuse. */
@@ -58,7 +58,7 @@ function learnClient(registered: Record<string, unknown>, world: World): void {
   world.redirectUris.set(client.id, new Set(client.redirectUris))
   world.clients.push(client)
   // The operator's clients, which come first, stay.
-  if (world.clients.length > kept) world.clients.splice(3, 1)
+  if (world.clients.length > kept) world.clients.splice(4, 1)
 }
 
 function learnUpdate(updated: Record<string, unknown>, world: World): void {
@@ -104,7 +104,7 @@ function learnTokens(sent: Sent, content: Record<string, unknown>, world: World)
   const used = [...asked.getAll('code'), ...asked.getAll('refresh_token')].find((value) =>
     world.owners.has(value),
   )
-  const clientId = world.owners.get(used ?? '') ?? ''
+  const clientId = world.owners.get(used ?? '') ?? clientOf(sent, asked) ?? ''
   const { access_token: access, refresh_token: refresh, id_token: idToken } = content
   for (const token of [access, refresh]) if (typeof token === 'string') world.owners.set(token, clientId)
   remember(world.tokens, {

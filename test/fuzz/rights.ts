@@ -1,7 +1,7 @@
 import type { Answer } from './connection.ts'
 import { formOf } from './page-parts.ts'
 import type { Pair, Sent } from './request.ts'
-import type { Wanted, World } from './world.ts'
+import { machineScope, type Wanted, type World } from './world.ts'
 
 /** The parameters of a request to an endpoint, as the WHATWG parses them. */
 export function parametersOf({ method, target, headers, body }: Sent): URLSearchParams {
@@ -31,7 +31,8 @@ export function faultOfRights(sent: Sent, answer: Answer, world: World): string 
   if (mustProve && !sent.bytes && !isProven(sent, world)) return 'served without its secret'
   if (path === '/api/oauth/token') return faultOfTokens(sent, content, world)
   if (path === '/api/oauth/introspect') return faultOfIntrospection(sent, content, world)
-  if (path === '/api/oauth/userinfo' || content['caller'] === 'user') return faultOfAccess(sent, world)
+  if (path === '/api/oauth/userinfo' || content['caller'] === 'user' || content['caller'] === 'client')
+    return faultOfAccess(sent, world)
   const form = answer.headers['content-type']?.startsWith('text/html') ? formOf(answer.body) : undefined
   if (form === undefined || form.action.startsWith('/')) return undefined
   // The response of the authorization endpoint as a form.
@@ -130,18 +131,29 @@ function faultOfTokens(sent: Sent, content: Record<string, unknown>, world: Worl
   const isCode = asked.getAll('grant_type').includes('authorization_code')
   const client = clientOf(sent, asked) ?? (isCode ? undefined : publicOwnerOf(refresh, world))
   if (client === undefined) return 'tokens for no client'
+  const repeated = [...new Set(asked.keys())].find(
+    (name) => name !== 'resource' && asked.getAll(name).filter(Boolean).length > 1,
+  )
+  if (repeated !== undefined) return `tokens for a request that repeats ${repeated}`
+  if (sentValue(asked, 'grant_type') === 'client_credentials') return faultOfOwnToken(client, content, world)
   const used = isCode ? code : refresh
   if (used === undefined || world.owners.get(used) !== client)
     return `tokens for ${used}, which is not of ${client}`
   if (isCode && world.redeemed.has(used)) return 'a code redeemed twice'
   if (isCode) world.redeemed.add(used)
-  const repeated = [...new Set(asked.keys())].find(
-    (name) => name !== 'resource' && asked.getAll(name).filter(Boolean).length > 1,
-  )
-  if (repeated !== undefined) return `tokens for a request that repeats ${repeated}`
   return content['token_type'] === 'Bearer' && Number.isInteger(content['expires_in'])
     ? undefined
     : 'no bearer token'
+}
+
+/** Only a client that may gets a token without a user, never with a refresh token, RFC 6749 §4.4. */
+function faultOfOwnToken(client: string, content: Record<string, unknown>, world: World): string | undefined {
+  if (!world.machines.has(client)) return `a token without a user for ${client}`
+  const beyond = String(content['scope'])
+    .split(' ')
+    .filter((name) => !machineScope.includes(name))
+  if (beyond.length > 0) return `a token without a user has the scope ${beyond.join(' ')}`
+  return 'refresh_token' in content || 'id_token' in content ? 'more than an access token' : undefined
 }
 
 function faultOfIntrospection(
@@ -156,7 +168,8 @@ function faultOfIntrospection(
   const owner = world.owners.get(token)
   if (owner === undefined) return `active, and never issued: ${token}`
   // The resource server may introspect the tokens of every user.
-  const isResourceServer = world.redirectUris.get(client ?? '')?.size === 0
+  const isResourceServer =
+    world.redirectUris.get(client ?? '')?.size === 0 && !world.machines.has(client ?? '')
   return owner === client || isResourceServer ? undefined : `${client} learns about a token of ${owner}`
 }
 
@@ -175,7 +188,7 @@ function isProven(sent: Sent, world: World): boolean {
   return secret === undefined || secret === (basicOf(sent)?.[1] ?? sentValue(asked, 'client_secret'))
 }
 
-function clientOf(sent: Sent, asked: URLSearchParams): string | undefined {
+export function clientOf(sent: Sent, asked: URLSearchParams): string | undefined {
   return basicOf(sent)?.[0] ?? sentValue(asked, 'client_id')
 }
 

@@ -27,6 +27,8 @@ export interface LiveClient {
   readonly secret?: string
   readonly method: string
   readonly redirectUris: readonly string[]
+  /** It gets tokens without a user, RFC 6749 §4.4. */
+  readonly isMachine?: true
   /** RFC 7592: only self-registered clients have it. */
   readonly registrationToken?: string
 }
@@ -75,6 +77,8 @@ export interface World {
   readonly steps: { readonly browser: Browser; readonly target: string }[]
   /** By interaction. */
   readonly wanted: Map<string, Wanted>
+  /** The clients that get tokens without a user. */
+  readonly machines: ReadonlySet<string>
   /** Every redirect URI that was ever registered, by client. */
   readonly redirectUris: Map<string, Set<string>>
   /** The CSRF tokens of the pages shown for each interaction. */
@@ -100,6 +104,8 @@ export interface World {
 }
 
 export const resourceServerId = 'resource server'
+/** The scope of the client that acts for itself. */
+export const machineScope = ['courses:read', 'orders:read']
 export const people = { alice: 'alice-in-tests', bob: 'bob-in-tests', carol: 'carol-in-tests' }
 const [api, jwtApi] = ['https://api.example/', 'https://jwt.example/v1']
 
@@ -147,6 +153,7 @@ export async function startWorld(seed: string, storedKeys: readonly StoredKey[])
     pages: [],
     steps: [],
     wanted: new Map(),
+    machines: new Set(integrations.flatMap(({ id, isMachine }) => (isMachine ? [id] : []))),
     redirectUris: new Map(integrations.map(({ id, redirectUris }) => [id, new Set(redirectUris)])),
     shown: new Map(),
     registrations: new Map(),
@@ -227,6 +234,14 @@ async function addIntegrations({ config, store, clock, random }: Deps): Promise<
       postLogoutRedirectUris: [],
       resources: known.resources,
     },
+    {
+      ...common,
+      name: 'Machine',
+      redirectUris: [],
+      postLogoutRedirectUris: [],
+      grantTypes: ['client_credentials'],
+      scope: machineScope,
+    },
   ]
   const clients: LiveClient[] = []
   for (const request of requests) {
@@ -237,6 +252,7 @@ async function addIntegrations({ config, store, clock, random }: Deps): Promise<
       id: client.id,
       method: client.authenticationMethod,
       redirectUris: [...request.redirectUris],
+      ...(client.grantTypes.includes('client_credentials') && { isMachine: true }),
       ...(secret !== undefined && { secret }),
     })
   }
