@@ -119,6 +119,8 @@ t.test(
       )
     const other = await ask(assertionOf(), { client_id: 'client_other' })
     await assertFails(t, other, 'rfc7523-3-client-id-agrees', '[rfc7523-3-client-id-agrees]')
+    const late = await ask(assertionOf({ claims: { exp: server.now() - 60 } }))
+    await assertRejected(t, late, 'invalid_client', 400, '[rfc7523-3.2-error]')
   },
 )
 
