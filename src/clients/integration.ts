@@ -11,7 +11,7 @@ import {
 import { omitUndefined } from '../domain/omit-undefined.ts'
 import { hasResponseParameter, isHttpsRedirect, isLoopbackUri } from '../domain/redirect-uri.ts'
 import { hashSecret, mintSecret } from '../domain/secret.ts'
-import { type ClientDeclarations, type JsonObject, readExtra } from './members.ts'
+import { type ClientDeclarations, type JsonObject, lastingMembers, readExtra } from './members.ts'
 import { readDescription } from './metadata.ts'
 
 /** What an operator asks for: a client with any https callback, or a resource server. */
@@ -102,14 +102,7 @@ export function changeIntegration(
     description: { ...before.description, ...change.description },
   }
   assertSameKind(current, request, known)
-  const { id, issuedAt, usedAt, lockedAt, secretHash, previousSecret, secretUsedAt } = current
-  const changed: Client = {
-    id,
-    issuedAt,
-    usedAt,
-    ...settle(request, known),
-    ...omitUndefined({ lockedAt, secretHash, previousSecret, secretUsedAt }),
-  }
+  const changed: Client = { ...settle(request, known), ...lastingMembers(current) }
   return accept(changed, update('client', changed))
 }
 

@@ -1,5 +1,6 @@
 import { type ErrorDetail, OAuthError } from '../domain/errors.ts'
 import type { Client } from '../domain/model.ts'
+import { omitUndefined } from '../domain/omit-undefined.ts'
 
 /** A JSON object as a client sent it; nothing about its members is known yet. */
 export type JsonObject = Readonly<Record<string, unknown>>
@@ -46,6 +47,35 @@ export function openToAll<T extends { readonly operatorOnly?: true }>(
   declared: Readonly<Record<string, T>>,
 ): Readonly<Record<string, T>> {
   return Object.fromEntries(Object.entries(declared).filter(([, { operatorOnly }]) => !operatorOnly))
+}
+
+/** What no change of its metadata touches: who a client is, what authenticates it, and whether it is locked. */
+export function lastingMembers({
+  id,
+  origin,
+  issuedAt,
+  usedAt,
+  lockedAt,
+  registeredFrom,
+  secretHash,
+  previousSecret,
+  secretUsedAt,
+  registrationTokenHash,
+}: Client) {
+  return {
+    id,
+    origin,
+    issuedAt,
+    usedAt,
+    ...omitUndefined({
+      lockedAt,
+      registeredFrom,
+      secretHash,
+      previousSecret,
+      secretUsedAt,
+      registrationTokenHash,
+    }),
+  }
 }
 
 /** The members of features that a client sends, by their names on the wire. */

@@ -1,4 +1,4 @@
-import { type JsonObject, rejection } from '../clients/members.ts'
+import { type JsonObject, lastingMembers, rejection } from '../clients/members.ts'
 import { parseClientMetadata, type RegistrationPolicy } from '../clients/metadata.ts'
 import { parseBearer } from '../domain/bearer.ts'
 import { OAuthError } from '../domain/errors.ts'
@@ -87,16 +87,8 @@ export function updateClient(client: Client, metadata: JsonObject, policy: Regis
   assertSameType(client, authenticationMethod, policy)
   return {
     ...said,
-    id: client.id,
-    origin: client.origin,
-    issuedAt: client.issuedAt,
-    usedAt: client.usedAt,
-    ...(client.registeredFrom !== undefined && { registeredFrom: client.registeredFrom }),
+    ...lastingMembers(client),
     authenticationMethod,
-    ...(client.secretHash !== undefined && { secretHash: client.secretHash }),
-    ...(client.registrationTokenHash !== undefined && {
-      registrationTokenHash: client.registrationTokenHash,
-    }),
     pkceOptional: client.pkceOptional,
     consent: client.consent,
     introspects: client.introspects,

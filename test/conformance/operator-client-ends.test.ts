@@ -95,3 +95,35 @@ t.test('an operator lists and revokes the grants of a client that acts for itsel
   t.strictSame(await list(), [])
   t.equal((await callApi(server, '/api/courses', String(token))).status, 401)
 })
+
+t.test(
+  'a locked client that registered itself cannot unlock itself by an update, and keeps its secrets',
+  async (t) => {
+    const response = await fetch(`${server.issuer}/api/oauth/register`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({
+        redirect_uris: ['http://127.0.0.1/cb'],
+        token_endpoint_auth_method: 'client_secret_basic',
+      }),
+    })
+    const registered = await json(response)
+    const id = String(registered['client_id'])
+    await run('client', 'rotate-secret', id, '--keep-old', '7d', '--yes')
+    await run('client', 'lock', id, '--yes')
+    const update = await fetch(String(registered['registration_client_uri']), {
+      method: 'PUT',
+      headers: {
+        'content-type': 'application/json',
+        authorization: `Bearer ${registered['registration_access_token']}`,
+      },
+      body: JSON.stringify({ client_id: id, client_name: 'Renamed', redirect_uris: ['http://127.0.0.1/cb'] }),
+    })
+    t.equal(update.status, 200)
+    t.match(await run('client', 'show', id), {
+      client_name: 'Renamed',
+      locked_at: Number,
+      previous_secret_expires_at: Number,
+    })
+  },
+)

@@ -148,11 +148,18 @@ export const registrationFaults = [
     replace: '',
   },
   {
+    id: 'update-unlocks-its-client',
+    file: 'src/clients/members.ts',
+    find: '      lockedAt,\n      registeredFrom,',
+    replace: '      registeredFrom,',
+    tests: ['test/conformance/operator-client-ends.test.ts'],
+  },
+  {
     id: 'update-keeps-what-is-left-out',
     rule: 'rfc7592-2.2-put-replaces',
     file: client,
-    find: '    ...said,\n    id: client.id,',
-    replace: '    ...client,\n    ...said,\n    id: client.id,',
+    find: '    ...said,\n    ...lastingMembers(client),',
+    replace: '    ...client,\n    ...said,\n    ...lastingMembers(client),',
   },
   {
     id: 'told-members-sent-back',
