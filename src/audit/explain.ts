@@ -1,7 +1,7 @@
 import { type Ending, whyInactive } from '../domain/access-token.ts'
 import { handleBelongsTo, type OpenedHandle, openHandle } from '../domain/handle.ts'
 import { endingOf, grantIdOfJwt, tokenIdOfJwt } from '../domain/jwt-access-token.ts'
-import type { Grant, GrantOfToken, Rejection, Seconds } from '../domain/model.ts'
+import type { Client, Grant, GrantOfToken, Rejection, Seconds } from '../domain/model.ts'
 import { secretMatches, secretPrefix } from '../domain/secret.ts'
 import type { KeyRing } from '../keys/key-ring.ts'
 import { grantOfTokenKey, type Store } from '../storage/store.ts'
@@ -133,34 +133,38 @@ function explainIdToken(claims: Readonly<Record<string, unknown>>, now: Seconds)
   }
 }
 
-/** Secrets are found by their hash, so every client is compared. */
-async function explainSecret(text: string, { store }: Sources): Promise<ExplainedToken | undefined> {
-  const members = [
-    [secretPrefix.clientSecret, 'client secret', 'secretHash'],
-    [secretPrefix.registration, 'registration access token', 'registrationTokenHash'],
-  ] as const
-  for (const [prefix, kind, member] of members) {
-    if (!text.startsWith(prefix)) continue
-    const client = (await store.list('client')).find((each) => secretMatches(text, each[member]))
-    if (client !== undefined) {
-      return {
-        kind,
-        active: true,
-        received: {},
-        stored: { client: client.id, name: client.name, method: client.authenticationMethod },
-      }
-    }
-    const why = 'no client has it: it was replaced, or its client was removed'
-    return {
-      kind,
-      active: false,
-      why,
-      rule: 'rfc6749-5.2-invalid-client-400-or-401',
-      received: {},
-      stored: {},
-    }
-  }
-  return undefined
+/** Explains a secret of a client. Secrets are found by their hash, so every client is compared. */
+async function explainSecret(text: string, { store, now }: Sources): Promise<ExplainedToken | undefined> {
+  const isClientSecret = text.startsWith(secretPrefix.clientSecret)
+  if (!isClientSecret && !text.startsWith(secretPrefix.registration)) return undefined
+  const kind = isClientSecret ? 'client secret' : 'registration access token'
+  const hashesOf = ({ secretHash, previousSecret, registrationTokenHash }: Client) =>
+    isClientSecret ? [secretHash, previousSecret?.hash] : [registrationTokenHash]
+  const client = (await store.list('client')).find((each) =>
+    hashesOf(each).some((hash) => secretMatches(text, hash)),
+  )
+  const ended = client === undefined ? noSecret : endOfSecret(client, text, isClientSecret, now)
+  const stored = client && { client: client.id, name: client.name, method: client.authenticationMethod }
+  return { kind, active: ended === undefined, ...ended, received: {}, stored: stored ?? {} }
+}
+
+const noSecret = {
+  rule: 'rfc6749-5.2-invalid-client-400-or-401',
+  why: 'no client has it: it was replaced, or its client was removed',
+}
+
+function endOfSecret(
+  { lockedAt, secretHash, previousSecret }: Client,
+  text: string,
+  isClientSecret: boolean,
+  now: Seconds,
+): { readonly rule: string; readonly why: string } | undefined {
+  if (!isClientSecret) return undefined
+  if (lockedAt !== undefined)
+    return { rule: 'lychgate-client-locked', why: `an operator locked the client at ${lockedAt}` }
+  if (secretMatches(text, secretHash) || previousSecret === undefined || now < previousSecret.expiresAt)
+    return undefined
+  return { ...noSecret, why: `it was replaced, and accepted until ${previousSecret.expiresAt}` }
 }
 
 function foreign(text: string): ExplainedToken {
@@ -191,7 +195,7 @@ async function factsOf(grant: Grant | undefined, store: Store): Promise<Facts> {
   ])
   return {
     client: [grant.clientId, client?.name].filter(Boolean).join(' '),
-    person: user?.username,
+    user: grant.userId === undefined ? 'none: the client acts for itself' : user?.username,
     scope: grant.scope,
     resource: grant.resource,
     approvedAt: grant.approvedAt,

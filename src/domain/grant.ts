@@ -94,7 +94,6 @@ export function issueGrant(
     claims: { userinfo: [], idToken: [] },
     approvedAt: now,
     seq: 1,
-    rotatedAt: now,
     absoluteExpiresAt: end,
     expiresAt: end,
   }

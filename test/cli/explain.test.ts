@@ -1,17 +1,20 @@
 /** `lychgate explain` with a running server: the same file, another process. */
 
+import { randomBytes } from 'node:crypto'
 import { join } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import { explainToken } from '../../src/audit/explain.ts'
+import { rotateClientSecret } from '../../src/clients/integration.ts'
 import { remove } from '../../src/domain/decision.ts'
 import { hashSecret } from '../../src/domain/secret.ts'
 import { makeLink } from '../../src/users/one-time-links.ts'
 import { linkKinds } from '../../src/users/rules/one-time-link.ts'
 import { type Ended, newFolder, run } from '../helpers/command.ts'
-import { exchange, obtainCode, obtainTokens, post, refresh, register } from '../helpers/flow.ts'
+import { exchange, obtainCode, obtainTokens, post, postAs, refresh, register } from '../helpers/flow.ts'
 import { newPerson } from '../helpers/person.ts'
 import { startServer } from '../helpers/server.ts'
+import { addClient, json } from '../helpers/wire.ts'
 
 const jwt = 'https://api.example/jwt'
 const store = `sqlite:${join(newFolder(t), 'lychgate.db')}`
@@ -79,14 +82,14 @@ t.test('received text cannot forge a line of the explanation, nor control the te
 
 t.test('a valid token is active, with its scope and its user', async (t) => {
   const live = await tokens()
-  const stored = { client: `${client.id} Explained`, person: 'alice', scope: ['openid', 'courses:read'] }
+  const stored = { client: `${client.id} Explained`, user: 'alice', scope: ['openid', 'courses:read'] }
   for (const [token, kind] of [
     [live.access_token, 'access token'],
     [live.refresh_token, 'refresh token'],
     [(await tokens({ resource: jwt, scope: 'courses:read' })).access_token, 'JWT access token'],
   ] as const) {
     const told = await explained(token)
-    t.match(told, { kind, active: true, stored: { client: stored.client, person: stored.person } })
+    t.match(told, { kind, active: true, stored: { client: stored.client, user: stored.user } })
     t.notMatch(told, { rule: String })
   }
   t.match(await asJson(t, live.access_token), { active: true, stored, received: { number: 1 } })
@@ -181,6 +184,36 @@ t.test('a client secret is found by its hash, and never printed', async (t) => {
   t.match(told, { kind: 'client secret', active: true, stored: { client: confidential.id } })
   t.notOk(JSON.stringify(told).includes(secret))
   t.match(await explained(`lyc_secret_${'x'.repeat(43)}`), { kind: 'client secret', active: false })
+})
+
+t.test('a replaced secret is explained until its end and after it, and a lock ends both', async (t) => {
+  const confidential = await register(server, { token_endpoint_auth_method: 'client_secret_post' })
+  const { id, secret = '' } = confidential
+  // Not the command line: the server's time was moved.
+  const keepUntil = server.now() + 3600
+  const renewed = await server.deps.store.transact('client', id, (found) =>
+    rotateClientSecret(found, randomBytes(32), keepUntil),
+  )
+  t.match(await explained(secret), { active: true, stored: { client: id } })
+  t.match(await explained(renewed), { active: true, stored: { client: id } })
+  server.advance(7200)
+  t.match(await explained(secret), { active: false, why: `it was replaced, and accepted until ${keepUntil}` })
+  await run(['client', 'lock', id, '--yes'], { environment })
+  t.match(await explained(renewed), { active: false, rule: 'lychgate-client-locked' })
+})
+
+t.test('a token of a client that acts for itself has no user', async (t) => {
+  const machine = await addClient(server, {
+    redirectUris: [],
+    grantTypes: ['client_credentials'],
+    scope: ['courses:read'],
+  })
+  const response = await postAs(server, machine, '/api/oauth/token', { grant_type: 'client_credentials' })
+  const { access_token: token } = await json(response)
+  const told = await explained(String(token))
+  t.match(told, { active: true, stored: { user: 'none: the client acts for itself' } })
+  await run(['client', 'lock', machine.id, '--yes'], { environment })
+  t.match(await explained(String(token)), { active: false, rule: 'lychgate-client-locked' })
 })
 
 t.test('a one-time link names its user while it works, and nothing afterwards', async (t) => {
