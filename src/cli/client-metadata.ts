@@ -169,7 +169,7 @@ function changeOf(flags: MetadataFlags): IntegrationChange {
     consent: flags.consent,
     scope: flags.scope === undefined ? undefined : parseScope(flags.scope),
     idTokenSignedResponseAlg: flags.idTokenAlg,
-    resources: flags.resource,
+    resources: flags.resource?.filter((uri) => uri !== ''),
     description: Object.keys(description).length === 0 ? undefined : description,
   }
 }

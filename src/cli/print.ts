@@ -34,14 +34,18 @@ export function jsonText(value: unknown, indent?: number): string {
   )
 }
 
-/** Prints one line per member with aligned names. Joins lists, and omits absent and empty members. */
+/** Prints one line per member with aligned names. Joins lists, prints objects as JSON, omits absent and empty members. */
 export function printMembers(members: Readonly<Record<string, unknown>>): void {
   const lines = Object.entries(members).filter(([, value]) => value !== undefined && `${value}` !== '')
   const width = Math.max(...lines.map(([name]) => name.length))
   for (const [name, value] of lines) {
-    const text = `${Array.isArray(value) ? value.join(' ') : value}`
-    process.stdout.write(`${name.padEnd(width)}  ${visible(text)}\n`)
+    process.stdout.write(`${name.padEnd(width)}  ${visible(textOf(value))}\n`)
   }
+}
+
+function textOf(value: unknown): string {
+  if (Array.isArray(value)) return value.map(textOf).join(' ')
+  return typeof value === 'object' ? JSON.stringify(value) : `${value}`
 }
 
 /** Prints one line per row with aligned columns. */

@@ -181,7 +181,9 @@ function assertSameKind(client: Client, request: IntegrationRequest, known: Know
     asksForResourceServer(request, known) === (client.origin === 'resource-server'),
     'lychgate-integration-resource-server',
     'invalid_client_metadata',
-    'resource is for resource servers, which have one or more',
+    client.origin === 'resource-server'
+      ? 'a resource server has one or more resources'
+      : 'resource is for resource servers and for clients with client_credentials; name no resource without it',
   )
 }
 

@@ -46,6 +46,24 @@ t.test('an operator adds a client with a key, and then replaces the key without 
   t.match((await run(['audit', '--data', data])).stdout, /client-changed.*jwks/)
 })
 
+t.test('show prints the keys as JSON, and an empty resource removes the list', async (t) => {
+  const issuer = 'http://localhost:9400'
+  const { stdout } = await client(...signing, '--jwks', jwk, '--resource', issuer, '--json')
+  const id: string = JSON.parse(stdout).client_id
+  const shown = await client('show', id)
+  t.match(shown.stdout, /^jwks +\{"keys":\[\{.*"kid":"one".*\}\]\}$/m)
+  t.match(shown.stdout, new RegExp(`^resources +${issuer}$`, 'm'))
+  const web = ['--grant-type', 'authorization_code', '--redirect-uri', 'https://import.example/callback']
+  const refused = await client('set', id, ...web)
+  t.match(refused, {
+    code: 1,
+    stderr: /resource is for resource servers and for clients with client_credentials/,
+  })
+  const set = await client('set', id, '--resource', '', '--json')
+  t.notOk('resources' in JSON.parse(set.stdout))
+  t.equal((await client('set', id, ...web)).code, 0)
+})
+
 t.test('keys and URL can be set, and exclude each other', async (t) => {
   const { stdout } = await client(...signing, '--jwks-uri', 'https://import.example/keys', '--json')
   const id: string = JSON.parse(stdout).client_id
