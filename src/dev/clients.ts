@@ -18,13 +18,18 @@ import { faultsOf } from './json-body.ts'
 const choice = <T extends string>(...names: readonly T[]) =>
   Type.Optional(Type.Union(names.map((name) => Type.Literal(name))))
 
-/** A client that a development server adds at start, RFC 7591 §2. */
+/**
+ * A client that a development server adds at start, RFC 7591 §2. As for `lychgate client add`, one with `resources` and
+ * without redirect URIs is a resource server, unless a grant type without a user is among its `grant_types`.
+ */
 export const DevelopmentClient = Type.Object(
   {
     client_id: Type.Optional(Type.String({ pattern: '^[\\x21-\\x7e]{1,64}$' })),
     client_secret: Type.Optional(Type.String({ minLength: 1 })),
     client_name: Type.String({ minLength: 1 }),
-    redirect_uris: Type.Array(Type.String(), { minItems: 1 }),
+    redirect_uris: Type.Optional(Type.Array(Type.String())),
+    grant_types: Type.Optional(Type.Array(Type.String())),
+    resources: Type.Optional(Type.Array(Type.String())),
     post_logout_redirect_uris: Type.Optional(Type.Array(Type.String())),
     token_endpoint_auth_method: choice(...Object.keys(declared.clientAuthentication)),
     scope: Type.Optional(Type.String()),
@@ -88,9 +93,12 @@ function clientOf(
   const id = hash('sha256', `lychgate dev ${said.client_name}`, 'buffer').subarray(0, 16)
   const request = {
     name: said.client_name,
-    redirectUris: said.redirect_uris,
+    redirectUris: said.redirect_uris ?? [],
     postLogoutRedirectUris: said.post_logout_redirect_uris ?? [],
-    authenticationMethod: said.token_endpoint_auth_method ?? 'none',
+    // Without redirect URIs it is a machine or a resource server, and has a secret.
+    authenticationMethod: said.token_endpoint_auth_method ?? (said.redirect_uris && 'none'),
+    grantTypes: said.grant_types,
+    resources: said.resources,
     pkce: 'required',
     consent: said.consent,
     scope: said.scope === undefined ? undefined : parseScope(said.scope),

@@ -22,9 +22,14 @@ export interface ClientDescription {
   /** Absent: generated for a client that needs one, see `server.clients`. */
   readonly client_secret?: string
   readonly client_name: string
-  readonly redirect_uris: readonly string[]
+  /** Absent for a machine (`client_credentials`) and a resource server. */
+  readonly redirect_uris?: readonly string[]
+  /** Absent: authorization_code and refresh_token. */
+  readonly grant_types?: readonly string[]
+  /** The APIs that a machine gets tokens for, or whose tokens a resource server may introspect. */
+  readonly resources?: readonly string[]
   readonly post_logout_redirect_uris?: readonly string[]
-  /** Absent: none. */
+  /** Absent: none, with redirect URIs; otherwise a secret, by basic or post. */
   readonly token_endpoint_auth_method?: string
   /** Absent: every scope. */
   readonly scope?: string

@@ -12,6 +12,11 @@ const web = {
 } as const
 const native = { client_name: 'Command line', redirect_uris: ['http://127.0.0.1/callback'] } as const
 
+interface Credentials {
+  readonly client_id: string
+  readonly client_secret: string
+}
+
 const carol = {
   username: 'carol',
   email: 'carol@example.test',
@@ -102,6 +107,33 @@ t.test('its clock is the given one', async (t) => {
   t.equal(own.now(), 1_800_086_400)
   await using still = await start({ clock: { set: '2027-01-01T00:00:00Z', freeze: true } })
   t.equal(still.now(), 1_798_761_600)
+})
+
+t.test('machines and resource servers can be among its clients', async (t) => {
+  const resources = ['https://api.example']
+  const scopes = ['courses:read']
+  await using own = await start({
+    config: { resources: [{ identifier: resources[0], name: 'API', scopes }] },
+    clients: [
+      { client_name: 'Import', grant_types: ['client_credentials'], scope: scopes.join(' '), resources },
+      { client_name: 'API', resources },
+    ],
+  })
+  const [machine, api] = own.clients as [Credentials, Credentials]
+  const call = async (path: string, as: Credentials, fields: Record<string, string>) => {
+    const authorization = `Basic ${btoa(`${as.client_id}:${as.client_secret}`)}`
+    const body = new URLSearchParams(fields)
+    const response = await fetch(`${own.issuer}/api/oauth/${path}`, {
+      method: 'POST',
+      headers: { authorization },
+      body,
+    })
+    return (await response.json()) as Record<string, unknown>
+  }
+  const got = await call('token', machine, { grant_type: 'client_credentials' })
+  t.match(got, { scope: 'courses:read' })
+  const token = String(got['access_token'])
+  t.match(await call('introspect', api, { token }), { active: true, client_id: machine.client_id })
 })
 
 t.test('its configuration has the structure of the file', async (t) => {
