@@ -14,6 +14,7 @@ export function createListener({ host, hosts = [] }: Config['management']): Fast
     requestTimeout: 10_000,
     forceCloseConnections: true,
     clientErrorHandler: rejectMalformedHttp,
+    frameworkErrors: (_error, _request, reply) => void sendText(reply, 400, 'the path is not valid'),
   })
   // It serves a scraper and an orchestrator: few connections, and none of them slow.
   listener.server.maxConnections = 100
