@@ -102,10 +102,20 @@ function parseMaterial({ kty, crv, x, y, n, e }: Readonly<Record<string, unknown
   return undefined
 }
 
-/** Returns the key in the form that Node verifies with; undefined if it is not on its curve. */
+const mostKeyObjects = 500
+/** By the members that make the key: a client that is read from the store again has the same key as another object. */
+const keyObjects = new Map<string, KeyObject>()
+
+/** Returns the key in the form that Node verifies with; undefined if it is not on its curve. The last ones are kept. */
 export function keyObject({ kty, crv, x, y, n, e }: PublicKey): KeyObject | undefined {
+  const members = JSON.stringify({ kty, crv, x, y, n, e })
+  const known = keyObjects.get(members)
+  if (known !== undefined) return known
   try {
-    return createPublicKey({ key: JSON.parse(JSON.stringify({ kty, crv, x, y, n, e })), format: 'jwk' })
+    const made = createPublicKey({ key: JSON.parse(members), format: 'jwk' })
+    if (keyObjects.size >= mostKeyObjects) keyObjects.clear()
+    keyObjects.set(members, made)
+    return made
   } catch {
     return undefined
   }

@@ -2,7 +2,7 @@ import { Type } from '@sinclair/typebox'
 import { readChoice } from '../clients/members.ts'
 import { algorithmNames, readKeyFile } from '../domain/key-set.ts'
 import { type Feature, flag } from '../feature.ts'
-import { assertCanSign, readKeys, readKeysUri } from './rules.ts'
+import { assertCanSign, readKeys, readKeysUri } from './rules/registration.ts'
 
 /** RFC 7523: clients that an operator added authenticate with a JWT that they sign, `private_key_jwt`. */
 export const clientAssertions: Feature = {

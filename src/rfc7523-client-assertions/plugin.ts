@@ -8,16 +8,10 @@ import type { PublicKey } from '../domain/key-set.ts'
 import type { Client } from '../domain/model.ts'
 import { createKeySets } from '../fetch/key-sets.ts'
 import { RecordExists } from '../storage/store.ts'
-import {
-  assertClaims,
-  assertSignature,
-  failureOf,
-  keysOf,
-  parseAssertion,
-  readAssertion,
-  usedAssertionKind,
-  useOf,
-} from './rules.ts'
+import { failureOf, parseAssertion, readAssertion } from './rules/assertion.ts'
+import { assertClaims, usedAssertionKind, useOf } from './rules/claims.ts'
+import { keysOf } from './rules/registration.ts'
+import { assertSignature } from './rules/signature.ts'
 
 const method = 'private_key_jwt'
 /** The endpoints that authenticate clients. */
@@ -25,7 +19,7 @@ const authenticating = ['token', 'pushed_authorization_request', 'revocation', '
 
 /**
  * RFC 7523 §2.2: a client authenticates with a JWT that it signs, wherever clients authenticate. What an assertion must
- * be is decided in rules.ts; its keys are registered, or fetched from `jwks_uri` (src/fetch).
+ * be is decided in rules/; its keys are registered, or fetched from `jwks_uri` (src/fetch).
  */
 export const clientAssertions = fp<AppDeps>(
   async (app, { config, service, store, clock, fetchUrl }) => {

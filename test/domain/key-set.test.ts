@@ -1,6 +1,6 @@
 import { generateKeyPairSync } from 'node:crypto'
 import t from 'tap'
-import { algorithmNamed, algorithmOf, parseKeySet } from '../../src/domain/key-set.ts'
+import { algorithmNamed, algorithmOf, keyObject, parseKeySet } from '../../src/domain/key-set.ts'
 import { parseStrictJson } from '../../src/domain/strict-json.ts'
 
 const pairs = {
@@ -110,4 +110,14 @@ t.test('the registered algorithm counts, then that of the key, then the usual on
   t.equal(algorithmOf({ kty: 'RSA' }, 'PS256'), 'PS256')
   t.equal(algorithmOf({ kty: 'RSA', alg: 'PS256' }, 'RS256'), undefined)
   t.equal(algorithmOf({ kty: 'EC' }, 'RS256'), undefined)
+})
+
+t.test('a key is made ready to verify once, also when its client is read from the store again', async (t) => {
+  const [read] = parseKeySet({ keys: [publicJwk('ec')] })
+  const [again] = parseKeySet(JSON.parse(JSON.stringify({ keys: [read] })))
+  const [other] = parseKeySet({ keys: [publicJwk('ed')] })
+  if (!read || !again || !other) throw new Error('three keys were given')
+  t.not(read, again)
+  t.equal(keyObject(read), keyObject(again))
+  t.not(keyObject(read), keyObject(other))
 })

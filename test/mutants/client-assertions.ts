@@ -1,6 +1,9 @@
 import type { Fault } from './fault.ts'
 
-const rules = 'src/rfc7523-client-assertions/rules.ts'
+const assertion = 'src/rfc7523-client-assertions/rules/assertion.ts'
+const claims = 'src/rfc7523-client-assertions/rules/claims.ts'
+const signature = 'src/rfc7523-client-assertions/rules/signature.ts'
+const registration = 'src/rfc7523-client-assertions/rules/registration.ts'
 const plugin = 'src/rfc7523-client-assertions/plugin.ts'
 const fetching = 'src/fetch/guarded-fetch.ts'
 
@@ -9,7 +12,7 @@ export const clientAssertionFaults = [
   {
     id: 'assertion-of-any-type',
     rule: 'rfc7523-2.2-parameters',
-    file: rules,
+    file: assertion,
     find: 'if (type !== assertionType)',
     replace: "if (!type?.endsWith('jwt-bearer'))",
   },
@@ -23,49 +26,49 @@ export const clientAssertionFaults = [
   {
     id: 'assertion-issuer-not-checked',
     rule: 'rfc7523-3-iss-sub',
-    file: rules,
+    file: claims,
     find: 'iss === client.id && sub === client.id',
     replace: 'sub === client.id',
   },
   {
     id: 'assertion-for-another-client-id',
     rule: 'rfc7523-3-client-id-agrees',
-    file: rules,
+    file: assertion,
     find: 'if (clientId !== sub)',
     replace: 'if (clientId !== sub && false)',
   },
   {
     id: 'assertion-for-another-server',
     rule: 'rfc7523-3-aud',
-    file: rules,
+    file: claims,
     find: 'if (aud === issuer) return true',
     replace: "if (typeof aud === 'string') return true",
   },
   {
     id: 'legacy-audience-for-everyone',
     rule: 'rfc7523-3-aud',
-    file: rules,
+    file: claims,
     find: "if (extra?.['legacy_audience'] !== true) return false",
     replace: '',
   },
   {
     id: 'assertion-expiry-not-checked',
     rule: 'rfc7523-3-exp',
-    file: rules,
+    file: claims,
     find: 'isInstant(exp) && now < exp + skewSeconds',
     replace: 'isInstant(exp)',
   },
   {
     id: 'assertion-for-years',
     rule: 'rfc7523-3-exp',
-    file: rules,
+    file: claims,
     find: 'isInstant(exp) && exp <= now + mostSeconds + skewSeconds',
     replace: 'isInstant(exp)',
   },
   {
     id: 'assertion-before-its-time',
     rule: 'rfc7523-3-nbf-iat',
-    file: rules,
+    file: claims,
     find: 'isInstant(at) && at <= now + skewSeconds',
     replace: 'isInstant(at)',
   },
@@ -79,14 +82,14 @@ export const clientAssertionFaults = [
   {
     id: 'jti-shared-by-clients',
     rule: 'rfc7523-3-jti-replay',
-    file: rules,
+    file: claims,
     find: 'hashSecret(`${clientId} ${jti}`)',
     replace: 'hashSecret(String(jti))',
   },
   {
     id: 'assertion-signature-not-verified',
     rule: 'rfc7523-3-signature',
-    file: rules,
+    file: signature,
     find: 'verifies(key.algorithm, key.material, Buffer.from(signed), signature),',
     replace:
       'verifies(key.algorithm, key.material, Buffer.from(signed), signature) || signature.length > 60,',
@@ -94,35 +97,35 @@ export const clientAssertionFaults = [
   {
     id: 'assertion-by-any-key',
     rule: 'rfc7523-3-signature',
-    file: rules,
+    file: signature,
     find: 'key !== undefined && others.length === 0,',
     replace: 'key !== undefined,',
   },
   {
     id: 'assertion-header-chooses-algorithm',
     rule: 'rfc7523-3-alg-registered',
-    file: rules,
+    file: signature,
     find: 'algorithmNamed(alg) === key.algorithm,',
     replace: 'alg !== undefined,',
   },
   {
     id: 'registered-algorithm-ignored',
     rule: 'rfc7523-3-alg-registered',
-    file: rules,
+    file: signature,
     find: 'const algorithm = algorithmOf(key, registered)',
     replace: 'const algorithm = algorithmOf(key, undefined)',
   },
   {
     id: 'critical-header-ignored',
     rule: 'rfc7523-3-valid-jwt',
-    file: rules,
+    file: claims,
     find: "['crit', 'jwk',",
     replace: "['jwk',",
   },
   {
     id: 'other-kind-of-jwt-accepted',
     rule: 'rfc7523-3-valid-jwt',
-    file: rules,
+    file: claims,
     find: "must(\n    header['typ'] === undefined ||",
     replace: "must(\n    header['typ'] !== 1 ||",
   },
@@ -136,7 +139,7 @@ export const clientAssertionFaults = [
   {
     id: 'keys-without-owner',
     rule: 'rfc7523-2.2-registration',
-    file: rules,
+    file: registration,
     find: 'if (jwks === undefined)',
     replace: 'if (jwks === undefined) return\n  if (jwks === null)',
   },

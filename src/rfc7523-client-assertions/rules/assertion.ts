@@ -1,0 +1,82 @@
+import type { JsonObject } from '../../clients/members.ts'
+import {
+  type AuthenticationRealm,
+  type ClientCredentials,
+  clientRejected,
+  type FailedProof,
+} from '../../domain/client-authentication.ts'
+import { OAuthError } from '../../domain/errors.ts'
+import { isObject } from '../../domain/is-object.ts'
+import { type Parameters, single } from '../../domain/parameters.ts'
+import { parseStrictJson } from '../../domain/strict-json.ts'
+
+/** The only `client_assertion_type`, RFC 7523 §2.2. */
+export const assertionType = 'urn:ietf:params:oauth:client-assertion-type:jwt-bearer'
+
+/** A parsed and not yet verified assertion: a JWS in compact form, RFC 7515 §7.1. */
+export interface Assertion {
+  readonly header: JsonObject
+  readonly claims: JsonObject
+  /** What the signature is about. */
+  readonly signed: string
+  readonly signature: Buffer
+}
+
+/**
+ * Parses an assertion strictly: three parts of base64url, and two JSON objects without repeated members.
+ * @returns undefined for anything else.
+ */
+export function parseAssertion(text: string): Assertion | undefined {
+  const [, header = '', claims = '', signature = ''] = /^([\w-]+)\.([\w-]+)\.([\w-]+)$/.exec(text) ?? []
+  const [parsedHeader, parsedClaims] = [parsePart(header), parsePart(claims)]
+  if (!isObject(parsedHeader) || !isObject(parsedClaims)) return undefined
+  return {
+    header: parsedHeader,
+    claims: parsedClaims,
+    signed: `${header}.${claims}`,
+    signature: Buffer.from(signature, 'base64url'),
+  }
+}
+
+function parsePart(encoded: string): unknown {
+  try {
+    return parseStrictJson(
+      new TextDecoder('utf-8', { fatal: true }).decode(Buffer.from(encoded, 'base64url')),
+    )
+  } catch {
+    return undefined
+  }
+}
+
+/**
+ * Reads the assertion of a request, RFC 7523 §2.2; its `sub` names the client.
+ * @throws {OAuthError} `invalid_client`
+ */
+export function readAssertion(
+  parameters: Parameters,
+  realm: AuthenticationRealm,
+): ClientCredentials | undefined {
+  const type = single(parameters, 'client_assertion_type')
+  const text = single(parameters, 'client_assertion')
+  if (type === undefined && text === undefined) return undefined
+  const reject = (rule: string, received: string, stored?: string) =>
+    clientRejected(realm.alwaysUnauthorized, { rule, received, stored })
+  if (type !== assertionType)
+    throw reject('rfc7523-2.2-parameters', `client_assertion_type: ${type ?? 'absent'}`, assertionType)
+  const assertion = text === undefined ? undefined : parseAssertion(text)
+  if (text === undefined || assertion === undefined)
+    throw reject('rfc7523-2.2-parameters', 'client_assertion is not one signed JWT without repeated members')
+  const { sub } = assertion.claims
+  if (typeof sub !== 'string' || !/^[\x21-\x7e]{1,200}$/.test(sub))
+    throw reject('rfc7523-3-iss-sub', 'sub is not a client_id')
+  const clientId = single(parameters, 'client_id') ?? sub
+  if (clientId !== sub) throw reject('rfc7523-3-client-id-agrees', `client_id: ${clientId}`, `sub: ${sub}`)
+  return { clientId: sub, proof: text }
+}
+
+/** Returns why an assertion is not accepted; any other error is thrown on. */
+export function failureOf(error: unknown): FailedProof {
+  if (!(error instanceof OAuthError)) throw error
+  const { rule, stored, received } = error.detail
+  return { rule, why: error.message, stored, received }
+}

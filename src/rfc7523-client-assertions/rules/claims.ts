@@ -1,0 +1,122 @@
+import { check } from '../../domain/check.ts'
+import type { Client, Hash, Seconds } from '../../domain/model.ts'
+import { recordKind } from '../../domain/record.ts'
+import { hashSecret } from '../../domain/secret.ts'
+import type { Assertion } from './assertion.ts'
+
+/** An assertion that was used. It must not be used again before it expires. */
+interface UsedAssertion {
+  readonly id: Hash
+  readonly clientId: string
+  readonly expiresAt: Seconds
+}
+
+export const usedAssertionKind = recordKind<UsedAssertion>('client-assertion', {
+  id: ({ id }) => id,
+  clientId: ({ clientId }) => clientId,
+  expiresAt: ({ expiresAt }) => expiresAt,
+})
+
+/** By how much the clock of a client may differ from that of this server. */
+const skewSeconds = 10
+/** How far ahead `exp` may be. */
+const mostSeconds = 600
+const longestJti = 256
+
+/** How this server is named in an assertion. */
+export interface Audience {
+  readonly issuer: string
+  /** What else a client with `legacy_audience` may name: the endpoints that authenticate clients. */
+  readonly endpoints: readonly string[]
+}
+
+/**
+ * Checks the header and the claims of an assertion of this client, RFC 7523 §3.
+ * @throws {OAuthError} `invalid_client`
+ */
+export function assertClaims(
+  { header, claims }: Assertion,
+  client: Client,
+  audience: Audience,
+  now: Seconds,
+): void {
+  const { iss, sub, aud, exp, nbf, iat, jti } = claims
+  const must = (
+    ok: boolean,
+    rule: string,
+    description: string,
+    received: unknown,
+    stored?: string | number,
+  ) => check(ok, rule, 'invalid_client', description, { stored, received: shown(received) })
+  const foreign = ['crit', 'jwk', 'jku', 'x5u', 'x5c', 'b64', 'zip'].find((name) => name in header)
+  must(foreign === undefined, 'rfc7523-3-valid-jwt', 'the header has a member that is not accepted', foreign)
+  must(
+    header['typ'] === undefined ||
+      /^(application\/)?(jwt|client-authentication\+jwt)$/i.test(String(header['typ'])),
+    'rfc7523-3-valid-jwt',
+    'typ is that of another kind of JWT',
+    header['typ'],
+  )
+  must(
+    iss === client.id && sub === client.id,
+    'rfc7523-3-iss-sub',
+    'iss or sub is not the client_id',
+    iss,
+    client.id,
+  )
+  must(
+    isAudience(aud, client, audience),
+    'rfc7523-3-aud',
+    'aud is not the issuer alone',
+    aud,
+    audience.issuer,
+  )
+  must(isInstant(exp) && now < exp + skewSeconds, 'rfc7523-3-exp', 'exp is missing or over', exp, now)
+  must(
+    isInstant(exp) && exp <= now + mostSeconds + skewSeconds,
+    'rfc7523-3-exp',
+    'exp is more than ten minutes ahead',
+    exp,
+    now,
+  )
+  for (const [name, at] of Object.entries({ nbf, iat }))
+    must(
+      at === undefined || (isInstant(at) && at <= now + skewSeconds),
+      'rfc7523-3-nbf-iat',
+      `${name} is no instant, or in the future`,
+      at,
+      now,
+    )
+  must(
+    typeof jti === 'string' && jti !== '' && jti.length <= longestJti,
+    'rfc7523-3-jti-replay',
+    `jti is missing or longer than ${longestJti} characters`,
+    jti,
+  )
+}
+
+/** The issuer as one string; other forms only where an operator marked the client, RFC 7523 §3 and RFC 9126 §2. */
+function isAudience(aud: unknown, { extra }: Client, { issuer, endpoints }: Audience): boolean {
+  if (aud === issuer) return true
+  if (extra?.['legacy_audience'] !== true) return false
+  return [aud].flat().some((name) => name === issuer || endpoints.includes(String(name)))
+}
+
+function isInstant(value: unknown): value is number {
+  return typeof value === 'number' && Number.isFinite(value)
+}
+
+/** What a claim holds, for the log: bounded. */
+export function shown(value: unknown): string | number | undefined {
+  if (value === undefined || typeof value === 'number') return value
+  return (typeof value === 'string' ? value : JSON.stringify(value)).slice(0, 200)
+}
+
+/** Returns the record by which an assertion is used once, RFC 7523 §3; it is kept until the assertion has expired. */
+export function useOf({ claims: { jti, exp } }: Assertion, clientId: string): UsedAssertion {
+  return {
+    id: hashSecret(`${clientId} ${jti}`),
+    clientId,
+    expiresAt: Math.ceil(Number(exp)) + skewSeconds,
+  }
+}
