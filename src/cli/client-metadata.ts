@@ -12,7 +12,7 @@ import { clientMetadata, isLanguageTag, localizableMembers } from '../clients/me
 import type { Config } from '../config/schema.ts'
 import type { DeclaredClientMember } from '../deps.ts'
 import { auditEvent } from '../domain/audit.ts'
-import { insert, withWrites } from '../domain/decision.ts'
+import { withWrites } from '../domain/decision.ts'
 import { KeySetFault } from '../domain/key-set.ts'
 import { signingAlgorithms } from '../domain/key-term.ts'
 import { type Client, consentRules } from '../domain/model.ts'
@@ -116,9 +116,9 @@ export async function clientAdd(flags: MetadataFlags & { readonly name: string }
       name: flags.name,
       postLogoutRedirectUris: flags.postLogoutRedirectUri ?? [],
     }
-    const { client, secret } = addIntegration(request, knownTo(config), fresh, systemClock())
+    const { client, secret, writes } = addIntegration(request, knownTo(config), fresh, systemClock())
     const event = auditEvent('client-added', operatorContext(), { clientId: client.id, name: flags.name })
-    await store.write(insert('client', client), event)
+    await store.write(...writes, event)
     const credentials = { client_id: client.id, ...(secret !== undefined && { client_secret: secret }) }
     printResult(
       flags,

@@ -13,6 +13,7 @@ import {
   clientSet,
   describeClient,
 } from './client-metadata.ts'
+import { addClientTrustCommands } from './client-trust.ts'
 import { requireClient } from './find.ts'
 import {
   addOperatorFlags,
@@ -120,6 +121,7 @@ export function addClientCommands(program: Command): void {
   )
   addOperatorFlags(addYesFlag(rotate), rotateHelp).action(clientRotateSecret)
   addClientKeyCommands(group)
+  addClientTrustCommands(group)
   const lock = command('lock <client_id>', 'lock a client: its tokens are invalid while it is locked')
   addOperatorFlags(addYesFlag(lock), lockHelp).action(clientLock)
   const unlock = command('unlock <client_id>', 'unlock a client')

@@ -1,5 +1,5 @@
 import { check } from '../domain/check.ts'
-import { accept, type Decision, update } from '../domain/decision.ts'
+import { accept, type Decision, insert, update, type Write } from '../domain/decision.ts'
 import { OAuthError } from '../domain/errors.ts'
 import {
   type Client,
@@ -11,7 +11,13 @@ import {
 import { omitUndefined } from '../domain/omit-undefined.ts'
 import { hasResponseParameter, isHttpsRedirect, isLoopbackUri } from '../domain/redirect-uri.ts'
 import { hashSecret, mintSecret } from '../domain/secret.ts'
-import { type ClientDeclarations, type JsonObject, lastingMembers, readExtra } from './members.ts'
+import {
+  type ClientDeclarations,
+  type JsonObject,
+  lastingMembers,
+  readExtra,
+  recordWrites,
+} from './members.ts'
 import { readDescription } from './metadata.ts'
 
 /** What an operator asks for: a client with any https callback, or a resource server. */
@@ -57,7 +63,7 @@ export interface FreshClient {
 }
 
 /**
- * A client that an operator vouches for, RFC 6749 §2, and its secret if it has one.
+ * A client that an operator vouches for, RFC 6749 §2, its secret if it has one, and what to write.
  * @throws {OAuthError} `invalid_redirect_uri` or `invalid_client_metadata`.
  */
 export function addIntegration(
@@ -65,7 +71,7 @@ export function addIntegration(
   known: Known,
   fresh: FreshClient,
   now: Seconds,
-): { readonly client: Client; readonly secret: string | undefined } {
+): { readonly client: Client; readonly secret: string | undefined; readonly writes: readonly Write[] } {
   const secret = usesSecret(request, known) ? mintSecret('clientSecret', fresh.secret) : undefined
   const client: Client = {
     id: `client_${fresh.id.toString('base64url')}`,
@@ -74,7 +80,11 @@ export function addIntegration(
     ...settle(request, known),
     ...(secret !== undefined && { secretHash: hashSecret(secret) }),
   }
-  return { client, secret }
+  return {
+    client,
+    secret,
+    writes: [insert('client', client), ...recordWrites(undefined, client, known.declared)],
+  }
 }
 
 /**
@@ -103,7 +113,7 @@ export function changeIntegration(
   }
   assertSameKind(current, request, known)
   const changed: Client = { ...settle(request, known), ...lastingMembers(current) }
-  return accept(changed, update('client', changed))
+  return accept(changed, update('client', changed), ...recordWrites(current, changed, known.declared))
 }
 
 /** What a request comes to: everything about a client but its identity and its secret. */

@@ -1,6 +1,8 @@
+import type { Write } from '../domain/decision.ts'
 import { type ErrorDetail, OAuthError } from '../domain/errors.ts'
 import type { Client } from '../domain/model.ts'
 import { omitUndefined } from '../domain/omit-undefined.ts'
+import type { RecordRow } from '../domain/record.ts'
 
 /** A JSON object as a client sent it; nothing about its members is known yet. */
 export type JsonObject = Readonly<Record<string, unknown>>
@@ -10,6 +12,8 @@ export interface ClientMember {
   /** Clients that register themselves cannot have it: what they send is ignored. */
   readonly operatorOnly?: true
   read(members: JsonObject, name: string): unknown
+  /** The records by which clients are found by this member. They must have the client as their owner. */
+  readonly recordsOf?: (clientId: string, value: unknown) => readonly RecordRow[]
 }
 
 /** What a feature declares about a grant type. */
@@ -89,6 +93,30 @@ export function readExtra(
     if (value !== undefined) extra[name] = value
   }
   return Object.keys(extra).length > 0 ? { extra } : {}
+}
+
+/**
+ * Returns the writes that bring the records by which a client is found in line with its members. Removing the client
+ * removes the records.
+ */
+export function recordWrites(
+  before: Client | undefined,
+  after: Client,
+  { clientMetadata }: Pick<ClientDeclarations, 'clientMetadata'>,
+): readonly Write[] {
+  const rowsOf = ({ id, extra }: Client) =>
+    Object.entries(clientMetadata).flatMap(([name, { recordsOf }]) => recordsOf?.(id, extra?.[name]) ?? [])
+  const [old, wanted] = [before === undefined ? [] : rowsOf(before), rowsOf(after)]
+  const isIn = (rows: readonly RecordRow[], { kind, id }: RecordRow) =>
+    rows.some((row) => row.kind === kind && row.id === id)
+  return [
+    ...old
+      .filter((row) => !isIn(wanted, row))
+      .map(({ kind, id }): Write => ({ op: 'deleteRecord', kind, key: id })),
+    ...wanted
+      .filter((row) => !isIn(old, row))
+      .map((record): Write => ({ op: 'insert', kind: 'record', record })),
+  ]
 }
 
 const longestText = 200

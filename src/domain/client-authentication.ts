@@ -24,6 +24,8 @@ export interface FailedProof {
   /** What was expected and what was found, where a text says it better. */
   readonly stored?: ErrorDetail['stored']
   readonly received?: ErrorDetail['received']
+  /** It describes the proof; no client was found by it, so that nothing about a client is in it. */
+  readonly namesNoClient?: true
 }
 
 /** How a client authentication method works (RFC 7591 §2, `token_endpoint_auth_method`). */
@@ -44,6 +46,8 @@ export interface ClientAuthentication {
     client: Client | undefined,
     proof: string | undefined,
   ): FailedProof | undefined | Promise<FailedProof | undefined>
+  /** Finds the client of a proof that has no `client_id`, in a request that has none either. */
+  findClientId?(proof: string): Promise<string | undefined>
 }
 
 /** A method by its name, with what its feature declares about it. */
@@ -56,7 +60,8 @@ export interface AuthenticationMethod extends ClientAuthentication {
 /** Which client a request claims to be from, by which method, with which proof. */
 export interface ClaimedClient {
   readonly method: AuthenticationMethod
-  readonly clientId: string
+  /** Absent: the method finds the client of the proof. */
+  readonly clientId: string | undefined
   readonly proof: string | undefined
 }
 
@@ -100,13 +105,13 @@ export function parseClientCredentials(
   }
   const clientId = credentials.clientId ?? sentId
   check(
-    clientId !== undefined,
+    clientId !== undefined || method.findClientId !== undefined,
     'rfc6749-3.2.1-public-sends-client-id',
     realm.alwaysUnauthorized ? 'invalid_client' : 'invalid_request',
     'client_id is missing',
     { passed: 'client_id is present', ...(realm.alwaysUnauthorized && { headers: basicChallenge }) },
   )
-  if (clientId !== sentId) assertSameClientId(sentId, clientId, method)
+  if (clientId !== undefined && clientId !== sentId) assertSameClientId(sentId, clientId, method)
   return { method, clientId, proof: credentials.proof }
 }
 
@@ -158,7 +163,7 @@ export function authenticateClient(
     stored,
     received,
   } = failed ?? lockOf(client) ?? {}
-  const isOtherClient = client === undefined || isWrongMethod
+  const isOtherClient = isWrongMethod || (client === undefined && !failed?.namesNoClient)
   throw clientRejected(byHeader || realm.alwaysUnauthorized, {
     rule: isWrongMethod ? 'oidc-core-9-registered-method-enforced' : rule,
     // The response does not distinguish these; the log does.

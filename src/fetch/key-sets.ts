@@ -1,87 +1,50 @@
-import type { Config } from '../config/schema.ts'
+import { isObject } from '../domain/is-object.ts'
 import { type PublicKey, parseKeySet } from '../domain/key-set.ts'
-import type { Seconds } from '../domain/model.ts'
-import { parseStrictJson } from '../domain/strict-json.ts'
-import type { Clock } from '../system.ts'
-import { freshSeconds } from './freshness.ts'
-import type { GuardedFetch } from './guarded-fetch.ts'
+import { createDocuments, type DocumentsOptions } from './documents.ts'
 
-/** Fetches and keeps the key sets of clients. */
+/** Fetches and keeps the key sets of clients, and of issuers that they trust. */
 export interface KeySets {
   /**
    * Returns the keys at a URL. They are fetched when they are not fresh, and when no key has this `kid`.
    * @throws what the last fetch threw, if there are no keys, or only some that are too old.
    */
   keysAt(url: string, kid?: string): Promise<readonly PublicKey[]>
+  /**
+   * Returns the keys of an issuer, which its metadata names (OpenID Connect Discovery §4).
+   * @throws as `keysAt`, and for metadata of another issuer.
+   */
+  keysOfIssuer(issuer: string, kid?: string): Promise<readonly PublicKey[]>
 }
 
-export interface KeySetsOptions {
-  readonly fetchUrl: GuardedFetch
-  readonly bounds: Pick<Config['fetch'], 'keySetFloorSeconds' | 'keySetCeilingSeconds'>
-  readonly clock: Clock
-  /** Hears of every fetch that failed. */
-  readonly onFailure?: (url: string, error: unknown) => void
+/** What is used of the metadata of an issuer. */
+interface IssuerMetadata {
+  readonly issuer: unknown
+  readonly keysUri: string
 }
 
-interface Entry {
-  readonly keys: readonly PublicKey[]
-  readonly fetchedAt: Seconds
-  readonly freshUntil: Seconds
-  readonly triedAt: Seconds
-  readonly error?: unknown
-}
-
-/** A URL is fetched again at most this often, whatever `kid` is asked for. */
-const retrySeconds = 60
-const mostKeySets = 500
-
-/**
- * Keeps fetched key sets as RFC 9111 §4.2 says, within a floor and a ceiling. While a set cannot be fetched again, the
- * keys that were fetched last are used until the ceiling.
- */
-export function createKeySets({ fetchUrl, bounds, clock, onFailure }: KeySetsOptions): KeySets {
-  const { keySetFloorSeconds: floor, keySetCeilingSeconds: ceiling } = bounds
-  const entries = new Map<string, Entry>()
-  const fetching = new Map<string, Promise<Entry>>()
-
-  async function load(url: string, before: Entry | undefined): Promise<Entry> {
-    const triedAt = clock()
-    try {
-      const { headers, body } = await fetchUrl(url)
-      const keys = parseKeySet(parseStrictJson(body.toString()))
-      const freshFor = Math.min(Math.max(freshSeconds(headers, triedAt), floor), ceiling)
-      return { keys, fetchedAt: triedAt, freshUntil: triedAt + freshFor, triedAt }
-    } catch (error) {
-      onFailure?.(url, error)
-      const none = { keys: [], fetchedAt: triedAt, freshUntil: triedAt }
-      return { ...(before ?? none), triedAt, error }
-    }
-  }
-
-  async function reload(url: string, before: Entry | undefined): Promise<Entry> {
-    const running = fetching.get(url) ?? load(url, before).finally(() => fetching.delete(url))
-    fetching.set(url, running)
-    const entry = await running
-    // The one that was fetched longest ago makes room.
-    entries.delete(url)
-    entries.set(url, entry)
-    for (const oldest of entries.keys()) {
-      if (entries.size <= mostKeySets) break
-      entries.delete(oldest)
-    }
-    return entry
-  }
-
+export function createKeySets(options: Omit<DocumentsOptions<unknown>, 'parse'>): KeySets {
+  const keySets = createDocuments({ ...options, parse: parseKeySet })
+  const metadata = createDocuments({ ...options, parse: parseMetadata })
+  const keysAt: KeySets['keysAt'] = (url, kid) =>
+    keySets.at(url, (keys) => kid === undefined || keys.some((key) => key.kid === kid))
   return {
-    async keysAt(url, kid) {
-      const now = clock()
-      const known = entries.get(url)
-      const isKnown = kid === undefined || known?.keys.some((key) => key.kid === kid)
-      const isFresh = known !== undefined && now < known.freshUntil && isKnown
-      const mayFetch = known === undefined || now >= known.triedAt + Math.min(retrySeconds, ceiling)
-      const entry = isFresh || !mayFetch ? known : await reload(url, known)
-      if (entry.keys.length > 0 && now < entry.fetchedAt + ceiling) return entry.keys
-      throw entry.error
+    keysAt,
+    async keysOfIssuer(issuer, kid) {
+      const found = await metadata.at(metadataUrl(issuer))
+      // OpenID Connect Discovery §4.3: identical.
+      if (found.issuer !== issuer) throw new Error('the metadata is that of another issuer')
+      return keysAt(found.keysUri, kid)
     },
   }
+}
+
+/** OpenID Connect Discovery §4.1: a slash at the end of the path is removed first. */
+function metadataUrl(issuer: string): string {
+  return `${issuer.replace(/\/$/, '')}/.well-known/openid-configuration`
+}
+
+function parseMetadata(json: unknown): IssuerMetadata {
+  const { issuer, jwks_uri: keysUri } = isObject(json) ? json : {}
+  if (typeof keysUri === 'string') return { issuer, keysUri }
+  throw new Error('the metadata has no jwks_uri')
 }

@@ -77,7 +77,8 @@ export const clientAuthentication = fp<Pick<AppDeps, 'store' | 'declared'>>(
           const inferred = isAnonymous ? await inferClientId?.(sent) : undefined
           const parameters = inferred === undefined ? sent : { ...sent, client_id: inferred }
           const claimed = parseClientCredentials(methods.added.values(), authorization, parameters, realm)
-          const client = await app.resolveClient(claimed.clientId)
+          const clientId = claimed.clientId ?? (await claimed.method.findClientId?.(claimed.proof ?? ''))
+          const client = clientId === undefined ? undefined : await app.resolveClient(clientId)
           const failed = await claimed.method.verify(client, claimed.proof)
           request.client = authenticateClient(client, claimed, failed, realm)
         },

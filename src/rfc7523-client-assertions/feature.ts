@@ -3,6 +3,7 @@ import { readChoice } from '../clients/members.ts'
 import { algorithmNames, readKeyFile } from '../domain/key-set.ts'
 import { type Feature, flag } from '../feature.ts'
 import { assertCanSign, readKeys, readKeysUri } from './rules/registration.ts'
+import { readTrusted, trustRecords } from './rules/trust.ts'
 
 /** RFC 7523: clients that an operator added authenticate with a JWT that they sign, `private_key_jwt`. */
 export const clientAssertions: Feature = {
@@ -31,6 +32,23 @@ export const clientAssertions: Feature = {
           algorithmNames,
           'rfc7591-3.2.2-invalid-client-metadata',
         ),
+    },
+    trusted_issuers: {
+      operatorOnly: true,
+      schema: Type.Array(
+        Type.Object({
+          issuer: Type.String(),
+          subject: Type.String(),
+          audience: Type.Optional(Type.String()),
+          reusable: Type.Optional(Type.Boolean()),
+        }),
+        {
+          description:
+            'Whose tokens it may use in place of a key, as JSON; see lychgate client trust, RFC 7521 §3.',
+        },
+      ),
+      read: readTrusted,
+      recordsOf: trustRecords,
     },
     legacy_audience: {
       ...flag('Whether aud may be an endpoint or a list instead of the issuer alone, RFC 7523 §3.'),

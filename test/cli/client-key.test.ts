@@ -84,5 +84,8 @@ t.test('a file without public keys is rejected', async (t) => {
     [join(data, 'missing'), /missing cannot be read/],
   ] as const)
     t.match(await client(...signing, '--jwks', path), { code: 64, stderr }, path)
-  t.match(await client(...signing), { code: 1, stderr: /private_key_jwt needs jwks or jwks_uri/ })
+  t.match(await client(...signing), {
+    code: 1,
+    stderr: /private_key_jwt needs jwks, jwks_uri or trusted_issuers/,
+  })
 })

@@ -1,7 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import type { Test } from 'tap'
 import { addIntegration, type IntegrationRequest } from '../../src/clients/integration.ts'
-import { insert } from '../../src/domain/decision.ts'
 import { declared } from '../../src/features.ts'
 import {
   callApi,
@@ -108,13 +107,13 @@ export async function addClient(
     idTokenSignedResponseAlg: 'RS256',
     ...request,
   }
-  const { client, secret } = addIntegration(
+  const { client, secret, writes } = addIntegration(
     whole,
     known,
     { id: randomBytes(16), secret: randomBytes(32) },
     clock(),
   )
-  await store.write(insert('client', client))
+  await store.write(...writes)
   const [first = redirectUri] = whole.redirectUris
   return { id: client.id, method, redirectUri: first, ...(secret !== undefined && { secret }) }
 }

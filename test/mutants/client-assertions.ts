@@ -62,7 +62,7 @@ export const clientAssertionFaults = [
     id: 'assertion-for-years',
     rule: 'rfc7523-3-exp',
     file: claims,
-    find: 'isInstant(exp) && exp <= now + mostSeconds + skewSeconds',
+    find: 'isInstant(exp) && exp <= now + most + skewSeconds',
     replace: 'isInstant(exp)',
   },
   {
@@ -83,7 +83,7 @@ export const clientAssertionFaults = [
     id: 'jti-shared-by-clients',
     rule: 'rfc7523-3-jti-replay',
     file: claims,
-    find: 'hashSecret(`${clientId} ${jti}`)',
+    find: 'hashSecret(`${iss} ${jti}`)',
     replace: 'hashSecret(String(jti))',
   },
   {

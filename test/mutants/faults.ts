@@ -28,6 +28,7 @@ import { signInFaults } from './sign-in.ts'
 import { storageFaults } from './storage.ts'
 import { textFaults } from './texts.ts'
 import { tokenFaults } from './token.ts'
+import { trustedIssuerFaults } from './trusted-issuers.ts'
 
 /** Every deliberate fault, by area. `npm run mutants` shows that each is detected. */
 export const faults: readonly Fault[] = [
@@ -37,6 +38,7 @@ export const faults: readonly Fault[] = [
   ...textFaults,
   ...clientAuthenticationFaults,
   ...clientAssertionFaults,
+  ...trustedIssuerFaults,
   ...clientCredentialsFaults,
   ...pushedRequestFaults,
   ...refreshFaults,

@@ -145,7 +145,7 @@ export const mustFaults: readonly RuleFault[] = [
     'src/domain/client-authentication.ts',
     [
       'rfc6749-3.2.1-public-sends-client-id',
-      "clientId !== undefined,\n    'rfc6749-3.2.1-public-sends-client-id'",
+      "clientId !== undefined || method.findClientId !== undefined,\n    'rfc6749-3.2.1-public-sends-client-id'",
       "true,\n    'rfc6749-3.2.1-public-sends-client-id'",
     ],
     [

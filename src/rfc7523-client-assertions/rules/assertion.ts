@@ -48,8 +48,13 @@ function parsePart(encoded: string): unknown {
   }
 }
 
+/** Returns whether another issuer made it: `iss` is a URL, and not the client itself, RFC 7521 §3. */
+export function isForeign({ claims: { iss, sub } }: Assertion): boolean {
+  return typeof iss === 'string' && iss !== sub && /^https?:\/\//.test(iss)
+}
+
 /**
- * Reads the assertion of a request, RFC 7523 §2.2; its `sub` names the client.
+ * Reads the assertion of a request, RFC 7523 §2.2; its `sub` names the client, unless another issuer made it.
  * @throws {OAuthError} `invalid_client`
  */
 export function readAssertion(
@@ -66,10 +71,12 @@ export function readAssertion(
   const assertion = text === undefined ? undefined : parseAssertion(text)
   if (text === undefined || assertion === undefined)
     throw reject('rfc7523-2.2-parameters', 'client_assertion is not one signed JWT without repeated members')
+  const sentId = single(parameters, 'client_id')
+  if (isForeign(assertion)) return { ...(sentId !== undefined && { clientId: sentId }), proof: text }
   const { sub } = assertion.claims
   if (typeof sub !== 'string' || !/^[\x21-\x7e]{1,200}$/.test(sub))
     throw reject('rfc7523-3-iss-sub', 'sub is not a client_id')
-  const clientId = single(parameters, 'client_id') ?? sub
+  const clientId = sentId ?? sub
   if (clientId !== sub) throw reject('rfc7523-3-client-id-agrees', `client_id: ${clientId}`, `sub: ${sub}`)
   return { clientId: sub, proof: text }
 }

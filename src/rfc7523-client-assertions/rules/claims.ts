@@ -1,3 +1,4 @@
+import type { JsonObject } from '../../clients/members.ts'
 import { check } from '../../domain/check.ts'
 import type { Client, Hash, Seconds } from '../../domain/model.ts'
 import { recordKind } from '../../domain/record.ts'
@@ -31,7 +32,7 @@ export interface Audience {
 }
 
 /**
- * Checks the header and the claims of an assertion of this client, RFC 7523 §3.
+ * Checks the header and the claims of an assertion that this client signed, RFC 7523 §3.
  * @throws {OAuthError} `invalid_client`
  */
 export function assertClaims(
@@ -40,23 +41,8 @@ export function assertClaims(
   audience: Audience,
   now: Seconds,
 ): void {
-  const { iss, sub, aud, exp, nbf, iat, jti } = claims
-  const must = (
-    ok: boolean,
-    rule: string,
-    description: string,
-    received: unknown,
-    stored?: string | number,
-  ) => check(ok, rule, 'invalid_client', description, { stored, received: shown(received) })
-  const foreign = ['crit', 'jwk', 'jku', 'x5u', 'x5c', 'b64', 'zip'].find((name) => name in header)
-  must(foreign === undefined, 'rfc7523-3-valid-jwt', 'the header has a member that is not accepted', foreign)
-  must(
-    header['typ'] === undefined ||
-      /^(application\/)?(jwt|client-authentication\+jwt)$/i.test(String(header['typ'])),
-    'rfc7523-3-valid-jwt',
-    'typ is that of another kind of JWT',
-    header['typ'],
-  )
+  const { iss, sub, aud } = claims
+  assertHeader(header)
   must(
     iss === client.id && sub === client.id,
     'rfc7523-3-iss-sub',
@@ -71,11 +57,33 @@ export function assertClaims(
     aud,
     audience.issuer,
   )
+  assertTimes(claims, mostSeconds, now)
+  assertIdentifier(claims)
+}
+
+/** Checks that the header says nothing that this server does not act upon, RFC 7523 §3 and RFC 8725 §3.11. */
+export function assertHeader(header: JsonObject): void {
+  const foreign = ['crit', 'jwk', 'jku', 'x5u', 'x5c', 'b64', 'zip'].find((name) => name in header)
+  must(foreign === undefined, 'rfc7523-3-valid-jwt', 'the header has a member that is not accepted', foreign)
+  must(
+    header['typ'] === undefined ||
+      /^(application\/)?(jwt|jose|client-authentication\+jwt)$/i.test(String(header['typ'])),
+    'rfc7523-3-valid-jwt',
+    'typ is that of another kind of JWT',
+    header['typ'],
+  )
+}
+
+/**
+ * Checks when an assertion is valid, RFC 7523 §3.
+ * @param most How far ahead `exp` may be, in seconds.
+ */
+export function assertTimes({ exp, nbf, iat }: JsonObject, most: Seconds, now: Seconds): void {
   must(isInstant(exp) && now < exp + skewSeconds, 'rfc7523-3-exp', 'exp is missing or over', exp, now)
   must(
-    isInstant(exp) && exp <= now + mostSeconds + skewSeconds,
+    isInstant(exp) && exp <= now + most + skewSeconds,
     'rfc7523-3-exp',
-    'exp is more than ten minutes ahead',
+    `exp is more than ${most / 60} minutes ahead`,
     exp,
     now,
   )
@@ -87,12 +95,27 @@ export function assertClaims(
       at,
       now,
     )
+}
+
+/** Checks `jti`, by which an assertion is used once, RFC 7523 §3. */
+export function assertIdentifier({ jti }: JsonObject): void {
   must(
     typeof jti === 'string' && jti !== '' && jti.length <= longestJti,
     'rfc7523-3-jti-replay',
     `jti is missing or longer than ${longestJti} characters`,
     jti,
   )
+}
+
+/** Checks a rule of an assertion; the log has what was received, the response does not. */
+export function must(
+  ok: boolean,
+  rule: string,
+  description: string,
+  received: unknown,
+  stored?: string | number | readonly string[],
+): void {
+  check(ok, rule, 'invalid_client', description, { stored, received: shown(received) })
 }
 
 /** The issuer as one string; other forms only where an operator marked the client, RFC 7523 §3 and RFC 9126 §2. */
@@ -113,9 +136,9 @@ export function shown(value: unknown): string | number | undefined {
 }
 
 /** Returns the record by which an assertion is used once, RFC 7523 §3; it is kept until the assertion has expired. */
-export function useOf({ claims: { jti, exp } }: Assertion, clientId: string): UsedAssertion {
+export function useOf({ claims: { iss, jti, exp } }: Assertion, clientId: string): UsedAssertion {
   return {
-    id: hashSecret(`${clientId} ${jti}`),
+    id: hashSecret(`${iss} ${jti}`),
     clientId,
     expiresAt: Math.ceil(Number(exp)) + skewSeconds,
   }

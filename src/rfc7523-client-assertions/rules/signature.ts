@@ -7,26 +7,20 @@ import {
   keyObject,
   type PublicKey,
 } from '../../domain/key-set.ts'
-import type { Client } from '../../domain/model.ts'
 import type { Assertion } from './assertion.ts'
 import { shown } from './claims.ts'
 
-/** The registered algorithm of a client: what its own header says has no part in it, RFC 8725 §3.1. */
-function registeredAlgorithm({ extra }: Client): ClientAlgorithm | undefined {
-  return algorithmNamed(extra?.['token_endpoint_auth_signing_alg'])
-}
-
 /**
- * Checks the signature of an assertion by one of the client's keys, RFC 7523 §3.
+ * Checks the signature of an assertion by one of these keys, RFC 7523 §3.
+ * @param registered The algorithm that the client registered: what the header says has no part in it, RFC 8725 §3.1.
  * @throws {OAuthError} `invalid_client`
  */
 export function assertSignature(
   { header, signed, signature }: Assertion,
-  client: Client,
+  registered: ClientAlgorithm | undefined,
   keys: readonly PublicKey[],
 ): void {
   const { kid, alg } = header
-  const registered = registeredAlgorithm(client)
   const named = keys.filter((key) => kid === undefined || key.kid === kid)
   const usable = named.flatMap((key) => {
     const algorithm = algorithmOf(key, registered)
@@ -39,7 +33,7 @@ export function assertSignature(
     key !== undefined && others.length === 0,
     'rfc7523-3-signature',
     'invalid_client',
-    key === undefined ? 'the client has no such key' : 'the client has several keys, and kid is missing',
+    key === undefined ? 'there is no such key' : 'there are several keys, and kid is missing',
     { stored: keys.map((one) => one.kid ?? ''), received: shown(kid) },
   )
   check(
