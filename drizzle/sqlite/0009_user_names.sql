@@ -1,0 +1,5 @@
+UPDATE `audit_events` SET `name` = 'user-' || substr(`name`, 8) WHERE `name` LIKE 'person-%';
+--> statement-breakpoint
+UPDATE `audit_events` SET `facts` = '["user",' || substr(`facts`, 11) WHERE `facts` LIKE '["person",%';
+--> statement-breakpoint
+UPDATE `records` SET `kind` = 'link first-user', `body` = json_set(`body`, '$.purpose', 'first-user') WHERE `kind` = 'link first-person';
