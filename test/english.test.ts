@@ -12,7 +12,7 @@ const banned = new RegExp(`(?<![\\w=-])(?:${words.join('|')})(?![\\w-])`, 'i')
 
 /** Phrases in which such a word is the right one. */
 const allowed = [
-  'people.yaml',
+  'users.yaml',
   // The key of a stored counter.
   'letters from',
   "other people's data",

@@ -60,7 +60,7 @@ export async function growStore(grants: number, port: number): Promise<GrownStor
   const apps = Array.from({ length: appCount }, clientId)
   const people = Array.from(
     { length: Math.ceil(grants / perPerson) },
-    () => `person_${randomBytes(16).toString('base64url')}`,
+    () => `user_${randomBytes(16).toString('base64url')}`,
   )
   const first = await openStore(`sqlite:${file}`)
   const sources = {

@@ -262,7 +262,7 @@ export const workloads: readonly Workload[] = [
         const request = get(target.paths.api ?? '', bearer(token))
         return async () => {
           const answer = await connection.send(request)
-          check(answer.status === 200 && answer.body.includes('"person"'), 'the person', answer)
+          check(answer.status === 200 && answer.body.includes('"caller":"user"'), 'the user', answer)
         }
       }),
   },

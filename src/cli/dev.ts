@@ -19,7 +19,7 @@ import { runServer } from './serve.ts'
 
 /** Flags of a development server alone. */
 export interface DevFlags extends ServerFlags {
-  readonly people?: string
+  readonly users?: string
   readonly time?: string
   readonly autoSignIn?: string
   readonly autoConsent?: true
@@ -28,7 +28,7 @@ export interface DevFlags extends ServerFlags {
 /** `lychgate dev`: runs a development server, with users whose passwords are public. */
 export async function dev({
   config: file,
-  people: usersFile,
+  users: usersFile,
   time,
   autoSignIn,
   autoConsent,
@@ -40,18 +40,18 @@ export async function dev({
   )
   const faults = [...developmentFaults(config)]
   if (faults.length > 0) throw new ConfigError(faults)
-  const people = await usersOf(usersFile)
+  const users = await usersOf(usersFile)
   const clock = await clockAt(time)
   makeFolder(config.data)
   const secret = config.secret ?? keepDevSecret(config.data, systemRandom)
   let taken: readonly string[] = []
   const seed = async (store: Store) => {
-    taken = await seedUsers(store, clock, people)
+    taken = await seedUsers(store, clock, users)
     await assertListed(config, store)
   }
   const logTo = readableLog(process.stdout, config.issuer)
   await runServer({ ...config, secret }, seed, { development, logTo }, clock)
-  process.stdout.write(banner(config, { people, taken, clock }))
+  process.stdout.write(banner(config, { users, taken, clock }))
 }
 
 async function usersOf(file: string | undefined): Promise<readonly DevelopmentUser[]> {
@@ -84,15 +84,15 @@ async function settlePort(config: Config): Promise<Config> {
 
 /** What the banner shows. */
 interface Scene {
-  readonly people: readonly DevelopmentUser[]
+  readonly users: readonly DevelopmentUser[]
   /** User names that are already taken by other users. */
   readonly taken: readonly string[]
   readonly clock: MovableClock
 }
 
-function banner({ issuer, data }: Config, { people, taken, clock }: Scene): string {
-  const own = people.filter(({ username }) => !taken.includes(username))
-  const signIns = own.slice(0, mostShown).map((person) => `${person.username} / ${passwordOf(person)}`)
+function banner({ issuer, data }: Config, { users, taken, clock }: Scene): string {
+  const own = users.filter(({ username }) => !taken.includes(username))
+  const signIns = own.slice(0, mostShown).map((user) => `${user.username} / ${passwordOf(user)}`)
   const more = own.length > mostShown ? `   and ${own.length - mostShown} more` : ''
   const registration = JSON.stringify({
     client_name: 'My first client',

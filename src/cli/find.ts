@@ -8,7 +8,7 @@ import { operatorContext } from './operator.ts'
 
 /** Returns whether a text has the form of a `sub`. */
 export function isSub(text: string): boolean {
-  return /^person_[\w-]{22}$/.test(text)
+  return /^(?:user|person)_[\w-]{22}$/.test(text)
 }
 
 /**

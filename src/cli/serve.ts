@@ -49,7 +49,7 @@ export async function serve({ config: file, ...flags }: ServerFlags): Promise<vo
     link = await linkForFirstUser(config, store, clock, random)
   })
   if (link === undefined) return
-  const hours = Math.max(1, Math.round(config.lifetimes.firstPersonSeconds / 3600))
+  const hours = Math.max(1, Math.round(config.lifetimes.firstUserSeconds / 3600))
   process.stderr.write(
     `lychgate: No users yet. Open this link within ${hours} hours to create the first one:\n${link}\n`,
   )
@@ -65,9 +65,9 @@ export async function linkForFirstUser(
   random: RandomSource,
 ): Promise<string | undefined> {
   if (!(await store.population()).isEmpty) return undefined
-  await store.write(removeAll(linkKinds['first-person']))
+  await store.write(removeAll(linkKinds['first-user']))
   const sources = { config, store, random }
-  const { url } = await makeLink(sources, { purpose: 'first-person' }, { by: 'server', at: clock() })
+  const { url } = await makeLink(sources, { purpose: 'first-user' }, { by: 'server', at: clock() })
   return url
 }
 

@@ -6,7 +6,7 @@ import { addServerFlags, type ServerFlags } from './flags.ts'
 const devExamples = `
 Examples:
   lychgate dev --port 0                              a free port; the issuer is printed
-  lychgate dev --people people.yaml
+  lychgate dev --users users.yaml
   lychgate dev --time +31d                           the server of a month from now
   lychgate dev --auto-sign-in alice --auto-consent   no page is shown
   lychgate dev report                                which clients were fooled by a misbehaving issuer
@@ -21,7 +21,7 @@ export function addDevCommand(program: Command): void {
     .command('dev')
     .description('start a development server on localhost, with two users to sign in as')
   addServerFlags(dev)
-    .option('--people <file>', 'YAML file with users, instead of alice and bob')
+    .option('--users <file>', 'YAML file with users, instead of alice and bob')
     .option('--time <when>', 'the time at the start: 2027-01-01T00:00:00Z, or +31d')
     .option('--auto-sign-in <user>', 'sign in this user without a page')
     .option('--auto-consent', 'grant every requested scope without a page')

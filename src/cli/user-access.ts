@@ -36,7 +36,7 @@ export async function userInvite(email: string, flags: InviteFlags): Promise<voi
         'this user has a password; lychgate user reset-link creates a link to set a new one',
       )
     if (known === undefined) {
-      await unlessTaken(store.write(insert('user', user), userEvent('person-invited', user.id)))
+      await unlessTaken(store.write(insert('user', user), userEvent('user-invited', user.id)))
     } else if (flags.username !== undefined && known.username !== user.username) throw taken()
     await giveLink(store, config, 'invitation', known ?? user, flags)
   })
@@ -92,7 +92,7 @@ export async function userLock(login: string, flags: DestructiveFlags): Promise<
     const { id, username } = await findUser(store, login)
     await confirmOrAbort(flags, `Lock ${username}? Their sessions and tokens end.`, 'nothing was changed')
     const now = systemClock()
-    const user = await changeUser(store, id, (found) => lockUser(found, now), userEvent('person-locked', id))
+    const user = await changeUser(store, id, (found) => lockUser(found, now), userEvent('user-locked', id))
     printResult(flags, describeUser(user), { locked: username })
   })
 }
@@ -106,7 +106,7 @@ export async function userUnlock(login: string, flags: OperatorFlags): Promise<v
       store,
       id,
       (found) => unlockUser(found, now),
-      userEvent('person-unlocked', id),
+      userEvent('user-unlocked', id),
     )
     printResult(flags, describeUser(user), { unlocked: username })
   })
@@ -147,7 +147,7 @@ export async function userRemove(login: string, flags: DestructiveFlags): Promis
     const question = `Remove ${username}? Their sessions and tokens end.`
     await confirmOrAbort(flags, question, 'nothing was removed')
     await store.transact('user', id, (user) =>
-      accept(undefined, remove('user', requireUser(user).id), userEvent('person-removed', id)),
+      accept(undefined, remove('user', requireUser(user).id), userEvent('user-removed', id)),
     )
     printResult(flags, { sub: id, removed: true }, { removed: username })
   })

@@ -43,7 +43,7 @@ export async function userAdd(username: string, flags: AddFlags): Promise<void> 
     if (await store.find('userByLogin', canonical)) throw taken()
     const passwordHash = await readPasswordHash()
     const user = createUser({ ...profile, passwordHash }, systemRandom(16), systemClock())
-    await unlessTaken(store.write(insert('user', user), userEvent('person-added', user.id)))
+    await unlessTaken(store.write(insert('user', user), userEvent('user-added', user.id)))
     printResult(flags, describeUser(user), { sub: user.id, username: user.username, email: user.email })
   })
 }
@@ -73,7 +73,7 @@ export async function userSet(login: string, flags: SetFlags): Promise<void> {
     const now = systemClock()
     // Links that were sent to the old address must stop working.
     const links = email === undefined ? [] : deleteLinksOf(id)
-    const event = userEvent('person-changed', id, { changed })
+    const event = userEvent('user-changed', id, { changed })
     const writing = changeUser(store, id, (found) => changeProfile(found, change, now), ...links, event)
     const user = await unlessTaken(writing)
     printResult(flags, describeUser(user), { changed: user.username, what: changed })
@@ -93,7 +93,7 @@ export async function userPasswd(
     const passwordHash = await readPasswordHash()
     const now = systemClock()
     const writes = flags.disconnect ? endAccess(id, 'rfc9700-4.14.2-revoke-on-event', now) : []
-    const event = userEvent('person-password-changed', id, flags.disconnect && { disconnected: 'everything' })
+    const event = userEvent('user-password-changed', id, flags.disconnect && { disconnected: 'everything' })
     const setPassword = (found: User) => changePassword(found, passwordHash, now)
     const user = await changeUser(store, id, setPassword, ...writes, event)
     printResult(flags, describeUser(user), { changed: user.username })

@@ -243,7 +243,7 @@ export const CommonSettings = Type.Object(
           description:
             'Time after its last token at which a self-registered client is deleted, 400 days; not before its refresh tokens expire. 0: never.',
         }),
-        firstPersonSeconds: seconds(
+        firstUserSeconds: seconds(
           86_400,
           'Lifetime of the link that `serve` prints on an empty store, to create the first user.',
         ),

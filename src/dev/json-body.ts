@@ -34,7 +34,7 @@ export function requireBody<T extends TSchema>(schema: T, body: unknown): Static
 
 /** One difference between a value and its schema. */
 export interface Fault {
-  /** A path such as `people.0.email`; for an unknown member, the path of its object. */
+  /** A path such as `users.0.email`; for an unknown member, the path of its object. */
   readonly where: string
   /** The rest of the sentence. */
   readonly why: string

@@ -2,7 +2,7 @@
 import type { Flow } from './flows/flow.ts'
 
 /** A user of the server; the members of a users file. */
-export interface Person {
+export interface UserDescription {
   readonly username: string
   /** Absent: the user name and `-in-dev`. */
   readonly password?: string
@@ -106,7 +106,7 @@ export interface StartOptions {
   /** Absent or 0: a free port. */
   readonly port?: number
   /** Absent: alice and bob. */
-  readonly people?: readonly Person[]
+  readonly users?: readonly UserDescription[]
   readonly clients?: readonly ClientDescription[]
   /** The time at start, or your own clock, which returns seconds since the epoch. */
   readonly clock?: TimeChange | (() => number)

@@ -7,7 +7,7 @@ import { faultsOf } from './json-body.ts'
 import { DevelopmentUser } from './users.ts'
 
 const UsersFile = Type.Object(
-  { people: Type.Array(DevelopmentUser, { minItems: 1 }) },
+  { users: Type.Array(DevelopmentUser, { minItems: 1 }) },
   { additionalProperties: false },
 )
 
@@ -16,32 +16,32 @@ const UsersFile = Type.Object(
  * @throws {ConfigError} with a line for every fault.
  */
 export function readUsers(path: string): readonly DevelopmentUser[] {
-  const text = readText(path, 'people')
+  const text = readText(path, 'users')
   let content: unknown
   try {
     content = parse(text)
   } catch (cause) {
     const [reason = ''] = String(cause instanceof Error ? cause.message : cause).split('\n')
-    throw new ConfigError(`people: ${path} is not valid YAML: ${reason.replace(/:$/, '')}`, { cause })
+    throw new ConfigError(`users: ${path} is not valid YAML: ${reason.replace(/:$/, '')}`, { cause })
   }
   return requireUsers(content, path)
 }
 
-/** @throws {ConfigError} unless `content` is `{ people: […] }` with valid users. */
+/** @throws {ConfigError} unless `content` is `{ users: […] }` with valid users. */
 export function requireUsers(content: unknown, path: string): readonly DevelopmentUser[] {
   const faults = [...faultsOf(UsersFile, content)].map(
-    ({ where, why }) => `people (${path}): ${where ? `${where} ` : ''}${why}`,
+    ({ where, why }) => `users (${path}): ${where ? `${where} ` : ''}${why}`,
   )
   if (faults.length > 0) throw new ConfigError(faults)
   // `as`: faultsOf has compared it with the schema.
-  const { people } = content as { readonly people: readonly DevelopmentUser[] }
-  const unfit = people.flatMap((person, index) => unfitness(person, people.slice(0, index)))
-  if (unfit.length > 0) throw new ConfigError(unfit.map((line) => `people (${path}): ${line}`))
-  return people
+  const { users } = content as { readonly users: readonly DevelopmentUser[] }
+  const unfit = users.flatMap((user, index) => unfitness(user, users.slice(0, index)))
+  if (unfit.length > 0) throw new ConfigError(unfit.map((line) => `users (${path}): ${line}`))
+  return users
 }
 
-function unfitness(person: DevelopmentUser, before: readonly DevelopmentUser[]): string[] {
-  const { username, email } = person
+function unfitness(user: DevelopmentUser, before: readonly DevelopmentUser[]): string[] {
+  const { username, email } = user
   if (before.some((other) => other.username === username)) return [`${username} is listed twice`]
   if (email !== undefined && before.some((other) => other.email === email))
     return [`${email} is listed twice`]

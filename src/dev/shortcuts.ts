@@ -26,7 +26,7 @@ export function shortcutsOf({
 
   return {
     agrees: dev.autoConsent === 'on',
-    people: async () =>
+    users: async () =>
       (await store.list('user'))
         .filter(usable)
         .sort((one, other) => (one.username < other.username ? -1 : 1))
@@ -46,8 +46,8 @@ export async function assertListed(
   store: Pick<Store, 'find' | 'list'>,
 ): Promise<void> {
   if (dev.autoSignIn === undefined) return
-  const person = await shortcutsOf({ config: { dev }, store }).signsIn({ prompt: [], page: '/' })
-  if (person === undefined) {
+  const user = await shortcutsOf({ config: { dev }, store }).signsIn({ prompt: [], page: '/' })
+  if (user === undefined) {
     throw new ConfigError(
       'dev.autoSignIn: there is no such user; name one of the users of this development server',
     )

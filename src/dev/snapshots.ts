@@ -139,10 +139,10 @@ function describe(name: string, { takenAt, contents }: Snapshot) {
   return {
     name,
     taken_at: isoInstant(takenAt),
-    people: count('users'),
+    users: count('users'),
     clients: count('clients'),
     sessions: count('sessions'),
-    approvals: count('grants'),
+    grants: count('grants'),
   }
 }
 

@@ -16,7 +16,7 @@ export const startPage: DevPart = async (app, deps) => {
       issuer: service.issuer,
       now: clock(),
       endpoints: [...documentsOf(deps), ...endpointsOf(app, service.issuer)],
-      people: users.slice(0, mostUsers).map(({ username, claims, passwordHash }) => ({
+      users: users.slice(0, mostUsers).map(({ username, claims, passwordHash }) => ({
         username,
         name: claims['name'],
         password: knownPassword(passwordHash),

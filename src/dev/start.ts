@@ -31,8 +31,8 @@ export async function start(options: StartOptions = {}): Promise<DevelopmentServ
   const config = await configOf(options)
   const clock = movableClock(typeof options.clock === 'function' ? options.clock : systemClock)
   if (typeof options.clock === 'object') await clock.move(changeOf(options.clock, clock))
-  const people =
-    options.people === undefined ? developmentUsers : requireUsers({ people: options.people }, 'start')
+  const users =
+    options.users === undefined ? developmentUsers : requireUsers({ users: options.users }, 'start')
   const store = await openStore('sqlite::memory:')
   const { log } = options
   const secret = Promise.resolve(systemRandom(32))
@@ -42,7 +42,7 @@ export async function start(options: StartOptions = {}): Promise<DevelopmentServ
     await store.close()
   }
   try {
-    await seedUsers(store, clock, people)
+    await seedUsers(store, clock, users)
     await assertListed(config, store)
     const parts = { clock, random: systemRandom }
     const clients = await seedClients(store, options.clients ?? [], config, parts)

@@ -86,13 +86,13 @@ export function withKnownPasswords(check: PasswordCheck): PasswordCheck {
 export async function seedUsers(
   store: Pick<Store, 'find' | 'write'>,
   clock: Clock,
-  people: readonly DevelopmentUser[] = developmentUsers,
+  users: readonly DevelopmentUser[] = developmentUsers,
 ): Promise<readonly string[]> {
   const taken: string[] = []
-  for (const person of people) {
-    const fresh = userOf(person, clock)
+  for (const described of users) {
+    const fresh = userOf(described, clock)
     const known = await store.find('userByLogin', fresh.username)
-    if (known?.seeded && people === developmentUsers) continue
+    if (known?.seeded && users === developmentUsers) continue
     const isFree = known === undefined || known.seeded
     if (!isFree || !(await seedUser(store, fresh, known, clock))) taken.push(fresh.username)
   }
@@ -107,7 +107,7 @@ async function seedUser(
 ): Promise<boolean> {
   try {
     if (known === undefined) {
-      const event = auditEvent('person-added', { by: 'server', at: clock() }, { userId: fresh.id })
+      const event = auditEvent('user-added', { by: 'server', at: clock() }, { userId: fresh.id })
       await store.write(insert('user', fresh), event)
     } else {
       const user = updated(known, fresh)
@@ -121,9 +121,9 @@ async function seedUser(
   }
 }
 
-function userOf(person: DevelopmentUser, clock: Clock): User {
-  const { username, email, email_verified: emailVerified = true, sub, claims } = person
-  const passwordHash = knownPrefix + passwordOf(person)
+function userOf(described: DevelopmentUser, clock: Clock): User {
+  const { username, email, email_verified: emailVerified = true, sub, claims } = described
+  const passwordHash = knownPrefix + passwordOf(described)
   const listed = { username, email, emailVerified, passwordHash, seeded: true }
   const id = hash('sha256', `lychgate dev ${username}`, 'buffer').subarray(0, 16)
   const user = createUser({ ...listed, ...(claims && { claims: claims satisfies UserClaims }) }, id, clock())

@@ -145,7 +145,7 @@ export interface UserCredentials {
 
 /** What a one-time link is for. */
 export type LinkPurpose =
-  | 'first-person'
+  | 'first-user'
   | 'invitation'
   | 'password-reset'
   | 'email-verification'
@@ -375,15 +375,15 @@ export const auditEventNames = [
   'client-locked',
   'client-unlocked',
   'client-removed',
-  'person-added',
-  'person-invited',
-  'person-changed',
-  'person-exported',
-  'person-email-verified',
-  'person-password-changed',
-  'person-locked',
-  'person-unlocked',
-  'person-removed',
+  'user-added',
+  'user-invited',
+  'user-changed',
+  'user-exported',
+  'user-email-verified',
+  'user-password-changed',
+  'user-locked',
+  'user-unlocked',
+  'user-removed',
   'link-made',
   'session-ended',
   'passkey-added',
@@ -406,7 +406,7 @@ export type AuditEventName = (typeof auditEventNames)[number]
 export interface AuditEvent {
   readonly name: AuditEventName
   readonly at: Seconds
-  readonly by: 'person' | 'client' | 'operator' | 'server'
+  readonly by: 'user' | 'client' | 'operator' | 'server'
   /** The network it was done from, see address-prefix.ts, or `user@host` of an operator. */
   readonly from?: string
   /** The user it is about. */

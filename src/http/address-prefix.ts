@@ -26,7 +26,7 @@ function networkOf4(address: string): string {
 
 /** Returns the audit context of a request that a user makes now. */
 export function userContext(request: FastifyRequest, now: Seconds): AuditContext {
-  return { by: 'person', at: now, from: addressPrefix(request.ip) }
+  return { by: 'user', at: now, from: addressPrefix(request.ip) }
 }
 
 /** Some proxies forward the port too, which differs for each connection. */

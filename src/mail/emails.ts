@@ -8,7 +8,7 @@ import type { Email } from './mailer.ts'
 
 /** What an email with a link is about. */
 export interface EmailFacts {
-  readonly purpose: Exclude<LinkPurpose, 'first-person'> | 'email-changed' | 'email-taken'
+  readonly purpose: Exclude<LinkPurpose, 'first-user'> | 'email-changed' | 'email-taken'
   readonly user: User
   /** The address it goes to. */
   readonly to: string

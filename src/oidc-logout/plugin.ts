@@ -72,7 +72,7 @@ export const logout: FastifyPluginAsync<AppDeps> = async (app, { config, service
     context: Omit<AuditContext, 'by'>,
   ) => {
     const who = { userId, ...(client && { clientId: client.id }) }
-    const event = auditEvent('sign-out', { ...context, by: 'person' }, who)
+    const event = auditEvent('sign-out', { ...context, by: 'user' }, who)
     await store.write(remove('session', id), event)
   }
 

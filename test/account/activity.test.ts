@@ -44,7 +44,7 @@ t.test('of many events the newest fifty are shown, with where to find the others
   const event = {
     name: 'sign-out',
     at: server.now(),
-    by: 'person',
+    by: 'user',
     userId: user?.id ?? '',
     facts: {},
   } as const
@@ -55,9 +55,9 @@ t.test('of many events the newest fifty are shown, with where to find the others
 })
 
 t.test('every event about a user has its own sentence, whichever party caused it', async (t) => {
-  const others = /^(key|client|registration)-|^registration$|^person-removed$/
+  const others = /^(key|client|registration)-|^registration$|^user-removed$/
   for (const name of auditEventNames) {
-    for (const by of ['person', 'operator', 'client', 'server'] as const) {
+    for (const by of ['user', 'operator', 'client', 'server'] as const) {
       const { key } = sentenceOf({ name, at: 1, by, facts: {} })
       t.equal(key === 'activity.other', others.test(name), `${name} by ${by}`)
     }

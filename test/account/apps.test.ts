@@ -223,7 +223,7 @@ t.test('the audit log records who revoked what, once', async (t) => {
   })
   t.strictSame(
     events.map(({ by, facts }) => ({ by, facts })),
-    [{ by: 'person', facts: { rule: 'oidc-core-16.18-user-revocation' } }],
+    [{ by: 'user', facts: { rule: 'oidc-core-16.18-user-revocation' } }],
   )
   const grant = await server.deps.store.find('grant', grantOf(tokens.refresh_token))
   t.equal(grant?.revokedBy, 'oidc-core-16.18-user-revocation', 'as `lychgate explain` says')

@@ -116,7 +116,7 @@ t.test('the old address undoes the change, whatever was done since', async (t) =
   const signedIn = await enter(server, owner, '/apps', { username: 'alice', password })
   t.equal(new URL(signedIn.url).pathname, '/account/apps')
   t.equal((await use(undo, { password, repeated: password })).status, 404, 'once')
-  const events = await store.audit({ since: 0, userId, name: 'person-password-changed', limit: 9 })
+  const events = await store.audit({ since: 0, userId, name: 'user-password-changed', limit: 9 })
   t.strictSame(
     events.map(({ facts }) => facts['link']),
     ['password-reset', 'email-undo'],

@@ -64,7 +64,7 @@ t.test('a passkey is added only with a response to the challenge of this page', 
 t.test('passkeys of another user are neither shown nor removed', async (t) => {
   const passkey = {
     id: 'c29tZWJvZHktZWxzZQ',
-    userId: 'person_else',
+    userId: 'user_else',
     publicKey: 'AA',
     counter: 0,
     transports: [],

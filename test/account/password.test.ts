@@ -41,10 +41,10 @@ t.test('a new password replaces the old one and signs every other browser out', 
   t.ok(await isAlive(server, tokens.access_token), 'apps are another matter')
   const user = await server.deps.store.find('userByLogin', 'alice')
   t.match(user?.passwordHash, /^\$argon2id\$v=19\$m=19456,t=2,p=1\$/)
-  const events = await server.deps.store.audit({ since: 0, name: 'person-password-changed', limit: 9 })
+  const events = await server.deps.store.audit({ since: 0, name: 'user-password-changed', limit: 9 })
   t.strictSame(
     events.map(({ by, userId }) => [by, userId]),
-    [['person', user?.id]],
+    [['user', user?.id]],
   )
 })
 

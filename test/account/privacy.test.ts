@@ -39,12 +39,12 @@ t.test('the copy contains everything that is stored, as one JSON document', asyn
     copy['apps']?.map(({ client_id, name, connected }) => ({ client_id, name, connected })),
     [{ client_id: client.id, name: 'Course Sync', connected: true }],
   )
-  const [approval] = (copy['apps']?.[0]?.['approvals'] ?? []) as Json[]
-  t.strictSame(approval?.['scope'], ['openid', 'courses:read'])
-  t.match(approval?.['granted_at'], /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$/)
+  const [grant] = (copy['apps']?.[0]?.['grants'] ?? []) as Json[]
+  t.strictSame(grant?.['scope'], ['openid', 'courses:read'])
+  t.match(grant?.['granted_at'], /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$/)
   t.strictSame(
     copy['activity']?.map(({ event }) => event),
-    ['sign-in', 'consent', 'grant', 'person-exported'],
+    ['sign-in', 'consent', 'grant', 'user-exported'],
   )
   t.notMatch(text, /argon2|lyc_|Hash/, 'no secret, nor what is made of one')
   for (const secret of [user?.passwordHash ?? '', tokens.access_token, ...agent.cookies.values()])
@@ -62,7 +62,7 @@ t.test('the copy needs a recent sign-in and a form of this site', async (t) => {
   server.advance(601)
   const signIn = await agent.submit(page, {})
   t.equal(place(signIn), '/login')
-  t.equal((await server.deps.store.audit({ since: 0, name: 'person-exported', limit: 9 })).length, 0)
+  t.equal((await server.deps.store.audit({ since: 0, name: 'user-exported', limit: 9 })).length, 0)
 })
 
 t.test('[rfc9700-4.14.2-revoke-on-event] deleting the user ends everything at once', async (t) => {
@@ -97,10 +97,10 @@ t.test('[rfc9700-4.14.2-revoke-on-event] deleting the user ends everything at on
   for (const kind of ['session', consentKind, passkeyKind] as const)
     t.strictSame(await store.listOf(kind, id), [])
   t.ok(await isAlive(server, theirs.access_token), 'others stay')
-  const events = await store.audit({ since: 0, name: 'person-removed', limit: 9 })
+  const events = await store.audit({ since: 0, name: 'user-removed', limit: 9 })
   t.strictSame(
     events.map(({ by, userId, facts }) => [by, userId, facts]),
-    [['person', id, {}]],
+    [['user', id, {}]],
   )
 })
 

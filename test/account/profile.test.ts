@@ -31,13 +31,13 @@ t.test('a user changes what the operator allows, and apps see it', async (t) => 
   t.equal(now['given_name'], 'Alice')
   t.equal(now['updated_at'], (await stored())?.updatedAt)
   t.match(textOf(after), /Set by Lychgate User name alice .*Gender female .*Address Storgatan 1, Uppsala/)
-  const events = await server.deps.store.audit({ since: 0, name: 'person-changed', limit: 9 })
+  const events = await server.deps.store.audit({ since: 0, name: 'user-changed', limit: 9 })
   t.strictSame(
     events.map(({ by, facts }) => [by, facts]),
-    [['person', { changed: 'name nickname' }]],
+    [['user', { changed: 'name nickname' }]],
   )
   await fill(after, {})
-  t.equal((await server.deps.store.audit({ since: 0, name: 'person-changed', limit: 9 })).length, 1)
+  t.equal((await server.deps.store.audit({ since: 0, name: 'user-changed', limit: 9 })).length, 1)
 })
 
 t.test(

@@ -109,8 +109,8 @@ t.test('the audit log records each end, and who caused it', async (t) => {
   t.strictSame(
     events.map(({ by, facts }) => [by, facts['which']]),
     [
-      ['person', 'one'],
-      ['person', 'others'],
+      ['user', 'one'],
+      ['user', 'others'],
     ],
   )
 })

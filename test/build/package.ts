@@ -104,7 +104,7 @@ t.test('the development server starts in a test by import, and by require', asyn
 t.test('the types of the development server declare its options and results', async (t) => {
   const typed = `import { start, type Flow, type IssuedTokens } from 'lychgate/dev'
 export async function run(): Promise<readonly Flow[]> {
-  await using server = await start({ port: 0, people: [{ username: 'carol' }], clock: { freeze: true } })
+  await using server = await start({ port: 0, users: [{ username: 'carol' }], clock: { freeze: true } })
   const tokens: IssuedTokens = await server.token({ user: 'carol', expires_in: '5m' })
   console.log(tokens.access_token, server.issuer)
   return server.flows()

@@ -23,9 +23,9 @@ t.test('a restored backup has what existed when it was taken, and nothing later'
   t.match(JSON.parse(backup.stdout), {
     file,
     database: `${data}/lychgate.db`,
-    people: 2,
+    users: 2,
     clients: 1,
-    approvals: 3,
+    grants: 3,
   })
   t.equal(statSync(file).mode & 0o777, 0o600)
 
@@ -43,7 +43,7 @@ t.test('a restored backup has what existed when it was taken, and nothing later'
   t.match(restored, {
     code: 0,
     stderr: '',
-    stdout: /people +2\nclients +1\napprovals +3\nreplaced +.*-replaced-\d{4}-/,
+    stdout: /users +2\nclients +1\ngrants +3\nreplaced +.*-replaced-\d{4}-/,
   })
   t.match(restored.stdout, /are valid again until they expire/)
   const kept = readdirSync(data).find((name) => name.includes('replaced')) ?? ''

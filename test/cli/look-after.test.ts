@@ -175,8 +175,8 @@ t.test('a locked user loses every session and grant, and can sign in again when 
   await operate(['user', 'unlock', 'bob'])
   t.notOk(await works(tokens.access_token), 'what ended stays ended')
   t.match(pageOf(await agent.submit(login, bob)).url, '/consent')
-  t.equal((await told('person-locked')).length, 1)
-  t.equal((await told('person-unlocked')).length, 1)
+  t.equal((await told('user-locked')).length, 1)
+  t.equal((await told('user-unlocked')).length, 1)
 })
 
 t.test('a user is shown, changed, and signed out of everything', async (t) => {

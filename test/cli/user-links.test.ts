@@ -31,7 +31,7 @@ t.test('without a mail server links are printed, and an invited user has no pass
     ['user', 'show', 'alice'],
   )
   const invited = JSON.parse(invite?.stdout ?? '')
-  t.match(invited, { sub: /^person_/, username: 'alice', link, expires_at: Number })
+  t.match(invited, { sub: /^user_/, username: 'alice', link, expires_at: Number })
   t.match(again, {
     code: 0,
     stdout: /^username +alice\nlink +http\S+\nvalid until +[^\n]+ UTC\n\nThe link works once/,
@@ -46,7 +46,7 @@ t.test('without a mail server links are printed, and an invited user has no pass
   const events = await store.audit({ since: 0, userId: invited.sub, limit: 10 })
   t.strictSame(
     events.map(({ name, by }) => `${by} ${name}`),
-    ['operator person-invited', 'operator link-made', 'operator link-made', 'operator link-made'],
+    ['operator user-invited', 'operator link-made', 'operator link-made', 'operator link-made'],
   )
 })
 
@@ -126,7 +126,7 @@ t.test('a new password revokes grants if the operator asks for it', async (t) =>
   t.match(await runHere([...line, '--disconnect'], { input: 'long enough\n' }), { code: 0 })
   const user = await store.find('user', userId)
   t.ok(await verifyPassword('long enough', user?.passwordHash ?? ''))
-  const events = await store.audit({ since: 0, userId, name: 'person-password-changed', limit: 9 })
+  const events = await store.audit({ since: 0, userId, name: 'user-password-changed', limit: 9 })
   t.match(events, [{ by: 'operator', facts: { disconnected: 'everything' } }])
   const [invited] = await operate({}, ['user', 'invite', 'alice@example.org'])
   t.match(invited, { code: 1, stderr: /^lychgate: this user has a password; lychgate user reset-link/ })

@@ -32,7 +32,7 @@ t.test(
     const result = await run([...args, ...flags], { input: `${password}\r\nmore\n` })
     t.equal(result.code, 0, result.stderr)
     t.match(JSON.parse(result.stdout), {
-      sub: /^person_[\w-]{22}$/,
+      sub: /^user_[\w-]{22}$/,
       username: 'carol',
       seeded: false,
       claims: {
@@ -51,9 +51,9 @@ t.test(
 t.test('ids of users and of clients are disjoint', async (t) => {
   const data = newFolder(t)
   const user = await run(['user', 'add', 'client_x', '--data', data, '--json'], { input: 'long enough' })
-  const flags = ['--name', 'person_x', '--redirect-uri', 'https://a.example/b']
+  const flags = ['--name', 'user_x', '--redirect-uri', 'https://a.example/b']
   const client = await run(['client', 'add', '--data', data, '--json', ...flags])
-  t.match(JSON.parse(user.stdout).sub, /^person_/)
+  t.match(JSON.parse(user.stdout).sub, /^user_/)
   t.match(JSON.parse(client.stdout).client_id, /^client_/)
 })
 
@@ -81,7 +81,7 @@ t.test('a user name or email address belongs to one user', async (t) => {
     t.match(result, { code: 1, stderr: 'lychgate: the user name or email address is taken\n' })
   }
   const list = await run(['user', 'list', '--data', data])
-  t.match(list.stdout, /^person_[\w-]{22} {2}erin {2}e@example\.com\n$/)
+  t.match(list.stdout, /^user_[\w-]{22} {2}erin {2}e@example\.com\n$/)
 })
 
 t.test('a new password ends the sessions of the user and of no other', async (t) => {

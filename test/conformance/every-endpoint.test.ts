@@ -91,7 +91,7 @@ t.test(
     }
     const session: Session = {
       id: 'x',
-      userId: 'person_x',
+      userId: 'user_x',
       authenticatedAt: now,
       methods: ['pwd'],
       createdAt: now,

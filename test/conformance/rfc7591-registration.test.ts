@@ -206,7 +206,7 @@ t.test('[rfc7591-3.2.1-client-id-server-chosen] a client_id in the request is ig
 
 t.test('[rfc9700-2.6-client-id-not-chosen] a client cannot take the identifier of a user', async (t) => {
   const user = await deps.store.find('userByLogin', alice.username)
-  t.match(user?.id, /^person_[\w-]{22}$/)
+  t.match(user?.id, /^user_[\w-]{22}$/)
   const client = await register({ client_id: user?.id, sub: user?.id })
   t.match(client['client_id'], /^client_[\w-]{22}$/)
   const own = { id: String(client['client_id']), method: 'none', redirectUri: loopback }

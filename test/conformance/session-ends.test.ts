@@ -151,7 +151,7 @@ t.test('an app that is disconnected during a prompt=none request gets no grant',
   await obtainCode(server, portal, { agent })
   const asks = async () => sentAway(await ask(server, portal, { prompt: 'none' }, agent))
   t.match(await asks(), { code: /./ })
-  const context = { by: 'person', at: server.now(), from: '127.0.0.1', userId } as const
+  const context = { by: 'user', at: server.now(), from: '127.0.0.1', userId } as const
   await beforeWrite(t, server, (store) => store.write(...endConnection({ clientId: portal.id }, context)))
   t.equal((await asks())['error'], 'consent_required')
   const left = await grantsOf(userId)

@@ -108,7 +108,7 @@ t.test(
   async (t) => {
     const genuine = (await signedIn(server, client, bob)).cookies.get('lychgate_device') ?? ''
     const [user = '', nonce = '', mac = ''] = genuine.split('.')
-    t.match(genuine, /^person_[\w-]+\.[\w-]{22}\.[\w-]{43}$/)
+    t.match(genuine, /^user_[\w-]+\.[\w-]{22}\.[\w-]{43}$/)
     const sub = (await server.deps.store.find('userByLogin', 'alice'))?.id ?? ''
     const cookies = [
       `${sub}.${nonce}.${mac}`,

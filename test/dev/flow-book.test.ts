@@ -14,7 +14,7 @@ function exchange(fields: Partial<KeptExchange> = {}): KeptExchange {
   return {
     ...{ id: `r${count}`, step: 'token', at: count, startedMs: count, tookMs: 1, method: 'POST', url: '/' },
     ...{ status: 200, broken: false, request: { headers: [] }, answer: { headers: [] } },
-    ...{ held: [], writes: [], presented: [], issued: [], notes: [] },
+    ...{ passed: [], writes: [], presented: [], issued: [], notes: [] },
     ...fields,
   }
 }

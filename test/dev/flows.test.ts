@@ -80,7 +80,7 @@ t.test('one flow has every request of a client, from discovery to revocation, in
     ],
   ])
   t.strictSame(flow.client, { id: whole.client.id, name: 'Tracer' })
-  t.equal(flow.person, alice.username)
+  t.equal(flow.user, alice.username)
   t.equal(flow.refused, 1)
   const offsets = flow.exchanges.map(({ afterMs }) => afterMs)
   t.equal(offsets[0], 0)
@@ -93,7 +93,7 @@ t.test('one flow has every request of a client, from discovery to revocation, in
 t.test('each exchange lists its passed checks with clause, stored and received value', async (t) => {
   const { exchanges } = await flowOf(whole.client)
   const redeemed = exchanges.find(({ step }) => step === 'code exchange')
-  const rules = redeemed?.held.map(({ rule }) => rule)
+  const rules = redeemed?.passed.map(({ rule }) => rule)
   t.strictSame(rules, [
     'rfc6749-3.2.1-public-sends-client-id',
     'rfc6749-3.2.1-public-sends-client-id',
@@ -110,7 +110,7 @@ t.test('each exchange lists its passed checks with clause, stored and received v
     'rfc6749-4.1.2-code-short-lived',
   ])
   const { challenge } = pkce('v'.repeat(43))
-  const proof = redeemed?.held.find(({ rule }) => rule === 'rfc7636-4.6-verify-s256')
+  const proof = redeemed?.passed.find(({ rule }) => rule === 'rfc7636-4.6-verify-s256')
   t.strictSame([proof?.stored, proof?.received], [challenge, challenge])
   t.equal(proof?.clause.url, 'https://www.rfc-editor.org/rfc/rfc7636#section-4.6')
   t.match(redeemed?.writes.join('\n'), /^grant \S+: code redeemed/)
@@ -244,7 +244,7 @@ t.test('simultaneous requests record only their own checks', async (t) => {
     const last = (await flowOf(client)).exchanges.at(-1)
     t.equal(last?.refused?.rule, 'rfc7636-4.6-mismatch-invalid-grant')
     t.equal(last?.refused?.received, pkce(verifiers[at]).challenge)
-    t.strictSame(last?.held.map(({ rule }) => rule).slice(-checksOfCode.length), checksOfCode)
+    t.strictSame(last?.passed.map(({ rule }) => rule).slice(-checksOfCode.length), checksOfCode)
     t.strictSame(last?.writes, [])
   }
 })
@@ -278,7 +278,7 @@ t.test('a requested fault is noted, and a response that was never sent is shown 
   t.match(lost?.notes.join(), /drop-after-commit/)
   t.match(lost?.writes.join(), 'rotated from number 1 to 2')
   t.equal(retry?.broken, false)
-  t.match(retry?.held.map(({ found }) => found).join(), 'the same successor again')
+  t.match(retry?.passed.map(({ found }) => found).join(), 'the same successor again')
   const [code] = (await flowOf(client)).tokens
   const first = code?.children.find(({ kind }) => kind === 'refresh')
   t.equal(first?.children.filter(({ kind }) => kind === 'refresh').length, 1, 'one successor, sent twice')

@@ -22,7 +22,7 @@ const carol = {
   email: 'carol@example.test',
   claims: { name: 'Carol Cooper', address: { locality: 'Ulm' } },
 } as const
-const server = await start({ people: [carol], clients: [web, native] })
+const server = await start({ users: [carol], clients: [web, native] })
 t.teardown(() => server.stop())
 
 t.test('a server with defaults has alice and bob, and its own port and store', async (t) => {
@@ -148,7 +148,7 @@ t.test('an invalid option is rejected by name before the server listens', async 
   const cases: [Parameters<typeof start>[0], RegExp][] = [
     [{ config: { lifetimes: { acessTokenSeconds: 1 } } }, /did you mean accessTokenSeconds/],
     [{ config: { issuer: 'https://auth.example.com' } }, /^issuer: lychgate dev /],
-    [{ people: [{ username: 'a b' }] }, /username must have/],
+    [{ users: [{ username: 'a b' }] }, /username must have/],
     [{ clients: [{ client_name: 'x', redirect_uris: ['nonsense'] }] }, /^clients\.0: /],
     [{ clients: [{ ...native, scope: 'courses:sell' }] }, /^clients\.0: /],
   ]

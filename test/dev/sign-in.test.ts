@@ -7,11 +7,11 @@ import { type Landing, type Page, UserAgent } from '../helpers/user-agent.ts'
 
 const app = { client_name: 'App', client_id: 'app', redirect_uris: ['https://app.example.test/callback'] }
 const client = { id: 'app', method: 'none', redirectUri: 'https://app.example.test/callback' }
-const people = [{ username: 'carol', claims: { name: 'Carol Cooper' } }, { username: 'dan' }]
+const users = [{ username: 'carol', claims: { name: 'Carol Cooper' } }, { username: 'dan' }]
 const [asking, sparing, hinted] = await Promise.all([
-  start({ people, clients: [app] }),
-  start({ people, clients: [app], config: { dev: { autoSignIn: 'carol', autoConsent: 'on' } } }),
-  start({ people, clients: [app], config: { dev: { loginHintSignsIn: 'on' } } }),
+  start({ users, clients: [app] }),
+  start({ users, clients: [app], config: { dev: { autoSignIn: 'carol', autoConsent: 'on' } } }),
+  start({ users, clients: [app], config: { dev: { loginHintSignsIn: 'on' } } }),
 ])
 t.teardown(() => Promise.all([asking.stop(), sparing.stop(), hinted.stop()]))
 
@@ -29,20 +29,20 @@ async function subOf(server: Issuer, landing: Landing): Promise<unknown> {
 }
 
 const subs = Object.fromEntries(
-  await Promise.all(people.map(async ({ username: user }) => [user, (await asking.token({ user })).sub])),
+  await Promise.all(users.map(async ({ username: user }) => [user, (await asking.token({ user })).sub])),
 )
 
 t.test('the sign-in page of a development server has a button for each of its users', async (t) => {
   const agent = new UserAgent(asking.issuer)
   const landing = await ask(asking, {}, agent)
   if (landing.at !== 'page') throw new Error('no page')
-  const people = usersOf(landing.page)
-  t.strictSame(people?.buttons, [
+  const users = usersOf(landing.page)
+  t.strictSame(users?.buttons, [
     { name: 'as', value: 'carol' },
     { name: 'as', value: 'dan' },
   ])
   t.match(landing.page.html, 'Carol Cooper')
-  const consent = await agent.submit(landing.page, { as: 'dan' }, people)
+  const consent = await agent.submit(landing.page, { as: 'dan' }, users)
   if (consent.at !== 'page') throw new Error('no page')
   t.equal(await subOf(asking, await agent.submit(consent.page, { decision: 'approve' })), subs['dan'])
 })
@@ -51,8 +51,8 @@ t.test('a button that does not exist signs no user in', async (t) => {
   const agent = new UserAgent(asking.issuer)
   const landing = await ask(asking, {}, agent)
   if (landing.at !== 'page') throw new Error('no page')
-  const people = usersOf(landing.page)
-  const answer = await agent.submit(landing.page, { as: 'nobody' }, people)
+  const users = usersOf(landing.page)
+  const answer = await agent.submit(landing.page, { as: 'nobody' }, users)
   t.match(answer, { at: 'page', page: { status: 400 } })
 })
 

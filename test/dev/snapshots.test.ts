@@ -52,7 +52,7 @@ t.test('a test can start signed in with consent given, any number of times', asy
   await signInAndApprove(agent, await agent.open(authorizationUrl(server, client)))
   const taken = await dev('POST', '/snapshots/signed-in')
   t.equal(taken.status, 201)
-  t.match(taken.body, { name: 'signed-in', people: 2, sessions: 1, approvals: 1 })
+  t.match(taken.body, { name: 'signed-in', users: 2, sessions: 1, grants: 1 })
   for (const _ of [1, 2]) {
     t.equal(await landing(agent, client), 'redirect')
     await server.deps.store.write(remove('client', client.id))

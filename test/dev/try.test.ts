@@ -14,7 +14,7 @@ function pageOf(landing: Landing): Page {
 
 /** A run, started for alice. */
 async function begin(agent: UserAgent, issuer = server.issuer): Promise<Page> {
-  const body = new URLSearchParams({ person: alice.username })
+  const body = new URLSearchParams({ user: alice.username })
   return pageOf(await agent.open(`${issuer}/_dev/try`, { method: 'POST', body }))
 }
 

@@ -12,7 +12,7 @@ import { testClock } from '../helpers/clock.ts'
 import { newFolder } from '../helpers/command.ts'
 
 function file(t: Test, text: string): string {
-  const path = join(newFolder(t), 'people.yaml')
+  const path = join(newFolder(t), 'users.yaml')
   writeFileSync(path, text)
   return path
 }
@@ -24,7 +24,7 @@ function faultsOf(t: Test, text: string): readonly string[] {
     return []
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error
-    return error.faults.map((line) => line.replace(path, 'people.yaml'))
+    return error.faults.map((line) => line.replace(path, 'users.yaml'))
   }
 }
 
@@ -33,14 +33,14 @@ async function world(t: Test) {
   t.teardown(() => store.close())
   const clock = testClock()
   const find = (name: string) => store.find('userByLogin', name)
-  return { store, clock, find, seed: (...people: DevelopmentUser[]) => seedUsers(store, clock, people) }
+  return { store, clock, find, seed: (...users: DevelopmentUser[]) => seedUsers(store, clock, users) }
 }
 
 t.test('a file of users is read, with claims of every kind', (t) => {
-  const people = readUsers(
+  const users = readUsers(
     file(
       t,
-      `people:
+      `users:
   - username: carol
     password: carol-knows
     email: carol@example.com
@@ -51,7 +51,7 @@ t.test('a file of users is read, with claims of every kind', (t) => {
 `,
     ),
   )
-  t.strictSame(people, [
+  t.strictSame(users, [
     {
       username: 'carol',
       password: 'carol-knows',
@@ -67,26 +67,26 @@ t.test('a file of users is read, with claims of every kind', (t) => {
 
 t.test('every error of a file of users is a line with its place and what is expected', (t) => {
   const cases: [string, readonly string[]][] = [
-    ['people: [', ['people: people.yaml is not valid YAML: ']],
-    ['', ['people (people.yaml): must be a section of named options']],
-    ['people: []', ['people (people.yaml): people must ']],
+    ['users: [', ['users: users.yaml is not valid YAML: ']],
+    ['', ['users (users.yaml): must be a section of named options']],
+    ['users: []', ['users (users.yaml): users must ']],
     [
-      'peple: [{ username: dan }]',
+      'usrs: [{ username: dan }]',
       [
-        'people (people.yaml): has a member that does not exist here; did you mean people?',
-        'people (people.yaml): people is missing',
+        'users (users.yaml): has a member that does not exist here; did you mean users?',
+        'users (users.yaml): users is missing',
       ],
     ],
     [
-      'people: [{ usernam: dan }]',
+      'users: [{ usernam: dan }]',
       [
-        'people (people.yaml): people.0 has a member that does not exist here; did you mean username?',
-        'people (people.yaml): people.0.username is missing',
+        'users (users.yaml): users.0 has a member that does not exist here; did you mean username?',
+        'users (users.yaml): users.0.username is missing',
       ],
     ],
-    ['people: [{ username: 7 }]', ['people (people.yaml): people.0.username must be text']],
-    ['people: [{ username: a b }]', ['people (people.yaml): "a b": username must have ']],
-    ['people: [{ username: dan }, { username: dan }]', ['people (people.yaml): dan is listed twice']],
+    ['users: [{ username: 7 }]', ['users (users.yaml): users.0.username must be text']],
+    ['users: [{ username: a b }]', ['users (users.yaml): "a b": username must have ']],
+    ['users: [{ username: dan }, { username: dan }]', ['users (users.yaml): dan is listed twice']],
   ]
   for (const [text, expected] of cases) {
     const found = [...faultsOf(t, text)].sort()
@@ -102,7 +102,7 @@ t.test('a listed user has the same sub in every development server, or the given
   await one.seed({ username: 'carol' }, { username: 'dan', sub: 'user-7' })
   await other.seed({ username: 'carol' })
   const id = (await one.find('carol'))?.id
-  t.match(id, /^person_[\w-]{22}$/)
+  t.match(id, /^user_[\w-]{22}$/)
   t.equal((await other.find('carol'))?.id, id)
   t.equal((await one.find('dan'))?.id, 'user-7')
 })

@@ -12,7 +12,7 @@ import type { Consent, Grant } from '../../src/domain/model.ts'
 import { approved } from '../helpers/samples.ts'
 
 const now = 1000
-const withdrawal = { userId: 'alice', by: 'person', at: now, from: '192.0.2.0/24' } as const
+const withdrawal = { userId: 'alice', by: 'user', at: now, from: '192.0.2.0/24' } as const
 
 function grantOf(id: string, clientId: string, members: Partial<Grant> = {}): Grant {
   return { ...approved, id, clientId, userId: 'alice', approvedAt: 10, expiresAt: 2000, ...members }
@@ -60,7 +60,7 @@ t.test('revoking a client, and all clients, emits an event for each', async (t) 
     insert('auditEvent', {
       name: 'revocation',
       at: now,
-      by: 'person',
+      by: 'user',
       from: '192.0.2.0/24',
       userId: 'alice',
       clientId,

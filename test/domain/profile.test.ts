@@ -90,14 +90,14 @@ t.test('a lock ends sessions, links and grants, and unlocking restores none of t
 
 t.test('a link is stored as a hash, and expires', async (t) => {
   const lifetimes = {
-    firstPersonSeconds: 10,
+    firstUserSeconds: 10,
     invitationSeconds: 20,
     passwordResetSeconds: 30,
     emailVerificationSeconds: 40,
     emailUndoSeconds: 50,
   }
   for (const [purpose, seconds] of [
-    ['first-person', 10],
+    ['first-user', 10],
     ['invitation', 20],
     ['password-reset', 30],
     ['email-verification', 40],

@@ -87,7 +87,7 @@ t.test('a long address signs in although it is no user name', async (t) => {
 t.test('a new user has claims under their wire names', async (t) => {
   const person = { username: ' Alice', email: 'A@example.com', passwordHash: '$x', claims: { name: 'Alice' } }
   t.strictSame(createUser(person, fresh, 50), {
-    id: `person_${fresh.toString('base64url')}`,
+    id: `user_${fresh.toString('base64url')}`,
     username: 'alice',
     email: 'a@example.com',
     passwordHash: '$x',

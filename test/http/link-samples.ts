@@ -8,16 +8,16 @@ const typed = { username: '', email: '', name: '' }
 
 /** The pages of one-time links, and the page that requests one. */
 export const linkPages = {
-  'link-first-person': {
+  'link-first-user': {
     page: 'link-password',
-    model: { action: '/link', hidden, purpose: 'first-person', typed },
+    model: { action: '/link', hidden, purpose: 'first-user', typed },
   },
-  'link-first-person-problem': {
+  'link-first-user-problem': {
     page: 'link-password',
     model: {
       action: '/link',
       hidden,
-      purpose: 'first-person',
+      purpose: 'first-user',
       typed: { username: 'ada lovelace', email: 'ada@example.org', name: 'Ada' },
       problem: msg('link.username.invalid'),
     },
@@ -86,12 +86,12 @@ export function hostileLinkPages(foreign: Text) {
         problem: foreign,
       },
     },
-    'hostile-link-first-person': {
+    'hostile-link-first-user': {
       page: 'link-password',
       model: {
         action: hostileText,
         hidden: evil,
-        purpose: 'first-person',
+        purpose: 'first-user',
         typed: { username: hostileText, email: hostileText, name: hostileText },
       },
     },

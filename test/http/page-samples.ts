@@ -14,9 +14,9 @@ export type Sample = { [K in keyof Pages]: { readonly page: K; readonly model: P
 
 const hidden = { interaction: 'lyi_3vQ8', csrf_token: 'nQ2Vd0' }
 const user = { name: 'Alice Example', username: 'alice' }
-const people = [
-  { id: 'person_1', ...user },
-  { id: 'person_2', name: 'Riverside School', username: 'office@riverside.example' },
+const users = [
+  { id: 'user_1', ...user },
+  { id: 'user_2', name: 'Riverside School', username: 'office@riverside.example' },
 ]
 const passkey = {
   options: '{"challenge":"3q2-7w","rpId":"id.riverside.example","userVerification":"required"}',
@@ -84,14 +84,14 @@ export const ordinary = {
     },
   },
   // On a development server.
-  'login-people': {
+  'login-users': {
     page: 'login',
     model: {
       action: '/login',
       hidden,
       clientName: 'Course Sync CLI',
       again: false,
-      people: [
+      users: [
         { name: 'Alice Mary Archer', username: 'alice' },
         { name: 'Bob Baker', username: 'bob' },
       ],
@@ -111,7 +111,7 @@ export const ordinary = {
   'login-again': { page: 'login', model: { action: '/login', hidden, username: 'alice', again: true } },
   'select-account': {
     page: 'select-account',
-    model: { action: '/select-account', hidden, clientName: 'Course Sync CLI', people },
+    model: { action: '/select-account', hidden, clientName: 'Course Sync CLI', users },
   },
   'login-passkey': {
     page: 'login',
@@ -288,7 +288,7 @@ export const hostile = {
       action: hostileText,
       hidden: hostileHidden,
       clientName: hostileText,
-      people: [{ id: hostileText, ...hostileAccount }],
+      users: [{ id: hostileText, ...hostileAccount }],
     },
   },
   'hostile-second-factor': {

@@ -14,7 +14,7 @@ const policy = {
   publishAheadSeconds: 100,
   overlapSeconds: { signing: 500, handle: 2000 },
 }
-const claims = { iss: 'http://localhost:9400', sub: 'person_1' }
+const claims = { iss: 'http://localhost:9400', sub: 'user_1' }
 
 async function emptyStore(t: Test): Promise<Store> {
   const store = await openStore('sqlite::memory:')
@@ -139,7 +139,7 @@ t.test('a text that none of these keys signed yields no claims and no exception'
     'HS256 with the public key': `${confused}.${createHmac('sha256', JSON.stringify(published)).update(confused).digest('base64url')}`,
     'another algorithm of the same key': `${encoded({ alg: 'RS384', kid, typ: 'JWT' })}.${payload}.${signature}`,
     'no kid': `${encoded({ alg: 'RS256', typ: 'JWT' })}.${payload}.${signature}`,
-    'other claims': `${header}.${encoded({ ...claims, sub: 'person_2' })}.${signature}`,
+    'other claims': `${header}.${encoded({ ...claims, sub: 'user_2' })}.${signature}`,
     'no signature': `${header}.${payload}.`,
     'a stranger with our kid': await strangersJws(other, kid),
     'a stranger': await other.sign('RS256', 'JWT', claims),

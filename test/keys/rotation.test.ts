@@ -19,7 +19,7 @@ const policy: KeyPolicy = {
   publishAheadSeconds: 100,
   overlapSeconds: { signing: 500, handle: 2000 },
 }
-const claims = { iss: 'http://localhost:9400', sub: 'person_1' }
+const claims = { iss: 'http://localhost:9400', sub: 'user_1' }
 const grantSecret = 'AAAAAAAAAAAAAAAAAAAAAA'
 
 /** One store with any number of servers; `reads` counts how often the keys were listed. */

@@ -31,7 +31,7 @@ export const linkFaults = [
     tests: ['test/one-time-links/links.test.ts'],
   },
   {
-    id: 'second-first-person',
+    id: 'second-first-user',
     file: 'src/pages/links/open-link.ts',
     find: 'if (!(await store.population()).isEmpty) throw unusableLink()',
     replace: '',

@@ -65,7 +65,7 @@ t.test('an invited user sets a name and a password, and signs in with it', async
     events.map(({ name, by }) => [name, by]),
     [
       ['link-made', 'operator'],
-      ['person-password-changed', 'person'],
+      ['user-password-changed', 'user'],
     ],
   )
 })
@@ -77,7 +77,7 @@ t.test('a link that was sent by email verifies the address it was sent to', asyn
   await agent.submit(page, { password, repeated: password })
   t.equal((await personOf('dora')).claims['email_verified'], true)
   const events = await store.audit({ since: 0, userId: id, limit: 10 })
-  t.ok(events.some(({ name }) => name === 'person-email-verified'))
+  t.ok(events.some(({ name }) => name === 'user-email-verified'))
 })
 
 t.test('a link that is used, expired, unknown or of a locked user gets the same response', async (t) => {
@@ -90,7 +90,7 @@ t.test('a link that is used, expired, unknown or of a locked user gets the same 
   const removed = { purpose: 'invitation', createdAt: 1, expiresAt: server.now() + 100 } as const
   const ofRemoved = `${server.issuer}/link?code=lyc_link_${'r'.repeat(43)}`
   await store.write(
-    insertLink({ ...removed, id: hashSecret(`lyc_link_${'r'.repeat(43)}`), userId: 'person_removed' }),
+    insertLink({ ...removed, id: hashSecret(`lyc_link_${'r'.repeat(43)}`), userId: 'user_removed' }),
   )
   const old = { purpose: 'invitation', createdAt: 1, expiresAt: server.now() } as const
   const expired = `${server.issuer}/link?code=lyc_link_${'e'.repeat(43)}`
@@ -207,12 +207,12 @@ t.test('the secret of a link is in no log line and in no Referer', async (t) => 
 })
 
 t.test('the first user is created by a link, while there are no users', async (t) => {
-  const url = await give({ purpose: 'first-person' })
+  const url = await give({ purpose: 'first-user' })
   t.equal((await opened(url)).status, 404, 'there is somebody')
   const empty = await startServer(t)
   for (const { id } of await empty.deps.store.list('user')) await empty.deps.store.write(remove('user', id))
   const deps = { config: empty.deps.config, store: empty.deps.store, random }
-  const link = await makeLink(deps, { purpose: 'first-person' }, context())
+  const link = await makeLink(deps, { purpose: 'first-user' }, context())
   const agent = new UserAgent(empty.issuer)
   const page = pageOf(await agent.open(link.url))
   const typed = { name: 'Zoe', password, repeated: password }

@@ -131,7 +131,7 @@ t.test('an address is verified when the form of the link that was sent to it is 
   const user = await move('alice@new.example')
   t.equal(user.claims['email_verified'], false)
   const before = mailbox.emails.length
-  const context = { by: 'person', at: server.now() } as const
+  const context = { by: 'user', at: server.now() } as const
   await server.app.emails.verifyEmail(user, context)
   const received = await mailbox.arrived(before + 1)
   t.match(received, { to: ['alice@new.example'] })
@@ -164,7 +164,7 @@ t.test('an address is one address, whatever characters it contains', async (t) =
     changeProfile(user as User, { email: 'x,mallory@example.test' }, server.now()),
   )
   const before = mailbox.emails.length
-  await server.app.emails.verifyEmail(odd, { by: 'person', at: server.now() }).catch(() => {})
+  await server.app.emails.verifyEmail(odd, { by: 'user', at: server.now() }).catch(() => {})
   const to = mailbox.emails.slice(before).flatMap((received) => received.to)
   t.notOk(to.includes('mallory@example.test'))
   const proven = { email: 'bob@example.test', emailVerified: true }
@@ -211,7 +211,7 @@ t.test('a mail server that rejects an email causes one log line and the same res
   t.match(failures()[0], `mail: ${new URL(deaf.url).host} did not accept the email (EENVELOPE: `)
   t.notMatch(other.log.join('\n'), /code=lyc_link_|lyc_link_[\w-]{20}/)
   const user = await personOf(other, 'alice')
-  await t.rejects(other.app.emails.verifyEmail(user, { by: 'person', at: other.now() }), {
+  await t.rejects(other.app.emails.verifyEmail(user, { by: 'user', at: other.now() }), {
     message: 'the email could not be sent',
   })
 })

@@ -86,7 +86,7 @@ t.test(
         fields: { scope: 'openid profile' },
       })
     })
-    const who = { userId: subOf('alice'), clientId: client.id, by: 'person', from }
+    const who = { userId: subOf('alice'), clientId: client.id, by: 'user', from }
     t.match(approved, [
       { ...who, name: 'sign-in' },
       { ...who, name: 'consent', facts: { scope: 'openid' } },
@@ -110,7 +110,7 @@ t.test('a denied consent is an event', async (t) => {
   const person = newPerson(server, bob)
   const events = await eventsOf(() => person.deny(authorizationUrl(server, client)))
   t.strictSame(namesOf(events), ['sign-in', 'consent-refused'])
-  t.match(events[1], { by: 'person', userId: subOf('bob'), clientId: client.id, from })
+  t.match(events[1], { by: 'user', userId: subOf('bob'), clientId: client.id, from })
 })
 
 t.test('a failed sign-in names the user, and never what was typed', async (t) => {
@@ -131,7 +131,7 @@ t.test('signing out is an event, once', async (t) => {
   const { id_token: hint } = await obtainTokens(server, client, { agent })
   const out = () => agent.open(`${server.issuer}/oauth/logout?id_token_hint=${hint}`)
   t.match(await eventsOf(out), [
-    { name: 'sign-out', by: 'person', userId: subOf('alice'), clientId: client.id },
+    { name: 'sign-out', by: 'user', userId: subOf('alice'), clientId: client.id },
   ])
   t.strictSame(await eventsOf(out), [])
 })
@@ -175,9 +175,9 @@ t.test(
   async (t) => {
     const operator = { by: 'operator', from: /^[^@]+@.+$/ }
     const steps: readonly [string[], string | undefined, object[]][] = [
-      [['user', 'add', 'carol'], 'a password for carol', [{ name: 'person-added', userId: /^person_/ }]],
-      [['user', 'passwd', 'carol'], 'another for carol', [{ name: 'person-password-changed' }]],
-      [['user', 'remove', 'carol', '--yes'], undefined, [{ name: 'person-removed' }]],
+      [['user', 'add', 'carol'], 'a password for carol', [{ name: 'user-added', userId: /^user_/ }]],
+      [['user', 'passwd', 'carol'], 'another for carol', [{ name: 'user-password-changed' }]],
+      [['user', 'remove', 'carol', '--yes'], undefined, [{ name: 'user-removed' }]],
       [
         ['keys', 'rotate', '--algorithm', 'ES256'],
         undefined,
@@ -224,7 +224,7 @@ t.test('lychgate audit prints the newest last, and filters by user, client, even
   ])
   const lines = stdout.trimEnd().split('\n')
   for (const line of lines)
-    t.match(line, /^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC {2}consent {2}person {2}\S+ {2}alice /)
+    t.match(line, /^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC {2}consent {2}user {2}\S+ {2}alice /)
   const all = await everything()
   const consents = all.filter(({ name, userId }) => name === 'consent' && userId === subOf('alice'))
   t.equal(lines.length, consents.length)

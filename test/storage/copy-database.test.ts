@@ -42,9 +42,9 @@ t.test(
     const copy = `${folder}/copy.db`
     t.strictSame(copyDatabase(file, copy), {
       bytes: statSync(copy).size,
-      people: 0,
+      users: 0,
       clients: 1,
-      approvals: 0,
+      grants: 0,
     })
     t.equal(statSync(copy).mode & 0o777, 0o600)
     await store.write(insert('key', sample.key))

@@ -38,7 +38,7 @@ function lifeOf(n: number): readonly Write[] {
     },
     {
       ...sample.session,
-      userId: idOf('person_', (n * 7919) % people),
+      userId: idOf('user_', (n * 7919) % people),
       authenticatedAt: now - 9000,
       methods: ['pwd'],
     },
@@ -72,7 +72,7 @@ t.test('a stored grant takes at most 200 bytes of the database file, including i
       return insert('client', { ...sample.client, id: idOf('client_', n) })
     }),
     ...numbers.slice(0, people).map((n): Write => {
-      return insert('user', { ...sample.user, id: idOf('person_', n), username: `p${n}` })
+      return insert('user', { ...sample.user, id: idOf('user_', n), username: `p${n}` })
     }),
   )
   const bytes = ((await fill(...numbers.flatMap(lifeOf))) - owners) / grants

@@ -146,7 +146,9 @@ export function migrations(
     t.equal(await store.find(throttleKind, sample.throttle.key), undefined, 'JSON in SQL cannot have U+0000')
     t.strictSame(await store.find('key', sample.key.id), sample.key)
     t.strictSame(await store.find('rejection', sample.rejection.id), sample.rejection)
-    t.match(await store.audit({ since: 0, userId: id, limit: 9 }), [{ name: 'sign-in', at: 1000 }])
+    t.match(await store.audit({ since: 0, userId: id, limit: 9 }), [
+      { name: 'user-changed', by: 'user', at: 1000 },
+    ])
     t.match(await store.find('grant', openId), { userId: id, clientId: sample.client.id, expiresAt: 3000 })
   })
 
@@ -291,7 +293,8 @@ async function fillTables(database: BareDatabase): Promise<void> {
     const owner = { account_id: userId ?? null, email: email ?? null }
     await database.insert('one_time_links', {
       id,
-      purpose,
+      // The name in that version.
+      purpose: purpose === 'first-user' ? 'first-person' : purpose,
       ...owner,
       created_at: createdAt,
       expires_at: expiresAt,
@@ -325,7 +328,7 @@ async function fillTables(database: BareDatabase): Promise<void> {
   await database.insert('keys', { id: keyId, kind, algorithm, sealed_private: sealedPrivate, ...instants })
   const { id: requestId, at, ...facts } = sample.rejection
   await database.insert('refusals', { seq: 9, id: requestId, at, facts: JSON.stringify(facts) })
-  const event = { seq: 4, at: 1000, name: 'sign-in', account_id: user.id, client_id: null }
+  const event = { seq: 4, at: 1000, name: 'person-changed', account_id: user.id, client_id: null }
   await database.insert('audit_events', { ...event, facts: JSON.stringify(['person', '', {}]) })
   const { client_id, account_id, code_expires_at, ...grant } = keptGrant(openId, { expires_at: null })
   await database.insert('grants', { ...grant, client_seq: 7, account_seq: 3, refresh_expires_at: 3000 })

@@ -67,7 +67,7 @@ export function roundTrips(t: Test, openEmpty: OpenEmpty): void {
   t.test('audit events are read back as written: the newest that match, oldest first', async (t) => {
     const store = await openEmpty(t)
     const { auditEvent, fullAuditEvent } = sample
-    const other = { ...fullAuditEvent, userId: 'person_other', clientId: 'client_other', at: 1020 }
+    const other = { ...fullAuditEvent, userId: 'user_other', clientId: 'client_other', at: 1020 }
     for (const event of [auditEvent, fullAuditEvent, other]) await store.write(insert('auditEvent', event))
     const wanted = async (filter: object) => await store.audit({ since: 0, limit: 10, ...filter })
     t.strictSame(await wanted({}), [auditEvent, fullAuditEvent, other])
@@ -75,9 +75,9 @@ export function roundTrips(t: Test, openEmpty: OpenEmpty): void {
     t.strictSame(await wanted({ since: 1020 }), [other])
     t.strictSame(await wanted({ since: 1021 }), [])
     t.strictSame(await wanted({ name: 'key-made' }), [auditEvent])
-    t.strictSame(await wanted({ userId: 'person_other' }), [other])
+    t.strictSame(await wanted({ userId: 'user_other' }), [other])
     t.strictSame(await wanted({ clientId: sample.client.id, name: 'consent' }), [fullAuditEvent])
-    t.strictSame(await wanted({ clientId: sample.client.id, userId: 'person_other' }), [])
+    t.strictSame(await wanted({ clientId: sample.client.id, userId: 'user_other' }), [])
   })
 
   t.test('an audit event is written together with its change or not at all', async (t) => {

@@ -164,7 +164,7 @@ export const fullSecondFactor: SecondFactor = {
 
 export const link: OneTimeLink = {
   id: digest(11),
-  purpose: 'first-person',
+  purpose: 'first-user',
   createdAt: 1000,
   expiresAt: 2000,
 }
@@ -331,7 +331,7 @@ export const auditEvent: AuditEvent = { name: 'key-made', at: 1000, by: 'server'
 export const fullAuditEvent: AuditEvent = {
   name: 'consent',
   at: 1010,
-  by: 'person',
+  by: 'user',
   from: '192.0.2.0/24',
   userId: user.id,
   clientId: client.id,

@@ -29,7 +29,7 @@ export async function describeFlow(
     startedAt: first?.at ?? 0,
     lastAt: last?.at ?? 0,
     ...(clientId !== undefined && { client: { id: clientId, ...(client?.name && { name: client.name }) } }),
-    ...(user && { person: user.username }),
+    ...(user && { user: user.username }),
     refused: kept.exchanges.filter(({ refused }) => refused !== undefined).length,
     exchanges: kept.exchanges.map((exchange, at) =>
       describeExchange(exchange, first?.startedMs ?? 0, kept.exchanges[at - 1]),
@@ -125,6 +125,6 @@ export function lineOf(flow: Flow) {
     if (last?.step === step && last.refused === isRefused) last.times += 1
     else steps.push({ step, times: 1, refused: isRefused })
   }
-  const { id, client, person, startedAt, refused } = flow
-  return { id, title: client?.name ?? client?.id ?? `Flow ${id}`, person, startedAt, steps, refused }
+  const { id, client, user, startedAt, refused } = flow
+  return { id, title: client?.name ?? client?.id ?? `Flow ${id}`, user, startedAt, steps, refused }
 }

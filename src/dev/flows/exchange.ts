@@ -27,7 +27,7 @@ export interface Recording {
   /** The server's time when the request arrived. */
   readonly at: Seconds
   readonly startedMs: number
-  readonly held: PassedCheck[]
+  readonly passed: PassedCheck[]
   readonly writes: Write[]
   readonly notes: string[]
   readonly requestBody: Buffer[]
@@ -70,7 +70,7 @@ export function exchangeFrom(
     request: { headers: requestHeaders(request.raw.rawHeaders), ...(requestBody && { body: requestBody }) },
     answer: { headers: answerHeaders(headers), ...(answerBody && { body: answerBody }) },
     ...(location !== undefined && { location: redactUrl(location) }),
-    held: recorded.held.map(judgementOf),
+    passed: recorded.passed.map(judgementOf),
     ...(request.rejection && { refused: errorOf(request.rejection) }),
     writes: recorded.writes.flatMap(describeWrite),
     presented: tokensIn(keys.handles, ...sent.map(decodedForm)),

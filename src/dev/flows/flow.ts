@@ -65,7 +65,7 @@ export interface Exchange {
   /** The target of a redirect. */
   readonly location?: string
   /** The checks that passed, in order. */
-  readonly held: readonly Judgement[]
+  readonly passed: readonly Judgement[]
   readonly refused?: RejectedCheck
   /** The changes it made in the store. */
   readonly writes: readonly string[]
@@ -93,7 +93,7 @@ export interface Flow {
   readonly lastAt: Seconds
   readonly client?: { readonly id: string; readonly name?: string }
   /** The name of the user who signed in. */
-  readonly person?: string
+  readonly user?: string
   /** How many of its exchanges were rejected. */
   readonly refused: number
   readonly exchanges: readonly Exchange[]

@@ -58,7 +58,7 @@ function entryOf(exchange: Exchange, flow: Flow, origin: string): object {
     timings: { send: 0, wait: tookMs, receive: 0 },
     _step: exchange.step,
     _requestId: exchange.id,
-    _held: exchange.held,
+    _passed: exchange.passed,
     ...(exchange.refused && { _refused: exchange.refused }),
     ...(exchange.notes.length > 0 && { _notes: exchange.notes }),
   }

@@ -67,7 +67,7 @@ const recording = fp<{ readonly deps: Deps; readonly current: AsyncLocalStorage<
       note: (request, text) => void recordings.get(request)?.notes.push(text),
     })
 
-    const hear = (passedCheck: unknown) => void current.getStore()?.held.push(passedCheck as PassedCheck) // published by recordCheck() alone
+    const hear = (passedCheck: unknown) => void current.getStore()?.passed.push(passedCheck as PassedCheck) // published by recordCheck() alone
     passedChecks.subscribe(hear)
     app.addHook('onClose', async () => void passedChecks.unsubscribe(hear))
 
@@ -130,7 +130,7 @@ function begin(at: Seconds): Recording {
   return {
     at,
     startedMs: performance.now(),
-    held: [],
+    passed: [],
     writes: [],
     notes: [],
     requestBody: [],
@@ -151,7 +151,7 @@ function recordedStore(store: Store, current: AsyncLocalStorage<Recording>): Sto
       if (recorded === undefined) return store.transact(kind, key, decide)
       let attempt = begin(recorded.at)
       const keep = () => {
-        recorded.held.push(...attempt.held)
+        recorded.passed.push(...attempt.passed)
         recorded.writes.push(...attempt.writes)
       }
       try {

@@ -18,7 +18,7 @@ export type Verdict = Told['outcome'] | 'not reached'
 export interface Seen {
   readonly verdict: Verdict
   /** How many wrong responses were sent. */
-  readonly lies: number
+  readonly wrong: number
   /** The request that showed that the client was fooled. */
   readonly evidence?: string
   readonly told?: Told
@@ -75,7 +75,7 @@ export class Conduct {
     const { wrongCount, evidence, told, next, isCompleted } = this.#memory
     return {
       verdict: this.#verdict(),
-      lies: wrongCount,
+      wrong: wrongCount,
       ...(evidence !== undefined && { evidence }),
       ...(told && { told }),
       next,

@@ -8,7 +8,7 @@ export interface Listed extends Pick<Profile, 'id' | 'title' | 'clause' | 'ledge
 }
 
 /** One profile of a report. */
-export interface ReportedProfile extends Listed, Pick<Seen, 'lies' | 'evidence' | 'next'> {
+export interface ReportedProfile extends Listed, Pick<Seen, 'wrong' | 'evidence' | 'next'> {
   readonly verdict: Verdict | 'passed'
   /** What the client reported itself. */
   readonly told?: string

@@ -28,7 +28,7 @@ import {
 import { type Profile, profilesOf } from './profile.ts'
 
 const otherClient = 'client_somebody_else'
-const otherUser = { sub: 'person_somebody_else' }
+const otherUser = { sub: 'user_somebody_else' }
 const [json, html] = ['application/json; charset=utf-8', 'text/html; charset=utf-8']
 const captivePortal = '<!doctype html><title>Sign in to the network</title><p>Please sign in to continue.'
 const withZero = (value: unknown) => `${value}0`

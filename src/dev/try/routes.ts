@@ -41,8 +41,8 @@ export const tryRoutes: DevPart = async (app, deps) => {
     const users = await store.list('user')
     return reply.devPage('try', {
       scopes: defaultScope,
-      people: users.slice(0, mostUsers).map(({ username }) => username),
-      chosen: single(parametersOf(request.query), 'person'),
+      users: users.slice(0, mostUsers).map(({ username }) => username),
+      chosen: single(parametersOf(request.query), 'user'),
       steps: stepsHere(),
       issuers: deps.isNested ? [] : profiles,
     })
@@ -50,7 +50,7 @@ export const tryRoutes: DevPart = async (app, deps) => {
 
   app.post('/_dev/try', hidden, async (request, reply) => {
     const form = parametersOf(request.body)
-    const loginHint = single(form, 'person')
+    const loginHint = single(form, 'user')
     const choice = {
       redirectUri: redirectUriOf(request, service.issuer, home),
       scope: single(form, 'scope') ?? defaultScope,

@@ -68,7 +68,7 @@ export function sentenceOf(event: AuditEvent, clientName?: string): Text {
 /** The events that a user can still read about. */
 type OfUser = Exclude<
   AuditEventName,
-  'person-removed' | 'registration' | `${'key' | 'client' | 'registration'}-${string}`
+  'user-removed' | 'registration' | `${'key' | 'client' | 'registration'}-${string}`
 >
 
 const sentences: Readonly<Record<OfUser, Key | ((event: AuditEvent) => Key)>> = {
@@ -79,14 +79,14 @@ const sentences: Readonly<Record<OfUser, Key | ((event: AuditEvent) => Key)>> = 
   'consent-refused': 'activity.consentRefused',
   grant: 'activity.grant',
   revocation: revocationSentence,
-  'person-added': 'activity.added',
-  'person-invited': 'activity.invited',
-  'person-changed': bySelf('activity.profile', 'activity.profileByOperator'),
-  'person-exported': 'activity.exported',
-  'person-email-verified': 'activity.emailVerified',
-  'person-password-changed': bySelf('activity.password', 'activity.passwordByOperator'),
-  'person-locked': 'activity.locked',
-  'person-unlocked': 'activity.unlocked',
+  'user-added': 'activity.added',
+  'user-invited': 'activity.invited',
+  'user-changed': bySelf('activity.profile', 'activity.profileByOperator'),
+  'user-exported': 'activity.exported',
+  'user-email-verified': 'activity.emailVerified',
+  'user-password-changed': bySelf('activity.password', 'activity.passwordByOperator'),
+  'user-locked': 'activity.locked',
+  'user-unlocked': 'activity.unlocked',
   'link-made': bySelf('activity.link', 'activity.linkByOperator'),
   'session-ended': bySelf('activity.sessionEnded', 'activity.sessionEndedByOperator'),
   'passkey-added': 'activity.passkeyAdded',
@@ -99,14 +99,14 @@ const sentences: Readonly<Record<OfUser, Key | ((event: AuditEvent) => Key)>> = 
   'second-factor-removed': bySelf('activity.codesRemoved', 'activity.codesRemovedByOperator'),
 }
 
-function bySelf(person: Key, operator: Key): (event: AuditEvent) => Key {
-  return ({ by }) => (by === 'operator' ? operator : person)
+function bySelf(user: Key, operator: Key): (event: AuditEvent) => Key {
+  return ({ by }) => (by === 'operator' ? operator : user)
 }
 
 function revocationSentence({ by, clientId }: AuditEvent): Key {
   switch (by) {
-    case 'person':
-      return 'activity.revokedByPerson'
+    case 'user':
+      return 'activity.revokedByUser'
     case 'client':
       return 'activity.revokedByClient'
     case 'server':

@@ -59,7 +59,7 @@ export function emailPage(app: FastifyInstance, deps: AppDeps): AccountPage {
     const isRemoved = await store.transact('user', user.id, (current) => {
       if (current === undefined || current.lockedAt !== undefined) return accept(false)
       if (current.email !== user.email) return accept(false)
-      const event = auditEvent('person-changed', context, { userId: current.id, changed: 'email' })
+      const event = auditEvent('user-changed', context, { userId: current.id, changed: 'email' })
       return withWrites({ ...moveEmail(current, '', now, undo), result: true }, event)
     })
     return done(isRemoved ? 'email-removed' : 'gone', 'profile')

@@ -49,7 +49,7 @@ export function passwordPage(app: FastifyInstance, deps: AppDeps): AccountPage {
       if (current === undefined || current.passwordHash !== user.passwordHash) return accept(undefined)
       return withWrites(
         changePassword(current, passwordHash, now, session.id),
-        auditEvent('person-password-changed', context, { userId }),
+        auditEvent('user-password-changed', context, { userId }),
         ...(disconnects ? endConnections(connections, { userId, ...context }, revocationRule) : []),
       )
     })

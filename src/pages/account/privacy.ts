@@ -41,7 +41,7 @@ export function privacyPage(app: FastifyInstance, { config, service, store }: Ap
     formRequires: 'recent',
     show: ({ render }) => render('account-privacy', deleteUrl),
     submit: async ({ user, now, context, reply }) => {
-      await store.write(auditEvent('person-exported', context, { userId: user.id }))
+      await store.write(auditEvent('user-exported', context, { userId: user.id }))
       const copy = await exportUserData(app, store, user, now)
       return reply
         .header('content-disposition', 'attachment; filename="account.json"')
@@ -65,7 +65,7 @@ export function deletePage(app: FastifyInstance, { service, store }: AppDeps): A
       const { form, user, context, reply } = submission
       if (canonicalUsername(single(form, 'username') ?? '') !== user.username)
         return show(submission, msg('delete.other'))
-      const event = auditEvent('person-removed', context, { userId: user.id })
+      const event = auditEvent('user-removed', context, { userId: user.id })
       await store.transact('user', user.id, (current) =>
         current === undefined ? accept(undefined) : accept(undefined, remove('user', user.id), event),
       )
@@ -93,7 +93,7 @@ async function exportUserData(app: FastifyInstance, store: AppDeps['store'], use
       name: (await app.resolveClient(clientId))?.name,
       connected: connected.has(clientId),
       remembered: consent && { granted_at: isoInstant(consent.grantedAt), allowed: consent.allowed },
-      approvals: (grantsOf.get(clientId) ?? []).map(describeGrant),
+      grants: (grantsOf.get(clientId) ?? []).map(describeGrant),
     }
   }
   return {

@@ -72,7 +72,7 @@ export function profilePage(app: FastifyInstance, { config, service, store }: Ap
       if (changed === '') return accept(undefined)
       return withWrites(
         { ...changeProfile(current, { claims }, now), result: undefined },
-        auditEvent('person-changed', context, { userId: current.id, changed }),
+        auditEvent('user-changed', context, { userId: current.id, changed }),
       )
     })
   }

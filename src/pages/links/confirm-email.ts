@@ -25,7 +25,7 @@ export function confirmEmail(app: FastifyInstance, { service, store }: AppDeps) 
       if (current === undefined || current.email !== email) throw unusableLink()
       return withWrites(
         verifyEmail(current, email, context.at),
-        auditEvent('person-email-verified', context, { userId }),
+        auditEvent('user-email-verified', context, { userId }),
       )
     })
   }
@@ -41,8 +41,8 @@ export function confirmEmail(app: FastifyInstance, { service, store }: AppDeps) 
       if (current.email !== user?.email) throw unusableLink()
       return withWrites(
         moveEmail(current, email, context.at, undo),
-        auditEvent('person-changed', context, { userId, changed: 'email' }),
-        auditEvent('person-email-verified', context, { userId }),
+        auditEvent('user-changed', context, { userId, changed: 'email' }),
+        auditEvent('user-email-verified', context, { userId }),
       )
     })
     await claimAddress(moved)

@@ -35,8 +35,8 @@ export type OpenedLink = {
   /** For audit events about what the user does here. */
   readonly context: AuditContext
 } & (
-  | { readonly purpose: 'first-person'; readonly user?: undefined }
-  | { readonly purpose: Exclude<LinkPurpose, 'first-person'>; readonly user: User }
+  | { readonly purpose: 'first-user'; readonly user?: undefined }
+  | { readonly purpose: Exclude<LinkPurpose, 'first-user'>; readonly user: User }
 )
 
 /** Longer than any code of a link. */
@@ -54,7 +54,7 @@ export function linkOpener(app: FastifyInstance, { store, clock }: AppDeps) {
     const secret = app.browser.ensureSecret(reply.request, reply)
     const hidden = { code, ...interactionIn(sent), csrf: app.browser.csrfToken(secret, 'link', link.id) }
     const opened = { link, hidden, sent, reply, context: userContext(reply.request, now) }
-    if (purpose === 'first-person') {
+    if (purpose === 'first-user') {
       await assertNoUsers(store)
       return { ...opened, purpose }
     }

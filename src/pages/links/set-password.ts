@@ -25,7 +25,7 @@ import { assertNoUsers, claimAddress, type OpenedLink, redirectToDone, useUp } f
 declare module '../pages.ts' {
   interface Pages {
     'link-password': FormModel & {
-      readonly purpose: 'first-person' | 'invitation' | 'password-reset' | 'email-undo'
+      readonly purpose: 'first-user' | 'invitation' | 'password-reset' | 'email-undo'
       /** The user; absent for the first one, who chooses the name. */
       readonly username?: string
       /** The address that comes back with `email-undo`. */
@@ -86,8 +86,8 @@ export function setPassword({ service, store, random }: AppDeps) {
       const facts = { userId, link: link.purpose, disconnected: 'everything' }
       return withWrites(
         undoEmailChange(current, { email, since }, passwordHash, context.at),
-        auditEvent('person-changed', context, { userId, changed: 'email' }),
-        auditEvent('person-password-changed', context, facts),
+        auditEvent('user-changed', context, { userId, changed: 'email' }),
+        auditEvent('user-password-changed', context, facts),
       )
     })
     return claimAddress(undone)
@@ -96,7 +96,7 @@ export function setPassword({ service, store, random }: AppDeps) {
   const insertFirst = async (typed: Typed, passwordHash: string, context: AuditContext): Promise<void> => {
     await assertNoUsers(store)
     const user = firstUser(typed, random(16), context, passwordHash)
-    await store.write(insert('user', user), auditEvent('person-added', context, { userId: user.id }))
+    await store.write(insert('user', user), auditEvent('user-added', context, { userId: user.id }))
   }
 
   return { show: (opened: OpenedLink) => show(opened), submit }
@@ -121,12 +121,12 @@ function settle(
   return withWrites(
     changePassword(proven, passwordHash, at),
     ...(disconnect ? endAccess(userId, 'rfc9700-4.14.2-revoke-on-event', at) : []),
-    auditEvent('person-password-changed', context, {
+    auditEvent('user-password-changed', context, {
       userId,
       link: purpose,
       ...(disconnect && { disconnected: 'everything' }),
     }),
-    ...(isProven ? [auditEvent('person-email-verified', context, { userId })] : []),
+    ...(isProven ? [auditEvent('user-email-verified', context, { userId })] : []),
   )
 }
 
@@ -162,7 +162,7 @@ function firstUser(typed: Typed, fresh: Buffer, { at }: AuditContext, passwordHa
 function userProblem({ user }: OpenedLink, typed: Typed): Text | undefined {
   if (user !== undefined) return undefined
   try {
-    firstUser(typed, Buffer.alloc(16), { by: 'person', at: 0 })
+    firstUser(typed, Buffer.alloc(16), { by: 'user', at: 0 })
     return undefined
   } catch (error) {
     if (!(error instanceof OAuthError)) throw error

@@ -8,7 +8,7 @@ declare module '../pages.ts' {
   interface Pages {
     'select-account': SignInModel & {
       /** The users signed in in this browser; the active one first. */
-      readonly people: readonly (NamedUser & { readonly id: string })[]
+      readonly users: readonly (NamedUser & { readonly id: string })[]
     }
   }
 }
@@ -24,14 +24,10 @@ export function accountChooser(app: FastifyInstance, { store }: AppDeps, forms: 
 
     show: async (pending: Pending) => {
       const sessions = await sessionsOf(pending)
-      const users = await Promise.all(sessions.map(({ userId }) => store.find('user', userId)))
-      const people = users.flatMap((user) => (user ? [{ id: user.id, ...displayName(user) }] : []))
-      if (people.length === 0) return forms.showLogin(pending)
-      return pending.reply.page(
-        'select-account',
-        { ...forms.frameOf(pending), people },
-        formActionOf(pending),
-      )
+      const found = await Promise.all(sessions.map(({ userId }) => store.find('user', userId)))
+      const users = found.flatMap((user) => (user ? [{ id: user.id, ...displayName(user) }] : []))
+      if (users.length === 0) return forms.showLogin(pending)
+      return pending.reply.page('select-account', { ...forms.frameOf(pending), users }, formActionOf(pending))
     },
 
     /** Activates the session of the chosen user. If it has ended, shows the page again without it. */

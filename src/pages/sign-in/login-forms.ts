@@ -24,7 +24,7 @@ declare module 'fastify' {
 /** Shortcuts of a development server. */
 export interface Shortcuts {
   /** Returns the users that a button signs in. */
-  people(): Promise<readonly User[]>
+  users(): Promise<readonly User[]>
   /** Returns the user who is signed in for a request without a page. */
   signsIn(request: AuthorizationRequest | PageRequest): Promise<User | undefined>
   /** Whether every request is approved without a page. */
@@ -41,7 +41,7 @@ declare module '../pages.ts' {
       /** Where an email with a link to a new password is requested; absent if no email can be sent. */
       readonly forgotUrl?: string
       /** Users that a button signs in, on a development server. */
-      readonly people?: readonly NamedUser[]
+      readonly users?: readonly NamedUser[]
     }
   }
 }
@@ -104,7 +104,7 @@ export function loginForms(app: FastifyInstance, { service, store, random }: App
       ...(problem !== undefined && { problem }),
       again: mustConfirm(pending),
       ...(isPasskeyEnough(pending) && (await passkeyOf(pending))),
-      ...(app.shortcuts && { people: (await app.shortcuts.people()).map(displayName) }),
+      ...(app.shortcuts && { users: (await app.shortcuts.users()).map(displayName) }),
       ...(app.emails.canSend && {
         forgotUrl: `${prefix}/forgot-password?interaction=${pending.interaction.id}`,
       }),

@@ -134,7 +134,7 @@ export function loginPage(app: FastifyInstance, deps: AppDeps, continueFlow: Con
   const listed = async (username: string | undefined): Promise<User | undefined> =>
     username === undefined
       ? undefined
-      : (await app.shortcuts?.people())?.find((user) => user.username === username)
+      : (await app.shortcuts?.users())?.find((user) => user.username === username)
 
   /** Returns the name of a user who has to authenticate again, for the form; they may change it. */
   const nameToConfirm = async (pending: Pending): Promise<string | undefined> => {

@@ -16,9 +16,9 @@ import { assertOurs, schemaOf } from './open-database.ts'
 /** What a copy has in it, as a user would count. */
 export interface CopyContents {
   readonly bytes: number
-  readonly people: number
+  readonly users: number
   readonly clients: number
-  readonly approvals: number
+  readonly grants: number
 }
 
 /**
@@ -74,9 +74,9 @@ function inspectCopy(file: string): CopyContents {
     return {
       bytes: statSync(file).size,
       // A copy of an earlier version is not migrated.
-      people: count(hasUsers ? 'users' : 'accounts'),
+      users: count(hasUsers ? 'users' : 'accounts'),
       clients: count('clients'),
-      approvals: count('grants'),
+      grants: count('grants'),
     }
   } finally {
     client.close()

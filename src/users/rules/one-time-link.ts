@@ -6,7 +6,7 @@ import { hashSecret, mintSecret } from '../../domain/secret.ts'
 
 /** How long each kind of link can be used. */
 export interface LinkLifetimes {
-  readonly firstPersonSeconds: Seconds
+  readonly firstUserSeconds: Seconds
   readonly invitationSeconds: Seconds
   readonly passwordResetSeconds: Seconds
   readonly emailVerificationSeconds: Seconds
@@ -14,7 +14,7 @@ export interface LinkLifetimes {
 }
 
 const lifetimeOf = {
-  'first-person': 'firstPersonSeconds',
+  'first-user': 'firstUserSeconds',
   invitation: 'invitationSeconds',
   'password-reset': 'passwordResetSeconds',
   'email-verification': 'emailVerificationSeconds',

@@ -50,7 +50,7 @@ export function usePasskey(
   const counts = counter > 0 || current.counter > 0
   if (counts && counter <= current.counter) {
     const { userId, name } = current
-    return accept('copied', auditEvent('passkey-copied', { by: 'person', at: now, from }, { userId, name }))
+    return accept('copied', auditEvent('passkey-copied', { by: 'user', at: now, from }, { userId, name }))
   }
   return accept('used', update(passkeyKind, { ...current, counter, backedUp, usedAt: now }))
 }

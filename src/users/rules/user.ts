@@ -56,28 +56,28 @@ export function canonicalLogin(text: string): string | undefined {
  * @param fresh 16 random bytes.
  * @throws {OAuthError} `invalid_request` for a user name or email address that cannot be one.
  */
-export function createUser(person: NewUser, fresh: Buffer, now: Seconds): User {
-  const username = canonicalUsername(person.username)
+export function createUser(described: NewUser, fresh: Buffer, now: Seconds): User {
+  const username = canonicalUsername(described.username)
   check(
     username !== undefined,
     'lychgate-account-username',
     'invalid_request',
     'username must have 1 to 128 characters, none of them invisible or a space',
   )
-  const email = person.email === undefined ? undefined : requireEmail(person.email)
+  const email = described.email === undefined ? undefined : requireEmail(described.email)
   assertOwnName(username, email)
   return {
-    id: `person_${fresh.toString('base64url')}`,
+    id: `user_${fresh.toString('base64url')}`,
     username,
     ...(email !== undefined && { email }),
-    ...(person.passwordHash !== undefined && { passwordHash: person.passwordHash }),
+    ...(described.passwordHash !== undefined && { passwordHash: described.passwordHash }),
     claims: {
-      ...person.claims,
+      ...described.claims,
       preferred_username: username,
-      ...(email !== undefined && { email, email_verified: person.emailVerified ?? false }),
+      ...(email !== undefined && { email, email_verified: described.emailVerified ?? false }),
       updated_at: now,
     },
-    seeded: person.seeded ?? false,
+    seeded: described.seeded ?? false,
     createdAt: now,
     updatedAt: now,
   }

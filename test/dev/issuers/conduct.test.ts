@@ -216,11 +216,11 @@ t.test('requests after the fault are listed in order, without secrets', async (t
   conduct.add(step('jwks'), false)
   conduct.add(call('a', { status: 401 }), false)
   conduct.add(refresh('r'), false)
-  const { next, evidence, lies, isCompleted } = conduct.seen()
+  const { next, evidence, wrong, isCompleted } = conduct.seen()
   t.strictSame(next, ['GET /jwks 200', 'GET /api/courses 401', 'GET /token refresh_token 200'])
   t.strictSame(
-    { evidence, lies, isCompleted },
-    { evidence: 'GET /api/courses 401', lies: 1, isCompleted: false },
+    { evidence, wrong, isCompleted },
+    { evidence: 'GET /api/courses 401', wrong: 1, isCompleted: false },
   )
 })
 

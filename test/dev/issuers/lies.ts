@@ -56,7 +56,7 @@ export const lies: Readonly<Record<string, Lie>> = {
   'id-token-wrong-at-hash': { msg: { id_token: { isHashRight: false } } },
   'id-token-missing': { msg: { token: { id_token: null } }, so: ['id_token'] },
   'keys-swapped': { msg: { id_token: { verifies: false } }, so: ['refreshed id_token'] },
-  'userinfo-other-sub': { msg: { 'first call': { sub: 'person_somebody_else' } }, so: ['second call'] },
+  'userinfo-other-sub': { msg: { 'first call': { sub: 'user_somebody_else' } }, so: ['second call'] },
   'userinfo-without-sub': { msg: { 'first call': { sub: null } }, so: ['second call'] },
   'token-type-odd': { msg: { token: { token_type: 'Bearer2' } } },
   'token-type-missing': { msg: { token: { token_type: null } } },
@@ -111,6 +111,6 @@ export const lies: Readonly<Record<string, Lie>> = {
     so: ['refreshed id_token', 'second call'],
   },
   'refresh-without-refresh-token': { msg: { refresh: { refresh_token: null } }, so: ['second refresh'] },
-  'refresh-other-sub': { msg: { 'refreshed id_token': { sub: 'person_somebody_else' } } },
+  'refresh-other-sub': { msg: { 'refreshed id_token': { sub: 'user_somebody_else' } } },
   'introspection-active-text': { msg: { introspection: { active: 'false' } } },
 }

@@ -11,7 +11,7 @@ import { freePort } from '../helpers/free-port.ts'
 import { UserAgent } from '../helpers/user-agent.ts'
 
 const lifetimes = {
-  firstPersonSeconds: 10,
+  firstUserSeconds: 10,
   invitationSeconds: 1,
   passwordResetSeconds: 1,
   emailVerificationSeconds: 1,
@@ -75,10 +75,10 @@ t.test('the link of a later start replaces the previous one, while there are no 
   const link = (now: number) => linkForFirstUser(config, store, () => now, systemRandom)
   const stored = (url = '') => findLink(store, new URL(url).searchParams.get('code') ?? '')
   const first = await link(100)
-  t.match(await stored(first), { purpose: 'first-person', createdAt: 100, expiresAt: 110 })
+  t.match(await stored(first), { purpose: 'first-user', createdAt: 100, expiresAt: 110 })
   const second = await link(101)
   t.equal(await stored(first), undefined)
-  t.match(await stored(second), { purpose: 'first-person', createdAt: 101 })
+  t.match(await stored(second), { purpose: 'first-user', createdAt: 101 })
   const user = createUser({ username: 'ada' }, systemRandom(16), 102)
   await store.write(insert('user', user))
   t.equal(await link(103), undefined)
