@@ -22,6 +22,12 @@ const documents: readonly {
     url: 'https://datatracker.ietf.org/doc/html/draft-ietf-oauth-v2-1',
     sections: true,
   },
+  {
+    prefix: 'rfc7523bis',
+    name: 'RFC 7523bis',
+    url: 'https://datatracker.ietf.org/doc/html/draft-ietf-oauth-rfc7523bis',
+    sections: true,
+  },
   { prefix: 'cimd', name: 'OAuth Client ID Metadata Document' },
   { prefix: 'mcp', name: 'MCP authorization' },
   { prefix: 'service', name: 'the service specification' },

@@ -18,6 +18,11 @@ t.test('a rule id names its document and section', async (t) => {
       'OAuth 2.1 §7.5.2',
       'https://datatracker.ietf.org/doc/html/draft-ietf-oauth-v2-1#section-7.5.2',
     ],
+    [
+      'rfc7523bis-4-aud-sole-value',
+      'RFC 7523bis §4',
+      'https://datatracker.ietf.org/doc/html/draft-ietf-oauth-rfc7523bis#section-4',
+    ],
     ['service-5-registration-loopback-only', 'the service specification §5'],
     ['mcp-security-refresh-rotation', 'MCP authorization'],
     ['lychgate-rate-limit', 'a rule of this server'],
