@@ -8,7 +8,7 @@ import Database from 'better-sqlite3'
 import pg from 'pg'
 import t, { type Test } from 'tap'
 import { isMovable } from '../src/dev/clock.ts'
-import { insert, put, remove } from '../src/domain/decision.ts'
+import { insert, put, removeUser } from '../src/domain/decision.ts'
 import type { Client } from '../src/domain/model.ts'
 import { makeLink } from '../src/users/one-time-links.ts'
 import { passkeyKind } from '../src/users/rules/passkey.ts'
@@ -117,7 +117,7 @@ class Traffic {
 
   async #leave(): Promise<void> {
     const userId = this.#people.shift() ?? ''
-    await this.#server.deps.store.write(remove('user', userId))
+    await this.#server.deps.store.write(removeUser(userId, 0))
   }
 
   async #refreshAll(): Promise<void> {

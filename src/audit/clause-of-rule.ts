@@ -16,6 +16,7 @@ const documents: readonly {
   { prefix: 'oidc-disc', name: 'OpenID Connect Discovery', url: `${openid}-discovery-1_0.html` },
   { prefix: 'oidc-reg', name: 'OpenID Connect Registration', url: `${openid}-registration-1_0.html` },
   { prefix: 'oidc-rpl', name: 'OpenID Connect RP-Initiated Logout', url: `${openid}-rpinitiated-1_0.html` },
+  { prefix: 'oidc-bcl', name: 'OpenID Connect Back-Channel Logout', url: `${openid}-backchannel-1_0.html` },
   {
     prefix: 'oauth21',
     name: 'OAuth 2.1',

@@ -1,6 +1,6 @@
 import type { Command } from 'commander'
 import { auditEvent } from '../domain/audit.ts'
-import { accept, remove } from '../domain/decision.ts'
+import { accept, endSession, endSessionsOf } from '../domain/decision.ts'
 import type { Seconds, Session } from '../domain/model.ts'
 import type { Store } from '../storage/store.ts'
 import { systemClock } from '../system.ts'
@@ -107,10 +107,11 @@ async function endOne(store: Store, id: string, flags: EndFlags): Promise<number
     'nothing was ended',
   )
   const { userId } = session
-  const event = auditEvent('session-ended', operatorContext(), { userId, which: 'one' })
+  const context = operatorContext()
+  const event = auditEvent('session-ended', context, { userId, which: 'one' })
   await store.transact('session', id, (found) => {
     if (found === undefined) throw new CommandFailed('the session had ended already')
-    return accept(undefined, remove('session', id), event)
+    return accept(undefined, endSession(id, context.at), event)
   })
   return 1
 }
@@ -123,6 +124,6 @@ async function endAllOf(store: Store, user: string, flags: EndFlags): Promise<nu
   const live = (await store.listOf('session', userId)).filter((one) => isSessionLive(one, context.at))
   if (live.length === 0) return 0
   const event = auditEvent('session-ended', context, { userId, which: 'all' })
-  await store.write({ op: 'deleteSessionsOf', userId }, event)
+  await store.write(endSessionsOf(userId, context.at), event)
   return live.length
 }

@@ -1,7 +1,7 @@
 import type { Config } from '../config/schema.ts'
 import { auditEvent } from '../domain/audit.ts'
 import { connectionsOf, consentKind, endConnections } from '../domain/connections.ts'
-import { accept, insert, remove } from '../domain/decision.ts'
+import { accept, endSessionsOf, insert, remove, removeUser } from '../domain/decision.ts'
 import type { User } from '../domain/model.ts'
 import type { Store } from '../storage/store.ts'
 import { systemClock, systemRandom } from '../system.ts'
@@ -130,7 +130,7 @@ export async function userRevoke(login: string, flags: DestructiveFlags): Promis
       requireUser(found)
       return accept(
         undefined,
-        { op: 'deleteSessionsOf', userId: id },
+        endSessionsOf(id, context.at),
         ...endConnections(connections, context),
         ...(sessions.length > 0 ? [event] : []),
       )
@@ -147,7 +147,7 @@ export async function userRemove(login: string, flags: DestructiveFlags): Promis
     const question = `Remove ${username}? Their sessions and tokens end.`
     await confirmOrAbort(flags, question, 'nothing was removed')
     await store.transact('user', id, (user) =>
-      accept(undefined, remove('user', requireUser(user).id), userEvent('user-removed', id)),
+      accept(undefined, removeUser(requireUser(user).id, systemClock()), userEvent('user-removed', id)),
     )
     printResult(flags, { sub: id, removed: true }, { removed: username })
   })
@@ -169,7 +169,7 @@ export async function userRemoveSecondFactor(login: string, flags: DestructiveFl
       return accept(
         undefined,
         remove(secondFactorKind, userId),
-        { op: 'deleteSessionsOf', userId },
+        endSessionsOf(userId, systemClock()),
         userEvent('second-factor-removed', userId),
       )
     })
@@ -195,7 +195,7 @@ export async function userRemovePasskeys(login: string, flags: DestructiveFlags)
       return accept(
         passkeys.length,
         ...passkeys.map(({ id }) => remove(passkeyKind, id)),
-        { op: 'deleteSessionsOf', userId },
+        endSessionsOf(userId, systemClock()),
         userEvent('passkeys-removed', userId, { passkeys: passkeys.length }),
       )
     })

@@ -76,7 +76,7 @@ function tokenMint(app: FastifyInstance, deps: AppDeps) {
     const at = span.issuedAt
     const resources = withLifetime(service.resources, span.seconds)
     const session = beginSession('', user.id, ['pwd'], config.lifetimes, at)
-    const { grant, code } = app.approve(request, client, session, request.scope, at)
+    const { grant, code } = await app.approve(request, client, session, request.scope, at)
     const handle = openHandle(keys.handles, code, 'code')
     if (handle === undefined) throw new TypeError('a code just made cannot be opened')
     await store.write({ op: 'insertGrant', grant })

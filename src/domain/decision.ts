@@ -27,7 +27,7 @@ type Rows<Kind extends keyof Tables> = { [K in Kind]: { readonly kind: K; readon
 type RecordRows = { readonly kind: 'record'; readonly record: RecordRow }
 
 type Updatable = 'client' | 'user' | 'key'
-type Deletable = 'client' | 'user' | 'session' | 'key'
+type Deletable = 'client' | 'key'
 
 /** Every change of state there is. An adapter's switch over `op` ends in `satisfies never`. */
 export type Write =
@@ -35,10 +35,7 @@ export type Write =
   | ({ readonly op: 'update' } & (Rows<Updatable> | RecordRows))
   /** Inserts a record, or replaces the one with the same key. */
   | ({ readonly op: 'put' } & RecordRows)
-  /**
-   * A client's consents go with it, and its grants, codes and tokens become invalid. A user's sessions and records go
-   * with the user, and their grants and tokens become invalid.
-   */
+  /** A client's consents go with it, and its grants, codes and tokens become invalid. */
   | { readonly op: 'delete'; readonly kind: Deletable; readonly key: string }
   | { readonly op: 'deleteRecord'; readonly kind: string; readonly key: string }
   /** All records of a kind, or those of one user. */
@@ -52,8 +49,22 @@ export type Write =
       readonly by: Hash
       readonly methods: readonly string[]
     }
-  /** All sessions of a user except one. */
-  | { readonly op: 'deleteSessionsOf'; readonly userId: string; readonly except?: Hash }
+  /**
+   * Deletes a session, and does what is to be done when it ends (see session-end.ts). If another session continues it,
+   * that is left to the end of the other one.
+   */
+  | {
+      readonly op: 'endSession'
+      readonly sessionId: Hash
+      readonly at: Seconds
+      readonly continuedBy?: Pick<Session, 'id' | 'expiresAt'>
+    }
+  /** Ends all sessions of a user except one, also those that have expired. */
+  | { readonly op: 'endSessionsOf'; readonly userId: string; readonly at: Seconds; readonly except?: Hash }
+  /** Ends the sessions of a user and deletes the user with their records; their grants and tokens become invalid. */
+  | { readonly op: 'removeUser'; readonly userId: string; readonly at: Seconds }
+  /** If the session that a client knows by this `sid` has ended, nothing of the transaction is written. */
+  | { readonly op: 'requireSession'; readonly sid: string; readonly at: Seconds }
   /** With a basis: inserted only while that still holds, otherwise nothing of the transaction is written. */
   | { readonly op: 'insertGrant'; readonly grant: Grant; readonly basis?: GrantBasis }
   /** All but the newest `stay` grants of a user at one client. */
@@ -87,6 +98,15 @@ export type Write =
       readonly op: 'revokeGrantsOf'
       readonly userId: string
       readonly clientId?: string
+      readonly at: Seconds
+      readonly rule: string
+    }
+  /** Every grant of a client that was approved in the session with this `sid`. */
+  | {
+      readonly op: 'revokeGrantsOfSession'
+      readonly userId: string
+      readonly clientId: string
+      readonly sid: string
       readonly at: Seconds
       readonly rule: string
     }
@@ -124,6 +144,28 @@ export function remove<T>(kind: Deletable | RecordKind<T>, key: string): Write {
 /** Deletes all records of a kind, or those of one user. */
 export function removeAll<T>(kind: RecordKind<T>, userId?: string): Write {
   return { op: 'deleteRecords', kind: kind.name, ...(userId !== undefined && { userId }) }
+}
+
+/**
+ * Ends a session.
+ * @param continuedBy The session of the same user that takes its place.
+ */
+export function endSession(
+  sessionId: Hash,
+  at: Seconds,
+  continuedBy?: Pick<Session, 'id' | 'expiresAt'>,
+): Write {
+  return { op: 'endSession', sessionId, at, ...(continuedBy !== undefined && { continuedBy }) }
+}
+
+/** Ends all sessions of a user, except one. */
+export function endSessionsOf(userId: string, at: Seconds, except?: Hash): Write {
+  return { op: 'endSessionsOf', userId, at, ...(except !== undefined && { except }) }
+}
+
+/** Removes a user, whose sessions end. */
+export function removeUser(userId: string, at: Seconds): Write {
+  return { op: 'removeUser', userId, at }
 }
 
 function rowOf(kind: string | RecordKind<unknown>, record: unknown) {

@@ -28,7 +28,9 @@ export const openidConnect: FastifyPluginAsync<AppDeps> = async (app, deps) => {
     const user = grant.claims.idToken.length > 0 ? await store.find('user', sub) : undefined
     const about = user && { claims: await app.claimsOf(user) }
     const requested = idTokenClaims(about, grant.claims, service.scopeClaims)
-    const facts = { issuer: service.issuer, grant, sub, accessToken, algorithm, idTokenSeconds, requested }
+    const signIn = app.signInClaimsOf(grant)
+    const tokens = { accessToken, algorithm, idTokenSeconds }
+    const facts = { issuer: service.issuer, grant, sub, requested, signIn, ...tokens }
     return { id_token: await keys.sign(algorithm, 'JWT', idTokenPayload(facts, now)) }
   })
 

@@ -11,6 +11,8 @@ export interface IdTokenFacts {
   readonly accessToken: string
   readonly algorithm: SigningAlgorithm
   readonly idTokenSeconds: Seconds
+  /** What features say about the sign-in. */
+  readonly signIn: Readonly<Record<string, string>>
   /** Claims of the user that were requested for the ID Token. */
   readonly requested: Readonly<Record<string, unknown>>
 }
@@ -24,6 +26,7 @@ export function idTokenPayload(facts: IdTokenFacts, now: Seconds): Readonly<Reco
   const acr = grant.acr ?? contextClassOf(grant.methods)
   return {
     ...facts.requested,
+    ...facts.signIn,
     iss: facts.issuer,
     sub: facts.sub,
     aud: grant.clientId,

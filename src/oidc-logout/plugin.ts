@@ -1,7 +1,7 @@
 import type { FastifyPluginAsync, FastifyReply, FastifyRequest } from 'fastify'
 import type { AppDeps } from '../deps.ts'
 import { type AuditContext, auditEvent } from '../domain/audit.ts'
-import { remove } from '../domain/decision.ts'
+import { endSession } from '../domain/decision.ts'
 import { parseUiLocales } from '../domain/language.ts'
 import { clientWords } from '../domain/localized.ts'
 import type { Client, Session } from '../domain/model.ts'
@@ -73,7 +73,7 @@ export const logout: FastifyPluginAsync<AppDeps> = async (app, { config, service
   ) => {
     const who = { userId, ...(client && { clientId: client.id }) }
     const event = auditEvent('sign-out', { ...context, by: 'user' }, who)
-    await store.write(remove('session', id), event)
+    await store.write(endSession(id, context.at), event)
   }
 
   const logoutRequest = async (parameters: Parameters): Promise<LogoutRequest> => {

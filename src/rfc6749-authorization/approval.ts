@@ -1,38 +1,62 @@
 import fp from 'fastify-plugin'
 import type { AppDeps } from '../deps.ts'
 import { owesAuthTime } from '../domain/authorization-request.ts'
+import type { Write } from '../domain/decision.ts'
 import { approveGrant, mintGrantId } from '../domain/grant.ts'
 import { sealHandle } from '../domain/handle.ts'
 import type { AuthorizationRequest, Client, Grant, Scope, Seconds, Session } from '../domain/model.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {
-    /** An approved grant and its code, RFC 6749 §4.1.2. The code works once the grant has been inserted. */
+    /** Adds what a feature stores with every grant that a user approves. */
+    onApproval(hook: ApprovalHook): void
+    /**
+     * An approved grant and its code, RFC 6749 §4.1.2. The code works once the grant has been inserted, together with
+     * `writes`.
+     */
     approve(
       request: AuthorizationRequest,
       client: Client,
       session: Session,
       scope: Scope,
       now: Seconds,
-    ): Approval
+    ): Promise<Approval>
   }
 }
 
 export interface Approval {
   readonly grant: Grant
   readonly code: string
+  /** What features insert together with the grant. */
+  readonly writes: readonly Write[]
 }
+
+/** What is approved. */
+export interface Approved {
+  readonly grant: Grant
+  readonly client: Client
+  readonly session: Session
+}
+
+/** Returns members for `extra` of the grant, and what to insert together with it. */
+export type ApprovalHook = (approved: Approved) => Promise<{
+  readonly extra?: Readonly<Record<string, unknown>>
+  readonly writes?: readonly Write[]
+}>
 
 /** Decorates `app.approve`, for the routes on which a user approves. */
 export const approval = fp<Pick<AppDeps, 'config' | 'keys' | 'random'>>(
   async (app, { config, keys, random }) => {
-    app.decorate('approve', (request, client, session, scope, now) => {
+    const hooks: ApprovalHook[] = []
+    app.decorate('onApproval', (hook) => void hooks.push(hook))
+    app.decorate('approve', async (request, client, session, scope, now) => {
       const fresh = {
         grantId: mintGrantId(random(8), now),
         grantSecret: random(16).toString('base64url'),
         authTimeOwed: owesAuthTime(request, client),
       }
-      const grant = approveGrant(request, session, scope, fresh, config.lifetimes, now)
+      const approved = approveGrant(request, session, scope, fresh, config.lifetimes, now)
+      const { grant, writes } = await withFeatures(approved, client, session)
       const handle = {
         kind: 'code',
         grantId: grant.id,
@@ -40,8 +64,15 @@ export const approval = fp<Pick<AppDeps, 'config' | 'keys' | 'random'>>(
         issuedAt: now,
         expiresAt: grant.expiresAt,
       } as const
-      return { grant, code: sealHandle(handle, keys.handles.current, grant.secret) }
+      return { grant, code: sealHandle(handle, keys.handles.current, grant.secret), writes }
     })
+
+    const withFeatures = async (grant: Grant, client: Client, session: Session) => {
+      const added = await Promise.all(hooks.map((hook) => hook({ grant, client, session })))
+      const extra: Record<string, unknown> = Object.assign({}, ...added.map((one) => one.extra))
+      const writes = added.flatMap((one) => one.writes ?? [])
+      return { grant: Object.keys(extra).length === 0 ? grant : { ...grant, extra }, writes }
+    }
   },
   { name: 'approval' },
 )

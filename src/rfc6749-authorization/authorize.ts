@@ -76,12 +76,13 @@ export const authorize: FastifyPluginAsync<AppDeps> = async (
     const consent = await consentOf(client, session)
     const step = nextStep(parsed, noProgress, client, session, consent, now, availableAcrs)
     if (step === 'respond' && session !== undefined) {
-      const { grant, code } = app.approve(parsed, client, session, parsed.scope, now)
+      const { grant, code, writes } = await app.approve(parsed, client, session, parsed.scope, now)
       const basis = basisOf(session, client, consent)
-      const isInserted = await whileSignedIn(store, session, () =>
+      const isInserted = await whileSignedIn(store, session, now, () =>
         store.write(
           { op: 'insertGrant', grant, basis },
           ...limitGrants(grant),
+          ...writes,
           ...app.authorizationRequests.endWrites(parsed),
         ),
       )

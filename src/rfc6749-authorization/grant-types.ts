@@ -4,12 +4,15 @@ import type { AppDeps } from '../deps.ts'
 import { auditGrant } from '../domain/audit.ts'
 import { type Issued, redeemCode } from '../domain/authorization-code.ts'
 import { check } from '../domain/check.ts'
-import type { Decision } from '../domain/decision.ts'
+import { type Decision, reject, withWrites } from '../domain/decision.ts'
+import { OAuthError } from '../domain/errors.ts'
+import { revokeGrant } from '../domain/grant.ts'
 import { handleBelongsTo, type OpenedHandle } from '../domain/handle.ts'
 import type { Client, Grant, Seconds } from '../domain/model.ts'
 import { every, type Parameters, single } from '../domain/parameters.ts'
 import { refresh } from '../domain/refresh-token.ts'
 import { addressPrefix } from '../http/address-prefix.ts'
+import { Overtaken } from '../storage/store.ts'
 
 /**
  * Adds the grant types `authorization_code` (RFC 6749 §4.1.3) and `refresh_token` (RFC 6749 §6), which rotates the token
@@ -71,11 +74,26 @@ export function addGrantTypes(app: FastifyInstance, deps: AppDeps): void {
   ) => {
     const now = clock()
     const contextOf = () => ({ at: now, from: addressPrefix(ip) })
-    const issued = await store.transact('grant', grantId, (grant) =>
-      noteUse(auditGrant(decide(grant, now), grant, contextOf), client, now),
-    )
+    const decideWithConditions = (grant: Grant | undefined) => {
+      const decision = noteUse(auditGrant(decide(grant, now), grant, contextOf), client, now)
+      if (grant === undefined || 'rejection' in decision) return decision
+      return withWrites(decision, ...app.tokenConditions.flatMap((of) => of(grant, client, now)))
+    }
+    const issued = await store.transact('grant', grantId, decideWithConditions).catch((error) => {
+      if (!(error instanceof Overtaken)) throw error
+      return store.transact('grant', grantId, (grant) =>
+        auditGrant(rejectWithoutSession(grant, now), grant, contextOf),
+      )
+    })
     return app.issueTokens(issued, client, now)
   }
+}
+
+/** Revokes a grant that depends on a session, and rejects the request: the session has ended. */
+function rejectWithoutSession(grant: Grant | undefined, now: Seconds): Decision<never> {
+  const rule = 'lychgate-session-ended'
+  const rejection = new OAuthError('invalid_grant', 'the session of the user has ended', { rule })
+  return reject(rejection, ...(grant === undefined ? [] : revokeGrant(grant, rule, now).writes))
 }
 
 /**

@@ -3,7 +3,8 @@ import type { FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
 import type { AppDeps } from '../deps.ts'
 import { check } from '../domain/check.ts'
-import type { Client } from '../domain/model.ts'
+import type { Write } from '../domain/decision.ts'
+import type { Client, Grant, Seconds } from '../domain/model.ts'
 import { type Parameters, single } from '../domain/parameters.ts'
 import { additions } from '../feature.ts'
 import { clientOf, signingAlgorithmsAt } from '../http/client-authentication.ts'
@@ -20,11 +21,20 @@ export type GrantHandler = (
   request: FastifyRequest,
 ) => Promise<TokenResponse>
 
+/**
+ * Returns writes that fail (`Overtaken`) if what a grant depends on has ended: no token is issued then, and the grant is
+ * revoked.
+ */
+export type TokenConditions = (grant: Grant, client: Client, now: Seconds) => readonly Write[]
+
 declare module 'fastify' {
   interface FastifyInstance {
     /** Adds a grant type, which its feature declares, to the token endpoint and to the metadata. */
     addGrantType(name: string, redeem: GrantHandler): void
     readonly grantTypes: ReadonlyMap<string, GrantHandler>
+    /** Adds writes to every transaction in which a code is redeemed or a refresh token rotated. */
+    addTokenConditions(conditions: TokenConditions): void
+    readonly tokenConditions: readonly TokenConditions[]
   }
 }
 
@@ -40,6 +50,9 @@ export const grantTypes = fp<Pick<AppDeps, 'declared'>>(
       handlers.add(name, redeem)
       app.advertise({ grant_types_supported: [name] })
     })
+    const conditions: TokenConditions[] = []
+    app.decorate('tokenConditions', conditions)
+    app.decorate('addTokenConditions', (one) => void conditions.push(one))
     app.addHook('onReady', async () => handlers.assertComplete())
   },
   { name: 'grant-types', dependencies: ['metadata'] },

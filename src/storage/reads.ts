@@ -25,6 +25,7 @@ import type {
   NewestGrants,
   OwnedKind,
   Population,
+  RecordPage,
   Rows,
   StoreFacts,
   UserRead,
@@ -101,6 +102,11 @@ export function listOf<K extends OwnedKind>(kind: K, userId: string): Script<rea
 
 function listRecords<T>(kind: RecordKind<T>, userId: string): Script<readonly T[]> {
   return many('recordsOf', { userId, kind: kind.name }, ({ body }) => kind.parse(body))
+}
+
+/** Lists the oldest records of a kind. */
+export function listKind<T>({ name, parse }: RecordKind<T>, page: RecordPage): Script<readonly T[]> {
+  return many('recordsOfKind', { kind: name, ...page }, ({ body }) => parse(body))
 }
 
 /** Reads one page of the clients a user is connected with. Each row has the number of all. */

@@ -212,6 +212,11 @@ export function buildReads({ tables, builder, readBytes }: Dialect) {
       where: and(eq(records.userId, value('userId')), eq(records.kind, value('kind'))),
       order: [records.madeAt, records.id],
     }),
+    recordsOfKind: read({ body: records.body }, records, {
+      where: and(eq(records.kind, value('kind')), lte(records.madeAt, value('madeUntil'))),
+      order: [records.madeAt, records.id],
+      limit,
+    }),
     grant: read(grantFields, grants, thisGrant),
     grantOfToken: read({ ...grantFields, revokedToken }, grants, thisGrant),
     grantsOf: read(grantFields, grants, { where: ofUser, order: [grants.id] }),
@@ -323,8 +328,8 @@ export function buildWrites({ tables, builder, greatest, noLimit }: Dialect) {
     'update key': update(keys, eq(keys.id, value('id'))),
     'update record': update(records, isRecord),
     'delete client': remove(clients, eq(clients.id, value('key'))),
-    'delete user': remove(users, eq(users.id, value('key'))),
-    'delete session': remove(sessions, eq(sessions.id, value('key'))),
+    removeUser: remove(users, eq(users.id, value('userId'))),
+    endSession: remove(sessions, eq(sessions.id, value('sessionId'))),
     'delete key': remove(keys, eq(keys.id, value('key'))),
     'delete record': remove(records, isRecord),
     deleteRecordsOfKind: remove(records, eq(records.kind, value('kind'))),
@@ -343,7 +348,7 @@ export function buildWrites({ tables, builder, greatest, noLimit }: Dialect) {
       .update(sessions)
       .set({ id: sql`${value('by')}`, methods: sql`${value('methods')}` })
       .where(eq(sessions.id, value('sessionId'))),
-    deleteSessionsOf: remove(
+    endSessionsOf: remove(
       sessions,
       and(eq(sessions.userId, value('userId')), ne(sessions.id, value('except'))),
     ),
@@ -369,6 +374,8 @@ export function buildWrites({ tables, builder, greatest, noLimit }: Dialect) {
     revokeGrant: revoke(isActive),
     revokeGrantsOf: revoke(activeOf),
     revokeGrantsOfConnection: revoke(and(activeOf, ofConnection)),
+    // The members of `extra` are JSON, and `sid` is base64url: neither needs to be escaped.
+    revokeGrantsOfSession: revoke(and(activeOf, ofConnection, sql`${grants.extra} like ${value('pattern')}`)),
     revokeAccessToken: insert(revokedAccessTokens).onConflictDoNothing(),
 
     sweepSessions: sweep(sessions, [sessions.id], lte(sessions.idleExpiresAt, value('now'))),

@@ -198,6 +198,13 @@ export interface NewestGrants {
   readonly limit: number
 }
 
+/** Which records of a kind are listed. */
+export interface RecordPage {
+  /** Made then or before. */
+  readonly madeUntil: Seconds
+  readonly limit: number
+}
+
 /** What `doctor` reads from a store without changing anything in it. */
 export interface StoreFacts {
   /** Such as `PostgreSQL 17.2`. */
@@ -265,6 +272,11 @@ export interface Store {
   clientGrants(): Promise<readonly Grant[]>
   /** Commits all writes or none. */
   write(...writes: readonly Write[]): Promise<void>
+  /**
+   * The oldest records of a kind, by when they were made. It reads all records of the kind: for kinds that have few, and
+   * for operators' commands.
+   */
+  listKind<T>(kind: RecordKind<T>, page: RecordPage): Promise<readonly T[]>
   /** The newest audit events that the filter lets through, oldest of them first. For operators' commands, not for requests. */
   audit(filter: AuditFilter): Promise<readonly AuditEvent[]>
   /** Deletes some of what these bounds take, in transactions of a few rows with requests between them. */

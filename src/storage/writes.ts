@@ -1,5 +1,7 @@
 import { consentKind } from '../domain/connections.ts'
 import type { Write } from '../domain/decision.ts'
+import { type AtSessionEnd, atSessionEnd, atSessionEndKind, atSessionEndOf } from '../domain/session-end.ts'
+import { listOf, load } from './reads.ts'
 import {
   auditEventRow,
   clientRow,
@@ -39,6 +41,8 @@ const overtaken = (statement: string) => new Overtaken(statement)
  */
 export function* apply(writes: readonly Write[]): Script<void> {
   for (const write of writes) {
+    if (write.op === 'requireSession') yield* requireSession(write)
+    const consequences = yield* consequencesOf(write)
     for (const { statement, values, lookUp, exact } of changesOf(write)) {
       // `as`: the result of a look-up is rows, and that of a change the number of rows it changed.
       const [found] =
@@ -47,7 +51,56 @@ export function* apply(writes: readonly Write[]): Script<void> {
       const changed = found === undefined ? 0 : yield { statement, values: joined }
       if (exact && changed !== 1) throw exact(statement)
     }
+    if (consequences !== undefined) yield* apply(yield* consequences())
   }
+}
+
+/**
+ * Returns what follows from a write that ends sessions, or lets one take the place of another. It reads once the session
+ * is deleted: a transaction that inserted a grant in the session before has committed by then.
+ */
+function* consequencesOf(write: Write): Script<(() => Script<readonly Write[]>) | undefined> {
+  switch (write.op) {
+    case 'endSession': {
+      const { sessionId, at, continuedBy } = write
+      const session = yield* load('session', sessionId)
+      if (session === undefined) return undefined
+      return function* () {
+        const due = yield* dueOf(session.userId, (one) => one.sessionId === sessionId)
+        return continuedBy === undefined ? atSessionEnd(due, at) : atSessionEndOf(continuedBy, due)
+      }
+    }
+    case 'replaceSession': {
+      const session = yield* load('session', write.sessionId)
+      if (session === undefined) return undefined
+      return function* () {
+        const due = yield* dueOf(session.userId, (one) => one.sessionId === session.id)
+        return atSessionEndOf({ ...session, id: write.by }, due)
+      }
+    }
+    case 'endSessionsOf':
+      return function* () {
+        return atSessionEnd(yield* dueOf(write.userId, (one) => one.sessionId !== write.except), write.at)
+      }
+    case 'removeUser':
+      // Before the records of the user are deleted, and before the user is, by whom grants are found.
+      yield* apply([{ op: 'endSessionsOf', userId: write.userId, at: write.at }])
+      return undefined
+    default:
+      return undefined
+  }
+}
+
+function* dueOf(userId: string, isDue: (one: AtSessionEnd) => boolean): Script<readonly AtSessionEnd[]> {
+  return (yield* listOf(atSessionEndKind, userId)).filter(isDue)
+}
+
+/** @throws {Overtaken} if the session has ended. Reads only: what ends it revokes the grant, which is locked here. */
+function* requireSession({ sid, at }: Extract<Write, { op: 'requireSession' }>): Script<void> {
+  const known = yield* load(atSessionEndKind, sid)
+  const session = known && (yield* load('session', known.sessionId))
+  if (session === undefined || at >= session.idleExpiresAt || at >= session.expiresAt)
+    throw new Overtaken('requireSession')
 }
 
 /** Returns the changes of a write. Most statements are named after it and take its members. */
@@ -66,9 +119,17 @@ function changesOf(write: Write): readonly Change[] {
     case 'touchClient':
     case 'extendSession':
     case 'deleteOldestGrants':
+    case 'endSession':
       return [{ statement: write.op, values: write }]
-    case 'deleteSessionsOf':
+    case 'endSessionsOf':
       return [{ statement: write.op, values: { except: '', ...write } }]
+    case 'removeUser':
+      return [
+        { statement: 'deleteRecordsOfUser', values: write },
+        { statement: write.op, values: write },
+      ]
+    case 'requireSession':
+      return []
     case 'replaceSession':
       return [
         { statement: write.op, values: { ...write, ...sessionMethods(write.methods) }, exact: overtaken },
@@ -87,6 +148,8 @@ function changesOf(write: Write): readonly Change[] {
       return [
         { statement: write.clientId === undefined ? write.op : 'revokeGrantsOfConnection', values: write },
       ]
+    case 'revokeGrantsOfSession':
+      return [{ statement: write.op, values: { ...write, pattern: `%"sid":"${write.sid}"%` } }]
     default:
       throw new TypeError(`no statement for ${(write satisfies never as Write).op}`)
   }
@@ -116,12 +179,6 @@ function deletionOf({ kind, key }: Extract<Write, { op: 'delete' }>): readonly C
   switch (kind) {
     case 'client':
       return [{ statement: 'deleteRecordsOfClient', values: { clientId: key } }, deletion]
-    case 'user':
-      return [
-        { statement: 'deleteSessionsOf', values: { userId: key, except: '' } },
-        { statement: 'deleteRecordsOfUser', values: { userId: key } },
-        deletion,
-      ]
     default:
       return [deletion]
   }

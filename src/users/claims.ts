@@ -1,8 +1,11 @@
 import fp from 'fastify-plugin'
-import type { User, UserClaims } from '../domain/model.ts'
+import type { Grant, User, UserClaims } from '../domain/model.ts'
 
 /** Returns claims about a user, by their names on the wire. */
 export type ClaimsSource = (user: User) => UserClaims | Promise<UserClaims>
+
+/** Returns claims about the sign-in behind a grant, by their names on the wire. */
+export type SignInClaimsSource = (grant: Grant) => Readonly<Record<string, string>>
 
 declare module 'fastify' {
   interface FastifyInstance {
@@ -12,6 +15,9 @@ declare module 'fastify' {
      */
     addClaims(source: ClaimsSource): void
     claimsOf: ClaimsSource
+    /** Adds claims about the sign-in to every ID Token, such as `sid`. */
+    addSignInClaims(source: SignInClaimsSource): void
+    signInClaimsOf: SignInClaimsSource
   }
 }
 
@@ -24,6 +30,9 @@ export const userClaims = fp(
       const [first, ...others] = sources
       return first !== undefined && others.length === 0 ? first(user) : joinedClaims(sources, user)
     })
+    const ofSignIn: SignInClaimsSource[] = []
+    app.decorate('addSignInClaims', (source) => void ofSignIn.push(source))
+    app.decorate('signInClaimsOf', (grant) => Object.assign({}, ...ofSignIn.map((source) => source(grant))))
   },
   { name: 'user-claims' },
 )

@@ -1,6 +1,6 @@
 import type { Config } from '../config/schema.ts'
-import { type GrantBasis, remove, type Write } from '../domain/decision.ts'
-import type { Client, Consent, Grant, Session } from '../domain/model.ts'
+import { endSession, type GrantBasis, type Write } from '../domain/decision.ts'
+import type { Client, Consent, Grant, Seconds, Session } from '../domain/model.ts'
 import { Overtaken, type Store } from '../storage/store.ts'
 
 /** What a grant of this session is inserted on: a client that remembers consent depends on the consent, too. */
@@ -37,6 +37,7 @@ export function grantLimit({ limits }: Pick<Config, 'limits'>): (grant: Grant) =
 export async function whileSignedIn(
   store: Pick<Store, 'find' | 'write'>,
   session: Session,
+  now: Seconds,
   write: () => Promise<unknown>,
 ): Promise<boolean> {
   try {
@@ -45,7 +46,7 @@ export async function whileSignedIn(
   } catch (error) {
     if (!(error instanceof Overtaken)) throw error
     const user = await store.find('user', session.userId)
-    if (user === undefined || user.lockedAt !== undefined) await store.write(remove('session', session.id))
+    if (user === undefined || user.lockedAt !== undefined) await store.write(endSession(session.id, now))
     return false
   }
 }

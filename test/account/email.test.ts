@@ -1,5 +1,5 @@
 import t from 'tap'
-import { insert, put, remove, update } from '../../src/domain/decision.ts'
+import { endSession, insert, put, remove, update } from '../../src/domain/decision.ts'
 import { passkeyKind } from '../../src/users/rules/passkey.ts'
 import { secondFactorKind } from '../../src/users/rules/second-factor.ts'
 import { pageOf, place, title } from '../helpers/authorization.ts'
@@ -165,10 +165,7 @@ t.test('a session that began with a passkey needs no password', async (t) => {
   await enter(server, agent, '/apps')
   const { id } = await user()
   for (const session of await store.listOf('session', id))
-    await store.write(
-      remove('session', session.id),
-      insert('session', { ...session, methods: ['pop', 'user'] }),
-    )
+    await store.write(endSession(session.id, 0), insert('session', { ...session, methods: ['pop', 'user'] }))
   const page = await enter(server, agent, '/email')
   t.notMatch(page.html, 'name="current"')
   t.match(doneOf(pageOf(await agent.submit(page, { email: 'alice@key.example' }))), /^An email is on its way/)
@@ -181,7 +178,7 @@ t.test('a session of the password that a passkey confirmed still asks for the pa
   const { id } = await user()
   for (const session of await store.listOf('session', id))
     await store.write(
-      remove('session', session.id),
+      endSession(session.id, 0),
       insert('session', { ...session, methods: ['pwd', 'pop', 'mfa'] }),
     )
   const page = await enter(server, agent, '/email')

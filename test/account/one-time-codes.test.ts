@@ -1,6 +1,6 @@
 import { Secret, TOTP } from 'otpauth'
 import t from 'tap'
-import { update } from '../../src/domain/decision.ts'
+import { endSessionsOf, update } from '../../src/domain/decision.ts'
 import type { User } from '../../src/domain/model.ts'
 import type { Store } from '../../src/storage/store.ts'
 import { userCredentials } from '../../src/users/factors.ts'
@@ -255,7 +255,7 @@ t.test('codes are not turned on for a session that ended or a user who was locke
   const { store } = server.deps
   const userId = (await store.find('userByLogin', 'bob'))?.id ?? ''
   const lock = () => store.transact('user', userId, (user) => lockUser(user as User, server.now()))
-  for (const end of [() => store.write({ op: 'deleteSessionsOf', userId }), lock]) {
+  for (const end of [() => store.write(endSessionsOf(userId, 0)), lock]) {
     const person = new UserAgent(server.issuer)
     const page = await enter(server, person, section, bob)
     const { transact } = store

@@ -101,7 +101,7 @@ t.test(
     const codes = new Set<string>()
     const tags = new Set<string>()
     for (let times = 0; times < 10_000; times += 1) {
-      const approved = server.app.approve(request, stored, session, ['openid'], now)
+      const approved = await server.app.approve(request, stored, session, ['openid'], now)
       codes.add(approved.code)
       // The last 32 bytes are the two tags: 128 bits each, by the server's key and by the grant's.
       tags.add(approved.code.slice(-43))

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { remove } from '../../src/domain/decision.ts'
+import { removeUser } from '../../src/domain/decision.ts'
 import { ask, offeredScope, pageOf, title } from '../helpers/authorization.ts'
 import { exchange, obtainCode, obtainTokens, postAs, refresh, register } from '../helpers/flow.ts'
 import { bob } from '../helpers/server.ts'
@@ -44,7 +44,7 @@ t.test('[oauth21-4.3.1-grant-active] the tokens of a deleted user are invalid', 
   const { refresh_token: other } = await tokens()
   t.ok(await isAlive(server, theirs.access_token))
   const user = await server.deps.store.find('userByLogin', bob.username)
-  await server.deps.store.write(remove('user', user?.id ?? ''))
+  await server.deps.store.write(removeUser(user?.id ?? '', 0))
   await assertRejected(t, await refresh(server, client, theirs.refresh_token), 'invalid_grant')
   t.notOk(await isAlive(server, theirs.access_token))
   t.equal((await refresh(server, client, other)).status, 200, 'those of others are not')

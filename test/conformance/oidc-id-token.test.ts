@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { createRemoteJWKSet, decodeJwt, decodeProtectedHeader, jwtVerify } from 'jose'
 import t from 'tap'
-import { insert, remove } from '../../src/domain/decision.ts'
+import { insert, removeUser } from '../../src/domain/decision.ts'
 import { createUser } from '../../src/users/rules/user.ts'
 import {
   answerOf,
@@ -232,7 +232,7 @@ t.test(
     const { store, clock } = server.deps
     const user = await store.find('userByLogin', 'bob')
     if (user === undefined) throw new Error('bob is there')
-    await store.write(remove('user', user.id))
+    await store.write(removeUser(user.id, 0))
     const again = createUser(
       { username: 'bob', passwordHash: user.passwordHash ?? '' },
       server.deps.random(16),

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { remove, update } from '../../src/domain/decision.ts'
+import { removeUser, update } from '../../src/domain/decision.ts'
 import { callApi, claimsOf, obtainTokens, refresh, register, type Tokens } from '../helpers/flow.ts'
 import { bob } from '../helpers/server.ts'
 import { UserAgent } from '../helpers/user-agent.ts'
@@ -251,7 +251,7 @@ t.test('UserInfo returns the current claims, and none when the user is deleted',
   const agent = new UserAgent(server.issuer)
   const { access_token: token } = await obtainTokens(server, own, { agent, person: bob })
   const user = await server.deps.store.find('userByLogin', 'bob')
-  await server.deps.store.write(remove('user', user?.id ?? ''))
+  await server.deps.store.write(removeUser(user?.id ?? '', 0))
   const response = await callApi(server, path, token)
   t.equal(challengeOf(response).params['error'], 'invalid_token')
   await assertRejected(t, response, 'invalid_token', 401)

@@ -1,6 +1,6 @@
 import { mock } from 'node:test'
 import t from 'tap'
-import { remove, update } from '../../src/domain/decision.ts'
+import { remove, removeUser, update } from '../../src/domain/decision.ts'
 import { hashSecret } from '../../src/domain/secret.ts'
 import {
   exchange,
@@ -307,7 +307,7 @@ t.test('deleting a client or a user ends all of their tokens at once', async (t)
   const theirs = { agent: new UserAgent(server.issuer), person: bob }
   const tokens = await obtainTokens(server, open, theirs)
   const user = await server.deps.store.find('userByLogin', 'bob')
-  await server.deps.store.write(remove('user', user?.id ?? ''))
+  await server.deps.store.write(removeUser(user?.id ?? '', 0))
   t.notOk(await isAlive(server, tokens.access_token))
   await assertRejected(t, await refresh(server, open, tokens.refresh_token), 'invalid_grant')
 })

@@ -1,6 +1,6 @@
 import t, { type Test } from 'tap'
 import { consentKind, endConnection } from '../../src/domain/connections.ts'
-import { update, type Write } from '../../src/domain/decision.ts'
+import { endSessionsOf, update, type Write } from '../../src/domain/decision.ts'
 import { isGrantAlive } from '../../src/domain/grant.ts'
 import { interactionKind } from '../../src/domain/interaction.ts'
 import type { User } from '../../src/domain/model.ts'
@@ -139,7 +139,7 @@ t.test('a session that ends during a request gives no grant', inProcess, async (
   const agent = await signedIn(server, client)
   const userId = await userIdOf(agent)
   const before = (await grantsOf(userId)).length
-  await beforeWrite(t, server, (store) => store.write({ op: 'deleteSessionsOf', userId }))
+  await beforeWrite(t, server, (store) => store.write(endSessionsOf(userId, 0)))
   t.equal(place(await ask(server, client, {}, agent)), '/login')
   t.equal((await grantsOf(userId)).length, before)
 })

@@ -1,6 +1,6 @@
 import { TOTP } from 'otpauth'
 import t from 'tap'
-import { insert, put, remove, update } from '../../src/domain/decision.ts'
+import { endSession, endSessionsOf, insert, put, remove, update } from '../../src/domain/decision.ts'
 import { secondFactorKind } from '../../src/users/rules/second-factor.ts'
 import {
   ask,
@@ -134,7 +134,7 @@ t.test('with prompt=none, an essential step-up that the user could do is login_r
   const session = await store.listOf('session', aliceId)
   const [newest] = session.slice(-1)
   if (newest === undefined) throw new Error('alice is signed in')
-  await store.write(remove('session', newest.id), insert('session', { ...newest, methods: ['pwd'] }))
+  await store.write(endSession(newest.id, 0), insert('session', { ...newest, methods: ['pwd'] }))
   const silent = { claims: essential(mfa), prompt: 'none' }
   const response = await authorize(server, portal, silent, early)
   assertErrorRedirect(t, server, response, 'login_required', { to: portal.redirectUri })
@@ -146,7 +146,7 @@ t.test('a session that ends while its second factor is requested is not restored
   server.advance(60)
   const second = pageOf(await ask(server, portal, { acr_values: mfa }, early))
   t.match(second.html, 'name="code"')
-  await store.write({ op: 'deleteSessionsOf', userId: aliceId })
+  await store.write(endSessionsOf(aliceId, 0))
   const login = pageOf(await early.submit(second, { code: code() }))
   t.match(login.html, 'name="password"')
   t.strictSame(await store.listOf('session', aliceId), [])

@@ -16,6 +16,7 @@ const facts = {
   algorithm: 'RS256' as const,
   idTokenSeconds: 300,
   requested: {},
+  signIn: {},
 }
 
 t.test('an ID Token names its user, issuer, client and times', async (t) => {

@@ -72,7 +72,7 @@ t.test('a lock ends sessions, links and grants, and unlocking restores none of t
     [
       'update',
       ...deleteLinksOf(ada.id).map(({ op }) => op),
-      'deleteSessionsOf',
+      'endSessionsOf',
       'revokeGrantsOf',
       'deleteRecords',
     ],

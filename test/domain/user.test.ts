@@ -1,5 +1,5 @@
 import t from 'tap'
-import { update } from '../../src/domain/decision.ts'
+import { endSessionsOf, update } from '../../src/domain/decision.ts'
 import { deleteLinksOf } from '../../src/users/rules/one-time-link.ts'
 import { forgetFailures } from '../../src/users/rules/throttle.ts'
 import {
@@ -128,7 +128,7 @@ t.test('a changed password is written together with the end of the sessions', as
       update('user', changed),
       ...forgetFailures(user.id),
       ...deleteLinksOf(user.id, 'email-undo'),
-      { op: 'deleteSessionsOf', userId: user.id },
+      endSessionsOf(user.id, 60),
     ],
   })
 })

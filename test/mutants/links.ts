@@ -105,8 +105,8 @@ export const linkFaults = [
   {
     id: 'new-password-ends-the-undo',
     file: 'src/users/rules/user.ts',
-    find: "    ...deleteLinksOf(user.id, 'email-undo'),\n    { op: 'deleteSessionsOf'",
-    replace: "    ...deleteLinksOf(user.id),\n    { op: 'deleteSessionsOf'",
+    find: "    ...deleteLinksOf(user.id, 'email-undo'),\n    endSessionsOf(",
+    replace: '    ...deleteLinksOf(user.id),\n    endSessionsOf(',
     tests: ['test/account/email.test.ts'],
   },
   {

@@ -202,14 +202,14 @@ export const signInFaults = [
   {
     id: 'sessions-survive-their-passkey',
     file: 'src/cli/user-access.ts',
-    find: "        { op: 'deleteSessionsOf', userId },\n        userEvent('passkeys-removed'",
+    find: "        endSessionsOf(userId, systemClock()),\n        userEvent('passkeys-removed'",
     replace: "        userEvent('passkeys-removed'",
     tests: ['test/cli/look-after.test.ts'],
   },
   {
     id: 'sessions-survive-their-second-factor',
     file: 'src/cli/user-access.ts',
-    find: "        { op: 'deleteSessionsOf', userId },\n        userEvent('second-factor-removed'",
+    find: "        endSessionsOf(userId, systemClock()),\n        userEvent('second-factor-removed'",
     replace: "        userEvent('second-factor-removed'",
     tests: ['test/cli/look-after.test.ts'],
   },

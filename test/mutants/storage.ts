@@ -130,7 +130,7 @@ export const storageFaults = [
   {
     id: 'sessions-survive-a-new-password',
     file: 'src/users/rules/user.ts',
-    find: "    { op: 'deleteSessionsOf', userId: user.id, ...(stays !== undefined && { except: stays }) },\n",
+    find: '    endSessionsOf(user.id, now, stays),\n',
     replace: '',
     tests: ['test/domain/user.test.ts'],
   },

@@ -1,6 +1,6 @@
 import t from 'tap'
 import type { AuditContext } from '../../src/domain/audit.ts'
-import { insert, remove, update } from '../../src/domain/decision.ts'
+import { insert, removeUser, update } from '../../src/domain/decision.ts'
 import type { OneTimeLink, User } from '../../src/domain/model.ts'
 import { hashSecret } from '../../src/domain/secret.ts'
 import { findLink, makeLink } from '../../src/users/one-time-links.ts'
@@ -210,7 +210,7 @@ t.test('the first user is created by a link, while there are no users', async (t
   const url = await give({ purpose: 'first-user' })
   t.equal((await opened(url)).status, 404, 'there is somebody')
   const empty = await startServer(t)
-  for (const { id } of await empty.deps.store.list('user')) await empty.deps.store.write(remove('user', id))
+  for (const { id } of await empty.deps.store.list('user')) await empty.deps.store.write(removeUser(id, 0))
   const deps = { config: empty.deps.config, store: empty.deps.store, random }
   const link = await makeLink(deps, { purpose: 'first-user' }, context())
   const agent = new UserAgent(empty.issuer)

@@ -1,5 +1,5 @@
 import type { Test } from 'tap'
-import { insert, remove } from '../../src/domain/decision.ts'
+import { insert, remove, removeUser } from '../../src/domain/decision.ts'
 import * as sample from './samples.ts'
 import type { OpenEmpty } from './store.suite.ts'
 import { grantOwners, insertGrant } from './store.suite.ts'
@@ -12,7 +12,7 @@ export function contents(t: Test, openEmpty: OpenEmpty): void {
     await store.write(insert('auditEvent', sample.auditEvent))
     const before = await store.contents()
     const audited = await store.audit({ since: 0, limit: 10 })
-    await store.write(remove('user', sample.user.id))
+    await store.write(removeUser(sample.user.id, 0))
     await store.write(insert('client', { ...sample.client, id: 'client_since' }))
     t.equal(await store.find('grant', sample.grant.id), undefined)
     await store.replace(before)

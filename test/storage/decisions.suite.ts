@@ -1,6 +1,16 @@
 import type { Test } from 'tap'
 import { consentKey, consentKind } from '../../src/domain/connections.ts'
-import { accept, insert, put, reject, remove, update, type Write } from '../../src/domain/decision.ts'
+import {
+  accept,
+  endSession,
+  insert,
+  put,
+  reject,
+  remove,
+  removeUser,
+  update,
+  type Write,
+} from '../../src/domain/decision.ts'
 import { OAuthError } from '../../src/domain/errors.ts'
 import { mintGrantId } from '../../src/domain/grant.ts'
 import { interactionKind } from '../../src/domain/interaction.ts'
@@ -184,10 +194,10 @@ export function grantWrites(t: Test, openEmpty: OpenEmpty): void {
     const locked: Write = update('user', { ...user, lockedAt: 1010 })
     const ends: readonly (readonly [string, Write, boolean])[] = [
       ['nothing', { op: 'touchClient', clientId: consent.clientId, at: 1010 }, true],
-      ['the session', remove('session', sessionId), false],
-      ['the sessions', { op: 'deleteSessionsOf', ...of }, false],
+      ['the session', endSession(sessionId, 0), false],
+      ['the sessions', { op: 'endSessionsOf', at: 0, ...of }, false],
       ['the access of the user', locked, false],
-      ['the user', remove('user', user.id), false],
+      ['the user', removeUser(user.id, 0), false],
       ['the consent', remove(consentKind, consentKey(user.id, consent.clientId)), false],
       ['the scope of the consent', put(consentKind, changed), false],
     ]

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import type { Test } from 'tap'
 import { consentKey, consentKind } from '../../src/domain/connections.ts'
-import { insert, remove } from '../../src/domain/decision.ts'
+import { insert, removeUser } from '../../src/domain/decision.ts'
 import { interactionKind } from '../../src/domain/interaction.ts'
 import type { Grant } from '../../src/domain/model.ts'
 import type { Store } from '../../src/storage/store.ts'
@@ -204,7 +204,7 @@ export function migrations(
     const grant = { ...sample.grant, id: sample.grantId(20) }
     await store.write({ op: 'insertGrant', grant, basis: { sessionId: fullSession.id, consent } })
     t.strictSame(await store.find('grant', grant.id), grant)
-    await store.write(remove('user', user.id))
+    await store.write(removeUser(user.id, 0))
     t.equal(await store.find(consentKind, consentKey(user.id, client.id)), undefined)
     t.strictSame(await store.listOf(passkeyKind, user.id), [])
     t.equal(await store.find(linkKinds[sample.fullLink.purpose], sample.fullLink.id), undefined)

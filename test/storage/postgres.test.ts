@@ -1,7 +1,7 @@
 import pg from 'pg'
 import t, { type Test } from 'tap'
 import { consentKind } from '../../src/domain/connections.ts'
-import { accept, insert, put, remove, update } from '../../src/domain/decision.ts'
+import { accept, endSessionsOf, insert, put, remove, update } from '../../src/domain/decision.ts'
 import { interactionKind } from '../../src/domain/interaction.ts'
 import { loadKeyRing } from '../../src/keys/key-ring.ts'
 import { openStore } from '../../src/storage/open.ts'
@@ -243,7 +243,7 @@ t.test('a grant waits for the lock of its user, and is rejected when the user is
     await ending.query('commit')
     t.type(await outcome, Overtaken, what)
     t.equal(await store.find('grant', grant.id), undefined, what)
-    await store.write({ op: 'deleteSessionsOf', userId: user.id })
+    await store.write(endSessionsOf(user.id, 0))
     await store.write(update('user', user), insert('session', session))
     await store.write(put(consentKind, consent))
   }

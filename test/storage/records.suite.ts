@@ -1,6 +1,17 @@
 import type { Test } from 'tap'
 import { connectionsOf, consentKey, consentKind } from '../../src/domain/connections.ts'
-import { accept, insert, put, remove, removeAll, update, type Write } from '../../src/domain/decision.ts'
+import {
+  accept,
+  endSession,
+  endSessionsOf,
+  insert,
+  put,
+  remove,
+  removeAll,
+  removeUser,
+  update,
+  type Write,
+} from '../../src/domain/decision.ts'
 import { interactionKind } from '../../src/domain/interaction.ts'
 import type { Grant } from '../../src/domain/model.ts'
 import { RecordExists } from '../../src/storage/store.ts'
@@ -331,7 +342,7 @@ export function removals(t: Test, openEmpty: OpenEmpty): void {
   t.test('a new client or user gets no grant of a deleted one', async (t) => {
     const store = await openEmpty(t)
     await store.write(...grantOwners, insertGrant)
-    await store.write(remove('client', sample.client.id), remove('user', sample.user.id))
+    await store.write(remove('client', sample.client.id), removeUser(sample.user.id, 0))
     await store.write(
       { op: 'insertGrant', grant: { ...sample.grant, id: sample.grantId(3) } },
       insert('client', sample.client),
@@ -352,7 +363,7 @@ export function removals(t: Test, openEmpty: OpenEmpty): void {
       put(secondFactorKind, sample.secondFactor),
       insertLink(sample.fullLink),
     )
-    await store.write(remove('user', sample.user.id))
+    await store.write(removeUser(sample.user.id, 0))
     t.equal(await store.find('user', sample.user.id), undefined)
     t.equal(await store.find(passkeyKind, sample.passkey.id), undefined)
     t.equal(await store.find(secondFactorKind, sample.user.id), undefined)
@@ -371,14 +382,14 @@ export function removals(t: Test, openEmpty: OpenEmpty): void {
     await store.write(insert(interactionKind, sample.interaction), insert('key', sample.key))
     await store.write(remove(interactionKind, sample.interaction.id))
     await store.write(remove('key', sample.key.id), remove(throttleKind, sample.throttle.key))
-    await store.write(remove('session', sample.session.id))
+    await store.write(endSession(sample.session.id, 0))
     t.equal(await store.find(interactionKind, sample.interaction.id), undefined)
     t.equal(await store.find('key', sample.key.id), undefined)
     t.equal(await store.find(throttleKind, sample.throttle.key), undefined)
     t.equal(await store.find('session', sample.session.id), undefined)
     t.ok(await store.find(throttleKind, 'second'))
     t.ok(await store.find('session', sample.fullSession.id))
-    await store.write({ op: 'deleteSessionsOf', userId: sample.user.id })
+    await store.write(endSessionsOf(sample.user.id, 0))
     t.equal(await store.find('session', sample.fullSession.id), undefined)
   })
 
@@ -417,7 +428,7 @@ export function removals(t: Test, openEmpty: OpenEmpty): void {
     const other = { ...sample.session, id: sample.digest(20), userId: sample.fullUser.id }
     for (const session of [sample.session, sample.fullSession, other])
       await store.write(insert('session', session))
-    await store.write({ op: 'deleteSessionsOf', userId: sample.user.id, except: sample.session.id })
+    await store.write(endSessionsOf(sample.user.id, 0, sample.session.id))
     t.strictSame(await store.listOf('session', sample.user.id), [sample.session])
     t.strictSame(await store.find('session', other.id), other)
   })

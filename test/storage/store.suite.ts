@@ -5,6 +5,7 @@ import { contents } from './contents.suite.ts'
 import { concurrency, grantWrites, transactions } from './decisions.suite.ts'
 import { removals, replacements, roundTrips, uniqueness } from './records.suite.ts'
 import * as sample from './samples.ts'
+import { sessionEnds } from './session-end.suite.ts'
 import { sweeps } from './sweep.suite.ts'
 
 /** A new, empty store that is closed when the test ends. */
@@ -22,6 +23,7 @@ export function storeSuite(t: Test, openEmpty: OpenEmpty): void {
     uniqueness(t, openEmpty)
     removals(t, openEmpty)
   })
+  t.test('session ends', async (t) => sessionEnds(t, openEmpty))
   t.test('grants', async (t) => grantWrites(t, openEmpty))
   t.test('transactions', async (t) => {
     transactions(t, openEmpty)

@@ -1,5 +1,5 @@
 import type { FastifyInstance } from 'fastify'
-import { insert, remove, update } from '../../domain/decision.ts'
+import { insert, removeUser, update } from '../../domain/decision.ts'
 import type { User } from '../../domain/model.ts'
 import { openStore } from '../../storage/open.ts'
 import { type FindKind, RecordExists, type Store } from '../../storage/store.ts'
@@ -62,7 +62,7 @@ function withUsersOf(outer: Pick<Store, 'find' | 'list'>, own: Store): Store {
     const there = await outer.find(kind, key)
     if (there !== undefined) return copy(there)
     const here = await own.find(kind, key)
-    if (here !== undefined) await own.write(remove('user', here.id))
+    if (here !== undefined) await own.write(removeUser(here.id, here.updatedAt))
   }
   return {
     ...own,

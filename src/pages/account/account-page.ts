@@ -2,7 +2,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { AppDeps } from '../../deps.ts'
 import type { AuditContext } from '../../domain/audit.ts'
 import { methodsOf, multiFactor } from '../../domain/authentication-context.ts'
-import { accept, remove } from '../../domain/decision.ts'
+import { accept, endSession } from '../../domain/decision.ts'
 import type { Seconds, Session, User } from '../../domain/model.ts'
 import { type Parameters, single } from '../../domain/parameters.ts'
 import type { Text } from '../../domain/text.ts'
@@ -114,7 +114,7 @@ export function addAccountPage(app: FastifyInstance, deps: AppDeps, page: Accoun
     const user = session && (await deps.store.find('user', session.userId))
     const isIn = session !== undefined && user !== undefined && user.lockedAt === undefined
     // A session that outlived its user would only lead here again.
-    if (!isIn && session !== undefined) await deps.store.write(remove('session', session.id))
+    if (!isIn && session !== undefined) await deps.store.write(endSession(session.id, now))
     if (!isIn || (requires !== undefined && !isRecent(session, now))) {
       await reply.startInteraction(requires === undefined ? signIn : recentSignIn, 'login')
       return undefined
@@ -191,7 +191,7 @@ export async function addFactorToSession(
   const signedIn = await app.browser.sessions(request, now)
   const renamed = { op: 'replaceSession', sessionId: session.id, by: id, methods } as const
   // Writes that end the sessions of a user take the lock of the user: so does this one.
-  const isReplaced = await whileSignedIn(store, session, () =>
+  const isReplaced = await whileSignedIn(store, session, now, () =>
     store.transact('user', session.userId, () => accept(undefined, renamed)),
   )
   const others = signedIn.filter((other) => other.id !== session.id)

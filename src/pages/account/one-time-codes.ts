@@ -1,7 +1,7 @@
 import type { FastifyInstance } from 'fastify'
 import type { AppDeps } from '../../deps.ts'
 import { auditEvent } from '../../domain/audit.ts'
-import { accept, type Decision, remove, withWrites } from '../../domain/decision.ts'
+import { accept, type Decision, endSessionsOf, remove, withWrites } from '../../domain/decision.ts'
 import type { SecondFactor, Seconds, User } from '../../domain/model.ts'
 import { single } from '../../domain/parameters.ts'
 import type { Text } from '../../domain/text.ts'
@@ -152,7 +152,7 @@ export function codesPage(app: FastifyInstance, deps: AppDeps): AccountPage {
       const removal = remove(secondFactorKind, userId)
       // Codes that were never confirmed were not in use.
       if (current.confirmedAt === undefined) return accept(true, removal)
-      const others = { op: 'deleteSessionsOf', userId, except: session.id } as const
+      const others = endSessionsOf(userId, context.at, session.id)
       return accept(true, removal, others, auditEvent('second-factor-removed', context, { userId }))
     })
     return done(isRemoved ? 'codes-removed' : 'gone')

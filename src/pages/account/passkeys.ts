@@ -1,7 +1,7 @@
 import type { FastifyInstance } from 'fastify'
 import type { AppDeps } from '../../deps.ts'
 import { auditEvent } from '../../domain/audit.ts'
-import { accept, insert, remove } from '../../domain/decision.ts'
+import { accept, endSessionsOf, insert, remove } from '../../domain/decision.ts'
 import { interactionKind, noProgress } from '../../domain/interaction.ts'
 import type { Passkey, Seconds } from '../../domain/model.ts'
 import { single } from '../../domain/parameters.ts'
@@ -147,7 +147,7 @@ export function passkeysPage(app: FastifyInstance, deps: AppDeps): AccountPage {
       return accept(
         true,
         remove(passkeyKind, wanted.id),
-        { op: 'deleteSessionsOf', userId, except: session.id },
+        endSessionsOf(userId, context.at, session.id),
         auditEvent('passkey-removed', context, facts),
       )
     })

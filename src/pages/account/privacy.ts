@@ -2,7 +2,7 @@ import type { FastifyInstance } from 'fastify'
 import type { AppDeps } from '../../deps.ts'
 import { auditEvent } from '../../domain/audit.ts'
 import { connectionsOf, consentKind } from '../../domain/connections.ts'
-import { accept, remove } from '../../domain/decision.ts'
+import { accept, removeUser } from '../../domain/decision.ts'
 import type { Grant, Passkey, Seconds, Session, User } from '../../domain/model.ts'
 import { single } from '../../domain/parameters.ts'
 import type { Text } from '../../domain/text.ts'
@@ -67,7 +67,7 @@ export function deletePage(app: FastifyInstance, { service, store }: AppDeps): A
         return show(submission, msg('delete.other'))
       const event = auditEvent('user-removed', context, { userId: user.id })
       await store.transact('user', user.id, (current) =>
-        current === undefined ? accept(undefined) : accept(undefined, remove('user', user.id), event),
+        current === undefined ? accept(undefined) : accept(undefined, removeUser(user.id, context.at), event),
       )
       app.browser.dropSession(reply)
       return reply.page('account-deleted', {})

@@ -1,7 +1,7 @@
 import type { FastifyInstance } from 'fastify'
 import type { AppDeps } from '../../deps.ts'
 import { auditEvent } from '../../domain/audit.ts'
-import { accept, remove } from '../../domain/decision.ts'
+import { accept, endSession, endSessionsOf } from '../../domain/decision.ts'
 import type { Seconds, Session } from '../../domain/model.ts'
 import { single } from '../../domain/parameters.ts'
 import type { Text } from '../../domain/text.ts'
@@ -66,7 +66,7 @@ export function sessionsPage(_app: FastifyInstance, { service, store }: AppDeps)
       const userId = user.id
       const event = (which: 'one' | 'others') => auditEvent('session-ended', context, { userId, which })
       if (single(form, 'others') !== undefined) {
-        await store.write({ op: 'deleteSessionsOf', userId, except: session.id }, event('others'))
+        await store.write(endSessionsOf(userId, context.at, session.id), event('others'))
         return done('sessions-ended')
       }
       const wanted = single(form, 'session')
@@ -74,7 +74,7 @@ export function sessionsPage(_app: FastifyInstance, { service, store }: AppDeps)
       const other = others.find(({ id }) => handleOf(id) === wanted)
       if (other === undefined) return done('gone')
       const isEnded = await store.transact('session', other.id, (found) =>
-        found === undefined ? accept(false) : accept(true, remove('session', other.id), event('one')),
+        found === undefined ? accept(false) : accept(true, endSession(other.id, context.at), event('one')),
       )
       return done(isEnded ? 'session-ended' : 'gone')
     },

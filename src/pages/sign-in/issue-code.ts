@@ -25,12 +25,14 @@ export function codeIssuer(app: FastifyInstance, { config, service, store }: App
     { session, scope, claims = pending.request.claims, writes = [] }: Agreement,
   ): Promise<FastifyReply> => {
     const { interaction, client, request, consent, reply, now } = pending
-    const { grant, code } = app.approve({ ...request, claims }, client, session, scope, now)
+    const approval = await app.approve({ ...request, claims }, client, session, scope, now)
+    const { grant, code } = approval
     const basis = basisOf(session, client, consent)
-    const inserts: readonly Write[] = [{ op: 'insertGrant', grant, basis }, ...limitGrants(grant), ...writes]
+    const insertion = { op: 'insertGrant', grant, basis } as const
+    const inserts = [insertion, ...limitGrants(grant), ...approval.writes, ...writes]
     try {
       // The page finds out what has ended, and asks for that again.
-      if (!(await whileSignedIn(store, session, () => endInteraction(app, store, pending, ...inserts))))
+      if (!(await whileSignedIn(store, session, now, () => endInteraction(app, store, pending, ...inserts))))
         return reply.redirect(interactionUrl(service.prefix, 'login', interaction), 303)
     } catch (error) {
       if (error instanceof OAuthError) throw error

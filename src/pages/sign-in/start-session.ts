@@ -1,7 +1,7 @@
 import type { FastifyInstance, FastifyReply } from 'fastify'
 import type { AppDeps } from '../../deps.ts'
 import { auditEvent } from '../../domain/audit.ts'
-import { accept, insert, remove } from '../../domain/decision.ts'
+import { accept, endSession, insert } from '../../domain/decision.ts'
 import type { Session, User, UserCredentials } from '../../domain/model.ts'
 import { addressPrefix, userContext } from '../../http/address-prefix.ts'
 import { userCredentials } from '../../users/factors.ts'
@@ -47,7 +47,8 @@ export function sessionStarter(app: FastifyInstance, deps: AppDeps) {
         userChosen: true,
       }),
       insert('session', session),
-      ...over.map((ended) => remove('session', ended.id)),
+      // A session of the same user goes on in the new one: signing in again signs them out of no app.
+      ...over.map((ended) => endSession(ended.id, now, ended.userId === user.id ? session : undefined)),
     )
     const context = userContext(reply.request, now)
     const who = { userId: user.id, ...clientOf(pending) }
@@ -61,7 +62,7 @@ export function sessionStarter(app: FastifyInstance, deps: AppDeps) {
       await app.browser.keepKnownBrowser(reply, user)
       return true
     }
-    await store.write(remove('session', id), auditEvent('sign-in-failed', context, who))
+    await store.write(endSession(id, now), auditEvent('sign-in-failed', context, who))
     return false
   }
 }

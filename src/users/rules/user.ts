@@ -3,6 +3,7 @@ import { consentKind } from '../../domain/connections.ts'
 import {
   accept,
   type Decision,
+  endSessionsOf,
   remove,
   removeAll,
   update,
@@ -95,7 +96,7 @@ export function changePassword(user: User, passwordHash: string, now: Seconds, s
     ...forgetFailures(user.id),
     // A link that undoes a change of address survives: the new password may be that of an attacker.
     ...deleteLinksOf(user.id, 'email-undo'),
-    { op: 'deleteSessionsOf', userId: user.id, ...(stays !== undefined && { except: stays }) },
+    endSessionsOf(user.id, now, stays),
   )
 }
 
@@ -211,7 +212,7 @@ export function unlockUser({ lockedAt: _, ...user }: User, now: Seconds): Decisi
 /** The writes that sign a user out everywhere and take back everything they granted to clients, for good. */
 export function endAccess(userId: string, rule: string, now: Seconds): readonly Write[] {
   return [
-    { op: 'deleteSessionsOf', userId },
+    endSessionsOf(userId, now),
     { op: 'revokeGrantsOf', userId, at: now, rule },
     removeAll(consentKind, userId),
   ]

@@ -1,5 +1,5 @@
 import type { Test } from 'tap'
-import { insert, remove } from '../../../src/domain/decision.ts'
+import { endSession, insert } from '../../../src/domain/decision.ts'
 import { withOfflineAccess } from '../../../src/domain/scope-catalogue.ts'
 import { claimsOf, signInAndApprove } from '../../helpers/flow.ts'
 import { alice } from '../../helpers/server.ts'
@@ -152,7 +152,7 @@ const contextClass: Exercise = async (t, subject, value) => {
   const alice = await store.find('userByLogin', 'alice')
   const sessions = await store.listOf('session', alice?.id ?? '')
   const showing = (methods: readonly string[]) =>
-    sessions.flatMap((session) => [remove('session', session.id), insert('session', { ...session, methods })])
+    sessions.flatMap((session) => [endSession(session.id, 0), insert('session', { ...session, methods })])
   await store.write(...showing(shownFor[value] ?? []))
   const { code } = await essentially(subject, value)
   const response = await redeemAt(subject, subject.client, String(code))
