@@ -1,6 +1,7 @@
 import type { FastifyInstance } from 'fastify'
 import type { AppDeps } from './deps.ts'
 import { declarationsOf, type Feature } from './feature.ts'
+import { backchannelLogout } from './oidc-backchannel-logout/feature.ts'
 import { openidConnect } from './oidc-core/feature.ts'
 import { logout } from './oidc-logout/feature.ts'
 import { authorizationFramework } from './rfc6749-authorization/feature.ts'
@@ -23,6 +24,7 @@ export const features: readonly Feature[] = [
   clientCredentials,
   issuerIdentification,
   logout,
+  backchannelLogout,
   clientAssertions,
   registration,
   revocation,

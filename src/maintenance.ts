@@ -29,15 +29,17 @@ export function repeat(
       if (!state.isClosed) schedule(pause)
     }, milliseconds).unref()
   }
-  app.addHook('onReady', async () => schedule(firstMilliseconds))
+  app.addHook('onReady', async () => {
+    schedule(firstMilliseconds)
+    app.repeated?.add(async () => {
+      // Less than the usual pause: there was something to do, and there may be more.
+      while (!state.isClosed && (await work()) < firstMilliseconds);
+      if (!state.isClosed) schedule(firstMilliseconds)
+    })
+  })
   app.addHook('onClose', async () => {
     state.isClosed = true
     clearTimeout(timer)
-  })
-  app.repeated?.add(async () => {
-    // Less than the usual pause: there was something to do, and there may be more.
-    while (!state.isClosed && (await work()) < firstMilliseconds);
-    if (!state.isClosed) schedule(firstMilliseconds)
   })
   return state
 }

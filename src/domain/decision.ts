@@ -101,7 +101,7 @@ export type Write =
       readonly at: Seconds
       readonly rule: string
     }
-  /** Every grant of a client that was approved in the session with this `sid`. */
+  /** Every grant of a client whose `extra.session` is this `sid`: it ends with the session. */
   | {
       readonly op: 'revokeGrantsOfSession'
       readonly userId: string

@@ -375,6 +375,8 @@ export const auditEventNames = [
   'client-locked',
   'client-unlocked',
   'client-removed',
+  'client-logout-delivered',
+  'client-logout-failed',
   'user-added',
   'user-invited',
   'user-changed',

@@ -7,17 +7,24 @@ import type { Config } from '../config/schema.ts'
 import type { Clock } from '../system.ts'
 import { type AddressRule, addressesIn, isLoopbackAddress, isPublicAddress } from './public-address.ts'
 
-/** A complete response of status 200. */
+/** A complete response of status 200; to a POST also of 204. */
 export interface Fetched {
   readonly headers: IncomingHttpHeaders
   readonly body: Buffer
 }
 
+/** A form to be sent, and its own limits. */
+export interface FormPost {
+  readonly form: URLSearchParams
+  readonly timeoutSeconds: number
+  readonly perOriginPerMinute: number
+}
+
 /**
- * Fetches a URL that a client named, with GET.
+ * Fetches a URL that a client named: with GET, or with POST of a form.
  * @throws {FetchFailed}
  */
-export type GuardedFetch = (url: string) => Promise<Fetched>
+export type GuardedFetch = (url: string, post?: FormPost) => Promise<Fetched>
 
 /** Why a fetch failed, as one word for tests and logs. */
 export type FetchFault =
@@ -74,18 +81,22 @@ export function createGuardedFetch(options: GuardedFetchOptions): GuardedFetch {
   const isPrivateAllowed = addressesIn(limits.privateNetworks)
   const mayConnect: AddressRule = (address) =>
     isPublicAddress(address) || isPrivateAllowed(address) || (isDevelopment && isLoopbackAddress(address))
-  const spend = originBudget(limits.perOriginPerMinute, clock)
-  const inFlight = new Map<string, Promise<Fetched>>()
-  return async (text) => {
+  const spendGet = originBudget(clock)
+  const spendPost = originBudget(clock)
+  const inFlight = new Map<unknown, Promise<Fetched>>()
+  return async (text, post) => {
     const url = targetOf(text, isDevelopment)
-    const running = inFlight.get(url.href)
+    // A form is sent as often as asked for; only documents are shared.
+    const key = post ?? url.href
+    const running = inFlight.get(key)
     if (running !== undefined) return running
     if (inFlight.size >= mostAtOnce) throw new FetchFailed('budget', `${mostAtOnce} fetches are running`)
-    spend(url.origin)
+    if (post === undefined) spendGet(url.origin, limits.perOriginPerMinute)
+    else spendPost(url.origin, post.perOriginPerMinute)
     // Unencrypted responses come from this computer only.
     const rule = url.protocol === 'http:' ? isLoopbackAddress : mayConnect
-    const fetching = fetchOnce(url, options, rule).finally(() => inFlight.delete(url.href))
-    inFlight.set(url.href, fetching)
+    const fetching = fetchOnce(url, options, rule, post).finally(() => inFlight.delete(key))
+    inFlight.set(key, fetching)
     return fetching
   }
 }
@@ -102,10 +113,10 @@ function targetOf(text: string, isDevelopment: boolean): URL {
 }
 
 /** Returns a function that counts the fetches of an origin in windows of a minute. */
-function originBudget(perMinute: number, clock: Clock): (origin: string) => void {
+function originBudget(clock: Clock): (origin: string, perMinute: number) => void {
   const counts = new Map<string, number>()
   let window = 0
-  return (origin) => {
+  return (origin, perMinute) => {
     const minute = Math.floor(clock() / 60)
     if (minute !== window || counts.size >= mostOrigins) counts.clear()
     window = minute
@@ -116,13 +127,19 @@ function originBudget(perMinute: number, clock: Clock): (origin: string) => void
   }
 }
 
-async function fetchOnce(url: URL, options: GuardedFetchOptions, rule: AddressRule): Promise<Fetched> {
-  const { timeoutSeconds, responseBytes } = options.limits
+async function fetchOnce(
+  url: URL,
+  options: GuardedFetchOptions,
+  rule: AddressRule,
+  post?: FormPost,
+): Promise<Fetched> {
+  const { responseBytes } = options.limits
+  const { timeoutSeconds } = post ?? options.limits
   const signal = AbortSignal.timeout(timeoutSeconds * 1000)
   let socket: Socket | undefined
   try {
     socket = await connect(url, options, rule, signal)
-    const response = await send(url, socket, signal)
+    const response = await send(url, socket, signal, post?.form)
     return { headers: response.headers, body: await readBody(response, responseBytes) }
   } catch (error) {
     if (error instanceof FetchFailed) throw error
@@ -196,9 +213,15 @@ function inTime<T>(result: Promise<T>, signal: AbortSignal): Promise<T> {
   return Promise.race([result, aborted])
 }
 
-async function send(url: URL, socket: Socket, signal: AbortSignal): Promise<IncomingMessage> {
+async function send(
+  url: URL,
+  socket: Socket,
+  signal: AbortSignal,
+  form?: URLSearchParams,
+): Promise<IncomingMessage> {
+  const body = form?.toString()
   const request = httpRequest({
-    method: 'GET',
+    method: body === undefined ? 'GET' : 'POST',
     path: url.pathname + url.search,
     createConnection: () => socket,
     headers: {
@@ -207,17 +230,22 @@ async function send(url: URL, socket: Socket, signal: AbortSignal): Promise<Inco
       'accept-encoding': 'identity',
       'user-agent': 'lychgate',
       connection: 'close',
+      ...(body !== undefined && {
+        'content-type': 'application/x-www-form-urlencoded',
+        'content-length': Buffer.byteLength(body),
+      }),
     },
     maxHeaderSize: headerBytes,
     insecureHTTPParser: false,
     signal,
   })
-  request.end()
+  request.end(body)
   // `as`: the only argument of the event.
   const [response] = (await once(request, 'response')) as [IncomingMessage]
   const { statusCode = 0, headers } = response
   if (statusCode >= 300 && statusCode < 400) throw new FetchFailed('redirect', 'the response is a redirect')
-  if (statusCode !== 200) throw new FetchFailed('status', `the response has status ${statusCode}`)
+  if (statusCode !== 200 && !(form && statusCode === 204))
+    throw new FetchFailed('status', `the response has status ${statusCode}`)
   if ((headers['content-encoding'] ?? 'identity') !== 'identity')
     throw new FetchFailed('encoding', 'the response is compressed')
   return response

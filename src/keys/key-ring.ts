@@ -32,7 +32,7 @@ export interface KeyRing {
    */
   sign(
     algorithm: SigningAlgorithm,
-    type: 'JWT' | 'at+jwt',
+    type: 'JWT' | 'at+jwt' | 'logout+jwt',
     claims: Readonly<Record<string, unknown>>,
   ): Promise<string>
   /** The claims of a JWS of this type signed by one of our keys with that key's own algorithm; undefined otherwise. Time claims are the caller's to judge. */

@@ -2,6 +2,7 @@ import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
 import { keyAlgorithms, stateOf, termsOf } from '../domain/key-term.ts'
 import type { Seconds, StoredKey } from '../domain/model.ts'
+import { type Counted, countChannel } from '../http/count.ts'
 import {
   type Checkpoint,
   type Commit,
@@ -65,6 +66,16 @@ export function createMetrics(): Metrics {
     commitJobs.observe(jobs)
     commitSeconds.observe(seconds)
   }
+  const counters = new Map<string, Counter>()
+  const onCount = (message: unknown) => {
+    const { name, help, labels } = message as Counted
+    const labelNames = Object.keys(labels)
+    const counter =
+      counters.get(name) ?? new Counter({ name: `lychgate_${name}`, help, labelNames, registers })
+    counters.set(name, counter)
+    counter.inc(labels)
+  }
+  subscribe(countChannel.name, onCount)
   subscribe(commitChannel.name, onCommit)
   subscribe(checkpointChannel.name, onCheckpoint)
   const state = stateGauges(registers)
@@ -75,6 +86,7 @@ export function createMetrics(): Metrics {
       return registry.metrics()
     },
     close: () => {
+      unsubscribe(countChannel.name, onCount)
       unsubscribe(commitChannel.name, onCommit)
       unsubscribe(checkpointChannel.name, onCheckpoint)
       registry.clear()

@@ -28,7 +28,12 @@ export const openidConnect: FastifyPluginAsync<AppDeps> = async (app, deps) => {
     const user = grant.claims.idToken.length > 0 ? await store.find('user', sub) : undefined
     const about = user && { claims: await app.claimsOf(user) }
     const requested = idTokenClaims(about, grant.claims, service.scopeClaims)
-    const signIn = app.signInClaimsOf(grant)
+    const signIn = Object.fromEntries(
+      [...app.signInClaims].flatMap(([name, claim]) => {
+        const value = claim(grant)
+        return value === undefined ? [] : [[name, value]]
+      }),
+    )
     const tokens = { accessToken, algorithm, idTokenSeconds }
     const facts = { issuer: service.issuer, grant, sub, requested, signIn, ...tokens }
     return { id_token: await keys.sign(algorithm, 'JWT', idTokenPayload(facts, now)) }

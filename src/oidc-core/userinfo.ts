@@ -36,6 +36,7 @@ export const userInfo: FastifyPluginAsyncTypebox<Pick<AppDeps, 'config' | 'servi
       'acr',
       'amr',
       'at_hash',
+      ...app.signInClaims.keys(),
       ...claimNames(service.scopeClaims),
     ],
   })

@@ -83,7 +83,7 @@ function* consequencesOf(write: Write): Script<(() => Script<readonly Write[]>) 
         return atSessionEnd(yield* dueOf(write.userId, (one) => one.sessionId !== write.except), write.at)
       }
     case 'removeUser':
-      // Before the records of the user are deleted, and before the user is, by whom grants are found.
+      // First: it reads records of the user, and finds grants by the user.
       yield* apply([{ op: 'endSessionsOf', userId: write.userId, at: write.at }])
       return undefined
     default:
@@ -149,7 +149,7 @@ function changesOf(write: Write): readonly Change[] {
         { statement: write.clientId === undefined ? write.op : 'revokeGrantsOfConnection', values: write },
       ]
     case 'revokeGrantsOfSession':
-      return [{ statement: write.op, values: { ...write, pattern: `%"sid":"${write.sid}"%` } }]
+      return [{ statement: write.op, values: { ...write, pattern: `%"session":"${write.sid}"%` } }]
     default:
       throw new TypeError(`no statement for ${(write satisfies never as Write).op}`)
   }

@@ -4,8 +4,8 @@ import type { Grant, User, UserClaims } from '../domain/model.ts'
 /** Returns claims about a user, by their names on the wire. */
 export type ClaimsSource = (user: User) => UserClaims | Promise<UserClaims>
 
-/** Returns claims about the sign-in behind a grant, by their names on the wire. */
-export type SignInClaimsSource = (grant: Grant) => Readonly<Record<string, string>>
+/** Returns a claim about the sign-in behind a grant; undefined if the grant has none. */
+export type SignInClaim = (grant: Grant) => string | undefined
 
 declare module 'fastify' {
   interface FastifyInstance {
@@ -15,9 +15,9 @@ declare module 'fastify' {
      */
     addClaims(source: ClaimsSource): void
     claimsOf: ClaimsSource
-    /** Adds claims about the sign-in to every ID Token, such as `sid`. */
-    addSignInClaims(source: SignInClaimsSource): void
-    signInClaimsOf: SignInClaimsSource
+    /** Adds a claim about the sign-in to every ID Token, such as `sid`. */
+    addSignInClaim(name: string, claim: SignInClaim): void
+    readonly signInClaims: ReadonlyMap<string, SignInClaim>
   }
 }
 
@@ -30,9 +30,9 @@ export const userClaims = fp(
       const [first, ...others] = sources
       return first !== undefined && others.length === 0 ? first(user) : joinedClaims(sources, user)
     })
-    const ofSignIn: SignInClaimsSource[] = []
-    app.decorate('addSignInClaims', (source) => void ofSignIn.push(source))
-    app.decorate('signInClaimsOf', (grant) => Object.assign({}, ...ofSignIn.map((source) => source(grant))))
+    const ofSignIn = new Map<string, SignInClaim>()
+    app.decorate('signInClaims', ofSignIn)
+    app.decorate('addSignInClaim', (name, claim) => void ofSignIn.set(name, claim))
   },
   { name: 'user-claims' },
 )

@@ -11,6 +11,7 @@ import { peoplePromises } from './metadata-truth/people.ts'
 import { keep, unproven } from './metadata-truth/promise.ts'
 import { pushedRequestPromises } from './metadata-truth/pushed-requests.ts'
 import { protectedResources, resourcePromises } from './metadata-truth/resource.ts'
+import { signOutPromises } from './metadata-truth/sign-out.ts'
 import { openSubject } from './metadata-truth/subject.ts'
 
 const promises = {
@@ -18,6 +19,7 @@ const promises = {
   ...pushedRequestPromises,
   ...choicePromises,
   ...peoplePromises,
+  ...signOutPromises,
   protected_resources: protectedResources,
 }
 

@@ -52,7 +52,17 @@ t.test(
   '[oidc-core-5.4-claims-at-userinfo] an ID Token contains no claim of the profile scopes',
   async (t) => {
     const claims = decodeJwt((await tokens({ scope: 'openid profile email' })).id_token)
-    t.strictSame(Object.keys(claims).sort(), ['acr', 'amr', 'at_hash', 'aud', 'exp', 'iat', 'iss', 'sub'])
+    t.strictSame(Object.keys(claims).sort(), [
+      'acr',
+      'amr',
+      'at_hash',
+      'aud',
+      'exp',
+      'iat',
+      'iss',
+      'sid',
+      'sub',
+    ])
     for (const name of profile) t.notOk(name in claims, name)
   },
 )

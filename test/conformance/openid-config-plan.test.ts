@@ -57,6 +57,8 @@ const registered: Readonly<Record<string, 'url' | 'list' | 'flag'>> = {
   request_parameter_supported: 'flag',
   request_uri_parameter_supported: 'flag',
   authorization_response_iss_parameter_supported: 'flag',
+  backchannel_logout_supported: 'flag',
+  backchannel_logout_session_supported: 'flag',
 }
 const ofType = (type: string) => Object.keys(metadata).filter((name) => registered[name] === type)
 
@@ -79,7 +81,7 @@ t.test(
       t.equal(new Set(list).size, list.length, `${name} has nothing twice`)
       for (const value of list) t.type(value, 'string', name)
     }
-    t.equal(ofType('flag').length, 5)
+    t.equal(ofType('flag').length, 7)
     for (const name of ofType('flag')) t.type(metadata[name], 'boolean', name)
   },
 )

@@ -20,6 +20,7 @@ const behaviours: Readonly<Record<string, (socket: Socket) => void>> = {
   '/ok': (socket) => socket.write(ok('{"keys":[]}', 'cache-control: max-age=60\r\n')),
   '/redirect': (socket) => socket.write('HTTP/1.1 302 Found\r\nlocation: /ok\r\ncontent-length: 0\r\n\r\n'),
   '/not-found': (socket) => socket.write('HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n'),
+  '/no-content': (socket) => socket.write('HTTP/1.1 204 No Content\r\n\r\n'),
   '/silent': () => {},
   '/drip': (socket) => {
     socket.write('HTTP/1.1 200 OK\r\ncontent-length: 900\r\n\r\n')
@@ -70,7 +71,7 @@ async function start(make: (serve: (socket: Socket) => void) => Server) {
     socket.once('data', (data) => {
       const text = data.toString()
       requests.push(text)
-      behaviours[/^GET (\S+) /.exec(text)?.[1] ?? '']?.(socket)
+      behaviours[/^(?:GET|POST) (\S+) /.exec(text)?.[1] ?? '']?.(socket)
     })
   })
   server.on('connection', () => connections++)
@@ -267,4 +268,36 @@ t.test('an origin has a budget for each minute, and the server one for all at on
   )
   const errors: FetchFailed[] = await Promise.all(running)
   t.strictSame([...new Set(errors.map(({ fault }) => fault))], ['time', 'budget'])
+})
+
+t.test('a form is posted with the same guards and its own limits', async (t) => {
+  const form = () => new URLSearchParams({ logout_token: 'a.b+c' })
+  const post = () => ({ form: form(), timeoutSeconds: 1, perOriginPerMinute: 3 })
+  const fetchUrl = fetcher({ limits: { perOriginPerMinute: 1 } })
+  plain.requests.splice(0)
+  const [one, two] = await Promise.all([fetchUrl(http('/ok'), post()), fetchUrl(http('/ok'), post())])
+  t.equal(one.body.toString(), '{"keys":[]}')
+  t.not(one, two, 'each form is sent')
+  const [text = ''] = plain.requests
+  t.match(text, /^POST \/ok HTTP\/1.1\r\n/)
+  t.match(text, /content-type: application\/x-www-form-urlencoded\r\n/)
+  t.match(text, /content-length: 20\r\n/)
+  t.match(text, /\r\n\r\nlogout_token=a\.b%2Bc$/)
+  t.notMatch(text, /cookie|authorization/i)
+  await t.rejects(fetchUrl(http('/redirect'), post()), { name: 'FetchFailed', fault: 'redirect' })
+  await t.rejects(
+    fetchUrl(http('/ok'), post()),
+    { name: 'FetchFailed', fault: 'budget' },
+    'a budget of its own',
+  )
+  await t.resolves(fetchUrl(http('/ok')), 'which leaves that of documents alone')
+  const other = fetcher()
+  t.equal((await other(http('/no-content'), post())).body.length, 0, '204 has no content')
+  await t.rejects(other(http('/no-content')), { name: 'FetchFailed', fault: 'status' }, 'and is no document')
+  await t.rejects(other(http('/silent'), post()), { name: 'FetchFailed', fault: 'time' })
+  await t.rejects(other('http://localhost.example/ok', post()), { name: 'FetchFailed' })
+  await t.rejects(fetcher({ isDevelopment: false })(https('/ok'), post()), {
+    name: 'FetchFailed',
+    fault: 'address',
+  })
 })

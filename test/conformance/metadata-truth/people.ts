@@ -110,7 +110,7 @@ const seconds = /^[1-9]\d{9}$/
 async function nothingElse(t: Test, subject: Subject, listed: readonly string[]): Promise<void> {
   const everything = (subject.document['scopes_supported'] as string[]).join(' ')
   const fields = { scope: everything, nonce: 'n', max_age: '10000' }
-  for (const claim of ['phone_number', 'address', 'sid', 'x']) {
+  for (const claim of ['phone_number', 'address', 's_hash', 'x']) {
     t.notOk(listed.includes(claim), claim)
     const { atUserInfo, inIdToken } = await askFor(subject, claim, fields)
     t.notOk(claim in atUserInfo || claim in inIdToken, `${claim} is not returned`)
@@ -206,6 +206,7 @@ export const peoplePromises: Promises = {
       },
       amr: aboutToken(() => ['pwd']),
       at_hash: aboutToken(() => /^[\w-]{22}$/),
+      sid: aboutToken(() => /^[\w-]{22}$/),
     },
     unlisted: nothingElse,
   },

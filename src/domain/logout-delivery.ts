@@ -1,0 +1,39 @@
+import type { Seconds } from './model.ts'
+import { recordKind } from './record.ts'
+import type { SessionEnded } from './session-end.ts'
+
+/** A logout token that a client is still to be sent, OpenID Connect Back-Channel Logout §2.5. */
+export interface LogoutDelivery extends SessionEnded {
+  /** How often it was tried so far. */
+  readonly tries?: number
+  /** When it is tried next; absent: as soon as the session has ended. */
+  readonly dueAt?: Seconds
+  /** Until then one node sends it, and the others leave it alone. */
+  readonly leasedUntil?: Seconds
+  /** Why the last try failed. */
+  readonly error?: string
+}
+
+/** A delivery that has come to an end. */
+export interface FinishedDelivery extends SessionEnded {
+  readonly outcome: 'delivered' | 'failed'
+  readonly tries: number
+  readonly finishedAt: Seconds
+  readonly expiresAt: Seconds
+  readonly error?: string
+}
+
+/** Ordered by when they are due: storage inserts them when a session ends. */
+export const logoutDeliveryKind = recordKind<LogoutDelivery>('logoutDelivery', {
+  id: ({ sid }) => sid,
+  clientId: ({ clientId }) => clientId,
+  madeAt: ({ endedAt, dueAt = endedAt, leasedUntil = dueAt }) => leasedUntil,
+})
+
+/** For operators: `lychgate logout deliveries` and `lychgate doctor`. */
+export const finishedDeliveryKind = recordKind<FinishedDelivery>('finishedLogoutDelivery', {
+  id: ({ sid }) => sid,
+  clientId: ({ clientId }) => clientId,
+  madeAt: ({ finishedAt }) => finishedAt,
+  expiresAt: ({ expiresAt }) => expiresAt,
+})

@@ -1,0 +1,44 @@
+import fp from 'fastify-plugin'
+import type { AppDeps } from '../deps.ts'
+import { put } from '../domain/decision.ts'
+import { atSessionEndKind } from '../domain/session-end.ts'
+import { dueAtSessionEnd, endsWithSession, logoutUriOf, mintSid, sidOf } from './rules.ts'
+import { startSender } from './sender.ts'
+
+/**
+ * OpenID Connect Back-Channel Logout 1.0: `sid` in ID Tokens (§2.1), and a logout token (§2.4) for every client that a
+ * user signed in to in a session, once that has ended. What is to be done then is stored with the grant, and done by
+ * storage (domain/session-end.ts); sender.ts sends the tokens, on any node.
+ */
+export const backchannelLogout = fp<AppDeps>(
+  async (app, deps) => {
+    const { store } = deps
+    app.advertise({ backchannel_logout_supported: true, backchannel_logout_session_supported: true })
+
+    app.onApproval(async ({ grant, client, session }) => {
+      // A token of the development server's own page has no session behind it.
+      if (session.id === '') return {}
+      if (logoutUriOf(client) === undefined && !endsWithSession(grant, client))
+        return grant.scope.includes('openid') ? { extra: { sid: mintSid(session.id, client.id) } } : {}
+      const known = await store.listOf(atSessionEndKind, session.userId)
+      const before = known.find((one) => one.sessionId === session.id && one.clientId === client.id)
+      const due = dueAtSessionEnd(grant, client, session, before)
+      if (due === undefined) return {}
+      const extra = { sid: due.sid, ...(endsWithSession(grant, client) && { session: due.sid }) }
+      return { extra, writes: [put(atSessionEndKind, due)] }
+    })
+
+    app.addSignInClaim('sid', sidOf)
+
+    // A client that gets a logout token must not get a new ID Token after it; tokens that end with the session end.
+    app.addTokenConditions((grant, client, at) => {
+      const sid = sidOf(grant)
+      const isBound = endsWithSession(grant, client)
+      if (!isBound && (grant.seq > 0 || logoutUriOf(client) === undefined || sid === undefined)) return []
+      return [{ op: 'requireSession', sid: sid ?? '', at }]
+    })
+
+    startSender(app, deps)
+  },
+  { name: 'backchannel-logout', dependencies: ['approval', 'grant-types', 'user-claims', 'metadata'] },
+)

@@ -1,0 +1,74 @@
+import type { FastifyInstance } from 'fastify'
+import type { AppDeps } from '../deps.ts'
+import { type LogoutDelivery, logoutDeliveryKind } from '../domain/logout-delivery.ts'
+import { FetchFailed } from '../fetch/guarded-fetch.ts'
+import { count } from '../http/count.ts'
+import { repeat } from '../maintenance.ts'
+import { leaseDelivery, logoutTokenClaims, logoutUriOf, settleDelivery, type Try } from './rules.ts'
+
+/** How often a node looks for deliveries that are due. */
+const pauseMilliseconds = 1000
+/** At most this many requests of one node at once: a client that does not respond delays no other. */
+const mostAtOnce = 16
+const timeoutSeconds = 5
+/** Logout requests to one origin: all users of a client may be signed out together. */
+const perOriginPerMinute = 600
+
+/**
+ * Sends logout tokens, OpenID Connect Back-Channel Logout §2.5. Every node does: a lease in the store decides which one
+ * sends a delivery. Closing the server waits for the requests that are under way, and leaves the others to the next node.
+ */
+export function startSender(app: FastifyInstance, deps: AppDeps): void {
+  const { config, service, store, keys, clock, random, fetchUrl } = deps
+  const underWay = new Set<Promise<void>>()
+  const server = repeat(app, pauseMilliseconds, async () => {
+    try {
+      const page = { madeUntil: clock(), limit: mostAtOnce - underWay.size }
+      const due = page.limit > 0 ? await store.listKind(logoutDeliveryKind, page) : []
+      for (const { sid } of due) begin(sid)
+    } catch (error) {
+      if (!server.isClosed) app.log.warn({ err: error }, 'looking for logout deliveries failed')
+    }
+    return pauseMilliseconds
+  })
+  app.addHook('onClose', async () => void (await Promise.all(underWay)))
+
+  function begin(sid: string): void {
+    if (server.isClosed) return
+    const running = deliver(sid)
+      .catch((error) => app.log.warn({ err: error, sid }, 'a logout delivery is left for later'))
+      .finally(() => underWay.delete(running))
+    underWay.add(running)
+  }
+
+  async function deliver(sid: string): Promise<void> {
+    const leased = await store.transact(logoutDeliveryKind, sid, (found) => leaseDelivery(found, clock()))
+    if (leased === undefined) return
+    const one = await trySending(leased)
+    const settled = await store.transact(logoutDeliveryKind, sid, (found) =>
+      settleDelivery(found, leased, one, config.backchannelLogout.keepSeconds, clock()),
+    )
+    if (settled === undefined) return
+    count('logout_deliveries_total', 'Logout requests to clients, by their result.', { outcome: settled })
+    if (settled !== 'delivered')
+      app.log.warn({ clientId: leased.clientId, sid, ...one }, `logout: ${settled}`)
+  }
+
+  async function trySending(delivery: LogoutDelivery): Promise<Try> {
+    const client = await app.resolveClient(delivery.clientId)
+    const uri = client && logoutUriOf(client)
+    if (client === undefined || uri === undefined)
+      return { result: 'failed', error: 'the client has no backchannel_logout_uri', final: true }
+    const jti = random(16).toString('base64url')
+    const claims = logoutTokenClaims(delivery, service.issuer, jti, clock())
+    const token = await keys.sign(client.idTokenSignedResponseAlg, 'logout+jwt', claims)
+    const form = new URLSearchParams({ logout_token: token })
+    try {
+      await fetchUrl(uri, { form, timeoutSeconds, perOriginPerMinute })
+      return { result: 'delivered' }
+    } catch (error) {
+      if (!(error instanceof FetchFailed)) throw error
+      return error.fault === 'budget' ? { result: 'postponed' } : { result: 'failed', error: error.message }
+    }
+  }
+}
