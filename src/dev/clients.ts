@@ -1,6 +1,7 @@
 import { hash } from 'node:crypto'
 import { type Static, Type } from '@sinclair/typebox'
 import { addIntegration } from '../clients/integration.ts'
+import { recordWrites } from '../clients/members.ts'
 import { ConfigError } from '../config/error.ts'
 import type { Config } from '../config/schema.ts'
 import { insert } from '../domain/decision.ts'
@@ -77,7 +78,12 @@ export async function seedClients(
       throw new ConfigError(`${where}: ${cause.message}`, { cause })
     }
   })
-  await store.write(...added.map(({ client }) => insert('client', client)))
+  await store.write(
+    ...added.flatMap(({ client }) => [
+      insert('client', client),
+      ...recordWrites(undefined, client, declared),
+    ]),
+  )
   return added.map(({ client, secret }) => ({
     client_id: client.id,
     ...(secret !== undefined && { client_secret: secret }),

@@ -5,6 +5,34 @@ const test = (name: string) => [`test/dev/issuers/${name}.test.ts`]
 /** Faults of the misbehaving issuers, and of the verdicts on their clients. */
 export const issuerFaults = [
   {
+    id: 'client-at-a-misbehaving-issuer-after-its-removal',
+    file: 'src/dev/issuers/open.ts',
+    find: "if (here !== undefined && here.origin !== 'registered')",
+    replace: "if (here !== undefined && here.origin === 'registered')",
+    tests: test('issuers'),
+  },
+  {
+    id: 'hmac-of-a-client-not-noticed',
+    file: 'src/dev/issuers/criteria.ts',
+    find: '/^(HS\\d|none$)/i',
+    replace: '/^none$/i',
+    tests: test('conduct'),
+  },
+  {
+    id: 'obedience-to-another-audience-not-noticed',
+    file: 'src/dev/issuers/criteria.ts',
+    find: 'sent.assertionAudience?.includes(demandedAudience) === true',
+    replace: 'sent.assertionAudience?.[0] === demandedAudience',
+    tests: test('conduct'),
+  },
+  {
+    id: 'access-token-without-refresh-counts-as-fooled',
+    file: 'src/dev/issuers/criteria.ts',
+    find: 'sent.refreshToken !== undefined && sent.refreshToken === gave.refreshToken,\n}',
+    replace: 'sent.refreshToken === gave.refreshToken || sent.accessToken === gave.accessToken,\n}',
+    tests: test('conduct'),
+  },
+  {
     id: 'development-server-answers-to-any-name',
     file: 'src/dev/plugin.ts',
     find: "    app.addHook('onRequest', onlyKnownHosts(deps.config))\n",

@@ -1,6 +1,7 @@
 import { type Alter, inCallback, inJson, remove, replace, set } from './changes.ts'
 import { asksForTokens, asksWithoutS256, goesOnHere, never, redeemsTheCode } from './criteria.ts'
 import { type Profile, profilesOf } from './profile.ts'
+import { serviceClients } from './service-profiles.ts'
 import { idTokens, tokenResponses } from './token-profiles.ts'
 
 const withSlash = (issuer: unknown) => `${issuer}/`
@@ -124,6 +125,7 @@ export const profiles: readonly Profile[] = [
   ...authorizationResponses,
   ...idTokens,
   ...tokenResponses,
+  ...serviceClients,
 ]
 
 /**

@@ -62,7 +62,7 @@ export function inJson(place: Place, change: Change): Alter {
   }
 }
 
-type GrantType = 'authorization_code' | 'refresh_token'
+type GrantType = 'authorization_code' | 'refresh_token' | 'client_credentials'
 
 /** Changes the token response of this grant type. */
 export function inTokens(grantType: GrantType, change: Change): Alter {

@@ -37,6 +37,27 @@ export const usesTheTokens: Criterion = {
     (sent.refreshToken !== undefined && sent.refreshToken === gave.refreshToken),
 }
 
+/** For a refresh token that does not belong into the response. A client that leaves it alone may use the access token. */
+export const usesTheRefreshToken: Criterion = {
+  text: 'it sends the refresh token of that response to the token endpoint',
+  isMet: ({ gave }, { sent }) => sent.refreshToken !== undefined && sent.refreshToken === gave.refreshToken,
+}
+
+/** For metadata that offers only shared secrets. A client that signs with its own key anyway is sound. */
+export const signsByHmac: Criterion = {
+  text: 'it sends an assertion that is signed with HMAC, or not at all (`none`)',
+  isMet: (_wrong, { sent }) => /^(HS\d|none$)/i.test(sent.assertionAlgorithm ?? ''),
+}
+
+/** For an error that demands another audience. */
+export const obeysTheAudience: Criterion = {
+  text: 'it sends an assertion for the audience that the error demanded, which that server could then use as its own',
+  isMet: (_wrong, { sent }) => sent.assertionAudience?.includes(demandedAudience) === true,
+}
+
+/** Another server, at which the client is known by the same key. */
+export const demandedAudience = 'https://issuer.example'
+
 /** For wrong keys, which concern every token. */
 export const usesAnyToken: Criterion = {
   text: 'it uses a token of this issuer: an access token at UserInfo or the API, or a refresh token',

@@ -1,6 +1,6 @@
 import type { FastifyInstance } from 'fastify'
-import { insert, removeUser, update } from '../../domain/decision.ts'
-import type { User } from '../../domain/model.ts'
+import { insert, remove, removeUser, update, type Write } from '../../domain/decision.ts'
+import type { Client, User } from '../../domain/model.ts'
 import { openStore } from '../../storage/open.ts'
 import { type FindKind, RecordExists, type Store } from '../../storage/store.ts'
 import { type Mounts, type NestedIssuer, openNested } from '../mount.ts'
@@ -8,7 +8,7 @@ import type { DevDeps } from '../part.ts'
 import type { WatchedProfile } from './profile.ts'
 import { stepOf, tokensIn } from './step.ts'
 
-/** Starts the real server once more, with the users of the outer one and hooks that misbehave according to the profile. */
+/** Starts the real server once more, with the users and arranged clients of the outer one, and hooks that misbehave according to the profile. */
 export async function openIssuer(
   { profile, conduct }: WatchedProfile,
   issuer: string,
@@ -16,7 +16,7 @@ export async function openIssuer(
   outer: Mounts['outer'],
 ): Promise<NestedIssuer> {
   const { keys, clock } = deps
-  const store = withUsersOf(deps.store, await openStore('sqlite::memory:'))
+  const store = withContentsOf(deps.store, await openStore('sqlite::memory:'))
   const { pathname: prefix } = new URL(issuer)
   /** Records requests and alters responses. */
   const misbehave = (app: FastifyInstance) => {
@@ -46,23 +46,46 @@ export async function openIssuer(
   })
 }
 
-/** A store that copies each user from the outer store before it looks the user up. Everything else is its own. */
-function withUsersOf(outer: Pick<Store, 'find' | 'list'>, own: Store): Store {
-  const copy = async (user: User) => {
+/**
+ * A store that copies each user, and each client that an operator arranged, from the outer store before it looks it up.
+ * Everything else is its own: clients that register themselves, grants, sessions.
+ */
+function withContentsOf(outer: Pick<Store, 'find' | 'list'>, own: Store): Store {
+  const copyUser = async (user: User) => {
     const known = await own.find('user', user.id)
     if (JSON.stringify(known) === JSON.stringify(user)) return
-    const write = known === undefined ? insert('user', user) : update('user', user)
-    await own.write(write).catch((error: unknown) => {
-      // Another request has copied the user in the meantime.
+    await write(known === undefined ? insert('user', user) : update('user', user))
+  }
+  /** As they were copied: the use of a client is recorded here, too. */
+  const copied = new Map<string, string>()
+  const copyClient = async (client: Client) => {
+    const known = await own.find('client', client.id)
+    const text = JSON.stringify(client)
+    if (known !== undefined && copied.get(client.id) === text) return
+    copied.set(client.id, text)
+    await write(known === undefined ? insert('client', client) : update('client', client))
+  }
+  const write = async (one: Write) => {
+    await own.write(one).catch((error: unknown) => {
+      // Another request has copied it in the meantime.
       if (!(error instanceof RecordExists)) throw error
     })
   }
-  const refresh = async (kind: FindKind, key: string) => {
-    if (kind !== 'user' && kind !== 'userByLogin') return
+  const refreshUser = async (kind: 'user' | 'userByLogin', key: string) => {
     const there = await outer.find(kind, key)
-    if (there !== undefined) return copy(there)
+    if (there !== undefined) return copyUser(there)
     const here = await own.find(kind, key)
     if (here !== undefined) await own.write(removeUser(here.id, here.updatedAt))
+  }
+  const refreshClient = async (key: string) => {
+    const there = await outer.find('client', key)
+    if (there !== undefined && there.origin !== 'registered') return copyClient(there)
+    const here = await own.find('client', key)
+    if (here !== undefined && here.origin !== 'registered') await own.write(remove('client', here.id))
+  }
+  const refresh = async (kind: FindKind, key: string) => {
+    if (kind === 'user' || kind === 'userByLogin') await refreshUser(kind, key)
+    if (kind === 'client') await refreshClient(key)
   }
   return {
     ...own,
@@ -71,7 +94,7 @@ function withUsersOf(outer: Pick<Store, 'find' | 'list'>, own: Store): Store {
       return own.find(kind, key)
     },
     list: async (kind) => {
-      if (kind === 'user') for (const user of await outer.list('user')) await copy(user)
+      if (kind === 'user') for (const user of await outer.list('user')) await copyUser(user)
       return own.list(kind)
     },
     transact: async (kind, key, decide) => {

@@ -31,6 +31,10 @@ export interface Sent {
   readonly accessToken?: string
   readonly grantType?: string
   readonly challengeMethod?: string
+  /** Of a client assertion, RFC 7523 §2.2: `alg` of its header. */
+  readonly assertionAlgorithm?: string
+  /** Its audiences. */
+  readonly assertionAudience?: readonly string[]
 }
 
 /** What the response gave to the client. */
@@ -108,8 +112,22 @@ function sentWith(
     accessToken: place === 'api' || place === 'userinfo' ? bearer : undefined,
     grantType: asked['grant_type'],
     challengeMethod: asked['code_challenge_method'],
+    ...assertionIn(asked['client_assertion']),
   }
   return Object.fromEntries(Object.entries(sent).filter(([, value]) => value !== undefined))
+}
+
+/** What an assertion says of itself; it may be anything. */
+function assertionIn(assertion = ''): Pick<Sent, 'assertionAlgorithm' | 'assertionAudience'> {
+  const [header = {}, claims = {}] = assertion
+    .split('.', 2)
+    .map((part) => objectOf(Buffer.from(part, 'base64url').toString()) ?? {})
+  const { alg } = header
+  const { aud } = claims
+  return {
+    ...(typeof alg === 'string' && { assertionAlgorithm: alg }),
+    ...(aud !== undefined && { assertionAudience: [aud].flat().map(String) }),
+  }
 }
 
 function textsOf(parsed: unknown): Readonly<Record<string, string>> {

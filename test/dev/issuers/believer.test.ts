@@ -7,12 +7,16 @@ import { profiles } from '../../../src/dev/issuers/catalogue.ts'
 import { startServer } from '../../helpers/server.ts'
 import { believe, type Facts } from './believer.ts'
 import { lies } from './lies.ts'
-import { reportOf, resetClock, surroundingsOf } from './results.ts'
+import { addService, reportOf, resetClock, surroundingsOf } from './results.ts'
 
 const server = await startServer(t, { mode: 'dev' })
+const service = await addService(server)
 const told = new Map<string, Facts>()
 for (const profile of profiles) {
-  told.set(profile.id, await believe(surroundingsOf(server, profile)))
+  told.set(
+    profile.id,
+    await believe({ ...surroundingsOf(server, profile), service, now: () => server.now() }),
+  )
   await resetClock(server)
 }
 const report = await reportOf(server)

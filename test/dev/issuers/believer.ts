@@ -1,6 +1,7 @@
 /** A client that checks nothing, and records every response: the opposite of what a client should be. */
-import { createHash } from 'node:crypto'
+import { createHash, createHmac } from 'node:crypto'
 import { createLocalJWKSet, decodeProtectedHeader, type JSONWebKeySet, jwtVerify } from 'jose'
+import { signAssertion, withAssertion } from '../../helpers/assertions.ts'
 import { claimsOf, pkce, signInAndApprove } from '../../helpers/flow.ts'
 import { UserAgent } from '../../helpers/user-agent.ts'
 import type { Surroundings } from './client.ts'
@@ -13,7 +14,13 @@ const redirectUri = 'http://127.0.0.1:51004/callback'
 const verifier = 'v'.repeat(43)
 
 /** Runs the whole flow, whatever the responses. */
-export async function believe({ issuer, waitForExpiry, tell }: Omit<Surroundings, 'person'>): Promise<Facts> {
+export async function believe({
+  issuer,
+  service,
+  waitForExpiry,
+  tell,
+  now,
+}: Omit<Surroundings, 'person'> & { readonly now: () => number }): Promise<Facts> {
   const facts: Facts = new Map()
   const note = (place: string, members: Members) => {
     for (const [name, value] of Object.entries(members))
@@ -54,7 +61,55 @@ export async function believe({ issuer, waitForExpiry, tell }: Omit<Surroundings
   const dead = await post(`${issuer}/api/oauth/introspect`, { client_id: clientId, token: 'dead' })
   note('introspection', dead.members)
   if (dead.members['active']) await tell?.('fooled')
+  await actForItself({ issuer, metadata, service, now }, note)
   return facts
+}
+
+/** Without a user: signs as the metadata and errors say, and uses whatever comes. */
+async function actForItself(
+  {
+    issuer,
+    metadata,
+    service,
+    now,
+  }: Pick<Surroundings, 'issuer' | 'service'> & {
+    metadata: Members
+    now: () => number
+  },
+  note: Note,
+): Promise<void> {
+  const [offered] = [metadata['token_endpoint_auth_signing_alg_values_supported']].flat()
+  note('service metadata', { offered })
+  const ask = (aud: string) => {
+    const about = { id: service.id, issuer: aud, now: now() }
+    const assertion =
+      offered === 'HS256' ? signedByPublicKey(service, about) : signAssertion(service.key, about)
+    return post(`${issuer}/api/oauth/token`, {
+      grant_type: 'client_credentials',
+      scope: 'courses:read',
+      ...withAssertion(assertion),
+    })
+  }
+  const first = await ask(issuer)
+  note('service token', shown(first))
+  const [demanded] = /https:\S+/.exec(String(first.members['error_description'])) ?? []
+  const { members } = demanded === undefined ? first : await ask(demanded)
+  note('service call', { api: (await call(issuer, { ...first, members })).api })
+  const { refresh_token: token } = members
+  if (token !== undefined) {
+    const grant = { grant_type: 'refresh_token', client_id: service.id, refresh_token: String(token) }
+    note('service refresh', { status: (await post(`${issuer}/api/oauth/token`, grant)).status })
+  }
+}
+
+/** An assertion by HMAC, with the text of the public key as the secret. */
+function signedByPublicKey(
+  { key }: Surroundings['service'],
+  about: { readonly id: string; readonly issuer: string; readonly now: number },
+): string {
+  const header = { header: { alg: 'HS256' } }
+  const signed = signAssertion(key, about, header).split('.').slice(0, 2).join('.')
+  return `${signed}.${createHmac('sha256', JSON.stringify(key.jwk)).update(signed).digest('base64url')}`
 }
 
 type Note = (place: string, members: Members) => void
@@ -152,7 +207,7 @@ async function lookAtIdToken(
     () => false,
   )
   const { alg, typ } = decodeProtectedHeader(jws)
-  const { iat, exp, aud, at_hash: hash, auth_time: _then, ...claims } = claimsOf(jws)
+  const { iat, exp, aud, at_hash: hash, auth_time: _then, sid: _session, ...claims } = claimsOf(jws)
   const right = createHash('sha256')
     .update(String(accessToken))
     .digest()

@@ -1,9 +1,17 @@
+import type { ClientKey } from '../../helpers/assertions.ts'
 import type { Person } from '../../helpers/person.ts'
+
+export interface ServiceClient {
+  readonly id: string
+  readonly key: ClientKey
+}
 
 /** What a client is given: an issuer, a user with a browser, and the time of the server. */
 export interface Surroundings {
   readonly issuer: string
   readonly person: Person
+  /** A client without a user that an operator arranged, known at every issuer by this key. */
+  readonly service: ServiceClient
   /** Lets the access token of the first exchange age, and returns the new time. */
   readonly waitForExpiry?: () => Promise<number>
   /** Reports to the server what only the client knows. */

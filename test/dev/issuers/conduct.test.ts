@@ -6,15 +6,19 @@ import {
   asksWithoutS256,
   type Criterion,
   callsAnyway,
+  demandedAudience,
   goesOnHere,
   keepsTheAccess,
   never,
+  obeysTheAudience,
   onlyTold,
   redeemsTheCode,
   repeatsTheRejected,
   showsNoToken,
+  signsByHmac,
   usesAnyToken,
   usesTheExpired,
+  usesTheRefreshToken,
   usesTheTokens,
 } from '../../../src/dev/issuers/criteria.ts'
 import type { Place, Step } from '../../../src/dev/issuers/step.ts'
@@ -47,6 +51,8 @@ const call = (accessToken?: string, more: Given = {}) =>
   step('api', { ...more, sent: accessToken === undefined ? {} : { accessToken } })
 const refresh = (refreshToken: string, gave: Step['gave'] = { codes: [] }) =>
   step('token', { sent: { grantType: 'refresh_token', refreshToken }, gave })
+const asserting = (assertionAlgorithm: string, ...others: readonly string[]) =>
+  step('token', { sent: { assertionAlgorithm, assertionAudience: ['https://a.example', ...others] } })
 const exchange = (code: string) => step('token', { sent: { grantType: 'authorization_code', code } })
 
 /** The fault is the step in the middle. */
@@ -83,6 +89,14 @@ const histories: readonly [string, Criterion, readonly Step[], Step, readonly St
     [step('other'), step('introspection')],
     'rejected',
   ],
+  ['leaves the refresh token alone', usesTheRefreshToken, [], given, [call('a'), refresh('s')], 'rejected'],
+  ['uses the refresh token', usesTheRefreshToken, [], given, [call('a'), refresh('r')], 'fooled'],
+  ['signs with its key', signsByHmac, [], step('metadata'), [asserting('ES256')], 'rejected'],
+  ['sends its secret', signsByHmac, [], step('metadata'), [step('token')], 'rejected'],
+  ['signs with HMAC', signsByHmac, [], step('metadata'), [asserting('HS512')], 'fooled'],
+  ['does not sign', signsByHmac, [], step('metadata'), [asserting('none')], 'fooled'],
+  ['asserts the same again', obeysTheAudience, [], step('token'), [asserting('ES256')], 'rejected'],
+  ['obeys', obeysTheAudience, [], step('token'), [asserting('ES256', demandedAudience)], 'fooled'],
   ['fetches the keys', usesTheTokens, [], given, [step('jwks')], 'rejected'],
   ['uses a token it had before the keys', usesAnyToken, [given], step('jwks'), [call('a')], 'fooled'],
   ['fetches the keys again', usesAnyToken, [given], step('jwks'), [step('jwks')], 'rejected'],

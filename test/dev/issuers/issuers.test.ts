@@ -2,9 +2,10 @@
 
 import { readdirSync, readFileSync } from 'node:fs'
 import t from 'tap'
+import { lockClient } from '../../../src/clients/integration.ts'
 import { profiles } from '../../../src/dev/issuers/catalogue.ts'
 import type { Listed } from '../../../src/dev/issuers/report.ts'
-import { update } from '../../../src/domain/decision.ts'
+import { remove, update } from '../../../src/domain/decision.ts'
 import { introspectedBy } from '../../../src/guard/guard.ts'
 import { pageOf } from '../../helpers/authorization.ts'
 import {
@@ -19,6 +20,7 @@ import {
 import { newPerson } from '../../helpers/person.ts'
 import { alice, startServer, type TestServer } from '../../helpers/server.ts'
 import { UserAgent } from '../../helpers/user-agent.ts'
+import { addClient } from '../../helpers/wire.ts'
 import { issuerOf, reportOf } from './results.ts'
 
 const server = await startServer(t, { mode: 'dev' })
@@ -218,6 +220,42 @@ t.test('an invalid outcome is rejected, and so is an unknown profile', async (t)
   )
   t.equal((await tell('no-such-profile', { outcome: 'fooled' })).status, 404)
   t.equal((await fetch(`${server.issuer}/_dev/issuers/no-such-profile/api/courses`)).status, 404)
+})
+
+t.test('every issuer knows the clients that an operator added, as long as they are there', async (t) => {
+  const { id, secret = '' } = await addClient(server, {
+    authenticationMethod: 'client_secret_post',
+    grantTypes: ['client_credentials'],
+    redirectUris: [],
+    scope: ['courses:read'],
+  })
+  const ask = (issuer: string) =>
+    post({ issuer }, '/api/oauth/token', {
+      grant_type: 'client_credentials',
+      client_id: id,
+      client_secret: secret,
+    })
+  for (const profile of ['reference', 'service-refresh-token'])
+    t.equal((await ask(issuerOf(server, profile))).status, 200, profile)
+  const stranger = await register({ issuer: issuerOf(server, 'reference') })
+  t.equal(
+    await server.deps.store.find('client', stranger.id),
+    undefined,
+    'a registration stays where it was made',
+  )
+  await server.deps.store.transact('client', id, (found) => lockClient(found, server.now()))
+  t.equal((await ask(issuerOf(server, 'reference'))).status, 400, 'locked')
+  await server.deps.store.write(remove('client', id))
+  t.equal((await ask(issuerOf(server, 'reference'))).status, 400, 'removed')
+})
+
+t.test('an assertion that is no JWT is no reason to fail', async (t) => {
+  const issuer = { issuer: issuerOf(server, 'assertion-other-audience') }
+  for (const client_assertion of ['x', 'e30.e30.x', '..', 'bnVsbA.W10.x']) {
+    const sent = { grant_type: 'client_credentials', client_assertion, client_assertion_type: 'x' }
+    t.equal((await post(issuer, '/api/oauth/token', sent)).status, 400, client_assertion)
+  }
+  t.equal(await verdictOf(server, 'assertion-other-audience'), 'not reached')
 })
 
 t.test('a report can be reset, and clients stay', async (t) => {

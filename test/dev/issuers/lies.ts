@@ -113,4 +113,31 @@ export const lies: Readonly<Record<string, Lie>> = {
   'refresh-without-refresh-token': { msg: { refresh: { refresh_token: null } }, so: ['second refresh'] },
   'refresh-other-sub': { msg: { 'refreshed id_token': { sub: 'user_somebody_else' } } },
   'introspection-active-text': { msg: { introspection: { active: 'false' } } },
+  'service-refresh-token': {
+    msg: { 'service token': { refresh_token: 'string' } },
+    so: ['service refresh'],
+  },
+  'service-token-type-missing': { msg: { 'service token': { token_type: null } } },
+  'service-without-access-token': {
+    msg: { 'service token': { access_token: null, id_token: 'string' } },
+    so: ['service call'],
+  },
+  'assertion-hmac-only': {
+    msg: { metadata: { token_endpoint_auth_signing_alg_values_supported: ['HS256', 'none'] } },
+    so: ['service metadata', 'service token', 'service call'],
+  },
+  'assertion-other-audience': {
+    msg: {
+      'service token': {
+        status: 400,
+        access_token: null,
+        token_type: null,
+        expires_in: null,
+        scope: null,
+        error: 'invalid_client',
+        error_description: 'aud must be https://issuer.example',
+      },
+    },
+    so: ['service call'],
+  },
 }

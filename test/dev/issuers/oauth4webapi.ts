@@ -59,7 +59,24 @@ async function run(surroundings: Surroundings, at: (step: string) => void, check
     const answer = await oauth.introspectionRequest(as, client, oauth.None(), again.access_token, http)
     return (await oauth.processIntrospectionResponse(as, client, answer)).active
   })
+  // Its assertion has the time of this machine.
+  if (waitForExpiry === undefined) await actForItself(scene, at)
   at('end')
+}
+
+/** The same application without a user: it signs instead of sending a secret. */
+async function actForItself({ as, issuer, service }: Scene, at: (step: string) => void) {
+  at('service')
+  const { privateKey, jwk } = service.key
+  const key = privateKey.toCryptoKey({ name: 'ECDSA', namedCurve: 'P-256' }, false, ['sign'])
+  const authentication = oauth.PrivateKeyJwt({ key, kid: String(jwk['kid']) })
+  const client = { client_id: service.id }
+  const scope = new URLSearchParams({ scope: 'courses:read' })
+  const response = await oauth.clientCredentialsGrantRequest(as, client, authentication, scope, http)
+  const tokens = await oauth.processClientCredentialsResponse(as, client, response)
+  at('service API')
+  const api = new URL(`${issuer}/api/courses`)
+  await oauth.protectedResourceRequest(tokens.access_token, 'GET', api, undefined, undefined, http)
 }
 
 async function exchange({ as, client, person }: Scene, checksSignatures: boolean) {

@@ -4,11 +4,14 @@ import {
   buildAuthorizationUrl,
   type Configuration,
   calculatePKCECodeChallenge,
+  clientCredentialsGrant,
+  discovery,
   dynamicClientRegistration,
   enableNonRepudiationChecks,
   fetchProtectedResource,
   fetchUserInfo,
   None,
+  PrivateKeyJwt,
   randomNonce,
   randomPKCECodeVerifier,
   randomState,
@@ -26,7 +29,7 @@ export function openidClient(name: string, checksSignatures: boolean): ClientUnd
 }
 
 async function run(
-  { issuer, person, waitForExpiry, tell }: Surroundings,
+  { issuer, person, service, waitForExpiry, tell }: Surroundings,
   at: (step: string) => void,
   checksSignatures: boolean,
 ) {
@@ -59,7 +62,25 @@ async function run(
   at('introspection')
   await tokenRevocation(config, again.access_token)
   await judged(tell, async () => (await tokenIntrospection(config, again.access_token)).active)
+  // Its assertion has the time of this machine.
+  if (waitForExpiry === undefined) await actForItself({ issuer, service }, at)
   at('end')
+}
+
+/** The same application without a user: it signs instead of sending a secret. */
+async function actForItself(
+  { issuer, service }: Pick<Surroundings, 'issuer' | 'service'>,
+  at: (step: string) => void,
+) {
+  at('service')
+  const { privateKey, jwk } = service.key
+  const key = privateKey.toCryptoKey({ name: 'ECDSA', namedCurve: 'P-256' }, false, ['sign'])
+  const authentication = PrivateKeyJwt({ key, kid: String(jwk['kid']) })
+  const execute = [allowInsecureRequests]
+  const config = await discovery(new URL(issuer), service.id, undefined, authentication, { execute })
+  const tokens = await clientCredentialsGrant(config, { scope: 'courses:read' })
+  at('service API')
+  await fetchProtectedResource(config, tokens.access_token, new URL(`${issuer}/api/courses`), 'GET')
 }
 
 /** An authorization request, and the values to check its response against. */

@@ -2,9 +2,17 @@ import { profiles } from '../../../src/dev/issuers/catalogue.ts'
 import { onlyTold, usesTheExpired } from '../../../src/dev/issuers/criteria.ts'
 import type { Profile } from '../../../src/dev/issuers/profile.ts'
 import type { Report } from '../../../src/dev/issuers/report.ts'
+import { makeClientKey } from '../../helpers/assertions.ts'
 import { newPerson, type Person } from '../../helpers/person.ts'
 import type { TestServer } from '../../helpers/server.ts'
-import { type ClientUnderTest, type Ending, runClient, type Surroundings } from './client.ts'
+import { addClient } from '../../helpers/wire.ts'
+import {
+  type ClientUnderTest,
+  type Ending,
+  runClient,
+  type ServiceClient,
+  type Surroundings,
+} from './client.ts'
 
 /** The result of a client at one issuer: its own message, and the verdict of the server. */
 export interface Result extends Ending {
@@ -21,6 +29,7 @@ export async function runAll(
   const people = new Map(
     profiles.map(({ id }): [string, Person] => [id, newPerson({ issuer: issuerOf(server, id) })]),
   )
+  const service = await addService(server)
   const results: Result[] = []
   for (const client of clients) {
     await fetch(`${server.issuer}/_dev/issuers/report`, { method: 'DELETE' })
@@ -28,7 +37,10 @@ export async function runAll(
     for (const profile of profiles) {
       const person = people.get(profile.id)
       if (person === undefined) throw new Error(`nobody for ${profile.id}`)
-      endings.set(profile.id, await runClient(client, { ...surroundingsOf(server, profile), person }))
+      endings.set(
+        profile.id,
+        await runClient(client, { ...surroundingsOf(server, profile), person, service }),
+      )
       if (profile.fooledWhen === usesTheExpired) await resetClock(server)
     }
     for (const { id, verdict } of (await reportOf(server)).profiles) {
@@ -36,6 +48,19 @@ export async function runAll(
     }
   }
   return results
+}
+
+/** Arranges a client that acts for itself, as `lychgate client add` does. */
+export async function addService(server: TestServer): Promise<ServiceClient> {
+  const key = makeClientKey('ES256')
+  const { id } = await addClient(server, {
+    authenticationMethod: 'private_key_jwt',
+    grantTypes: ['client_credentials'],
+    redirectUris: [],
+    scope: ['courses:read'],
+    description: { jwks: { keys: [key.jwk] } },
+  })
+  return { id, key }
 }
 
 /** The current verdict of the server. */
@@ -57,7 +82,7 @@ export function issuerOf(server: TestServer, id: string): string {
 export function surroundingsOf(
   server: TestServer,
   { id, fooledWhen }: Profile,
-): Omit<Surroundings, 'person'> {
+): Omit<Surroundings, 'person' | 'service'> {
   const issuer = issuerOf(server, id)
   const tell = async (outcome: string) => {
     const headers = { 'content-type': 'application/json' }
